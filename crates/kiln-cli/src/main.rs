@@ -1,0 +1,3 @@
+//! The command `kiln`.
+
+fn main() {}

@@ -1,0 +1,72 @@
+//! Code: what is loaded and what is known of a kernel then.
+
+use crate::handle::FunctionId;
+
+/// Code to load.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Image<'a> {
+    /// PTX text; the driver compiles it for the device.
+    Ptx(&'a str),
+    /// Machine code for one architecture, or several bound together.
+    Cubin(&'a [u8]),
+    /// Host functions registered with a simulated device under this name.
+    HostKernels(&'a str),
+}
+
+impl Image<'_> {
+    /// One word for messages.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Ptx(_) => "PTX",
+            Self::Cubin(_) => "cubin",
+            Self::HostKernels(_) => "host kernels",
+        }
+    }
+}
+
+/// A kernel that can be launched.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Function {
+    /// Its name for commands.
+    pub id: FunctionId,
+    /// What the driver knows of it.
+    pub attributes: FunctionAttributes,
+}
+
+/// What a driver knows of a kernel.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FunctionAttributes {
+    /// Threads a block may have at most.
+    pub max_threads_per_block: u32,
+    /// Registers of a thread.
+    pub registers: u32,
+    /// Shared memory it declares.
+    pub static_shared_bytes: u32,
+    /// Local memory of a thread.
+    pub local_bytes: u32,
+    /// Constant memory it declares.
+    pub constant_bytes: u32,
+    /// Offset and size of each parameter, where the driver can tell.
+    pub parameters: Option<Vec<ParameterSpan>>,
+}
+
+/// Where a parameter lies in the packed arguments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ParameterSpan {
+    /// Bytes from the start.
+    pub offset: u32,
+    /// Its size.
+    pub bytes: u32,
+}
+
+/// How many blocks of a kernel fit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Occupancy {
+    /// Blocks resident on one multiprocessor with the shape asked about.
+    pub blocks_per_multiprocessor: u32,
+    /// The block size that fills the device best.
+    pub suggested_block_threads: u32,
+    /// The grid that fills the device with blocks of that size.
+    pub suggested_grid_blocks: u32,
+}

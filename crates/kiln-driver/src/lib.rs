@@ -1,0 +1,92 @@
+//! The narrow waist of kiln.
+//!
+//! Everything kiln does stands on one trait, [`Driver`]: an opened device. Above it nothing knows CUDA; below it
+//! stand CUDA in this process, a simulated device, and a proxy to a worker process. Work is data: a stream is given
+//! a [`Command`], and the same value is scheduled by the simulator, sent to a worker, put into a graph or written
+//! to a trace.
+//!
+//! ```text
+//!        probe, runtime, order, memory, kernels, pipelines        written once
+//!   ───────────────────────────────────────────────────────────
+//!     layers:   Counting     Recording     Checking               Driver around a Driver
+//!   ─────────────────────── trait Driver ──────────────────────
+//!        kiln-cuda            kiln-sim            a proxy         below the waist
+//!        libcuda              a deterministic     to a worker
+//!                             machine             process
+//! ```
+//!
+//! # The contract
+//!
+//! What a driver promises:
+//!
+//! - Every call is safe, from any thread, at any time, with any handle. Handles are slot and generation, bound to
+//!   their device; a stale or foreign one is refused and nothing is changed.
+//! - No call panics and none blocks except [`Driver::wait`], which ends by its timeout, and also when the device is
+//!   lost. (Loading code, pinning memory and allocating directly may take long; they wait for no stream.)
+//! - Commands on one stream run in the order they were submitted. Two streams are ordered only by an event that one
+//!   signals and the other waits for, or by a host that waits in between.
+//! - `submit` may report a failure later. It then arrives at a wait, at `progress` or at `health`, and names the
+//!   submission it belongs to as well as the driver can tell.
+//! - Once lost, always lost: every later call that needs the device answers with the fault.
+//! - A driver returns only what its caller could not foresee: out of memory, lost, refused, unsupported.
+//!
+//! What a caller owes it:
+//!
+//! - Order. Two commands that touch the same bytes, one of them writing, are ordered by stream, event or host.
+//! - Lifetime. Memory, modules and graphs are freed after the last command that uses them is done, or, for pool
+//!   memory, in the order of a stream that is ordered after it.
+//! - The word that a kernel may run with its arguments, which is the one unsafe step: [`Vouched`].
+//! - No call while a lock is held that other streams need.
+//!
+//! The simulator sees whether a caller keeps this, all of it.
+//!
+//! # Reading order
+//!
+//! [`Driver`] and [`Command`]; then [`Handle`] and [`Slots`], [`Error`], [`DeviceInfo`], [`HostBlock`] and
+//! [`SharedBytes`], [`GraphNode`]; last the layers.
+//!
+//! # What it does not do
+//!
+//! It does not order anything by itself, remembers no accesses, pools nothing, and picks no device. Those stand
+//! above, once, for all drivers.
+
+pub mod call;
+mod clock;
+mod code;
+mod command;
+mod device;
+mod driver;
+mod driver_ext;
+mod error;
+pub mod graph;
+mod handle;
+mod host;
+mod image;
+pub mod layer;
+mod memory;
+mod shared_bytes;
+mod slots;
+mod stream;
+
+pub use clock::{Clock, Timeout, Waited, WallClock};
+pub use code::Code;
+pub use command::{Base, Command, DevicePlace, Dim3, Launch, Pattern, Place, Submission, Vouched};
+pub use device::{
+    Capability, DeviceInfo, DeviceKind, Features, Limits, MemoryInfo, PciId, Priorities, Uuid, Version,
+};
+pub use driver::Driver;
+pub use driver_ext::DriverExt;
+pub use error::{Error, ErrorKind, Fault, Refusal, Result, Site};
+pub use graph::GraphNode;
+pub use handle::{
+    DeviceKey, EventId, FunctionId, GraphId, Handle, HostId, Kind, MemoryId, ModuleId, Object, PagesId,
+    ReservationId, StreamId, kind,
+};
+pub use host::{Access, HostBlock, HostWatch};
+pub use image::{Function, FunctionAttributes, Image, Occupancy, ParameterSpan};
+pub use memory::{
+    DeviceAddress, ForeignMemory, Memory, MemoryRequest, PageRequest, Protection, Reservation, ReserveRequest,
+};
+pub use shared_bytes::SharedBytes;
+pub use slots::{Pinned, Slots};
+pub use stream::{EventRequest, ForeignHandle, Health, Progress, StreamRequest, WaitTarget};

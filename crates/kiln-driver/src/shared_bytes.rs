@@ -1,0 +1,275 @@
+//! Memory that others may change while we look at it.
+//!
+//! A device copies into host memory at its own time, a worker process has the same page mapped, and the threads
+//! of a simulated kernel all write to one block. No Rust reference to such bytes can be handed out, so this type
+//! copies: every access goes through relaxed atomics, a word at a time where it can, which is defined whatever
+//! another thread does meanwhile and costs about what a plain copy costs. Those who know that nobody else is
+//! there take the pointer and the unsafe step.
+
+use std::any::Any;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+
+const WORD: usize = size_of::<u64>();
+
+/// A fixed span of memory, readable and writable from any thread.
+///
+/// Offsets outside of the span are refused (`None` or `false`); nothing is touched then.
+///
+/// ```
+/// use kiln_driver::SharedBytes;
+///
+/// let bytes = SharedBytes::zeroed(16);
+/// assert!(bytes.write(3, b"kiln"));
+/// let mut back = [0; 4];
+/// assert!(bytes.read(3, &mut back));
+/// assert_eq!(&back, b"kiln");
+/// assert!(!bytes.read(13, &mut back));
+/// ```
+pub struct SharedBytes {
+    start: NonNull<u8>,
+    len: usize,
+    /// Frees the memory when it is dropped.
+    _owner: Box<dyn Any + Send + Sync>,
+}
+
+// SAFETY: all access through a shared reference is atomic, and the owner is `Send + Sync` itself.
+unsafe impl Send for SharedBytes {}
+// SAFETY: as above.
+unsafe impl Sync for SharedBytes {}
+
+impl SharedBytes {
+    /// Zeros on the heap, aligned to eight bytes.
+    pub fn zeroed(len: usize) -> Self {
+        let words: Box<[AtomicU64]> = (0..len.div_ceil(WORD)).map(|_| AtomicU64::new(0)).collect();
+        let start = NonNull::from(&*words).cast::<u8>();
+        // SAFETY: the words are live while their box is, the box is the owner, moving it does not move them, and
+        // the only other way to reach them would be through that box.
+        unsafe { Self::from_raw(start, len, Box::new(words)) }
+    }
+
+    /// Memory that something else allocated.
+    ///
+    /// # Safety
+    /// `len` bytes at `start` are readable and writable until `owner` is dropped, and no Rust reference to them is
+    /// used while this value lives.
+    pub unsafe fn from_raw(start: NonNull<u8>, len: usize, owner: Box<dyn Any + Send + Sync>) -> Self {
+        Self { start, len, _owner: owner }
+    }
+
+    /// Bytes in the span.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The first byte. Reading or writing through it is unsafe: say why nobody else is there.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// Copies bytes out.
+    #[must_use]
+    pub fn read(&self, offset: usize, into: &mut [u8]) -> bool {
+        if !self.holds(offset, into.len()) {
+            return false;
+        }
+        let (head, words) = self.split(offset, into.len());
+        let (first, rest) = into.split_at_mut(head);
+        self.read_bytes(offset, first);
+        let (middle, last) = rest.split_at_mut(words * WORD);
+        for (at, chunk) in middle.chunks_exact_mut(WORD).enumerate() {
+            let word = self.word(offset + head + at * WORD).load(Ordering::Relaxed);
+            chunk.copy_from_slice(&word.to_ne_bytes());
+        }
+        self.read_bytes(offset + head + words * WORD, last);
+        true
+    }
+
+    /// Copies bytes in.
+    #[must_use]
+    pub fn write(&self, offset: usize, from: &[u8]) -> bool {
+        if !self.holds(offset, from.len()) {
+            return false;
+        }
+        let (head, words) = self.split(offset, from.len());
+        let (first, rest) = from.split_at(head);
+        self.write_bytes(offset, first);
+        let (middle, last) = rest.split_at(words * WORD);
+        for (at, chunk) in middle.chunks_exact(WORD).enumerate() {
+            let mut word = [0; WORD];
+            word.copy_from_slice(chunk);
+            self.word(offset + head + at * WORD).store(u64::from_ne_bytes(word), Ordering::Relaxed);
+        }
+        self.write_bytes(offset + head + words * WORD, last);
+        true
+    }
+
+    /// Copies bytes from another span, or from elsewhere in this one if the ranges do not overlap.
+    #[must_use]
+    pub fn copy_from(&self, offset: usize, from: &Self, from_offset: usize, len: usize) -> bool {
+        const STEP: usize = 4096;
+        if !self.holds(offset, len) || !from.holds(from_offset, len) {
+            return false;
+        }
+        let mut buffer = [0; STEP];
+        let mut done = 0;
+        while done < len {
+            let step = STEP.min(len - done);
+            let part = &mut buffer[..step];
+            if !from.read(from_offset + done, part) || !self.write(offset + done, part) {
+                return false;
+            }
+            done += step;
+        }
+        true
+    }
+
+    /// Writes one byte again and again.
+    #[must_use]
+    pub fn fill(&self, offset: usize, len: usize, byte: u8) -> bool {
+        if !self.holds(offset, len) {
+            return false;
+        }
+        let (head, words) = self.split(offset, len);
+        let last = offset + head + words * WORD;
+        (offset..offset + head)
+            .chain(last..offset + len)
+            .for_each(|at| self.byte(at).store(byte, Ordering::Relaxed));
+        let word = u64::from_ne_bytes([byte; WORD]);
+        (0..words).for_each(|at| self.word(offset + head + at * WORD).store(word, Ordering::Relaxed));
+        true
+    }
+
+    /// The byte at an offset, as an atomic.
+    pub fn atomic_u8(&self, offset: usize) -> Option<&AtomicU8> {
+        self.holds(offset, 1).then(|| self.byte(offset))
+    }
+
+    /// The two bytes at an offset, as an atomic, if they are aligned.
+    pub fn atomic_u16(&self, offset: usize) -> Option<&AtomicU16> {
+        // SAFETY: `aligned` says that the bytes lie inside the span at an address aligned for the type; the span
+        // lives as long as `self`, and all other access to it is atomic too.
+        self.aligned(offset, size_of::<u16>()).map(|at| unsafe { AtomicU16::from_ptr(at.cast()) })
+    }
+
+    /// The four bytes at an offset, as an atomic, if they are aligned.
+    pub fn atomic_u32(&self, offset: usize) -> Option<&AtomicU32> {
+        // SAFETY: as for `atomic_u16`.
+        self.aligned(offset, size_of::<u32>()).map(|at| unsafe { AtomicU32::from_ptr(at.cast()) })
+    }
+
+    /// The eight bytes at an offset, as an atomic, if they are aligned.
+    pub fn atomic_u64(&self, offset: usize) -> Option<&AtomicU64> {
+        // SAFETY: as for `atomic_u16`.
+        self.aligned(offset, size_of::<u64>()).map(|at| unsafe { AtomicU64::from_ptr(at.cast()) })
+    }
+
+    fn aligned(&self, offset: usize, size: usize) -> Option<*mut u8> {
+        if !self.holds(offset, size) {
+            return None;
+        }
+        let at = self.start.as_ptr().wrapping_add(offset);
+        at.addr().is_multiple_of(size).then_some(at)
+    }
+
+    fn holds(&self, offset: usize, len: usize) -> bool {
+        offset.checked_add(len).is_some_and(|end| end <= self.len)
+    }
+
+    /// Bytes before the first whole word of a range, and whole words in it.
+    fn split(&self, offset: usize, len: usize) -> (usize, usize) {
+        let address = self.start.as_ptr().addr() + offset;
+        let head = (address.wrapping_neg() % WORD).min(len);
+        (head, (len - head) / WORD)
+    }
+
+    fn read_bytes(&self, offset: usize, into: &mut [u8]) {
+        for (at, byte) in into.iter_mut().enumerate() {
+            *byte = self.byte(offset + at).load(Ordering::Relaxed);
+        }
+    }
+
+    fn write_bytes(&self, offset: usize, from: &[u8]) {
+        for (at, byte) in from.iter().enumerate() {
+            self.byte(offset + at).store(*byte, Ordering::Relaxed);
+        }
+    }
+
+    fn byte(&self, offset: usize) -> &AtomicU8 {
+        debug_assert!(offset < self.len);
+        // SAFETY: every caller checked the range with `holds`; a byte needs no alignment; the span lives as long as
+        // `self`, and all other access to it is atomic too.
+        unsafe { AtomicU8::from_ptr(self.start.as_ptr().add(offset)) }
+    }
+
+    fn word(&self, offset: usize) -> &AtomicU64 {
+        debug_assert!(offset + WORD <= self.len);
+        // SAFETY: every caller checked the range with `holds` and found the aligned words in it with `split`; the rest
+        // as for `byte`.
+        unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(offset).cast()) }
+    }
+}
+
+impl fmt::Debug for SharedBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} shared bytes", self.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_offset_and_length_reads_back_what_was_written() {
+        for offset in 0..20 {
+            for len in 0..30 {
+                let bytes = SharedBytes::zeroed(64);
+                let data: Vec<u8> = (1..=len as u8).collect();
+                assert!(bytes.write(offset, &data));
+                let mut whole = [0; 64];
+                assert!(bytes.read(0, &mut whole));
+                let mut expected = [0; 64];
+                expected[offset..offset + len].copy_from_slice(&data);
+                assert_eq!(whole, expected);
+                let mut part = vec![0; len];
+                assert!(bytes.read(offset, &mut part));
+                assert_eq!(part, data);
+                assert!(bytes.fill(offset, len, 9));
+                expected[offset..offset + len].fill(9);
+                assert!(bytes.read(0, &mut whole));
+                assert_eq!(whole, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_range_past_the_end_touches_nothing() {
+        let bytes = SharedBytes::zeroed(10);
+        assert!(!bytes.write(7, &[1; 4]));
+        assert!(!bytes.fill(usize::MAX, 2, 1));
+        assert!(!bytes.copy_from(0, &SharedBytes::zeroed(4), 1, 4));
+        assert!(
+            bytes.atomic_u64(8).is_none() && bytes.atomic_u32(2).is_none() && bytes.atomic_u16(9).is_none()
+        );
+        let mut back = [7; 10];
+        assert!(bytes.read(0, &mut back));
+        assert_eq!(back, [0; 10]);
+    }
+
+    #[test]
+    fn copies_between_spans_keep_their_bytes() {
+        let (from, to) = (SharedBytes::zeroed(9000), SharedBytes::zeroed(9000));
+        let data: Vec<u8> = (0..9000).map(|at| (at % 251) as u8).collect();
+        assert!(from.write(0, &data) && to.copy_from(3, &from, 5, 8990));
+        let mut back = vec![0; 8990];
+        assert!(to.read(3, &mut back));
+        assert_eq!(back, data[5..8995]);
+    }
+}

@@ -1,0 +1,344 @@
+//! The table behind handles: objects found by slot and generation, without a lock.
+//!
+//! A lookup *pins* its object: while the pin lives the object is not dropped, even if another thread removes it
+//! meanwhile. That is what makes every call of a driver safe: a stream cannot be destroyed under a launch that
+//! is on its way to it. Removing never waits; if somebody holds a pin, the last one to let go drops the object.
+//!
+//! One word per slot holds the generation, whether the slot is live or dying, and the number of pins, so that
+//! pinning is a single compare-and-swap. Slots live in chunks that never move, each twice as long as the one
+//! before. Taking and returning slots is rare and uses a mutex.
+//!
+//! Invariant: the value of a slot is initialised from the moment `LIVE` is set until the one thread that saw
+//! (dying, no pins) takes it out; only that thread touches it then.
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::mem::MaybeUninit;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use crate::error::{Error, Refusal};
+use crate::handle::{DeviceKey, Handle, Kind};
+
+const FIRST_CHUNK_SLOTS: usize = 64;
+const CHUNKS: usize = 20;
+const LIVE: u64 = 1 << 31;
+const DYING: u64 = 1 << 30;
+const PINS: u64 = DYING - 1;
+
+/// A table of objects of one kind, belonging to one device.
+///
+/// ```
+/// use kiln_driver::{DeviceKey, Slots, kind};
+///
+/// let streams = Slots::<kind::Stream, &str>::new(DeviceKey::fresh());
+/// let copy = streams.insert("copy stream").unwrap();
+/// assert_eq!(*streams.pin(copy).unwrap(), "copy stream");
+/// assert_eq!(streams.remove(copy).unwrap(), Some("copy stream"));
+/// assert!(streams.pin(copy).is_err());
+/// ```
+pub struct Slots<K, T> {
+    device: DeviceKey,
+    chunks: [OnceLock<Box<[Slot<T>]>>; CHUNKS],
+    free: Mutex<FreeSlots>,
+    live: AtomicUsize,
+    kind: std::marker::PhantomData<fn() -> K>,
+}
+
+struct Slot<T> {
+    state: AtomicU64,
+    value: UnsafeCell<MaybeUninit<T>>,
+}
+
+#[derive(Default)]
+struct FreeSlots {
+    returned: Vec<u32>,
+    used: u32,
+}
+
+// SAFETY: a value is reached by `&T` from any thread that pins it (so `T: Sync`) and is moved in and out from
+// any thread (so `T: Send`); the state word orders both, as the invariant above says.
+unsafe impl<K, T: Send + Sync> Sync for Slots<K, T> {}
+// SAFETY: as above; moving the table moves the values.
+unsafe impl<K, T: Send> Send for Slots<K, T> {}
+
+impl<K: Kind, T> Slots<K, T> {
+    /// An empty table for the objects of one device.
+    pub fn new(device: DeviceKey) -> Self {
+        Self {
+            device,
+            chunks: [const { OnceLock::new() }; CHUNKS],
+            free: Mutex::default(),
+            live: AtomicUsize::new(0),
+            kind: std::marker::PhantomData,
+        }
+    }
+
+    /// Puts an object in and names it.
+    ///
+    /// # Errors
+    /// Refused when the table is full (64 million objects).
+    pub fn insert(&self, value: T) -> Result<Handle<K>, Error> {
+        let index = self.take_index()?;
+        let slot = self.slot(index).ok_or_else(|| table_full::<K>())?;
+        let generation = slot.state.load(Ordering::Relaxed) >> 32;
+        // SAFETY: the index was free, so the slot is not live: no pin exists and none can be made, and
+        // `take_index` gave it to this thread alone.
+        unsafe { (*slot.value.get()).write(value) };
+        slot.state.store(generation << 32 | LIVE, Ordering::Release);
+        self.live.fetch_add(1, Ordering::Relaxed);
+        Ok(Handle::new(self.device, index, generation as u32))
+    }
+
+    /// The object, held in place until the pin is dropped.
+    ///
+    /// # Errors
+    /// Refused as foreign if another device gave the handle out, as stale if the object is gone.
+    pub fn pin(&self, handle: Handle<K>) -> Result<Pinned<'_, K, T>, Error> {
+        let slot = self.find(handle)?;
+        let wanted = u64::from(handle.generation()) << 32 | LIVE;
+        let pinned = slot.state.fetch_update(Ordering::Acquire, Ordering::Relaxed, |state| {
+            (state & !PINS == wanted).then_some(state + 1)
+        });
+        match pinned {
+            Ok(_) => Ok(Pinned { table: self, slot, index: handle.slot() }),
+            Err(_) => Err(stale(handle)),
+        }
+    }
+
+    /// Ends the handle. The object comes back unless somebody still holds a pin; then the last pin drops it.
+    ///
+    /// # Errors
+    /// As for [`pin`](Self::pin); of two threads that remove the same handle one is refused.
+    pub fn remove(&self, handle: Handle<K>) -> Result<Option<T>, Error> {
+        let slot = self.find(handle)?;
+        let wanted = u64::from(handle.generation()) << 32 | LIVE;
+        let marked = slot.state.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |state| {
+            (state & !PINS == wanted).then_some(state | DYING)
+        });
+        match marked {
+            Ok(before) if before & PINS == 0 => Ok(Some(self.take_out(slot, handle.slot()))),
+            Ok(_) => Ok(None),
+            Err(_) => Err(stale(handle)),
+        }
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.live.load(Ordering::Relaxed)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The handles of all objects, in slot order.
+    pub fn handles(&self) -> Vec<Handle<K>> {
+        let used = self.free.lock().unwrap_or_else(PoisonError::into_inner).used;
+        (0..used)
+            .filter_map(|index| {
+                let state = self.slot(index)?.state.load(Ordering::Acquire);
+                (state & (LIVE | DYING) == LIVE)
+                    .then(|| Handle::new(self.device, index, (state >> 32) as u32))
+            })
+            .collect()
+    }
+
+    fn find(&self, handle: Handle<K>) -> Result<&Slot<T>, Error> {
+        if handle.device() != self.device {
+            return Err(Error::refused("handle", Refusal::Foreign { handle: handle.to_string() }));
+        }
+        self.slot(handle.slot()).ok_or_else(|| stale(handle))
+    }
+
+    fn slot(&self, index: u32) -> Option<&Slot<T>> {
+        let (chunk, offset) = locate(index);
+        self.chunks.get(chunk)?.get()?.get(offset)
+    }
+
+    fn take_index(&self) -> Result<u32, Error> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(index) = free.returned.pop() {
+            return Ok(index);
+        }
+        let index = free.used;
+        let (chunk, _) = locate(index);
+        let slots = self.chunks.get(chunk).ok_or_else(|| table_full::<K>())?;
+        slots.get_or_init(|| (0..FIRST_CHUNK_SLOTS << chunk).map(|_| Slot::empty()).collect());
+        free.used += 1;
+        Ok(index)
+    }
+
+    /// Moves the value out of a slot that is dying and has no pins, and makes the slot free again.
+    fn take_out(&self, slot: &Slot<T>, index: u32) -> T {
+        // SAFETY: the caller saw (dying, no pins) in the state word, which happens to exactly one thread; a
+        // dying slot cannot be pinned again, and the value was initialised when the slot became live.
+        let value = unsafe { (*slot.value.get()).assume_init_read() };
+        let generation = (slot.state.load(Ordering::Relaxed) >> 32) + 1;
+        slot.state.store(generation << 32, Ordering::Release);
+        self.live.fetch_sub(1, Ordering::Relaxed);
+        if generation < u64::from(u32::MAX) {
+            self.free.lock().unwrap_or_else(PoisonError::into_inner).returned.push(index);
+        }
+        value
+    }
+}
+
+impl<K, T> Drop for Slots<K, T> {
+    fn drop(&mut self) {
+        for slot in self.chunks.iter_mut().filter_map(OnceLock::get_mut).flat_map(|chunk| chunk.iter_mut()) {
+            if *slot.state.get_mut() & LIVE != 0 {
+                // SAFETY: live means initialised, and `&mut self` means that no pin is left.
+                unsafe { slot.value.get_mut().assume_init_drop() };
+            }
+        }
+    }
+}
+
+impl<K: Kind, T> fmt::Debug for Slots<K, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} objects", self.len(), K::NAME)
+    }
+}
+
+impl<T> Slot<T> {
+    fn empty() -> Self {
+        Self { state: AtomicU64::new(1 << 32), value: UnsafeCell::new(MaybeUninit::uninit()) }
+    }
+}
+
+/// An object that stays in place while this lives.
+pub struct Pinned<'a, K: Kind, T> {
+    table: &'a Slots<K, T>,
+    slot: &'a Slot<T>,
+    index: u32,
+}
+
+impl<K: Kind, T> Deref for Pinned<'_, K, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: the pin was counted while the slot was live, so the value is initialised and nobody takes it
+        // out before the count is given back in `drop`.
+        unsafe { (*self.slot.value.get()).assume_init_ref() }
+    }
+}
+
+impl<K: Kind, T> Drop for Pinned<'_, K, T> {
+    fn drop(&mut self) {
+        let before = self.slot.state.fetch_sub(1, Ordering::AcqRel);
+        if before & DYING != 0 && before & PINS == 1 {
+            drop(self.table.take_out(self.slot, self.index));
+        }
+    }
+}
+
+/// Chunk and offset of a slot: chunk `c` holds `64 << c` slots.
+fn locate(index: u32) -> (usize, usize) {
+    let shifted = index as usize + FIRST_CHUNK_SLOTS;
+    let chunk = (shifted / FIRST_CHUNK_SLOTS).ilog2() as usize;
+    (chunk, shifted - (FIRST_CHUNK_SLOTS << chunk))
+}
+
+fn stale<K: Kind>(handle: Handle<K>) -> Error {
+    Error::refused("handle", Refusal::Stale { handle: handle.to_string() })
+}
+
+fn table_full<K: Kind>() -> Error {
+    Error::refused("handle", Refusal::Limit { what: K::NAME, limit: (FIRST_CHUNK_SLOTS as u64) << CHUNKS })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::{Arc, Barrier};
+
+    use super::*;
+    use crate::handle::kind;
+
+    #[test]
+    fn slots_cover_every_index_once() {
+        let mut next = (0, 0);
+        for index in 0..100_000 {
+            let at = locate(index);
+            assert_eq!(at, next, "index {index}");
+            next = if at.1 + 1 == FIRST_CHUNK_SLOTS << at.0 { (at.0 + 1, 0) } else { (at.0, at.1 + 1) };
+        }
+    }
+
+    #[test]
+    fn a_handle_of_another_device_is_foreign_and_an_old_one_is_stale() {
+        let here = Slots::<kind::Event, u8>::new(DeviceKey::fresh());
+        let there = Slots::<kind::Event, u8>::new(DeviceKey::fresh());
+        let handle = here.insert(7).unwrap();
+        assert!(matches!(there.pin(handle).err().unwrap().refusal(), Some(Refusal::Foreign { .. })));
+        here.remove(handle).unwrap();
+        let again = here.insert(8).unwrap();
+        assert_eq!((again.slot(), again.generation()), (handle.slot(), 2));
+        assert!(matches!(here.pin(handle).err().unwrap().refusal(), Some(Refusal::Stale { .. })));
+        assert!(here.remove(handle).is_err());
+        assert_eq!(*here.pin(again).unwrap(), 8);
+    }
+
+    #[test]
+    fn the_last_pin_drops_what_was_removed_under_it() {
+        struct Counted(Arc<AtomicU32>);
+        impl Drop for Counted {
+            fn drop(&mut self) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let drops = Arc::new(AtomicU32::new(0));
+        let table = Slots::<kind::Stream, Counted>::new(DeviceKey::fresh());
+        let handle = table.insert(Counted(drops.clone())).unwrap();
+        let (first, second) = (table.pin(handle).unwrap(), table.pin(handle).unwrap());
+        assert!(table.remove(handle).unwrap().is_none());
+        assert!(table.pin(handle).is_err());
+        drop(first);
+        assert_eq!(drops.load(Ordering::Relaxed), 0);
+        drop(second);
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
+        assert!(table.is_empty());
+    }
+
+    #[test]
+    fn threads_that_pin_and_remove_never_see_a_dead_value() {
+        const ALIVE: u64 = 0x600d;
+        struct Canary(AtomicU64);
+        impl Drop for Canary {
+            fn drop(&mut self) {
+                self.0.store(0xdead, Ordering::SeqCst);
+            }
+        }
+        let rounds = if cfg!(miri) { 20 } else { 2_000 };
+        let table = Slots::<kind::Stream, Canary>::new(DeviceKey::fresh());
+        let barrier = Barrier::new(3);
+        let shared = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..rounds {
+                        barrier.wait();
+                        let packed = shared.load(Ordering::SeqCst);
+                        let handle = Handle::new(table.device, (packed >> 32) as u32, packed as u32);
+                        while let Ok(pin) = table.pin(handle) {
+                            assert_eq!(pin.0.load(Ordering::SeqCst), ALIVE);
+                        }
+                        barrier.wait();
+                    }
+                });
+            }
+            for _ in 0..rounds {
+                let handle = table.insert(Canary(AtomicU64::new(ALIVE))).unwrap();
+                let packed = u64::from(handle.slot()) << 32 | u64::from(handle.generation());
+                shared.store(packed, Ordering::SeqCst);
+                barrier.wait();
+                drop(table.remove(handle).unwrap());
+                barrier.wait();
+            }
+        });
+        assert!(table.is_empty());
+    }
+}
