@@ -1,0 +1,174 @@
+//! The body of a function: a flat list of instructions and what they refer to.
+//!
+//! Blocks, declarations and source lines do not change what an instruction does once names are resolved, so they
+//! stand beside the list, in [`Mark`]s, and only the printer needs them.
+
+use crate::call::{Call, CallId, CallTargets, Prototype, PrototypeId, TargetsId};
+use crate::instruction::Instruction;
+use crate::line::SourceLine;
+use crate::name::Name;
+use crate::operand::{Elements, Operand, WordId};
+use crate::position::Origin;
+use crate::variable::VariableId;
+
+/// The number of a label within its function body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LabelId(pub u32);
+
+/// The number of a branch table within its function body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TableId(pub u32);
+
+/// The instructions of a function and all they refer to.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Body {
+    pub(crate) instructions: Vec<Instruction>,
+    pub(crate) operands: Vec<Operand>,
+    pub(crate) elements: Vec<Operand>,
+    pub(crate) labels: Vec<Label>,
+    pub(crate) tables: Vec<BranchTable>,
+    pub(crate) calls: Vec<Call>,
+    pub(crate) prototypes: Vec<Prototype>,
+    pub(crate) targets: Vec<CallTargets>,
+    pub(crate) words: Vec<Name>,
+    pub(crate) lines: Vec<LineStart>,
+    pub(crate) marks: Vec<Mark>,
+}
+
+/// A label and the instruction behind it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Label {
+    /// Its name; labels in different blocks may share one.
+    pub name: Name,
+    /// Index of the instruction it stands before; the number of instructions when it stands at the end, where the
+    /// function returns.
+    pub target: u32,
+    /// Where it stood.
+    pub origin: Origin,
+}
+
+/// `name: .branchtargets a, b, c;`
+#[derive(Clone, Debug, PartialEq)]
+pub struct BranchTable {
+    /// Its label.
+    pub name: Name,
+    /// Where each index goes.
+    pub targets: Vec<LabelId>,
+    /// Where it stood.
+    pub origin: Origin,
+}
+
+/// A source line and the first instruction it covers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LineStart {
+    /// Index of the first instruction; the line holds until the next entry.
+    pub first: u32,
+    /// The line.
+    pub line: SourceLine,
+}
+
+/// Something that stands between instructions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mark {
+    /// Index of the instruction it stands before.
+    pub before: u32,
+    /// What stands there.
+    pub directive: Directive,
+}
+
+/// What a [`Mark`] holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Directive {
+    /// `{`.
+    Open,
+    /// `}`.
+    Close,
+    /// A label.
+    Label(LabelId),
+    /// A `.reg` declaration: the index in [`Registers::groups`](crate::Registers::groups).
+    Registers(u32),
+    /// A variable declaration.
+    Variable(VariableId),
+    /// `.loc`: the index in [`Body::lines`].
+    Line(u32),
+    /// `.branchtargets`.
+    Table(TableId),
+    /// `.callprototype`.
+    Prototype(PrototypeId),
+    /// `.calltargets`.
+    Targets(TargetsId),
+    /// `.pragma` with its strings.
+    Pragma(Vec<Name>),
+}
+
+impl Body {
+    /// All instructions in order; control falls from each to the next.
+    pub fn instructions(&self) -> &[Instruction] {
+        &self.instructions
+    }
+
+    /// The operands of an instruction of this body, destination first.
+    pub fn operands(&self, instruction: &Instruction) -> &[Operand] {
+        run(&self.operands, instruction.first_operand, instruction.operand_count)
+    }
+
+    /// The operands inside a vector or bracket.
+    pub fn elements(&self, elements: Elements) -> &[Operand] {
+        run(&self.elements, elements.first, elements.count)
+    }
+
+    /// All labels.
+    pub fn labels(&self) -> &[Label] {
+        &self.labels
+    }
+
+    /// The index of the instruction a label stands before; past the last instruction the function returns.
+    pub fn target(&self, label: LabelId) -> usize {
+        self.labels.get(label.0 as usize).map_or(self.instructions.len(), |l| l.target as usize)
+    }
+
+    /// The table of a `brx.idx`.
+    pub fn table(&self, table: TableId) -> Option<&BranchTable> {
+        self.tables.get(table.0 as usize)
+    }
+
+    /// The operands of a call.
+    pub fn call(&self, call: CallId) -> Option<&Call> {
+        self.calls.get(call.0 as usize)
+    }
+
+    /// The prototype an indirect call names.
+    pub fn prototype(&self, prototype: PrototypeId) -> Option<&Prototype> {
+        self.prototypes.get(prototype.0 as usize)
+    }
+
+    /// The targets an indirect call names.
+    pub fn call_targets(&self, targets: TargetsId) -> Option<&CallTargets> {
+        self.targets.get(targets.0 as usize)
+    }
+
+    /// A bare word of an unknown instruction.
+    pub fn word(&self, word: WordId) -> &str {
+        self.words.get(word.0 as usize).map_or("", |w| w)
+    }
+
+    /// The source line of an instruction by its index, when the module carries debug lines.
+    pub fn source_line(&self, instruction: usize) -> Option<&SourceLine> {
+        let after = self.lines.partition_point(|start| start.first as usize <= instruction);
+        self.lines.get(after.checked_sub(1)?).map(|start| &start.line)
+    }
+
+    /// All source lines by their first instruction.
+    pub fn lines(&self) -> &[LineStart] {
+        &self.lines
+    }
+
+    /// What stands between the instructions, in text order.
+    pub fn marks(&self) -> &[Mark] {
+        &self.marks
+    }
+}
+
+fn run(all: &[Operand], first: u32, count: u32) -> &[Operand] {
+    all.get(first as usize..).and_then(|rest| rest.get(..count as usize)).unwrap_or(&[])
+}

@@ -1,0 +1,27 @@
+//! One instruction.
+
+use crate::form::FormId;
+use crate::position::Origin;
+use crate::register::RegisterId;
+
+/// One instruction: its form, its guard and where its operands are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Instruction {
+    /// Opcode and modifiers, in [`Module::form`](crate::Module::form).
+    pub form: FormId,
+    /// The predicate before it, if any.
+    pub guard: Option<Guard>,
+    /// Where it stood in the PTX text.
+    pub origin: Origin,
+    pub(crate) first_operand: u32,
+    pub(crate) operand_count: u32,
+}
+
+/// `@%p1` or `@!%p1`: the instruction runs in threads whose predicate is true, or false when negated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Guard {
+    /// The predicate.
+    pub register: RegisterId,
+    /// Whether `!` is written.
+    pub negated: bool,
+}

@@ -1,0 +1,105 @@
+//! PTX, read before it is run.
+//!
+//! A kernel from outside is text. This crate turns that text into a [`Module`] in which every name is resolved, so
+//! that everything behind it works on numbers: launches are checked against it, a simulator executes it, a command
+//! lists what is in it. It knows no device and contains no unsafe code.
+//!
+//! # The contract
+//!
+//! - [`Module::parse`] accepts PTX as NVRTC and nvcc 12 and 13 emit it, versions 7 to 9, and inline assembly in it. It
+//!   never panics, takes time linear in the text, and a [`ParseError`] says where, what was expected, what was found.
+//! - An instruction this crate has no name for is still parsed: its form keeps its text and says
+//!   [`Opcode::Unknown`].
+//! - A module is a value: two modules are equal when they say the same, wherever the parts stood in the text.
+//!
+//! # The model
+//!
+//! ```text
+//! Module ─┬─ forms:     "ld.global.nc.f32" taken apart once      (Form: Opcode + Modifiers)
+//!         ├─ variables: globals, constants, shared, local, parameters   (Variable, Initializer)
+//!         └─ functions: entries and device functions             (Function)
+//!              ├─ parameters, returns                             (Formal)
+//!              ├─ registers: numbered densely, typed by group     (Registers)
+//!              └─ body: flat list of instructions                 (Body)
+//!                   ├─ Instruction: form, guard, operands, origin
+//!                   ├─ Operand: registers, numbers, addresses, vectors, labels, calls
+//!                   └─ labels, branch tables, calls, source lines
+//! ```
+//!
+//! Types in reading order: [`Module`], [`Function`], [`Body`], [`Instruction`], [`Form`], [`Operand`], [`Registers`],
+//! [`Variable`].
+//!
+//! # How an executor reads it
+//!
+//! - Registers of a function are `0..registers.count()`, inner blocks included; [`Registers::groups`] gives the types
+//!   by ranges of numbers. Names are gone: shadowing is settled.
+//! - [`Body::instructions`] is the code. Index `i` falls through to `i + 1`; past the last index the function returns.
+//!   A branch has the operand [`Operand::Label`], and [`Body::target`] is the index it goes to. `brx.idx` has
+//!   [`Operand::Table`] second, and [`Body::table`] lists its labels.
+//! - [`Module::form`] gives opcode and modifiers: choose a handler once per form, not once per instruction.
+//!   [`Body::operands`] gives the operands, destination first; vectors are looked up with [`Body::elements`].
+//! - A `call` has the single operand [`Operand::Call`]; [`Body::call`] lists results, target and arguments. Arguments
+//!   are mostly [`Operand::Variable`]s of `.param` space that the code around the call stores into and loads from;
+//!   they pair up with [`Function::parameters`] and [`Function::returns`] by position. Every inner `.param`, `.local` and
+//!   `.shared` variable has its own [`VariableId`]; [`Variable::owner`] tells whose it is.
+//! - An address operand on a variable (`[buffer+8]`) and the bare operand (`mov.u64 %rd1, buffer`) both mean the
+//!   variable's address in its own space.
+//! - For findings: [`Body::source_line`] with [`Module::source_path`] is the line of CUDA source where the module has
+//!   debug lines, [`Instruction::origin`] the place in the PTX text.
+//!
+//! # What it does not do
+//!
+//! It does not check that operands fit an instruction's types as `ptxas` would; whoever executes an instruction does.
+//! It does not read cubin.
+
+#![forbid(unsafe_code)]
+
+mod body;
+mod call;
+mod error;
+mod form;
+mod function;
+mod initializer;
+mod instruction;
+mod keyword;
+mod launch_bounds;
+mod line;
+mod linkage;
+mod modifier;
+mod module;
+mod name;
+mod opcode;
+mod operand;
+mod parse;
+mod position;
+mod register;
+mod scalar;
+mod space;
+mod special;
+mod variable;
+
+pub use body::{Body, BranchTable, Directive, Label, LabelId, LineStart, Mark, TableId};
+pub use call::{
+    Call, CallId, CallTargets, Callee, Formal, FormalShape, Indirect, Prototype, PrototypeId, TargetsId,
+};
+pub use error::ParseError;
+pub use form::{Form, FormId};
+pub use function::{Function, FunctionId, FunctionKind};
+pub use initializer::{Initializer, Relocation, RelocationTarget};
+pub use instruction::{Guard, Instruction};
+pub use launch_bounds::{LaunchBounds, OtherDirective};
+pub use line::{Inlined, SourceFile, SourceLine, SourcePlace};
+pub use linkage::Linkage;
+pub use modifier::{
+    Cache, Compare, Flag, Modifier, Operation, Order, Part, Permute, Rounding, Scope, Shuffle, Test, Vote,
+};
+pub use module::{Declaration, Item, Module, Section, Target, Version};
+pub use name::Name;
+pub use opcode::Opcode;
+pub use operand::{Address, AddressBase, Elements, Immediate, Operand, WordId};
+pub use position::{Origin, Position};
+pub use register::{RegisterGroup, RegisterId, Registers};
+pub use scalar::{ScalarKind, ScalarType};
+pub use space::Space;
+pub use special::{Axis, SpecialName, SpecialRegister};
+pub use variable::{PointerMark, Shape, Variable, VariableId};

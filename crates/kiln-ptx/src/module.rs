@@ -1,0 +1,218 @@
+//! A whole PTX module.
+
+use crate::call::Formal;
+use crate::error::ParseError;
+use crate::form::{Form, FormId};
+use crate::function::{Function, FunctionId};
+use crate::line::SourceFile;
+use crate::linkage::Linkage;
+use crate::name::Name;
+use crate::variable::{Variable, VariableId};
+
+/// A parsed module with all names resolved.
+///
+/// ```
+/// let text = "
+///     .version 9.0
+///     .target sm_90
+///     .address_size 64
+///     .visible .entry fill(.param .u64 out, .param .u32 value) {
+///         .reg .b32 %r<2>;
+///         .reg .b64 %rd<2>;
+///         ld.param.u64 %rd1, [out];
+///         ld.param.u32 %r1, [value];
+///         st.global.u32 [%rd1], %r1;
+///         ret;
+///     }";
+/// let module = kiln_ptx::Module::parse(text)?;
+/// let fill = module.entry("fill").unwrap();
+/// assert_eq!(fill.body.as_ref().unwrap().instructions().len(), 4);
+/// # Ok::<(), kiln_ptx::ParseError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Module {
+    /// `.version`.
+    pub version: Version,
+    /// `.target`.
+    pub target: Target,
+    /// `.address_size`: 32 or 64.
+    pub address_bits: u8,
+    /// `.file` directives.
+    pub files: Vec<SourceFile>,
+    /// Debug sections.
+    pub sections: Vec<Section>,
+    pub(crate) forms: Vec<Form>,
+    pub(crate) variables: Vec<Variable>,
+    pub(crate) functions: Vec<Function>,
+    pub(crate) items: Vec<Item>,
+}
+
+/// The PTX ISA version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Version {
+    /// Before the dot.
+    pub major: u32,
+    /// Behind it.
+    pub minor: u32,
+}
+
+/// The architecture a module is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Such as `sm_90a`.
+    pub architecture: Name,
+    /// Other words of the directive, such as `debug`.
+    pub options: Vec<Name>,
+}
+
+impl Target {
+    /// The number in the architecture: 90 for `sm_90a`.
+    pub fn sm(&self) -> Option<u32> {
+        let digits = self.architecture.strip_prefix("sm_")?;
+        let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+        digits.get(..end)?.parse().ok()
+    }
+}
+
+/// A `.section` with its content as written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// Such as `.debug_info`.
+    pub name: Name,
+    /// Between the braces.
+    pub content: Name,
+}
+
+/// One thing at module level, in text order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// A variable.
+    Variable(VariableId),
+    /// A function without its body.
+    Declaration(Declaration),
+    /// A function with its body.
+    Definition(FunctionId),
+    /// `.alias alias, target;`
+    Alias {
+        /// The new name.
+        alias: FunctionId,
+        /// What it stands for.
+        target: FunctionId,
+    },
+    /// `.file`: the index in [`Module::files`].
+    File(u32),
+    /// `.section`: the index in [`Module::sections`].
+    Section(u32),
+    /// `.pragma` with its strings.
+    Pragma(Vec<Name>),
+}
+
+/// A function header without a body. Its formals are its own: a later definition may name them differently.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Declaration {
+    /// The function declared.
+    pub function: FunctionId,
+    /// Who may see it.
+    pub linkage: Option<Linkage>,
+    /// Results as declared here.
+    pub returns: Vec<Formal>,
+    /// Parameters as declared here.
+    pub parameters: Vec<Formal>,
+    /// `.noreturn`.
+    pub noreturn: bool,
+}
+
+impl Module {
+    /// Reads PTX text.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        crate::parse::parse(text)
+    }
+
+    /// Opcode and modifiers by number. A number of another module may be out of range: `None`.
+    pub fn form(&self, id: FormId) -> Option<&Form> {
+        self.forms.get(id.index())
+    }
+
+    /// All distinct forms.
+    pub fn forms(&self) -> &[Form] {
+        &self.forms
+    }
+
+    /// All functions, entries among them, in order of first mention.
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// A function by number.
+    pub fn function(&self, id: FunctionId) -> Option<&Function> {
+        self.functions.get(id.index())
+    }
+
+    /// A function by name; names are unique in a module.
+    pub fn find_function(&self, name: &str) -> Option<FunctionId> {
+        let index = self.functions.iter().position(|f| &*f.name == name)?;
+        Some(FunctionId(index as u32))
+    }
+
+    /// The entries.
+    pub fn entries(&self) -> impl Iterator<Item = &Function> {
+        self.functions.iter().filter(|f| f.is_entry())
+    }
+
+    /// An entry by name.
+    pub fn entry(&self, name: &str) -> Option<&Function> {
+        self.entries().find(|f| &*f.name == name)
+    }
+
+    /// The function an alias stands for; any other function stands for itself.
+    pub fn resolve_alias(&self, id: FunctionId) -> FunctionId {
+        let target = |id| {
+            self.items.iter().find_map(|item| match item {
+                Item::Alias { alias, target } if *alias == id => Some(*target),
+                _ => None,
+            })
+        };
+        target(id).unwrap_or(id)
+    }
+
+    /// All variables: of the module, parameters, and those inside functions.
+    pub fn variables(&self) -> &[Variable] {
+        &self.variables
+    }
+
+    /// A variable by number.
+    pub fn variable(&self, id: VariableId) -> Option<&Variable> {
+        self.variables.get(id.index())
+    }
+
+    /// The variables declared at module level.
+    pub fn module_variables(&self) -> impl Iterator<Item = (VariableId, &Variable)> {
+        let numbered = self.variables.iter().enumerate();
+        numbered.filter(|(_, v)| v.owner.is_none()).map(|(i, v)| (VariableId(i as u32), v))
+    }
+
+    /// The variables a formal names; register formals name none.
+    pub fn formal_variable(&self, formal: Formal) -> Option<&Variable> {
+        match formal {
+            Formal::Param(id) => self.variable(id),
+            Formal::Register(_) => None,
+        }
+    }
+
+    /// What stands at module level, in text order.
+    pub fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    /// The path of a source file by the number `.loc` uses.
+    pub fn source_path(&self, file: u32) -> Option<&str> {
+        self.files.iter().find(|f| f.number == file).map(|f| &*f.path)
+    }
+}
+
+impl Function {
+    /// Whether a driver can find this function by name.
+    pub fn is_public(&self) -> bool {
+        self.linkage.is_some_and(|l| l != Linkage::Extern)
+    }
+}

@@ -1,0 +1,135 @@
+//! The parser: text to [`Module`] in one pass.
+//!
+//! Recursive descent over one token of lookahead. Names are resolved while reading, because PTX declares before
+//! use; only labels may come later and are patched when their function ends. Nothing recurses without a limit, and
+//! no step looks back over what was read, so time is linear in the text whatever it contains.
+//!
+//! ```text
+//! lexer ──> cursor ──> item ─┬─> header ──> declaration ──> initializer ──> expression
+//!                            └─> statement ─┬─> operand ──> expression
+//!                                           ├─> call
+//!                                           └─> label
+//! ```
+
+mod call;
+mod cursor;
+mod declaration;
+mod expression;
+mod header;
+mod initializer;
+mod item;
+mod label;
+mod lexer;
+mod literal;
+mod operand;
+mod scope;
+mod statement;
+
+use std::collections::HashMap;
+
+use crate::error::{Cause, ParseError};
+use crate::form::{Form, FormId};
+use crate::function::{Function, FunctionId};
+use crate::line::SourceFile;
+use crate::module::{Item, Module, Section, Target, Version};
+use crate::name::Name;
+use crate::position::Position;
+use crate::variable::{Variable, VariableId};
+use lexer::{Lexer, Token};
+use scope::Scope;
+
+/// The deepest nesting of blocks, expressions and initializers.
+const MAX_NESTING: u32 = 64;
+
+/// The longest text.
+const MAX_TEXT_BYTES: u64 = 1 << 30;
+
+/// Reads a module.
+pub(crate) fn parse(text: &str) -> Result<Module, ParseError> {
+    if text.len() as u64 > MAX_TEXT_BYTES {
+        let cause = Cause::Limit { what: "the length of the text in bytes", limit: MAX_TEXT_BYTES };
+        return Err(ParseError::new(Position { line: 1, column: 1 }, cause));
+    }
+    let mut lexer = Lexer::new(text);
+    let token = lexer.next()?;
+    let mut parser = Parser {
+        lexer,
+        token,
+        names: HashMap::new(),
+        forms: Vec::new(),
+        form_ids: HashMap::new(),
+        variables: Vec::new(),
+        functions: Vec::new(),
+        function_ids: HashMap::new(),
+        items: Vec::new(),
+        files: Vec::new(),
+        sections: Vec::new(),
+        scope: Scope::default(),
+        padding_bytes: 0,
+    };
+    let (version, target, address_bits) = parser.preamble()?;
+    parser.all_items()?;
+    Ok(parser.finish(version, target, address_bits))
+}
+
+/// The state of one parse.
+struct Parser<'a> {
+    lexer: Lexer<'a>,
+    /// The token not yet consumed.
+    token: Token<'a>,
+    names: HashMap<&'a str, Name>,
+    forms: Vec<Form>,
+    form_ids: HashMap<Name, FormId>,
+    variables: Vec<Variable>,
+    functions: Vec<Function>,
+    function_ids: HashMap<&'a str, FunctionId>,
+    items: Vec<Item>,
+    files: Vec<SourceFile>,
+    sections: Vec<Section>,
+    scope: Scope<'a>,
+    /// Zeros that nested initializers have left out so far.
+    padding_bytes: u64,
+}
+
+impl<'a> Parser<'a> {
+    /// The shared name for a spelling.
+    fn name(&mut self, text: &'a str) -> Name {
+        self.names.entry(text).or_insert_with(|| Name::from(text)).clone()
+    }
+
+    /// The number of the form spelled `text`.
+    fn form(&mut self, text: &str) -> FormId {
+        if let Some(id) = self.form_ids.get(text) {
+            return *id;
+        }
+        let form = Form::read(text);
+        let id = FormId(self.forms.len() as u32);
+        self.form_ids.insert(form.name(), id);
+        self.forms.push(form);
+        id
+    }
+
+    fn add_variable(&mut self, variable: Variable) -> VariableId {
+        self.variables.push(variable);
+        VariableId(self.variables.len() as u32 - 1)
+    }
+
+    fn add_function(&mut self, function: Function) -> FunctionId {
+        self.functions.push(function);
+        FunctionId(self.functions.len() as u32 - 1)
+    }
+
+    fn finish(self, version: Version, target: Target, address_bits: u8) -> Module {
+        Module {
+            version,
+            target,
+            address_bits,
+            files: self.files,
+            sections: self.sections,
+            forms: self.forms,
+            variables: self.variables,
+            functions: self.functions,
+            items: self.items,
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Operands.
+
+use super::Parser;
+use super::cursor::{invalid, unknown_name};
+use super::lexer::{Token, TokenKind};
+use super::scope::Binding;
+use super::statement::Builder;
+use crate::error::ParseError;
+use crate::opcode::Opcode;
+use crate::operand::{Address, AddressBase, Elements, Operand, WordId};
+use crate::register::RegisterId;
+use crate::special::{Axis, SpecialRegister};
+
+impl<'a> Parser<'a> {
+    /// The operands of an ordinary instruction, none included.
+    pub(super) fn operands(
+        &mut self,
+        builder: &mut Builder<'a, '_>,
+        opcode: Opcode,
+    ) -> Result<(), ParseError> {
+        if self.is_punct(b';') {
+            return Ok(());
+        }
+        loop {
+            let operand = self.operand(builder, opcode, 0)?;
+            builder.body.operands.push(operand);
+            if !self.accept(b',')? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// One operand.
+    pub(super) fn operand(
+        &mut self,
+        builder: &mut Builder<'a, '_>,
+        opcode: Opcode,
+        depth: u32,
+    ) -> Result<Operand, ParseError> {
+        self.check_depth(depth)?;
+        match self.token.kind {
+            TokenKind::Word => {
+                let word = self.bump()?;
+                self.named_operand(builder, opcode, word)
+            }
+            TokenKind::Punct(b'[') => self.bracket(builder, opcode, depth),
+            TokenKind::Punct(b'{') => {
+                self.bump()?;
+                let elements = self.elements(builder, opcode, b'}', depth)?;
+                Ok(Operand::Vector(elements))
+            }
+            TokenKind::Punct(b'!') => {
+                self.bump()?;
+                let name = self.expect_word("a predicate")?;
+                let register = self.find_register(name.text);
+                register.map(Operand::Not).ok_or_else(|| unknown_name(&name, "predicate"))
+            }
+            TokenKind::Number | TokenKind::Punct(b'-' | b'+' | b'~' | b'(') => {
+                self.constant().map(Operand::Immediate)
+            }
+            _ => Err(self.unexpected("an operand")),
+        }
+    }
+
+    fn named_operand(
+        &mut self,
+        builder: &mut Builder<'a, '_>,
+        opcode: Opcode,
+        word: Token<'a>,
+    ) -> Result<Operand, ParseError> {
+        match self.scope.find(word.text) {
+            Some(Binding::Register(register)) => {
+                if self.accept(b'|')? {
+                    let second = self.pair_register()?;
+                    return Ok(Operand::Pair(Some(register), second));
+                }
+                Ok(Operand::Register(register))
+            }
+            Some(Binding::Variable(variable)) => Ok(Operand::Variable(variable, self.addend()?)),
+            None => self.other_word(builder, opcode, word),
+        }
+    }
+
+    fn other_word(
+        &mut self,
+        builder: &mut Builder<'a, '_>,
+        opcode: Opcode,
+        word: Token<'a>,
+    ) -> Result<Operand, ParseError> {
+        if word.text == "_" {
+            if self.accept(b'|')? {
+                let second = self.pair_register()?;
+                return Ok(Operand::Pair(None, second));
+            }
+            return Ok(Operand::Sink);
+        }
+        if word.text == "WARP_SZ" {
+            return Ok(Operand::Immediate(crate::operand::Immediate::Signed(32)));
+        }
+        if let Some(special) = SpecialRegister::from_name(word.text) {
+            return Ok(Operand::Special(special));
+        }
+        if let Some((name, axis)) = word.text.rsplit_once('.') {
+            if let (Some(register), Some(axis)) = (self.find_register(name), Axis::from_letter(axis)) {
+                return Ok(Operand::Element(register, axis));
+            }
+        }
+        if let Some(function) = self.function_ids.get(word.text) {
+            return Ok(Operand::Function(*function));
+        }
+        if opcode == Opcode::Unknown {
+            builder.body.words.push(self.name(word.text));
+            return Ok(Operand::Word(WordId(builder.body.words.len() as u32 - 1)));
+        }
+        Err(unknown_name(&word, "register or variable"))
+    }
+
+    /// The second register of `%r1|%p1`.
+    fn pair_register(&mut self) -> Result<Option<RegisterId>, ParseError> {
+        let name = self.expect_word("a register")?;
+        if name.text == "_" {
+            return Ok(None);
+        }
+        self.find_register(name.text).map(Some).ok_or_else(|| unknown_name(&name, "register"))
+    }
+
+    /// `[base+offset]`, or several operands in brackets.
+    fn bracket(
+        &mut self,
+        builder: &mut Builder<'a, '_>,
+        opcode: Opcode,
+        depth: u32,
+    ) -> Result<Operand, ParseError> {
+        let position = self.bump()?.position;
+        let first = self.operand(builder, opcode, depth + 1)?;
+        if self.is_punct(b',') {
+            let mark = builder.open_lists.len();
+            builder.open_lists.push(first);
+            while self.accept(b',')? {
+                let next = self.operand(builder, opcode, depth + 1)?;
+                builder.open_lists.push(next);
+            }
+            self.expect(b']')?;
+            return Ok(Operand::Bracket(builder.close_list(mark)));
+        }
+        let address = match first {
+            Operand::Register(register) => {
+                Address { base: AddressBase::Register(register), offset: self.addend()? }
+            }
+            Operand::Variable(variable, offset) => Address { base: AddressBase::Variable(variable), offset },
+            Operand::Immediate(value) => Address { base: AddressBase::Absolute, offset: value.bits() as i64 },
+            _ => return Err(invalid(position, "an address is a register, a variable or a number")),
+        };
+        self.expect(b']')?;
+        Ok(Operand::Address(address))
+    }
+
+    /// Operands up to `close`.
+    fn elements(
+        &mut self,
+        builder: &mut Builder<'a, '_>,
+        opcode: Opcode,
+        close: u8,
+        depth: u32,
+    ) -> Result<Elements, ParseError> {
+        let mark = builder.open_lists.len();
+        while !self.is_punct(close) {
+            let element = self.operand(builder, opcode, depth + 1)?;
+            builder.open_lists.push(element);
+            if !self.accept(b',')? {
+                break;
+            }
+        }
+        self.expect(close)?;
+        Ok(builder.close_list(mark))
+    }
+}
+
+impl Builder<'_, '_> {
+    /// Moves the operands of the innermost open list to their final, contiguous place.
+    fn close_list(&mut self, mark: usize) -> Elements {
+        let first = self.body.elements.len() as u32;
+        self.body.elements.extend(self.open_lists.drain(mark..));
+        Elements { first, count: self.body.elements.len() as u32 - first }
+    }
+}
