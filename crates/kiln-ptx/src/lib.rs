@@ -72,6 +72,7 @@ mod opcode;
 mod operand;
 mod parse;
 mod position;
+mod print;
 mod register;
 mod scalar;
 mod space;
