@@ -1,3 +1,67 @@
-//! The project's own commands.
+//! The project's own commands: `cargo xtask NAME`.
+//!
+//! Each command is one file. What they share is small: the [`workspace`] as cargo describes it, a [`process`] that
+//! must succeed, and the [`failure`] a command ends with.
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "these are commands; printing is what they do")]
 
-fn main() {}
+mod check;
+mod failure;
+mod fuzz;
+mod gpu_bundle;
+mod process;
+mod skips;
+mod test;
+mod tidy;
+mod toolkit;
+mod totals;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::workspace::Workspace;
+
+/// The project's own commands.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Xtask {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs every unit, integration and doc test, and ends with the totals
+    Test(test::Arguments),
+    /// The gate: format, clippy, tidy, docs, tests
+    Check(check::Arguments),
+    /// The house rules that no compiler knows
+    Tidy,
+    /// Feeds a parser or another reader of foreign input random bytes
+    Fuzz(fuzz::Arguments),
+    /// Writes target/gpu-bundle: the GPU tests and benchmarks for a host that has a driver but no Rust
+    GpuBundle,
+    /// Prints where NVRTC, ptxas and the CUDA headers are, for `eval "$(cargo xtask toolkit)"`
+    Toolkit(toolkit::Arguments),
+}
+
+fn main() -> ExitCode {
+    let command = Xtask::parse().command;
+    let done = Workspace::load().and_then(|workspace| match command {
+        Command::Test(arguments) => test::run(&workspace, &arguments),
+        Command::Check(arguments) => check::run(&workspace, &arguments),
+        Command::Tidy => tidy::run(&workspace),
+        Command::Fuzz(arguments) => fuzz::run(&workspace, &arguments),
+        Command::GpuBundle => gpu_bundle::run(&workspace),
+        Command::Toolkit(arguments) => toolkit::run(&workspace, &arguments),
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprint!("{failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! `cargo xtask fuzz`: readers of foreign input, fed with inputs nobody would write.
+//!
+//! A target is an example of its crate that takes `--seconds` and `--seed`, makes its inputs from the seed alone and
+//! exits with a failure, saying which input did it, when the reader panics or does not come back. It needs
+//! nothing but cargo and runs the same on every machine.
+
+use clap::Args;
+
+use crate::failure::{Failure, Result};
+use crate::process;
+use crate::workspace::Workspace;
+
+/// One reader to feed.
+struct Target {
+    name: &'static str,
+    package: &'static str,
+    example: &'static str,
+}
+
+/// Everything that reads foreign input.
+const TARGETS: &[Target] = &[Target { name: "ptx", package: "kiln-ptx", example: "fuzz_parse" }];
+
+/// Optimised, but with the checks on that turn a wrong sum into a finding.
+const PROFILE: [&str; 4] = [
+    "--config=profile.fuzz.inherits=\"release\"",
+    "--config=profile.fuzz.debug-assertions=true",
+    "--config=profile.fuzz.overflow-checks=true",
+    "--profile=fuzz",
+];
+
+/// What can be said on the command line.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// What to feed; everything, one after the other, if it is left out
+    target: Option<String>,
+    /// How long for each
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+    /// What the inputs are made from; the same seed makes the same inputs
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Runs one target or all.
+pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result {
+    for target in chosen(arguments.target.as_deref())? {
+        println!("fuzz {}: seed {}, {} s", target.name, arguments.seed, arguments.seconds);
+        let (seconds, seed) = (arguments.seconds.to_string(), arguments.seed.to_string());
+        let mut command = workspace.cargo();
+        command.arg("run").args(PROFILE).args(["--package", target.package, "--example", target.example]);
+        command.args(["--", "--seconds", &seconds, "--seed", &seed]);
+        process::succeed(&mut command)?;
+    }
+    Ok(())
+}
+
+fn chosen(name: Option<&str>) -> Result<Vec<&'static Target>> {
+    let targets: Vec<_> =
+        TARGETS.iter().filter(|target| name.is_none_or(|name| name == target.name)).collect();
+    match (name, &targets[..]) {
+        (Some(name), []) => {
+            let known: Vec<_> = TARGETS.iter().map(|target| target.name).collect();
+            Err(Failure::new(format!("there is no fuzz target `{name}`; there are: {}", known.join(", "))))
+        }
+        _ => Ok(targets),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_target_is_refused_with_the_known_ones() {
+        let text = chosen(Some("elf")).err().unwrap().to_string();
+        assert!(text.contains("`elf`") && text.contains("ptx"), "{text}");
+        assert_eq!(chosen(None).unwrap().len(), TARGETS.len());
+        assert_eq!(chosen(Some("ptx")).unwrap().len(), 1);
+    }
+}

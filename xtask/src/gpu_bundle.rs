@@ -1,0 +1,160 @@
+//! `cargo xtask gpu-bundle`: the GPU tests and benchmarks, ready for a host that has a driver but no Rust and no network.
+//!
+//! What goes in is data ([`contents`]); how it is built is [`build`]; the script that runs it there is `run.sh`,
+//! plain POSIX shell. The bundle links only the C library, and the manifest says which version of it the host needs.
+
+mod build;
+mod contents;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::failure::{Failure, Result};
+use crate::process;
+use crate::workspace::Workspace;
+use contents::{BENCHMARKS, COMMANDS, TESTS};
+
+/// More does not travel well to a borrowed machine.
+const SIZE_LIMIT_BYTES: u64 = 50 * 1024 * 1024;
+
+/// The script on the host.
+const RUN: &str = include_str!("gpu_bundle/run.sh");
+
+/// Builds the binaries and writes the bundle.
+pub(crate) fn run(workspace: &Workspace) -> Result {
+    for item in TESTS.iter().chain(COMMANDS) {
+        build::check_exists(workspace, item)?;
+    }
+    let tests = build::tests(workspace, TESTS)?;
+    let commands = build::commands(workspace, COMMANDS)?;
+
+    let bundle = workspace.target.join("gpu-bundle");
+    if bundle.exists() {
+        std::fs::remove_dir_all(&bundle).map_err(|error| Failure::file("remove", &bundle, &error))?;
+    }
+    let mut files = Vec::new();
+    for (item, executable) in TESTS.iter().zip(&tests) {
+        files.push(copy(executable, &bundle, &format!("tests/{}", item.file_name()))?);
+    }
+    for (item, executable) in COMMANDS.iter().zip(&commands) {
+        files.push(copy(executable, &bundle, &format!("bin/{}", item.file_name()))?);
+    }
+    write(&bundle.join("run.sh"), RUN, true)?;
+    write(&bundle.join("benchmarks"), &benchmark_lines(), false)?;
+    let manifest = manifest(workspace, &files)?;
+    write(&bundle.join("MANIFEST"), &manifest, false)?;
+
+    print!("{manifest}");
+    let bytes: u64 = files.iter().map(|file| file.bytes).sum::<u64>() + RUN.len() as u64;
+    println!("{}: {:.1} MiB", bundle.display(), bytes as f64 / (1024.0 * 1024.0));
+    check_size(bytes)
+}
+
+/// One file of the bundle.
+struct File {
+    name: String,
+    bytes: u64,
+    glibc: Option<(u32, u32)>,
+}
+
+fn copy(executable: &Path, bundle: &Path, name: &str) -> Result<File> {
+    let to = bundle.join(name);
+    let content = std::fs::read(executable).map_err(|error| Failure::file("read", executable, &error))?;
+    create_parent(&to)?;
+    std::fs::copy(executable, &to).map_err(|error| Failure::file("write", &to, &error))?;
+    Ok(File { name: name.to_owned(), bytes: content.len() as u64, glibc: newest_glibc(&content) })
+}
+
+fn write(path: &Path, text: &str, executable: bool) -> Result {
+    create_parent(path)?;
+    std::fs::write(path, text).map_err(|error| Failure::file("write", path, &error))?;
+    #[cfg(unix)]
+    if executable {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
+            .map_err(|error| Failure::file("make executable", path, &error))?;
+    }
+    Ok(())
+}
+
+fn create_parent(path: &Path) -> Result {
+    let parent = path.parent().map_or_else(PathBuf::new, Path::to_owned);
+    std::fs::create_dir_all(&parent).map_err(|error| Failure::file("create", &parent, &error))
+}
+
+/// One line per benchmark: its name, a tab, the command from the bundle's directory.
+fn benchmark_lines() -> String {
+    BENCHMARKS.iter().map(|(name, command)| format!("{name}\t{command}\n")).collect()
+}
+
+/// What the bundle is, with nothing in it that changes when the same commit is built again.
+fn manifest(workspace: &Workspace, files: &[File]) -> Result<String> {
+    let rustc = process::output(Command::new("rustc").arg("-vV"))?;
+    let field = |name: &str| rustc.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("unknown");
+    let (major, minor) = files.iter().filter_map(|file| file.glibc).max().unwrap_or_default();
+    let mut text = format!(
+        "commit  {}\nrustc   {}\nhost    {}\nglibc   {major}.{minor} or newer\n",
+        commit(workspace),
+        field("release: "),
+        field("host: ")
+    );
+    for file in files {
+        text.push_str(&format!("{:>9} {}\n", file.bytes, file.name));
+    }
+    Ok(text)
+}
+
+/// The commit, and whether the tree has more than it; a tree without git is `unknown`.
+fn commit(workspace: &Workspace) -> String {
+    let git = |arguments: &[&str]| {
+        let mut command = Command::new("git");
+        command.current_dir(&workspace.root).args(arguments).stdin(Stdio::null()).stderr(Stdio::null());
+        let output = command.output().ok().filter(|output| output.status.success())?;
+        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    match (git(&["rev-parse", "HEAD"]), git(&["status", "--porcelain"])) {
+        (Some(commit), Some(changes)) if changes.is_empty() => commit,
+        (Some(commit), _) => format!("{commit} with changes"),
+        (None, _) => "unknown".to_owned(),
+    }
+}
+
+fn check_size(bytes: u64) -> Result {
+    if bytes < SIZE_LIMIT_BYTES {
+        return Ok(());
+    }
+    let limit = SIZE_LIMIT_BYTES / (1024 * 1024);
+    Err(Failure::new(format!("the bundle must stay under {limit} MiB; take something out of contents.rs")))
+}
+
+/// The newest version of the C library a program asks for, from the names of symbol versions in it.
+fn newest_glibc(program: &[u8]) -> Option<(u32, u32)> {
+    const MARK: &[u8] = b"GLIBC_";
+    let places = program.windows(MARK.len()).enumerate().filter(|(_, window)| *window == MARK);
+    places.filter_map(|(at, _)| version(program.get(at + MARK.len()..)?)).max()
+}
+
+/// The two numbers at the start of `2.34...`.
+fn version(text: &[u8]) -> Option<(u32, u32)> {
+    let end = text.iter().position(|byte| !byte.is_ascii_digit() && *byte != b'.').unwrap_or(text.len());
+    let mut numbers = std::str::from_utf8(text.get(..end)?).ok()?.split('.');
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_symbol_version_counts() {
+        let program = b"\0GLIBC_2.2.5\0GLIBC_2.34\0GLIBC_PRIVATE\0GLIBC_2.9\0";
+        assert_eq!(newest_glibc(program), Some((2, 34)));
+        assert_eq!(newest_glibc(b"statically linked"), None);
+    }
+
+    #[test]
+    fn a_bundle_that_is_too_large_is_refused() {
+        assert!(check_size(SIZE_LIMIT_BYTES - 1).is_ok());
+        assert!(check_size(SIZE_LIMIT_BYTES).is_err());
+    }
+}

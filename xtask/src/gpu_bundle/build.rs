@@ -1,0 +1,99 @@
+//! Builds the binaries of the bundle and finds where cargo put them.
+//!
+//! They are built optimised and without symbols, in a profile that exists only here, so that neither the
+//! `release` directory nor the debug information a developer wants there is disturbed.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::contents::{Item, Target};
+use crate::failure::{Failure, Result};
+use crate::process;
+use crate::workspace::Workspace;
+
+const PROFILE: [&str; 4] = [
+    "--config=profile.bundle.inherits=\"release\"",
+    "--config=profile.bundle.debug=0",
+    "--config=profile.bundle.strip=\"symbols\"",
+    "--profile=bundle",
+];
+
+/// Refuses an entry that names a package or target the workspace does not have.
+pub(crate) fn check_exists(workspace: &Workspace, item: &Item) -> Result {
+    let name = item.target.name();
+    if workspace.package(item.package).is_some_and(|package| package.has_target(name)) {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "{} has no target `{name}`; correct xtask/src/gpu_bundle/contents.rs",
+        item.package
+    )))
+}
+
+/// The test binaries, in the order of the items.
+pub(crate) fn tests(workspace: &Workspace, items: &[Item]) -> Result<Vec<PathBuf>> {
+    let mut command = workspace.cargo();
+    command.args(["test", "--no-run", "--all-features"]);
+    executables(workspace, command, items)
+}
+
+/// The programs, in the order of the items.
+pub(crate) fn commands(workspace: &Workspace, items: &[Item]) -> Result<Vec<PathBuf>> {
+    let mut command = workspace.cargo();
+    command.arg("build");
+    executables(workspace, command, items)
+}
+
+fn executables(workspace: &Workspace, mut command: Command, items: &[Item]) -> Result<Vec<PathBuf>> {
+    if items.is_empty() {
+        return Ok(Vec::new());
+    }
+    command.args(PROFILE).arg("--message-format=json-render-diagnostics");
+    for item in items {
+        command.args(["--package", item.package]);
+        match item.target {
+            Target::Test(name) => command.args(["--test", name]),
+            Target::Program(name) => command.args(["--bin", name]),
+        };
+    }
+    let messages = process::output(&mut command)?;
+    items
+        .iter()
+        .map(|item| {
+            let manifest =
+                workspace.package(item.package).map(|package| workspace.root.join(&package.manifest));
+            manifest.and_then(|manifest| executable(&messages, &manifest, item.target.name())).ok_or_else(
+                || Failure::new(format!("cargo built no `{}` of {}", item.target.name(), item.package)),
+            )
+        })
+        .collect()
+}
+
+/// The executable of a target in cargo's messages.
+fn executable(messages: &str, manifest: &Path, name: &str) -> Option<PathBuf> {
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    messages
+        .filter(|message| message["manifest_path"].as_str().map(Path::new) == Some(manifest))
+        .filter(|message| message["target"]["name"].as_str() == Some(name))
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_executable_of_the_right_package_is_found() {
+        let messages = r#"
+            {"reason":"compiler-artifact","manifest_path":"/w/b/Cargo.toml","target":{"name":"cuda"},"executable":"/t/b"}
+            {"reason":"compiler-artifact","manifest_path":"/w/a/Cargo.toml","target":{"name":"a"},"executable":null}
+            {"reason":"compiler-artifact","manifest_path":"/w/a/Cargo.toml","target":{"name":"cuda"},"executable":"/t/a"}
+            not json"#;
+        let find = |manifest: &str, name| executable(messages, Path::new(manifest), name);
+        assert_eq!(find("/w/a/Cargo.toml", "cuda"), Some(PathBuf::from("/t/a")));
+        assert_eq!(find("/w/a/Cargo.toml", "a"), None);
+        assert_eq!(find("/w/c/Cargo.toml", "cuda"), None);
+    }
+}

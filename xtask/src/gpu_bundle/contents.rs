@@ -1,0 +1,46 @@
+//! What goes into the bundle, as data.
+
+/// One binary.
+pub(crate) struct Item {
+    /// The package it belongs to.
+    pub(crate) package: &'static str,
+    /// Which of the package's targets it is.
+    pub(crate) target: Target,
+}
+
+/// A target of a package.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// An integration test.
+    Test(&'static str),
+    /// A program.
+    Program(&'static str),
+}
+
+impl Target {
+    /// Its name in the package.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Test(name) | Self::Program(name) => name,
+        }
+    }
+}
+
+impl Item {
+    /// Its name in the bundle: a test's begins with its package, because two packages may name a test alike.
+    pub(crate) fn file_name(&self) -> String {
+        match self.target {
+            Target::Test(name) => format!("{}-{name}", self.package),
+            Target::Program(name) => name.to_owned(),
+        }
+    }
+}
+
+/// Test binaries with something in them that only a GPU can show.
+pub(crate) const TESTS: &[Item] = &[Item { package: "kiln-conform", target: Target::Test("cuda") }];
+
+/// Programs.
+pub(crate) const COMMANDS: &[Item] = &[Item { package: "kiln-cli", target: Target::Program("kiln") }];
+
+/// Benchmarks: a name, and the command as typed in the bundle's directory.
+pub(crate) const BENCHMARKS: &[(&str, &str)] = &[];

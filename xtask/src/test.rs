@@ -1,0 +1,161 @@
+//! `cargo xtask test`: every unit, integration and doc test, and the totals.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+
+use clap::Args;
+
+use crate::failure::{Failure, Result};
+use crate::process;
+use crate::skips::{self, SkipLog};
+use crate::toolkit::{Search, Toolkit};
+use crate::totals::Totals;
+use crate::workspace::Workspace;
+
+/// What can be said on the command line.
+#[derive(Args, Default)]
+pub(crate) struct Arguments {
+    /// Tests of this package only; may be given again
+    #[arg(short, long, value_name = "NAME")]
+    package: Vec<String>,
+    /// Handed to every test binary, such as a part of a test's name
+    #[arg(last = true)]
+    rest: Vec<OsString>,
+}
+
+/// Builds and runs the tests.
+pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result {
+    let toolkit = Toolkit::find_or_fetch(&workspace.target, Search::Everywhere)?;
+    let mut build = cargo_test(workspace, arguments, &toolkit);
+    process::succeed(build.arg("--no-run"))
+        .map_err(|_| Failure::new("the tests did not build; the compiler's messages are above"))?;
+
+    let log = SkipLog::create(&workspace.target)?;
+    let mut command = cargo_test(workspace, arguments, &toolkit);
+    command.env(skips::VARIABLE, log.path()).args(["--no-fail-fast", "--"]).args(&arguments.rest);
+    let (totals, succeeded) = stream(&mut command)?;
+    let verdict = Verdict { totals, succeeded, skips: log.read()?, missing: toolkit.missing() };
+    verdict.report(is_ci())
+}
+
+fn cargo_test(workspace: &Workspace, arguments: &Arguments, toolkit: &Toolkit) -> Command {
+    let mut command = workspace.cargo();
+    command.args(["test", "--all-features"]);
+    if arguments.package.is_empty() {
+        command.arg("--workspace");
+    }
+    command.args(arguments.package.iter().flat_map(|name| ["--package", name]));
+    toolkit.set_environment(&mut command);
+    command
+}
+
+/// Runs the tests, shows what they print as they print it, and adds the results up.
+fn stream(command: &mut Command) -> Result<(Totals, bool)> {
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+    let mut child = child.map_err(|error| process::not_started(command, &error))?;
+    let mut totals = Totals::default();
+    if let Some(stdout) = child.stdout.take() {
+        let mut reader = BufReader::new(stdout);
+        let mut line = Vec::new();
+        // Bytes, because a test may print what is not UTF-8.
+        while reader.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
+            // A closed terminal must not end the tests.
+            let _ = std::io::stdout().write_all(&line);
+            totals.read_line(String::from_utf8_lossy(&line).trim_end());
+            line.clear();
+        }
+    }
+    let status = child.wait().map_err(|error| process::not_started(command, &error))?;
+    Ok((totals, status.success()))
+}
+
+fn is_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| value == "true" || value == "1")
+}
+
+/// Everything the last lines are made from.
+struct Verdict {
+    totals: Totals,
+    succeeded: bool,
+    skips: Vec<String>,
+    missing: Vec<&'static str>,
+}
+
+impl Verdict {
+    /// Prints what failed and what was skipped, the totals last.
+    fn report(&self, ci: bool) -> Result {
+        println!();
+        for name in &self.totals.failures {
+            println!("failed: {name}");
+        }
+        for line in &self.skips {
+            println!("skipped: {line}");
+        }
+        if self.totals.died() > 0 {
+            println!("failed: {} test binaries ended without a result", self.totals.died());
+        }
+        let missing = self.missing.join(", ");
+        if !missing.is_empty() {
+            let also = if ci { ", and with CI=true that is a failure" } else { "" };
+            println!("missing: {missing}; the tests that need it were skipped{also}");
+        }
+        println!("{}", self.line());
+        let accepted = self.succeeded && self.failed() == 0 && (missing.is_empty() || !ci);
+        if accepted { Ok(()) } else { Err(Failure::told()) }
+    }
+
+    /// The totals on one line.
+    fn line(&self) -> String {
+        let skipped = self.skips.len() + self.totals.ignored;
+        let passed = self.totals.passed.saturating_sub(self.skips.len());
+        format!("{passed} passed, {} failed, {skipped} skipped", self.failed())
+    }
+
+    /// Failures, with at least one if cargo says that something failed.
+    fn failed(&self) -> usize {
+        let counted = self.totals.failed + self.totals.died();
+        if self.succeeded { counted } else { counted.max(1) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(lines: &[&str], succeeded: bool) -> Verdict {
+        let mut totals = Totals::default();
+        lines.iter().for_each(|line| totals.read_line(line));
+        Verdict { totals, succeeded, skips: Vec::new(), missing: Vec::new() }
+    }
+
+    const GOOD: [&str; 2] = ["running 5 tests", "test result: ok. 5 passed; 0 failed; 0 ignored"];
+
+    #[test]
+    fn a_skipped_test_is_not_a_passed_one() {
+        let verdict = Verdict { skips: vec!["a: no GPU".into(), "b: no GPU".into()], ..verdict(&GOOD, true) };
+        assert_eq!(verdict.line(), "3 passed, 0 failed, 2 skipped");
+        assert!(verdict.report(true).is_ok());
+    }
+
+    #[test]
+    fn a_dead_binary_fails_the_run() {
+        let verdict = verdict(&["running 5 tests"], true);
+        assert_eq!(verdict.line(), "0 passed, 1 failed, 0 skipped");
+        assert!(verdict.report(false).is_err());
+    }
+
+    #[test]
+    fn cargo_has_the_last_word() {
+        let verdict = verdict(&GOOD, false);
+        assert_eq!(verdict.line(), "5 passed, 1 failed, 0 skipped");
+        assert!(verdict.report(false).is_err());
+    }
+
+    #[test]
+    fn what_is_missing_fails_only_where_nothing_may_be_skipped() {
+        let verdict = Verdict { missing: vec!["NVRTC"], ..verdict(&GOOD, true) };
+        assert!(verdict.report(false).is_ok());
+        assert!(verdict.report(true).is_err());
+    }
+}

@@ -1,0 +1,63 @@
+//! `cargo xtask tidy`: the house rules that no compiler knows, all in one place.
+//!
+//! A rule is a function from the tree and its packages to findings; it reads nothing else, so its test is a few
+//! lines of text. A finding names file and line, and says what to do.
+
+mod boundaries;
+mod changelog;
+mod finding;
+mod functions;
+mod layout;
+mod links;
+mod manifests;
+mod marks;
+mod masked;
+mod names;
+mod paths;
+mod tree;
+mod whitespace;
+
+use crate::failure::{Failure, Result};
+use crate::workspace::{Package, Workspace};
+use finding::Finding;
+use tree::Tree;
+
+/// One house rule.
+type Rule = fn(&Tree, &[Package]) -> Vec<Finding>;
+
+/// All of them.
+const RULES: &[Rule] = &[
+    layout::file_length,
+    layout::header,
+    layout::crate_root,
+    functions::length,
+    names::file_names,
+    marks::unfinished,
+    manifests::lints,
+    manifests::licenses,
+    manifests::shared_versions,
+    manifests::reasons,
+    boundaries::dependencies,
+    boundaries::unsafe_code,
+    links::relative_links,
+    whitespace::line_ends,
+    paths::machine_paths,
+    changelog::unreleased,
+];
+
+/// Applies every rule and prints what they find.
+pub(crate) fn run(workspace: &Workspace) -> Result {
+    let tree = Tree::load(&workspace.root)?;
+    let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule(&tree, &workspace.packages)).collect();
+    findings.sort();
+    for finding in &findings {
+        println!("{finding}");
+    }
+    match findings.len() {
+        0 => {
+            println!("{} files keep {} rules", tree.files.len(), RULES.len());
+            Ok(())
+        }
+        count => Err(Failure::new(format!("tidy has {count} findings"))),
+    }
+}

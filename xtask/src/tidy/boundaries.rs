@@ -1,0 +1,152 @@
+//! The walls between crates.
+//!
+//! A crate boundary is worth having when it carries a rule. Here are the rules, as data: which of our crates each
+//! may use, who may name cudarc, and where unsafe code is forbidden.
+
+use super::finding::Finding;
+use super::masked::Masked;
+use super::tree::Tree;
+use crate::workspace::Package;
+
+/// What one crate may do.
+struct Boundary {
+    package: &'static str,
+    /// Our crates it may use, tests aside.
+    may_use: &'static [&'static str],
+    /// Whether it may hold unsafe code.
+    unsafe_code: bool,
+}
+
+/// The rules. Tests, examples and benchmarks may use whatever they like.
+const BOUNDARIES: &[Boundary] = &[
+    Boundary { package: "kiln-driver", may_use: &[], unsafe_code: true },
+    Boundary { package: "kiln-ptx", may_use: &[], unsafe_code: false },
+    Boundary { package: "kiln-mem", may_use: &["kiln-driver"], unsafe_code: true },
+    Boundary { package: "kiln-cuda", may_use: &["kiln-driver"], unsafe_code: true },
+    Boundary { package: "kiln-sim", may_use: &["kiln-driver", "kiln-ptx"], unsafe_code: true },
+    Boundary { package: "kiln-conform", may_use: &["kiln-driver"], unsafe_code: true },
+    Boundary {
+        package: "kiln",
+        may_use: &["kiln-driver", "kiln-cuda", "kiln-sim", "kiln-mem", "kiln-ptx"],
+        unsafe_code: true,
+    },
+    Boundary {
+        package: "kiln-cli",
+        may_use: &["kiln", "kiln-driver", "kiln-sim", "kiln-ptx"],
+        unsafe_code: true,
+    },
+    Boundary { package: "xtask", may_use: &[], unsafe_code: false },
+];
+
+/// Packages from outside that only one of ours may use, and not in tests either.
+const RESERVED: [(&str, &str); 1] = [("cudarc", "kiln-cuda")];
+
+/// Dev only: nothing that users build depends on it.
+const DEV_ONLY: &str = "kiln-conform";
+
+/// Every crate keeps to its boundary.
+pub(crate) fn dependencies(_: &Tree, packages: &[Package]) -> Vec<Finding> {
+    packages.iter().flat_map(|package| in_package(package, packages)).collect()
+}
+
+fn in_package(package: &Package, packages: &[Package]) -> Vec<Finding> {
+    let path = package.manifest.to_string_lossy();
+    let Some(boundary) = boundary(package) else {
+        let text = "a crate without a boundary; add it to xtask/src/tidy/boundaries.rs with what it may use";
+        return vec![Finding::new(&path, 1, text)];
+    };
+    let complaint = |dependency: &crate::workspace::Dependency| {
+        let name = dependency.name.as_str();
+        let ours = packages.iter().any(|package| package.name == name);
+        if let Some((_, owner)) = RESERVED.iter().find(|(reserved, _)| *reserved == name) {
+            return (*owner != package.name).then(|| format!("only {owner} may use {name}"));
+        }
+        if dependency.dev || !ours || boundary.may_use.contains(&name) {
+            return None;
+        }
+        Some(match name {
+            DEV_ONLY => format!("{name} is for tests; make it a dev-dependency"),
+            _ => format!("{} may not use {name}; it would join what the boundary keeps apart", package.name),
+        })
+    };
+    package.dependencies.iter().filter_map(complaint).map(|text| Finding::new(&path, 1, text)).collect()
+}
+
+/// A crate without unsafe code says so to the compiler.
+pub(crate) fn unsafe_code(tree: &Tree, packages: &[Package]) -> Vec<Finding> {
+    let safe = packages.iter().filter(|package| boundary(package).is_some_and(|b| !b.unsafe_code));
+    let roots = safe.filter_map(|package| {
+        let directory = package.manifest.parent()?.to_string_lossy().into_owned();
+        let roots = ["lib.rs", "main.rs"].map(|name| format!("{directory}/src/{name}"));
+        roots.iter().find_map(|path| tree.file(path))
+    });
+    roots
+        .filter(|file| !Masked::new(&file.text).code.contains("#![forbid(unsafe_code)]"))
+        .map(|file| Finding::new(&file.path, 1, "add `#![forbid(unsafe_code)]`"))
+        .collect()
+}
+
+fn boundary(package: &Package) -> Option<&'static Boundary> {
+    BOUNDARIES.iter().find(|boundary| boundary.package == package.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::workspace::Dependency;
+
+    fn package(name: &str, dependencies: &[(&str, bool)]) -> Package {
+        Package {
+            name: name.into(),
+            manifest: PathBuf::from(format!("crates/{name}/Cargo.toml")),
+            license: None,
+            dependencies: dependencies
+                .iter()
+                .map(|(name, dev)| Dependency { name: (*name).into(), dev: *dev })
+                .collect(),
+            targets: Vec::new(),
+        }
+    }
+
+    fn found(packages: &[Package]) -> Vec<String> {
+        dependencies(&Tree::of(&[]), packages).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_the_rules_allow_is_fine() {
+        let packages = [
+            package("kiln-driver", &[("thiserror", false), ("kiln-sim", true)]),
+            package("kiln-cuda", &[("cudarc", false), ("kiln-driver", false), ("kiln-conform", true)]),
+            package("kiln-sim", &[("kiln-driver", false), ("kiln-ptx", false)]),
+            package("kiln-ptx", &[]),
+            package("kiln-conform", &[("kiln-driver", false)]),
+        ];
+        assert_eq!(found(&packages), [] as [String; 0]);
+    }
+
+    #[test]
+    fn every_wall_can_be_run_into() {
+        let others = || ["kiln-driver", "kiln-conform"].map(|name| package(name, &[]));
+        let wrong = |name: &str, dependency: (&str, bool)| {
+            let [driver, conform] = others();
+            found(&[package(name, &[dependency]), driver, conform])
+        };
+        assert!(wrong("kiln-ptx", ("kiln-driver", false))[0].contains("may not use kiln-driver"));
+        assert!(wrong("kiln", ("cudarc", true))[0].contains("only kiln-cuda may use cudarc"));
+        assert!(wrong("kiln-sim", ("kiln-conform", false))[0].contains("dev-dependency"));
+        assert!(wrong("kiln-new", ("clap", false))[0].contains("without a boundary"));
+    }
+
+    #[test]
+    fn a_safe_crate_that_does_not_say_so_is_found() {
+        let root = "crates/kiln-ptx/src/lib.rs";
+        let packages = [package("kiln-ptx", &[]), package("kiln-cuda", &[])];
+        let said = Tree::of(&[(root, "//! PTX.\n#![forbid(unsafe_code)]\n")]);
+        let only_in_a_comment =
+            Tree::of(&[(root, "//! #![forbid(unsafe_code)]\n"), ("crates/kiln-cuda/src/lib.rs", "")]);
+        assert_eq!(unsafe_code(&said, &packages).len(), 0);
+        assert_eq!(unsafe_code(&only_in_a_comment, &packages).len(), 1);
+    }
+}

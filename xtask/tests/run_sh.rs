@@ -1,0 +1,123 @@
+//! The script of the GPU bundle, run over stand-ins for test binaries.
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A bundle with the real script and tests that are shell scripts.
+struct Bundle {
+    directory: PathBuf,
+}
+
+impl Bundle {
+    fn new(name: &str) -> Self {
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("run-sh-{name}"));
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(directory.join("tests")).unwrap();
+        let bundle = Self { directory };
+        bundle.script("run.sh", include_str!("../src/gpu_bundle/run.sh"));
+        bundle.file("MANIFEST", "commit  0123\nrustc   1\nhost    h\nglibc   2.1 or newer\n");
+        bundle.file("benchmarks", "");
+        bundle
+    }
+
+    fn file(&self, name: &str, text: &str) {
+        fs::write(self.directory.join(name), text).unwrap();
+    }
+
+    fn script(&self, name: &str, text: &str) {
+        self.file(name, text);
+        fs::set_permissions(self.directory.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// A test binary that prints and exits like one.
+    fn test(&self, name: &str, body: &str) {
+        self.script(&format!("tests/{name}"), &format!("#!/bin/sh\n{body}\n"));
+    }
+
+    /// The exit code, and everything printed.
+    fn run(&self, arguments: &[&str]) -> (i32, String) {
+        self.run_for("300", arguments)
+    }
+
+    fn run_for(&self, seconds: &str, arguments: &[&str]) -> (i32, String) {
+        let mut command = Command::new(self.directory.join("run.sh"));
+        let output = command.args(arguments).env("TEST_SECONDS", seconds).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+        (output.status.code().unwrap(), text)
+    }
+}
+
+const GOOD: &str =
+    "echo 'test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 2 filtered out; finished in 0.1s'";
+
+fn last_line(text: &str) -> &str {
+    text.lines().last().unwrap_or_default()
+}
+
+#[test]
+fn results_add_up_and_the_gpu_is_required() {
+    let bundle = Bundle::new("good");
+    bundle.test("a", GOOD);
+    bundle.test("b", &format!("test \"$KILN_REQUIRE_GPU\" = 1 || exit 7\n{GOOD}"));
+    let (code, text) = bundle.run(&[]);
+    assert_eq!((code, last_line(&text)), (0, "6 passed, 0 failed"), "{text}");
+    assert!(text.contains("commit  0123"), "{text}");
+}
+
+#[test]
+fn a_failed_test_is_named_and_its_log_is_kept() {
+    let bundle = Bundle::new("failed");
+    bundle.test("a", GOOD);
+    let bad = "echo 'test laws::copy ... FAILED'\n\
+               echo 'test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out'\nexit 101";
+    bundle.test("b", bad);
+    let (code, text) = bundle.run(&[]);
+    assert_eq!((code, last_line(&text)), (1, "4 passed, 2 failed"), "{text}");
+    assert!(text.contains("failed: laws::copy"), "{text}");
+    assert!(fs::read_to_string(bundle.directory.join("logs/b.log")).unwrap().contains("laws::copy"));
+}
+
+#[test]
+fn a_binary_that_dies_or_hangs_fails() {
+    let bundle = Bundle::new("died");
+    bundle.test("a", "kill -9 $$");
+    bundle.test("b", "sleep 60");
+    let (code, text) = bundle.run_for("1", &[]);
+    assert_eq!((code, last_line(&text)), (1, "0 passed, 2 failed"), "{text}");
+    assert!(text.contains("stopped after 1 s"), "{text}");
+}
+
+#[test]
+fn a_skipped_test_is_not_a_passed_one() {
+    let bundle = Bundle::new("skipped");
+    bundle.test("a", &format!("echo 'compiles: no NVRTC' >> \"$KILN_SKIP_LOG\"\n{GOOD}"));
+    bundle.test("b", GOOD);
+    let (code, text) = bundle.run(&[]);
+    assert_eq!((code, last_line(&text)), (0, "5 passed, 0 failed"), "{text}");
+    assert!(text.contains("skipped: compiles: no NVRTC"), "{text}");
+}
+
+#[test]
+fn one_can_be_run_alone_and_an_unknown_name_is_refused() {
+    let bundle = Bundle::new("only");
+    bundle.test("a", "exit 1");
+    bundle.test("b", GOOD);
+    assert_eq!(last_line(&bundle.run(&["only", "b"]).1), "3 passed, 0 failed");
+    let (code, text) = bundle.run(&["only", "c"]);
+    assert!(code == 2 && text.contains("no `c`"), "{text}");
+    assert_eq!(bundle.run(&["nonsense"]).0, 2);
+    assert_eq!(bundle.run(&["list"]).1, "a\nb\n");
+}
+
+#[test]
+fn benchmarks_run_with_their_arguments_and_can_fail() {
+    let bundle = Bundle::new("bench");
+    bundle.file("benchmarks", "first\techo median 5\nsecond\tfalse\n");
+    let (code, text) = bundle.run(&["bench"]);
+    assert_eq!((code, last_line(&text)), (1, "1 passed, 1 failed"), "{text}");
+    assert!(text.contains("\nmedian 5\n"), "{text}");
+    assert_eq!(bundle.run(&["only", "first"]).0, 0);
+}
