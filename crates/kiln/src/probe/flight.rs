@@ -1,0 +1,134 @@
+//! One attempt for everybody who asks at the same time.
+//!
+//! Making a context takes a third of a second and may fail. Threads that ask while an attempt is under way wait for it
+//! and share its answer, good or bad; a thread that asks later starts another. The lock guards a few words and is
+//! never held while the attempt runs, so no driver call happens under it. An attempt that panics answers nobody:
+//! one of those who waited makes the next one.
+
+use std::process;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+
+use crate::error::{ErrorKind, Result};
+
+/// Attempts, one at a time.
+pub(crate) struct Flight<T> {
+    state: Mutex<State<T>>,
+    landed: Condvar,
+}
+
+struct State<T> {
+    pilot: Option<Pilot>,
+    /// How many attempts have ended.
+    landings: u64,
+    /// The answer of the last one; none if it panicked.
+    last: Option<T>,
+}
+
+/// Who makes the attempt. After a fork the thread is gone and would be waited for without end, hence the process.
+struct Pilot {
+    process: u32,
+    thread: ThreadId,
+}
+
+impl<T: Clone> Flight<T> {
+    pub(crate) const fn new() -> Self {
+        let state = State { pilot: None, landings: 0, last: None };
+        Self { state: Mutex::new(state), landed: Condvar::new() }
+    }
+
+    /// Makes an attempt, or waits for the one under way and shares its answer.
+    ///
+    /// # Errors
+    /// If the attempt is this very thread's, or was another process's.
+    pub(crate) fn join(&self, attempt: impl FnOnce() -> T) -> Result<T> {
+        let mut state = self.lock();
+        while let Some(pilot) = &state.pilot {
+            if pilot.process != process::id() {
+                return Err(ErrorKind::Forked.into());
+            }
+            if pilot.thread == thread::current().id() {
+                return Err(ErrorKind::Recursion.into());
+            }
+            let seen = state.landings;
+            while state.landings == seen {
+                state = self.landed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            if let Some(answer) = &state.last {
+                return Ok(answer.clone());
+            }
+        }
+        state.pilot = Some(Pilot { process: process::id(), thread: thread::current().id() });
+        drop(state);
+        let mut landing = Landing { flight: self, answer: None };
+        let answer = attempt();
+        landing.answer = Some(answer.clone());
+        Ok(answer)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ends an attempt, also when it unwinds.
+struct Landing<'a, T: Clone> {
+    flight: &'a Flight<T>,
+    answer: Option<T>,
+}
+
+impl<T: Clone> Drop for Landing<'_, T> {
+    fn drop(&mut self) {
+        let mut state = self.flight.lock();
+        state.pilot = None;
+        state.landings += 1;
+        state.last = self.answer.take();
+        drop(state);
+        self.flight.landed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn attempts_never_overlap_and_nobody_gets_an_answer_from_before_they_asked() {
+        let flight = Flight::<usize>::new();
+        let (ended, flying) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        let before = ended.load(Ordering::SeqCst);
+                        let answer = flight.join(|| {
+                            assert_eq!(flying.fetch_add(1, Ordering::SeqCst), 0);
+                            thread::yield_now();
+                            flying.fetch_sub(1, Ordering::SeqCst);
+                            ended.fetch_add(1, Ordering::SeqCst) + 1
+                        });
+                        assert!(answer.unwrap() > before);
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn a_panic_leaves_the_next_attempt_free() {
+        let flight = Flight::<u32>::new();
+        let panicked = catch_unwind(AssertUnwindSafe(|| flight.join(|| panic!("planned"))));
+        assert!(panicked.is_err());
+        assert_eq!(flight.join(|| 3).unwrap(), 3);
+    }
+
+    #[test]
+    fn an_attempt_inside_of_itself_is_an_error_and_no_deadlock() {
+        let flight = Flight::<bool>::new();
+        let inner = flight.join(|| flight.join(|| true).is_err()).unwrap();
+        assert!(inner);
+    }
+}

@@ -1,0 +1,41 @@
+//! Where devices come from.
+//!
+//! The probe knows no CUDA. It asks a platform to list and to open, and keeps the answers. Two platforms ship with
+//! kiln; a test or a program with devices of its own brings another.
+
+use std::sync::Arc;
+
+use kiln_driver::{DeviceKind, Driver};
+
+use super::absence::Absence;
+use super::devices::DeviceEntry;
+
+/// A source of devices.
+///
+/// Calls may come from any thread. The probe asks for one listing and one opening per device at a time, and holds no
+/// lock meanwhile.
+pub trait Platform: Send + Sync + 'static {
+    /// What its devices are.
+    fn kind(&self) -> DeviceKind;
+
+    /// Finds the devices, without opening any.
+    ///
+    /// # Errors
+    /// The platform is there and does not work.
+    fn list(&self) -> kiln_driver::Result<Listing>;
+
+    /// Opens a device. Called only for ordinals that were listed.
+    ///
+    /// # Errors
+    /// The device is there and cannot be opened.
+    fn open(&self, ordinal: u32) -> kiln_driver::Result<Arc<dyn Driver>>;
+}
+
+/// What a platform found.
+#[derive(Clone, Debug)]
+pub enum Listing {
+    /// Its devices, by ordinal; one that does not answer is listed with its error.
+    Devices(Vec<DeviceEntry>),
+    /// Nothing, and why.
+    Absent(Absence),
+}

@@ -1,0 +1,205 @@
+//! One answer for every part of a program.
+//!
+//! A prober stands over two platforms, CUDA and the simulator, and a default policy. The functions of this module's
+//! parent ask the process's own prober; a test builds one over platforms of its choice.
+
+use std::sync::Arc;
+
+use super::absence::Absence;
+use super::availability::Availability;
+use super::budget::MemoryBudget;
+use super::platform::Platform;
+use super::policy::{DefaultPolicy, Policy};
+use super::registry::Registry;
+use super::selection::Selection;
+use super::workers::Workers;
+use crate::error::{ErrorKind, Result};
+use crate::runtime::DeviceRuntime;
+
+/// What a [`Prober`] stands over.
+pub struct ProberConfig {
+    /// Where CUDA devices come from.
+    pub cuda: Box<dyn Platform>,
+    /// Where simulated devices come from.
+    pub simulator: Box<dyn Platform>,
+    /// The text of [`POLICY_VARIABLE`](super::POLICY_VARIABLE), where it is set.
+    pub policy_override: Option<String>,
+}
+
+/// Finds devices, keeps what it found, and hands out the one runtime of each.
+///
+/// ```
+/// use kiln::probe::{Absence, Listing, Platform, Prober, ProberConfig};
+/// use kiln::Policy;
+/// # use kiln_driver::{DeviceKind, Driver, Error};
+/// # struct Empty(DeviceKind);
+/// # impl Platform for Empty {
+/// #     fn kind(&self) -> DeviceKind { self.0 }
+/// #     fn list(&self) -> kiln_driver::Result<Listing> { Ok(Listing::Absent(Absence::NoDevice)) }
+/// #     fn open(&self, _: u32) -> kiln_driver::Result<std::sync::Arc<dyn Driver>> {
+/// #         Err(Error::unsupported("open", "opening", "nothing is here"))
+/// #     }
+/// # }
+/// # let cuda = Box::new(Empty(DeviceKind::Cuda));
+/// # let simulator = Box::new(Empty(DeviceKind::Simulated));
+/// let prober = Prober::new(ProberConfig { cuda, simulator, policy_override: None });
+/// assert!(prober.resolve(Policy::Auto)?.is_none());
+/// assert!(prober.require().is_err_and(|error| error.is_absence()));
+/// # Ok::<(), kiln::Error>(())
+/// ```
+pub struct Prober {
+    cuda: Arc<Registry>,
+    simulator: Arc<Registry>,
+    default: DefaultPolicy,
+    pub(super) workers: Workers,
+}
+
+impl Prober {
+    /// A prober that has asked nobody yet.
+    pub fn new(config: ProberConfig) -> Self {
+        Self {
+            cuda: Arc::new(Registry::new(config.cuda)),
+            simulator: Arc::new(Registry::new(config.simulator)),
+            default: DefaultPolicy::new(config.policy_override),
+            workers: Workers::default(),
+        }
+    }
+
+    /// The policy of requests that bring none. Asking settles it.
+    ///
+    /// # Errors
+    /// The environment holds nonsense.
+    pub fn policy(&self) -> Result<Policy> {
+        self.default.in_force()
+    }
+
+    /// Settles the policy of requests that bring none, and returns the one in force: the environment overrides.
+    ///
+    /// # Errors
+    /// It was settled as another one, by an earlier setting or by a request that needed it; or the environment holds
+    /// nonsense.
+    pub fn set_policy(&self, policy: Policy) -> Result<Policy> {
+        self.default.set(policy)
+    }
+
+    /// Whether there is a device, under the policy in force. Opens none.
+    ///
+    /// # Errors
+    /// A fault: the platform is there and does not work. It is the answer until [`refresh`](Self::refresh), unless it
+    /// may pass by itself; then the next call looks again.
+    pub fn availability(&self) -> Result<Availability> {
+        match self.site(self.policy()?) {
+            Ok(registry) => registry.availability(),
+            Err(absence) => Ok(Availability::Absent(absence)),
+        }
+    }
+
+    /// The same, looked up anew. Runtimes that are open stay.
+    ///
+    /// # Errors
+    /// As [`availability`](Self::availability).
+    pub fn refresh(&self) -> Result<Availability> {
+        match self.site(self.policy()?) {
+            Ok(registry) => registry.refresh(),
+            Err(absence) => Ok(Availability::Absent(absence)),
+        }
+    }
+
+    /// The runtime of the best device, or none where the policy is content without.
+    ///
+    /// `Off` gives none and touches nothing. `Auto` gives none on a machine without a device. `Required` does not.
+    /// `Simulate` gives the simulated device and leaves CUDA alone. No other policy simulates.
+    ///
+    /// # Errors
+    /// A fault; under `Required` also absence.
+    pub fn resolve(&self, policy: Policy) -> Result<Option<&'static DeviceRuntime>> {
+        self.resolve_on(policy, &Selection::Best)
+    }
+
+    /// The same for a device of the caller's choice.
+    ///
+    /// # Errors
+    /// As [`resolve`](Self::resolve), and if the chosen device does not exist.
+    pub fn resolve_on(
+        &self,
+        policy: Policy,
+        selection: &Selection,
+    ) -> Result<Option<&'static DeviceRuntime>> {
+        let Ok(registry) = self.site(policy) else {
+            return Ok(None);
+        };
+        match registry.select(selection) {
+            Err(error) if error.is_absence() && policy == Policy::Auto => Ok(None),
+            answer => answer.map(Some),
+        }
+    }
+
+    /// The runtime of the best CUDA device.
+    ///
+    /// # Errors
+    /// A fault, or absence.
+    pub fn require(&self) -> Result<&'static DeviceRuntime> {
+        self.cuda.select(&Selection::Best)
+    }
+
+    /// The one runtime of a CUDA device.
+    ///
+    /// # Errors
+    /// A fault, absence (also where the policy in force leaves CUDA alone), an unknown ordinal.
+    pub fn runtime(&self, ordinal: u32) -> Result<&'static DeviceRuntime> {
+        let policy = self.policy()?;
+        if !policy.may_touch_cuda() {
+            return Err(Absence::SwitchedOff { policy }.into());
+        }
+        self.cuda.runtime(ordinal)
+    }
+
+    /// A runtime for a caller who can do with a simulated device: CUDA where there is a device and the policy in
+    /// force does not leave it alone, else the simulator. The runtime's info says which, and so does the log.
+    ///
+    /// # Errors
+    /// A fault: a GPU that does not work is not replaced by a simulation. Absence, if the policy in force is
+    /// `Required`.
+    pub fn auto(&self) -> Result<&'static DeviceRuntime> {
+        let policy = self.policy()?;
+        let absence = match self.site(policy) {
+            Ok(registry) => match registry.select(&Selection::Best) {
+                Err(error) if policy == Policy::Auto => match error.kind() {
+                    ErrorKind::Absent(absence) => absence.clone(),
+                    _ => return Err(error),
+                },
+                answer => return answer,
+            },
+            Err(absence) => absence,
+        };
+        tracing::info!("no CUDA device is used ({absence}); work runs on the simulated device");
+        self.simulator.select(&Selection::Best)
+    }
+
+    /// What a device could give right now, asked of the device itself, which is opened if it was not.
+    ///
+    /// # Errors
+    /// Unknown ordinal, absence, a fault.
+    pub fn memory_budget_for(&self, ordinal: u32) -> Result<MemoryBudget> {
+        let runtime = self.in_force()?.runtime(ordinal)?;
+        Ok(MemoryBudget::from(runtime.driver().memory_info()?))
+    }
+
+    /// The best device the policy in force leads to.
+    pub(crate) fn best(&self) -> Result<&'static DeviceRuntime> {
+        self.in_force()?.select(&Selection::Best)
+    }
+
+    /// The registry the policy in force leads to.
+    pub(super) fn in_force(&self) -> Result<&Arc<Registry>> {
+        Ok(self.site(self.policy()?)?)
+    }
+
+    fn site(&self, policy: Policy) -> std::result::Result<&Arc<Registry>, Absence> {
+        match policy {
+            Policy::Off => Err(Absence::SwitchedOff { policy }),
+            Policy::Auto | Policy::Required => Ok(&self.cuda),
+            Policy::Simulate => Ok(&self.simulator),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The process's own prober.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use super::availability::Availability;
+use super::budget::MemoryBudget;
+use super::policy::{POLICY_VARIABLE, Policy};
+use super::prober::{Prober, ProberConfig};
+use super::scatter::{Outcome, Part, Share};
+use super::test_gate::TestGate;
+use crate::backend::BackendParts;
+use crate::error::Result;
+use crate::runtime::DeviceRuntime;
+
+/// The prober behind the functions of this module: CUDA, one simulated device, and the environment.
+pub fn prober() -> &'static Prober {
+    static PROBER: LazyLock<Prober> = LazyLock::new(|| {
+        Prober::new(ProberConfig {
+            cuda: Box::new(super::cuda::CudaPlatform),
+            simulator: Box::new(super::simulator::SimulatorPlatform),
+            policy_override: std::env::var_os(POLICY_VARIABLE)
+                .map(|text| text.to_string_lossy().into_owned()),
+        })
+    });
+    &PROBER
+}
+
+/// Whether there is a device; see [`Prober::availability`].
+///
+/// # Errors
+/// A fault.
+pub fn availability() -> Result<Availability> {
+    prober().availability()
+}
+
+/// Whether there is a device, looked up anew; see [`Prober::refresh`].
+///
+/// # Errors
+/// A fault.
+pub fn refresh() -> Result<Availability> {
+    prober().refresh()
+}
+
+/// The policy of requests that bring none; see [`Prober::policy`].
+///
+/// # Errors
+/// The environment holds nonsense.
+pub fn policy() -> Result<Policy> {
+    prober().policy()
+}
+
+/// Settles the policy of requests that bring none; see [`Prober::set_policy`].
+///
+/// # Errors
+/// It was settled as another one; or the environment holds nonsense.
+pub fn set_policy(policy: Policy) -> Result<Policy> {
+    prober().set_policy(policy)
+}
+
+/// The runtime of the best device, or none where the policy is content without; see [`Prober::resolve`].
+///
+/// # Errors
+/// A fault; under [`Policy::Required`] also absence.
+pub fn resolve(policy: Policy) -> Result<Option<&'static DeviceRuntime>> {
+    prober().resolve(policy)
+}
+
+/// The runtime of the best CUDA device; see [`Prober::require`].
+///
+/// # Errors
+/// A fault, or absence.
+pub fn require() -> Result<&'static DeviceRuntime> {
+    prober().require()
+}
+
+/// The one runtime of a CUDA device; see [`Prober::runtime`].
+///
+/// # Errors
+/// A fault, absence, an unknown ordinal.
+pub fn try_get(ordinal: u32) -> Result<&'static DeviceRuntime> {
+    prober().runtime(ordinal)
+}
+
+/// A runtime for a caller who can do with a simulated device; see [`Prober::auto`].
+///
+/// # Errors
+/// A fault; absence under [`Policy::Required`].
+pub fn auto() -> Result<&'static DeviceRuntime> {
+    prober().auto()
+}
+
+/// The parts for a backend; see [`Prober::probe_backend`].
+///
+/// # Errors
+/// Absence or a fault, with the label.
+pub fn probe_backend(label: &str) -> Result<BackendParts> {
+    prober().probe_backend(label)
+}
+
+/// The parts for a backend and one build step on them; see [`Prober::probe_backend_with_compile`].
+///
+/// # Errors
+/// Absence, a fault, or what the step says, with the label.
+pub fn probe_backend_with_compile<T>(
+    label: &str,
+    build: impl FnOnce(BackendParts) -> Result<T>,
+) -> Result<T> {
+    prober().probe_backend_with_compile(label, build)
+}
+
+/// What a device could give right now; see [`Prober::memory_budget_for`].
+///
+/// # Errors
+/// Unknown ordinal, absence, a fault.
+pub fn memory_budget_for(ordinal: u32) -> Result<MemoryBudget> {
+    prober().memory_budget_for(ordinal)
+}
+
+/// Splits `0..n` over the working devices; see [`Prober::balanced_partition`].
+///
+/// # Errors
+/// Absence, a fault.
+pub fn balanced_partition(n: u64) -> Result<Vec<Share>> {
+    prober().balanced_partition(n)
+}
+
+/// Runs a job on every device that gets a part of `0..n`; see [`Prober::scatter`].
+pub fn scatter<T, J>(n: u64, job: J) -> Outcome<Vec<Part<T>>>
+where
+    T: Send + 'static,
+    J: Fn(&'static DeviceRuntime, Range<u64>) -> Outcome<T> + Send + Sync + 'static,
+{
+    prober().scatter(n, job)
+}
+
+/// A device for a test, or a counted skip; see [`Prober::gpu_for_test`].
+///
+/// # Errors
+/// A fault; absence under [`Policy::Required`].
+pub fn gpu_for_test(label: &str) -> Result<TestGate> {
+    prober().gpu_for_test(label)
+}

@@ -1,0 +1,174 @@
+//! The devices of one platform and their runtimes, one each.
+//!
+//! The list is asked for once and kept. A fault is kept too, so that a hundred modules do not each ask a driver that
+//! does not work, but only until somebody calls for a fresh look; one that may pass by itself, such as a lack of
+//! memory, is not kept at all. A runtime is built by the first who asks for its device and lives until the process
+//! ends; a failed attempt leaves its place free. No lock is held over a call to the platform.
+
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use kiln_driver::{DeviceKind, Refusal};
+
+use super::absence::Absence;
+use super::availability::Availability;
+use super::devices::Devices;
+use super::flight::Flight;
+use super::platform::{Listing, Platform};
+use super::retry_cell::RetryCell;
+use super::selection::Selection;
+use crate::error::{Error, ErrorKind, Result};
+use crate::runtime::{DeviceRuntime, RuntimeConfig};
+
+/// Devices of one platform that a process can use.
+pub const MAX_DEVICES: usize = 64;
+
+/// No process has this number.
+const NO_PROCESS: u32 = 0;
+
+pub(super) struct Registry {
+    platform: Box<dyn Platform>,
+    kept: Mutex<Option<Result<Availability>>>,
+    look: Flight<Result<Availability>>,
+    runtimes: [RetryCell<&'static DeviceRuntime>; MAX_DEVICES],
+    /// The process that first met the platform's driver. A driver does not survive a fork.
+    process: AtomicU32,
+}
+
+impl Registry {
+    pub(super) fn new(platform: Box<dyn Platform>) -> Self {
+        Self {
+            platform,
+            kept: Mutex::new(None),
+            look: Flight::new(),
+            runtimes: [const { RetryCell::new() }; MAX_DEVICES],
+            process: AtomicU32::new(NO_PROCESS),
+        }
+    }
+
+    pub(super) fn kind(&self) -> DeviceKind {
+        self.platform.kind()
+    }
+
+    /// The kept answer, or a first look.
+    pub(super) fn availability(&self) -> Result<Availability> {
+        self.check_process()?;
+        if let Some(kept) = self.kept().clone() {
+            return kept;
+        }
+        self.look.join(|| {
+            let kept = self.kept().clone();
+            kept.unwrap_or_else(|| self.look_now())
+        })?
+    }
+
+    /// A look that began after this call did.
+    pub(super) fn refresh(&self) -> Result<Availability> {
+        self.check_process()?;
+        let mut own = false;
+        let mut answer = self.look.join(|| {
+            own = true;
+            self.look_now()
+        })?;
+        if !own {
+            // That look was under way already. One that we find now, or make, is fresh.
+            answer = self.look.join(|| self.look_now())?;
+        }
+        answer
+    }
+
+    /// The one runtime of a device.
+    pub(super) fn runtime(&self, ordinal: u32) -> Result<&'static DeviceRuntime> {
+        let cell = usize::try_from(ordinal).ok().and_then(|at| self.runtimes.get(at));
+        if let Some(runtime) = cell.and_then(RetryCell::get) {
+            self.check_process()?;
+            return Ok(runtime);
+        }
+        let devices = self.devices()?;
+        match cell {
+            Some(cell) if (ordinal as usize) < devices.len() => {
+                cell.get_or_try_init(|| self.build(ordinal)).copied()
+            }
+            None if (ordinal as usize) < devices.len() => {
+                let limit = Refusal::Limit { what: "devices in one process", limit: MAX_DEVICES as u64 };
+                Err(kiln_driver::Error::refused("open", limit).into())
+            }
+            _ => Err(devices.unknown(format!("ordinal {ordinal}"))),
+        }
+    }
+
+    /// The one runtime of the chosen device.
+    pub(super) fn select(&self, selection: &Selection) -> Result<&'static DeviceRuntime> {
+        match selection {
+            // A device that did not answer when it was listed may answer now.
+            Selection::Ordinal(ordinal) => self.runtime(*ordinal),
+            _ => self.runtime(selection.choose(&*self.devices()?)?.ordinal),
+        }
+    }
+
+    /// The devices, or absence as an error.
+    pub(super) fn devices(&self) -> Result<Arc<Devices>> {
+        match self.availability()? {
+            Availability::Available(devices) => Ok(devices),
+            Availability::Absent(absence) => Err(absence.into()),
+        }
+    }
+
+    fn build(&self, ordinal: u32) -> Result<&'static DeviceRuntime> {
+        let driver = self.platform.open(ordinal).map_err(|cause| ErrorKind::Context {
+            kind: self.kind(),
+            ordinal,
+            cause,
+        })?;
+        let runtime = DeviceRuntime::from_driver(driver, RuntimeConfig::default())?;
+        let info = runtime.info();
+        tracing::info!(
+            "opened {} device {ordinal}: {}, capability {}, {}",
+            info.kind,
+            info.name,
+            info.capability,
+            info.uuid
+        );
+        Ok(Box::leak(Box::new(runtime)))
+    }
+
+    fn look_now(&self) -> Result<Availability> {
+        let answer = self.ask();
+        if !matches!(answer, Ok(Availability::Absent(_))) {
+            self.process.store(process::id(), Ordering::Relaxed);
+        }
+        let keep = answer.as_ref().err().is_none_or(|error| !error.is_retryable());
+        *self.kept() = keep.then(|| answer.clone());
+        answer
+    }
+
+    fn ask(&self) -> Result<Availability> {
+        let listing_failed = |cause| Error::new(ErrorKind::Listing { kind: self.kind(), cause });
+        let entries = match self.platform.list().map_err(listing_failed)? {
+            Listing::Absent(absence) => return Ok(Availability::Absent(absence)),
+            Listing::Devices(entries) => entries,
+        };
+        let devices = Devices::new(self.kind(), entries);
+        for (ordinal, error) in devices.broken() {
+            tracing::warn!("{} device {ordinal} does not answer: {error}", self.kind());
+        }
+        if devices.working().next().is_some() {
+            return Ok(Availability::Available(Arc::new(devices)));
+        }
+        match devices.broken().next() {
+            Some((_, cause)) => Err(listing_failed(cause.clone())),
+            None => Ok(Availability::Absent(Absence::NoDevice)),
+        }
+    }
+
+    fn check_process(&self) -> Result<()> {
+        let met = self.process.load(Ordering::Relaxed);
+        if met == NO_PROCESS || met == process::id() { Ok(()) } else { Err(ErrorKind::Forked.into()) }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Option<Result<Availability>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

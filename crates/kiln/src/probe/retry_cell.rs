@@ -1,0 +1,53 @@
+//! A cell that is filled once, by an attempt that may fail.
+//!
+//! Success is kept for ever and read with one atomic load. A failure is shared with those who waited for the same
+//! attempt and then forgotten, so that the next caller tries again.
+
+use std::sync::OnceLock;
+
+use super::flight::Flight;
+use crate::error::Result;
+
+/// A value that is built at most once.
+pub(crate) struct RetryCell<T> {
+    value: OnceLock<T>,
+    flight: Flight<Result<()>>,
+}
+
+impl<T> RetryCell<T> {
+    pub(crate) const fn new() -> Self {
+        Self { value: OnceLock::new(), flight: Flight::new() }
+    }
+
+    /// The value, if it was built.
+    pub(crate) fn get(&self) -> Option<&T> {
+        self.value.get()
+    }
+
+    /// The value, built now if nobody did before.
+    ///
+    /// # Errors
+    /// What `build` says, here or in the thread whose attempt was waited for.
+    pub(crate) fn get_or_try_init(&self, build: impl FnOnce() -> Result<T>) -> Result<&T> {
+        let mut build = Some(build);
+        loop {
+            if let Some(value) = self.value.get() {
+                return Ok(value);
+            }
+            self.flight.join(|| self.fill(&mut build))??;
+        }
+    }
+
+    /// Runs in one thread at a time.
+    fn fill(&self, build: &mut Option<impl FnOnce() -> Result<T>>) -> Result<()> {
+        // Somebody may have filled the cell between the look at it and the attempt.
+        if self.value.get().is_some() {
+            return Ok(());
+        }
+        // The builder is still there: it is taken by this thread's only attempt, which fills the cell or fails.
+        if let Some(build) = build.take() {
+            let _ = self.value.set(build()?);
+        }
+        Ok(())
+    }
+}
