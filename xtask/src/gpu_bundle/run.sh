@@ -17,6 +17,7 @@ passed=0
 failed=0
 
 export KILN_REQUIRE_GPU=1
+export KILN_POLICY=required
 export KILN_SKIP_LOG="$logs/skips"
 
 # The sum of the numbers before a word, over the result lines of a log: `sum passed FILE`.

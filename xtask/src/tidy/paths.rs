@@ -23,7 +23,7 @@ pub(crate) fn machine_paths(tree: &Tree, _: &[Package]) -> Vec<Finding> {
     findings
 }
 
-/// Whether `/root/` stands where a path begins.
+/// Whether a path with that first part stands in the line.
 fn has_path(line: &str, root: &str) -> bool {
     line.match_indices(&format!("/{root}/")).any(|(at, _)| {
         let before = line.get(..at).and_then(|before| before.chars().next_back());
