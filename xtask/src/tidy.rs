@@ -15,6 +15,7 @@ mod masked;
 mod names;
 mod paths;
 mod tree;
+mod waist;
 mod whitespace;
 
 use crate::failure::{Failure, Result};
@@ -43,6 +44,7 @@ const RULES: &[Rule] = &[
     whitespace::line_ends,
     paths::machine_paths,
     changelog::unreleased,
+    waist::methods,
 ];
 
 /// Applies every rule and prints what they find.
