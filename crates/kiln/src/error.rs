@@ -1,11 +1,18 @@
 //! The one error of this crate.
 //!
 //! It keeps what a caller needs to decide (the kind, the CUDA code, the call, the label of the backend that asked) and
-//! answers by predicates. A label is put on at the edge where a backend asked, whatever the kind.
+//! answers by predicates. A label is put on at the edge where a backend asked, whatever the kind. The plain text is one
+//! line about what went wrong; the alternate form (`{:#}`) adds the causes below it.
 
 use std::fmt;
+use std::sync::Arc;
 
-use kiln_driver::Code;
+use kiln_driver::{Code, DeviceKind};
+
+use crate::buffer::Stale;
+use crate::launch::Mismatch;
+use crate::misuse::Misuse;
+use crate::probe::{Absence, Policy};
 
 /// The answer of most calls here.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -24,18 +31,106 @@ pub enum ErrorKind {
     /// The device said no.
     #[error(transparent)]
     Driver(#[from] kiln_driver::Error),
+    /// The request cannot be right; nothing was queued.
+    #[error(transparent)]
+    Misuse(#[from] Misuse),
+    /// A launch does not fit its kernel or the device; nothing was queued.
+    #[error(transparent)]
+    Mismatch(#[from] Mismatch),
+    /// The memory behind a handle cannot be reached any more.
+    #[error(transparent)]
+    Stale(#[from] Stale),
+    /// There is no device, and one was needed.
+    #[error("no CUDA runtime available")]
+    Absent(#[from] Absence),
+    /// The platform is there and does not work.
+    #[error("{kind} devices cannot be listed")]
+    Listing {
+        /// Whose devices.
+        kind: DeviceKind,
+        /// What went wrong.
+        #[source]
+        cause: kiln_driver::Error,
+    },
+    /// A device that is listed could not be opened.
+    #[error("{} for device {ordinal}", opening(*kind))]
+    Context {
+        /// What kind of device.
+        kind: DeviceKind,
+        /// Which one.
+        ordinal: u32,
+        /// What went wrong.
+        #[source]
+        cause: kiln_driver::Error,
+    },
+    /// No device answers to that name.
+    #[error("there is no {kind} device with {wanted}; there is {}", listed(known))]
+    UnknownDevice {
+        /// What kind of device.
+        kind: DeviceKind,
+        /// What was asked for.
+        wanted: String,
+        /// How many there are; their ordinals count from zero.
+        known: usize,
+    },
+    /// Text that names no device.
+    #[error("`{text}` names no device; write an ordinal such as 0, a UUID such as GPU-0123..., or `best`")]
+    UnknownSelection {
+        /// The text.
+        text: String,
+    },
+    /// Text that names no policy.
+    #[error("{}`{text}` is no policy; write one of off, auto, required, simulate", from_variable(*variable))]
+    UnknownPolicy {
+        /// The text.
+        text: String,
+        /// The environment variable it stands in, if it does.
+        variable: Option<&'static str>,
+    },
+    /// The process's policy was settled already, as another one.
+    #[error(
+        "the policy of this process is `{in_force}` already and cannot become `{wanted}`; set it once, before first use"
+    )]
+    PolicyConflict {
+        /// The policy that stays.
+        in_force: Policy,
+        /// The one that was asked for.
+        wanted: Policy,
+    },
+    /// This process was forked from the one that opened the device, and devices do not survive that.
+    #[error(
+        "the device was opened before this process was forked; start the process anew (exec) to use a device in it"
+    )]
+    Forked,
+    /// A build step asked for the very thing it builds.
+    #[error("the build step asked for what it is to build itself; take the parts it was given")]
+    Recursion,
+    /// A job panicked.
+    #[error("the job panicked: {message}")]
+    JobPanicked {
+        /// What it said.
+        message: String,
+    },
     /// The stream pool has given out all it may.
     #[error("all {limit} streams are leased; drop a lease or raise the limit in the configuration")]
     StreamsExhausted {
         /// How many streams the pool may have.
         limit: usize,
     },
+    /// An error of the caller's own, from a step kiln ran for them.
+    #[error(transparent)]
+    Other(Arc<dyn std::error::Error + Send + Sync>),
 }
 
 impl Error {
     /// An error of a kind.
     pub fn new(kind: impl Into<ErrorKind>) -> Self {
         Self { label: None, kind: Box::new(kind.into()) }
+    }
+
+    /// An error of the caller's own, to be returned through kiln.
+    pub fn other(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::new(ErrorKind::Other(Arc::new(error)))
     }
 
     /// The same error with the label of the backend that asked; a label that is there already stays.
@@ -55,17 +150,31 @@ impl Error {
         self.label.as_deref()
     }
 
-    /// The error of the device, if it is one.
+    /// The error of the device, if one is behind this.
     pub fn driver(&self) -> Option<&kiln_driver::Error> {
         match self.kind() {
             ErrorKind::Driver(error) => Some(error),
+            ErrorKind::Listing { cause, .. } | ErrorKind::Context { cause, .. } => Some(cause),
             _ => None,
         }
     }
 
     /// The CUDA code behind it, if there is one.
     pub fn code(&self) -> Option<Code> {
-        self.driver().and_then(kiln_driver::Error::code)
+        match self.kind() {
+            ErrorKind::Absent(absence) => absence.code(),
+            _ => self.driver().and_then(kiln_driver::Error::code),
+        }
+    }
+
+    /// The driver call that reported it, if one did.
+    pub fn call(&self) -> Option<&'static str> {
+        self.driver().map(kiln_driver::Error::call)
+    }
+
+    /// Whether there simply is no device; nothing is broken.
+    pub fn is_absence(&self) -> bool {
+        matches!(self.kind(), ErrorKind::Absent(_))
     }
 
     /// Whether freeing memory may help.
@@ -96,18 +205,93 @@ impl fmt::Display for Error {
         if let Some(label) = &self.label {
             write!(f, "{label} backend: ")?;
         }
-        fmt::Display::fmt(&self.kind, f)
+        write!(f, "{}", self.kind)?;
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause.filter(|_| f.alternate()) {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
     }
 }
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
+        write!(f, "{self:#}")
     }
 }
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&*self.kind)
+        std::error::Error::source(&*self.kind)
+    }
+}
+
+fn opening(kind: DeviceKind) -> &'static str {
+    match kind {
+        DeviceKind::Cuda => "failed to create CUDA context",
+        DeviceKind::Simulated => "failed to start the simulation",
+    }
+}
+
+fn listed(known: &usize) -> String {
+    match known {
+        0 => "none".into(),
+        1 => "one, number 0".into(),
+        count => format!("0 to {}", count - 1),
+    }
+}
+
+fn from_variable(variable: Option<&'static str>) -> String {
+    variable.map_or_else(String::new, |name| format!("{name}: "))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use kiln_driver::Refusal;
+
+    use super::*;
+
+    fn context_failure() -> Error {
+        let cause = kiln_driver::Error::out_of_memory("cuDevicePrimaryCtxRetain", 0, None);
+        ErrorKind::Context { kind: DeviceKind::Cuda, ordinal: 3, cause }.into()
+    }
+
+    #[test]
+    fn texts_are_exact_and_the_alternate_form_adds_the_cause() {
+        let absent = Error::new(Absence::NoDevice).labelled("solver");
+        assert_eq!(absent.to_string(), "solver backend: no CUDA runtime available");
+        assert_eq!(
+            format!("{absent:#}"),
+            "solver backend: no CUDA runtime available: the NVIDIA driver sees no device"
+        );
+        let context = context_failure().labelled("solver");
+        assert_eq!(context.to_string(), "solver backend: failed to create CUDA context for device 3");
+        assert!(
+            context.source().is_some_and(|cause| cause.to_string().starts_with("cuDevicePrimaryCtxRetain"))
+        );
+    }
+
+    #[test]
+    fn what_lies_below_is_kept() {
+        let error = context_failure();
+        assert_eq!(
+            (error.code(), error.call()),
+            (Some(Code::OUT_OF_MEMORY), Some("cuDevicePrimaryCtxRetain"))
+        );
+        assert!(error.is_oom() && error.is_retryable() && !error.is_absence() && !error.is_sticky());
+        let refused = kiln_driver::Error::refused("cuInit", Refusal::Driver(Code::NOT_INITIALIZED));
+        let listing = Error::new(ErrorKind::Listing { kind: DeviceKind::Cuda, cause: refused });
+        assert_eq!(listing.code(), Some(Code::NOT_INITIALIZED));
+        let mismatch = Error::new(Absence::DriverMismatch { code: Code::SYSTEM_DRIVER_MISMATCH });
+        assert_eq!(mismatch.code(), Some(Code::SYSTEM_DRIVER_MISMATCH));
+        assert!(mismatch.is_absence() && !mismatch.is_retryable());
+    }
+
+    #[test]
+    fn the_first_label_stays() {
+        assert_eq!(context_failure().labelled("inner").labelled("outer").label(), Some("inner"));
     }
 }

@@ -1,7 +1,22 @@
 //! A CUDA device runtime for Rust that also runs with no GPU.
 
+pub mod backend;
+mod buffer;
 mod error;
+mod launch;
+mod misuse;
+#[doc(hidden)]
+pub mod order;
+pub mod probe;
 mod runtime;
 
+pub use backend::{BackendContext, BackendParts, CachedBackend};
+pub use buffer::{Element, GpuRef, Memory, Stale};
 pub use error::{Error, ErrorKind, Result};
-pub use runtime::{DeviceRuntime, RuntimeConfig};
+pub use launch::{Effect, Given, In, InOut, Kernel, Launch, Mismatch, Out, Parameter, ParameterKind, ParameterName, Pass, Signature};
+pub use misuse::Misuse;
+pub use probe::{
+    Absence, Availability, Policy, availability, balanced_partition, gpu_for_test, memory_budget_for, policy, probe_backend,
+    probe_backend_with_compile, refresh, require, resolve, scatter, set_policy,
+};
+pub use runtime::{BlockId, DeviceRuntime, Generation, RuntimeConfig, Stream, StreamPool, Ticket};

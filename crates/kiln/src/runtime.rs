@@ -1,18 +1,40 @@
-//! One device, ready to be used.
+//! One device, ready to be used: its streams, its memory, its order.
+
+mod block;
+mod blocks;
+mod config;
+mod inner;
+mod source;
+mod staging;
+mod stream;
+mod stream_pool;
+mod ticket;
+pub(crate) mod transfer;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use kiln_driver::{DeviceInfo, Driver};
+use kiln_driver::{DeviceInfo, Driver, MemoryInfo};
 
+pub use block::{BlockId, Generation};
+pub use config::RuntimeConfig;
+pub use stream::Stream;
+pub use stream_pool::StreamPool;
+pub use ticket::Ticket;
+
+pub(crate) use block::Block;
+pub(crate) use inner::Inner;
+
+use crate::buffer::{Element, GpuRef};
 use crate::error::Result;
 
-/// What a runtime is built with.
-#[derive(Clone, Debug, Default)]
-pub struct RuntimeConfig {}
-
 /// The runtime of one device.
+///
+/// Cheap to clone; the device is given back when the last clone is dropped. Handles to its memory outlive it and then say
+/// that they are stale.
+#[derive(Clone)]
 pub struct DeviceRuntime {
-    driver: Arc<dyn Driver>,
+    inner: Arc<Inner>,
 }
 
 impl DeviceRuntime {
@@ -21,17 +43,123 @@ impl DeviceRuntime {
     /// # Errors
     /// What the driver answers while the runtime's own objects are made.
     pub fn from_driver(driver: Arc<dyn Driver>, config: RuntimeConfig) -> Result<Self> {
-        let RuntimeConfig {} = config;
-        Ok(Self { driver })
+        Ok(Self { inner: Inner::new(driver, config)? })
     }
 
     /// The device below.
     pub fn driver(&self) -> &Arc<dyn Driver> {
-        &self.driver
+        self.inner.driver()
     }
 
     /// What the device is.
     pub fn info(&self) -> &DeviceInfo {
-        self.driver.info()
+        self.driver().info()
+    }
+
+    /// Its number among the devices of its kind.
+    pub fn ordinal(&self) -> u32 {
+        self.info().ordinal
+    }
+
+    /// What is free right now.
+    ///
+    /// # Errors
+    /// If the device is lost.
+    pub fn memory_info(&self) -> Result<MemoryInfo> {
+        Ok(self.driver().memory_info()?)
+    }
+
+    /// The streams that can be leased.
+    pub fn streams(&self) -> &StreamPool {
+        self.inner.pool()
+    }
+
+    /// The stream work goes to when nothing else is said.
+    pub fn main_stream(&self) -> &Stream {
+        self.inner.main_stream()
+    }
+
+    /// A stream of the usual priority, given back when its last clone is dropped.
+    ///
+    /// # Errors
+    /// If all streams the configuration allows are leased.
+    pub fn stream(&self) -> Result<Stream> {
+        self.streams().lease()
+    }
+
+    /// Room for `len` elements on the main stream, with nothing known of its contents.
+    ///
+    /// # Errors
+    /// Out of memory.
+    pub fn allocate<T: Element>(&self, len: usize) -> Result<GpuRef<T>> {
+        self.allocate_on(self.main_stream(), len)
+    }
+
+    /// Room for `len` elements whose home is a stream.
+    ///
+    /// # Errors
+    /// Out of memory; a stream of another runtime.
+    pub fn allocate_on<T: Element>(&self, stream: &Stream, len: usize) -> Result<GpuRef<T>> {
+        GpuRef::allocate(&self.inner, stream, len)
+    }
+
+    /// `len` zeros.
+    ///
+    /// # Errors
+    /// Out of memory.
+    pub fn zeros<T: Element>(&self, len: usize) -> Result<GpuRef<T>> {
+        let buffer = self.allocate(len)?;
+        buffer.fill_bytes(0)?;
+        Ok(buffer)
+    }
+
+    /// A copy of host data on the device. The data may be changed or dropped as soon as this returns.
+    ///
+    /// # Errors
+    /// Out of memory.
+    pub fn upload<T: Element>(&self, data: &[T]) -> Result<GpuRef<T>> {
+        let buffer = self.allocate(data.len())?;
+        buffer.upload(data)?;
+        Ok(buffer)
+    }
+
+    /// Waits until everything submitted so far, on every stream, is done.
+    ///
+    /// # Errors
+    /// The fault, if the device is lost.
+    pub fn synchronize(&self) -> Result<()> {
+        self.inner.synchronize(None).map(|_| ())
+    }
+
+    /// As [`synchronize`](Self::synchronize), but no longer than this; false if time ran out.
+    ///
+    /// # Errors
+    /// The fault, if the device is lost.
+    pub fn synchronize_within(&self, limit: Duration) -> Result<bool> {
+        self.inner.synchronize(Some(limit))
+    }
+
+    /// Bytes of blocks that are alive.
+    pub fn bytes_outstanding(&self) -> u64 {
+        self.inner.bytes_outstanding()
+    }
+
+    /// Frees memory whose last use is done by now. Returns how many bytes that were.
+    ///
+    /// # Errors
+    /// The fault, if the device is lost.
+    pub fn reap_pending(&self) -> Result<u64> {
+        self.inner.reap()
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.inner
+    }
+}
+
+impl std::fmt::Debug for DeviceRuntime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let info = self.info();
+        write!(f, "runtime of {} device {} ({})", info.kind, info.ordinal, info.name)
     }
 }

@@ -9,6 +9,7 @@ use kiln_driver::{DeviceKind, Driver};
 
 use super::absence::Absence;
 use super::devices::DeviceEntry;
+use crate::error::Result;
 
 /// A source of devices.
 ///
@@ -22,13 +23,13 @@ pub trait Platform: Send + Sync + 'static {
     ///
     /// # Errors
     /// The platform is there and does not work.
-    fn list(&self) -> kiln_driver::Result<Listing>;
+    fn list(&self) -> Result<Listing>;
 
     /// Opens a device. Called only for ordinals that were listed.
     ///
     /// # Errors
     /// The device is there and cannot be opened.
-    fn open(&self, ordinal: u32) -> kiln_driver::Result<Arc<dyn Driver>>;
+    fn open(&self, ordinal: u32) -> Result<Arc<dyn Driver>>;
 }
 
 /// What a platform found.
@@ -38,4 +39,18 @@ pub enum Listing {
     Devices(Vec<DeviceEntry>),
     /// Nothing, and why.
     Absent(Absence),
+}
+
+impl<P: Platform + ?Sized> Platform for Arc<P> {
+    fn kind(&self) -> DeviceKind {
+        (**self).kind()
+    }
+
+    fn list(&self) -> Result<Listing> {
+        (**self).list()
+    }
+
+    fn open(&self, ordinal: u32) -> Result<Arc<dyn Driver>> {
+        (**self).open(ordinal)
+    }
 }

@@ -35,9 +35,9 @@ pub struct ProberConfig {
 /// # struct Empty(DeviceKind);
 /// # impl Platform for Empty {
 /// #     fn kind(&self) -> DeviceKind { self.0 }
-/// #     fn list(&self) -> kiln_driver::Result<Listing> { Ok(Listing::Absent(Absence::NoDevice)) }
-/// #     fn open(&self, _: u32) -> kiln_driver::Result<std::sync::Arc<dyn Driver>> {
-/// #         Err(Error::unsupported("open", "opening", "nothing is here"))
+/// #     fn list(&self) -> kiln::Result<Listing> { Ok(Listing::Absent(Absence::NoDevice)) }
+/// #     fn open(&self, _: u32) -> kiln::Result<std::sync::Arc<dyn Driver>> {
+/// #         Err(Error::unsupported("open", "opening", "nothing is here").into())
 /// #     }
 /// # }
 /// # let cuda = Box::new(Empty(DeviceKind::Cuda));

@@ -117,11 +117,11 @@ impl Registry {
     }
 
     fn build(&self, ordinal: u32) -> Result<&'static DeviceRuntime> {
-        let driver = self.platform.open(ordinal).map_err(|cause| ErrorKind::Context {
-            kind: self.kind(),
-            ordinal,
-            cause,
-        })?;
+        let kind = self.kind();
+        let driver = self
+            .platform
+            .open(ordinal)
+            .map_err(|error| explain(error, |cause| ErrorKind::Context { kind, ordinal, cause }))?;
         let runtime = DeviceRuntime::from_driver(driver, RuntimeConfig::default())?;
         let info = runtime.info();
         tracing::info!(
@@ -145,20 +145,21 @@ impl Registry {
     }
 
     fn ask(&self) -> Result<Availability> {
-        let listing_failed = |cause| Error::new(ErrorKind::Listing { kind: self.kind(), cause });
-        let entries = match self.platform.list().map_err(listing_failed)? {
+        let kind = self.kind();
+        let listing_failed = |cause| ErrorKind::Listing { kind, cause };
+        let entries = match self.platform.list().map_err(|error| explain(error, listing_failed))? {
             Listing::Absent(absence) => return Ok(Availability::Absent(absence)),
             Listing::Devices(entries) => entries,
         };
-        let devices = Devices::new(self.kind(), entries);
+        let devices = Devices::new(kind, entries);
         for (ordinal, error) in devices.broken() {
-            tracing::warn!("{} device {ordinal} does not answer: {error}", self.kind());
+            tracing::warn!("{kind} device {ordinal} does not answer: {error}");
         }
         if devices.working().next().is_some() {
             return Ok(Availability::Available(Arc::new(devices)));
         }
         match devices.broken().next() {
-            Some((_, cause)) => Err(listing_failed(cause.clone())),
+            Some((_, cause)) => Err(listing_failed(cause.clone()).into()),
             None => Ok(Availability::Absent(Absence::NoDevice)),
         }
     }
@@ -170,5 +171,13 @@ impl Registry {
 
     fn kept(&self) -> MutexGuard<'_, Option<Result<Availability>>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Says what a driver's error stopped; other errors speak for themselves.
+fn explain(error: Error, stopped: impl FnOnce(kiln_driver::Error) -> ErrorKind) -> Error {
+    match error.kind() {
+        ErrorKind::Driver(cause) => stopped(cause.clone()).into(),
+        _ => error,
     }
 }

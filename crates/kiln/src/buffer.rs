@@ -1,0 +1,9 @@
+//! Handles to device memory.
+
+mod element;
+mod gpu_ref;
+mod stale;
+
+pub use element::Element;
+pub use gpu_ref::GpuRef;
+pub use stale::{Memory, Stale};

@@ -1,0 +1,306 @@
+//! A handle to elements on a device.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Bound, Range, RangeBounds};
+use std::sync::{Arc, PoisonError};
+
+use bytemuck::Zeroable;
+use kiln_driver::{Access, Command, DeviceAddress, DevicePlace, Pattern, Place};
+
+use super::element::Element;
+use super::stale::{Memory, Stale};
+use crate::error::{Error, Result};
+use crate::misuse::Misuse;
+use crate::order::{StreamKey, Use};
+use crate::runtime::{Block, BlockId, Generation, Inner, Stream, Ticket, transfer};
+
+/// Elements on a device.
+///
+/// Clones are the same memory, and every clone may be read and written from any thread: the runtime keeps the order. A handle
+/// holds its memory and does not hold the device; when the runtime is gone, the handle says so. The memory is freed when the last
+/// handle is dropped, after the last work that uses it.
+pub struct GpuRef<T> {
+    block: Arc<Block>,
+    /// Bytes from the start of the block.
+    offset: u64,
+    len: usize,
+    element: PhantomData<fn() -> T>,
+}
+
+impl<T: Element> GpuRef<T> {
+    pub(crate) fn allocate(runtime: &Arc<Inner>, home: &Stream, len: usize) -> Result<Self> {
+        let bytes = (len as u64)
+            .checked_mul(size_of::<T>() as u64)
+            .filter(|bytes| *bytes <= i64::MAX as u64)
+            .ok_or_else(|| Error::new(Misuse::TooLarge { len, element_bytes: size_of::<T>() }))?;
+        let block = Block::allocate(runtime, home, bytes)?;
+        Ok(Self { block, offset: 0, len, element: PhantomData })
+    }
+
+    /// Elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes.
+    pub fn bytes(&self) -> u64 {
+        self.len as u64 * size_of::<T>() as u64
+    }
+
+    /// The block it lies in; views of one block have the same.
+    pub fn block_id(&self) -> BlockId {
+        self.block.id()
+    }
+
+    /// The device it is on; none once the runtime is gone.
+    pub fn device_id(&self) -> Option<u32> {
+        self.block.runtime().ok().map(|runtime| runtime.driver().info().ordinal)
+    }
+
+    /// The context it was made in, counted from 0.
+    pub fn generation(&self) -> Generation {
+        Generation::default()
+    }
+
+    /// The memory, if it can still be reached.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    pub fn access(&self) -> std::result::Result<Memory, Stale> {
+        match self.block.runtime() {
+            Ok(_) => Ok(Memory { address: self.address(), bytes: self.bytes() }),
+            Err(_) => Err(Stale::DeviceDropped),
+        }
+    }
+
+    /// The stream it was allocated on, where its work goes when nothing else is said.
+    pub fn home(&self) -> &Stream {
+        self.block.home()
+    }
+
+    /// The stream of the last write to any byte of its block; none if it was never written or if several streams wrote parts.
+    pub fn last_write_stream(&self) -> Option<StreamKey> {
+        let writes = self.block.track().lock().unwrap_or_else(PoisonError::into_inner).writes();
+        let mut all = writes.iter();
+        match (all.next(), all.next()) {
+            (Some(only), None) => Some(only.stream),
+            _ => None,
+        }
+    }
+
+    /// A part of it, as a handle of its own. Work on parts that share no bytes is not ordered against each other.
+    ///
+    /// # Errors
+    /// If the range does not lie inside.
+    pub fn view(&self, range: impl RangeBounds<usize>) -> Result<Self> {
+        let range = resolve(range, self.len)?;
+        let offset = self.offset + (range.start * size_of::<T>()) as u64;
+        Ok(Self { block: self.block.clone(), offset, len: range.len(), element: PhantomData })
+    }
+
+    /// The same bytes as elements of another type.
+    ///
+    /// # Errors
+    /// If the bytes are no whole number of such elements, or not aligned for them.
+    pub fn cast<U: Element>(&self) -> Result<GpuRef<U>> {
+        let bytes = self.bytes();
+        let size = size_of::<U>() as u64;
+        let fits = if size == 0 { bytes == 0 } else { bytes.is_multiple_of(size) };
+        if !fits || !self.offset.is_multiple_of(align_of::<U>() as u64) {
+            return Err(Error::new(Misuse::Cast { bytes, offset: self.offset, element_bytes: size }));
+        }
+        let len = if size == 0 { 0 } else { (bytes / size) as usize };
+        Ok(GpuRef { block: self.block.clone(), offset: self.offset, len, element: PhantomData })
+    }
+
+    /// Overwrites all elements from host data, which may be changed or dropped as soon as this returns.
+    ///
+    /// # Errors
+    /// If the lengths differ, or the device is lost.
+    pub fn upload(&self, data: &[T]) -> Result<Ticket> {
+        self.upload_on(self.home(), data)
+    }
+
+    /// As [`upload`](Self::upload), on a stream.
+    ///
+    /// # Errors
+    /// As for [`upload`](Self::upload); a stream of another runtime.
+    pub fn upload_on(&self, stream: &Stream, data: &[T]) -> Result<Ticket> {
+        self.check_len(data.len())?;
+        let runtime = self.runtime_for(stream)?;
+        let uses = &mut [self.used(Access::Write, 0)];
+        transfer::upload(&runtime, stream, uses, self.place(), bytemuck::cast_slice(data))
+    }
+
+    /// All elements, once everything that writes them is done.
+    ///
+    /// # Errors
+    /// If the device is lost.
+    pub fn download(&self) -> Result<Vec<T>> {
+        let mut data = vec![T::zeroed(); self.len];
+        self.download_into(&mut data)?;
+        Ok(data)
+    }
+
+    /// As [`download`](Self::download), into the caller's memory.
+    ///
+    /// # Errors
+    /// If the lengths differ, or the device is lost; what `into` holds then is not to be relied upon.
+    pub fn download_into(&self, into: &mut [T]) -> Result<()> {
+        self.download_into_on(self.home(), into)
+    }
+
+    /// As [`download_into`](Self::download_into), on a stream.
+    ///
+    /// # Errors
+    /// As for [`download_into`](Self::download_into); a stream of another runtime.
+    pub fn download_into_on(&self, stream: &Stream, into: &mut [T]) -> Result<()> {
+        self.check_len(into.len())?;
+        let runtime = self.runtime_for(stream)?;
+        let uses = &mut [self.used(Access::Read, 0)];
+        transfer::download(&runtime, stream, uses, self.place(), bytemuck::cast_slice_mut(into))
+    }
+
+    /// Copies all elements from another handle of the same device.
+    ///
+    /// # Errors
+    /// If the lengths differ, the handles belong to different runtimes, or they overlap.
+    pub fn copy_from(&self, from: &Self) -> Result<Ticket> {
+        self.copy_from_on(self.home(), from)
+    }
+
+    /// As [`copy_from`](Self::copy_from), on a stream.
+    ///
+    /// # Errors
+    /// As for [`copy_from`](Self::copy_from); a stream of another runtime.
+    pub fn copy_from_on(&self, stream: &Stream, from: &Self) -> Result<Ticket> {
+        self.check_len(from.len())?;
+        let runtime = self.runtime_for(stream)?;
+        from.check_runtime(&runtime)?;
+        if self.overlaps(from) {
+            return Err(Error::new(Misuse::Overlap { first: 0, second: 1 }));
+        }
+        let uses = &mut [from.used(Access::Read, 0), self.used(Access::Write, 1)];
+        let command = from.place().zip(self.place()).map(|(from, to)| Command::Copy {
+            from: Place::Device(from),
+            to: Place::Device(to),
+            bytes: self.bytes(),
+        });
+        runtime.submit_command(stream, uses, command)
+    }
+
+    /// Sets every element to a value.
+    ///
+    /// # Errors
+    /// If the device is lost.
+    pub fn fill(&self, value: T) -> Result<Ticket> {
+        let bytes = bytemuck::bytes_of(&value);
+        match *bytes {
+            [byte] => self.fill_pattern(Pattern::U8(byte)),
+            [a, b] => self.fill_pattern(Pattern::U16(u16::from_ne_bytes([a, b]))),
+            [a, b, c, d] => self.fill_pattern(Pattern::U32(u32::from_ne_bytes([a, b, c, d]))),
+            [first, ..] if bytes.iter().all(|byte| *byte == first) => self.fill_pattern(Pattern::U8(first)),
+            [] => self.fill_pattern(Pattern::U8(0)),
+            _ => self.upload(&vec![value; self.len]),
+        }
+    }
+
+    /// Sets every byte.
+    ///
+    /// # Errors
+    /// If the device is lost.
+    pub fn fill_bytes(&self, byte: u8) -> Result<Ticket> {
+        self.fill_pattern(Pattern::U8(byte))
+    }
+
+    pub(crate) fn used(&self, access: Access, argument: u16) -> Use<'_> {
+        Use { track: self.block.track(), range: self.offset..self.offset + self.bytes(), access, argument }
+    }
+
+    /// Whether another handle holds the same block.
+    pub(crate) fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.block) > 1
+    }
+
+    pub(crate) fn address(&self) -> DeviceAddress {
+        self.block.address(self.offset)
+    }
+
+    pub(crate) fn check_runtime(&self, runtime: &Inner) -> Result<()> {
+        if self.block.belongs_to(runtime) {
+            Ok(())
+        } else if self.block.runtime().is_err() {
+            Err(Error::new(Stale::DeviceDropped))
+        } else {
+            Err(Error::new(Misuse::ForeignBlock { block: self.block.id() }))
+        }
+    }
+
+    fn place(&self) -> Option<DevicePlace> {
+        if self.bytes() == 0 { None } else { self.block.place(self.offset) }
+    }
+
+    fn fill_pattern(&self, pattern: Pattern) -> Result<Ticket> {
+        let stream = self.home();
+        let runtime = self.runtime_for(stream)?;
+        let count = self.bytes() / pattern.bytes();
+        let command = self.place().map(|to| Command::Fill { to, pattern, count });
+        runtime.submit_command(stream, &mut [self.used(Access::Write, 0)], command)
+    }
+
+    fn runtime_for(&self, stream: &Stream) -> Result<Arc<Inner>> {
+        let runtime = self.block.runtime().map_err(|_| Error::new(Stale::DeviceDropped))?;
+        if !stream.belongs_to(&runtime) {
+            return Err(Error::new(Misuse::ForeignStream { stream: stream.id().to_string() }));
+        }
+        Ok(runtime)
+    }
+
+    fn check_len(&self, given: usize) -> Result<()> {
+        if given == self.len { Ok(()) } else { Err(Error::new(Misuse::Length { buffer: self.len, given })) }
+    }
+
+    fn overlaps(&self, other: &Self) -> bool {
+        let (own, others) = (self.used(Access::Read, 0).range, other.used(Access::Read, 0).range);
+        Arc::ptr_eq(&self.block, &other.block) && own.start < others.end && others.start < own.end
+    }
+}
+
+impl<T> Clone for GpuRef<T> {
+    fn clone(&self) -> Self {
+        Self { block: self.block.clone(), offset: self.offset, len: self.len, element: PhantomData }
+    }
+}
+
+impl<T> fmt::Debug for GpuRef<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} elements of {} at byte {} of {}", self.len, std::any::type_name::<T>(), self.offset, self.block.id())
+    }
+}
+
+fn resolve(range: impl RangeBounds<usize>, len: usize) -> Result<Range<usize>> {
+    let start = match range.start_bound() {
+        Bound::Included(start) => Some(*start),
+        Bound::Excluded(start) => start.checked_add(1),
+        Bound::Unbounded => Some(0),
+    };
+    let end = match range.end_bound() {
+        Bound::Included(end) => end.checked_add(1),
+        Bound::Excluded(end) => Some(*end),
+        Bound::Unbounded => Some(len),
+    };
+    match (start, end) {
+        (Some(start), Some(end)) if start <= end && end <= len => Ok(start..end),
+        _ => Err(Error::new(Misuse::ViewOutOfRange {
+            start: start.unwrap_or(usize::MAX),
+            end: end.unwrap_or(usize::MAX),
+            len,
+        })),
+    }
+}

@@ -1,0 +1,27 @@
+//! Why a handle cannot be used any more.
+
+use kiln_driver::DeviceAddress;
+
+/// Why the memory behind a handle cannot be reached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Stale {
+    /// The runtime was dropped.
+    #[error("the device's runtime was dropped; upload the data to a runtime that lives")]
+    DeviceDropped,
+    /// The runtime is shutting down.
+    #[error("the device is shutting down; no new work is taken")]
+    ShuttingDown,
+    /// The context was rebuilt and this buffer was lost.
+    #[error("the device was rebuilt and this buffer was lost; upload it again")]
+    Lost,
+}
+
+/// Where the memory of a handle is, as of the moment it was asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Memory {
+    /// The first byte.
+    pub address: DeviceAddress,
+    /// How many bytes.
+    pub bytes: u64,
+}

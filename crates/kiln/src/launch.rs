@@ -1,0 +1,15 @@
+//! Kernels and their launches.
+
+mod arguments;
+mod builder;
+mod kernel;
+mod mismatch;
+mod pass;
+mod shape;
+mod signature;
+
+pub use builder::Launch;
+pub use kernel::Kernel;
+pub use mismatch::{Given, Mismatch, ParameterName};
+pub use pass::{In, InOut, Out, Pass};
+pub use signature::{Effect, Parameter, ParameterKind, Signature};

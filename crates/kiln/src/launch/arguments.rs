@@ -1,0 +1,68 @@
+//! Arguments, packed as the kernel wants them.
+
+/// Bytes kept inline; more go to the heap.
+const INLINE_BYTES: usize = 512;
+
+/// The packed arguments of one launch.
+pub(super) struct Arguments {
+    inline: [u8; INLINE_BYTES],
+    spill: Vec<u8>,
+    len: usize,
+}
+
+impl Arguments {
+    /// Room for arguments of a known length; zeros between them.
+    pub(super) fn new() -> Self {
+        Self { inline: [0; INLINE_BYTES], spill: Vec::new(), len: 0 }
+    }
+
+    /// Puts bytes at an offset.
+    pub(super) fn put(&mut self, offset: usize, bytes: &[u8]) {
+        let end = offset + bytes.len();
+        self.len = self.len.max(end);
+        if self.spill.is_empty() && end <= INLINE_BYTES {
+            self.inline[offset..end].copy_from_slice(bytes);
+            return;
+        }
+        if self.spill.is_empty() {
+            self.spill.extend_from_slice(&self.inline);
+        }
+        self.spill.resize(self.spill.len().max(end), 0);
+        self.spill[offset..end].copy_from_slice(bytes);
+    }
+
+    /// Puts bytes behind the last ones, aligned to a power of two; for kernels whose layout nobody knows.
+    pub(super) fn append(&mut self, bytes: &[u8], align: usize) {
+        self.put(self.len.next_multiple_of(align.max(1)), bytes);
+    }
+
+    /// The packed bytes.
+    pub(super) fn bytes(&self) -> &[u8] {
+        if self.spill.is_empty() { &self.inline[..self.len] } else { &self.spill[..self.len] }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_arguments_move_to_the_heap_and_keep_their_bytes() {
+        let mut arguments = Arguments::new();
+        let mut expected = vec![0; 2000];
+        for (at, byte) in [(0, 1), (500, 2), (511, 3), (512, 4), (1999, 5), (8, 6)] {
+            arguments.put(at, &[byte]);
+            expected[at] = byte;
+        }
+        assert_eq!(arguments.bytes(), expected);
+    }
+
+    #[test]
+    fn appended_arguments_are_aligned() {
+        let mut arguments = Arguments::new();
+        arguments.append(&[1], 1);
+        arguments.append(&[2; 8], 8);
+        arguments.append(&[3; 2], 2);
+        assert_eq!(arguments.bytes(), [1, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3]);
+    }
+}

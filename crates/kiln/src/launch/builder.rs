@@ -1,0 +1,223 @@
+//! A launch being put together.
+
+use std::sync::Arc;
+
+use kiln_driver::{Access, Command, Dim3, Vouched};
+use smallvec::SmallVec;
+
+use super::arguments::Arguments;
+use super::kernel::Kernel;
+use super::mismatch::{Given, Mismatch, check};
+use super::pass::Pass;
+use super::shape::Shape;
+use crate::buffer::{Element, GpuRef};
+use crate::error::{Error, Result};
+use crate::misuse::Misuse;
+use crate::order::Use;
+use crate::runtime::{DeviceRuntime, Inner, Stream, Ticket};
+
+/// Buffers of a launch that need no heap.
+const INLINE_USES: usize = 32;
+
+/// A launch being put together: shape, arguments in the order of the parameters, then [`submit`](Self::submit).
+///
+/// Everything is checked before anything is queued. The first thing that does not fit is what `submit` answers.
+#[must_use = "a launch does nothing until it is submitted"]
+pub struct Launch<'a> {
+    runtime: &'a Arc<Inner>,
+    kernel: &'a Kernel,
+    shape: Shape,
+    stream: Option<&'a Stream>,
+    home: Option<(&'a Stream, Access)>,
+    arguments: Arguments,
+    uses: SmallVec<[Use<'a>; INLINE_USES]>,
+    given: usize,
+    wrong: Option<Error>,
+}
+
+impl DeviceRuntime {
+    /// Begins a launch of one block of one thread.
+    pub fn launch<'a>(&'a self, kernel: &'a Kernel) -> Launch<'a> {
+        Launch::new(self.inner(), kernel)
+    }
+}
+
+impl<'a> Launch<'a> {
+    fn new(runtime: &'a Arc<Inner>, kernel: &'a Kernel) -> Self {
+        let one = Dim3::new(1, 1, 1);
+        Self {
+            runtime,
+            kernel,
+            shape: Shape { grid: one, block: one, cluster: None, dynamic_shared_bytes: 0, cooperative: false },
+            stream: None,
+            home: None,
+            arguments: Arguments::new(),
+            uses: SmallVec::new(),
+            given: 0,
+            wrong: None,
+        }
+    }
+
+    /// Blocks in the grid.
+    pub fn grid(&mut self, grid: impl Into<Dim3>) -> &mut Self {
+        self.shape.grid = grid.into();
+        self
+    }
+
+    /// Threads in a block.
+    pub fn block(&mut self, block: impl Into<Dim3>) -> &mut Self {
+        self.shape.block = block.into();
+        self
+    }
+
+    /// Blocks in a cluster.
+    pub fn cluster(&mut self, cluster: impl Into<Dim3>) -> &mut Self {
+        self.shape.cluster = Some(cluster.into());
+        self
+    }
+
+    /// Dynamic shared memory; what lies beyond the usual limit is opted in to.
+    pub fn shared(&mut self, bytes: u32) -> &mut Self {
+        self.shape.dynamic_shared_bytes = bytes;
+        self
+    }
+
+    /// Asks that all blocks are resident at once, so that they may wait for each other.
+    pub fn cooperative(&mut self) -> &mut Self {
+        self.shape.cooperative = true;
+        self
+    }
+
+    /// The stream to launch on. Otherwise it is the home of the first buffer that is written, or of the first that is read.
+    pub fn on(&mut self, stream: &'a Stream) -> &mut Self {
+        self.stream = Some(stream);
+        self
+    }
+
+    /// The next argument: a value.
+    pub fn value<T: Element>(&mut self, value: T) -> &mut Self {
+        self.put(bytemuck::bytes_of(&value), align_of::<T>(), Given::Value(size_of::<T>()));
+        self
+    }
+
+    /// The next argument: a buffer the kernel reads.
+    pub fn read<T: Element>(&mut self, buffer: &'a GpuRef<T>) -> &mut Self {
+        self.buffer(buffer, Access::Read)
+    }
+
+    /// The next argument: a buffer the kernel overwrites.
+    pub fn write<T: Element>(&mut self, buffer: &'a GpuRef<T>) -> &mut Self {
+        self.buffer(buffer, Access::Write)
+    }
+
+    /// The next argument: a buffer the kernel reads and writes.
+    pub fn read_write<T: Element>(&mut self, buffer: &'a GpuRef<T>) -> &mut Self {
+        self.buffer(buffer, Access::ReadWrite)
+    }
+
+    /// The next arguments, several at once.
+    pub fn pass(&mut self, arguments: impl Pass<'a>) -> &mut Self {
+        arguments.pass(self);
+        self
+    }
+
+    /// Queues the launch, after everything it has to come after.
+    ///
+    /// # Safety
+    /// The kernel comes from outside. Run with these arguments and this shape, it reads and writes only inside the buffers given, as
+    /// declared, or memory of its own; it ends.
+    ///
+    /// # Errors
+    /// What does not fit, or what the driver says. Nothing is queued or stamped if an argument does not fit.
+    pub unsafe fn submit(&mut self) -> Result<Ticket> {
+        let stream = self.check()?;
+        let command = Command::Launch(kiln_driver::Launch {
+            function: self.kernel.id(),
+            grid: self.shape.grid,
+            block: self.shape.block,
+            cluster: self.shape.cluster,
+            dynamic_shared_bytes: self.shape.dynamic_shared_bytes,
+            cooperative: self.shape.cooperative,
+            arguments: self.arguments.bytes(),
+            // SAFETY: the caller says of the kernel what this asks; that the arguments have the layout of the parameters was checked
+            // as each was given, where the layout is known; the memory is mapped until the stamps of this launch are done.
+            vouched: unsafe { Vouched::new() },
+        });
+        self.runtime.submit_command(stream, &mut self.uses, Some(command))
+    }
+
+    pub(super) fn buffer<T: Element>(&mut self, buffer: &'a GpuRef<T>, access: Access) -> &mut Self {
+        if let Err(error) = buffer.check_runtime(self.runtime) {
+            self.wrong.get_or_insert(error);
+            return self;
+        }
+        let better = self.home.is_none_or(|(_, home)| access.writes() && !home.writes());
+        if better {
+            self.home = Some((buffer.home(), access));
+        }
+        if !buffer.is_empty() {
+            self.uses.push(buffer.used(access, self.given as u16));
+        }
+        self.put(&buffer.address().0.to_ne_bytes(), size_of::<u64>(), Given::Buffer(access));
+        self
+    }
+
+    fn put(&mut self, bytes: &[u8], align: usize, given: Given) {
+        let index = self.given;
+        self.given += 1;
+        let Some(signature) = self.kernel.signature() else {
+            return self.arguments.append(bytes, align);
+        };
+        // One argument too many is said when the count is known.
+        let Some(parameter) = signature.parameters().get(index) else { return };
+        match check(self.kernel.name(), index, parameter, given) {
+            Ok(()) => self.arguments.put(parameter.offset as usize, bytes),
+            Err(mismatch) => {
+                self.wrong.get_or_insert_with(|| Error::new(*mismatch));
+            }
+        }
+    }
+
+    /// Everything that can be said before anything is queued; the stream if there is nothing to say.
+    fn check(&mut self) -> Result<&'a Stream> {
+        let kernel = || self.kernel.name().to_owned();
+        if let Some(wrong) = self.wrong.take() {
+            return Err(wrong);
+        }
+        if !self.kernel.belongs_to(self.runtime) {
+            return Err(Mismatch::ForeignKernel { kernel: kernel() }.into());
+        }
+        if let Some(signature) = self.kernel.signature()
+            && signature.parameters().len() != self.given
+        {
+            let wanted = signature.parameters().len();
+            return Err(Mismatch::Count { kernel: kernel(), wanted, given: self.given }.into());
+        }
+        let driver = self.runtime.driver();
+        self.shape.check(self.kernel.name(), driver.info(), self.kernel.attributes()).map_err(|wrong| Error::new(*wrong))?;
+        if self.shape.cooperative {
+            self.check_residency()?;
+        }
+        let stream = self.stream.or(self.home.map(|(home, _)| home)).unwrap_or_else(|| self.runtime.main_stream());
+        if stream.belongs_to(self.runtime) {
+            Ok(stream)
+        } else {
+            Err(Misuse::ForeignStream { stream: stream.id().to_string() }.into())
+        }
+    }
+
+    fn check_residency(&self) -> Result<()> {
+        let driver = self.runtime.driver();
+        // Checked to fit the limits just before.
+        let threads = self.shape.block.count() as u32;
+        let occupancy = driver.occupancy(self.kernel.id(), threads, self.shape.dynamic_shared_bytes)?;
+        let limit = u64::from(occupancy.blocks_per_multiprocessor) * u64::from(driver.info().limits.multiprocessors);
+        match u64::try_from(self.shape.grid.count()) {
+            Ok(blocks) if blocks <= limit => Ok(()),
+            blocks => {
+                let (kernel, blocks) = (self.kernel.name().to_owned(), blocks.unwrap_or(u64::MAX));
+                Err(Mismatch::CooperativeResidencyExceeded { kernel, blocks, limit }.into())
+            }
+        }
+    }
+}

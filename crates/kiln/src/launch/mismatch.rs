@@ -1,0 +1,160 @@
+//! Why a launch was not made. Nothing was queued or stamped.
+
+use std::fmt;
+
+use kiln_driver::{Access, Dim3};
+
+use super::signature::{Effect, Parameter, ParameterKind};
+
+/// What does not fit, with the kernel, the parameter and both sides.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Mismatch {
+    /// Too many or too few arguments.
+    #[error("kernel `{kernel}` takes {wanted} arguments, and {given} were given")]
+    Count {
+        /// The kernel.
+        kernel: String,
+        /// What it takes.
+        wanted: usize,
+        /// What it got.
+        given: usize,
+    },
+    /// A buffer where a value belongs, or the other way round.
+    #[error("kernel `{kernel}`, {parameter}: it is {wanted}, and {given} was given")]
+    Kind {
+        /// The kernel.
+        kernel: String,
+        /// Which parameter.
+        parameter: ParameterName,
+        /// What it is, in words.
+        wanted: &'static str,
+        /// What it got.
+        given: Given,
+    },
+    /// A value of another size.
+    #[error("kernel `{kernel}`, {parameter}: it has {wanted} bytes, and {given} were given")]
+    Size {
+        /// The kernel.
+        kernel: String,
+        /// Which parameter.
+        parameter: ParameterName,
+        /// Its size.
+        wanted: u32,
+        /// The size of what was given.
+        given: usize,
+    },
+    /// The kernel writes through an argument that was declared as read.
+    #[error("kernel `{kernel}`, {parameter}: it was declared as {declared}, and the kernel {effect} through it; declare it as written")]
+    Access {
+        /// The kernel.
+        kernel: String,
+        /// Which parameter.
+        parameter: ParameterName,
+        /// What was declared.
+        declared: Access,
+        /// What the kernel does.
+        effect: Effect,
+    },
+    /// A grid, block or cluster the device cannot run.
+    #[error("kernel `{kernel}`: a {what} of {given} is outside of the device's limits ({limit})")]
+    Shape {
+        /// The kernel.
+        kernel: String,
+        /// "grid", "block" or "cluster".
+        what: &'static str,
+        /// What was asked for.
+        given: Dim3,
+        /// What is possible.
+        limit: String,
+    },
+    /// More shared memory than a block can have.
+    #[error("kernel `{kernel}`: {dynamic} bytes of dynamic and {fixed} of static shared memory exceed the {limit} a block can have")]
+    Shared {
+        /// The kernel.
+        kernel: String,
+        /// What was asked for.
+        dynamic: u32,
+        /// What the kernel declares.
+        fixed: u32,
+        /// What is possible.
+        limit: u32,
+    },
+    /// A cooperative launch that cannot be resident at once.
+    #[error("kernel `{kernel}`: a cooperative launch of {blocks} blocks exceeds the {limit} that can be resident")]
+    CooperativeResidencyExceeded {
+        /// The kernel.
+        kernel: String,
+        /// Blocks of the launch.
+        blocks: u64,
+        /// Blocks that fit.
+        limit: u64,
+    },
+    /// The kernel was loaded by another runtime.
+    #[error("kernel `{kernel}` was loaded by another runtime; load it with the one that launches it")]
+    ForeignKernel {
+        /// The kernel.
+        kernel: String,
+    },
+}
+
+/// What was given for a parameter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Given {
+    /// A value of that many bytes.
+    Value(usize),
+    /// A buffer.
+    Buffer(Access),
+}
+
+impl fmt::Display for Given {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Value(bytes) => write!(f, "a value of {bytes} bytes"),
+            Self::Buffer(access) => write!(f, "a buffer to {access}"),
+        }
+    }
+}
+
+/// A parameter in words: its place, counted from 0, and its name where there is one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ParameterName {
+    /// Its place.
+    pub index: usize,
+    /// Its name.
+    pub name: Option<String>,
+}
+
+impl ParameterName {
+    pub(super) fn of(index: usize, parameter: &Parameter) -> Self {
+        Self { index, name: parameter.name.clone() }
+    }
+}
+
+impl fmt::Display for ParameterName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "parameter {} (`{name}`)", self.index),
+            None => write!(f, "parameter {}", self.index),
+        }
+    }
+}
+
+/// Checks one argument against its parameter.
+pub(super) fn check(kernel: &str, index: usize, parameter: &Parameter, given: Given) -> Result<(), Box<Mismatch>> {
+    let name = || ParameterName::of(index, parameter);
+    let kernel = || kernel.to_owned();
+    let kind = |wanted| Mismatch::Kind { kernel: kernel(), parameter: name(), wanted, given };
+    let wrong = match (parameter.kind, given) {
+        (ParameterKind::Pointer(_), Given::Value(_)) => kind("a pointer"),
+        (ParameterKind::Value, Given::Buffer(_)) => kind("a value"),
+        (ParameterKind::Pointer(effect), Given::Buffer(declared)) if !effect.allows(declared) => {
+            Mismatch::Access { kernel: kernel(), parameter: name(), declared, effect }
+        }
+        (_, Given::Value(bytes)) if bytes != parameter.bytes as usize => {
+            Mismatch::Size { kernel: kernel(), parameter: name(), wanted: parameter.bytes, given: bytes }
+        }
+        _ => return Ok(()),
+    };
+    Err(Box::new(wrong))
+}

@@ -1,0 +1,71 @@
+//! Requests that cannot be right, whoever the device is. Nothing was queued or stamped.
+
+use crate::runtime::BlockId;
+
+/// What is wrong with a request.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Misuse {
+    /// The runtime was dropped.
+    #[error("the runtime was dropped; keep it alive while its streams and tickets are used")]
+    RuntimeGone,
+    /// A ticket of another runtime.
+    #[error("the ticket belongs to another runtime; wait for it on the host instead")]
+    ForeignTicket,
+    /// A stream of another runtime.
+    #[error("{stream} belongs to another runtime; lease one from the runtime that owns the buffers")]
+    ForeignStream {
+        /// The stream.
+        stream: String,
+    },
+    /// A buffer of another runtime.
+    #[error("{block} belongs to another runtime; copy it to this one first")]
+    ForeignBlock {
+        /// The block.
+        block: BlockId,
+    },
+    /// More bytes than there are addresses.
+    #[error("{len} elements of {element_bytes} bytes are more than any device can hold")]
+    TooLarge {
+        /// Elements.
+        len: usize,
+        /// Bytes of one.
+        element_bytes: usize,
+    },
+    /// Host data of another length.
+    #[error("the buffer has {buffer} elements, and {given} were given; use a view of the right length")]
+    Length {
+        /// Elements of the buffer.
+        buffer: usize,
+        /// Elements that were given.
+        given: usize,
+    },
+    /// A view past the end.
+    #[error("elements {start}..{end} do not lie inside a buffer of {len}")]
+    ViewOutOfRange {
+        /// The first.
+        start: usize,
+        /// One past the last.
+        end: usize,
+        /// What there is.
+        len: usize,
+    },
+    /// Bytes that are no whole number of elements, or not aligned for them.
+    #[error("{bytes} bytes at offset {offset} cannot be elements of {element_bytes} bytes")]
+    Cast {
+        /// Bytes of the buffer.
+        bytes: u64,
+        /// Where they begin in their block.
+        offset: u64,
+        /// Bytes of an element.
+        element_bytes: u64,
+    },
+    /// Two uses in one submission write the same bytes, or a copy overlaps itself.
+    #[error("arguments {first} and {second} overlap and are both written; give each bytes of its own")]
+    Overlap {
+        /// One of them.
+        first: u16,
+        /// The other.
+        second: u16,
+    },
+}

@@ -1,0 +1,38 @@
+//! Order across streams, by arithmetic.
+//!
+//! Each stream numbers its submissions; a [`Stamp`] is (stream, number). A block remembers the stamps of its last writes
+//! and of the reads since, per range of bytes ([`Track`]). Each stream keeps a [`Clock`]: what it is already ordered after.
+//! From these the planner ([`Waits`]) decides with integer compares what a submission still has to wait for; only a new edge
+//! costs an event and a wait, and joining clocks makes later edges free. The host has a clock too ([`HostClock`]): what
+//! somebody waited for needs no event any more.
+//!
+//! The rules: allocation counts as the first write; a read waits for the last write; a write waits for the last write and
+//! all reads since; a free waits for both; waits on the same stream or on something already ordered vanish.
+//!
+//! ```text
+//!   enter the stream ─ lock the blocks ─ plan, publish ─ unlock ─ queue waits ─ queue the work ─ leave
+//!        (its own)       (all or none)     (integers)              (only for new edges)
+//! ```
+//!
+//! Locks, in this order: one stream's entry; blocks by address; a stream's points, for moments. The driver is called under
+//! the first alone.
+
+mod clock;
+mod events;
+mod lane;
+mod mutation;
+mod plan;
+mod stamp;
+mod step;
+mod track;
+mod tracker;
+
+pub use clock::{Clock, HostClock};
+pub use events::{EventLease, MAX_EVENTS};
+pub use lane::{Lane, Point};
+pub use mutation::Mutation;
+pub use plan::Waits;
+pub use stamp::{MAX_STREAMS, Stamp, Stamps, StreamKey};
+pub use step::{OverlappingWrites, Use};
+pub use track::Track;
+pub use tracker::{Recording, SubmitError, Tracker};

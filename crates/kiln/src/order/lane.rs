@@ -1,0 +1,192 @@
+//! A stream as the order sees it: its numbers, its clock, and the points where an event was recorded.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use kiln_driver::StreamId;
+
+use super::clock::Clock;
+use super::events::EventLease;
+use super::plan::Waits;
+use super::stamp::{Stamp, StreamKey};
+
+/// Recorded points a stream remembers.
+const MAX_POINTS: usize = 16;
+/// Waits that had to cover later work before a stream records at once.
+const EAGER_AFTER: u32 = 8;
+/// Submissions recorded at once that nobody consumed before a stream stops doing so.
+const LAZY_AFTER: u32 = 64;
+
+/// One stream.
+pub struct Lane {
+    /// Its key.
+    pub key: StreamKey,
+    /// Its name at the driver.
+    pub stream: StreamId,
+    /// Held over one submission to this stream and to no other; lock this before any block.
+    entry: Mutex<Entry>,
+    /// The latest number whose work the driver has.
+    submitted: AtomicU64,
+    /// Held for moments, never over a driver call.
+    points: Mutex<Points>,
+    /// Waits that had to cover later work than they needed.
+    overshoots: AtomicU32,
+    /// Somebody asked for a recorded point since the stream last looked.
+    asked: AtomicBool,
+}
+
+/// What the submitting thread may change.
+pub struct Entry {
+    /// The number of the next submission.
+    pub next: u64,
+    /// What everything submitted from here on is ordered after.
+    pub clock: Clock,
+    /// Room for planning.
+    pub waits: Waits,
+    /// Recorded submissions in a row that nobody asked about.
+    unasked: u32,
+    eager: bool,
+}
+
+struct Points {
+    /// What everything the driver has is ordered after; never ahead of what was submitted.
+    clock: Clock,
+    recorded: VecDeque<Point>,
+}
+
+/// A place in a stream's work that can be waited for.
+#[derive(Clone)]
+pub struct Point {
+    /// The event is done when everything up to here is.
+    pub stamp: Stamp,
+    /// What that brings along.
+    pub clock: Clock,
+    /// The event.
+    pub event: EventLease,
+}
+
+impl Lane {
+    /// A stream that has done nothing under this key since `number`, which is known to be done.
+    pub fn new(key: StreamKey, stream: StreamId, number: u64) -> Self {
+        let entry = Entry {
+            next: number + 1,
+            clock: Clock::default(),
+            waits: Waits::default(),
+            unasked: 0,
+            eager: false,
+        };
+        let points = Points { clock: Clock::default(), recorded: VecDeque::with_capacity(MAX_POINTS + 1) };
+        Self {
+            key,
+            stream,
+            entry: Mutex::new(entry),
+            submitted: AtomicU64::new(number),
+            points: Mutex::new(points),
+            overshoots: AtomicU32::new(0),
+            asked: AtomicBool::new(false),
+        }
+    }
+
+    /// Enters the stream: no other submission to it until the guard is dropped.
+    pub fn enter(&self) -> MutexGuard<'_, Entry> {
+        self.entry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The latest number whose work the driver has.
+    pub fn submitted(&self) -> u64 {
+        self.submitted.load(Ordering::Acquire)
+    }
+
+    /// The driver has the work of that number.
+    pub fn set_submitted(&self, number: u64) {
+        self.submitted.store(number, Ordering::Release);
+    }
+
+    /// Waits until the driver has the work of a number that another thread is submitting right now. That thread waits for
+    /// no lock of ours and only for submissions that were planned before its own, so this ends.
+    pub fn await_submitted(&self, number: u64) -> u64 {
+        let mut spins = 0_u32;
+        loop {
+            let submitted = self.submitted();
+            if submitted >= number {
+                return submitted;
+            }
+            spins += 1;
+            if spins < 100 { std::hint::spin_loop() } else { std::thread::yield_now() }
+        }
+    }
+
+    /// The earliest recorded point that covers a number.
+    pub fn point(&self, number: u64) -> Option<Point> {
+        let found = self.points().recorded.iter().find(|point| point.stamp.number >= number).cloned();
+        if found.is_some() {
+            self.asked.store(true, Ordering::Relaxed);
+        }
+        found
+    }
+
+    /// Whether waiting for a number of this stream orders a stamp of another one before, too. What is said here stays true:
+    /// a point once recorded keeps its clock, and a point recorded later knows at least as much as is published now.
+    pub fn brings_along(&self, number: u64, stamp: Stamp) -> bool {
+        let points = self.points();
+        let recorded = points.recorded.iter().find(|point| point.stamp.number >= number);
+        recorded.map_or(&points.clock, |point| &point.clock).covers(stamp)
+    }
+
+    /// Whether everything the driver has so far is ordered after a stamp.
+    pub fn published_covers(&self, stamp: Stamp) -> bool {
+        self.points().clock.covers(stamp)
+    }
+
+    /// What everything the driver has so far is ordered after.
+    pub fn published_clock(&self) -> Clock {
+        self.points().clock.clone()
+    }
+
+    /// Publishes what the stream is ordered after, once the waits that make it so are with the driver.
+    pub fn publish_clock(&self, clock: &Clock) {
+        self.points().clock = clock.clone();
+    }
+
+    /// Remembers a recorded point.
+    pub fn remember(&self, point: Point) {
+        let forgotten = {
+            let mut points = self.points();
+            let at = points.recorded.partition_point(|known| known.stamp.number <= point.stamp.number);
+            points.recorded.insert(at, point);
+            if points.recorded.len() > MAX_POINTS { points.recorded.pop_front() } else { None }
+        };
+        drop(forgotten);
+    }
+
+    /// Forgets all recorded points, so that their events can be used again.
+    pub fn forget_points(&self) {
+        let forgotten = std::mem::take(&mut self.points().recorded);
+        drop(forgotten);
+    }
+
+    /// A wait asked for a number and got a point that covers a later one.
+    pub fn note_overshoot(&self) {
+        self.overshoots.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether to record right after this submission: yes while others keep asking for points of this stream that were
+    /// not recorded where they wanted them.
+    pub fn records_at_once(&self, entry: &mut Entry) -> bool {
+        if self.overshoots.load(Ordering::Relaxed) >= EAGER_AFTER {
+            self.overshoots.store(0, Ordering::Relaxed);
+            entry.eager = true;
+            entry.unasked = 0;
+        }
+        if entry.eager {
+            entry.unasked = if self.asked.swap(false, Ordering::Relaxed) { 0 } else { entry.unasked + 1 };
+            entry.eager = entry.unasked < LAZY_AFTER;
+        }
+        entry.eager
+    }
+
+    fn points(&self) -> MutexGuard<'_, Points> {
+        self.points.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

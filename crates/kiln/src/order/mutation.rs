@@ -1,0 +1,39 @@
+//! One rule of the order, taken out on purpose.
+//!
+//! A test that runs random programs proves little unless it fails when a rule is missing. These switches exist for that
+//! test and for nothing else.
+
+/// The rule that is taken out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mutation {
+    /// A read no longer waits for the last write.
+    ReadAfterWrite,
+    /// A write no longer waits for the reads since the last write.
+    WriteAfterRead,
+    /// A write no longer waits for the last write.
+    WriteAfterWrite,
+    /// A first use no longer waits for the allocation.
+    AllocationBeforeUse,
+    /// A free no longer remembers the last uses.
+    UseBeforeFree,
+    /// One wait for a stream counts as a wait for everything it will ever do.
+    TransitiveElision,
+    /// A block remembers one reader instead of one per stream.
+    ReaderPerStream,
+    /// Stamps are published after the work, outside of the step.
+    PublicationInsideStep,
+}
+
+impl Mutation {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::ReadAfterWrite,
+        Self::WriteAfterRead,
+        Self::WriteAfterWrite,
+        Self::AllocationBeforeUse,
+        Self::UseBeforeFree,
+        Self::TransitiveElision,
+        Self::ReaderPerStream,
+        Self::PublicationInsideStep,
+    ];
+}

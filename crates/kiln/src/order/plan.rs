@@ -1,0 +1,112 @@
+//! The planner: accesses and clocks in, waits out. Pure.
+//!
+//! A stamp costs nothing if it is on the same stream, already ordered before (the stream's clock), or known to be done
+//! (the host's clock). What is left is at most one stamp per stream, and of those the ones that another wait brings along
+//! are dropped.
+
+use super::clock::{Clock, HostClock};
+use super::stamp::{MAX_STREAMS, Stamp, StreamKey};
+
+/// The waits of one submission: at most one per stream, the latest. Kept with its stream and used again, so that planning
+/// allocates nothing.
+#[derive(Debug)]
+pub struct Waits {
+    len: usize,
+    items: [Stamp; MAX_STREAMS],
+}
+
+impl Default for Waits {
+    fn default() -> Self {
+        Self { len: 0, items: [Stamp::default(); MAX_STREAMS] }
+    }
+}
+
+impl Waits {
+    /// Forgets all of them.
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// What is left to wait for.
+    pub fn iter(&self) -> impl Iterator<Item = Stamp> + '_ {
+        self.items[..self.len].iter().copied()
+    }
+
+    /// Whether nothing is.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Adds a stamp unless it costs nothing on this stream.
+    pub fn need(&mut self, stamp: Stamp, own: StreamKey, clock: &Clock, host: &HostClock) {
+        if stamp.stream == own || clock.covers(stamp) || host.covers(stamp) {
+            return;
+        }
+        match self.items[..self.len].iter_mut().find(|known| known.stream == stamp.stream) {
+            Some(known) => known.number = known.number.max(stamp.number),
+            None => {
+                self.items[self.len] = stamp;
+                self.len += 1;
+            }
+        }
+    }
+
+    /// Drops the waits that another one brings along. `covered(of, stamp)` says whether waiting for `of` orders `stamp`
+    /// before, too. One that was dropped brings nothing along, so two that would each bring the other keep one.
+    pub fn reduce(&mut self, mut covered: impl FnMut(Stamp, Stamp) -> bool) {
+        let mut at = 0;
+        while at < self.len {
+            let stamp = self.items[at];
+            let brought = (0..self.len).any(|other| other != at && covered(self.items[other], stamp));
+            if brought {
+                self.len -= 1;
+                self.items[at] = self.items[self.len];
+            } else {
+                at += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stamp(stream: usize, number: u64) -> Stamp {
+        Stamp { stream: StreamKey::new(stream).unwrap(), number }
+    }
+
+    #[test]
+    fn what_is_ordered_already_costs_nothing() {
+        let own = StreamKey::new(0).unwrap();
+        let (mut clock, host) = (Clock::default(), HostClock::default());
+        clock.learn(stamp(1, 5));
+        host.learn(stamp(2, 8));
+        let mut waits = Waits::default();
+        for known in [stamp(0, 99), stamp(1, 5), stamp(2, 8), stamp(3, 0)] {
+            waits.need(known, own, &clock, &host);
+        }
+        assert!(waits.is_empty());
+        for new in [stamp(1, 6), stamp(3, 2), stamp(1, 7), stamp(2, 9)] {
+            waits.need(new, own, &clock, &host);
+        }
+        assert_eq!(waits.iter().collect::<Vec<_>>(), [stamp(1, 7), stamp(3, 2), stamp(2, 9)]);
+    }
+
+    #[test]
+    fn of_two_waits_that_bring_each_other_along_one_stays() {
+        let mut waits = Waits::default();
+        let (clock, host) = (Clock::default(), HostClock::default());
+        for new in [stamp(1, 1), stamp(2, 1), stamp(3, 1)] {
+            waits.need(new, StreamKey::new(0).unwrap(), &clock, &host);
+        }
+        waits.reduce(|of, other| of.stream.index() != 3 && other.stream.index() != 3);
+        assert_eq!(waits.iter().count(), 2);
+        assert!(waits.iter().any(|wait| wait.stream.index() == 3));
+    }
+}

@@ -1,0 +1,145 @@
+//! Planning and publishing as one step for all blocks of a submission.
+//!
+//! All blocks are locked before the first stamp is published, and each is unlocked after its own is, so no other submission
+//! sees some of the stamps and not the rest. The locks are tried in the order of the arguments; if one is held, all are
+//! let go and taken in the order of their addresses, which cannot deadlock. Locking is a recursion over the uses: each level
+//! keeps its guard on the stack, so nothing is allocated however many there are. No driver call happens in here.
+
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+use kiln_driver::Access;
+
+use super::clock::{Clock, HostClock};
+use super::mutation::Mutation;
+use super::plan::Waits;
+use super::stamp::Stamp;
+use super::track::Track;
+
+/// One block of a submission.
+#[derive(Clone)]
+pub struct Use<'a> {
+    /// What the block remembers.
+    pub track: &'a Mutex<Track>,
+    /// The bytes that are used.
+    pub range: Range<u64>,
+    /// How.
+    pub access: Access,
+    /// The caller's number for it, for messages.
+    pub argument: u16,
+}
+
+/// Two uses of one submission write the same bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OverlappingWrites {
+    /// The caller's number for one of them.
+    pub first: u16,
+    /// And for the other.
+    pub second: u16,
+}
+
+/// The parts of a stream that a step reads and writes.
+pub(crate) struct Step<'a> {
+    /// What the submission will be known as.
+    pub stamp: Stamp,
+    /// What its stream is ordered after.
+    pub clock: &'a Clock,
+    /// What is known to be done.
+    pub host: &'a HostClock,
+    /// What it has to wait for; filled in.
+    pub waits: &'a mut Waits,
+    /// A rule that is taken out.
+    pub mutation: Option<Mutation>,
+}
+
+/// Another thread is in the middle of a step with one of the blocks, or a block occurs twice.
+struct Contended;
+
+impl Step<'_> {
+    /// Plans and publishes. An error has published nothing.
+    pub(crate) fn take(&mut self, uses: &mut [Use<'_>]) -> Result<(), OverlappingWrites> {
+        if self.try_all(uses).is_ok() {
+            return Ok(());
+        }
+        self.waits.clear();
+        uses.sort_unstable_by_key(|each| (std::ptr::from_ref(each.track), each.range.start));
+        refuse_overlapping_writes(uses)?;
+        self.lock_all(uses);
+        Ok(())
+    }
+
+    fn try_all(&mut self, uses: &[Use<'_>]) -> Result<(), Contended> {
+        let [first, rest @ ..] = uses else { return Ok(()) };
+        let mut track = match first.track.try_lock() {
+            Ok(track) => track,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Err(Contended),
+        };
+        self.need(&track, first);
+        self.try_all(rest)?;
+        self.publish(&mut track, first);
+        Ok(())
+    }
+
+    /// As `try_all`, over uses sorted by block; uses of the same block share its lock.
+    fn lock_all(&mut self, uses: &[Use<'_>]) {
+        let Some(first) = uses.first() else { return };
+        let same = uses.iter().take_while(|each| std::ptr::eq(each.track, first.track)).count();
+        let (group, rest) = uses.split_at(same);
+        let mut track: MutexGuard<'_, Track> = first.track.lock().unwrap_or_else(PoisonError::into_inner);
+        group.iter().for_each(|each| self.need(&track, each));
+        self.lock_all(rest);
+        // Reads first: a write of the same bytes then stands as the last word.
+        group.iter().filter(|each| !each.access.writes()).for_each(|each| self.publish(&mut track, each));
+        group.iter().filter(|each| each.access.writes()).for_each(|each| self.publish(&mut track, each));
+    }
+
+    fn need(&mut self, track: &Track, each: &Use<'_>) {
+        let access = match self.mutation {
+            None => each.access,
+            Some(Mutation::ReadAfterWrite) if !each.access.writes() => return,
+            Some(Mutation::WriteAfterRead) if each.access.writes() => Access::Read,
+            Some(Mutation::WriteAfterWrite) if each.access.writes() => {
+                return track.reads_only(&each.range, |stamp| {
+                    self.waits.need(stamp, self.stamp.stream, self.clock, self.host);
+                });
+            }
+            Some(_) => each.access,
+        };
+        track.needs(&each.range, access, |stamp| {
+            self.waits.need(stamp, self.stamp.stream, self.clock, self.host);
+        });
+    }
+
+    fn publish(&self, track: &mut Track, each: &Use<'_>) {
+        match self.mutation {
+            Some(Mutation::PublicationInsideStep) => return,
+            Some(Mutation::ReaderPerStream) if !each.access.writes() => track.forget_reads(),
+            _ => {}
+        }
+        track.publish(&each.range, each.access, self.stamp, |stamp| self.host.covers(stamp));
+    }
+}
+
+/// Publishes without planning; only the mutation that breaks the step does this.
+pub(crate) fn publish_late(uses: &[Use<'_>], stamp: Stamp, host: &HostClock) {
+    for each in uses {
+        let mut track = each.track.lock().unwrap_or_else(PoisonError::into_inner);
+        track.publish(&each.range, each.access, stamp, |stamp| host.covers(stamp));
+    }
+}
+
+/// Uses are sorted by block and start.
+fn refuse_overlapping_writes(uses: &[Use<'_>]) -> Result<(), OverlappingWrites> {
+    for (at, first) in uses.iter().enumerate().filter(|(_, each)| each.access.writes()) {
+        let overlapping = uses[at + 1..]
+            .iter()
+            .take_while(|next| std::ptr::eq(next.track, first.track) && next.range.start < first.range.end)
+            .find(|next| next.access.writes() && !next.range.is_empty());
+        if let Some(second) = overlapping {
+            let (first, second) = (first.argument.min(second.argument), first.argument.max(second.argument));
+            return Err(OverlappingWrites { first, second });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,223 @@
+//! What a block remembers: who wrote which bytes last, and who read them since.
+//!
+//! Nearly every block is used whole, so it starts as one segment and stays one. A view splits it where it must: two
+//! views that share no bytes then wait for nothing of each other. Neighbours that agree become one again, and past a
+//! limit neighbours are merged though they differ, which may cost a wait that was not needed and never loses one.
+
+use std::ops::Range;
+
+use kiln_driver::Access;
+
+use super::stamp::{Stamp, Stamps};
+
+/// Segments of one block before neighbours are merged by force.
+const MAX_SEGMENTS: usize = 64;
+
+/// The uses of one block, by bytes.
+#[derive(Clone, Debug)]
+pub struct Track {
+    bytes: u64,
+    first: Segment,
+    rest: Vec<Segment>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Segment {
+    start: u64,
+    writes: Stamps,
+    reads: Stamps,
+}
+
+impl Track {
+    /// A block whose memory may be used from a stamp on: allocation counts as the first write.
+    pub fn new(bytes: u64, allocated: Stamp) -> Self {
+        let first = Segment { start: 0, writes: Stamps::of(allocated), reads: Stamps::default() };
+        Self { bytes, first, rest: Vec::new() }
+    }
+
+    /// Says which stamps an access has to come after: a read after the last writes, a write after those and all reads
+    /// since.
+    pub fn needs(&self, range: &Range<u64>, access: Access, mut need: impl FnMut(Stamp)) {
+        self.overlapping(range).for_each(|segment| {
+            segment.writes.iter().for_each(&mut need);
+            if access.writes() {
+                segment.reads.iter().for_each(&mut need);
+            }
+        });
+    }
+
+    /// The reads alone; for a planner with a rule taken out.
+    pub(super) fn reads_only(&self, range: &Range<u64>, mut need: impl FnMut(Stamp)) {
+        self.overlapping(range).for_each(|segment| segment.reads.iter().for_each(&mut need));
+    }
+
+    /// Forgets who read; for a planner with a rule taken out.
+    pub(super) fn forget_reads(&mut self) {
+        self.segments_mut().for_each(|segment| segment.reads.clear());
+    }
+
+    /// Remembers an access. `done` tells which stamps need not be remembered any more.
+    pub fn publish(&mut self, range: &Range<u64>, access: Access, stamp: Stamp, done: impl Fn(Stamp) -> bool) {
+        if range.start == 0 && range.end >= self.bytes && (self.rest.is_empty() || access.writes()) {
+            self.rest.clear();
+            self.first.publish(access, stamp, done);
+            return;
+        }
+        if range.is_empty() {
+            return;
+        }
+        self.split_at(range.start);
+        self.split_at(range.end);
+        self.segments_mut()
+            .filter(|segment| range.contains(&segment.start))
+            .for_each(|segment| segment.publish(access, stamp, &done));
+        self.merge();
+    }
+
+    /// Every stamp a free has to come after.
+    pub fn all(&self) -> Stamps {
+        let mut all = self.first.writes.clone();
+        all.extend(&self.first.reads);
+        for segment in &self.rest {
+            all.extend(&segment.writes);
+            all.extend(&segment.reads);
+        }
+        all
+    }
+
+    /// The last writes, of any bytes.
+    pub fn writes(&self) -> Stamps {
+        let mut writes = self.first.writes.clone();
+        self.rest.iter().for_each(|segment| writes.extend(&segment.writes));
+        writes
+    }
+
+    fn overlapping<'a>(&'a self, range: &'a Range<u64>) -> impl Iterator<Item = &'a Segment> {
+        let ends = self.rest.iter().map(|segment| segment.start).chain([self.bytes]);
+        std::iter::once(&self.first)
+            .chain(&self.rest)
+            .zip(ends)
+            .filter(|(segment, end)| segment.start < range.end && range.start < *end)
+            .map(|(segment, _)| segment)
+    }
+
+    fn segments_mut(&mut self) -> impl Iterator<Item = &mut Segment> {
+        std::iter::once(&mut self.first).chain(&mut self.rest)
+    }
+
+    /// Makes a segment begin at a place, unless it is the start or the end of the block.
+    fn split_at(&mut self, at: u64) {
+        if at == 0 || at >= self.bytes {
+            return;
+        }
+        match self.rest.binary_search_by_key(&at, |segment| segment.start) {
+            Ok(_) => {}
+            Err(place) => {
+                let before = place.checked_sub(1).map_or(&self.first, |index| &self.rest[index]);
+                let segment = Segment { start: at, ..before.clone() };
+                self.rest.insert(place, segment);
+            }
+        }
+    }
+
+    fn merge(&mut self) {
+        let first = &self.first;
+        if self.rest.first().is_some_and(|next| next.agrees(first)) {
+            self.rest.remove(0);
+        }
+        self.rest.dedup_by(|next, before| next.agrees(before));
+        while self.rest.len() >= MAX_SEGMENTS {
+            let mut merged = Vec::with_capacity(MAX_SEGMENTS);
+            for pair in self.rest.chunks(2) {
+                let mut segment = pair[0].clone();
+                pair[1..].iter().for_each(|next| segment.absorb(next));
+                merged.push(segment);
+            }
+            self.rest = merged;
+        }
+    }
+}
+
+impl Segment {
+    fn publish(&mut self, access: Access, stamp: Stamp, done: impl Fn(Stamp) -> bool) {
+        if access.writes() {
+            self.writes.replace(stamp);
+            self.reads.clear();
+        } else {
+            self.reads.insert_pruning(stamp, done);
+        }
+    }
+
+    fn agrees(&self, other: &Self) -> bool {
+        self.writes == other.writes && self.reads == other.reads
+    }
+
+    fn absorb(&mut self, other: &Self) {
+        self.writes.extend(&other.writes);
+        self.reads.extend(&other.reads);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stamp::StreamKey;
+    use super::*;
+
+    fn stamp(stream: usize, number: u64) -> Stamp {
+        Stamp { stream: StreamKey::new(stream).unwrap(), number }
+    }
+
+    fn needs(track: &Track, range: Range<u64>, access: Access) -> Vec<Stamp> {
+        let mut all = Stamps::default();
+        track.needs(&range, access, |stamp| all.insert(stamp));
+        let mut all: Vec<Stamp> = all.iter().collect();
+        all.sort_by_key(|stamp| stamp.stream);
+        all
+    }
+
+    #[test]
+    fn a_read_waits_for_the_write_and_a_write_for_every_reader_since() {
+        let mut track = Track::new(100, stamp(0, 1));
+        let never = |_| false;
+        assert_eq!(needs(&track, 0..100, Access::Read), [stamp(0, 1)]);
+        track.publish(&(0..100), Access::Read, stamp(1, 4), never);
+        track.publish(&(0..100), Access::Read, stamp(2, 7), never);
+        assert_eq!(needs(&track, 0..100, Access::Read), [stamp(0, 1)]);
+        assert_eq!(needs(&track, 0..100, Access::Write), [stamp(0, 1), stamp(1, 4), stamp(2, 7)]);
+        track.publish(&(0..100), Access::ReadWrite, stamp(3, 2), never);
+        assert_eq!(needs(&track, 0..100, Access::Write), [stamp(3, 2)]);
+    }
+
+    #[test]
+    fn views_without_common_bytes_know_nothing_of_each_other() {
+        let mut track = Track::new(100, stamp(0, 1));
+        let never = |_| false;
+        track.publish(&(0..50), Access::Write, stamp(1, 1), never);
+        track.publish(&(50..100), Access::Write, stamp(2, 1), never);
+        assert_eq!(needs(&track, 0..50, Access::Write), [stamp(1, 1)]);
+        assert_eq!(needs(&track, 50..51, Access::Read), [stamp(2, 1)]);
+        assert_eq!(needs(&track, 49..51, Access::Read), [stamp(1, 1), stamp(2, 1)]);
+        track.publish(&(0..100), Access::Write, stamp(0, 9), never);
+        assert_eq!(needs(&track, 10..20, Access::Read), [stamp(0, 9)]);
+        assert!(track.rest.is_empty());
+    }
+
+    #[test]
+    fn a_block_cut_to_pieces_stays_small_and_loses_nothing() {
+        let mut track = Track::new(1 << 20, Stamp::default());
+        for piece in 0..4096_u64 {
+            let range = piece * 256..piece * 256 + 128;
+            track.publish(&range, Access::Write, stamp((piece % 40) as usize, piece + 1), |_| false);
+        }
+        assert!(track.rest.len() <= MAX_SEGMENTS);
+        for piece in 0..4096_u64 {
+            let at = piece * 256..piece * 256 + 128;
+            let stream = (piece % 40) as usize;
+            assert!(
+                needs(&track, at, Access::Read)
+                    .iter()
+                    .any(|stamp| stamp.stream.index() == stream && stamp.number > piece)
+            );
+        }
+    }
+}

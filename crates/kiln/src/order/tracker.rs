@@ -1,0 +1,303 @@
+//! The order of one device: streams, what is done, and the step that submits.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use kiln_driver::{
+    Command, Driver, Error, Refusal, StreamId, Submission, Timeout, WaitTarget, Waited,
+};
+
+use super::clock::{Clock, HostClock};
+use super::events::{EventLease, EventPool};
+use super::lane::{Entry, Lane, Point};
+use super::mutation::Mutation;
+use super::stamp::{MAX_STREAMS, Stamp, Stamps, StreamKey};
+use super::step::{OverlappingWrites, Step, Use, publish_late};
+
+/// When an event is recorded for work that another stream consumes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Recording {
+    /// When it is first needed; cheap, but the wait may cover later work. A stream whose results keep being consumed
+    /// elsewhere changes to recording at once.
+    #[default]
+    Adaptive,
+    /// Only when it is needed.
+    OnDemand,
+    /// After every submission.
+    AtOnce,
+}
+
+/// Why a submission was not made.
+#[derive(Debug)]
+pub enum SubmitError {
+    /// Two uses write the same bytes; nothing was queued or stamped.
+    Overlap(OverlappingWrites),
+    /// The driver said no.
+    Driver(Error),
+}
+
+impl From<Error> for SubmitError {
+    fn from(error: Error) -> Self {
+        Self::Driver(error)
+    }
+}
+
+/// The order of one device.
+pub struct Tracker {
+    driver: Arc<dyn Driver>,
+    lanes: RwLock<Vec<Arc<Lane>>>,
+    host: HostClock,
+    events: Arc<EventPool>,
+    recording: Recording,
+    mutation: Option<Mutation>,
+}
+
+impl Tracker {
+    /// An order with no streams yet.
+    pub fn new(driver: Arc<dyn Driver>, recording: Recording, mutation: Option<Mutation>) -> Self {
+        Self {
+            driver,
+            lanes: RwLock::default(),
+            host: HostClock::default(),
+            events: EventPool::new(),
+            recording,
+            mutation,
+        }
+    }
+
+    /// The device.
+    pub fn driver(&self) -> &Arc<dyn Driver> {
+        &self.driver
+    }
+
+    /// Takes a stream in. The key of a stream that went away is used again once all its work is known to be done.
+    ///
+    /// # Errors
+    /// Refused past [`MAX_STREAMS`].
+    pub fn add(&self, stream: StreamId) -> Result<Arc<Lane>, Error> {
+        let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
+        let reusable = lanes.iter().position(|lane| {
+            // Nobody but this table holds it, and nothing of it can still be running.
+            Arc::strong_count(lane) == 1
+                && self.host.covers(Stamp { stream: lane.key, number: lane.submitted() })
+        });
+        if let Some(index) = reusable {
+            let old = &lanes[index];
+            let lane = Arc::new(Lane::new(old.key, stream, old.submitted()));
+            lanes[index] = lane.clone();
+            return Ok(lane);
+        }
+        let limit = || Refusal::Limit { what: "streams of one runtime at once", limit: MAX_STREAMS as u64 };
+        let key = StreamKey::new(lanes.len()).ok_or_else(|| Error::refused("create_stream", limit()))?;
+        let lane = Arc::new(Lane::new(key, stream, 0));
+        lanes.push(lane.clone());
+        Ok(lane)
+    }
+
+    /// What is known to be done.
+    pub fn host(&self) -> &HostClock {
+        &self.host
+    }
+
+    /// Whether a rule is taken out.
+    pub fn mutation(&self) -> Option<Mutation> {
+        self.mutation
+    }
+
+    /// Events made so far, and how many are in use.
+    pub fn event_counts(&self) -> (usize, usize) {
+        self.events.counts()
+    }
+
+    /// The latest submission of every stream that made one.
+    pub fn latest(&self) -> Vec<Stamp> {
+        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
+        lanes.iter().map(|lane| Stamp { stream: lane.key, number: lane.submitted() }).collect()
+    }
+
+    /// Every stream it knows.
+    pub fn streams(&self) -> Vec<StreamId> {
+        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
+        lanes.iter().map(|lane| lane.stream).collect()
+    }
+
+    /// Submits work that uses blocks, after everything it has to come after. One step: whoever uses one of the blocks next
+    /// sees this submission.
+    ///
+    /// # Errors
+    /// As [`SubmitError`] says. If the driver refuses the work itself, the stamp stays as that of a submission that did
+    /// nothing.
+    pub fn submit(
+        &self,
+        lane: &Lane,
+        uses: &mut [Use<'_>],
+        work: impl FnOnce(&dyn Driver, StreamId) -> Result<(), Error>,
+    ) -> Result<Stamp, SubmitError> {
+        let mut guard = lane.enter();
+        let entry = &mut *guard;
+        let stamp = Stamp { stream: lane.key, number: entry.next };
+        entry.waits.clear();
+        let mut step = Step {
+            stamp,
+            clock: &entry.clock,
+            host: &self.host,
+            waits: &mut entry.waits,
+            mutation: self.mutation,
+        };
+        step.take(uses).map_err(SubmitError::Overlap)?;
+        entry.next += 1;
+        // Others may wait for this number from here on, so it is given to them whatever happens below.
+        let _submitted = Submitted { lane, number: stamp.number };
+        if !entry.waits.is_empty() {
+            self.queue_waits(lane, entry)?;
+        }
+        work(&*self.driver, lane.stream)?;
+        if self.mutation == Some(Mutation::PublicationInsideStep) {
+            publish_late(uses, stamp, &self.host);
+        }
+        self.record_at_once(lane, entry, stamp)?;
+        Ok(stamp)
+    }
+
+    /// Makes a stream wait, on the device, for stamps it is not ordered after yet. Returns how many waits that took.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub fn order_after(&self, lane: &Lane, stamps: &Stamps) -> Result<usize, Error> {
+        let mut guard = lane.enter();
+        let entry = &mut *guard;
+        entry.waits.clear();
+        for stamp in stamps.iter() {
+            entry.waits.need(stamp, lane.key, &entry.clock, &self.host);
+        }
+        if entry.waits.is_empty() { Ok(0) } else { self.queue_waits(lane, entry) }
+    }
+
+    /// Whether everything submitted to a stream from here on is ordered after a stamp, without any wait.
+    pub fn is_ordered(&self, lane: &Lane, stamp: Stamp) -> bool {
+        stamp.stream == lane.key || self.host.covers(stamp) || lane.published_covers(stamp)
+    }
+
+    /// Whether a stamp is done, as far as can be told without recording anything new on its stream.
+    ///
+    /// # Errors
+    /// What the driver says: a lost device answers every question with its fault.
+    pub fn is_done(&self, stamp: Stamp) -> Result<bool, Error> {
+        self.wait(stamp, Timeout::Poll).map(Waited::is_done)
+    }
+
+    /// Waits on the host for a stamp.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub fn wait(&self, stamp: Stamp, timeout: Timeout) -> Result<Waited, Error> {
+        if self.host.covers(stamp) {
+            return Ok(Waited::Done);
+        }
+        let lane = self.lane(stamp.stream)?;
+        let point = self.point(&lane, stamp.number)?;
+        let waited = self.driver.wait(WaitTarget::Event(point.event.event()), timeout)?;
+        if waited.is_done() {
+            self.host.learn(point.stamp);
+            self.host.join(&point.clock);
+        }
+        Ok(waited)
+    }
+
+    /// An event that is done when a stamp is, for those who wait by means of their own. It covers at least the stamp.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub fn event_after(&self, stamp: Stamp) -> Result<Point, Error> {
+        self.point(&*self.lane(stamp.stream)?, stamp.number)
+    }
+
+    /// An event for somebody who signals and waits by means of their own.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub fn take_event(&self) -> Result<EventLease, Error> {
+        self.events.take(&*self.driver)
+    }
+
+    /// Gives all events back; for the end of a runtime.
+    pub fn destroy_events(&self) {
+        for lane in self.lanes.read().unwrap_or_else(PoisonError::into_inner).iter() {
+            lane.forget_points();
+        }
+        self.events.destroy_all(&*self.driver);
+    }
+
+    fn lane(&self, key: StreamKey) -> Result<Arc<Lane>, Error> {
+        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
+        lanes.get(key.index()).cloned().ok_or_else(|| {
+            Error::invalid("wait", format!("no stream has the key {}", key.index()), "use a stamp of this runtime")
+        })
+    }
+
+    /// Queues the planned waits, those that another one brings along left out. Returns how many were needed.
+    #[cold]
+    fn queue_waits(&self, lane: &Lane, entry: &mut Entry) -> Result<usize, Error> {
+        if entry.waits.len() > 1 {
+            let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
+            entry.waits.reduce(|of, stamp| {
+                lanes.get(of.stream.index()).is_some_and(|lane| lane.brings_along(of.number, stamp))
+            });
+        }
+        let mut queued = 0;
+        for stamp in entry.waits.iter() {
+            let point = self.point(&*self.lane(stamp.stream)?, stamp.number)?;
+            self.driver.submit(lane.stream, &Command::Wait(point.event.event()))?;
+            queued += 1;
+            entry.clock.join(&point.clock);
+            entry.clock.learn(match self.mutation {
+                Some(Mutation::TransitiveElision) => Stamp { number: u64::MAX, ..point.stamp },
+                _ => point.stamp,
+            });
+        }
+        lane.publish_clock(&entry.clock);
+        Ok(queued)
+    }
+
+    /// A point that covers a number of a stream: one that is recorded, or a new one.
+    fn point(&self, lane: &Lane, number: u64) -> Result<Point, Error> {
+        if let Some(point) = lane.point(number) {
+            return Ok(point);
+        }
+        let submitted = lane.await_submitted(number);
+        if submitted > number {
+            lane.note_overshoot();
+        }
+        // Read before the event is recorded: every wait it speaks of is with the driver already.
+        let clock = lane.published_clock();
+        self.record(lane, Stamp { stream: lane.key, number: submitted }, clock)
+    }
+
+    fn record(&self, lane: &Lane, stamp: Stamp, clock: Clock) -> Result<Point, Error> {
+        let event = self.events.take(&*self.driver)?;
+        let _: Submission = self.driver.submit(lane.stream, &Command::Signal(event.event()))?;
+        let point = Point { stamp, clock, event };
+        lane.remember(point.clone());
+        Ok(point)
+    }
+
+    fn record_at_once(&self, lane: &Lane, entry: &mut Entry, stamp: Stamp) -> Result<(), Error> {
+        let now = match self.recording {
+            Recording::Adaptive => lane.records_at_once(entry),
+            Recording::OnDemand => false,
+            Recording::AtOnce => true,
+        };
+        if now { self.record(lane, stamp, entry.clock.clone()).map(|_| ()) } else { Ok(()) }
+    }
+}
+
+/// Says that a number is with the driver when it goes out of scope, also on the way out of an error or a panic.
+struct Submitted<'a> {
+    lane: &'a Lane,
+    number: u64,
+}
+
+impl Drop for Submitted<'_> {
+    fn drop(&mut self) {
+        self.lane.set_submitted(self.number);
+    }
+}

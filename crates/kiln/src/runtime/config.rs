@@ -1,0 +1,32 @@
+//! What a runtime is built with.
+
+use crate::order::{Mutation, Recording};
+
+/// What a runtime is built with.
+#[derive(Clone, Debug)]
+pub struct RuntimeConfig {
+    /// Streams that can be leased at once, the main stream not counted.
+    pub max_streams: usize,
+    /// When events are recorded for work that another stream consumes.
+    pub recording: Recording,
+    /// Pinned bytes kept for transfers.
+    pub max_staging_bytes: u64,
+    /// Threads that copy large pageable transfers through pinned memory.
+    pub transfer_threads: usize,
+    /// A rule of the order taken out, for tests of tests.
+    #[doc(hidden)]
+    pub mutation: Option<Mutation>,
+}
+
+impl Default for RuntimeConfig {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            max_streams: 32,
+            recording: Recording::default(),
+            max_staging_bytes: 128 << 20,
+            transfer_threads: cores.clamp(1, 8),
+            mutation: None,
+        }
+    }
+}

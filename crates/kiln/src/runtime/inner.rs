@@ -1,0 +1,172 @@
+//! What the clones of a runtime share.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use kiln_driver::{Command, Driver, ModuleId, StreamId, StreamRequest, Timeout, WaitTarget};
+
+use super::blocks::Blocks;
+use super::config::RuntimeConfig;
+use super::source::{BlockSource, DirectSource};
+use super::staging::Staging;
+use super::stream::{Home, Stream};
+use super::stream_pool::StreamPool;
+use super::ticket::Ticket;
+use crate::error::Result;
+use crate::misuse::Misuse;
+use crate::order::{OverlappingWrites, Stamp, SubmitError, Tracker, Use};
+
+/// How long the end of a runtime waits for each stream that still has work, before it lets go of the device all the same.
+const DRAIN_LIMIT: Duration = Duration::from_secs(10);
+
+/// The shared part of a runtime.
+pub(crate) struct Inner {
+    driver: Arc<dyn Driver>,
+    tracker: Arc<Tracker>,
+    pool: StreamPool,
+    main: Stream,
+    source: Box<dyn BlockSource>,
+    staging: Staging,
+    blocks: Blocks,
+    config: RuntimeConfig,
+    /// Modules whose last kernel was dropped, with the work that may still use them.
+    retired: Mutex<Vec<(ModuleId, Vec<Stamp>)>>,
+}
+
+impl Inner {
+    pub(crate) fn new(driver: Arc<dyn Driver>, config: RuntimeConfig) -> Result<Arc<Self>> {
+        let tracker = Arc::new(Tracker::new(driver.clone(), config.recording, config.mutation));
+        let stream = driver.create_stream(StreamRequest::New { priority: 0 })?;
+        let lane = tracker.add(stream)?;
+        Ok(Arc::new_cyclic(|weak: &Weak<Self>| Self {
+            pool: StreamPool::new(config.max_streams, weak.clone()),
+            main: Stream::new(lane, weak.clone(), 0, Home::Runtime),
+            source: Box::new(DirectSource::new(tracker.clone())),
+            staging: Staging::new(config.max_staging_bytes),
+            blocks: Blocks::default(),
+            driver,
+            tracker,
+            config,
+            retired: Mutex::default(),
+        }))
+    }
+
+    pub(crate) fn driver(&self) -> &Arc<dyn Driver> {
+        &self.driver
+    }
+
+    pub(crate) fn tracker(&self) -> &Tracker {
+        &self.tracker
+    }
+
+    pub(crate) fn pool(&self) -> &StreamPool {
+        &self.pool
+    }
+
+    pub(crate) fn main_stream(&self) -> &Stream {
+        &self.main
+    }
+
+    pub(crate) fn source(&self) -> &dyn BlockSource {
+        &*self.source
+    }
+
+    pub(crate) fn staging(&self) -> &Staging {
+        &self.staging
+    }
+
+    pub(crate) fn blocks(&self) -> &Blocks {
+        &self.blocks
+    }
+
+    pub(crate) fn config(&self) -> &RuntimeConfig {
+        &self.config
+    }
+
+    pub(crate) fn bytes_outstanding(&self) -> u64 {
+        self.blocks.live_bytes()
+    }
+
+    pub(crate) fn reap(&self) -> Result<u64> {
+        self.unload_retired();
+        Ok(self.source.reap()?)
+    }
+
+    /// Unloads a module once everything submitted so far is done; its kernels may be among that.
+    pub(crate) fn retire_module(&self, module: ModuleId) {
+        self.retired.lock().unwrap_or_else(PoisonError::into_inner).push((module, self.tracker.latest()));
+        self.unload_retired();
+    }
+
+    fn unload_retired(&self) {
+        let retired = std::mem::take(&mut *self.retired.lock().unwrap_or_else(PoisonError::into_inner));
+        let (done, running): (Vec<_>, Vec<_>) = retired
+            .into_iter()
+            .partition(|(_, stamps)| stamps.iter().all(|stamp| self.tracker.is_done(*stamp).unwrap_or(false)));
+        self.retired.lock().unwrap_or_else(PoisonError::into_inner).extend(running);
+        for (module, _) in done {
+            // Nobody is left to be told; a lost device has unloaded it already.
+            let _ = self.driver.destroy(module.into());
+        }
+    }
+
+    /// Submits work as one step; the errors are those of this crate.
+    pub(crate) fn submit(
+        &self,
+        stream: &Stream,
+        uses: &mut [Use<'_>],
+        work: impl FnOnce(&dyn Driver, StreamId) -> std::result::Result<(), kiln_driver::Error>,
+    ) -> Result<Stamp> {
+        self.tracker.submit(stream.lane(), uses, work).map_err(|error| match error {
+            SubmitError::Driver(error) => error.into(),
+            SubmitError::Overlap(OverlappingWrites { first, second }) => Misuse::Overlap { first, second }.into(),
+        })
+    }
+
+    /// Submits one command, or nothing at all where there are no bytes to work on.
+    pub(crate) fn submit_command(
+        self: &Arc<Self>,
+        stream: &Stream,
+        uses: &mut [Use<'_>],
+        command: Option<Command<'_>>,
+    ) -> Result<Ticket> {
+        let stamp = match command {
+            Some(command) => {
+                self.submit(stream, uses, |driver, stream| driver.submit(stream, &command).map(|_| ()))?
+            }
+            None => Stamp { stream: stream.key(), number: 0 },
+        };
+        Ok(Ticket::new(self.clone(), stamp))
+    }
+
+    /// Waits until everything submitted so far is done; false if time ran out.
+    pub(crate) fn synchronize(&self, limit: Option<Duration>) -> Result<bool> {
+        let clock = self.driver.clock();
+        let end = limit.map(|limit| clock.now() + limit);
+        for stamp in self.tracker.latest() {
+            let timeout = end.map_or(Timeout::Never, |end| Timeout::After(end.saturating_sub(clock.now())));
+            if !self.tracker.wait(stamp, timeout)?.is_done() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Drop for Inner {
+    /// Lets go of the device in an order that cannot crash it: work first, then memory, then events and streams. A lost device
+    /// answers every call with its fault, which is nobody's concern any more.
+    fn drop(&mut self) {
+        let streams = self.tracker.streams();
+        for stream in &streams {
+            let _ = self.driver.wait(WaitTarget::Stream(*stream), Timeout::After(DRAIN_LIMIT));
+        }
+        self.unload_retired();
+        self.source.release_all();
+        self.staging.release_all(&*self.driver);
+        self.tracker.destroy_events();
+        for stream in streams {
+            let _ = self.driver.destroy(stream.into());
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Pinned host memory for transfers, pooled.
+//!
+//! Pinning a block costs more than a millisecond, so blocks are kept: one list per power of two. A block comes back with the stamp
+//! of the copy that uses it and is given out again once that is done. Past the limit a block that comes back is freed instead.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use kiln_driver::{Driver, Error, HostBlock};
+
+use crate::order::{Stamp, Tracker};
+
+/// The smallest block, as a power of two.
+const MIN_SHIFT: u32 = 12;
+/// The largest block that is kept, as a power of two.
+const MAX_SHIFT: u32 = 30;
+/// Blocks of one size that are looked at before a new one is made.
+const LOOK_AT: usize = 4;
+
+/// The staging blocks of one device.
+pub(crate) struct Staging {
+    classes: [Mutex<Vec<Idle>>; (MAX_SHIFT - MIN_SHIFT + 1) as usize],
+    held_bytes: AtomicU64,
+    limit_bytes: u64,
+}
+
+struct Idle {
+    block: HostBlock,
+    after: Stamp,
+}
+
+impl Staging {
+    pub(crate) fn new(limit_bytes: u64) -> Self {
+        Self { classes: [const { Mutex::new(Vec::new()) }; _], held_bytes: AtomicU64::new(0), limit_bytes }
+    }
+
+    /// A block of at least so many bytes that no copy uses any more.
+    pub(crate) fn take(&self, bytes: u64, tracker: &Tracker) -> Result<HostBlock, Error> {
+        let shift = bytes.max(1).next_power_of_two().trailing_zeros().max(MIN_SHIFT);
+        if shift > MAX_SHIFT {
+            return tracker.driver().allocate_host(bytes);
+        }
+        if let Some(block) = self.reuse(shift, tracker)? {
+            return Ok(block);
+        }
+        self.held_bytes.fetch_add(1 << shift, Ordering::Relaxed);
+        let made = tracker.driver().allocate_host(1 << shift);
+        if made.is_err() {
+            self.held_bytes.fetch_sub(1 << shift, Ordering::Relaxed);
+        }
+        made
+    }
+
+    /// Takes a block back; it may be given out again after a stamp.
+    pub(crate) fn put_back(&self, block: HostBlock, after: Stamp, driver: &dyn Driver) {
+        let bytes = block.len() as u64;
+        let shift = bytes.trailing_zeros();
+        let kept = bytes.is_power_of_two() && (MIN_SHIFT..=MAX_SHIFT).contains(&shift);
+        if kept && self.held_bytes.load(Ordering::Relaxed) <= self.limit_bytes {
+            self.class(shift).push(Idle { block, after });
+        } else {
+            if kept {
+                self.held_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            }
+            // The driver keeps the memory until copies that use it are done.
+            let _ = driver.destroy(block.id().into());
+        }
+    }
+
+    /// Gives everything back to the driver; for the end of a runtime.
+    pub(crate) fn release_all(&self, driver: &dyn Driver) {
+        for shift in MIN_SHIFT..=MAX_SHIFT {
+            for idle in std::mem::take(&mut *self.class(shift)) {
+                let _ = driver.destroy(idle.block.id().into());
+            }
+        }
+    }
+
+    /// An idle block whose copy is done. What is known to be done costs no driver call; else a few are asked about, outside of the
+    /// lock.
+    fn reuse(&self, shift: u32, tracker: &Tracker) -> Result<Option<HostBlock>, Error> {
+        for _ in 0..LOOK_AT {
+            let idle = {
+                let mut class = self.class(shift);
+                let at = class.iter().rposition(|idle| tracker.host().covers(idle.after));
+                match at {
+                    Some(at) => return Ok(Some(class.swap_remove(at).block)),
+                    None if class.is_empty() => return Ok(None),
+                    None => class.swap_remove(0),
+                }
+            };
+            if tracker.is_done(idle.after)? {
+                return Ok(Some(idle.block));
+            }
+            self.class(shift).push(idle);
+        }
+        Ok(None)
+    }
+
+    fn class(&self, shift: u32) -> std::sync::MutexGuard<'_, Vec<Idle>> {
+        let index = (shift.clamp(MIN_SHIFT, MAX_SHIFT) - MIN_SHIFT) as usize;
+        self.classes[index].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,131 @@
+//! A stream, leased.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use kiln_driver::{StreamId, Timeout};
+
+use super::inner::Inner;
+use super::ticket::Ticket;
+use crate::error::{Error, Result};
+use crate::misuse::Misuse;
+use crate::order::{Lane, Stamp, StreamKey};
+
+/// A queue of work. Clones are the same stream; it goes back to its pool when the last one is dropped, with whatever is
+/// queued still running.
+#[derive(Clone)]
+pub struct Stream {
+    lease: Arc<Lease>,
+}
+
+struct Lease {
+    lane: Arc<Lane>,
+    runtime: Weak<Inner>,
+    priority: i32,
+    home: Home,
+}
+
+/// Where a stream goes when its lease ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Home {
+    /// Back to the pool.
+    Pool,
+    /// It belongs to the runtime itself.
+    Runtime,
+    /// Another library owns it.
+    Foreign,
+}
+
+impl Stream {
+    pub(crate) fn new(lane: Arc<Lane>, runtime: Weak<Inner>, priority: i32, home: Home) -> Self {
+        Self { lease: Arc::new(Lease { lane, runtime, priority, home }) }
+    }
+
+    /// Its name at the driver, bound to its device.
+    pub fn id(&self) -> StreamId {
+        self.lease.lane.stream
+    }
+
+    /// Its small number in this runtime.
+    pub fn key(&self) -> StreamKey {
+        self.lease.lane.key
+    }
+
+    /// Its priority.
+    pub fn priority(&self) -> i32 {
+        self.lease.priority
+    }
+
+    /// Waits until everything submitted to it so far is done.
+    ///
+    /// # Errors
+    /// The fault, if the device is lost.
+    pub fn synchronize(&self) -> Result<()> {
+        self.ticket()?.wait()
+    }
+
+    /// As [`synchronize`](Self::synchronize), but no longer than this; false if time ran out.
+    ///
+    /// # Errors
+    /// The fault, if the device is lost.
+    pub fn synchronize_within(&self, limit: Duration) -> Result<bool> {
+        self.ticket()?.wait_for(Timeout::After(limit))
+    }
+
+    /// A ticket for everything submitted so far.
+    ///
+    /// # Errors
+    /// If the runtime is gone.
+    pub fn ticket(&self) -> Result<Ticket> {
+        let stamp = Stamp { stream: self.key(), number: self.lease.lane.submitted() };
+        Ok(Ticket::new(self.runtime()?, stamp))
+    }
+
+    /// Makes everything submitted to this stream from here on come after a ticket, on the device.
+    ///
+    /// # Errors
+    /// A ticket of another runtime; what the driver says.
+    pub fn wait_for(&self, ticket: &Ticket) -> Result<()> {
+        let runtime = self.runtime()?;
+        ticket.check_runtime(&runtime)?;
+        runtime.tracker().order_after(self.lane(), &crate::order::Stamps::of(ticket.stamp()))?;
+        Ok(())
+    }
+
+    pub(crate) fn lane(&self) -> &Arc<Lane> {
+        &self.lease.lane
+    }
+
+    pub(crate) fn runtime(&self) -> Result<Arc<Inner>> {
+        self.lease.runtime.upgrade().ok_or_else(|| Error::new(Misuse::RuntimeGone))
+    }
+
+    pub(crate) fn belongs_to(&self, runtime: &Inner) -> bool {
+        std::ptr::eq(self.lease.runtime.as_ptr(), runtime)
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if self.home == Home::Runtime {
+            return;
+        }
+        if let Some(runtime) = self.runtime.upgrade() {
+            runtime.pool().take_back(self.lane.clone(), self.priority, self.home);
+        }
+    }
+}
+
+impl PartialEq for Stream {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.lease.lane, &other.lease.lane)
+    }
+}
+
+impl Eq for Stream {}
+
+impl std::fmt::Debug for Stream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.id())
+    }
+}

@@ -1,0 +1,151 @@
+//! Streams that can be leased.
+//!
+//! A stream that comes back keeps what is queued on it; whoever leases it next is ordered after that, as on any stream.
+//! Streams are made when they are first needed and destroyed with the runtime. There is a cap and a clear error, never a
+//! silent default stream.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use kiln_driver::{Driver, ForeignHandle, StreamRequest};
+
+use super::inner::Inner;
+use super::stream::{Home, Stream};
+use crate::error::{Error, ErrorKind, Result};
+use crate::misuse::Misuse;
+use crate::order::{Lane, Tracker};
+
+/// The streams of one runtime.
+pub struct StreamPool {
+    limit: usize,
+    runtime: Weak<Inner>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    idle: Vec<(i32, Arc<Lane>)>,
+    made: usize,
+}
+
+impl StreamPool {
+    pub(crate) fn new(limit: usize, runtime: Weak<Inner>) -> Self {
+        Self { limit, runtime, state: Mutex::default() }
+    }
+
+    /// A stream of the usual priority.
+    ///
+    /// # Errors
+    /// [`ErrorKind::StreamsExhausted`] if all are leased.
+    pub fn lease(&self) -> Result<Stream> {
+        self.lease_with_priority(0)
+    }
+
+    /// A stream of a priority within the device's limits; the smaller the number, the sooner it is served.
+    ///
+    /// # Errors
+    /// [`ErrorKind::StreamsExhausted`] if all are leased; refused for a priority the device does not have.
+    pub fn lease_with_priority(&self, priority: i32) -> Result<Stream> {
+        let runtime = self.runtime()?;
+        loop {
+            match self.pick(priority)? {
+                Picked::Idle(lane) => {
+                    return Ok(Stream::new(lane, Arc::downgrade(&runtime), priority, Home::Pool));
+                }
+                Picked::Retire(lane) => {
+                    // Another priority was idle in its place; what is queued on it still runs.
+                    runtime.driver().destroy(lane.stream.into())?;
+                }
+                Picked::Make => {
+                    let made = self.make(runtime.tracker(), &**runtime.driver(), priority);
+                    if made.is_err() {
+                        self.state().made -= 1;
+                    }
+                    return Ok(Stream::new(made?, Arc::downgrade(&runtime), priority, Home::Pool));
+                }
+            }
+        }
+    }
+
+    /// A stream that another library made, tracked like any other. It is left alone when the last clone is dropped.
+    ///
+    /// # Errors
+    /// Past the limits of the runtime; unsupported on a device without native handles.
+    pub fn import(&self, foreign: ForeignHandle) -> Result<Stream> {
+        let runtime = self.runtime()?;
+        let stream = runtime.driver().create_stream(StreamRequest::Foreign(foreign))?;
+        let lane = runtime.tracker().add(stream)?;
+        Ok(Stream::new(lane, Arc::downgrade(&runtime), 0, Home::Foreign))
+    }
+
+    /// Streams leased right now.
+    pub fn leased(&self) -> usize {
+        let state = self.state();
+        state.made - state.idle.len()
+    }
+
+    /// Streams that may be leased at once.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    pub(crate) fn take_back(&self, lane: Arc<Lane>, priority: i32, home: Home) {
+        match home {
+            Home::Pool => self.state().idle.push((priority, lane)),
+            Home::Foreign | Home::Runtime => {
+                if let Ok(runtime) = self.runtime() {
+                    // Its key is used again once its work is known to be done; the stream itself is not ours.
+                    let _ = runtime.driver().destroy(lane.stream.into());
+                }
+            }
+        }
+    }
+
+    fn pick(&self, priority: i32) -> Result<Picked> {
+        let mut state = self.state();
+        if let Some(at) = state.idle.iter().rposition(|(idle, _)| *idle == priority) {
+            return Ok(Picked::Idle(state.idle.swap_remove(at).1));
+        }
+        if state.made < self.limit {
+            state.made += 1;
+            return Ok(Picked::Make);
+        }
+        match state.idle.pop() {
+            Some((_, lane)) => {
+                state.made -= 1;
+                Ok(Picked::Retire(lane))
+            }
+            None => Err(Error::new(ErrorKind::StreamsExhausted { limit: self.limit })),
+        }
+    }
+
+    fn make(&self, tracker: &Tracker, driver: &dyn Driver, priority: i32) -> Result<Arc<Lane>> {
+        let stream = driver.create_stream(StreamRequest::New { priority })?;
+        match tracker.add(stream) {
+            Ok(lane) => Ok(lane),
+            Err(error) => {
+                driver.destroy(stream.into())?;
+                Err(error.into())
+            }
+        }
+    }
+
+    fn runtime(&self) -> Result<Arc<Inner>> {
+        self.runtime.upgrade().ok_or_else(|| Error::new(Misuse::RuntimeGone))
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+enum Picked {
+    Idle(Arc<Lane>),
+    Retire(Arc<Lane>),
+    Make,
+}
+
+impl std::fmt::Debug for StreamPool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {} streams leased", self.leased(), self.limit)
+    }
+}

@@ -1,0 +1,199 @@
+//! Copies between host and device through pinned memory.
+//!
+//! The driver copies pageable memory slowly, through pinned memory of its own. Here the host side is done by several threads, a
+//! chunk each, while the device copies chunks that are ready. Small transfers use one block and no thread. When an upload returns,
+//! the caller's bytes are no longer needed; when a download returns, they are there.
+//!
+//! A transfer is one submission: its stamp is published for all bytes at once, so that nobody sees half of it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kiln_driver::{Command, DevicePlace, Driver, Error, HostBlock, Place, StreamId, Timeout, WaitTarget};
+
+use super::inner::Inner;
+use super::stream::Stream;
+use super::ticket::Ticket;
+use crate::error::Result;
+use crate::order::{EventLease, Stamp, Use};
+
+/// Bytes of a chunk.
+const CHUNK_BYTES: usize = 4 << 20;
+/// Below this, one thread is faster than starting several.
+const PARALLEL_FROM_BYTES: usize = 16 << 20;
+/// Chunks each thread keeps under way, so that it fills one while the device copies the other.
+const CHUNKS_PER_THREAD: usize = 2;
+
+/// Copies host bytes to a place. None as the place: nothing to copy.
+pub(crate) fn upload(
+    runtime: &Arc<Inner>,
+    stream: &Stream,
+    uses: &mut [Use<'_>],
+    to: Option<DevicePlace>,
+    data: &[u8],
+) -> Result<Ticket> {
+    let Some(to) = to else { return runtime.submit_command(stream, uses, None) };
+    let chunks = Mutex::new(data.chunks(CHUNK_BYTES).enumerate());
+    run(runtime, stream, uses, data.len(), |lane| {
+        while let Some((at, chunk)) = chunks.lock().unwrap_or_else(PoisonError::into_inner).next() {
+            lane.upload(chunk, to.plus((at * CHUNK_BYTES) as u64))?;
+        }
+        Ok(())
+    })
+}
+
+/// Copies bytes from a place to the host, and waits for them.
+pub(crate) fn download(
+    runtime: &Arc<Inner>,
+    stream: &Stream,
+    uses: &mut [Use<'_>],
+    from: Option<DevicePlace>,
+    into: &mut [u8],
+) -> Result<()> {
+    let Some(from) = from else { return runtime.submit_command(stream, uses, None)?.wait() };
+    let bytes = into.len();
+    let chunks = Mutex::new(into.chunks_mut(CHUNK_BYTES).enumerate());
+    let ticket = run(runtime, stream, uses, bytes, |lane| {
+        let mut under_way: Option<(usize, &mut [u8])> = None;
+        while let Some((at, chunk)) = chunks.lock().unwrap_or_else(PoisonError::into_inner).next() {
+            let slot = lane.start_download(from.plus((at * CHUNK_BYTES) as u64), chunk.len())?;
+            if let Some((before, chunk)) = under_way.replace((slot, chunk)) {
+                lane.finish_download(before, chunk)?;
+            }
+        }
+        match under_way {
+            Some((last, chunk)) => lane.finish_download(last, chunk),
+            None => Ok(()),
+        }
+    })?;
+    ticket.wait()
+}
+
+/// Runs one body per thread inside one submission.
+fn run(
+    runtime: &Arc<Inner>,
+    stream: &Stream,
+    uses: &mut [Use<'_>],
+    bytes: usize,
+    body: impl Fn(&mut Porter<'_>) -> std::result::Result<(), Error> + Sync,
+) -> Result<Ticket> {
+    let threads = if bytes < PARALLEL_FROM_BYTES { 1 } else { runtime.config().transfer_threads.max(1) };
+    let used = Mutex::new(Vec::with_capacity(threads * CHUNKS_PER_THREAD));
+    let stamp = runtime.submit(stream, uses, |driver, stream| {
+        let work = || {
+            let mut porter = Porter { runtime, driver, stream, slots: Vec::new(), next: 0 };
+            let result = body(&mut porter);
+            used.lock().unwrap_or_else(PoisonError::into_inner).append(&mut porter.slots);
+            result
+        };
+        if threads == 1 {
+            return work();
+        }
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            workers.into_iter().map(|worker| worker.join().unwrap_or_else(|_| Err(worker_died()))).collect()
+        })
+    });
+    let after = match &stamp {
+        Ok(stamp) => *stamp,
+        // Whatever was queued before the failure is on this stream, so its latest number covers it.
+        Err(_) => Stamp { stream: stream.key(), number: stream.lane().submitted() },
+    };
+    for slot in used.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        runtime.staging().put_back(slot.block, after, &**runtime.driver());
+    }
+    Ok(Ticket::new(runtime.clone(), stamp?))
+}
+
+/// One thread's share of a transfer: its pinned blocks, used in turn.
+struct Porter<'a> {
+    runtime: &'a Inner,
+    driver: &'a dyn Driver,
+    stream: StreamId,
+    slots: Vec<Slot>,
+    next: usize,
+}
+
+struct Slot {
+    block: HostBlock,
+    /// Done when the last copy that used the block is.
+    busy: Option<EventLease>,
+}
+
+impl Porter<'_> {
+    fn upload(&mut self, chunk: &[u8], to: DevicePlace) -> std::result::Result<(), Error> {
+        let slot = self.free_slot(chunk.len())?;
+        let block = &self.slots[slot].block;
+        if !block.write(0, chunk) {
+            return Err(outside(block, chunk.len()));
+        }
+        let from = Place::Host { block: block.id(), offset: 0 };
+        self.copy(slot, Command::Copy { from, to: Place::Device(to), bytes: chunk.len() as u64 })
+    }
+
+    fn start_download(&mut self, from: DevicePlace, bytes: usize) -> std::result::Result<usize, Error> {
+        let slot = self.free_slot(bytes)?;
+        let to = Place::Host { block: self.slots[slot].block.id(), offset: 0 };
+        self.copy(slot, Command::Copy { from: Place::Device(from), to, bytes: bytes as u64 })?;
+        if self.slots[slot].busy.is_none() {
+            self.signal(slot)?;
+        }
+        Ok(slot)
+    }
+
+    fn finish_download(&mut self, slot: usize, into: &mut [u8]) -> std::result::Result<(), Error> {
+        self.await_slot(slot)?;
+        let block = &self.slots[slot].block;
+        if block.read(0, into) { Ok(()) } else { Err(outside(block, into.len())) }
+    }
+
+    /// A block no copy uses, waiting for the one that was used longest ago if all are under way.
+    fn free_slot(&mut self, bytes: usize) -> std::result::Result<usize, Error> {
+        if self.slots.len() < CHUNKS_PER_THREAD {
+            let block = self.runtime.staging().take(bytes as u64, self.runtime.tracker())?;
+            self.slots.push(Slot { block, busy: None });
+            return Ok(self.slots.len() - 1);
+        }
+        let slot = self.next;
+        self.next = (self.next + 1) % CHUNKS_PER_THREAD;
+        if self.slots[slot].busy.is_none() {
+            self.signal(slot)?;
+        }
+        self.await_slot(slot)?;
+        Ok(slot)
+    }
+
+    fn copy(&mut self, slot: usize, command: Command<'_>) -> std::result::Result<(), Error> {
+        self.driver.submit(self.stream, &command)?;
+        self.slots[slot].busy = None;
+        // A later chunk of this thread will want this block again; a transfer of few chunks never asks.
+        if self.slots.len() == CHUNKS_PER_THREAD { self.signal(slot) } else { Ok(()) }
+    }
+
+    fn signal(&mut self, slot: usize) -> std::result::Result<(), Error> {
+        let event = self.runtime.tracker().take_event()?;
+        self.driver.submit(self.stream, &Command::Signal(event.event()))?;
+        self.slots[slot].busy = Some(event);
+        Ok(())
+    }
+
+    fn await_slot(&mut self, slot: usize) -> std::result::Result<(), Error> {
+        if let Some(event) = self.slots[slot].busy.take() {
+            let _ = self.driver.wait(WaitTarget::Event(event.event()), Timeout::Never)?;
+        }
+        Ok(())
+    }
+}
+
+fn outside(block: &HostBlock, bytes: usize) -> Error {
+    let refusal = kiln_driver::Refusal::OutOfRange {
+        handle: block.id().to_string(),
+        offset: 0,
+        bytes: bytes as u64,
+        size: block.len() as u64,
+    };
+    Error::refused("transfer", refusal)
+}
+
+fn worker_died() -> Error {
+    Error::invalid("transfer", "a thread that copied a chunk did not end well", "report this with the log above")
+}
