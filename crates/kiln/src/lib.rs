@@ -3,6 +3,7 @@
 pub mod backend;
 mod buffer;
 mod error;
+mod foreign;
 mod launch;
 mod misuse;
 #[doc(hidden)]
@@ -13,6 +14,7 @@ mod runtime;
 pub use backend::{BackendContext, BackendParts, CachedBackend};
 pub use buffer::{Element, GpuRef, Memory, Stale};
 pub use error::{Error, ErrorKind, Result};
+pub use foreign::{BlockUse, PreparedUse, RawPointer, Recorder};
 pub use launch::{Effect, Given, In, InOut, Kernel, Launch, Mismatch, Out, Parameter, ParameterKind, ParameterName, Pass, Signature};
 pub use misuse::Misuse;
 pub use probe::{

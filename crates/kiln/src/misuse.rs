@@ -1,5 +1,7 @@
 //! Requests that cannot be right, whoever the device is. Nothing was queued or stamped.
 
+use crate::error::ErrorKind;
+use crate::order::{OverlappingWrites, SubmitError};
 use crate::runtime::BlockId;
 
 /// What is wrong with a request.
@@ -68,4 +70,13 @@ pub enum Misuse {
         /// The other.
         second: u16,
     },
+}
+
+impl From<SubmitError> for ErrorKind {
+    fn from(error: SubmitError) -> Self {
+        match error {
+            SubmitError::Driver(error) => error.into(),
+            SubmitError::Overlap(OverlappingWrites { first, second }) => Misuse::Overlap { first, second }.into(),
+        }
+    }
 }

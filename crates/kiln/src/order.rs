@@ -35,4 +35,4 @@ pub use plan::Waits;
 pub use stamp::{MAX_STREAMS, Stamp, Stamps, StreamKey};
 pub use step::{OverlappingWrites, Use};
 pub use track::Track;
-pub use tracker::{Recording, SubmitError, Tracker};
+pub use tracker::{Begun, Recording, SubmitError, Tracker};

@@ -5,7 +5,6 @@ use std::marker::PhantomData;
 use std::ops::{Bound, Range, RangeBounds};
 use std::sync::{Arc, PoisonError};
 
-use bytemuck::Zeroable;
 use kiln_driver::{Access, Command, DeviceAddress, DevicePlace, Pattern, Place};
 
 use super::element::Element;
@@ -92,6 +91,16 @@ impl<T: Element> GpuRef<T> {
             (Some(only), None) => Some(only.stream),
             _ => None,
         }
+    }
+
+    /// Says that library code queued a write to it on a stream; for code that ordered that work itself.
+    ///
+    /// # Errors
+    /// A stream of another runtime; a runtime that is gone.
+    pub fn record_write(&self, stream: &Stream) -> Result<Ticket> {
+        let runtime = self.runtime_for(stream)?;
+        let stamp = runtime.stamp(stream, &mut [self.used(Access::Write, 0)])?;
+        Ok(Ticket::new(runtime, stamp))
     }
 
     /// A part of it, as a handle of its own. Work on parts that share no bytes is not ordered against each other.
@@ -220,7 +229,7 @@ impl<T: Element> GpuRef<T> {
     }
 
     pub(crate) fn used(&self, access: Access, argument: u16) -> Use<'_> {
-        Use { track: self.block.track(), range: self.offset..self.offset + self.bytes(), access, argument }
+        Use { track: self.block.track(), range: self.byte_range(), access, argument }
     }
 
     /// Whether another handle holds the same block.
@@ -233,13 +242,15 @@ impl<T: Element> GpuRef<T> {
     }
 
     pub(crate) fn check_runtime(&self, runtime: &Inner) -> Result<()> {
-        if self.block.belongs_to(runtime) {
-            Ok(())
-        } else if self.block.runtime().is_err() {
-            Err(Error::new(Stale::DeviceDropped))
-        } else {
-            Err(Error::new(Misuse::ForeignBlock { block: self.block.id() }))
-        }
+        self.block.check_runtime(runtime)
+    }
+
+    pub(crate) fn block(&self) -> &Block {
+        &self.block
+    }
+
+    pub(crate) fn byte_range(&self) -> Range<u64> {
+        self.offset..self.offset + self.bytes()
     }
 
     fn place(&self) -> Option<DevicePlace> {
@@ -267,7 +278,7 @@ impl<T: Element> GpuRef<T> {
     }
 
     fn overlaps(&self, other: &Self) -> bool {
-        let (own, others) = (self.used(Access::Read, 0).range, other.used(Access::Read, 0).range);
+        let (own, others) = (self.byte_range(), other.byte_range());
         Arc::ptr_eq(&self.block, &other.block) && own.start < others.end && others.start < own.end
     }
 }

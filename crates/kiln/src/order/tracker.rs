@@ -1,6 +1,6 @@
 //! The order of one device: streams, what is done, and the step that submits.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, MutexGuard, PoisonError, RwLock};
 
 use kiln_driver::{
     Command, Driver, Error, Refusal, StreamId, Submission, Timeout, WaitTarget, Waited,
@@ -132,6 +132,21 @@ impl Tracker {
         uses: &mut [Use<'_>],
         work: impl FnOnce(&dyn Driver, StreamId) -> Result<(), Error>,
     ) -> Result<Stamp, SubmitError> {
+        let mut begun = self.begin(lane, uses)?;
+        work(&*self.driver, lane.stream)?;
+        if self.mutation == Some(Mutation::PublicationInsideStep) {
+            publish_late(uses, begun.stamp, &self.host);
+        }
+        begun.record()?;
+        Ok(begun.stamp)
+    }
+
+    /// The first half of [`submit`](Self::submit): everything but the work. The stream is entered until the value is dropped, and
+    /// then whoever waits for the stamp may go on.
+    ///
+    /// # Errors
+    /// As for [`submit`](Self::submit).
+    pub fn begin<'a>(&'a self, lane: &'a Lane, uses: &mut [Use<'_>]) -> Result<Begun<'a>, SubmitError> {
         let mut guard = lane.enter();
         let entry = &mut *guard;
         let stamp = Stamp { stream: lane.key, number: entry.next };
@@ -146,15 +161,26 @@ impl Tracker {
         step.take(uses).map_err(SubmitError::Overlap)?;
         entry.next += 1;
         // Others may wait for this number from here on, so it is given to them whatever happens below.
-        let _submitted = Submitted { lane, number: stamp.number };
-        if !entry.waits.is_empty() {
-            self.queue_waits(lane, entry)?;
+        let mut begun = Begun { tracker: self, lane, entry: guard, stamp };
+        if !begun.entry.waits.is_empty() {
+            self.queue_waits(lane, &mut begun.entry)?;
         }
-        work(&*self.driver, lane.stream)?;
-        if self.mutation == Some(Mutation::PublicationInsideStep) {
-            publish_late(uses, stamp, &self.host);
-        }
-        self.record_at_once(lane, entry, stamp)?;
+        Ok(begun)
+    }
+
+    /// Stamps blocks that work already queued on a stream uses. Nothing waits: the caller ordered that work.
+    ///
+    /// # Errors
+    /// As for [`submit`](Self::submit).
+    pub fn stamp(&self, lane: &Lane, uses: &mut [Use<'_>]) -> Result<Stamp, SubmitError> {
+        let mut guard = lane.enter();
+        let entry = &mut *guard;
+        let stamp = Stamp { stream: lane.key, number: entry.next };
+        let (clock, host, waits) = (&entry.clock, &self.host, &mut entry.waits);
+        Step { stamp, clock, host, waits, mutation: self.mutation }.take(uses).map_err(SubmitError::Overlap)?;
+        entry.next += 1;
+        let mut begun = Begun { tracker: self, lane, entry: guard, stamp };
+        begun.record()?;
         Ok(stamp)
     }
 
@@ -290,14 +316,31 @@ impl Tracker {
     }
 }
 
-/// Says that a number is with the driver when it goes out of scope, also on the way out of an error or a panic.
-struct Submitted<'a> {
+/// A submission whose work is being queued.
+pub struct Begun<'a> {
+    tracker: &'a Tracker,
     lane: &'a Lane,
-    number: u64,
+    entry: MutexGuard<'a, Entry>,
+    stamp: Stamp,
 }
 
-impl Drop for Submitted<'_> {
+impl Begun<'_> {
+    /// What it will be known as.
+    pub fn stamp(&self) -> Stamp {
+        self.stamp
+    }
+
+    /// The work is with the driver: records an event if this stream does so at once.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub fn record(&mut self) -> Result<(), Error> {
+        self.tracker.record_at_once(self.lane, &mut self.entry, self.stamp)
+    }
+}
+
+impl Drop for Begun<'_> {
     fn drop(&mut self) {
-        self.lane.set_submitted(self.number);
+        self.lane.set_submitted(self.stamp.number);
     }
 }

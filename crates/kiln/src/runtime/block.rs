@@ -8,6 +8,7 @@ use kiln_driver::{DeviceAddress, DevicePlace};
 use super::inner::Inner;
 use super::source::Piece;
 use super::stream::Stream;
+use crate::buffer::Stale;
 use crate::error::{Error, Result};
 use crate::misuse::Misuse;
 use crate::order::{Mutation, Stamps, Track};
@@ -64,6 +65,17 @@ impl Block {
 
     pub(crate) fn belongs_to(&self, runtime: &Inner) -> bool {
         std::ptr::eq(self.runtime.as_ptr(), runtime)
+    }
+
+    /// Refuses a block of another runtime, or of one that is gone.
+    pub(crate) fn check_runtime(&self, runtime: &Inner) -> Result<()> {
+        if self.belongs_to(runtime) {
+            Ok(())
+        } else if self.runtime.strong_count() == 0 {
+            Err(Stale::DeviceDropped.into())
+        } else {
+            Err(Misuse::ForeignBlock { block: self.id }.into())
+        }
     }
 
     pub(crate) fn home(&self) -> &Stream {

@@ -1,5 +1,6 @@
 //! What the clones of a runtime share.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -13,8 +14,7 @@ use super::stream::{Home, Stream};
 use super::stream_pool::StreamPool;
 use super::ticket::Ticket;
 use crate::error::Result;
-use crate::misuse::Misuse;
-use crate::order::{OverlappingWrites, Stamp, SubmitError, Tracker, Use};
+use crate::order::{Stamp, Tracker, Use};
 
 /// How long the end of a runtime waits for each stream that still has work, before it lets go of the device all the same.
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
@@ -31,6 +31,7 @@ pub(crate) struct Inner {
     config: RuntimeConfig,
     /// Modules whose last kernel was dropped, with the work that may still use them.
     retired: Mutex<Vec<(ModuleId, Vec<Stamp>)>>,
+    unfinished_uses: AtomicU64,
 }
 
 impl Inner {
@@ -48,6 +49,7 @@ impl Inner {
             tracker,
             config,
             retired: Mutex::default(),
+            unfinished_uses: AtomicU64::new(0),
         }))
     }
 
@@ -92,6 +94,15 @@ impl Inner {
         Ok(self.source.reap()?)
     }
 
+    /// A use of blocks was prepared and then dropped.
+    pub(crate) fn note_unfinished_use(&self) {
+        self.unfinished_uses.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn unfinished_uses(&self) -> u64 {
+        self.unfinished_uses.load(Ordering::Relaxed)
+    }
+
     /// Unloads a module once everything submitted so far is done; its kernels may be among that.
     pub(crate) fn retire_module(&self, module: ModuleId) {
         self.retired.lock().unwrap_or_else(PoisonError::into_inner).push((module, self.tracker.latest()));
@@ -117,10 +128,12 @@ impl Inner {
         uses: &mut [Use<'_>],
         work: impl FnOnce(&dyn Driver, StreamId) -> std::result::Result<(), kiln_driver::Error>,
     ) -> Result<Stamp> {
-        self.tracker.submit(stream.lane(), uses, work).map_err(|error| match error {
-            SubmitError::Driver(error) => error.into(),
-            SubmitError::Overlap(OverlappingWrites { first, second }) => Misuse::Overlap { first, second }.into(),
-        })
+        Ok(self.tracker.submit(stream.lane(), uses, work)?)
+    }
+
+    /// Stamps blocks that work queued already uses.
+    pub(crate) fn stamp(&self, stream: &Stream, uses: &mut [Use<'_>]) -> Result<Stamp> {
+        Ok(self.tracker.stamp(stream.lane(), uses)?)
     }
 
     /// Submits one command, or nothing at all where there are no bytes to work on.

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kiln_driver::{Base, DeviceAddress, DevicePlace, Driver, Error, MemoryRequest};
+use kiln_driver::{Base, DeviceAddress, DevicePlace, Error, MemoryRequest};
 
 use crate::order::{Lane, Stamp, Stamps, Tracker};
 

@@ -1,0 +1,13 @@
+//! For those who queue CUDA work themselves.
+//!
+//! Such work uses blocks that kiln tracks, so kiln must know: waits before it, stamps after. A [`PreparedUse`] is both ends in one
+//! value. While it lives its stream is entered; the caller queues on the native stream; `finish` (or `commit`) ends it and gives a
+//! ticket.
+
+mod block_use;
+mod prepared;
+mod recorder;
+
+pub use block_use::BlockUse;
+pub use prepared::{PreparedUse, RawPointer};
+pub use recorder::Recorder;

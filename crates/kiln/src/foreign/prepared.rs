@@ -1,0 +1,152 @@
+//! Both ends of a use in one value.
+
+use kiln_driver::{Access, DeviceAddress, StreamId};
+use smallvec::SmallVec;
+
+use super::block_use::BlockUse;
+use crate::buffer::{Element, GpuRef};
+use crate::error::Result;
+use crate::misuse::Misuse;
+use crate::order::{Begun, Use};
+use crate::runtime::{DeviceRuntime, Stream, Ticket};
+
+/// Blocks that are ready to be used by work the caller queues on a stream.
+///
+/// The waits are queued and the blocks stamped already: whoever uses one of them next comes after. Other submissions to the stream
+/// wait until this is finished, so queue the work and finish at once. Dropping it instead of finishing is reported by the runtime,
+/// and the stamps stay, so that no order is lost.
+#[must_use = "queue the work, then finish"]
+pub struct PreparedUse<'a> {
+    runtime: &'a DeviceRuntime,
+    stream: &'a Stream,
+    begun: Begun<'a>,
+    finished: bool,
+}
+
+impl DeviceRuntime {
+    /// Whether uses of blocks by foreign work can be tracked. They can.
+    pub fn supports_block_use_tracking(&self) -> bool {
+        true
+    }
+
+    /// Makes blocks ready for work the caller is about to queue on a stream: waits for what it has to come after, and stamps them.
+    ///
+    /// # Errors
+    /// Foreign or stale buffers, a foreign stream, two overlapping writes; nothing is queued or stamped then.
+    pub fn prepare_block_use<'a>(&'a self, stream: &'a Stream, uses: &[BlockUse<'_>]) -> Result<PreparedUse<'a>> {
+        let mut uses = self.checked(stream, uses)?;
+        let begun = self.inner().tracker().begin(stream.lane(), &mut uses)?;
+        Ok(PreparedUse { runtime: self, stream, begun, finished: false })
+    }
+
+    /// As [`prepare_block_use`](Self::prepare_block_use) for the first use of a block that was just allocated, which overwrites it.
+    ///
+    /// # Errors
+    /// As for [`prepare_block_use`](Self::prepare_block_use).
+    pub fn prepare_first_use<'a, T: Element>(&'a self, stream: &'a Stream, block: &GpuRef<T>) -> Result<PreparedUse<'a>> {
+        self.prepare_block_use(stream, &[block.used_as(Access::Write)])
+    }
+
+    /// Stamps blocks that work the caller queued already uses. Nothing waits any more, so that work must have been ordered by the
+    /// caller.
+    ///
+    /// # Errors
+    /// As for [`prepare_block_use`](Self::prepare_block_use).
+    pub fn record_block_use(&self, stream: &Stream, uses: &[BlockUse<'_>]) -> Result<Ticket> {
+        let mut uses = self.checked(stream, uses)?;
+        let stamp = self.inner().tracker().stamp(stream.lane(), &mut uses)?;
+        Ok(Ticket::new(self.inner().clone(), stamp))
+    }
+
+    fn checked<'u>(&self, stream: &Stream, uses: &[BlockUse<'u>]) -> Result<SmallVec<[Use<'u>; 8]>> {
+        if !stream.belongs_to(self.inner()) {
+            return Err(Misuse::ForeignStream { stream: stream.id().to_string() }.into());
+        }
+        let mut checked = SmallVec::new();
+        for (at, each) in uses.iter().enumerate() {
+            each.block.check_runtime(self.inner())?;
+            if !each.range.is_empty() {
+                checked.push(each.used(at as u16));
+            }
+        }
+        Ok(checked)
+    }
+}
+
+impl PreparedUse<'_> {
+    /// The stream to queue on.
+    pub fn stream(&self) -> StreamId {
+        self.stream.id()
+    }
+
+    /// The native handle of the stream.
+    ///
+    /// # Errors
+    /// Unsupported on a device without native handles.
+    pub fn native_stream(&self) -> Result<u64> {
+        Ok(self.runtime.driver().native(self.stream.id().into())?)
+    }
+
+    /// The work is queued.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub fn finish(mut self) -> Result<Ticket> {
+        self.finished = true;
+        self.begun.record()?;
+        Ok(Ticket::new(self.runtime.inner().clone(), self.begun.stamp()))
+    }
+}
+
+impl Drop for PreparedUse<'_> {
+    fn drop(&mut self) {
+        if !self.finished {
+            self.runtime.inner().note_unfinished_use();
+            tracing::error!(stamp = %self.begun.stamp(), "a prepared use of blocks was dropped without being finished");
+        }
+    }
+}
+
+/// The address of a buffer, for calls into other libraries. The buffer is stamped for the access; the guard ends the use when it is
+/// dropped, after the caller queued what uses the address.
+#[must_use = "queue what uses the address before this is dropped"]
+pub struct RawPointer<'a> {
+    prepared: PreparedUse<'a>,
+    address: DeviceAddress,
+}
+
+impl DeviceRuntime {
+    /// The checked address of a buffer, ready to be used on a stream.
+    ///
+    /// # Errors
+    /// As for [`prepare_block_use`](Self::prepare_block_use).
+    pub fn raw_device_ptr<'a, T: Element>(
+        &'a self,
+        stream: &'a Stream,
+        buffer: &GpuRef<T>,
+        access: Access,
+    ) -> Result<RawPointer<'a>> {
+        let prepared = self.prepare_block_use(stream, &[buffer.used_as(access)])?;
+        Ok(RawPointer { prepared, address: buffer.address() })
+    }
+}
+
+impl RawPointer<'_> {
+    /// The address; 0 for a buffer of no elements.
+    pub fn address(&self) -> DeviceAddress {
+        self.address
+    }
+
+    /// The stream to queue on.
+    pub fn stream(&self) -> StreamId {
+        self.prepared.stream()
+    }
+}
+
+impl Drop for RawPointer<'_> {
+    fn drop(&mut self) {
+        self.prepared.finished = true;
+        // An event that could not be recorded now is recorded when somebody needs it.
+        let _ = self.prepared.begun.record();
+    }
+}
