@@ -3,8 +3,14 @@
 //! A layer sees each call before and after it happens. It is written as a [`Layer`], two methods long, and
 //! [`Layered`] does the forwarding once for all of them.
 
+mod checking;
 mod counting;
 mod layered;
+#[cfg(feature = "trace")]
+mod recording;
 
-pub use counting::{Counting, Counts};
+pub use checking::{Checking, LiveObject, Rule, Severity, Violation};
+pub use counting::{CommandKind, Counting, Counts};
 pub use layered::{Layer, Layered};
+#[cfg(feature = "trace")]
+pub use recording::{Recording, TraceBuffer};

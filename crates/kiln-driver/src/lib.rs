@@ -67,6 +67,8 @@ mod memory;
 mod shared_bytes;
 mod slots;
 mod stream;
+#[cfg(feature = "trace")]
+pub mod trace;
 
 pub use clock::{Clock, Timeout, Waited, WallClock};
 pub use code::Code;

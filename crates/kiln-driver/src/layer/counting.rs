@@ -4,19 +4,33 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::layered::Layer;
 use crate::call::{Answer, Call, CallKind};
+use crate::command::Command;
 use crate::error::Error;
 
 /// A layer that counts every call that reached the driver, failed ones included.
 ///
-/// ```ignore
-/// let driver = Layered::new(driver, Counting::default());
+/// ```
+/// # fn main() -> kiln_driver::Result<()> {
+/// use kiln_driver::call::CallKind;
+/// use kiln_driver::layer::{CommandKind, Counting, Layered};
+/// use kiln_driver::{Driver, DriverExt, MemoryRequest, StreamRequest};
+///
+/// # let device = kiln_sim::Machine::default_device();
+/// let driver = Layered::new(device, Counting::default());
+/// let stream = driver.create_stream(StreamRequest::New { priority: 0 })?;
+/// let memory = driver.allocate(MemoryRequest::Direct { bytes: 64 })?;
 /// let before = driver.layer().counts();
-/// work(&driver);
-/// assert_eq!(driver.layer().counts().since(&before).total(), 1);
+/// driver.fill(stream, memory.id.into(), 7, 64)?;
+/// driver.synchronize(stream)?;
+/// let cost = driver.layer().counts().since(&before);
+/// assert_eq!((cost.total(), cost.of(CallKind::Wait), cost.submitted(CommandKind::Fill)), (2, 1, 1));
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Debug)]
 pub struct Counting {
     calls: [AtomicU64; CallKind::ALL.len()],
+    commands: [AtomicU64; CommandKind::ALL.len()],
     failed: AtomicU64,
 }
 
@@ -24,12 +38,53 @@ pub struct Counting {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Counts {
     calls: [u64; CallKind::ALL.len()],
+    commands: [u64; CommandKind::ALL.len()],
     failed: u64,
+}
+
+/// Which command it is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[repr(usize)]
+pub enum CommandKind {
+    /// [`Command::Copy`].
+    Copy,
+    /// [`Command::Fill`].
+    Fill,
+    /// [`Command::Launch`].
+    Launch,
+    /// [`Command::Signal`].
+    Signal,
+    /// [`Command::Wait`].
+    Wait,
+    /// [`Command::Graph`].
+    Graph,
+}
+
+impl CommandKind {
+    /// All of them.
+    pub const ALL: &'static [Self] =
+        &[Self::Copy, Self::Fill, Self::Launch, Self::Signal, Self::Wait, Self::Graph];
+
+    /// The kind of a command.
+    pub fn of(command: &Command<'_>) -> Self {
+        match command {
+            Command::Copy { .. } => Self::Copy,
+            Command::Fill { .. } => Self::Fill,
+            Command::Launch(_) => Self::Launch,
+            Command::Signal(_) => Self::Signal,
+            Command::Wait(_) => Self::Wait,
+            Command::Graph(_) => Self::Graph,
+        }
+    }
 }
 
 impl Default for Counting {
     fn default() -> Self {
-        Self { calls: [const { AtomicU64::new(0) }; CallKind::ALL.len()], failed: AtomicU64::new(0) }
+        Self {
+            calls: [const { AtomicU64::new(0) }; CallKind::ALL.len()],
+            commands: [const { AtomicU64::new(0) }; CommandKind::ALL.len()],
+            failed: AtomicU64::new(0),
+        }
     }
 }
 
@@ -38,6 +93,7 @@ impl Counting {
     pub fn counts(&self) -> Counts {
         Counts {
             calls: std::array::from_fn(|at| self.calls[at].load(Ordering::Relaxed)),
+            commands: std::array::from_fn(|at| self.commands[at].load(Ordering::Relaxed)),
             failed: self.failed.load(Ordering::Relaxed),
         }
     }
@@ -47,6 +103,11 @@ impl Counts {
     /// Calls of one kind.
     pub fn of(&self, kind: CallKind) -> u64 {
         self.calls[kind as usize]
+    }
+
+    /// Commands of one kind that streams took.
+    pub fn submitted(&self, kind: CommandKind) -> u64 {
+        self.commands[kind as usize]
     }
 
     /// Calls of all kinds.
@@ -64,6 +125,7 @@ impl Counts {
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
             calls: std::array::from_fn(|at| self.calls[at].saturating_sub(earlier.calls[at])),
+            commands: std::array::from_fn(|at| self.commands[at].saturating_sub(earlier.commands[at])),
             failed: self.failed.saturating_sub(earlier.failed),
         }
     }
@@ -77,8 +139,12 @@ impl Counts {
 impl Layer for Counting {
     fn after(&self, call: &Call<'_>, answer: Result<Answer<'_>, &Error>) {
         self.calls[call.kind() as usize].fetch_add(1, Ordering::Relaxed);
-        if answer.is_err() {
-            self.failed.fetch_add(1, Ordering::Relaxed);
+        match (call, answer) {
+            (_, Err(_)) => drop(self.failed.fetch_add(1, Ordering::Relaxed)),
+            (Call::Submit { command, .. }, Ok(_)) => {
+                self.commands[CommandKind::of(command) as usize].fetch_add(1, Ordering::Relaxed);
+            }
+            _ => {}
         }
     }
 }
