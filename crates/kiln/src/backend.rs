@@ -16,5 +16,4 @@ pub use arena::{Arena, ArenaBuffer, ArenaConfig, ArenaUsage};
 pub use cached::CachedBackend;
 pub use code::CodeImage;
 pub use context::BackendContext;
-pub use modules::Module;
 pub use parts::BackendParts;

@@ -15,7 +15,7 @@ pub use backend::{BackendContext, BackendParts, CachedBackend};
 pub use buffer::{Element, GpuRef, Memory, Stale};
 pub use error::{Error, ErrorKind, Result};
 pub use foreign::{BlockUse, PreparedUse, RawPointer, Recorder};
-pub use launch::{Effect, Given, In, InOut, Kernel, Launch, Mismatch, Out, Parameter, ParameterKind, ParameterName, Pass, Signature};
+pub use launch::{Effect, Given, In, InOut, Kernel, Launch, Mismatch, Module, Out, Parameter, ParameterKind, ParameterName, Pass, Signature};
 pub use misuse::Misuse;
 pub use probe::{
     Absence, Availability, Policy, availability, balanced_partition, gpu_for_test, memory_budget_for, policy, probe_backend,

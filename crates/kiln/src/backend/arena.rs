@@ -175,7 +175,7 @@ impl Shelves {
 impl<T: Element> Deref for ArenaBuffer<T> {
     type Target = GpuRef<T>;
 
-    #[allow(clippy::expect_used)]
+    #[expect(clippy::expect_used, reason = "only dropping takes the elements away")]
     fn deref(&self) -> &GpuRef<T> {
         self.elements.as_ref().expect("an arena buffer has its elements until it is dropped")
     }

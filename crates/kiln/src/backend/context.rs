@@ -6,16 +6,14 @@ use kiln_driver::{Capability, Driver};
 
 use super::arena::{Arena, ArenaBuffer, ArenaConfig};
 use super::code::CodeImage;
-use super::modules::{Module, Modules};
+use super::modules::Modules;
 use super::parts::BackendParts;
 use crate::buffer::Element;
 use crate::error::Result;
+use crate::launch::Module;
 use crate::runtime::{DeviceRuntime, Stream};
 
 /// Parts, modules loaded when first needed, and reusable buffers.
-///
-/// When it is dropped it waits for its stream, so that no module is unloaded under a kernel queued there. Kernels on other
-/// streams are to be waited for before.
 pub struct BackendContext {
     arena: Arc<Arena>,
     modules: Modules,
@@ -63,12 +61,8 @@ impl BackendContext {
     ///
     /// # Errors
     /// What `code` says; or the device did not accept it, with the loader's log.
-    pub fn module(
-        &self,
-        key: &str,
-        code: impl FnOnce(&BackendParts) -> Result<CodeImage>,
-    ) -> Result<Arc<Module>> {
-        self.modules.module(key, || Module::load(self.parts.driver(), &code(&self.parts)?))
+    pub fn module(&self, key: &str, code: impl FnOnce(&BackendParts) -> Result<CodeImage>) -> Result<Module> {
+        self.modules.module(key, || self.runtime().load_module(&code(&self.parts)?.as_image()))
     }
 
     /// A buffer for `len` elements, used before or new, with nothing known of its contents.
@@ -82,13 +76,5 @@ impl BackendContext {
     /// The buffers it keeps for reuse.
     pub fn arena(&self) -> &Arc<Arena> {
         &self.arena
-    }
-}
-
-impl Drop for BackendContext {
-    fn drop(&mut self) {
-        if let Err(error) = self.stream().synchronize() {
-            tracing::debug!("a backend's last work did not end well: {error}");
-        }
     }
 }

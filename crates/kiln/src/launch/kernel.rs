@@ -1,29 +1,23 @@
 //! A kernel that can be launched.
 
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-use kiln_driver::{FunctionAttributes, FunctionId, Image, ModuleId, Occupancy};
+use kiln_driver::{Function, FunctionAttributes, FunctionId, Image, Occupancy};
 
+use super::module::Module;
 use super::signature::Signature;
-use crate::error::{Error, Result};
-use crate::misuse::Misuse;
+use crate::error::Result;
 use crate::runtime::{DeviceRuntime, Inner};
 
-/// A kernel of a loaded module. Clones are the same kernel; the module is unloaded when the last kernel from it is dropped and
-/// its work is done.
+/// A kernel of a loaded module. Clones are the same kernel; it keeps its module loaded.
 #[derive(Clone)]
 pub struct Kernel {
-    module: Arc<Module>,
+    module: Module,
     name: Arc<str>,
     id: FunctionId,
     attributes: Arc<FunctionAttributes>,
     signature: Option<Arc<Signature>>,
-}
-
-struct Module {
-    runtime: Weak<Inner>,
-    id: ModuleId,
 }
 
 impl DeviceRuntime {
@@ -33,22 +27,22 @@ impl DeviceRuntime {
     /// # Errors
     /// What the loader says, with its log; no kernel of that name.
     pub fn load_kernel(&self, image: &Image<'_>, name: &str, signature: Option<Signature>) -> Result<Kernel> {
-        let driver = self.driver();
-        let id = driver.load(image)?;
-        let module = Arc::new(Module { runtime: Arc::downgrade(self.inner()), id });
-        let function = driver.function(id, name)?;
+        self.load_module(image)?.kernel(name, signature)
+    }
+}
+
+impl Kernel {
+    pub(super) fn new(module: Module, name: &str, function: Function, signature: Option<Signature>) -> Self {
         let signature = signature.or_else(|| Signature::from_attributes(&function.attributes));
-        Ok(Kernel {
+        Self {
             module,
             name: name.into(),
             id: function.id,
             attributes: Arc::new(function.attributes),
             signature: signature.map(Arc::new),
-        })
+        }
     }
-}
 
-impl Kernel {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
@@ -69,8 +63,7 @@ impl Kernel {
     /// # Errors
     /// A block no multiprocessor can hold; a runtime that is gone.
     pub fn occupancy(&self, block_threads: u32, dynamic_shared_bytes: u32) -> Result<Occupancy> {
-        let runtime = self.module.runtime.upgrade().ok_or_else(|| Error::new(Misuse::RuntimeGone))?;
-        Ok(runtime.driver().occupancy(self.id, block_threads, dynamic_shared_bytes)?)
+        Ok(self.module.runtime()?.driver().occupancy(self.id, block_threads, dynamic_shared_bytes)?)
     }
 
     pub(super) fn id(&self) -> FunctionId {
@@ -78,15 +71,7 @@ impl Kernel {
     }
 
     pub(super) fn belongs_to(&self, runtime: &Inner) -> bool {
-        std::ptr::eq(self.module.runtime.as_ptr(), runtime)
-    }
-}
-
-impl Drop for Module {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.upgrade() {
-            runtime.retire_module(self.id);
-        }
+        self.module.belongs_to(runtime)
     }
 }
 

@@ -1,0 +1,74 @@
+//! Loaded code.
+
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use kiln_driver::{Image, ModuleId};
+
+use super::kernel::Kernel;
+use super::signature::Signature;
+use crate::error::{Error, Result};
+use crate::misuse::Misuse;
+use crate::runtime::{DeviceRuntime, Inner};
+
+/// A loaded module. Clones are the same module; it is unloaded when the last clone and the last kernel from it are dropped
+/// and its work is done.
+#[derive(Clone)]
+pub struct Module {
+    loaded: Arc<Loaded>,
+}
+
+struct Loaded {
+    runtime: Weak<Inner>,
+    id: ModuleId,
+}
+
+impl DeviceRuntime {
+    /// Loads an image.
+    ///
+    /// # Errors
+    /// What the loader says, with its log.
+    pub fn load_module(&self, image: &Image<'_>) -> Result<Module> {
+        let id = self.driver().load(image)?;
+        Ok(Module { loaded: Arc::new(Loaded { runtime: Arc::downgrade(self.inner()), id }) })
+    }
+}
+
+impl Module {
+    /// Its name at the driver.
+    pub fn id(&self) -> ModuleId {
+        self.loaded.id
+    }
+
+    /// A kernel of the module. What is known of its parameters is checked at each launch: the signature given here, or
+    /// else what the driver can tell.
+    ///
+    /// # Errors
+    /// No kernel of that name; a runtime that is gone.
+    pub fn kernel(&self, name: &str, signature: Option<Signature>) -> Result<Kernel> {
+        let function = self.runtime()?.driver().function(self.id(), name)?;
+        Ok(Kernel::new(self.clone(), name, function, signature))
+    }
+
+    pub(super) fn runtime(&self) -> Result<Arc<Inner>> {
+        self.loaded.runtime.upgrade().ok_or_else(|| Error::new(Misuse::RuntimeGone))
+    }
+
+    pub(super) fn belongs_to(&self, runtime: &Inner) -> bool {
+        std::ptr::eq(self.loaded.runtime.as_ptr(), runtime)
+    }
+}
+
+impl fmt::Debug for Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.loaded.id.fmt(f)
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.upgrade() {
+            runtime.retire_module(self.id);
+        }
+    }
+}
