@@ -35,11 +35,17 @@ const BOUNDARIES: &[Boundary] = &[
         may_use: &["kiln", "kiln-driver", "kiln-sim", "kiln-ptx"],
         unsafe_code: true,
     },
+    Boundary {
+        package: "kiln-bench",
+        may_use: &["kiln", "kiln-cuda", "kiln-driver", "kiln-mem"],
+        unsafe_code: true,
+    },
     Boundary { package: "xtask", may_use: &[], unsafe_code: false },
 ];
 
-/// Packages from outside that only one of ours may use, and not in tests either.
-const RESERVED: [(&str, &str); 1] = [("cudarc", "kiln-cuda")];
+/// Packages from outside that only some of ours may use, and the others not in tests either. The benchmarks name
+/// cudarc because it is a peer they measure.
+const RESERVED: [(&str, &[&str]); 1] = [("cudarc", &["kiln-cuda", "kiln-bench"])];
 
 /// Dev only: nothing that users build depends on it.
 const DEV_ONLY: &str = "kiln-conform";
@@ -58,8 +64,9 @@ fn in_package(package: &Package, packages: &[Package]) -> Vec<Finding> {
     let complaint = |dependency: &crate::workspace::Dependency| {
         let name = dependency.name.as_str();
         let ours = packages.iter().any(|package| package.name == name);
-        if let Some((_, owner)) = RESERVED.iter().find(|(reserved, _)| *reserved == name) {
-            return (*owner != package.name).then(|| format!("only {owner} may use {name}"));
+        if let Some((_, owners)) = RESERVED.iter().find(|(reserved, _)| *reserved == name) {
+            let allowed = owners.contains(&package.name.as_str());
+            return (!allowed).then(|| format!("only {} may use {name}", owners.join(" and ")));
         }
         if dependency.dev || !ours || boundary.may_use.contains(&name) {
             return None;
@@ -134,7 +141,7 @@ mod tests {
             found(&[package(name, &[dependency]), driver, conform])
         };
         assert!(wrong("kiln-ptx", ("kiln-driver", false))[0].contains("may not use kiln-driver"));
-        assert!(wrong("kiln", ("cudarc", true))[0].contains("only kiln-cuda may use cudarc"));
+        assert!(wrong("kiln", ("cudarc", true))[0].contains("only kiln-cuda and kiln-bench may use cudarc"));
         assert!(wrong("kiln-sim", ("kiln-conform", false))[0].contains("dev-dependency"));
         assert!(wrong("kiln-new", ("clap", false))[0].contains("without a boundary"));
     }
