@@ -1,0 +1,47 @@
+//! The seam for code that is text: something that turns PTX into kernels.
+
+use std::sync::Arc;
+
+use kiln_driver::{Code, DeviceInfo};
+
+use crate::kernel::Kernel;
+
+/// Turns PTX into kernels the machine can run.
+pub trait CodeEngine: Send + Sync {
+    /// Reads and prepares PTX for a device.
+    ///
+    /// # Errors
+    /// What the loader of a real device would say.
+    fn compile(&self, ptx: &str, device: &DeviceInfo) -> Result<CompiledModule, CompileError>;
+}
+
+/// What was found in an image.
+#[derive(Clone, Default)]
+pub struct CompiledModule {
+    /// The kernels, by name.
+    pub kernels: Vec<(String, Arc<dyn Kernel>)>,
+    /// The variables; a launch is told their addresses in this order.
+    pub variables: Vec<ModuleVariable>,
+}
+
+/// A variable of a module.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ModuleVariable {
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+    /// What it holds when the module is loaded; what this does not reach is zero.
+    pub contents: Vec<u8>,
+    /// Whether kernels may write it.
+    pub writable: bool,
+}
+
+/// Why an image was not accepted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CompileError {
+    /// The code of the loader.
+    pub code: Code,
+    /// Its log.
+    pub log: String,
+}

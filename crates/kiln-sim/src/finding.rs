@@ -1,0 +1,197 @@
+//! What the machine has to say about the program that used it.
+
+use std::fmt;
+use std::ops::Range;
+
+use kiln_driver::{Access, DeviceAddress};
+
+use crate::config::Mode;
+use crate::party::Party;
+
+/// One broken rule: what, where, by whom, and how to see it again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// Which rule.
+    pub kind: FindingKind,
+    /// The ordinal of the device it happened on.
+    pub device: u32,
+    /// The block or object, by its handle.
+    pub subject: String,
+    /// Which bytes of it.
+    pub bytes: Option<Range<u64>>,
+    /// The device address of the first of them.
+    pub address: Option<DeviceAddress>,
+    /// Who was asked first.
+    pub first: Option<Party>,
+    /// Who was asked later.
+    pub second: Option<Party>,
+    /// How to see it again.
+    pub repeat: Mode,
+}
+
+/// Which rule was broken.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
+pub enum FindingKind {
+    /// A read that nothing orders after an earlier write of the same bytes.
+    ReadAfterWrite,
+    /// A write that nothing orders after an earlier read of the same bytes.
+    WriteAfterRead,
+    /// A write that nothing orders after an earlier write of the same bytes.
+    WriteAfterWrite,
+    /// Memory that was used after it was freed or unmapped.
+    UseAfterFree,
+    /// Memory that was freed or unmapped before it was known that its last use is done.
+    FreeBeforeDone,
+    /// Memory that was used by work not ordered after its allocation.
+    UseBeforeAllocation,
+    /// Bytes that were read although nobody wrote them.
+    Uninitialised,
+    /// Memory freed twice.
+    DoubleFree,
+    /// A handle used after its object was gone.
+    StaleHandle,
+    /// An access where no memory was.
+    OutOfBounds,
+    /// A write to memory that may only be read.
+    ReadOnly,
+    /// An access at an address that is no multiple of its size.
+    Misaligned,
+    /// A kernel touched a block in a way none of its parameters declares.
+    Undeclared(Touching),
+    /// An event, module or graph that was destroyed while work needed it.
+    DestroyedInUse,
+    /// An object that was still there at the end.
+    Leak,
+    /// Work that never ends, with somebody waiting for it.
+    Hang,
+}
+
+/// How a kernel touched a block.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Touching {
+    /// It read.
+    Reading,
+    /// It wrote.
+    Writing,
+}
+
+impl From<Touching> for Access {
+    fn from(touching: Touching) -> Self {
+        match touching {
+            Touching::Reading => Self::Read,
+            Touching::Writing => Self::Write,
+        }
+    }
+}
+
+impl FindingKind {
+    /// Whether two accesses lack an order.
+    pub fn is_race(&self) -> bool {
+        matches!(self, Self::ReadAfterWrite | Self::WriteAfterRead | Self::WriteAfterWrite)
+    }
+
+    /// A few words, for lists.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::ReadAfterWrite => "read after write without an order",
+            Self::WriteAfterRead => "write after read without an order",
+            Self::WriteAfterWrite => "write after write without an order",
+            Self::UseAfterFree => "use after free",
+            Self::FreeBeforeDone => "free before the last use is done",
+            Self::UseBeforeAllocation => "use before allocation",
+            Self::Uninitialised => "read of bytes nobody wrote",
+            Self::DoubleFree => "double free",
+            Self::StaleHandle => "stale handle",
+            Self::OutOfBounds => "access out of bounds",
+            Self::ReadOnly => "write to read-only memory",
+            Self::Misaligned => "misaligned access",
+            Self::Undeclared(_) => "undeclared access",
+            Self::DestroyedInUse => "destroyed while in use",
+            Self::Leak => "leak",
+            Self::Hang => "hang",
+        }
+    }
+
+    fn advice(&self) -> &'static str {
+        match self {
+            Self::ReadAfterWrite | Self::WriteAfterRead | Self::WriteAfterWrite => {
+                "let the later stream wait for an event the earlier one signals after this, or wait on the host in between"
+            }
+            Self::UseAfterFree => "free it after the last use",
+            Self::FreeBeforeDone => {
+                "wait for the use on the host first, or free pool memory on a stream that is ordered after it"
+            }
+            Self::UseBeforeAllocation => "order the use after the allocation",
+            Self::Uninitialised => "write it first",
+            Self::DoubleFree => "keep one owner",
+            Self::StaleHandle => "keep the object while its handle is used",
+            Self::OutOfBounds => "check indices against the length of the block",
+            Self::ReadOnly => "map it for writing, or write elsewhere",
+            Self::Misaligned => "align the pointer",
+            Self::Undeclared(_) => "declare the access, or do not make it",
+            Self::DestroyedInUse => "wait until the work is done first",
+            Self::Leak => "give it back before the end",
+            Self::Hang => "give the wait a timeout",
+        }
+    }
+}
+
+impl Finding {
+    fn place(&self) -> String {
+        let bytes = match &self.bytes {
+            Some(range) => format!("bytes {}..{} of ", range.start, range.end),
+            None => String::new(),
+        };
+        let address = self.address.map(|address| format!(" (at {address})")).unwrap_or_default();
+        format!("{bytes}{}{address}", self.subject)
+    }
+
+    fn sentence(&self) -> String {
+        let place = self.place();
+        let name = |party: &Option<Party>| party.as_ref().map_or_else(|| "somebody".into(), Party::to_string);
+        let (first, second) = (name(&self.first), name(&self.second));
+        match &self.kind {
+            FindingKind::ReadAfterWrite => {
+                format!("{second} reads {place}, and nothing orders it after {first}, which writes them")
+            }
+            FindingKind::WriteAfterRead => {
+                format!("{second} writes {place}, and nothing orders it after {first}, which reads them")
+            }
+            FindingKind::WriteAfterWrite => {
+                format!("{second} writes {place}, and nothing orders it after {first}, which writes them too")
+            }
+            FindingKind::UseAfterFree => format!("{second} uses {place} after {first}"),
+            FindingKind::FreeBeforeDone => {
+                format!("{second} takes {place} away, and nothing says that {first} is done with it")
+            }
+            FindingKind::UseBeforeAllocation => {
+                format!("{second} uses {place}, and nothing orders it after {first}")
+            }
+            FindingKind::Uninitialised => format!("{second} reads {place}, and nobody wrote them"),
+            FindingKind::DoubleFree => format!("{place} was freed before"),
+            FindingKind::StaleHandle => format!("{place} was used, and it is gone"),
+            FindingKind::OutOfBounds => format!("{second} reached for {place}, where no memory is"),
+            FindingKind::ReadOnly => format!("{second} writes {place}, which may only be read"),
+            FindingKind::Misaligned => {
+                format!("{second} reached for {place} with a size that does not divide it")
+            }
+            FindingKind::Undeclared(touching) => {
+                let access = Access::from(*touching);
+                format!("{second} does a {access} of {place}, which none of its parameters declares")
+            }
+            FindingKind::DestroyedInUse => {
+                format!("{second} came before {first} was known to be done with {place}")
+            }
+            FindingKind::Leak => format!("{place} was never given back"),
+            FindingKind::Hang => format!("{first} does not end, and the host waits for {place}"),
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, advice) = (self.kind.name(), self.kind.advice());
+        write!(f, "{name}: {}; {advice}. Repeat with {}.", self.sentence(), self.repeat)
+    }
+}

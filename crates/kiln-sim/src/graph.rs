@@ -1,0 +1,145 @@
+//! Graphs: a flat list of tasks with edges, and one run of it.
+//!
+//! A graph inside a graph is laid out flat when it is built: its first nodes run after what the node runs after, and
+//! what runs after the node runs after its last ones. Nodes are put on branches so that those on one branch are in a
+//! row; a branch is a lane of the stream, and lanes can be used again by the next run, which comes after.
+
+use std::sync::Arc;
+
+use crate::party::Mark;
+use crate::task::Task;
+
+/// What a graph does.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GraphPlan {
+    pub(crate) nodes: Vec<PlanNode>,
+    /// For each node the caller listed, the flat ones that came of it: one, or a nested graph's.
+    pub(crate) listed: Vec<Listed>,
+    /// The last node of each branch.
+    tips: Vec<usize>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct PlanNode {
+    pub(crate) task: Task,
+    pub(crate) after: Vec<usize>,
+    pub(crate) branch: usize,
+}
+
+/// What a listed node became.
+#[derive(Clone, Debug)]
+pub(crate) enum Listed {
+    Task(usize),
+    Nested { first: usize, count: usize, plan: Arc<GraphPlan> },
+}
+
+impl GraphPlan {
+    /// Adds a listed node that is a task, after other listed nodes.
+    pub(crate) fn push_task(&mut self, task: Task, after: &[u32]) {
+        let after = self.ends_of(after);
+        self.listed.push(Listed::Task(self.nodes.len()));
+        self.push_node(task, after);
+    }
+
+    /// Adds a listed node that is a graph.
+    pub(crate) fn push_graph(&mut self, plan: &Arc<Self>, after: &[u32]) {
+        let before = self.ends_of(after);
+        let first = self.nodes.len();
+        self.listed.push(Listed::Nested { first, count: plan.nodes.len(), plan: plan.clone() });
+        for node in &plan.nodes {
+            let inner: Vec<usize> = node.after.iter().map(|at| at + first).collect();
+            self.push_node(node.task.clone(), if inner.is_empty() { before.clone() } else { inner });
+        }
+    }
+
+    /// Whether two plans have the same kinds of tasks with the same edges.
+    pub(crate) fn has_shape_of(&self, other: &Self) -> bool {
+        let same = |(mine, theirs): (&PlanNode, &PlanNode)| {
+            mine.task.is_like(&theirs.task) && mine.after == theirs.after
+        };
+        self.nodes.len() == other.nodes.len() && self.nodes.iter().zip(&other.nodes).all(same)
+    }
+
+    /// Rows of nodes that may run side by side.
+    pub(crate) fn branches(&self) -> usize {
+        self.tips.len()
+    }
+
+    /// The flat nodes nothing in them comes after.
+    fn ends_of(&self, listed: &[u32]) -> Vec<usize> {
+        let ends = |listed: &Listed| match listed {
+            Listed::Task(at) => vec![*at],
+            Listed::Nested { first, count, .. } => {
+                let inside = *first..first + count;
+                let is_end =
+                    |at: &usize| !self.nodes[inside.clone()].iter().any(|node| node.after.contains(at));
+                inside.clone().filter(is_end).collect()
+            }
+        };
+        listed.iter().filter_map(|at| self.listed.get(*at as usize)).flat_map(ends).collect()
+    }
+
+    /// A node goes on the branch of the first of its predecessors that is the last there, or on a new one.
+    fn push_node(&mut self, task: Task, after: Vec<usize>) {
+        let at = self.nodes.len();
+        let free = after.iter().map(|before| (*before, self.nodes[*before].branch));
+        let branch = match free.into_iter().find(|(before, branch)| self.tips[*branch] == *before) {
+            Some((_, branch)) => branch,
+            None => {
+                self.tips.push(at);
+                self.tips.len() - 1
+            }
+        };
+        self.tips[branch] = at;
+        self.nodes.push(PlanNode { task, after, branch });
+    }
+}
+
+/// One run of a graph.
+#[derive(Debug)]
+pub(crate) struct GraphRun {
+    pub(crate) plan: Arc<GraphPlan>,
+    pub(crate) marks: Vec<Arc<Mark>>,
+    pub(crate) states: Vec<NodeState>,
+    pub(crate) left: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NodeState {
+    Waiting,
+    Running,
+    Done(u64),
+}
+
+impl GraphRun {
+    pub(crate) fn new(plan: Arc<GraphPlan>, marks: Vec<Arc<Mark>>) -> Self {
+        let count = plan.nodes.len();
+        Self { plan, marks, states: vec![NodeState::Waiting; count], left: count }
+    }
+
+    /// Nodes that can run now.
+    pub(crate) fn ready(&self) -> impl Iterator<Item = usize> {
+        let done = |at: &usize| matches!(self.states[*at], NodeState::Done(_));
+        (0..self.states.len()).filter(move |at| {
+            self.states[*at] == NodeState::Waiting && self.plan.nodes[*at].after.iter().all(done)
+        })
+    }
+
+    /// When a node can begin, given when the graph can.
+    pub(crate) fn earliest_ns(&self, node: usize, start_ns: u64) -> u64 {
+        let ends = self.plan.nodes[node].after.iter().map(|at| match self.states[*at] {
+            NodeState::Done(end_ns) => end_ns,
+            NodeState::Waiting | NodeState::Running => start_ns,
+        });
+        ends.fold(start_ns, u64::max)
+    }
+
+    /// When the last node was done.
+    pub(crate) fn end_ns(&self) -> u64 {
+        let ends = self.states.iter().map(|state| match state {
+            NodeState::Done(end_ns) => *end_ns,
+            NodeState::Waiting | NodeState::Running => 0,
+        });
+        ends.max().unwrap_or(0)
+    }
+}

@@ -1,0 +1,140 @@
+//! The part of a step that needs no lock: moving bytes, running a kernel.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use kiln_driver::{Code, DeviceInfo, Pattern, SharedBytes};
+
+use crate::kernel::{KernelFault, LaunchContext};
+use crate::memory_view::MemoryView;
+use crate::task::LaunchTask;
+
+/// What is to be done.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// Nothing but to say that it is done.
+    Pass,
+    Copy(Vec<Move>),
+    Fill {
+        to: Vec<Span>,
+        pattern: Pattern,
+    },
+    Launch {
+        task: Arc<LaunchTask>,
+        view: MemoryView,
+        seed: u64,
+        parallelism: usize,
+    },
+}
+
+/// Bytes that go from one place to another.
+#[derive(Debug)]
+pub(crate) struct Move {
+    pub(crate) from: Span,
+    pub(crate) to: Span,
+}
+
+/// A range of bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct Span {
+    pub(crate) bytes: Arc<SharedBytes>,
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+}
+
+/// What came of a job.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Passed,
+    Launched { task: Arc<LaunchTask>, view: MemoryView, result: Result<(), KernelFault>, spent_ns: u64 },
+}
+
+impl Job {
+    pub(crate) fn run(self, device: &DeviceInfo) -> Outcome {
+        match self {
+            Self::Pass => Outcome::Passed,
+            Self::Copy(moves) => {
+                moves.iter().for_each(Move::run);
+                Outcome::Passed
+            }
+            Self::Fill { to, pattern } => {
+                to.iter().for_each(|span| span.fill(pattern));
+                Outcome::Passed
+            }
+            Self::Launch { task, view, seed, parallelism } => launch(device, task, view, seed, parallelism),
+        }
+    }
+}
+
+impl Move {
+    fn run(&self) {
+        let (to, from) = (&self.to, &self.from);
+        let moved =
+            to.bytes.copy_from(to.offset as usize, &from.bytes, from.offset as usize, to.len as usize);
+        debug_assert!(moved, "both ends were checked when the step began");
+    }
+}
+
+impl Span {
+    fn fill(&self, pattern: Pattern) {
+        const STEP: usize = 4096;
+        let (start, len) = (self.offset as usize, self.len as usize);
+        let filled = match pattern {
+            Pattern::U8(byte) => self.bytes.fill(start, len, byte),
+            Pattern::U16(_) | Pattern::U32(_) => {
+                let element = match pattern {
+                    Pattern::U8(byte) => vec![byte],
+                    Pattern::U16(value) => value.to_le_bytes().to_vec(),
+                    Pattern::U32(value) => value.to_le_bytes().to_vec(),
+                };
+                let page = element.repeat(STEP / element.len());
+                (0..len).step_by(STEP).all(|at| {
+                    let part = page.get(..STEP.min(len - at));
+                    part.is_some_and(|part| self.bytes.write(start + at, part))
+                })
+            }
+        };
+        debug_assert!(filled, "the range was checked when the step began");
+    }
+}
+
+fn launch(
+    device: &DeviceInfo,
+    task: Arc<LaunchTask>,
+    view: MemoryView,
+    seed: u64,
+    parallelism: usize,
+) -> Outcome {
+    let context = LaunchContext {
+        device,
+        grid: task.grid,
+        block: task.block,
+        cluster: task.cluster,
+        dynamic_shared_bytes: task.dynamic_shared_bytes,
+        arguments: &task.arguments,
+        spans: &task.function.loaded.spans,
+        memory: &view,
+        globals: &task.function.globals,
+        parallelism,
+        seed,
+        spent_ns: AtomicU64::new(0),
+    };
+    // A kernel that panics is a kernel that failed; what it holds is thrown away with it.
+    let run = catch_unwind(AssertUnwindSafe(|| task.function.loaded.kernel.run(&context)));
+    let spent_ns = context.spent_ns.into_inner();
+    let result = match (view.fault(), run) {
+        (Some(fault), _) => Err(KernelFault::Access(fault)),
+        (None, Ok(result)) => result,
+        (None, Err(panic)) => {
+            Err(KernelFault::Stopped { code: Code::LAUNCH_FAILED, detail: panic_text(&*panic) })
+        }
+    };
+    Outcome::Launched { task, view, result, spent_ns }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
+    format!("the kernel panicked: {}", text.unwrap_or("with no text"))
+}

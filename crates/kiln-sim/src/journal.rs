@@ -1,0 +1,127 @@
+//! What is written down while the machine runs: the trace, the timeline and the findings.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::time::Duration;
+
+use kiln_driver::{StreamId, Submission};
+
+use crate::config::{MachineLimits, Mode};
+use crate::finding::Finding;
+use crate::party::Party;
+
+/// When a piece of work ran, on the virtual clock.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Span {
+    /// The ordinal of the device.
+    pub device: u32,
+    /// The stream.
+    pub stream: StreamId,
+    /// Its number on the stream.
+    pub submission: Submission,
+    /// The node, if it was part of a graph.
+    pub node: Option<u32>,
+    /// What it was, such as `launch axpy`.
+    pub label: String,
+    /// When it began.
+    pub start: Duration,
+    /// When it was done.
+    pub end: Duration,
+}
+
+#[derive(Debug)]
+pub(crate) struct Journal {
+    mode: Mode,
+    limits: MachineLimits,
+    trace: String,
+    spans: Vec<Span>,
+    findings: Vec<Finding>,
+    seen: BTreeSet<String>,
+    dropped: u64,
+    pub(crate) commands: u64,
+}
+
+impl Journal {
+    pub(crate) fn new(mode: Mode, limits: MachineLimits) -> Self {
+        let mut journal = Self {
+            mode,
+            limits,
+            trace: String::new(),
+            spans: Vec::new(),
+            findings: Vec::new(),
+            seen: BTreeSet::new(),
+            dropped: 0,
+            commands: 0,
+        };
+        let mode = journal.mode.clone();
+        journal.write(0, format_args!("machine with {mode}"));
+        journal
+    }
+
+    /// Whether lines are kept, so that nobody formats one in vain.
+    pub(crate) fn is_tracing(&self) -> bool {
+        self.trace.len() < self.limits.trace_bytes
+    }
+
+    pub(crate) fn write(&mut self, now_ns: u64, line: std::fmt::Arguments<'_>) {
+        if !self.is_tracing() {
+            return;
+        }
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.trace, "{now_ns:>12} {line}");
+        if !self.is_tracing() {
+            self.trace.push_str("             the trace ends here: its limit is reached\n");
+        }
+    }
+
+    pub(crate) fn span(&mut self, party: &Party, start_ns: u64, end_ns: u64) {
+        let (Some(stream), Some(submission)) = (party.stream, party.submission) else { return };
+        self.write(end_ns, format_args!("ran {party} from {start_ns}"));
+        if self.spans.len() < self.limits.spans {
+            self.spans.push(Span {
+                device: party.device,
+                stream,
+                submission,
+                node: party.node,
+                label: party.action.to_string(),
+                start: Duration::from_nanos(start_ns),
+                end: Duration::from_nanos(end_ns),
+            });
+        }
+    }
+
+    /// Keeps a finding, once for each pair of parties and block.
+    pub(crate) fn find(&mut self, now_ns: u64, finding: Finding) {
+        let identity =
+            format!("{:?} {} {:?} {:?}", finding.kind, finding.subject, finding.first, finding.second);
+        if !self.seen.insert(identity) {
+            return;
+        }
+        if self.findings.len() >= self.limits.findings {
+            self.dropped += 1;
+            return;
+        }
+        self.write(now_ns, format_args!("FOUND {finding}"));
+        self.findings.push(finding);
+    }
+
+    pub(crate) fn mode(&self) -> &Mode {
+        &self.mode
+    }
+
+    pub(crate) fn trace(&self) -> &str {
+        &self.trace
+    }
+
+    pub(crate) fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    pub(crate) fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+}

@@ -1,0 +1,126 @@
+//! Streams and events are made here, and everything is taken back here.
+
+use std::sync::{Mutex, PoisonError};
+
+use kiln_driver::{
+    Error, EventId, EventRequest, Object, Refusal, ReservationId, Result, StreamId, StreamRequest,
+};
+
+use crate::core::Core;
+use crate::finding::FindingKind;
+use crate::objects::{Event, Objects, Users};
+use crate::party::{Action, Party};
+use crate::state::State;
+use crate::stream::Stream;
+
+impl Core {
+    pub(crate) fn create_stream(&self, objects: &Objects, request: StreamRequest) -> Result<StreamId> {
+        const CALL: &str = "create_stream";
+        let device = objects.info.ordinal;
+        let mut state = self.enter(device, CALL)?;
+        let StreamRequest::New { priority } = request else {
+            return Err(no_foreign(CALL, "a foreign stream"));
+        };
+        let range = objects.info.limits.priorities;
+        if priority > range.lowest || priority < range.highest {
+            let what = format!("priority {priority} is not between {} and {}", range.highest, range.lowest);
+            return Err(Error::invalid(CALL, what, "use one of the device's priorities"));
+        }
+        let host = state.host.clone();
+        let lane = state.lanes.take(&host);
+        match objects.streams.insert(|_| lane) {
+            Ok((id, _)) => {
+                state.streams.insert(lane, Stream::new(id, device));
+                Ok(id)
+            }
+            Err(error) => {
+                state.lanes.give_back(lane);
+                Err(error)
+            }
+        }
+    }
+
+    pub(crate) fn create_event(&self, objects: &Objects, request: EventRequest) -> Result<EventId> {
+        const CALL: &str = "create_event";
+        let _state = self.enter(objects.info.ordinal, CALL)?;
+        let timed = match request {
+            EventRequest::Plain => false,
+            EventRequest::Timed => true,
+            _ => return Err(no_foreign(CALL, "a foreign event")),
+        };
+        let event = |_| Event { timed, last: Mutex::default(), waiters: Mutex::default() };
+        objects.events.insert(event).map(|(id, _)| id)
+    }
+
+    pub(crate) fn destroy(&self, objects: &Objects, object: Object) -> Result<()> {
+        const CALL: &str = "destroy";
+        let device = objects.info.ordinal;
+        match object {
+            Object::Host(id) => return self.destroy_host(objects, id),
+            Object::Reservation(id) => return self.release(objects, id),
+            Object::Module(id) => return self.unload(objects, id),
+            _ => {}
+        }
+        let mut state = self.enter(device, CALL)?;
+        match object {
+            // Mapped pages are held by their mappings, exported ones by their descriptors.
+            Object::Pages(id) => objects.pages.remove(CALL, id).map(|_| ()),
+            Object::Stream(id) => {
+                let lane = *objects.streams.remove(CALL, id)?;
+                if let Some(stream) = state.streams.get_mut(&lane) {
+                    stream.destroyed = true;
+                    if stream.is_over() {
+                        state.forget_stream(lane);
+                    }
+                }
+                Ok(())
+            }
+            Object::Event(id) => {
+                let event = objects.events.remove(CALL, id)?;
+                let waiters = event.waiters.lock().unwrap_or_else(PoisonError::into_inner);
+                state.check_unused(device, object, &waiters);
+                Ok(())
+            }
+            Object::Graph(id) => {
+                let graph = objects.graphs.remove(CALL, id)?;
+                let graph = graph.lock().unwrap_or_else(PoisonError::into_inner);
+                state.check_unused(device, object, &graph.users);
+                Ok(())
+            }
+            Object::Host(_) | Object::Reservation(_) | Object::Module(_) => Ok(()),
+        }
+    }
+
+    fn release(&self, objects: &Objects, id: ReservationId) -> Result<()> {
+        const CALL: &str = "destroy";
+        let mut state = self.enter(objects.info.ordinal, CALL)?;
+        let reservation = objects.reservations.find(CALL, id)?;
+        let range = reservation.address..reservation.address + reservation.bytes;
+        if let Some(segment) = state.device(objects.info.ordinal).map.overlapping(range).first() {
+            let why = format!("{} are mapped", segment.region.name);
+            return Err(Error::refused(CALL, Refusal::Busy { handle: id.to_string(), why }));
+        }
+        objects.reservations.remove(CALL, id)?;
+        state.addresses.release(reservation.address);
+        Ok(())
+    }
+}
+
+impl State {
+    /// Reports an object that goes away while the host cannot know its users to be done.
+    pub(crate) fn check_unused(&mut self, device: u32, object: Object, users: &Users) {
+        if !self.checks.lifetimes {
+            return;
+        }
+        let host = self.host.clone();
+        if let Some(user) = users.first_unknown(&host) {
+            let end = Party::host(device, Action::Destroy(object.to_string()));
+            let kind = FindingKind::DestroyedInUse;
+            self.find_object(kind, device, object.to_string(), Some(&user.party), Some(&end));
+        }
+    }
+}
+
+fn no_foreign(call: &'static str, what: &'static str) -> Error {
+    Error::unsupported(call, what, "a simulated device has no native handles; make one of its own")
+}

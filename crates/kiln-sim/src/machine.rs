@@ -1,0 +1,148 @@
+//! A machine: several devices in one world, with one clock, one order and one verdict.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use kiln_driver::{DeviceInfo, Error, Fault as Loss, Refusal, Result};
+
+use crate::config::MachineConfig;
+use crate::core::Core;
+use crate::finding::Finding;
+use crate::journal::Span;
+use crate::report::Report;
+use crate::sim_device::SimDevice;
+use crate::virtual_clock::VirtualClock;
+
+/// A simulated machine. Clones are the same machine.
+///
+/// ```
+/// use kiln_driver::{Driver, DriverExt, MemoryRequest, StreamRequest};
+/// use kiln_sim::{FindingKind, Machine, MachineConfig};
+///
+/// let machine = Machine::new(MachineConfig::seeded(1));
+/// let device = machine.device(0)?;
+/// let stream = device.create_stream(StreamRequest::New { priority: 0 })?;
+/// let memory = device.allocate(MemoryRequest::Direct { bytes: 64 })?;
+/// let host = device.allocate_host(64)?;
+/// device.fill(stream, memory.id.into(), 7, 64)?;
+/// device.download(stream, memory.id.into(), &host, 64)?;
+/// // The host looks without waiting for the download.
+/// let mut back = [0; 64];
+/// assert!(host.read(0, &mut back));
+/// device.synchronize(stream)?;
+/// assert_eq!(machine.findings()[0].kind, FindingKind::ReadAfterWrite);
+/// # Ok::<(), kiln_driver::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Machine {
+    world: Arc<World>,
+}
+
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) core: Arc<Core>,
+    workers: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Machine {
+    /// Builds a machine; its devices are there and not opened yet.
+    pub fn new(config: MachineConfig) -> Self {
+        Self { world: World::new(config) }
+    }
+
+    pub(crate) fn of(world: Arc<World>) -> Self {
+        Self { world }
+    }
+
+    /// What the devices are, by ordinal, whether they can be opened or not.
+    pub fn devices(&self) -> Vec<DeviceInfo> {
+        self.world.core.devices.iter().map(|objects| objects.info.clone()).collect()
+    }
+
+    /// Opens a device. Opening it again gives the same device.
+    ///
+    /// # Errors
+    /// Refused for an ordinal the machine does not have; for a device that is broken, lost if its code says so, and
+    /// refused with the code otherwise.
+    pub fn device(&self, ordinal: u32) -> Result<Arc<SimDevice>> {
+        const CALL: &str = "open";
+        let core = &self.world.core;
+        let Some(objects) = core.devices.get(ordinal as usize) else {
+            let what = format!("there is no device {ordinal}");
+            return Err(Error::invalid(CALL, what, "use an ordinal below the number of devices"));
+        };
+        let broken = core.config.devices.get(ordinal as usize).and_then(|device| device.broken);
+        match broken {
+            Some(code) if code.is_sticky() => {
+                Err(Error::lost(CALL, Loss { code, detail: "the device was configured to be broken".into() }))
+            }
+            Some(code) => Err(Error::refused(CALL, Refusal::Driver(code))),
+            None => Ok(Arc::new(SimDevice::new(self.world.clone(), objects.clone()))),
+        }
+    }
+
+    /// The clock all devices share.
+    pub fn clock(&self) -> VirtualClock {
+        VirtualClock::new(self.world.core.clone())
+    }
+
+    /// What was found so far. Work that is queued was not looked at yet.
+    pub fn findings(&self) -> Vec<Finding> {
+        self.world.core.lock().journal.findings().to_vec()
+    }
+
+    /// Runs everything that is queued, looks for what was not given back, and says what was found.
+    pub fn finish(&self) -> Report {
+        self.world.core.finish()
+    }
+
+    /// Every call and every step, line by line. The same program gives the same text, unless the machine is threaded.
+    pub fn trace(&self) -> String {
+        self.world.core.lock().journal.trace().to_string()
+    }
+
+    /// When which piece of work ran, in the order it did.
+    pub fn timeline(&self) -> Vec<Span> {
+        self.world.core.lock().journal.spans().to_vec()
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.world.core
+    }
+}
+
+impl World {
+    pub(crate) fn new(config: MachineConfig) -> Arc<Self> {
+        let core = Arc::new(Core::new(config));
+        let spawn = |_| {
+            let core = core.clone();
+            std::thread::Builder::new().name("kiln-sim worker".into()).spawn(move || work(&core)).ok()
+        };
+        let workers = (0..core.workers()).filter_map(spawn).collect();
+        Arc::new(Self { core, workers: Mutex::new(workers) })
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.core.lock().stop = true;
+        self.core.notify();
+        let workers = self.workers.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let here = std::thread::current().id();
+        // A kernel may hold the last handle to its own machine; its thread cannot wait for itself.
+        for worker in workers.drain(..).filter(|worker| worker.thread().id() != here) {
+            let _ = worker.join();
+        }
+    }
+}
+
+/// A thread that runs what is ready.
+fn work(core: &Core) {
+    let mut state = core.lock();
+    while !state.stop {
+        state = match state.ready().first() {
+            Some(ready) => core.step(state, *ready),
+            None => core.sleep(state),
+        };
+    }
+}

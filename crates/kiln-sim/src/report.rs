@@ -1,0 +1,49 @@
+//! The verdict on a run.
+
+use std::fmt;
+
+use crate::config::Mode;
+use crate::finding::{Finding, FindingKind};
+
+/// What a machine found, at the end.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[must_use]
+pub struct Report {
+    /// What was found, in the order it was.
+    pub findings: Vec<Finding>,
+    /// Findings beyond the limit, which were counted and dropped.
+    pub dropped: u64,
+    /// Commands that ran.
+    pub commands: u64,
+    /// How the run was driven.
+    pub mode: Mode,
+}
+
+impl Report {
+    /// Whether nothing was found.
+    pub fn is_clean(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    /// How many findings there are of a kind.
+    pub fn count(&self, kind: &FindingKind) -> usize {
+        self.findings.iter().filter(|finding| finding.kind == *kind).count()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { findings, dropped, commands, mode } = self;
+        if findings.is_empty() {
+            return write!(f, "{commands} commands with {mode}: nothing found");
+        }
+        write!(f, "{commands} commands with {mode}: {} found", findings.len())?;
+        for (at, finding) in findings.iter().enumerate() {
+            write!(f, "\n{:3}. {finding}", at + 1)?;
+        }
+        match dropped {
+            0 => Ok(()),
+            dropped => write!(f, "\n     and {dropped} more"),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Who happened before whom, as arithmetic.
+//!
+//! Work is split into lanes: one for the host, one for each stream, and more for the branches of graphs. Steps on one
+//! lane are ordered and numbered. A clock says, for every lane, up to which number everything has happened before.
+
+/// A line of steps that are ordered among themselves.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Lane(u32);
+
+impl Lane {
+    /// Everything the host does.
+    pub(crate) const HOST: Self = Self(0);
+}
+
+/// For each lane, the number of the last step that is known to have happened before.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct VectorClock {
+    ticks: Vec<u64>,
+}
+
+impl VectorClock {
+    pub(crate) fn of(&self, lane: Lane) -> u64 {
+        self.ticks.get(lane.0 as usize).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn set(&mut self, lane: Lane, tick: u64) {
+        let at = lane.0 as usize;
+        if self.ticks.len() <= at {
+            self.ticks.resize(at + 1, 0);
+        }
+        self.ticks[at] = tick;
+    }
+
+    /// Takes over everything the other clock knows.
+    pub(crate) fn join(&mut self, other: &Self) {
+        if self.ticks.len() < other.ticks.len() {
+            self.ticks.resize(other.ticks.len(), 0);
+        }
+        for (mine, theirs) in self.ticks.iter_mut().zip(&other.ticks) {
+            *mine = (*mine).max(*theirs);
+        }
+    }
+
+    /// Whether everything the other clock knows is known here too.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        other.ticks.iter().enumerate().all(|(at, tick)| self.ticks.get(at).copied().unwrap_or(0) >= *tick)
+    }
+}
+
+/// Gives out lanes and numbers the steps on them.
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    ticks: Vec<u64>,
+    retired: Vec<Lane>,
+}
+
+impl Lanes {
+    /// The host's lane and no other.
+    pub(crate) fn new() -> Self {
+        Self { ticks: vec![0], retired: Vec::new() }
+    }
+
+    /// A lane for a new line of work. A lane whose owner is gone is used again only once the host knows everything
+    /// on it to be done: what comes next starts after the host's call and is then really ordered after it.
+    pub(crate) fn take(&mut self, host: &VectorClock) -> Lane {
+        let known = |lane: &Lane| host.of(*lane) >= self.ticks[lane.0 as usize];
+        if let Some(at) = self.retired.iter().position(known) {
+            return self.retired.remove(at);
+        }
+        self.ticks.push(0);
+        Lane(self.ticks.len() as u32 - 1)
+    }
+
+    pub(crate) fn give_back(&mut self, lane: Lane) {
+        self.retired.push(lane);
+    }
+
+    /// The number of the next step on a lane.
+    pub(crate) fn next_tick(&mut self, lane: Lane) -> u64 {
+        let tick = &mut self.ticks[lane.0 as usize];
+        *tick += 1;
+        *tick
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn joining_takes_the_larger_of_each() {
+        let (mut a, mut b) = (VectorClock::default(), VectorClock::default());
+        a.set(Lane(1), 5);
+        b.set(Lane(1), 3);
+        b.set(Lane(4), 9);
+        a.join(&b);
+        assert_eq!((a.of(Lane(1)), a.of(Lane(4)), a.of(Lane(2))), (5, 9, 0));
+        assert!(a.covers(&b) && !b.covers(&a));
+    }
+
+    #[test]
+    fn a_lane_comes_back_only_when_the_host_knows_it_is_done() {
+        let mut lanes = Lanes::new();
+        let mut host = VectorClock::default();
+        let first = lanes.take(&host);
+        let tick = lanes.next_tick(first);
+        lanes.give_back(first);
+        assert_ne!(lanes.take(&host), first);
+        host.set(first, tick);
+        assert_eq!(lanes.take(&host), first);
+    }
+}

@@ -1,0 +1,234 @@
+//! Waiting, polling, and what the host learns by it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kiln_driver::{
+    Code, Error, EventId, Fault as Loss, Health, Progress, Refusal, Result, StreamId, Submission, Timeout,
+    WaitTarget, Waited,
+};
+
+use crate::core::{Core, Guard};
+use crate::finding::FindingKind;
+use crate::objects::{Objects, Signal};
+use crate::state::State;
+use crate::vector_clock::Lane;
+
+/// A poll's cost doubles this often at most while nothing new is found.
+const POLL_DOUBLINGS: u32 = 16;
+
+/// What is waited for.
+#[derive(Debug)]
+enum Goal {
+    Signal(Arc<Signal>),
+    Stream { lane: Lane, tick: u64 },
+}
+
+impl Goal {
+    fn lane(&self) -> Lane {
+        match self {
+            Self::Signal(signal) => signal.mark.lane,
+            Self::Stream { lane, .. } => *lane,
+        }
+    }
+
+    /// When it was done, if it ran. A stream that is not there any more has nothing left to run.
+    fn done_ns(&self, state: &State) -> Option<u64> {
+        match self {
+            Self::Signal(signal) => signal.done_ns.get().copied(),
+            Self::Stream { lane, tick } => {
+                state.streams.get(lane).map_or(Some(0), |stream| stream.done_ns(*tick))
+            }
+        }
+    }
+}
+
+impl Core {
+    pub(crate) fn wait(&self, objects: &Objects, target: WaitTarget, timeout: Timeout) -> Result<Waited> {
+        const CALL: &str = "wait";
+        let device = objects.info.ordinal;
+        let mut state = self.enter(device, CALL)?;
+        let Some(goal) = goal(objects, &state, target)? else { return Ok(Waited::Done) };
+        let deadline_ns = match timeout {
+            Timeout::Poll => state.now_ns,
+            Timeout::After(time) => state.now_ns.saturating_add(nanoseconds(time)),
+            Timeout::Never => u64::MAX,
+        };
+        if timeout == Timeout::Poll && goal.done_ns(&state).is_none_or(|done_ns| done_ns > state.now_ns) {
+            state = self.poll(state);
+        }
+        loop {
+            state.meet_planned_loss(device);
+            state = self.answer_lost(state, device, CALL)?;
+            let Some(done_ns) = goal.done_ns(&state) else {
+                if timeout == Timeout::Poll {
+                    return Ok(Waited::TimedOut);
+                }
+                let (next, moved) = self.advance(state, Some(goal.lane()));
+                state = next;
+                if !moved {
+                    state = self.stuck(state, device, target, deadline_ns)?;
+                    return Ok(self.time_out(state, deadline_ns));
+                }
+                continue;
+            };
+            if done_ns > deadline_ns.max(state.now_ns) {
+                return Ok(self.time_out(state, deadline_ns));
+            }
+            state.now_ns = state.now_ns.max(done_ns);
+            state.meet_planned_loss(device);
+            state = self.answer_lost(state, device, CALL)?;
+            state.host_sees(&goal);
+            return Ok(Waited::Done);
+        }
+    }
+
+    pub(crate) fn progress(&self, objects: &Objects, stream: StreamId) -> Result<Progress> {
+        const CALL: &str = "progress";
+        let device = objects.info.ordinal;
+        let mut state = self.enter(device, CALL)?;
+        let lane = *objects.streams.find(CALL, stream)?;
+        let is_idle = |state: &State| state.streams.get(&lane).is_none_or(|stream| stream.is_idle());
+        if !is_idle(&state) {
+            state = self.poll(state);
+            state = self.answer_lost(state, device, CALL)?;
+        }
+        let now_ns = state.now_ns;
+        let Some(stream) = state.streams.get_mut(&lane) else { return Ok(Progress::default()) };
+        let seen = stream.observe(now_ns);
+        let progress =
+            Progress { submitted: Submission(stream.submitted), completed: Submission(stream.completed) };
+        if let Some(seen) = seen {
+            state.host_learns(&seen.mark.clock);
+        }
+        Ok(progress)
+    }
+
+    pub(crate) fn elapsed(&self, objects: &Objects, from: EventId, to: EventId) -> Result<Duration> {
+        const CALL: &str = "elapsed";
+        let state = self.enter(objects.info.ordinal, CALL)?;
+        let when = |id: EventId| {
+            let event = objects.events.find(CALL, id)?;
+            if !event.timed {
+                return Err(Error::invalid(
+                    CALL,
+                    format!("{id} is not timed"),
+                    "create it with EventRequest::Timed",
+                ));
+            }
+            let done_ns = event.last().and_then(|signal| signal.done_ns.get().copied());
+            done_ns.filter(|done_ns| *done_ns <= state.now_ns).ok_or_else(|| {
+                Error::invalid(
+                    CALL,
+                    format!("{id} is not signalled and done"),
+                    "signal it and wait for it first",
+                )
+            })
+        };
+        let (from, to) = (when(from)?, when(to)?);
+        Ok(Duration::from_nanos(to.saturating_sub(from)))
+    }
+
+    pub(crate) fn health(&self, device: u32) -> Health {
+        let mut state = self.lock();
+        state.meet_planned_loss(device);
+        match state.device(device).lost.clone() {
+            Some(lost) => Health::Lost(lost.seen_by("health")),
+            None => Health::Healthy,
+        }
+    }
+
+    /// Time passes and perhaps something moves; after a few polls that saw nothing move, something must.
+    fn poll<'a>(&'a self, mut state: Guard<'a>) -> Guard<'a> {
+        state.idle_polls = state.idle_polls.saturating_add(1);
+        let doublings = state.idle_polls.min(POLL_DOUBLINGS);
+        state.now_ns += state.costs.poll_ns << doublings;
+        if self.workers() > 0 {
+            return state;
+        }
+        let ready = state.ready();
+        let may_rest = state.idle_polls <= self.config.limits.idle_polls;
+        let pick = state.chooser.choose(ready.len() + usize::from(may_rest));
+        match ready.get(pick) {
+            Some(ready) => {
+                state.idle_polls = 0;
+                self.step(state, *ready)
+            }
+            None => state,
+        }
+    }
+
+    fn time_out(&self, mut state: Guard<'_>, deadline_ns: u64) -> Waited {
+        state.now_ns = state.now_ns.max(deadline_ns);
+        Waited::TimedOut
+    }
+
+    /// Nothing can move and nothing will: a wait with a deadline runs into it, one without ends by losing the
+    /// device, as a watchdog would.
+    fn stuck<'a>(
+        &self,
+        mut state: Guard<'a>,
+        device: u32,
+        target: WaitTarget,
+        deadline_ns: u64,
+    ) -> Result<Guard<'a>> {
+        if deadline_ns != u64::MAX {
+            return Ok(state);
+        }
+        state.now_ns = state.now_ns.saturating_add(nanoseconds(self.config.limits.hang));
+        let hung =
+            state.streams.values().find_map(|stream| stream.hung.clone().filter(|_| stream.device == device));
+        let party = hung.map(|mark| mark.party.clone());
+        let subject = match target {
+            WaitTarget::Event(id) => id.to_string(),
+            WaitTarget::Stream(id) => id.to_string(),
+        };
+        state.find_object(FindingKind::Hang, device, subject, party.as_ref(), None);
+        let detail = "nothing that was waited for can ever be done".into();
+        state.lose(device, Loss { code: Code::LAUNCH_TIMEOUT, detail }, party.as_ref());
+        self.answer_lost(state, device, "wait")
+    }
+}
+
+impl State {
+    fn host_sees(&mut self, goal: &Goal) {
+        let (lane, tick) = match goal {
+            Goal::Signal(signal) => {
+                self.host_learns(&signal.mark.clock);
+                (signal.mark.lane, signal.mark.tick)
+            }
+            Goal::Stream { lane, tick } => (*lane, *tick),
+        };
+        if let Some(clock) = self.streams.get_mut(&lane).and_then(|stream| stream.observe_to(tick)) {
+            self.host_learns(&clock);
+        }
+    }
+}
+
+fn goal(objects: &Objects, state: &State, target: WaitTarget) -> Result<Option<Goal>> {
+    match target {
+        WaitTarget::Event(id) => Ok(objects.events.find("wait", id)?.last().map(Goal::Signal)),
+        WaitTarget::Stream(id) => {
+            let lane = *objects.streams.find("wait", id)?;
+            let tick = state.streams.get(&lane).map_or(0, |stream| stream.last_tick);
+            Ok(Some(Goal::Stream { lane, tick }))
+        }
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl State {
+    /// A handle that is gone was used: memory freed twice is always worth a word, the rest if asked for.
+    pub(crate) fn find_stale(&mut self, device: u32, call: &kiln_driver::call::Call<'_>, error: &Error) {
+        let Some(Refusal::Stale { handle }) = error.refusal() else { return };
+        let kind = match call {
+            kiln_driver::call::Call::Free { .. } if self.checks.lifetimes => FindingKind::DoubleFree,
+            _ if self.checks.stale_handles => FindingKind::StaleHandle,
+            _ => return,
+        };
+        self.find_object(kind, device, handle.clone(), None, None);
+    }
+}
