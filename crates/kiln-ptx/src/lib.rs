@@ -56,6 +56,7 @@
 
 mod body;
 mod call;
+mod effects;
 mod error;
 mod form;
 mod function;
@@ -83,6 +84,7 @@ pub use body::{Body, BranchTable, Directive, Label, LabelId, LineStart, Mark, Ta
 pub use call::{
     Call, CallId, CallTargets, Callee, Formal, FormalShape, Indirect, Prototype, PrototypeId, TargetsId,
 };
+pub use effects::{Access, Answer, Doubt, Effect, Effects, PointerUse};
 pub use error::ParseError;
 pub use form::{Form, FormId};
 pub use function::{Function, FunctionId, FunctionKind};

@@ -1,0 +1,168 @@
+//! Effects: what a kernel does with the memory behind each pointer parameter.
+//!
+//! # What the answer means
+//!
+//! [`Answer::No`] is a promise: no access of the kernel reads (or writes) the memory behind that pointer. The other
+//! way round it is an upper bound: [`Answer::Yes`] says that an instruction may, not that it will. Where some access
+//! cannot be traced to its pointer, every answer that is not already yes is [`Answer::Unknown`].
+//!
+//! # Why it is sound
+//!
+//! For every register the analysis keeps the set of things its value may have been computed from, over all
+//! instructions of all functions that can be reached, whatever the order of execution: to a fixpoint, with joins only.
+//!
+//! 1. *Everything has an origin.* A value is computed from the words of the parameters, addresses of variables, data
+//!    loaded from memory, or numbers. Memory the kernel did not write itself may hold any pointer, so a full-width
+//!    load gives the origin "unknown", and an access through it makes every answer unknown: it may be any parameter's
+//!    memory. A narrower load gives a fragment; wherever full-width values can be put together from fragments (packing,
+//!    large shifts, bit-field insertion, partial stores) the result is unknown too. An access through something that
+//!    has no origin is unknown.
+//! 2. *A sum points where its pointer points.* In `p + i` the number must not count as the base. Which operand is the
+//!    number is decided only when it can be told: it never pointed anywhere (an index, a product, a comparison), or the
+//!    other operand was converted by `cvta` or is a variable's address and so is a pointer for certain. An operand
+//!    computed from a pointer never counts as the number: in `b + (a - b)` both remain.
+//! 3. *Memory is followed where it is private.* Local variables and call parameters are kept word by word, at known
+//!    offsets; shared memory as one cell. When their addresses get where anybody might have them, stores through
+//!    unknown addresses reach them.
+//! 4. *Calls are followed* into code that is in the module, recursion included. `vprintf`, `__assertfail`, `malloc` and
+//!    `free` are known. Any other call, and any call through a pointer, may touch anything.
+//! 5. *What is not understood is assumed to do its worst*: an unknown instruction, a texture, a surface, a tensor map,
+//!    32-bit addresses, code that takes more than a bounded amount of work to analyse.
+//!
+//! It relies on what every valid CUDA program keeps: an access stays inside the allocation its base pointer points
+//! into; an address is not obtained by multiplication, division, floating point or comparison; and no parameter points
+//! into shared or local memory, the module's own variables, the device's heap or the driver's workspace. A program that
+//! breaks the first of these has a fault, which the simulator finds at run time.
+
+mod analysis;
+mod call;
+mod cells;
+mod decode;
+mod effect;
+mod memory;
+mod origin;
+mod step;
+mod transfer;
+mod value;
+mod verdict;
+
+pub use effect::{Access, Answer, Doubt, Effect, Effects, PointerUse};
+
+use crate::call::Formal;
+use crate::function::{Function, FunctionId};
+use crate::module::Module;
+use crate::variable::VariableId;
+use analysis::Analysis;
+use origin::Origins;
+use value::Value;
+use verdict::Verdict;
+
+/// One 8-byte word of the parameters.
+struct Word {
+    parameter: usize,
+    variable: VariableId,
+    offset: u32,
+    origin: Origins,
+    marked: bool,
+}
+
+impl Module {
+    /// What an entry does with the memory its parameters point at; `None` when there is no such entry or no code.
+    ///
+    /// ```
+    /// # let text = "
+    /// #     .version 9.0
+    /// #     .target sm_90
+    /// #     .address_size 64
+    /// #     .visible .entry copy(.param .u64 from, .param .u64 to) {
+    /// #         .reg .b32 %r<2>;
+    /// #         .reg .b64 %rd<3>;
+    /// #         ld.param.u64 %rd1, [from];
+    /// #         ld.param.u64 %rd2, [to];
+    /// #         ld.global.u32 %r1, [%rd1];
+    /// #         st.global.u32 [%rd2], %r1;
+    /// #         ret;
+    /// #     }";
+    /// use kiln_ptx::{Access, Module};
+    ///
+    /// let module = Module::parse(text)?; // copies *from to *to
+    /// let effects = module.effects(module.find_function("copy").unwrap()).unwrap();
+    /// assert_eq!(effects.pointers[0].effect.access(), Access::Reads);
+    /// assert_eq!(effects.pointers[1].effect.access(), Access::Writes);
+    /// # Ok::<(), kiln_ptx::ParseError>(())
+    /// ```
+    pub fn effects(&self, entry: FunctionId) -> Option<Effects> {
+        let function = self.function(entry).filter(|f| f.is_entry() && f.body.is_some())?;
+        let words = parameter_words(self, function);
+        let marked = words.iter().filter(|w| w.marked).fold(Origins::NONE, |all, w| all | w.origin);
+        if self.address_bits != 64 {
+            return Some(give_up(function, &words, marked, "addresses of 32 bits"));
+        }
+        let mut analysis =
+            Analysis::new(self, marked, words.iter().fold(Origins::NONE, |all, w| all | w.origin));
+        analysis.start(entry, &first_values(self, function, &words));
+        if analysis.run().is_err() {
+            let reason = "more code paths than the analysis follows";
+            return Some(give_up(function, &words, analysis.evident, reason));
+        }
+        let verdict = Verdict::judge(&analysis);
+        let effect = |word: &Word| {
+            let (reads, writes) = verdict.answers(word.origin);
+            Effect { reads, writes }
+        };
+        let pointers = words.iter().map(|word| word.used(analysis.evident, effect(word))).collect();
+        Some(Effects { pointers, doubts: verdict.doubts })
+    }
+}
+
+impl Word {
+    fn used(&self, evident: Origins, effect: Effect) -> PointerUse {
+        let is_pointer = evident.meets(self.origin);
+        PointerUse { parameter: self.parameter, offset: self.offset, is_pointer, effect }
+    }
+}
+
+/// The 8-byte words of all parameters that have any.
+fn parameter_words(module: &Module, function: &Function) -> Vec<Word> {
+    let mut words = Vec::new();
+    for (parameter, formal) in function.parameters.iter().enumerate() {
+        let Formal::Param(id) = *formal else { continue };
+        let Some(variable) = module.variable(id) else { continue };
+        for word in 0..analysis::word_count(module, id) {
+            if variable.shape.size_bytes() < 8 {
+                continue;
+            }
+            let origin = Origins::word(words.len());
+            let marked = variable.pointer.is_some();
+            words.push(Word { parameter, variable: id, offset: word as u32 * 8, origin, marked });
+        }
+    }
+    words
+}
+
+/// What the parameters hold when the kernel starts.
+fn first_values(module: &Module, function: &Function, words: &[Word]) -> Vec<(VariableId, i64, Value)> {
+    let mut values: Vec<_> = words
+        .iter()
+        .map(|word| {
+            let value = Value::pointer(word.origin);
+            let value = if word.marked { value.certainly_pointer() } else { value };
+            (word.variable, i64::from(word.offset), value)
+        })
+        .collect();
+    for formal in &function.parameters {
+        let Formal::Param(id) = *formal else { continue };
+        if module.variable(id).is_some_and(|variable| variable.shape.size_bytes() < 8) {
+            values.push((id, 0, Value::data(4)));
+        }
+    }
+    values
+}
+
+/// Every answer is unknown.
+fn give_up(function: &Function, words: &[Word], evident: Origins, reason: &'static str) -> Effects {
+    let effect = Effect { reads: Answer::Unknown, writes: Answer::Unknown };
+    let pointers = words.iter().map(|word| word.used(evident, effect)).collect();
+    let doubt = Doubt { function: function.name.clone(), position: function.origin.position(), reason };
+    Effects { pointers, doubts: vec![doubt] }
+}
