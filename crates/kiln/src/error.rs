@@ -80,12 +80,20 @@ pub enum ErrorKind {
         text: String,
     },
     /// Text that names no policy.
-    #[error("{}`{text}` is no policy; write one of off, auto, required, simulate", from_variable(*variable))]
+    #[error("`{text}` is no policy; write one of off, auto, required, simulate")]
     UnknownPolicy {
         /// The text.
         text: String,
-        /// The environment variable it stands in, if it does.
-        variable: Option<&'static str>,
+    },
+    /// An environment variable holds something it cannot mean.
+    #[error("{variable}=`{text}` means nothing; it takes {wanted}")]
+    Environment {
+        /// The variable.
+        variable: &'static str,
+        /// What it holds.
+        text: String,
+        /// What it takes.
+        wanted: &'static str,
     },
     /// The process's policy was settled already, as another one.
     #[error(
@@ -240,10 +248,6 @@ fn listed(known: &usize) -> String {
         1 => "one, number 0".into(),
         count => format!("0 to {}", count - 1),
     }
-}
-
-fn from_variable(variable: Option<&'static str>) -> String {
-    variable.map_or_else(String::new, |name| format!("{name}: "))
 }
 
 #[cfg(test)]

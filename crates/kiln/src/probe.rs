@@ -52,11 +52,12 @@ pub use policy::{POLICY_VARIABLE, Policy};
 pub use prober::{Prober, ProberConfig};
 pub use process::{
     auto, availability, balanced_partition, gpu_for_test, memory_budget_for, policy, probe_backend,
-    probe_backend_with_compile, prober, refresh, require, resolve, scatter, set_policy, try_get,
+    probe_backend_with_compile, prober, refresh, require, resolve, scatter, set_policy, simulated_machine, try_get,
 };
 pub use registry::MAX_DEVICES;
 pub use scatter::{Decline, Outcome, Part, Share, gather};
 pub use selection::{Selection, best_by};
+pub use simulator::{SEED_VARIABLE, SimulatorPlatform};
 pub use test_gate::{SKIP_LOG_VARIABLE, TestGate, count_skip, skipped_tests};
 
 pub(crate) use retry_cell::RetryCell;

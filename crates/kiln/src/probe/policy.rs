@@ -71,7 +71,7 @@ impl FromStr for Policy {
         Self::ALL
             .into_iter()
             .find(|policy| policy.name().eq_ignore_ascii_case(wanted))
-            .ok_or_else(|| ErrorKind::UnknownPolicy { text: text.into(), variable: None }.into())
+            .ok_or_else(|| ErrorKind::UnknownPolicy { text: text.into() }.into())
     }
 }
 
@@ -111,9 +111,11 @@ impl DefaultPolicy {
         let Some(text) = self.environment.as_deref().filter(|text| !text.trim().is_empty()) else {
             return Ok(None);
         };
-        let policy = text
-            .parse()
-            .map_err(|_| ErrorKind::UnknownPolicy { text: text.into(), variable: Some(POLICY_VARIABLE) })?;
+        let policy = text.parse().map_err(|_| ErrorKind::Environment {
+            variable: POLICY_VARIABLE,
+            text: text.into(),
+            wanted: "off, auto, required or simulate",
+        })?;
         Ok(Some(policy))
     }
 }
@@ -158,7 +160,7 @@ mod tests {
         let default = DefaultPolicy::new(Some("on".into()));
         for error in [default.in_force().unwrap_err(), default.set(Policy::Auto).unwrap_err()] {
             assert!(error.to_string().contains("KILN_POLICY"), "{error}");
-            assert!(error.to_string().contains("off, auto, required, simulate"), "{error}");
+            assert!(error.to_string().contains("off, auto, required or simulate"), "{error}");
         }
     }
 

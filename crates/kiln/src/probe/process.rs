@@ -3,11 +3,15 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use kiln_sim::Machine;
+
 use super::availability::Availability;
 use super::budget::MemoryBudget;
+use super::cuda::CudaPlatform;
 use super::policy::{POLICY_VARIABLE, Policy};
 use super::prober::{Prober, ProberConfig};
 use super::scatter::{Outcome, Part, Share};
+use super::simulator::ProcessMachine;
 use super::test_gate::TestGate;
 use crate::backend::BackendParts;
 use crate::error::Result;
@@ -17,13 +21,30 @@ use crate::runtime::DeviceRuntime;
 pub fn prober() -> &'static Prober {
     static PROBER: LazyLock<Prober> = LazyLock::new(|| {
         Prober::new(ProberConfig {
-            cuda: Box::new(super::cuda::CudaPlatform),
-            simulator: Box::new(super::simulator::SimulatorPlatform),
+            cuda: Box::new(CudaPlatform),
+            simulator: Box::new(ProcessMachine),
             policy_override: std::env::var_os(POLICY_VARIABLE)
                 .map(|text| text.to_string_lossy().into_owned()),
         })
     });
     &PROBER
+}
+
+/// The machine behind the process's simulated device, to ask what it found.
+///
+/// ```
+/// kiln::set_policy(kiln::Policy::Simulate)?;
+/// let gpu = kiln::probe::auto()?;
+/// let squares = gpu.upload(&[1u32, 4, 9])?;
+/// assert_eq!(squares.download()?, [1, 4, 9]);
+/// assert!(kiln::probe::simulated_machine()?.findings().is_empty());
+/// # Ok::<(), kiln::Error>(())
+/// ```
+///
+/// # Errors
+/// The environment holds a seed that is no number.
+pub fn simulated_machine() -> Result<&'static Machine> {
+    ProcessMachine::machine()
 }
 
 /// Whether there is a device; see [`Prober::availability`].

@@ -1,23 +1,95 @@
-//! Interim.
-use std::sync::Arc;
+//! Simulated devices as a platform.
+
+use std::ffi::OsStr;
+use std::sync::{Arc, LazyLock};
 
 use kiln_driver::{DeviceKind, Driver};
+use kiln_sim::{Machine, MachineConfig};
 
-use super::absence::Absence;
+use super::devices::DeviceSummary;
 use super::platform::{Listing, Platform};
+use crate::error::{ErrorKind, Result};
 
-pub(super) struct SimulatorPlatform;
+/// The environment variable that picks the order in which the process's simulated device runs ready work.
+pub const SEED_VARIABLE: &str = "KILN_SIM_SEED";
+
+/// The devices of a simulated machine.
+#[derive(Clone, Debug)]
+pub struct SimulatorPlatform {
+    machine: Machine,
+}
+
+impl SimulatorPlatform {
+    /// The devices of this machine; keep a clone of it to ask what it found.
+    pub fn new(machine: Machine) -> Self {
+        Self { machine }
+    }
+}
 
 impl Platform for SimulatorPlatform {
     fn kind(&self) -> DeviceKind {
         DeviceKind::Simulated
     }
 
-    fn list(&self) -> crate::error::Result<Listing> {
-        Ok(Listing::Absent(Absence::NoDevice))
+    fn list(&self) -> Result<Listing> {
+        Ok(Listing::Devices(
+            self.machine.devices().iter().map(|info| Ok(DeviceSummary::from(info))).collect(),
+        ))
     }
 
-    fn open(&self, _: u32) -> crate::error::Result<Arc<dyn Driver>> {
-        Err(kiln_driver::Error::unsupported("open", "opening", "not joined yet").into())
+    fn open(&self, ordinal: u32) -> Result<Arc<dyn Driver>> {
+        Ok(self.machine.device(ordinal)?)
+    }
+}
+
+/// The process's machine: one device, driven by the seed in the environment, or by 0. It is built when it is first asked
+/// for, and a seed that is no number is the answer to everybody who asks.
+pub(super) struct ProcessMachine;
+
+impl ProcessMachine {
+    pub(super) fn machine() -> Result<&'static Machine> {
+        static MACHINE: LazyLock<Result<Machine>> = LazyLock::new(|| {
+            let seed = seed(std::env::var_os(SEED_VARIABLE).as_deref())?;
+            Ok(Machine::new(MachineConfig::seeded(seed)))
+        });
+        MACHINE.as_ref().map_err(Clone::clone)
+    }
+}
+
+impl Platform for ProcessMachine {
+    fn kind(&self) -> DeviceKind {
+        DeviceKind::Simulated
+    }
+
+    fn list(&self) -> Result<Listing> {
+        SimulatorPlatform::new(Self::machine()?.clone()).list()
+    }
+
+    fn open(&self, ordinal: u32) -> Result<Arc<dyn Driver>> {
+        SimulatorPlatform::new(Self::machine()?.clone()).open(ordinal)
+    }
+}
+
+fn seed(variable: Option<&OsStr>) -> Result<u64> {
+    let Some(text) = variable.filter(|text| !text.is_empty()).map(OsStr::to_string_lossy) else {
+        return Ok(0);
+    };
+    text.trim().parse().map_err(|_| {
+        let wanted = "a number from 0 to 2^64 - 1";
+        ErrorKind::Environment { variable: SEED_VARIABLE, text: text.into_owned(), wanted }.into()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_is_a_number_or_an_error_that_names_the_variable() {
+        let read = |text: &str| seed(Some(OsStr::new(text)));
+        assert_eq!((seed(None).unwrap(), read("").unwrap(), read(" 7 ").unwrap()), (0, 0, 7));
+        for text in ["x", "-1", "18446744073709551616"] {
+            assert!(read(text).unwrap_err().to_string().contains(SEED_VARIABLE));
+        }
     }
 }

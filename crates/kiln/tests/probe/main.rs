@@ -1,0 +1,10 @@
+//! The probe, over platforms that answer what a test wrote down.
+
+mod availability;
+mod backend;
+mod devices;
+mod gate;
+mod policy;
+mod runtimes;
+mod scatter;
+mod scripted;
