@@ -1,0 +1,105 @@
+//! Events without timing, kept for the next who needs one.
+//!
+//! The driver waits on the stream of a host wait through an event nobody else sees, and callers make and destroy
+//! events often. A plain event is as good as new when it is recorded again: whoever waited for it earlier got
+//! what it stood for then.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cudarc::driver::sys;
+use kiln_driver::{Code, Result};
+
+use crate::api::{Api, Status};
+use crate::context::Context;
+use crate::convert;
+use crate::native::Native;
+
+/// More than this are destroyed.
+const KEPT_EVENTS: usize = 256;
+
+/// Plain events nobody uses right now.
+#[derive(Default)]
+pub(crate) struct EventPool {
+    free: Mutex<Vec<Native<sys::CUevent_st>>>,
+}
+
+/// An event of ours.
+pub(crate) struct OwnedEvent {
+    raw: Native<sys::CUevent_st>,
+    timed: bool,
+    context: Arc<Context>,
+}
+
+impl EventPool {
+    /// Everything in it, to be destroyed.
+    pub(crate) fn drain(&mut self) -> Vec<Native<sys::CUevent_st>> {
+        std::mem::take(self.free.get_mut().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn take(&self) -> Option<Native<sys::CUevent_st>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    /// Keeps the event, or says that there is no room.
+    fn keep(&self, event: Native<sys::CUevent_st>) -> bool {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = free.len() < KEPT_EVENTS;
+        if room {
+            free.push(event);
+        }
+        room
+    }
+}
+
+impl OwnedEvent {
+    /// A plain event, from the pool if there is one. It may carry an old record, so nothing may be concluded from it
+    /// before it is recorded.
+    pub(crate) fn take(call: &'static str, api: &Api, context: &Arc<Context>) -> Result<Self> {
+        match context.events().take() {
+            Some(raw) => Ok(Self { raw, timed: false, context: context.clone() }),
+            None => Self::create(call, api, context, false),
+        }
+    }
+
+    /// An event that takes the time.
+    pub(crate) fn timed(call: &'static str, api: &Api, context: &Arc<Context>) -> Result<Self> {
+        Self::create(call, api, context, true)
+    }
+
+    /// The event as libcuda takes it.
+    pub(crate) fn raw(&self) -> sys::CUevent {
+        self.raw.raw()
+    }
+
+    /// Whether what it was last recorded after is done; an error is the driver's status.
+    pub(crate) fn query(&self, api: &Api) -> std::result::Result<bool, Status> {
+        // SAFETY: the event lives as long as `self`.
+        match Code(unsafe { (api.event_query)(self.raw()) }) {
+            Code::SUCCESS => Ok(true),
+            Code::NOT_READY => Ok(false),
+            code => Err(code.0),
+        }
+    }
+
+    fn create(call: &'static str, api: &Api, context: &Arc<Context>, timed: bool) -> Result<Self> {
+        let mut raw = Native::NULL;
+        let flags = if timed { convert::TIMED } else { convert::UNTIMED };
+        // SAFETY: the out-parameter is a live local; the caller entered the context.
+        let status = unsafe { (api.event_create)(raw.slot(), flags) };
+        context.check(call, status)?;
+        Ok(Self { raw, timed, context: context.clone() })
+    }
+}
+
+impl Drop for OwnedEvent {
+    fn drop(&mut self) {
+        // After a fork the pool's lock may be held by a thread that does not exist here.
+        if self.context.is_gone() {
+            return;
+        }
+        if self.timed || !self.context.events().keep(self.raw) {
+            // SAFETY: this is the only owner; work that still waits for the event keeps what it needs of it.
+            self.context.release(|api| unsafe { (api.event_destroy)(self.raw.raw()) });
+        }
+    }
+}

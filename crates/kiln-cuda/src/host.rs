@@ -1,0 +1,114 @@
+//! Host memory the device can reach.
+
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use kiln_driver::{Code, Error, HostBlock, Refusal, Result, SharedBytes};
+
+use crate::context::Context;
+use crate::convert;
+use crate::device::CudaDevice;
+
+/// A host block as a handle finds it.
+pub(crate) struct Host {
+    bytes: Arc<SharedBytes>,
+    /// Ends with the handle, before the bytes go.
+    _registration: Option<Registration>,
+}
+
+/// Pinned memory the driver allocated; freed with the last who holds the bytes.
+struct Pinned {
+    start: NonNull<c_void>,
+    context: Arc<Context>,
+}
+
+// SAFETY: the pointer is only given back to the driver, which takes it from any thread.
+unsafe impl Send for Pinned {}
+// SAFETY: as above; there is nothing to do with a shared reference.
+unsafe impl Sync for Pinned {}
+
+/// Memory of the caller's that the driver has pinned.
+struct Registration {
+    bytes: Arc<SharedBytes>,
+    context: Arc<Context>,
+}
+
+impl CudaDevice {
+    pub(crate) fn allocate_host(&self, bytes: u64) -> Result<HostBlock> {
+        const CALL: &str = "allocate_host";
+        let api = self.context.enter(CALL)?;
+        if bytes == 0 {
+            return Err(Error::invalid(CALL, "zero bytes", "ask for at least one"));
+        }
+        let len = isize::try_from(bytes).map_err(|_| Error::out_of_memory(CALL, bytes, None))?.unsigned_abs();
+        let mut start = std::ptr::null_mut();
+        // SAFETY: the out-parameter is a live local and the context is current.
+        let status = unsafe { (api.host_allocate)(&mut start, len, convert::PORTABLE_HOST) };
+        let start = match (status, NonNull::new(start)) {
+            (0, Some(start)) => start,
+            (0, None) => return Err(Error::out_of_memory(CALL, bytes, None)),
+            (status, _) if Code(status) == Code::OUT_OF_MEMORY => {
+                return Err(Error::out_of_memory(CALL, bytes, None));
+            }
+            (status, _) => return Err(self.context.failure(CALL, status, None)),
+        };
+        let pinned = Pinned { start, context: self.context.clone() };
+        // SAFETY: the driver gave `len` bytes to this call alone, readable and writable until `pinned` is dropped, which
+        // the shared bytes own; nothing else points to them.
+        let bytes = unsafe {
+            start.cast::<u8>().write_bytes(0, len);
+            SharedBytes::from_raw(start.cast(), len, Box::new(pinned))
+        };
+        let bytes = Arc::new(bytes);
+        let id = self.hosts.insert(Host { bytes: bytes.clone(), _registration: None })?;
+        Ok(HostBlock::new(id, bytes, None))
+    }
+
+    pub(crate) fn register_host(&self, bytes: Arc<SharedBytes>) -> Result<HostBlock> {
+        const CALL: &str = "register_host";
+        let api = self.context.enter(CALL)?;
+        if bytes.is_empty() {
+            return Err(Error::invalid(CALL, "zero bytes", "register at least one"));
+        }
+        if !self.info.features.host_registration {
+            return Err(Error::unsupported(CALL, "registering host memory", "allocate a host block instead"));
+        }
+        // SAFETY: the bytes live while the registration below holds them, and it is undone before it lets go.
+        let status = unsafe {
+            (api.host_register)(bytes.as_ptr().cast(), bytes.len(), convert::PORTABLE_REGISTRATION)
+        };
+        match Code(status) {
+            convert::HOST_MEMORY_ALREADY_REGISTERED => {
+                let why = "it, or a page it lies on, is registered already".into();
+                return Err(Error::refused(CALL, Refusal::Busy { handle: "the memory".into(), why }));
+            }
+            Code::OUT_OF_MEMORY => return Err(Error::out_of_memory(CALL, bytes.len() as u64, None)),
+            _ => self.context.check(CALL, status)?,
+        }
+        let registration = Registration { bytes: bytes.clone(), context: self.context.clone() };
+        let id = self.hosts.insert(Host { bytes: bytes.clone(), _registration: Some(registration) })?;
+        Ok(HostBlock::new(id, bytes, None))
+    }
+}
+
+impl Host {
+    /// The bytes.
+    pub(crate) fn bytes(&self) -> &SharedBytes {
+        &self.bytes
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        // SAFETY: the driver allocated it, and the last who held the bytes is gone.
+        self.context.release(|api| unsafe { (api.host_free)(self.start.as_ptr()) });
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        // SAFETY: the memory was registered when this was made and is still held here.
+        self.context.release(|api| unsafe { (api.host_unregister)(self.bytes.as_ptr().cast()) });
+    }
+}

@@ -1,0 +1,240 @@
+//! Launches.
+//!
+//! The way of a launch to the driver allocates nothing and takes no lock but the stream's own turn: two handles are
+//! pinned, the shape is compared with numbers that were read when the device was opened and the kernel looked up,
+//! and the caller's packed arguments are handed on where they lie.
+
+use std::ffi::{c_int, c_void};
+
+use cudarc::driver::sys;
+use kiln_driver::{Code, Dim3, Error, Launch, Refusal, Result, Submission};
+
+use crate::api::{Api, Status};
+use crate::convert;
+use crate::device::CudaDevice;
+use crate::function::Kernel;
+use crate::journal::Entry;
+use crate::stream::Stream;
+
+/// A kernel's arguments may end in padding up to this alignment.
+const ARGUMENT_ALIGNMENT: usize = 16;
+
+impl CudaDevice {
+    pub(crate) fn submit_launch(
+        &self,
+        call: &'static str,
+        api: &Api,
+        stream: &Stream,
+        launch: &Launch<'_>,
+    ) -> Result<Submission> {
+        let kernel = self.functions.pin(launch.function).map_err(|error| error.seen_by(call))?;
+        self.check_launch(call, api, &kernel, launch)?;
+        let plain = launch.cluster.is_none() && !launch.cooperative;
+        let submitted = stream.queue(call, Entry::Launch(launch.function), |_| {
+            if plain {
+                launch_plain(api, stream, &kernel, launch)
+            } else {
+                launch_shaped(api, stream, &kernel, launch)
+            }
+        });
+        submitted.map_err(|error| self.explain_launch(call, error, launch))
+    }
+
+    /// Refuses what the driver would, in words, and prepares the kernel for what it would not.
+    pub(crate) fn check_launch(
+        &self,
+        call: &'static str,
+        api: &Api,
+        kernel: &Kernel,
+        launch: &Launch<'_>,
+    ) -> Result<()> {
+        let limits = &self.info.limits;
+        check_extents(call, "grid", launch.grid, limits.max_grid)?;
+        check_extents(call, "block", launch.block, limits.max_block)?;
+        let threads = launch.block.count();
+        let most = kernel.attributes().max_threads_per_block.min(limits.max_threads_per_block);
+        if threads > u128::from(most) {
+            let what = format!("a block of {threads} threads; this kernel takes {most}");
+            return Err(Error::invalid(call, what, "use a smaller block"));
+        }
+        self.check_arguments(call, kernel, launch.arguments.len())?;
+        kernel.allow_shared(call, &self.context, api, launch.dynamic_shared_bytes)?;
+        if let Some(cluster) = launch.cluster {
+            self.check_cluster(call, launch.grid, cluster)?;
+        }
+        if launch.cooperative {
+            self.check_residency(call, api, kernel, launch)?;
+        }
+        Ok(())
+    }
+
+    fn check_arguments(&self, call: &'static str, kernel: &Kernel, given: usize) -> Result<()> {
+        if given > self.info.limits.max_argument_bytes as usize {
+            let limit = u64::from(self.info.limits.max_argument_bytes);
+            return Err(Error::refused(call, Refusal::Limit { what: "bytes of arguments", limit }));
+        }
+        match kernel.argument_bytes() {
+            Some(bytes) if given < bytes || given > bytes.next_multiple_of(ARGUMENT_ALIGNMENT) => {
+                let what = format!("{given} bytes of arguments; the kernel's parameters take {bytes}");
+                Err(Error::invalid(call, what, "pack them as the kernel's signature says"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_cluster(&self, call: &'static str, grid: Dim3, cluster: Dim3) -> Result<()> {
+        if !self.info.features.cluster_launch {
+            return Err(Error::unsupported(call, "a launch in clusters", "this device has none"));
+        }
+        let most = self.info.limits.max_cluster_blocks;
+        if cluster.count() == 0 || cluster.count() > u128::from(most) {
+            let what = format!("a cluster of {cluster} blocks");
+            return Err(Error::invalid(call, what, "take at least 1 and at most the device's limit"));
+        }
+        let divides = |whole: u32, part: u32| whole.is_multiple_of(part);
+        if !(divides(grid.x, cluster.x) && divides(grid.y, cluster.y) && divides(grid.z, cluster.z)) {
+            let what = format!("a grid of {grid} in clusters of {cluster}");
+            return Err(Error::invalid(call, what, "make the grid a multiple of the cluster"));
+        }
+        Ok(())
+    }
+
+    /// A cooperative launch that does not fit would wait for itself for ever, so it is refused before it is made.
+    fn check_residency(
+        &self,
+        call: &'static str,
+        api: &Api,
+        kernel: &Kernel,
+        launch: &Launch<'_>,
+    ) -> Result<()> {
+        if !self.info.features.cooperative_launch {
+            return Err(Error::unsupported(call, "a cooperative launch", "this device has none"));
+        }
+        let limit = match launch.cluster {
+            Some(cluster) => self.resident_clusters(call, api, kernel, launch)? * cluster.count() as u64,
+            None => {
+                let threads = launch.block.count() as u32;
+                let shared = launch.dynamic_shared_bytes;
+                let blocks = kernel.resident_blocks(call, &self.context, api, threads, shared)?;
+                u64::from(blocks) * u64::from(self.info.limits.multiprocessors)
+            }
+        };
+        let blocks = u64::try_from(launch.grid.count()).unwrap_or(u64::MAX);
+        if blocks > limit {
+            return Err(Error::refused(call, Refusal::CooperativeResidencyExceeded { blocks, limit }));
+        }
+        Ok(())
+    }
+
+    fn resident_clusters(
+        &self,
+        call: &'static str,
+        api: &Api,
+        kernel: &Kernel,
+        launch: &Launch<'_>,
+    ) -> Result<u64> {
+        let mut attributes = convert::launch_attributes(launch);
+        let config = convert::launch_config(launch, std::ptr::null_mut(), &mut attributes);
+        let mut clusters: c_int = 0;
+        // SAFETY: the out-parameter, the configuration and its attributes are live locals; the caller pins the kernel.
+        let status = unsafe { (api.occupancy_clusters)(&mut clusters, kernel.raw(), &config) };
+        self.context.check(call, status)?;
+        Ok(u64::try_from(clusters).unwrap_or(0))
+    }
+
+    /// A better word for a refusal that only a launch can get.
+    #[cold]
+    fn explain_launch(&self, call: &'static str, error: Error, launch: &Launch<'_>) -> Error {
+        match error.code() {
+            Some(Code::COOPERATIVE_LAUNCH_TOO_LARGE) => {
+                let blocks = u64::try_from(launch.grid.count()).unwrap_or(u64::MAX);
+                Error::refused(
+                    call,
+                    Refusal::CooperativeResidencyExceeded { blocks, limit: blocks.saturating_sub(1) },
+                )
+            }
+            Some(Code::LAUNCH_OUT_OF_RESOURCES) => Error::invalid(
+                call,
+                format!(
+                    "blocks of {} threads need more registers or shared memory than there are",
+                    launch.block
+                ),
+                "use smaller blocks, or compile the kernel for fewer registers",
+            ),
+            _ => error,
+        }
+    }
+}
+
+/// The kernel's arguments in the form of `extra`: markers with a pointer to the bytes and a pointer to their number.
+/// Without arguments there is nothing to hand over.
+pub(crate) struct PackedArguments {
+    size: usize,
+    list: [*mut c_void; 5],
+}
+
+impl PackedArguments {
+    /// For so many of the caller's bytes as the kernel takes.
+    pub(crate) fn new(kernel: &Kernel, bytes: &[u8]) -> Self {
+        let size = kernel.argument_bytes().unwrap_or(bytes.len());
+        let marker = |number: u32| std::ptr::without_provenance_mut(number as usize);
+        let start = bytes.as_ptr().cast_mut().cast();
+        let list = [
+            marker(sys::CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT),
+            start,
+            marker(sys::CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT),
+            std::ptr::null_mut(),
+            marker(sys::CU_LAUNCH_PARAM_END_AS_INT),
+        ];
+        Self { size, list }
+    }
+
+    /// The list as libcuda takes it; it points into `self`.
+    pub(crate) fn extra(&mut self) -> *mut *mut c_void {
+        if self.size == 0 {
+            return std::ptr::null_mut();
+        }
+        self.list[3] = (&raw mut self.size).cast();
+        self.list.as_mut_ptr()
+    }
+}
+
+fn launch_plain(api: &Api, stream: &Stream, kernel: &Kernel, launch: &Launch<'_>) -> Status {
+    let mut arguments = PackedArguments::new(kernel, launch.arguments);
+    let (grid, block) = (launch.grid, launch.block);
+    // SAFETY: kernel and stream are pinned; the arguments live until the call returns, which copies them, and whoever
+    // vouched for the launch said that they have the kernel's layout and that it may run.
+    unsafe {
+        (api.launch)(
+            kernel.raw(),
+            grid.x,
+            grid.y,
+            grid.z,
+            block.x,
+            block.y,
+            block.z,
+            launch.dynamic_shared_bytes,
+            stream.raw(),
+            std::ptr::null_mut(),
+            arguments.extra(),
+        )
+    }
+}
+
+fn launch_shaped(api: &Api, stream: &Stream, kernel: &Kernel, launch: &Launch<'_>) -> Status {
+    let mut arguments = PackedArguments::new(kernel, launch.arguments);
+    let mut attributes = convert::launch_attributes(launch);
+    let config = convert::launch_config(launch, stream.raw(), &mut attributes);
+    // SAFETY: as for `launch_plain`; the configuration and its attributes are live locals.
+    unsafe { (api.launch_shaped)(&config, kernel.raw(), std::ptr::null_mut(), arguments.extra()) }
+}
+
+#[inline]
+fn check_extents(call: &'static str, what: &'static str, given: Dim3, most: Dim3) -> Result<()> {
+    let fits = |given: u32, most: u32| (1..=most).contains(&given);
+    if fits(given.x, most.x) && fits(given.y, most.y) && fits(given.z, most.z) {
+        return Ok(());
+    }
+    let text = format!("a {what} of {given}; each extent is at least 1 and at most that of {most}");
+    Err(Error::invalid(call, text, "split the work differently"))
+}

@@ -1,0 +1,43 @@
+//! kiln on CUDA.
+
+mod absence;
+mod api;
+mod context;
+mod convert;
+mod description;
+mod device;
+mod driver;
+mod event;
+mod event_pool;
+mod faults;
+mod function;
+mod graph;
+mod graph_node;
+mod host;
+mod image;
+mod journal;
+mod launch;
+mod libraries;
+mod library;
+mod loader;
+mod mappings;
+mod memory;
+mod module;
+mod native;
+mod open_error;
+mod pages;
+mod place;
+mod pool;
+mod process;
+mod reservation;
+mod stream;
+mod submit;
+mod transfer;
+mod wait;
+
+pub use absence::{Absence, Attempt, StartFault, Unavailable};
+pub use description::DeviceDescription;
+pub use device::CudaDevice;
+pub use libraries::{Found, LibraryKind, LibraryVersion, NotFound, Origin, Surroundings, Tried};
+pub use library::{Library, OLDEST_DRIVER};
+pub use open_error::OpenError;

@@ -1,0 +1,19 @@
+//! NVIDIA's other libraries: whether one is there, where, and which version.
+//!
+//! Nothing is loaded to find out. A library counts as found when a file of its name exists and is a shared library for
+//! this machine; everything else is [`NotFound`], with what was looked at and how to get it. The places, in order:
+//! what the process has loaded already, the path a `KILN_...` variable names, `CUDA_HOME` and `CUDA_PATH`, the
+//! loader's own folders, the packages of the active Python environment, conda, and the usual installation folders.
+
+mod elf;
+mod found;
+mod kind;
+mod loader_paths;
+mod search;
+mod surroundings;
+mod version;
+
+pub use found::{Found, NotFound, Origin, Tried};
+pub use kind::LibraryKind;
+pub use surroundings::Surroundings;
+pub use version::LibraryVersion;

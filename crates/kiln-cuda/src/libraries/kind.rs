@@ -1,0 +1,158 @@
+//! Which libraries kiln knows, and what each is called where.
+
+use std::fmt;
+
+use super::version::VersionCall;
+
+/// One of NVIDIA's libraries.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
+pub enum LibraryKind {
+    /// Compiles CUDA C at run time.
+    Nvrtc,
+    /// Dense linear algebra.
+    Cublas,
+    /// Matrix products with fused steps.
+    CublasLt,
+    /// Fourier transforms.
+    Cufft,
+    /// Neural network primitives.
+    Cudnn,
+    /// Decompositions and solvers.
+    Cusolver,
+    /// Sparse linear algebra.
+    Cusparse,
+    /// Random numbers.
+    Curand,
+    /// Collectives between devices.
+    Nccl,
+}
+
+impl LibraryKind {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Nvrtc,
+        Self::Cublas,
+        Self::CublasLt,
+        Self::Cufft,
+        Self::Cudnn,
+        Self::Cusolver,
+        Self::Cusparse,
+        Self::Curand,
+        Self::Nccl,
+    ];
+
+    /// The name people use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nvrtc => "NVRTC",
+            Self::Cublas => "cuBLAS",
+            Self::CublasLt => "cuBLASLt",
+            Self::Cufft => "cuFFT",
+            Self::Cudnn => "cuDNN",
+            Self::Cusolver => "cuSOLVER",
+            Self::Cusparse => "cuSPARSE",
+            Self::Curand => "cuRAND",
+            Self::Nccl => "NCCL",
+        }
+    }
+
+    /// The name of the file, before the version.
+    pub fn file_stem(self) -> &'static str {
+        match self {
+            Self::Nvrtc => "libnvrtc.so",
+            Self::Cublas => "libcublas.so",
+            Self::CublasLt => "libcublasLt.so",
+            Self::Cufft => "libcufft.so",
+            Self::Cudnn => "libcudnn.so",
+            Self::Cusolver => "libcusolver.so",
+            Self::Cusparse => "libcusparse.so",
+            Self::Curand => "libcurand.so",
+            Self::Nccl => "libnccl.so",
+        }
+    }
+
+    /// The environment variable that names its file or folder.
+    pub fn variable(self) -> &'static str {
+        match self {
+            Self::Nvrtc => "KILN_NVRTC",
+            Self::Cublas => "KILN_CUBLAS",
+            Self::CublasLt => "KILN_CUBLASLT",
+            Self::Cufft => "KILN_CUFFT",
+            Self::Cudnn => "KILN_CUDNN",
+            Self::Cusolver => "KILN_CUSOLVER",
+            Self::Cusparse => "KILN_CUSPARSE",
+            Self::Curand => "KILN_CURAND",
+            Self::Nccl => "KILN_NCCL",
+        }
+    }
+
+    /// The Python package that brings it, for CUDA 13.
+    pub fn python_package(self) -> &'static str {
+        match self {
+            Self::Nvrtc => "nvidia-cuda-nvrtc",
+            Self::Cublas | Self::CublasLt => "nvidia-cublas",
+            Self::Cufft => "nvidia-cufft",
+            Self::Cudnn => "nvidia-cudnn-cu13",
+            Self::Cusolver => "nvidia-cusolver",
+            Self::Cusparse => "nvidia-cusparse",
+            Self::Curand => "nvidia-curand",
+            Self::Nccl => "nvidia-nccl-cu13",
+        }
+    }
+
+    /// How to get it where it is missing.
+    pub fn advice(self) -> String {
+        format!(
+            "install the CUDA toolkit or `pip install {}`, or set {} to its file or folder",
+            self.python_package(),
+            self.variable()
+        )
+    }
+
+    /// How the metadata folders of its Python packages begin, for any CUDA version.
+    pub(super) fn python_metadata(self) -> &'static str {
+        match self {
+            Self::Nvrtc => "nvidia_cuda_nvrtc",
+            Self::Cublas | Self::CublasLt => "nvidia_cublas",
+            Self::Cufft => "nvidia_cufft",
+            Self::Cudnn => "nvidia_cudnn",
+            Self::Cusolver => "nvidia_cusolver",
+            Self::Cusparse => "nvidia_cusparse",
+            Self::Curand => "nvidia_curand",
+            Self::Nccl => "nvidia_nccl",
+        }
+    }
+
+    /// How a loaded one tells its version.
+    pub(super) fn version_call(self) -> VersionCall {
+        match self {
+            Self::Nvrtc => VersionCall::Pair("nvrtcVersion"),
+            Self::Cublas => VersionCall::Property("cublasGetProperty"),
+            Self::CublasLt => VersionCall::Property("cublasLtGetProperty"),
+            Self::Cufft => VersionCall::Property("cufftGetProperty"),
+            Self::Cudnn => VersionCall::Property("cudnnGetProperty"),
+            Self::Cusolver => VersionCall::Property("cusolverGetProperty"),
+            Self::Cusparse => VersionCall::Property("cusparseGetProperty"),
+            Self::Curand => VersionCall::Property("curandGetProperty"),
+            Self::Nccl => VersionCall::Decimal("ncclGetVersion"),
+        }
+    }
+
+    /// Whether a file name is one of this library's: its stem, with or without a version.
+    pub(super) fn owns(self, file_name: &str) -> bool {
+        match file_name.strip_prefix(self.file_stem()) {
+            Some("") => true,
+            Some(rest) => {
+                rest.starts_with('.') && rest[1..].starts_with(|first: char| first.is_ascii_digit())
+            }
+            None => false,
+        }
+    }
+}
+
+impl fmt::Display for LibraryKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

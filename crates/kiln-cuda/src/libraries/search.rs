@@ -1,0 +1,157 @@
+//! The search itself: places in order, the best file in the first place that has one.
+
+use std::path::{Path, PathBuf};
+
+use super::elf::SharedLibrary;
+use super::found::{Found, NotFound, Origin, Tried};
+use super::kind::LibraryKind;
+use super::surroundings::{Surroundings, entries, file_name};
+use super::version::LibraryVersion;
+
+/// Where a toolkit keeps its libraries.
+const TOOLKIT_FOLDERS: [&str; 4] = ["lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"];
+
+impl Surroundings {
+    /// Looks for a library. A path that was configured and has no library is an answer of its own: nothing else is
+    /// looked at then.
+    ///
+    /// # Errors
+    /// [`NotFound`] says where it was looked for and how to get it.
+    pub fn find(&self, kind: LibraryKind) -> Result<Found, NotFound> {
+        if let Some(path) = self.loaded().iter().find(|path| kind.owns(file_name(path))) {
+            let version =
+                LibraryVersion::of_loaded(path, kind.version_call()).or_else(|| version_of(kind, path));
+            return Ok(Found { kind, path: path.clone(), version, origin: Origin::Loaded });
+        }
+        let mut tried = Vec::new();
+        if let Some(configured) = self.folder_variable(kind.variable()) {
+            let found = configured_file(kind, &configured, &mut tried);
+            return found.ok_or(NotFound { kind, tried });
+        }
+        for (origin, folder) in self.places() {
+            if let Some(found) = best_in(kind, &folder, origin, &mut tried) {
+                return Ok(found);
+            }
+        }
+        Err(NotFound { kind, tried })
+    }
+
+    /// All folders to look into, in order.
+    fn places(&self) -> Vec<(Origin, PathBuf)> {
+        let mut places = Vec::new();
+        for home in ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(|name| self.folder_variable(name)) {
+            places.extend(TOOLKIT_FOLDERS.map(|folder| (Origin::CudaHome, home.join(folder))));
+        }
+        places.extend(self.loader_folders().into_iter().map(|folder| (Origin::System, folder)));
+        places.extend(self.python_folders().into_iter().map(|folder| (Origin::Python, folder)));
+        if let Some(prefix) = self.folder_variable("CONDA_PREFIX") {
+            places.extend(TOOLKIT_FOLDERS.map(|folder| (Origin::Conda, prefix.join(folder))));
+            places.extend(nvidia_folders(&prefix).into_iter().map(|folder| (Origin::Conda, folder)));
+        }
+        let mut toolkits = entries(&self.system_path("usr/local"));
+        // The newest first; the plain name is a link to one of the others.
+        toolkits.sort_by_key(|path| {
+            std::cmp::Reverse(LibraryVersion::parse(file_name(path).trim_start_matches("cuda-")))
+        });
+        toolkits.retain(|path| file_name(path).starts_with("cuda"));
+        toolkits.push(self.system_path("opt/cuda"));
+        for toolkit in toolkits {
+            places.extend(TOOLKIT_FOLDERS.map(|folder| (Origin::Toolkit, toolkit.join(folder))));
+        }
+        places
+    }
+
+    /// The library folders of NVIDIA's packages in the active Python environment: the virtual environment, the Python
+    /// that comes first on the path, and the user's own packages. No Python is started.
+    fn python_folders(&self) -> Vec<PathBuf> {
+        let mut prefixes: Vec<PathBuf> = self.folder_variable("VIRTUAL_ENV").into_iter().collect();
+        let interpreter = self.variable("PATH").and_then(|path| {
+            std::env::split_paths(path).map(|folder| folder.join("python3")).find(|python| python.exists())
+        });
+        if let Some(python) = interpreter {
+            let linked = python.canonicalize().ok();
+            prefixes.extend(
+                [Some(python), linked]
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|python| python.parent().and_then(Path::parent).map(Path::to_owned)),
+            );
+        }
+        prefixes.extend(self.folder_variable("HOME").map(|home| home.join(".local")));
+        let mut folders = Vec::new();
+        for folder in prefixes.iter().flat_map(|prefix| nvidia_folders(prefix)) {
+            if !folders.contains(&folder) {
+                folders.push(folder);
+            }
+        }
+        folders
+    }
+}
+
+/// `lib/python3.x/site-packages/nvidia/*/lib` below a prefix.
+fn nvidia_folders(prefix: &Path) -> Vec<PathBuf> {
+    entries(&prefix.join("lib"))
+        .into_iter()
+        .filter(|folder| file_name(folder).starts_with("python3"))
+        .flat_map(|python| {
+            ["site-packages", "dist-packages"].map(|packages| python.join(packages).join("nvidia"))
+        })
+        .flat_map(|nvidia| entries(&nvidia))
+        .map(|package| package.join("lib"))
+        .filter(|folder| folder.is_dir())
+        .collect()
+}
+
+/// What a `KILN_...` variable names: the file itself, or a folder that has it.
+fn configured_file(kind: LibraryKind, path: &Path, tried: &mut Vec<Tried>) -> Option<Found> {
+    if path.is_dir() {
+        return best_in(kind, path, Origin::Configured, tried);
+    }
+    accept(kind, path, Origin::Configured, tried)
+}
+
+/// The newest library of this kind in a folder.
+fn best_in(kind: LibraryKind, folder: &Path, origin: Origin, tried: &mut Vec<Tried>) -> Option<Found> {
+    let mut files: Vec<PathBuf> =
+        entries(folder).into_iter().filter(|path| kind.owns(file_name(path))).collect();
+    if files.is_empty() {
+        let why = if folder.is_dir() { "has none" } else { "is no folder" };
+        tried.push(Tried { path: folder.to_owned(), why: why.into() });
+    }
+    files.sort_by_key(|path| std::cmp::Reverse(version_of(kind, path)));
+    files.iter().find_map(|file| accept(kind, file, origin, tried))
+}
+
+/// A file, if it is a library for this machine and goes by the right name.
+fn accept(kind: LibraryKind, path: &Path, origin: Origin, tried: &mut Vec<Tried>) -> Option<Found> {
+    let refused = match SharedLibrary::read(path) {
+        Ok(library) => match library.soname {
+            Some(soname) if !kind.owns(&soname) => format!("is {soname}"),
+            _ => {
+                let version = version_of(kind, path)
+                    .or_else(|| library.soname.as_deref().and_then(LibraryVersion::of_file_name));
+                return Some(Found { kind, path: path.to_owned(), version, origin });
+            }
+        },
+        Err(why) => why,
+    };
+    tried.push(Tried { path: path.to_owned(), why: refused });
+    None
+}
+
+/// The most that names around a file tell about its version: its own after links are followed, or the metadata of the
+/// Python package it lies in.
+fn version_of(kind: LibraryKind, path: &Path) -> Option<LibraryVersion> {
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let by_name = LibraryVersion::of_file_name(file_name(&real));
+    let packages = path.ancestors().find(|folder| file_name(folder).ends_with("-packages"));
+    let by_package = packages.into_iter().flat_map(entries).find_map(|entry| {
+        let name = file_name(&entry).strip_suffix(".dist-info")?.strip_prefix(kind.python_metadata())?;
+        LibraryVersion::parse(name.split_once('-')?.1)
+    });
+    match (by_name, by_package) {
+        (Some(name), Some(package)) if name.minor.is_none() && name.major == package.major => Some(package),
+        (None, package) => package,
+        (name, _) => name,
+    }
+}

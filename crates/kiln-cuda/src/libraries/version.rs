@@ -1,0 +1,118 @@
+//! Versions of libraries, from names or from the library itself.
+
+use std::ffi::c_int;
+use std::fmt;
+use std::path::Path;
+
+use libloading::os::unix::Library;
+
+/// The loader's flag for "only if it is loaded already".
+const RTLD_NOLOAD: c_int = 4;
+const RTLD_LAZY: c_int = 1;
+
+/// The version of a library, as much of it as is known.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct LibraryVersion {
+    /// Before the first point.
+    pub major: u32,
+    /// After it, if known.
+    pub minor: Option<u32>,
+    /// After the second point, if known.
+    pub patch: Option<u32>,
+}
+
+/// The entry point that tells a version, by its shape.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum VersionCall {
+    /// Major and minor through two pointers.
+    Pair(&'static str),
+    /// One part at a time, by its number.
+    Property(&'static str),
+    /// One number, such as 22703 for 2.27.3.
+    Decimal(&'static str),
+}
+
+impl LibraryVersion {
+    /// From text such as `13.0.88` or `12.4.5.8`; what follows the third number does not matter.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split('.').map_while(|part| part.parse().ok());
+        Some(Self { major: parts.next()?, minor: parts.next(), patch: parts.next() })
+    }
+
+    /// The part of a file name behind `.so.`.
+    pub(super) fn of_file_name(name: &str) -> Option<Self> {
+        Self::parse(name.split_once(".so.")?.1)
+    }
+
+    /// Asks a library that the process has loaded already.
+    pub(super) fn of_loaded(path: &Path, call: VersionCall) -> Option<Self> {
+        // SAFETY: the flag keeps the loader from loading anything, so no initialiser runs.
+        let library = unsafe { Library::open(Some(path), RTLD_LAZY | RTLD_NOLOAD) }.ok()?;
+        match call {
+            VersionCall::Pair(symbol) => {
+                // SAFETY: the signature is the one NVRTC's header declares; it writes two integers.
+                let ask =
+                    unsafe { library.get::<unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int>(symbol) }
+                        .ok()?;
+                let (mut major, mut minor) = (0, 0);
+                // SAFETY: both out-parameters are live locals.
+                (unsafe { ask(&mut major, &mut minor) } == 0).then_some(())?;
+                Some(Self { major: part(major)?, minor: part(minor), patch: None })
+            }
+            VersionCall::Property(symbol) => {
+                // SAFETY: the signature is the one these libraries' headers declare: a part's number, and where to write.
+                let ask = unsafe { library.get::<unsafe extern "C" fn(c_int, *mut c_int) -> c_int>(symbol) }
+                    .ok()?;
+                let number = |which: c_int| {
+                    let mut value = 0;
+                    // SAFETY: the out-parameter is a live local.
+                    (unsafe { ask(which, &mut value) } == 0).then(|| part(value)).flatten()
+                };
+                Some(Self { major: number(0)?, minor: number(1), patch: number(2) })
+            }
+            VersionCall::Decimal(symbol) => {
+                // SAFETY: the signature is the one NCCL's header declares; it writes one integer.
+                let ask = unsafe { library.get::<unsafe extern "C" fn(*mut c_int) -> c_int>(symbol) }.ok()?;
+                let mut value = 0;
+                // SAFETY: the out-parameter is a live local.
+                (unsafe { ask(&mut value) } == 0).then_some(())?;
+                let value = part(value)?;
+                Some(Self { major: value / 10_000, minor: Some(value / 100 % 100), patch: Some(value % 100) })
+            }
+        }
+    }
+}
+
+impl fmt::Display for LibraryVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.major)?;
+        [self.minor, self.patch].into_iter().map_while(|part| part).try_for_each(|part| write!(f, ".{part}"))
+    }
+}
+
+fn part(value: c_int) -> Option<u32> {
+    u32::try_from(value).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_as_much_as_they_say() {
+        let version = |name: &str| LibraryVersion::of_file_name(name).map(|version| version.to_string());
+        assert_eq!(version("libnvrtc.so.13").as_deref(), Some("13"));
+        assert_eq!(version("libcublas.so.12.4.5.8").as_deref(), Some("12.4.5"));
+        assert_eq!(version("libcufft.so.11.2").as_deref(), Some("11.2"));
+        assert_eq!(version("libcufft.so"), None);
+        assert_eq!(version("libcufft.so.x"), None);
+    }
+
+    #[test]
+    fn newer_is_greater() {
+        let parse = |text| LibraryVersion::parse(text).unwrap();
+        assert!(
+            parse("13") > parse("12.9.1") && parse("12.10") > parse("12.9") && parse("12.9") > parse("12")
+        );
+    }
+}

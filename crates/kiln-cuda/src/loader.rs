@@ -1,0 +1,62 @@
+//! Opening libcuda: which names are tried, and what is said when none works.
+
+use std::ffi::OsString;
+use std::mem::ManuallyDrop;
+use std::path::{Path, PathBuf};
+
+use libloading::Library;
+
+use crate::absence::{Absence, Attempt};
+use crate::libraries::Surroundings;
+
+/// Names the driver library instead of the usual search; for unusual installations and for tests.
+pub(crate) const OVERRIDE_VARIABLE: &str = "KILN_LIBCUDA";
+
+/// What the loader is asked for, in order. The second name is there without the first only where a development
+/// package is all there is; the third is where Windows' Linux keeps the driver, which not every distribution
+/// has on its loader path.
+const NAMES: [&str; 3] = ["libcuda.so.1", "libcuda.so", "/usr/lib/wsl/lib/libcuda.so.1"];
+
+/// An opened library and the name it was opened by. It is never closed: once started it has threads of its own and
+/// handlers registered for the end of the process.
+pub(crate) struct Opened {
+    pub(crate) library: ManuallyDrop<Library>,
+    pub(crate) name: String,
+}
+
+/// Opens libcuda, and starts nothing in it.
+pub(crate) fn open(surroundings: &Surroundings) -> Result<Opened, Absence> {
+    if !cfg!(target_os = "linux") {
+        return Err(Absence::UnsupportedPlatform { system: std::env::consts::OS });
+    }
+    let names: Vec<OsString> = match surroundings.variable(OVERRIDE_VARIABLE) {
+        Some(path) => vec![path.to_owned()],
+        None => NAMES.iter().map(OsString::from).collect(),
+    };
+    let mut tried = Vec::new();
+    for name in &names {
+        let text = name.to_string_lossy().into_owned();
+        // SAFETY: running the initialisers of libcuda is what the caller asked for; they have no precondition, and
+        // its finalisers run at the end of the process only.
+        match unsafe { Library::new(name) } {
+            Ok(library) => return Ok(Opened { library: ManuallyDrop::new(library), name: text }),
+            Err(error) => tried.push(Attempt { name: text, error: error.to_string() }),
+        }
+    }
+    Err(unusable(surroundings, &names, &tried).unwrap_or(Absence::NoDriver { tried }))
+}
+
+/// A file that has the right name and was not accepted, which is another answer than that there is none.
+fn unusable(surroundings: &Surroundings, names: &[OsString], tried: &[Attempt]) -> Option<Absence> {
+    names.iter().zip(tried).find_map(|(name, attempt)| {
+        let path = file_behind(surroundings, Path::new(name))?;
+        Some(Absence::Unusable { path, why: attempt.error.clone() })
+    })
+}
+
+fn file_behind(surroundings: &Surroundings, name: &Path) -> Option<PathBuf> {
+    if name.components().count() > 1 {
+        return name.is_file().then(|| name.to_owned());
+    }
+    surroundings.loader_folders().into_iter().map(|folder| folder.join(name)).find(|path| path.is_file())
+}

@@ -1,0 +1,209 @@
+//! Streams.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cudarc::driver::sys;
+use kiln_driver::{Code, Error, Progress, Result, StreamId, StreamRequest, Submission, Timeout, Waited};
+
+use crate::api::{Api, Status};
+use crate::context::Context;
+use crate::convert;
+use crate::device::CudaDevice;
+use crate::event_pool::OwnedEvent;
+use crate::journal::{Entry, Journal};
+use crate::native::Native;
+use crate::wait::wait_until;
+
+/// A stream as a handle finds it.
+pub(crate) struct Stream {
+    raw: Native<sys::CUstream_st>,
+    /// Another library's stream is left alone, and may be busy with work that is not ours.
+    owned: bool,
+    journal: Arc<Journal>,
+    marker: Mutex<Option<Marker>>,
+    context: Arc<Context>,
+}
+
+/// An event recorded after a submission, to see how far a stream is that never runs empty.
+struct Marker {
+    event: OwnedEvent,
+    number: u64,
+}
+
+impl CudaDevice {
+    pub(crate) fn create_stream(&self, request: StreamRequest) -> Result<StreamId> {
+        const CALL: &str = "create_stream";
+        let api = self.context.enter(CALL)?;
+        let (raw, owned) = match request {
+            StreamRequest::New { priority } => {
+                let range = self.info.limits.priorities;
+                if !(range.highest..=range.lowest).contains(&priority) {
+                    return Err(Error::invalid(
+                        CALL,
+                        format!("priority {priority} lies outside of {}..={}", range.highest, range.lowest),
+                        "take one of the device's limits",
+                    ));
+                }
+                let mut raw = Native::NULL;
+                // SAFETY: the out-parameter is a live local and the context is current.
+                let status = unsafe { (api.stream_create)(raw.slot(), convert::NON_BLOCKING, priority) };
+                self.context.check(CALL, status)?;
+                (raw, true)
+            }
+            StreamRequest::Foreign(handle) => (Native::from_number(handle.raw()), false),
+            other => return Err(Error::unsupported(CALL, "this kind of stream", format!("{other:?}"))),
+        };
+        let journal = Arc::new(Journal::new());
+        let stream = Stream {
+            raw,
+            owned,
+            journal: journal.clone(),
+            marker: Mutex::new(None),
+            context: self.context.clone(),
+        };
+        let id = self.streams.insert(stream)?;
+        journal.name(id);
+        self.context.faults().watch(&journal);
+        Ok(id)
+    }
+
+    /// Waits for everything submitted before this call. Asking the stream itself would also wait for what others
+    /// submit meanwhile, so an event is recorded behind what is there now.
+    pub(crate) fn wait_stream(&self, call: &'static str, id: StreamId, timeout: Timeout) -> Result<Waited> {
+        let api = self.context.enter(call)?;
+        let stream = self.streams.pin(id).map_err(|error| error.seen_by(call))?;
+        let target = stream.journal.submitted();
+        if stream.is_done(call, api, target)? {
+            return Ok(Waited::Done);
+        }
+        if timeout == Timeout::Poll {
+            stream.advance(call, api)?;
+            let done = stream.owned && stream.journal.completed() >= target;
+            return Ok(if done { Waited::Done } else { Waited::TimedOut });
+        }
+        let marker = stream.mark(call, api, None)?;
+        let waited = wait_until(&self.clock, timeout, || stream.has_passed(call, api, &marker))?;
+        if waited.is_done() {
+            stream.journal.complete(marker.number);
+        }
+        Ok(waited)
+    }
+
+    pub(crate) fn progress(&self, id: StreamId) -> Result<Progress> {
+        const CALL: &str = "progress";
+        let api = self.context.enter(CALL)?;
+        let stream = self.streams.pin(id).map_err(|error| error.seen_by(CALL))?;
+        if stream.journal.completed() < stream.journal.submitted() && !stream.query(CALL, api)? {
+            stream.advance(CALL, api)?;
+        }
+        Ok(stream.journal.progress())
+    }
+}
+
+impl Stream {
+    /// The stream as libcuda takes it.
+    pub(crate) fn raw(&self) -> sys::CUstream {
+        self.raw.raw()
+    }
+
+    /// Whether it is ours and not another library's.
+    pub(crate) fn is_owned(&self) -> bool {
+        self.owned
+    }
+
+    /// The stream as a number.
+    pub(crate) fn number(&self) -> u64 {
+        self.raw.number()
+    }
+
+    /// What was submitted to it.
+    pub(crate) fn journal(&self) -> &Arc<Journal> {
+        &self.journal
+    }
+
+    /// Hands work to the driver as the next submission. `give` gets the number it will have if the driver takes it.
+    pub(crate) fn queue(
+        &self,
+        call: &'static str,
+        entry: Entry,
+        give: impl FnOnce(u64) -> Status,
+    ) -> Result<Submission> {
+        let turn = self.journal.turn();
+        let status = give(turn.submitted() + 1);
+        if status == 0 {
+            return Ok(turn.queued(entry));
+        }
+        // Looking for who is to blame takes the turns of all streams.
+        drop(turn);
+        Err(self.context.failure(call, status, Some(&self.journal)))
+    }
+
+    /// Asks the stream whether it is idle, which completes everything the driver had before the question.
+    pub(crate) fn query(&self, call: &'static str, api: &Api) -> Result<bool> {
+        let submitted = self.journal.submitted();
+        // SAFETY: the caller pins the stream, so it is not destroyed meanwhile.
+        match unsafe { (api.stream_query)(self.raw()) } {
+            0 => {
+                self.journal.complete(submitted);
+                Ok(true)
+            }
+            status if Code(status) == Code::NOT_READY => Ok(false),
+            status => Err(self.context.failure(call, status, Some(&self.journal))),
+        }
+    }
+
+    /// Whether everything up to a submission is done. Another library's stream is always asked, because it may hold
+    /// work that was not submitted here.
+    fn is_done(&self, call: &'static str, api: &Api, target: u64) -> Result<bool> {
+        Ok((self.owned && self.journal.completed() >= target) || self.query(call, api)?)
+    }
+
+    /// Learns how far a busy stream is, from a marker left by an earlier call, which is then moved to the end.
+    fn advance(&self, call: &'static str, api: &Api) -> Result<()> {
+        let mut marker = self.marker.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = match marker.take() {
+            Some(pending) if !self.has_passed(call, api, &pending)? => {
+                *marker = Some(pending);
+                return Ok(());
+            }
+            Some(passed) => {
+                self.journal.complete(passed.number);
+                Some(passed.event)
+            }
+            None => None,
+        };
+        *marker = Some(self.mark(call, api, used)?);
+        Ok(())
+    }
+
+    /// Records an event behind everything that was submitted.
+    fn mark(&self, call: &'static str, api: &Api, event: Option<OwnedEvent>) -> Result<Marker> {
+        let event = match event {
+            Some(event) => event,
+            None => OwnedEvent::take(call, api, &self.context)?,
+        };
+        let turn = self.journal.turn();
+        let number = turn.submitted();
+        // SAFETY: the event is ours and the caller pins the stream, so neither is destroyed meanwhile.
+        let status = unsafe { (api.event_record)(event.raw(), self.raw()) };
+        drop(turn);
+        if status == 0 {
+            Ok(Marker { event, number })
+        } else {
+            Err(self.context.failure(call, status, Some(&self.journal)))
+        }
+    }
+
+    fn has_passed(&self, call: &'static str, api: &Api, marker: &Marker) -> Result<bool> {
+        marker.event.query(api).map_err(|status| self.context.failure(call, status, Some(&self.journal)))
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if self.owned {
+            // SAFETY: this is the only owner and nothing pins it any more; queued work still runs.
+            self.context.release(|api| unsafe { (api.stream_destroy)(self.raw.raw()) });
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! How a host waits: look again and again, first eagerly, then with pauses.
+//!
+//! The driver's own blocking calls cannot end by a deadline, and one that waits for a hung kernel never ends. Asking
+//! costs about 300 ns and is serialised between all threads of the process, so only short waits are worth asking
+//! without a pause; a longer wait sleeps an eighth of the time it has waited already, which bounds what the
+//! pauses add to it.
+
+use std::time::Duration;
+
+use kiln_driver::{Clock, Result, Timeout, Waited};
+
+/// For this long the answer is asked for without sleeping.
+const SPIN: Duration = Duration::from_micros(50);
+/// Pauses of the processor between two questions while spinning.
+const SPIN_PAUSES: u32 = 32;
+/// A shorter sleep ends no sooner.
+const SHORTEST_SLEEP: Duration = Duration::from_micros(20);
+/// A longer one would be noticed.
+const LONGEST_SLEEP: Duration = Duration::from_millis(1);
+/// A sleep lasts this part of the time waited so far.
+const SLEEP_PART: u32 = 8;
+
+/// Asks until the answer is yes, the time is over, or asking fails.
+pub(crate) fn wait_until(
+    clock: &dyn Clock,
+    timeout: Timeout,
+    mut is_done: impl FnMut() -> Result<bool>,
+) -> Result<Waited> {
+    let limit = match timeout {
+        Timeout::Poll => Some(Duration::ZERO),
+        Timeout::After(limit) => Some(limit),
+        Timeout::Never => None,
+    };
+    let started = clock.now();
+    loop {
+        if is_done()? {
+            return Ok(Waited::Done);
+        }
+        let elapsed = clock.now().saturating_sub(started);
+        let left = limit.map(|limit| limit.saturating_sub(elapsed));
+        if left == Some(Duration::ZERO) {
+            return Ok(Waited::TimedOut);
+        }
+        match sleep_after(elapsed) {
+            None => (0..SPIN_PAUSES).for_each(|_| std::hint::spin_loop()),
+            Some(sleep) => clock.sleep(left.map_or(sleep, |left| sleep.min(left))),
+        }
+    }
+}
+
+/// How long to sleep when that much was waited already; not at all in the beginning.
+fn sleep_after(elapsed: Duration) -> Option<Duration> {
+    (elapsed >= SPIN).then(|| (elapsed / SLEEP_PART).clamp(SHORTEST_SLEEP, LONGEST_SLEEP))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kiln_driver::{Code, Error, Refusal};
+    use std::sync::Mutex;
+
+    /// Each look at it costs a microsecond, so that spinning ends.
+    #[derive(Default)]
+    struct Steps {
+        now: Mutex<Duration>,
+        slept: Mutex<Vec<Duration>>,
+    }
+
+    impl Clock for Steps {
+        fn now(&self) -> Duration {
+            let mut now = self.now.lock().unwrap();
+            *now += Duration::from_micros(1);
+            *now
+        }
+
+        fn sleep(&self, duration: Duration) {
+            *self.now.lock().unwrap() += duration;
+            self.slept.lock().unwrap().push(duration);
+        }
+    }
+
+    #[test]
+    fn polling_asks_once() {
+        let (clock, mut asked) = (Steps::default(), 0);
+        let waited = wait_until(&clock, Timeout::Poll, || {
+            asked += 1;
+            Ok(false)
+        });
+        assert_eq!((waited.unwrap(), asked), (Waited::TimedOut, 1));
+        assert_eq!(wait_until(&clock, Timeout::Poll, || Ok(true)).unwrap(), Waited::Done);
+        assert!(clock.slept.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_deadline_is_kept_and_sleeps_grow_to_their_limit() {
+        let clock = Steps::default();
+        let limit = Duration::from_millis(50);
+        assert_eq!(wait_until(&clock, Timeout::After(limit), || Ok(false)).unwrap(), Waited::TimedOut);
+        let slept = clock.slept.lock().unwrap();
+        let growing = &slept[..slept.len() - 1];
+        assert!(growing.windows(2).all(|pair| pair[0] <= pair[1]));
+        assert_eq!((slept[0], *growing.last().unwrap()), (SHORTEST_SLEEP, LONGEST_SLEEP));
+        let waited = *clock.now.lock().unwrap();
+        assert!(waited >= limit && waited < limit + Duration::from_micros(10), "{waited:?}");
+    }
+
+    #[test]
+    fn a_failure_ends_a_wait_without_a_deadline() {
+        let (clock, mut asked) = (Steps::default(), 0);
+        let waited = wait_until(&clock, Timeout::Never, || {
+            asked += 1;
+            if asked < 500 { Ok(false) } else { Err(Error::refused("wait", Refusal::Driver(Code::UNKNOWN))) }
+        });
+        assert_eq!(waited.unwrap_err().code(), Some(Code::UNKNOWN));
+    }
+
+    #[test]
+    fn the_longest_timeout_does_not_overflow() {
+        let mut asked = 0;
+        let waited = wait_until(&Steps::default(), Timeout::After(Duration::MAX), || {
+            asked += 1;
+            Ok(asked == 1000)
+        });
+        assert_eq!(waited.unwrap(), Waited::Done);
+    }
+}
