@@ -51,6 +51,12 @@ impl AddressMap {
         (address < self.segments[at].end).then_some(at)
     }
 
+    /// The last segment that begins at or before an address.
+    pub(crate) fn nearest_before(&self, address: u64) -> Option<&Segment> {
+        let after = self.segments.partition_point(|segment| segment.start <= address);
+        self.segments.get(after.checked_sub(1)?)
+    }
+
     pub(crate) fn insert(&mut self, segment: Segment) {
         let at = self.segments.partition_point(|other| other.start < segment.start);
         self.segments.insert(at, segment);

@@ -3,7 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use kiln_driver::DeviceAddress;
+use kiln_driver::call::Call;
+use kiln_driver::{DeviceAddress, Error, Refusal};
 
 use crate::address_map::Segment;
 use crate::choice::Schedule;
@@ -18,6 +19,9 @@ use crate::region::Region;
 use crate::shadow::{Conflict, Touch};
 use crate::state::State;
 use crate::task::LaunchTask;
+
+/// An access this far past the end of a block was meant for the block.
+const NEAR_BYTES: u64 = 64 << 10;
 
 /// Bytes somebody touches, with the block they belong to.
 #[derive(Clone, Debug)]
@@ -106,7 +110,8 @@ impl State {
             return;
         }
         for (segment, touched) in view.touched() {
-            let (reads, atomics, writes) = (touched.reads(), touched.atomics(), touched.writes());
+            let (reads, atomics, writes) =
+                (touched.read_runs(), touched.atomic_runs(), touched.written_runs());
             for bytes in reads.iter().chain(&atomics) {
                 self.check_defined(&Stretch::of_segment(segment, bytes.clone()), mark);
             }
@@ -128,39 +133,36 @@ impl State {
     /// Reports an access the device did not allow.
     pub(crate) fn find_fault(&mut self, device: u32, fault: &AccessFault, mark: &Arc<Mark>) {
         let state = self.device(device);
-        let tomb = state.graveyard.find(fault.address).cloned();
-        let segment = state.map.index_of(fault.address).map(|at| state.map.segments()[at].clone());
-        let bytes = |region: &Region| {
-            let start = fault.address - region.address;
-            start..start.saturating_add(fault.bytes).min(region.bytes)
+        let at = fault.address;
+        let tomb = state.graveyard.find(at).cloned();
+        let near = state.map.nearest_before(at).map(|segment| segment.region.clone());
+        let is_inside = state.map.index_of(at).is_some();
+        let (kind, region, death) = match (fault.cause, tomb, near) {
+            (AccessCause::Misaligned, _, Some(near)) if is_inside => (FindingKind::Misaligned, near, None),
+            (AccessCause::ReadOnly, _, Some(near)) if is_inside => (FindingKind::ReadOnly, near, None),
+            (_, Some(tomb), _) if !is_inside => (FindingKind::UseAfterFree, tomb.region, Some(tomb.death)),
+            (_, _, Some(near)) if at - near.address < near.bytes.saturating_add(NEAR_BYTES) => {
+                (FindingKind::OutOfBounds, near, None)
+            }
+            _ => return self.find_nowhere(device, fault, mark),
         };
-        match (fault.cause, tomb, segment) {
-            (AccessCause::Unmapped, Some(tomb), None) => {
-                self.find_at(
-                    FindingKind::UseAfterFree,
-                    &tomb.region,
-                    bytes(&tomb.region),
-                    Some(&tomb.death),
-                    mark,
-                );
-            }
-            (AccessCause::Misaligned, _, Some(segment)) => {
-                self.find_at(FindingKind::Misaligned, &segment.region, bytes(&segment.region), None, mark);
-            }
-            (AccessCause::ReadOnly, _, Some(segment)) => {
-                self.find_at(FindingKind::ReadOnly, &segment.region, bytes(&segment.region), None, mark);
-            }
-            _ => self.find(Finding {
-                kind: FindingKind::OutOfBounds,
-                device,
-                subject: format!("{} bytes", fault.bytes),
-                bytes: None,
-                address: Some(DeviceAddress(fault.address)),
-                first: None,
-                second: Some(mark.party.clone()),
-                repeat: self.repeat(),
-            }),
-        }
+        let start = at - region.address;
+        let bytes = start..start.saturating_add(fault.bytes);
+        self.find_at(kind, &region, bytes, death.as_ref(), mark);
+    }
+
+    fn find_nowhere(&mut self, device: u32, fault: &AccessFault, mark: &Arc<Mark>) {
+        let finding = Finding {
+            kind: FindingKind::OutOfBounds,
+            device,
+            subject: format!("{} bytes", fault.bytes),
+            bytes: None,
+            address: Some(DeviceAddress(fault.address)),
+            first: None,
+            second: Some(mark.party.clone()),
+            repeat: self.repeat(),
+        };
+        self.find(finding);
     }
 
     /// Writes a finding about an object down.
@@ -175,6 +177,19 @@ impl State {
         let repeat = self.repeat();
         let (first, second) = (first.cloned(), second.cloned());
         self.find(Finding { kind, device, subject, bytes: None, address: None, first, second, repeat });
+    }
+
+    /// A handle that is gone was used: memory freed twice is always worth a word, the rest if asked for.
+    pub(crate) fn find_stale(&mut self, device: u32, call: &Call<'_>, error: &Error) {
+        let Some(Refusal::Stale { handle }) = error.refusal() else { return };
+        let kind = match call {
+            Call::Free { memory, .. } if *handle == memory.to_string() && self.checks.lifetimes => {
+                FindingKind::DoubleFree
+            }
+            _ if self.checks.stale_handles => FindingKind::StaleHandle,
+            _ => return,
+        };
+        self.find_object(kind, device, handle.clone(), None, None);
     }
 
     fn check_declared(

@@ -3,11 +3,12 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use kiln_driver::call::{Answered, Call};
-use kiln_driver::{Fault as Loss, Result};
+use kiln_driver::{Error, Fault as Loss, Refusal, Result};
 
 use crate::config::{MachineConfig, Mode};
 use crate::fault_plan::Fault;
 use crate::finding::FindingKind;
+use crate::job::in_kernel;
 use crate::objects::Objects;
 use crate::report::Report;
 use crate::state::State;
@@ -59,8 +60,14 @@ impl Core {
 
     /// The state, for a call that needs the device.
     pub(crate) fn enter(&self, device: u32, call: &'static str) -> Result<Guard<'_>> {
+        if in_kernel() {
+            let (handle, why) =
+                (format!("device {device}"), "a kernel cannot call the device it runs on".into());
+            return Err(Error::refused(call, Refusal::Busy { handle, why }));
+        }
         let mut state = self.lock();
-        state.now_ns += state.costs.call_ns;
+        let call_ns = state.costs.call_ns;
+        state.pass(call_ns);
         let counts = &mut state.device(device).counts;
         counts.calls += 1;
         let number = counts.calls;
@@ -155,6 +162,25 @@ impl Core {
         let pick = state.chooser.choose(ready.len());
         state.idle_polls = 0;
         (self.step(state, ready[pick]), true)
+    }
+
+    /// The device works while the host does something else: perhaps it makes a step, and after it rested a few times
+    /// it must.
+    pub(crate) fn drift<'a>(&'a self, mut state: Guard<'a>) -> (Guard<'a>, bool) {
+        let ready = state.ready();
+        let may_rest = state.idle_polls < self.config.limits.idle_polls;
+        state.idle_polls = state.idle_polls.saturating_add(1);
+        if self.workers() > 0 {
+            return (state, false);
+        }
+        let pick = state.chooser.choose(ready.len() + usize::from(may_rest));
+        match ready.get(pick) {
+            Some(ready) => {
+                state.idle_polls = 0;
+                (self.step(state, *ready), true)
+            }
+            None => (state, false),
+        }
     }
 
     /// Runs everything that is queued, then says what was found.

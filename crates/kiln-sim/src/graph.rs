@@ -101,7 +101,8 @@ pub(crate) struct GraphRun {
     pub(crate) plan: Arc<GraphPlan>,
     pub(crate) marks: Vec<Arc<Mark>>,
     pub(crate) states: Vec<NodeState>,
-    pub(crate) left: usize,
+    left: usize,
+    last_ns: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,7 +115,7 @@ pub(crate) enum NodeState {
 impl GraphRun {
     pub(crate) fn new(plan: Arc<GraphPlan>, marks: Vec<Arc<Mark>>) -> Self {
         let count = plan.nodes.len();
-        Self { plan, marks, states: vec![NodeState::Waiting; count], left: count }
+        Self { plan, marks, states: vec![NodeState::Waiting; count], left: count, last_ns: 0 }
     }
 
     /// Nodes that can run now.
@@ -134,12 +135,11 @@ impl GraphRun {
         ends.fold(start_ns, u64::max)
     }
 
-    /// When the last node was done.
-    pub(crate) fn end_ns(&self) -> u64 {
-        let ends = self.states.iter().map(|state| match state {
-            NodeState::Done(end_ns) => *end_ns,
-            NodeState::Waiting | NodeState::Running => 0,
-        });
-        ends.max().unwrap_or(0)
+    /// Writes down that a node is done; when the last one was, once all are.
+    pub(crate) fn finish(&mut self, node: usize, end_ns: u64) -> Option<u64> {
+        self.states[node] = NodeState::Done(end_ns);
+        self.left -= 1;
+        self.last_ns = self.last_ns.max(end_ns);
+        (self.left == 0).then_some(self.last_ns)
     }
 }

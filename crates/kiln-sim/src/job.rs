@@ -1,6 +1,7 @@
 //! The part of a step that needs no lock: moving bytes, running a kernel.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -11,6 +12,15 @@ use crate::kernel::{KernelFault, LaunchContext};
 use crate::memory_view::MemoryView;
 use crate::task::LaunchTask;
 
+thread_local! {
+    static IN_KERNEL: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread is running a kernel. A kernel that waited for its own device would wait for itself.
+pub(crate) fn in_kernel() -> bool {
+    IN_KERNEL.get()
+}
+
 /// What is to be done.
 #[derive(Debug)]
 pub(crate) enum Job {
@@ -18,7 +28,7 @@ pub(crate) enum Job {
     Pass,
     Copy(Vec<Move>),
     Fill {
-        to: Vec<Span>,
+        to: Vec<Slice>,
         pattern: Pattern,
     },
     Launch {
@@ -32,13 +42,13 @@ pub(crate) enum Job {
 /// Bytes that go from one place to another.
 #[derive(Debug)]
 pub(crate) struct Move {
-    pub(crate) from: Span,
-    pub(crate) to: Span,
+    pub(crate) from: Slice,
+    pub(crate) to: Slice,
 }
 
 /// A range of bytes.
 #[derive(Clone, Debug)]
-pub(crate) struct Span {
+pub(crate) struct Slice {
     pub(crate) bytes: Arc<SharedBytes>,
     pub(crate) offset: u64,
     pub(crate) len: u64,
@@ -60,7 +70,7 @@ impl Job {
                 Outcome::Passed
             }
             Self::Fill { to, pattern } => {
-                to.iter().for_each(|span| span.fill(pattern));
+                to.iter().for_each(|slice| slice.fill(pattern));
                 Outcome::Passed
             }
             Self::Launch { task, view, seed, parallelism } => launch(device, task, view, seed, parallelism),
@@ -77,7 +87,7 @@ impl Move {
     }
 }
 
-impl Span {
+impl Slice {
     fn fill(&self, pattern: Pattern) {
         const STEP: usize = 4096;
         let (start, len) = (self.offset as usize, self.len as usize);
@@ -122,7 +132,9 @@ fn launch(
         spent_ns: AtomicU64::new(0),
     };
     // A kernel that panics is a kernel that failed; what it holds is thrown away with it.
+    let outer = IN_KERNEL.replace(true);
     let run = catch_unwind(AssertUnwindSafe(|| task.function.loaded.kernel.run(&context)));
+    IN_KERNEL.set(outer);
     let spent_ns = context.spent_ns.into_inner();
     let result = match (view.fault(), run) {
         (Some(fault), _) => Err(KernelFault::Access(fault)),

@@ -94,13 +94,14 @@ impl Journal {
     pub(crate) fn find(&mut self, now_ns: u64, finding: Finding) {
         let identity =
             format!("{:?} {} {:?} {:?}", finding.kind, finding.subject, finding.first, finding.second);
-        if !self.seen.insert(identity) {
+        if self.seen.contains(&identity) {
             return;
         }
         if self.findings.len() >= self.limits.findings {
             self.dropped += 1;
             return;
         }
+        self.seen.insert(identity);
         self.write(now_ns, format_args!("FOUND {finding}"));
         self.findings.push(finding);
     }

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use kiln_driver::{Access, Code, DeviceAddress, DeviceInfo, Dim3, FunctionAttributes, ParameterSpan};
 
-use crate::memory_view::{AccessCause, AccessFault, MemoryView, Port};
+use crate::memory_view::{AccessCause, AccessFault, MemoryView};
+use crate::port::Port;
 use crate::scalar::Scalar;
 
 /// Code that a simulated device can launch.

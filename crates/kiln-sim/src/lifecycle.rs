@@ -69,10 +69,8 @@ impl Core {
                 let lane = *objects.streams.remove(CALL, id)?;
                 if let Some(stream) = state.streams.get_mut(&lane) {
                     stream.destroyed = true;
-                    if stream.is_over() {
-                        state.forget_stream(lane);
-                    }
                 }
+                state.forget_if_over(lane);
                 Ok(())
             }
             Object::Event(id) => {

@@ -140,8 +140,8 @@ impl Drop for World {
 fn work(core: &Core) {
     let mut state = core.lock();
     while !state.stop {
-        state = match state.ready().first() {
-            Some(ready) => core.step(state, *ready),
+        state = match state.next_in_turn() {
+            Some(ready) => core.step(state, ready),
             None => core.sleep(state),
         };
     }

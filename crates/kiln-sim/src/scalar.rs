@@ -1,6 +1,7 @@
 //! Plain numbers a kernel can load, store and take as arguments.
 
-use crate::memory_view::{AccessFault, Port};
+use crate::memory_view::AccessFault;
+use crate::port::Port;
 
 mod sealed {
     pub trait Sealed {}

@@ -28,6 +28,8 @@ pub(crate) struct State {
     pub(crate) streams: BTreeMap<Lane, Stream>,
     pub(crate) devices: Vec<DeviceState>,
     pub(crate) addresses: AddressSpace,
+    /// The stream that moved last, so that the others get their turn.
+    turn: Lane,
     /// Steps that are being run by some thread right now.
     pub(crate) running: usize,
     /// Polls in a row that saw nothing move.
@@ -37,6 +39,8 @@ pub(crate) struct State {
     pub(crate) checks: Checks,
     pub(crate) costs: Costs,
     pub(crate) faults: FaultPlan,
+    /// Turned into what kernels pick orders by.
+    pub(crate) seed: u64,
     order: u64,
 }
 
@@ -115,6 +119,10 @@ impl State {
             }
             Mode::Threaded { .. } => Chooser::First,
         };
+        let seed = match &config.mode {
+            Mode::Seeded(seed) => *seed,
+            Mode::Scheduled(_) | Mode::Threaded { .. } => 0,
+        };
         let mut host = VectorClock::default();
         host.set(Lane::HOST, 1);
         let device = |device: &crate::DeviceConfig| {
@@ -129,14 +137,21 @@ impl State {
             streams: BTreeMap::new(),
             devices: config.devices.iter().map(device).collect(),
             addresses: AddressSpace::new(),
+            turn: Lane::HOST,
             running: 0,
             idle_polls: 0,
             stop: false,
             checks: config.checks,
             costs: config.costs.clone(),
             faults: config.faults.clone(),
+            seed,
             order: 0,
         }
+    }
+
+    /// Lets host time pass.
+    pub(crate) fn pass(&mut self, nanoseconds: u64) {
+        self.now_ns = self.now_ns.saturating_add(nanoseconds);
     }
 
     pub(crate) fn device(&mut self, ordinal: u32) -> &mut DeviceState {
@@ -216,6 +231,14 @@ impl State {
             stream.ready(*lane, &mut list);
         }
         list
+    }
+
+    /// Something that can run now, of the stream whose turn it is.
+    pub(crate) fn next_in_turn(&mut self) -> Option<Ready> {
+        let ready = self.ready();
+        let next = ready.iter().find(|ready| ready.lane > self.turn).or(ready.first()).copied()?;
+        self.turn = next.lane;
+        Some(next)
     }
 
     /// Streams that must move before a stream can reach a tick.

@@ -82,6 +82,12 @@ impl Touched {
         runs
     }
 
+    /// How many bits are set.
+    pub(crate) fn count(&self) -> u64 {
+        let words = self.chunks.iter().filter_map(OnceLock::get).flat_map(|chunk| chunk.iter());
+        words.map(|word| u64::from(word.load(Ordering::Relaxed).count_ones())).sum()
+    }
+
     #[inline]
     fn word(&self, bit: u64) -> Option<&AtomicU64> {
         let at = (bit / CHUNK_BITS) as usize;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kiln_driver::{
-    Code, Error, EventId, Fault as Loss, Health, Progress, Refusal, Result, StreamId, Submission, Timeout,
-    WaitTarget, Waited,
+    Code, Error, EventId, Fault as Loss, Health, Progress, Result, StreamId, Submission, Timeout, WaitTarget,
+    Waited,
 };
 
 use crate::core::{Core, Guard};
@@ -132,30 +132,21 @@ impl Core {
     pub(crate) fn health(&self, device: u32) -> Health {
         let mut state = self.lock();
         state.meet_planned_loss(device);
+        if state.device(device).lost.is_none() && !state.ready().is_empty() {
+            state = self.poll(state);
+        }
         match state.device(device).lost.clone() {
             Some(lost) => Health::Lost(lost.seen_by("health")),
             None => Health::Healthy,
         }
     }
 
-    /// Time passes and perhaps something moves; after a few polls that saw nothing move, something must.
+    /// Time passes and perhaps something moves; the less there is to see, the longer it takes.
     fn poll<'a>(&'a self, mut state: Guard<'a>) -> Guard<'a> {
-        state.idle_polls = state.idle_polls.saturating_add(1);
         let doublings = state.idle_polls.min(POLL_DOUBLINGS);
-        state.now_ns += state.costs.poll_ns << doublings;
-        if self.workers() > 0 {
-            return state;
-        }
-        let ready = state.ready();
-        let may_rest = state.idle_polls <= self.config.limits.idle_polls;
-        let pick = state.chooser.choose(ready.len() + usize::from(may_rest));
-        match ready.get(pick) {
-            Some(ready) => {
-                state.idle_polls = 0;
-                self.step(state, *ready)
-            }
-            None => state,
-        }
+        let poll_ns = state.costs.poll_ns.saturating_mul(1 << doublings);
+        state.pass(poll_ns);
+        self.drift(state).0
     }
 
     fn time_out(&self, mut state: Guard<'_>, deadline_ns: u64) -> Waited {
@@ -175,7 +166,7 @@ impl Core {
         if deadline_ns != u64::MAX {
             return Ok(state);
         }
-        state.now_ns = state.now_ns.saturating_add(nanoseconds(self.config.limits.hang));
+        state.pass(nanoseconds(self.config.limits.hang));
         let hung =
             state.streams.values().find_map(|stream| stream.hung.clone().filter(|_| stream.device == device));
         let party = hung.map(|mark| mark.party.clone());
@@ -218,17 +209,4 @@ fn goal(objects: &Objects, state: &State, target: WaitTarget) -> Result<Option<G
 
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-impl State {
-    /// A handle that is gone was used: memory freed twice is always worth a word, the rest if asked for.
-    pub(crate) fn find_stale(&mut self, device: u32, call: &kiln_driver::call::Call<'_>, error: &Error) {
-        let Some(Refusal::Stale { handle }) = error.refusal() else { return };
-        let kind = match call {
-            kiln_driver::call::Call::Free { .. } if self.checks.lifetimes => FindingKind::DoubleFree,
-            _ if self.checks.stale_handles => FindingKind::StaleHandle,
-            _ => return,
-        };
-        self.find_object(kind, device, handle.clone(), None, None);
-    }
 }
