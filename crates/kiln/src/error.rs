@@ -10,6 +10,7 @@ use std::sync::Arc;
 use kiln_driver::{Code, DeviceKind};
 
 use crate::buffer::Stale;
+use crate::libraries::MissingLibrary;
 use crate::launch::Mismatch;
 use crate::misuse::Misuse;
 use crate::probe::{Absence, Policy};
@@ -113,6 +114,9 @@ pub enum ErrorKind {
     /// A build step asked for the very thing it builds.
     #[error("the build step asked for what it is to build itself; take the parts it was given")]
     Recursion,
+    /// A library is not there.
+    #[error(transparent)]
+    Library(#[from] MissingLibrary),
     /// A job panicked.
     #[error("the job panicked: {message}")]
     JobPanicked {
@@ -195,10 +199,14 @@ impl Error {
         self.driver().is_some_and(kiln_driver::Error::is_sticky)
     }
 
-    /// Whether the same request may succeed later.
+    /// Whether the same request may succeed later. A device that could not be listed or opened may answer next time,
+    /// unless it is lost.
     pub fn is_retryable(&self) -> bool {
-        self.driver().is_some_and(kiln_driver::Error::is_retryable)
-            || matches!(self.kind(), ErrorKind::StreamsExhausted { .. })
+        match self.kind() {
+            ErrorKind::StreamsExhausted { .. } => true,
+            ErrorKind::Listing { cause, .. } | ErrorKind::Context { cause, .. } => !cause.is_sticky(),
+            _ => self.driver().is_some_and(kiln_driver::Error::is_retryable),
+        }
     }
 }
 
@@ -257,6 +265,7 @@ mod tests {
     use kiln_driver::Refusal;
 
     use super::*;
+    use crate::probe::CudaAbsence;
 
     fn context_failure() -> Error {
         let cause = kiln_driver::Error::out_of_memory("cuDevicePrimaryCtxRetain", 0, None);
@@ -265,12 +274,10 @@ mod tests {
 
     #[test]
     fn texts_are_exact_and_the_alternate_form_adds_the_cause() {
-        let absent = Error::new(Absence::NoDevice).labelled("solver");
+        let absent = Error::new(Absence::from(CudaAbsence::NoDevice)).labelled("solver");
         assert_eq!(absent.to_string(), "solver backend: no CUDA runtime available");
-        assert_eq!(
-            format!("{absent:#}"),
-            "solver backend: no CUDA runtime available: the NVIDIA driver sees no device"
-        );
+        let whole = format!("{absent:#}");
+        assert!(whole.starts_with("solver backend: no CUDA runtime available: the NVIDIA driver sees no device"));
         let context = context_failure().labelled("solver");
         assert_eq!(context.to_string(), "solver backend: failed to create CUDA context for device 3");
         assert!(
@@ -289,7 +296,7 @@ mod tests {
         let refused = kiln_driver::Error::refused("cuInit", Refusal::Driver(Code::NOT_INITIALIZED));
         let listing = Error::new(ErrorKind::Listing { kind: DeviceKind::Cuda, cause: refused });
         assert_eq!(listing.code(), Some(Code::NOT_INITIALIZED));
-        let mismatch = Error::new(Absence::DriverMismatch { code: Code::SYSTEM_DRIVER_MISMATCH });
+        let mismatch = Error::new(Absence::from(CudaAbsence::Mismatched { code: Code::SYSTEM_DRIVER_MISMATCH }));
         assert_eq!(mismatch.code(), Some(Code::SYSTEM_DRIVER_MISMATCH));
         assert!(mismatch.is_absence() && !mismatch.is_retryable());
     }

@@ -5,6 +5,7 @@ mod buffer;
 mod error;
 mod foreign;
 mod launch;
+pub mod libraries;
 mod misuse;
 #[doc(hidden)]
 pub mod order;
@@ -12,7 +13,7 @@ pub mod probe;
 mod runtime;
 
 pub use backend::{BackendContext, BackendParts, CachedBackend};
-pub use buffer::{Element, GpuRef, Memory, Stale};
+pub use buffer::{Element, GpuRef, Memory, PinnedBuffer, Stale};
 pub use error::{Error, ErrorKind, Result};
 pub use foreign::{BlockUse, PreparedUse, RawPointer, Recorder};
 pub use launch::{Effect, Given, In, InOut, Kernel, Launch, Mismatch, Module, Out, Parameter, ParameterKind, ParameterName, Pass, Signature};

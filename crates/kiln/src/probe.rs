@@ -42,9 +42,10 @@ mod simulator;
 mod test_gate;
 mod workers;
 
-pub use absence::Absence;
+pub use absence::{Absence, CudaAbsence};
 pub use availability::Availability;
 pub use budget::MemoryBudget;
+pub use cuda::CudaPlatform;
 pub use devices::{DeviceEntry, DeviceSummary, Devices};
 pub use partition::split_by_weight;
 pub use platform::{Listing, Platform};

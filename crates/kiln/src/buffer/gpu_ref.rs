@@ -11,7 +11,7 @@ use super::element::Element;
 use super::stale::{Memory, Stale};
 use crate::error::{Error, Result};
 use crate::misuse::Misuse;
-use crate::order::{StreamKey, Use};
+use crate::order::{Lane, StreamKey, Use};
 use crate::runtime::{Block, BlockId, Generation, Inner, Stream, Ticket, transfer};
 
 /// Elements on a device.
@@ -79,8 +79,8 @@ impl<T: Element> GpuRef<T> {
     }
 
     /// The stream it was allocated on, where its work goes when nothing else is said.
-    pub fn home(&self) -> &Stream {
-        self.block.home()
+    pub fn home(&self) -> StreamKey {
+        self.block.home_key()
     }
 
     /// The stream of the last write to any byte of its block; none if it was never written or if several streams wrote parts.
@@ -99,7 +99,7 @@ impl<T: Element> GpuRef<T> {
     /// A stream of another runtime; a runtime that is gone.
     pub fn record_write(&self, stream: &Stream) -> Result<Ticket> {
         let runtime = self.runtime_for(stream)?;
-        let stamp = runtime.stamp(stream, &mut [self.used(Access::Write, 0)])?;
+        let stamp = runtime.stamp(stream.lane(), &mut [self.used(Access::Write, 0)])?;
         Ok(Ticket::new(runtime, stamp))
     }
 
@@ -133,7 +133,8 @@ impl<T: Element> GpuRef<T> {
     /// # Errors
     /// If the lengths differ, or the device is lost.
     pub fn upload(&self, data: &[T]) -> Result<Ticket> {
-        self.upload_on(self.home(), data)
+        let runtime = self.runtime()?;
+        self.upload_lane(&runtime, self.block.home(&runtime), data)
     }
 
     /// As [`upload`](Self::upload), on a stream.
@@ -141,10 +142,8 @@ impl<T: Element> GpuRef<T> {
     /// # Errors
     /// As for [`upload`](Self::upload); a stream of another runtime.
     pub fn upload_on(&self, stream: &Stream, data: &[T]) -> Result<Ticket> {
-        self.check_len(data.len())?;
         let runtime = self.runtime_for(stream)?;
-        let uses = &mut [self.used(Access::Write, 0)];
-        transfer::upload(&runtime, stream, uses, self.place(), bytemuck::cast_slice(data))
+        self.upload_lane(&runtime, stream.lane(), data)
     }
 
     /// All elements, once everything that writes them is done.
@@ -162,7 +161,8 @@ impl<T: Element> GpuRef<T> {
     /// # Errors
     /// If the lengths differ, or the device is lost; what `into` holds then is not to be relied upon.
     pub fn download_into(&self, into: &mut [T]) -> Result<()> {
-        self.download_into_on(self.home(), into)
+        let runtime = self.runtime()?;
+        self.download_lane(&runtime, self.block.home(&runtime), into)
     }
 
     /// As [`download_into`](Self::download_into), on a stream.
@@ -170,10 +170,8 @@ impl<T: Element> GpuRef<T> {
     /// # Errors
     /// As for [`download_into`](Self::download_into); a stream of another runtime.
     pub fn download_into_on(&self, stream: &Stream, into: &mut [T]) -> Result<()> {
-        self.check_len(into.len())?;
         let runtime = self.runtime_for(stream)?;
-        let uses = &mut [self.used(Access::Read, 0)];
-        transfer::download(&runtime, stream, uses, self.place(), bytemuck::cast_slice_mut(into))
+        self.download_lane(&runtime, stream.lane(), into)
     }
 
     /// Copies all elements from another handle of the same device.
@@ -181,7 +179,8 @@ impl<T: Element> GpuRef<T> {
     /// # Errors
     /// If the lengths differ, the handles belong to different runtimes, or they overlap.
     pub fn copy_from(&self, from: &Self) -> Result<Ticket> {
-        self.copy_from_on(self.home(), from)
+        let runtime = self.runtime()?;
+        self.copy_lane(&runtime, self.block.home(&runtime), from)
     }
 
     /// As [`copy_from`](Self::copy_from), on a stream.
@@ -189,19 +188,8 @@ impl<T: Element> GpuRef<T> {
     /// # Errors
     /// As for [`copy_from`](Self::copy_from); a stream of another runtime.
     pub fn copy_from_on(&self, stream: &Stream, from: &Self) -> Result<Ticket> {
-        self.check_len(from.len())?;
         let runtime = self.runtime_for(stream)?;
-        from.check_runtime(&runtime)?;
-        if self.overlaps(from) {
-            return Err(Error::new(Misuse::Overlap { first: 0, second: 1 }));
-        }
-        let uses = &mut [from.used(Access::Read, 0), self.used(Access::Write, 1)];
-        let command = from.place().zip(self.place()).map(|(from, to)| Command::Copy {
-            from: Place::Device(from),
-            to: Place::Device(to),
-            bytes: self.bytes(),
-        });
-        runtime.submit_command(stream, uses, command)
+        self.copy_lane(&runtime, stream.lane(), from)
     }
 
     /// Sets every element to a value.
@@ -253,20 +241,52 @@ impl<T: Element> GpuRef<T> {
         self.offset..self.offset + self.bytes()
     }
 
-    fn place(&self) -> Option<DevicePlace> {
+    /// Where commands of the driver find its first byte; none if it has no elements. For those who queue commands themselves, under a
+    /// [`PreparedUse`](crate::PreparedUse).
+    pub fn place(&self) -> Option<DevicePlace> {
         if self.bytes() == 0 { None } else { self.block.place(self.offset) }
     }
 
+    fn upload_lane(&self, runtime: &Arc<Inner>, lane: &Lane, data: &[T]) -> Result<Ticket> {
+        self.check_len(data.len())?;
+        let uses = &mut [self.used(Access::Write, 0)];
+        transfer::upload(runtime, lane, uses, self.place(), bytemuck::cast_slice(data))
+    }
+
+    fn download_lane(&self, runtime: &Arc<Inner>, lane: &Lane, into: &mut [T]) -> Result<()> {
+        self.check_len(into.len())?;
+        let uses = &mut [self.used(Access::Read, 0)];
+        transfer::download(runtime, lane, uses, self.place(), bytemuck::cast_slice_mut(into))
+    }
+
+    fn copy_lane(&self, runtime: &Arc<Inner>, lane: &Lane, from: &Self) -> Result<Ticket> {
+        self.check_len(from.len())?;
+        from.check_runtime(runtime)?;
+        if self.overlaps(from) {
+            return Err(Error::new(Misuse::Overlap { first: 0, second: 1 }));
+        }
+        let uses = &mut [from.used(Access::Read, 0), self.used(Access::Write, 1)];
+        let command = from.place().zip(self.place()).map(|(from, to)| Command::Copy {
+            from: Place::Device(from),
+            to: Place::Device(to),
+            bytes: self.bytes(),
+        });
+        runtime.submit_command(lane, uses, command)
+    }
+
     fn fill_pattern(&self, pattern: Pattern) -> Result<Ticket> {
-        let stream = self.home();
-        let runtime = self.runtime_for(stream)?;
+        let runtime = self.runtime()?;
         let count = self.bytes() / pattern.bytes();
         let command = self.place().map(|to| Command::Fill { to, pattern, count });
-        runtime.submit_command(stream, &mut [self.used(Access::Write, 0)], command)
+        runtime.submit_command(self.block.home(&runtime), &mut [self.used(Access::Write, 0)], command)
+    }
+
+    fn runtime(&self) -> Result<Arc<Inner>> {
+        self.block.runtime().map_err(|_| Error::new(Stale::DeviceDropped))
     }
 
     fn runtime_for(&self, stream: &Stream) -> Result<Arc<Inner>> {
-        let runtime = self.block.runtime().map_err(|_| Error::new(Stale::DeviceDropped))?;
+        let runtime = self.runtime()?;
         if !stream.belongs_to(&runtime) {
             return Err(Error::new(Misuse::ForeignStream { stream: stream.id().to_string() }));
         }

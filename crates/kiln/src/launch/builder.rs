@@ -13,8 +13,8 @@ use super::shape::Shape;
 use crate::buffer::{Element, GpuRef};
 use crate::error::{Error, Result};
 use crate::misuse::Misuse;
-use crate::order::Use;
-use crate::runtime::{DeviceRuntime, Inner, Stream, Ticket};
+use crate::order::{Lane, Use};
+use crate::runtime::{Block, DeviceRuntime, Inner, Stream, Ticket};
 
 /// Buffers of a launch that need no heap.
 const INLINE_USES: usize = 32;
@@ -28,7 +28,7 @@ pub struct Launch<'a> {
     kernel: &'a Kernel,
     shape: Shape,
     stream: Option<&'a Stream>,
-    home: Option<(&'a Stream, Access)>,
+    home: Option<(&'a Block, Access)>,
     arguments: Arguments,
     uses: SmallVec<[Use<'a>; INLINE_USES]>,
     given: usize,
@@ -130,7 +130,7 @@ impl<'a> Launch<'a> {
     /// # Errors
     /// What does not fit, or what the driver says. Nothing is queued or stamped if an argument does not fit.
     pub unsafe fn submit(&mut self) -> Result<Ticket> {
-        let stream = self.check()?;
+        let lane = self.check()?;
         let command = Command::Launch(kiln_driver::Launch {
             function: self.kernel.id(),
             grid: self.shape.grid,
@@ -143,7 +143,7 @@ impl<'a> Launch<'a> {
             // as each was given, where the layout is known; the memory is mapped until the stamps of this launch are done.
             vouched: unsafe { Vouched::new() },
         });
-        self.runtime.submit_command(stream, &mut self.uses, Some(command))
+        self.runtime.submit_command(lane, &mut self.uses, Some(command))
     }
 
     pub(super) fn buffer<T: Element>(&mut self, buffer: &'a GpuRef<T>, access: Access) -> &mut Self {
@@ -153,7 +153,7 @@ impl<'a> Launch<'a> {
         }
         let better = self.home.is_none_or(|(_, home)| access.writes() && !home.writes());
         if better {
-            self.home = Some((buffer.home(), access));
+            self.home = Some((buffer.block(), access));
         }
         if !buffer.is_empty() {
             self.uses.push(buffer.used(access, self.given as u16));
@@ -179,7 +179,7 @@ impl<'a> Launch<'a> {
     }
 
     /// Everything that can be said before anything is queued; the stream if there is nothing to say.
-    fn check(&mut self) -> Result<&'a Stream> {
+    fn check(&mut self) -> Result<&'a Lane> {
         let kernel = || self.kernel.name().to_owned();
         if let Some(wrong) = self.wrong.take() {
             return Err(wrong);
@@ -198,11 +198,13 @@ impl<'a> Launch<'a> {
         if self.shape.cooperative {
             self.check_residency()?;
         }
-        let stream = self.stream.or(self.home.map(|(home, _)| home)).unwrap_or_else(|| self.runtime.main_stream());
-        if stream.belongs_to(self.runtime) {
-            Ok(stream)
-        } else {
-            Err(Misuse::ForeignStream { stream: stream.id().to_string() }.into())
+        match (self.stream, self.home) {
+            (Some(stream), _) if !stream.belongs_to(self.runtime) => {
+                Err(Misuse::ForeignStream { stream: stream.id().to_string() }.into())
+            }
+            (Some(stream), _) => Ok(stream.lane()),
+            (None, Some((block, _))) => Ok(block.home(self.runtime)),
+            (None, None) => Ok(self.runtime.main_stream().lane()),
         }
     }
 

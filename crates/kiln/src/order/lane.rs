@@ -34,6 +34,8 @@ pub struct Lane {
     overshoots: AtomicU32,
     /// Somebody asked for a recorded point since the stream last looked.
     asked: AtomicBool,
+    /// The stream takes no more work.
+    retired: AtomicBool,
 }
 
 /// What the submitting thread may change.
@@ -85,7 +87,18 @@ impl Lane {
             points: Mutex::new(points),
             overshoots: AtomicU32::new(0),
             asked: AtomicBool::new(false),
+            retired: AtomicBool::new(false),
         }
+    }
+
+    /// Says that the stream takes no more work; what is queued still runs.
+    pub fn retire(&self) {
+        self.retired.store(true, Ordering::Release);
+    }
+
+    /// Whether the stream takes no more work.
+    pub fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Acquire)
     }
 
     /// Enters the stream: no other submission to it until the guard is dropped.

@@ -211,6 +211,19 @@ impl Tracker {
         self.wait(stamp, Timeout::Poll).map(Waited::is_done)
     }
 
+    /// Whether all stamps of a set are done.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub fn all_done(&self, stamps: &Stamps) -> Result<bool, Error> {
+        for stamp in stamps.iter() {
+            if !self.is_done(stamp)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Waits on the host for a stamp.
     ///
     /// # Errors

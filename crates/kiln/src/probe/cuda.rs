@@ -1,23 +1,103 @@
-//! Interim.
+//! CUDA as a platform.
+
 use std::sync::Arc;
 
-use kiln_driver::{DeviceKind, Driver};
+use kiln_cuda::{CudaDevice, DeviceDescription, OpenError, StartFault, Unavailable};
+use kiln_driver::{Code, DeviceKind, Driver, Fault, Refusal};
 
-use super::absence::Absence;
+use super::devices::DeviceSummary;
 use super::platform::{Listing, Platform};
+use crate::error::{Error, ErrorKind, Result};
 
-pub(super) struct CudaPlatform;
+/// The CUDA devices of this machine.
+#[derive(Clone, Copy, Debug)]
+pub struct CudaPlatform;
 
 impl Platform for CudaPlatform {
     fn kind(&self) -> DeviceKind {
         DeviceKind::Cuda
     }
 
-    fn list(&self) -> crate::error::Result<Listing> {
-        Ok(Listing::Absent(Absence::NoDevice))
+    fn list(&self) -> Result<Listing> {
+        let listed = kiln_cuda::Library::load().and_then(kiln_cuda::Library::devices);
+        match listed {
+            Ok(devices) => Ok(Listing::Devices(
+                devices
+                    .iter()
+                    .map(|device| device.as_ref().map(DeviceSummary::from).map_err(|fault| driver_error(*fault)))
+                    .collect(),
+            )),
+            Err(Unavailable::Absent(absence)) => Ok(Listing::Absent(absence.into())),
+            Err(reason) => Err(unavailable(reason)),
+        }
     }
 
-    fn open(&self, _: u32) -> crate::error::Result<Arc<dyn Driver>> {
-        Err(kiln_driver::Error::unsupported("open", "opening", "not joined yet").into())
+    fn open(&self, ordinal: u32) -> Result<Arc<dyn Driver>> {
+        match CudaDevice::open(ordinal) {
+            Ok(device) => Ok(device),
+            Err(OpenError::Unavailable(reason)) => Err(unavailable(reason)),
+            Err(OpenError::Device { fault, .. }) => Err(driver_error(fault).into()),
+            Err(OpenError::UnknownOrdinal { ordinal, count }) => Err(ErrorKind::UnknownDevice {
+                kind: DeviceKind::Cuda,
+                wanted: format!("ordinal {ordinal}"),
+                known: count as usize,
+            }
+            .into()),
+            Err(other) => Err(Error::other(other)),
+        }
+    }
+}
+
+impl From<&DeviceDescription> for DeviceSummary {
+    fn from(device: &DeviceDescription) -> Self {
+        Self {
+            ordinal: device.ordinal,
+            kind: DeviceKind::Cuda,
+            name: device.name.clone(),
+            uuid: device.uuid,
+            pci: device.pci,
+            capability: device.capability,
+            driver_version: device.driver_version,
+            total_memory_bytes: device.total_memory_bytes,
+            mig: device.mig,
+            multiprocessors: device.limits.multiprocessors,
+            max_threads_per_multiprocessor: device.limits.max_threads_per_multiprocessor,
+            shared_bytes_per_block: device.limits.shared_bytes_per_block,
+            shared_bytes_per_block_optin: device.limits.shared_bytes_per_block_optin,
+        }
+    }
+}
+
+fn unavailable(reason: Unavailable) -> Error {
+    match reason {
+        Unavailable::Absent(absence) => Error::new(super::Absence::from(absence)),
+        Unavailable::Fault(fault) => driver_error(fault).into(),
+        Unavailable::Forked => ErrorKind::Forked.into(),
+    }
+}
+
+/// The same fault in the words of the waist.
+fn driver_error(StartFault { call, code }: StartFault) -> kiln_driver::Error {
+    match code {
+        Code::OUT_OF_MEMORY => kiln_driver::Error::out_of_memory(call, 0, None),
+        code if code.is_sticky() => {
+            kiln_driver::Error::lost(call, Fault { code, detail: "before the device was opened".into() })
+        }
+        code => kiln_driver::Error::refused(call, Refusal::Driver(code)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_keeps_its_call_and_code_and_answers_as_what_it_is() {
+        let of = |code| Error::from(driver_error(StartFault { call: "cuInit", code }));
+        for code in [Code::OUT_OF_MEMORY, Code::ILLEGAL_ADDRESS, Code::UNKNOWN, Code(424_242)] {
+            let error = of(code);
+            assert_eq!((error.code(), error.call()), (Some(code), Some("cuInit")));
+            assert_eq!((error.is_oom(), error.is_sticky()), (code == Code::OUT_OF_MEMORY, code.is_sticky()));
+        }
     }
 }

@@ -8,6 +8,7 @@ use std::fmt;
 use kiln_driver::{Capability, DeviceInfo, DeviceKind, PciId, Uuid, Version};
 
 use crate::error::{ErrorKind, Result};
+use crate::libraries::{self, Library, LibraryVersion};
 
 /// What is known of a device that nobody has opened.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -129,6 +130,11 @@ impl Devices {
             return Err(self.unknown(format!("ordinal {ordinal}")));
         };
         entry.as_ref().map_err(|error| error.clone().into())
+    }
+
+    /// The version of the CUDA toolkit kernels would be compiled with, which is NVRTC's; none without NVRTC.
+    pub fn toolkit_version(&self) -> Option<LibraryVersion> {
+        libraries::find(Library::Nvrtc).ok().and_then(|found| found.version)
     }
 
     pub(super) fn unknown(&self, wanted: String) -> crate::Error {

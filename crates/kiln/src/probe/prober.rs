@@ -29,13 +29,13 @@ pub struct ProberConfig {
 /// Finds devices, keeps what it found, and hands out the one runtime of each.
 ///
 /// ```
-/// use kiln::probe::{Absence, Listing, Platform, Prober, ProberConfig};
+/// use kiln::probe::{CudaAbsence, Listing, Platform, Prober, ProberConfig};
 /// use kiln::Policy;
 /// # use kiln_driver::{DeviceKind, Driver, Error};
 /// # struct Empty(DeviceKind);
 /// # impl Platform for Empty {
 /// #     fn kind(&self) -> DeviceKind { self.0 }
-/// #     fn list(&self) -> kiln::Result<Listing> { Ok(Listing::Absent(Absence::NoDevice)) }
+/// #     fn list(&self) -> kiln::Result<Listing> { Ok(Listing::Absent(CudaAbsence::NoDevice.into())) }
 /// #     fn open(&self, _: u32) -> kiln::Result<std::sync::Arc<dyn Driver>> {
 /// #         Err(Error::unsupported("open", "opening", "nothing is here").into())
 /// #     }

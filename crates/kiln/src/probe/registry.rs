@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kiln_driver::{DeviceKind, Refusal};
 
-use super::absence::Absence;
+use super::absence::CudaAbsence;
 use super::availability::Availability;
 use super::devices::Devices;
 use super::flight::Flight;
@@ -139,7 +139,7 @@ impl Registry {
         if !matches!(answer, Ok(Availability::Absent(_))) {
             self.process.store(process::id(), Ordering::Relaxed);
         }
-        let keep = answer.as_ref().err().is_none_or(|error| !error.is_retryable());
+        let keep = answer.as_ref().err().is_none_or(|error| !error.is_oom());
         *self.kept() = keep.then(|| answer.clone());
         answer
     }
@@ -160,7 +160,7 @@ impl Registry {
         }
         match devices.broken().next() {
             Some((_, cause)) => Err(listing_failed(cause.clone()).into()),
-            None => Ok(Availability::Absent(Absence::NoDevice)),
+            None => Ok(Availability::Absent(CudaAbsence::NoDevice.into())),
         }
     }
 

@@ -11,7 +11,7 @@ use super::stream::Stream;
 use crate::buffer::Stale;
 use crate::error::{Error, Result};
 use crate::misuse::Misuse;
-use crate::order::{Mutation, Stamps, Track};
+use crate::order::{Lane, Mutation, Stamps, StreamKey, Track};
 
 /// The name of a block; no other block of its runtime ever has it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -31,7 +31,7 @@ pub struct Generation(pub u64);
 pub(crate) struct Block {
     runtime: Weak<Inner>,
     id: BlockId,
-    home: Stream,
+    home: Arc<Lane>,
     bytes: u64,
     /// None for a block of no bytes.
     piece: Option<Piece>,
@@ -51,7 +51,7 @@ impl Block {
         };
         let id = BlockId(runtime.blocks().open(bytes));
         let runtime = Arc::downgrade(runtime);
-        Ok(Arc::new(Self { runtime, id, home: home.clone(), bytes, piece, track: Mutex::new(track) }))
+        Ok(Arc::new(Self { runtime, id, home: home.lane().clone(), bytes, piece, track: Mutex::new(track) }))
     }
 
     pub(crate) fn id(&self) -> BlockId {
@@ -78,8 +78,13 @@ impl Block {
         }
     }
 
-    pub(crate) fn home(&self) -> &Stream {
-        &self.home
+    /// The stream its work goes to when nothing else is said: the one it was allocated on, or the main one if that is gone.
+    pub(crate) fn home<'a>(&'a self, runtime: &'a Inner) -> &'a Arc<Lane> {
+        if self.home.is_retired() { runtime.main_stream().lane() } else { &self.home }
+    }
+
+    pub(crate) fn home_key(&self) -> StreamKey {
+        self.home.key
     }
 
     pub(crate) fn track(&self) -> &Mutex<Track> {

@@ -14,7 +14,7 @@ use super::stream::{Home, Stream};
 use super::stream_pool::StreamPool;
 use super::ticket::Ticket;
 use crate::error::Result;
-use crate::order::{Stamp, Tracker, Use};
+use crate::order::{Lane, Stamp, Tracker, Use};
 
 /// How long the end of a runtime waits for each stream that still has work, before it lets go of the device all the same.
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
@@ -124,30 +124,30 @@ impl Inner {
     /// Submits work as one step; the errors are those of this crate.
     pub(crate) fn submit(
         &self,
-        stream: &Stream,
+        lane: &Lane,
         uses: &mut [Use<'_>],
         work: impl FnOnce(&dyn Driver, StreamId) -> std::result::Result<(), kiln_driver::Error>,
     ) -> Result<Stamp> {
-        Ok(self.tracker.submit(stream.lane(), uses, work)?)
+        Ok(self.tracker.submit(lane, uses, work)?)
     }
 
     /// Stamps blocks that work queued already uses.
-    pub(crate) fn stamp(&self, stream: &Stream, uses: &mut [Use<'_>]) -> Result<Stamp> {
-        Ok(self.tracker.stamp(stream.lane(), uses)?)
+    pub(crate) fn stamp(&self, lane: &Lane, uses: &mut [Use<'_>]) -> Result<Stamp> {
+        Ok(self.tracker.stamp(lane, uses)?)
     }
 
     /// Submits one command, or nothing at all where there are no bytes to work on.
     pub(crate) fn submit_command(
         self: &Arc<Self>,
-        stream: &Stream,
+        lane: &Lane,
         uses: &mut [Use<'_>],
         command: Option<Command<'_>>,
     ) -> Result<Ticket> {
         let stamp = match command {
             Some(command) => {
-                self.submit(stream, uses, |driver, stream| driver.submit(stream, &command).map(|_| ()))?
+                self.submit(lane, uses, |driver, stream| driver.submit(stream, &command).map(|_| ()))?
             }
-            None => Stamp { stream: stream.key(), number: 0 },
+            None => Stamp { stream: lane.key, number: 0 },
         };
         Ok(Ticket::new(self.clone(), stamp))
     }

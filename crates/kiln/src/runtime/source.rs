@@ -3,9 +3,10 @@
 //! A source gives memory out with the stamp it may be used from, and takes it back with the stamps of its last uses. Taking back
 //! never waits: memory whose last use is not known to be done is kept aside until it is.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kiln_driver::{Base, DeviceAddress, DevicePlace, Error, MemoryRequest};
+use kiln_driver::{Base, DeviceAddress, DevicePlace, Error, MemoryId, MemoryRequest};
 
 use crate::order::{Lane, Stamp, Stamps, Tracker};
 
@@ -31,7 +32,7 @@ pub(crate) trait BlockSource: Send + Sync {
     /// Frees what is known to be done; returns how many bytes that were.
     fn reap(&self) -> Result<u64, Error>;
 
-    /// Frees everything that was taken back; for the end of a runtime, when nothing runs any more.
+    /// Frees everything, also what handles still hold; for the end of a runtime, when nothing runs any more.
     fn release_all(&self);
 }
 
@@ -39,32 +40,29 @@ pub(crate) trait BlockSource: Send + Sync {
 pub(crate) struct DirectSource {
     tracker: Arc<Tracker>,
     pending: Mutex<Vec<(Piece, Stamps)>>,
+    /// What was given out and not freed yet.
+    live: Mutex<HashSet<MemoryId>>,
 }
 
 impl DirectSource {
     pub(crate) fn new(tracker: Arc<Tracker>) -> Self {
-        Self { tracker, pending: Mutex::default() }
+        Self { tracker, pending: Mutex::default(), live: Mutex::default() }
     }
 
     fn take_pending(&self) -> Vec<(Piece, Stamps)> {
         std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn free(&self, piece: Piece) -> Result<u64, Error> {
-        match piece.place.base {
-            Base::Memory(id) => self.tracker.driver().free(id, None)?,
-            Base::Reservation(_) => {}
-        }
-        Ok(piece.bytes)
+    fn live(&self) -> MutexGuard<'_, HashSet<MemoryId>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_done(&self, uses: &Stamps) -> Result<bool, Error> {
-        for stamp in uses.iter() {
-            if !self.tracker.is_done(stamp)? {
-                return Ok(false);
-            }
+    fn free(&self, piece: Piece) -> Result<u64, Error> {
+        if let Base::Memory(id) = piece.place.base {
+            self.tracker.driver().free(id, None)?;
+            self.live().remove(&id);
         }
-        Ok(true)
+        Ok(piece.bytes)
     }
 }
 
@@ -75,6 +73,7 @@ impl BlockSource for DirectSource {
             Err(error) if error.is_oom() && self.reap()? > 0 => ask()?,
             other => other?,
         };
+        self.live().insert(memory.id);
         let piece = Piece { place: memory.id.into(), address: memory.address, bytes: memory.bytes };
         Ok((piece, Stamp { stream: lane.key, number: 0 }))
     }
@@ -89,7 +88,7 @@ impl BlockSource for DirectSource {
         let mut freed = 0;
         let mut kept = Vec::new();
         for (piece, uses) in self.take_pending() {
-            match self.is_done(&uses) {
+            match self.tracker.all_done(&uses) {
                 Ok(true) => freed += self.free(piece)?,
                 Ok(false) => kept.push((piece, uses)),
                 Err(error) => {
@@ -104,8 +103,10 @@ impl BlockSource for DirectSource {
     }
 
     fn release_all(&self) {
-        for (piece, _) in self.take_pending() {
-            let _ = self.free(piece);
+        drop(self.take_pending());
+        for id in std::mem::take(&mut *self.live()) {
+            // A lost device has nothing left to free.
+            let _ = self.tracker.driver().free(id, None);
         }
     }
 }

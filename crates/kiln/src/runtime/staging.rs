@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use kiln_driver::{Driver, Error, HostBlock};
 
-use crate::order::{Stamp, Tracker};
+use crate::order::{Stamps, Tracker};
 
 /// The smallest block, as a power of two.
 const MIN_SHIFT: u32 = 12;
@@ -26,7 +26,7 @@ pub(crate) struct Staging {
 
 struct Idle {
     block: HostBlock,
-    after: Stamp,
+    after: Stamps,
 }
 
 impl Staging {
@@ -51,8 +51,8 @@ impl Staging {
         made
     }
 
-    /// Takes a block back; it may be given out again after a stamp.
-    pub(crate) fn put_back(&self, block: HostBlock, after: Stamp, driver: &dyn Driver) {
+    /// Takes a block back; it may be given out again after its last uses.
+    pub(crate) fn put_back(&self, block: HostBlock, after: Stamps, driver: &dyn Driver) {
         let bytes = block.len() as u64;
         let shift = bytes.trailing_zeros();
         let kept = bytes.is_power_of_two() && (MIN_SHIFT..=MAX_SHIFT).contains(&shift);
@@ -82,14 +82,14 @@ impl Staging {
         for _ in 0..LOOK_AT {
             let idle = {
                 let mut class = self.class(shift);
-                let at = class.iter().rposition(|idle| tracker.host().covers(idle.after));
+                let at = class.iter().rposition(|idle| idle.after.iter().all(|stamp| tracker.host().covers(stamp)));
                 match at {
                     Some(at) => return Ok(Some(class.swap_remove(at).block)),
                     None if class.is_empty() => return Ok(None),
                     None => class.swap_remove(0),
                 }
             };
-            if tracker.is_done(idle.after)? {
+            if tracker.all_done(&idle.after)? {
                 return Ok(Some(idle.block));
             }
             self.class(shift).push(idle);

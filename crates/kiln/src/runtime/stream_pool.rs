@@ -24,7 +24,7 @@ pub struct StreamPool {
 #[derive(Default)]
 struct State {
     idle: Vec<(i32, Arc<Lane>)>,
-    made: usize,
+    leased: usize,
 }
 
 impl StreamPool {
@@ -46,24 +46,17 @@ impl StreamPool {
     /// [`ErrorKind::StreamsExhausted`] if all are leased; refused for a priority the device does not have.
     pub fn lease_with_priority(&self, priority: i32) -> Result<Stream> {
         let runtime = self.runtime()?;
-        loop {
-            match self.pick(priority)? {
-                Picked::Idle(lane) => {
-                    return Ok(Stream::new(lane, Arc::downgrade(&runtime), priority, Home::Pool));
+        let lane = match self.pick(priority)? {
+            Some(idle) => idle,
+            None => {
+                let made = self.make(runtime.tracker(), &**runtime.driver(), priority);
+                if made.is_err() {
+                    self.state().leased -= 1;
                 }
-                Picked::Retire(lane) => {
-                    // Another priority was idle in its place; what is queued on it still runs.
-                    runtime.driver().destroy(lane.stream.into())?;
-                }
-                Picked::Make => {
-                    let made = self.make(runtime.tracker(), &**runtime.driver(), priority);
-                    if made.is_err() {
-                        self.state().made -= 1;
-                    }
-                    return Ok(Stream::new(made?, Arc::downgrade(&runtime), priority, Home::Pool));
-                }
+                made?
             }
-        }
+        };
+        Ok(Stream::new(lane, Arc::downgrade(&runtime), priority, Home::Pool))
     }
 
     /// A stream that another library made, tracked like any other. It is left alone when the last clone is dropped.
@@ -79,8 +72,7 @@ impl StreamPool {
 
     /// Streams leased right now.
     pub fn leased(&self) -> usize {
-        let state = self.state();
-        state.made - state.idle.len()
+        self.state().leased
     }
 
     /// Streams that may be leased at once.
@@ -90,8 +82,13 @@ impl StreamPool {
 
     pub(crate) fn take_back(&self, lane: Arc<Lane>, priority: i32, home: Home) {
         match home {
-            Home::Pool => self.state().idle.push((priority, lane)),
+            Home::Pool => {
+                let mut state = self.state();
+                state.leased -= 1;
+                state.idle.push((priority, lane));
+            }
             Home::Foreign | Home::Runtime => {
+                lane.retire();
                 if let Ok(runtime) = self.runtime() {
                     // Its key is used again once its work is known to be done; the stream itself is not ours.
                     let _ = runtime.driver().destroy(lane.stream.into());
@@ -100,22 +97,15 @@ impl StreamPool {
         }
     }
 
-    fn pick(&self, priority: i32) -> Result<Picked> {
+    /// Counts a lease: an idle stream of that priority, or none if one is to be made.
+    fn pick(&self, priority: i32) -> Result<Option<Arc<Lane>>> {
         let mut state = self.state();
-        if let Some(at) = state.idle.iter().rposition(|(idle, _)| *idle == priority) {
-            return Ok(Picked::Idle(state.idle.swap_remove(at).1));
+        if state.leased >= self.limit {
+            return Err(Error::new(ErrorKind::StreamsExhausted { limit: self.limit }));
         }
-        if state.made < self.limit {
-            state.made += 1;
-            return Ok(Picked::Make);
-        }
-        match state.idle.pop() {
-            Some((_, lane)) => {
-                state.made -= 1;
-                Ok(Picked::Retire(lane))
-            }
-            None => Err(Error::new(ErrorKind::StreamsExhausted { limit: self.limit })),
-        }
+        state.leased += 1;
+        let idle = state.idle.iter().rposition(|(idle, _)| *idle == priority);
+        Ok(idle.map(|at| state.idle.swap_remove(at).1))
     }
 
     fn make(&self, tracker: &Tracker, driver: &dyn Driver, priority: i32) -> Result<Arc<Lane>> {
@@ -136,12 +126,6 @@ impl StreamPool {
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-enum Picked {
-    Idle(Arc<Lane>),
-    Retire(Arc<Lane>),
-    Make,
 }
 
 impl std::fmt::Debug for StreamPool {

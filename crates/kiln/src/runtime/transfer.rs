@@ -11,10 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kiln_driver::{Command, DevicePlace, Driver, Error, HostBlock, Place, StreamId, Timeout, WaitTarget};
 
 use super::inner::Inner;
-use super::stream::Stream;
 use super::ticket::Ticket;
 use crate::error::Result;
-use crate::order::{EventLease, Stamp, Use};
+use crate::order::{EventLease, Lane, Stamp, Stamps, Use};
 
 /// Bytes of a chunk.
 const CHUNK_BYTES: usize = 4 << 20;
@@ -26,16 +25,16 @@ const CHUNKS_PER_THREAD: usize = 2;
 /// Copies host bytes to a place. None as the place: nothing to copy.
 pub(crate) fn upload(
     runtime: &Arc<Inner>,
-    stream: &Stream,
+    lane: &Lane,
     uses: &mut [Use<'_>],
     to: Option<DevicePlace>,
     data: &[u8],
 ) -> Result<Ticket> {
-    let Some(to) = to else { return runtime.submit_command(stream, uses, None) };
+    let Some(to) = to else { return runtime.submit_command(lane, uses, None) };
     let chunks = Mutex::new(data.chunks(CHUNK_BYTES).enumerate());
-    run(runtime, stream, uses, data.len(), |lane| {
+    run(runtime, lane, uses, data.len(), |porter| {
         while let Some((at, chunk)) = chunks.lock().unwrap_or_else(PoisonError::into_inner).next() {
-            lane.upload(chunk, to.plus((at * CHUNK_BYTES) as u64))?;
+            porter.upload(chunk, to.plus((at * CHUNK_BYTES) as u64))?;
         }
         Ok(())
     })
@@ -44,24 +43,24 @@ pub(crate) fn upload(
 /// Copies bytes from a place to the host, and waits for them.
 pub(crate) fn download(
     runtime: &Arc<Inner>,
-    stream: &Stream,
+    lane: &Lane,
     uses: &mut [Use<'_>],
     from: Option<DevicePlace>,
     into: &mut [u8],
 ) -> Result<()> {
-    let Some(from) = from else { return runtime.submit_command(stream, uses, None)?.wait() };
+    let Some(from) = from else { return runtime.submit_command(lane, uses, None)?.wait() };
     let bytes = into.len();
     let chunks = Mutex::new(into.chunks_mut(CHUNK_BYTES).enumerate());
-    let ticket = run(runtime, stream, uses, bytes, |lane| {
+    let ticket = run(runtime, lane, uses, bytes, |porter| {
         let mut under_way: Option<(usize, &mut [u8])> = None;
         while let Some((at, chunk)) = chunks.lock().unwrap_or_else(PoisonError::into_inner).next() {
-            let slot = lane.start_download(from.plus((at * CHUNK_BYTES) as u64), chunk.len())?;
+            let slot = porter.start_download(from.plus((at * CHUNK_BYTES) as u64), chunk.len())?;
             if let Some((before, chunk)) = under_way.replace((slot, chunk)) {
-                lane.finish_download(before, chunk)?;
+                porter.finish_download(before, chunk)?;
             }
         }
         match under_way {
-            Some((last, chunk)) => lane.finish_download(last, chunk),
+            Some((last, chunk)) => porter.finish_download(last, chunk),
             None => Ok(()),
         }
     })?;
@@ -71,14 +70,14 @@ pub(crate) fn download(
 /// Runs one body per thread inside one submission.
 fn run(
     runtime: &Arc<Inner>,
-    stream: &Stream,
+    lane: &Lane,
     uses: &mut [Use<'_>],
     bytes: usize,
     body: impl Fn(&mut Porter<'_>) -> std::result::Result<(), Error> + Sync,
 ) -> Result<Ticket> {
     let threads = if bytes < PARALLEL_FROM_BYTES { 1 } else { runtime.config().transfer_threads.max(1) };
     let used = Mutex::new(Vec::with_capacity(threads * CHUNKS_PER_THREAD));
-    let stamp = runtime.submit(stream, uses, |driver, stream| {
+    let stamp = runtime.submit(lane, uses, |driver, stream| {
         let work = || {
             let mut porter = Porter { runtime, driver, stream, slots: Vec::new(), next: 0 };
             let result = body(&mut porter);
@@ -96,10 +95,10 @@ fn run(
     let after = match &stamp {
         Ok(stamp) => *stamp,
         // Whatever was queued before the failure is on this stream, so its latest number covers it.
-        Err(_) => Stamp { stream: stream.key(), number: stream.lane().submitted() },
+        Err(_) => Stamp { stream: lane.key, number: lane.submitted() },
     };
     for slot in used.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        runtime.staging().put_back(slot.block, after, &**runtime.driver());
+        runtime.staging().put_back(slot.block, Stamps::of(after), &**runtime.driver());
     }
     Ok(Ticket::new(runtime.clone(), stamp?))
 }

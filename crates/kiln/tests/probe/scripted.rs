@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use kiln::Result;
-use kiln::probe::{Absence, DeviceEntry, DeviceSummary, Listing, Platform, Prober, ProberConfig};
+use kiln::probe::{Absence, CudaAbsence, DeviceEntry, DeviceSummary, Listing, Platform, Prober, ProberConfig};
 use kiln_driver::{Code, DeviceKind, Driver, Error, Refusal};
 use kiln_sim::{DeviceConfig, HostKernel, KernelLibrary, Machine, MachineConfig};
 
@@ -129,7 +129,7 @@ pub(crate) fn prober_with(cuda: &Arc<Scripted>, simulator: &Arc<Scripted>, polic
 
 /// The absence of a machine without a driver.
 pub(crate) fn no_driver() -> Absence {
-    Absence::NoDriver { detail: "none".into() }
+    CudaAbsence::NoDriver { tried: Vec::new() }.into()
 }
 
 /// A driver that does not start.

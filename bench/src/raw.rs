@@ -1,0 +1,127 @@
+//! The driver called directly: what everything is measured against.
+
+use std::ffi::c_void;
+
+use cudarc::driver::sys;
+
+use crate::Failure;
+
+/// PTX of the kernels of these workloads.
+pub(crate) const KERNELS: &str = include_str!("kernels.ptx");
+
+/// A context of the first device, current in this thread.
+pub(crate) struct Raw {
+    context: sys::CUcontext,
+    module: sys::CUmodule,
+}
+
+macro_rules! call {
+    ($what:expr) => {{
+        // SAFETY: each argument is a live handle, or a place to write to, made just before in this file.
+        let code = unsafe { $what };
+        if code != sys::CUresult::CUDA_SUCCESS {
+            return Err(format!("{} answered {code:?}", stringify!($what)).into());
+        }
+    }};
+}
+
+impl Raw {
+    /// The primary context, which kiln uses too.
+    pub(crate) fn new() -> Result<Self, Failure> {
+        let mut context = std::ptr::null_mut();
+        let mut module = std::ptr::null_mut();
+        call!(sys::cuInit(0));
+        call!(sys::cuDevicePrimaryCtxRetain(&mut context, 0));
+        call!(sys::cuCtxSetCurrent(context));
+        let image = std::ffi::CString::new(KERNELS)?;
+        call!(sys::cuModuleLoadData(&mut module, image.as_ptr().cast()));
+        Ok(Self { context, module })
+    }
+
+    /// Makes the context current in another thread.
+    pub(crate) fn enter(&self) -> Result<(), Failure> {
+        call!(sys::cuCtxSetCurrent(self.context));
+        Ok(())
+    }
+
+    pub(crate) fn function(&self, name: &str) -> Result<sys::CUfunction, Failure> {
+        let name = std::ffi::CString::new(name)?;
+        let mut function = std::ptr::null_mut();
+        call!(sys::cuModuleGetFunction(&mut function, self.module, name.as_ptr()));
+        Ok(function)
+    }
+
+    pub(crate) fn stream(&self) -> Result<sys::CUstream, Failure> {
+        let mut stream = std::ptr::null_mut();
+        call!(sys::cuStreamCreate(&mut stream, 1));
+        Ok(stream)
+    }
+
+    pub(crate) fn event(&self) -> Result<sys::CUevent, Failure> {
+        let mut event = std::ptr::null_mut();
+        call!(sys::cuEventCreate(&mut event, 2));
+        Ok(event)
+    }
+
+    pub(crate) fn memory(&self, bytes: usize) -> Result<u64, Failure> {
+        let mut address = 0;
+        call!(sys::cuMemAlloc_v2(&mut address, bytes));
+        Ok(address)
+    }
+
+    pub(crate) fn pinned(&self, bytes: usize) -> Result<*mut c_void, Failure> {
+        let mut at = std::ptr::null_mut();
+        call!(sys::cuMemHostAlloc(&mut at, bytes, 0));
+        Ok(at)
+    }
+
+    pub(crate) fn free_pinned(&self, at: *mut c_void) -> Result<(), Failure> {
+        call!(sys::cuMemFreeHost(at));
+        Ok(())
+    }
+}
+
+// SAFETY: a context and a module may be used from any thread; the driver locks by itself.
+unsafe impl Sync for Raw {}
+
+/// One block of one thread, arguments packed.
+pub(crate) fn launch(function: sys::CUfunction, stream: sys::CUstream, arguments: &[u8]) -> Result<(), Failure> {
+    let mut size = arguments.len();
+    // CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE, CU_LAUNCH_PARAM_END.
+    let mut extra: [*mut c_void; 5] = [
+        std::ptr::without_provenance_mut(1),
+        arguments.as_ptr().cast_mut().cast(),
+        std::ptr::without_provenance_mut(2),
+        (&raw mut size).cast(),
+        std::ptr::null_mut(),
+    ];
+    call!(sys::cuLaunchKernel(
+        function, 1, 1, 1, 1, 1, 1, 0, stream, std::ptr::null_mut(), extra.as_mut_ptr()
+    ));
+    Ok(())
+}
+
+pub(crate) fn record(event: sys::CUevent, stream: sys::CUstream) -> Result<(), Failure> {
+    call!(sys::cuEventRecord(event, stream));
+    Ok(())
+}
+
+pub(crate) fn wait(stream: sys::CUstream, event: sys::CUevent) -> Result<(), Failure> {
+    call!(sys::cuStreamWaitEvent(stream, event, 0));
+    Ok(())
+}
+
+pub(crate) fn synchronize(stream: sys::CUstream) -> Result<(), Failure> {
+    call!(sys::cuStreamSynchronize(stream));
+    Ok(())
+}
+
+pub(crate) fn upload(to: u64, from: *const c_void, bytes: usize, stream: sys::CUstream) -> Result<(), Failure> {
+    call!(sys::cuMemcpyHtoDAsync_v2(to, from, bytes, stream));
+    Ok(())
+}
+
+pub(crate) fn download(to: *mut c_void, from: u64, bytes: usize, stream: sys::CUstream) -> Result<(), Failure> {
+    call!(sys::cuMemcpyDtoHAsync_v2(to, from, bytes, stream));
+    Ok(())
+}

@@ -1,0 +1,128 @@
+//! L1, L3, L5: what a tracked launch costs over the raw call.
+
+use kiln::{DeviceRuntime, GpuRef, Kernel};
+use kiln_driver::{Access, Image};
+
+use crate::Failure;
+use crate::raw::{self, KERNELS, Raw};
+use crate::row::Table;
+use crate::timing::{Spread, batches};
+
+const BATCH: usize = 100;
+const BATCHES: usize = 400;
+
+/// The runtime of the first device.
+pub(crate) fn runtime() -> Result<DeviceRuntime, Failure> {
+    let driver = kiln_cuda::CudaDevice::open(0)?;
+    Ok(DeviceRuntime::from_driver(driver, kiln::RuntimeConfig::default())?)
+}
+
+pub(crate) fn kernel(gpu: &DeviceRuntime, name: &str) -> Result<Kernel, Failure> {
+    Ok(gpu.load_kernel(&Image::Ptx(KERNELS), name, None)?)
+}
+
+/// L1: four buffers and a scalar on one stream.
+pub(crate) fn four_buffers(table: &mut Table, repeats: usize) -> Result<(), Failure> {
+    let raw = Raw::new()?;
+    let (function, stream) = (raw.function("four")?, raw.stream()?);
+    let mut packed = Vec::new();
+    for _ in 0..4 {
+        packed.extend(raw.memory(4096)?.to_ne_bytes());
+    }
+    packed.extend(0_i32.to_ne_bytes());
+
+    let gpu = runtime()?;
+    let four = kernel(&gpu, "four")?;
+    let buffers: Vec<GpuRef<f32>> = (0..4).map(|_| gpu.zeros(1024)).collect::<Result<_, _>>()?;
+    let [a, b, c, d] = &buffers[..] else { return Err("four buffers were asked for".into()) };
+
+    let (mut raws, mut tracked) = (Vec::new(), Vec::new());
+    for _ in 0..repeats {
+        raws.push(batches(BATCHES, BATCH, || raw::launch(function, stream, &packed), || raw::synchronize(stream))?);
+        let launch = || {
+            let mut launch = gpu.launch(&four);
+            launch.read_write(a).read(b).read(c).read(d).value(0_i32);
+            // SAFETY: the kernel touches nothing when its last argument is not negative.
+            unsafe { launch.submit() }?;
+            Ok::<(), Failure>(())
+        };
+        tracked.push(batches(BATCHES, BATCH, launch, || Ok(gpu.synchronize()?))?);
+    }
+    table.add("l1", "raw cuLaunchKernel, packed arguments", Spread::median(&raws));
+    table.add("l1", "kiln, 4 tracked buffers + scalar", Spread::median(&tracked));
+    cudarc_four(table, repeats)
+}
+
+fn cudarc_four(table: &mut Table, repeats: usize) -> Result<(), Failure> {
+    use cudarc::driver::{CudaContext, LaunchConfig, PushKernelArg};
+    let context = CudaContext::new(0)?;
+    let stream = context.new_stream()?;
+    let module = context.load_module(cudarc::nvrtc::Ptx::from_src(KERNELS))?;
+    let function = module.load_function("four")?;
+    let mut a = stream.alloc_zeros::<f32>(1024)?;
+    let (b, c, d) = (stream.alloc_zeros::<f32>(1024)?, stream.alloc_zeros::<f32>(1024)?, stream.alloc_zeros::<f32>(1024)?);
+    let config = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
+    let mut spreads = Vec::new();
+    for _ in 0..repeats {
+        let launch = || {
+            let mut launch = stream.launch_builder(&function);
+            launch.arg(&mut a).arg(&b).arg(&c).arg(&d).arg(&0_i32);
+            // SAFETY: the kernel touches nothing when its last argument is not negative.
+            unsafe { launch.launch(config) }?;
+            Ok::<(), Failure>(())
+        };
+        spreads.push(batches(BATCHES, BATCH, launch, || Ok(stream.synchronize()?))?);
+    }
+    table.add("l1", "cudarc, 4 tracked buffers + scalar", Spread::median(&spreads));
+    Ok(())
+}
+
+/// L3: 32 buffers read by one launch.
+pub(crate) fn many_buffers(table: &mut Table, repeats: usize) -> Result<(), Failure> {
+    let raw = Raw::new()?;
+    let (function, stream) = (raw.function("many")?, raw.stream()?);
+    let packed: Vec<u8> = (0..32).flat_map(|_| 0_u64.to_ne_bytes()).collect();
+    let gpu = runtime()?;
+    let many = kernel(&gpu, "many")?;
+    let buffers: Vec<GpuRef<f32>> = (0..32).map(|_| gpu.zeros(16)).collect::<Result<_, _>>()?;
+    let (mut raws, mut tracked) = (Vec::new(), Vec::new());
+    for _ in 0..repeats {
+        raws.push(batches(BATCHES, BATCH, || raw::launch(function, stream, &packed), || raw::synchronize(stream))?);
+        let launch = || {
+            let mut launch = gpu.launch(&many);
+            for buffer in &buffers {
+                launch.read(buffer);
+            }
+            // SAFETY: the kernel does nothing.
+            unsafe { launch.submit() }?;
+            Ok::<(), Failure>(())
+        };
+        tracked.push(batches(BATCHES, BATCH, launch, || Ok(gpu.synchronize()?))?);
+    }
+    table.add("l3", "raw cuLaunchKernel, 32 pointers", Spread::median(&raws));
+    table.add("l3", "kiln, 32 tracked buffers", Spread::median(&tracked));
+    Ok(())
+}
+
+/// L5: a tracked task without a kernel.
+pub(crate) fn no_kernel(table: &mut Table, repeats: usize) -> Result<(), Failure> {
+    let gpu = runtime()?;
+    let buffers: Vec<GpuRef<f32>> = (0..4).map(|_| gpu.zeros(16)).collect::<Result<_, _>>()?;
+    let stream = gpu.main_stream();
+    let mut spreads = Vec::new();
+    for _ in 0..repeats {
+        let task = || {
+            let uses = [
+                buffers[0].used_as(Access::ReadWrite),
+                buffers[1].used_as(Access::Read),
+                buffers[2].used_as(Access::Read),
+                buffers[3].used_as(Access::Read),
+            ];
+            gpu.prepare_block_use(stream, &uses)?.finish()?;
+            Ok::<(), Failure>(())
+        };
+        spreads.push(batches(BATCHES, BATCH, task, || Ok(()))?);
+    }
+    table.add("l5", "kiln, task of 4 blocks without a kernel", Spread::median(&spreads));
+    Ok(())
+}

@@ -1,0 +1,70 @@
+//! T1, T2: copies between host and device, and pinned memory from the pool.
+
+use std::time::Instant;
+
+use crate::Failure;
+use crate::raw::{self, Raw};
+use crate::row::Table;
+use crate::timing::{Spread, batches};
+use crate::workload::launch::runtime;
+
+const BYTES: usize = 256 << 20;
+
+pub(crate) fn pageable_and_pinned(table: &mut Table, repeats: usize) -> Result<(), Failure> {
+    let raw = Raw::new()?;
+    let (device, stream, pinned) = (raw.memory(BYTES)?, raw.stream()?, raw.pinned(BYTES)?);
+    let mut pageable = vec![1_u8; BYTES];
+    let gpu = runtime()?;
+    let buffer = gpu.zeros::<u8>(BYTES)?;
+    let mut own = gpu.pinned::<u8>(BYTES)?;
+    own.write()?.fill(1);
+    let mut rows = [const { Vec::new() }; 8];
+    for _ in 0..repeats {
+        rows[0].push(rate(|| raw::upload(device, pageable.as_ptr().cast(), BYTES, stream).and_then(|()| raw::synchronize(stream)))?);
+        rows[1].push(rate(|| Ok(buffer.upload(&pageable)?.wait()?))?);
+        rows[2].push(rate(|| {
+            raw::download(pageable.as_mut_ptr().cast(), device, BYTES, stream).and_then(|()| raw::synchronize(stream))
+        })?);
+        rows[3].push(rate(|| Ok(buffer.download_into(&mut pageable)?))?);
+        rows[4].push(rate(|| raw::upload(device, pinned, BYTES, stream).and_then(|()| raw::synchronize(stream)))?);
+        rows[5].push(rate(|| Ok(own.copy_to(&buffer)?.wait()?))?);
+        rows[6].push(rate(|| raw::download(pinned, device, BYTES, stream).and_then(|()| raw::synchronize(stream)))?);
+        rows[7].push(rate(|| Ok(own.copy_from(&buffer)?.wait()?))?);
+    }
+    let names = [
+        ("t1 pageable up", "raw copy"),
+        ("t1 pageable up", "kiln upload"),
+        ("t1 pageable down", "raw copy"),
+        ("t1 pageable down", "kiln download"),
+        ("t1 pinned up", "raw copy"),
+        ("t1 pinned up", "kiln pinned copy"),
+        ("t1 pinned down", "raw copy"),
+        ("t1 pinned down", "kiln pinned copy"),
+    ];
+    for ((workload, subject), values) in names.into_iter().zip(rows) {
+        table.add_in("GB/s", workload, subject, Spread::of(values));
+    }
+    raw.free_pinned(pinned)
+}
+
+/// T2: a pinned block of 1 MiB.
+pub(crate) fn pinned_block(table: &mut Table, repeats: usize) -> Result<(), Failure> {
+    const MIB: usize = 1 << 20;
+    let raw = Raw::new()?;
+    let gpu = runtime()?;
+    let (mut raws, mut pooled) = (Vec::new(), Vec::new());
+    for _ in 0..repeats {
+        raws.push(batches(20, 1, || raw.pinned(MIB).and_then(|at| raw.free_pinned(at)), || Ok(()))?);
+        pooled.push(batches(400, 100, || Ok::<(), Failure>(drop(gpu.pinned_uninit::<u8>(MIB)?)), || Ok(()))?);
+    }
+    table.add("t2", "raw cuMemHostAlloc + free, 1 MiB", Spread::median(&raws));
+    table.add("t2", "kiln, pinned block from the pool", Spread::median(&pooled));
+    Ok(())
+}
+
+/// Gigabytes per second.
+fn rate(copy: impl FnOnce() -> Result<(), Failure>) -> Result<f64, Failure> {
+    let start = Instant::now();
+    copy()?;
+    Ok(BYTES as f64 / start.elapsed().as_nanos() as f64)
+}

@@ -1,0 +1,161 @@
+//! Host memory that users fill themselves and that copies at full speed.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use kiln_driver::{Access, Command, HostBlock, Place, Timeout};
+
+use super::element::Element;
+use super::gpu_ref::GpuRef;
+use crate::error::{Error, Result};
+use crate::misuse::Misuse;
+use crate::order::{Stamp, Stamps, Track, Use};
+use crate::runtime::{DeviceRuntime, Inner, Ticket};
+
+/// Elements in pinned host memory.
+///
+/// Copies to and from it run while the host goes on. The buffer knows which ones are under way: [`read`](Self::read) waits for those
+/// that write it, [`write`](Self::write) for all of them, so that no byte is looked at or changed too early.
+pub struct PinnedBuffer<T> {
+    runtime: Weak<Inner>,
+    /// None for a buffer of no elements.
+    block: Option<HostBlock>,
+    track: Mutex<Track>,
+    len: usize,
+    element: PhantomData<T>,
+}
+
+impl DeviceRuntime {
+    /// `len` zeros in pinned memory, from a pool.
+    ///
+    /// # Errors
+    /// Out of pinned memory.
+    pub fn pinned<T: Element>(&self, len: usize) -> Result<PinnedBuffer<T>> {
+        let mut buffer = self.pinned_uninit(len)?;
+        buffer.write()?.fill(T::zeroed());
+        Ok(buffer)
+    }
+
+    /// `len` elements in pinned memory, from a pool, with whatever its last user left in them.
+    ///
+    /// # Errors
+    /// Out of pinned memory.
+    pub fn pinned_uninit<T: Element>(&self, len: usize) -> Result<PinnedBuffer<T>> {
+        let too_large = || Error::new(Misuse::TooLarge { len, element_bytes: size_of::<T>() });
+        let bytes = len.checked_mul(size_of::<T>()).ok_or_else(too_large)?;
+        let inner = self.inner();
+        let block = match bytes {
+            0 => None,
+            _ => Some(inner.staging().take(bytes as u64, inner.tracker())?),
+        };
+        let track = Mutex::new(Track::new(bytes as u64, Stamp::default()));
+        let buffer = PinnedBuffer { runtime: Arc::downgrade(inner), block, track, len, element: PhantomData };
+        let offset = buffer.block.as_ref().map_or(0, |block| block.bytes().as_ptr().addr() % align_of::<T>());
+        if offset != 0 {
+            let (bytes, element_bytes) = (bytes as u64, size_of::<T>() as u64);
+            return Err(Misuse::Cast { bytes, offset: offset as u64, element_bytes }.into());
+        }
+        Ok(buffer)
+    }
+}
+
+impl<T: Element> PinnedBuffer<T> {
+    /// Elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The elements, once every copy into them is done.
+    ///
+    /// # Errors
+    /// The fault, if the device is lost; a runtime that is gone.
+    pub fn read(&self) -> Result<&[T]> {
+        let Some(block) = self.settled(Access::Read)? else { return Ok(&[]) };
+        // SAFETY: the block holds at least `len` elements and was found aligned for them when it was taken; any bytes are a `T`, which is `Pod`. Copies into
+        // it are done, and a new one can only be queued through `copy_from`, which takes `&mut self` and so ends this borrow.
+        Ok(unsafe { std::slice::from_raw_parts(block.bytes().as_ptr().cast(), self.len) })
+    }
+
+    /// The elements to be changed, once every copy from or into them is done.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    pub fn write(&mut self) -> Result<&mut [T]> {
+        let Some(block) = self.settled(Access::Write)? else { return Ok(&mut []) };
+        // SAFETY: as for `read`; copies from it are done too, and no new one can be queued while `self` is borrowed.
+        Ok(unsafe { std::slice::from_raw_parts_mut(block.bytes().as_ptr().cast(), self.len) })
+    }
+
+    /// Queues a copy of all elements to a device buffer of the same length.
+    ///
+    /// # Errors
+    /// If the lengths differ or the buffers belong to different runtimes.
+    pub fn copy_to(&self, to: &GpuRef<T>) -> Result<Ticket> {
+        self.copy(to, Access::Read)
+    }
+
+    /// Queues a copy of all elements from a device buffer of the same length.
+    ///
+    /// # Errors
+    /// As for [`copy_to`](Self::copy_to).
+    pub fn copy_from(&mut self, from: &GpuRef<T>) -> Result<Ticket> {
+        self.copy(from, Access::Write)
+    }
+
+    fn copy(&self, device: &GpuRef<T>, host_access: Access) -> Result<Ticket> {
+        let runtime = self.runtime()?;
+        device.check_runtime(&runtime)?;
+        if device.len() != self.len {
+            return Err(Misuse::Length { buffer: device.len(), given: self.len }.into());
+        }
+        let host = self.block.as_ref().map(|block| Place::Host { block: block.id(), offset: 0 });
+        let (from, to, device_access) = match host_access {
+            Access::Read => (host, device.place().map(Place::Device), Access::Write),
+            _ => (device.place().map(Place::Device), host, Access::Read),
+        };
+        let command = from.zip(to).map(|(from, to)| Command::Copy { from, to, bytes: device.bytes() });
+        let used = Use { track: &self.track, range: 0..device.bytes(), access: host_access, argument: 0 };
+        runtime.submit_command(device.block().home(&runtime), &mut [used, device.used(device_access, 1)], command)
+    }
+
+    /// The block, once the copies that an access of the host has to come after are done.
+    fn settled(&self, access: Access) -> Result<Option<&HostBlock>> {
+        let Some(block) = &self.block else { return Ok(None) };
+        let bytes = self.len * size_of::<T>();
+        let mut stamps = Stamps::default();
+        let track = self.track.lock().unwrap_or_else(PoisonError::into_inner);
+        track.needs(&(0..bytes as u64), access, |stamp| stamps.insert(stamp));
+        drop(track);
+        let runtime = self.runtime()?;
+        for stamp in stamps.iter() {
+            let _ = runtime.tracker().wait(stamp, Timeout::Never)?;
+        }
+        let _ = block.touch(0, bytes, access);
+        Ok(Some(block))
+    }
+
+    fn runtime(&self) -> Result<Arc<Inner>> {
+        self.runtime.upgrade().ok_or_else(|| Error::new(Misuse::RuntimeGone))
+    }
+}
+
+impl<T> Drop for PinnedBuffer<T> {
+    fn drop(&mut self) {
+        if let (Some(block), Some(runtime)) = (self.block.take(), self.runtime.upgrade()) {
+            let uses = self.track.get_mut().unwrap_or_else(PoisonError::into_inner).all();
+            runtime.staging().put_back(block, uses, &**runtime.driver());
+        }
+    }
+}
+
+impl<T> fmt::Debug for PinnedBuffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} pinned elements of {}", self.len, std::any::type_name::<T>())
+    }
+}

@@ -1,0 +1,36 @@
+//! NVIDIA's other libraries: found or not, with path and version.
+//!
+//! Nothing is loaded to find out, and a missing one is an ordinary answer with the places that were looked at and the way
+//! to get it. It is looked for in what the process has loaded already, where a `KILN_...` variable points, in `CUDA_HOME`
+//! and `CUDA_PATH`, in the system's folders, in the packages of the active Python environment, in conda, and in the
+//! usual folders of the toolkit, in this order.
+//!
+//! ```
+//! use kiln::libraries::{self, Library};
+//!
+//! match libraries::find(Library::Nvrtc) {
+//!     Ok(found) => println!("{found}"),
+//!     Err(missing) => println!("{missing}"),
+//! }
+//! assert_eq!(libraries::find_all().len(), Library::ALL.len());
+//! ```
+
+use kiln_cuda::Surroundings;
+
+pub use kiln_cuda::{
+    Found as FoundLibrary, LibraryKind as Library, LibraryVersion, NotFound as MissingLibrary, Origin, Tried,
+};
+
+/// Looks for a library, as the process and the machine are now.
+///
+/// # Errors
+/// It is not there.
+pub fn find(library: Library) -> Result<FoundLibrary, MissingLibrary> {
+    Surroundings::of_process().find(library)
+}
+
+/// Looks for all of them, in the order of [`Library::ALL`].
+pub fn find_all() -> Vec<Result<FoundLibrary, MissingLibrary>> {
+    let surroundings = Surroundings::of_process();
+    Library::ALL.iter().map(|library| surroundings.find(*library)).collect()
+}
