@@ -1,0 +1,14 @@
+//! The laws, one file for each group of the waist.
+
+pub(crate) mod code;
+pub(crate) mod device;
+pub(crate) mod graphs;
+pub(crate) mod handles;
+pub(crate) mod host;
+pub(crate) mod loss;
+pub(crate) mod memory;
+pub(crate) mod order;
+pub(crate) mod pages;
+pub(crate) mod streams;
+pub(crate) mod threads;
+pub(crate) mod work;

@@ -1,0 +1,91 @@
+//! Changing nodes.
+
+use kiln_driver::{Command, DriverExt, GraphNode, Pattern};
+
+use super::{copy, store};
+use crate::expect::{equal, refused_somehow, same_bytes};
+use crate::kernels::Arguments;
+use crate::law::Verdict;
+use crate::rig::{Rig, at, read_host};
+
+pub(super) fn update(rig: &Rig<'_>) -> Verdict {
+    let stream = rig.stream()?;
+    let (first, second, target) =
+        (rig.memory_with(&[1; 64])?, rig.memory_with(&[2; 64])?, rig.memory_with(&[0; 64])?);
+    let (filled, word) = (rig.memory_with(&[0; 64])?, rig.words(1)?);
+    let value = rig.kernel("store_value")?;
+    let (seven, eight) =
+        (Arguments::new().address(word.address).u32(7), Arguments::new().address(word.address).u32(8));
+    let fill =
+        |byte, offset, count| Command::Fill { to: at(filled.id, offset), pattern: Pattern::U8(byte), count };
+    let nodes = [
+        GraphNode { command: copy(&first, &target, 64), after: &[] },
+        GraphNode { command: fill(3, 0, 64), after: &[0] },
+        GraphNode { command: store(value.id, &seven), after: &[1] },
+    ];
+    let graph = rig.graph(&nodes)?;
+    rig.driver.submit(stream, &Command::Graph(graph))?;
+    rig.driver.synchronize(stream)?;
+    equal("the first run's word", rig.get_words(&word, 1)?, vec![7])?;
+    rig.driver.update_graph(graph, 0, &copy(&second, &target, 32))?;
+    rig.driver.update_graph(graph, 1, &fill(4, 16, 16))?;
+    rig.driver.update_graph(graph, 2, &store(value.id, &eight))?;
+    rig.driver.submit(stream, &Command::Graph(graph))?;
+    rig.driver.synchronize(stream)?;
+    let mut expected = vec![2; 32];
+    expected.extend([1; 32]);
+    same_bytes("the updated copy", &rig.get(target.id, 64)?, &expected)?;
+    let mut expected = vec![3; 64];
+    expected[16..32].fill(4);
+    same_bytes("the updated fill", &rig.get(filled.id, 64)?, &expected)?;
+    equal("the updated launch", rig.get_words(&word, 1)?, vec![8])
+}
+
+pub(super) fn update_leaves_queued_launches_alone(rig: &Rig<'_>) -> Verdict {
+    let stream = rig.stream()?;
+    let word = rig.words(1)?;
+    let hosts = [rig.host(4)?, rig.host(4)?, rig.host(4)?];
+    let value = rig.kernel("store_value")?;
+    let arguments = |number: u32| Arguments::new().address(word.address).u32(number);
+    let graph = rig.graph(&[GraphNode { command: store(value.id, &arguments(0)), after: &[] }])?;
+    rig.busy(stream)?;
+    for (number, host) in (1..).zip(&hosts) {
+        rig.driver.update_graph(graph, 0, &store(value.id, &arguments(number)))?;
+        rig.driver.submit(stream, &Command::Graph(graph))?;
+        rig.driver.download(stream, word.id.into(), host, 4)?;
+    }
+    rig.driver.update_graph(graph, 0, &store(value.id, &arguments(99)))?;
+    rig.driver.synchronize(stream)?;
+    for (number, host) in (1u32..).zip(&hosts) {
+        same_bytes("a run queued before the next update", &read_host(host)?, &number.to_le_bytes())?;
+    }
+    Ok(())
+}
+
+pub(super) fn update_refused(rig: &Rig<'_>) -> Verdict {
+    let stream = rig.stream()?;
+    let (memory, word) = (rig.memory_with(&[0; 64])?, rig.words(1)?);
+    let event = rig.event()?;
+    let value = rig.kernel("store_value")?;
+    let five = Arguments::new().address(word.address).u32(5);
+    let fill = Command::Fill { to: memory.id.into(), pattern: Pattern::U8(6), count: 64 };
+    let launch = store(value.id, &five);
+    let nodes = [GraphNode { command: fill, after: &[] }, GraphNode { command: launch, after: &[0] }];
+    let graph = rig.graph(&nodes)?;
+    refused_somehow("an update of node 2 of 2", rig.driver.update_graph(graph, 2, &fill))?;
+    refused_somehow("an update of a node far away", rig.driver.update_graph(graph, u32::MAX, &fill))?;
+    refused_somehow("a launch in place of a fill", rig.driver.update_graph(graph, 0, &launch))?;
+    refused_somehow("a fill in place of a launch", rig.driver.update_graph(graph, 1, &fill))?;
+    refused_somehow(
+        "a copy in place of a fill",
+        rig.driver.update_graph(graph, 0, &copy(&memory, &word, 4)),
+    )?;
+    refused_somehow(
+        "a signal in place of a fill",
+        rig.driver.update_graph(graph, 0, &Command::Signal(event)),
+    )?;
+    rig.driver.submit(stream, &Command::Graph(graph))?;
+    rig.driver.synchronize(stream)?;
+    same_bytes("the fill as it was", &rig.get(memory.id, 64)?, &[6; 64])?;
+    equal("the launch as it was", rig.get_words(&word, 1)?, vec![5])
+}

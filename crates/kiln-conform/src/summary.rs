@@ -1,0 +1,147 @@
+//! How the laws went.
+
+use std::fmt;
+
+use crate::law::{Failure, Law};
+
+/// What became of each law.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    pub(crate) subject: String,
+    pub(crate) results: Vec<LawResult>,
+    /// Exclusions that name no law.
+    pub(crate) unknown_exclusions: Vec<&'static str>,
+}
+
+/// What became of one law.
+#[derive(Clone, Debug)]
+pub struct LawResult {
+    /// The law.
+    pub law: &'static Law,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// How a law ended.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// The driver keeps it.
+    Passed,
+    /// It does not.
+    Failed(Report),
+    /// It does not, and is excused.
+    Excluded(&'static str),
+    /// It is excused, and keeps it all the same.
+    UnexpectedPass(&'static str),
+    /// There is nothing to show on this device.
+    Inapplicable(String),
+    /// There is no device.
+    Skipped(String),
+}
+
+/// A failure in words, and how to see it again.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What was expected and seen, and where.
+    pub text: String,
+    /// The round in which it was seen.
+    pub round: u64,
+}
+
+impl Report {
+    pub(crate) fn of(failure: &Failure, round: u64) -> Self {
+        Self { text: failure.to_string(), round }
+    }
+}
+
+impl Outcome {
+    fn is_failure(&self) -> bool {
+        matches!(self, Self::Failed(_) | Self::UnexpectedPass(_))
+    }
+}
+
+impl Summary {
+    /// Whether every law is kept, excused or without object, and every exclusion is needed.
+    pub fn holds(&self) -> bool {
+        self.failed() == 0 && self.unknown_exclusions.is_empty()
+    }
+
+    /// What became of each law, in reading order.
+    pub fn results(&self) -> &[LawResult] {
+        &self.results
+    }
+
+    /// Laws that are kept.
+    pub fn passed(&self) -> usize {
+        self.count(|outcome| matches!(outcome, Outcome::Passed))
+    }
+
+    /// Laws that are not kept, and exclusions that are not needed.
+    pub fn failed(&self) -> usize {
+        self.count(Outcome::is_failure)
+    }
+
+    /// Laws the subject is excused from.
+    pub fn excluded(&self) -> usize {
+        self.count(|outcome| matches!(outcome, Outcome::Excluded(_)))
+    }
+
+    /// Laws that were not run, because there is no device or nothing to show on it.
+    pub fn skipped(&self) -> usize {
+        self.count(|outcome| matches!(outcome, Outcome::Inapplicable(_) | Outcome::Skipped(_)))
+    }
+
+    /// Both summaries as one.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.results.extend(other.results);
+        self.unknown_exclusions.extend(other.unknown_exclusions);
+        self.unknown_exclusions.sort_unstable();
+        self.unknown_exclusions.dedup();
+        self
+    }
+
+    fn count(&self, wanted: impl Fn(&Outcome) -> bool) -> usize {
+        self.results.iter().filter(|result| wanted(&result.outcome)).count()
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for result in &self.results {
+            writeln!(f, "{result}")?;
+        }
+        for name in &self.unknown_exclusions {
+            writeln!(f, "FAILED     exclusion of {name}, which is no law")?;
+        }
+        let failed = self.failed() + self.unknown_exclusions.len();
+        let (passed, excluded, skipped) = (self.passed(), self.excluded(), self.skipped());
+        write!(
+            f,
+            "laws on {}: {passed} passed, {failed} failed, {excluded} excluded, {skipped} skipped",
+            self.subject
+        )
+    }
+}
+
+impl fmt::Display for LawResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Law { name, says, .. } = self.law;
+        match &self.outcome {
+            Outcome::Passed => write!(f, "ok         {name}"),
+            Outcome::Failed(Report { text, round }) => {
+                write!(f, "FAILED     {name}: {says}\n           round {round}: {text}")
+            }
+            Outcome::Excluded(reason) => write!(f, "excluded   {name}: {reason}"),
+            Outcome::UnexpectedPass(reason) => {
+                write!(
+                    f,
+                    "FAILED     {name}: it is kept although it is excluded ({reason}); drop the exclusion"
+                )
+            }
+            Outcome::Inapplicable(reason) | Outcome::Skipped(reason) => {
+                write!(f, "skipped    {name}: {reason}")
+            }
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! The laws on the simulator, with many seeds.
+
+mod simulated;
+
+use kiln_conform::Subject;
+use kiln_sim::Mode;
+
+const SEEDS: u64 = 16;
+
+fn subject() -> Subject {
+    simulated::subject("the simulator, seeded", Mode::Seeded).rounds(SEEDS)
+}
+
+kiln_conform::laws!(subject());
