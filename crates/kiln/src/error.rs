@@ -10,8 +10,8 @@ use std::sync::Arc;
 use kiln_driver::{Code, DeviceKind};
 
 use crate::buffer::Stale;
-use crate::libraries::MissingLibrary;
 use crate::launch::Mismatch;
+use crate::libraries::MissingLibrary;
 use crate::misuse::Misuse;
 use crate::probe::{Absence, Policy};
 
@@ -277,7 +277,9 @@ mod tests {
         let absent = Error::new(Absence::from(CudaAbsence::NoDevice)).labelled("solver");
         assert_eq!(absent.to_string(), "solver backend: no CUDA runtime available");
         let whole = format!("{absent:#}");
-        assert!(whole.starts_with("solver backend: no CUDA runtime available: the NVIDIA driver sees no device"));
+        assert!(
+            whole.starts_with("solver backend: no CUDA runtime available: the NVIDIA driver sees no device")
+        );
         let context = context_failure().labelled("solver");
         assert_eq!(context.to_string(), "solver backend: failed to create CUDA context for device 3");
         assert!(
@@ -296,7 +298,8 @@ mod tests {
         let refused = kiln_driver::Error::refused("cuInit", Refusal::Driver(Code::NOT_INITIALIZED));
         let listing = Error::new(ErrorKind::Listing { kind: DeviceKind::Cuda, cause: refused });
         assert_eq!(listing.code(), Some(Code::NOT_INITIALIZED));
-        let mismatch = Error::new(Absence::from(CudaAbsence::Mismatched { code: Code::SYSTEM_DRIVER_MISMATCH }));
+        let mismatch =
+            Error::new(Absence::from(CudaAbsence::Mismatched { code: Code::SYSTEM_DRIVER_MISMATCH }));
         assert_eq!(mismatch.code(), Some(Code::SYSTEM_DRIVER_MISMATCH));
         assert!(mismatch.is_absence() && !mismatch.is_retryable());
     }

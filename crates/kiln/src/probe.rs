@@ -18,7 +18,7 @@
 //! - **Asking opens nothing.** Devices are listed without a context on any of them; only the device somebody asks to use
 //!   is opened, once, and every later caller gets the same runtime.
 //! - **[`Policy::Off`] touches nothing**, not even the driver's file.
-//! - **Only [`auto`] replaces a missing GPU by a simulation**, and says so. Nobody replaces a broken one.
+//! - **Only [`DeviceRuntime::auto`](crate::DeviceRuntime::auto) replaces a missing GPU by a simulation**, and says so. Nobody replaces a broken one.
 //! - **Whoever asks at the same time shares one attempt.** No lock is held meanwhile.
 //!
 //! The functions here ask the process's own [`Prober`]; a test builds one over [`Platform`]s of its choice.
@@ -32,8 +32,8 @@ mod flight;
 mod partition;
 mod platform;
 mod policy;
-mod process;
 mod prober;
+mod process;
 mod registry;
 mod retry_cell;
 mod scatter;
@@ -52,8 +52,8 @@ pub use platform::{Listing, Platform};
 pub use policy::{POLICY_VARIABLE, Policy};
 pub use prober::{Prober, ProberConfig};
 pub use process::{
-    auto, availability, balanced_partition, gpu_for_test, memory_budget_for, policy, probe_backend,
-    probe_backend_with_compile, prober, refresh, require, resolve, scatter, set_policy, simulated_machine, try_get,
+    availability, balanced_partition, gpu_for_test, memory_budget_for, policy, probe_backend,
+    probe_backend_with_compile, prober, refresh, require, resolve, scatter, set_policy, simulated_machine,
 };
 pub use registry::MAX_DEVICES;
 pub use scatter::{Decline, Outcome, Part, Share, gather};

@@ -67,7 +67,9 @@ impl Absence {
                 "install the NVIDIA driver (in a container: start it with the GPU made visible), or use the \
                  simulated device"
             }
-            Self::Cuda(CudaAbsence::Stub { .. }) => "take the toolkit's `stubs` folder out of LD_LIBRARY_PATH",
+            Self::Cuda(CudaAbsence::Stub { .. }) => {
+                "take the toolkit's `stubs` folder out of LD_LIBRARY_PATH"
+            }
             Self::Cuda(CudaAbsence::TooOld { .. }) => "update the NVIDIA driver",
             Self::Cuda(CudaAbsence::Mismatched { .. }) => {
                 "reboot after a driver update, or remove the CUDA compatibility libraries"

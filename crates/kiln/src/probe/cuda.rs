@@ -24,7 +24,9 @@ impl Platform for CudaPlatform {
             Ok(devices) => Ok(Listing::Devices(
                 devices
                     .iter()
-                    .map(|device| device.as_ref().map(DeviceSummary::from).map_err(|fault| driver_error(*fault)))
+                    .map(|device| {
+                        device.as_ref().map(DeviceSummary::from).map_err(|fault| driver_error(*fault))
+                    })
                     .collect(),
             )),
             Err(Unavailable::Absent(absence)) => Ok(Listing::Absent(absence.into())),

@@ -34,7 +34,7 @@ pub fn prober() -> &'static Prober {
 ///
 /// ```
 /// kiln::set_policy(kiln::Policy::Simulate)?;
-/// let gpu = kiln::probe::auto()?;
+/// let gpu = kiln::DeviceRuntime::auto()?;
 /// let squares = gpu.upload(&[1u32, 4, 9])?;
 /// assert_eq!(squares.download()?, [1, 4, 9]);
 /// assert!(kiln::probe::simulated_machine()?.findings().is_empty());
@@ -95,22 +95,6 @@ pub fn require() -> Result<&'static DeviceRuntime> {
     prober().require()
 }
 
-/// The one runtime of a CUDA device; see [`Prober::runtime`].
-///
-/// # Errors
-/// A fault, absence, an unknown ordinal.
-pub fn try_get(ordinal: u32) -> Result<&'static DeviceRuntime> {
-    prober().runtime(ordinal)
-}
-
-/// A runtime for a caller who can do with a simulated device; see [`Prober::auto`].
-///
-/// # Errors
-/// A fault; absence under [`Policy::Required`].
-pub fn auto() -> Result<&'static DeviceRuntime> {
-    prober().auto()
-}
-
 /// The parts for a backend; see [`Prober::probe_backend`].
 ///
 /// # Errors
@@ -161,4 +145,42 @@ where
 /// A fault; absence under [`Policy::Required`].
 pub fn gpu_for_test(label: &str) -> Result<TestGate> {
     prober().gpu_for_test(label)
+}
+
+impl DeviceRuntime {
+    /// The one runtime of a CUDA device in this process, opened by the first who asks; see [`Prober::runtime`].
+    ///
+    /// ```
+    /// use kiln::DeviceRuntime;
+    ///
+    /// match DeviceRuntime::try_get(0) {
+    ///     Ok(gpu) => assert!(std::ptr::eq(gpu, DeviceRuntime::try_get(0)?)),
+    ///     Err(error) if error.is_absence() => println!("{error:#}"),
+    ///     Err(fault) => return Err(fault),
+    /// }
+    /// # Ok::<(), kiln::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A fault, absence, an unknown ordinal.
+    pub fn try_get(ordinal: u32) -> Result<&'static Self> {
+        prober().runtime(ordinal)
+    }
+
+    /// The runtime of the best CUDA device, or of the simulated device where there is none; see [`Prober::auto`].
+    ///
+    /// ```
+    /// use kiln::DeviceRuntime;
+    ///
+    /// let gpu = DeviceRuntime::auto()?;
+    /// println!("running on {gpu:?}");
+    /// assert_eq!(gpu.upload(&[1.0f32, 2.0])?.download()?, [1.0, 2.0]);
+    /// # Ok::<(), kiln::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A fault; absence under [`Policy::Required`].
+    pub fn auto() -> Result<&'static Self> {
+        prober().auto()
+    }
 }

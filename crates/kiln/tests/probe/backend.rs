@@ -162,7 +162,7 @@ fn a_buffer_comes_back_for_the_next_of_about_its_size() {
     assert_eq!(first.download().unwrap(), vec![1.5; 1000]);
     let block = first.block_id();
     let lent = context.arena().usage().lent_bytes;
-    assert!(lent >= 4000 && lent <= 5000);
+    assert!((4000..=5000).contains(&lent));
     drop(first);
     assert_eq!((context.arena().usage().lent_bytes, context.arena().usage().kept_bytes), (0, lent));
 

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use kiln::Result;
-use kiln::probe::{Absence, CudaAbsence, DeviceEntry, DeviceSummary, Listing, Platform, Prober, ProberConfig};
+use kiln::probe::{
+    Absence, CudaAbsence, DeviceEntry, DeviceSummary, Listing, Platform, Prober, ProberConfig,
+};
 use kiln_driver::{Code, DeviceKind, Driver, Error, Refusal};
 use kiln_sim::{DeviceConfig, HostKernel, KernelLibrary, Machine, MachineConfig};
 
