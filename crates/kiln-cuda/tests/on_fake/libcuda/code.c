@@ -1,0 +1,213 @@
+/* Modules and kernels. An image is text; each `.entry name(.param .u64 a, .param .u32 b)` in it is a kernel, each
+ * `.global .u32 name` a variable. What a kernel does its name says:
+ *
+ *   set(to, value, count)  writes a 32-bit value again and again
+ *   crash                  loses the device, which shows at the next look
+ *   stall, resume          make the stream say that it is not done, and that it is
+ *   anything else          nothing
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "fake.h"
+
+#define FUNCTIONS 16
+
+struct Module {
+    struct Function functions[FUNCTIONS];
+    unsigned count;
+    char variable[64];
+    unsigned value[4];
+};
+
+static void read_word(char *into, size_t room, const char *from) {
+    size_t length = strspn(from, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+    snprintf(into, room, "%.*s", (int)length, from);
+}
+
+static void read_parameters(struct Function *function, const char *text) {
+    const char *end = strchr(text, ')');
+    size_t offset = 0;
+    while (end && (text = strstr(text, ".param .")) && text < end) {
+        text += strlen(".param .") + 1;
+        size_t size = (size_t)atoi(text) / 8;
+        offset = (offset + size - 1) / size * size;
+        function->offsets[function->parameters] = offset;
+        function->sizes[function->parameters++] = size;
+        offset += size;
+    }
+}
+
+static void write_log(unsigned count, unsigned *options, void **values, unsigned which, const char *text) {
+    for (unsigned at = 0; at + 1 < count; at++)
+        if (options[at] == which) snprintf(values[at], (size_t)(uintptr_t)values[at + 1], "%s", text);
+}
+
+Status cuModuleLoadDataEx(struct Module **module, const char *image, unsigned count, unsigned *options, void **values) {
+    ENTER_CONTEXT("%u", count);
+    if (strstr(image, "syntax error")) {
+        write_log(count, options, values, 5, "ptxas line 3; fatal : Parsing error");
+        write_log(count, options, values, 3, "compiling for sm_90");
+        return INVALID_PTX;
+    }
+    *module = calloc(1, sizeof **module);
+    for (const char *at = image; (at = strstr(at, ".entry ")) && (*module)->count < FUNCTIONS; ) {
+        struct Function *function = &(*module)->functions[(*module)->count++];
+        at += strlen(".entry ");
+        read_word(function->name, sizeof function->name, at);
+        function->module = *module;
+        function->dynamic_shared_bytes = STATIC_LIMIT_BYTES;
+        read_parameters(function, at);
+    }
+    const char *variable = strstr(image, ".global .u32 ");
+    if (variable) read_word((*module)->variable, sizeof (*module)->variable, variable + strlen(".global .u32 "));
+    return SUCCESS;
+}
+
+Status cuModuleUnload(struct Module *module) {
+    ENTER_CONTEXT("");
+    free(module);
+    return SUCCESS;
+}
+
+Status cuModuleGetFunction(struct Function **function, struct Module *module, const char *name) {
+    ENTER_CONTEXT("%s", name);
+    for (unsigned at = 0; at < module->count; at++) {
+        *function = &module->functions[at];
+        if (!strcmp((*function)->name, name)) return SUCCESS;
+    }
+    return NOT_FOUND;
+}
+
+Status cuModuleGetGlobal_v2(Address *address, size_t *bytes, struct Module *module, const char *name) {
+    ENTER_CONTEXT("%s", name);
+    if (!module->variable[0] || strcmp(module->variable, name)) return NOT_FOUND;
+    *address = (Address)(uintptr_t)module->value;
+    *bytes = sizeof module->value;
+    return SUCCESS;
+}
+
+Status cuModuleGetFunctionCount(unsigned *count, struct Module *module) {
+    ENTER_CONTEXT("");
+    *count = module->count;
+    return SUCCESS;
+}
+
+Status cuModuleEnumerateFunctions(struct Function **functions, unsigned count, struct Module *module) {
+    ENTER_CONTEXT("%u", count);
+    for (unsigned at = 0; at < count; at++) functions[at] = &module->functions[at];
+    return SUCCESS;
+}
+
+Status cuFuncGetName(const char **name, struct Function *function) {
+    ENTER_CONTEXT("");
+    *name = function->name;
+    return SUCCESS;
+}
+
+Status cuFuncGetAttribute(int *value, int attribute, struct Function *function) {
+    ENTER_CONTEXT("%d", attribute);
+    switch (attribute) {
+        case 0: *value = 512; break;                             /* threads */
+        case 1: *value = 128; break;                             /* static shared */
+        case 4: *value = 24; break;                              /* registers */
+        case 8: *value = function->dynamic_shared_bytes; break;
+        default: *value = 0;
+    }
+    return SUCCESS;
+}
+
+Status cuFuncSetAttribute(struct Function *function, int attribute, int value) {
+    ENTER_CONTEXT("%d %d", attribute, value);
+    if (attribute != 8 || value > OPTIN_SHARED_BYTES - 128) return INVALID_VALUE;
+    function->dynamic_shared_bytes = value;
+    return SUCCESS;
+}
+
+Status cuFuncGetParamInfo(struct Function *function, size_t index, size_t *offset, size_t *bytes) {
+    ENTER_CONTEXT("%zu", index);
+    if (index >= function->parameters) return INVALID_VALUE;
+    *offset = function->offsets[index];
+    *bytes = function->sizes[index];
+    return SUCCESS;
+}
+
+Status cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, struct Function *function, int threads, size_t shared) {
+    ENTER_CONTEXT("%d %zu", threads, shared);
+    *blocks = shared > (size_t)function->dynamic_shared_bytes ? 0 : 2048 / threads;
+    return SUCCESS;
+}
+
+Status cuOccupancyMaxPotentialBlockSize(int *grid, int *threads, struct Function *function, const void *callback,
+                                        size_t shared, int limit) {
+    (void)function, (void)callback;
+    ENTER_CONTEXT("%zu %d", shared, limit);
+    *grid = MULTIPROCESSORS * 4;
+    *threads = 512;
+    return SUCCESS;
+}
+
+Status cuOccupancyMaxActiveClusters(int *clusters, struct Function *function, const void *config) {
+    (void)function, (void)config;
+    ENTER_CONTEXT("");
+    *clusters = MULTIPROCESSORS;
+    return SUCCESS;
+}
+
+size_t arguments_of(void **extra, unsigned char *into, size_t room) {
+    const void *bytes = NULL;
+    size_t size = 0;
+    for (void **at = extra; at && *at; at += 2) {
+        if ((uintptr_t)at[0] == 1) bytes = at[1];
+        if ((uintptr_t)at[0] == 2) size = *(size_t *)at[1];
+    }
+    if (bytes && size <= room) memcpy(into, bytes, size);
+    return size;
+}
+
+static Status needed_bytes(struct Function *function) {
+    size_t last = function->parameters;
+    return last ? (Status)(function->offsets[last - 1] + function->sizes[last - 1]) : 0;
+}
+
+Status run_kernel(struct Function *function, const struct Launch *launch, void **extra, struct Stream *stream) {
+    unsigned char bytes[256];
+    size_t size = arguments_of(extra, bytes, sizeof bytes);
+    if (size != (size_t)needed_bytes(function)) return INVALID_VALUE;
+    if (launch->shared > (unsigned)function->dynamic_shared_bytes) return INVALID_VALUE;
+    if (!strcmp(function->name, "crash")) lose(ILLEGAL_ADDRESS);
+    if (!strcmp(function->name, "stall")) stream->stalled = 1;
+    if (!strcmp(function->name, "resume")) stream->stalled = 0;
+    if (!strcmp(function->name, "set")) {
+        unsigned *to, value, count;
+        memcpy(&to, bytes, 8);
+        memcpy(&value, bytes + 8, 4);
+        memcpy(&count, bytes + 12, 4);
+        for (unsigned at = 0; at < count; at++) to[at] = value;
+    }
+    return SUCCESS;
+}
+
+Status cuLaunchKernel(struct Function *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                      unsigned bz, unsigned shared, struct Stream *stream, void **parameters, void **extra) {
+    (void)parameters;
+    ENTER_CONTEXT("%s %ux%ux%u %ux%ux%u %u", function->name, gx, gy, gz, bx, by, bz, shared);
+    struct Launch launch = {{gx, gy, gz}, {bx, by, bz}, shared};
+    return run_kernel(function, &launch, extra, stream);
+}
+
+struct Attribute { unsigned id; char pad[4]; union { char pad[64]; int cooperative; unsigned cluster[3]; } value; };
+struct Config { struct Launch launch; struct Stream *stream; struct Attribute *attributes; unsigned count; };
+
+Status cuLaunchKernelEx(const struct Config *config, struct Function *function, void **parameters, void **extra) {
+    (void)parameters;
+    int cooperative = 0;
+    unsigned cluster = 0;
+    for (unsigned at = 0; at < config->count; at++) {
+        if (config->attributes[at].id == 2) cooperative = config->attributes[at].value.cooperative;
+        if (config->attributes[at].id == 4) cluster = config->attributes[at].value.cluster[0];
+    }
+    ENTER_CONTEXT("%s cooperative %d cluster %u", function->name, cooperative, cluster);
+    return run_kernel(function, &config->launch, extra, config->stream);
+}
