@@ -1,5 +1,8 @@
 //! The laws' kernels as host functions, and a simulated machine that knows them.
 
+// Each of the joining files uses its own part.
+#![allow(dead_code)]
+
 use std::time::Duration;
 
 use kiln_conform::{Kernels, Opened, Subject};
@@ -13,7 +16,15 @@ type Ran = Result<(), KernelFault>;
 
 /// A subject on fresh machines with two devices each; the round picks the way a machine runs.
 pub(crate) fn subject(name: &str, mode: impl Fn(u64) -> Mode + Send + Sync + 'static) -> Subject {
-    Subject::new(name, Kernels::host(LIBRARY), move |round| open(&Machine::new(config().mode(mode(round)))))
+    subject_of(name, move |round| open(&Machine::new(config().mode(mode(round)))))
+}
+
+/// A subject that opens its machines itself, and perhaps puts something around them.
+pub(crate) fn subject_of(
+    name: &str,
+    open: impl Fn(u64) -> Result<Opened, String> + Send + Sync + 'static,
+) -> Subject {
+    Subject::new(name, Kernels::host(LIBRARY), open)
 }
 
 /// What a machine for the laws is made of.

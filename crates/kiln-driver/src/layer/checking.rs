@@ -35,10 +35,10 @@ use crate::error::{Error, Result};
 /// ```
 /// # fn main() -> kiln_driver::Result<()> {
 /// use std::sync::Arc;
-/// use kiln_driver::layer::{Checking, Layered, Rule};
+/// use kiln_driver::layer::{Checking, Layered};
 /// use kiln_driver::{Driver, DriverExt, MemoryRequest, StreamRequest};
 ///
-/// # let device = kiln_sim::Machine::default_device();
+/// # let device = kiln_sim::Machine::new(kiln_sim::MachineConfig::seeded(1)).device(0)?;
 /// let driver = Layered::new(device, Checking::new());
 /// let stream = driver.create_stream(StreamRequest::New { priority: 0 })?;
 /// let memory = driver.allocate(MemoryRequest::Direct { bytes: 64 })?;

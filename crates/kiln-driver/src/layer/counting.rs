@@ -15,7 +15,7 @@ use crate::error::Error;
 /// use kiln_driver::layer::{CommandKind, Counting, Layered};
 /// use kiln_driver::{Driver, DriverExt, MemoryRequest, StreamRequest};
 ///
-/// # let device = kiln_sim::Machine::default_device();
+/// # let device = kiln_sim::Machine::new(kiln_sim::MachineConfig::seeded(1)).device(0)?;
 /// let driver = Layered::new(device, Counting::default());
 /// let stream = driver.create_stream(StreamRequest::New { priority: 0 })?;
 /// let memory = driver.allocate(MemoryRequest::Direct { bytes: 64 })?;

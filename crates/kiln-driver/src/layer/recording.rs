@@ -20,8 +20,8 @@ use crate::trace::{Entry, RecordedAnswer, RecordedCall, header_line};
 /// use kiln_driver::trace::{Trace, replay};
 /// use kiln_driver::{Driver, DriverExt, StreamRequest};
 ///
-/// # let device = kiln_sim::Machine::default_device();
-/// # let another = kiln_sim::Machine::default_device();
+/// # let device = kiln_sim::Machine::new(kiln_sim::MachineConfig::seeded(1)).device(0)?;
+/// # let another = kiln_sim::Machine::new(kiln_sim::MachineConfig::seeded(2)).device(0)?;
 /// let buffer = TraceBuffer::default();
 /// let driver = Layered::new(device, Recording::to(buffer.clone()));
 /// let stream = driver.create_stream(StreamRequest::New { priority: 0 })?;
@@ -42,7 +42,6 @@ pub struct Recording {
 
 struct Sink {
     writer: Box<dyn Write + Send>,
-    started: bool,
     lines: u64,
     failure: Option<io::Error>,
 }
@@ -50,8 +49,8 @@ struct Sink {
 impl Recording {
     /// A recording that is written to a file, a pipe or a [`TraceBuffer`].
     pub fn to(writer: impl Write + Send + 'static) -> Self {
-        let writer = Box::new(writer);
-        let sink = Sink { writer, started: false, lines: 0, failure: None };
+        let mut sink = Sink { writer: Box::new(writer), lines: 0, failure: None };
+        sink.line(&header_line());
         Self { device: OnceLock::new(), sink: Mutex::new(sink) }
     }
 
@@ -61,7 +60,6 @@ impl Recording {
     /// What went wrong with the writer, now or at an earlier line; nothing was written after that line.
     pub fn finish(&self) -> io::Result<()> {
         let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
-        sink.start();
         match sink.failure.take() {
             Some(failure) => Err(failure),
             None => sink.writer.flush(),
@@ -83,15 +81,7 @@ impl Layer for Recording {
 }
 
 impl Sink {
-    fn start(&mut self) {
-        if !self.started {
-            self.started = true;
-            self.line(&header_line());
-        }
-    }
-
     fn push(&mut self, entry: &Entry) {
-        self.start();
         match serde_json::to_string(entry) {
             Ok(line) => self.line(&line),
             Err(error) => self.failure = self.failure.take().or(Some(error.into())),

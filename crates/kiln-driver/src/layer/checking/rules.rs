@@ -7,7 +7,7 @@ use super::state::State;
 use super::violation::Rule;
 use crate::call::Call;
 use crate::command::{Base, Command, Place};
-use crate::graph::GraphNode;
+use crate::graph::{GraphNode, check_nodes};
 use crate::handle::{EventId, MemoryId, Object, ReservationId, StreamId};
 use crate::stream::WaitTarget;
 
@@ -189,19 +189,12 @@ fn unmap(state: &State, from: ReservationId, offset: u64, bytes: u64, findings: 
 }
 
 fn destroy(state: &State, object: Object, findings: &mut Vec<Finding>) {
-    let name = Name::from(object);
     match object {
-        // Work queued on a stream still runs, and pages live on while they are mapped.
-        Object::Stream(_) | Object::Pages(_) => {}
+        // Work queued on a stream still runs, pages live on while they are mapped, and a reservation with pages in it is
+        // for the driver to refuse.
+        Object::Stream(_) | Object::Pages(_) | Object::Reservation(_) => {}
         Object::Host(_) | Object::Event(_) | Object::Module(_) | Object::Graph(_) => {
-            taken_back(state, name, findings);
-        }
-        Object::Reservation(reservation) => {
-            let mapped = state.ledger.mapped(reservation).is_some_and(|mapped| !mapped.mappings.is_empty());
-            if mapped {
-                let why = "pages are still mapped in it".into();
-                findings.push(Finding { rule: Rule::UsedWhenTakenBack, object: name, why });
-            }
+            taken_back(state, Name::from(object), findings);
         }
     }
 }
@@ -215,6 +208,9 @@ fn never_signalled(state: &State, event: EventId, findings: &mut Vec<Finding>) {
 }
 
 fn graph(state: &State, nodes: &[GraphNode<'_>], findings: &mut Vec<Finding>) {
+    if check_nodes(nodes).is_err() {
+        return; // For the driver to refuse.
+    }
     for node in nodes {
         overlap(&node.command, findings);
     }
