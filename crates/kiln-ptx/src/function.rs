@@ -51,6 +51,8 @@ pub struct Function {
     pub attributes: Vec<Name>,
     /// All registers, also those of inner blocks.
     pub registers: Registers,
+    /// For a name given by `.alias`: the function it stands for.
+    pub alias: Option<FunctionId>,
     /// The code; `None` when the module only declares the function.
     pub body: Option<Body>,
     /// Where it stood: its definition if there is one.

@@ -166,13 +166,7 @@ impl Module {
 
     /// The function an alias stands for; any other function stands for itself.
     pub fn resolve_alias(&self, id: FunctionId) -> FunctionId {
-        let target = |id| {
-            self.items.iter().find_map(|item| match item {
-                Item::Alias { alias, target } if *alias == id => Some(*target),
-                _ => None,
-            })
-        };
-        target(id).unwrap_or(id)
+        self.function(id).and_then(|function| function.alias).unwrap_or(id)
     }
 
     /// All variables: of the module, parameters, and those inside functions.

@@ -191,10 +191,10 @@ impl<'m> Analysis<'m> {
             Some(id) => *id,
             None => self.new_instance(key),
         };
-        if let Some(instance) = self.instances.get_mut(id) {
-            if !instance.callers.contains(&caller) {
-                instance.callers.push(caller);
-            }
+        if let Some(instance) = self.instances.get_mut(id)
+            && !instance.callers.contains(&caller)
+        {
+            instance.callers.push(caller);
         }
         id
     }

@@ -126,8 +126,11 @@ impl Decoder<'_> {
             match operand {
                 Operand::Bracket(_) => self.anywhere(touch, "a tensor map, which may show any memory"),
                 _ => {
-                    if let Some(target) = self.target(operand, reach) {
-                        self.push(Action::Access { target, touch });
+                    let Some(target) = self.target(operand, reach) else { continue };
+                    self.push(Action::Access { target, touch });
+                    // `st` has already said what it stores.
+                    if touch.writes && form.opcode() != Opcode::St {
+                        self.push(Action::Store { target, width: 1, from: Source::Unknown });
                     }
                 }
             }

@@ -25,7 +25,10 @@ impl Origins {
     /// The address of a parameter, not its content.
     pub(super) const PARAMETER: Self = Self(1 << 5);
 
-    const FIRST_WORD: u32 = 6;
+    /// Went through an operation that may have negated a pointer, so that adding it may cancel one.
+    pub(super) const MANGLED: Self = Self(1 << 6);
+
+    const FIRST_WORD: u32 = 7;
 
     /// How many parameter words are told apart.
     pub(super) const MAX_WORDS: usize = 128 - Self::FIRST_WORD as usize;
@@ -56,10 +59,11 @@ impl Origins {
         Self(self.0 & !other.0)
     }
 
-    /// The set as it counts for a full-width value put together from pieces: a piece of unknown data may have been
-    /// a piece of any pointer.
+    /// What a full-width value put together from pieces with these origins may point into: a piece of unknown data
+    /// may have been a piece of any pointer.
     pub(super) fn assembled(self) -> Self {
-        if self.meets(Self::FRAGMENT) { self.without(Self::FRAGMENT) | Self::UNKNOWN } else { self }
+        let pointed = self.without(Self::MANGLED);
+        if self.meets(Self::FRAGMENT) { pointed.without(Self::FRAGMENT) | Self::UNKNOWN } else { pointed }
     }
 }
 

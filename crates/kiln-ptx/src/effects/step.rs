@@ -261,10 +261,10 @@ impl Code {
     }
 
     fn read(&mut self, step: u32, source: Source) {
-        if let Source::Register(slot) = source {
-            if let Some(readers) = self.readers.get_mut(slot as usize) {
-                readers.push(step);
-            }
+        if let Source::Register(slot) = source
+            && let Some(readers) = self.readers.get_mut(slot as usize)
+        {
+            readers.push(step);
         }
     }
 

@@ -176,20 +176,25 @@ impl Value {
         if base.is_empty() {
             return Self { all, ..Self::plain() };
         }
-        Self { all, ..Self::pointer(base | all.assembled()) }
+        Self { all: all | Origins::MANGLED, ..Self::pointer(base | all.assembled()) }
     }
 
     /// `self + other`, or `self - other`. `pointers` are the origins known to be pointers.
     ///
     /// The sum of a pointer and a number points where the pointer does. The operands do not say which is which, so
-    /// one counts as the number only if it can be told: it points nowhere, or the other is a pointer for certain; and
-    /// in both cases it must not depend on a pointer, since `b + (a - b)` is `a`.
+    /// one counts as the number only if it can be told:
+    ///
+    /// - it points nowhere, or the other is a pointer for certain and it is not;
+    /// - and it must not depend on a pointer, nor may it be a pointer taken away, since `b + (a - b)` is `a`.
     pub(super) fn sum(&self, other: &Self, subtract: bool, pointers: Origins) -> Self {
         if let (Some(a), Some(b)) = (self.constant, other.constant) {
             return Self::constant(if subtract { a.wrapping_sub(b) } else { a.wrapping_add(b) });
         }
         let all = self.all | other.all;
-        let is_offset = |v: &Self, to: &Self| !v.all.meets(pointers) && (v.base.is_empty() || to.definite);
+        let is_index =
+            |v: &Self, to: &Self| !subtract && to.definite && !v.definite && !v.all.meets(Origins::MANGLED);
+        let is_offset =
+            |v: &Self, to: &Self| !v.all.meets(pointers) && (v.base.is_empty() || is_index(v, to));
         let step = |v: &Self| v.constant.map(|n| if subtract { n.wrapping_neg() } else { n });
         if is_offset(other, self) {
             return Self { all, places: self.places.moved(step(other)), constant: None, ..self.clone() };
@@ -197,6 +202,7 @@ impl Value {
         if !subtract && is_offset(self, other) {
             return Self { all, places: other.places.moved(step(self)), constant: None, ..other.clone() };
         }
-        Self { all, ..Self::pointer(self.base | other.base | all.and(pointers)) }
+        let mangled = if subtract { Origins::MANGLED } else { Origins::NONE };
+        Self { all: all | mangled, ..Self::pointer(self.base | other.base | all.and(pointers)) }
     }
 }

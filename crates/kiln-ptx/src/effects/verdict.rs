@@ -5,7 +5,7 @@ use super::call::{Reached, Runtime};
 use super::effect::{Answer, Doubt};
 use super::origin::Origins;
 use super::step::{Action, Reach, Touch};
-use super::value::Value;
+use super::value::{Places, Value};
 use crate::call::CallId;
 use crate::function::FunctionId;
 use crate::position::Position;
@@ -125,9 +125,12 @@ impl Verdict {
                         self.touch(analysis, instance.function, &value, runtime.touch(), &at);
                     }
                 }
-                if runtime == Runtime::Printf {
-                    // A string to print is behind a pointer in the arguments, which lie in local memory.
-                    self.reads |= analysis.locals.everything().base.words();
+                let format = call.arguments.first().map(|format| analysis.argument_summary(id, format));
+                if runtime == Runtime::Printf && format.is_none_or(|format| analysis.may_print_text(&format))
+                {
+                    // The text is behind a pointer among the arguments, which lie in local memory.
+                    let arguments = analysis.locals.everything().clone();
+                    self.touch(analysis, instance.function, &arguments, Touch::READ, at);
                 }
             }
         }
@@ -135,6 +138,22 @@ impl Verdict {
 }
 
 impl Analysis<'_> {
+    /// Whether a format of `printf` may contain `%s`: no, if it is a known text that does not.
+    fn may_print_text(&self, format: &Value) -> bool {
+        let Places::Few(places) = &format.places else { return true };
+        let texts = places.iter().map(|place| {
+            let variable = self.module.variable(place.variable)?;
+            // Compilers keep literal texts to the module; anybody may write a variable others can name.
+            let literal = variable.initializer.as_ref().filter(|_| variable.linkage.is_none());
+            literal.map(|initializer| &initializer.bytes)
+        });
+        let has_text = |bytes: &Vec<u8>| {
+            let conversions = bytes.split(|b| *b == b'%').skip(1);
+            conversions.into_iter().any(|rest| rest.iter().find(|b| b.is_ascii_alphabetic()) == Some(&b's'))
+        };
+        format.base != Origins::MODULE || texts.into_iter().any(|text| text.is_none_or(has_text))
+    }
+
     fn position(&self, function: FunctionId, instruction: u32) -> Position {
         let body = self.module.function(function).and_then(|f| f.body.as_ref());
         let instruction = body.and_then(|body| body.instructions().get(instruction as usize));

@@ -261,8 +261,8 @@ impl<'a> Parser<'a> {
         }
         let Qualifiers { ty, vector, align, .. } = *qualifiers;
         let shape = Shape { ty, vector, dimensions, align };
-        let closed = shape.dimensions.iter().filter(|d| **d != 0);
-        let size = closed.fold(Some(shape.element_bytes()), |n, d| n?.checked_mul(*d));
+        let mut closed = shape.dimensions.iter().filter(|d| **d != 0);
+        let size = closed.try_fold(shape.element_bytes(), |n, d| n.checked_mul(*d));
         match size.filter(|n| *n <= MAX_SIZE_BYTES) {
             Some(_) => Ok(shape),
             None => Err(limit(position, "the size of a variable in bytes", MAX_SIZE_BYTES)),

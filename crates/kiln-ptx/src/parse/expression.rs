@@ -37,12 +37,11 @@ impl<'a> Parser<'a> {
 
     /// A literal that must be a plain number, as in `.loc 1 20 3`.
     pub(super) fn plain_number(&mut self, what: &'static str) -> Result<u64, ParseError> {
-        if self.token.kind == TokenKind::Number {
-            if let Some(Immediate::Signed(_) | Immediate::Unsigned(_)) = literal::read(self.token.text) {
-                let bits = literal::read(self.token.text).map_or(0, Immediate::bits);
-                self.bump()?;
-                return Ok(bits);
-            }
+        let literal =
+            if self.token.kind == TokenKind::Number { literal::read(self.token.text) } else { None };
+        if let Some(number @ (Immediate::Signed(_) | Immediate::Unsigned(_))) = literal {
+            self.bump()?;
+            return Ok(number.bits());
         }
         Err(self.unexpected(what))
     }

@@ -41,6 +41,7 @@ impl<'a> Parser<'a> {
             bounds,
             attributes,
             registers,
+            alias: None,
             body: None,
             origin: Origin::new(name.position),
         };

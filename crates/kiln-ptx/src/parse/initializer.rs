@@ -143,13 +143,8 @@ impl<'a> Parser<'a> {
 
     /// `+4` or `-4` behind a name, 0 when there is neither.
     pub(super) fn addend(&mut self) -> Result<i64, ParseError> {
-        if self.accept(b'+')? {
-            self.integer()
-        } else if self.is_punct(b'-') {
-            self.integer()
-        } else {
-            Ok(0)
-        }
+        let plus = self.accept(b'+')?;
+        if plus || self.is_punct(b'-') { self.integer() } else { Ok(0) }
     }
 }
 

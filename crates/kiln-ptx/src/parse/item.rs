@@ -131,6 +131,9 @@ impl<'a> Parser<'a> {
         let target = self.expect_word("the name of a function")?;
         let target = self.declared_function(&target)?;
         self.expect(b';')?;
+        if let Some(function) = self.functions.get_mut(alias.index()) {
+            function.alias = Some(target);
+        }
         self.items.push(Item::Alias { alias, target });
         Ok(())
     }

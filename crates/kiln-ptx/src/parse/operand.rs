@@ -7,7 +7,7 @@ use super::scope::Binding;
 use super::statement::Builder;
 use crate::error::ParseError;
 use crate::opcode::Opcode;
-use crate::operand::{Address, AddressBase, Elements, Operand, WordId};
+use crate::operand::{Address, AddressBase, Elements, Immediate, Operand, WordId};
 use crate::register::RegisterId;
 use crate::special::{Axis, SpecialRegister};
 
@@ -95,15 +95,15 @@ impl<'a> Parser<'a> {
             return Ok(Operand::Sink);
         }
         if word.text == "WARP_SZ" {
-            return Ok(Operand::Immediate(crate::operand::Immediate::Signed(32)));
+            return Ok(Operand::Immediate(Immediate::Signed(32)));
         }
         if let Some(special) = SpecialRegister::from_name(word.text) {
             return Ok(Operand::Special(special));
         }
-        if let Some((name, axis)) = word.text.rsplit_once('.') {
-            if let (Some(register), Some(axis)) = (self.find_register(name), Axis::from_letter(axis)) {
-                return Ok(Operand::Element(register, axis));
-            }
+        if let Some((name, axis)) = word.text.rsplit_once('.')
+            && let (Some(register), Some(axis)) = (self.find_register(name), Axis::from_letter(axis))
+        {
+            return Ok(Operand::Element(register, axis));
         }
         if let Some(function) = self.function_ids.get(word.text) {
             return Ok(Operand::Function(*function));

@@ -11,9 +11,11 @@ mod operand;
 
 use std::fmt::{self, Formatter};
 
+use crate::call::Formal;
 use crate::function::{Function, FunctionKind};
 use crate::launch_bounds::LaunchBounds;
 use crate::line::SourceFile;
+use crate::linkage::Linkage;
 use crate::module::{Item, Module};
 use crate::name::Name;
 
@@ -34,25 +36,22 @@ fn print_item(module: &Module, item: &Item, f: &mut Formatter<'_>) -> fmt::Resul
         Item::Variable(id) => declaration::print_variable(module, *id, f),
         Item::Declaration(declared) => {
             let Some(function) = module.function(declared.function) else { return Ok(()) };
-            let shown = Function {
+            let bounds = LaunchBounds::default();
+            let header = Header {
+                function,
                 linkage: declared.linkage,
-                returns: declared.returns.clone(),
-                parameters: declared.parameters.clone(),
+                returns: &declared.returns,
+                parameters: &declared.parameters,
                 noreturn: declared.noreturn,
-                bounds: if function.body.is_none() {
-                    function.bounds.clone()
-                } else {
-                    LaunchBounds::default()
-                },
-                body: None,
-                ..function.clone()
+                // The bounds belong to the definition if there is one.
+                bounds: if function.body.is_none() { &function.bounds } else { &bounds },
             };
-            print_header(module, &shown, f)?;
+            header.print(module, f)?;
             writeln!(f, ";")
         }
         Item::Definition(id) => {
             let Some(function) = module.function(*id) else { return Ok(()) };
-            print_header(module, function, f)?;
+            Header::of(function).print(module, f)?;
             writeln!(f, "\n{{")?;
             body::print_body(module, function, f)?;
             writeln!(f, "}}\n")
@@ -85,29 +84,46 @@ fn print_pragma(texts: &[Name], f: &mut Formatter<'_>) -> fmt::Result {
 }
 
 /// Everything before the body or the semicolon.
-fn print_header(module: &Module, function: &Function, f: &mut Formatter<'_>) -> fmt::Result {
-    if let Some(linkage) = function.linkage {
-        write!(f, ".{linkage} ")?;
+struct Header<'a> {
+    function: &'a Function,
+    linkage: Option<Linkage>,
+    returns: &'a [Formal],
+    parameters: &'a [Formal],
+    noreturn: bool,
+    bounds: &'a LaunchBounds,
+}
+
+impl<'a> Header<'a> {
+    fn of(function: &'a Function) -> Self {
+        let Function { linkage, returns, parameters, noreturn, bounds, .. } = function;
+        Self { function, linkage: *linkage, returns, parameters, noreturn: *noreturn, bounds }
     }
-    f.write_str(match function.kind {
-        FunctionKind::Entry => ".entry ",
-        FunctionKind::Device => ".func ",
-    })?;
-    for attribute in &function.attributes {
-        write!(f, ".attribute({attribute}) ")?;
+
+    fn print(&self, module: &Module, f: &mut Formatter<'_>) -> fmt::Result {
+        let function = self.function;
+        if let Some(linkage) = self.linkage {
+            write!(f, ".{linkage} ")?;
+        }
+        f.write_str(match function.kind {
+            FunctionKind::Entry => ".entry ",
+            FunctionKind::Device => ".func ",
+        })?;
+        for attribute in &function.attributes {
+            write!(f, ".attribute({attribute}) ")?;
+        }
+        if !self.returns.is_empty() {
+            f.write_str("(")?;
+            separated(f, self.returns, |formal, f| declaration::print_formal(module, function, *formal, f))?;
+            f.write_str(") ")?;
+        }
+        write!(f, "{}(", function.name)?;
+        separated(f, self.parameters, |formal, f| declaration::print_formal(module, function, *formal, f))?;
+        f.write_str(")")?;
+        if self.noreturn {
+            f.write_str(" .noreturn")?;
+        }
+        print_bounds(self.bounds, f)
     }
-    if !function.returns.is_empty() {
-        f.write_str("(")?;
-        separated(f, &function.returns, |formal, f| declaration::print_formal(module, function, *formal, f))?;
-        f.write_str(") ")?;
-    }
-    write!(f, "{}(", function.name)?;
-    separated(f, &function.parameters, |formal, f| declaration::print_formal(module, function, *formal, f))?;
-    f.write_str(")")?;
-    if function.noreturn {
-        f.write_str(" .noreturn")?;
-    }
-    print_bounds(&function.bounds, f)
 }
 
 fn print_bounds(bounds: &LaunchBounds, f: &mut Formatter<'_>) -> fmt::Result {

@@ -1,0 +1,90 @@
+//! The parameters of an entry as a launch must lay them out.
+
+use crate::call::Formal;
+use crate::effects::{Effect, Effects};
+use crate::function::Function;
+use crate::module::Module;
+use crate::name::Name;
+use crate::scalar::{ScalarKind, ScalarType};
+
+/// What a parameter holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ParameterKind {
+    /// A pointer: something shows it, see [`PointerUse::is_pointer`](crate::PointerUse::is_pointer).
+    Pointer,
+    /// A number.
+    Value,
+    /// Eight bytes the kernel never uses as an address: a number, or a pointer nobody follows. Both may be passed.
+    Word,
+    /// A structure or array by value; pointers inside it are in [`Parameter::pointers`].
+    Bytes,
+}
+
+/// One parameter of an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// Its name in the PTX text.
+    pub name: Name,
+    /// Bytes from the start of the parameter buffer.
+    pub offset: u64,
+    /// Its size.
+    pub size_bytes: u64,
+    /// Its alignment.
+    pub align_bytes: u32,
+    /// Element type; `b8` for structures.
+    pub ty: ScalarType,
+    /// What it holds.
+    pub kind: ParameterKind,
+    /// The pointers in it: one at offset 0 for a pointer, any number for a structure.
+    pub pointers: Vec<PointerField>,
+}
+
+/// A pointer inside a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PointerField {
+    /// Bytes from the start of the parameter.
+    pub offset: u32,
+    /// What the kernel does with the memory behind it.
+    pub effect: Effect,
+}
+
+/// All parameters of an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signature {
+    /// In order.
+    pub parameters: Vec<Parameter>,
+    /// Bytes of the parameter buffer.
+    pub size_bytes: u64,
+}
+
+impl Signature {
+    /// Lays out the parameters of `function`: each at the next offset its alignment allows.
+    pub(crate) fn of(module: &Module, function: &Function, effects: Option<&Effects>) -> Self {
+        let mut parameters = Vec::new();
+        let mut end = 0u64;
+        for (index, formal) in function.parameters.iter().enumerate() {
+            let Formal::Param(id) = *formal else { continue };
+            let Some(variable) = module.variable(id) else { continue };
+            let shape = &variable.shape;
+            let align_bytes = shape.align_bytes();
+            let offset = end.checked_next_multiple_of(u64::from(align_bytes.max(1))).unwrap_or(u64::MAX);
+            end = offset.saturating_add(shape.size_bytes());
+            let uses = effects.map_or(&[][..], |effects| &effects.pointers).iter();
+            let pointers: Vec<_> = uses
+                .filter(|used| used.parameter == index && used.is_pointer)
+                .map(|used| PointerField { offset: used.offset, effect: used.effect })
+                .collect();
+            let scalar = shape.dimensions.is_empty() && shape.vector == 1;
+            let kind = match shape.ty.kind() {
+                _ if !scalar => ParameterKind::Bytes,
+                _ if !pointers.is_empty() => ParameterKind::Pointer,
+                ScalarKind::Float => ParameterKind::Value,
+                _ if shape.size_bytes() == 8 => ParameterKind::Word,
+                _ => ParameterKind::Value,
+            };
+            let (name, size_bytes, ty) = (variable.name.clone(), shape.size_bytes(), shape.ty);
+            parameters.push(Parameter { name, offset, size_bytes, align_bytes, ty, kind, pointers });
+        }
+        Self { parameters, size_bytes: end }
+    }
+}
