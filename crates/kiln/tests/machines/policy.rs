@@ -1,0 +1,57 @@
+//! The policy of a process, from its environment and its code.
+
+use kiln::{DeviceRuntime, ErrorKind, Policy};
+use kiln_driver::DeviceKind;
+
+use crate::machine::{Machine, log};
+
+/// Whether the loader has mapped the driver's library into this process.
+fn libcuda_is_loaded() -> bool {
+    std::fs::read_to_string("/proc/self/maps").unwrap().contains("libcuda")
+}
+
+on_machine! {
+    fn off_does_not_even_load_the_driver() on Machine::fake().with("KILN_POLICY", "off") => {
+        assert_eq!(kiln::policy().unwrap(), Policy::Off);
+        assert!(!kiln::availability().unwrap().is_available());
+        assert!(!kiln::refresh().unwrap().is_available());
+        assert!(kiln::resolve(Policy::Off).unwrap().is_none());
+        assert!(DeviceRuntime::try_get(0).unwrap_err().is_absence());
+        assert!(kiln::probe_backend("solver").unwrap_err().is_absence());
+        assert_eq!(DeviceRuntime::auto().unwrap().info().kind, DeviceKind::Simulated);
+        assert_eq!((log(), libcuda_is_loaded()), (vec![], false));
+        // A request that brings its own policy is another matter, and shows that the above could have failed.
+        assert_eq!(kiln::require().unwrap().info().kind, DeviceKind::Cuda);
+        assert!(!log().is_empty() && libcuda_is_loaded());
+    }
+
+    fn simulate_does_not_load_the_driver_either() on Machine::fake().with("KILN_POLICY", "simulate") => {
+        let parts = kiln::probe_backend("solver").unwrap();
+        assert_eq!(parts.runtime().info().kind, DeviceKind::Simulated);
+        assert!(kiln::availability().unwrap().is_available());
+        assert_eq!((log(), libcuda_is_loaded()), (vec![], false));
+    }
+
+    fn the_environment_overrides_what_the_program_sets() on Machine::fake().with("KILN_POLICY", "SIMULATE") => {
+        assert_eq!(kiln::set_policy(Policy::Required).unwrap(), Policy::Simulate);
+        assert_eq!(kiln::policy().unwrap(), Policy::Simulate);
+    }
+
+    fn a_second_setting_is_reported() on Machine::without_driver() => {
+        assert_eq!(kiln::set_policy(Policy::Auto).unwrap(), Policy::Auto);
+        assert_eq!(kiln::set_policy(Policy::Auto).unwrap(), Policy::Auto);
+        let error = kiln::set_policy(Policy::Required).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::PolicyConflict { .. }));
+    }
+
+    fn nonsense_in_the_environment_is_said() on Machine::without_driver().with("KILN_POLICY", "gpu") => {
+        for answer in [kiln::policy().map(drop), kiln::availability().map(drop), kiln::set_policy(Policy::Auto).map(drop)] {
+            assert!(matches!(answer.unwrap_err().kind(), ErrorKind::Environment { variable: "KILN_POLICY", .. }));
+        }
+    }
+
+    fn a_seed_that_is_no_number_is_said() on Machine::without_driver().with("KILN_SIM_SEED", "seven") => {
+        let error = DeviceRuntime::auto().unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Environment { variable: "KILN_SIM_SEED", .. }), "{error}");
+    }
+}
