@@ -11,8 +11,10 @@ use kiln_driver::trace::{ReplayReport, Trace, replay};
 use kiln_sim::{Machine, Mode};
 
 /// Laws whose answers hang on something a trace does not hold.
-const DIFFERENT: [(&str, &str); 1] =
-    [("host.registered_once", "the replay registers new memory each time, where the law registers the same again")];
+const DIFFERENT: [(&str, &str); 1] = [(
+    "host.registered_once",
+    "the replay registers new memory each time, where the law registers the same again",
+)];
 
 /// Records a law on one machine.
 fn record(law: &Law, seed: u64) -> String {

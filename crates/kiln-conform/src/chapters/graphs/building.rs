@@ -1,6 +1,6 @@
 //! Building graphs.
 
-use kiln_driver::{Command, DriverExt, GraphNode, Launch, Pattern, Place};
+use kiln_driver::{Command, DevicePlace, DriverExt, GraphNode, Launch, Memory, Pattern, Place};
 
 use super::{copy, store};
 use crate::expect::{equal, out_of_range, refused_somehow, stale};
@@ -139,18 +139,30 @@ pub(super) fn destroyed_is_stale(rig: &Rig<'_>) -> Verdict {
 pub(super) fn large(rig: &Rig<'_>) -> Verdict {
     const NODES: u32 = 300;
     let stream = rig.stream()?;
-    let word = rig.words(1)?;
-    let more = rig.kernel("increment")?;
-    let one = Arguments::new().address(word.address).u32(1);
-    let edges: Vec<[u32; 1]> = (0..NODES).map(|at| [at.saturating_sub(1)]).collect();
-    let node = |at: usize| GraphNode {
-        command: store(more.id, &one),
-        after: if at == 0 { &[] } else { &edges[at] },
+    let words = rig.words(u64::from(NODES) + 1)?;
+    // Each node hands one word on; the first arrives at the end only if all of them run in order.
+    let hand_on = |at: u64| {
+        let place = |word: u64| Place::Device(at_word(&words, word));
+        Command::Copy { from: place(at), to: place(at + 1), bytes: 4 }
     };
+    let edges: Vec<[u32; 1]> = (0..NODES).map(|at| [at.saturating_sub(1)]).collect();
+    let node =
+        |at: usize| GraphNode { command: hand_on(at as u64), after: if at == 0 { &[] } else { &edges[at] } };
     let nodes: Vec<_> = (0..NODES as usize).map(node).collect();
     let graph = rig.graph(&nodes)?;
-    rig.driver.submit(stream, &Command::Graph(graph))?;
-    rig.driver.submit(stream, &Command::Graph(graph))?;
-    rig.driver.synchronize(stream)?;
-    equal("a long chain, twice", rig.get_words(&word, 1)?, vec![2 * NODES])
+    for value in [77u32, 78] {
+        rig.put(words.id, &value.to_le_bytes())?;
+        rig.driver.submit(stream, &Command::Graph(graph))?;
+        rig.driver.synchronize(stream)?;
+        equal(
+            "the end of a long chain",
+            rig.get_words(&words, u64::from(NODES) + 1)?,
+            vec![value; NODES as usize + 1],
+        )?;
+    }
+    Ok(())
+}
+
+fn at_word(words: &Memory, word: u64) -> DevicePlace {
+    at(words.id, 4 * word)
 }

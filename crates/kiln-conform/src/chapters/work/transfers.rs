@@ -203,7 +203,7 @@ pub(super) fn peer_copies(rig: &Rig<'_>) -> Verdict {
 }
 
 pub(super) fn large_copy(rig: &Rig<'_>) -> Verdict {
-    const BYTES: u64 = (24 << 20) + 12_345;
+    const BYTES: u64 = (8 << 20) + 12_345;
     let stream = rig.stream()?;
     let data = noise(BYTES, 4);
     let (from, to) = (rig.host_with(&data)?, rig.host(BYTES)?);
