@@ -1,6 +1,11 @@
 //! The probe on machines that do not exist: each test runs in a process of its own, with a libcuda made for it.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test stops at the first surprise, and says why"
+)]
 
 #[macro_use]
 #[path = "../../../kiln-cuda/tests/on_fake/machine.rs"]
