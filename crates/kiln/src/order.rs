@@ -20,6 +20,7 @@
 mod clock;
 mod events;
 mod lane;
+mod latch;
 mod mutation;
 mod plan;
 mod stamp;
@@ -30,6 +31,7 @@ mod tracker;
 pub use clock::{Clock, HostClock};
 pub use events::{EventLease, MAX_EVENTS};
 pub use lane::{Lane, Point};
+pub use latch::{Latch, LatchGuard};
 pub use mutation::Mutation;
 pub use plan::Waits;
 pub use stamp::{MAX_STREAMS, Stamp, Stamps, StreamKey};

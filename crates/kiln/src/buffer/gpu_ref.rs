@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, Range, RangeBounds};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use kiln_driver::{Access, Command, DeviceAddress, DevicePlace, Pattern, Place};
 
@@ -85,7 +85,7 @@ impl<T: Element> GpuRef<T> {
 
     /// The stream of the last write to any byte of its block; none if it was never written or if several streams wrote parts.
     pub fn last_write_stream(&self) -> Option<StreamKey> {
-        let writes = self.block.track().lock().unwrap_or_else(PoisonError::into_inner).writes();
+        let writes = self.block.track().lock().writes();
         let mut all = writes.iter();
         match (all.next(), all.next()) {
             (Some(only), None) => Some(only.stream),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use kiln_driver::{Access, Command, HostBlock, Place, Timeout};
 
@@ -10,7 +10,7 @@ use super::element::Element;
 use super::gpu_ref::GpuRef;
 use crate::error::{Error, Result};
 use crate::misuse::Misuse;
-use crate::order::{Stamp, Stamps, Track, Use};
+use crate::order::{Latch, Stamp, Stamps, Track, Use};
 use crate::runtime::{DeviceRuntime, Inner, Ticket};
 
 /// Elements in pinned host memory.
@@ -21,7 +21,7 @@ pub struct PinnedBuffer<T> {
     runtime: Weak<Inner>,
     /// None for a buffer of no elements.
     block: Option<HostBlock>,
-    track: Mutex<Track>,
+    track: Latch<Track>,
     len: usize,
     element: PhantomData<T>,
 }
@@ -49,7 +49,7 @@ impl DeviceRuntime {
             0 => None,
             _ => Some(inner.staging().take(bytes as u64, inner.tracker())?),
         };
-        let track = Mutex::new(Track::new(bytes as u64, Stamp::default()));
+        let track = Latch::new(Track::new(bytes as u64, Stamp::default()));
         let buffer = PinnedBuffer { runtime: Arc::downgrade(inner), block, track, len, element: PhantomData };
         let offset = buffer.block.as_ref().map_or(0, |block| block.bytes().as_ptr().addr() % align_of::<T>());
         if offset != 0 {
@@ -129,7 +129,7 @@ impl<T: Element> PinnedBuffer<T> {
         let Some(block) = &self.block else { return Ok(None) };
         let bytes = self.len * size_of::<T>();
         let mut stamps = Stamps::default();
-        let track = self.track.lock().unwrap_or_else(PoisonError::into_inner);
+        let track = self.track.lock();
         track.needs(&(0..bytes as u64), access, |stamp| stamps.insert(stamp));
         drop(track);
         let runtime = self.runtime()?;
@@ -148,7 +148,7 @@ impl<T: Element> PinnedBuffer<T> {
 impl<T> Drop for PinnedBuffer<T> {
     fn drop(&mut self) {
         if let (Some(block), Some(runtime)) = (self.block.take(), self.runtime.upgrade()) {
-            let uses = self.track.get_mut().unwrap_or_else(PoisonError::into_inner).all();
+            let uses = self.track.get_mut().all();
             runtime.staging().put_back(block, uses, &**runtime.driver());
         }
     }

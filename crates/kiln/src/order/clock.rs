@@ -16,6 +16,7 @@ impl Default for Clock {
 
 impl Clock {
     /// Whether a stamp is ordered before.
+    #[inline]
     pub fn covers(&self, stamp: Stamp) -> bool {
         self.at(stamp.stream) >= stamp.number
     }
@@ -53,6 +54,7 @@ impl Default for HostClock {
 
 impl HostClock {
     /// Whether a stamp is known to be done.
+    #[inline]
     pub fn covers(&self, stamp: Stamp) -> bool {
         self.0[stamp.stream.index()].load(Ordering::Acquire) >= stamp.number
     }

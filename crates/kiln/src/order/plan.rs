@@ -43,10 +43,16 @@ impl Waits {
     }
 
     /// Adds a stamp unless it costs nothing on this stream.
+    #[inline]
     pub fn need(&mut self, stamp: Stamp, own: StreamKey, clock: &Clock, host: &HostClock) {
         if stamp.stream == own || clock.covers(stamp) || host.covers(stamp) {
             return;
         }
+        self.add(stamp);
+    }
+
+    #[cold]
+    fn add(&mut self, stamp: Stamp) {
         match self.items[..self.len].iter_mut().find(|known| known.stream == stamp.stream) {
             Some(known) => known.number = known.number.max(stamp.number),
             None => {

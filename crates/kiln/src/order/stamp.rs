@@ -78,7 +78,13 @@ impl Stamps {
     }
 
     /// Adds a stamp, first dropping those that need not be remembered if there is no room inline.
+    #[inline]
     pub fn insert_pruning(&mut self, stamp: Stamp, forget: impl Fn(Stamp) -> bool) {
+        // Nearly always the stream has been here before, and often it is the only one.
+        if self.len > 0 && self.inline[0].stream == stamp.stream {
+            self.inline[0].number = stamp.number.max(self.inline[0].number);
+            return;
+        }
         if usize::from(self.len) == INLINE_STAMPS {
             self.retain(|known| !forget(known));
         }
@@ -86,15 +92,20 @@ impl Stamps {
     }
 
     /// Makes this the set with that one stamp, keeping what was allocated.
+    #[inline]
     pub fn replace(&mut self, stamp: Stamp) {
         self.clear();
-        self.insert(stamp);
+        self.inline[0] = stamp;
+        self.len = u8::from(stamp.number != 0);
     }
 
     /// Empties the set.
+    #[inline]
     pub fn clear(&mut self) {
         self.len = 0;
-        self.spill.clear();
+        if !self.spill.is_empty() {
+            self.spill.clear();
+        }
     }
 
     /// Adds every stamp of another set.
@@ -103,6 +114,7 @@ impl Stamps {
     }
 
     /// The stamps.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = Stamp> + '_ {
         self.inline[..usize::from(self.len)].iter().chain(&self.spill).copied()
     }

@@ -6,11 +6,11 @@
 //! keeps its guard on the stack, so nothing is allocated however many there are. No driver call happens in here.
 
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use kiln_driver::Access;
 
 use super::clock::{Clock, HostClock};
+use super::latch::Latch;
 use super::mutation::Mutation;
 use super::plan::Waits;
 use super::stamp::Stamp;
@@ -20,7 +20,7 @@ use super::track::Track;
 #[derive(Clone)]
 pub struct Use<'a> {
     /// What the block remembers.
-    pub track: &'a Mutex<Track>,
+    pub track: &'a Latch<Track>,
     /// The bytes that are used.
     pub range: Range<u64>,
     /// How.
@@ -70,11 +70,7 @@ impl Step<'_> {
 
     fn try_all(&mut self, uses: &[Use<'_>]) -> Result<(), Contended> {
         let [first, rest @ ..] = uses else { return Ok(()) };
-        let mut track = match first.track.try_lock() {
-            Ok(track) => track,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return Err(Contended),
-        };
+        let mut track = first.track.try_lock().ok_or(Contended)?;
         self.need(&track, first);
         self.try_all(rest)?;
         self.publish(&mut track, first);
@@ -86,7 +82,7 @@ impl Step<'_> {
         let Some(first) = uses.first() else { return };
         let same = uses.iter().take_while(|each| std::ptr::eq(each.track, first.track)).count();
         let (group, rest) = uses.split_at(same);
-        let mut track: MutexGuard<'_, Track> = first.track.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut track = first.track.lock();
         group.iter().for_each(|each| self.need(&track, each));
         self.lock_all(rest);
         // Reads first: a write of the same bytes then stands as the last word.
@@ -94,9 +90,19 @@ impl Step<'_> {
         group.iter().filter(|each| each.access.writes()).for_each(|each| self.publish(&mut track, each));
     }
 
+    #[inline]
     fn need(&mut self, track: &Track, each: &Use<'_>) {
+        if self.mutation.is_some() {
+            return self.need_mutated(track, each);
+        }
+        track.needs(&each.range, each.access, |stamp| {
+            self.waits.need(stamp, self.stamp.stream, self.clock, self.host);
+        });
+    }
+
+    #[cold]
+    fn need_mutated(&mut self, track: &Track, each: &Use<'_>) {
         let access = match self.mutation {
-            None => each.access,
             Some(Mutation::ReadAfterWrite) if !each.access.writes() => return,
             Some(Mutation::WriteAfterRead) if each.access.writes() => Access::Read,
             Some(Mutation::WriteAfterWrite) if each.access.writes() => {
@@ -104,13 +110,14 @@ impl Step<'_> {
                     self.waits.need(stamp, self.stamp.stream, self.clock, self.host);
                 });
             }
-            Some(_) => each.access,
+            _ => each.access,
         };
         track.needs(&each.range, access, |stamp| {
             self.waits.need(stamp, self.stamp.stream, self.clock, self.host);
         });
     }
 
+    #[inline]
     fn publish(&self, track: &mut Track, each: &Use<'_>) {
         match self.mutation {
             Some(Mutation::PublicationInsideStep) => return,
@@ -124,7 +131,7 @@ impl Step<'_> {
 /// Publishes without planning; only the mutation that breaks the step does this.
 pub(crate) fn publish_late(uses: &[Use<'_>], stamp: Stamp, host: &HostClock) {
     for each in uses {
-        let mut track = each.track.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut track = each.track.lock();
         track.publish(&each.range, each.access, stamp, |stamp| host.covers(stamp));
     }
 }

@@ -37,13 +37,12 @@ impl Track {
 
     /// Says which stamps an access has to come after: a read after the last writes, a write after those and all reads
     /// since.
+    #[inline]
     pub fn needs(&self, range: &Range<u64>, access: Access, mut need: impl FnMut(Stamp)) {
-        self.overlapping(range).for_each(|segment| {
-            segment.writes.iter().for_each(&mut need);
-            if access.writes() {
-                segment.reads.iter().for_each(&mut need);
-            }
-        });
+        if self.rest.is_empty() {
+            return self.first.needs(access, &mut need);
+        }
+        self.overlapping(range).for_each(|segment| segment.needs(access, &mut need));
     }
 
     /// The reads alone; for a planner with a rule taken out.
@@ -57,12 +56,18 @@ impl Track {
     }
 
     /// Remembers an access. `done` tells which stamps need not be remembered any more.
+    #[inline]
     pub fn publish(&mut self, range: &Range<u64>, access: Access, stamp: Stamp, done: impl Fn(Stamp) -> bool) {
         if range.start == 0 && range.end >= self.bytes && (self.rest.is_empty() || access.writes()) {
             self.rest.clear();
             self.first.publish(access, stamp, done);
             return;
         }
+        self.publish_part(range, access, stamp, done);
+    }
+
+    #[cold]
+    fn publish_part(&mut self, range: &Range<u64>, access: Access, stamp: Stamp, done: impl Fn(Stamp) -> bool) {
         if range.is_empty() {
             return;
         }
@@ -139,6 +144,15 @@ impl Track {
 }
 
 impl Segment {
+    #[inline]
+    fn needs(&self, access: Access, need: &mut impl FnMut(Stamp)) {
+        self.writes.iter().for_each(&mut *need);
+        if access.writes() {
+            self.reads.iter().for_each(need);
+        }
+    }
+
+    #[inline]
     fn publish(&mut self, access: Access, stamp: Stamp, done: impl Fn(Stamp) -> bool) {
         if access.writes() {
             self.writes.replace(stamp);

@@ -1,7 +1,7 @@
 //! A block of device memory: what handles share.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use kiln_driver::{DeviceAddress, DevicePlace};
 
@@ -11,7 +11,7 @@ use super::stream::Stream;
 use crate::buffer::Stale;
 use crate::error::{Error, Result};
 use crate::misuse::Misuse;
-use crate::order::{Lane, Mutation, Stamps, StreamKey, Track};
+use crate::order::{Lane, Latch, Mutation, Stamps, StreamKey, Track};
 
 /// The name of a block; no other block of its runtime ever has it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct Block {
     bytes: u64,
     /// None for a block of no bytes.
     piece: Option<Piece>,
-    track: Mutex<Track>,
+    track: Latch<Track>,
 }
 
 impl Block {
@@ -51,7 +51,7 @@ impl Block {
         };
         let id = BlockId(runtime.blocks().open(bytes));
         let runtime = Arc::downgrade(runtime);
-        Ok(Arc::new(Self { runtime, id, home: home.lane().clone(), bytes, piece, track: Mutex::new(track) }))
+        Ok(Arc::new(Self { runtime, id, home: home.lane().clone(), bytes, piece, track: Latch::new(track) }))
     }
 
     pub(crate) fn id(&self) -> BlockId {
@@ -87,7 +87,7 @@ impl Block {
         self.home.key
     }
 
-    pub(crate) fn track(&self) -> &Mutex<Track> {
+    pub(crate) fn track(&self) -> &Latch<Track> {
         &self.track
     }
 
@@ -107,7 +107,7 @@ impl Drop for Block {
         let Some(runtime) = self.runtime.upgrade() else { return };
         runtime.blocks().close(self.bytes);
         if let Some(piece) = self.piece {
-            let track = self.track.get_mut().unwrap_or_else(PoisonError::into_inner);
+            let track = self.track.get_mut();
             let uses = match runtime.tracker().mutation() {
                 Some(Mutation::UseBeforeFree) => Stamps::default(),
                 _ => track.all(),
