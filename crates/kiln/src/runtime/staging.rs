@@ -1,7 +1,8 @@
 //! Pinned host memory for transfers, pooled.
 //!
 //! Pinning a block costs more than a millisecond, so blocks are kept: one list per power of two. A block comes back with the stamp
-//! of the copy that uses it and is given out again once that is done. Past the limit a block that comes back is freed instead.
+//! of the copy that uses it and is given out again once that is done. Idle blocks are kept up to a limit; past it a block that comes back
+//! is freed instead.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -20,7 +21,7 @@ const LOOK_AT: usize = 4;
 /// The staging blocks of one device.
 pub(crate) struct Staging {
     classes: [Mutex<Vec<Idle>>; (MAX_SHIFT - MIN_SHIFT + 1) as usize],
-    held_bytes: AtomicU64,
+    idle_bytes: AtomicU64,
     limit_bytes: u64,
 }
 
@@ -31,7 +32,7 @@ struct Idle {
 
 impl Staging {
     pub(crate) fn new(limit_bytes: u64) -> Self {
-        Self { classes: [const { Mutex::new(Vec::new()) }; _], held_bytes: AtomicU64::new(0), limit_bytes }
+        Self { classes: [const { Mutex::new(Vec::new()) }; _], idle_bytes: AtomicU64::new(0), limit_bytes }
     }
 
     /// A block of at least so many bytes that no copy uses any more.
@@ -41,14 +42,10 @@ impl Staging {
             return tracker.driver().allocate_host(bytes);
         }
         if let Some(block) = self.reuse(shift, tracker)? {
+            self.idle_bytes.fetch_sub(1 << shift, Ordering::Relaxed);
             return Ok(block);
         }
-        self.held_bytes.fetch_add(1 << shift, Ordering::Relaxed);
-        let made = tracker.driver().allocate_host(1 << shift);
-        if made.is_err() {
-            self.held_bytes.fetch_sub(1 << shift, Ordering::Relaxed);
-        }
-        made
+        tracker.driver().allocate_host(1 << shift)
     }
 
     /// Takes a block back; it may be given out again after its last uses.
@@ -56,11 +53,12 @@ impl Staging {
         let bytes = block.len() as u64;
         let shift = bytes.trailing_zeros();
         let kept = bytes.is_power_of_two() && (MIN_SHIFT..=MAX_SHIFT).contains(&shift);
-        if kept && self.held_bytes.load(Ordering::Relaxed) <= self.limit_bytes {
+        let fits = || self.idle_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.limit_bytes;
+        if kept && fits() {
             self.class(shift).push(Idle { block, after });
         } else {
             if kept {
-                self.held_bytes.fetch_sub(bytes, Ordering::Relaxed);
+                self.idle_bytes.fetch_sub(bytes, Ordering::Relaxed);
             }
             // The driver keeps the memory until copies that use it are done.
             let _ = driver.destroy(block.id().into());
