@@ -17,16 +17,19 @@ pub(crate) fn wanted_law() -> Option<String> {
     std::env::var(LAW_VARIABLE).ok()
 }
 
-/// Runs a law in a child: the same test binary, asked for this test alone.
-pub(crate) fn run(law: &'static Law, module: &str, test: &str) -> Outcome {
-    // The path of a test leaves out the name of its crate.
-    let path = match module.split_once("::") {
+/// The path of a test as its binary names it, which leaves out the name of the crate.
+pub(crate) fn test_path(module: &str, test: &str) -> String {
+    match module.split_once("::") {
         Some((_, inner)) => format!("{inner}::{test}"),
         None => test.to_string(),
-    };
+    }
+}
+
+/// Runs a law in a child: the same test binary, asked for this test alone.
+pub(crate) fn run(law: &'static Law, path: &str) -> Outcome {
     let failed = |text: String| Outcome::Failed(Report { text, round: 0 });
     let output = std::env::current_exe().and_then(|program| {
-        Command::new(program).args([&path, "--exact", "--nocapture"]).env(LAW_VARIABLE, law.name).output()
+        Command::new(program).args([path, "--exact", "--nocapture"]).env(LAW_VARIABLE, law.name).output()
     });
     let output = match output {
         Ok(output) => output,
@@ -38,10 +41,15 @@ pub(crate) fn run(law: &'static Law, module: &str, test: &str) -> Outcome {
         (true, Some(why)) => Outcome::Inapplicable(why.split_once(": ").map_or(why, |(_, why)| why).into()),
         // A filter that matches no test succeeds too; the law's own line says that it ran.
         (true, None) if said.contains(law.name) => Outcome::Passed,
-        (true, None) => failed(format!("expected the child to run {path}, saw:\n{said}")),
+        (true, None) => failed(format!("expected the child to run {path}, saw:{}", quote(&said))),
         (false, _) => {
-            let errors = String::from_utf8_lossy(&output.stderr);
-            failed(format!("expected the child to succeed, saw {}:\n{said}{errors}", output.status))
+            let (status, errors) = (output.status, String::from_utf8_lossy(&output.stderr));
+            failed(format!("expected the child to succeed, saw {status}:{}{}", quote(&said), quote(&errors)))
         }
     }
+}
+
+/// What a child said, line by line behind a bar, so that nobody takes its result for that of the parent.
+fn quote(text: &str) -> String {
+    text.lines().map(|line| format!("\n           | {line}")).collect()
 }

@@ -46,6 +46,7 @@ pub mod kernels;
 mod law;
 mod rig;
 mod run;
+mod skip_log;
 mod subject;
 mod summary;
 

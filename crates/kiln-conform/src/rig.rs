@@ -65,6 +65,11 @@ impl<'a> Rig<'a> {
         &self.subject.kernels
     }
 
+    /// Whether a spinning kernel takes the host's time too.
+    pub(crate) fn in_real_time(&self) -> bool {
+        self.subject.real_time
+    }
+
     // Making things.
 
     pub(crate) fn stream(&self) -> Result<StreamId> {

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::child;
 use crate::law::{Chapter, Law, Stop, all_laws, fail};
 use crate::rig::Rig;
+use crate::skip_log;
 use crate::subject::{Absent, Loss, Opened, Subject};
 use crate::summary::{LawResult, Outcome, Report, Summary};
 
@@ -27,16 +28,21 @@ pub fn run_chapter(subject: &Subject, chapter: Chapter) -> Summary {
 /// Runs the laws of one chapter, for a test of that name. Laws that must not lose the device of this process run in
 /// a child, which is this test binary asked for this test alone.
 ///
+/// A chapter that is skipped because there is no device leaves a line in the file `KILN_SKIP_LOG` names, if it names one.
 /// Chapters of all subjects in a process take turns, because some laws look at what the whole device has free.
 pub fn run_test(subject: &Subject, chapter: Chapter, module: &str, test: &str) -> Summary {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(Absent { reason, required: false }) = &subject.absent {
+        skip_log::note(&child::test_path(module, test), reason);
+    }
     if let Some(name) = child::wanted_law() {
         let laws: Vec<&'static Law> = chapter.laws().iter().filter(|law| law.name == name).collect();
         return run_laws(subject, laws, run_law);
     }
     if chapter == Chapter::Loss && subject.loss == Loss::ChildProcess {
-        return run_laws(subject, chapter.laws(), |_, law| child::run(law, module, test));
+        let path = child::test_path(module, test);
+        return run_laws(subject, chapter.laws(), |_, law| child::run(law, &path));
     }
     run_chapter(subject, chapter)
 }

@@ -30,6 +30,7 @@ pub struct Subject {
     pub(crate) open: Box<Open>,
     pub(crate) rounds: u64,
     pub(crate) spin_clocks: u64,
+    pub(crate) real_time: bool,
     pub(crate) loss: Loss,
     pub(crate) exclusions: Vec<(&'static str, &'static str)>,
     pub(crate) absent: Option<Absent>,
@@ -71,6 +72,7 @@ impl Subject {
             open: Box::new(open),
             rounds: DEFAULT_ROUNDS,
             spin_clocks: DEFAULT_SPIN_CLOCKS,
+            real_time: false,
             loss: Loss::FreshDevice,
             exclusions: Vec::new(),
             absent: None,
@@ -95,6 +97,13 @@ impl Subject {
     #[must_use]
     pub fn spin_clocks(self, clocks: u64) -> Self {
         Self { spin_clocks: clocks, ..self }
+    }
+
+    /// Says that a spinning kernel takes the host's time too, so that a call which waits for it can be told from one that
+    /// does not.
+    #[must_use]
+    pub fn in_real_time(self) -> Self {
+        Self { real_time: true, ..self }
     }
 
     /// Where a law may lose a device; a fresh one unless it is said otherwise.

@@ -95,6 +95,16 @@ pub(crate) const LAWS: &[Law] = &[
         run: waiting::timeouts,
     },
     Law {
+        name: "streams.calls_do_not_wait",
+        says: "submitting, asking and looking come back while a kernel runs",
+        run: waiting::calls_do_not_wait,
+    },
+    Law {
+        name: "streams.giving_back_does_not_wait",
+        says: "making and giving back what a running kernel does not use waits for no stream",
+        run: waiting::giving_back_does_not_wait,
+    },
+    Law {
         name: "streams.done_means_visible",
         says: "after a wait or a poll that says done the host sees everything",
         run: waiting::done_means_visible,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kiln_driver::{Command, DriverExt, Timeout, WaitTarget, Waited};
 
-use crate::expect::{equal, holds, same_bytes};
+use crate::expect::{equal, holds, inapplicable, same_bytes};
 use crate::law::Verdict;
 use crate::rig::{Rig, read_host};
 
@@ -40,6 +40,72 @@ pub(super) fn timeouts(rig: &Rig<'_>) -> Verdict {
         equal("a limited wait after that", rig.driver.wait(target, Timeout::After(LIMIT))?, Waited::Done)?;
     }
     same_bytes("what was waited for", &read_host(&to)?, &[0x42; 64])
+}
+
+/// Many times longer than the calls of a law take.
+const LONG: u64 = 1000;
+
+pub(super) fn calls_do_not_wait(rig: &Rig<'_>) -> Verdict {
+    if !rig.in_real_time() {
+        return inapplicable("its kernels take no time of the host's");
+    }
+    let (stream, other, event) = (rig.stream()?, rig.stream()?, rig.event()?);
+    let memory = rig.words(64)?;
+    let host = rig.host(256)?;
+    rig.increment(stream, &memory, 64)?;
+    rig.driver.synchronize(stream)?;
+    rig.busy_for(stream, LONG)?;
+    rig.increment(stream, &memory, 64)?;
+    rig.driver.download(stream, memory.id.into(), &host, 256)?;
+    rig.driver.order(stream, event, other)?;
+    holds(rig.driver.health().is_healthy(), "a healthy device", "a lost one")?;
+    rig.driver.memory_info()?;
+    rig.driver.progress(stream)?;
+    for target in [WaitTarget::Stream(stream), WaitTarget::Event(event), WaitTarget::Stream(other)] {
+        equal("a look", rig.driver.wait(target, Timeout::Poll)?, Waited::TimedOut)?;
+        let limited = rig.driver.wait(target, Timeout::After(Duration::from_millis(1)))?;
+        equal("a limited wait", limited, Waited::TimedOut)?;
+    }
+    holds(
+        !rig.driver.is_done(event)?,
+        "the kernel to run still",
+        "that it is done: some call waited for it",
+    )?;
+    rig.driver.synchronize(other)?;
+    same_bytes("what was queued behind it", &read_host(&host)?, &[2, 0, 0, 0].repeat(64))
+}
+
+pub(super) fn giving_back_does_not_wait(rig: &Rig<'_>) -> Verdict {
+    if !rig.in_real_time() {
+        return inapplicable("its kernels take no time of the host's");
+    }
+    let (stream, done) = (rig.stream()?, rig.event()?);
+    rig.busy(stream)?;
+    rig.driver.synchronize(stream)?;
+    let (idle, event) = (rig.stream()?, rig.event()?);
+    let (memory, host, module) = (rig.memory(1 << 20)?, rig.host(4096)?, rig.load()?);
+    rig.busy_for(stream, LONG)?;
+    rig.driver.submit(stream, &Command::Signal(done))?;
+    let still = |after: &str| {
+        let runs = !rig.driver.is_done(done)?;
+        holds(runs, format!("the kernel to run still after {after}"), "that the call waited for it")
+    };
+    rig.destroy(idle)?;
+    rig.destroy(event)?;
+    still("the end of a stream and an event")?;
+    rig.memory(1 << 20)?;
+    still("an allocation")?;
+    rig.free(memory.id, None)?;
+    still("a free")?;
+    rig.destroy(host.id())?;
+    drop(host);
+    still("the end of a host block")?;
+    rig.destroy(module)?;
+    still("the end of a module")?;
+    rig.host(4096)?;
+    still("a new host block")?;
+    rig.load()?;
+    still("a load")
 }
 
 pub(super) fn done_means_visible(rig: &Rig<'_>) -> Verdict {
