@@ -1,0 +1,80 @@
+//! One number with a limit, charged with compare-and-swap.
+//!
+//! A charge is added and then settled or cancelled. What may be cancelled may vanish again, so a charge that finds no
+//! room while others are unsettled looks again. Bytes and the number of unsettled charges are one word: nobody sees
+//! the one without the other.
+
+use crate::atomic::{AtomicU64, Ordering, yield_now};
+
+/// One unsettled charge; the bits below count bytes, up to 256 TiB.
+const UNSETTLED: u64 = 1 << 48;
+const BYTES: u64 = UNSETTLED - 1;
+
+/// What is used, and how much may be.
+#[derive(Debug)]
+pub(crate) struct Account {
+    limit: AtomicU64,
+    state: AtomicU64,
+    peak: AtomicU64,
+}
+
+impl Account {
+    pub(crate) fn new(limit: u64) -> Self {
+        Self { limit: AtomicU64::new(limit), state: AtomicU64::new(0), peak: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_limit(&self, limit: u64) {
+        self.limit.store(limit, Ordering::Relaxed);
+    }
+
+    pub(crate) fn used(&self) -> u64 {
+        self.state.load(Ordering::Relaxed) & BYTES
+    }
+
+    /// The most that was used, of charges that were settled.
+    pub(crate) fn peak(&self) -> u64 {
+        self.peak.load(Ordering::Relaxed)
+    }
+
+    /// Adds bytes if they fit; to be followed by [`settle`](Self::settle) or [`cancel`](Self::cancel), with nothing
+    /// slow between. The error is what is used and the limit.
+    pub(crate) fn try_charge(&self, bytes: u64) -> Result<(), (u64, u64)> {
+        loop {
+            let limit = self.limit().min(BYTES);
+            let state = self.state.load(Ordering::Acquire);
+            let used = state & BYTES;
+            if used.checked_add(bytes).is_some_and(|wanted| wanted <= limit) {
+                let next = state + bytes + UNSETTLED;
+                let added = self.state.compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Relaxed);
+                if added.is_ok() {
+                    return Ok(());
+                }
+            } else if state < UNSETTLED || bytes > limit {
+                return Err((used, limit));
+            } else {
+                yield_now();
+            }
+        }
+    }
+
+    /// The charge stands.
+    pub(crate) fn settle(&self) {
+        let before = self.state.fetch_sub(UNSETTLED, Ordering::AcqRel);
+        self.peak.fetch_max(before & BYTES, Ordering::Relaxed);
+    }
+
+    /// The charge is taken back.
+    pub(crate) fn cancel(&self, bytes: u64) {
+        self.state.fetch_sub(UNSETTLED + bytes, Ordering::AcqRel);
+    }
+
+    /// Gives settled bytes back; no more than were charged.
+    pub(crate) fn refund(&self, bytes: u64) {
+        let before = self.state.fetch_sub(bytes, Ordering::AcqRel);
+        debug_assert!(before & BYTES >= bytes, "more was given back than charged");
+    }
+}

@@ -1,0 +1,275 @@
+//! How much memory may be used, counted once for everybody.
+//!
+//! A budget is a tree of accounts: one for a device, shared by everything in the process, and below it accounts by
+//! name. Charging an account charges all above it. A charge is taken with a compare-and-swap against the limit, so a
+//! request that does not fit changes nothing that others can see.
+//!
+//! One case needs care. A charge that fits its account but not the one above has to be taken back, and meanwhile a
+//! small request that would fit sees the account full. A charge is therefore unsettled until all accounts have it, and
+//! whoever finds no room while some are unsettled looks again.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use kiln_driver::{DeviceInfo, Uuid};
+
+use crate::account::Account;
+
+/// A limit on memory, shared by whoever holds a clone.
+///
+/// ```
+/// use kiln_mem::Budget;
+///
+/// let device = Budget::new("device", 1000);
+/// let model = device.child("model", 600);
+/// model.charge(500)?;
+/// assert_eq!((model.used_bytes(), device.used_bytes()), (500, 500));
+/// assert!(model.charge(200).is_err(), "over its own limit");
+/// assert!(device.charge(400).is_ok(), "a refused charge takes nothing from others");
+/// # Ok::<(), kiln_mem::Shortage>(())
+/// ```
+#[derive(Clone)]
+pub struct Budget {
+    entry: Arc<Entry>,
+}
+
+struct Entry {
+    name: String,
+    account: Account,
+    parent: Option<Budget>,
+    children: Mutex<Vec<std::sync::Weak<Entry>>>,
+}
+
+/// A charge that did not fit.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{name}: {requested} bytes do not fit; {used} of {limit} are in use")]
+pub struct Shortage {
+    /// The account that was full.
+    pub name: String,
+    /// What was asked for.
+    pub requested: u64,
+    /// What was in use.
+    pub used: u64,
+    /// The limit.
+    pub limit: u64,
+}
+
+/// Bytes set aside for somebody; several charges can draw from them. What is left goes back when it is dropped.
+#[derive(Debug)]
+pub struct Reserved {
+    budget: Budget,
+    left: Account,
+}
+
+impl Budget {
+    /// A budget of its own.
+    pub fn new(name: impl Into<String>, limit_bytes: u64) -> Self {
+        Self::with_parent(name.into(), limit_bytes, None)
+    }
+
+    /// The one budget of a device in this process. It begins with all of the device's memory as its limit.
+    pub fn of_device(device: &DeviceInfo) -> Self {
+        static DEVICES: OnceLock<Mutex<HashMap<Uuid, Budget>>> = OnceLock::new();
+        let devices = DEVICES.get_or_init(Mutex::default);
+        let mut devices = devices.lock().unwrap_or_else(PoisonError::into_inner);
+        let make = || Self::new(device.name.clone(), device.total_memory_bytes);
+        devices.entry(device.uuid).or_insert_with(make).clone()
+    }
+
+    /// An account below this one: what it is charged, this one is charged too.
+    #[must_use]
+    pub fn child(&self, name: impl Into<String>, limit_bytes: u64) -> Self {
+        let child = Self::with_parent(name.into(), limit_bytes, Some(self.clone()));
+        let mut children = self.entry.children.lock().unwrap_or_else(PoisonError::into_inner);
+        children.retain(|child| child.strong_count() > 0);
+        children.push(Arc::downgrade(&child.entry));
+        child
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.entry.name
+    }
+
+    /// The limit.
+    pub fn limit_bytes(&self) -> u64 {
+        self.entry.account.limit()
+    }
+
+    /// Changes the limit. More than the new limit may be in use already; then nothing more fits until enough is given
+    /// back.
+    pub fn set_limit(&self, bytes: u64) {
+        self.entry.account.set_limit(bytes);
+    }
+
+    /// Bytes in use.
+    pub fn used_bytes(&self) -> u64 {
+        self.entry.account.used()
+    }
+
+    /// The most that was in use.
+    pub fn peak_bytes(&self) -> u64 {
+        self.entry.account.peak()
+    }
+
+    /// Bytes that would fit now.
+    pub fn room_bytes(&self) -> u64 {
+        let own = self.limit_bytes().saturating_sub(self.used_bytes());
+        self.entry.parent.as_ref().map_or(own, |parent| own.min(parent.room_bytes()))
+    }
+
+    /// The accounts directly below.
+    pub fn children(&self) -> Vec<Self> {
+        let children = self.entry.children.lock().unwrap_or_else(PoisonError::into_inner);
+        children.iter().filter_map(std::sync::Weak::upgrade).map(|entry| Self { entry }).collect()
+    }
+
+    /// Charges bytes to this account and all above.
+    ///
+    /// # Errors
+    /// If they do not fit one of them; then none was charged.
+    pub fn charge(&self, bytes: u64) -> Result<(), Shortage> {
+        self.charge_chain(bytes)?;
+        self.accounts(Account::settle);
+        Ok(())
+    }
+
+    /// Gives bytes back that were charged.
+    pub fn refund(&self, bytes: u64) {
+        self.accounts(|account| account.refund(bytes));
+    }
+
+    /// Sets bytes aside.
+    ///
+    /// # Errors
+    /// If they do not fit.
+    pub fn reserve(&self, bytes: u64) -> Result<Reserved, Shortage> {
+        self.charge(bytes)?;
+        Ok(Reserved { budget: self.clone(), left: Account::new(bytes) })
+    }
+
+    fn with_parent(name: String, limit_bytes: u64, parent: Option<Self>) -> Self {
+        let account = Account::new(limit_bytes);
+        Self { entry: Arc::new(Entry { name, account, parent, children: Mutex::default() }) }
+    }
+
+    fn charge_chain(&self, bytes: u64) -> Result<(), Shortage> {
+        let account = &self.entry.account;
+        account.try_charge(bytes).map_err(|(used, limit)| Shortage {
+            name: self.entry.name.clone(),
+            requested: bytes,
+            used,
+            limit,
+        })?;
+        let Some(parent) = &self.entry.parent else { return Ok(()) };
+        parent.charge_chain(bytes).inspect_err(|_| account.cancel(bytes))
+    }
+
+    fn accounts(&self, run: impl Fn(&Account)) {
+        let mut next = Some(self);
+        while let Some(budget) = next {
+            run(&budget.entry.account);
+            next = budget.entry.parent.as_ref();
+        }
+    }
+}
+
+impl Reserved {
+    /// Draws bytes from what was set aside. They stay charged until they are given back with [`Budget::refund`].
+    ///
+    /// # Errors
+    /// If less is left; then nothing was drawn.
+    pub fn draw(&self, bytes: u64) -> Result<(), Shortage> {
+        let drawn = self.left.try_charge(bytes);
+        drawn.map_err(|(used, limit)| Shortage {
+            name: format!("set aside of {}", self.budget.name()),
+            requested: bytes,
+            used,
+            limit,
+        })?;
+        self.left.settle();
+        Ok(())
+    }
+
+    /// Puts bytes back that were drawn.
+    pub fn put_back(&self, bytes: u64) {
+        self.left.refund(bytes);
+    }
+
+    /// What is left.
+    pub fn left_bytes(&self) -> u64 {
+        self.left.limit() - self.left.used()
+    }
+
+    /// The budget it was taken from.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.budget.refund(self.left_bytes());
+    }
+}
+
+impl fmt::Debug for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} of {}", self.name(), self.used_bytes(), self.limit_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_charge_leaves_no_trace_in_any_account() {
+        let root = Budget::new("root", 100);
+        let (left, right) = (root.child("left", 80), root.child("right", 80));
+        left.charge(70).unwrap();
+        let short = right.charge(40).unwrap_err();
+        assert_eq!((short.name.as_str(), short.used, short.limit), ("root", 70, 100));
+        assert_eq!((right.used_bytes(), root.used_bytes()), (0, 70));
+        assert_eq!(right.room_bytes(), 30);
+        assert_eq!(root.peak_bytes(), 70, "the peak counts admitted bytes only");
+        left.refund(70);
+        assert_eq!(root.used_bytes(), 0);
+        assert!(root.charge(u64::MAX).is_err());
+    }
+
+    #[test]
+    fn what_was_set_aside_is_drawn_by_many_and_the_rest_returns() {
+        let budget = Budget::new("budget", 100);
+        let reserved = budget.reserve(60).unwrap();
+        assert!(budget.charge(50).is_err());
+        reserved.draw(20).unwrap();
+        reserved.draw(30).unwrap();
+        assert!(reserved.draw(11).is_err());
+        reserved.put_back(30);
+        assert_eq!(reserved.left_bytes(), 40);
+        drop(reserved);
+        assert_eq!(budget.used_bytes(), 20);
+        budget.refund(20);
+        assert_eq!(budget.used_bytes(), 0);
+    }
+
+    #[test]
+    fn a_small_request_is_never_refused_because_of_a_large_one() {
+        let root = Budget::new("root", 1000);
+        let child = root.child("child", 1000);
+        root.charge(500).unwrap();
+        std::thread::scope(|scope| {
+            // Fits the child, never the root.
+            scope.spawn(|| (0..20_000).for_each(|_| assert!(child.charge(900).is_err())));
+            scope.spawn(|| {
+                for _ in 0..20_000 {
+                    child.charge(200).unwrap();
+                    child.refund(200);
+                }
+            });
+        });
+        assert_eq!((child.used_bytes(), root.used_bytes()), (0, 500));
+    }
+}

@@ -1,0 +1,316 @@
+//! The heap: nanoseconds for what was freed a moment ago, a few dozen for everything else, a driver call only to grow.
+//!
+//! ```text
+//!   allocate ──► front: stocks of this thread, by stream and size class      no lock, no shared line
+//!        │ miss
+//!        ▼
+//!   arena of the stream: two-level lists of free pieces                      the stream's own lock
+//!        │ nothing fits
+//!        ▼
+//!   other arenas, where order allows ─► folds of free frames ─► new frames   driver calls, under no lock
+//!        │ nothing left
+//!        ▼
+//!   the ladder: caches, completed, ordered, idle pages, callbacks, waiting   then an error that explains
+//! ```
+//!
+//! A block freed on a stream can be reused on that stream at once: whatever uses it next runs later. Another stream
+//! gets it when it is ordered after the last use or the last use is known to be done; only when there is nothing else
+//! is the stream made to wait for it.
+
+mod allocate;
+mod arena;
+mod arena_cell;
+mod atlas;
+mod bins;
+mod chunk_ground;
+mod config;
+mod fold;
+mod front;
+mod ground;
+mod lend;
+mod page_ground;
+mod pieces;
+mod relief;
+mod size_class;
+mod streams;
+mod trim;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::{Arc, Mutex, RwLock};
+
+use kiln_driver::{DeviceAddress, Driver};
+
+use crate::accounting::Accounting;
+use crate::block::{BlockParts, DeviceBlock, ResourceKey, Token};
+use crate::error::{FreeError, Result};
+use crate::ladder::{Pressure, Relief, Rung};
+use crate::order::Order;
+use crate::request::Request;
+use crate::resource::MemoryResource;
+use crate::stamp::{Stamps, StreamKey};
+use crate::thread::{Biased, Chunked, Shards, Tally};
+use arena::Taken;
+use arena_cell::ArenaCell;
+use front::{Batch, Front};
+use ground::Ground;
+use size_class::{CLASSED_UNITS, UNIT_BYTES, class_of};
+
+pub use config::HeapConfig;
+
+/// A heap over pages, or over chunks where there are no pages or the memory is the host's.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use kiln_mem::{doc_device, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Request};
+/// let (driver, order, stream) = doc_device();
+/// let heap = Heap::over_pages(driver, order, HeapConfig::default())?;
+/// let block = heap.allocate(&Request::new(100_000, stream))?;
+/// assert_eq!(heap.accounting().live_bytes, 100_000);
+/// heap.free(block)?;
+/// assert_eq!(heap.bytes_outstanding(), 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Heap {
+    key: ResourceKey,
+    ground: Ground,
+    order: Arc<dyn Order>,
+    pressure: Pressure,
+    arenas: Chunked<ArenaCell>,
+    next_arena: AtomicU32,
+    /// The arena of each stream.
+    streams: RwLock<HashMap<StreamKey, u32>>,
+    /// Arenas whose streams are gone.
+    orphans: Mutex<Vec<u32>>,
+    shards: Shards<Shard>,
+    false_dependencies: AtomicU64,
+}
+
+/// A thread's part of a heap.
+#[derive(Debug)]
+struct Shard {
+    front: Biased<Front>,
+    allocated_bytes: Tally,
+    allocated_blocks: Tally,
+    freed_bytes: Tally,
+    freed_blocks: Tally,
+}
+
+/// What a block's token says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Ticket {
+    taken: Taken,
+    units: u32,
+    arena: u32,
+}
+
+/// What became of a block that went to the front.
+enum Stocked {
+    Kept,
+    /// It was kept, and these have to go back instead.
+    Over(Batch),
+    /// There is no stock for it.
+    Not,
+}
+
+impl Heap {
+    /// A heap of device memory over pages.
+    ///
+    /// # Errors
+    /// Unsupported where the device has no pages; whatever the driver says to reserving addresses.
+    pub fn over_pages(driver: Arc<dyn Driver>, order: Arc<dyn Order>, config: HeapConfig) -> Result<Self> {
+        let ground = page_ground::PageGround::new(driver, config.exportable, config.budget)?;
+        Ok(Self::over(Ground::Pages(ground), order, config.pressure))
+    }
+
+    /// A heap of device memory over chunks, for devices without pages.
+    pub fn over_chunks(driver: Arc<dyn Driver>, order: Arc<dyn Order>, config: HeapConfig) -> Self {
+        let kind = chunk_ground::ChunkKind::Direct;
+        let ground = chunk_ground::ChunkGround::new(driver, kind, config.budget);
+        Self::over(Ground::Chunks(ground), order, config.pressure)
+    }
+
+    /// A heap of pinned host memory.
+    pub fn over_host(driver: Arc<dyn Driver>, order: Arc<dyn Order>, config: HeapConfig) -> Self {
+        let kind = chunk_ground::ChunkKind::PinnedHost;
+        let ground = chunk_ground::ChunkGround::new(driver, kind, config.budget);
+        Self::over(Ground::Chunks(ground), order, config.pressure)
+    }
+
+    fn over(ground: Ground, order: Arc<dyn Order>, pressure: Pressure) -> Self {
+        Self {
+            key: ResourceKey::fresh(),
+            ground,
+            order,
+            pressure,
+            arenas: Chunked::new(),
+            next_arena: AtomicU32::new(0),
+            streams: RwLock::default(),
+            orphans: Mutex::default(),
+            shards: Shards::new(),
+            false_dependencies: AtomicU64::new(0),
+        }
+    }
+
+    #[inline]
+    fn shard(&self) -> &Shard {
+        self.shards.own(Shard::new)
+    }
+
+    /// A block from the stock of this thread.
+    #[inline]
+    fn allocate_stocked(&self, shard: &Shard, request: &Request) -> Option<DeviceBlock> {
+        let class = class_of(request.bytes.div_ceil(UNIT_BYTES) as u32);
+        let (taken, arena, serial) = shard.with_front(|front| {
+            let stock = front.stock(request.stream.key.number())?;
+            let taken = stock.pop(class)?;
+            let arena = stock.arena;
+            Some((taken, arena, front.next_serial()))
+        })?;
+        Some(self.block(shard, request, Ticket { taken, units: size_class::class_units(class), arena }, serial))
+    }
+
+    /// Writes a block out.
+    #[inline]
+    fn block(&self, shard: &Shard, request: &Request, ticket: Ticket, serial: u64) -> DeviceBlock {
+        shard.allocated_bytes.add(request.bytes);
+        shard.allocated_blocks.add(1);
+        let (place, address) = match self.ground.locate(ticket.taken.start) {
+            Some((place, address)) => (Some(place), address),
+            None => (None, DeviceAddress(0)),
+        };
+        let Request { bytes, stream, tag, .. } = *request;
+        let token = ticket.token();
+        DeviceBlock::new(self.key, BlockParts { place, address, bytes, stream, tag, serial, token })
+    }
+
+    /// Puts a block into the stock of this thread.
+    #[inline]
+    fn stock_up(&self, shard: &Shard, ticket: Ticket, stream: StreamKey) -> Stocked {
+        let class = class_of(ticket.units);
+        shard.with_front(|front| {
+            let Some(stock) = front.stock(stream.number()).filter(|stock| stock.arena == ticket.arena) else {
+                return Stocked::Not;
+            };
+            if !stock.push(class, ticket.taken) {
+                return Stocked::Not;
+            }
+            if stock.is_over() { Stocked::Over(stock.shrink()) } else { Stocked::Kept }
+        })
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl MemoryResource for Heap {
+    fn key(&self) -> ResourceKey {
+        self.key
+    }
+
+    #[inline]
+    fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
+        let shard = self.shard();
+        // Zero bytes wrap around to a huge number and go the long way, like everything unusual.
+        let common = request.bytes.wrapping_sub(1) < u64::from(CLASSED_UNITS) * UNIT_BYTES
+            && request.align <= Request::MIN_ALIGN
+            && request.align.is_power_of_two();
+        if common && let Some(block) = self.allocate_stocked(shard, request) {
+            return Ok(block);
+        }
+        self.allocate_from_arena(shard, request)
+    }
+
+    #[inline]
+    fn deallocate(&self, block: DeviceBlock, uses: &Stamps) -> std::result::Result<(), FreeError> {
+        if block.owner() != self.key {
+            return Err(FreeError::foreign(block, self.key));
+        }
+        let shard = self.shard();
+        let ticket = Ticket::of(block.token);
+        let bytes = block.bytes;
+        if uses.is_empty() && ticket.units.wrapping_sub(1) < CLASSED_UNITS {
+            let stocked = self.stock_up(shard, ticket, block.stream.key);
+            if !matches!(stocked, Stocked::Not) {
+                shard.freed_bytes.add(bytes);
+                shard.freed_blocks.add(1);
+                if let Stocked::Over(batch) = stocked {
+                    self.give_batch(ticket.arena, &batch);
+                }
+                return Ok(());
+            }
+        }
+        self.free_to_arena(shard, block, uses)
+    }
+
+    fn accounting(&self) -> Accounting {
+        self.count()
+    }
+
+    fn reap(&self, rung: Rung) -> Result<Relief> {
+        self.relieve(rung, 0)
+    }
+}
+
+impl Shard {
+    fn new(thread: u32) -> Self {
+        Self {
+            front: Biased::new(Front::new(thread)),
+            allocated_bytes: Tally::default(),
+            allocated_blocks: Tally::default(),
+            freed_bytes: Tally::default(),
+            freed_blocks: Tally::default(),
+        }
+    }
+
+    /// Runs a closure on this thread's stocks.
+    #[inline]
+    fn with_front<R>(&self, run: impl FnOnce(&mut Front) -> R) -> R {
+        // SAFETY: a shard is reached only through `Heap::shard`, by the thread whose number it has; no two living threads
+        // have the same number, and numbers are handed on under a lock (`thread::number`). The closures of this module
+        // do not come back here.
+        unsafe { self.front.with_owner(run) }
+    }
+}
+
+impl Ticket {
+    const ARENA_BITS: u32 = 24;
+
+    #[inline]
+    fn token(self) -> Token {
+        Token {
+            first: u64::from(self.taken.piece) << 32 | u64::from(self.units),
+            second: self.taken.start << Self::ARENA_BITS | u64::from(self.arena),
+        }
+    }
+
+    #[inline]
+    fn of(token: Token) -> Self {
+        Self {
+            taken: Taken { piece: (token.first >> 32) as u32, start: token.second >> Self::ARENA_BITS },
+            units: token.first as u32,
+            arena: token.second as u32 & ((1 << Self::ARENA_BITS) - 1),
+        }
+    }
+}
+
+impl fmt::Display for Heap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("heap")
+    }
+}
+
+impl fmt::Debug for Heap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "heap {:?}", self.accounting())
+    }
+}
+
+/// Numbers for tests: a linear congruential generator, so that a failure can be repeated from its seed.
+#[cfg(test)]
+pub(crate) fn lcg(seed: u64) -> impl FnMut() -> u64 {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 42;
+    move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state >> 33
+    }
+}

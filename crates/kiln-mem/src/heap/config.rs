@@ -1,0 +1,15 @@
+//! How a heap is set up.
+
+use crate::budget::Budget;
+use crate::ladder::Pressure;
+
+/// What a heap may do. The default is a heap that takes what the device has, waits for nothing and exports nothing.
+#[derive(Clone, Debug, Default)]
+pub struct HeapConfig {
+    /// Memory taken from the device is charged here; none is only limited by the device.
+    pub budget: Option<Budget>,
+    /// What may be done when memory is short.
+    pub pressure: Pressure,
+    /// Whether pages can be handed to another process.
+    pub exportable: bool,
+}

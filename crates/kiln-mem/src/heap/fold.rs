@@ -1,0 +1,158 @@
+//! Folding: free frames from all over an arena, mapped in a row.
+//!
+//! A request for more pages in a row than are free in a row is met by mapping free frames one after the other at new
+//! addresses. The frames are chosen from the smallest free pieces, so that long rows stay long. If the same frames
+//! were folded in the same order before, the mapping is still there and no driver call is made.
+
+use kiln_driver::PagesId;
+
+use super::allocate::Ask;
+use super::arena::{Edge, PAGE_UNITS, Run, Taken};
+use super::arena_cell::{ArenaCell, Books};
+use super::atlas::{Atlas, NewFold, PageRun};
+use super::page_ground::PageGround;
+use super::{Heap, Shard, Ticket};
+use crate::error::Result;
+use crate::stamp::Stamp;
+
+/// What came of looking for frames.
+enum Found {
+    /// There are not enough, or no addresses for them.
+    Nothing,
+    Taken(Taken),
+    /// They have to be mapped first.
+    Unmapped { new: NewFold, handles: Vec<PagesId>, runs: Vec<Run>, frames: Vec<u32> },
+}
+
+impl Heap {
+    /// Takes units out of frames folded for them; none if there are not enough free frames.
+    pub(super) fn fold(&self, cell: &ArenaCell, ask: Ask) -> Result<Option<Ticket>> {
+        let Some(ground) = self.ground.pages() else { return Ok(None) };
+        if ask.padded_units() < PAGE_UNITS || !ask.is_plain() {
+            return Ok(None);
+        }
+        let ticket = |taken| Some(Ticket { taken, units: ask.units, arena: cell.number });
+        match self.find_frames(ground, cell, ask) {
+            Found::Nothing => Ok(None),
+            Found::Taken(taken) => Ok(ticket(taken)),
+            Found::Unmapped { new, handles, runs, frames } => {
+                let mapped = ground.map_fold(new, &handles);
+                let now = self.now(cell);
+                let mut books = cell.lock();
+                let mut atlas = ground.atlas();
+                if let Err(error) = mapped {
+                    atlas.abandon_fold(new);
+                    books.arena.let_go(&runs, now.number as u32);
+                    return if error.is_oom() { Ok(None) } else { Err(error.into()) };
+                }
+                atlas.enter_fold(new.fold);
+                Ok(ticket(move_in(&mut books, &mut atlas, cell, &runs, &frames, new.run, now, ask)))
+            }
+        }
+    }
+
+    /// When nothing of an arena is in use but what this thread has in stock, its frames go back to their births.
+    #[inline]
+    pub(super) fn go_home_if_empty(&self, shard: &Shard, cell: &ArenaCell, books: &mut Books) {
+        if books.arena.taken() > 0 {
+            let stream = cell.stream().number();
+            let stocked = shard.with_front(|front| front.stock(stream).map_or(0, |stock| stock.count()));
+            if stocked != books.arena.taken() {
+                return;
+            }
+            self.give_stock(shard, cell, books);
+        }
+        if books.arena.taken() == 0
+            && let Some(ground) = self.ground.pages()
+        {
+            let now = self.now(cell);
+            let mut atlas = ground.atlas();
+            go_home(books, &mut atlas, cell.number, now);
+        }
+    }
+
+    /// The newest submission of an arena's stream.
+    pub(super) fn now(&self, cell: &ArenaCell) -> Stamp {
+        let stream = cell.stream();
+        Stamp { stream, number: self.order.latest(stream) }
+    }
+
+    fn find_frames(&self, ground: &PageGround, cell: &ArenaCell, ask: Ask) -> Found {
+        let now = self.now(cell);
+        let mut books = cell.lock();
+        let mut atlas = ground.atlas();
+        let pages = u64::from(ask.units).div_ceil(PAGE_UNITS) as u32;
+        let Books { arena, runs, frames, .. } = &mut *books;
+        if !arena.choose_frames(pages, |page| atlas.frame_at(page), |_| true, runs) {
+            return Found::Nothing;
+        }
+        if let [only] = runs[..] {
+            return Found::Taken(arena.take_from(only.piece, ask.units));
+        }
+        list_frames(&atlas, runs, frames);
+        if let Some(run) = atlas.known_fold(frames) {
+            arena.hold(runs);
+            let (runs, frames) = (std::mem::take(runs), std::mem::take(frames));
+            let taken = move_in(&mut books, &mut atlas, cell, &runs, &frames, run, now, ask);
+            (books.runs, books.frames) = (runs, frames);
+            return Found::Taken(taken);
+        }
+        let Some(new) = atlas.new_fold(frames) else { return Found::Nothing };
+        arena.hold(runs);
+        let handles = frames.iter().filter_map(|frame| atlas.handle(*frame)).collect();
+        Found::Unmapped { new, handles, runs: runs.clone(), frames: frames.clone() }
+    }
+}
+
+/// Moves the home of held frames into a mapped fold and takes units from its front.
+#[expect(clippy::too_many_arguments, reason = "two books, and the three ways to name the same frames")]
+fn move_in(
+    books: &mut Books,
+    atlas: &mut Atlas,
+    cell: &ArenaCell,
+    runs: &[Run],
+    frames: &[u32],
+    run: PageRun,
+    now: Stamp,
+    ask: Ask,
+) -> Taken {
+    let stamp = books.arena.part_with(runs, now.number as u32);
+    atlas.move_home(frames, run.first_page, cell.number, now);
+    books.away = true;
+    let (start, units) = units_of(run);
+    let piece = books.arena.extend(start, units as u32, Edge::Apart, stamp, now.number as u32);
+    books.arena.take_from(piece, ask.units)
+}
+
+/// Lays the frames of an arena, of which nothing is in use, out at their births.
+fn go_home(books: &mut Books, atlas: &mut Atlas, arena: u32, now: Stamp) {
+    let stamp = now.number as u32;
+    books.arena.clear();
+    for row in atlas.go_home(arena, now) {
+        let edge = if atlas.is_in_lane(arena, row) { Edge::Lane } else { Edge::Apart };
+        let (mut start, mut units) = units_of(row);
+        while units > 0 {
+            let part = units.min(u64::from(u32::MAX) / PAGE_UNITS * PAGE_UNITS);
+            books.arena.extend(start, part as u32, edge, stamp, stamp);
+            start += part;
+            units -= part;
+        }
+    }
+    books.away = false;
+}
+
+fn list_frames(atlas: &Atlas, runs: &[Run], frames: &mut Vec<u32>) {
+    frames.clear();
+    for run in runs {
+        let mut page = run.first_page;
+        while page < run.first_page + run.pages {
+            let span = atlas.frame_at(page);
+            frames.push(span.frame);
+            page += span.pages;
+        }
+    }
+}
+
+fn units_of(run: PageRun) -> (u64, u64) {
+    (u64::from(run.first_page) * PAGE_UNITS, u64::from(run.pages) * PAGE_UNITS)
+}

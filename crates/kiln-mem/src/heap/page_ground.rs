@@ -1,0 +1,242 @@
+//! Addresses with pages behind them: one reserved window, physical frames created as they are needed.
+//!
+//! The driver is called while no lock is held: addresses are set aside in the [`Atlas`] first, then frames are created
+//! and mapped, then they are entered. If something fails on the way, everything is undone in reverse.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kiln_driver::{
+    Base, DeviceAddress, DevicePlace, Driver, Object, PageRequest, PagesId, Place, Protection, Reservation,
+    ReserveRequest,
+};
+
+use super::arena::{Edge, PAGE_UNITS};
+use super::atlas::{Atlas, NewFold, PageRun, Site};
+use super::ground::{Extent, GrowError, Growth};
+use super::size_class::UNIT_BYTES;
+use crate::budget::Budget;
+use crate::error::{ErrorKind, Refusal, Result};
+
+/// Bytes of a page.
+pub(crate) const PAGE_BYTES: u64 = PAGE_UNITS * UNIT_BYTES;
+/// The largest window that is asked for; half of it, and half again, if the driver has not so many addresses.
+const WINDOW_BYTES: u64 = 32 << 40;
+/// The frame a small request makes the heap grow by is this part of what its arena has, so that growing many times
+/// costs few frames and at most this part is not needed.
+const SMALL_GROWTH_PART: u64 = 32;
+/// A large request is made of about this many frames, so that they can be folded again in other ways.
+const FRAMES_OF_REQUEST: u64 = 16;
+/// Frames are no larger than this, except for requests that would need too many.
+const FRAME_PAGES: u64 = 32;
+/// More frames than this are not made for one request; it gets larger ones.
+const FRAMES_AT_MOST: u64 = 64;
+
+/// A window of addresses and the frames in it.
+pub(crate) struct PageGround {
+    driver: Arc<dyn Driver>,
+    window: Reservation,
+    exportable: bool,
+    budget: Option<Budget>,
+    atlas: Mutex<Atlas>,
+    reserved_bytes: AtomicU64,
+    peak_bytes: AtomicU64,
+}
+
+impl PageGround {
+    pub(crate) fn new(driver: Arc<dyn Driver>, exportable: bool, budget: Option<Budget>) -> Result<Self> {
+        let info = driver.info();
+        let granularity = info.limits.page_granularity_bytes;
+        if !info.features.pages || granularity == 0 || PAGE_BYTES % granularity != 0 {
+            let what = format!("{} has no pages of {PAGE_BYTES} bytes", info.name);
+            let next = "use a heap over chunks";
+            return Err(ErrorKind::from(Refusal::Unsupported { what, next }).into());
+        }
+        let device_pages = info.total_memory_bytes.div_ceil(PAGE_BYTES);
+        let window = reserve_window(&*driver, (device_pages * PAGE_BYTES).saturating_mul(4))?;
+        let atlas = Atlas::new((window.bytes / PAGE_BYTES) as u32, device_pages as u32);
+        Ok(Self {
+            driver,
+            window,
+            exportable,
+            budget,
+            atlas: Mutex::new(atlas),
+            reserved_bytes: AtomicU64::new(0),
+            peak_bytes: AtomicU64::new(0),
+        })
+    }
+
+    #[inline]
+    pub(crate) fn locate(&self, start: u64) -> Option<(Place, DeviceAddress)> {
+        let offset = start * UNIT_BYTES;
+        let place = DevicePlace { base: Base::Reservation(self.window.id), offset };
+        Some((Place::Device(place), DeviceAddress(self.window.address.0 + offset)))
+    }
+
+    pub(crate) fn atlas(&self) -> MutexGuard<'_, Atlas> {
+        self.atlas.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn reserved_bytes(&self) -> u64 {
+        self.reserved_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn peak_bytes(&self) -> u64 {
+        self.peak_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Creates and maps frames for at least so many units.
+    pub(crate) fn grow(&self, growth: Growth) -> std::result::Result<Extent, GrowError> {
+        let needed = growth.missing_units.div_ceil(PAGE_UNITS).max(1);
+        let frame = frame_pages(growth);
+        let wanted = needed.next_multiple_of(frame);
+        match self.grow_by(growth.arena, wanted, frame) {
+            // There is not enough for a frame of the usual size; there may be for what is needed.
+            Err(refused) if refused.is_shortage() && (wanted > needed || frame > 1) => {
+                self.grow_by(growth.arena, needed, 1)
+            }
+            grown => grown,
+        }
+    }
+
+    /// Maps frames one after the other into a fold.
+    pub(crate) fn map_fold(&self, new: NewFold, frames: &[PagesId]) -> kiln_driver::Result<()> {
+        self.map(new.run, frames)
+    }
+
+    /// Takes mappings out.
+    pub(crate) fn unmap(&self, run: PageRun) -> kiln_driver::Result<()> {
+        let (offset, bytes) = bytes_of(run);
+        self.driver.unmap(self.window.id, offset, bytes)
+    }
+
+    /// Destroys a frame that is mapped nowhere any more.
+    pub(crate) fn destroy(&self, handle: PagesId, bytes: u64) -> kiln_driver::Result<()> {
+        self.driver.destroy(Object::Pages(handle))?;
+        self.reserved_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(budget) = &self.budget {
+            budget.refund(bytes);
+        }
+        Ok(())
+    }
+
+    /// What is added to an address, in units, before it is aligned.
+    pub(crate) fn phase(&self) -> u64 {
+        self.window.address.0 / UNIT_BYTES
+    }
+
+    /// Gives everything back, as far as the driver lets it; nothing is used any more.
+    pub(crate) fn release_all(&self) {
+        let (places, handles) = self.atlas().take_all();
+        for place in places {
+            let _ = self.unmap(place);
+        }
+        for handle in handles {
+            let _ = self.driver.destroy(Object::Pages(handle));
+        }
+        let _ = self.driver.destroy(Object::Reservation(self.window.id));
+        if let Some(budget) = &self.budget {
+            budget.refund(self.reserved_bytes());
+        }
+        self.reserved_bytes.store(0, Ordering::Relaxed);
+    }
+
+    fn grow_by(&self, arena: u32, pages: u64, frame: u64) -> std::result::Result<Extent, GrowError> {
+        let too_large = || GrowError::Window { bytes: pages.saturating_mul(PAGE_BYTES) };
+        let count = u32::try_from(pages).map_err(|_| too_large())?;
+        let bytes = pages * PAGE_BYTES;
+        if let Some(budget) = &self.budget {
+            budget.charge(bytes).map_err(GrowError::Budget)?;
+        }
+        let site = self.atlas().site(arena, count);
+        let grown = site.ok_or_else(too_large).and_then(|site| {
+            self.fill(arena, site, frame as u32).inspect_err(|_| self.atlas().give_up(site))?;
+            Ok(site)
+        });
+        match (grown, &self.budget) {
+            (Ok(site), _) => {
+                let reserved = self.reserved_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+                self.peak_bytes.fetch_max(reserved, Ordering::Relaxed);
+                Ok(extent_of(site))
+            }
+            (Err(error), Some(budget)) => {
+                budget.refund(bytes);
+                Err(error)
+            }
+            (Err(error), None) => Err(error),
+        }
+    }
+
+    /// Creates frames for a site, maps and enters them.
+    fn fill(&self, arena: u32, site: Site, frame: u32) -> std::result::Result<(), GrowError> {
+        let mut frames: Vec<(PagesId, u32)> = Vec::new();
+        let mut left = site.run.pages;
+        let mut made = Ok(());
+        while left > 0 && made.is_ok() {
+            let pages = frame.min(left);
+            let request = PageRequest { bytes: u64::from(pages) * PAGE_BYTES, exportable: self.exportable };
+            made = self.driver.create_pages(request).map(|handle| frames.push((handle, pages)));
+            left -= pages;
+        }
+        let handles: Vec<PagesId> = frames.iter().map(|(handle, _)| *handle).collect();
+        match made.and_then(|()| self.map(site.run, &handles)) {
+            Ok(()) => {
+                self.atlas().enter(arena, site.run.first_page, &frames);
+                Ok(())
+            }
+            Err(error) => {
+                for handle in handles {
+                    // What was created a moment ago and never mapped cannot be in use; if it cannot be destroyed, the
+                    // device is lost and with it the memory.
+                    let _ = self.driver.destroy(Object::Pages(handle));
+                }
+                Err(GrowError::Driver(error))
+            }
+        }
+    }
+
+    fn map(&self, run: PageRun, handles: &[PagesId]) -> kiln_driver::Result<()> {
+        let (offset, _) = bytes_of(run);
+        self.driver.map(self.window.id, offset, handles, Protection::ReadWrite)
+    }
+}
+
+/// Pages of the frames that a request is met with.
+fn frame_pages(growth: Growth) -> u64 {
+    let request = growth.request_units / PAGE_UNITS;
+    if request == 0 {
+        return power_below(growth.owned_units / PAGE_UNITS / SMALL_GROWTH_PART).min(FRAME_PAGES);
+    }
+    let usual = power_below(request / FRAMES_OF_REQUEST).min(FRAME_PAGES);
+    usual.max(power_below(request / FRAMES_AT_MOST))
+}
+
+/// The largest power of two that is not larger, and 1 for 0.
+fn power_below(pages: u64) -> u64 {
+    1 << pages.max(1).ilog2()
+}
+
+fn extent_of(site: Site) -> Extent {
+    Extent {
+        start: u64::from(site.run.first_page) * PAGE_UNITS,
+        units: u64::from(site.run.pages) * PAGE_UNITS,
+        edge: if site.in_lane { Edge::Lane } else { Edge::Apart },
+    }
+}
+
+fn bytes_of(run: PageRun) -> (u64, u64) {
+    (u64::from(run.first_page) * PAGE_BYTES, u64::from(run.pages) * PAGE_BYTES)
+}
+
+fn reserve_window(driver: &dyn Driver, least_bytes: u64) -> kiln_driver::Result<Reservation> {
+    let mut bytes = WINDOW_BYTES.max(least_bytes.next_multiple_of(PAGE_BYTES));
+    loop {
+        match driver.reserve(ReserveRequest { bytes, at: None }) {
+            Err(error) if bytes / 2 >= least_bytes && !error.is_sticky() => {
+                drop(error);
+                bytes = (bytes / 2).next_multiple_of(PAGE_BYTES);
+            }
+            reserved => return reserved,
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Pieces of address space, in address order, in one table.
+//!
+//! A piece is a stretch of addresses that is free or taken as a whole. It knows its neighbours, so that a freed piece
+//! can be joined with what lies beside it, and, while it is free, its place in a list of pieces of about its size.
+//! All of it is host memory: device memory is never touched to keep books. A piece is 32 bytes, two to a cache line,
+//! and pieces refer to each other by index, so the table is one allocation that stops growing once a program is warm.
+
+/// No piece.
+pub(crate) const NONE: u32 = u32::MAX;
+const FREE: u64 = 1 << 63;
+
+/// A table of pieces.
+#[derive(Debug, Default)]
+pub(crate) struct Pieces {
+    table: Vec<Piece>,
+    /// Entries that hold no piece, linked through `after`.
+    vacant: u32,
+}
+
+/// A stretch of addresses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    /// The first unit; the highest bit says that the piece is free.
+    start: u64,
+    /// How many units.
+    pub(crate) units: u32,
+    /// While it is free: the low half of the number of the last submission that may still use it.
+    pub(crate) stamp: u32,
+    /// The piece that ends where this one starts.
+    pub(crate) before: u32,
+    /// The piece that starts where this one ends.
+    pub(crate) after: u32,
+    /// The neighbours in its list, while it is free.
+    pub(crate) list_before: u32,
+    pub(crate) list_after: u32,
+}
+
+impl Piece {
+    #[inline]
+    pub(crate) fn start(&self) -> u64 {
+        self.start & !FREE
+    }
+
+    #[inline]
+    pub(crate) fn end(&self) -> u64 {
+        self.start() + u64::from(self.units)
+    }
+
+    #[inline]
+    pub(crate) fn is_free(&self) -> bool {
+        self.start & FREE != 0
+    }
+
+    #[inline]
+    pub(crate) fn set_free(&mut self, free: bool) {
+        self.start = if free { self.start | FREE } else { self.start & !FREE };
+    }
+
+    pub(crate) fn set_start(&mut self, start: u64) {
+        self.start = start | self.start & FREE;
+    }
+}
+
+impl Pieces {
+    pub(crate) fn new() -> Self {
+        Self { table: Vec::new(), vacant: NONE }
+    }
+
+    /// Adds a taken piece without neighbours. The table holds at most `u32::MAX - 1` pieces, more than device memory
+    /// has units to make pieces of.
+    pub(crate) fn add(&mut self, start: u64, units: u32) -> u32 {
+        let piece =
+            Piece { start, units, stamp: 0, before: NONE, after: NONE, list_before: NONE, list_after: NONE };
+        let at = self.vacant;
+        if at == NONE {
+            self.table.push(piece);
+            return (self.table.len() - 1) as u32;
+        }
+        self.vacant = self[at].after;
+        self[at] = piece;
+        at
+    }
+
+    /// Takes a piece out of the table; it is in no list and nobody's neighbour any more.
+    pub(crate) fn drop(&mut self, at: u32) {
+        let vacant = self.vacant;
+        let piece = &mut self[at];
+        piece.start = u64::MAX;
+        piece.units = 0;
+        piece.after = vacant;
+        self.vacant = at;
+    }
+
+    /// The piece, if there is one at this index and it begins there and is taken.
+    pub(crate) fn taken_at(&self, at: u32, start: u64) -> Option<&Piece> {
+        self.table.get(at as usize).filter(|piece| piece.start == start)
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Piece> {
+        self.table.iter_mut()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.table.clear();
+        self.vacant = NONE;
+    }
+
+    /// Makes two pieces neighbours; either may be none.
+    #[inline]
+    pub(crate) fn join(&mut self, before: u32, after: u32) {
+        if before != NONE {
+            self[before].after = after;
+        }
+        if after != NONE {
+            self[after].before = before;
+        }
+    }
+}
+
+impl std::ops::Index<u32> for Pieces {
+    type Output = Piece;
+
+    #[inline]
+    fn index(&self, at: u32) -> &Piece {
+        &self.table[at as usize]
+    }
+}
+
+impl std::ops::IndexMut<u32> for Pieces {
+    #[inline]
+    fn index_mut(&mut self, at: u32) -> &mut Piece {
+        &mut self.table[at as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_piece_fits_half_a_cache_line() {
+        assert_eq!(size_of::<Piece>(), 32);
+    }
+
+    #[test]
+    fn entries_are_used_again_and_old_names_find_nothing() {
+        let mut pieces = Pieces::new();
+        let first = pieces.add(5, 2);
+        assert!(pieces.taken_at(first, 5).is_some());
+        assert!(pieces.taken_at(first, 6).is_none());
+        assert!(pieces.taken_at(99, 5).is_none());
+        pieces.drop(first);
+        assert!(pieces.taken_at(first, 5).is_none());
+        assert_eq!(pieces.add(7, 1), first);
+        pieces[first].set_free(true);
+        assert!(pieces.taken_at(first, 7).is_none(), "a free piece is not taken");
+        assert_eq!(pieces[first].start(), 7);
+    }
+}

@@ -1,0 +1,167 @@
+//! What a heap does when memory is short, step by step, and what it says when nothing helped.
+
+use std::sync::atomic::Ordering;
+
+use kiln_driver::Timeout;
+
+use super::allocate::Ask;
+use super::arena_cell::ArenaCell;
+use super::front::Stock;
+use super::ground::GrowError;
+use super::size_class::UNIT_BYTES;
+use super::{Heap, Shard, Ticket};
+use crate::accounting::Accounting;
+use crate::error::{Error, ErrorKind, Result};
+use crate::exhausted::Exhausted;
+use crate::ladder::{Relief, Rung, Step};
+use crate::stamp::Stamp;
+
+impl Heap {
+    /// Goes down the ladder until the request is met.
+    #[cold]
+    pub(super) fn climb(&self, shard: &Shard, cell: &ArenaCell, ask: Ask, refused: GrowError) -> Result<Ticket> {
+        if !refused.is_shortage()
+            && let GrowError::Driver(error) = refused
+        {
+            return Err(error.into());
+        }
+        let mut steps = Vec::new();
+        let mut refused = refused;
+        for rung in Rung::ALL {
+            if rung == Rung::Ordered
+                && let Some(ticket) = self.lend_after_wait(cell, ask)?
+            {
+                return Ok(ticket);
+            }
+            let relief = self.relieve(rung, u64::from(ask.units) * UNIT_BYTES)?;
+            steps.push(Step { rung, relief });
+            if let Some(ticket) = self.take_own(shard, cell, ask) {
+                return Ok(ticket);
+            }
+            if let Some(ticket) = self.lend(cell, ask) {
+                return Ok(ticket);
+            }
+            self.import_all(cell, ask);
+            if let Some(ticket) = self.fold(cell, ask)? {
+                return Ok(ticket);
+            }
+            if !relief.is_nothing() {
+                match self.grow(shard, cell, ask) {
+                    Ok(ticket) => return Ok(ticket),
+                    Err(error) => refused = error,
+                }
+            }
+        }
+        Err(self.explain(ask, refused, steps))
+    }
+
+    /// Takes one step.
+    pub(super) fn relieve(&self, rung: Rung, missing_bytes: u64) -> Result<Relief> {
+        match rung {
+            Rung::FrontCaches => Ok(Relief::freed(self.empty_all_stocks(|_| true) * UNIT_BYTES)),
+            Rung::Completed => self.settle_all(),
+            // Nobody waits for memory that nobody asked for; a request that does is served by `lend_after_wait`.
+            Rung::Ordered => Ok(Relief::default()),
+            Rung::IdlePages => self.release_idle(),
+            Rung::Callbacks if missing_bytes > 0 => {
+                Ok(Relief::freed(self.pressure.call_back(missing_bytes)) + self.settle_all()?)
+            }
+            Rung::Wait if missing_bytes > 0 => self.wait_for_pending(),
+            Rung::Callbacks | Rung::Wait => Ok(Relief::default()),
+        }
+    }
+
+    /// Gives the stocks of all threads back to their arenas; returns the units.
+    pub(super) fn empty_all_stocks(&self, which: impl Fn(&Stock) -> bool) -> u64 {
+        let mut units = 0;
+        for shard in self.shards.iter() {
+            loop {
+                let next = shard.front.with_visitor(|front| {
+                    let stock = front.stocks().iter_mut().find(|stock| stock.count() > 0 && which(stock))?;
+                    let before = stock.units();
+                    let batch = stock.drain();
+                    Some((stock.arena, batch, before - stock.units()))
+                });
+                let Some(Some((arena, batch, drained))) = next else { break };
+                self.give_batch(arena, &batch);
+                units += drained;
+            }
+        }
+        units
+    }
+
+    /// What the heap holds.
+    pub(super) fn count(&self) -> Accounting {
+        let mut counted = Accounting {
+            reserved_bytes: self.ground.reserved_bytes(),
+            peak_reserved_bytes: self.ground.peak_bytes(),
+            false_dependencies: self.false_dependencies.load(Ordering::Relaxed),
+            ..Accounting::default()
+        };
+        for shard in self.shards.iter() {
+            counted.live_bytes = counted.live_bytes.wrapping_add(shard.allocated_bytes.get());
+            counted.live_blocks = counted.live_blocks.wrapping_add(shard.allocated_blocks.get());
+        }
+        for shard in self.shards.iter() {
+            counted.live_bytes = counted.live_bytes.wrapping_sub(shard.freed_bytes.get());
+            counted.live_blocks = counted.live_blocks.wrapping_sub(shard.freed_blocks.get());
+            let stocked = shard.front.with_visitor(|front| front.stocks().iter().map(Stock::units).sum::<u64>());
+            counted.cached_bytes += stocked.unwrap_or(0) * UNIT_BYTES;
+        }
+        for cell in self.arenas.iter() {
+            let books = cell.lock();
+            counted.pending_bytes += books.pending_units() * UNIT_BYTES;
+            let largest = u64::from(books.arena.largest_free_units()) * UNIT_BYTES;
+            counted.largest_free_bytes = counted.largest_free_bytes.max(largest);
+        }
+        counted
+    }
+
+    /// Asks how far all streams are, then frees what is not used any more.
+    fn settle_all(&self) -> Result<Relief> {
+        for cell in self.arenas.iter() {
+            self.order.refresh(cell.stream())?;
+        }
+        let settled = self.arenas.iter().map(|cell| cell.lock().settle(cell.stream(), &*self.order, usize::MAX));
+        Ok(Relief::freed(settled.sum::<u64>() * UNIT_BYTES))
+    }
+
+    /// Waits, for as long as the program allows, for the use that the longest pending block waits for.
+    fn wait_for_pending(&self) -> Result<Relief> {
+        if self.pressure.wait.is_zero() {
+            return Ok(Relief::default());
+        }
+        let Some(stamp) = self.pending_until() else { return Ok(Relief::default()) };
+        let _ = self.order.wait(stamp, Timeout::After(self.pressure.wait))?;
+        self.settle_all()
+    }
+
+    fn pending_until(&self) -> Option<Stamp> {
+        self.arenas.iter().find_map(|cell| cell.lock().pending_until())
+    }
+
+    fn explain(&self, ask: Ask, refused: GrowError, steps: Vec<Step>) -> Error {
+        let counted = self.count();
+        let mut exhausted = Exhausted {
+            rounded_bytes: u64::from(ask.units) * UNIT_BYTES,
+            in_use_bytes: counted.live_bytes,
+            reserved_bytes: counted.reserved_bytes,
+            free_bytes: counted.free_bytes(),
+            largest_free_bytes: counted.largest_free_bytes,
+            pending_bytes: counted.pending_bytes,
+            pending_until: self.pending_until(),
+            steps,
+            ..Exhausted::new(self.to_string(), ask.bytes)
+        };
+        match refused {
+            GrowError::Budget(short) => {
+                exhausted.limit_bytes = Some(short.limit);
+                exhausted.in_use_bytes = short.used;
+                exhausted.driver = None;
+            }
+            GrowError::Window { .. } => exhausted.driver = Some("no addresses are left in the window".into()),
+            GrowError::Driver(error) => exhausted.driver = Some(error.to_string()),
+        }
+        ErrorKind::from(exhausted).into()
+    }
+}

@@ -1,0 +1,109 @@
+//! Giving memory back to the device.
+
+use super::Heap;
+use super::arena::number_of;
+use super::arena_cell::ArenaCell;
+use super::atlas::PageRun;
+use super::chunk_ground::ChunkGround;
+use super::ground::Ground;
+use super::page_ground::{PAGE_BYTES, PageGround};
+use crate::error::Result;
+use crate::ladder::Relief;
+use crate::stamp::Stamp;
+
+impl Heap {
+    /// Gives back what holds nothing and what no work uses any more.
+    pub(super) fn release_idle(&self) -> Result<Relief> {
+        match &self.ground {
+            Ground::Pages(ground) => {
+                self.release_folds(ground)?;
+                let mut released = 0;
+                for cell in self.arenas.iter() {
+                    released += self.release_frames(ground, cell)?;
+                }
+                Ok(Relief::released(released))
+            }
+            Ground::Chunks(ground) => self.release_chunks(ground),
+        }
+    }
+
+    /// Takes out the mappings of folds that are nobody's home.
+    pub(super) fn release_folds(&self, ground: &PageGround) -> Result<()> {
+        loop {
+            let places = ground.atlas().take_idle_fold(|stamp| self.order.is_complete(stamp));
+            let Some(places) = places else { return Ok(()) };
+            for place in places {
+                ground.unmap(place)?;
+            }
+        }
+    }
+
+    fn release_frames(&self, ground: &PageGround, cell: &ArenaCell) -> Result<u64> {
+        let now = self.now(cell);
+        let taken = {
+            let mut books = cell.lock();
+            let mut atlas = ground.atlas();
+            let mut runs = std::mem::take(&mut books.runs);
+            let ready = |stamp| self.is_done(now, stamp);
+            // There are never as many pages; what is wanted is all there are.
+            books.arena.choose_frames(u32::MAX, |page| atlas.frame_at(page), ready, &mut runs);
+            books.arena.hold(&runs);
+            books.arena.part_with(&runs, now.number as u32);
+            let frames: Vec<u32> = runs.iter().flat_map(|run| atlas.frames_in(run.first_page, run.pages)).collect();
+            books.runs = runs;
+            frames.into_iter().filter_map(|frame| atlas.take_frame(frame)).collect::<Vec<_>>()
+        };
+        let mut released = 0;
+        for (handle, places) in taken {
+            let bytes = places.first().map_or(0, |place: &PageRun| u64::from(place.pages) * PAGE_BYTES);
+            for place in places {
+                ground.unmap(place)?;
+            }
+            ground.destroy(handle, bytes)?;
+            released += bytes;
+        }
+        Ok(released)
+    }
+
+    fn release_chunks(&self, ground: &ChunkGround) -> Result<Relief> {
+        let mut released = 0;
+        for (start, units) in ground.extents() {
+            let parted = self.arenas.iter().any(|cell| {
+                let now = self.now(cell);
+                cell.lock().arena.part_with_extent(start, units, |stamp| self.is_done(now, stamp))
+            });
+            if parted {
+                released += ground.release(start)?;
+            }
+        }
+        Ok(Relief::released(released))
+    }
+
+    fn is_done(&self, now: Stamp, stamp: u32) -> bool {
+        let stamp = Stamp { stream: now.stream, number: number_of(stamp, now.number) };
+        stamp.number == 0 || self.order.is_complete(stamp)
+    }
+}
+
+impl Drop for Heap {
+    /// Gives everything back if no work can use it any more; otherwise it is left to the device.
+    fn drop(&mut self) {
+        self.empty_all_stocks(|_| true);
+        let done = self.arenas.iter().all(|cell| {
+            let last = self.now(cell);
+            let _ = self.order.refresh(last.stream);
+            last.number == 0 || self.order.is_complete(last)
+        });
+        if !done {
+            return;
+        }
+        match &self.ground {
+            Ground::Pages(ground) => ground.release_all(),
+            Ground::Chunks(ground) => {
+                for (start, _) in ground.extents() {
+                    let _ = ground.release(start);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! The seam between memory and order.
+//!
+//! Whoever submits work knows what runs after what; memory only asks. The questions are asked on the way to slower
+//! answers: a block freed on a stream is reused on that stream without asking anybody.
+
+mod clocks;
+mod driver_order;
+
+use kiln_driver::{Result, Timeout, Waited};
+
+pub use clocks::Clocks;
+pub use driver_order::DriverOrder;
+
+use crate::stamp::{Stamp, StreamKey};
+
+/// What memory asks about the order of work.
+///
+/// The first three calls are comparisons of numbers: they call no driver and take no lock that is held over a driver
+/// call. [`DriverOrder`] is a complete implementation over a driver.
+pub trait Order: Send + Sync + 'static {
+    /// The number of the newest submission to a stream; 0 if there was none or the stream is not known.
+    fn latest(&self, stream: StreamKey) -> u64;
+
+    /// Whether everything submitted to `stream` from now on runs after `stamp`.
+    fn is_ordered(&self, stream: StreamKey, stamp: Stamp) -> bool;
+
+    /// Whether `stamp` is known to be done. A stream that is gone and has finished answers yes.
+    fn is_complete(&self, stamp: Stamp) -> bool;
+
+    /// Asks the driver how far a stream is, so that [`is_complete`](Self::is_complete) knows more.
+    ///
+    /// # Errors
+    /// As for [`Driver::progress`](kiln_driver::Driver::progress).
+    fn refresh(&self, stream: StreamKey) -> Result<()>;
+
+    /// Makes what is submitted to `stream` from now on wait, on the device, for `stamp`.
+    ///
+    /// # Errors
+    /// As for [`Driver::submit`](kiln_driver::Driver::submit).
+    fn wait_on(&self, stream: StreamKey, stamp: Stamp) -> Result<()>;
+
+    /// Waits on the host until `stamp` is done.
+    ///
+    /// # Errors
+    /// As for [`Driver::wait`](kiln_driver::Driver::wait).
+    fn wait(&self, stamp: Stamp, timeout: Timeout) -> Result<Waited>;
+}

@@ -1,0 +1,129 @@
+//! The trait every source of memory and every decorator implements.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::accounting::Accounting;
+use crate::block::{DeviceBlock, ResourceKey};
+use crate::error::{FreeError, Result};
+use crate::ladder::{Relief, Rung};
+use crate::request::Request;
+use crate::stamp::Stamps;
+
+/// A source of memory. `Display` prints the stack, such as `budget(8 GiB, stats(heap))`.
+///
+/// A decorator is a resource around a resource. It gives its own key to the blocks that pass through it and takes
+/// back only those, so what it wrote down when a block went out is there when it comes back.
+///
+/// Every call may come from any thread at any time. A call that fails has changed nothing.
+pub trait MemoryResource: fmt::Display + Send + Sync + 'static {
+    /// Who it is; the blocks it gives out carry this key.
+    fn key(&self) -> ResourceKey;
+
+    /// Hands out a block. Work submitted to the request's stream after this call may use it.
+    ///
+    /// # Errors
+    /// Out of memory, once everything that could be done about it was done; refused for an alignment or a size that
+    /// no block can have; whatever the driver says.
+    fn allocate(&self, request: &Request) -> Result<DeviceBlock>;
+
+    /// Takes a block back. Everything submitted to its own stream so far may still use it; `uses` names the last use
+    /// on each other stream.
+    ///
+    /// # Errors
+    /// The block comes back with the error: it belongs to another resource, or the driver refused.
+    fn deallocate(&self, block: DeviceBlock, uses: &Stamps) -> std::result::Result<(), FreeError>;
+
+    /// What it and everything below it hold.
+    fn accounting(&self) -> Accounting;
+
+    /// Takes one step to make memory available and says how much came of it.
+    ///
+    /// # Errors
+    /// Whatever the driver says.
+    fn reap(&self, rung: Rung) -> Result<Relief>;
+}
+
+/// What every resource can do in terms of what it must do.
+pub trait MemoryResourceExt: MemoryResource {
+    /// Bytes that are live or pending.
+    fn bytes_outstanding(&self) -> u64 {
+        self.accounting().outstanding_bytes()
+    }
+
+    /// Makes everything available again whose work is known to be done.
+    ///
+    /// # Errors
+    /// Whatever the driver says.
+    fn reap_pending(&self) -> Result<Relief> {
+        self.reap(Rung::Completed)
+    }
+
+    /// Gives what is not used back to the device.
+    ///
+    /// # Errors
+    /// Whatever the driver says.
+    fn trim(&self) -> Result<Relief> {
+        let mut relief = Relief::default();
+        for rung in [Rung::FrontCaches, Rung::Completed, Rung::IdlePages] {
+            relief = relief + self.reap(rung)?;
+        }
+        Ok(relief)
+    }
+
+    /// Takes a block back that was used on its own stream only.
+    ///
+    /// # Errors
+    /// As for [`MemoryResource::deallocate`].
+    fn free(&self, block: DeviceBlock) -> std::result::Result<(), FreeError> {
+        self.deallocate(block, &Stamps::none())
+    }
+}
+
+impl<R: MemoryResource + ?Sized> MemoryResourceExt for R {}
+
+#[deny(clippy::missing_trait_methods)]
+impl<R: MemoryResource + ?Sized> MemoryResource for Arc<R> {
+    fn key(&self) -> ResourceKey {
+        (**self).key()
+    }
+
+    fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
+        (**self).allocate(request)
+    }
+
+    fn deallocate(&self, block: DeviceBlock, uses: &Stamps) -> std::result::Result<(), FreeError> {
+        (**self).deallocate(block, uses)
+    }
+
+    fn accounting(&self) -> Accounting {
+        (**self).accounting()
+    }
+
+    fn reap(&self, rung: Rung) -> Result<Relief> {
+        (**self).reap(rung)
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<R: MemoryResource + ?Sized> MemoryResource for Box<R> {
+    fn key(&self) -> ResourceKey {
+        (**self).key()
+    }
+
+    fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
+        (**self).allocate(request)
+    }
+
+    fn deallocate(&self, block: DeviceBlock, uses: &Stamps) -> std::result::Result<(), FreeError> {
+        (**self).deallocate(block, uses)
+    }
+
+    fn accounting(&self) -> Accounting {
+        (**self).accounting()
+    }
+
+    fn reap(&self, rung: Rung) -> Result<Relief> {
+        (**self).reap(rung)
+    }
+}

@@ -1,0 +1,50 @@
+//! One part of a structure for each thread.
+
+use super::chunked::Chunked;
+use super::number::thread_number;
+
+/// Parts by thread number. A part is made when its thread first asks, and never moves.
+#[derive(Debug)]
+pub(crate) struct Shards<T> {
+    parts: Chunked<T>,
+}
+
+impl<T> Shards<T> {
+    pub(crate) const fn new() -> Self {
+        Self { parts: Chunked::new() }
+    }
+
+    /// The part of this thread; `make` gets its number.
+    #[inline]
+    pub(crate) fn own(&self, make: impl FnOnce(u32) -> T) -> &T {
+        let number = thread_number();
+        self.parts.get_or_make(number, || make(number))
+    }
+
+    /// All parts there are.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.parts.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn each_thread_counts_for_itself_and_all_are_seen() {
+        let shards: Shards<AtomicU64> = Shards::new();
+        std::thread::scope(|scope| {
+            for _ in 0..20 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        shards.own(|_| AtomicU64::default()).fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        assert_eq!(shards.iter().map(|part| part.load(Ordering::Relaxed)).sum::<u64>(), 2000);
+    }
+}

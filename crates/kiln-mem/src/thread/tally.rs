@@ -1,0 +1,21 @@
+//! A counter that one thread writes and all may read.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A sum kept by one thread. Adding is a load and a store, no locked instruction, because nobody else writes.
+#[derive(Debug, Default)]
+pub(crate) struct Tally(AtomicU64);
+
+impl Tally {
+    /// Adds to the sum. Called by the thread whose part of a structure this is; were another one to call it, a count
+    /// could be lost, nothing worse.
+    #[inline]
+    pub(crate) fn add(&self, amount: u64) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
