@@ -2,6 +2,7 @@
 
 pub mod backend;
 mod buffer;
+pub mod cache;
 mod error;
 mod foreign;
 mod launch;

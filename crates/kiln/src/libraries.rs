@@ -16,10 +16,31 @@
 //! ```
 
 use kiln_cuda::Surroundings;
+use kiln_driver::Version;
+
+use crate::probe::unavailable;
 
 pub use kiln_cuda::{
     Found as FoundLibrary, LibraryKind as Library, LibraryVersion, NotFound as MissingLibrary, Origin, Tried,
 };
+
+/// The driver's own library, as this process has loaded it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DriverLibrary {
+    /// The name or path it was opened by.
+    pub name: String,
+    /// The CUDA version it speaks.
+    pub version: Version,
+}
+
+/// Loads and starts the driver's library, unless that was done before. No device is opened.
+///
+/// # Errors
+/// Absence, or a fault. Nothing is kept: the next call tries again.
+pub fn driver() -> crate::Result<DriverLibrary> {
+    let library = kiln_cuda::Library::load().map_err(unavailable)?;
+    Ok(DriverLibrary { name: library.name().into(), version: library.version() })
+}
 
 /// Looks for a library, as the process and the machine are now.
 ///

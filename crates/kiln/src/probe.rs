@@ -61,4 +61,5 @@ pub use selection::{Selection, best_by};
 pub use simulator::{SEED_VARIABLE, SimulatorPlatform};
 pub use test_gate::{SKIP_LOG_VARIABLE, TestGate, count_skip, skipped_tests};
 
+pub(crate) use cuda::unavailable;
 pub(crate) use retry_cell::RetryCell;

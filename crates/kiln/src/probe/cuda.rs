@@ -70,7 +70,8 @@ impl From<&DeviceDescription> for DeviceSummary {
     }
 }
 
-fn unavailable(reason: Unavailable) -> Error {
+/// The same reason in the words of this crate.
+pub(crate) fn unavailable(reason: Unavailable) -> Error {
     match reason {
         Unavailable::Absent(absence) => Error::new(super::Absence::from(absence)),
         Unavailable::Fault(fault) => driver_error(fault).into(),

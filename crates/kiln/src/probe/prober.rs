@@ -88,7 +88,15 @@ impl Prober {
     /// A fault: the platform is there and does not work. It is the answer until [`refresh`](Self::refresh), unless it
     /// may pass by itself; then the next call looks again.
     pub fn availability(&self) -> Result<Availability> {
-        match self.site(self.policy()?) {
+        self.availability_under(self.policy()?)
+    }
+
+    /// The same under a policy of the caller's choice.
+    ///
+    /// # Errors
+    /// As [`availability`](Self::availability).
+    pub fn availability_under(&self, policy: Policy) -> Result<Availability> {
+        match self.site(policy) {
             Ok(registry) => registry.availability(),
             Err(absence) => Ok(Availability::Absent(absence)),
         }

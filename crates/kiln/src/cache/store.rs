@@ -1,0 +1,282 @@
+//! The entries of one folder.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use super::entry::{EntryKind, decode, encode};
+use super::key::Key;
+use super::place::{CachePlace, Surroundings};
+use super::verdict::Verdict;
+
+/// Files whose name ends so are being written.
+const UNFINISHED: &str = "part";
+/// Files whose name ends so are entries.
+const FINISHED: &str = "kiln";
+
+/// How the cache is kept.
+#[derive(Clone, Debug)]
+pub struct CacheConfig {
+    /// Where.
+    pub place: CachePlace,
+    /// Bytes of all entries; the least recently used go first.
+    pub limit_bytes: u64,
+}
+
+impl Default for CacheConfig {
+    fn default() -> Self {
+        Self { place: CachePlace::User, limit_bytes: 1 << 30 }
+    }
+}
+
+/// How often the cache helped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CacheCounters {
+    /// Entries that were found.
+    pub hits: u64,
+    /// Entries that were not.
+    pub misses: u64,
+    /// Entries that were found and could not be used.
+    pub damaged: u64,
+    /// Bytes read from good entries.
+    pub bytes_read: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+}
+
+/// One entry, as a list shows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EntryInfo {
+    /// Its key.
+    pub key: Key,
+    /// Its size on disk.
+    pub bytes: u64,
+    /// When it was last used.
+    pub used: SystemTime,
+}
+
+/// Compiled code on disk.
+#[derive(Debug)]
+pub struct DiskCache {
+    folder: Option<PathBuf>,
+    limit_bytes: u64,
+    warned: AtomicBool,
+    next_part: AtomicU64,
+    hits: AtomicU64,
+    misses: AtomicU64,
+    damaged: AtomicU64,
+    bytes_read: AtomicU64,
+    bytes_written: AtomicU64,
+}
+
+impl DiskCache {
+    /// The cache of a configuration. Nothing is touched until something is looked up.
+    pub fn new(config: &CacheConfig, around: &Surroundings) -> Self {
+        Self {
+            folder: config.place.folder(around),
+            limit_bytes: config.limit_bytes,
+            warned: AtomicBool::new(false),
+            next_part: AtomicU64::new(0),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+            damaged: AtomicU64::new(0),
+            bytes_read: AtomicU64::new(0),
+            bytes_written: AtomicU64::new(0),
+        }
+    }
+
+    /// The folder, if there is one.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    /// What is stored under a key. A damaged entry is removed and counts as missing.
+    pub fn get(&self, key: &Key) -> Option<(EntryKind, Vec<u8>)> {
+        let path = self.path(key)?;
+        let found = fs::read(&path).ok().and_then(|bytes| match decode(key, &bytes) {
+            Ok((kind, payload)) => Some((kind, payload.to_vec())),
+            Err(damage) => {
+                tracing::warn!(path = %path.display(), %damage, "a cached kernel cannot be used and is made anew");
+                self.damaged.fetch_add(1, Ordering::Relaxed);
+                // If it cannot be removed it is overwritten, or found damaged again.
+                let _ = fs::remove_file(&path);
+                None
+            }
+        });
+        let counter = if found.is_some() { &self.hits } else { &self.misses };
+        counter.fetch_add(1, Ordering::Relaxed);
+        if let Some((_, payload)) = &found {
+            self.bytes_read.fetch_add(payload.len() as u64, Ordering::Relaxed);
+            // The time of use decides who goes first; a disk that cannot note it keeps the time of writing.
+            let _ = File::open(&path).and_then(|file| file.set_modified(SystemTime::now()));
+        }
+        found
+    }
+
+    /// Stores something under a key, if the disk allows it.
+    pub fn put(&self, key: &Key, kind: EntryKind, payload: &[u8]) {
+        let Some(path) = self.path(key) else { return };
+        match self.write_whole(&path, &encode(key, kind, payload)) {
+            Ok(()) => {
+                self.bytes_written.fetch_add(payload.len() as u64, Ordering::Relaxed);
+                let _ = self.prune(self.limit_bytes);
+            }
+            Err(error) => {
+                if !self.warned.swap(true, Ordering::Relaxed) {
+                    tracing::warn!(path = %path.display(), %error, "compiled kernels are not kept: the cache cannot be written");
+                }
+            }
+        }
+    }
+
+    /// How often it helped so far.
+    pub fn counters(&self) -> CacheCounters {
+        CacheCounters {
+            hits: self.hits.load(Ordering::Relaxed),
+            misses: self.misses.load(Ordering::Relaxed),
+            damaged: self.damaged.load(Ordering::Relaxed),
+            bytes_read: self.bytes_read.load(Ordering::Relaxed),
+            bytes_written: self.bytes_written.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Whether the disk was found not to be writable; the log says so once.
+    pub fn has_warned(&self) -> bool {
+        self.warned.load(Ordering::Relaxed)
+    }
+
+    /// The entries, the one that was not used for longest first.
+    ///
+    /// # Errors
+    /// What the system says when the folder cannot be read. A folder that does not exist has no entries.
+    pub fn list(&self) -> io::Result<Vec<EntryInfo>> {
+        let mut entries = Vec::new();
+        for path in self.files(FINISHED)? {
+            let key = path.file_stem().and_then(|name| name.to_str()).and_then(Key::parse);
+            // An entry another process removes meanwhile is none.
+            if let (Some(key), Ok(about)) = (key, fs::metadata(&path)) {
+                entries.push(EntryInfo { key, bytes: about.len(), used: about.modified()? });
+            }
+        }
+        entries.sort_by_key(|entry| (entry.used, entry.key));
+        Ok(entries)
+    }
+
+    /// Reads every file and says what it is.
+    ///
+    /// # Errors
+    /// As for [`list`](Self::list).
+    pub fn verify(&self) -> io::Result<Vec<Verdict>> {
+        let mut verdicts: Vec<Verdict> =
+            self.files(UNFINISHED)?.into_iter().map(|path| Verdict::Abandoned { path }).collect();
+        for entry in self.list()? {
+            let Some(path) = self.path(&entry.key) else { continue };
+            verdicts.push(match fs::read(&path) {
+                Err(error) => Verdict::Unreadable { path, error: error.to_string() },
+                Ok(bytes) => match decode(&entry.key, &bytes) {
+                    Ok((kind, _)) => Verdict::Good { key: entry.key, kind },
+                    Err(damage) => Verdict::Damaged { path, damage },
+                },
+            });
+        }
+        Ok(verdicts)
+    }
+
+    /// Removes entries, those not used for longest first, until the rest has at most so many bytes; and what writers abandoned.
+    /// Returns how many bytes were freed.
+    ///
+    /// # Errors
+    /// As for [`list`](Self::list).
+    pub fn prune(&self, limit_bytes: u64) -> io::Result<u64> {
+        let entries = self.list()?;
+        let mut left: u64 = entries.iter().map(|entry| entry.bytes).sum();
+        let mut freed = 0;
+        for entry in &entries {
+            if left <= limit_bytes {
+                break;
+            }
+            if let Some(path) = self.path(&entry.key)
+                && fs::remove_file(path).is_ok()
+            {
+                left -= entry.bytes;
+                freed += entry.bytes;
+            }
+        }
+        Ok(freed + self.remove_abandoned())
+    }
+
+    /// Removes everything. Returns how many bytes were freed.
+    ///
+    /// # Errors
+    /// As for [`list`](Self::list).
+    pub fn clear(&self) -> io::Result<u64> {
+        self.prune(0)
+    }
+
+    fn path(&self, key: &Key) -> Option<PathBuf> {
+        Some(self.folder.as_ref()?.join(format!("{key}.{FINISHED}")))
+    }
+
+    fn files(&self, extension: &str) -> io::Result<Vec<PathBuf>> {
+        let Some(folder) = &self.folder else { return Ok(Vec::new()) };
+        let entries = match fs::read_dir(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other?,
+        };
+        let mut files: Vec<PathBuf> = entries
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| path.extension().is_some_and(|end| end == extension))
+            .collect();
+        files.sort();
+        Ok(files)
+    }
+
+    /// Writes beside the place and moves there, so that nobody sees half of it.
+    fn write_whole(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+        create_private_folder(folder)?;
+        let number = self.next_part.fetch_add(1, Ordering::Relaxed);
+        let part = folder.join(format!("{}-{number}.{UNFINISHED}", std::process::id()));
+        let written = create_private_file(&part).and_then(|mut file| file.write_all(bytes));
+        let moved = written.and_then(|()| fs::rename(&part, path));
+        if moved.is_err() {
+            let _ = fs::remove_file(&part);
+        }
+        moved
+    }
+
+    /// Removes unfinished files of writers that are gone. Returns their bytes.
+    fn remove_abandoned(&self) -> u64 {
+        let abandoned = |path: &PathBuf| {
+            let writer = path.file_stem()?.to_str()?.split('-').next()?.parse::<u32>().ok()?;
+            let gone = writer != std::process::id() && !Path::new(&format!("/proc/{writer}")).exists();
+            gone.then(|| fs::metadata(path).map_or(0, |about| about.len()))
+        };
+        let files = self.files(UNFINISHED).unwrap_or_default();
+        files.iter().filter_map(|path| abandoned(path).filter(|_| fs::remove_file(path).is_ok())).sum()
+    }
+}
+
+#[cfg(unix)]
+fn create_private_folder(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+#[cfg(unix)]
+fn create_private_file(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+#[cfg(not(unix))]
+fn create_private_folder(folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)
+}
+
+#[cfg(not(unix))]
+fn create_private_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).open(path)
+}

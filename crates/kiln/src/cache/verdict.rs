@@ -1,0 +1,44 @@
+//! What a look at one file says.
+
+use std::path::PathBuf;
+
+use super::entry::{Damage, EntryKind};
+use super::key::Key;
+
+/// What one file of the cache is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// An entry that can be used.
+    Good {
+        /// Its key.
+        key: Key,
+        /// What it holds.
+        kind: EntryKind,
+    },
+    /// An entry that will be made anew when it is asked for.
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        damage: Damage,
+    },
+    /// What a writer left that did not come to its end.
+    Abandoned {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file that could not be read.
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: String,
+    },
+}
+
+impl Verdict {
+    /// Whether it is an entry that can be used.
+    pub fn is_good(&self) -> bool {
+        matches!(self, Self::Good { .. })
+    }
+}
