@@ -1,5 +1,7 @@
 //! Every law's recording, read back and run again on a fresh machine, gives answers of the same kinds.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
+
 mod simulated;
 
 use std::sync::Arc;
