@@ -20,6 +20,8 @@ pub struct MemoryView {
     map: Arc<AddressMap>,
     touched: Box<[SegmentTouched]>,
     fault: OnceLock<AccessFault>,
+    /// Whether one thread runs the whole kernel.
+    alone: bool,
 }
 
 #[derive(Debug, Default)]
@@ -66,9 +68,9 @@ impl fmt::Display for AccessFault {
 }
 
 impl MemoryView {
-    pub(crate) fn new(map: Arc<AddressMap>) -> Self {
+    pub(crate) fn new(map: Arc<AddressMap>, alone: bool) -> Self {
         let touched = map.segments().iter().map(|_| SegmentTouched::default()).collect();
-        Self { map, touched, fault: OnceLock::new() }
+        Self { map, touched, fault: OnceLock::new(), alone }
     }
 
     /// A way in for one thread.
@@ -107,6 +109,10 @@ impl MemoryView {
 
     pub(crate) fn map(&self) -> &AddressMap {
         &self.map
+    }
+
+    pub(crate) fn is_alone(&self) -> bool {
+        self.alone
     }
 
     pub(crate) fn touched_in(&self, segment: usize) -> &SegmentTouched {

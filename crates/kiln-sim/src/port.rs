@@ -1,7 +1,9 @@
 //! One thread's accesses to device memory, fast.
 //!
-//! A port keeps the segment it last hit, so an access that hits it again costs a compare, the access itself and a look
-//! at the bits that say what was touched.
+//! A port keeps the segments it last hit, so an access that hits one again costs a compare, the access itself and a
+//! look at the bits that say what was touched. Bits for reads are collected in the port, a word at a time, and written
+//! when the port moves on or is dropped: nobody asks for them before the kernel is done. Bits for writes are written at
+//! once, since a read that comes after a write of the same kernel is no read of what was there before.
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
@@ -9,7 +11,10 @@ use kiln_driver::{Access, Protection, SharedBytes};
 
 use crate::memory_view::{AccessCause, AccessFault, MemoryView, SegmentTouched};
 use crate::scalar::Scalar;
-use crate::touched::Touched;
+use crate::touched::{Touched, WORD_BITS, mask};
+
+/// Segments a port remembers; a kernel with more buffers than this looks some of them up again.
+const HITS: usize = 4;
 
 /// One thread's way into a [`MemoryView`].
 ///
@@ -17,10 +22,12 @@ use crate::touched::Touched;
 #[derive(Debug)]
 pub struct Port<'v> {
     view: &'v MemoryView,
-    hit: Option<Hit<'v>>,
+    hits: [Option<Hit<'v>>; HITS],
+    /// The one hit last.
+    last: usize,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Hit<'v> {
     start: u64,
     len: u64,
@@ -29,6 +36,11 @@ struct Hit<'v> {
     bytes: &'v SharedBytes,
     touched: &'v SegmentTouched,
     writable: bool,
+    /// Whether no other thread runs this kernel.
+    alone: bool,
+    /// Reads that are not written down yet: the word of bits they belong to, and which of them.
+    read_word: u64,
+    read_bits: u64,
 }
 
 macro_rules! accesses {
@@ -40,14 +52,11 @@ macro_rules! accesses {
         #[inline]
         pub fn $load(&mut self, address: u64) -> Result<$value, AccessFault> {
             const BYTES: u64 = size_of::<$value>() as u64;
-            let (hit, at) = self.reach(address, BYTES, Access::Read)?;
-            match hit.bytes.$atomic((hit.offset + at) as usize) {
-                Some(cell) => {
-                    hit.read(at, BYTES);
-                    Ok(cell.load(Ordering::Relaxed))
-                }
-                None => Err(self.misaligned(address, BYTES, Access::Read)),
-            }
+            self.access(address, BYTES, Access::Read, |hit, at| {
+                let cell = hit.bytes.$atomic((hit.offset + at) as usize)?;
+                hit.read(at, BYTES);
+                Some(cell.load(Ordering::Relaxed))
+            })
         }
 
         /// Writes a value.
@@ -57,15 +66,12 @@ macro_rules! accesses {
         #[inline]
         pub fn $store(&mut self, address: u64, value: $value) -> Result<(), AccessFault> {
             const BYTES: u64 = size_of::<$value>() as u64;
-            let (hit, at) = self.reach(address, BYTES, Access::Write)?;
-            match hit.bytes.$atomic((hit.offset + at) as usize) {
-                Some(cell) => {
-                    hit.written(at, BYTES);
-                    cell.store(value, Ordering::Relaxed);
-                    Ok(())
-                }
-                None => Err(self.misaligned(address, BYTES, Access::Write)),
-            }
+            self.access(address, BYTES, Access::Write, |hit, at| {
+                let cell = hit.bytes.$atomic((hit.offset + at) as usize)?;
+                hit.written(at, BYTES);
+                cell.store(value, Ordering::Relaxed);
+                Some(())
+            })
         }
 
         /// The value as an atomic. Atomic accesses of several kernels at once do not race with each other; with
@@ -76,21 +82,18 @@ macro_rules! accesses {
         #[inline]
         pub fn $atomic(&mut self, address: u64) -> Result<&'v $cell, AccessFault> {
             const BYTES: u64 = size_of::<$value>() as u64;
-            let (hit, at) = self.reach(address, BYTES, Access::ReadWrite)?;
-            match hit.bytes.$atomic((hit.offset + at) as usize) {
-                Some(cell) => {
-                    hit.changed(at, BYTES);
-                    Ok(cell)
-                }
-                None => Err(self.misaligned(address, BYTES, Access::ReadWrite)),
-            }
+            self.access(address, BYTES, Access::ReadWrite, |hit, at| {
+                let cell = hit.bytes.$atomic((hit.offset + at) as usize)?;
+                hit.changed(at, BYTES);
+                Some(cell)
+            })
         }
     )*};
 }
 
 impl<'v> Port<'v> {
     pub(crate) fn new(view: &'v MemoryView) -> Self {
-        Self { view, hit: None }
+        Self { view, hits: [const { None }; HITS], last: 0 }
     }
 
     accesses! {
@@ -105,9 +108,7 @@ impl<'v> Port<'v> {
     /// # Errors
     /// The fault, if they cannot be read.
     pub fn load_u128(&mut self, address: u64) -> Result<u128, AccessFault> {
-        if !address.is_multiple_of(16) {
-            return Err(self.misaligned(address, 16, Access::Read));
-        }
+        self.check_pair(address, Access::Read)?;
         let low = self.load_u64(address)?;
         let high = self.load_u64(address.wrapping_add(8))?;
         Ok(u128::from(low) | u128::from(high) << 64)
@@ -118,11 +119,16 @@ impl<'v> Port<'v> {
     /// # Errors
     /// The fault, if they cannot be written.
     pub fn store_u128(&mut self, address: u64, value: u128) -> Result<(), AccessFault> {
-        if !address.is_multiple_of(16) {
-            return Err(self.misaligned(address, 16, Access::Write));
-        }
+        self.check_pair(address, Access::Write)?;
         self.store_u64(address, value as u64)?;
         self.store_u64(address.wrapping_add(8), (value >> 64) as u64)
+    }
+
+    fn check_pair(&self, address: u64, access: Access) -> Result<(), AccessFault> {
+        if address.is_multiple_of(16) {
+            return Ok(());
+        }
+        Err(self.view.fail(AccessFault { address, bytes: 16, access, cause: AccessCause::Misaligned }))
     }
 
     /// Reads a value of any scalar type.
@@ -143,27 +149,53 @@ impl<'v> Port<'v> {
         value.store(self, address)
     }
 
-    /// The segment that holds an access, and where in it.
-    #[inline]
-    fn reach(&mut self, address: u64, bytes: u64, access: Access) -> Result<(Hit<'v>, u64), AccessFault> {
-        if let Some(hit) = self.hit {
-            let at = address.wrapping_sub(hit.start);
-            if at < hit.len && hit.len - at >= bytes && (hit.writable || !access.writes()) {
-                return Ok((hit, at));
-            }
+    /// Makes an access in the segment hit last or, if it lies elsewhere, in the one that holds it.
+    #[inline(always)]
+    fn access<R>(
+        &mut self,
+        address: u64,
+        bytes: u64,
+        access: Access,
+        make: impl Fn(&mut Hit<'v>, u64) -> Option<R>,
+    ) -> Result<R, AccessFault> {
+        if let Some((hit, at)) = self.reach(address, bytes, access)
+            && let Some(result) = make(hit, at)
+        {
+            return Ok(result);
         }
-        self.look_up(address, bytes, access)
+        self.turn_to(address, bytes, access)?;
+        let made = self.reach(address, bytes, access).and_then(|(hit, at)| make(hit, at));
+        let cause = AccessCause::Misaligned;
+        made.ok_or_else(|| self.view.fail(AccessFault { address, bytes, access, cause }))
     }
 
+    /// The segment hit last, if it holds the access, and where in it.
+    #[inline(always)]
+    fn reach(&mut self, address: u64, bytes: u64, access: Access) -> Option<(&mut Hit<'v>, u64)> {
+        let hit = self.hits[self.last % HITS].as_mut()?;
+        let at = address.wrapping_sub(hit.start);
+        let inside = at < hit.len && hit.len - at >= bytes && (hit.writable || !access.writes());
+        inside.then_some((hit, at))
+    }
+
+    /// Makes the segment that holds an access the one hit last.
     #[cold]
-    fn look_up(&mut self, address: u64, bytes: u64, access: Access) -> Result<(Hit<'v>, u64), AccessFault> {
+    fn turn_to(&mut self, address: u64, bytes: u64, access: Access) -> Result<(), AccessFault> {
         let fail = |cause| Err(self.view.fail(AccessFault { address, bytes, access, cause }));
+        if !address.is_multiple_of(bytes) {
+            return fail(AccessCause::Misaligned);
+        }
+        let holds = |hit: &Hit<'v>| address.wrapping_sub(hit.start) < hit.len;
+        if let Some(found) = self.hits.iter().position(|hit| hit.as_ref().is_some_and(holds))
+            && found != self.last
+        {
+            self.last = found;
+            return Ok(());
+        }
         let Some(index) = self.view.map().index_of(address) else { return fail(AccessCause::Unmapped) };
         let segment = &self.view.map().segments()[index];
         if segment.end - address < bytes {
-            let cause =
-                if address.is_multiple_of(bytes) { AccessCause::Unmapped } else { AccessCause::Misaligned };
-            return fail(cause);
+            return fail(AccessCause::Unmapped);
         }
         let hit = Hit {
             start: segment.start,
@@ -172,39 +204,63 @@ impl<'v> Port<'v> {
             bytes: &segment.physical.bytes,
             touched: self.view.touched_in(index),
             writable: segment.protection == Protection::ReadWrite,
+            alone: self.view.is_alone(),
+            read_word: 0,
+            read_bits: 0,
         };
         if access.writes() && !hit.writable {
             return fail(AccessCause::ReadOnly);
         }
-        self.hit = Some(hit);
-        Ok((hit, address - segment.start))
-    }
-
-    #[cold]
-    fn misaligned(&self, address: u64, bytes: u64, access: Access) -> AccessFault {
-        self.view.fail(AccessFault { address, bytes, access, cause: AccessCause::Misaligned })
+        self.last = (self.last + 1) % HITS;
+        self.hits[self.last] = Some(hit);
+        Ok(())
     }
 }
 
 impl Hit<'_> {
     /// A read of what this kernel wrote itself is covered by the write.
     #[inline]
-    fn read(&self, at: u64, bytes: u64) {
-        let reads = self.touched.reads.get_or_init(|| Touched::new(self.len));
-        if !reads.has_in_word(at, bytes)
-            && !self.touched.writes.get().is_some_and(|writes| writes.has_in_word(at, bytes))
-        {
-            reads.set_in_word(at, bytes);
+    fn read(&mut self, at: u64, bytes: u64) {
+        let (word, bits) = (at / WORD_BITS, mask(at, bytes));
+        if word == self.read_word && self.read_bits & bits == bits {
+            return;
         }
+        if self.touched.writes.get().is_some_and(|writes| writes.has_in_word(at, bytes)) {
+            return;
+        }
+        if word != self.read_word {
+            self.write_reads_down();
+            self.read_word = word;
+        }
+        self.read_bits |= bits;
     }
 
     #[inline]
     fn written(&self, at: u64, bytes: u64) {
-        self.touched.writes.get_or_init(|| Touched::new(self.len)).set_in_word(at, bytes);
+        let writes = self.touched.writes.get_or_init(|| Touched::new(self.len));
+        if self.alone {
+            writes.set_alone(at, bytes);
+        } else {
+            writes.set_in_word(at, bytes);
+        }
     }
 
     #[inline]
     fn changed(&self, at: u64, bytes: u64) {
         self.touched.atomics.get_or_init(|| Touched::new(self.len)).set_in_word(at, bytes);
+    }
+
+    fn write_reads_down(&mut self) {
+        let bits = std::mem::take(&mut self.read_bits);
+        if bits != 0 {
+            let reads = self.touched.reads.get_or_init(|| Touched::new(self.len));
+            reads.set_bits(self.read_word, bits, self.alone);
+        }
+    }
+}
+
+impl Drop for Hit<'_> {
+    fn drop(&mut self) {
+        self.write_reads_down();
     }
 }

@@ -113,7 +113,7 @@ impl State {
         let state = self.device(device);
         state.counts.launches += 1;
         let number = state.counts.launches;
-        let view = MemoryView::new(state.map.clone());
+        let view = MemoryView::new(state.map.clone(), parallelism == 1);
         for fault in self.faults.clone().of(device) {
             match fault {
                 Fault::Sticky { launch, code } if *launch == number => {

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const WORD_BITS: u64 = 64;
+pub(crate) const WORD_BITS: u64 = 64;
 const CHUNK_BITS: u64 = 64 << 10;
 
 /// One bit for each byte of a segment.
@@ -32,6 +32,25 @@ impl Touched {
             && word.load(Ordering::Relaxed) & mask != mask
         {
             word.fetch_or(mask, Ordering::Relaxed);
+        }
+    }
+
+    /// The same, where no other thread sets bits.
+    #[inline]
+    pub(crate) fn set_alone(&self, start: u64, bits: u64) {
+        if let Some(word) = self.word(start) {
+            word.store(word.load(Ordering::Relaxed) | mask(start, bits), Ordering::Relaxed);
+        }
+    }
+
+    /// Sets bits of the nth word.
+    pub(crate) fn set_bits(&self, word: u64, bits: u64, alone: bool) {
+        match self.word(word * WORD_BITS) {
+            Some(word) if alone => word.store(word.load(Ordering::Relaxed) | bits, Ordering::Relaxed),
+            Some(word) => {
+                word.fetch_or(bits, Ordering::Relaxed);
+            }
+            None => {}
         }
     }
 
@@ -102,8 +121,9 @@ impl Touched {
     }
 }
 
+/// The bits of a range that lies in one word.
 #[inline]
-fn mask(start: u64, bits: u64) -> u64 {
+pub(crate) fn mask(start: u64, bits: u64) -> u64 {
     (u64::MAX >> (WORD_BITS - bits)) << (start % WORD_BITS)
 }
 

@@ -1,13 +1,13 @@
 //! Launch shapes, attributes, occupancy and loading: what the limits and the signature say.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use kiln_driver::{
     Code, Command, DeviceInfo, Dim3, Driver, DriverExt, Error, Image, Launch, Object, ParameterSpan, Refusal,
 };
 use kiln_sim::{
-    CodeEngine, CompileError, CompiledModule, DeviceConfig, Kernel as _, KernelFault, LaunchContext, Machine,
-    ModuleVariable, Signature,
+    CodeEngine, CompileError, CompiledModule, DeviceConfig, HostKernel, KernelFault, KernelLibrary,
+    LaunchContext, Machine, ModuleVariable, Signature, SimDevice,
 };
 
 use crate::rig::{Kernel, Rig, bytes_of, config};
@@ -168,24 +168,21 @@ fn an_engine_turns_text_into_kernels_and_variables() {
 
 #[test]
 fn a_kernel_may_not_call_its_own_device() {
-    let rig = Arc::new(Rig::seeded(0, 1).machine);
-    let device = rig.device(0).unwrap();
-    let answers = Arc::new(std::sync::Mutex::new(Vec::new()));
-    let heard = answers.clone();
-    let library =
-        kiln_sim::KernelLibrary::new("nosy").kernel(kiln_sim::HostKernel::new("ask").body(move |_| {
-            heard.lock().unwrap().push(device.memory_info());
-            Ok(())
-        }));
-    let machine = Machine::new(kiln_sim::MachineConfig::seeded(0).library(library));
-    let device = machine.device(0).unwrap();
-    let module = device.load(&Image::HostKernels("nosy")).unwrap();
-    let function = device.function(module, "ask").unwrap().id;
-    let stream = device.create_stream(kiln_driver::StreamRequest::New { priority: 0 }).unwrap();
-    let helper = Rig::new(&Machine::new(config(0)), 0);
-    let Command::Launch(launch) = helper.command(Kernel::Panic, &[]) else { unreachable!() };
-    device.submit(stream, &Command::Launch(Launch { function, ..launch })).unwrap();
-    device.synchronize(stream).unwrap();
+    let device: Arc<OnceLock<Arc<SimDevice>>> = Arc::default();
+    let answers: Arc<Mutex<Vec<_>>> = Arc::default();
+    let (asked, heard) = (device.clone(), answers.clone());
+    let ask = HostKernel::new("ask").body(move |_| {
+        heard.lock().unwrap().extend(asked.get().map(|device| device.memory_info()));
+        Ok(())
+    });
+    let machine = Machine::new(config(0).library(KernelLibrary::new("nosy").kernel(ask)));
+    let rig = Rig::new(&machine, 1);
+    device.set(rig.device.clone()).unwrap();
+    let module = rig.device.load(&Image::HostKernels("nosy")).unwrap();
+    let function = rig.device.function(module, "ask").unwrap().id;
+    let Command::Launch(launch) = rig.command(Kernel::Panic, &[]) else { unreachable!() };
+    rig.device.submit(rig.streams[0], &Command::Launch(Launch { function, ..launch })).unwrap();
+    rig.sync(0);
     let answers = answers.lock().unwrap();
     assert!(matches!(answers[0].as_ref().unwrap_err().refusal(), Some(Refusal::Busy { .. })), "{answers:?}");
 }
