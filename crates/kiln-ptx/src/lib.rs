@@ -58,6 +58,7 @@ mod body;
 mod call;
 mod effects;
 mod error;
+pub mod exec;
 mod facts;
 mod family;
 mod form;

@@ -1,0 +1,116 @@
+//! `f64` arithmetic.
+
+use super::format::F64;
+use super::single::extreme;
+use super::{Alu, Input, Round, exact, lanes};
+use crate::exec::column::{Column, each};
+
+#[inline(always)]
+pub(crate) fn float(bits: u64) -> f64 {
+    f64::from_bits(bits)
+}
+
+/// The bits of a result. Arithmetic hands on the payload of a NaN operand, quieted; an invalid operation answers the
+/// NaN of the format.
+#[inline(always)]
+fn result(value: f64, operands: [u64; 3]) -> u64 {
+    if value.is_nan() { propagate(operands) } else { value.to_bits() }
+}
+
+#[cold]
+fn propagate(operands: [u64; 3]) -> u64 {
+    let quiet = 1 << (F64.fraction_bits - 1);
+    operands.into_iter().find(|bits| F64.is_nan(*bits)).map_or(F64.nan, |bits| bits | quiet)
+}
+
+/// One `f64` operation: on the host for nearest rounding, exactly otherwise. `$arity` operands count for NaN.
+macro_rules! double {
+    ($arity:literal, $plain:expr, $exact:expr) => {{
+        fn run(input: &Input<'_>, out: &mut Column) {
+            let plain: fn(f64, f64, f64) -> f64 = $plain;
+            let exact: fn([u64; 3], Round) -> u64 = $exact;
+            let operands = |lane: usize| {
+                let b = if $arity > 1 { input.b[lane] } else { 0 };
+                [input.a[lane], b, if $arity > 2 { input.c[lane] } else { 0 }]
+            };
+            if input.mode.round == Round::Nearest {
+                each(input.mask, |lane| {
+                    let bits = operands(lane);
+                    out[lane] = result(plain(float(bits[0]), float(bits[1]), float(bits[2])), bits);
+                });
+            } else {
+                each(input.mask, |lane| {
+                    let bits = operands(lane);
+                    out[lane] = result(float(exact(bits, input.mode.round)), bits);
+                });
+            }
+        }
+        run as Alu
+    }};
+}
+
+/// `a + b`.
+pub(crate) fn add() -> Alu {
+    double!(2, |a, b, _| a + b, |[a, b, _], round| exact::add(F64.unpack(a), F64.unpack(b), F64, round))
+}
+
+/// `a - b`.
+pub(crate) fn subtract() -> Alu {
+    double!(2, |a, b, _| a - b, |[a, b, _], round| {
+        exact::add(F64.unpack(a), F64.unpack(b ^ F64.sign_bit()), F64, round)
+    })
+}
+
+/// `a * b`.
+pub(crate) fn multiply() -> Alu {
+    double!(2, |a, b, _| a * b, |[a, b, _], round| exact::multiply(F64.unpack(a), F64.unpack(b), F64, round))
+}
+
+/// `a * b + c`, rounded once.
+pub(crate) fn fused() -> Alu {
+    double!(3, |a, b, c| a.mul_add(b, c), |[a, b, c], round| {
+        exact::fused(F64.unpack(a), F64.unpack(b), F64.unpack(c), F64, round)
+    })
+}
+
+/// `a / b`.
+pub(crate) fn divide() -> Alu {
+    double!(2, |a, b, _| a / b, |[a, b, _], round| exact::divide(F64.unpack(a), F64.unpack(b), F64, round))
+}
+
+/// `1 / a`.
+pub(crate) fn reciprocal() -> Alu {
+    double!(1, |a, _, _| 1.0 / a, |[a, _, _], round| {
+        exact::divide(F64.unpack(1.0f64.to_bits()), F64.unpack(a), F64, round)
+    })
+}
+
+/// The square root of `a`.
+pub(crate) fn root() -> Alu {
+    double!(1, |a, _, _| a.sqrt(), |[a, _, _], round| exact::root(F64.unpack(a), F64, round))
+}
+
+/// `-a`.
+pub(crate) fn negate() -> Alu {
+    lanes!(|a| a ^ F64.sign_bit())
+}
+
+/// `|a|`.
+pub(crate) fn absolute() -> Alu {
+    lanes!(|a| a & !F64.sign_bit())
+}
+
+/// The smaller of `a` and `b`.
+pub(crate) fn minimum() -> Alu {
+    lanes!(mode, |a, b, _c| extreme(F64, a, b, mode, true))
+}
+
+/// The larger of `a` and `b`.
+pub(crate) fn maximum() -> Alu {
+    lanes!(mode, |a, b, _c| extreme(F64, a, b, mode, false))
+}
+
+/// The sign of `a` with the magnitude of `b`.
+pub(crate) fn copy_sign() -> Alu {
+    lanes!(|a, b| (a & F64.sign_bit()) | (b & !F64.sign_bit()))
+}

@@ -1,0 +1,293 @@
+//! A block of threads: its warps, its shared memory, its barriers.
+
+use super::barrier::{Arrival, BARRIERS, BarrierState, Complaint, Met};
+use super::check::{Conflict, RaceCheck};
+use super::code::Why;
+use super::column::{FULL, LANES, first_lane};
+use super::fault::Fault;
+use super::finding::{BadAccess, FindingKind};
+use super::launch::Launch;
+use super::memory::{Shared, SpanCache};
+use super::outcome::Counters;
+use super::random::Random;
+use super::site::{Line, Site};
+use super::warp::{Pause, State, Warp};
+use crate::{FunctionId, Module};
+
+/// Steps a warp runs before the next one of the block gets a turn.
+const QUANTUM: u64 = 1 << 16;
+
+/// What the warps of a block share.
+pub(crate) struct Cta<'l> {
+    pub(crate) launch: &'l Launch<'l>,
+    pub(crate) index: [u32; 3],
+    pub(crate) shared: Shared,
+    pub(crate) spans: SpanCache<'l>,
+    pub(crate) races: Option<RaceCheck>,
+    pub(crate) counters: Counters,
+    /// Strong loads from global memory since the block last let others run.
+    pub(crate) polls: u32,
+    barriers: [BarrierState; BARRIERS],
+    /// The lanes of each warp at the start, and those that have not exited.
+    existing: Vec<u32>,
+    live: Vec<u32>,
+    /// Barriers all have arrived at and nobody has left yet.
+    met: Vec<(usize, Met)>,
+}
+
+/// A block that runs.
+pub(crate) struct Block<'l> {
+    cta: Cta<'l>,
+    warps: Vec<Warp>,
+    random: Option<Random>,
+}
+
+/// How far a block got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    Done,
+    Paused,
+}
+
+impl<'l> Block<'l> {
+    pub(crate) fn new(launch: &'l Launch<'l>, number: u64) -> Self {
+        let cta = Cta::new(launch, number);
+        let lanes = cta.existing.clone();
+        let warps = lanes.iter().enumerate().map(|(at, lanes)| Warp::new(at, *lanes, &cta)).collect();
+        let seed = launch.options.seed;
+        let random = (seed != 0).then(|| Random::new(seed ^ number.wrapping_mul(0x2545_f491_4f6c_dd1d)));
+        Self { cta, warps, random }
+    }
+
+    /// Runs about `budget` instructions, or to the end.
+    pub(crate) fn run(&mut self, budget: u64) -> Result<Progress, Fault> {
+        let start = self.cta.counters.warp_instructions;
+        self.cta.polls = 0;
+        let mut order: Vec<usize> = (0..self.warps.len()).collect();
+        while !self.cta.launch.log.is_stopped() {
+            let before = self.cta.counters.warp_instructions;
+            if let Some(random) = &mut self.random {
+                random.shuffle(&mut order);
+            }
+            let mut released = false;
+            for at in &order {
+                let quantum = self.quantum();
+                let warp = &mut self.warps[*at];
+                if warp.live != 0 {
+                    let pause = warp.run(&mut self.cta, quantum)?;
+                    debug_assert!(pause != Pause::Finished || self.warps[*at].live == 0);
+                }
+                released |= self.release();
+            }
+            if self.warps.iter().all(|warp| warp.live == 0) {
+                self.cta.counters.blocks += 1;
+                return Ok(Progress::Done);
+            }
+            let now = self.cta.counters.warp_instructions;
+            if now == before && !released {
+                return Err(self.deadlock());
+            }
+            if now - start >= budget || self.cta.polls > 0 && self.is_waiting_for_others() {
+                return Ok(Progress::Paused);
+            }
+        }
+        Ok(Progress::Done)
+    }
+
+    /// What was executed; the count starts again.
+    pub(crate) fn take_counters(&mut self) -> Counters {
+        std::mem::take(&mut self.cta.counters)
+    }
+
+    /// Whether the block polls global memory, probably for another block.
+    fn is_waiting_for_others(&self) -> bool {
+        self.cta.polls > 256
+    }
+
+    /// Steps until another warp runs.
+    fn quantum(&mut self) -> u64 {
+        match &mut self.random {
+            None => QUANTUM,
+            Some(random) => [1, 5, 32, 200, 4096, QUANTUM][random.below(6) as usize],
+        }
+    }
+
+    /// Lets those go on whose barriers are complete.
+    fn release(&mut self) -> bool {
+        let met = std::mem::take(&mut self.cta.met);
+        for (number, met) in &met {
+            for warp in &mut self.warps {
+                warp.release(&self.cta, *number, met);
+            }
+        }
+        !met.is_empty()
+    }
+
+    /// Says who waits for what when nobody can go on.
+    fn deadlock(&mut self) -> Fault {
+        let mut groups: Vec<(u32, State, usize, u32)> = Vec::new();
+        for warp in &self.warps {
+            for strand in &warp.strands {
+                let count = strand.mask.count_ones();
+                match groups.iter_mut().find(|(pc, state, ..)| (*pc, *state) == (strand.pc, strand.state)) {
+                    Some((.., threads)) => *threads += count,
+                    None => groups.push((
+                        strand.pc,
+                        strand.state,
+                        warp.index * LANES + first_lane(strand.mask),
+                        count,
+                    )),
+                }
+            }
+        }
+        let code = self.cta.launch.code;
+        let mut parts = Vec::new();
+        for (pc, state, _, count) in &groups {
+            let site = Site::of(code, *pc);
+            let at = match state {
+                State::Barrier(number) => format!("barrier {number}"),
+                _ => format!("`{}`", site.instruction),
+            };
+            let threads =
+                if *count == 1 { "1 thread waits".to_owned() } else { format!("{count} threads wait") };
+            parts.push(format!("{threads} at {at} at {}", Line(&site)));
+        }
+        let gone: u32 =
+            self.cta.existing.iter().zip(&self.cta.live).map(|(all, live)| (all & !live).count_ones()).sum();
+        if gone > 0 {
+            parts.push(format!("{gone} have exited"));
+        }
+        let text = format!("deadlock: no thread of the block can go on; {}", parts.join(", "));
+        let (pc, thread) = groups.first().map_or((0, 0), |(pc, _, thread, _)| (*pc, *thread));
+        self.cta.report(thread / LANES, thread % LANES, pc, FindingKind::Deadlock(text));
+        Fault::LaunchTimeout
+    }
+}
+
+impl<'l> Cta<'l> {
+    fn new(launch: &'l Launch<'l>, number: u64) -> Self {
+        let [x, y, _] = launch.shape.grid.map(u64::from);
+        let index = [number % x, number / x % y, number / x / y].map(|part| part as u32);
+        let threads = launch.shape.threads();
+        let lanes = |warp: u64| match threads - warp * LANES as u64 {
+            rest if rest >= LANES as u64 => FULL,
+            rest => (1 << rest) - 1,
+        };
+        let existing: Vec<u32> = (0..threads.div_ceil(LANES as u64)).map(lanes).collect();
+        let checks = launch.options.checks;
+        let bytes = launch.shared_bytes;
+        let races =
+            (checks.races && bytes > 0).then(|| RaceCheck::new(bytes, launch.code.shared_granule, &existing));
+        Self {
+            launch,
+            index,
+            shared: Shared::new(bytes as usize, checks.uninitialised),
+            spans: launch.spans(),
+            races,
+            counters: Counters::default(),
+            polls: 0,
+            barriers: Default::default(),
+            live: existing.clone(),
+            existing,
+            met: Vec::new(),
+        }
+    }
+
+    /// The index of a thread in the block.
+    pub(crate) fn thread(&self, warp: usize, lane: usize) -> [u32; 3] {
+        let number = (warp * LANES + lane) as u32;
+        let [x, y, _] = self.launch.shape.block;
+        [number % x, number / x % y, number / x / y]
+    }
+
+    /// Keeps a finding about a thread.
+    pub(crate) fn report(&self, warp: usize, lane: usize, pc: u32, kind: FindingKind) {
+        let thread = self.thread(warp, lane);
+        self.launch.log.find(self.launch.code, pc, kind, |site| site.in_thread(self.index, thread));
+    }
+
+    /// Keeps a race.
+    pub(crate) fn report_race(&self, warp: usize, pc: u32, access: BadAccess, conflict: Conflict) {
+        let other = self.thread(conflict.thread / LANES, conflict.thread % LANES);
+        let earlier_site = Box::new(Site::of(self.launch.code, conflict.pc).in_thread(self.index, other));
+        let kind = FindingKind::Race { access, earlier: conflict.earlier, earlier_site };
+        self.report(warp, conflict.lane, pc, kind);
+    }
+
+    /// Words for an instruction that is not run.
+    pub(crate) fn unsupported(&self, pc: u32, why: Why) -> FindingKind {
+        let code = self.launch.code;
+        FindingKind::Unsupported(describe_step(&Site::of(code, pc), why, &code.module))
+    }
+
+    /// Threads arrive at a barrier.
+    pub(crate) fn arrive(&mut self, number: usize, arrival: &Arrival) {
+        let complaint = self.barriers[number].arrive(arrival, self.existing.len());
+        if let Some(complaint) = complaint.filter(|_| self.launch.options.checks.barriers) {
+            let text = self.complain(number, complaint);
+            self.report(arrival.warp, first_lane(arrival.lanes), arrival.pc, FindingKind::Barrier(text));
+        }
+        self.check_barrier(number);
+    }
+
+    /// Threads of a warp have exited.
+    pub(crate) fn leave(&mut self, warp: usize, live: u32) {
+        self.live[warp] = live;
+        for number in 0..BARRIERS {
+            self.check_barrier(number);
+        }
+    }
+
+    fn check_barrier(&mut self, number: usize) {
+        let Some(met) = self.barriers[number].complete(&self.live) else { return };
+        if let Some(races) = &mut self.races {
+            races.clocks.meet(&met.arrived, &met.waiting);
+        }
+        let absent = self.existing.iter().zip(&met.arrived).position(|(all, arrived)| all & !arrived != 0);
+        if let Some(warp) = absent.filter(|_| met.whole_block && self.launch.options.checks.barriers) {
+            let missing: u32 =
+                self.existing.iter().zip(&met.arrived).map(|(all, here)| (all & !here).count_ones()).sum();
+            let [x, y, z] = self.thread(warp, first_lane(self.existing[warp] & !met.arrived[warp]));
+            let text = format!(
+                "barrier {number} is not reached by all threads of the block: {missing} exited before it, thread ({x},{y},{z}) the first"
+            );
+            let here = met.waiting.iter().position(|lanes| *lanes != 0).unwrap_or(0);
+            let lane = first_lane(met.waiting.get(here).copied().unwrap_or(1));
+            self.report(here, lane, met.pc, FindingKind::Barrier(text));
+        }
+        self.met.push((number, met));
+    }
+
+    fn complain(&self, number: usize, complaint: Complaint) -> String {
+        match complaint {
+            Complaint::Diverged { other_pc } => {
+                let other = Site::of(self.launch.code, other_pc);
+                format!(
+                    "barrier {number} is reached by a diverged warp: other threads of it are at the barrier at {}",
+                    Line(&other)
+                )
+            }
+            Complaint::CountDiffers { first, second } => {
+                let words =
+                    |count: Option<u32>| count.map_or("all threads".to_owned(), |n| format!("{n} threads"));
+                format!(
+                    "barrier {number} is used with different counts at once: for {} and for {}",
+                    words(first),
+                    words(second)
+                )
+            }
+        }
+    }
+}
+
+/// Words for an instruction that is not run.
+pub(crate) fn describe_step(site: &Site, why: Why, module: &Module) -> String {
+    match why {
+        Why::Instruction => format!("the instruction `{}`", site.instruction),
+        Why::Operands => format!("the instruction `{}` with these operands", site.instruction),
+        Why::Undefined(id) => {
+            let function = module.function(FunctionId(id));
+            format!("a call of `{}`, which the module only declares,", function.map_or("?", |f| &*f.name))
+        }
+    }
+}

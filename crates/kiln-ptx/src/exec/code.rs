@@ -1,0 +1,545 @@
+//! Lowered code: what the executor runs.
+//!
+//! A PTX instruction becomes one or a few steps in which everything is resolved: operands are numbers of columns,
+//! branch targets are numbers of steps, arithmetic is a pointer to the loop that does it. An entry and all functions
+//! it can reach are lowered into one list, so a place in the code is one number.
+
+use std::sync::Arc;
+
+use super::alu::{Alu, Mode, Test};
+use super::memory::window::Place;
+use crate::{Axis, Module, Operation, ScalarType, Shuffle, SpecialName, Vote};
+
+/// A column of a frame that is written. Column 0 is a sink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Reg(pub(crate) u32);
+
+/// A column that is read: of the frame, or a constant when the top bit is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Source(pub(crate) u32);
+
+impl Source {
+    const CONSTANT: u32 = 1 << 31;
+
+    pub(crate) fn constant(index: u32) -> Self {
+        Self(index | Self::CONSTANT)
+    }
+
+    /// The index of a constant, or of a column of the frame.
+    #[inline(always)]
+    pub(crate) fn split(self) -> Result<u32, u32> {
+        if self.0 & Self::CONSTANT != 0 { Ok(self.0 & !Self::CONSTANT) } else { Err(self.0) }
+    }
+}
+
+impl From<Reg> for Source {
+    fn from(reg: Reg) -> Self {
+        Self(reg.0)
+    }
+}
+
+/// A predicate of a frame that is written. Predicate 0 is a sink, predicate 1 is always true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Pred(pub(crate) u32);
+
+impl Pred {
+    pub(crate) const SINK: Self = Self(0);
+    pub(crate) const TRUE: Self = Self(1);
+    /// The first predicate the code itself uses.
+    pub(crate) const FIRST: u32 = 2;
+}
+
+/// A predicate that is read, possibly negated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PredSource {
+    pub(crate) pred: Pred,
+    pub(crate) negated: bool,
+}
+
+impl PredSource {
+    pub(crate) const ALWAYS: Self = Self { pred: Pred::TRUE, negated: false };
+}
+
+/// Everything an entry needs to run.
+pub(crate) struct Code {
+    pub(crate) module: Arc<Module>,
+    pub(crate) steps: Vec<Step>,
+    /// For each step its rank in an order in which every block stands before all it leads to, loops kept together.
+    pub(crate) ranks: Vec<u32>,
+    /// For each step the function and instruction it was made from.
+    pub(crate) origins: Vec<Origin>,
+    /// The entry first.
+    pub(crate) functions: Vec<FunctionCode>,
+    pub(crate) constants: Vec<Constant>,
+    /// Bytes of shared memory the code declares; dynamic shared memory starts at the next multiple of 16.
+    pub(crate) shared_bytes: u64,
+    /// The smallest access to shared memory the code can make.
+    pub(crate) shared_granule: u32,
+}
+
+impl Code {
+    /// The place in `functions` of a function of the module.
+    pub(crate) fn function_of(&self, module_function: u32) -> Option<u32> {
+        self.functions.iter().position(|f| f.id == module_function).map(|at| at as u32)
+    }
+}
+
+/// Where a step comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    /// The function's number in the module.
+    pub(crate) function: u32,
+    pub(crate) instruction: u32,
+}
+
+/// A constant column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Constant {
+    Bits(u64),
+    /// The address of a variable of the module, by its place among those that are placed, plus an offset.
+    Variable(u32, i64),
+}
+
+/// A lowered function.
+pub(crate) struct FunctionCode {
+    /// Its number in the module.
+    pub(crate) id: u32,
+    pub(crate) start: u32,
+    pub(crate) columns: u32,
+    pub(crate) predicates: u32,
+    /// Bytes of the frame on the stack of each thread: parameters and local variables.
+    pub(crate) frame_bytes: u64,
+    pub(crate) parameters: Vec<Slot>,
+    pub(crate) returns: Vec<Slot>,
+}
+
+/// Where a function finds a parameter or leaves a result.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Slot {
+    /// Bytes of its frame.
+    Memory {
+        offset: u64,
+        bytes: u64,
+    },
+    Register(Reg),
+    Predicate(Pred),
+}
+
+/// What a call passes or receives.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Actual {
+    /// Bytes of the caller's frame.
+    Memory {
+        offset: u64,
+        bytes: u64,
+    },
+    Value(Source),
+    Predicate(PredSource),
+    Nothing,
+}
+
+/// One step, run in the lanes whose guard holds.
+pub(crate) struct Step {
+    pub(crate) guard: PredSource,
+    /// Whether it is the first step of its instruction: instructions are counted, not steps.
+    pub(crate) first: bool,
+    pub(crate) op: Op,
+}
+
+/// What a step does.
+pub(crate) enum Op {
+    Alu {
+        run: Alu,
+        mode: Mode,
+        to: Reg,
+        from: [Source; 4],
+    },
+    Compare(Box<Compare>),
+    /// `pick ? a : b`.
+    Select {
+        to: Reg,
+        a: Source,
+        b: Source,
+        pick: PredSource,
+    },
+    /// Any function of two predicates: bit `2a + b` of the table.
+    Logic {
+        to: Pred,
+        a: PredSource,
+        b: PredSource,
+        table: u8,
+    },
+    Copy {
+        to: Reg,
+        from: Source,
+    },
+    /// `add.cc` and its kind.
+    Carry(Box<Carry>),
+    /// Parts of `from`, `bits` wide each, lowest first.
+    Split {
+        to: Box<[Reg]>,
+        from: Source,
+        bits: u8,
+    },
+    /// Parts put together, `bits` wide each, lowest first.
+    Join {
+        to: Reg,
+        from: Box<[Source]>,
+        bits: u8,
+    },
+    Special {
+        to: Reg,
+        which: Special,
+    },
+    /// The address of a place in the frame, in local memory.
+    FrameAddress {
+        to: Reg,
+        offset: i64,
+    },
+    Allocate {
+        to: Reg,
+        bytes: Source,
+        align: u32,
+    },
+    StackSave {
+        to: Reg,
+    },
+    StackRestore {
+        from: Source,
+    },
+    IsSpace {
+        to: Pred,
+        address: Source,
+        place: Place,
+        constant: bool,
+    },
+    Load(Box<Load>),
+    Store(Box<Store>),
+    Atomic(Box<Atomic>),
+    CopyAsync(Box<CopyAsync>),
+    Collective(Box<Collective>),
+    Barrier(Box<Barrier>),
+    ActiveMask {
+        to: Reg,
+    },
+    /// Goes to the target in the lanes where `when` holds.
+    Branch {
+        target: u32,
+        when: PredSource,
+    },
+    Jump {
+        target: u32,
+    },
+    Table {
+        index: Source,
+        targets: Box<[u32]>,
+    },
+    Call(Box<Call>),
+    Builtin(Box<BuiltinCall>),
+    Return,
+    Exit,
+    Trap,
+    /// Orders what came before against what follows.
+    Fence,
+    /// Lets other threads go first.
+    Yield,
+    Nothing,
+    Unsupported(Why),
+}
+
+/// Why an instruction is not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// The executor does not know it.
+    Instruction,
+    /// It is known, but not with these operands or types.
+    Operands,
+    /// It calls a function the module only declares.
+    Undefined(u32),
+}
+
+/// `setp` and `set`: a comparison, combined with a predicate, into one or two predicates.
+#[derive(Clone, Copy)]
+pub(crate) struct Compare {
+    pub(crate) test: Test,
+    pub(crate) mode: Mode,
+    pub(crate) a: Source,
+    pub(crate) b: Source,
+    pub(crate) combine: Option<(Combine, PredSource)>,
+    pub(crate) to: Pred,
+    /// Where the opposite goes; combined as well.
+    pub(crate) opposite: Pred,
+}
+
+/// How a comparison is combined with a predicate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Combine {
+    And,
+    Or,
+    Xor,
+}
+
+impl Combine {
+    pub(crate) fn of(operation: Operation) -> Option<Self> {
+        match operation {
+            Operation::And => Some(Self::And),
+            Operation::Or => Some(Self::Or),
+            Operation::Xor => Some(Self::Xor),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn apply(self, a: u32, b: u32) -> u32 {
+        match self {
+            Self::And => a & b,
+            Self::Or => a | b,
+            Self::Xor => a ^ b,
+        }
+    }
+}
+
+/// Arithmetic with the carry flag.
+pub(crate) struct Carry {
+    pub(crate) kind: CarryKind,
+    pub(crate) ty: ScalarType,
+    /// Whether the carry of the step before is added.
+    pub(crate) reads: bool,
+    /// Whether the carry out is kept.
+    pub(crate) writes: bool,
+    pub(crate) to: Reg,
+    pub(crate) from: [Source; 3],
+}
+
+/// What is done with the carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CarryKind {
+    Add,
+    Subtract,
+    /// The lower or upper half of a product is added.
+    MultiplyAdd {
+        high: bool,
+    },
+}
+
+/// A special register, reduced to what the executor can answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Special {
+    Thread(Axis),
+    BlockShape(Axis),
+    Block(Axis),
+    GridShape(Axis),
+    Lane,
+    Warp,
+    Warps,
+    LanesEqual,
+    LanesBelow { inclusive: bool },
+    LanesAbove { inclusive: bool },
+    Clock { high: bool, wide: bool },
+    Timer { high: bool, wide: bool },
+    DynamicShared,
+    TotalShared,
+    Environment(u8),
+    Constant(u64),
+    Processor,
+}
+
+impl Special {
+    pub(crate) fn named(name: SpecialName, axis: Option<Axis>) -> Option<Self> {
+        use SpecialName as Name;
+        let at = axis.unwrap_or(Axis::X);
+        Some(match name {
+            Name::Tid => Self::Thread(at),
+            Name::Ntid => Self::BlockShape(at),
+            Name::Ctaid | Name::Clusterid => Self::Block(at),
+            Name::Nctaid | Name::Nclusterid => Self::GridShape(at),
+            Name::Laneid => Self::Lane,
+            Name::Warpid => Self::Warp,
+            Name::Nwarpid => Self::Warps,
+            Name::Smid => Self::Processor,
+            Name::Nsmid => Self::Constant(1),
+            Name::Gridid => Self::Constant(1),
+            // Without clusters every block is a cluster of its own.
+            Name::ClusterCtaid | Name::ClusterCtarank | Name::IsExplicitCluster => Self::Constant(0),
+            Name::ClusterNctaid | Name::ClusterNctarank => Self::Constant(1),
+            Name::LanemaskEq => Self::LanesEqual,
+            Name::LanemaskLe => Self::LanesBelow { inclusive: true },
+            Name::LanemaskLt => Self::LanesBelow { inclusive: false },
+            Name::LanemaskGe => Self::LanesAbove { inclusive: true },
+            Name::LanemaskGt => Self::LanesAbove { inclusive: false },
+            Name::Clock => Self::Clock { high: false, wide: false },
+            Name::ClockHi => Self::Clock { high: true, wide: false },
+            Name::Clock64 => Self::Clock { high: false, wide: true },
+            Name::Globaltimer => Self::Timer { high: false, wide: true },
+            Name::GlobaltimerLo => Self::Timer { high: false, wide: false },
+            Name::GlobaltimerHi => Self::Timer { high: true, wide: false },
+            Name::TotalSmemSize | Name::AggrSmemSize => Self::TotalShared,
+            Name::DynamicSmemSize => Self::DynamicShared,
+            Name::CurrentGraphExec => Self::Constant(0),
+            _ => return None,
+        })
+    }
+}
+
+/// A memory operand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Address {
+    pub(crate) base: Base,
+    pub(crate) offset: i64,
+}
+
+/// What the offset of an address is added to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Base {
+    Value(Source),
+    /// The frame of the function, in local memory.
+    Frame,
+    Zero,
+}
+
+/// How an access takes part in synchronisation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Strength {
+    /// Whether it may meet another such access without a race: volatile, relaxed and all below.
+    pub(crate) strong: bool,
+    /// Whether what follows sees what was released there.
+    pub(crate) acquire: bool,
+    /// Whether what came before is seen by whoever acquires it.
+    pub(crate) release: bool,
+}
+
+/// A load of one or more values of `bytes` each.
+pub(crate) struct Load {
+    pub(crate) place: Place,
+    pub(crate) bytes: u32,
+    /// Bytes of the register to extend the sign to; 0 for no sign.
+    pub(crate) extend_to: u32,
+    pub(crate) strength: Strength,
+    pub(crate) address: Address,
+    pub(crate) to: Box<[Reg]>,
+}
+
+/// A store of one or more values of `bytes` each.
+pub(crate) struct Store {
+    pub(crate) place: Place,
+    pub(crate) bytes: u32,
+    pub(crate) strength: Strength,
+    pub(crate) address: Address,
+    pub(crate) from: Box<[Source]>,
+}
+
+/// The new value from the old one and the operands.
+pub(crate) type Update = fn(u64, u64, u64) -> u64;
+
+/// `atom` and `red`.
+pub(crate) struct Atomic {
+    pub(crate) place: Place,
+    pub(crate) bytes: u32,
+    pub(crate) update: Update,
+    /// What is done in global memory, where it differs.
+    pub(crate) update_global: Update,
+    pub(crate) address: Address,
+    pub(crate) b: Source,
+    pub(crate) c: Source,
+    pub(crate) to: Option<Reg>,
+    pub(crate) strength: Strength,
+}
+
+/// `cp.async` of 4, 8 or 16 bytes.
+pub(crate) struct CopyAsync {
+    pub(crate) bytes: u32,
+    pub(crate) to: Address,
+    pub(crate) from: Address,
+    /// Bytes actually read; the rest is zero.
+    pub(crate) size: Option<Source>,
+    /// Whether nothing is read.
+    pub(crate) ignore: PredSource,
+}
+
+/// An operation of several lanes together.
+pub(crate) struct Collective {
+    pub(crate) kind: CollectiveKind,
+    pub(crate) to: Reg,
+    pub(crate) to_pred: Pred,
+    pub(crate) from: [Source; 3],
+    pub(crate) pred: PredSource,
+    /// The lanes that take part; `None` for those that arrive together, as before Volta.
+    pub(crate) members: Option<Source>,
+}
+
+/// What lanes do together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CollectiveKind {
+    Sync,
+    Shuffle(Shuffle),
+    Vote(Vote),
+    MatchAny { wide: bool },
+    MatchAll { wide: bool },
+    Reduce(Operation, ScalarType),
+    Elect,
+}
+
+/// `bar` and `barrier`.
+pub(crate) struct Barrier {
+    pub(crate) kind: BarrierKind,
+    /// Whether all threads of the warp must arrive together.
+    pub(crate) aligned: bool,
+    pub(crate) number: Source,
+    pub(crate) count: Option<Source>,
+    pub(crate) pred: PredSource,
+    pub(crate) to: Reg,
+    pub(crate) to_pred: Pred,
+}
+
+/// What happens at a barrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BarrierKind {
+    Sync,
+    Arrive,
+    CountTrue,
+    AllTrue,
+    AnyTrue,
+}
+
+/// A call of a function of the module.
+pub(crate) struct Call {
+    pub(crate) callee: Callee,
+    pub(crate) arguments: Box<[Actual]>,
+    pub(crate) returns: Box<[Actual]>,
+}
+
+/// What is called.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Callee {
+    /// By its place in [`Code::functions`].
+    Function(u32),
+    /// By its address.
+    Address(Source),
+}
+
+/// A call of something the device provides.
+pub(crate) struct BuiltinCall {
+    pub(crate) which: Builtin,
+    pub(crate) arguments: Box<[Actual]>,
+    pub(crate) returns: Box<[Actual]>,
+}
+
+/// What the device provides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Builtin {
+    Printf,
+    AssertFail,
+    Malloc,
+    Free,
+}
+
+impl Builtin {
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "vprintf" => Self::Printf,
+            "__assertfail" => Self::AssertFail,
+            "malloc" => Self::Malloc,
+            "free" => Self::Free,
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,62 @@
+//! Columns: one register of all 32 lanes of a warp.
+//!
+//! A register is held as one array over the lanes, so that an instruction is one loop the compiler can vectorise.
+//! Every value is 64 bits wide; narrower ones are held with their upper bits zero. That invariant is kept by
+//! whoever writes a column, and lets every reader cast down without looking.
+
+/// Threads in a warp.
+pub(crate) const LANES: usize = 32;
+
+/// The mask of all lanes.
+pub(crate) const FULL: u32 = u32::MAX;
+
+/// One 64-bit value per lane.
+pub(crate) type Column = [u64; LANES];
+
+/// Calls `f` with the number of every lane in `mask`, lowest first.
+#[inline(always)]
+pub(crate) fn each(mask: u32, mut f: impl FnMut(usize)) {
+    if mask == FULL {
+        for lane in 0..LANES {
+            f(lane);
+        }
+    } else {
+        let mut rest = mask;
+        while rest != 0 {
+            f(rest.trailing_zeros() as usize & (LANES - 1));
+            rest &= rest - 1;
+        }
+    }
+}
+
+/// The lanes of `mask` for which `f` holds.
+#[inline(always)]
+pub(crate) fn lanes_where(mask: u32, mut f: impl FnMut(usize) -> bool) -> u32 {
+    let mut found = 0;
+    each(mask, |lane| found |= u32::from(f(lane)) << lane);
+    found
+}
+
+/// Writes the lanes of `mask` and leaves the others.
+#[inline(always)]
+pub(crate) fn blend(into: &mut Column, from: &Column, mask: u32) {
+    if mask == FULL {
+        *into = *from;
+    } else {
+        each(mask, |lane| into[lane] = from[lane]);
+    }
+}
+
+/// The lowest lane of a mask; 0 for an empty one.
+#[inline(always)]
+pub(crate) fn first_lane(mask: u32) -> usize {
+    mask.trailing_zeros() as usize & (LANES - 1)
+}
+
+/// The value all lanes of `mask` hold, if they agree.
+pub(crate) fn uniform(column: &Column, mask: u32) -> Option<u64> {
+    let value = column[first_lane(mask)];
+    let mut same = true;
+    each(mask, |lane| same &= column[lane] == value);
+    same.then_some(value)
+}

@@ -1,0 +1,229 @@
+//! Findings: what the checks saw, in words.
+
+use std::fmt;
+
+use super::fault::Fault;
+use super::memory::{Miss, MissKind};
+use super::site::{Line, Site};
+
+/// Something a kernel did that it must not do, or that ended it.
+///
+/// Its `Display` is prose for a person: what happened, where, in which thread, and what was missed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What happened.
+    pub kind: FindingKind,
+    /// Where, and in which thread it was seen first.
+    pub site: Site,
+    /// How often it happened at this instruction; the first time is described.
+    pub times: u64,
+}
+
+/// What an access did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AccessKind {
+    /// It read.
+    Read,
+    /// It wrote.
+    Write,
+    /// It read and wrote in one step.
+    Atomic,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FindingKind {
+    /// An access outside of every block it could mean.
+    OutOfBounds(BadAccess),
+    /// An access to a block that was freed.
+    UseAfterFree(BadAccess),
+    /// A write to memory that may only be read.
+    ReadOnly(BadAccess),
+    /// An address that is no multiple of the size of the access.
+    Misaligned(BadAccess),
+    /// A read of bytes nobody has written.
+    Uninitialised(BadAccess),
+    /// Two threads used the same bytes of shared memory, one of them writing, with no barrier between.
+    Race {
+        /// The later access.
+        access: BadAccess,
+        /// The earlier one.
+        earlier: AccessKind,
+        /// Where it was, and in which thread.
+        earlier_site: Box<Site>,
+    },
+    /// A barrier that not all threads reach, or not in one way.
+    Barrier(String),
+    /// Threads wait for each other and none can go on.
+    Deadlock(String),
+    /// A collective that names lanes wrongly.
+    Mask(String),
+    /// A thread ran longer than the limit.
+    StepLimit(u64),
+    /// `assert` failed.
+    Assertion {
+        /// The condition as written.
+        message: String,
+        /// File of the assertion.
+        file: String,
+        /// Its line.
+        line: u32,
+        /// The function it stands in.
+        function: String,
+    },
+    /// The kernel executed `trap`.
+    Trap,
+    /// An instruction the executor does not run.
+    Unsupported(String),
+    /// Functions are nested too deep, or their frames are too large.
+    StackOverflow(String),
+    /// A call through a pointer that is no function.
+    BadCall(u64),
+    /// `free` of something `malloc` did not give.
+    BadFree(u64),
+}
+
+/// An access that should not have been made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadAccess {
+    /// What it did.
+    pub access: AccessKind,
+    /// The memory: `global`, `shared`, `local` or `parameter`.
+    pub memory: &'static str,
+    /// Its first address.
+    pub address: u64,
+    /// Its size.
+    pub bytes: u32,
+    /// What it missed or should have had, in words; may be empty.
+    pub near: String,
+}
+
+impl FindingKind {
+    pub(crate) fn missed(miss: Miss, mut bad: BadAccess) -> Self {
+        bad.near = miss.near;
+        match miss.kind {
+            MissKind::OutOfBounds => Self::OutOfBounds(bad),
+            MissKind::Freed => Self::UseAfterFree(bad),
+        }
+    }
+
+    /// The fault that ends a launch when this happens; `None` if it goes on.
+    pub fn fault(&self) -> Option<Fault> {
+        Some(match self {
+            Self::OutOfBounds(_) | Self::UseAfterFree(_) | Self::ReadOnly(_) => Fault::IllegalAddress,
+            Self::Misaligned(_) => Fault::MisalignedAddress,
+            Self::Deadlock(_) | Self::StepLimit(_) => Fault::LaunchTimeout,
+            Self::Assertion { .. } => Fault::Assert,
+            Self::Trap | Self::Unsupported(_) | Self::BadFree(_) => Fault::LaunchFailed,
+            Self::StackOverflow(_) => Fault::HardwareStackError,
+            Self::BadCall(_) => Fault::InvalidPc,
+            Self::Uninitialised(_) | Self::Race { .. } | Self::Barrier(_) | Self::Mask(_) => return None,
+        })
+    }
+
+    /// Whether two findings say the same about one instruction.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+}
+
+impl Finding {
+    /// Whether an access went outside of its block.
+    pub fn is_out_of_bounds(&self) -> bool {
+        matches!(self.kind, FindingKind::OutOfBounds(_))
+    }
+
+    /// Whether freed memory was used.
+    pub fn is_use_after_free(&self) -> bool {
+        matches!(self.kind, FindingKind::UseAfterFree(_))
+    }
+
+    /// Whether threads raced in shared memory.
+    pub fn is_race(&self) -> bool {
+        matches!(self.kind, FindingKind::Race { .. })
+    }
+
+    /// Whether it is about a barrier, also one nobody gets past.
+    pub fn is_barrier(&self) -> bool {
+        matches!(self.kind, FindingKind::Barrier(_) | FindingKind::Deadlock(_))
+    }
+
+    /// Whether the kernel asked for something the executor does not do.
+    pub fn is_unsupported(&self) -> bool {
+        matches!(self.kind, FindingKind::Unsupported(_))
+    }
+}
+
+impl AccessKind {
+    fn noun(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Atomic => "atomic update",
+        }
+    }
+}
+
+impl fmt::Display for AccessKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.noun())
+    }
+}
+
+impl fmt::Display for BadAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { access, memory, address, bytes, .. } = self;
+        let plural = if *bytes == 1 { "" } else { "s" };
+        write!(f, "{access} of {bytes} byte{plural} at {memory} address {address:#x}")
+    }
+}
+
+impl fmt::Display for FindingKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OutOfBounds(bad) => write!(f, "out of bounds: {bad}, which is {}", bad.near),
+            Self::UseAfterFree(bad) => write!(f, "use after free: {bad}, which is {}", bad.near),
+            Self::ReadOnly(bad) => write!(f, "{bad}, which may only be read"),
+            Self::Misaligned(bad) => write!(f, "misaligned: {bad}, which is {}", bad.near),
+            Self::Uninitialised(bad) => write!(f, "uninitialised: {bad}, where nobody has written"),
+            Self::Race { access, earlier, earlier_site } => {
+                let [x, y, z] = earlier_site.thread;
+                let line = Line(earlier_site);
+                write!(
+                    f,
+                    "race: {access} and the {earlier} by thread ({x},{y},{z}) at {line}, with no barrier between"
+                )
+            }
+            Self::Barrier(text) | Self::Deadlock(text) | Self::Mask(text) => f.write_str(text),
+            Self::StepLimit(limit) => {
+                write!(
+                    f,
+                    "no end: the warp ran {limit} instructions, the limit; raise it if the kernel is that long"
+                )
+            }
+            Self::Assertion { message, file, line, function } => {
+                write!(f, "assertion `{message}` failed in {function} at {file}:{line}")
+            }
+            Self::Trap => f.write_str("the kernel executed a trap"),
+            Self::Unsupported(what) => write!(f, "{what} is not executed without a GPU"),
+            Self::StackOverflow(text) => f.write_str(text),
+            Self::BadCall(address) => {
+                write!(f, "call through {address:#x}, which is no function of the module")
+            }
+            Self::BadFree(address) => {
+                write!(f, "free of {address:#x}, which malloc did not give or was freed before")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\n  {}", self.kind, self.site)?;
+        match self.times {
+            0 | 1 => Ok(()),
+            times => write!(f, " (and {} more)", times - 1),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! One launch: what all its blocks see, and how they are distributed over threads.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::block::{Block, Progress};
+use super::code::{Code, Constant};
+use super::column::{Column, LANES};
+use super::log::Log;
+use super::memory::window::WORKSPACE;
+use super::memory::{DeviceHeap, Memory, Miss, MissKind, Span, SpanCache, Words};
+use super::options::{LaunchShape, Options};
+use super::random::Order;
+
+/// Instructions after which a block lets another one run, in case it waits for it.
+const BLOCK_QUANTUM: u64 = 1 << 22;
+/// The same for blocks that were launched to wait for each other.
+const COOPERATIVE_QUANTUM: u64 = 1 << 14;
+/// Blocks one thread keeps in flight when they wait for others.
+const MAX_RESIDENT: usize = 128;
+
+/// What all blocks of a launch see.
+pub(crate) struct Launch<'l> {
+    pub(crate) code: &'l Code,
+    pub(crate) shape: LaunchShape,
+    pub(crate) arguments: &'l [u8],
+    pub(crate) options: Options<'l>,
+    pub(crate) log: &'l Log,
+    pub(crate) constants: Vec<Column>,
+    pub(crate) shared_bytes: u64,
+    pub(crate) heap: &'l DeviceHeap,
+    memory: &'l dyn Memory,
+    workspace: Option<&'l Workspace>,
+    /// Where the `.const` variables lie.
+    constant_ranges: Vec<(u64, u64)>,
+}
+
+/// What a launch is made of.
+pub(crate) struct Parts<'l> {
+    pub(crate) code: &'l Code,
+    pub(crate) shape: LaunchShape,
+    pub(crate) arguments: &'l [u8],
+    pub(crate) options: Options<'l>,
+    pub(crate) log: &'l Log,
+    pub(crate) heap: &'l DeviceHeap,
+    pub(crate) memory: &'l dyn Memory,
+    pub(crate) workspace: Option<&'l Workspace>,
+    pub(crate) constant_ranges: Vec<(u64, u64)>,
+}
+
+impl<'l> Launch<'l> {
+    pub(crate) fn new(parts: Parts<'l>, globals: &[u64]) -> Self {
+        let value = |constant: &Constant| match constant {
+            Constant::Bits(bits) => *bits,
+            Constant::Variable(at, offset) => {
+                globals.get(*at as usize).copied().unwrap_or(0).wrapping_add_signed(*offset)
+            }
+        };
+        let Parts { code, shape, arguments, options, log, heap, memory, workspace, constant_ranges } = parts;
+        Self {
+            code,
+            shape,
+            arguments,
+            options,
+            log,
+            heap,
+            memory,
+            workspace,
+            constant_ranges,
+            constants: code.constants.iter().map(|constant| [value(constant); LANES]).collect(),
+            shared_bytes: code.shared_bytes + u64::from(shape.dynamic_shared_bytes),
+        }
+    }
+
+    pub(crate) fn spans(&self) -> SpanCache<'_> {
+        SpanCache::new(self.memory, self.heap, self.workspace.map(|w| w as &dyn Memory))
+    }
+
+    /// Whether an address lies in a `.const` variable.
+    #[inline]
+    pub(crate) fn is_constant(&self, address: u64) -> bool {
+        self.constant_ranges.iter().any(|(start, end)| (*start..*end).contains(&address))
+    }
+
+    /// Runs all blocks.
+    pub(crate) fn run(&self) {
+        let workers = (self.options.threads.max(1) as u64).min(self.shape.blocks().max(1));
+        let next = AtomicU64::new(0);
+        if workers == 1 {
+            return self.work(&next, 0, 1);
+        }
+        std::thread::scope(|scope| {
+            for worker in 1..workers {
+                let next = &next;
+                scope.spawn(move || self.work(next, worker, workers));
+            }
+            self.work(&next, 0, workers);
+        });
+    }
+
+    /// Runs blocks until none is left.
+    fn work(&self, next: &AtomicU64, worker: u64, workers: u64) {
+        let blocks = self.shape.blocks();
+        let order = Order::new(blocks, self.options.seed);
+        if self.shape.cooperative {
+            // All blocks are in flight from the start: they may wait for each other.
+            let own = (worker..blocks).step_by(workers as usize);
+            let mut flight: VecDeque<Block<'_>> =
+                own.map(|place| Block::new(self, order.at(place))).collect();
+            while let Some(block) = flight.pop_front() {
+                self.advance(block, COOPERATIVE_QUANTUM, &mut flight);
+            }
+            return;
+        }
+        let mut flight = VecDeque::new();
+        while !self.log.is_stopped() {
+            let place =
+                if flight.len() < MAX_RESIDENT { next.fetch_add(1, Ordering::Relaxed) } else { blocks };
+            let block = match place < blocks {
+                true => Some(Block::new(self, order.at(place))),
+                false => flight.pop_front(),
+            };
+            let Some(block) = block else { return };
+            self.advance(block, BLOCK_QUANTUM, &mut flight);
+        }
+    }
+
+    /// Runs a block for a while and keeps it if it is not done.
+    fn advance<'b>(&'b self, mut block: Block<'b>, quantum: u64, flight: &mut VecDeque<Block<'b>>) {
+        let progress = block.run(quantum);
+        self.log.count(block.take_counters());
+        match progress {
+            Ok(Progress::Done) => {}
+            Ok(Progress::Paused) if self.log.is_stopped() => {}
+            Ok(Progress::Paused) => flight.push_back(block),
+            Err(fault) => self.log.fail(fault),
+        }
+    }
+}
+
+/// The memory the blocks of a cooperative launch meet in: the runtime library keeps its grid barrier there.
+#[derive(Debug)]
+pub(crate) struct Workspace {
+    words: Words,
+}
+
+impl Workspace {
+    const BYTES: u64 = 4096;
+
+    pub(crate) fn new() -> Self {
+        Self { words: Words::zeroed(Self::BYTES) }
+    }
+}
+
+impl Memory for Workspace {
+    fn span(&self, address: u64) -> Option<Span<'_>> {
+        let (start, end) = (WORKSPACE, WORKSPACE + Self::BYTES);
+        let span = Span { start, end, origin: start, writable: true, cells: &self.words };
+        (start..end).contains(&address).then_some(span)
+    }
+
+    fn miss(&self, _: u64, _: u64) -> Miss {
+        Miss { kind: MissKind::OutOfBounds, near: "outside of the workspace of the grid".to_owned() }
+    }
+}

@@ -1,0 +1,77 @@
+//! What a launch collects while its blocks run, possibly on several threads.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::code::Code;
+use super::fault::Fault;
+use super::finding::{Finding, FindingKind};
+use super::outcome::{Counters, Outcome};
+use super::site::Site;
+
+/// Findings, output and counters of a launch.
+pub(crate) struct Log {
+    max_findings: usize,
+    inner: Mutex<Inner>,
+    stop: AtomicBool,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// Findings with the step they were made at.
+    findings: Vec<(u32, Finding)>,
+    printed: Vec<u8>,
+    counters: Counters,
+    fault: Option<Fault>,
+}
+
+impl Log {
+    pub(crate) fn new(max_findings: usize) -> Self {
+        Self { max_findings, inner: Mutex::default(), stop: AtomicBool::new(false) }
+    }
+
+    /// Keeps a finding, or counts it if the same was found at the same step before.
+    pub(crate) fn find(&self, code: &Code, pc: u32, kind: FindingKind, thread: impl FnOnce(Site) -> Site) {
+        let mut inner = self.inner();
+        if let Some((_, known)) = inner.findings.iter_mut().find(|(at, f)| *at == pc && f.kind.is_like(&kind))
+        {
+            known.times += 1;
+        } else if inner.findings.len() < self.max_findings || kind.fault().is_some() {
+            let site = thread(Site::of(code, pc));
+            inner.findings.push((pc, Finding { kind, site, times: 1 }));
+        }
+    }
+
+    pub(crate) fn print(&self, text: &[u8]) {
+        self.inner().printed.extend_from_slice(text);
+    }
+
+    pub(crate) fn count(&self, counters: Counters) {
+        self.inner().counters.add(counters);
+    }
+
+    /// Ends the launch.
+    pub(crate) fn fail(&self, fault: Fault) {
+        self.inner().fault.get_or_insert(fault);
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the launch has ended.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn into_outcome(self) -> Outcome {
+        let inner = self.inner.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Outcome {
+            findings: inner.findings.into_iter().map(|(_, finding)| finding).collect(),
+            fault: inner.fault,
+            printed: inner.printed,
+            counters: inner.counters,
+        }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

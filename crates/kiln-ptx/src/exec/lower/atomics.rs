@@ -1,0 +1,80 @@
+//! `atom` and `red`: what becomes of the value in memory.
+
+use super::super::alu::Mode;
+use super::super::alu::format::{BF16, F16, F32, Format};
+use super::super::alu::half::{HalfOp, compute};
+use super::super::alu::single::{canonical, float};
+use super::super::code::{Atomic, Op, Update};
+use super::super::memory::window::Place;
+use super::function::Lowering;
+use super::memory::strength;
+use crate::{Form, Opcode, Operand, Operation, ScalarType};
+
+impl Lowering<'_> {
+    pub(super) fn lower_atomic(&mut self, form: &Form, operands: &[Operand]) -> Option<()> {
+        let ty = form.ty()?;
+        let operation = form.operation()?;
+        if form.vector() != 1 || ty.size_bytes() > 8 {
+            return None;
+        }
+        let (to, rest) = match form.opcode() {
+            Opcode::Atom => (Some(self.destination(operands.first()?)?), operands.get(1..)?),
+            _ => (None, operands),
+        };
+        let (place, address) = self.address(rest.first()?, Place::of(form.space())?)?;
+        let b = self.source(rest.get(1)?, ty)?;
+        let c = match operation {
+            Operation::Cas => self.source(rest.get(2)?, ty)?,
+            _ => self.constant(0),
+        };
+        let (update, update_global) = update(operation, ty)?;
+        let bytes = ty.size_bytes();
+        self.note_access(place, bytes);
+        let strength = strength(form, true);
+        let atomic = Atomic { place, bytes, update, update_global, address, b, c, to, strength };
+        self.emit(Op::Atomic(Box::new(atomic)));
+        Some(())
+    }
+}
+
+/// What an operation makes of the old value, in shared and in global memory.
+fn update(operation: Operation, ty: ScalarType) -> Option<(Update, Update)> {
+    use Operation::*;
+    use ScalarType as Type;
+    let same = |update: Update| Some((update, update));
+    match (operation, ty) {
+        (Add, Type::U32 | Type::S32 | Type::U64 | Type::S64) => same(|old, b, _| old.wrapping_add(b)),
+        // Global memory flushes subnormal singles, shared memory keeps them.
+        (Add, Type::F32) => Some((
+            |old, b, _| canonical(float(old) + float(b)),
+            |old, b, _| F32.flush(canonical(float(F32.flush(old)) + float(F32.flush(b)))),
+        )),
+        (Add, Type::F64) => same(|old, b, _| (f64::from_bits(old) + f64::from_bits(b)).to_bits()),
+        (Add, Type::F16) => same(|old, b, _| half_sum(F16, old, b)),
+        (Add, Type::Bf16) => same(|old, b, _| half_sum(BF16, old, b)),
+        (Add, Type::F16x2) => same(|old, b, _| pair_sum(F16, old, b)),
+        (Add, Type::Bf16x2) => same(|old, b, _| pair_sum(BF16, old, b)),
+        (Exch, _) => same(|_, b, _| b),
+        (Cas, _) => same(|old, b, c| if old == b { c } else { old }),
+        (And, _) => same(|old, b, _| old & b),
+        (Or, _) => same(|old, b, _| old | b),
+        (Xor, _) => same(|old, b, _| old ^ b),
+        (Inc, Type::U32) => same(|old, b, _| if old >= b { 0 } else { old + 1 }),
+        (Dec, Type::U32) => same(|old, b, _| if old == 0 || old > b { b } else { old - 1 }),
+        (Min, Type::U32 | Type::U64) => same(|old, b, _| old.min(b)),
+        (Max, Type::U32 | Type::U64) => same(|old, b, _| old.max(b)),
+        (Min, Type::S32) => same(|old, b, _| u64::from((old as i32).min(b as i32) as u32)),
+        (Max, Type::S32) => same(|old, b, _| u64::from((old as i32).max(b as i32) as u32)),
+        (Min, Type::S64) => same(|old, b, _| (old as i64).min(b as i64) as u64),
+        (Max, Type::S64) => same(|old, b, _| (old as i64).max(b as i64) as u64),
+        _ => None,
+    }
+}
+
+fn half_sum(format: Format, a: u64, b: u64) -> u64 {
+    compute(HalfOp::Add, format, [a, b, 0], Mode::default())
+}
+
+fn pair_sum(format: Format, a: u64, b: u64) -> u64 {
+    half_sum(format, a, b) | half_sum(format, a >> 16, b >> 16) << 16
+}

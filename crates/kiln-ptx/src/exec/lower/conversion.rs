@@ -1,0 +1,48 @@
+//! `cvt`.
+
+use super::super::alu::convert::{Number, conversion, convert_pair, pack_saturated, pack_two};
+use super::super::alu::{Mode, Round};
+use super::dispatch::mode_of;
+use super::float::layout;
+use super::function::Lowering;
+use crate::{Flag, Form, Operand, Rounding, ScalarKind, ScalarType};
+
+impl Lowering<'_> {
+    pub(super) fn lower_convert(&mut self, form: &Form, operands: &[Operand]) -> Option<()> {
+        let mut types = form.types();
+        let (to, from) = (types.next()?, types.next()?);
+        if form.has(Flag::Pack) {
+            return self.emit_alu(pack_saturated(to)?, Mode::default(), operands, ScalarType::B32);
+        }
+        // Random bits and scales are further operands.
+        if form.rounding() == Some(Rounding::Rs) || operands.len() > 3 || form.has(Flag::Scaled) {
+            return None;
+        }
+        let mode = self.conversion_mode(form, from, to)?;
+        let packed_to = is_packed(to);
+        let run = match (packed_to, is_packed(from), operands.len()) {
+            (true, false, 3) => pack_two(mode)?,
+            (true, true, 2) => convert_pair(mode)?,
+            (false, false, 2) => conversion(mode),
+            _ => return None,
+        };
+        self.emit_alu(run, mode, operands, from)?;
+        self.extend_result(operands.first()?, to)
+    }
+
+    fn conversion_mode(&self, form: &Form, from: ScalarType, to: ScalarType) -> Option<Mode> {
+        let mut mode = Mode { from: Number::of(from)?, to: Number::of(to)?, ..mode_of(form) };
+        let floats = (from.kind() == ScalarKind::Float, to.kind() == ScalarKind::Float);
+        if floats == (true, false) && !mode.integral {
+            mode.round = Round::Zero;
+        }
+        // Rounding to a whole number concerns floats that stay floats; integers are whole anyway.
+        mode.integral &= floats == (true, true);
+        Some(mode)
+    }
+}
+
+fn is_packed(ty: ScalarType) -> bool {
+    layout(ty).is_some_and(|layout| layout.is_packed())
+        || matches!(ty, ScalarType::E4m3x2 | ScalarType::E5m2x2)
+}

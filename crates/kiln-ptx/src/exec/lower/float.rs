@@ -1,0 +1,219 @@
+//! Floating-point arithmetic, comparison and selection.
+
+use super::super::alu::half::{HalfOp, Layout, operation};
+use super::super::alu::{Alu, Mode, approximate, compare, double, lanes, single};
+use super::super::code::{Combine, Compare, Op, Pred, PredSource, Source};
+use super::dispatch::{has_other, mode_of};
+use super::function::Lowering;
+use crate::{Flag, Form, Opcode, Operand, ScalarKind, ScalarType};
+
+impl Lowering<'_> {
+    pub(super) fn lower_float(&mut self, form: &Form, operands: &[Operand]) -> Option<()> {
+        let ty = form.ty()?;
+        // Operands of mixed precision have a second type.
+        if has_other(form) || form.types().any(|other| other != ty) {
+            return None;
+        }
+        if form.opcode() == Opcode::Testp {
+            let test = compare::property(form.test()?, ty)?;
+            let (to, _) = self.predicate_pair(operands.first()?)?;
+            let a = self.source(operands.get(1)?, ty)?;
+            return self.emit_compare(Compare {
+                test,
+                mode: Mode::default(),
+                a,
+                b: a,
+                combine: None,
+                to,
+                opposite: Pred::SINK,
+            });
+        }
+        let run = match layout(ty) {
+            Some(layout) => operation(half_operation(form.opcode())?, layout),
+            None => match ty {
+                ScalarType::F32 => single_operation(form)?,
+                ScalarType::F64 => double_operation(form)?,
+                _ => return None,
+            },
+        };
+        self.emit_alu(run, mode_of(form), operands, ty)
+    }
+
+    fn emit_compare(&mut self, compare: Compare) -> Option<()> {
+        self.emit(Op::Compare(Box::new(compare)));
+        Some(())
+    }
+
+    /// `setp` into predicates, `set` into a register.
+    pub(super) fn lower_compare(&mut self, form: &Form, operands: &[Operand]) -> Option<()> {
+        let [first, a, b, rest @ ..] = operands else { return None };
+        let ty = form.source_type()?;
+        let combine = match (form.operation(), rest.first()) {
+            (Some(operation), Some(operand)) => {
+                Some((Combine::of(operation)?, self.predicate_source(operand)?))
+            }
+            (None, None) => None,
+            _ => return None,
+        };
+        let test = compare::comparison(form.compare()?, ty)?;
+        let (a, b) = (self.source(a, ty)?, self.source(b, ty)?);
+        let sink = Pred::SINK;
+        let low = Compare { test, mode: mode_of(form), a, b, combine, to: sink, opposite: sink };
+        let packed = layout(ty).is_some_and(Layout::is_packed);
+        if form.opcode() == Opcode::Setp {
+            let (to, second) = self.predicate_pair(first)?;
+            if !packed {
+                return self.emit_compare(Compare { to, opposite: second, ..low });
+            }
+            let high = self.upper_compare(low);
+            self.emit_compare(Compare { to, ..low })?;
+            return self.emit_compare(Compare { to: second, ..high });
+        }
+        let yes = true_bits(form.ty()?);
+        let p = self.scratch_predicate();
+        let pick = PredSource { pred: p, negated: false };
+        let (set, zero) = (self.constant(yes), self.constant(0));
+        self.emit_compare(Compare { to: p, ..low })?;
+        if !packed {
+            let to = self.destination(first)?;
+            self.emit(Op::Select { to, a: set, b: zero, pick });
+            return Some(());
+        }
+        let high = self.upper_compare(low);
+        let q = self.scratch_predicate();
+        self.emit_compare(Compare { to: q, ..high })?;
+        let (below, above) = (self.scratch(), self.scratch());
+        let set_above = self.constant(yes << 16);
+        self.emit(Op::Select { to: below, a: set, b: zero, pick });
+        self.emit(Op::Select {
+            to: above,
+            a: set_above,
+            b: zero,
+            pick: PredSource { pred: q, negated: false },
+        });
+        self.emit_columns(lanes!(|a, b| a | b), first, &[below.into(), above.into()])
+    }
+
+    /// The same comparison on the upper halves.
+    fn upper_compare(&mut self, low: Compare) -> Compare {
+        Compare { a: self.upper_half(low.a), b: self.upper_half(low.b), ..low }
+    }
+
+    fn upper_half(&mut self, from: Source) -> Source {
+        let to = self.scratch();
+        let zero = self.constant(0);
+        let run = lanes!(|a| a >> 16 & 0xffff);
+        self.emit_always(Op::Alu { run, mode: Mode::default(), to, from: [from, zero, zero, zero] });
+        to.into()
+    }
+
+    /// `selp` picks by a predicate, `slct` by a sign.
+    pub(super) fn lower_select(&mut self, form: &Form, operands: &[Operand]) -> Option<()> {
+        let [to, a, b, c] = operands else { return None };
+        let ty = form.ty()?;
+        if form.opcode() == Opcode::Selp {
+            let pick = self.predicate_source(c)?;
+            let (a, b) = (self.source(a, ty)?, self.source(b, ty)?);
+            let to = self.destination(to)?;
+            self.emit(Op::Select { to, a, b, pick });
+            return Some(());
+        }
+        let by = form.source_type()?;
+        let run: Alu = match by {
+            ScalarType::S32 => lanes!(|a, b, c| if c as i32 >= 0 { a } else { b }),
+            ScalarType::F32 => lanes!(mode, |a, b, c| {
+                let sign = f32::from_bits(single::operand(c, mode) as u32);
+                if sign >= 0.0 { a } else { b }
+            }),
+            _ => return None,
+        };
+        self.emit_alu_typed(run, mode_of(form), operands, [ty, ty, by, ty])
+    }
+}
+
+/// What `set` answers for true: all ones, or 1.0 in a float.
+fn true_bits(ty: ScalarType) -> u64 {
+    match ty {
+        ScalarType::F32 => 0x3f80_0000,
+        ScalarType::F16 | ScalarType::F16x2 => 0x3c00,
+        ScalarType::Bf16 | ScalarType::Bf16x2 => 0x3f80,
+        _ if ty.kind() == ScalarKind::Float => 0,
+        _ => u64::MAX >> (64 - 8 * ty.size_bytes().clamp(1, 8)),
+    }
+}
+
+/// How halves of a type lie in a register.
+pub(super) fn layout(ty: ScalarType) -> Option<Layout> {
+    Some(match ty {
+        ScalarType::F16 => Layout::F16,
+        ScalarType::F16x2 => Layout::F16x2,
+        ScalarType::Bf16 => Layout::Bf16,
+        ScalarType::Bf16x2 => Layout::Bf16x2,
+        _ => return None,
+    })
+}
+
+fn half_operation(opcode: Opcode) -> Option<HalfOp> {
+    Some(match opcode {
+        Opcode::Add => HalfOp::Add,
+        Opcode::Sub => HalfOp::Subtract,
+        Opcode::Mul => HalfOp::Multiply,
+        Opcode::Fma => HalfOp::Fused,
+        Opcode::Neg => HalfOp::Negate,
+        Opcode::Abs => HalfOp::Absolute,
+        Opcode::Min => HalfOp::Minimum,
+        Opcode::Max => HalfOp::Maximum,
+        Opcode::Ex2 => HalfOp::Exp2,
+        Opcode::Tanh => HalfOp::Tanh,
+        _ => return None,
+    })
+}
+
+fn single_operation(form: &Form) -> Option<Alu> {
+    let approx = form.has(Flag::Approx);
+    Some(match form.opcode() {
+        Opcode::Add => single::add(),
+        Opcode::Sub => single::subtract(),
+        Opcode::Mul => single::multiply(),
+        Opcode::Mad | Opcode::Fma => single::fused(),
+        Opcode::Div if approx => approximate::divide(),
+        Opcode::Div if form.has(Flag::Full) => approximate::divide_full(),
+        Opcode::Div => single::divide(),
+        Opcode::Rcp if approx => approximate::reciprocal(),
+        Opcode::Rcp => single::reciprocal(),
+        Opcode::Sqrt if approx => approximate::root(),
+        Opcode::Sqrt => single::root(),
+        Opcode::Rsqrt => approximate::reciprocal_root(),
+        Opcode::Sin => approximate::sine(),
+        Opcode::Cos => approximate::cosine(),
+        Opcode::Lg2 => approximate::log2(),
+        Opcode::Ex2 => approximate::exp2(),
+        Opcode::Tanh => approximate::tanh(),
+        Opcode::Neg => single::negate(),
+        Opcode::Abs => single::absolute(),
+        Opcode::Min => single::minimum(),
+        Opcode::Max => single::maximum(),
+        Opcode::Copysign => single::copy_sign(),
+        _ => return None,
+    })
+}
+
+fn double_operation(form: &Form) -> Option<Alu> {
+    Some(match form.opcode() {
+        Opcode::Add => double::add(),
+        Opcode::Sub => double::subtract(),
+        Opcode::Mul => double::multiply(),
+        Opcode::Mad | Opcode::Fma => double::fused(),
+        Opcode::Div => double::divide(),
+        Opcode::Rcp if form.has(Flag::Approx) => approximate::reciprocal_double(),
+        Opcode::Rcp => double::reciprocal(),
+        Opcode::Rsqrt => approximate::reciprocal_root_double(),
+        Opcode::Sqrt => double::root(),
+        Opcode::Neg => double::negate(),
+        Opcode::Abs => double::absolute(),
+        Opcode::Min => double::minimum(),
+        Opcode::Max => double::maximum(),
+        Opcode::Copysign => double::copy_sign(),
+        _ => return None,
+    })
+}

@@ -1,0 +1,111 @@
+//! Integer arithmetic.
+
+use super::super::alu::packed::{self, PairOp};
+use super::super::alu::{Alu, Mode, integer};
+use super::super::code::{Carry, CarryKind, Op};
+use super::function::Lowering;
+use crate::{Flag, Form, Opcode, Operand, Part, ScalarType};
+
+impl Lowering<'_> {
+    pub(super) fn lower_integer(&mut self, form: &Form, operands: &[Operand]) -> Option<()> {
+        let ty = form.ty()?;
+        if let Some(kind) = carry_kind(form) {
+            return self.lower_carry(form, operands, kind);
+        }
+        match form.opcode() {
+            Opcode::Mul | Opcode::Mad => {
+                let part = form.part().unwrap_or(Part::Lo);
+                let run = match part {
+                    Part::Lo => integer::multiply_low(ty)?,
+                    Part::Hi if form.has(Flag::Sat) => integer::multiply_high_saturating(),
+                    Part::Hi => integer::multiply_high(ty)?,
+                    Part::Wide => integer::multiply_wide(ty)?,
+                };
+                let sum = if part == Part::Wide { twice(ty)? } else { ty };
+                self.emit_alu_typed(run, Mode::default(), operands, [ty, ty, sum, ty])
+            }
+            Opcode::Dp4a | Opcode::Dp2a => {
+                let mut signed = form.types().map(|ty| ty == ScalarType::S32);
+                let (a, b) = (signed.next()?, signed.next()?);
+                let run = match form.opcode() {
+                    Opcode::Dp4a => packed::dot4(a, b),
+                    _ => packed::dot2(a, b, form.part() == Some(Part::Hi)),
+                };
+                self.emit_alu(run, Mode::default(), operands, ScalarType::B32)
+            }
+            _ => {
+                let run = simple(form, ty)?;
+                self.emit_alu(run, Mode::default(), operands, ty)
+            }
+        }
+    }
+
+    fn lower_carry(&mut self, form: &Form, operands: &[Operand], kind: CarryKind) -> Option<()> {
+        let ty = form.ty()?;
+        let reads = matches!(form.opcode(), Opcode::Addc | Opcode::Subc | Opcode::Madc);
+        let to = self.destination(operands.first()?)?;
+        let zero = self.constant(0);
+        let mut from = [zero; 3];
+        for (slot, operand) in from.iter_mut().zip(operands.get(1..)?) {
+            *slot = self.source(operand, ty)?;
+        }
+        let writes = form.has(Flag::Cc);
+        self.emit(Op::Carry(Box::new(Carry { kind, ty, reads, writes, to, from })));
+        Some(())
+    }
+}
+
+/// How the instruction uses the carry flag, if it does.
+fn carry_kind(form: &Form) -> Option<CarryKind> {
+    let high = form.part() == Some(Part::Hi);
+    match form.opcode() {
+        Opcode::Addc => Some(CarryKind::Add),
+        Opcode::Subc => Some(CarryKind::Subtract),
+        Opcode::Madc => Some(CarryKind::MultiplyAdd { high }),
+        Opcode::Add if form.has(Flag::Cc) => Some(CarryKind::Add),
+        Opcode::Sub if form.has(Flag::Cc) => Some(CarryKind::Subtract),
+        Opcode::Mad if form.has(Flag::Cc) => Some(CarryKind::MultiplyAdd { high }),
+        _ => None,
+    }
+}
+
+/// Arithmetic whose operands all have one type.
+fn simple(form: &Form, ty: ScalarType) -> Option<Alu> {
+    let sat = form.has(Flag::Sat);
+    let relu = form.has(Flag::Relu);
+    let packed = matches!(ty, ScalarType::U16x2 | ScalarType::S16x2);
+    match form.opcode() {
+        Opcode::Add if packed => packed::pair(PairOp::Add, ty, false),
+        Opcode::Min if packed => packed::pair(PairOp::Minimum, ty, relu),
+        Opcode::Max if packed => packed::pair(PairOp::Maximum, ty, relu),
+        Opcode::Add if sat => Some(integer::add_saturating(false)),
+        Opcode::Sub if sat => Some(integer::add_saturating(true)),
+        Opcode::Add => integer::add(ty),
+        Opcode::Sub => integer::subtract(ty),
+        Opcode::Div => integer::divide(ty),
+        Opcode::Rem => integer::remainder(ty),
+        Opcode::Abs => integer::absolute(ty),
+        Opcode::Neg => integer::negate(ty),
+        Opcode::Min if relu => Some(integer::extreme_relu(true)),
+        Opcode::Max if relu => Some(integer::extreme_relu(false)),
+        Opcode::Min => integer::minimum(ty),
+        Opcode::Max => integer::maximum(ty),
+        Opcode::Sad => integer::sum_of_difference(ty),
+        Opcode::Mul24 | Opcode::Mad24 if sat => Some(integer::multiply24_saturating()),
+        Opcode::Mul24 | Opcode::Mad24 => {
+            Some(integer::multiply24(ty == ScalarType::S32, form.part() == Some(Part::Hi)))
+        }
+        _ => None,
+    }
+}
+
+/// The type of a wide product.
+fn twice(ty: ScalarType) -> Option<ScalarType> {
+    Some(match ty {
+        ScalarType::U16 => ScalarType::U32,
+        ScalarType::S16 => ScalarType::S32,
+        ScalarType::U32 => ScalarType::U64,
+        ScalarType::S32 => ScalarType::S64,
+        _ => return None,
+    })
+}

@@ -1,0 +1,132 @@
+//! Loads, stores and asynchronous copies.
+
+use super::super::code::{CopyAsync, Load, Op, PredSource, Reg, Source, Store, Strength, Why};
+use super::super::memory::window::Place;
+use super::function::Lowering;
+use crate::{Flag, Form, Opcode, Operand, Order, RegisterId, ScalarKind, ScalarType, Space};
+
+impl Lowering<'_> {
+    /// `ld` and `ldu`.
+    pub(super) fn lower_load(&mut self, form: &Form, operands: &[Operand]) -> Option<()> {
+        let (first, address) = (operands.first()?, operands.get(1)?);
+        let ty = form.ty()?;
+        let (place, address) = self.address(address, Place::of(form.space())?)?;
+        let parts = self.parts(first);
+        if parts.len() != usize::from(form.vector()) {
+            return None;
+        }
+        let mut to = Vec::new();
+        for part in &parts {
+            let column = self.destination(part)?;
+            to.extend((0..words(ty)).map(|word| if column.0 == 0 { column } else { Reg(column.0 + word) }));
+        }
+        let bytes = ty.size_bytes().min(8);
+        let wide = parts.iter().map(|part| self.register_bytes(part)).max().unwrap_or(0);
+        let signed = ty.kind() == ScalarKind::Signed && wide > bytes;
+        let extend_to = if signed { wide } else { 0 };
+        self.note_access(place, bytes);
+        let strength = strength(form, false);
+        self.emit(Op::Load(Box::new(Load { place, bytes, extend_to, strength, address, to: to.into() })));
+        Some(())
+    }
+
+    /// `st`.
+    pub(super) fn lower_store(&mut self, form: &Form, operands: &[Operand]) -> Option<()> {
+        let (address, value) = (operands.first()?, operands.get(1)?);
+        let ty = form.ty()?;
+        let (place, address) = self.address(address, Place::of(form.space())?)?;
+        let parts = self.parts(value);
+        if parts.len() != usize::from(form.vector()) {
+            return None;
+        }
+        let mut from = Vec::new();
+        for part in &parts {
+            let column = self.source(part, ty)?;
+            from.push(column);
+            if words(ty) > 1 {
+                column.split().err()?;
+                from.push(Source(column.0 + 1));
+            }
+        }
+        let bytes = ty.size_bytes().min(8);
+        self.note_access(place, bytes);
+        let strength = strength(form, false);
+        self.emit(Op::Store(Box::new(Store { place, bytes, strength, address, from: from.into() })));
+        Some(())
+    }
+
+    /// `cp.async` in its plain form, with its groups.
+    pub(super) fn lower_copy(&mut self, form: &Form, operands: &[Operand]) -> Result<(), Why> {
+        let known = form.has(Flag::Async) && !form.has(Flag::Bulk) && !form.has(Flag::Reduce);
+        if !known || form.has(Flag::Mbarrier) {
+            return Err(Why::Instruction);
+        }
+        // Copies are done when they are issued, so every group is complete.
+        if form.has(Flag::CommitGroup) || form.has(Flag::WaitGroup) || form.has(Flag::WaitAll) {
+            self.emit(Op::Nothing);
+            return Ok(());
+        }
+        self.lower_plain_copy(form, operands).ok_or(Why::Operands)
+    }
+
+    fn lower_plain_copy(&mut self, form: &Form, operands: &[Operand]) -> Option<()> {
+        let mut spaces = form.spaces().map(Space::base);
+        if (spaces.next()?, spaces.next()?) != (Space::Shared, Space::Global) {
+            return None;
+        }
+        let [to, from, Operand::Immediate(bytes), rest @ ..] = operands else { return None };
+        let bytes = u32::try_from(bytes.bits()).ok().filter(|bytes| matches!(bytes, 4 | 8 | 16))?;
+        let (_, to) = self.address(to, Place::Shared)?;
+        let (_, from) = self.address(from, Place::Global)?;
+        let never = PredSource { negated: true, ..PredSource::ALWAYS };
+        let (size, ignore) = match rest.first() {
+            None => (None, never),
+            Some(Operand::Register(id)) if self.is_predicate(*id) => {
+                (None, self.predicate_source(&Operand::Register(*id))?)
+            }
+            Some(Operand::Not(id)) => (None, self.predicate_source(&Operand::Not(*id))?),
+            // With a cache hint alone the fourth operand is the 64-bit policy.
+            Some(policy) if rest.len() == 1 && self.register_bytes(policy) == 8 => (None, never),
+            Some(operand) => (Some(self.source(operand, ScalarType::U32)?), never),
+        };
+        self.note_access(Place::Shared, 4);
+        self.emit(Op::CopyAsync(Box::new(CopyAsync { bytes, to, from, size, ignore })));
+        Some(())
+    }
+
+    /// Memory is in order anyway, so a fence concerns only the race check; those for other proxies belong to instructions
+    /// that are not run.
+    pub(super) fn lower_fence(&mut self, form: &Form) -> Result<(), Why> {
+        if form.has(Flag::Proxy) || (form.opcode() == Opcode::Fence && form.has(Flag::Mbarrier)) {
+            return Err(Why::Instruction);
+        }
+        self.emit(Op::Fence);
+        Ok(())
+    }
+
+    pub(super) fn is_predicate(&self, id: RegisterId) -> bool {
+        self.function.registers.ty(id) == Some(ScalarType::Pred)
+    }
+
+    pub(super) fn note_access(&mut self, place: Place, bytes: u32) {
+        if matches!(place, Place::Shared | Place::Generic) {
+            self.out.note_shared(bytes);
+        }
+    }
+}
+
+/// Columns of one value.
+fn words(ty: ScalarType) -> u32 {
+    ty.size_bytes().div_ceil(8)
+}
+
+/// How an access takes part in synchronisation; atomics do even when nothing is said.
+pub(super) fn strength(form: &Form, atomic: bool) -> Strength {
+    let order = form.order();
+    let both = matches!(order, Some(Order::AcqRel | Order::Sc));
+    Strength {
+        strong: atomic || !matches!(order, None | Some(Order::Weak)),
+        acquire: both || order == Some(Order::Acquire),
+        release: both || order == Some(Order::Release),
+    }
+}

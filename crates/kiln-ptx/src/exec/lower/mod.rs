@@ -1,0 +1,92 @@
+//! Lowering: from a parsed module to the steps the executor runs.
+//!
+//! An entry is lowered together with every function it can reach, once, when it is first launched. Lowering never
+//! fails: an instruction the executor cannot run becomes a step that says so when a thread reaches it.
+
+mod atomics;
+mod bits;
+mod control;
+mod conversion;
+mod dispatch;
+mod float;
+mod function;
+mod integer;
+mod memory;
+mod movement;
+mod operand;
+mod order;
+mod reach;
+mod together;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::code::{Code, Constant, Origin, Source, Step};
+use super::variables::Variables;
+use crate::{FunctionId, Module};
+
+/// Lowers an entry and all it can reach.
+pub(crate) fn lower(module: &Arc<Module>, variables: &Variables, entry: FunctionId) -> Code {
+    let reached = reach::reach(module, entry);
+    let layout = reach::SharedLayout::new(module, &reached);
+    let places: HashMap<u32, u32> = reached.iter().zip(0..).map(|(id, at)| (id.0, at)).collect();
+    let context = Context { module, variables, layout: &layout, places: &places };
+    let mut builder = Builder::default();
+    let mut functions = Vec::new();
+    for id in &reached {
+        if let Some(code) = function::lower(&context, &mut builder, *id) {
+            functions.push(code);
+        }
+    }
+    let ranks = order::ranks(&builder.steps, functions.iter().map(|f| f.start));
+    Code {
+        module: Arc::clone(module),
+        ranks,
+        shared_granule: builder.granule(),
+        steps: builder.steps,
+        origins: builder.origins,
+        functions,
+        constants: builder.constants,
+        shared_bytes: layout.bytes,
+    }
+}
+
+/// What all functions of an entry share while they are lowered.
+pub(super) struct Context<'a> {
+    module: &'a Module,
+    variables: &'a Variables,
+    layout: &'a reach::SharedLayout,
+    /// The place of each reached function in the lowered code, by its number in the module.
+    places: &'a HashMap<u32, u32>,
+}
+
+/// The code as it grows.
+#[derive(Default)]
+pub(super) struct Builder {
+    steps: Vec<Step>,
+    origins: Vec<Origin>,
+    constants: Vec<Constant>,
+    known: HashMap<Constant, u32>,
+    small_shared: Option<u32>,
+}
+
+impl Builder {
+    /// The column of a constant.
+    fn constant(&mut self, constant: Constant) -> Source {
+        let next = self.constants.len() as u32;
+        let index = *self.known.entry(constant).or_insert(next);
+        if index == next {
+            self.constants.push(constant);
+        }
+        Source::constant(index)
+    }
+
+    /// Notes an access of `bytes` that may reach shared memory.
+    fn note_shared(&mut self, bytes: u32) {
+        self.small_shared = Some(self.small_shared.map_or(bytes, |small| small.min(bytes)));
+    }
+
+    fn granule(&self) -> u32 {
+        self.small_shared.unwrap_or(4).clamp(1, 4)
+    }
+}

@@ -1,0 +1,96 @@
+//! Global memory, as the executor asks for it.
+//!
+//! The executor finds the span that holds an address once and then works inside it, bounds checked against the span,
+//! until an access leaves it. So an implementation pays for a lookup per span and not per access, and the calls that
+//! are made often move the values of a whole warp.
+
+use crate::exec::column::each;
+
+/// The global memory of a launch.
+///
+/// Kernels run on several threads at once: everything takes `&self`.
+///
+/// ```
+/// use kiln_ptx::exec::{Memory, SimpleMemory};
+///
+/// let mut memory = SimpleMemory::new();
+/// let block = memory.allocate(64);
+/// let span = memory.span(block + 8).expect("inside the block");
+/// assert_eq!((span.start, span.end), (block, block + 64));
+/// assert!(memory.span(block + 64).is_none());
+/// ```
+pub trait Memory: Sync {
+    /// What holds `address`: one block in which any byte may be accessed. `None` where nothing may be.
+    ///
+    /// Two blocks are never answered as one span, so that running off the end of one is seen.
+    fn span(&self, address: u64) -> Option<Span<'_>>;
+
+    /// Why `bytes` at `address` may not be accessed: the words of a finding. Asked only after
+    /// [`span`](Self::span) gave nothing, or a span that ends too early.
+    fn miss(&self, address: u64, bytes: u64) -> Miss;
+}
+
+/// A block of global memory.
+#[derive(Clone, Copy)]
+pub struct Span<'m> {
+    /// Its first address.
+    pub start: u64,
+    /// The address behind its last byte.
+    pub end: u64,
+    /// The address that is offset 0 of `cells`; the start, or lower when the block is part of something larger.
+    pub origin: u64,
+    /// Whether kernels may write it.
+    pub writable: bool,
+    /// Its content.
+    pub cells: &'m dyn Cells,
+}
+
+/// The content of a [`Span`]: little-endian bytes, addressed from [`Span::origin`].
+///
+/// The executor never reaches outside of the span and keeps every access aligned to its size, which is 1, 2, 4 or 8
+/// bytes.
+pub trait Cells: Sync {
+    /// The value at an offset.
+    fn load(&self, offset: u64, bytes: u32) -> u64;
+
+    /// Writes the low bytes of `value`.
+    fn store(&self, offset: u64, bytes: u32, value: u64);
+
+    /// Replaces a value by what `next` makes of it, in one atomic step; answers the value before. `next` may be called
+    /// more than once.
+    fn update(&self, offset: u64, bytes: u32, next: &mut dyn FnMut(u64) -> u64) -> u64;
+
+    /// Loads for every lane in `mask`.
+    fn load_lanes(&self, offsets: &[u64; 32], mask: u32, bytes: u32, values: &mut [u64; 32]) {
+        each(mask, |lane| values[lane] = self.load(offsets[lane], bytes));
+    }
+
+    /// Stores for every lane in `mask`, the lowest lane first: when two lanes hit one place the higher one stays.
+    fn store_lanes(&self, offsets: &[u64; 32], mask: u32, bytes: u32, values: &[u64; 32]) {
+        each(mask, |lane| self.store(offsets[lane], bytes, values[lane]));
+    }
+
+    /// Whether every byte was written by somebody. Asked only when a launch checks for it.
+    fn is_initialised(&self, offset: u64, bytes: u32) -> bool {
+        let _ = (offset, bytes);
+        true
+    }
+}
+
+/// Why an address may not be accessed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Miss {
+    /// What kind of mistake it is.
+    pub kind: MissKind,
+    /// What is nearest, in words that complete "which is ...": `4 bytes behind the end of a block of 64 bytes`.
+    pub near: String,
+}
+
+/// The kinds of a [`Miss`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MissKind {
+    /// No block is there.
+    OutOfBounds,
+    /// A block was there and has been freed.
+    Freed,
+}

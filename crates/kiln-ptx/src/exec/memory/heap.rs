@@ -1,0 +1,163 @@
+//! The heap kernels allocate from with `malloc`.
+//!
+//! Bookkeeping stands apart from the bytes, so a kernel that runs off a block cannot damage it and is caught. The heap
+//! outlives launches: what one kernel allocates another may free.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::global::{Memory, Miss, MissKind, Span};
+use super::window::HEAP;
+use super::words::Words;
+
+/// Blocks start at multiples of this, as those of CUDA do.
+const ALIGN: u64 = 16;
+
+/// The device heap behind `malloc` and `free` in kernels.
+///
+/// ```
+/// use kiln_ptx::exec::{DeviceHeap, Memory};
+///
+/// let heap = DeviceHeap::new(1 << 20);
+/// let block = heap.allocate(100).expect("room");
+/// assert!(heap.span(block + 99).is_some() && heap.span(block + 100).is_none());
+/// assert!(heap.free(block) && !heap.free(block));
+/// ```
+#[derive(Debug)]
+pub struct DeviceHeap {
+    limit: u64,
+    words: OnceLock<Words>,
+    blocks: Mutex<Blocks>,
+}
+
+#[derive(Debug, Default)]
+struct Blocks {
+    /// Start and size of every live block, relative to the heap.
+    live: BTreeMap<u64, u64>,
+    /// Blocks freed and not yet covered by a new one.
+    freed: BTreeMap<u64, u64>,
+    /// Where the next search starts: behind the last block, so that a freed one is not reused at once.
+    cursor: u64,
+}
+
+impl DeviceHeap {
+    /// The size CUDA gives the heap unless told otherwise.
+    pub const DEFAULT_BYTES: u64 = 8 << 20;
+
+    /// A heap of at most `limit` bytes, and at most 1 GiB; they are not taken before the first allocation.
+    pub fn new(limit: u64) -> Self {
+        Self { limit: limit.min(1 << 30), words: OnceLock::new(), blocks: Mutex::default() }
+    }
+
+    /// A block of at least one byte; `None` when there is no room.
+    pub fn allocate(&self, bytes: u64) -> Option<u64> {
+        let size = bytes.max(1).checked_next_multiple_of(ALIGN)?;
+        let mut blocks = self.blocks();
+        let start = blocks.find(size, self.limit)?;
+        blocks.live.insert(start, bytes.max(1));
+        blocks.freed.retain(|at, size_freed| *at >= start + size || at + *size_freed <= start);
+        blocks.cursor = start + size;
+        Some(HEAP + start)
+    }
+
+    /// Frees a block by its address; false when there is no such block.
+    pub fn free(&self, address: u64) -> bool {
+        let mut blocks = self.blocks();
+        let start = address.wrapping_sub(HEAP);
+        let Some(size) = blocks.live.remove(&start) else { return false };
+        blocks.freed.insert(start, size);
+        true
+    }
+
+    /// Bytes in live blocks.
+    pub fn used_bytes(&self) -> u64 {
+        self.blocks().live.values().sum()
+    }
+
+    fn blocks(&self) -> MutexGuard<'_, Blocks> {
+        self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for DeviceHeap {
+    fn default() -> Self {
+        Self::new(Self::DEFAULT_BYTES)
+    }
+}
+
+impl Blocks {
+    /// A gap of `size` behind the cursor, else anywhere.
+    fn find(&self, size: u64, limit: u64) -> Option<u64> {
+        self.find_from(self.cursor, size, limit).or_else(|| self.find_from(0, size, limit))
+    }
+
+    fn find_from(&self, from: u64, size: u64, limit: u64) -> Option<u64> {
+        let before = self.live.range(..from).next_back().map_or(0, |(start, size)| start + size);
+        let mut at = before.max(from).next_multiple_of(ALIGN);
+        for (start, taken) in self.live.range(from..) {
+            if at + size <= *start {
+                return Some(at);
+            }
+            at = (start + taken).next_multiple_of(ALIGN);
+        }
+        (at.checked_add(size)? <= limit).then_some(at)
+    }
+}
+
+impl Memory for DeviceHeap {
+    fn span(&self, address: u64) -> Option<Span<'_>> {
+        let offset = address.checked_sub(HEAP)?;
+        let blocks = self.blocks();
+        let (start, size) = blocks.live.range(..=offset).next_back()?;
+        let cells = self.words.get_or_init(|| Words::zeroed(self.limit));
+        (offset < start + size).then_some(Span {
+            start: HEAP + start,
+            end: HEAP + start + size,
+            origin: HEAP,
+            writable: true,
+            cells,
+        })
+    }
+
+    fn miss(&self, address: u64, bytes: u64) -> Miss {
+        let offset = address.wrapping_sub(HEAP);
+        let blocks = self.blocks();
+        if let Some((start, size)) =
+            blocks.freed.range(..=offset).next_back().filter(|(s, n)| offset < **s + **n)
+        {
+            let into = offset - start;
+            let near = format!("{into} bytes into a block of {size} bytes that was freed in the device heap");
+            return Miss { kind: MissKind::Freed, near };
+        }
+        let near = match blocks.live.range(..=offset).next_back() {
+            Some((start, size)) if offset < start + size => {
+                let over = offset + bytes - (start + size);
+                format!("{over} bytes over the end of a block of {size} bytes in the device heap")
+            }
+            Some((start, size)) => {
+                let behind = offset - (start + size);
+                format!("{behind} bytes behind the end of a block of {size} bytes in the device heap")
+            }
+            None => "in the device heap, where no block is".to_owned(),
+        };
+        Miss { kind: MissKind::OutOfBounds, near }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn freed_room_is_used_again_when_the_rest_is_gone() {
+        let heap = DeviceHeap::new(64);
+        let [a, b] = [heap.allocate(16), heap.allocate(32)].map(Option::unwrap);
+        assert!(heap.free(a));
+        assert_eq!(heap.miss(a, 4).kind, MissKind::Freed);
+        let c = heap.allocate(16).unwrap();
+        assert!(c > b, "the freed block is not the first to be taken");
+        assert_eq!(heap.allocate(16), Some(a));
+        assert_eq!(heap.allocate(1), None);
+        assert_eq!(heap.used_bytes(), 64);
+    }
+}

@@ -1,0 +1,21 @@
+//! Memories: what a kernel reads and writes.
+//!
+//! Global memory belongs to whoever launches and is reached through [`Memory`]. Shared, local and parameter memory
+//! belong to the executor.
+
+mod global;
+mod heap;
+mod local;
+mod shared;
+mod simple;
+mod span_cache;
+pub(crate) mod window;
+mod words;
+
+pub use global::{Cells, Memory, Miss, MissKind, Span};
+pub use heap::DeviceHeap;
+pub(crate) use local::Local;
+pub(crate) use shared::Shared;
+pub use simple::SimpleMemory;
+pub(crate) use span_cache::SpanCache;
+pub use words::Words;

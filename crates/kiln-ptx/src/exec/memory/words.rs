@@ -1,0 +1,114 @@
+//! Memory as atomic words.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::global::Cells;
+use crate::exec::column::each;
+
+const WORD: u64 = 8;
+
+/// Bytes that any number of threads may read and write, held in 64-bit words.
+#[derive(Debug)]
+pub struct Words {
+    words: Box<[AtomicU64]>,
+}
+
+impl Words {
+    /// Zeros, `bytes` rounded up to whole words.
+    pub fn zeroed(bytes: u64) -> Self {
+        Self { words: (0..bytes.div_ceil(WORD)).map(|_| AtomicU64::new(0)).collect() }
+    }
+
+    /// Copies bytes in from an offset; what lies beyond the end is dropped.
+    pub fn write(&self, offset: u64, bytes: &[u8]) {
+        for (at, byte) in (offset..).zip(bytes) {
+            if at / WORD < self.words.len() as u64 {
+                self.store(at, 1, u64::from(*byte));
+            }
+        }
+    }
+
+    /// Copies bytes out from an offset; what lies beyond the end reads as zero.
+    pub fn read(&self, offset: u64, bytes: &mut [u8]) {
+        for (at, byte) in (offset..).zip(bytes) {
+            *byte = self.load(at, 1) as u8;
+        }
+    }
+
+    fn word(&self, offset: u64) -> Option<&AtomicU64> {
+        self.words.get((offset / WORD) as usize)
+    }
+}
+
+/// How far a value of `bytes` at `offset` is shifted within its word, and which bits it has when it is not.
+#[inline(always)]
+fn place(offset: u64, bytes: u32) -> (u32, u64) {
+    ((offset % WORD) as u32 * 8, u64::MAX >> (64 - 8 * bytes.clamp(1, 8)))
+}
+
+impl Cells for Words {
+    #[inline]
+    fn load(&self, offset: u64, bytes: u32) -> u64 {
+        let (shift, mask) = place(offset, bytes);
+        self.word(offset).map_or(0, |word| word.load(Ordering::Relaxed) >> shift & mask)
+    }
+
+    #[inline]
+    fn store(&self, offset: u64, bytes: u32, value: u64) {
+        if bytes == 8 {
+            if let Some(word) = self.word(offset) {
+                word.store(value, Ordering::Relaxed);
+            }
+        } else {
+            self.update(offset, bytes, &mut |_| value);
+        }
+    }
+
+    fn update(&self, offset: u64, bytes: u32, next: &mut dyn FnMut(u64) -> u64) -> u64 {
+        let (shift, mask) = place(offset, bytes);
+        let Some(word) = self.word(offset) else { return 0 };
+        let mut current = word.load(Ordering::Relaxed);
+        loop {
+            let old = current >> shift & mask;
+            let new = (current & !(mask << shift)) | (next(old) & mask) << shift;
+            match word.compare_exchange_weak(current, new, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return old,
+                Err(seen) => current = seen,
+            }
+        }
+    }
+
+    fn load_lanes(&self, offsets: &[u64; 32], mask: u32, bytes: u32, values: &mut [u64; 32]) {
+        each(mask, |lane| values[lane] = self.load(offsets[lane], bytes));
+    }
+
+    fn store_lanes(&self, offsets: &[u64; 32], mask: u32, bytes: u32, values: &[u64; 32]) {
+        each(mask, |lane| self.store(offsets[lane], bytes, values[lane]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_word_do_not_disturb_each_other() {
+        let words = Words::zeroed(16);
+        words.store(0, 8, 0x1122_3344_5566_7788);
+        words.store(2, 2, 0xabcd);
+        words.store(7, 1, 0xee);
+        assert_eq!(words.load(0, 8), 0xee22_3344_abcd_7788);
+        assert_eq!(words.load(4, 4), 0xee22_3344);
+        assert_eq!(words.update(4, 4, &mut |old| old + 1), 0xee22_3344);
+        assert_eq!(words.load(4, 4), 0xee22_3345);
+    }
+
+    #[test]
+    fn bytes_come_back() {
+        let words = Words::zeroed(10);
+        words.write(3, b"kiln");
+        let mut back = [0; 6];
+        words.read(2, &mut back);
+        assert_eq!(&back, b"\0kiln\0");
+    }
+}

@@ -1,0 +1,90 @@
+//! What a launch is told: its shape, what to check, in which order to run.
+
+use super::memory::DeviceHeap;
+
+/// Blocks in the grid, threads in a block, and shared memory beyond what the kernel declares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaunchShape {
+    /// Blocks in each dimension.
+    pub grid: [u32; 3],
+    /// Threads of a block in each dimension.
+    pub block: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub dynamic_shared_bytes: u32,
+    /// Whether all blocks run at once and may wait for each other.
+    pub cooperative: bool,
+}
+
+impl LaunchShape {
+    /// The most threads of a block.
+    pub const MAX_THREADS: u64 = 1024;
+    /// The most shared memory of a block, as of the largest devices.
+    pub const MAX_SHARED_BYTES: u64 = 227 << 10;
+
+    /// A grid and a block of one dimension.
+    pub fn linear(blocks: u32, threads: u32) -> Self {
+        Self { grid: [blocks, 1, 1], block: [threads, 1, 1], dynamic_shared_bytes: 0, cooperative: false }
+    }
+
+    pub(crate) fn blocks(&self) -> u64 {
+        self.grid.iter().fold(1u64, |n, d| n.saturating_mul(u64::from(*d)))
+    }
+
+    pub(crate) fn threads(&self) -> u64 {
+        self.block.iter().fold(1u64, |n, d| n.saturating_mul(u64::from(*d)))
+    }
+}
+
+/// What is checked while a kernel runs. Bounds, freed memory, alignment and the step limit always are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checks {
+    /// Races between threads in shared memory.
+    pub races: bool,
+    /// Barriers reached by a diverged warp, with different counts, or by threads whose neighbours have left.
+    pub barriers: bool,
+    /// Reads of bytes nobody has written.
+    pub uninitialised: bool,
+}
+
+impl Checks {
+    /// Everything.
+    pub const ALL: Self = Self { races: true, barriers: true, uninitialised: true };
+    /// Only what a GPU itself notices.
+    pub const NONE: Self = Self { races: false, barriers: false, uninitialised: false };
+}
+
+impl Default for Checks {
+    fn default() -> Self {
+        Self { uninitialised: false, ..Self::ALL }
+    }
+}
+
+/// How a launch is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    /// What is checked.
+    pub checks: Checks,
+    /// Fixes the order of blocks and the interleaving of warps; 0 is the order of their numbers.
+    pub seed: u64,
+    /// Host threads that run blocks at the same time. With one the launch is deterministic.
+    pub threads: usize,
+    /// The most instructions one warp may run.
+    pub step_limit: u64,
+    /// The heap of `malloc` in kernels; without one, `malloc` answers null.
+    pub heap: Option<&'a DeviceHeap>,
+    /// The most findings kept.
+    pub max_findings: usize,
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Self {
+            checks: Checks::default(),
+            seed: 0,
+            threads: 1,
+            step_limit: 1 << 30,
+            heap: None,
+            max_findings: 100,
+        }
+    }
+}

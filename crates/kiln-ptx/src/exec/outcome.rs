@@ -1,0 +1,48 @@
+//! What came of a launch.
+
+use super::fault::Fault;
+use super::finding::Finding;
+
+/// What came of a launch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// What the checks saw, in the order it was seen.
+    pub findings: Vec<Finding>,
+    /// What ended it early, if anything did.
+    pub fault: Option<Fault>,
+    /// What the kernel printed.
+    pub printed: Vec<u8>,
+    /// What was executed.
+    pub counters: Counters,
+}
+
+impl Outcome {
+    /// Whether it ran to its end and nothing was found.
+    pub fn is_clean(&self) -> bool {
+        self.fault.is_none() && self.findings.is_empty()
+    }
+
+    /// What the kernel printed, as text.
+    pub fn printed_text(&self) -> String {
+        String::from_utf8_lossy(&self.printed).into_owned()
+    }
+}
+
+/// How much was executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Blocks run to their end.
+    pub blocks: u64,
+    /// Instructions, counted once per warp.
+    pub warp_instructions: u64,
+    /// Instructions, counted once per thread that executed them.
+    pub thread_instructions: u64,
+}
+
+impl Counters {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.blocks += other.blocks;
+        self.warp_instructions += other.warp_instructions;
+        self.thread_instructions += other.thread_instructions;
+    }
+}

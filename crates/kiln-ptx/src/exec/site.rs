@@ -1,0 +1,88 @@
+//! Where in the code, and in which thread, something happened.
+
+use std::fmt;
+
+use super::code::Code;
+use crate::FunctionId;
+
+/// A thread at an instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// The kernel that was launched.
+    pub kernel: String,
+    /// The function the instruction belongs to; the kernel itself, or one it called.
+    pub function: String,
+    /// The instruction as PTX spells it, without operands.
+    pub instruction: String,
+    /// The line in the PTX text.
+    pub ptx_line: u32,
+    /// File and line of the source, where the module has debug lines.
+    pub source: Option<(String, u32)>,
+    /// The block, by its index in the grid.
+    pub block: [u32; 3],
+    /// The thread, by its index in the block.
+    pub thread: [u32; 3],
+}
+
+impl Site {
+    /// The place of a step, without a thread.
+    pub(crate) fn of(code: &Code, pc: u32) -> Self {
+        let module = &code.module;
+        let name = |id: u32| module.function(FunctionId(id)).map_or_else(String::new, |f| f.name.to_string());
+        let kernel = code.functions.first().map_or_else(String::new, |f| name(f.id));
+        let mut site = Self {
+            kernel,
+            function: String::new(),
+            instruction: String::new(),
+            ptx_line: 0,
+            source: None,
+            block: [0; 3],
+            thread: [0; 3],
+        };
+        let Some(origin) = code.origins.get(pc as usize) else { return site };
+        site.function = name(origin.function);
+        let Some(body) = module.function(FunctionId(origin.function)).and_then(|f| f.body.as_ref()) else {
+            return site;
+        };
+        let at = origin.instruction as usize;
+        if let Some(instruction) = body.instructions().get(at) {
+            site.ptx_line = instruction.origin.position().line;
+            site.instruction =
+                module.form(instruction.form).map_or_else(String::new, |f| f.text().to_owned());
+        }
+        let line = body.source_line(at).filter(|line| line.place.line != 0);
+        site.source = line.and_then(|line| {
+            let path = module.source_path(line.place.file)?;
+            Some((path.to_owned(), line.place.line))
+        });
+        site
+    }
+
+    /// The same place in a thread.
+    pub(crate) fn in_thread(self, block: [u32; 3], thread: [u32; 3]) -> Self {
+        Self { block, thread, ..self }
+    }
+}
+
+/// `kernel.cu:12 (PTX line 40)`, as much of it as is known.
+pub(crate) struct Line<'a>(pub(crate) &'a Site);
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0.source {
+            Some((path, line)) => write!(f, "{path}:{line} (PTX line {})", self.0.ptx_line),
+            None => write!(f, "PTX line {}", self.0.ptx_line),
+        }
+    }
+}
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.kernel)?;
+        if self.function != self.kernel {
+            write!(f, " in {}", self.function)?;
+        }
+        let ([bx, by, bz], [x, y, z]) = (self.block, self.thread);
+        write!(f, " at {}, block ({bx},{by},{bz}) thread ({x},{y},{z})", Line(self))
+    }
+}

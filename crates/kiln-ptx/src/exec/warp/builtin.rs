@@ -1,0 +1,161 @@
+//! Functions the device provides: `vprintf`, `__assertfail`, `malloc`, `free`.
+
+use super::frame::FrameId;
+use super::strand::Strand;
+use super::{Done, Flow, Trouble, Warp};
+use crate::exec::block::Cta;
+use crate::exec::code::{Actual, Builtin, BuiltinCall, Reg, Strength};
+use crate::exec::column::{Column, LANES, each};
+use crate::exec::finding::{AccessKind, FindingKind};
+use crate::exec::memory::window::Place;
+use crate::exec::printf::{Arguments, format};
+
+/// The longest string a kernel may print or assert with.
+const MAX_STRING_BYTES: usize = 1 << 20;
+
+impl Warp {
+    pub(super) fn builtin(&mut self, cta: &mut Cta<'_>, at: usize, call: &BuiltinCall) -> Done<Flow> {
+        let Strand { mask, frame, .. } = self.strands[at];
+        let arguments: Vec<Column> =
+            call.arguments.iter().map(|actual| self.argument(cta, *actual, frame, mask)).collect();
+        let argument = |at: usize, lane: usize| arguments.get(at).map_or(0, |column| column[lane]);
+        let mut result = [0; LANES];
+        let mut failed = None;
+        each(mask, |lane| {
+            if failed.is_some() {
+                return;
+            }
+            let done = match call.which {
+                Builtin::Printf => self.print(cta, lane, argument(0, lane), argument(1, lane)),
+                Builtin::AssertFail => {
+                    Err(self.assertion(cta, lane, [0, 1, 2, 3].map(|at| argument(at, lane))))
+                }
+                Builtin::Malloc => Ok(cta.launch.heap.allocate(argument(0, lane)).unwrap_or(0)),
+                Builtin::Free => match argument(0, lane) {
+                    0 => Ok(0),
+                    address if cta.launch.heap.free(address) => Ok(0),
+                    address => Err(Trouble::new(lane, FindingKind::BadFree(address))),
+                },
+            };
+            match done {
+                Ok(value) => result[lane] = value,
+                Err(trouble) => failed = Some(trouble),
+            }
+        });
+        if let Some(trouble) = failed {
+            return Err(trouble);
+        }
+        match call.returns.first() {
+            Some(Actual::Memory { offset, bytes }) => self.write_frame(frame, *offset, *bytes, &result, mask),
+            Some(Actual::Value(to)) => self.frames[frame].write(Reg(to.0), &result, mask),
+            _ => {}
+        }
+        Ok(Flow::Next)
+    }
+
+    fn argument(&self, cta: &Cta<'_>, actual: Actual, frame: FrameId, lanes: u32) -> Column {
+        match actual {
+            Actual::Memory { offset, bytes } => self.read_frame(frame, offset, bytes, lanes),
+            Actual::Value(source) => *self.frames[frame].column(source, &cta.launch.constants),
+            _ => [0; LANES],
+        }
+    }
+
+    fn print(&self, cta: &mut Cta<'_>, lane: usize, text: u64, values: u64) -> Done<u64> {
+        let text = self.read_string(cta, lane, text)?;
+        let mut out = Vec::new();
+        let mut packed = Packed { warp: self, cta, lane, next: values, failed: None };
+        let used = format(&text, &mut packed, &mut out);
+        if let Some(trouble) = packed.failed {
+            return Err(trouble);
+        }
+        cta.launch.log.print(&out);
+        Ok(u64::from(used))
+    }
+
+    fn assertion(
+        &self,
+        cta: &mut Cta<'_>,
+        lane: usize,
+        [message, file, line, function]: [u64; 4],
+    ) -> Box<Trouble> {
+        let mut text = |address: u64| {
+            let bytes = self.read_string(cta, lane, address).unwrap_or_default();
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        let (message, file, function) = (text(message), text(file), text(function));
+        Trouble::new(lane, FindingKind::Assertion { message, file, line: line as u32, function })
+    }
+
+    /// The bytes at a generic address up to a zero.
+    fn read_string(&self, cta: &mut Cta<'_>, lane: usize, address: u64) -> Done<Vec<u8>> {
+        let mut bytes = Vec::new();
+        while bytes.len() < MAX_STRING_BYTES {
+            match self.read_generic(cta, lane, address.wrapping_add(bytes.len() as u64), 1)? {
+                0 => break,
+                byte => bytes.push(byte as u8),
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// A value at a generic address, as one lane sees it.
+    fn read_generic(&self, cta: &mut Cta<'_>, lane: usize, address: u64, bytes: u32) -> Done<u64> {
+        let place = Place::at(address);
+        let within = address.wrapping_sub(place.base());
+        let fits = |end: u64| within.checked_add(u64::from(bytes)).is_some_and(|last| last <= end);
+        let found = match place {
+            Place::Shared => fits(cta.shared.len()).then(|| cta.shared.load(within, bytes)),
+            Place::Local => {
+                let mut out = [0; LANES];
+                self.local.load(&[within; LANES], 1 << lane, bytes, &mut out);
+                Some(out[lane])
+            }
+            Place::Param => None,
+            Place::Global | Place::Generic => cta
+                .spans
+                .find(address)
+                .filter(|span| address + u64::from(bytes) <= span.end)
+                .map(|span| span.cells.load(address - span.origin, bytes)),
+        };
+        found.ok_or_else(|| {
+            let access =
+                super::memory::Access { kind: AccessKind::Read, place, bytes, strength: Strength::default() };
+            let miss = cta.spans.owner(address).miss(address, u64::from(bytes));
+            Trouble::new(lane, FindingKind::missed(miss, access.bad(within, String::new())))
+        })
+    }
+}
+
+/// The arguments of `printf`, packed at their alignment behind a pointer.
+struct Packed<'a, 'c, 'l> {
+    warp: &'a Warp,
+    cta: &'c mut Cta<'l>,
+    lane: usize,
+    next: u64,
+    failed: Option<Box<Trouble>>,
+}
+
+impl Arguments for Packed<'_, '_, '_> {
+    fn next(&mut self, bytes: u32) -> u64 {
+        let address = self.next.next_multiple_of(u64::from(bytes));
+        self.next = address + u64::from(bytes);
+        match self.warp.read_generic(self.cta, self.lane, address, bytes) {
+            Ok(value) => value,
+            Err(trouble) => {
+                self.failed.get_or_insert(trouble);
+                0
+            }
+        }
+    }
+
+    fn string(&mut self, address: u64) -> Vec<u8> {
+        match self.warp.read_string(self.cta, self.lane, address) {
+            Ok(text) => text,
+            Err(trouble) => {
+                self.failed.get_or_insert(trouble);
+                Vec::new()
+            }
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Collectives: what lanes of a warp do together.
+//!
+//! A collective names its members. It happens when all of them that have not exited have arrived, on whatever path;
+//! until then those who came first wait.
+
+use super::strand::{State, Strand};
+use super::{Flow, Warp};
+use crate::exec::block::Cta;
+use crate::exec::code::{Collective, CollectiveKind, Op};
+use crate::exec::column::{Column, LANES, each, first_lane, lanes_where, uniform};
+use crate::exec::finding::FindingKind;
+use crate::{Operation, ScalarType, Shuffle, Vote};
+
+/// What the members bring.
+struct Gathered {
+    members: u32,
+    values: [Column; 3],
+    pred: u32,
+}
+
+/// What each member receives.
+struct Given {
+    column: Column,
+    pred: u32,
+}
+
+impl Warp {
+    pub(super) fn collective(&mut self, cta: &mut Cta<'_>, at: usize, collective: &Collective) -> Flow {
+        let Strand { mask, pc, frame, .. } = self.strands[at];
+        let Some(members) = collective.members else {
+            self.perform(cta, collective.kind, mask, &[at]);
+            return Flow::Next;
+        };
+        let named = *self.frames[frame].column(members, &cta.launch.constants);
+        let missing = lanes_where(mask, |lane| named[lane] >> lane & 1 == 0);
+        if missing != 0 {
+            let text = format!(
+                "the mask {:#010x} does not name the thread that uses it",
+                named[first_lane(missing)]
+            );
+            cta.report(self.index, first_lane(missing), pc, FindingKind::Mask(text));
+        }
+        if let Some(named) = uniform(&named, mask) {
+            if named as u32 & self.live & !mask == 0 {
+                self.perform(cta, collective.kind, mask, &[at]);
+                return Flow::Next;
+            }
+            self.strands[at].state = State::Collective;
+        } else {
+            // Groups of lanes name different members: each is a strand of its own from here on.
+            let mut rest = mask;
+            while let Some(first) = (rest != 0).then(|| named[first_lane(rest)]) {
+                let group = lanes_where(rest, |lane| named[lane] == first);
+                rest &= !group;
+                if rest != 0 {
+                    self.split(at, group, pc);
+                    if let Some(strand) = self.strands.last_mut() {
+                        strand.state = State::Collective;
+                    }
+                }
+            }
+            self.strands[at].state = State::Collective;
+        }
+        self.fire_collectives(cta);
+        Flow::Switch
+    }
+
+    /// Lets every collective happen whose members are all there.
+    pub(super) fn fire_collectives(&mut self, cta: &mut Cta<'_>) {
+        while let Some((kind, strands)) = self.complete_collective(cta) {
+            let lanes = strands.iter().fold(0, |mask, at| mask | self.strands[*at].mask);
+            self.perform(cta, kind, lanes, &strands);
+            for at in strands {
+                self.strands[at].state = State::Ready;
+                self.strands[at].pc += 1;
+            }
+        }
+    }
+
+    fn complete_collective(&self, cta: &Cta<'_>) -> Option<(CollectiveKind, Vec<usize>)> {
+        let waiting = || self.strands.iter().enumerate().filter(|(_, s)| s.state == State::Collective);
+        waiting().find_map(|(at, _)| {
+            let (kind, named) = self.named(cta, at)?;
+            let same: Vec<usize> = waiting()
+                .map(|(other, _)| other)
+                .filter(|o| self.named(cta, *o) == Some((kind, named)))
+                .collect();
+            let arrived = same.iter().fold(0, |mask, at| mask | self.strands[*at].mask);
+            (named & self.live & !arrived == 0).then_some((kind, same))
+        })
+    }
+
+    /// What a waiting strand waits for.
+    fn named(&self, cta: &Cta<'_>, at: usize) -> Option<(CollectiveKind, u32)> {
+        let Strand { mask, pc, frame, .. } = self.strands[at];
+        let Some(Op::Collective(collective)) = Self::code(cta).steps.get(pc as usize).map(|s| &s.op) else {
+            return None;
+        };
+        let named = self.frames[frame].column(collective.members?, &cta.launch.constants);
+        Some((collective.kind, named[first_lane(mask)] as u32))
+    }
+
+    /// Does it, for the lanes of these strands.
+    fn perform(&mut self, cta: &mut Cta<'_>, kind: CollectiveKind, lanes: u32, strands: &[usize]) {
+        let code = Self::code(cta);
+        let operation =
+            |at: usize, warp: &Self| match code.steps.get(warp.strands[at].pc as usize).map(|s| &s.op) {
+                Some(Op::Collective(collective)) => Some(&**collective),
+                _ => None,
+            };
+        let mut gathered = Gathered { members: lanes, values: [[0; LANES]; 3], pred: 0 };
+        for at in strands {
+            let Strand { mask, frame, .. } = self.strands[*at];
+            let Some(collective) = operation(*at, self) else { continue };
+            let frame = &self.frames[frame];
+            for (value, source) in gathered.values.iter_mut().zip(collective.from) {
+                let column = frame.column(source, &cta.launch.constants);
+                each(mask, |lane| value[lane] = column[lane]);
+            }
+            gathered.pred |= frame.test(collective.pred) & mask;
+        }
+        let given = combine(kind, &gathered);
+        for at in strands {
+            let Strand { mask, frame, .. } = self.strands[*at];
+            let Some(collective) = operation(*at, self) else { continue };
+            let frame = &mut self.frames[frame];
+            frame.write(collective.to, &given.column, mask);
+            frame.set(collective.to_pred, given.pred, mask);
+        }
+        if kind == CollectiveKind::Sync {
+            if let Some(races) = &mut cta.races {
+                races.clocks.meet_lanes(self.index, lanes);
+            }
+        }
+    }
+}
+
+fn combine(kind: CollectiveKind, gathered: &Gathered) -> Given {
+    let Gathered { members, values: [a, b, c], pred } = gathered;
+    let (members, pred) = (*members, *pred);
+    let same = |value: u64| Given { column: [value; LANES], pred: 0 };
+    let truth = |holds: bool| Given { column: [0; LANES], pred: if holds { u32::MAX } else { 0 } };
+    match kind {
+        CollectiveKind::Sync => same(0),
+        CollectiveKind::Shuffle(mode) => shuffle(mode, members, a, b, c),
+        CollectiveKind::Vote(Vote::All) => truth(pred == members),
+        CollectiveKind::Vote(Vote::Any) => truth(pred != 0),
+        CollectiveKind::Vote(Vote::Uni) => truth(pred == members || pred == 0),
+        CollectiveKind::Vote(Vote::Ballot) => same(u64::from(pred)),
+        CollectiveKind::MatchAny { wide } => {
+            let mut column = [0; LANES];
+            each(members, |lane| {
+                column[lane] = u64::from(lanes_where(members, |other| equal(a[lane], a[other], wide)));
+            });
+            Given { column, pred: 0 }
+        }
+        CollectiveKind::MatchAll { wide } => {
+            let first = a[first_lane(members)];
+            let all = lanes_where(members, |lane| equal(a[lane], first, wide)) == members;
+            Given { column: [if all { u64::from(members) } else { 0 }; LANES], ..truth(all) }
+        }
+        CollectiveKind::Reduce(operation, ty) => same(reduce(operation, ty, members, a)),
+        CollectiveKind::Elect => {
+            let leader = first_lane(members);
+            Given { column: [leader as u64; LANES], pred: 1 << leader }
+        }
+    }
+}
+
+fn equal(a: u64, b: u64, wide: bool) -> bool {
+    if wide { a == b } else { a as u32 == b as u32 }
+}
+
+/// Values from other lanes. A lane outside of its segment, or one that does not take part, gives the own value.
+fn shuffle(mode: Shuffle, members: u32, a: &Column, b: &Column, c: &Column) -> Given {
+    let mut given = Given { column: *a, pred: 0 };
+    each(members, |lane| {
+        let (by, clamp, segment) = (b[lane] as i64 & 31, c[lane] as i64 & 31, c[lane] as i64 >> 8 & 31);
+        let lane_number = lane as i64;
+        let (lowest, highest) = (lane_number & segment, (lane_number & segment) | (clamp & !segment));
+        let (from, inside) = match mode {
+            Shuffle::Up => (lane_number - by, lane_number - by >= highest),
+            Shuffle::Down => (lane_number + by, lane_number + by <= highest),
+            Shuffle::Bfly => (lane_number ^ by, lane_number ^ by <= highest),
+            Shuffle::Idx => (lowest | (by & !segment), lowest | (by & !segment) <= highest),
+        };
+        let from = from as usize & (LANES - 1);
+        if inside {
+            given.pred |= 1 << lane;
+            if members >> from & 1 != 0 {
+                given.column[lane] = a[from];
+            }
+        }
+    });
+    given
+}
+
+fn reduce(operation: Operation, ty: ScalarType, members: u32, a: &Column) -> u64 {
+    let signed = ty == ScalarType::S32;
+    let mut values = (0..LANES).filter(|lane| members >> lane & 1 != 0).map(|lane| a[lane] as u32);
+    let Some(first) = values.next() else { return 0 };
+    u64::from(values.fold(first, |x, y| match operation {
+        Operation::Add => x.wrapping_add(y),
+        Operation::Min if signed => (x as i32).min(y as i32) as u32,
+        Operation::Max if signed => (x as i32).max(y as i32) as u32,
+        Operation::Min => x.min(y),
+        Operation::Max => x.max(y),
+        Operation::And => x & y,
+        Operation::Or => x | y,
+        _ => x ^ y,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::column::FULL;
+
+    #[test]
+    fn shuffles_stay_in_their_segment() {
+        let lanes: Column = std::array::from_fn(|lane| lane as u64);
+        // `__shfl_down_sync` with a width of 8.
+        let width8 = [(32 - 8) << 8 | 31; LANES];
+        let down = shuffle(Shuffle::Down, FULL, &lanes, &[2; LANES], &width8);
+        assert_eq!(down.column[3], 5);
+        assert_eq!((down.column[6], down.pred >> 6 & 1), (6, 0));
+        let up = shuffle(Shuffle::Up, FULL, &lanes, &[1; LANES], &[(32 - 8) << 8; LANES]);
+        assert_eq!((up.column[8], up.column[9]), (8, 8));
+        let idx = shuffle(Shuffle::Idx, FULL, &lanes, &[3; LANES], &width8);
+        assert_eq!((idx.column[0], idx.column[31]), (3, 27));
+        let bfly = shuffle(Shuffle::Bfly, FULL, &lanes, &[16; LANES], &[31; LANES]);
+        assert_eq!(bfly.column[5], 21);
+    }
+}

@@ -1,0 +1,54 @@
+//! Branches and the end of threads.
+
+use super::strand::Strand;
+use super::{Flow, Warp};
+use crate::exec::block::Cta;
+use crate::exec::code::{PredSource, Source};
+use crate::exec::column::{first_lane, lanes_where};
+
+impl Warp {
+    /// Goes to `target` in the lanes where `when` holds.
+    pub(super) fn branch(&mut self, at: usize, target: u32, when: PredSource) -> Flow {
+        let Strand { mask, pc, .. } = self.strands[at];
+        let taken = self.holds(at, when);
+        if taken == mask {
+            return Flow::Jump(target);
+        }
+        if taken == 0 {
+            return Flow::Next;
+        }
+        self.split(at, taken, target);
+        self.strands[at].pc = pc + 1;
+        Flow::Switch
+    }
+
+    /// Goes where a table says; what lies outside of it goes to the last entry.
+    pub(super) fn table(&mut self, cta: &Cta<'_>, at: usize, index: Source, targets: &[u32]) -> Flow {
+        let Strand { mask, frame, .. } = self.strands[at];
+        let Some(last) = targets.len().checked_sub(1) else { return Flow::Next };
+        let indices = *self.frames[frame].column(index, &cta.launch.constants);
+        let target = |lane: usize| targets[(indices[lane] as usize).min(last)];
+        let mut rest = mask;
+        loop {
+            let first = target(first_lane(rest));
+            let together = lanes_where(rest, |lane| target(lane) == first);
+            if together == rest {
+                self.strands[at].pc = first;
+                return if together == mask { Flow::Stay } else { Flow::Switch };
+            }
+            self.split(at, together, first);
+            rest &= !together;
+        }
+    }
+
+    /// Ends all threads of a strand.
+    pub(super) fn exit(&mut self, cta: &mut Cta<'_>, at: usize) -> Flow {
+        let strand = self.strands.swap_remove(at);
+        self.frames.exit(strand.frame, strand.mask);
+        self.live &= !strand.mask;
+        cta.leave(self.index, self.live);
+        // Somebody may have waited for these lanes alone.
+        self.fire_collectives(cta);
+        Flow::Switch
+    }
+}

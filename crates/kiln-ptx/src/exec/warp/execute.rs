@@ -1,0 +1,194 @@
+//! One step of a strand.
+
+use super::{Done, Flow, Warp};
+use crate::ScalarType;
+use crate::exec::alu::Input;
+use crate::exec::alu::integer::{add_with_carry, product_half};
+use crate::exec::block::Cta;
+use crate::exec::code::{Carry, CarryKind, Compare, Op, PredSource, Reg, Source, Step};
+use crate::exec::column::{Column, LANES, each, first_lane, lanes_where};
+use crate::exec::finding::FindingKind;
+use crate::exec::memory::window::Place;
+
+impl Warp {
+    /// Runs a step in the lanes whose guard holds.
+    #[inline]
+    pub(super) fn execute(&mut self, cta: &mut Cta<'_>, at: usize, step: &Step, lanes: u32) -> Done<Flow> {
+        let constants: &[Column] = &cta.launch.constants;
+        let frame = &mut self.frames[self.strands[at].frame];
+        match &step.op {
+            Op::Alu { run, mode, to, from } => {
+                let mut out = [0; LANES];
+                let [a, b, c, d] = from.map(|source| frame.column(source, constants));
+                run(&Input { mask: lanes, mode: *mode, a, b, c, d }, &mut out);
+                frame.write(*to, &out, lanes);
+            }
+            Op::Compare(compare) => {
+                let Compare { test, mode, a, b, combine, to, opposite } = &**compare;
+                let (a, b) = (frame.column(*a, constants), frame.column(*b, constants));
+                let holds = test(&Input { mask: lanes, mode: *mode, a, b, c: b, d: b });
+                let with = |holds: u32| match combine {
+                    Some((combine, source)) => combine.apply(holds, frame.test(*source)),
+                    None => holds,
+                };
+                let (yes, no) = (with(holds), with(!holds));
+                frame.set(*to, yes, lanes);
+                frame.set(*opposite, no, lanes);
+            }
+            Op::Select { to, a, b, pick } => {
+                let mut out = *frame.column(*b, constants);
+                let (a, pick) = (frame.column(*a, constants), frame.test(*pick));
+                each(lanes & pick, |lane| out[lane] = a[lane]);
+                frame.write(*to, &out, lanes);
+            }
+            Op::Copy { to, from } => {
+                let value = *frame.column(*from, constants);
+                frame.write(*to, &value, lanes);
+            }
+            Op::Logic { to, a, b, table } => {
+                let (a, b) = (frame.test(*a), frame.test(*b));
+                let bit = |place: u8, lanes: u32| if table >> place & 1 != 0 { lanes } else { 0 };
+                frame.set(*to, bit(0, !a & !b) | bit(1, !a & b) | bit(2, a & !b) | bit(3, a & b), lanes);
+            }
+            Op::Load(load) => return self.load(cta, at, load, lanes),
+            Op::Store(store) => return self.store(cta, at, store, lanes),
+            Op::Branch { target, when } => return Ok(self.branch(at, *target, *when)),
+            Op::Jump { target } => return Ok(Flow::Jump(*target)),
+            op => return self.execute_other(cta, at, op, lanes),
+        }
+        Ok(Flow::Next)
+    }
+
+    /// The steps that are rarer.
+    fn execute_other(&mut self, cta: &mut Cta<'_>, at: usize, op: &Op, lanes: u32) -> Done<Flow> {
+        match op {
+            Op::Carry(carry) => self.carry(cta, at, carry, lanes),
+            Op::Split { to, from, bits } => self.split_value(cta, at, to, *from, *bits, lanes),
+            Op::Join { to, from, bits } => self.join_values(cta, at, *to, from, *bits, lanes),
+            Op::Special { to, which } => self.special(cta, at, *to, *which, lanes),
+            Op::FrameAddress { to, offset } => {
+                let frame = &mut self.frames[self.strands[at].frame];
+                let address = frame.base.wrapping_add_signed(*offset);
+                frame.write(*to, &[address; LANES], lanes);
+            }
+            Op::Allocate { to, bytes, align } => self.allocate(cta, at, *to, *bytes, *align, lanes)?,
+            Op::StackSave { to } => {
+                let frame = &mut self.frames[self.strands[at].frame];
+                let top = frame.top;
+                frame.write(*to, &[top; LANES], lanes);
+            }
+            Op::StackRestore { from } => {
+                let frame = &mut self.frames[self.strands[at].frame];
+                let saved = frame.column(*from, &cta.launch.constants)[first_lane(lanes)];
+                frame.top = saved.clamp(frame.base, frame.top);
+            }
+            Op::IsSpace { to, address, place, constant } => {
+                self.is_space(cta, at, *to, *address, (*place, *constant), lanes);
+            }
+            Op::Atomic(atomic) => return self.atomic(cta, at, atomic, lanes),
+            Op::CopyAsync(copy) => return self.copy_async(cta, at, copy, lanes),
+            Op::Collective(collective) => return Ok(self.collective(cta, at, collective)),
+            Op::Barrier(barrier) => return self.barrier(cta, at, barrier),
+            Op::ActiveMask { to } => {
+                let strand = self.strands[at];
+                self.frames[strand.frame].write(*to, &[u64::from(lanes); LANES], lanes);
+            }
+            Op::Table { index, targets } => return Ok(self.table(cta, at, *index, targets)),
+            Op::Call(call) => return self.call(cta, at, call),
+            Op::Builtin(call) => return self.builtin(cta, at, call),
+            Op::Return => return Ok(self.return_lanes(cta, at)),
+            Op::Exit => return Ok(self.exit(cta, at)),
+            Op::Trap => return Err(super::Trouble::new(self.first_lane(at), FindingKind::Trap)),
+            Op::Fence => {
+                if let Some(races) = &mut cta.races {
+                    races.clocks.fence(self.index);
+                }
+            }
+            Op::Yield => return Ok(Flow::Yield),
+            Op::Unsupported(why) => {
+                let pc = self.strands[at].pc;
+                return Err(super::Trouble::new(self.first_lane(at), cta.unsupported(pc, *why)));
+            }
+            _ => {}
+        }
+        Ok(Flow::Next)
+    }
+
+    fn carry(&mut self, cta: &Cta<'_>, at: usize, carry: &Carry, lanes: u32) {
+        let constants = &cta.launch.constants;
+        let frame = &mut self.frames[self.strands[at].frame];
+        let wide = matches!(carry.ty, ScalarType::U64 | ScalarType::S64 | ScalarType::B64);
+        let [a, b, c] = carry.from.map(|source| *frame.column(source, constants));
+        let before = if carry.reads { frame.carry } else { 0 };
+        let (mut out, mut after) = ([0; LANES], 0);
+        each(lanes, |lane| {
+            let set = before >> lane & 1 != 0;
+            let (value, overflow) = match carry.kind {
+                CarryKind::Add => add_with_carry(wide, a[lane], b[lane], set),
+                CarryKind::Subtract => {
+                    // a - b - borrow is a + !b + !borrow, and its carry is the opposite of a borrow.
+                    let (value, kept) = add_with_carry(wide, a[lane], !b[lane], !set);
+                    (value, !kept)
+                }
+                CarryKind::MultiplyAdd { high } => {
+                    let product = product_half(carry.ty, high, a[lane], b[lane]);
+                    add_with_carry(wide, product, c[lane], set)
+                }
+            };
+            out[lane] = value;
+            after |= u32::from(overflow) << lane;
+        });
+        frame.write(carry.to, &out, lanes);
+        if carry.writes {
+            frame.carry = (frame.carry & !lanes) | after;
+        }
+    }
+
+    fn split_value(&mut self, cta: &Cta<'_>, at: usize, to: &[Reg], from: Source, bits: u8, lanes: u32) {
+        let frame = &mut self.frames[self.strands[at].frame];
+        let value = *frame.column(from, &cta.launch.constants);
+        let ones = u64::MAX >> (64 - u32::from(bits));
+        for (part, to) in (0u32..).zip(to) {
+            let shift = part * u32::from(bits);
+            let out = value.map(|x| x.checked_shr(shift).unwrap_or(0) & ones);
+            frame.write(*to, &out, lanes);
+        }
+    }
+
+    fn join_values(&mut self, cta: &Cta<'_>, at: usize, to: Reg, from: &[Source], bits: u8, lanes: u32) {
+        let frame = &mut self.frames[self.strands[at].frame];
+        let ones = u64::MAX >> (64 - u32::from(bits));
+        let mut out = [0; LANES];
+        for (part, source) in (0u32..).zip(from) {
+            let value = frame.column(*source, &cta.launch.constants);
+            let shift = part * u32::from(bits);
+            each(lanes, |lane| out[lane] |= (value[lane] & ones).checked_shl(shift).unwrap_or(0));
+        }
+        frame.write(to, &out, lanes);
+    }
+
+    fn is_space(
+        &mut self,
+        cta: &Cta<'_>,
+        at: usize,
+        to: crate::exec::code::Pred,
+        address: Source,
+        (place, constant): (Place, bool),
+        lanes: u32,
+    ) {
+        let frame = &mut self.frames[self.strands[at].frame];
+        let addresses = frame.column(address, &cta.launch.constants);
+        let inside = lanes_where(lanes, |lane| {
+            let address = addresses[lane];
+            Place::at(address) == place
+                && (place != Place::Global || cta.launch.is_constant(address) == constant)
+        });
+        frame.set(to, inside, lanes);
+    }
+
+    /// The lanes of a strand for which a predicate holds.
+    pub(super) fn holds(&self, at: usize, source: PredSource) -> u32 {
+        let strand = self.strands[at];
+        self.frames[strand.frame].test(source) & strand.mask
+    }
+}

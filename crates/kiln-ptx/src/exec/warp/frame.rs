@@ -1,0 +1,149 @@
+//! Frames: the registers of called functions.
+//!
+//! Lanes that called a function together share a frame and go on sharing it when they diverge inside; each touches
+//! only its own lane. A frame is free again when its last lane has returned or exited.
+
+use std::ops::{Index, IndexMut};
+
+use crate::exec::code::{Code, Pred, PredSource, Reg, Source};
+use crate::exec::column::{Column, FULL, LANES, blend};
+
+/// The number of a frame within its warp.
+pub(crate) type FrameId = u32;
+
+/// Registers and stack of one call.
+pub(crate) struct Frame {
+    pub(crate) function: u32,
+    pub(crate) parent: Option<FrameId>,
+    /// The step behind the call.
+    pub(crate) return_to: u32,
+    /// The lanes that are in this frame or in one it called.
+    pub(crate) live: u32,
+    /// Where it starts on the stacks, and where the next one may.
+    pub(crate) base: u64,
+    pub(crate) top: u64,
+    pub(crate) depth: u32,
+    pub(crate) carry: u32,
+    columns: Vec<Column>,
+    predicates: Vec<u32>,
+}
+
+impl Frame {
+    /// The lanes for which a predicate holds.
+    #[inline(always)]
+    pub(crate) fn test(&self, source: PredSource) -> u32 {
+        let lanes = self.predicates[source.pred.0 as usize];
+        if source.negated { !lanes } else { lanes }
+    }
+
+    /// Sets a predicate in the lanes of `mask`.
+    #[inline(always)]
+    pub(crate) fn set(&mut self, pred: Pred, value: u32, mask: u32) {
+        let lanes = &mut self.predicates[pred.0 as usize];
+        *lanes = (*lanes & !mask) | (value & mask);
+    }
+
+    #[inline(always)]
+    pub(crate) fn column<'a>(&'a self, source: Source, constants: &'a [Column]) -> &'a Column {
+        match source.split() {
+            Ok(constant) => &constants[constant as usize],
+            Err(column) => &self.columns[column as usize],
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn write(&mut self, reg: Reg, value: &Column, mask: u32) {
+        blend(&mut self.columns[reg.0 as usize], value, mask);
+    }
+}
+
+/// The frames of a warp.
+#[derive(Default)]
+pub(crate) struct Frames {
+    list: Vec<Frame>,
+    free: Vec<FrameId>,
+}
+
+impl Frames {
+    /// A new frame for `lanes`; `base` is where the stacks of its caller end.
+    pub(crate) fn enter(
+        &mut self,
+        code: &Code,
+        function: u32,
+        parent: Option<FrameId>,
+        return_to: u32,
+        lanes: u32,
+        base: u64,
+    ) -> FrameId {
+        let callee = &code.functions[function as usize];
+        let (columns, predicates) = (callee.columns as usize, callee.predicates as usize);
+        let depth = parent.map_or(0, |parent| self.list[parent as usize].depth + 1);
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.list.push(Frame::empty());
+            self.list.len() as FrameId - 1
+        });
+        let frame = &mut self.list[id as usize];
+        frame.columns.clear();
+        frame.columns.resize(columns, [0; LANES]);
+        frame.predicates.clear();
+        frame.predicates.resize(predicates, 0);
+        frame.predicates[Pred::TRUE.0 as usize] = FULL;
+        let top = base + callee.frame_bytes;
+        let (function, live, carry) = (function, lanes, 0);
+        let (columns, predicates) =
+            (std::mem::take(&mut frame.columns), std::mem::take(&mut frame.predicates));
+        *frame = Frame { function, parent, return_to, live, base, top, depth, carry, columns, predicates };
+        id
+    }
+
+    /// Lanes leave a frame by returning.
+    pub(crate) fn leave(&mut self, id: FrameId, lanes: u32) {
+        let frame = &mut self.list[id as usize];
+        frame.live &= !lanes;
+        if frame.live == 0 {
+            self.free.push(id);
+        }
+    }
+
+    /// Lanes exit: they leave a frame and all above it.
+    pub(crate) fn exit(&mut self, id: FrameId, lanes: u32) {
+        let mut next = Some(id);
+        while let Some(id) = next {
+            next = self.list[id as usize].parent;
+            self.leave(id, lanes);
+        }
+    }
+}
+
+impl Frame {
+    fn empty() -> Self {
+        Self {
+            function: 0,
+            parent: None,
+            return_to: 0,
+            live: 0,
+            base: 0,
+            top: 0,
+            depth: 0,
+            carry: 0,
+            columns: Vec::new(),
+            predicates: Vec::new(),
+        }
+    }
+}
+
+impl Index<FrameId> for Frames {
+    type Output = Frame;
+
+    #[inline(always)]
+    fn index(&self, id: FrameId) -> &Frame {
+        &self.list[id as usize]
+    }
+}
+
+impl IndexMut<FrameId> for Frames {
+    #[inline(always)]
+    fn index_mut(&mut self, id: FrameId) -> &mut Frame {
+        &mut self.list[id as usize]
+    }
+}

@@ -1,0 +1,178 @@
+//! Accesses to global memory, atomics, and asynchronous copies.
+
+use super::memory::{Access, check_aligned, check_bounds, extend, resolve};
+use super::{Done, Flow, Trouble, Warp};
+use crate::exec::block::Cta;
+use crate::exec::code::{Atomic, CopyAsync, Load, Store, Strength};
+use crate::exec::column::{Column, LANES, each, first_lane, lanes_where};
+use crate::exec::finding::{AccessKind, FindingKind};
+use crate::exec::memory::Span;
+use crate::exec::memory::window::Place;
+
+impl Warp {
+    pub(super) fn load_global(
+        &mut self,
+        cta: &mut Cta<'_>,
+        at: usize,
+        load: &Load,
+        access: &Access,
+        addresses: &Column,
+        lanes: u32,
+    ) -> Done<()> {
+        let track = cta.launch.options.checks.uninitialised;
+        let mut rest = lanes;
+        while rest != 0 {
+            let (span, group) = find(cta, access, addresses, rest)?;
+            for (part, to) in (0u64..).zip(&load.to) {
+                let mut out = [0; LANES];
+                let skip = span.origin.wrapping_sub(part * u64::from(load.bytes));
+                let offsets = addresses.map(|address| address.wrapping_sub(skip));
+                if track {
+                    let bare =
+                        lanes_where(group, |lane| !span.cells.is_initialised(offsets[lane], load.bytes));
+                    self.report_unwritten(cta, at, access, addresses, bare);
+                }
+                span.cells.load_lanes(&offsets, group, load.bytes, &mut out);
+                extend(&mut out, load);
+                self.frames[self.strands[at].frame].write(*to, &out, group);
+            }
+            rest &= !group;
+        }
+        Ok(())
+    }
+
+    pub(super) fn store_global(
+        &mut self,
+        cta: &mut Cta<'_>,
+        at: usize,
+        store: &Store,
+        access: &Access,
+        addresses: &Column,
+        lanes: u32,
+    ) -> Done<()> {
+        let mut rest = lanes;
+        while rest != 0 {
+            let (span, group) = find(cta, access, addresses, rest)?;
+            for (part, from) in (0u64..).zip(&store.from) {
+                let skip = span.origin.wrapping_sub(part * u64::from(store.bytes));
+                let offsets = addresses.map(|address| address.wrapping_sub(skip));
+                let values = self.frames[self.strands[at].frame].column(*from, &cta.launch.constants);
+                span.cells.store_lanes(&offsets, group, store.bytes, values);
+            }
+            rest &= !group;
+        }
+        Ok(())
+    }
+
+    pub(super) fn atomic(&mut self, cta: &mut Cta<'_>, at: usize, atomic: &Atomic, lanes: u32) -> Done<Flow> {
+        let mut addresses = self.addresses(cta, at, atomic.address);
+        let Atomic { place, bytes, strength, .. } = *atomic;
+        let mut access = Access { kind: AccessKind::Atomic, place, bytes, strength };
+        check_aligned(&access, &addresses, lanes)?;
+        let frame = self.strands[at].frame;
+        let [b, c] = [atomic.b, atomic.c].map(|s| *self.frames[frame].column(s, &cta.launch.constants));
+        let mut old = [0; LANES];
+        let mut rest = lanes;
+        while rest != 0 {
+            let mut group = resolve(&mut access, place, &mut addresses, rest);
+            match access.place {
+                Place::Shared => {
+                    let end = cta.shared.len();
+                    check_bounds(&access, &addresses, group, end, "of the shared memory of the block")?;
+                    self.watch(cta, at, &access, &addresses, group, 0);
+                    each(group, |lane| {
+                        old[lane] = cta.shared.load(addresses[lane], bytes);
+                        let new = (atomic.update)(old[lane], b[lane], c[lane]);
+                        cta.shared.store(addresses[lane], bytes, new);
+                    });
+                }
+                Place::Global | Place::Generic => {
+                    let (span, inside) = find(cta, &access, &addresses, group)?;
+                    group = inside;
+                    let update = atomic.update_global;
+                    each(group, |lane| {
+                        let offset = addresses[lane].wrapping_sub(span.origin);
+                        let mut next = |old| update(old, b[lane], c[lane]);
+                        old[lane] = span.cells.update(offset, bytes, &mut next);
+                    });
+                }
+                Place::Local | Place::Param => {
+                    let lane = first_lane(group);
+                    let near = format!("{} memory, which atomics do not reach", access.place.name());
+                    let bad = access.bad(addresses[lane], near);
+                    return Err(Trouble::new(lane, FindingKind::OutOfBounds(bad)));
+                }
+            }
+            rest &= !group;
+        }
+        self.synchronise(cta, &access, &addresses, lanes);
+        if let Some(to) = atomic.to {
+            self.frames[frame].write(to, &old, lanes);
+        }
+        Ok(Flow::Next)
+    }
+
+    /// `cp.async`, done at once.
+    pub(super) fn copy_async(
+        &mut self,
+        cta: &mut Cta<'_>,
+        at: usize,
+        copy: &CopyAsync,
+        lanes: u32,
+    ) -> Done<Flow> {
+        let bytes = copy.bytes;
+        let (to, from) = (self.addresses(cta, at, copy.to), self.addresses(cta, at, copy.from));
+        let strength = Strength::default();
+        let read = Access { kind: AccessKind::Read, place: Place::Global, bytes, strength };
+        let write = Access { kind: AccessKind::Write, place: Place::Shared, bytes, strength };
+        check_aligned(&read, &from, lanes)?;
+        check_aligned(&write, &to, lanes)?;
+        check_bounds(&write, &to, lanes, cta.shared.len(), "of the shared memory of the block")?;
+        let frame = &self.frames[self.strands[at].frame];
+        let all = [u64::from(bytes); LANES];
+        let sizes = copy.size.map_or(all, |s| *frame.column(s, &cta.launch.constants));
+        let reading = lanes_where(lanes & !frame.test(copy.ignore), |lane| sizes[lane] != 0);
+        let mut same = lanes;
+        for word in 0..u64::from(bytes / 4) {
+            let mut values = [0; LANES];
+            let mut rest = lanes_where(reading, |lane| sizes[lane] > word * 4);
+            while rest != 0 {
+                let wanted = Access { bytes: 4, ..read };
+                let part = from.map(|address| address.wrapping_add(word * 4));
+                let (span, group) = find(cta, &wanted, &part, rest)?;
+                let offsets = part.map(|address| address.wrapping_sub(span.origin));
+                span.cells.load_lanes(&offsets, group, 4, &mut values);
+                rest &= !group;
+            }
+            each(reading, |lane| {
+                let kept = sizes[lane].saturating_sub(word * 4).min(4) as u32;
+                values[lane] &= u64::MAX.checked_shr(64 - 8 * kept).unwrap_or(0);
+            });
+            let into = to.map(|address| address.wrapping_add(word * 4));
+            same &= cta.shared.store_lanes(&into, lanes, 4, &values);
+        }
+        self.watch(cta, at, &write, &to, lanes, same);
+        Ok(Flow::Next)
+    }
+}
+
+/// The block of global memory the first lane reaches, and the lanes that stay inside it.
+#[inline]
+fn find<'l>(cta: &mut Cta<'l>, access: &Access, addresses: &Column, lanes: u32) -> Done<(Span<'l>, u32)> {
+    let lane = first_lane(lanes);
+    let (address, bytes) = (addresses[lane], u64::from(access.bytes));
+    let writes = access.kind != AccessKind::Read;
+    if let Some(span) = cta.spans.find(address) {
+        let room = span.end - span.start;
+        let fits = |address: u64| address.wrapping_sub(span.start) <= room.wrapping_sub(bytes);
+        if bytes <= room && fits(address) {
+            if writes && (!span.writable || cta.launch.is_constant(address)) {
+                let bad = access.bad(address, String::new());
+                return Err(Trouble::new(lane, FindingKind::ReadOnly(bad)));
+            }
+            return Ok((span, lanes_where(lanes, |lane| fits(addresses[lane]))));
+        }
+    }
+    let miss = cta.spans.owner(address).miss(address, bytes);
+    Err(Trouble::new(lane, FindingKind::missed(miss, access.bad(address, String::new()))))
+}

@@ -1,0 +1,338 @@
+//! Loads and stores.
+//!
+//! Addresses of all lanes are computed and checked first. Lanes that reach the same memory go together: usually all
+//! of them, into one block, with one call.
+
+use super::strand::Strand;
+use super::{Done, Flow, Trouble, Warp};
+use crate::exec::block::Cta;
+use crate::exec::check::Touch;
+use crate::exec::code::{Address, Base, Load, Store, Strength};
+use crate::exec::column::{Column, LANES, each, first_lane, lanes_where};
+use crate::exec::finding::{AccessKind, BadAccess, FindingKind};
+use crate::exec::memory::window::{Place, SHARED};
+
+/// Strong loads from global memory after which a block lets others run: it is probably waiting for them.
+const MAX_POLLS: u32 = 256;
+
+/// What an instruction does to memory, for checks and findings.
+#[derive(Clone, Copy)]
+pub(super) struct Access {
+    pub(super) kind: AccessKind,
+    pub(super) place: Place,
+    /// Bytes of all its parts together.
+    pub(super) bytes: u32,
+    pub(super) strength: Strength,
+}
+
+impl Access {
+    pub(super) fn bad(&self, address: u64, near: String) -> BadAccess {
+        BadAccess { access: self.kind, memory: self.place.name(), address, bytes: self.bytes, near }
+    }
+}
+
+impl Warp {
+    pub(super) fn load(&mut self, cta: &mut Cta<'_>, at: usize, load: &Load, lanes: u32) -> Done<Flow> {
+        let mut addresses = self.addresses(cta, at, load.address);
+        let bytes = load.bytes * load.to.len() as u32;
+        let mut access = Access { kind: AccessKind::Read, place: load.place, bytes, strength: load.strength };
+        check_aligned(&access, &addresses, lanes)?;
+        let mut rest = lanes;
+        while rest != 0 {
+            let group = resolve(&mut access, load.place, &mut addresses, rest);
+            match access.place {
+                Place::Shared => self.load_shared(cta, at, load, &access, &addresses, group)?,
+                Place::Local => self.load_local(cta, at, load, &access, &addresses, group)?,
+                Place::Param => self.load_param(cta, at, load, &access, &addresses, group)?,
+                Place::Global | Place::Generic => {
+                    self.load_global(cta, at, load, &access, &addresses, group)?
+                }
+            }
+            rest &= !group;
+        }
+        if load.strength.strong {
+            self.synchronise(cta, &access, &addresses, lanes);
+            cta.polls += u32::from(access.place == Place::Global);
+            if cta.polls > MAX_POLLS {
+                return Ok(Flow::Yield);
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    pub(super) fn store(&mut self, cta: &mut Cta<'_>, at: usize, store: &Store, lanes: u32) -> Done<Flow> {
+        let mut addresses = self.addresses(cta, at, store.address);
+        let bytes = store.bytes * store.from.len() as u32;
+        let mut access =
+            Access { kind: AccessKind::Write, place: store.place, bytes, strength: store.strength };
+        check_aligned(&access, &addresses, lanes)?;
+        let mut rest = lanes;
+        while rest != 0 {
+            let group = resolve(&mut access, store.place, &mut addresses, rest);
+            match access.place {
+                Place::Shared => self.store_shared(cta, at, store, &access, &addresses, group)?,
+                Place::Local => self.store_local(cta, at, store, &access, &addresses, group)?,
+                Place::Param => {
+                    let lane = first_lane(group);
+                    let bad = access.bad(addresses[lane], String::new());
+                    return Err(Trouble::new(lane, FindingKind::ReadOnly(bad)));
+                }
+                Place::Global | Place::Generic => {
+                    self.store_global(cta, at, store, &access, &addresses, group)?;
+                }
+            }
+            rest &= !group;
+        }
+        if store.strength.strong {
+            self.synchronise(cta, &access, &addresses, lanes);
+        }
+        Ok(Flow::Next)
+    }
+
+    /// The addresses all lanes of a strand mean.
+    pub(super) fn addresses(&self, cta: &Cta<'_>, at: usize, address: Address) -> Column {
+        let frame = &self.frames[self.strands[at].frame];
+        let offset = address.offset as u64;
+        match address.base {
+            Base::Value(source) => {
+                frame.column(source, &cta.launch.constants).map(|base| base.wrapping_add(offset))
+            }
+            Base::Frame => [frame.base.wrapping_add(offset); LANES],
+            Base::Zero => [offset; LANES],
+        }
+    }
+
+    fn load_shared(
+        &mut self,
+        cta: &mut Cta<'_>,
+        at: usize,
+        load: &Load,
+        access: &Access,
+        addresses: &Column,
+        lanes: u32,
+    ) -> Done<()> {
+        check_bounds(access, addresses, lanes, cta.shared.len(), "of the shared memory of the block")?;
+        self.watch(cta, at, access, addresses, lanes, 0);
+        let bare = cta.shared.unwritten(addresses, lanes, access.bytes);
+        self.report_unwritten(cta, at, access, addresses, bare);
+        for (part, to) in (0u64..).zip(&load.to) {
+            let mut out = [0; LANES];
+            let part = addresses.map(|address| address + part * u64::from(load.bytes));
+            cta.shared.load_lanes(&part, lanes, load.bytes, &mut out);
+            extend(&mut out, load);
+            self.frames[self.strands[at].frame].write(*to, &out, lanes);
+        }
+        Ok(())
+    }
+
+    fn load_local(
+        &mut self,
+        cta: &mut Cta<'_>,
+        at: usize,
+        load: &Load,
+        access: &Access,
+        addresses: &Column,
+        lanes: u32,
+    ) -> Done<()> {
+        let frame = self.strands[at].frame;
+        check_bounds(access, addresses, lanes, self.frames[frame].top, "of the stack of the thread")?;
+        for (part, to) in (0u64..).zip(&load.to) {
+            let mut out = [0; LANES];
+            let part = addresses.map(|address| address.wrapping_add(part * u64::from(load.bytes)));
+            let bare = self.local.unwritten(&part, lanes, load.bytes);
+            self.report_unwritten(cta, at, access, &part, bare);
+            self.local.load(&part, lanes, load.bytes, &mut out);
+            extend(&mut out, load);
+            self.frames[frame].write(*to, &out, lanes);
+        }
+        Ok(())
+    }
+
+    fn load_param(
+        &mut self,
+        cta: &mut Cta<'_>,
+        at: usize,
+        load: &Load,
+        access: &Access,
+        addresses: &Column,
+        lanes: u32,
+    ) -> Done<()> {
+        let arguments = cta.launch.arguments;
+        check_bounds(access, addresses, lanes, arguments.len() as u64, "of the arguments of the kernel")?;
+        for (part, to) in (0u64..).zip(&load.to) {
+            let read = |address: u64| {
+                let start = (address + part * u64::from(load.bytes)) as usize;
+                let mut bytes = [0; 8];
+                let from = arguments.get(start..start + load.bytes as usize).unwrap_or(&[]);
+                bytes.iter_mut().zip(from).for_each(|(into, from)| *into = *from);
+                u64::from_le_bytes(bytes)
+            };
+            let mut out = match load.address.base {
+                Base::Zero => [read(addresses[0]); LANES],
+                _ => {
+                    addresses.map(|address| if address < arguments.len() as u64 { read(address) } else { 0 })
+                }
+            };
+            extend(&mut out, load);
+            self.frames[self.strands[at].frame].write(*to, &out, lanes);
+        }
+        Ok(())
+    }
+
+    fn store_shared(
+        &mut self,
+        cta: &mut Cta<'_>,
+        at: usize,
+        store: &Store,
+        access: &Access,
+        addresses: &Column,
+        lanes: u32,
+    ) -> Done<()> {
+        check_bounds(access, addresses, lanes, cta.shared.len(), "of the shared memory of the block")?;
+        let Strand { frame, .. } = self.strands[at];
+        let mut same = lanes;
+        for (part, from) in (0u64..).zip(&store.from) {
+            let values = self.frames[frame].column(*from, &cta.launch.constants);
+            let part = addresses.map(|address| address + part * u64::from(store.bytes));
+            same &= cta.shared.store_lanes(&part, lanes, store.bytes, values);
+        }
+        self.watch(cta, at, access, addresses, lanes, same);
+        Ok(())
+    }
+
+    fn store_local(
+        &mut self,
+        cta: &mut Cta<'_>,
+        at: usize,
+        store: &Store,
+        access: &Access,
+        addresses: &Column,
+        lanes: u32,
+    ) -> Done<()> {
+        let frame = self.strands[at].frame;
+        check_bounds(access, addresses, lanes, self.frames[frame].top, "of the stack of the thread")?;
+        for (part, from) in (0u64..).zip(&store.from) {
+            let part = addresses.map(|address| address.wrapping_add(part * u64::from(store.bytes)));
+            let values = self.frames[frame].column(*from, &cta.launch.constants);
+            self.local.store(&part, lanes, store.bytes, values);
+        }
+        Ok(())
+    }
+
+    /// Lets the race check see an access to shared memory.
+    pub(super) fn watch(
+        &self,
+        cta: &mut Cta<'_>,
+        at: usize,
+        access: &Access,
+        addresses: &Column,
+        lanes: u32,
+        same: u32,
+    ) {
+        let Some(races) = &mut cta.races else { return };
+        let touch = Touch {
+            warp: self.index,
+            mask: lanes,
+            pc: self.strands[at].pc,
+            bytes: access.bytes,
+            kind: access.kind,
+            strong: access.strength.strong,
+        };
+        if let Some(conflict) = races.touch(&touch, addresses, same) {
+            let bad = access.bad(addresses[conflict.lane], String::new());
+            cta.report_race(self.index, touch.pc, bad, conflict);
+        }
+    }
+
+    /// Hands clocks on where an access synchronises.
+    pub(super) fn synchronise(&self, cta: &mut Cta<'_>, access: &Access, addresses: &Column, lanes: u32) {
+        let Some(races) = &mut cta.races else { return };
+        if access.strength.release {
+            races.clocks.fence(self.index);
+        }
+        if !races.clocks.has_fences() {
+            return;
+        }
+        let window = if access.place == Place::Shared { SHARED } else { 0 };
+        each(lanes, |lane| {
+            let address = addresses[lane] | window;
+            if access.kind != AccessKind::Write {
+                races.clocks.acquire_at(self.index, address, access.strength.acquire);
+            }
+            if access.kind != AccessKind::Read {
+                races.clocks.release_at(self.index, address);
+            }
+        });
+    }
+
+    /// Reports lanes that read what nobody wrote.
+    pub(super) fn report_unwritten(
+        &self,
+        cta: &mut Cta<'_>,
+        at: usize,
+        access: &Access,
+        addresses: &Column,
+        bare: u32,
+    ) {
+        if bare != 0 && cta.launch.options.checks.uninitialised {
+            let lane = first_lane(bare);
+            let bad = access.bad(addresses[lane], String::new());
+            cta.report(self.index, lane, self.strands[at].pc, FindingKind::Uninitialised(bad));
+        }
+    }
+}
+
+/// The lanes that reach the same memory as the first of them; their addresses become addresses in it.
+pub(super) fn resolve(access: &mut Access, place: Place, addresses: &mut Column, lanes: u32) -> u32 {
+    if place != Place::Generic {
+        return lanes;
+    }
+    let place = Place::at(addresses[first_lane(lanes)]);
+    let group = lanes_where(lanes, |lane| Place::at(addresses[lane]) == place);
+    access.place = place;
+    let base = place.base();
+    if base != 0 {
+        each(group, |lane| addresses[lane] -= base);
+    }
+    group
+}
+
+pub(super) fn check_aligned(access: &Access, addresses: &Column, lanes: u32) -> Done<()> {
+    let low = u64::from(access.bytes) - 1;
+    let mut bits = 0;
+    each(lanes, |lane| bits |= addresses[lane]);
+    if bits & low == 0 {
+        return Ok(());
+    }
+    let lane = first_lane(lanes_where(lanes, |lane| addresses[lane] & low != 0));
+    let near = format!("no multiple of {}", access.bytes);
+    Err(Trouble::new(lane, FindingKind::Misaligned(access.bad(addresses[lane], near))))
+}
+
+pub(super) fn check_bounds(access: &Access, addresses: &Column, lanes: u32, end: u64, of: &str) -> Done<()> {
+    let bytes = u64::from(access.bytes);
+    let fits = |address: u64| address.checked_add(bytes).is_some_and(|last| last <= end);
+    let mut highest = 0;
+    each(lanes, |lane| highest = addresses[lane].max(highest));
+    if fits(highest) {
+        return Ok(());
+    }
+    let lane = first_lane(lanes_where(lanes, |lane| !fits(addresses[lane])));
+    let address = addresses[lane];
+    let near = match address.checked_sub(end) {
+        Some(behind) => format!("{behind} bytes behind the end of the {end} bytes {of}"),
+        None => format!("{} bytes over the end of the {end} bytes {of}", address + bytes - end),
+    };
+    Err(Trouble::new(lane, FindingKind::OutOfBounds(access.bad(address, near))))
+}
+
+/// Extends the sign of what was loaded to the register.
+#[inline(always)]
+pub(super) fn extend(values: &mut Column, load: &Load) {
+    if load.extend_to == 0 {
+        return;
+    }
+    let shift = 64 - 8 * load.bytes;
+    let ones = u64::MAX >> (64 - 8 * load.extend_to);
+    values.iter_mut().for_each(|value| *value = ((*value << shift) as i64 >> shift) as u64 & ones);
+}

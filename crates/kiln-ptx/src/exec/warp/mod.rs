@@ -1,0 +1,177 @@
+//! A warp: up to 32 threads that run one instruction at a time, as far as they agree on which.
+//!
+//! Lanes that agree form a strand. A branch they disagree on splits it; strands at the same place join again. The
+//! strand of lowest rank runs, see [`Code::ranks`], which brings lanes together as early as the code allows. Since
+//! lanes may also wait for each other (a lock taken by a neighbour), a strand that was passed over for long gets a
+//! turn out of order.
+
+mod barrier;
+mod builtin;
+mod call;
+mod collective;
+mod control;
+mod execute;
+mod frame;
+mod global;
+mod memory;
+mod special;
+mod strand;
+
+use super::block::Cta;
+use super::code::Code;
+use super::column::LANES;
+use super::fault::Fault;
+use super::finding::FindingKind;
+use super::memory::Local;
+use frame::Frames;
+pub(crate) use strand::{State, Strand};
+
+/// Steps after which a strand that was passed over gets a turn.
+const PATIENCE: u64 = 8192;
+/// Steps of such a turn.
+const TURN: u64 = 1024;
+
+/// A warp.
+pub(crate) struct Warp {
+    pub(crate) index: usize,
+    /// The lanes that have not exited.
+    pub(crate) live: u32,
+    pub(crate) strands: Vec<Strand>,
+    frames: Frames,
+    local: Local,
+    /// Instructions run so far.
+    steps: u64,
+    /// Where the present strand must be passed over: the lowest key among the others that could run.
+    threshold: u64,
+    /// When the present strand started to run, and whether out of order.
+    slice: (u64, bool),
+}
+
+/// Why a warp stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pause {
+    /// All its threads have exited.
+    Finished,
+    /// All its threads wait.
+    Blocked,
+    /// It used up its steps.
+    Spent,
+}
+
+/// Where a strand goes on.
+enum Flow {
+    Next,
+    Jump(u32),
+    /// The place of the strand is set already.
+    Stay,
+    /// The strands have changed.
+    Switch,
+    /// Others should run first.
+    Yield,
+}
+
+/// What ends the launch: a finding in a lane.
+pub(crate) struct Trouble {
+    lane: usize,
+    kind: FindingKind,
+}
+
+impl Trouble {
+    fn new(lane: usize, kind: FindingKind) -> Box<Self> {
+        Box::new(Self { lane, kind })
+    }
+}
+
+type Done<T> = Result<T, Box<Trouble>>;
+
+impl Warp {
+    pub(crate) fn new(index: usize, lanes: u32, cta: &Cta<'_>) -> Self {
+        let code = cta.launch.code;
+        let mut local = Local::new(cta.launch.options.checks.uninitialised);
+        let mut frames = Frames::default();
+        let entry = frames.enter(code, 0, None, 0, lanes, 0);
+        local.reserve(frames[entry].top);
+        let start = code.functions.first().map_or(0, |f| f.start);
+        let strand = Strand { mask: lanes, pc: start, frame: entry, state: State::Ready, last_run: 0 };
+        Self {
+            index,
+            live: lanes,
+            strands: vec![strand],
+            frames,
+            local,
+            steps: 0,
+            threshold: 0,
+            slice: (0, false),
+        }
+    }
+
+    /// Runs until all threads wait or have exited, or `budget` steps are used up.
+    pub(crate) fn run(&mut self, cta: &mut Cta<'_>, budget: u64) -> Result<Pause, Fault> {
+        let code = cta.launch.code;
+        let limit = cta.launch.options.step_limit;
+        let mut left = budget;
+        while let Some(at) = self.pick(code) {
+            if self.steps >= limit {
+                let lane = self.strands[at].mask.trailing_zeros() as usize;
+                return Err(self.fail(cta, at, &Trouble { lane, kind: FindingKind::StepLimit(limit) }));
+            }
+            let outcome = self.run_strand(cta, at, &mut left);
+            match outcome {
+                Ok(false) => {}
+                Ok(true) => return Ok(Pause::Spent),
+                Err(trouble) => return Err(self.fail(cta, at, &trouble)),
+            }
+        }
+        Ok(if self.live == 0 { Pause::Finished } else { Pause::Blocked })
+    }
+
+    /// Runs one strand until another should run; true when the steps are used up.
+    fn run_strand(&mut self, cta: &mut Cta<'_>, at: usize, left: &mut u64) -> Done<bool> {
+        let code = cta.launch.code;
+        let limit = cta.launch.options.step_limit;
+        loop {
+            if *left == 0 || self.steps >= limit {
+                return Ok(*left == 0);
+            }
+            *left -= 1;
+            let Strand { mask, pc, frame, .. } = self.strands[at];
+            let Some(step) = code.steps.get(pc as usize) else { return Ok(true) };
+            let lanes = mask & self.frames[frame].test(step.guard);
+            if step.first {
+                self.steps += 1;
+                cta.counters.warp_instructions += 1;
+                cta.counters.thread_instructions += u64::from(lanes.count_ones());
+            }
+            let flow = if lanes == 0 { Flow::Next } else { self.execute(cta, at, step, lanes)? };
+            match flow {
+                Flow::Next => self.strands[at].pc = pc + 1,
+                Flow::Jump(target) => self.strands[at].pc = target,
+                Flow::Stay => {}
+                Flow::Switch => return Ok(false),
+                Flow::Yield => {
+                    self.strands[at].pc = pc + 1;
+                    return Ok(true);
+                }
+            }
+            if self.strands.len() > 1 && self.must_switch(code, at) {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Reports what ends the launch.
+    fn fail(&self, cta: &mut Cta<'_>, at: usize, trouble: &Trouble) -> Fault {
+        let pc = self.strands.get(at).map_or(0, |strand| strand.pc);
+        cta.report(self.index, trouble.lane, pc, trouble.kind.clone());
+        trouble.kind.fault().unwrap_or(Fault::LaunchFailed)
+    }
+
+    /// The first lane of a strand.
+    fn first_lane(&self, at: usize) -> usize {
+        self.strands[at].mask.trailing_zeros() as usize & (LANES - 1)
+    }
+
+    fn code<'c>(cta: &Cta<'c>) -> &'c Code {
+        cta.launch.code
+    }
+}

@@ -1,0 +1,54 @@
+//! Special registers.
+
+use super::Warp;
+use crate::Axis;
+use crate::exec::block::Cta;
+use crate::exec::code::{Reg, Special};
+use crate::exec::column::{Column, LANES};
+use crate::exec::memory::window::WORKSPACE;
+
+impl Warp {
+    pub(super) fn special(&mut self, cta: &Cta<'_>, at: usize, to: Reg, which: Special, lanes: u32) {
+        let value = self.special_value(cta, which);
+        self.frames[self.strands[at].frame].write(to, &value, lanes);
+    }
+
+    fn special_value(&self, cta: &Cta<'_>, which: Special) -> Column {
+        let launch = cta.launch;
+        let axis = |of: [u32; 3], axis: Axis| u64::from(of.get(axis.index()).copied().unwrap_or(0));
+        let lane = |f: fn(u32) -> u32| -> Column { std::array::from_fn(|lane| u64::from(f(lane as u32))) };
+        let half = |value: u64, high: bool, wide: bool| match (high, wide) {
+            (_, true) => value,
+            (true, _) => value >> 32,
+            (false, _) => value & 0xffff_ffff,
+        };
+        let all = match which {
+            Special::Thread(at) => {
+                return std::array::from_fn(|lane| axis(cta.thread(self.index, lane), at));
+            }
+            Special::Lane => return lane(|lane| lane),
+            Special::LanesEqual => return lane(|lane| 1 << lane),
+            Special::LanesBelow { inclusive: false } => return lane(|lane| (1 << lane) - 1),
+            Special::LanesBelow { inclusive: true } => return lane(|lane| u32::MAX >> (31 - lane)),
+            Special::LanesAbove { inclusive: true } => return lane(|lane| u32::MAX << lane),
+            Special::LanesAbove { inclusive: false } => return lane(|lane| (u32::MAX << lane) << 1),
+            Special::BlockShape(at) => axis(launch.shape.block, at),
+            Special::Block(at) => axis(cta.index, at),
+            Special::GridShape(at) => axis(launch.shape.grid, at),
+            Special::Warp => self.index as u64,
+            Special::Warps => launch.shape.threads().div_ceil(LANES as u64),
+            // Time is counted in steps, so that it moves the same way in every run.
+            Special::Clock { high, wide } => half(self.steps, high, wide),
+            Special::Timer { high, wide } => half(cta.counters.warp_instructions, high, wide),
+            Special::DynamicShared => u64::from(launch.shape.dynamic_shared_bytes),
+            Special::TotalShared => cta.shared.len(),
+            // The runtime hands the address of the grid's meeting place over in two registers.
+            Special::Environment(1) if launch.shape.cooperative => WORKSPACE >> 32,
+            Special::Environment(2) if launch.shape.cooperative => WORKSPACE & 0xffff_ffff,
+            Special::Environment(_) => 0,
+            Special::Constant(value) => value,
+            Special::Processor => 0,
+        };
+        [all; LANES]
+    }
+}
