@@ -48,10 +48,13 @@ impl CudaDevice {
         let start = match (status, NonNull::new(start)) {
             (0, Some(start)) => start,
             (0, None) => return Err(Error::out_of_memory(CALL, bytes, None)),
-            (status, _) if Code(status) == Code::OUT_OF_MEMORY => {
-                return Err(Error::out_of_memory(CALL, bytes, None));
-            }
-            (status, _) => return Err(self.context.failure(CALL, status, None)),
+            (status, _) => match Code(status) {
+                // The size is the only argument, so whatever is wrong with it is that there is not so much.
+                Code::OUT_OF_MEMORY | Code::INVALID_VALUE | Code::OPERATING_SYSTEM => {
+                    return Err(Error::out_of_memory(CALL, bytes, None));
+                }
+                _ => return Err(self.context.failure(CALL, status, None)),
+            },
         };
         let pinned = Pinned { start, context: self.context.clone() };
         // SAFETY: the driver gave `len` bytes to this call alone, readable and writable until `pinned` is dropped, which

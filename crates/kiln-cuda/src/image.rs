@@ -25,6 +25,7 @@ impl Checked {
     /// Copies and checks an image.
     pub(crate) fn new(call: &'static str, image: &Image<'_>) -> Result<Self> {
         match image {
+            Image::Ptx(text) if text.trim().is_empty() => Err(refuse(call, "PTX without text".into())),
             Image::Ptx(text) => CString::new(*text)
                 .map(|text| Self(text.into_bytes_with_nul()))
                 .map_err(|error| refuse(call, format!("PTX with a zero byte at {}", error.nul_position()))),
@@ -159,6 +160,7 @@ mod tests {
         assert!(Checked::new("load", &Image::Cubin(b"")).is_err());
         assert!(Checked::new("load", &Image::Cubin(b".version 8.0")).is_err());
         assert!(Checked::new("load", &Image::Ptx(".version\0 8.0")).is_err());
+        assert!(Checked::new("load", &Image::Ptx(" \n")).is_err());
         assert!(Checked::new("load", &Image::HostKernels("x")).unwrap_err().is_unsupported());
         assert_eq!(Checked::new("load", &Image::Ptx("x")).unwrap().0, b"x\0");
     }

@@ -249,8 +249,10 @@ impl Logs {
     }
 }
 
+/// The name as the driver takes it. One without text, or with a zero in it, is nobody's name.
 fn c_name(call: &'static str, module: ModuleId, what: &'static str, name: &str) -> Result<CString> {
-    CString::new(name).map_err(|_| not_found(call, module, what, name, Vec::new()))
+    let text = CString::new(name).ok().filter(|text| !text.is_empty());
+    text.ok_or_else(|| not_found(call, module, what, name, Vec::new()))
 }
 
 fn not_found(

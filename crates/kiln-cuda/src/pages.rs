@@ -72,7 +72,8 @@ impl CudaDevice {
         let api = self.context.enter(CALL)?;
         self.check_page_size(CALL, bytes)?;
         self.check_export(CALL)?;
-        let size = self.check_size(CALL, bytes)?;
+        // Nobody can have exported more than there is.
+        let size = self.check_size(CALL, bytes).map_err(|_| wrong_size(CALL, bytes, "less"))?;
         let handle = std::ptr::without_provenance_mut(descriptor.as_raw_fd() as usize);
         let mut raw = 0;
         // SAFETY: for this kind of handle the pointer is the descriptor's number, which stays open during the call.
@@ -141,10 +142,10 @@ impl CudaDevice {
         // SAFETY: the range was reserved above and nothing is mapped in it any more.
         unsafe { (api.unreserve)(address, size + granule) };
         match (larger, exact) {
-            (0, _) => Err(wrong_size(call, size, "more")),
+            (0, _) => Err(wrong_size(call, size as u64, "more")),
             (_, 0) => Ok(()),
             (_, status) if Code(status).is_sticky() => Err(self.context.failure(call, status, None)),
-            _ => Err(wrong_size(call, size, "less")),
+            _ => Err(wrong_size(call, size as u64, "less")),
         }
     }
 
@@ -190,7 +191,7 @@ fn try_map(api: &Api, address: u64, size: usize, pages: &Pages) -> Status {
     status
 }
 
-fn wrong_size(call: &'static str, size: usize, actual: &str) -> Error {
-    let what = format!("the descriptor holds {actual} than {size} bytes");
+fn wrong_size(call: &'static str, bytes: u64, actual: &str) -> Error {
+    let what = format!("the descriptor holds {actual} than {bytes} bytes");
     Error::invalid(call, what, "pass the size the pages were created with")
 }

@@ -18,6 +18,9 @@ use crate::device::CudaDevice;
 use crate::mappings::{Mappings, Run, Unfit};
 use crate::pages::Pages;
 
+/// No device has more addresses; a size near 2^64 must not reach arithmetic in the driver.
+const ADDRESS_SPACE_BYTES: u64 = 1 << 49;
+
 /// A reservation as a handle finds it.
 pub(crate) struct Range {
     address: u64,
@@ -33,7 +36,9 @@ impl CudaDevice {
         let api = self.context.enter(CALL)?;
         self.check_page_size(CALL, request.bytes)?;
         let size = usize::try_from(request.bytes)
-            .map_err(|_| Error::invalid(CALL, "more bytes than there are addresses", "reserve less"))?;
+            .ok()
+            .filter(|_| request.bytes <= ADDRESS_SPACE_BYTES)
+            .ok_or_else(|| Error::invalid(CALL, "more bytes than there are addresses", "reserve less"))?;
         let wanted = request.at.map_or(0, |at| at.0);
         let mut address = 0;
         // SAFETY: the out-parameter is a live local and the context is current.

@@ -47,7 +47,7 @@ on_machine! {
     fn a_variable_lives_and_dies_with_its_module() on Machine::fake() => {
         let bench = Bench::new();
         let counter = bench.device.global(bench.module, "counter").unwrap();
-        assert_eq!(counter.bytes, 16);
+        assert_eq!(counter.bytes, 4);
         assert_eq!(bench.device.global(bench.module, "counter").unwrap(), counter);
         assert_eq!(bench.read(counter.id, 4), [0; 4]);
         assert!(bench.device.free(counter.id, None).unwrap_err().is_refused());
@@ -67,7 +67,7 @@ on_machine! {
         let occupancy = bench.device.occupancy(set.id, 256, 0).unwrap();
         assert_eq!(occupancy.blocks_per_multiprocessor, 8);
         assert_eq!((occupancy.suggested_block_threads, occupancy.suggested_grid_blocks), (512, 16));
-        for (threads, shared) in [(0, 0), (513, 0), (32, 99_000)] {
+        for (threads, shared) in [(0, 0), (513, 0), (32, 99_001)] {
             assert!(bench.device.occupancy(set.id, threads, shared).unwrap_err().is_refused());
         }
         assert!(bench.device.occupancy(set.id, 32, 60_000).is_ok(), "opted in on the way");

@@ -55,11 +55,11 @@ on_machine! {
         let bench = Bench::new();
         let nothing = bench.function("nothing");
         let with = |bytes| submit(&bench, Launch { dynamic_shared_bytes: bytes, ..launch(&nothing, &[]) });
-        for bytes in [0, 49_152, 60_000, 50_000, 60_000, 70_000, 98_872] {
+        for bytes in [0, 49_152, 60_000, 50_000, 60_000, 70_000, 99_000] {
             with(bytes).unwrap();
         }
-        assert_eq!(calls("cuFuncSetAttribute"), ["8 60000", "8 70000", "8 98872"]);
-        assert!(with(98_873).unwrap_err().is_refused());
+        assert_eq!(calls("cuFuncSetAttribute"), ["8 60000", "8 70000", "8 99000"]);
+        assert!(with(99_001).unwrap_err().is_refused());
         assert_eq!(calls("cuFuncSetAttribute").len(), 3);
     }
 

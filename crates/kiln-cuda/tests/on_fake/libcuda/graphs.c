@@ -4,7 +4,7 @@
 #include <string.h>
 #include "fake.h"
 
-#define NODES 64
+#define NODES 512
 
 struct Copy {
     size_t from_x[4]; int from_type; const char *from_host; Address from_device; void *from_array[2]; size_t from_pitch[2];

@@ -1,6 +1,7 @@
 /* Memory: pages are files in memory, everything else is allocated from the host. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +10,9 @@
 #include <unistd.h>
 #include "fake.h"
 
-#define BLOCKS 256
+#define BLOCKS 1024
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct { Address address; size_t bytes; int pooled; } blocks[BLOCKS];
 static struct { char *start; size_t bytes; } registered[BLOCKS];
 static struct { char *start; size_t bytes; } ranges[BLOCKS];
@@ -23,26 +25,35 @@ static int find_block(Address address) {
 }
 
 static Status take(Address *address, size_t bytes, int pooled) {
+    Status status = OUT_OF_MEMORY;
     if (!bytes) return INVALID_VALUE;
-    if (bytes > DEVICE_BYTES - used) return OUT_OF_MEMORY;
-    for (int at = 0; at < BLOCKS; at++) {
+    pthread_mutex_lock(&lock);
+    for (int at = 0; at < BLOCKS && bytes <= DEVICE_BYTES - used; at++) {
         if (blocks[at].bytes) continue;
         blocks[at].address = *address = (Address)(uintptr_t)aligned_alloc(256, (bytes + 255) & ~(size_t)255);
         blocks[at].bytes = bytes;
         blocks[at].pooled = pooled;
         used += bytes;
-        return SUCCESS;
+        status = SUCCESS;
+        break;
     }
-    return OUT_OF_MEMORY;
+    pthread_mutex_unlock(&lock);
+    return status;
 }
 
-static Status give(Address address) {
+/* Takes a block back, from the pool or from the device; the device takes pool memory too. */
+static Status give(Address address, int only_pooled) {
+    Status status = INVALID_VALUE;
+    pthread_mutex_lock(&lock);
     int at = find_block(address);
-    if (at < 0) return INVALID_VALUE;
-    used -= blocks[at].bytes;
-    free((void *)(uintptr_t)blocks[at].address);
-    blocks[at].bytes = 0;
-    return SUCCESS;
+    if (at >= 0 && (blocks[at].pooled || !only_pooled)) {
+        used -= blocks[at].bytes;
+        free((void *)(uintptr_t)blocks[at].address);
+        blocks[at].bytes = 0;
+        status = SUCCESS;
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
 }
 
 Status cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
@@ -59,7 +70,7 @@ Status cuMemAlloc_v2(Address *address, size_t bytes) {
 
 Status cuMemFree_v2(Address address) {
     ENTER_CONTEXT("%llx", (unsigned long long)address);
-    return give(address);
+    return give(address, 0);
 }
 
 Status cuMemPoolCreate(void **pool, const void *properties) {
@@ -95,8 +106,7 @@ Status cuMemAllocFromPoolAsync(Address *address, size_t bytes, void *pool, struc
 Status cuMemFreeAsync(Address address, struct Stream *stream) {
     (void)stream;
     ENTER_CONTEXT("%llx", (unsigned long long)address);
-    int at = find_block(address);
-    return at < 0 || !blocks[at].pooled ? INVALID_VALUE : give(address);
+    return give(address, 1);
 }
 
 Status cuMemHostAlloc(void **start, size_t bytes, unsigned flags) {
@@ -115,27 +125,34 @@ Status cuMemFreeHost(void *start) {
 
 Status cuMemHostRegister_v2(char *start, size_t bytes, unsigned flags) {
     ENTER_CONTEXT("%zu %u", bytes, flags);
-    for (int at = 0; at < BLOCKS; at++)
-        if (registered[at].bytes && start < registered[at].start + registered[at].bytes &&
-            registered[at].start < start + bytes)
-            return HOST_REGISTERED;
+    Status status = OUT_OF_MEMORY;
+    pthread_mutex_lock(&lock);
+    int free_place = -1;
     for (int at = 0; at < BLOCKS; at++) {
-        if (registered[at].bytes) continue;
-        registered[at].start = start;
-        registered[at].bytes = bytes;
-        return SUCCESS;
+        char *other = registered[at].start;
+        if (!registered[at].bytes) free_place = at;
+        else if (start < other + registered[at].bytes && other < start + bytes) status = HOST_REGISTERED;
     }
-    return OUT_OF_MEMORY;
+    if (free_place >= 0 && status != HOST_REGISTERED) {
+        registered[free_place].start = start;
+        registered[free_place].bytes = bytes;
+        status = SUCCESS;
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
 }
 
 Status cuMemHostUnregister(char *start) {
     ENTER_CONTEXT("");
+    Status status = INVALID_VALUE;
+    pthread_mutex_lock(&lock);
     for (int at = 0; at < BLOCKS; at++) {
         if (!registered[at].bytes || registered[at].start != start) continue;
         registered[at].bytes = 0;
-        return SUCCESS;
+        status = SUCCESS;
     }
-    return INVALID_VALUE;
+    pthread_mutex_unlock(&lock);
+    return status;
 }
 
 Status cuMemGetAllocationGranularity(size_t *bytes, const void *properties, unsigned which) {
@@ -145,31 +162,57 @@ Status cuMemGetAllocationGranularity(size_t *bytes, const void *properties, unsi
     return SUCCESS;
 }
 
-Status cuMemAddressReserve(Address *address, size_t bytes, size_t alignment, Address wanted, unsigned long long flags) {
-    ENTER_CONTEXT("%zu %zu %llx %llu", bytes, alignment, (unsigned long long)wanted, flags);
-    if (!bytes || bytes % PAGE_GRANULARITY) return INVALID_VALUE;
-    void *start = mmap((void *)(uintptr_t)wanted, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (start == MAP_FAILED) return OUT_OF_MEMORY;
-    *address = (Address)(uintptr_t)start;
-    for (int at = 0; at < BLOCKS; at++) {
+static int note_range(char *start, size_t bytes) {
+    int noted = 0;
+    pthread_mutex_lock(&lock);
+    for (int at = 0; at < BLOCKS && !noted; at++) {
         if (ranges[at].bytes) continue;
         ranges[at].start = start;
         ranges[at].bytes = bytes;
-        return SUCCESS;
+        noted = 1;
     }
-    return OUT_OF_MEMORY;
+    pthread_mutex_unlock(&lock);
+    return noted;
+}
+
+static int forget_range(char *start, size_t bytes) {
+    int forgotten = 0;
+    pthread_mutex_lock(&lock);
+    for (int at = 0; at < BLOCKS; at++) {
+        if (ranges[at].start != start || ranges[at].bytes != bytes) continue;
+        ranges[at].bytes = 0;
+        forgotten = 1;
+    }
+    pthread_mutex_unlock(&lock);
+    return forgotten;
+}
+
+Status cuMemAddressReserve(Address *address, size_t bytes, size_t alignment, Address wanted, unsigned long long flags) {
+    ENTER_CONTEXT("%zu %zu %llx %llu", bytes, alignment, (unsigned long long)wanted, flags);
+    if (!bytes || bytes % PAGE_GRANULARITY) return INVALID_VALUE;
+    int flags_of_map = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    char *start = mmap((void *)(uintptr_t)wanted, bytes, PROT_NONE, flags_of_map, -1, 0);
+    if (start != MAP_FAILED && (uintptr_t)start % PAGE_GRANULARITY) {
+        /* Once more with room to cut off what is not aligned. */
+        munmap(start, bytes);
+        start = mmap(NULL, bytes + PAGE_GRANULARITY, PROT_NONE, flags_of_map, -1, 0);
+        if (start != MAP_FAILED) {
+            char *aligned = start + (PAGE_GRANULARITY - (uintptr_t)start % PAGE_GRANULARITY) % PAGE_GRANULARITY;
+            if (aligned > start) munmap(start, (size_t)(aligned - start));
+            munmap(aligned + bytes, (size_t)(start + PAGE_GRANULARITY - aligned));
+            start = aligned;
+        }
+    }
+    if (start == MAP_FAILED) return OUT_OF_MEMORY;
+    *address = (Address)(uintptr_t)start;
+    return note_range(start, bytes) ? SUCCESS : OUT_OF_MEMORY;
 }
 
 Status cuMemAddressFree(Address address, size_t bytes) {
     ENTER_CONTEXT("%llx %zu", (unsigned long long)address, bytes);
-    for (int at = 0; at < BLOCKS; at++) {
-        if (!ranges[at].bytes || (Address)(uintptr_t)ranges[at].start != address) continue;
-        if (ranges[at].bytes != bytes) return INVALID_VALUE;
-        ranges[at].bytes = 0;
-        munmap((void *)(uintptr_t)address, bytes);
-        return SUCCESS;
-    }
-    return INVALID_VALUE;
+    if (!forget_range((char *)(uintptr_t)address, bytes)) return INVALID_VALUE;
+    munmap((void *)(uintptr_t)address, bytes);
+    return SUCCESS;
 }
 
 /* A handle to pages is a descriptor, plus one. */
