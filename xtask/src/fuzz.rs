@@ -1,8 +1,8 @@
 //! `cargo xtask fuzz`: readers of foreign input, fed with inputs nobody would write.
 //!
-//! A target is an example of its crate that takes `--seconds` and `--seed`, makes its inputs from the seed alone and
-//! exits with a failure, saying which input did it, when the reader panics or does not come back. It needs
-//! nothing but cargo and runs the same on every machine.
+//! A target is an example of its crate that takes seconds and a seed, makes its inputs from the seed alone and exits
+//! with a failure, saying which input did it, when the reader panics or does not come back. It needs nothing but
+//! cargo and runs the same on every machine.
 
 use clap::Args;
 
@@ -48,7 +48,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result {
         let (seconds, seed) = (arguments.seconds.to_string(), arguments.seed.to_string());
         let mut command = workspace.cargo();
         command.arg("run").args(PROFILE).args(["--package", target.package, "--example", target.example]);
-        command.args(["--", "--seconds", &seconds, "--seed", &seed]);
+        command.args(["--", &seconds, &seed]);
         process::succeed(&mut command)?;
     }
     Ok(())
