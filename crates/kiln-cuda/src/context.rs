@@ -7,7 +7,7 @@
 //! The same door knows that a fork lies behind us, and that the device is lost; both are answered before the
 //! driver is touched. Everything the driver makes holds the context, so it is released last.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use cudarc::driver::sys;
 use kiln_driver::{Code, Error, Result};
@@ -20,6 +20,7 @@ use crate::faults::Faults;
 use crate::journal::Journal;
 use crate::library::{Library, start_check};
 use crate::native::Native;
+use crate::rest::Rest;
 
 /// The primary context of one device, retained.
 pub(crate) struct Context {
@@ -28,11 +29,40 @@ pub(crate) struct Context {
     raw: Native<sys::CUctx_st>,
     faults: Faults,
     events: EventPool,
+    rest: Rest,
 }
 
+/// The contexts that are open, so that a device opened twice is one context here too: what rests, what is lost and
+/// what runs is asked of all of it.
+static SHARED: Mutex<Vec<(sys::CUdevice, Weak<Context>)>> = Mutex::new(Vec::new());
+
 impl Context {
-    /// Retains the primary context of a device, which creates it where nobody has.
-    pub(crate) fn retain(
+    /// The primary context of a device, created where nobody has.
+    pub(crate) fn open(
+        library: &'static Library,
+        device: sys::CUdevice,
+    ) -> std::result::Result<Arc<Self>, StartFault> {
+        // The lock is not held while a context is made. Whoever comes second at the same time gives his back.
+        let made = match find(device) {
+            Some(context) => context,
+            None => Self::retain(library, device)?,
+        };
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        let first =
+            shared.iter().filter(|(known, _)| *known == device).find_map(|(_, context)| context.upgrade());
+        let context = first.unwrap_or_else(|| {
+            shared.retain(|(_, context)| context.strong_count() > 0);
+            shared.push((device, Arc::downgrade(&made)));
+            made.clone()
+        });
+        drop(shared);
+        match context.faults.first().and_then(Error::code) {
+            Some(code) => Err(StartFault { call: "cuDevicePrimaryCtxRetain", code }),
+            None => Ok(context),
+        }
+    }
+
+    fn retain(
         library: &'static Library,
         device: sys::CUdevice,
     ) -> std::result::Result<Arc<Self>, StartFault> {
@@ -41,7 +71,14 @@ impl Context {
         // SAFETY: the out-parameter is a live local and the device came from `cuDeviceGet`.
         let status = unsafe { (api.context_retain)(raw.slot(), device) };
         start_check("cuDevicePrimaryCtxRetain", status)?;
-        let context = Self { library, device, raw, faults: Faults::default(), events: EventPool::default() };
+        let context = Self {
+            library,
+            device,
+            raw,
+            faults: Faults::default(),
+            events: EventPool::default(),
+            rest: Rest::default(),
+        };
         // SAFETY: the context was retained just now.
         let status = unsafe { (api.context_set)(raw.raw()) };
         start_check("cuCtxSetCurrent", status)?;
@@ -123,6 +160,11 @@ impl Context {
         &self.events
     }
 
+    /// What waits for the device to rest.
+    pub(crate) fn rest(&self) -> &Rest {
+        &self.rest
+    }
+
     /// The memory of faults.
     pub(crate) fn faults(&self) -> &Faults {
         &self.faults
@@ -155,6 +197,7 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         if !self.is_gone() {
+            self.give_back_all();
             for event in self.events.drain() {
                 // SAFETY: the pool was the only owner.
                 self.release(|api| unsafe { (api.event_destroy)(event.raw()) });
@@ -166,4 +209,10 @@ impl Drop for Context {
             unsafe { (self.library.api().context_release)(self.device) };
         }
     }
+}
+
+/// The context that is open for a device.
+fn find(device: sys::CUdevice) -> Option<Arc<Context>> {
+    let shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    shared.iter().filter(|(known, _)| *known == device).find_map(|(_, context)| context.upgrade())
 }

@@ -41,7 +41,7 @@ pub struct CudaDevice {
     pub(crate) functions: Slots<kind::Function, Kernel>,
     pub(crate) modules: Slots<kind::Module, Module>,
     pub(crate) events: Slots<kind::Event, Event>,
-    pub(crate) streams: Slots<kind::Stream, Stream>,
+    pub(crate) streams: Slots<kind::Stream, Arc<Stream>>,
     pub(crate) memory: Slots<kind::Memory, Block>,
     pub(crate) reservations: Slots<kind::Reservation, Range>,
     pub(crate) pages: Slots<kind::Pages, Pages>,
@@ -76,7 +76,7 @@ impl CudaDevice {
         // SAFETY: the out-parameter is a live local.
         let status = unsafe { (library.api().device)(&mut number, ordinal as c_int) };
         start_check("cuDeviceGet", status)?;
-        let context = Context::retain(library, number)?;
+        let context = Context::open(library, number)?;
         let (mut lowest, mut highest): (c_int, c_int) = (0, 0);
         // SAFETY: the out-parameters are live locals, and the context was made current.
         let status = unsafe { (library.api().priority_range)(&mut lowest, &mut highest) };

@@ -56,7 +56,11 @@ impl CudaDevice {
     pub(crate) fn wait_event(&self, call: &'static str, event: EventId, timeout: Timeout) -> Result<Waited> {
         let api = self.context.enter(call)?;
         let event = self.events.pin(event).map_err(|error| error.seen_by(call))?;
-        wait_until(&self.clock, timeout, || event.is_done(call, api))
+        let waited = wait_until(&self.clock, timeout, || event.is_done(call, api))?;
+        if waited.is_done() {
+            self.context.settle();
+        }
+        Ok(waited)
     }
 
     pub(crate) fn elapsed(&self, from: EventId, to: EventId) -> Result<Duration> {

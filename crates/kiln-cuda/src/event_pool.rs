@@ -4,6 +4,7 @@
 //! events often. A plain event is as good as new when it is recorded again: whoever waited for it earlier got
 //! what it stood for then.
 
+use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys;
@@ -34,6 +35,14 @@ impl EventPool {
     /// Everything in it, to be destroyed.
     pub(crate) fn drain(&mut self) -> Vec<Native<sys::CUevent_st>> {
         std::mem::take(self.free.get_mut().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes an event nobody waits for any more.
+    pub(crate) fn put(&self, api: &Api, event: Native<sys::CUevent_st>) {
+        if !self.keep(event) {
+            // SAFETY: the caller owned it alone.
+            unsafe { (api.event_destroy)(event.raw()) };
+        }
     }
 
     fn take(&self) -> Option<Native<sys::CUevent_st>> {
@@ -79,6 +88,15 @@ impl OwnedEvent {
             Code::NOT_READY => Ok(false),
             code => Err(code.0),
         }
+    }
+
+    /// Gives the event out of this hand; somebody else destroys it.
+    pub(crate) fn into_raw(self) -> Native<sys::CUevent_st> {
+        let mut event = ManuallyDrop::new(self);
+        let raw = event.raw;
+        // SAFETY: the value is never used again, so its context is given back once.
+        unsafe { std::ptr::drop_in_place(&raw mut event.context) };
+        raw
     }
 
     fn create(call: &'static str, api: &Api, context: &Arc<Context>, timed: bool) -> Result<Self> {

@@ -9,6 +9,7 @@ use kiln_driver::{Code, Error, HostBlock, Refusal, Result, SharedBytes};
 use crate::context::Context;
 use crate::convert;
 use crate::device::CudaDevice;
+use crate::native::Native;
 
 /// A host block as a handle finds it.
 pub(crate) struct Host {
@@ -19,14 +20,9 @@ pub(crate) struct Host {
 
 /// Pinned memory the driver allocated; freed with the last who holds the bytes.
 struct Pinned {
-    start: NonNull<c_void>,
+    start: Native<c_void>,
     context: Arc<Context>,
 }
-
-// SAFETY: the pointer is only given back to the driver, which takes it from any thread.
-unsafe impl Send for Pinned {}
-// SAFETY: as above; there is nothing to do with a shared reference.
-unsafe impl Sync for Pinned {}
 
 /// Memory of the caller's that the driver has pinned.
 struct Registration {
@@ -42,10 +38,11 @@ impl CudaDevice {
             return Err(Error::invalid(CALL, "zero bytes", "ask for at least one"));
         }
         let len = isize::try_from(bytes).map_err(|_| Error::out_of_memory(CALL, bytes, None))?.unsigned_abs();
-        let mut start = std::ptr::null_mut();
+        let mut pointer: Native<c_void> = Native::NULL;
         // SAFETY: the out-parameter is a live local and the context is current.
-        let status = unsafe { (api.host_allocate)(&mut start, len, convert::PORTABLE_HOST) };
-        let start = match (status, NonNull::new(start)) {
+        let allocate = || unsafe { (api.host_allocate)(pointer.slot(), len, convert::PORTABLE_HOST) };
+        let status = self.context.allocate_at_rest(&self.clock, allocate);
+        let start = match (status, NonNull::new(pointer.raw())) {
             (0, Some(start)) => start,
             (0, None) => return Err(Error::out_of_memory(CALL, bytes, None)),
             (status, _) => match Code(status) {
@@ -56,7 +53,7 @@ impl CudaDevice {
                 _ => return Err(self.context.failure(CALL, status, None)),
             },
         };
-        let pinned = Pinned { start, context: self.context.clone() };
+        let pinned = Pinned { start: pointer, context: self.context.clone() };
         // SAFETY: the driver gave `len` bytes to this call alone, readable and writable until `pinned` is dropped, which
         // the shared bytes own; nothing else points to them.
         let bytes = unsafe {
@@ -104,14 +101,16 @@ impl Host {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
+        let start = self.start;
         // SAFETY: the driver allocated it, and the last who held the bytes is gone.
-        self.context.release(|api| unsafe { (api.host_free)(self.start.as_ptr()) });
+        self.context.release_at_rest(move |api| unsafe { (api.host_free)(start.raw()) });
     }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        // SAFETY: the memory was registered when this was made and is still held here.
-        self.context.release(|api| unsafe { (api.host_unregister)(self.bytes.as_ptr().cast()) });
+        let bytes = self.bytes.clone();
+        // SAFETY: the memory was registered when this was made and is held until it is not any more.
+        self.context.release_at_rest(move |api| unsafe { (api.host_unregister)(bytes.as_ptr().cast()) });
     }
 }

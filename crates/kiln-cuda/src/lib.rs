@@ -30,6 +30,7 @@ mod place;
 mod pool;
 mod process;
 mod reservation;
+mod rest;
 mod stream;
 mod submit;
 mod transfer;

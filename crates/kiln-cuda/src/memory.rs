@@ -102,7 +102,8 @@ impl CudaDevice {
         let size = self.check_size(call, bytes)?;
         let mut address: sys::CUdeviceptr = 0;
         // SAFETY: the out-parameter is a live local and the context is current.
-        match unsafe { (api.allocate)(&mut address, size) } {
+        let allocate = || unsafe { (api.allocate)(&mut address, size) };
+        match self.context.allocate_at_rest(&self.clock, allocate) {
             0 => Ok(address),
             status => Err(self.context.memory_failure(call, status, bytes)),
         }
@@ -114,7 +115,8 @@ impl CudaDevice {
         let size = self.check_size(call, bytes)?;
         let mut address: sys::CUdeviceptr = 0;
         // SAFETY: the out-parameter is a live local, the pool lives as long as the device, and the stream is pinned.
-        match unsafe { (api.pool_allocate)(&mut address, size, pool.raw(), stream.raw()) } {
+        let allocate = || unsafe { (api.pool_allocate)(&mut address, size, pool.raw(), stream.raw()) };
+        match self.context.allocate_at_rest(&self.clock, allocate) {
             0 => Ok(address),
             status => Err(self.context.memory_failure(call, status, bytes)),
         }
@@ -159,8 +161,9 @@ impl Block {
 impl Drop for Block {
     fn drop(&mut self) {
         if matches!(self.origin, Origin::Direct | Origin::Pool) {
+            let address = self.address;
             // SAFETY: the driver gave this address out and nothing names it any more. The call takes pool memory too.
-            self.context.release(|api| unsafe { (api.free)(self.address) });
+            self.context.release_at_rest(move |api| unsafe { (api.free)(address) });
         }
     }
 }

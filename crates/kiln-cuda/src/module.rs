@@ -209,8 +209,9 @@ impl LoadedCode {
 
 impl Drop for LoadedCode {
     fn drop(&mut self) {
+        let raw = self.raw;
         // SAFETY: no kernel, graph or handle holds the code any more.
-        self.context.release(|api| unsafe { (api.module_unload)(self.raw.raw()) });
+        self.context.release_at_rest(move |api| unsafe { (api.module_unload)(raw.raw()) });
     }
 }
 

@@ -32,7 +32,8 @@ impl CudaDevice {
         let properties = convert::page_properties(self.context.device(), request.exportable);
         let mut raw = 0;
         // SAFETY: the out-parameter and the properties are live locals and the context is current.
-        match unsafe { (api.pages_create)(&mut raw, size, &properties, 0) } {
+        let create = || unsafe { (api.pages_create)(&mut raw, size, &properties, 0) };
+        match self.context.allocate_at_rest(&self.clock, create) {
             0 => self.insert_pages(raw, request.bytes, request.exportable),
             status => Err(self.context.memory_failure(CALL, status, request.bytes)),
         }

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys;
-use kiln_driver::{Code, Error, Progress, Result, StreamId, StreamRequest, Submission, Timeout, Waited};
+use kiln_driver::{
+    Clock, Code, Error, Progress, Result, StreamId, StreamRequest, Submission, Timeout, Waited,
+};
 
 use crate::api::{Api, Status};
 use crate::context::Context;
@@ -54,37 +56,26 @@ impl CudaDevice {
             other => return Err(Error::unsupported(CALL, "this kind of stream", format!("{other:?}"))),
         };
         let journal = Arc::new(Journal::new());
-        let stream = Stream {
+        let stream = Arc::new(Stream {
             raw,
             owned,
             journal: journal.clone(),
             marker: Mutex::new(None),
             context: self.context.clone(),
-        };
+        });
+        self.context.watch_rest(&stream);
         let id = self.streams.insert(stream)?;
         journal.name(id);
         self.context.faults().watch(&journal);
         Ok(id)
     }
 
-    /// Waits for everything submitted before this call. Asking the stream itself would also wait for what others
-    /// submit meanwhile, so an event is recorded behind what is there now.
     pub(crate) fn wait_stream(&self, call: &'static str, id: StreamId, timeout: Timeout) -> Result<Waited> {
         let api = self.context.enter(call)?;
         let stream = self.streams.pin(id).map_err(|error| error.seen_by(call))?;
-        let target = stream.journal.submitted();
-        if stream.is_done(call, api, target)? {
-            return Ok(Waited::Done);
-        }
-        if timeout == Timeout::Poll {
-            stream.advance(call, api)?;
-            let done = stream.owned && stream.journal.completed() >= target;
-            return Ok(if done { Waited::Done } else { Waited::TimedOut });
-        }
-        let marker = stream.mark(call, api, None)?;
-        let waited = wait_until(&self.clock, timeout, || stream.has_passed(call, api, &marker))?;
+        let waited = stream.wait(call, api, &self.clock, timeout)?;
         if waited.is_done() {
-            stream.journal.complete(marker.number);
+            self.context.settle();
         }
         Ok(waited)
     }
@@ -138,6 +129,26 @@ impl Stream {
         Err(self.context.failure(call, status, Some(&self.journal)))
     }
 
+    /// Waits for everything submitted before this call. Asking the stream itself would also wait for what others submit
+    /// meanwhile, so an event is recorded behind what is there now.
+    fn wait(&self, call: &'static str, api: &Api, clock: &dyn Clock, timeout: Timeout) -> Result<Waited> {
+        let target = self.journal.submitted();
+        if self.is_done(call, api, target)? {
+            return Ok(Waited::Done);
+        }
+        if timeout == Timeout::Poll {
+            self.advance(call, api)?;
+            let done = self.owned && self.journal.completed() >= target;
+            return Ok(if done { Waited::Done } else { Waited::TimedOut });
+        }
+        let marker = self.mark(call, api, None)?;
+        let waited = wait_until(clock, timeout, || self.has_passed(call, api, &marker))?;
+        if waited.is_done() {
+            self.journal.complete(marker.number);
+        }
+        Ok(waited)
+    }
+
     /// Asks the stream whether it is idle, which completes everything the driver had before the question.
     pub(crate) fn query(&self, call: &'static str, api: &Api) -> Result<bool> {
         let submitted = self.journal.submitted();
@@ -150,6 +161,11 @@ impl Stream {
             status if Code(status) == Code::NOT_READY => Ok(false),
             status => Err(self.context.failure(call, status, Some(&self.journal))),
         }
+    }
+
+    /// Whether nothing that was submitted is left to do, as far as can be told.
+    pub(crate) fn is_idle(&self, call: &'static str, api: &Api) -> bool {
+        self.journal.completed() >= self.journal.submitted() || self.query(call, api).unwrap_or(false)
     }
 
     /// Whether everything up to a submission is done. Another library's stream is always asked, because it may hold
@@ -201,9 +217,17 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        if self.owned {
-            // SAFETY: this is the only owner and nothing pins it any more; queued work still runs.
-            self.context.release(|api| unsafe { (api.stream_destroy)(self.raw.raw()) });
+        if !self.owned {
+            return;
         }
+        self.context.release(|api| {
+            if !self.is_idle("destroy", api)
+                && let Ok(end) = self.mark("destroy", api, None)
+            {
+                self.context.watch_end(end.event.into_raw());
+            }
+            // SAFETY: this is the only owner and nothing pins it any more; queued work still runs.
+            unsafe { (api.stream_destroy)(self.raw.raw()) }
+        });
     }
 }

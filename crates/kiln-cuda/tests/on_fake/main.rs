@@ -22,4 +22,5 @@ mod memory;
 mod opened;
 mod pages;
 mod process;
+mod rest;
 mod transfers;

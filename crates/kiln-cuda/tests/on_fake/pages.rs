@@ -126,14 +126,15 @@ on_machine! {
 
     fn a_wanted_address_is_given_or_refused() on Machine::fake() => {
         let bench = Bench::new();
-        let at = Some(DeviceAddress(0x6000_0000_0000));
+        let wanted = DeviceAddress(0x6000_0000_0000);
+        let at = Some(wanted);
         let range = bench.device.reserve(ReserveRequest { bytes: PAGE, at }).unwrap();
-        assert_eq!(range.address, at.unwrap());
+        assert_eq!(range.address, wanted);
         let taken = bench.device.reserve(ReserveRequest { bytes: PAGE, at }).unwrap_err();
         assert!(taken.is_refused() && taken.to_string().contains("taken"), "{taken}");
         assert_eq!(calls("cuMemAddressFree").len(), 1, "the other address is given back");
         bench.device.destroy(range.id.into()).unwrap();
-        assert_eq!(bench.device.reserve(ReserveRequest { bytes: PAGE, at }).unwrap().address, at.unwrap());
+        assert_eq!(bench.device.reserve(ReserveRequest { bytes: PAGE, at }).unwrap().address, wanted);
     }
 
     fn exported_pages_come_back_with_their_bytes() on Machine::fake() => {
