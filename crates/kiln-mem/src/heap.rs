@@ -50,12 +50,12 @@ use crate::order::Order;
 use crate::request::Request;
 use crate::resource::MemoryResource;
 use crate::stamp::{Stamps, StreamKey};
-use crate::thread::{Biased, Chunked, Shards, Tally};
+use crate::thread::{Biased, Chunked, OwnerTurn, Shards, Tally};
 use arena::Taken;
 use arena_cell::ArenaCell;
-use front::{Batch, Front};
+use front::Front;
 use ground::Ground;
-use size_class::{CLASSED_UNITS, UNIT_BYTES, class_of};
+use size_class::{CLASSED_UNITS, UNIT_BYTES, class_of, class_units};
 
 pub use config::HeapConfig;
 
@@ -91,6 +91,7 @@ pub struct Heap {
 #[derive(Debug)]
 struct Shard {
     front: Biased<Front>,
+    first_serial: u64,
     allocated_bytes: Tally,
     allocated_blocks: Tally,
     freed_bytes: Tally,
@@ -103,15 +104,6 @@ struct Ticket {
     taken: Taken,
     units: u32,
     arena: u32,
-}
-
-/// What became of a block that went to the front.
-enum Stocked {
-    Kept,
-    /// It was kept, and these have to go back instead.
-    Over(Batch),
-    /// There is no stock for it.
-    Not,
 }
 
 impl Heap {
@@ -162,42 +154,40 @@ impl Heap {
     #[inline]
     fn allocate_stocked(&self, shard: &Shard, request: &Request) -> Option<DeviceBlock> {
         let class = class_of(request.bytes.div_ceil(UNIT_BYTES) as u32);
-        let (taken, arena, serial) = shard.with_front(|front| {
+        let (taken, arena) = shard.enter()?.with(|front| {
             let stock = front.stock(request.stream.key.number())?;
-            let taken = stock.pop(class)?;
-            let arena = stock.arena;
-            Some((taken, arena, front.next_serial()))
+            Some((stock.pop(class)?, stock.arena))
         })?;
-        Some(self.block(shard, request, Ticket { taken, units: size_class::class_units(class), arena }, serial))
+        Some(self.block(shard, request, Ticket { taken, units: class_units(class), arena }))
     }
 
     /// Writes a block out.
     #[inline]
-    fn block(&self, shard: &Shard, request: &Request, ticket: Ticket, serial: u64) -> DeviceBlock {
-        shard.allocated_bytes.add(request.bytes);
-        shard.allocated_blocks.add(1);
+    fn block(&self, shard: &Shard, request: &Request, ticket: Ticket) -> DeviceBlock {
         let (place, address) = match self.ground.locate(ticket.taken.start) {
             Some((place, address)) => (Some(place), address),
             None => (None, DeviceAddress(0)),
         };
         let Request { bytes, stream, tag, .. } = *request;
-        let token = ticket.token();
+        let (serial, token) = (shard.count_allocated(bytes), ticket.token());
         DeviceBlock::new(self.key, BlockParts { place, address, bytes, stream, tag, serial, token })
     }
 
-    /// Puts a block into the stock of this thread.
+    /// Puts a block into the stock of this thread; `false` if there is none for it.
     #[inline]
-    fn stock_up(&self, shard: &Shard, ticket: Ticket, stream: StreamKey) -> Stocked {
-        let class = class_of(ticket.units);
-        shard.with_front(|front| {
-            let Some(stock) = front.stock(stream.number()).filter(|stock| stock.arena == ticket.arena) else {
-                return Stocked::Not;
-            };
-            if !stock.push(class, ticket.taken) {
-                return Stocked::Not;
+    fn stock_up(&self, shard: &Shard, ticket: Ticket, stream: StreamKey) -> bool {
+        let Some(mut turn) = shard.enter() else { return false };
+        let (kept, over) = turn.with(|front| match front.stock(stream.number()) {
+            Some(stock) if stock.arena == ticket.arena => {
+                (stock.push(class_of(ticket.units), ticket.units, ticket.taken), stock.is_over())
             }
-            if stock.is_over() { Stocked::Over(stock.shrink()) } else { Stocked::Kept }
-        })
+            _ => (false, false),
+        });
+        drop(turn);
+        if over {
+            self.shrink_stock(shard, stream);
+        }
+        kept
     }
 }
 
@@ -227,17 +217,11 @@ impl MemoryResource for Heap {
         }
         let shard = self.shard();
         let ticket = Ticket::of(block.token);
-        let bytes = block.bytes;
-        if uses.is_empty() && ticket.units.wrapping_sub(1) < CLASSED_UNITS {
-            let stocked = self.stock_up(shard, ticket, block.stream.key);
-            if !matches!(stocked, Stocked::Not) {
-                shard.freed_bytes.add(bytes);
-                shard.freed_blocks.add(1);
-                if let Stocked::Over(batch) = stocked {
-                    self.give_batch(ticket.arena, &batch);
-                }
-                return Ok(());
-            }
+        // Zero units wrap around to a huge number and go the long way.
+        let common = uses.is_empty() && ticket.units.wrapping_sub(1) < CLASSED_UNITS;
+        if common && self.stock_up(shard, ticket, block.stream.key) {
+            shard.count_freed(block.bytes);
+            return Ok(());
         }
         self.free_to_arena(shard, block, uses)
     }
@@ -254,7 +238,8 @@ impl MemoryResource for Heap {
 impl Shard {
     fn new(thread: u32) -> Self {
         Self {
-            front: Biased::new(Front::new(thread)),
+            front: Biased::new(Front::new()),
+            first_serial: u64::from(thread) << 40,
             allocated_bytes: Tally::default(),
             allocated_blocks: Tally::default(),
             freed_bytes: Tally::default(),
@@ -262,13 +247,32 @@ impl Shard {
         }
     }
 
-    /// Runs a closure on this thread's stocks.
+    /// This thread's stocks; none if another thread is at them.
     #[inline]
+    fn enter(&self) -> Option<OwnerTurn<'_, Front>> {
+        // SAFETY: a shard is reached as one's own only through `Heap::shard`, by the thread whose number it has; no two
+        // living threads have the same number, and numbers are handed on under a lock (`thread::number`). Turns are
+        // not nested: what runs inside of one is arithmetic on the stocks.
+        unsafe { self.front.enter() }
+    }
+
+    /// Runs a closure on this thread's stocks.
     fn with_front<R>(&self, run: impl FnOnce(&mut Front) -> R) -> R {
-        // SAFETY: a shard is reached only through `Heap::shard`, by the thread whose number it has; no two living threads
-        // have the same number, and numbers are handed on under a lock (`thread::number`). The closures of this module
-        // do not come back here.
+        // SAFETY: as for `enter`.
         unsafe { self.front.with_owner(run) }
+    }
+
+    /// Counts a block and gives it a number that no other block of the heap has.
+    #[inline]
+    fn count_allocated(&self, bytes: u64) -> u64 {
+        self.allocated_bytes.add(bytes);
+        self.first_serial + self.allocated_blocks.add(1)
+    }
+
+    #[inline]
+    fn count_freed(&self, bytes: u64) {
+        self.freed_bytes.add(bytes);
+        self.freed_blocks.add(1);
     }
 }
 

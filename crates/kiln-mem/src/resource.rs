@@ -75,8 +75,9 @@ pub trait MemoryResourceExt: MemoryResource {
     ///
     /// # Errors
     /// As for [`MemoryResource::deallocate`].
+    #[inline]
     fn free(&self, block: DeviceBlock) -> std::result::Result<(), FreeError> {
-        self.deallocate(block, &Stamps::none())
+        self.deallocate(block, &Stamps::NONE)
     }
 }
 

@@ -62,7 +62,7 @@ impl fmt::Display for Stamp {
 /// use kiln_mem::{Stamp, Stamps, StreamKey};
 ///
 /// let stream = StreamKey::new(3);
-/// let mut uses = Stamps::none();
+/// let mut uses = Stamps::NONE;
 /// uses.add(Stamp { stream, number: 7 })?;
 /// uses.add(Stamp { stream, number: 5 })?;
 /// assert_eq!(uses.as_slice(), [Stamp { stream, number: 7 }]);
@@ -85,9 +85,8 @@ impl Stamps {
     pub const CAPACITY: usize = 4;
 
     /// No uses on other streams.
-    pub const fn none() -> Self {
-        Self { stamps: [Stamp { stream: StreamKey(0), number: 0 }; Self::CAPACITY], len: 0 }
-    }
+    pub const NONE: Self =
+        Self { stamps: [Stamp { stream: StreamKey(0), number: 0 }; Self::CAPACITY], len: 0 };
 
     /// Adds a use; an earlier one on the same stream is forgotten.
     ///
@@ -117,7 +116,7 @@ impl Stamps {
 
     /// Keeps the stamps that a condition holds for.
     pub fn retain(&mut self, mut keep: impl FnMut(Stamp) -> bool) {
-        let mut kept = Self::none();
+        let mut kept = Self::NONE;
         for stamp in self.as_slice().iter().filter(|stamp| keep(**stamp)) {
             kept.stamps[usize::from(kept.len)] = *stamp;
             kept.len += 1;
@@ -128,7 +127,7 @@ impl Stamps {
 
 impl Default for Stamps {
     fn default() -> Self {
-        Self::none()
+        Self::NONE
     }
 }
 
@@ -148,7 +147,7 @@ impl fmt::Debug for Stamps {
 
 impl From<Stamp> for Stamps {
     fn from(stamp: Stamp) -> Self {
-        let mut stamps = Self::none();
+        let mut stamps = Self::NONE;
         stamps.stamps[0] = stamp;
         stamps.len = 1;
         stamps
@@ -161,7 +160,7 @@ mod tests {
 
     #[test]
     fn one_stream_too_many_is_said_and_changes_nothing() {
-        let mut stamps = Stamps::none();
+        let mut stamps = Stamps::NONE;
         for stream in 0..Stamps::CAPACITY as u32 {
             stamps.add(Stamp { stream: StreamKey(stream), number: 1 }).unwrap();
         }

@@ -12,7 +12,7 @@ mod shards;
 mod sync;
 mod tally;
 
-pub(crate) use biased::Biased;
+pub(crate) use biased::{Biased, OwnerTurn};
 pub(crate) use chunked::Chunked;
 pub(crate) use shards::Shards;
 pub(crate) use tally::Tally;

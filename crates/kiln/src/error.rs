@@ -32,6 +32,9 @@ pub enum ErrorKind {
     /// The device said no.
     #[error(transparent)]
     Driver(#[from] kiln_driver::Error),
+    /// What the memory stack said.
+    #[error(transparent)]
+    Memory(Arc<kiln_mem::Error>),
     /// The request cannot be right; nothing was queued.
     #[error(transparent)]
     Misuse(#[from] Misuse),
@@ -166,6 +169,7 @@ impl Error {
     pub fn driver(&self) -> Option<&kiln_driver::Error> {
         match self.kind() {
             ErrorKind::Driver(error) => Some(error),
+            ErrorKind::Memory(error) => error.driver(),
             ErrorKind::Listing { cause, .. } | ErrorKind::Context { cause, .. } => Some(cause),
             _ => None,
         }
@@ -191,7 +195,10 @@ impl Error {
 
     /// Whether freeing memory may help.
     pub fn is_oom(&self) -> bool {
-        self.driver().is_some_and(kiln_driver::Error::is_oom)
+        match self.kind() {
+            ErrorKind::Memory(error) => error.is_oom(),
+            _ => self.driver().is_some_and(kiln_driver::Error::is_oom),
+        }
     }
 
     /// Whether the device is lost.
@@ -204,6 +211,7 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         match self.kind() {
             ErrorKind::StreamsExhausted { .. } => true,
+            ErrorKind::Memory(error) => error.is_retryable(),
             ErrorKind::Listing { cause, .. } | ErrorKind::Context { cause, .. } => !cause.is_sticky(),
             _ => self.driver().is_some_and(kiln_driver::Error::is_retryable),
         }

@@ -1,5 +1,7 @@
 //! Requests that cannot be right, whoever the device is. Nothing was queued or stamped.
 
+use std::sync::Arc;
+
 use crate::error::ErrorKind;
 use crate::order::{OverlappingWrites, SubmitError};
 use crate::runtime::BlockId;
@@ -26,6 +28,9 @@ pub enum Misuse {
         /// The block.
         block: BlockId,
     },
+    /// A memory stack of another device.
+    #[error("the memory stack gives out memory of another device; build it over the driver of this runtime")]
+    ForeignMemory,
     /// More bytes than there are addresses.
     #[error("{len} elements of {element_bytes} bytes are more than any device can hold")]
     TooLarge {
@@ -70,6 +75,12 @@ pub enum Misuse {
         /// The other.
         second: u16,
     },
+}
+
+impl From<kiln_mem::Error> for ErrorKind {
+    fn from(error: kiln_mem::Error) -> Self {
+        Self::Memory(Arc::new(error))
+    }
 }
 
 impl From<SubmitError> for ErrorKind {

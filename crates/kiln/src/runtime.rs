@@ -1,10 +1,9 @@
 //! One device, ready to be used: its streams, its memory, its order.
 
 mod block;
-mod blocks;
 mod config;
 mod inner;
-mod source;
+mod memory_order;
 mod staging;
 mod stream;
 mod stream_pool;
@@ -15,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kiln_driver::{DeviceInfo, Driver, MemoryInfo};
+use kiln_mem::{AllocTag, Heap, HeapConfig, MemoryResource, Order};
 
 pub use block::{BlockId, Generation};
 pub use config::RuntimeConfig;
@@ -43,7 +43,34 @@ impl DeviceRuntime {
     /// # Errors
     /// What the driver answers while the runtime's own objects are made.
     pub fn from_driver(driver: Arc<dyn Driver>, config: RuntimeConfig) -> Result<Self> {
-        Ok(Self { inner: Inner::new(driver, config)? })
+        let pages = driver.info().features.pages;
+        Self::with_resource(driver, config, |driver, order| {
+            let config = HeapConfig::default();
+            Ok(if pages {
+                Arc::new(Heap::over_pages(driver.clone(), order, config)?)
+            } else {
+                Arc::new(Heap::over_chunks(driver.clone(), order, config))
+            })
+        })
+    }
+
+    /// A runtime whose memory is a stack of the caller's own. `make` gets the device and the order that the stack has to ask.
+    ///
+    /// # Errors
+    /// What `make` answers; a stack that gives out memory of another device.
+    pub fn with_resource(
+        driver: Arc<dyn Driver>,
+        config: RuntimeConfig,
+        make: impl Fn(&Arc<dyn Driver>, Arc<dyn Order>) -> Result<Arc<dyn MemoryResource>>,
+    ) -> Result<Self> {
+        let runtime = Self { inner: Inner::new(driver, config, &make)? };
+        runtime.inner.check_memory()?;
+        Ok(runtime)
+    }
+
+    /// The memory stack; its `Display` prints it.
+    pub fn memory(&self) -> &Arc<dyn MemoryResource> {
+        self.inner.memory()
     }
 
     /// The device below.
@@ -100,7 +127,15 @@ impl DeviceRuntime {
     /// # Errors
     /// Out of memory; a stream of another runtime.
     pub fn allocate_on<T: Element>(&self, stream: &Stream, len: usize) -> Result<GpuRef<T>> {
-        GpuRef::allocate(&self.inner, stream, len)
+        GpuRef::allocate(&self.inner, stream, len, AllocTag::default())
+    }
+
+    /// As [`allocate_on`](Self::allocate_on), counted under a tag.
+    ///
+    /// # Errors
+    /// As for [`allocate_on`](Self::allocate_on).
+    pub fn allocate_tagged<T: Element>(&self, stream: &Stream, len: usize, tag: AllocTag) -> Result<GpuRef<T>> {
+        GpuRef::allocate(&self.inner, stream, len, tag)
     }
 
     /// `len` zeros.
@@ -139,7 +174,7 @@ impl DeviceRuntime {
         self.inner.synchronize(Some(limit))
     }
 
-    /// Bytes of blocks that are alive.
+    /// Bytes of blocks that are alive or whose last use is not known to be done.
     pub fn bytes_outstanding(&self) -> u64 {
         self.inner.bytes_outstanding()
     }

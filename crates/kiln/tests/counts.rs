@@ -73,7 +73,8 @@ fn work_that_stays_on_its_stream_costs_one_driver_call() {
     let counts = driver.layer().counts().since(&before);
     assert_eq!((counts.total(), counts.of(CallKind::Submit)), (10, 10));
     drop((to, from, kernels, gpu));
-    assert!(machine.finish().is_clean());
+    let report = machine.finish();
+    assert!(report.is_clean(), "{report}");
 }
 
 #[test]
@@ -92,7 +93,8 @@ fn thirty_two_buffers_cost_one_driver_call_and_no_planning_allocation() {
     assert_eq!(prepare(), 0, "planning and publishing allocate nothing");
     assert_eq!(driver.layer().counts().since(&before).total(), 0, "and call no driver when there is no work");
     drop((buffers, gpu));
-    assert!(machine.finish().is_clean());
+    let report = machine.finish();
+    assert!(report.is_clean(), "{report}");
 }
 
 #[test]
@@ -116,5 +118,6 @@ fn a_new_edge_costs_a_record_and_a_wait_and_the_next_one_nothing() {
     launch(&gpu, &kernels, &third, &to, &other);
     assert_eq!(driver.layer().counts().since(&before).total(), 1, "what the host waited for needs no event");
     drop((to, from, other, kernels, second, third, gpu));
-    assert!(machine.finish().is_clean());
+    let report = machine.finish();
+    assert!(report.is_clean(), "{report}");
 }

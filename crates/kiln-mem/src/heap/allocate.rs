@@ -63,8 +63,7 @@ impl Heap {
         let ask = self.ask(request)?;
         let cell = self.arena_of(shard, request.stream.key);
         let ticket = self.acquire(shard, cell, ask)?;
-        let serial = shard.with_front(super::Front::next_serial);
-        Ok(self.block(shard, request, ticket, serial))
+        Ok(self.block(shard, request, ticket))
     }
 
     #[inline(never)]
@@ -88,13 +87,23 @@ impl Heap {
                 Err(error) => return Err(FreeError::new(block, ErrorKind::from(error))),
             }
         }
-        shard.freed_bytes.add(bytes);
-        shard.freed_blocks.add(1);
+        shard.count_freed(bytes);
         Ok(())
     }
 
-    /// Gives blocks of a stock back to their arena.
+    /// Gives a part of a stock that is over its limit back to its arena.
     #[cold]
+    pub(super) fn shrink_stock(&self, shard: &Shard, stream: StreamKey) {
+        let shrunk = shard.with_front(|front| {
+            let stock = front.stock(stream.number())?;
+            Some((stock.arena, stock.shrink()))
+        });
+        if let Some((arena, batch)) = shrunk {
+            self.give_batch(arena, &batch);
+        }
+    }
+
+    /// Gives blocks of a stock back to their arena.
     pub(super) fn give_batch(&self, arena: u32, batch: &Batch) {
         let Some(cell) = self.arenas.get(arena) else { return };
         let now = self.order.latest(cell.stream()) as u32;
@@ -224,6 +233,9 @@ impl Heap {
         uses: &Stamps,
     ) -> std::result::Result<Stamps, Refusal> {
         let owner = cell.stream();
+        if uses.is_empty() && stream == owner {
+            return Ok(Stamps::NONE);
+        }
         let mut uses = *uses;
         uses.retain(|stamp| !self.order.is_ordered(owner, stamp));
         if stream != owner {
@@ -249,8 +261,7 @@ impl Heap {
     }
 
     fn empty_block(&self, shard: &Shard, request: &Request) -> DeviceBlock {
-        shard.allocated_blocks.add(1);
-        let serial = shard.with_front(super::Front::next_serial);
+        let serial = shard.count_allocated(0);
         let address = self.ground.locate(0).map_or(DeviceAddress(0), |(_, address)| address);
         let Request { bytes, stream, tag, .. } = *request;
         let token = Token::default();

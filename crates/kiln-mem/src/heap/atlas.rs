@@ -42,6 +42,8 @@ pub(crate) struct Atlas {
     vacant_folds: Vec<u32>,
     known_folds: HashMap<u64, u32>,
     fold_next: u32,
+    /// Addresses below that were unmapped again, in order.
+    fold_gaps: Vec<(u32, u32)>,
     window_pages: u32,
     frame_pages: u64,
 }
@@ -104,6 +106,15 @@ pub(crate) struct NewFold {
     pub(crate) run: PageRun,
 }
 
+/// A fold to be unmapped.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct IdleFold {
+    /// Its addresses, to be returned once it is unmapped.
+    pub(crate) run: PageRun,
+    /// Where in them something is mapped.
+    pub(crate) mapped: Vec<PageRun>,
+}
+
 impl Atlas {
     /// Books for a window of so many pages over a device that has `device_pages`.
     pub(crate) fn new(window_pages: u32, device_pages: u32) -> Self {
@@ -118,6 +129,7 @@ impl Atlas {
             vacant_folds: Vec::new(),
             known_folds: HashMap::new(),
             fold_next: lane_pages.saturating_mul(LANES).min(window_pages),
+            fold_gaps: Vec::new(),
             window_pages,
             frame_pages: 0,
         }
@@ -136,11 +148,8 @@ impl Atlas {
     /// Addresses for new frames of an arena; none when the window is full.
     pub(crate) fn site(&mut self, arena: u32, pages: u32) -> Option<Site> {
         if let Some(lane) = self.lanes.get_mut(arena as usize) {
-            if let Some(gap) = lane.gaps.iter().position(|(_, gap)| *gap >= pages) {
-                let (first_page, left) = lane.gaps[gap];
-                lane.gaps[gap] = (first_page + pages, left - pages);
-                lane.gaps.retain(|(_, left)| *left > 0);
-                return Some(Site { run: PageRun { first_page, pages }, in_lane: false });
+            if let Some(run) = take_gap(&mut lane.gaps, pages) {
+                return Some(Site { run, in_lane: false });
             }
             if lane.next + pages <= self.lane_pages {
                 let first_page = arena * self.lane_pages + lane.next;
@@ -162,8 +171,8 @@ impl Atlas {
             } else {
                 insert_gap(&mut lane.gaps, first_page, pages);
             }
-        } else if first_page + pages == self.fold_next {
-            self.fold_next = first_page;
+        } else {
+            self.return_fold_addresses(site.run);
         }
     }
 
@@ -259,9 +268,7 @@ impl Atlas {
 
     /// Forgets a fold that could not be mapped.
     pub(crate) fn abandon_fold(&mut self, new: NewFold) {
-        if new.run.first_page + new.run.pages == self.fold_next {
-            self.fold_next = new.run.first_page;
-        }
+        self.return_fold_addresses(new.run);
         self.forget_fold(new.fold);
     }
 
@@ -343,15 +350,27 @@ impl Atlas {
 
     /// Takes a fold out that is nobody's home and whose last use is over, and says where it is mapped; none if there is
     /// none.
-    pub(crate) fn take_idle_fold(&mut self, is_over: impl Fn(Stamp) -> bool) -> Option<Vec<PageRun>> {
+    pub(crate) fn take_idle_fold(&mut self, is_over: impl Fn(Stamp) -> bool) -> Option<IdleFold> {
         let idle = |fold: &Fold| fold.homes == 0 && fold.idle_since.is_some_and(&is_over);
-        let at = self.folds.iter().position(idle)? as u32;
-        let places = self.folds[at as usize].places();
-        for place in &places {
+        let at = self.folds.iter().position(idle)?;
+        let fold = &self.folds[at];
+        let (run, mapped) = (PageRun { first_page: fold.first_page, pages: fold.pages }, fold.places());
+        for place in &mapped {
             self.write_leaves(place.first_page, place.pages, NONE);
         }
-        self.forget_fold(at);
-        Some(places)
+        self.forget_fold(at as u32);
+        Some(IdleFold { run, mapped })
+    }
+
+    /// Makes the addresses of a fold, which was unmapped, available again.
+    pub(crate) fn return_fold_addresses(&mut self, run: PageRun) {
+        insert_gap(&mut self.fold_gaps, run.first_page, run.pages);
+        if let Some((first_page, pages)) = self.fold_gaps.last().copied()
+            && first_page + pages == self.fold_next
+        {
+            self.fold_next = first_page;
+            self.fold_gaps.pop();
+        }
     }
 
     /// Takes a frame out and says where it is mapped and what to destroy. Its home is free and belongs to no arena any
@@ -399,6 +418,9 @@ impl Atlas {
     }
 
     fn fold_addresses(&mut self, pages: u32) -> Option<PageRun> {
+        if let Some(run) = take_gap(&mut self.fold_gaps, pages) {
+            return Some(run);
+        }
         let first_page = self.fold_next;
         let end = first_page.checked_add(pages).filter(|end| *end <= self.window_pages)?;
         self.fold_next = end;
@@ -462,6 +484,18 @@ fn key_of(frames: &[u32]) -> u64 {
     frames.iter().fold(frames.len() as u64, |key, frame| {
         (key ^ u64::from(*frame)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
     })
+}
+
+/// The first of the gaps that holds so many pages, or a part of it.
+fn take_gap(gaps: &mut Vec<(u32, u32)>, pages: u32) -> Option<PageRun> {
+    let at = gaps.iter().position(|(_, gap)| *gap >= pages)?;
+    let (first_page, gap) = gaps[at];
+    if gap == pages {
+        gaps.remove(at);
+    } else {
+        gaps[at] = (first_page + pages, gap - pages);
+    }
+    Some(PageRun { first_page, pages })
 }
 
 fn insert_gap(gaps: &mut Vec<(u32, u32)>, first_page: u32, pages: u32) {

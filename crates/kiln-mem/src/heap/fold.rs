@@ -15,10 +15,15 @@ use super::{Heap, Shard, Ticket};
 use crate::error::Result;
 use crate::stamp::Stamp;
 
+/// When the window is full, this part of it is cleared of folds at once.
+const FOLDS_UNMAPPED_PART: u64 = 8;
+
 /// What came of looking for frames.
 enum Found {
-    /// There are not enough, or no addresses for them.
+    /// There are not enough.
     Nothing,
+    /// There are, but no addresses for them.
+    NoAddresses,
     Taken(Taken),
     /// They have to be mapped first.
     Unmapped { new: NewFold, handles: Vec<PagesId>, runs: Vec<Run>, frames: Vec<u32> },
@@ -32,8 +37,12 @@ impl Heap {
             return Ok(None);
         }
         let ticket = |taken| Some(Ticket { taken, units: ask.units, arena: cell.number });
-        match self.find_frames(ground, cell, ask) {
-            Found::Nothing => Ok(None),
+        let mut found = self.find_frames(ground, cell, ask);
+        if matches!(found, Found::NoAddresses) && self.make_room(ground, ask)? {
+            found = self.find_frames(ground, cell, ask);
+        }
+        match found {
+            Found::Nothing | Found::NoAddresses => Ok(None),
             Found::Taken(taken) => Ok(ticket(taken)),
             Found::Unmapped { new, handles, runs, frames } => {
                 let mapped = ground.map_fold(new, &handles);
@@ -77,6 +86,14 @@ impl Heap {
         Stamp { stream, number: self.order.latest(stream) }
     }
 
+    /// Unmaps folds that were not used for longest, so that there are addresses for new ones.
+    fn make_room(&self, ground: &PageGround, ask: Ask) -> Result<bool> {
+        self.refresh()?;
+        let needed = u64::from(ask.units).div_ceil(PAGE_UNITS);
+        let batch = ground.window_pages() / FOLDS_UNMAPPED_PART;
+        Ok(self.release_folds(ground, needed.max(batch))? >= needed)
+    }
+
     fn find_frames(&self, ground: &PageGround, cell: &ArenaCell, ask: Ask) -> Found {
         let now = self.now(cell);
         let mut books = cell.lock();
@@ -97,7 +114,7 @@ impl Heap {
             (books.runs, books.frames) = (runs, frames);
             return Found::Taken(taken);
         }
-        let Some(new) = atlas.new_fold(frames) else { return Found::Nothing };
+        let Some(new) = atlas.new_fold(frames) else { return Found::NoAddresses };
         arena.hold(runs);
         let handles = frames.iter().filter_map(|frame| atlas.handle(*frame)).collect();
         Found::Unmapped { new, handles, runs: runs.clone(), frames: frames.clone() }

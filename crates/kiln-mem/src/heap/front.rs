@@ -23,7 +23,6 @@ pub(crate) struct Front {
     stocks: Vec<Stock>,
     /// Stream and index of the stock last used with a stream of this remainder.
     recent: [(u32, u32); WAYS],
-    serial: u64,
 }
 
 /// Freed blocks of one stream.
@@ -56,16 +55,9 @@ pub(crate) struct Batch {
 }
 
 impl Front {
-    /// The stocks of the thread with this number.
-    pub(crate) fn new(thread: u32) -> Self {
-        Self { stocks: Vec::new(), recent: [(u32::MAX, 0); WAYS], serial: u64::from(thread) << 40 }
-    }
-
-    /// A number that no other block of the heap has.
-    #[inline]
-    pub(crate) fn next_serial(&mut self) -> u64 {
-        self.serial += 1;
-        self.serial
+    /// No stocks yet.
+    pub(crate) fn new() -> Self {
+        Self { stocks: Vec::new(), recent: [(u32::MAX, 0); WAYS] }
     }
 
     /// The stock of a stream, if there is one.
@@ -154,15 +146,15 @@ impl Stock {
         Some(taken)
     }
 
-    /// Puts a block in. `false`, and it is not put in, if there is no entry for it.
+    /// Puts a block of a class, with its units, in. `false`, and it is not put in, if there is no entry for it.
     #[inline]
-    pub(crate) fn push(&mut self, class: usize, taken: Taken) -> bool {
+    pub(crate) fn push(&mut self, class: usize, units: u32, taken: Taken) -> bool {
         let at = self.vacant;
         let Some(entry) = self.entries.get_mut(usize::from(at)) else { return false };
         self.vacant = entry.next;
         *entry = Entry { start: taken.start, piece: taken.piece, next: self.heads[class] };
         self.heads[class] = at;
-        self.units += u64::from(class_units(class));
+        self.units += u64::from(units);
         self.count += 1;
         true
     }
@@ -211,29 +203,27 @@ mod tests {
 
     #[test]
     fn what_was_freed_last_comes_first_and_only_for_its_class_and_stream() {
-        let mut front = Front::new(3);
+        let mut front = Front::new();
         assert!(front.stock(7).is_none());
         let stock = front.stock_or_new(7, 0);
         stock.set_limit(1 << 20);
         for piece in 0..3 {
-            assert!(stock.push(class_of(100), Taken { piece, start: u64::from(piece) * 1000 }));
+            assert!(stock.push(class_of(100), class_units(class_of(100)), Taken { piece, start: u64::from(piece) * 1000 }));
         }
         assert!(front.stock(7 + WAYS as u32).is_none());
         let stock = front.stock(7).unwrap();
         assert_eq!(stock.pop(class_of(50)), None);
         assert_eq!(stock.pop(class_of(100)), Some(Taken { piece: 2, start: 2000 }));
         assert_eq!((stock.count(), stock.units()), (2, 2 * u64::from(class_units(class_of(100)))));
-        let serials = (front.next_serial(), front.next_serial());
-        assert_eq!(serials, ((3 << 40) + 1, (3 << 40) + 2));
     }
 
     #[test]
     fn a_stock_over_its_limit_shrinks_to_half_and_drains_to_nothing() {
-        let mut front = Front::new(0);
+        let mut front = Front::new();
         let stock = front.stock_or_new(1, 0);
         stock.set_limit(100);
         for piece in 0..120 {
-            assert!(stock.push(piece as usize % 5, Taken { piece, start: 0 }));
+            assert!(stock.push(piece as usize % 5, piece % 5 + 1, Taken { piece, start: 0 }));
         }
         assert!(stock.is_over());
         let mut seen = Vec::new();
@@ -251,11 +241,11 @@ mod tests {
 
     #[test]
     fn a_full_stock_takes_no_more() {
-        let mut front = Front::new(0);
+        let mut front = Front::new();
         let stock = front.stock_or_new(1, 0);
         for piece in 0..ENTRIES as u32 {
-            assert!(stock.push(0, Taken { piece, start: 0 }));
+            assert!(stock.push(0, 1, Taken { piece, start: 0 }));
         }
-        assert!(!stock.push(0, Taken { piece: 0, start: 0 }));
+        assert!(!stock.push(0, 1, Taken { piece: 0, start: 0 }));
     }
 }

@@ -21,7 +21,7 @@ use crate::error::{ErrorKind, Refusal, Result};
 /// Bytes of a page.
 pub(crate) const PAGE_BYTES: u64 = PAGE_UNITS * UNIT_BYTES;
 /// The largest window that is asked for; half of it, and half again, if the driver has not so many addresses.
-const WINDOW_BYTES: u64 = 32 << 40;
+const WINDOW_BYTES: u64 = 64 << 40;
 /// The frame a small request makes the heap grow by is this part of what its arena has, so that growing many times
 /// costs few frames and at most this part is not needed.
 const SMALL_GROWTH_PART: u64 = 32;
@@ -75,6 +75,10 @@ impl PageGround {
 
     pub(crate) fn atlas(&self) -> MutexGuard<'_, Atlas> {
         self.atlas.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn window_pages(&self) -> u64 {
+        self.window.bytes / PAGE_BYTES
     }
 
     pub(crate) fn reserved_bytes(&self) -> u64 {

@@ -119,11 +119,17 @@ impl Heap {
 
     /// Asks how far all streams are, then frees what is not used any more.
     fn settle_all(&self) -> Result<Relief> {
+        self.refresh()?;
+        let settled = self.arenas.iter().map(|cell| cell.lock().settle(cell.stream(), &*self.order, usize::MAX));
+        Ok(Relief::freed(settled.sum::<u64>() * UNIT_BYTES))
+    }
+
+    /// Asks how far all streams are.
+    pub(super) fn refresh(&self) -> Result<()> {
         for cell in self.arenas.iter() {
             self.order.refresh(cell.stream())?;
         }
-        let settled = self.arenas.iter().map(|cell| cell.lock().settle(cell.stream(), &*self.order, usize::MAX));
-        Ok(Relief::freed(settled.sum::<u64>() * UNIT_BYTES))
+        Ok(())
     }
 
     /// Waits, for as long as the program allows, for the use that the longest pending block waits for.

@@ -32,24 +32,49 @@ pub(crate) fn rounded_units(bytes: u64) -> Option<u32> {
 /// The smallest class that holds so many units; they are at least one and no more than [`CLASSED_UNITS`].
 #[inline]
 pub(crate) fn class_of(units: u32) -> usize {
-    debug_assert!((1..=CLASSED_UNITS).contains(&units));
-    let last = units - 1;
-    if units <= LINEAR_UNITS {
-        return last as usize;
-    }
-    let log = last.ilog2();
-    let class = if units <= COARSE_UNITS {
-        LINEAR_UNITS + (log - 4) * 8 + ((last >> (log - 3)) - 8)
-    } else {
-        LINEAR_UNITS + 32 + (log - 8) * 32 + ((last >> (log - 5)) - 32)
-    };
-    class as usize
+    usize::from(CLASS_OF[units as usize])
 }
 
 /// Units of a block of a class.
 #[inline]
 pub(crate) fn class_units(class: usize) -> u32 {
-    let class = class as u32;
+    u32::from(UNITS_OF[class])
+}
+
+/// Classes by units, and units by class, so that finding one is a load.
+static CLASS_OF: [u8; CLASSED_UNITS as usize + 1] = {
+    let mut classes = [0; CLASSED_UNITS as usize + 1];
+    let mut units = 1;
+    while units <= CLASSED_UNITS {
+        classes[units as usize] = computed_class(units) as u8;
+        units += 1;
+    }
+    classes
+};
+static UNITS_OF: [u16; CLASSES] = {
+    let mut units = [0; CLASSES];
+    let mut class = 0;
+    while class < CLASSES {
+        units[class] = computed_units(class as u32) as u16;
+        class += 1;
+    }
+    units
+};
+
+const fn computed_class(units: u32) -> u32 {
+    let last = units - 1;
+    if units <= LINEAR_UNITS {
+        return last;
+    }
+    let log = last.ilog2();
+    if units <= COARSE_UNITS {
+        LINEAR_UNITS + (log - 4) * 8 + ((last >> (log - 3)) - 8)
+    } else {
+        LINEAR_UNITS + 32 + (log - 8) * 32 + ((last >> (log - 5)) - 32)
+    }
+}
+
+const fn computed_units(class: u32) -> u32 {
     if class < LINEAR_UNITS {
         return class + 1;
     }

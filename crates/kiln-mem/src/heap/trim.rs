@@ -16,7 +16,7 @@ impl Heap {
     pub(super) fn release_idle(&self) -> Result<Relief> {
         match &self.ground {
             Ground::Pages(ground) => {
-                self.release_folds(ground)?;
+                self.release_folds(ground, u64::MAX)?;
                 let mut released = 0;
                 for cell in self.arenas.iter() {
                     released += self.release_frames(ground, cell)?;
@@ -27,15 +27,20 @@ impl Heap {
         }
     }
 
-    /// Takes out the mappings of folds that are nobody's home.
-    pub(super) fn release_folds(&self, ground: &PageGround) -> Result<()> {
-        loop {
-            let places = ground.atlas().take_idle_fold(|stamp| self.order.is_complete(stamp));
-            let Some(places) = places else { return Ok(()) };
-            for place in places {
+    /// Takes out the mappings of folds that are nobody's home, until so many pages of addresses are free again; returns
+    /// how many are.
+    pub(super) fn release_folds(&self, ground: &PageGround, pages: u64) -> Result<u64> {
+        let mut released = 0;
+        while released < pages {
+            let idle = ground.atlas().take_idle_fold(|stamp| self.order.is_complete(stamp));
+            let Some(idle) = idle else { break };
+            for place in idle.mapped {
                 ground.unmap(place)?;
             }
+            ground.atlas().return_fold_addresses(idle.run);
+            released += u64::from(idle.run.pages);
         }
+        Ok(released)
     }
 
     fn release_frames(&self, ground: &PageGround, cell: &ArenaCell) -> Result<u64> {

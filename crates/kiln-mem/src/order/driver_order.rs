@@ -1,5 +1,6 @@
 //! An order kept over a driver: submissions are numbered as the driver numbers them, edges are made with events.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kiln_driver::{
@@ -8,6 +9,7 @@ use kiln_driver::{
 
 use super::{Clocks, Order};
 use crate::stamp::{Stamp, StreamKey, StreamRef};
+use crate::thread::Chunked;
 
 /// Events kept for the next edge.
 const KEPT_EVENTS: usize = 64;
@@ -17,6 +19,8 @@ const KEPT_EVENTS: usize = 64;
 /// Work has to be submitted through [`submit`](Self::submit), so that its number is known.
 pub struct DriverOrder {
     driver: Arc<dyn Driver>,
+    /// The newest submission of each stream, read without a lock.
+    latest: Chunked<AtomicU64>,
     books: Mutex<Books>,
 }
 
@@ -30,7 +34,7 @@ struct Books {
 impl DriverOrder {
     /// An order of a driver's streams.
     pub fn new(driver: Arc<dyn Driver>) -> Self {
-        Self { driver, books: Mutex::default() }
+        Self { driver, latest: Chunked::new(), books: Mutex::default() }
     }
 
     /// Gives a stream its key.
@@ -62,8 +66,15 @@ impl DriverOrder {
     pub fn submit(&self, stream: StreamRef, command: &Command<'_>) -> Result<Stamp> {
         let Submission(number) = self.driver.submit(stream.id, command)?;
         let stamp = Stamp { stream: stream.key, number };
-        self.books().clocks.submit(stamp);
+        self.note(stamp);
         Ok(stamp)
+    }
+
+    /// A submission was made.
+    fn note(&self, stamp: Stamp) {
+        self.books().clocks.submit(stamp);
+        let latest = self.latest.get_or_make(stamp.stream.number(), AtomicU64::default);
+        latest.fetch_max(stamp.number, Ordering::Release);
     }
 
     fn books(&self) -> std::sync::MutexGuard<'_, Books> {
@@ -98,7 +109,7 @@ impl DriverOrder {
 
 impl Order for DriverOrder {
     fn latest(&self, stream: StreamKey) -> u64 {
-        self.books().clocks.latest(stream)
+        self.latest.get(stream.number()).map_or(0, |latest| latest.load(Ordering::Acquire))
     }
 
     fn is_ordered(&self, stream: StreamKey, stamp: Stamp) -> bool {
@@ -126,11 +137,10 @@ impl Order for DriverOrder {
         // The wait holds on to the signal it saw, so the event can be signalled again.
         self.keep_event(event);
         let (Submission(signalled), Submission(waited)) = edge?;
-        let mut books = self.books();
         let signal = Stamp { stream: stamp.stream, number: signalled };
-        books.clocks.submit(signal);
-        books.clocks.order(stream, signal);
-        books.clocks.submit(Stamp { stream, number: waited });
+        self.note(signal);
+        self.books().clocks.order(stream, signal);
+        self.note(Stamp { stream, number: waited });
         Ok(())
     }
 

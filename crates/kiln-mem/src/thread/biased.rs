@@ -4,7 +4,7 @@
 //! owner says that it is inside with a plain store and looks whether a visitor wants in; a visitor says that it wants
 //! in and waits until the owner is out. One of the two sees the other, because between its store and its load each
 //! side has a fence (see [`barrier`](super::barrier), which makes the owner's free). An owner that sees a visitor
-//! steps back and queues with the visitors on an ordinary mutex.
+//! steps back; it does without, or queues with the visitors on an ordinary mutex.
 //!
 //! Invariant: the value is touched only by the owner between `inside = true`, having read `wanted == false` after the
 //! fence, and `inside = false`; or by whoever holds `visitors`, having set `wanted` and then, after the fence, read
@@ -28,8 +28,10 @@ unsafe impl<T: Send> Sync for Biased<T> {}
 // SAFETY: moving the lock moves the value.
 unsafe impl<T: Send> Send for Biased<T> {}
 
-/// Ends the owner's turn, also when the closure panics.
-struct OwnerTurn<'a>(&'a AtomicBool);
+/// The owner's turn; it ends when this is dropped.
+pub(crate) struct OwnerTurn<'a, T> {
+    lock: &'a Biased<T>,
+}
 
 /// Ends a visitor's turn, also when the closure panics.
 struct VisitorTurn<'a>(&'a AtomicBool);
@@ -44,23 +46,33 @@ impl<T> Biased<T> {
         }
     }
 
-    /// Runs a closure on the value, as its owner. The closure must not enter the same lock again.
+    /// The value, for its owner; none if a visitor is there or wants in.
     ///
     /// # Safety
-    /// At most one thread at a time calls this, one call at a time, and when the owner changes, the last call of the
-    /// old one happens before the first call of the new one.
+    /// At most one thread at a time is the owner; when the owner changes, the last turn of the old one happens before
+    /// the first of the new one; and the owner has one turn at a time, of this call or of
+    /// [`with_owner`](Self::with_owner).
     #[inline]
-    pub(crate) unsafe fn with_owner<R>(&self, run: impl FnOnce(&mut T) -> R) -> R {
+    pub(crate) unsafe fn enter(&self) -> Option<OwnerTurn<'_, T>> {
         self.inside.store(true, Ordering::Relaxed);
         barrier::light();
-        if self.wanted.load(Ordering::Acquire) {
-            return self.step_back(run);
+        // Made before the look at `wanted`, so that stepping back is dropping it.
+        let turn = OwnerTurn { lock: self };
+        if self.wanted.load(Ordering::Acquire) { None } else { Some(turn) }
+    }
+
+    /// Runs a closure on the value, as its owner, behind the visitors if there are some.
+    ///
+    /// # Safety
+    /// As for [`enter`](Self::enter).
+    pub(crate) unsafe fn with_owner<R>(&self, run: impl FnOnce(&mut T) -> R) -> R {
+        // SAFETY: the caller promises what `enter` asks for.
+        if let Some(mut turn) = unsafe { self.enter() } {
+            return turn.with(run);
         }
-        let _turn = OwnerTurn(&self.inside);
-        // SAFETY: `inside` was set before `wanted` was read as false, with a fence between. A visitor sets `wanted`,
-        // fences, and then waits for `inside` to be false: it has not read it yet, or it read it before our store and
-        // then its store of `wanted` came before our load, which would have seen it. No other owner is there, as the
-        // caller promised.
+        let _queue = self.visitors.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: visitors touch the value only while they hold the mutex, which is held here, and the only owner is
+        // this thread, whose turn of the fast path is over.
         self.value.with_mut(|value| run(unsafe { &mut *value }))
     }
 
@@ -81,20 +93,24 @@ impl<T> Biased<T> {
         // ended the owner's last turn.
         Some(self.value.with_mut(|value| run(unsafe { &mut *value })))
     }
+}
 
-    #[cold]
-    fn step_back<R>(&self, run: impl FnOnce(&mut T) -> R) -> R {
-        self.inside.store(false, Ordering::Release);
-        let _queue = self.visitors.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: visitors touch the value only while they hold the mutex, which is held here, and the only owner is
-        // this thread, which is outside of its fast path.
-        self.value.with_mut(|value| run(unsafe { &mut *value }))
+impl<T> OwnerTurn<'_, T> {
+    /// Runs a closure on the value.
+    #[inline]
+    pub(crate) fn with<R>(&mut self, run: impl FnOnce(&mut T) -> R) -> R {
+        // SAFETY: `inside` was set before `wanted` was read as false, with a fence between. A visitor sets `wanted`,
+        // fences, and then waits for `inside` to be false: either it has not read it yet, and will wait for this turn to
+        // end, or it read it before our store, and then its store of `wanted` came before our load, which would have
+        // seen it. There is no other turn of an owner, as the caller of `enter` promised.
+        self.lock.value.with_mut(|value| run(unsafe { &mut *value }))
     }
 }
 
-impl Drop for OwnerTurn<'_> {
+impl<T> Drop for OwnerTurn<'_, T> {
+    #[inline]
     fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
+        self.lock.inside.store(false, Ordering::Release);
     }
 }
 

@@ -1,5 +1,6 @@
 //! A table that grows without moving what is in it.
 
+use std::num::NonZeroU64;
 use std::sync::OnceLock;
 
 const FIRST_CHUNK: usize = 8;
@@ -24,8 +25,13 @@ impl<T> Chunked<T> {
     /// The entry with this number, if it was made.
     #[inline]
     pub(crate) fn get(&self, number: u32) -> Option<&T> {
-        let (chunk, offset) = locate(number);
-        self.chunks.get(chunk)?.get()?.get(offset)?.0.get()
+        self.at(Spot::of(number))
+    }
+
+    /// The entry at a spot, if it was made.
+    #[inline]
+    pub(crate) fn at(&self, spot: Spot) -> Option<&T> {
+        self.chunks.get(spot.chunk())?.get()?.get(spot.offset())?.0.get()
     }
 
     /// The entry with this number. Numbers above some hundred million share the last entry; no process has as many
@@ -46,20 +52,42 @@ impl<T> Chunked<T> {
 
     #[cold]
     fn make(&self, number: u32, make: impl FnOnce() -> T) -> &T {
-        let (chunk, offset) = locate(number);
-        let chunk = chunk.min(CHUNKS - 1);
+        let spot = Spot::of(number);
+        let (chunk, offset) = (spot.chunk().min(CHUNKS - 1), spot.offset());
         let entries = self.chunks[chunk]
             .get_or_init(|| (0..FIRST_CHUNK << chunk).map(|_| Padded(OnceLock::new())).collect());
         entries[offset.min(entries.len() - 1)].0.get_or_init(make)
     }
 }
 
-/// Chunk and offset of an entry: chunk `c` holds `8 << c`.
-#[inline]
-fn locate(number: u32) -> (usize, usize) {
-    let shifted = number as usize + FIRST_CHUNK;
-    let chunk = (shifted / FIRST_CHUNK).ilog2() as usize;
-    (chunk, shifted - (FIRST_CHUNK << chunk))
+/// Where an entry lies: chunk `c` holds `8 << c`. One word, never zero.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Spot(NonZeroU64);
+
+impl Spot {
+    const CHUNK_SHIFT: u32 = 40;
+
+    #[inline]
+    pub(crate) fn of(number: u32) -> Self {
+        let shifted = u64::from(number) + FIRST_CHUNK as u64;
+        let chunk = (shifted / FIRST_CHUNK as u64).ilog2();
+        let offset = shifted - ((FIRST_CHUNK as u64) << chunk);
+        Self(NonZeroU64::MIN | u64::from(chunk) << Self::CHUNK_SHIFT | offset << 1)
+    }
+
+    pub(crate) fn number(self) -> u32 {
+        ((FIRST_CHUNK << self.chunk()) - FIRST_CHUNK + self.offset()) as u32
+    }
+
+    #[inline]
+    fn chunk(self) -> usize {
+        (self.0.get() >> Self::CHUNK_SHIFT) as usize
+    }
+
+    #[inline]
+    fn offset(self) -> usize {
+        (self.0.get() as u32 >> 1) as usize
+    }
 }
 
 #[cfg(test)]
@@ -70,8 +98,11 @@ mod tests {
     fn every_number_has_a_place_of_its_own() {
         let mut next = (0, 0);
         for number in 0..50_000 {
-            assert_eq!(locate(number), next);
-            next = if next.1 + 1 == FIRST_CHUNK << next.0 { (next.0 + 1, 0) } else { (next.0, next.1 + 1) };
+            let spot = Spot::of(number);
+            assert_eq!((spot.chunk(), spot.offset()), next);
+            assert_eq!(spot.number(), number);
+            let last = next.1 + 1 == FIRST_CHUNK << next.0;
+            next = if last { (next.0 + 1, 0) } else { (next.0, next.1 + 1) };
         }
     }
 

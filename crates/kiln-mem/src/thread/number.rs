@@ -3,10 +3,11 @@
 use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};
 
-const UNSET: u32 = u32::MAX;
+use super::chunked::Spot;
 
 thread_local! {
-    static NUMBER: Cell<u32> = const { Cell::new(UNSET) };
+    /// Where this thread's entries lie in tables, which is its number said in another way.
+    static SPOT: Cell<Option<Spot>> = const { Cell::new(None) };
     /// Gives the number back when the thread ends.
     static LEASE: Cell<Option<Lease>> = const { Cell::new(None) };
 }
@@ -21,18 +22,20 @@ struct Numbers {
 
 static NUMBERS: Mutex<Numbers> = Mutex::new(Numbers { returned: Vec::new(), next: 0 });
 
-/// The number of this thread. No other living thread has it; once the thread ends, another may.
+/// The number of this thread, as a spot in tables. No other living thread has it; once the thread ends, another may.
 ///
 /// Numbers are handed on under a lock, so whatever a thread wrote under its number happened before whatever the next
 /// one does under it.
 #[inline]
-pub(crate) fn thread_number() -> u32 {
-    let number = NUMBER.get();
-    if number == UNSET { take_number() } else { number }
+pub(crate) fn thread_spot() -> Spot {
+    match SPOT.get() {
+        Some(spot) => spot,
+        None => take_number(),
+    }
 }
 
 #[cold]
-fn take_number() -> u32 {
+fn take_number() -> Spot {
     let number = {
         let mut numbers = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
         numbers.returned.pop().unwrap_or_else(|| {
@@ -40,16 +43,17 @@ fn take_number() -> u32 {
             numbers.next - 1
         })
     };
-    NUMBER.set(number);
+    let spot = Spot::of(number);
+    SPOT.set(Some(spot));
     // A thread that is already tearing its locals down keeps its number for good: better one number less than two
     // threads with the same one.
     let _ = LEASE.try_with(|lease| lease.set(Some(Lease(number))));
-    number
+    spot
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let _ = NUMBER.try_with(|number| number.set(UNSET));
+        let _ = SPOT.try_with(|spot| spot.set(None));
         NUMBERS.lock().unwrap_or_else(PoisonError::into_inner).returned.push(self.0);
     }
 }
@@ -66,10 +70,10 @@ mod tests {
         let barrier = Barrier::new(8);
         let numbers: HashSet<u32> = std::thread::scope(|scope| {
             let run = || {
-                let number = thread_number();
+                let spot = thread_spot();
                 barrier.wait();
-                assert_eq!(number, thread_number());
-                number
+                assert_eq!(spot, thread_spot());
+                spot.number()
             };
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(run)).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
@@ -80,7 +84,7 @@ mod tests {
     #[test]
     fn numbers_stay_small_when_threads_come_and_go() {
         for _ in 0..200 {
-            let number = std::thread::spawn(thread_number).join().unwrap();
+            let number = std::thread::spawn(|| thread_spot().number()).join().unwrap();
             assert!(number < 150, "{number}");
         }
     }

@@ -1,7 +1,7 @@
 //! One part of a structure for each thread.
 
 use super::chunked::Chunked;
-use super::number::thread_number;
+use super::number::thread_spot;
 
 /// Parts by thread number. A part is made when its thread first asks, and never moves.
 #[derive(Debug)]
@@ -17,8 +17,11 @@ impl<T> Shards<T> {
     /// The part of this thread; `make` gets its number.
     #[inline]
     pub(crate) fn own(&self, make: impl FnOnce(u32) -> T) -> &T {
-        let number = thread_number();
-        self.parts.get_or_make(number, || make(number))
+        let spot = thread_spot();
+        match self.parts.at(spot) {
+            Some(part) => part,
+            None => self.parts.get_or_make(spot.number(), || make(spot.number())),
+        }
     }
 
     /// All parts there are.

@@ -7,11 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct Tally(AtomicU64);
 
 impl Tally {
-    /// Adds to the sum. Called by the thread whose part of a structure this is; were another one to call it, a count
+    /// Adds to the sum and returns it. Called by the thread whose part of a structure this is; were another one to call it, a count
     /// could be lost, nothing worse.
     #[inline]
-    pub(crate) fn add(&self, amount: u64) {
-        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
+    pub(crate) fn add(&self, amount: u64) -> u64 {
+        let sum = self.0.load(Ordering::Relaxed).wrapping_add(amount);
+        self.0.store(sum, Ordering::Relaxed);
+        sum
     }
 
     #[inline]

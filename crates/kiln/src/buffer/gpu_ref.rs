@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::ops::{Bound, Range, RangeBounds};
 use std::sync::Arc;
 
+use kiln_mem::AllocTag;
 use kiln_driver::{Access, Command, DeviceAddress, DevicePlace, Pattern, Place};
 
 use super::element::Element;
@@ -28,12 +29,12 @@ pub struct GpuRef<T> {
 }
 
 impl<T: Element> GpuRef<T> {
-    pub(crate) fn allocate(runtime: &Arc<Inner>, home: &Stream, len: usize) -> Result<Self> {
+    pub(crate) fn allocate(runtime: &Arc<Inner>, home: &Stream, len: usize, tag: AllocTag) -> Result<Self> {
         let bytes = (len as u64)
             .checked_mul(size_of::<T>() as u64)
             .filter(|bytes| *bytes <= i64::MAX as u64)
             .ok_or_else(|| Error::new(Misuse::TooLarge { len, element_bytes: size_of::<T>() }))?;
-        let block = Block::allocate(runtime, home, bytes)?;
+        let block = Block::allocate(runtime, home, bytes, tag)?;
         Ok(Self { block, offset: 0, len, element: PhantomData })
     }
 

@@ -26,6 +26,8 @@ pub struct Lane {
     pub stream: StreamId,
     /// Held over one submission to this stream and to no other; lock this before any block.
     entry: Mutex<Entry>,
+    /// The latest number that is given out; at least as large as any stamp that anybody has seen.
+    planned: AtomicU64,
     /// The latest number whose work the driver has.
     submitted: AtomicU64,
     /// Held for moments, never over a driver call.
@@ -83,6 +85,7 @@ impl Lane {
             key,
             stream,
             entry: Mutex::new(entry),
+            planned: AtomicU64::new(number),
             submitted: AtomicU64::new(number),
             points: Mutex::new(points),
             overshoots: AtomicU32::new(0),
@@ -104,6 +107,19 @@ impl Lane {
     /// Enters the stream: no other submission to it until the guard is dropped.
     pub fn enter(&self) -> MutexGuard<'_, Entry> {
         self.entry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The latest number that is given out; its work may not be with the driver yet.
+    pub fn planned(&self) -> u64 {
+        self.planned.load(Ordering::Acquire)
+    }
+
+    /// Gives out the next number, before any block is stamped with it.
+    pub fn plan(&self, entry: &mut Entry) -> u64 {
+        let number = entry.next;
+        entry.next += 1;
+        self.planned.store(number, Ordering::Release);
+        number
     }
 
     /// The latest number whose work the driver has.

@@ -147,21 +147,9 @@ impl Tracker {
     /// # Errors
     /// As for [`submit`](Self::submit).
     pub fn begin<'a>(&'a self, lane: &'a Lane, uses: &mut [Use<'_>]) -> Result<Begun<'a>, SubmitError> {
-        let mut guard = lane.enter();
-        let entry = &mut *guard;
-        let stamp = Stamp { stream: lane.key, number: entry.next };
-        entry.waits.clear();
-        let mut step = Step {
-            stamp,
-            clock: &entry.clock,
-            host: &self.host,
-            waits: &mut entry.waits,
-            mutation: self.mutation,
-        };
-        step.take(uses).map_err(SubmitError::Overlap)?;
-        entry.next += 1;
-        // Others may wait for this number from here on, so it is given to them whatever happens below.
-        let mut begun = Begun { tracker: self, lane, entry: guard, stamp };
+        let mut begun = self.enter(lane);
+        begun.entry.waits.clear();
+        begun.take(uses)?;
         if !begun.entry.waits.is_empty() {
             self.queue_waits(lane, &mut begun.entry)?;
         }
@@ -173,15 +161,10 @@ impl Tracker {
     /// # Errors
     /// As for [`submit`](Self::submit).
     pub fn stamp(&self, lane: &Lane, uses: &mut [Use<'_>]) -> Result<Stamp, SubmitError> {
-        let mut guard = lane.enter();
-        let entry = &mut *guard;
-        let stamp = Stamp { stream: lane.key, number: entry.next };
-        let (clock, host, waits) = (&entry.clock, &self.host, &mut entry.waits);
-        Step { stamp, clock, host, waits, mutation: self.mutation }.take(uses).map_err(SubmitError::Overlap)?;
-        entry.next += 1;
-        let mut begun = Begun { tracker: self, lane, entry: guard, stamp };
+        let mut begun = self.enter(lane);
+        begun.take(uses)?;
         begun.record()?;
-        Ok(stamp)
+        Ok(begun.stamp)
     }
 
     /// Makes a stream wait, on the device, for stamps it is not ordered after yet. Returns how many waits that took.
@@ -266,6 +249,19 @@ impl Tracker {
         self.events.destroy_all(&*self.driver);
     }
 
+    /// Enters a stream and gives out a number. Others may wait for it from here on, so whatever becomes of the submission, the number
+    /// is theirs when the value is dropped.
+    fn enter<'a>(&'a self, lane: &'a Lane) -> Begun<'a> {
+        let mut entry = lane.enter();
+        let stamp = Stamp { stream: lane.key, number: lane.plan(&mut entry) };
+        Begun { tracker: self, lane, entry, stamp }
+    }
+
+    /// The stream with that number, if there is one.
+    pub fn lane_at(&self, index: usize) -> Option<Arc<Lane>> {
+        self.lanes.read().unwrap_or_else(PoisonError::into_inner).get(index).cloned()
+    }
+
     fn lane(&self, key: StreamKey) -> Result<Arc<Lane>, Error> {
         let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
         lanes.get(key.index()).cloned().ok_or_else(|| {
@@ -341,6 +337,13 @@ impl Begun<'_> {
     /// What it will be known as.
     pub fn stamp(&self) -> Stamp {
         self.stamp
+    }
+
+    fn take(&mut self, uses: &mut [Use<'_>]) -> Result<(), SubmitError> {
+        let entry = &mut *self.entry;
+        let (clock, host, waits) = (&entry.clock, &self.tracker.host, &mut entry.waits);
+        let mut step = Step { stamp: self.stamp, clock, host, waits, mutation: self.tracker.mutation };
+        step.take(uses).map_err(SubmitError::Overlap)
     }
 
     /// The work is with the driver: records an event if this stream does so at once.

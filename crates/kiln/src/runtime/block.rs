@@ -4,14 +4,15 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use kiln_driver::{DeviceAddress, DevicePlace};
+use kiln_mem::{AllocTag, DeviceBlock, Request};
 
 use super::inner::Inner;
-use super::source::Piece;
+use super::memory_order::{other_uses, stream_ref};
 use super::stream::Stream;
 use crate::buffer::Stale;
 use crate::error::{Error, Result};
 use crate::misuse::Misuse;
-use crate::order::{Lane, Latch, Mutation, Stamps, StreamKey, Track};
+use crate::order::{Lane, Latch, Mutation, Stamp, Stamps, StreamKey, Track};
 
 /// The name of a block; no other block of its runtime ever has it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -30,32 +31,34 @@ pub struct Generation(pub u64);
 /// Memory and what is known of its uses. Dropping it gives the memory back after its last use and never waits.
 pub(crate) struct Block {
     runtime: Weak<Inner>,
-    id: BlockId,
     home: Arc<Lane>,
-    bytes: u64,
-    /// None for a block of no bytes.
-    piece: Option<Piece>,
+    /// Taken when the block is dropped.
+    memory: Option<DeviceBlock>,
     track: Latch<Track>,
 }
 
 impl Block {
-    pub(crate) fn allocate(runtime: &Arc<Inner>, home: &Stream, bytes: u64) -> Result<Arc<Self>> {
+    pub(crate) fn allocate(runtime: &Arc<Inner>, home: &Stream, bytes: u64, tag: AllocTag) -> Result<Arc<Self>> {
         if !home.belongs_to(runtime) {
             return Err(Error::new(Misuse::ForeignStream { stream: home.id().to_string() }));
         }
-        let (piece, track) = if bytes == 0 {
-            (None, Track::new(0, crate::order::Stamp::default()))
-        } else {
-            let (piece, stamp) = runtime.source().allocate(bytes, home.lane())?;
-            (Some(piece), Track::new(bytes, stamp))
+        let lane = home.lane();
+        let memory = runtime.memory().allocate(&Request::new(bytes, stream_ref(lane)).tag(tag))?;
+        // Whoever had the memory before may still be busy with it on this stream, so other streams come after what is planned here.
+        let first_write = match runtime.tracker().mutation() {
+            Some(Mutation::AllocationBeforeUse) => Stamp::default(),
+            _ => Stamp { stream: lane.key, number: lane.planned() },
         };
-        let id = BlockId(runtime.blocks().open(bytes));
-        let runtime = Arc::downgrade(runtime);
-        Ok(Arc::new(Self { runtime, id, home: home.lane().clone(), bytes, piece, track: Latch::new(track) }))
+        Ok(Arc::new(Self {
+            runtime: Arc::downgrade(runtime),
+            home: lane.clone(),
+            memory: Some(memory),
+            track: Latch::new(Track::new(bytes, first_write)),
+        }))
     }
 
     pub(crate) fn id(&self) -> BlockId {
-        self.id
+        BlockId(self.memory.as_ref().map_or(0, |memory| memory.id().serial))
     }
 
     /// The runtime it belongs to.
@@ -74,7 +77,7 @@ impl Block {
         } else if self.runtime.strong_count() == 0 {
             Err(Stale::DeviceDropped.into())
         } else {
-            Err(Misuse::ForeignBlock { block: self.id }.into())
+            Err(Misuse::ForeignBlock { block: self.id() }.into())
         }
     }
 
@@ -93,26 +96,29 @@ impl Block {
 
     /// Where commands find the byte at an offset; none for a block of no bytes.
     pub(crate) fn place(&self, offset: u64) -> Option<DevicePlace> {
-        self.piece.map(|piece| piece.place.plus(offset))
+        self.memory.as_ref()?.device_place().map(|place| place.plus(offset))
     }
 
     /// Where kernels find the byte at an offset; 0 for a block of no bytes.
     pub(crate) fn address(&self, offset: u64) -> DeviceAddress {
-        DeviceAddress(self.piece.map_or(0, |piece| piece.address.0 + offset))
+        match &self.memory {
+            Some(memory) if !memory.is_empty() => DeviceAddress(memory.address().0 + offset),
+            _ => DeviceAddress(0),
+        }
     }
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
-        let Some(runtime) = self.runtime.upgrade() else { return };
-        runtime.blocks().close(self.bytes);
-        if let Some(piece) = self.piece {
-            let track = self.track.get_mut();
-            let uses = match runtime.tracker().mutation() {
-                Some(Mutation::UseBeforeFree) => Stamps::default(),
-                _ => track.all(),
-            };
-            runtime.source().release(piece, uses);
+        // A runtime that is gone has taken its memory along.
+        let (Some(runtime), Some(memory)) = (self.runtime.upgrade(), self.memory.take()) else { return };
+        let uses = match runtime.tracker().mutation() {
+            Some(Mutation::UseBeforeFree) => Stamps::default(),
+            _ => self.track.get_mut().all(),
+        };
+        let uses = other_uses(runtime.tracker(), &self.home, &uses);
+        if let Err(failure) = runtime.memory().deallocate(memory, &uses) {
+            tracing::error!(%failure, "a block could not be given back");
         }
     }
 }

@@ -4,20 +4,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use kiln_driver::{Command, Driver, ModuleId, StreamId, StreamRequest, Timeout, WaitTarget};
+use kiln_mem::{MemoryResource, MemoryResourceExt, Order, Request};
+use kiln_driver::{Base, Command, Driver, ModuleId, StreamId, StreamRequest, Timeout};
 
-use super::blocks::Blocks;
 use super::config::RuntimeConfig;
-use super::source::{BlockSource, DirectSource};
+use super::memory_order::{MemoryOrder, stream_ref};
 use super::staging::Staging;
 use super::stream::{Home, Stream};
 use super::stream_pool::StreamPool;
 use super::ticket::Ticket;
 use crate::error::Result;
+use crate::misuse::Misuse;
 use crate::order::{Lane, Stamp, Tracker, Use};
 
-/// How long the end of a runtime waits for each stream that still has work, before it lets go of the device all the same.
+/// How long the end of a runtime waits for work that is still running, before it lets go of the device all the same.
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
+
+/// Makes the memory of a runtime, which asks the runtime's own order.
+pub(crate) type MakeMemory<'a> = &'a dyn Fn(&Arc<dyn Driver>, Arc<dyn Order>) -> Result<Arc<dyn MemoryResource>>;
 
 /// The shared part of a runtime.
 pub(crate) struct Inner {
@@ -25,9 +29,8 @@ pub(crate) struct Inner {
     tracker: Arc<Tracker>,
     pool: StreamPool,
     main: Stream,
-    source: Box<dyn BlockSource>,
+    memory: Arc<dyn MemoryResource>,
     staging: Staging,
-    blocks: Blocks,
     config: RuntimeConfig,
     /// Modules whose last kernel was dropped, with the work that may still use them.
     retired: Mutex<Vec<(ModuleId, Vec<Stamp>)>>,
@@ -35,16 +38,16 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    pub(crate) fn new(driver: Arc<dyn Driver>, config: RuntimeConfig) -> Result<Arc<Self>> {
+    pub(crate) fn new(driver: Arc<dyn Driver>, config: RuntimeConfig, make: MakeMemory<'_>) -> Result<Arc<Self>> {
         let tracker = Arc::new(Tracker::new(driver.clone(), config.recording, config.mutation));
         let stream = driver.create_stream(StreamRequest::New { priority: 0 })?;
         let lane = tracker.add(stream)?;
+        let memory = make(&driver, Arc::new(MemoryOrder::new(tracker.clone())))?;
         Ok(Arc::new_cyclic(|weak: &Weak<Self>| Self {
             pool: StreamPool::new(config.max_streams, weak.clone()),
             main: Stream::new(lane, weak.clone(), 0, Home::Runtime),
-            source: Box::new(DirectSource::new(tracker.clone())),
+            memory,
             staging: Staging::new(config.max_staging_bytes),
-            blocks: Blocks::default(),
             driver,
             tracker,
             config,
@@ -69,16 +72,12 @@ impl Inner {
         &self.main
     }
 
-    pub(crate) fn source(&self) -> &dyn BlockSource {
-        &*self.source
+    pub(crate) fn memory(&self) -> &Arc<dyn MemoryResource> {
+        &self.memory
     }
 
     pub(crate) fn staging(&self) -> &Staging {
         &self.staging
-    }
-
-    pub(crate) fn blocks(&self) -> &Blocks {
-        &self.blocks
     }
 
     pub(crate) fn config(&self) -> &RuntimeConfig {
@@ -86,12 +85,24 @@ impl Inner {
     }
 
     pub(crate) fn bytes_outstanding(&self) -> u64 {
-        self.blocks.live_bytes()
+        self.memory.bytes_outstanding()
+    }
+
+    /// Refuses a memory stack that belongs to another device.
+    pub(crate) fn check_memory(&self) -> Result<()> {
+        let block = self.memory.allocate(&Request::new(1, stream_ref(self.main.lane())))?;
+        let key = block.device_place().map(|place| match place.base {
+            Base::Memory(id) => id.device(),
+            Base::Reservation(id) => id.device(),
+        });
+        let here = self.driver.info().key;
+        self.memory.free(block).map_err(|failure| failure.error)?;
+        if key == Some(here) { Ok(()) } else { Err(Misuse::ForeignMemory.into()) }
     }
 
     pub(crate) fn reap(&self) -> Result<u64> {
         self.unload_retired();
-        Ok(self.source.reap()?)
+        Ok(self.memory.reap_pending()?.freed_bytes)
     }
 
     /// A use of blocks was prepared and then dropped.
@@ -170,15 +181,11 @@ impl Drop for Inner {
     /// Lets go of the device in an order that cannot crash it: work first, then memory, then events and streams. A lost device
     /// answers every call with its fault, which is nobody's concern any more.
     fn drop(&mut self) {
-        let streams = self.tracker.streams();
-        for stream in &streams {
-            let _ = self.driver.wait(WaitTarget::Stream(*stream), Timeout::After(DRAIN_LIMIT));
-        }
+        let _ = self.synchronize(Some(DRAIN_LIMIT));
         self.unload_retired();
-        self.source.release_all();
         self.staging.release_all(&*self.driver);
         self.tracker.destroy_events();
-        for stream in streams {
+        for stream in self.tracker.streams() {
             let _ = self.driver.destroy(stream.into());
         }
     }

@@ -1,0 +1,81 @@
+//! What memory asks about the order of work, answered by the tracker.
+
+use std::sync::Arc;
+
+use kiln_driver::{Result, Timeout, Waited};
+use kiln_mem::Order;
+
+use crate::order::{Lane, Stamp, Stamps, StreamKey, Tracker};
+
+/// The tracker of a runtime, as its memory sees it.
+pub(crate) struct MemoryOrder {
+    tracker: Arc<Tracker>,
+}
+
+impl MemoryOrder {
+    pub(crate) fn new(tracker: Arc<Tracker>) -> Self {
+        Self { tracker }
+    }
+
+    fn lane(&self, stream: kiln_mem::StreamKey) -> Option<Arc<Lane>> {
+        self.tracker.lane_at(stream.number() as usize)
+    }
+}
+
+impl Order for MemoryOrder {
+    fn latest(&self, stream: kiln_mem::StreamKey) -> u64 {
+        self.lane(stream).map_or(0, |lane| lane.planned())
+    }
+
+    fn is_ordered(&self, stream: kiln_mem::StreamKey, stamp: kiln_mem::Stamp) -> bool {
+        let stamp = from_memory(stamp);
+        self.lane(stream).zip(stamp).is_some_and(|(lane, stamp)| self.tracker.is_ordered(&lane, stamp))
+    }
+
+    fn is_complete(&self, stamp: kiln_mem::Stamp) -> bool {
+        from_memory(stamp).is_some_and(|stamp| self.tracker.host().covers(stamp))
+    }
+
+    fn refresh(&self, stream: kiln_mem::StreamKey) -> Result<()> {
+        let Some(lane) = self.lane(stream) else { return Ok(()) };
+        self.tracker.is_done(Stamp { stream: lane.key, number: lane.submitted() }).map(|_| ())
+    }
+
+    fn wait_on(&self, stream: kiln_mem::StreamKey, stamp: kiln_mem::Stamp) -> Result<()> {
+        match self.lane(stream).zip(from_memory(stamp)) {
+            Some((lane, stamp)) => self.tracker.order_after(&lane, &Stamps::of(stamp)).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    fn wait(&self, stamp: kiln_mem::Stamp, timeout: Timeout) -> Result<Waited> {
+        match from_memory(stamp) {
+            Some(stamp) => self.tracker.wait(stamp, timeout),
+            None => Ok(Waited::Done),
+        }
+    }
+}
+
+/// A stream as memory names it.
+pub(crate) fn stream_ref(lane: &Lane) -> kiln_mem::StreamRef {
+    kiln_mem::StreamRef { key: kiln_mem::StreamKey::new(lane.key.index() as u32), id: lane.stream }
+}
+
+/// The uses of a block on streams other than its own, as memory takes them. More streams than it can name are joined first: the
+/// block's own stream is made to wait for the rest.
+pub(crate) fn other_uses(tracker: &Tracker, own: &Lane, uses: &Stamps) -> kiln_mem::Stamps {
+    let mut named = kiln_mem::Stamps::default();
+    for stamp in uses.iter().filter(|stamp| stamp.stream != own.key && !tracker.host().covers(*stamp)) {
+        let stream = kiln_mem::StreamKey::new(stamp.stream.index() as u32);
+        if named.add(kiln_mem::Stamp { stream, number: stamp.number }).is_err() {
+            // A device that cannot take the wait is lost, and then nothing on it is used again.
+            let _ = tracker.order_after(own, &Stamps::of(stamp));
+        }
+    }
+    named
+}
+
+fn from_memory(stamp: kiln_mem::Stamp) -> Option<Stamp> {
+    let stream = StreamKey::new(stamp.stream.number() as usize)?;
+    Some(Stamp { stream, number: stamp.number })
+}
