@@ -1,8 +1,119 @@
 //! A device without a GPU: deterministic, asynchronous, and it checks every access.
 //!
-//! [`Machine`] is a world of simulated devices; [`SimDevice`] is one of them and implements
-//! [`kiln_driver::Driver`]. Nothing runs before it must, the seed picks which stream moves next, and every pair of
-//! accesses to the same bytes is compared with the order that streams, events and host waits really establish.
+//! A [`Machine`] is a world of simulated devices with one clock, one order of events and one verdict. A [`SimDevice`]
+//! is one of its devices and implements [`kiln_driver::Driver`], all of it: streams are really asynchronous, addresses
+//! can be reserved and pages mapped, exported and imported by another process, kernels run, graphs keep their edges,
+//! and memory runs out. It is a device, not a mock: programs written for it run on hardware and the other way round.
+//!
+//! ```text
+//!    program ── Driver calls ──►  SimDevice 0   SimDevice 1   ...        one Machine
+//!                                     │             │
+//!                 queues per stream   ▼             ▼
+//!               ┌───────────────────────────────────────────┐
+//!               │  which step runs next?                    │ ◄── seed, schedule, or threads
+//!               │  when does it begin and end?              │ ◄── virtual clock, cost model, fault plan
+//!               │  may it touch these bytes now?            │ ◄── address map, lifetimes, happens-before
+//!               └───────────────────────────────────────────┘
+//!                    │               │                │
+//!                  trace          timeline         findings
+//! ```
+//!
+//! ```
+//! use kiln_driver::{Driver, DriverExt, EventRequest, MemoryRequest, StreamRequest};
+//! use kiln_sim::{Machine, MachineConfig};
+//!
+//! let machine = Machine::new(MachineConfig::seeded(42));
+//! let device = machine.device(0)?;
+//! let one = device.create_stream(StreamRequest::New { priority: 0 })?;
+//! let two = device.create_stream(StreamRequest::New { priority: 0 })?;
+//! let event = device.create_event(EventRequest::Plain)?;
+//! let memory = device.allocate(MemoryRequest::Direct { bytes: 1024 })?;
+//! let host = device.allocate_host(1024)?;
+//!
+//! device.fill(one, memory.id.into(), 7, 1024)?;
+//! device.order(one, event, two)?; // without this line the report below is not clean
+//! device.download(two, memory.id.into(), &host, 1024)?;
+//! device.synchronize(two)?;
+//!
+//! let mut bytes = [0; 1024];
+//! assert!(host.read(0, &mut bytes));
+//! assert_eq!(bytes, [7; 1024]);
+//!
+//! device.free(memory.id, None)?;
+//! for object in [one.into(), two.into(), event.into(), host.id().into()] {
+//!     device.destroy(object)?;
+//! }
+//! let report = machine.finish();
+//! assert!(report.is_clean(), "{report}");
+//! # Ok::<(), kiln_driver::Error>(())
+//! ```
+//!
+//! # The model
+//!
+//! **Order.** Every stream is a lane, the host is one more, and the branches of a graph are lanes too. Each step knows,
+//! as a vector clock, what happened before it: what was queued before on its stream, what an event it waits for had
+//! behind it when it was signalled, and what the host knew when it was submitted. The host learns by a wait or a poll
+//! that says done, and by `progress`. Whether two steps are ordered is therefore known from the calls alone; it does not
+//! depend on which ran first. That is why a missing edge is found by the first seed and not by luck.
+//!
+//! **Time.** The clock is virtual. Calls cost the host a little, copies, fills and kernels cost the device what
+//! [`Costs`] says, streams overlap, and a wait moves the host's clock to the end of what it waited for. A minute of
+//! waiting takes no time.
+//!
+//! **Choice.** Nothing runs before it must. When the host waits, some stream that can move does, and [`Mode`] says who
+//! picks: a seed; a written schedule, of which [`explore`] tries all; or the operating system, with threads that really
+//! run at once. A poll, a sleep or a look at `health` lets the device move or not, and after a few times it must.
+//!
+//! **Memory.** Bytes belong to a piece of memory, and addresses to a mapping of it; both have a beginning and an end.
+//! Addresses of memory are not given out twice. What is not touched costs nothing, so a device may have more memory
+//! than the host.
+//!
+//! **Kernels.** A [`Kernel`] says what it takes and runs; it reaches device memory through a [`MemoryView`] that checks
+//! each access. [`HostKernel`]s are host functions, loaded by `Image::HostKernels`. A [`CodeEngine`] turns PTX into
+//! kernels.
+//!
+//! # What it finds
+//!
+//! [`FindingKind`] is the list. In short: two accesses to the same byte, one of them writing, with no order between them,
+//! be it by kernels, copies, fills, nodes of a graph or the host through a `HostBlock`; memory used before its
+//! allocation, after its free, or freed before its last use is known to be done; bytes read that nobody wrote; accesses
+//! out of bounds, misaligned, or to pages that may only be read; kernels that touch what they did not declare; events,
+//! modules and graphs destroyed while work needs them; double frees; leaks; work that hangs while somebody waits. A
+//! [`Finding`] names both sides, the bytes, the block, and how to see it again.
+//!
+//! # What it injects
+//!
+//! [`FaultPlan`]: out of memory at the nth allocation, a sticky error or a hang at the nth launch, a device lost at a
+//! call or at a time, slow copies, a load that fails. [`DeviceConfig`]: small and old devices, little memory, a device
+//! that cannot be opened.
+//!
+//! # What it promises
+//!
+//! - The same configuration and the same calls from one thread give the same trace, byte for byte, on any machine. With
+//!   several host threads, or [`Mode::Threaded`], the findings are the same kind of truth but the order is theirs.
+//! - What a step touches is compared with every step not ordered with it. A program that keeps the contract of the waist
+//!   is never reported.
+//! - A finding changes nothing. What hardware would fault on (an address with nothing behind it) faults here, and the
+//!   device is lost with the code and the site.
+//! - No call waits for real time, except for work that threads are running.
+//!
+//! # What it cannot see
+//!
+//! - Host threads among themselves: all of them are one lane. Two threads that use a host block without a lock are
+//!   not found.
+//! - Host memory touched past its `HostBlock`, through a pointer, unless `HostBlock::touch` says so.
+//! - Races between threads of one kernel; that is for the engine that runs them.
+//! - Bounds inside of one mapping: a heap over pages places many blocks in it, and a kernel that leaves its block stays
+//!   in the mapping. The order of accesses is still checked, byte by byte.
+//! - What other processes do to pages they share.
+//! - Whether real time would have been enough: timing is a model.
+//!
+//! # Reading order
+//!
+//! [`MachineConfig`], [`Machine`], [`SimDevice`]; [`HostKernel`], [`Kernel`], [`LaunchContext`], [`MemoryView`],
+//! [`Port`], [`CodeEngine`]; [`Finding`], [`Report`], [`explore`]; [`FaultPlan`], [`Costs`], [`Span`]. Inside:
+//! `vector_clock` and `shadow` are the arithmetic, `checker` the rules, `step` and `core` the machine, and the rest
+//! is one file for each group of calls.
 
 mod address_map;
 mod address_space;
