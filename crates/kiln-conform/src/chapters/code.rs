@@ -1,7 +1,8 @@
 //! Modules and kernels.
 
-use kiln_driver::{DriverExt, Image, Refusal};
+use kiln_driver::{Command, DriverExt, Image, Refusal};
 
+use super::streams::waiting::LONG;
 use crate::expect::{equal, holds, inapplicable, refused, refused_somehow, stale, unsupported};
 use crate::kernels::{Arguments, VARIABLE, VARIABLE_START};
 use crate::law::{Law, Verdict};
@@ -27,6 +28,11 @@ pub(crate) const LAWS: &[Law] = &[
         name: "code.unsupported_image",
         says: "an image of a kind the device cannot run is unsupported",
         run: unsupported_image,
+    },
+    Law {
+        name: "code.load_does_not_wait",
+        says: "loading code and finding kernels in it waits for no stream",
+        run: load_does_not_wait,
     },
     Law {
         name: "code.modules_are_apart",
@@ -131,6 +137,20 @@ fn unsupported_image(rig: &Rig<'_>) -> Verdict {
         }
     }
     Ok(())
+}
+
+fn load_does_not_wait(rig: &Rig<'_>) -> Verdict {
+    if !rig.in_real_time() {
+        return inapplicable("its kernels take no time of the host's");
+    }
+    let (stream, done) = (rig.stream()?, rig.event()?);
+    rig.busy(stream)?;
+    rig.driver.synchronize(stream)?;
+    rig.busy_for(stream, LONG)?;
+    rig.driver.submit(stream, &Command::Signal(done))?;
+    let module = rig.load()?;
+    rig.driver.function(module, "store_value")?;
+    holds(!rig.driver.is_done(done)?, "the kernel to run still after a load", "that the call waited for it")
 }
 
 fn modules_are_apart(rig: &Rig<'_>) -> Verdict {

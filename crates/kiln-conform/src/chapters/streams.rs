@@ -1,7 +1,7 @@
 //! Streams, events, waiting.
 
 mod events;
-mod waiting;
+pub(super) mod waiting;
 
 use std::collections::HashSet;
 
