@@ -59,8 +59,12 @@ impl CudaDevice {
         let template = Template::create(CALL, api, &self.context)?;
         let mut built: Vec<BuiltNode> = Vec::with_capacity(nodes.len());
         for node in nodes {
+            // CUDA refuses an edge that is named twice.
+            let mut edges = node.after.to_vec();
+            edges.sort_unstable();
+            edges.dedup();
             let after: Vec<sys::CUgraphNode> =
-                node.after.iter().filter_map(|at| built.get(*at as usize)).map(BuiltNode::raw).collect();
+                edges.iter().filter_map(|at| built.get(*at as usize)).map(BuiltNode::raw).collect();
             built.push(self.add_node(CALL, api, template.raw.raw(), &after, &node.command)?);
         }
         let mut raw = Native::NULL;
