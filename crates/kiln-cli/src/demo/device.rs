@@ -1,0 +1,91 @@
+//! The device the demo runs on.
+
+use std::sync::Arc;
+
+use kiln::{DeviceRuntime, Policy, RuntimeConfig};
+use kiln_driver::layer::Layered;
+use kiln_driver::{DeviceInfo, Driver};
+use kiln_sim::{Machine, MachineConfig};
+
+use super::Where;
+use super::kernels;
+use super::stopwatch::Stopwatch;
+
+/// A runtime of the demo's own over a device, with a stopwatch between the two.
+pub(crate) struct Stage {
+    runtime: DeviceRuntime,
+    timed: Arc<Layered<Stopwatch>>,
+    machine: Option<Machine>,
+    /// Why it is this device and no other.
+    reason: String,
+}
+
+/// What is left when the runtime is gone.
+pub(crate) struct Closed {
+    pub(crate) info: DeviceInfo,
+    pub(crate) reason: String,
+    /// What the simulated device found, where it was one.
+    pub(crate) findings: Option<kiln_sim::Report>,
+}
+
+impl Stage {
+    /// Picks and opens a device.
+    ///
+    /// # Errors
+    /// There is none of the kind that was asked for; or it does not work.
+    pub(crate) fn set(wanted: Where, seed: u64) -> kiln::Result<Self> {
+        match wanted {
+            Where::Sim => Self::simulated(seed, "as asked".into()),
+            Where::Cuda => Self::on(kiln::require()?, "as asked".into()),
+            Where::Auto => Self::chosen(seed),
+        }
+    }
+
+    /// The runtime.
+    pub(crate) fn runtime(&self) -> &DeviceRuntime {
+        &self.runtime
+    }
+
+    /// The stopwatch.
+    pub(crate) fn stopwatch(&self) -> &Stopwatch {
+        self.timed.layer()
+    }
+
+    /// Gives everything back; on the simulated device that includes a look at what was not given back.
+    pub(crate) fn close(self) -> Closed {
+        let Self { runtime, timed, machine, reason } = self;
+        drop(runtime);
+        let info = timed.info().clone();
+        drop(timed);
+        Closed { info, reason, findings: machine.map(|machine| machine.finish()) }
+    }
+
+    fn chosen(seed: u64) -> kiln::Result<Self> {
+        let policy = kiln::policy()?;
+        match kiln::probe::prober().availability_under(policy)? {
+            kiln::Availability::Absent(absence) if policy != Policy::Required => Self::simulated(
+                seed,
+                format!("no CUDA device is used: {}; kiln doctor says more", absence.name()),
+            ),
+            _ if policy == Policy::Simulate => Self::simulated(seed, "the policy says so".into()),
+            _ => Self::on(kiln::require()?, "a GPU was found".into()),
+        }
+    }
+
+    /// A machine of the demo's own, so that the seed is the one asked for and the findings are only its own.
+    fn simulated(seed: u64, reason: String) -> kiln::Result<Self> {
+        let machine = Machine::new(MachineConfig::seeded(seed).library(kernels::library()));
+        let driver = machine.device(0)?;
+        Self::over(driver, Some(machine), reason)
+    }
+
+    fn on(runtime: &'static DeviceRuntime, reason: String) -> kiln::Result<Self> {
+        Self::over(Arc::clone(runtime.driver()), None, reason)
+    }
+
+    fn over(driver: Arc<dyn Driver>, machine: Option<Machine>, reason: String) -> kiln::Result<Self> {
+        let timed = Arc::new(Layered::new(Arc::clone(&driver), Stopwatch::new(driver)));
+        let runtime = DeviceRuntime::from_driver(timed.clone(), RuntimeConfig::default())?;
+        Ok(Self { runtime, timed, machine, reason })
+    }
+}

@@ -1,0 +1,80 @@
+//! The demo's broken twin: one edge is missing, on purpose.
+//!
+//! Two streams, an upload on one and a kernel that reads it on the other, and nothing that orders the two. On a GPU this
+//! works most of the time. The simulated device says so every time, with the two culprits by name.
+
+use kiln_driver::{
+    Command, Dim3, Driver, DriverExt, Launch, MemoryRequest, Object, StreamRequest, Timeout, Vouched,
+    WaitTarget,
+};
+use kiln_sim::{Machine, MachineConfig};
+
+use super::kernels::{self, AXPY, LIBRARY};
+
+const ELEMENTS: u32 = 1024;
+const BYTES: u64 = ELEMENTS as u64 * 4;
+
+/// Runs the twin on a simulated device of its own and returns what was found.
+///
+/// # Errors
+/// What the device says; a missing edge is a finding and no error.
+pub(crate) fn run(seed: u64) -> kiln::Result<kiln_sim::Report> {
+    let machine = Machine::new(MachineConfig::seeded(seed).library(kernels::library()));
+    let device = machine.device(0)?;
+    let uploads = device.create_stream(StreamRequest::New { priority: 0 })?;
+    let compute = device.create_stream(StreamRequest::New { priority: 0 })?;
+    let module = device.load(&kiln_driver::Image::HostKernels(LIBRARY))?;
+    let axpy = device.function(module, AXPY)?;
+    let memory = [
+        device.allocate(MemoryRequest::Direct { bytes: BYTES })?,
+        device.allocate(MemoryRequest::Direct { bytes: BYTES })?,
+    ];
+    let [x, y] = memory;
+    let host = device.allocate_host(BYTES)?;
+    for memory in memory {
+        device.fill(uploads, memory.id.into(), 0, BYTES)?;
+    }
+    let _ = device.wait(WaitTarget::Stream(uploads), Timeout::Never)?;
+
+    device.upload(uploads, &host, x.id.into(), BYTES)?;
+    // Here the twin leaves out: an event that `uploads` signals and `compute` waits for.
+    let arguments = packed(0.5, x.address.0, y.address.0);
+    device.submit(
+        compute,
+        &Command::Launch(Launch {
+            function: axpy.id,
+            grid: Dim3::from(ELEMENTS / kernels::BLOCK_THREADS),
+            block: Dim3::from(kernels::BLOCK_THREADS),
+            cluster: None,
+            dynamic_shared_bytes: 0,
+            cooperative: false,
+            arguments: &arguments,
+            // SAFETY: `axpy` is a host function that reaches memory through the simulated device only, which checks it;
+            // the arguments have the layout it declares.
+            vouched: unsafe { Vouched::new() },
+        }),
+    )?;
+    for stream in [uploads, compute] {
+        device.synchronize(stream)?;
+    }
+    for memory in memory {
+        device.free(memory.id, None)?;
+    }
+    for object in
+        [Object::Host(host.id()), Object::Module(module), Object::Stream(uploads), Object::Stream(compute)]
+    {
+        device.destroy(object)?;
+    }
+    Ok(machine.finish())
+}
+
+/// The arguments of `axpy` at the offsets of its parameters.
+fn packed(a: f32, x: u64, y: u64) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(28);
+    bytes.extend(a.to_le_bytes());
+    bytes.extend([0; 4]);
+    bytes.extend(x.to_le_bytes());
+    bytes.extend(y.to_le_bytes());
+    bytes.extend(ELEMENTS.to_le_bytes());
+    bytes
+}

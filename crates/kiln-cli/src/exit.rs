@@ -1,0 +1,61 @@
+//! How the command ends.
+//!
+//! The codes are the same for every command, so that a script can tell a wrong flag from a missing GPU from a broken one
+//! without reading text.
+
+use std::process::ExitCode;
+
+use kiln::ErrorKind;
+use kiln_driver::Refusal;
+
+/// How a command ended.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Exit {
+    /// What was asked for was done; for `doctor`: what the policy needs is there.
+    Done = 0,
+    /// The command line, the environment or an input file is wrong.
+    Usage = 2,
+    /// Refused, or not there.
+    Absent = 3,
+    /// Code did not compile or load.
+    Compile = 4,
+    /// A fault, or something a check found.
+    Fault = 5,
+}
+
+impl Exit {
+    /// The number.
+    pub(crate) fn code(self) -> u8 {
+        self as u8
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+impl From<&kiln::Error> for Exit {
+    fn from(error: &kiln::Error) -> Self {
+        match error.kind() {
+            ErrorKind::UnknownPolicy { .. }
+            | ErrorKind::UnknownSelection { .. }
+            | ErrorKind::Environment { .. } => Self::Usage,
+            ErrorKind::Absent(_) | ErrorKind::UnknownDevice { .. } | ErrorKind::PolicyConflict { .. } => {
+                Self::Absent
+            }
+            _ => error.driver().map_or(Self::Fault, from_driver),
+        }
+    }
+}
+
+fn from_driver(error: &kiln_driver::Error) -> Exit {
+    match error.refusal() {
+        Some(Refusal::Image { .. }) => Exit::Compile,
+        Some(Refusal::Driver(_)) => Exit::Fault,
+        Some(_) => Exit::Absent,
+        None if error.is_unsupported() => Exit::Absent,
+        None => Exit::Fault,
+    }
+}

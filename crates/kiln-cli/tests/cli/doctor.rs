@@ -1,0 +1,127 @@
+//! `kiln doctor` on machines of every kind.
+
+use serde_json::Value;
+
+use crate::machine::Machine;
+use crate::outcome::{Outcome, command, run, without_driver};
+
+/// The check of that name.
+fn check<'a>(json: &'a Value, name: &str) -> &'a Value {
+    let checks = json["checks"].as_array().unwrap();
+    checks.iter().find(|check| check["name"] == name).unwrap_or_else(|| panic!("no check {name} in {json}"))
+}
+
+/// Runs the doctor for JSON, holds the exit code in it against the real one, and every check that is not well against
+/// having a next step.
+fn examined(outcome: &Outcome) -> Value {
+    let json = outcome.json();
+    assert_eq!(json["exit"].as_i64(), outcome.code.map(i64::from));
+    for check in json["checks"].as_array().unwrap() {
+        let well = matches!(check["status"].as_str(), Some("ok" | "skipped"));
+        assert_eq!(well, check["next_step"].is_null(), "{check}");
+    }
+    json
+}
+
+#[test]
+fn the_policy_decides_whether_a_missing_gpu_matters() {
+    for (policy, code, driver) in [("auto", 0, "missing"), ("required", 3, "needed")] {
+        let outcome = run(without_driver(&["doctor", "--json", "--policy", policy]));
+        assert_eq!(outcome.code, Some(code), "{policy}");
+        let json = examined(&outcome);
+        assert_eq!(json["policy"], policy);
+        assert_eq!(check(&json, "driver")["status"], driver);
+        assert_eq!(check(&json, "simulated device")["status"], "ok");
+    }
+    for policy in ["off", "simulate"] {
+        let outcome = run(without_driver(&["doctor", "--json", "--policy", policy]));
+        assert_eq!(outcome.code, Some(0));
+        assert_eq!(check(&examined(&outcome), "CUDA")["status"], "skipped");
+    }
+}
+
+#[test]
+fn the_environment_sets_the_policy_and_the_flag_overrides_it() {
+    let mut required = without_driver(&["doctor"]);
+    required.env("KILN_POLICY", "required");
+    assert_eq!(run(required).code, Some(3));
+    let mut overridden = without_driver(&["doctor", "--policy", "auto"]);
+    overridden.env("KILN_POLICY", "required");
+    assert_eq!(run(overridden).code, Some(0));
+}
+
+#[test]
+fn a_missing_library_comes_with_its_next_step() {
+    let mut command = without_driver(&["doctor", "--json"]);
+    command.env("KILN_CUDNN", "/nonexistent/libcudnn.so");
+    let json = examined(&run(command));
+    let cudnn = check(&json, "cuDNN");
+    assert_eq!(cudnn["status"], "missing");
+    assert!(cudnn["next_step"].as_str().unwrap().contains("pip install nvidia-cudnn"));
+}
+
+#[test]
+fn the_text_says_the_same_as_the_json() {
+    let text = run(without_driver(&["doctor", "--policy", "required"]));
+    assert_eq!(text.code, Some(3));
+    for words in [
+        "policy `required`",
+        "needed ",
+        "driver",
+        "next: install the NVIDIA driver",
+        "NVRTC",
+        "there is none",
+    ] {
+        assert!(text.stdout.contains(words), "{words} is not in {}", text.stdout);
+    }
+}
+
+on_machine! {
+    fn a_gpu_is_examined_and_used() on Machine::fake().devices(2) => {
+        let outcome = run(command(&["doctor", "--json", "--policy", "required"]));
+        assert_eq!(outcome.code, Some(0), "{}", outcome.stdout);
+        let json = examined(&outcome);
+        for name in ["driver", "device 0", "device 1", "context on device 0"] {
+            assert_eq!(check(&json, name)["status"], "ok", "{name}");
+        }
+        assert!(check(&json, "driver")["detail"].as_str().unwrap().contains("libcuda.so.1, CUDA 13.0"));
+        let devices = json["devices"].as_array().unwrap();
+        assert_eq!(devices.len(), 3, "two on CUDA and the simulated one");
+        assert!(devices[0]["uuid"].as_str().unwrap().starts_with("GPU-"));
+    }
+
+    fn a_driver_that_does_not_start_is_a_fault() on Machine::fake().plan("cuInit=3") => {
+        for policy in ["auto", "required"] {
+            let outcome = run(command(&["doctor", "--json", "--policy", policy]));
+            assert_eq!(outcome.code, Some(5));
+            let json = examined(&outcome);
+            let driver = check(&json, "driver");
+            assert_eq!(driver["status"], "fault");
+            assert!(driver["detail"].as_str().unwrap().contains("CUDA_ERROR_NOT_INITIALIZED (3)"));
+        }
+        assert_eq!(run(command(&["doctor", "--policy", "off"])).code, Some(0));
+    }
+
+    fn a_context_without_memory_is_a_fault_with_its_own_next_step()
+    on Machine::fake().plan("cuDevicePrimaryCtxRetain=2") => {
+        let outcome = run(command(&["doctor", "--json"]));
+        assert_eq!(outcome.code, Some(5));
+        let json = examined(&outcome);
+        assert!(check(&json, "context")["next_step"].as_str().unwrap().contains("free memory"));
+    }
+
+    fn a_broken_device_beside_a_working_one_is_a_fault() on Machine::fake().devices(2).with("FAKE_CUDA_BROKEN", "0") => {
+        let outcome = run(command(&["doctor", "--json"]));
+        assert_eq!(outcome.code, Some(5));
+        let json = examined(&outcome);
+        assert_eq!((&check(&json, "device 0")["status"], &check(&json, "device 1")["status"]), (&"fault".into(), &"ok".into()));
+        assert_eq!(check(&json, "context on device 1")["status"], "ok");
+    }
+
+    fn a_mismatched_driver_is_an_absence() on Machine::fake().plan("cuInit=803") => {
+        assert_eq!(run(command(&["doctor"])).code, Some(0));
+        let outcome = run(command(&["doctor", "--policy", "required"]));
+        assert_eq!(outcome.code, Some(3));
+        assert!(outcome.stdout.contains("reboot"));
+    }
+}

@@ -1,0 +1,19 @@
+//! The command `kiln`, run as a program: what it prints and how it ends.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test stops at the first surprise, and says why"
+)]
+
+#[macro_use]
+#[path = "../../../kiln-cuda/tests/on_fake/machine.rs"]
+#[allow(dead_code, reason = "the machines are shared with tests that need more of them")]
+mod machine;
+
+mod demo;
+mod doctor;
+mod outcome;
+mod output;
+mod usage;
