@@ -10,7 +10,7 @@ use crate::address_map::Segment;
 use crate::choice::Schedule;
 use crate::config::Mode;
 use crate::finding::{Finding, FindingKind, Touching};
-use crate::kernel::Parameter;
+use crate::kernel::{Notes, Parameter};
 use crate::memory_view::{AccessCause, AccessFault, MemoryView};
 use crate::objects::HostMemory;
 use crate::party::{Mark, Party};
@@ -163,6 +163,14 @@ impl State {
             repeat: self.repeat(),
         };
         self.find(finding);
+    }
+
+    /// Takes over what a kernel said while it ran.
+    pub(crate) fn note(&mut self, device: u32, notes: Notes, mark: &Arc<Mark>) {
+        for text in notes.findings {
+            self.find_object(FindingKind::InKernel, device, text, None, Some(&mark.party));
+        }
+        self.journal.print(&notes.printed);
     }
 
     /// Writes a finding about an object down.

@@ -8,7 +8,7 @@ use kiln_driver::{
     Refusal, Result,
 };
 
-use crate::code_engine::{CompiledModule, ModuleVariable};
+use crate::code_engine::{CompiledModule, ModuleVariable, Relocate};
 use crate::core::Core;
 use crate::fault_plan::Fault;
 use crate::kernel::Kernel;
@@ -33,6 +33,9 @@ impl Core {
         let mut state = self.lock();
         let variables = state.place_variables(objects, &compiled.variables)?;
         let globals: Arc<[DeviceAddress]> = variables.iter().map(|memory| memory.address).collect();
+        if let Some(relocate) = &compiled.relocate {
+            state.write_relocated(device, &globals, relocate);
+        }
         let names = compiled.variables.into_iter().map(|variable| variable.name);
         let variables = names.zip(variables.iter().map(|memory| memory.id)).collect();
         let users = Arc::new(Mutex::new(Users::default()));
@@ -126,7 +129,7 @@ impl Core {
                 })?;
                 let kernels =
                     library.kernels().iter().map(|(name, kernel)| (name.to_string(), kernel.clone()));
-                Ok(CompiledModule { kernels: kernels.collect(), variables: Vec::new() })
+                Ok(CompiledModule { kernels: kernels.collect(), variables: Vec::new(), relocate: None })
             }
             Image::Ptx(text) => {
                 let engine = self.config.engine.as_ref().ok_or_else(|| {
@@ -172,6 +175,22 @@ impl State {
             }
         }
         Ok(placed)
+    }
+
+    /// Writes what variables hold now that all of them have addresses.
+    fn write_relocated(&mut self, device: u32, globals: &[DeviceAddress], relocate: &Relocate) {
+        let addresses: Vec<u64> = globals.iter().map(|address| address.0).collect();
+        for (at, address) in addresses.iter().enumerate() {
+            let contents = relocate(at, &addresses);
+            let map = self.device(device).map.clone();
+            if let Some(index) = map.index_of(*address) {
+                let segment = &map.segments()[index];
+                let len = contents.len().min((segment.end - address) as usize);
+                let written =
+                    segment.physical.bytes.write(segment.place_of(*address) as usize, &contents[..len]);
+                debug_assert!(written, "the contents were cut to the variable");
+            }
+        }
     }
 
     fn place_variable(&mut self, objects: &Objects, variable: &ModuleVariable) -> Result<Memory> {

@@ -15,6 +15,9 @@ pub trait CodeEngine: Send + Sync {
     fn compile(&self, ptx: &str, device: &DeviceInfo) -> Result<CompiledModule, CompileError>;
 }
 
+/// What the nth variable holds when all variables lie at these addresses.
+pub type Relocate = Arc<dyn Fn(usize, &[u64]) -> Vec<u8> + Send + Sync>;
+
 /// What was found in an image.
 #[derive(Clone, Default)]
 pub struct CompiledModule {
@@ -22,6 +25,8 @@ pub struct CompiledModule {
     pub kernels: Vec<(String, Arc<dyn Kernel>)>,
     /// The variables; a launch is told their addresses in this order.
     pub variables: Vec<ModuleVariable>,
+    /// What each variable holds once all of them have addresses, where that depends on them.
+    pub relocate: Option<Relocate>,
 }
 
 /// A variable of a module.

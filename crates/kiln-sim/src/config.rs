@@ -143,7 +143,7 @@ impl Default for MachineLimits {
             spans: 1 << 20,
             idle_polls: 3,
             hang: Duration::from_secs(60),
-            graph_nodes: 1 << 17,
+            graph_nodes: 1 << 16,
             queued_commands: 1 << 20,
         }
     }

@@ -59,6 +59,8 @@ pub enum FindingKind {
     Misaligned,
     /// A kernel touched a block in a way none of its parameters declares.
     Undeclared(Touching),
+    /// A kernel did what it must not do; the engine that ran it says what.
+    InKernel,
     /// An event, module or graph that was destroyed while work needed it.
     DestroyedInUse,
     /// An object that was still there at the end.
@@ -107,6 +109,7 @@ impl FindingKind {
             Self::ReadOnly => "write to read-only memory",
             Self::Misaligned => "misaligned access",
             Self::Undeclared(_) => "undeclared access",
+            Self::InKernel => "mistake in a kernel",
             Self::DestroyedInUse => "destroyed while in use",
             Self::Leak => "leak",
             Self::Hang => "hang",
@@ -130,6 +133,7 @@ impl FindingKind {
             Self::ReadOnly => "map it for writing, or write elsewhere",
             Self::Misaligned => "align the pointer",
             Self::Undeclared(_) => "declare the access, or do not make it",
+            Self::InKernel => "mend the kernel, or launch it with what it takes",
             Self::DestroyedInUse => "wait until the work is done first",
             Self::Leak => "give it back before the end",
             Self::Hang => "give the wait a timeout",
@@ -180,6 +184,7 @@ impl Finding {
                 let access = Access::from(*touching);
                 format!("{second} does a {access} of {place}, which none of its parameters declares")
             }
+            FindingKind::InKernel => format!("{second}: {}", self.subject.trim_end_matches('.')),
             FindingKind::DestroyedInUse => {
                 format!("{second} came before {first} was known to be done with {place}")
             }

@@ -4,6 +4,7 @@
 //! what runs after the node runs after its last ones. Nodes are put on branches so that those on one branch are in a
 //! row; a branch is a lane of the stream, and lanes can be used again by the next run, which comes after.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::party::Mark;
@@ -22,7 +23,10 @@ pub(crate) struct GraphPlan {
 #[derive(Clone, Debug)]
 pub(crate) struct PlanNode {
     pub(crate) task: Task,
+    /// Nodes it comes after.
     pub(crate) after: Vec<usize>,
+    /// Nodes that come after it.
+    before: Vec<usize>,
     pub(crate) branch: usize,
 }
 
@@ -65,18 +69,21 @@ impl GraphPlan {
         self.tips.len()
     }
 
-    /// The flat nodes nothing in them comes after.
+    /// The flat nodes that come last in what the listed ones became.
     fn ends_of(&self, listed: &[u32]) -> Vec<usize> {
         let ends = |listed: &Listed| match listed {
             Listed::Task(at) => vec![*at],
             Listed::Nested { first, count, .. } => {
-                let inside = *first..first + count;
-                let is_end =
-                    |at: &usize| !self.nodes[inside.clone()].iter().any(|node| node.after.contains(at));
-                inside.clone().filter(is_end).collect()
+                let is_inside = |at: &usize| (*first..first + count).contains(at);
+                let is_end = |at: &usize| !self.nodes[*at].before.iter().any(is_inside);
+                (*first..first + count).filter(is_end).collect()
             }
         };
-        listed.iter().filter_map(|at| self.listed.get(*at as usize)).flat_map(ends).collect()
+        let mut ends: Vec<usize> =
+            listed.iter().filter_map(|at| self.listed.get(*at as usize)).flat_map(ends).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        ends
     }
 
     /// A node goes on the branch of the first of its predecessors that is the last there, or on a new one.
@@ -91,7 +98,8 @@ impl GraphPlan {
             }
         };
         self.tips[branch] = at;
-        self.nodes.push(PlanNode { task, after, branch });
+        after.iter().for_each(|before| self.nodes[*before].before.push(at));
+        self.nodes.push(PlanNode { task, after, before: Vec::new(), branch });
     }
 }
 
@@ -100,46 +108,48 @@ impl GraphPlan {
 pub(crate) struct GraphRun {
     pub(crate) plan: Arc<GraphPlan>,
     pub(crate) marks: Vec<Arc<Mark>>,
-    pub(crate) states: Vec<NodeState>,
+    /// Nodes that can run now.
+    open: BTreeSet<usize>,
+    /// For each node, how many of those it comes after are not done.
+    missing: Vec<usize>,
+    /// When each node that is done was.
+    ends_ns: Vec<u64>,
     left: usize,
-    last_ns: u64,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum NodeState {
-    Waiting,
-    Running,
-    Done(u64),
 }
 
 impl GraphRun {
     pub(crate) fn new(plan: Arc<GraphPlan>, marks: Vec<Arc<Mark>>) -> Self {
-        let count = plan.nodes.len();
-        Self { plan, marks, states: vec![NodeState::Waiting; count], left: count, last_ns: 0 }
+        let missing: Vec<usize> = plan.nodes.iter().map(|node| node.after.len()).collect();
+        let open = (0..missing.len()).filter(|at| missing[*at] == 0).collect();
+        let left = missing.len();
+        Self { plan, marks, open, missing, ends_ns: vec![0; left], left }
     }
 
     /// Nodes that can run now.
     pub(crate) fn ready(&self) -> impl Iterator<Item = usize> {
-        let done = |at: &usize| matches!(self.states[*at], NodeState::Done(_));
-        (0..self.states.len()).filter(move |at| {
-            self.states[*at] == NodeState::Waiting && self.plan.nodes[*at].after.iter().all(done)
-        })
+        self.open.iter().copied()
+    }
+
+    /// Takes a node that can run; it is nobody else's from here on.
+    pub(crate) fn take(&mut self, node: usize) {
+        self.open.remove(&node);
     }
 
     /// When a node can begin, given when the graph can.
     pub(crate) fn earliest_ns(&self, node: usize, start_ns: u64) -> u64 {
-        let ends = self.plan.nodes[node].after.iter().map(|at| match self.states[*at] {
-            NodeState::Done(end_ns) => end_ns,
-            NodeState::Waiting | NodeState::Running => start_ns,
-        });
-        ends.fold(start_ns, u64::max)
+        self.plan.nodes[node].after.iter().map(|at| self.ends_ns[*at]).fold(start_ns, u64::max)
     }
 
     /// Writes down that a node is done; when the last one was, once all are.
     pub(crate) fn finish(&mut self, node: usize, end_ns: u64) -> Option<u64> {
-        self.states[node] = NodeState::Done(end_ns);
+        self.ends_ns[node] = end_ns;
         self.left -= 1;
-        self.last_ns = self.last_ns.max(end_ns);
-        (self.left == 0).then_some(self.last_ns)
+        for after in &self.plan.nodes[node].before {
+            self.missing[*after] -= 1;
+            if self.missing[*after] == 0 {
+                self.open.insert(*after);
+            }
+        }
+        (self.left == 0).then(|| self.ends_ns.iter().copied().max().unwrap_or(0))
     }
 }

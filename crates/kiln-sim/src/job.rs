@@ -3,12 +3,12 @@
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use kiln_driver::{Code, DeviceInfo, Pattern, SharedBytes};
 
-use crate::kernel::{KernelFault, LaunchContext};
+use crate::kernel::{KernelFault, LaunchContext, Notes};
 use crate::memory_view::MemoryView;
 use crate::task::LaunchTask;
 
@@ -58,7 +58,13 @@ pub(crate) struct Slice {
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Passed,
-    Launched { task: Arc<LaunchTask>, view: MemoryView, result: Result<(), KernelFault>, spent_ns: u64 },
+    Launched {
+        task: Arc<LaunchTask>,
+        view: MemoryView,
+        result: Result<(), KernelFault>,
+        spent_ns: u64,
+        notes: Notes,
+    },
 }
 
 impl Job {
@@ -129,13 +135,16 @@ fn launch(
         globals: &task.function.globals,
         parallelism,
         seed,
+        cooperative: task.cooperative,
         spent_ns: AtomicU64::new(0),
+        notes: Mutex::default(),
     };
     // A kernel that panics is a kernel that failed; what it holds is thrown away with it.
     let outer = IN_KERNEL.replace(true);
     let run = catch_unwind(AssertUnwindSafe(|| task.function.loaded.kernel.run(&context)));
     IN_KERNEL.set(outer);
     let spent_ns = context.spent_ns.into_inner();
+    let notes = context.notes.into_inner().unwrap_or_else(PoisonError::into_inner);
     let result = match (view.fault(), run) {
         (Some(fault), _) => Err(KernelFault::Access(fault)),
         (None, Ok(result)) => result,
@@ -143,7 +152,7 @@ fn launch(
             Err(KernelFault::Stopped { code: Code::LAUNCH_FAILED, detail: panic_text(&*panic) })
         }
     };
-    Outcome::Launched { task, view, result, spent_ns }
+    Outcome::Launched { task, view, result, spent_ns, notes }
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> String {

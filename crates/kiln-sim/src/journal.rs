@@ -39,6 +39,7 @@ pub(crate) struct Journal {
     seen: BTreeSet<String>,
     dropped: u64,
     pub(crate) commands: u64,
+    printed: Vec<u8>,
 }
 
 impl Journal {
@@ -52,10 +53,21 @@ impl Journal {
             seen: BTreeSet::new(),
             dropped: 0,
             commands: 0,
+            printed: Vec::new(),
         };
         let mode = journal.mode.clone();
         journal.write(0, format_args!("machine with {mode}"));
         journal
+    }
+
+    /// Text that kernels printed, up to the limit of the trace.
+    pub(crate) fn printed(&self) -> &[u8] {
+        &self.printed
+    }
+
+    pub(crate) fn print(&mut self, text: &[u8]) {
+        let room = self.limits.trace_bytes.saturating_sub(self.printed.len());
+        self.printed.extend_from_slice(&text[..text.len().min(room)]);
     }
 
     /// Whether lines are kept, so that nobody formats one in vain.

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kiln_driver::{Access, Code, DeviceAddress, DeviceInfo, Dim3, FunctionAttributes, ParameterSpan};
@@ -151,6 +152,16 @@ impl fmt::Display for KernelFault {
     }
 }
 
+/// Warps a multiprocessor steps in the same nanosecond, for the cost model.
+const WARPS_AT_ONCE: u64 = 4;
+
+/// What a kernel says while it runs.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    pub(crate) findings: Vec<String>,
+    pub(crate) printed: Vec<u8>,
+}
+
 /// A launch as its kernel sees it.
 #[derive(Debug)]
 pub struct LaunchContext<'a> {
@@ -165,7 +176,9 @@ pub struct LaunchContext<'a> {
     pub(crate) globals: &'a [DeviceAddress],
     pub(crate) parallelism: usize,
     pub(crate) seed: u64,
+    pub(crate) cooperative: bool,
     pub(crate) spent_ns: AtomicU64,
+    pub(crate) notes: Mutex<Notes>,
 }
 
 impl LaunchContext<'_> {
@@ -251,6 +264,31 @@ impl LaunchContext<'_> {
     /// A number that is the same whenever this launch is repeated, to pick orders by that nobody may rely on.
     pub fn seed(&self) -> u64 {
         self.seed
+    }
+
+    /// Whether all blocks run at once and may wait for each other.
+    pub fn is_cooperative(&self) -> bool {
+        self.cooperative
+    }
+
+    /// Writes down a mistake the kernel made, in words.
+    pub fn find(&self, mistake: String) {
+        self.notes().findings.push(mistake);
+    }
+
+    /// Text the kernel printed.
+    pub fn print(&self, text: &[u8]) {
+        self.notes().printed.extend_from_slice(text);
+    }
+
+    /// Says how many instructions the warps of the kernel ran; the device time follows from that.
+    pub fn spend_instructions(&self, warp_instructions: u64) {
+        let lanes = u64::from(self.device.limits.multiprocessors) * WARPS_AT_ONCE;
+        self.spend(Duration::from_nanos(1 + warp_instructions / lanes.max(1)));
+    }
+
+    fn notes(&self) -> MutexGuard<'_, Notes> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Says that the kernel takes that much device time, instead of what the cost model assumes.

@@ -115,8 +115,12 @@
 //! `vector_clock` and `shadow` are the arithmetic, `checker` the rules, `step` and `core` the machine, and the rest
 //! is one file for each group of calls.
 
+#![deny(unsafe_code)]
+
 mod address_map;
 mod address_space;
+// Mapping memory is the one thing safe Rust cannot do.
+#[allow(unsafe_code)]
 mod backing;
 mod checker;
 mod choice;
@@ -147,6 +151,7 @@ mod pages;
 mod party;
 mod physical;
 mod port;
+mod ptx;
 mod region;
 mod report;
 mod scalar;
@@ -165,7 +170,7 @@ mod virtual_clock;
 mod wait;
 
 pub use choice::Schedule;
-pub use code_engine::{CodeEngine, CompileError, CompiledModule, ModuleVariable};
+pub use code_engine::{CodeEngine, CompileError, CompiledModule, ModuleVariable, Relocate};
 pub use config::{Checks, MachineConfig, MachineLimits, Mode};
 pub use costs::Costs;
 pub use device_config::DeviceConfig;
@@ -179,6 +184,7 @@ pub use machine::Machine;
 pub use memory_view::{AccessCause, AccessFault, MemoryView};
 pub use party::{Action, Party};
 pub use port::Port;
+pub use ptx::PtxEngine;
 pub use report::Report;
 pub use scalar::Scalar;
 pub use sim_device::SimDevice;

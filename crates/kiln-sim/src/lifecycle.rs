@@ -34,7 +34,7 @@ impl Core {
                 Ok(id)
             }
             Err(error) => {
-                state.lanes.give_back(lane);
+                state.lanes.give_back(lane, (lane, 0));
                 Err(error)
             }
         }

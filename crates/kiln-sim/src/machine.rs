@@ -101,6 +101,11 @@ impl Machine {
         self.world.core.lock().journal.trace().to_string()
     }
 
+    /// What kernels printed so far.
+    pub fn printed(&self) -> Vec<u8> {
+        self.world.core.lock().journal.printed().to_vec()
+    }
+
     /// When which piece of work ran, in the order it did.
     pub fn timeline(&self) -> Vec<Span> {
         self.world.core.lock().journal.spans().to_vec()

@@ -105,6 +105,8 @@ impl fmt::Display for Party {
 pub(crate) struct Mark {
     pub(crate) lane: Lane,
     pub(crate) tick: u64,
+    /// For a node of a graph, the graph's end, which every clock outside of the graph knows it by.
+    pub(crate) end: Option<(Lane, u64)>,
     /// Everything that happened before it, itself included.
     pub(crate) clock: Arc<VectorClock>,
     /// Its place among all calls of the machine; says which of two unordered steps was asked for first.
@@ -120,6 +122,7 @@ impl Mark {
 
     /// Whether a clock has this behind it.
     pub(crate) fn is_known_to(&self, clock: &VectorClock) -> bool {
-        clock.of(self.lane) >= self.tick
+        let passed = |(lane, tick): (Lane, u64)| clock.of(lane) >= tick;
+        passed((self.lane, self.tick)) || self.end.is_some_and(passed)
     }
 }

@@ -248,7 +248,7 @@ mod tests {
         knows.iter().for_each(|(lane, tick)| clock.set(*lane, *tick));
         clock.set(lane, tick);
         let party = Party::host(0, Action::Copy);
-        Arc::new(Mark { lane, tick, clock: Arc::new(clock), order: tick, party })
+        Arc::new(Mark { lane, tick, end: None, clock: Arc::new(clock), order: tick, party })
     }
 
     fn two_lanes() -> (Lane, Lane) {

@@ -164,6 +164,7 @@ impl State {
         Arc::new(Mark {
             lane: Lane::HOST,
             tick: self.host.of(Lane::HOST),
+            end: None,
             clock: self.host.clone(),
             order: self.order,
             party: Party::host(device, action),
@@ -194,15 +195,21 @@ impl State {
         self.order += 1;
         let clock = Arc::new(stream.clock.clone());
         self.host_moves();
-        Some(Arc::new(Mark { lane, tick, clock, order: self.order, party }))
+        Some(Arc::new(Mark { lane, tick, end: None, clock, order: self.order, party }))
     }
 
-    /// A step of a graph, on a branch.
-    pub(crate) fn branch_mark(&mut self, lane: Lane, mut clock: VectorClock, party: Party) -> Arc<Mark> {
+    /// A node of a graph, on a branch of its own.
+    pub(crate) fn node_mark(
+        &mut self,
+        lane: Lane,
+        end: (Lane, u64),
+        mut clock: VectorClock,
+        party: Party,
+    ) -> Arc<Mark> {
         let tick = self.lanes.next_tick(lane);
         clock.set(lane, tick);
         self.order += 1;
-        Arc::new(Mark { lane, tick, clock: Arc::new(clock), order: self.order, party })
+        Arc::new(Mark { lane, tick, end: Some(end), clock: Arc::new(clock), order: self.order, party })
     }
 
     /// From here on the host does something new.

@@ -9,7 +9,6 @@ use kiln_driver::Fault as Loss;
 use crate::checker::Stretch;
 use crate::choice::mix;
 use crate::fault_plan::Fault;
-use crate::graph::NodeState;
 use crate::job::{Job, Outcome};
 use crate::kernel::KernelFault;
 use crate::memory_view::MemoryView;
@@ -28,7 +27,7 @@ impl State {
         let head = stream.queue.front_mut()?;
         let (task, mark) = match (&mut head.step, ready.node) {
             (Step::Graph(run), Some(node)) => {
-                run.states[node] = NodeState::Running;
+                run.take(node);
                 (Some(run.plan.nodes[node].task.clone()), run.marks[node].clone())
             }
             (Step::Task(task), _) => (Some(task.clone()), head.mark.clone()),
@@ -58,8 +57,9 @@ impl State {
         // A device that was lost meanwhile has no queue any more.
         let Some((device, mark)) = self.mark_of(ready) else { return self.stop_running(ready.lane) };
         let mut kernel_ns = 0;
-        if let Outcome::Launched { task, view, result, spent_ns } = outcome {
+        if let Outcome::Launched { task, view, result, spent_ns, notes } = outcome {
             self.check_kernel(&view, &task, &mark);
+            self.note(device, notes, &mark);
             match result {
                 Ok(()) => {}
                 Err(KernelFault::Hang) => return self.hang(ready.lane, &mark),
@@ -98,7 +98,8 @@ impl State {
             return;
         }
         if let Some(stream) = self.streams.remove(&lane) {
-            stream.branches.into_iter().chain([lane]).for_each(|lane| self.lanes.give_back(lane));
+            let last = (lane, stream.last_tick);
+            stream.branches.into_iter().chain([lane]).for_each(|lane| self.lanes.give_back(lane, last));
         }
     }
 

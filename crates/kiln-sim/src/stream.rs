@@ -15,7 +15,7 @@ use crate::vector_clock::{Lane, VectorClock};
 pub(crate) struct Stream {
     pub(crate) id: StreamId,
     pub(crate) device: u32,
-    /// Further lanes for the branches of graphs; the first branch is the stream's own.
+    /// Lanes for the branches of graphs.
     pub(crate) branches: Vec<Lane>,
     /// What the next submission starts after.
     pub(crate) clock: VectorClock,

@@ -148,29 +148,28 @@ impl State {
     fn start_graph(&mut self, lane: Lane, plan: &Arc<GraphPlan>) -> Option<(Arc<Mark>, GraphRun)> {
         let start = self.stream_mark(lane, Action::Graph, true)?;
         let host = self.host.clone();
-        let mut lanes = vec![lane];
-        let branches = self.streams.get(&lane)?.branches.len();
-        let missing = plan.branches().saturating_sub(1).saturating_sub(branches);
+        let missing = plan.branches().saturating_sub(self.streams.get(&lane)?.branches.len());
         let fresh: Vec<Lane> = (0..missing).map(|_| self.lanes.take(&host)).collect();
-        let stream = self.streams.get_mut(&lane)?;
-        stream.branches.extend(fresh);
-        lanes.extend(&stream.branches);
+        self.streams.get_mut(&lane)?.branches.extend(fresh);
+        let branches = self.streams.get(&lane)?.branches.clone();
+        let end_tick = self.lanes.next_tick(lane);
         let mut marks: Vec<Arc<Mark>> = Vec::with_capacity(plan.nodes.len());
         for (at, node) in plan.nodes.iter().enumerate() {
             let mut clock = (*start.clock).clone();
             node.after.iter().for_each(|before| clock.join(&marks[*before].clock));
             let party = Party { node: Some(at as u32), action: node.task.action(), ..start.party.clone() };
-            let mark = self.branch_mark(lanes[node.branch], clock, party);
+            let mark = self.node_mark(branches[node.branch], (lane, end_tick), clock, party);
             use_module(&node.task, &mark, self);
             marks.push(mark);
         }
-        let mut clock = (*start.clock).clone();
-        marks.iter().for_each(|mark| clock.join(&mark.clock));
-        let end = self.branch_mark(lane, clock, start.party.clone());
+        // Whoever comes after the end comes after every node: the nodes say so themselves, and clocks stay short.
         let stream = self.streams.get_mut(&lane)?;
-        stream.clock = (*end.clock).clone();
-        stream.last_tick = end.tick;
-        Some((end, GraphRun::new(plan.clone(), marks)))
+        stream.clock.set(lane, end_tick);
+        stream.last_tick = end_tick;
+        let clock = Arc::new(stream.clock.clone());
+        let end =
+            Mark { lane, tick: end_tick, end: None, clock, order: start.order, party: start.party.clone() };
+        Some((Arc::new(end), GraphRun::new(plan.clone(), marks)))
     }
 }
 
@@ -269,6 +268,7 @@ fn launch_task(objects: &Objects, call: &'static str, launch: &Launch<'_>) -> Re
         block: launch.block,
         cluster: launch.cluster,
         dynamic_shared_bytes: shared,
+        cooperative: launch.cooperative,
         arguments: launch.arguments.into(),
     })
 }

@@ -30,6 +30,7 @@ pub(crate) struct LaunchTask {
     pub(crate) block: Dim3,
     pub(crate) cluster: Option<Dim3>,
     pub(crate) dynamic_shared_bytes: u32,
+    pub(crate) cooperative: bool,
     pub(crate) arguments: Box<[u8]>,
 }
 

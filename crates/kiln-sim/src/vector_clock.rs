@@ -13,37 +13,46 @@ impl Lane {
 }
 
 /// For each lane, the number of the last step that is known to have happened before.
+///
+/// A sorted list of the lanes something is known of: most steps know of few.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct VectorClock {
-    ticks: Vec<u64>,
+    ticks: Vec<(Lane, u64)>,
 }
 
 impl VectorClock {
     pub(crate) fn of(&self, lane: Lane) -> u64 {
-        self.ticks.get(lane.0 as usize).copied().unwrap_or(0)
+        self.find(lane).map_or(0, |at| self.ticks[at].1)
     }
 
     pub(crate) fn set(&mut self, lane: Lane, tick: u64) {
-        let at = lane.0 as usize;
-        if self.ticks.len() <= at {
-            self.ticks.resize(at + 1, 0);
+        match self.find(lane) {
+            Ok(at) => self.ticks[at].1 = tick,
+            Err(at) => self.ticks.insert(at, (lane, tick)),
         }
-        self.ticks[at] = tick;
     }
 
     /// Takes over everything the other clock knows.
     pub(crate) fn join(&mut self, other: &Self) {
-        if self.ticks.len() < other.ticks.len() {
-            self.ticks.resize(other.ticks.len(), 0);
-        }
-        for (mine, theirs) in self.ticks.iter_mut().zip(&other.ticks) {
-            *mine = (*mine).max(*theirs);
+        let mut at = 0;
+        for (lane, tick) in &other.ticks {
+            while self.ticks.get(at).is_some_and(|(mine, _)| mine < lane) {
+                at += 1;
+            }
+            match self.ticks.get_mut(at) {
+                Some((mine, known)) if mine == lane => *known = (*known).max(*tick),
+                _ => self.ticks.insert(at, (*lane, *tick)),
+            }
         }
     }
 
     /// Whether everything the other clock knows is known here too.
     pub(crate) fn covers(&self, other: &Self) -> bool {
-        other.ticks.iter().enumerate().all(|(at, tick)| self.ticks.get(at).copied().unwrap_or(0) >= *tick)
+        other.ticks.iter().all(|(lane, tick)| self.of(*lane) >= *tick)
+    }
+
+    fn find(&self, lane: Lane) -> Result<usize, usize> {
+        self.ticks.binary_search_by_key(&lane, |(known, _)| *known)
     }
 }
 
@@ -51,7 +60,14 @@ impl VectorClock {
 #[derive(Debug)]
 pub(crate) struct Lanes {
     ticks: Vec<u64>,
-    retired: Vec<Lane>,
+    retired: Vec<Retired>,
+}
+
+/// A lane whose owner is gone, and the step after which everything on it is done.
+#[derive(Debug)]
+struct Retired {
+    lane: Lane,
+    last: (Lane, u64),
 }
 
 impl Lanes {
@@ -63,16 +79,17 @@ impl Lanes {
     /// A lane for a new line of work. A lane whose owner is gone is used again only once the host knows everything
     /// on it to be done: what comes next starts after the host's call and is then really ordered after it.
     pub(crate) fn take(&mut self, host: &VectorClock) -> Lane {
-        let known = |lane: &Lane| host.of(*lane) >= self.ticks[lane.0 as usize];
-        if let Some(at) = self.retired.iter().position(known) {
-            return self.retired.remove(at);
+        let is_known = |retired: &Retired| host.of(retired.last.0) >= retired.last.1;
+        if let Some(at) = self.retired.iter().position(is_known) {
+            return self.retired.remove(at).lane;
         }
         self.ticks.push(0);
         Lane(self.ticks.len() as u32 - 1)
     }
 
-    pub(crate) fn give_back(&mut self, lane: Lane) {
-        self.retired.push(lane);
+    /// Takes a lane back; everything on it is done once the last step is.
+    pub(crate) fn give_back(&mut self, lane: Lane, last: (Lane, u64)) {
+        self.retired.push(Retired { lane, last });
     }
 
     /// The number of the next step on a lane.
@@ -104,7 +121,7 @@ mod tests {
         let mut host = VectorClock::default();
         let first = lanes.take(&host);
         let tick = lanes.next_tick(first);
-        lanes.give_back(first);
+        lanes.give_back(first, (first, tick));
         assert_ne!(lanes.take(&host), first);
         host.set(first, tick);
         assert_eq!(lanes.take(&host), first);

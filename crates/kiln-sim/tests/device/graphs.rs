@@ -173,3 +173,28 @@ fn what_cannot_be_a_graph_is_refused() {
     assert_eq!(rig.machine.timeline().len(), 512);
     rig.close();
 }
+
+#[test]
+fn a_wide_graph_and_a_long_one_stay_cheap() {
+    const NODES: u32 = 2_000;
+    let rig = Rig::seeded(0, 1);
+    let x = rig.block(u64::from(NODES));
+    let chain: Vec<[u32; 1]> = (0..NODES).map(|at| [at]).collect();
+    let wide = |at: u32| GraphNode { command: fill(x, u64::from(at), 1, 1), after: &[] };
+    let long = |at: u32| GraphNode {
+        command: fill(x, 0, at as u8, u64::from(NODES)),
+        after: if at == 0 { &[] } else { &chain[at as usize - 1] },
+    };
+    for nodes in [(0..NODES).map(wide).collect::<Vec<_>>(), (0..NODES).map(long).collect()] {
+        let graph = rig.device.build_graph(&nodes).unwrap();
+        rig.give_back_later(graph);
+        for _ in 0..3 {
+            rig.device.submit(rig.streams[0], &Command::Graph(graph)).unwrap();
+        }
+    }
+    assert_eq!(contents(&rig, x), vec![(NODES - 1) as u8; NODES as usize]);
+    let machine = rig.machine.clone();
+    rig.close();
+    let report = machine.finish();
+    assert!(report.is_clean(), "{report}");
+}

@@ -35,6 +35,26 @@ fn a_write_after_a_read_without_an_edge() {
 }
 
 #[test]
+fn a_write_that_waits_for_one_of_two_readers() {
+    for forgotten in [0, 1] {
+        check(FindingKind::WriteAfterRead, |rig, broken| {
+            let x = rig.block(64);
+            rig.write(0, x, 1);
+            rig.order(0, 1);
+            rig.read(0, x);
+            rig.read(1, x);
+            for reader in [0, 1] {
+                if !broken || reader != forgotten {
+                    rig.order(reader, 2);
+                }
+            }
+            rig.write(2, x, 2);
+            rig.close();
+        });
+    }
+}
+
+#[test]
 fn a_write_after_a_write_without_an_edge() {
     check(FindingKind::WriteAfterWrite, |rig, broken| {
         let x = rig.block(64);

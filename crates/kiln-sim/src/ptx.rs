@@ -1,0 +1,8 @@
+//! PTX on the simulated device: the executor of kiln-ptx behind the seam for code.
+
+mod cells;
+mod engine;
+mod kernel;
+mod space;
+
+pub use engine::PtxEngine;

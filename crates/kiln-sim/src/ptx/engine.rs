@@ -1,0 +1,68 @@
+//! Turns PTX into kernels.
+
+use std::sync::Arc;
+
+use kiln_driver::{Code, DeviceInfo};
+use kiln_ptx::Module;
+use kiln_ptx::exec::{Checks, DeviceHeap, Program};
+
+use super::kernel::PtxKernel;
+use crate::code_engine::{CodeEngine, CompileError, CompiledModule, ModuleVariable, Relocate};
+use crate::kernel::Kernel;
+
+/// Runs PTX, with every access checked.
+///
+/// ```
+/// use std::sync::Arc;
+/// use kiln_sim::{MachineConfig, PtxEngine};
+///
+/// let config = MachineConfig::seeded(1).engine(Arc::new(PtxEngine::default()));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct PtxEngine {
+    checks: Checks,
+    step_limit: Option<u64>,
+}
+
+impl PtxEngine {
+    /// An engine that checks what is asked for.
+    pub fn with_checks(checks: Checks) -> Self {
+        Self { checks, step_limit: None }
+    }
+
+    /// Ends a launch when one of its warps has run so many instructions.
+    #[must_use]
+    pub fn step_limit(self, steps: u64) -> Self {
+        Self { step_limit: Some(steps), ..self }
+    }
+}
+
+impl CodeEngine for PtxEngine {
+    fn compile(&self, ptx: &str, device: &DeviceInfo) -> Result<CompiledModule, CompileError> {
+        let refused = |code, log| CompileError { code, log };
+        let module = Module::parse(ptx).map_err(|error| refused(Code::INVALID_PTX, error.to_string()))?;
+        let heap = Arc::new(DeviceHeap::default());
+        let program = Program::new(module);
+        let mut kernels: Vec<(String, Arc<dyn Kernel>)> = Vec::new();
+        for entry in program.entries() {
+            let facts =
+                program.module().find_function(entry.name()).and_then(|id| program.module().facts(id));
+            let facts = facts.ok_or_else(|| {
+                refused(Code::INVALID_PTX, format!("nothing can be said about entry {}", entry.name()))
+            })?;
+            let name = entry.name().to_owned();
+            let limit = device.limits.max_threads_per_block;
+            let kernel = PtxKernel::new(entry, &facts, limit, self.checks, self.step_limit, heap.clone());
+            kernels.push((name, Arc::new(kernel)));
+        }
+        let variables = program.variables().iter().enumerate().map(|(at, variable)| ModuleVariable {
+            name: variable.name.clone(),
+            bytes: variable.bytes,
+            contents: if variable.relocated { Vec::new() } else { program.contents(at, &[]) },
+            writable: !variable.constant,
+        });
+        let variables: Vec<ModuleVariable> = variables.collect();
+        let relocate: Relocate = Arc::new(move |at, addresses| program.contents(at, addresses));
+        Ok(CompiledModule { kernels, variables, relocate: Some(relocate) })
+    }
+}

@@ -1,0 +1,127 @@
+//! One entry of a module as a kernel of the machine.
+
+use std::sync::Arc;
+
+use kiln_driver::{Access, Code, Dim3};
+use kiln_ptx::EntryFacts;
+use kiln_ptx::exec::{
+    AccessKind, BadAccess, Checks, DeviceHeap, Entry, FindingKind, LaunchShape, Options, Outcome,
+};
+
+use super::space::AddressSpace;
+use crate::kernel::{Kernel, KernelFault, LaunchContext, Parameter, Signature};
+use crate::memory_view::{AccessCause, AccessFault};
+
+/// Registers every kernel is said to use; PTX has as many as it likes, and only a compiler for a real device knows.
+const ASSUMED_REGISTERS: u32 = 32;
+
+pub(super) struct PtxKernel {
+    entry: Entry,
+    signature: Signature,
+    checks: Checks,
+    step_limit: Option<u64>,
+    heap: Arc<DeviceHeap>,
+}
+
+impl PtxKernel {
+    pub(super) fn new(
+        entry: Entry,
+        facts: &EntryFacts,
+        max_threads: u32,
+        checks: Checks,
+        step_limit: Option<u64>,
+        heap: Arc<DeviceHeap>,
+    ) -> Self {
+        let narrow = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+        let parameters = facts.signature.parameters.iter().map(|parameter| Parameter::Value {
+            bytes: narrow(parameter.size_bytes),
+            alignment: parameter.align_bytes.max(1),
+        });
+        let bound = facts.bounds.max_threads_per_block().and_then(|threads| u32::try_from(threads).ok());
+        let signature = Signature {
+            parameters: parameters.collect(),
+            declares_accesses: false,
+            max_threads_per_block: bound.unwrap_or(max_threads).min(max_threads),
+            registers: ASSUMED_REGISTERS,
+            static_shared_bytes: narrow(entry.shared_bytes()),
+            local_bytes: narrow(entry.local_bytes()),
+            constant_bytes: 0,
+        };
+        Self { entry, signature, checks, step_limit, heap }
+    }
+
+    /// What came of the launch: text and findings are handed on, and a fault ends it.
+    fn settle(&self, launch: &LaunchContext<'_>, outcome: Outcome) -> Result<(), KernelFault> {
+        launch.print(&outcome.printed);
+        launch.spend_instructions(outcome.counters.warp_instructions);
+        for finding in &outcome.findings {
+            launch.find(finding.to_string());
+        }
+        let Some(fault) = outcome.fault else { return Ok(()) };
+        let access = outcome.findings.iter().rev().find_map(|finding| illegal_access(&finding.kind));
+        let code = Code(fault.code() as i32);
+        match access {
+            Some(access) if code == Code::ILLEGAL_ADDRESS => Err(KernelFault::Access(access)),
+            _ if code == Code::LAUNCH_TIMEOUT => Err(KernelFault::Hang),
+            _ => {
+                let detail = outcome.findings.last().map_or_else(|| fault.to_string(), ToString::to_string);
+                Err(KernelFault::Stopped { code, detail })
+            }
+        }
+    }
+}
+
+impl Kernel for PtxKernel {
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn run(&self, launch: &LaunchContext<'_>) -> Result<(), KernelFault> {
+        let extents = |dim: Dim3| [dim.x, dim.y, dim.z];
+        let shape = LaunchShape {
+            grid: extents(launch.grid()),
+            block: extents(launch.block()),
+            dynamic_shared_bytes: launch.dynamic_shared_bytes(),
+            cooperative: launch.is_cooperative(),
+        };
+        let defaults = Options::default();
+        let options = Options {
+            checks: self.checks,
+            seed: launch.seed(),
+            threads: launch.parallelism(),
+            step_limit: self.step_limit.unwrap_or(defaults.step_limit),
+            heap: Some(&self.heap),
+            ..defaults
+        };
+        let globals: Vec<u64> = launch.globals().iter().map(|address| address.0).collect();
+        let space = AddressSpace::new(launch.memory());
+        let outcome = self.entry.launch(&shape, launch.arguments(), &globals, &space, &options);
+        match outcome {
+            Ok(outcome) => self.settle(launch, outcome),
+            Err(refused) => {
+                Err(KernelFault::Stopped { code: Code::LAUNCH_FAILED, detail: refused.to_string() })
+            }
+        }
+    }
+}
+
+/// An access where no memory is, as the machine describes it: it knows whose memory lay there before.
+fn illegal_access(kind: &FindingKind) -> Option<AccessFault> {
+    let (access, cause) = match kind {
+        FindingKind::OutOfBounds(access) | FindingKind::UseAfterFree(access) => {
+            (access, AccessCause::Unmapped)
+        }
+        FindingKind::ReadOnly(access) => (access, AccessCause::ReadOnly),
+        _ => return None,
+    };
+    let BadAccess { access, memory, address, bytes, .. } = access;
+    if *memory != "global" {
+        return None;
+    }
+    let access = match access {
+        AccessKind::Read => Access::Read,
+        AccessKind::Write => Access::Write,
+        AccessKind::Atomic => Access::ReadWrite,
+    };
+    Some(AccessFault { address: *address, bytes: u64::from(*bytes), access, cause })
+}
