@@ -3,7 +3,7 @@
 //! A prober stands over two platforms, CUDA and the simulator, and a default policy. The functions of this module's
 //! parent ask the process's own prober; a test builds one over platforms of its choice.
 
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use super::absence::Absence;
 use super::availability::Availability;
@@ -51,6 +51,8 @@ pub struct Prober {
     cuda: Arc<Registry>,
     simulator: Arc<Registry>,
     default: DefaultPolicy,
+    /// The log says once why a device is simulated, however many ask.
+    said_why_simulated: Once,
     pub(super) workers: Workers,
 }
 
@@ -61,6 +63,7 @@ impl Prober {
             cuda: Arc::new(Registry::new(config.cuda)),
             simulator: Arc::new(Registry::new(config.simulator)),
             default: DefaultPolicy::new(config.policy_override),
+            said_why_simulated: Once::new(),
             workers: Workers::default(),
         }
     }
@@ -180,8 +183,11 @@ impl Prober {
             },
             Err(absence) => absence,
         };
-        tracing::info!("no CUDA device is used ({absence}); work runs on the simulated device");
-        self.simulator.select(&Selection::Best)
+        let runtime = self.simulator.select(&Selection::Best)?;
+        self.said_why_simulated.call_once(|| {
+            tracing::info!("no CUDA device is used ({absence}); work runs on {}", runtime.info().name);
+        });
+        Ok(runtime)
     }
 
     /// What a device could give right now, asked of the device itself, which is opened if it was not.

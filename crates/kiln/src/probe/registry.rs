@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use kiln_driver::{DeviceKind, Refusal};
+use kiln_driver::{DeviceInfo, DeviceKind, Refusal};
 
 use super::absence::CudaAbsence;
 use super::availability::Availability;
@@ -123,14 +123,14 @@ impl Registry {
             .open(ordinal)
             .map_err(|error| explain(error, |cause| ErrorKind::Context { kind, ordinal, cause }))?;
         let runtime = DeviceRuntime::from_driver(driver, RuntimeConfig::default())?;
-        let info = runtime.info();
-        tracing::info!(
-            "opened {} device {ordinal}: {}, capability {}, {}",
-            info.kind,
-            info.name,
-            info.capability,
-            info.uuid
-        );
+        let DeviceInfo { name, capability, uuid, .. } = runtime.info();
+        match kind {
+            DeviceKind::Cuda => {
+                tracing::info!("opened {kind} device {ordinal}: {name}, capability {capability}, {uuid}")
+            }
+            // Why a device is simulated is said by whoever decided so.
+            DeviceKind::Simulated => tracing::debug!("opened {kind} device {ordinal}: {name}"),
+        }
         Ok(Box::leak(Box::new(runtime)))
     }
 

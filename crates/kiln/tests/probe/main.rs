@@ -6,6 +6,7 @@ mod availability;
 mod backend;
 mod devices;
 mod gate;
+mod log;
 mod policy;
 mod runtimes;
 mod scatter;
