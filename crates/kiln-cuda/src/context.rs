@@ -56,10 +56,12 @@ impl Context {
             made.clone()
         });
         drop(shared);
-        match context.faults.first().and_then(Error::code) {
-            Some(code) => Err(StartFault { call: "cuDevicePrimaryCtxRetain", code }),
-            None => Ok(context),
+        if let Some(code) = context.faults.first().and_then(Error::code) {
+            return Err(StartFault { call: "cuDevicePrimaryCtxRetain", code });
         }
+        // One that was open already is current on the threads that used it, and this may be another.
+        start_check("cuCtxSetCurrent", context.make_current())?;
+        Ok(context)
     }
 
     fn retain(

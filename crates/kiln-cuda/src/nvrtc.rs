@@ -1,0 +1,27 @@
+//! CUDA C compiled while the program runs.
+//!
+//! NVRTC is a library of its own, found as [`Surroundings`](crate::Surroundings) finds it; it needs no driver and no
+//! device. Where it is missing every compilation says so and how to get it.
+//!
+//! ```text
+//!   CudaSource ──┐
+//!                ├── Nvrtc::compile ── Compiled: PTX, cubin, lowered names, warnings
+//!   CompileOptions ┘                └─ NvrtcError: diagnostics with file, line, column and text
+//! ```
+
+mod api;
+mod architecture;
+mod compiler;
+mod diagnostic;
+mod error;
+mod options;
+mod program;
+mod source;
+
+pub use architecture::Architecture;
+pub use compiler::Nvrtc;
+pub use diagnostic::{Diagnostic, Severity};
+pub use error::{CompileFailure, NvrtcError};
+pub use options::{CompileOptions, Target};
+pub use program::Compiled;
+pub use source::{CudaSource, Header};

@@ -1,0 +1,224 @@
+//! Finding libraries, in folders made for it. Real shared libraries come from the C compiler, where there is one.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise, and says why")]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use kiln_cuda::{LibraryKind, Origin, Surroundings};
+
+/// A machine in a folder; the folder goes with it.
+struct Machine {
+    root: PathBuf,
+}
+
+impl Machine {
+    fn new(name: &str) -> Self {
+        let root = std::env::temp_dir().join(format!("kiln-libraries-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&root).unwrap();
+        Self { root: root.canonicalize().unwrap() }
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path)
+    }
+
+    fn write(&self, path: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.path(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    /// A real shared library that calls itself `soname`.
+    fn library(&self, path: &str, soname: &str) -> PathBuf {
+        let file = self.path(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let source = self.write("empty.c", b"int nothing;");
+        let soname = format!("-Wl,-soname,{soname}");
+        let built =
+            Command::new("cc").args(["-shared", "-fPIC", &soname, "-o"]).arg(&file).arg(source).status();
+        assert!(built.unwrap().success());
+        file
+    }
+
+    fn surroundings(&self) -> Surroundings {
+        Surroundings::below(&self.root)
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.root).unwrap();
+    }
+}
+
+/// Whether there is a C compiler; if not the test is counted as skipped.
+fn compiler(test: &str) -> bool {
+    static THERE: OnceLock<bool> = OnceLock::new();
+    let there = *THERE.get_or_init(|| Command::new("cc").arg("--version").output().is_ok());
+    if !there {
+        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "there is no C compiler");
+        if let Some(log) = std::env::var_os("KILN_SKIP_LOG").filter(|path| !path.is_empty()) {
+            let mut log = std::fs::OpenOptions::new().create(true).append(true).open(log).unwrap();
+            log.write_all(format!("{test}: there is no C compiler\n").as_bytes()).unwrap();
+        }
+    }
+    there
+}
+
+fn found_at(surroundings: &Surroundings, kind: LibraryKind) -> (PathBuf, Origin, Option<String>) {
+    let found = surroundings.find(kind).unwrap();
+    (found.path, found.origin, found.version.map(|version| version.to_string()))
+}
+
+#[test]
+fn an_empty_machine_has_none_of_them() {
+    let machine = Machine::new("empty");
+    for kind in LibraryKind::ALL {
+        let missing = machine.surroundings().find(kind).unwrap_err();
+        assert_eq!(missing.kind, kind);
+        assert!(!missing.tried.is_empty());
+        let text = missing.to_string();
+        assert!(text.contains(kind.variable()) && text.contains(kind.python_package()), "{text}");
+    }
+}
+
+#[test]
+fn files_that_only_have_the_name_are_not_found() {
+    let machine = Machine::new("names");
+    let empty = machine.write("usr/lib64/libcublas.so.13", b"");
+    let text = machine.write("usr/lib64/libcublas.so", b"GROUP ( libcublas.so.13 )");
+    let cut = machine.write("usr/lib64/libcublas.so.12", b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
+    machine.write("usr/lib64/libcublasXt.so.13", b"\x7fELF");
+    let missing = machine.surroundings().find(LibraryKind::Cublas).unwrap_err();
+    let refused: Vec<&Path> =
+        missing.tried.iter().map(|tried| tried.path.as_path()).filter(|path| path.is_file()).collect();
+    assert_eq!(refused, [empty.as_path(), &cut, &text], "newest first, and each with its reason");
+}
+
+#[test]
+fn each_place_is_searched_in_its_turn() {
+    if !compiler("each_place_is_searched_in_its_turn") {
+        return;
+    }
+    let machine = Machine::new("places");
+    let kind = LibraryKind::Cufft;
+    let soname = "libcufft.so.12";
+    let site = "lib/python3.12/site-packages/nvidia/cu13/lib/libcufft.so.12";
+    let mut surroundings = machine
+        .surroundings()
+        .with_variable("CUDA_HOME", machine.path("home"))
+        .with_variable("LD_LIBRARY_PATH", machine.path("ld"))
+        .with_variable("VIRTUAL_ENV", machine.path("venv"))
+        .with_variable("CONDA_PREFIX", machine.path("conda"));
+    // From the last place to the first: each new file is found before all the others.
+    for (path, origin) in [
+        ("usr/local/cuda-12.4/lib64/libcufft.so.11", Origin::Toolkit),
+        ("usr/local/cuda-13.0/lib64/libcufft.so.12", Origin::Toolkit),
+        ("conda/lib/libcufft.so.12", Origin::Conda),
+        (&format!("venv/{site}"), Origin::Python),
+        ("usr/lib64/libcufft.so.12", Origin::System),
+        ("ld/libcufft.so.12", Origin::System),
+        ("home/lib64/libcufft.so.12", Origin::CudaHome),
+    ] {
+        let file = machine.library(path, if path.ends_with("11") { "libcufft.so.11" } else { soname });
+        let found = surroundings.find(kind).unwrap();
+        assert_eq!((&found.path, found.origin), (&file, origin));
+    }
+    let configured = machine.library("mine/libcufft.so.12", soname);
+    surroundings = surroundings.with_variable("KILN_CUFFT", machine.path("mine"));
+    assert_eq!(found_at(&surroundings, kind), (configured, Origin::Configured, Some("12".into())));
+    let loaded = machine.path("loaded/libcufft.so.11.2.3");
+    let surroundings = surroundings.with_loaded(machine.path("loaded/libcufftw.so.11")).with_loaded(&loaded);
+    assert_eq!(found_at(&surroundings, kind), (loaded, Origin::Loaded, Some("11.2.3".into())));
+}
+
+#[test]
+fn a_configured_path_without_the_library_is_not_passed_over() {
+    if !compiler("a_configured_path_without_the_library_is_not_passed_over") {
+        return;
+    }
+    let machine = Machine::new("configured");
+    machine.library("usr/lib64/libnccl.so.2", "libnccl.so.2");
+    let wrong = machine.surroundings().with_variable("KILN_NCCL", machine.path("nowhere/libnccl.so"));
+    let missing = wrong.find(LibraryKind::Nccl).unwrap_err();
+    assert_eq!(missing.tried.len(), 1);
+    assert!(missing.tried[0].path.ends_with("nowhere/libnccl.so"));
+    let other = machine.library("mine/libnccl.so", "libsomething.so.1");
+    let missing =
+        machine.surroundings().with_variable("KILN_NCCL", &other).find(LibraryKind::Nccl).unwrap_err();
+    assert!(missing.tried[0].why.contains("libsomething.so.1"), "{missing}");
+}
+
+#[test]
+fn versions_come_from_links_packages_and_sonames() {
+    if !compiler("versions_come_from_links_packages_and_sonames") {
+        return;
+    }
+    let machine = Machine::new("versions");
+    let folder = "usr/local/cuda/lib64";
+    machine.library(&format!("{folder}/libcublas.so.12.4.5.8"), "libcublas.so.12");
+    std::os::unix::fs::symlink("libcublas.so.12.4.5.8", machine.path(&format!("{folder}/libcublas.so.12")))
+        .unwrap();
+    std::os::unix::fs::symlink("libcublas.so.12", machine.path(&format!("{folder}/libcublas.so"))).unwrap();
+    let (_, _, version) = found_at(&machine.surroundings(), LibraryKind::Cublas);
+    assert_eq!(version.as_deref(), Some("12.4.5"));
+
+    machine.library("usr/lib/libcurand.so", "libcurand.so.10");
+    let (_, _, version) = found_at(&machine.surroundings(), LibraryKind::Curand);
+    assert_eq!(version.as_deref(), Some("10"));
+
+    let packages = "venv/lib/python3.11/site-packages";
+    let file = machine.library(&format!("{packages}/nvidia/cudnn/lib/libcudnn.so.9"), "libcudnn.so.9");
+    std::fs::create_dir_all(machine.path(&format!("{packages}/nvidia_cudnn_cu13-9.13.0.50.dist-info")))
+        .unwrap();
+    let surroundings = machine.surroundings().with_variable("VIRTUAL_ENV", machine.path("venv"));
+    assert_eq!(found_at(&surroundings, LibraryKind::Cudnn), (file, Origin::Python, Some("9.13.0".into())));
+}
+
+#[test]
+fn the_python_on_the_path_tells_where_its_packages_are() {
+    if !compiler("the_python_on_the_path_tells_where_its_packages_are") {
+        return;
+    }
+    let machine = Machine::new("python");
+    let file = machine
+        .library("py/lib/python3.10/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12", "libnvrtc.so.12");
+    machine.write("py/bin/python3.10", b"");
+    machine.write("bin/nothing", b"");
+    std::os::unix::fs::symlink(machine.path("py/bin/python3.10"), machine.path("bin/python3")).unwrap();
+    let path = std::env::join_paths([machine.path("empty"), machine.path("bin")]).unwrap();
+    let surroundings = machine.surroundings().with_variable("PATH", path);
+    let (found, origin, _) = found_at(&surroundings, LibraryKind::Nvrtc);
+    assert_eq!((found, origin), (file, Origin::Python));
+}
+
+#[test]
+fn the_loaders_configuration_is_read_with_its_includes() {
+    if !compiler("the_loaders_configuration_is_read_with_its_includes") {
+        return;
+    }
+    let machine = Machine::new("configuration");
+    machine.write("etc/ld.so.conf", b"# comment\ninclude ld.so.conf.d/*.conf\ninclude /etc/ld.so.conf\n");
+    machine.write("etc/ld.so.conf.d/cuda.conf", b"/vendor/lib # the vendor's\n");
+    machine.write("etc/ld.so.conf.d/cuda.conf.bak", b"/elsewhere\n");
+    machine.library("elsewhere/libcusparse.so.12", "libcusparse.so.12");
+    assert!(machine.surroundings().find(LibraryKind::Cusparse).is_err());
+    let file = machine.library("vendor/lib/libcusparse.so.12", "libcusparse.so.12");
+    let (found, origin, _) = found_at(&machine.surroundings(), LibraryKind::Cusparse);
+    assert_eq!((found, origin), (file, Origin::System));
+}
+
+#[test]
+fn this_process_answers_for_every_library_without_a_panic() {
+    let surroundings = Surroundings::of_process();
+    for kind in LibraryKind::ALL {
+        match surroundings.find(kind) {
+            Ok(found) => assert!(found.path.is_file() && !found.to_string().is_empty()),
+            Err(missing) => assert_eq!(missing.kind, kind),
+        }
+    }
+}
