@@ -15,8 +15,8 @@ use crate::stamp::{Stamp, Stamps, StreamKey};
 
 /// Pending blocks that an ordinary request looks at.
 const SETTLED_AT_ONCE: usize = 16;
-/// Free memory an arena may have, for each byte in use, before frames are folded rather than added: 8 %.
-const SLACK_DIVISOR: u64 = 12;
+/// Free memory an arena may have, as a part of what is in use, before frames are folded rather than added: 9 %.
+const SLACK_PART: u64 = 11;
 /// ... and however little is in use.
 const SLACK_LEAST_UNITS: u64 = (16 << 20) / UNIT_BYTES;
 /// How often a thread grows an arena and finds that another one took what it added.
@@ -202,7 +202,7 @@ impl Heap {
         let growth = growth_of(&books.arena, cell.number, ask);
         let owned = books.arena.owned_units() + growth.missing_units;
         let used = books.arena.used_units() + u64::from(ask.units);
-        owned.saturating_sub(used) <= (used / SLACK_DIVISOR).max(SLACK_LEAST_UNITS)
+        owned.saturating_sub(used) <= (used / SLACK_PART).max(SLACK_LEAST_UNITS)
     }
 
     /// Makes a taken piece free, at once or when `uses` are over. `false` if there is no such piece.

@@ -8,7 +8,7 @@
 //! The upper half is recovered from the newest number at the time it is looked at. A piece that slept through more
 //! than 2^32 submissions then looks newer than it is, which errs to the safe side.
 
-use super::bins::Bins;
+use super::bins::{Bins, Visit};
 use super::pieces::{NONE, Pieces};
 
 /// Units of a page of 2 MiB.
@@ -42,20 +42,30 @@ pub(crate) enum Edge {
     Apart,
 }
 
-/// A physical allocation, as a range of pages at its present home.
+/// Where frames have their homes. Only asked about pages that belong to an arena.
+pub(crate) trait FrameMap {
+    /// The first whole frames in a range of pages, with at least so many pages if there are as many; none if there are
+    /// none.
+    fn whole_frames(&self, from: u32, end: u32, pages: u32) -> Option<FrameRow>;
+
+    /// The same without the first frames, as far as they have no more than so many pages.
+    fn skip_frames(&self, row: FrameRow, pages: u32) -> FrameRow;
+}
+
+/// Frames one after the other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct FrameSpan {
-    pub(crate) frame: u32,
+pub(crate) struct FrameRow {
     pub(crate) first_page: u32,
     pub(crate) pages: u32,
+    /// Where the map finds the first one, and how many there are; for the map alone.
+    pub(crate) hint: (u32, u32, u32),
 }
 
 /// Whole frames inside one free piece.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Run {
     pub(crate) piece: u32,
-    pub(crate) first_page: u32,
-    pub(crate) pages: u32,
+    pub(crate) row: FrameRow,
 }
 
 impl Arena {
@@ -173,34 +183,35 @@ impl Arena {
     /// Chooses whole frames from free pieces that are ready, the smallest pieces first, until they have so many
     /// pages; what is found is left in `runs`. `false` if there are not enough.
     pub(crate) fn choose_frames(
-        &self,
-        pages: u32,
-        frame_at: impl Fn(u32) -> FrameSpan,
+        &mut self,
+        wanted: u32,
+        map: &impl FrameMap,
         mut ready: impl FnMut(u32) -> bool,
         runs: &mut Vec<Run>,
     ) -> bool {
         runs.clear();
         let mut found = 0;
-        for at in self.bins.from(&self.pieces, PAGE_UNITS as u32) {
-            if found >= pages {
-                break;
+        self.bins.walk(&mut self.pieces, PAGE_UNITS as u32, |pieces, at| {
+            let piece = &mut pieces[at];
+            if piece.is_barren() {
+                return Visit::Dull;
             }
-            let Some((first, end)) = self.whole_frames(at, &frame_at) else { continue };
-            if !ready(self.pieces[at].stamp) {
-                continue;
+            let from = piece.start().div_ceil(PAGE_UNITS) as u32;
+            let end = (piece.end() / PAGE_UNITS) as u32;
+            let Some(row) = map.whole_frames(from, end, wanted - found) else {
+                piece.set_barren();
+                return Visit::Dull;
+            };
+            if ready(piece.stamp) {
+                found += row.pages;
+                runs.push(Run { piece: at, row });
             }
-            let mut page = first;
-            while page < end && found < pages {
-                let span = frame_at(page);
-                found += span.pages;
-                page += span.pages;
-            }
-            runs.push(Run { piece: at, first_page: first, pages: page - first });
-        }
-        if found < pages {
+            if found < wanted { Visit::Next } else { Visit::Stop }
+        });
+        if found < wanted {
             return false;
         }
-        drop_excess(runs, found - pages, frame_at);
+        drop_excess(runs, found - wanted, map);
         true
     }
 
@@ -247,28 +258,8 @@ impl Arena {
         true
     }
 
-    /// The first and the end page of the whole frames inside a free piece.
-    fn whole_frames(&self, at: u32, frame_at: &impl Fn(u32) -> FrameSpan) -> Option<(u32, u32)> {
-        let piece = &self.pieces[at];
-        let mut first = piece.start().div_ceil(PAGE_UNITS) as u32;
-        let mut end = (piece.end() / PAGE_UNITS) as u32;
-        if first < end {
-            let span = frame_at(first);
-            if span.first_page < first {
-                first = span.first_page + span.pages;
-            }
-        }
-        if first < end {
-            let span = frame_at(end - 1);
-            if span.first_page + span.pages > end {
-                end = span.first_page;
-            }
-        }
-        (first < end).then_some((first, end))
-    }
-
     fn part_with_run(&mut self, run: Run) {
-        let (from, to) = (page_start(run.first_page), page_start(run.first_page + run.pages));
+        let (from, to) = (page_start(run.row.first_page), page_start(run.row.first_page + run.row.pages));
         let piece = self.pieces[run.piece];
         let was_tail = self.tail == run.piece;
         self.owned_units -= to - from;
@@ -388,23 +379,17 @@ fn page_start(page: u32) -> u64 {
 }
 
 /// Leaves frames out again that are not needed, from the first run on.
-fn drop_excess(runs: &mut Vec<Run>, excess: u32, frame_at: impl Fn(u32) -> FrameSpan) {
+fn drop_excess(runs: &mut Vec<Run>, excess: u32, map: &impl FrameMap) {
     let mut excess = excess;
     for run in runs.iter_mut() {
-        while run.pages > 0 {
-            let pages = frame_at(run.first_page).pages;
-            if pages > excess {
-                break;
-            }
-            excess -= pages;
-            run.first_page += pages;
-            run.pages -= pages;
-        }
         if excess == 0 {
             break;
         }
+        let kept = map.skip_frames(run.row, excess);
+        excess -= run.row.pages - kept.pages;
+        run.row = kept;
     }
-    runs.retain(|run| run.pages > 0);
+    runs.retain(|run| run.row.pages > 0);
 }
 
 #[cfg(test)]
@@ -413,9 +398,20 @@ mod tests {
 
     use super::*;
 
-    /// Frames of four pages each.
-    fn frame_at(page: u32) -> FrameSpan {
-        FrameSpan { frame: page / 4, first_page: page / 4 * 4, pages: 4 }
+    /// Frames of so many pages each.
+    struct Even(u32);
+
+    impl FrameMap for Even {
+        fn whole_frames(&self, from: u32, end: u32, pages: u32) -> Option<FrameRow> {
+            let first_page = from.next_multiple_of(self.0);
+            let end = (first_page + pages.min(1000)).next_multiple_of(self.0).min(end / self.0 * self.0);
+            (first_page < end).then(|| FrameRow { first_page, pages: end - first_page, hint: (0, 0, 0) })
+        }
+
+        fn skip_frames(&self, row: FrameRow, pages: u32) -> FrameRow {
+            let skipped = (pages / self.0 * self.0).min(row.pages);
+            FrameRow { first_page: row.first_page + skipped, pages: row.pages - skipped, ..row }
+        }
     }
 
     fn with_pages(pages: u32) -> Arena {
@@ -515,10 +511,10 @@ mod tests {
             }
         }
         let mut runs = Vec::new();
-        assert!(!arena.choose_frames(21, frame_at, |_| true, &mut runs));
-        assert!(!arena.choose_frames(1, frame_at, |_| false, &mut runs));
-        assert!(arena.choose_frames(9, frame_at, |_| true, &mut runs));
-        let pages: Vec<(u32, u32)> = runs.iter().map(|run| (run.first_page, run.pages)).collect();
+        assert!(!arena.choose_frames(21, &Even(4), |_| true, &mut runs));
+        assert!(!arena.choose_frames(1, &Even(4), |_| false, &mut runs));
+        assert!(arena.choose_frames(9, &Even(4), |_| true, &mut runs));
+        let pages: Vec<(u32, u32)> = runs.iter().map(|run| (run.row.first_page, run.row.pages)).collect();
         assert_eq!(pages, [(0, 4), (12, 4), (20, 4)]);
 
         arena.hold(&runs);
@@ -535,15 +531,26 @@ mod tests {
 
     #[test]
     fn chosen_frames_that_are_not_needed_stay() {
-        let sizes = |page: u32| match page {
-            0..2 => FrameSpan { frame: 0, first_page: 0, pages: 2 },
-            _ => FrameSpan { frame: 1, first_page: 2, pages: 6 },
-        };
-        let mut arena = Arena::new();
-        arena.extend(0, 8 * PAGE_UNITS as u32, Edge::Lane, 0, 0);
+        let mut arena = with_pages(16);
+        let middle = (arena.take(8 * PAGE_UNITS as u32).unwrap(), arena.take(1).unwrap());
+        assert!(arena.give(middle.0, 0, 0));
+        // Free are pages 0..8 and 9..16, so the whole frames of the second are 12..16.
         let mut runs = Vec::new();
-        assert!(arena.choose_frames(5, sizes, |_| true, &mut runs));
-        assert_eq!(runs, [Run { piece: 0, first_page: 2, pages: 6 }]);
+        assert!(arena.choose_frames(5, &Even(4), |_| true, &mut runs));
+        let pages: Vec<(u32, u32)> = runs.iter().map(|run| (run.row.first_page, run.row.pages)).collect();
+        assert_eq!(pages, [(12, 4), (0, 4)]);
+        assert!(arena.choose_frames(9, &Even(4), |_| true, &mut runs));
+        assert_eq!(runs.iter().map(|run| run.row.pages).sum::<u32>(), 12);
+    }
+
+    #[test]
+    fn a_piece_found_without_frames_is_looked_at_again_when_it_changes() {
+        let mut arena = with_pages(8);
+        let (first, _second) = (arena.take(6 * PAGE_UNITS as u32).unwrap(), arena.take(1).unwrap());
+        let mut runs = Vec::new();
+        assert!(!arena.choose_frames(1, &Even(4), |_| true, &mut runs), "pages 7..8 are no frame");
+        assert!(arena.give(first, 0, 0));
+        assert!(arena.choose_frames(1, &Even(4), |_| true, &mut runs));
     }
 
     #[test]

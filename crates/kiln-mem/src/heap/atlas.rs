@@ -15,17 +15,15 @@
 //! When nothing of an arena is in use any more its frames go home to their births, where the longest rows are.
 //! All of this is bookkeeping; the driver is called by others.
 
-use std::collections::HashMap;
-
 use kiln_driver::PagesId;
 
-use super::arena::FrameSpan;
+use super::arena::{FrameMap, FrameRow};
+use super::folds::{Folds, IdleFold, NewFold, Row};
+use super::gaps::Gaps;
 use crate::stamp::Stamp;
 
-/// No frame, or no fold.
-const NONE: u32 = u32::MAX;
-/// Pages of one leaf of the page table.
-const LEAF_PAGES: usize = 4096;
+/// No frame.
+pub(super) const NONE: u32 = u32::MAX;
 /// Arenas with a lane of their own; the others grow among the folds.
 const LANES: u32 = 64;
 
@@ -34,18 +32,10 @@ const LANES: u32 = 64;
 pub(crate) struct Atlas {
     frames: Vec<Frame>,
     vacant_frames: Vec<u32>,
-    /// The frame mapped at each page, in leaves that exist where something is mapped.
-    leaves: Vec<Option<Box<[u32]>>>,
     lanes: Vec<Lane>,
-    lane_pages: u32,
-    folds: Vec<Fold>,
-    vacant_folds: Vec<u32>,
-    known_folds: HashMap<u64, u32>,
-    fold_next: u32,
-    /// Addresses below that were unmapped again, in order.
-    fold_gaps: Vec<(u32, u32)>,
-    window_pages: u32,
-    frame_pages: u64,
+    /// Pages of a lane, as a power of two.
+    lane_bits: u32,
+    folds: Folds,
 }
 
 /// One physical allocation.
@@ -54,34 +44,25 @@ struct Frame {
     handle: PagesId,
     pages: u32,
     owner: u32,
-    birth: u32,
-    home: u32,
-    home_fold: u32,
+    birth: Home,
+    home: Home,
+}
+
+/// Where a frame is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Home {
+    first_page: u32,
+    /// The row of frames it is in; none in a lane.
+    row: Row,
 }
 
 /// Where an arena grows.
 #[derive(Clone, Debug, Default)]
 struct Lane {
-    /// Everything from here on was never mapped.
-    next: u32,
-    /// Pages below that were unmapped again, in order.
-    gaps: Vec<(u32, u32)>,
-}
-
-/// Frames mapped in a row a second time.
-#[derive(Debug)]
-struct Fold {
-    first_page: u32,
-    pages: u32,
-    /// The frames in a row; `NONE` for one that is gone.
+    /// The frame born at each page, as far as the lane was ever mapped.
     frames: Vec<u32>,
-    /// Pages of each.
-    sizes: Vec<u32>,
-    /// How many of the frames have their home here.
-    homes: u32,
-    /// The last submission that may have used it, once it is nobody's home.
-    idle_since: Option<Stamp>,
-    key: u64,
+    /// Pages that were unmapped again.
+    gaps: Gaps,
 }
 
 /// Pages in a row.
@@ -99,119 +80,75 @@ pub(crate) struct Site {
     pub(crate) in_lane: bool,
 }
 
-/// A fold that has its addresses but is not mapped yet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct NewFold {
-    pub(crate) fold: u32,
-    pub(crate) run: PageRun,
-}
-
-/// A fold to be unmapped.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct IdleFold {
-    /// Its addresses, to be returned once it is unmapped.
-    pub(crate) run: PageRun,
-    /// Where in them something is mapped.
-    pub(crate) mapped: Vec<PageRun>,
-}
-
 impl Atlas {
     /// Books for a window of so many pages over a device that has `device_pages`.
     pub(crate) fn new(window_pages: u32, device_pages: u32) -> Self {
-        let lane_pages = device_pages.max(1).min(window_pages / (2 * LANES).min(window_pages.max(1))).max(1);
+        let wanted = device_pages.max(1).next_power_of_two();
+        let most = (window_pages / (2 * LANES)).max(1);
+        let lane_bits = wanted.min(most).ilog2();
         Self {
             frames: Vec::new(),
             vacant_frames: Vec::new(),
-            leaves: Vec::new(),
             lanes: vec![Lane::default(); LANES as usize],
-            lane_pages,
-            folds: Vec::new(),
-            vacant_folds: Vec::new(),
-            known_folds: HashMap::new(),
-            fold_next: lane_pages.saturating_mul(LANES).min(window_pages),
-            fold_gaps: Vec::new(),
-            window_pages,
-            frame_pages: 0,
+            lane_bits,
+            folds: Folds::new(LANES << lane_bits, window_pages),
         }
     }
 
-    /// Pages of all frames.
-    pub(crate) fn frame_pages(&self) -> u64 {
-        self.frame_pages
-    }
-
-    /// How many folds are mapped.
-    pub(crate) fn folds(&self) -> usize {
-        self.folds.len() - self.vacant_folds.len()
+    /// The folds.
+    pub(crate) fn folds(&mut self) -> &mut Folds {
+        &mut self.folds
     }
 
     /// Addresses for new frames of an arena; none when the window is full.
     pub(crate) fn site(&mut self, arena: u32, pages: u32) -> Option<Site> {
         if let Some(lane) = self.lanes.get_mut(arena as usize) {
-            if let Some(run) = take_gap(&mut lane.gaps, pages) {
+            if let Some(run) = lane.gaps.take(pages) {
                 return Some(Site { run, in_lane: false });
             }
-            if lane.next + pages <= self.lane_pages {
-                let first_page = arena * self.lane_pages + lane.next;
-                lane.next += pages;
+            let next = lane.frames.len() as u32;
+            if pages <= (1 << self.lane_bits) - next {
+                lane.frames.resize((next + pages) as usize, NONE);
+                let first_page = (arena << self.lane_bits) + next;
                 return Some(Site { run: PageRun { first_page, pages }, in_lane: true });
             }
         }
-        self.fold_addresses(pages).map(|run| Site { run, in_lane: false })
+        self.folds.take_addresses(pages).map(|run| Site { run, in_lane: false })
     }
 
     /// Gives addresses back that nothing was mapped at.
     pub(crate) fn give_up(&mut self, site: Site) {
-        let PageRun { first_page, pages } = site.run;
-        let arena = first_page / self.lane_pages;
-        if let Some(lane) = self.lanes.get_mut(arena as usize) {
-            let start = first_page - arena * self.lane_pages;
-            if start + pages == lane.next {
-                lane.next = start;
-            } else {
-                insert_gap(&mut lane.gaps, first_page, pages);
-            }
-        } else {
-            self.return_fold_addresses(site.run);
+        match self.lane_of(site.run.first_page) {
+            Some((lane, _)) => self.lanes[lane].gaps.add(site.run),
+            None => self.folds.return_addresses(site.run),
         }
     }
 
     /// Enters frames that were mapped one after the other from a page on.
     pub(crate) fn enter(&mut self, arena: u32, first_page: u32, frames: &[(PagesId, u32)]) {
         let mut page = first_page;
+        let mut entered = Vec::with_capacity(frames.len());
         for (handle, pages) in frames {
-            let frame = Frame {
-                handle: *handle,
-                pages: *pages,
-                owner: arena,
-                birth: page,
-                home: page,
-                home_fold: NONE,
-            };
-            let at = match self.vacant_frames.pop() {
-                Some(at) => {
-                    self.frames[at as usize] = frame;
-                    at
-                }
-                None => {
-                    self.frames.push(frame);
-                    (self.frames.len() - 1) as u32
-                }
-            };
-            self.write_leaves(page, *pages, at);
+            let home = Home { first_page: page, row: Row::NONE };
+            let frame = Frame { handle: *handle, pages: *pages, owner: arena, birth: home, home };
+            entered.push(self.add_frame(frame));
             page += pages;
-            self.frame_pages += u64::from(*pages);
         }
-    }
-
-    /// The frame that has its home at a page.
-    #[inline]
-    pub(crate) fn frame_at(&self, page: u32) -> FrameSpan {
-        let leaf = self.leaves.get(page as usize / LEAF_PAGES).and_then(Option::as_deref);
-        let frame = leaf.and_then(|leaf| leaf.get(page as usize % LEAF_PAGES)).copied().unwrap_or(NONE);
-        match self.frames.get(frame as usize) {
-            Some(entry) => FrameSpan { frame, first_page: entry.home, pages: entry.pages },
-            None => FrameSpan { frame: NONE, first_page: page, pages: 1 },
+        match self.lane_of(first_page) {
+            Some((lane, offset)) => {
+                let pages = self.lanes[lane].frames[offset..].iter_mut();
+                let born = entered.iter().zip(frames).flat_map(|(at, (_, pages))| (0..*pages).map(|_| *at));
+                pages.zip(born).for_each(|(page, frame)| *page = frame);
+            }
+            None => {
+                let sizes: Vec<u32> = frames.iter().map(|(_, pages)| *pages).collect();
+                let fold = self.folds.add_births(first_page, &entered, &sizes);
+                for (index, at) in entered.iter().enumerate() {
+                    let frame = &mut self.frames[*at as usize];
+                    frame.birth.row = Row::new(fold, index);
+                    frame.home = frame.birth;
+                }
+            }
         }
     }
 
@@ -220,122 +157,63 @@ impl Atlas {
         self.frames.get(frame as usize).map(|entry| entry.handle)
     }
 
-    /// The fold of exactly these frames in this order, if there is one.
-    pub(crate) fn known_fold(&self, frames: &[u32]) -> Option<PageRun> {
-        let fold = self.folds.get(*self.known_folds.get(&key_of(frames))? as usize)?;
-        (fold.frames == frames).then_some(PageRun { first_page: fold.first_page, pages: fold.pages })
+    /// Adds the frames of a row to a list.
+    #[inline]
+    pub(crate) fn list_frames(&self, row: FrameRow, frames: &mut Vec<u32>) {
+        let Some((lane, offset)) = self.lane_of(row.first_page) else {
+            self.folds.list_frames(row, frames);
+            return;
+        };
+        let pages = &self.lanes[lane].frames[offset..offset + row.pages as usize];
+        let mut at = 0;
+        while let Some(frame) = pages.get(at) {
+            frames.push(*frame);
+            at += self.frames[*frame as usize].pages as usize;
+        }
     }
 
     /// Addresses for a fold of these frames; none when the window is full.
-    pub(crate) fn new_fold(&mut self, frames: &[u32]) -> Option<NewFold> {
+    pub(crate) fn new_fold(&mut self, frames: &[u32], key: u64) -> Option<NewFold> {
         let sizes: Vec<u32> = frames.iter().map(|frame| self.frames[*frame as usize].pages).collect();
-        let run = self.fold_addresses(sizes.iter().sum())?;
-        let entry = Fold {
-            first_page: run.first_page,
-            pages: run.pages,
-            frames: frames.to_vec(),
-            sizes,
-            homes: 0,
-            idle_since: None,
-            key: key_of(frames),
-        };
-        let fold = match self.vacant_folds.pop() {
-            Some(at) => {
-                self.folds[at as usize] = entry;
-                at
-            }
-            None => {
-                self.folds.push(entry);
-                (self.folds.len() - 1) as u32
-            }
-        };
-        Some(NewFold { fold, run })
+        self.folds.add(frames, &sizes, key)
     }
 
-    /// Enters a fold that was mapped.
-    pub(crate) fn enter_fold(&mut self, fold: u32) {
-        let (mut page, frames, key) = {
-            let fold = &self.folds[fold as usize];
-            (fold.first_page, fold.frames.clone(), fold.key)
-        };
-        for frame in frames {
-            let pages = self.frames[frame as usize].pages;
-            self.write_leaves(page, pages, frame);
-            page += pages;
-        }
-        self.known_folds.insert(key, fold);
-    }
-
-    /// Forgets a fold that could not be mapped.
-    pub(crate) fn abandon_fold(&mut self, new: NewFold) {
-        self.return_fold_addresses(new.run);
-        self.forget_fold(new.fold);
-    }
-
-    /// Moves the home of the frames of a fold into it, and their ownership to an arena whose newest submission is `now`.
-    pub(crate) fn move_home(&mut self, frames: &[u32], first_page: u32, arena: u32, now: Stamp) {
-        let fold = self.known_folds.get(&key_of(frames)).copied().unwrap_or(NONE);
+    /// Moves the home of frames into a fold of them, and their ownership to an arena whose newest submission is `now`.
+    pub(crate) fn move_home(&mut self, frames: &[u32], fold: u32, first_page: u32, arena: u32, now: Stamp) {
         let mut page = first_page;
-        for at in frames {
+        for (index, at) in frames.iter().enumerate() {
             let frame = &mut self.frames[*at as usize];
-            let old = std::mem::replace(&mut frame.home_fold, fold);
-            frame.home = page;
+            let old = std::mem::replace(&mut frame.home, Home { first_page: page, row: Row::new(fold, index) });
             frame.owner = arena;
             page += frame.pages;
-            if let Some(old) = self.folds.get_mut(old as usize) {
-                old.leave(now);
-            }
+            self.folds.leave(old.row, now);
         }
-        if let Some(fold) = self.folds.get_mut(fold as usize) {
-            fold.homes += frames.len() as u32;
-            fold.idle_since = None;
-        }
+        self.folds.settle(fold, frames.len());
     }
 
-    /// Gives the frames of a run of pages to another arena, where they are.
-    pub(crate) fn hand_over(&mut self, run: PageRun, arena: u32) {
-        let mut page = run.first_page;
-        while page < run.first_page + run.pages {
-            let span = self.frame_at(page);
-            if let Some(frame) = self.frames.get_mut(span.frame as usize) {
-                frame.owner = arena;
-            }
-            page += span.pages;
-        }
+    /// Gives the frames of a row to another arena, where they are.
+    pub(crate) fn hand_over(&mut self, row: FrameRow, arena: u32) {
+        let mut frames = Vec::new();
+        self.list_frames(row, &mut frames);
+        frames.into_iter().for_each(|frame| self.frames[frame as usize].owner = arena);
     }
 
     /// Whether a row of pages is in the lane of an arena.
     pub(crate) fn is_in_lane(&self, arena: u32, row: PageRun) -> bool {
-        arena < LANES && row.first_page / self.lane_pages == arena
-    }
-
-    /// The frames that have their homes in a row of pages.
-    pub(crate) fn frames_in(&self, first_page: u32, pages: u32) -> Vec<u32> {
-        let mut frames = Vec::new();
-        let mut page = first_page;
-        while page < first_page + pages {
-            let span = self.frame_at(page);
-            frames.push(span.frame);
-            page += span.pages;
-        }
-        frames
+        self.lane_of(row.first_page).is_some_and(|(lane, _)| lane == arena as usize)
     }
 
     /// Moves all frames of an arena, whose newest submission is `now`, to their births; returns the rows they form
     /// there, in order.
     pub(crate) fn go_home(&mut self, arena: u32, now: Stamp) -> Vec<PageRun> {
         let mut rows: Vec<PageRun> = Vec::new();
-        for at in 0..self.frames.len() {
-            let frame = &mut self.frames[at];
-            if frame.owner != arena {
-                continue;
+        for frame in self.frames.iter_mut().filter(|frame| frame.owner == arena) {
+            let old = std::mem::replace(&mut frame.home, frame.birth);
+            if old != frame.birth {
+                self.folds.leave(old.row, now);
+                self.folds.come_back(frame.birth.row);
             }
-            frame.home = frame.birth;
-            let fold = std::mem::replace(&mut frame.home_fold, NONE);
-            rows.push(PageRun { first_page: frame.birth, pages: frame.pages });
-            if let Some(fold) = self.folds.get_mut(fold as usize) {
-                fold.leave(now);
-            }
+            rows.push(PageRun { first_page: frame.birth.first_page, pages: frame.pages });
         }
         rows.sort_unstable();
         rows.dedup_by(|next, row| {
@@ -348,164 +226,102 @@ impl Atlas {
         rows
     }
 
-    /// Takes a fold out that is nobody's home and whose last use is over, and says where it is mapped; none if there is
-    /// none.
+    /// Takes a fold out that is nobody's home and whose last use is over; none if there is none.
     pub(crate) fn take_idle_fold(&mut self, is_over: impl Fn(Stamp) -> bool) -> Option<IdleFold> {
-        let idle = |fold: &Fold| fold.homes == 0 && fold.idle_since.is_some_and(&is_over);
-        let at = self.folds.iter().position(idle)?;
-        let fold = &self.folds[at];
-        let (run, mapped) = (PageRun { first_page: fold.first_page, pages: fold.pages }, fold.places());
-        for place in &mapped {
-            self.write_leaves(place.first_page, place.pages, NONE);
-        }
-        self.forget_fold(at as u32);
-        Some(IdleFold { run, mapped })
-    }
-
-    /// Makes the addresses of a fold, which was unmapped, available again.
-    pub(crate) fn return_fold_addresses(&mut self, run: PageRun) {
-        insert_gap(&mut self.fold_gaps, run.first_page, run.pages);
-        if let Some((first_page, pages)) = self.fold_gaps.last().copied()
-            && first_page + pages == self.fold_next
-        {
-            self.fold_next = first_page;
-            self.fold_gaps.pop();
-        }
+        self.folds.take_idle(is_over)
     }
 
     /// Takes a frame out and says where it is mapped and what to destroy. Its home is free and belongs to no arena any
     /// more.
     pub(crate) fn take_frame(&mut self, frame: u32) -> Option<(PagesId, Vec<PageRun>)> {
         let entry = *self.frames.get(frame as usize)?;
-        let mut places = vec![PageRun { first_page: entry.birth, pages: entry.pages }];
-        for fold in &mut self.folds {
-            if let Some(place) = fold.lose(frame) {
-                places.push(place);
-                self.known_folds.remove(&fold.key);
-            }
+        let mut places = self.folds.lose(frame);
+        self.folds.forget_home(entry.home.row);
+        if let Some((lane, offset)) = self.lane_of(entry.birth.first_page) {
+            let birth = PageRun { first_page: entry.birth.first_page, pages: entry.pages };
+            let pages = self.lanes[lane].frames.iter_mut().skip(offset).take(entry.pages as usize);
+            pages.for_each(|page| *page = NONE);
+            self.lanes[lane].gaps.add(birth);
+            places.push(birth);
         }
-        if let Some(fold) = self.folds.get_mut(entry.home_fold as usize) {
-            fold.homes -= 1;
-        }
-        for place in &places {
-            self.write_leaves(place.first_page, place.pages, NONE);
-        }
-        let lane = entry.birth / self.lane_pages;
-        if let Some(lane) = self.lanes.get_mut(lane as usize) {
-            insert_gap(&mut lane.gaps, entry.birth, entry.pages);
-        }
-        self.frame_pages -= u64::from(entry.pages);
         self.frames[frame as usize].owner = NONE;
         self.vacant_frames.push(frame);
         Some((entry.handle, places))
     }
 
-    /// Everything that is mapped, and everything there is to destroy; nothing is left.
-    pub(crate) fn take_all(&mut self) -> (Vec<PageRun>, Vec<PagesId>) {
-        let frames: Vec<u32> = (0..self.frames.len() as u32).collect();
-        let mut places = Vec::new();
-        let mut handles = Vec::new();
-        for frame in frames.into_iter().filter(|frame| !self.vacant_frames.contains(frame)) {
-            places.push(PageRun {
-                first_page: self.frames[frame as usize].birth,
-                pages: self.frames[frame as usize].pages,
-            });
-            handles.push(self.frames[frame as usize].handle);
-        }
-        places.extend(self.folds.iter().flat_map(Fold::places));
-        *self = Self::new(self.window_pages, self.lane_pages);
-        (places, handles)
+    /// Everything that is mapped, and everything there is to destroy.
+    pub(crate) fn everything(&self) -> (Vec<PageRun>, Vec<PagesId>) {
+        let live = || self.frames.iter().filter(|frame| frame.owner != NONE);
+        let births = live().filter(|frame| frame.birth.row == Row::NONE);
+        let mut places: Vec<PageRun> = births
+            .map(|frame| PageRun { first_page: frame.birth.first_page, pages: frame.pages })
+            .collect();
+        places.extend(self.folds.places());
+        (places, live().map(|frame| frame.handle).collect())
     }
 
-    fn fold_addresses(&mut self, pages: u32) -> Option<PageRun> {
-        if let Some(run) = take_gap(&mut self.fold_gaps, pages) {
-            return Some(run);
+    fn add_frame(&mut self, frame: Frame) -> u32 {
+        if let Some(at) = self.vacant_frames.pop() {
+            self.frames[at as usize] = frame;
+            return at;
         }
-        let first_page = self.fold_next;
-        let end = first_page.checked_add(pages).filter(|end| *end <= self.window_pages)?;
-        self.fold_next = end;
-        Some(PageRun { first_page, pages })
+        self.frames.push(frame);
+        (self.frames.len() - 1) as u32
     }
 
-    fn forget_fold(&mut self, fold: u32) {
-        let entry = &mut self.folds[fold as usize];
-        if self.known_folds.get(&entry.key) == Some(&fold) {
-            self.known_folds.remove(&entry.key);
-        }
-        (entry.frames, entry.sizes, entry.idle_since) = (Vec::new(), Vec::new(), None);
-        self.vacant_folds.push(fold);
+    /// The lane that a page lies in, and where in it.
+    #[inline]
+    fn lane_of(&self, page: u32) -> Option<(usize, usize)> {
+        let lane = page >> self.lane_bits;
+        (lane < LANES).then_some((lane as usize, (page & ((1 << self.lane_bits) - 1)) as usize))
     }
 
-    fn write_leaves(&mut self, first_page: u32, pages: u32, frame: u32) {
-        for page in first_page as usize..(first_page + pages) as usize {
-            let leaf = page / LEAF_PAGES;
-            if leaf >= self.leaves.len() {
-                self.leaves.resize_with(leaf + 1, || None);
-            }
-            let leaf = self.leaves[leaf].get_or_insert_with(|| vec![NONE; LEAF_PAGES].into());
-            leaf[page % LEAF_PAGES] = frame;
-        }
+    /// The frame born at a page of a lane: its first page, and the page after its last.
+    fn bounds(&self, lane: usize, offset: usize) -> (u32, u32) {
+        let frame = self.lanes[lane].frames.get(offset).and_then(|frame| self.frames.get(*frame as usize));
+        // Nobody asks about pages without memory.
+        frame.map_or((NONE, NONE), |frame| (frame.birth.first_page, frame.birth.first_page + frame.pages))
+    }
+
+    /// The first end of a frame at or after a page of a lane.
+    fn first_boundary(&self, page: u32) -> u32 {
+        let Some((lane, offset)) = self.lane_of(page) else { return page };
+        let (first, end) = self.bounds(lane, offset);
+        if first == page { page } else { end }
+    }
+
+    /// The last end of a frame at or before a page of a lane, which is not the lane's first.
+    fn last_boundary(&self, page: u32) -> u32 {
+        let Some((lane, offset)) = self.lane_of(page - 1) else { return page };
+        let (first, end) = self.bounds(lane, offset);
+        if end == page { page } else { first }
     }
 }
 
-impl Fold {
-    /// A frame has its home elsewhere from now on.
-    fn leave(&mut self, now: Stamp) {
-        self.homes -= 1;
-        if self.homes == 0 {
-            self.idle_since = Some(now);
+impl FrameMap for Atlas {
+    #[inline]
+    fn whole_frames(&self, from: u32, end: u32, pages: u32) -> Option<FrameRow> {
+        if from >= end {
+            return None;
         }
-    }
-
-    /// Forgets a frame that is gone; returns where it was mapped.
-    fn lose(&mut self, frame: u32) -> Option<PageRun> {
-        let at = self.frames.iter().position(|other| *other == frame)?;
-        self.frames[at] = NONE;
-        let first_page = self.first_page + self.sizes[..at].iter().sum::<u32>();
-        Some(PageRun { first_page, pages: self.sizes[at] })
-    }
-
-    /// Where its frames are mapped.
-    fn places(&self) -> Vec<PageRun> {
-        let mut places = Vec::new();
-        let mut first_page = self.first_page;
-        for (frame, pages) in self.frames.iter().zip(&self.sizes) {
-            if *frame != NONE {
-                places.push(PageRun { first_page, pages: *pages });
-            }
-            first_page += pages;
+        if self.lane_of(from).is_none() {
+            return self.folds.whole_frames(from, end, pages);
         }
-        places
-    }
-}
-
-/// A number for a list of frames; lists are compared before it is trusted.
-fn key_of(frames: &[u32]) -> u64 {
-    frames.iter().fold(frames.len() as u64, |key, frame| {
-        (key ^ u64::from(*frame)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
-    })
-}
-
-/// The first of the gaps that holds so many pages, or a part of it.
-fn take_gap(gaps: &mut Vec<(u32, u32)>, pages: u32) -> Option<PageRun> {
-    let at = gaps.iter().position(|(_, gap)| *gap >= pages)?;
-    let (first_page, gap) = gaps[at];
-    if gap == pages {
-        gaps.remove(at);
-    } else {
-        gaps[at] = (first_page + pages, gap - pages);
-    }
-    Some(PageRun { first_page, pages })
-}
-
-fn insert_gap(gaps: &mut Vec<(u32, u32)>, first_page: u32, pages: u32) {
-    let at = gaps.partition_point(|(first, _)| *first < first_page);
-    gaps.insert(at, (first_page, pages));
-    gaps.dedup_by(|next, gap| {
-        let joined = gap.0 + gap.1 == next.0;
-        if joined {
-            gap.1 += next.1;
+        let first_page = self.first_boundary(from);
+        if first_page >= end {
+            return None;
         }
-        joined
-    });
+        let enough = first_page.saturating_add(pages);
+        let end = if enough < end { self.first_boundary(enough).min(end) } else { end };
+        let end = self.last_boundary(end);
+        (first_page < end).then(|| FrameRow { first_page, pages: end - first_page, hint: (0, 0, 0) })
+    }
+
+    fn skip_frames(&self, row: FrameRow, pages: u32) -> FrameRow {
+        if self.lane_of(row.first_page).is_none() {
+            return self.folds.skip_frames(row, pages);
+        }
+        let first_page = self.last_boundary(row.first_page + pages.min(row.pages));
+        FrameRow { first_page, pages: row.pages - (first_page - row.first_page), ..row }
+    }
 }

@@ -19,7 +19,20 @@ const TRIED_PIECES: usize = 8;
 pub(crate) struct Bins {
     rows: u32,
     steps: [u32; ROWS],
+    /// Which lists may hold something that [`walk`](Self::walk) is interested in.
+    interesting: [u32; ROWS],
     heads: [[u32; STEPS]; ROWS],
+}
+
+/// What came of a visit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Visit {
+    /// The piece is of no interest until it is added to a list again.
+    Dull,
+    /// It is of interest; go on.
+    Next,
+    /// Enough.
+    Stop,
 }
 
 /// Row and step of a list.
@@ -31,7 +44,7 @@ pub(crate) struct Bin {
 
 impl Bins {
     pub(crate) fn new() -> Self {
-        Self { rows: 0, steps: [0; ROWS], heads: [[NONE; STEPS]; ROWS] }
+        Self { rows: 0, steps: [0; ROWS], interesting: [0; ROWS], heads: [[NONE; STEPS]; ROWS] }
     }
 
     /// Puts a free piece into the list of its size.
@@ -47,6 +60,7 @@ impl Bins {
         }
         self.rows |= 1 << row;
         self.steps[row] |= 1 << step;
+        self.interesting[row] |= 1 << step;
     }
 
     /// Takes a free piece out of its list.
@@ -79,6 +93,39 @@ impl Bins {
             return Some(self.head(bin));
         }
         self.list(pieces, own).take(TRIED_PIECES).find(|at| pieces[*at].units >= units)
+    }
+
+    /// Visits the pieces of at least about so many units, smallest lists first, for as long as it is wanted; those of
+    /// the first list may be smaller. A list of which every piece was dull is passed over until one is added to it.
+    #[inline]
+    pub(crate) fn walk(
+        &mut self,
+        pieces: &mut Pieces,
+        units: u32,
+        mut visit: impl FnMut(&mut Pieces, u32) -> Visit,
+    ) {
+        let Bin { row: first_row, step: first_step } = bin_of(units);
+        let mut mask = u32::MAX << first_step;
+        for row in first_row..ROWS {
+            let mut steps = self.interesting[row] & self.steps[row] & std::mem::replace(&mut mask, u32::MAX);
+            while steps != 0 {
+                let step = steps.trailing_zeros() as usize;
+                steps &= steps - 1;
+                let mut dull = true;
+                let mut at = self.heads[row][step];
+                while at != NONE {
+                    match visit(pieces, at) {
+                        Visit::Dull => {}
+                        Visit::Next => dull = false,
+                        Visit::Stop => return,
+                    }
+                    at = pieces[at].list_after;
+                }
+                if dull {
+                    self.interesting[row] &= !(1 << step);
+                }
+            }
+        }
     }
 
     /// The pieces of at least about so many units, smallest lists first; those of the first list may be smaller.

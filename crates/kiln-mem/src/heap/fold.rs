@@ -9,8 +9,10 @@ use kiln_driver::PagesId;
 use super::allocate::Ask;
 use super::arena::{Edge, PAGE_UNITS, Run, Taken};
 use super::arena_cell::{ArenaCell, Books};
-use super::atlas::{Atlas, NewFold, PageRun};
+use super::atlas::{Atlas, PageRun};
+use super::folds::NewFold;
 use super::page_ground::PageGround;
+use super::streams::STOCK_MOST_UNITS;
 use super::{Heap, Shard, Ticket};
 use crate::error::Result;
 use crate::stamp::Stamp;
@@ -50,12 +52,12 @@ impl Heap {
                 let mut books = cell.lock();
                 let mut atlas = ground.atlas();
                 if let Err(error) = mapped {
-                    atlas.abandon_fold(new);
+                    atlas.folds().abandon(new);
                     books.arena.let_go(&runs, now.number as u32);
                     return if error.is_oom() { Ok(None) } else { Err(error.into()) };
                 }
-                atlas.enter_fold(new.fold);
-                Ok(ticket(move_in(&mut books, &mut atlas, cell, &runs, &frames, new.run, now, ask)))
+                atlas.folds().enter(new.fold);
+                Ok(ticket(move_in(&mut books, &mut atlas, cell, &runs, &frames, new, now, ask)))
             }
         }
     }
@@ -63,6 +65,9 @@ impl Heap {
     /// When nothing of an arena is in use but what this thread has in stock, its frames go back to their births.
     #[inline]
     pub(super) fn go_home_if_empty(&self, shard: &Shard, cell: &ArenaCell, books: &mut Books) {
+        if books.arena.used_units() > STOCK_MOST_UNITS {
+            return;
+        }
         if books.arena.taken() > 0 {
             let stream = cell.stream().number();
             let stocked = shard.with_front(|front| front.stock(stream).map_or(0, |stock| stock.count()));
@@ -100,21 +105,21 @@ impl Heap {
         let mut atlas = ground.atlas();
         let pages = u64::from(ask.units).div_ceil(PAGE_UNITS) as u32;
         let Books { arena, runs, frames, .. } = &mut *books;
-        if !arena.choose_frames(pages, |page| atlas.frame_at(page), |_| true, runs) {
+        if !arena.choose_frames(pages, &*atlas, |_| true, runs) {
             return Found::Nothing;
         }
         if let [only] = runs[..] {
             return Found::Taken(arena.take_from(only.piece, ask.units));
         }
-        list_frames(&atlas, runs, frames);
-        if let Some(run) = atlas.known_fold(frames) {
+        let key = list_frames(&atlas, runs, frames);
+        if let Some(known) = atlas.folds().find(frames, key) {
             arena.hold(runs);
             let (runs, frames) = (std::mem::take(runs), std::mem::take(frames));
-            let taken = move_in(&mut books, &mut atlas, cell, &runs, &frames, run, now, ask);
+            let taken = move_in(&mut books, &mut atlas, cell, &runs, &frames, known, now, ask);
             (books.runs, books.frames) = (runs, frames);
             return Found::Taken(taken);
         }
-        let Some(new) = atlas.new_fold(frames) else { return Found::NoAddresses };
+        let Some(new) = atlas.new_fold(frames, key) else { return Found::NoAddresses };
         arena.hold(runs);
         let handles = frames.iter().filter_map(|frame| atlas.handle(*frame)).collect();
         Found::Unmapped { new, handles, runs: runs.clone(), frames: frames.clone() }
@@ -129,14 +134,14 @@ fn move_in(
     cell: &ArenaCell,
     runs: &[Run],
     frames: &[u32],
-    run: PageRun,
+    fold: NewFold,
     now: Stamp,
     ask: Ask,
 ) -> Taken {
     let stamp = books.arena.part_with(runs, now.number as u32);
-    atlas.move_home(frames, run.first_page, cell.number, now);
+    atlas.move_home(frames, fold.fold, fold.run.first_page, cell.number, now);
     books.away = true;
-    let (start, units) = units_of(run);
+    let (start, units) = units_of(fold.run);
     let piece = books.arena.extend(start, units as u32, Edge::Apart, stamp, now.number as u32);
     books.arena.take_from(piece, ask.units)
 }
@@ -158,16 +163,18 @@ fn go_home(books: &mut Books, atlas: &mut Atlas, arena: u32, now: Stamp) {
     books.away = false;
 }
 
-fn list_frames(atlas: &Atlas, runs: &[Run], frames: &mut Vec<u32>) {
+/// Lists the frames of runs and returns a key for the list: of each run, its ends and its length.
+fn list_frames(atlas: &Atlas, runs: &[Run], frames: &mut Vec<u32>) -> u64 {
     frames.clear();
+    let mut key = 0_u64;
     for run in runs {
-        let mut page = run.first_page;
-        while page < run.first_page + run.pages {
-            let span = atlas.frame_at(page);
-            frames.push(span.frame);
-            page += span.pages;
-        }
+        let from = frames.len();
+        atlas.list_frames(run.row, frames);
+        let ends = u64::from(frames[from]) << 32 | u64::from(frames[frames.len() - 1]);
+        let length = (frames.len() - from) as u64;
+        key = (key ^ ends ^ length << 20).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
     }
+    key
 }
 
 fn units_of(run: PageRun) -> (u64, u64) {

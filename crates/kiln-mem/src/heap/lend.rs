@@ -7,9 +7,8 @@
 use std::sync::atomic::Ordering;
 
 use super::allocate::Ask;
-use super::arena::{Edge, PAGE_UNITS, Taken, number_of};
+use super::arena::{Edge, FrameRow, PAGE_UNITS, Taken, number_of};
 use super::arena_cell::ArenaCell;
-use super::atlas::PageRun;
 use super::page_ground::PageGround;
 use super::{Heap, Ticket};
 use crate::error::Result;
@@ -102,20 +101,19 @@ impl Heap {
         less_will_do: bool,
     ) -> u32 {
         let (stream, owner) = (to.stream(), self.now(from));
-        let moved: Vec<PageRun> = {
+        let moved: Vec<FrameRow> = {
             let mut books = from.lock();
             let mut atlas = ground.atlas();
             let ready = |stamp| self.is_ready(stream, owner, stamp);
             let mut runs = std::mem::take(&mut books.runs);
-            let enough = books.arena.choose_frames(pages, |page| atlas.frame_at(page), ready, &mut runs);
+            let enough = books.arena.choose_frames(pages, &*atlas, ready, &mut runs);
             if !enough && !less_will_do {
                 runs.clear();
             }
             books.arena.hold(&runs);
             books.arena.part_with(&runs, owner.number as u32);
-            let moved: Vec<PageRun> =
-                runs.iter().map(|run| PageRun { first_page: run.first_page, pages: run.pages }).collect();
-            moved.iter().for_each(|run| atlas.hand_over(*run, to.number));
+            let moved: Vec<FrameRow> = runs.iter().map(|run| run.row).collect();
+            moved.iter().for_each(|row| atlas.hand_over(*row, to.number));
             books.runs = runs;
             moved
         };

@@ -12,7 +12,8 @@ use kiln_driver::{
 };
 
 use super::arena::{Edge, PAGE_UNITS};
-use super::atlas::{Atlas, NewFold, PageRun, Site};
+use super::atlas::{Atlas, PageRun, Site};
+use super::folds::NewFold;
 use super::ground::{Extent, GrowError, Growth};
 use super::size_class::UNIT_BYTES;
 use crate::budget::Budget;
@@ -131,7 +132,7 @@ impl PageGround {
 
     /// Gives everything back, as far as the driver lets it; nothing is used any more.
     pub(crate) fn release_all(&self) {
-        let (places, handles) = self.atlas().take_all();
+        let (places, handles) = self.atlas().everything();
         for place in places {
             let _ = self.unmap(place);
         }

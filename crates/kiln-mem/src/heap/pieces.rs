@@ -8,6 +8,7 @@
 /// No piece.
 pub(crate) const NONE: u32 = u32::MAX;
 const FREE: u64 = 1 << 63;
+const BARREN: u64 = 1 << 62;
 
 /// A table of pieces.
 #[derive(Debug, Default)]
@@ -20,7 +21,7 @@ pub(crate) struct Pieces {
 /// A stretch of addresses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
-    /// The first unit; the highest bit says that the piece is free.
+    /// The first unit; the highest bits say that the piece is free, and that it holds no whole frame.
     start: u64,
     /// How many units.
     pub(crate) units: u32,
@@ -38,7 +39,7 @@ pub(crate) struct Piece {
 impl Piece {
     #[inline]
     pub(crate) fn start(&self) -> u64 {
-        self.start & !FREE
+        self.start & !(FREE | BARREN)
     }
 
     #[inline]
@@ -51,13 +52,22 @@ impl Piece {
         self.start & FREE != 0
     }
 
+    /// Makes it free or taken; what was known of its frames is forgotten.
     #[inline]
     pub(crate) fn set_free(&mut self, free: bool) {
-        self.start = if free { self.start | FREE } else { self.start & !FREE };
+        self.start = if free { self.start() | FREE } else { self.start() };
     }
 
-    pub(crate) fn set_start(&mut self, start: u64) {
-        self.start = start | self.start & FREE;
+    /// Whether it is free and was found to hold no whole frame.
+    #[inline]
+    pub(crate) fn is_barren(&self) -> bool {
+        self.start & BARREN != 0
+    }
+
+    /// Remembers that it holds no whole frame, until it changes.
+    #[inline]
+    pub(crate) fn set_barren(&mut self) {
+        self.start |= BARREN;
     }
 }
 

@@ -13,7 +13,7 @@ const STOCK_PART: u64 = 64;
 /// ... but at least this ...
 const STOCK_LEAST_UNITS: u64 = (1 << 20) / UNIT_BYTES;
 /// ... and no more than this.
-const STOCK_MOST_UNITS: u64 = (32 << 20) / UNIT_BYTES;
+pub(super) const STOCK_MOST_UNITS: u64 = (32 << 20) / UNIT_BYTES;
 
 impl Heap {
     /// Says that a stream is gone or about to go. What it freed is given to others once its work is done; blocks that

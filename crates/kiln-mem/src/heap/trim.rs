@@ -37,7 +37,7 @@ impl Heap {
             for place in idle.mapped {
                 ground.unmap(place)?;
             }
-            ground.atlas().return_fold_addresses(idle.run);
+            ground.atlas().folds().return_addresses(idle.run);
             released += u64::from(idle.run.pages);
         }
         Ok(released)
@@ -51,10 +51,13 @@ impl Heap {
             let mut runs = std::mem::take(&mut books.runs);
             let ready = |stamp| self.is_done(now, stamp);
             // There are never as many pages; what is wanted is all there are.
-            books.arena.choose_frames(u32::MAX, |page| atlas.frame_at(page), ready, &mut runs);
+            books.arena.choose_frames(u32::MAX, &*atlas, ready, &mut runs);
             books.arena.hold(&runs);
             books.arena.part_with(&runs, now.number as u32);
-            let frames: Vec<u32> = runs.iter().flat_map(|run| atlas.frames_in(run.first_page, run.pages)).collect();
+            let mut frames = Vec::new();
+            for run in &runs {
+                atlas.list_frames(run.row, &mut frames);
+            }
             books.runs = runs;
             frames.into_iter().filter_map(|frame| atlas.take_frame(frame)).collect::<Vec<_>>()
         };

@@ -1,0 +1,350 @@
+//! Frames mapped in a row a second time.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use super::arena::FrameRow;
+use super::atlas::{NONE, PageRun};
+use super::gaps::Gaps;
+use crate::stamp::Stamp;
+
+/// Folds begin at multiples of so many pages, so that a page finds its fold in a small table.
+const SLOT_PAGES: u32 = 32;
+
+/// The folds of a window.
+#[derive(Debug)]
+pub(crate) struct Folds {
+    folds: Vec<Fold>,
+    vacant: Vec<u32>,
+    /// The fold in each slot of addresses.
+    slots: Vec<u32>,
+    /// Folds by their key.
+    known: HashMap<u64, u32, BuildHasherDefault<KeyHasher>>,
+    first_page: u32,
+    next_page: u32,
+    end_page: u32,
+    gaps: Gaps,
+}
+
+/// Frames in a row.
+#[derive(Debug)]
+struct Fold {
+    first_page: u32,
+    pages: u32,
+    /// The frames; `NONE` for one that is gone.
+    frames: Box<[u32]>,
+    /// Where each begins, counted from the first page, and where the last one ends.
+    starts: Box<[u32]>,
+    /// How many of the frames have their home here.
+    homes: u32,
+    /// The last submission that may have used it, once it is nobody's home.
+    idle_since: Option<Stamp>,
+    /// Whether its frames were born here.
+    is_birth: bool,
+    key: u64,
+}
+
+/// A fold and an index in it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Row {
+    fold: u32,
+    index: u32,
+}
+
+/// A fold that has its addresses but is not mapped yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct NewFold {
+    pub(crate) fold: u32,
+    pub(crate) run: PageRun,
+}
+
+/// A fold to be unmapped.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct IdleFold {
+    /// Its addresses, to be returned once it is unmapped.
+    pub(crate) run: PageRun,
+    /// Where in them something is mapped.
+    pub(crate) mapped: Vec<PageRun>,
+}
+
+impl Row {
+    /// In no fold.
+    pub(crate) const NONE: Self = Self { fold: NONE, index: 0 };
+
+    #[inline]
+    pub(crate) fn new(fold: u32, index: usize) -> Self {
+        Self { fold, index: index as u32 }
+    }
+}
+
+impl Folds {
+    /// No folds, and addresses for them.
+    pub(crate) fn new(first_page: u32, end_page: u32) -> Self {
+        let first_page = first_page.next_multiple_of(SLOT_PAGES).min(end_page);
+        Self {
+            folds: Vec::new(),
+            vacant: Vec::new(),
+            slots: Vec::new(),
+            known: HashMap::default(),
+            first_page,
+            next_page: first_page,
+            end_page,
+            gaps: Gaps::default(),
+        }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.folds.len() - self.vacant.len()
+    }
+
+    /// Addresses for so many pages, to a whole number of slots; none when they are used up.
+    pub(crate) fn take_addresses(&mut self, pages: u32) -> Option<PageRun> {
+        let whole = pages.checked_next_multiple_of(SLOT_PAGES)?;
+        if let Some(run) = self.gaps.take(whole) {
+            return Some(PageRun { pages, ..run });
+        }
+        let first_page = self.next_page;
+        self.next_page = first_page.checked_add(whole).filter(|end| *end <= self.end_page)?;
+        Some(PageRun { first_page, pages })
+    }
+
+    /// Makes addresses available again that nothing is mapped at.
+    pub(crate) fn return_addresses(&mut self, run: PageRun) {
+        self.gaps.add(PageRun { pages: run.pages.next_multiple_of(SLOT_PAGES), ..run });
+        if let Some(last) = self.gaps.take_last_before(self.next_page) {
+            self.next_page = last.first_page;
+        }
+    }
+
+    /// The fold of exactly these frames in this order, if there is one.
+    #[inline]
+    pub(crate) fn find(&self, frames: &[u32], key: u64) -> Option<NewFold> {
+        let at = *self.known.get(&key)?;
+        let fold = &self.folds[at as usize];
+        (*fold.frames == *frames).then_some(NewFold { fold: at, run: fold.run() })
+    }
+
+    /// Addresses for a fold of these frames with these sizes; none when they are used up.
+    pub(crate) fn add(&mut self, frames: &[u32], sizes: &[u32], key: u64) -> Option<NewFold> {
+        let run = self.take_addresses(sizes.iter().sum())?;
+        let fold = self.put(Fold::new(run, frames, sizes, key));
+        Some(NewFold { fold, run })
+    }
+
+    /// Enters a fold that was mapped, so that it can be found.
+    pub(crate) fn enter(&mut self, fold: u32) {
+        let key = self.folds[fold as usize].key;
+        self.known.insert(key, fold);
+        self.write_slots(fold, fold);
+    }
+
+    /// Forgets a fold that could not be mapped.
+    pub(crate) fn abandon(&mut self, new: NewFold) {
+        self.return_addresses(new.run);
+        self.forget(new.fold);
+    }
+
+    /// Enters frames that were born outside of a lane.
+    pub(crate) fn add_births(&mut self, first_page: u32, frames: &[u32], sizes: &[u32]) -> u32 {
+        let run = PageRun { first_page, pages: sizes.iter().sum() };
+        let fold = Fold { is_birth: true, homes: frames.len() as u32, ..Fold::new(run, frames, sizes, 0) };
+        let at = self.put(fold);
+        self.write_slots(at, at);
+        at
+    }
+
+    /// The first whole frames in a range of pages of one fold, with at least so many pages if there are as many.
+    #[inline]
+    pub(crate) fn whole_frames(&self, from: u32, end: u32, pages: u32) -> Option<FrameRow> {
+        let at = self.fold_number(from)?;
+        let fold = &self.folds[at as usize];
+        let (from, end) = (from - fold.first_page, end - fold.first_page);
+        let first = if from == 0 { 0 } else { fold.starts.partition_point(|start| *start < from) };
+        // The last entry is where the last frame ends.
+        let mut last = fold.starts.len() - 1;
+        if end < fold.pages {
+            last = fold.starts.partition_point(|start| *start <= end) - 1;
+        }
+        if first >= last {
+            return None;
+        }
+        let start = fold.starts[first];
+        if fold.starts[last] - start > pages {
+            last = first + fold.starts[first..=last].partition_point(|end| *end - start < pages);
+        }
+        Some(FrameRow {
+            first_page: fold.first_page + start,
+            pages: fold.starts[last] - start,
+            hint: (at, first as u32, (last - first) as u32),
+        })
+    }
+
+    /// A row without its first frames, as far as they have no more than so many pages.
+    pub(crate) fn skip_frames(&self, row: FrameRow, pages: u32) -> FrameRow {
+        let (at, first, count) = row.hint;
+        let starts = &self.folds[at as usize].starts[first as usize..=(first + count) as usize];
+        let kept = starts.partition_point(|start| *start <= starts[0].saturating_add(pages)) - 1;
+        let skipped = starts[kept] - starts[0];
+        FrameRow {
+            first_page: row.first_page + skipped,
+            pages: row.pages - skipped,
+            hint: (at, first + kept as u32, count - kept as u32),
+        }
+    }
+
+    /// Adds the frames of a row to a list.
+    #[inline]
+    pub(crate) fn list_frames(&self, row: FrameRow, frames: &mut Vec<u32>) {
+        let (at, first, count) = row.hint;
+        frames.extend_from_slice(&self.folds[at as usize].frames[first as usize..(first + count) as usize]);
+    }
+
+    /// So many frames have their home in a fold now.
+    pub(crate) fn settle(&mut self, fold: u32, frames: usize) {
+        if let Some(fold) = self.folds.get_mut(fold as usize) {
+            fold.homes += frames as u32;
+            fold.idle_since = None;
+        }
+    }
+
+    /// A frame has its home elsewhere from now on.
+    #[inline]
+    pub(crate) fn leave(&mut self, row: Row, now: Stamp) {
+        if let Some(fold) = self.folds.get_mut(row.fold as usize) {
+            fold.homes -= 1;
+            if fold.homes == 0 {
+                fold.idle_since = Some(now);
+            }
+        }
+    }
+
+    /// A frame has its home where it was born again.
+    pub(crate) fn come_back(&mut self, row: Row) {
+        self.settle(row.fold, 1);
+    }
+
+    /// A frame that has its home here is going away.
+    pub(crate) fn forget_home(&mut self, row: Row) {
+        if let Some(fold) = self.folds.get_mut(row.fold as usize) {
+            fold.homes -= 1;
+        }
+    }
+
+    /// Takes a fold out that is nobody's home and whose last use is over.
+    pub(crate) fn take_idle(&mut self, is_over: impl Fn(Stamp) -> bool) -> Option<IdleFold> {
+        let idle = |fold: &Fold| fold.homes == 0 && !fold.is_birth && fold.idle_since.is_some_and(&is_over);
+        let at = self.folds.iter().position(idle)? as u32;
+        let fold = &self.folds[at as usize];
+        let idle = IdleFold { run: fold.run(), mapped: fold.places() };
+        self.write_slots(at, NONE);
+        self.forget(at);
+        Some(idle)
+    }
+
+    /// Forgets a frame that is going away; returns where it is mapped.
+    pub(crate) fn lose(&mut self, frame: u32) -> Vec<PageRun> {
+        let mut places = Vec::new();
+        for fold in &mut self.folds {
+            if let Some(place) = fold.lose(frame) {
+                places.push(place);
+                self.known.remove(&fold.key);
+            }
+        }
+        places
+    }
+
+    /// Where something is mapped.
+    pub(crate) fn places(&self) -> impl Iterator<Item = PageRun> + '_ {
+        self.folds.iter().flat_map(Fold::places)
+    }
+
+    #[inline]
+    fn fold_number(&self, page: u32) -> Option<u32> {
+        let slot = page.wrapping_sub(self.first_page) / SLOT_PAGES;
+        self.slots.get(slot as usize).copied().filter(|fold| *fold != NONE)
+    }
+
+    fn put(&mut self, fold: Fold) -> u32 {
+        if let Some(at) = self.vacant.pop() {
+            self.folds[at as usize] = fold;
+            return at;
+        }
+        self.folds.push(fold);
+        (self.folds.len() - 1) as u32
+    }
+
+    fn forget(&mut self, fold: u32) {
+        let entry = &mut self.folds[fold as usize];
+        if self.known.get(&entry.key) == Some(&fold) {
+            self.known.remove(&entry.key);
+        }
+        *entry = Fold::new(PageRun { first_page: entry.first_page, pages: 0 }, &[], &[], 0);
+        self.vacant.push(fold);
+    }
+
+    fn write_slots(&mut self, fold: u32, value: u32) {
+        let run = self.folds[fold as usize].run();
+        let first = ((run.first_page - self.first_page) / SLOT_PAGES) as usize;
+        let end = first + run.pages.div_ceil(SLOT_PAGES) as usize;
+        if self.slots.len() < end {
+            self.slots.resize(end, NONE);
+        }
+        self.slots[first..end].fill(value);
+    }
+}
+
+impl Fold {
+    fn new(run: PageRun, frames: &[u32], sizes: &[u32], key: u64) -> Self {
+        let starts = sizes.iter().scan(0, |start, pages| {
+            let at = *start;
+            *start += pages;
+            Some(at)
+        });
+        Self {
+            first_page: run.first_page,
+            pages: run.pages,
+            frames: frames.into(),
+            starts: starts.chain([run.pages]).collect(),
+            homes: 0,
+            idle_since: None,
+            is_birth: false,
+            key,
+        }
+    }
+
+    fn run(&self) -> PageRun {
+        PageRun { first_page: self.first_page, pages: self.pages }
+    }
+
+    fn lose(&mut self, frame: u32) -> Option<PageRun> {
+        let at = self.frames.iter().position(|other| *other == frame)?;
+        self.frames[at] = NONE;
+        Some(self.place(at))
+    }
+
+    fn place(&self, at: usize) -> PageRun {
+        let (start, end) = (self.starts[at], self.starts[at + 1]);
+        PageRun { first_page: self.first_page + start, pages: end - start }
+    }
+
+    fn places(&self) -> Vec<PageRun> {
+        (0..self.frames.len()).filter(|at| self.frames[*at] != NONE).map(|at| self.place(at)).collect()
+    }
+}
+
+/// Keys are mixed already.
+#[derive(Default, Debug)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {}
+
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
+}
