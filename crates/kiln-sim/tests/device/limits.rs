@@ -122,6 +122,7 @@ impl CodeEngine for Adder {
         Ok(CompiledModule {
             kernels: vec![("add".into(), kernel)],
             variables: vec![variable("sum", true), variable("constant", false)],
+            ..CompiledModule::default()
         })
     }
 }

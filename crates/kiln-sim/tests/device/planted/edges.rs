@@ -1,9 +1,9 @@
 //! Missing edges between streams, in graphs, to the host, and between devices.
 
-use kiln_driver::{Command, DevicePlace, Driver, DriverExt, GraphNode, Pattern, Place};
+use kiln_driver::{Command, DevicePlace, Driver, DriverExt, GraphNode, Pattern, Place, StreamRequest};
 use kiln_sim::{DeviceConfig, FindingKind};
 
-use super::{check, check_on};
+use super::{check, check_on, let_run};
 use crate::rig::{Kernel, Rig, bytes_of, config, pack};
 
 #[test]
@@ -74,6 +74,26 @@ fn one_byte_of_overlap_is_enough_and_none_is_not() {
         rig.device.fill(rig.streams[0], x.id.into(), 1, if broken { 33 } else { 32 }).unwrap();
         let rest = DevicePlace::from(x.id).plus(32);
         rig.device.fill(rig.streams[1], rest, 2, 32).unwrap();
+        rig.close();
+    });
+}
+
+#[test]
+fn a_new_stream_is_not_ordered_after_one_that_was_destroyed() {
+    check(FindingKind::ReadAfterWrite, |rig, broken| {
+        let (x, host) = (rig.block(64), rig.host(64));
+        let stream = || rig.device.create_stream(StreamRequest::New { priority: 0 }).unwrap();
+        let old = stream();
+        rig.device.fill(old, x.id.into(), 1, 64).unwrap();
+        if !broken {
+            rig.device.synchronize(old).unwrap();
+        }
+        let_run(&rig, 1);
+        rig.device.destroy(old.into()).unwrap();
+        let new = stream();
+        rig.device.download(new, x.id.into(), &host, 64).unwrap();
+        rig.device.synchronize(new).unwrap();
+        rig.device.destroy(new.into()).unwrap();
         rig.close();
     });
 }
