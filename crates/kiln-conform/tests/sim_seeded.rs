@@ -5,7 +5,7 @@ mod simulated;
 use kiln_conform::Subject;
 use kiln_sim::Mode;
 
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 24;
 
 fn subject() -> Subject {
     simulated::subject("the simulator, seeded", Mode::Seeded).rounds(SEEDS)

@@ -41,6 +41,11 @@ pub(crate) const LAWS: &[Law] = &[
         says: "threads that wait for one event all see what is behind it",
         run: many_waiters,
     },
+    Law {
+        name: "threads.open_anywhere",
+        says: "a device may be opened on one thread, used on a second and dropped on a third",
+        run: open_anywhere,
+    },
     Law { name: "threads.loads", says: "threads may load code and look kernels up at once", run: loads },
 ];
 
@@ -209,6 +214,32 @@ fn many_waiters(rig: &Rig<'_>) -> Verdict {
         let waited = rig.driver.wait(target, Timeout::Never)?;
         equal("a wait", waited.is_done(), true)?;
         same_bytes("what each waiter sees", &crate::rig::read_host(&host)?, &[0x66; 64])
+    })
+}
+
+fn open_anywhere(rig: &Rig<'_>) -> Verdict {
+    let on_a_thread = |work: &(dyn Fn() -> Verdict + Sync)| {
+        let ended = std::thread::scope(|scope| scope.spawn(work).join());
+        ended.map_err(|_| fail("a thread to end", "a panic"))?
+    };
+    let opened = Mutex::new(None);
+    let place = || opened.lock().unwrap_or_else(PoisonError::into_inner);
+    on_a_thread(&|| {
+        *place() = Some(rig.another()?);
+        Ok(())
+    })?;
+    on_a_thread(&|| {
+        let guard = place();
+        let Some(other) = guard.as_ref() else { return Err(fail("an opened device", "none")) };
+        let (stream, word) = (other.stream()?, other.words(1)?);
+        other.store(stream, &word, 8)?;
+        other.driver.synchronize(stream)?;
+        equal("work on another thread", other.get_words(&word, 1)?, vec![8])?;
+        other.finish()
+    })?;
+    on_a_thread(&|| {
+        drop(place().take());
+        Ok(())
     })
 }
 
