@@ -42,7 +42,7 @@ fn auto_is_content_without_a_device_but_not_with_a_broken_one() {
     let simulator = Scripted::simulator();
     let nothing = prober_with(&Scripted::absent(), &simulator, None);
     assert!(nothing.resolve(Policy::Auto).unwrap().is_none());
-    assert_eq!(simulator.opened(), []);
+    assert!(simulator.opened().is_empty());
 
     let cuda = Scripted::one_device();
     cuda.will_list(Err(fault().into()));
@@ -70,7 +70,7 @@ fn only_the_call_that_may_simulate_does() {
     assert!(prober.resolve(Policy::Auto).unwrap().is_none());
     assert!(prober.probe_backend("solver").is_err());
     assert!(prober.runtime(0).is_err());
-    assert_eq!(simulator.opened(), []);
+    assert!(simulator.opened().is_empty());
     let runtime = prober.auto().unwrap();
     assert_eq!(runtime.info().kind, DeviceKind::Simulated);
     assert!(std::ptr::eq(runtime, prober.auto().unwrap()));

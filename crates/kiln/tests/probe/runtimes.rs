@@ -79,7 +79,7 @@ fn an_unknown_ordinal_is_an_error_that_says_what_there_is() {
         assert!(matches!(error.kind(), ErrorKind::UnknownDevice { known: 2, .. }), "{error}");
         assert!(error.to_string().contains("0 to 1"), "{error}");
     }
-    assert_eq!(cuda.opened(), []);
+    assert!(cuda.opened().is_empty());
 }
 
 #[test]

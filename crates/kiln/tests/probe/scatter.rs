@@ -25,7 +25,7 @@ fn the_parts_cover_the_work_by_weight() {
     assert!(shares.windows(2).all(|pair| pair[0].range.end == pair[1].range.start));
     let counts: Vec<u64> = shares.iter().map(|share| share.range.end - share.range.start).collect();
     assert!(counts[1] < counts[0] && counts[0].abs_diff(counts[2]) <= 1);
-    assert_eq!(cuda.opened(), []);
+    assert!(cuda.opened().is_empty());
 }
 
 #[test]
