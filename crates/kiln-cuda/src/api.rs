@@ -191,6 +191,8 @@ api! {
         device_uuid_whole = "cuDeviceGetUuid"(*mut sys::CUuuid, sys::CUdevice);
         // Where a parameter lies in the packed arguments.
         function_parameter = "cuFuncGetParamInfo"(sys::CUfunction, usize, *mut usize, *mut usize);
+        // Brings a kernel to the device now; drivers otherwise do so at its first launch, which then may wait.
+        function_load = "cuFuncLoad"(sys::CUfunction);
         // The names of a module's kernels, for the error that says one is not among them.
         module_function_count = "cuModuleGetFunctionCount"(*mut c_uint, sys::CUmodule);
         module_functions = "cuModuleEnumerateFunctions"(*mut sys::CUfunction, c_uint, sys::CUmodule);

@@ -53,6 +53,7 @@ impl CudaDevice {
         self.events.insert(Event { raw, mark: Mutex::new(mark), context: self.context.clone() })
     }
 
+    /// Waits for an event as it was signalled last. Signalled again meanwhile, it is waited for anew.
     pub(crate) fn wait_event(&self, call: &'static str, event: EventId, timeout: Timeout) -> Result<Waited> {
         let api = self.context.enter(call)?;
         let event = self.events.pin(event).map_err(|error| error.seen_by(call))?;

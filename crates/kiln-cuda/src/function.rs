@@ -93,6 +93,11 @@ impl Kernel {
             };
             context.check(call, status).map(|()| unsigned(value))
         };
+        if let Some(function_load) = api.function_load {
+            // SAFETY: the module of the kernel is held by the caller.
+            let status = unsafe { function_load(raw.raw()) };
+            context.check(call, status)?;
+        }
         let parameters = read_parameters(call, api, raw, context)?;
         let argument_bytes = parameters.as_ref().map(|spans| {
             spans.iter().map(|span| span.offset as usize + span.bytes as usize).max().unwrap_or(0)

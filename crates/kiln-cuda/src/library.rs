@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use kiln_driver::{Code, Version};
@@ -65,6 +66,11 @@ impl Library {
     /// The name or path it was opened by.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The file behind it, as the process has it loaded.
+    pub fn path(&self) -> Option<PathBuf> {
+        Surroundings::of_process().loaded_file("libcuda.so")
     }
 
     /// How many devices the driver shows to this process.

@@ -75,6 +75,11 @@ impl Surroundings {
         self.variables.get(name).map(OsString::as_os_str)
     }
 
+    /// A loaded library whose file name begins so.
+    pub(crate) fn loaded_file(&self, stem: &str) -> Option<PathBuf> {
+        self.loaded.iter().find(|path| file_name(path).starts_with(stem)).cloned()
+    }
+
     pub(super) fn folder_variable(&self, name: &str) -> Option<PathBuf> {
         self.variable(name).map(PathBuf::from)
     }

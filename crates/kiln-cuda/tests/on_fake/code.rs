@@ -31,6 +31,7 @@ on_machine! {
         assert_eq!(bench.function("nothing").attributes.parameters, Some(vec![]));
         assert_eq!(bench.function("set"), set, "the same handle each time");
         assert_eq!(calls("cuModuleGetFunction"), ["set", "nothing"]);
+        assert_eq!(calls("cuFuncLoad"), ["set", "nothing"], "not left to the first launch");
     }
 
     fn a_name_that_is_not_there_is_answered_with_those_that_are() on Machine::fake() => {

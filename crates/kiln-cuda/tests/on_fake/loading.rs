@@ -108,6 +108,8 @@ on_machine! {
     fn the_loader_path_is_searched() on Machine::fake() => {
         let library = Library::load().unwrap();
         assert_eq!(library.name(), "libcuda.so.1");
+        let path = library.path().unwrap();
+        assert!(path.is_absolute() && path.is_file(), "{}", path.display());
         assert_eq!(library.version(), Version { major: 13, minor: 0 });
         assert_eq!(library.device_count(), Ok(1));
     }

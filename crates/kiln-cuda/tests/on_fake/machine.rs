@@ -176,16 +176,17 @@ fn whole_fake() -> &'static Path {
         let place = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let place =
             if std::fs::create_dir_all(place).is_ok() { place.to_owned() } else { std::env::temp_dir() };
-        let kept = place.join(format!("fake-libcuda-{:x}.so", hasher.finish()));
+        let kept = place.join(format!("fake-libcuda-{:x}", hasher.finish()));
         if !kept.exists() {
-            let folder = place.join(format!("fake-libcuda-{}", std::process::id()));
+            let folder = place.join(format!("fake-libcuda-of-{}", std::process::id()));
             std::fs::create_dir_all(&folder).unwrap();
             compile_fake(&folder, &[]);
-            // Moved into place whole, so that two test processes at once do no harm.
-            std::fs::rename(folder.join(LIBRARY), &kept).unwrap();
-            std::fs::remove_dir_all(folder).unwrap();
+            // Moved into place whole; of two test processes at once, one finds the place taken.
+            if std::fs::rename(&folder, &kept).is_err() {
+                std::fs::remove_dir_all(folder).unwrap();
+            }
         }
-        kept
+        kept.join(LIBRARY)
     })
 }
 
