@@ -68,12 +68,12 @@ impl Core {
                 state = next;
                 if !moved {
                     state = self.stuck(state, device, target, deadline_ns)?;
-                    return Ok(self.time_out(state, deadline_ns));
+                    return self.time_out(state, device, deadline_ns);
                 }
                 continue;
             };
             if done_ns > deadline_ns.max(state.now_ns) {
-                return Ok(self.time_out(state, deadline_ns));
+                return self.time_out(state, device, deadline_ns);
             }
             state.now_ns = state.now_ns.max(done_ns);
             state.meet_planned_loss(device);
@@ -106,27 +106,29 @@ impl Core {
 
     pub(crate) fn elapsed(&self, objects: &Objects, from: EventId, to: EventId) -> Result<Duration> {
         const CALL: &str = "elapsed";
-        let state = self.enter(objects.info.ordinal, CALL)?;
+        let mut state = self.enter(objects.info.ordinal, CALL)?;
+        let now_ns = state.now_ns;
         let when = |id: EventId| {
             let event = objects.events.find(CALL, id)?;
             if !event.timed {
-                return Err(Error::invalid(
-                    CALL,
-                    format!("{id} is not timed"),
-                    "create it with EventRequest::Timed",
-                ));
+                let next = "create it with EventRequest::Timed";
+                return Err(Error::invalid(CALL, format!("{id} is not timed"), next));
             }
-            let done_ns = event.last().and_then(|signal| signal.done_ns.get().copied());
-            done_ns.filter(|done_ns| *done_ns <= state.now_ns).ok_or_else(|| {
-                Error::invalid(
-                    CALL,
-                    format!("{id} is not signalled and done"),
-                    "signal it and wait for it first",
-                )
-            })
+            let signal = event.last();
+            let done_ns = signal.as_ref().and_then(|signal| signal.done_ns.get().copied());
+            match (signal, done_ns.filter(|done_ns| *done_ns <= now_ns)) {
+                (Some(signal), Some(done_ns)) => Ok((signal, done_ns)),
+                _ => {
+                    let next = "signal it and wait for it first";
+                    Err(Error::invalid(CALL, format!("{id} is not signalled and done"), next))
+                }
+            }
         };
-        let (from, to) = (when(from)?, when(to)?);
-        Ok(Duration::from_nanos(to.saturating_sub(from)))
+        let ((from, from_ns), (to, to_ns)) = (when(from)?, when(to)?);
+        // An answer says that both are done.
+        state.host_learns(&from.mark.clock);
+        state.host_learns(&to.mark.clock);
+        Ok(Duration::from_nanos(to_ns.saturating_sub(from_ns)))
     }
 
     pub(crate) fn health(&self, device: u32) -> Health {
@@ -149,9 +151,10 @@ impl Core {
         self.drift(state).0
     }
 
-    fn time_out(&self, mut state: Guard<'_>, deadline_ns: u64) -> Waited {
+    fn time_out(&self, mut state: Guard<'_>, device: u32, deadline_ns: u64) -> Result<Waited> {
         state.now_ns = state.now_ns.max(deadline_ns);
-        Waited::TimedOut
+        state.meet_planned_loss(device);
+        self.answer_lost(state, device, "wait").map(|_| Waited::TimedOut)
     }
 
     /// Nothing can move and nothing will: a wait with a deadline runs into it, one without ends by losing the
