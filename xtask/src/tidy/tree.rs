@@ -1,9 +1,10 @@
 //! The files the rules look at.
 //!
-//! Everything below the root that is text, except what git and cargo keep for themselves. The tree is walked rather
-//! than asked from git, so that a file counts before it is added and an unpacked archive can be checked too.
+//! Everything below the root that is text, except git's own directory, build directories, and what the `.gitignore` of the
+//! root names there. The tree is walked rather than asked from git, so that a file counts before it is added and an
+//! unpacked archive can be checked too.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, Result};
 
@@ -27,8 +28,11 @@ pub(crate) struct File {
 impl Tree {
     /// Reads a directory.
     pub(crate) fn load(root: &Path) -> Result<Self> {
+        let ignored = std::fs::read_to_string(root.join(".gitignore")).unwrap_or_default();
+        let mut left_out: Vec<_> = ignored_paths(&ignored).map(|path| root.join(path)).collect();
+        left_out.push(root.join(".git"));
         let mut files = Vec::new();
-        walk(root, root, &mut files)?;
+        walk(root, root, &left_out, &mut files)?;
         files.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(Self { files })
     }
@@ -64,13 +68,20 @@ impl File {
     }
 }
 
-fn walk(root: &Path, directory: &Path, files: &mut Vec<File>) -> Result {
+/// The entries of an ignore file that name one place below the root; patterns stay what they are, for git.
+fn ignored_paths(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| line.trim().strip_prefix('/')).map(|path| path.trim_end_matches('/'))
+}
+
+fn walk(root: &Path, directory: &Path, left_out: &[PathBuf], files: &mut Vec<File>) -> Result {
     let entries = directory.read_dir().map_err(|error| Failure::file("read", directory, &error))?;
     for entry in entries {
         let path = entry.map_err(|error| Failure::file("read", directory, &error))?.path();
-        let kept_away = path.file_name().is_some_and(|name| name == ".git") || path.join(CACHE_MARK).exists();
-        if path.is_dir() && !path.is_symlink() && !kept_away {
-            walk(root, &path, files)?;
+        if left_out.contains(&path) || path.join(CACHE_MARK).exists() {
+            continue;
+        }
+        if path.is_dir() && !path.is_symlink() {
+            walk(root, &path, left_out, files)?;
         } else if path.is_file() {
             read(root, &path, files);
         }
@@ -84,5 +95,16 @@ fn read(root: &Path, path: &Path, files: &mut Vec<File>) {
     if let Ok(text) = std::fs::read_to_string(path) {
         let parts: Vec<_> = relative.iter().map(|part| part.to_string_lossy()).collect();
         files.push(File { path: parts.join("/"), text });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_places_are_taken_from_an_ignore_file() {
+        let paths: Vec<_> = ignored_paths("/target\n# /comment\n*.log\n/out/\n").collect();
+        assert_eq!(paths, ["target", "out"]);
     }
 }
