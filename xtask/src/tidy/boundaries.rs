@@ -25,6 +25,7 @@ const BOUNDARIES: &[Boundary] = &[
     Boundary { package: "kiln-cuda", may_use: &["kiln-driver"], unsafe_code: true },
     Boundary { package: "kiln-sim", may_use: &["kiln-driver", "kiln-ptx"], unsafe_code: true },
     Boundary { package: "kiln-conform", may_use: &["kiln-driver"], unsafe_code: true },
+    Boundary { package: "kiln-kernels", may_use: &[], unsafe_code: false },
     Boundary {
         package: "kiln",
         may_use: &["kiln-driver", "kiln-cuda", "kiln-sim", "kiln-mem", "kiln-ptx"],
@@ -47,8 +48,8 @@ const BOUNDARIES: &[Boundary] = &[
 /// cudarc because it is a peer they measure.
 const RESERVED: [(&str, &[&str]); 1] = [("cudarc", &["kiln-cuda", "kiln-bench"])];
 
-/// Dev only: nothing that users build depends on it.
-const DEV_ONLY: &str = "kiln-conform";
+/// For tests and benchmarks: nothing that users build depends on them.
+const DEV_ONLY: [&str; 2] = ["kiln-conform", "kiln-kernels"];
 
 /// Every crate keeps to its boundary.
 pub(crate) fn dependencies(_: &Tree, packages: &[Package]) -> Vec<Finding> {
@@ -71,9 +72,10 @@ fn in_package(package: &Package, packages: &[Package]) -> Vec<Finding> {
         if dependency.dev || !ours || boundary.may_use.contains(&name) {
             return None;
         }
-        Some(match name {
-            DEV_ONLY => format!("{name} is for tests; make it a dev-dependency"),
-            _ => format!("{} may not use {name}; it would join what the boundary keeps apart", package.name),
+        Some(if DEV_ONLY.contains(&name) {
+            format!("{name} is for tests; make it a dev-dependency")
+        } else {
+            format!("{} may not use {name}; it would join what the boundary keeps apart", package.name)
         })
     };
     package.dependencies.iter().filter_map(complaint).map(|text| Finding::new(&path, 1, text)).collect()
