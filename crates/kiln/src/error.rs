@@ -10,6 +10,7 @@ use std::sync::Arc;
 use kiln_driver::{Code, DeviceKind};
 
 use crate::buffer::Stale;
+use crate::code::CodeError;
 use crate::launch::Mismatch;
 use crate::libraries::MissingLibrary;
 use crate::misuse::Misuse;
@@ -35,6 +36,9 @@ pub enum ErrorKind {
     /// What the memory stack said.
     #[error(transparent)]
     Memory(Arc<kiln_mem::Error>),
+    /// Code could not be made ready.
+    #[error(transparent)]
+    Code(#[from] CodeError),
     /// The request cannot be right; nothing was queued.
     #[error(transparent)]
     Misuse(#[from] Misuse),

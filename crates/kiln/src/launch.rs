@@ -13,5 +13,6 @@ pub use builder::Launch;
 pub use kernel::Kernel;
 pub use mismatch::{Given, Mismatch, ParameterName};
 pub use module::Module;
+pub(crate) use module::WeakModule;
 pub use pass::{In, InOut, Out, Pass};
 pub use signature::{Effect, Parameter, ParameterKind, Signature};

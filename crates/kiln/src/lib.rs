@@ -3,6 +3,7 @@
 pub mod backend;
 mod buffer;
 pub mod cache;
+mod code;
 mod error;
 mod foreign;
 mod launch;
@@ -15,6 +16,7 @@ mod runtime;
 
 pub use backend::{BackendContext, BackendParts, CachedBackend};
 pub use buffer::{Element, GpuRef, Memory, PinnedBuffer, Stale};
+pub use code::{CodeCounters, CodeError, ModuleBuilder, Source};
 pub use error::{Error, ErrorKind, Result};
 pub use foreign::{BlockUse, PreparedUse, RawPointer, Recorder};
 pub use launch::{Effect, Given, In, InOut, Kernel, Launch, Mismatch, Module, Out, Parameter, ParameterKind, ParameterName, Pass, Signature};

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kiln_driver::{DeviceInfo, Driver, MemoryInfo};
+use kiln_sim::{Machine, MachineConfig, PtxEngine};
 use kiln_mem::{AllocTag, Heap, HeapConfig, MemoryResource, Order};
 
 pub use block::{BlockId, Generation};
@@ -26,6 +27,8 @@ pub(crate) use block::Block;
 pub(crate) use inner::Inner;
 
 use crate::buffer::{Element, GpuRef};
+use crate::cache::DiskCache;
+use crate::code::CodeCounters;
 use crate::error::Result;
 
 /// The runtime of one device.
@@ -52,6 +55,15 @@ impl DeviceRuntime {
                 Arc::new(Heap::over_chunks(driver.clone(), order, config))
             })
         })
+    }
+
+    /// A runtime of its own over a simulated device of its own; the seed picks the order in which ready work runs.
+    ///
+    /// # Errors
+    /// None that a simulated device has by itself.
+    pub fn simulated(seed: u64) -> Result<Self> {
+        let machine = Machine::new(MachineConfig::seeded(seed).engine(Arc::new(PtxEngine::default())));
+        Self::from_driver(machine.device(0)?, RuntimeConfig::default())
     }
 
     /// A runtime whose memory is a stack of the caller's own. `make` gets the device and the order that the stack has to ask.
@@ -185,6 +197,16 @@ impl DeviceRuntime {
     /// The fault, if the device is lost.
     pub fn reap_pending(&self) -> Result<u64> {
         self.inner.reap()
+    }
+
+    /// What the code caches did so far.
+    pub fn code_counters(&self) -> CodeCounters {
+        self.inner.modules().counters()
+    }
+
+    /// The cache of compiled code on disk.
+    pub fn disk_cache(&self) -> &DiskCache {
+        self.inner.modules().disk()
     }
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {

@@ -50,12 +50,26 @@ impl Module {
         Ok(Kernel::new(self.clone(), name, function, signature))
     }
 
+    pub(crate) fn downgrade(&self) -> WeakModule {
+        WeakModule(Arc::downgrade(&self.loaded))
+    }
+
     pub(super) fn runtime(&self) -> Result<Arc<Inner>> {
         self.loaded.runtime.upgrade().ok_or_else(|| Error::new(Misuse::RuntimeGone))
     }
 
     pub(super) fn belongs_to(&self, runtime: &Inner) -> bool {
         std::ptr::eq(self.loaded.runtime.as_ptr(), runtime)
+    }
+}
+
+/// A module that is loaded as long as somebody else uses it.
+#[derive(Clone)]
+pub(crate) struct WeakModule(Weak<Loaded>);
+
+impl WeakModule {
+    pub(crate) fn upgrade(&self) -> Option<Module> {
+        self.0.upgrade().map(|loaded| Module { loaded })
     }
 }
 

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::sync::{Arc, LazyLock};
 
 use kiln_driver::{DeviceKind, Driver};
-use kiln_sim::{Machine, MachineConfig};
+use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
 use super::devices::DeviceSummary;
 use super::platform::{Listing, Platform};
@@ -50,7 +50,7 @@ impl ProcessMachine {
     pub(super) fn machine() -> Result<&'static Machine> {
         static MACHINE: LazyLock<Result<Machine>> = LazyLock::new(|| {
             let seed = seed(std::env::var_os(SEED_VARIABLE).as_deref())?;
-            Ok(Machine::new(MachineConfig::seeded(seed)))
+            Ok(Machine::new(MachineConfig::seeded(seed).engine(Arc::new(PtxEngine::default()))))
         });
         MACHINE.as_ref().map_err(Clone::clone)
     }

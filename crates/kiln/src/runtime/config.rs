@@ -1,5 +1,6 @@
 //! What a runtime is built with.
 
+use crate::cache::CacheConfig;
 use crate::order::{Mutation, Recording};
 
 /// What a runtime is built with.
@@ -13,6 +14,8 @@ pub struct RuntimeConfig {
     pub max_staging_bytes: u64,
     /// Threads that copy large pageable transfers through pinned memory.
     pub transfer_threads: usize,
+    /// Where compiled code is kept.
+    pub cache: CacheConfig,
     /// A rule of the order taken out, for tests of tests.
     #[doc(hidden)]
     pub mutation: Option<Mutation>,
@@ -26,6 +29,7 @@ impl Default for RuntimeConfig {
             recording: Recording::default(),
             max_staging_bytes: 128 << 20,
             transfer_threads: cores.clamp(1, 8),
+            cache: CacheConfig::default(),
             mutation: None,
         }
     }

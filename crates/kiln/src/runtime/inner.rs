@@ -13,6 +13,7 @@ use super::staging::Staging;
 use super::stream::{Home, Stream};
 use super::stream_pool::StreamPool;
 use super::ticket::Ticket;
+use crate::code::Modules;
 use crate::error::Result;
 use crate::misuse::Misuse;
 use crate::order::{Lane, Stamp, Tracker, Use};
@@ -31,6 +32,7 @@ pub(crate) struct Inner {
     main: Stream,
     memory: Arc<dyn MemoryResource>,
     staging: Staging,
+    modules: Modules,
     config: RuntimeConfig,
     /// Modules whose last kernel was dropped, with the work that may still use them.
     retired: Mutex<Vec<(ModuleId, Vec<Stamp>)>>,
@@ -48,6 +50,7 @@ impl Inner {
             main: Stream::new(lane, weak.clone(), 0, Home::Runtime),
             memory,
             staging: Staging::new(config.max_staging_bytes),
+            modules: Modules::new(&config.cache),
             driver,
             tracker,
             config,
@@ -78,6 +81,10 @@ impl Inner {
 
     pub(crate) fn staging(&self) -> &Staging {
         &self.staging
+    }
+
+    pub(crate) fn modules(&self) -> &Modules {
+        &self.modules
     }
 
     pub(crate) fn config(&self) -> &RuntimeConfig {

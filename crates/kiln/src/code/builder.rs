@@ -1,0 +1,200 @@
+//! The choices of a compilation, and what they lead to.
+
+use std::path::PathBuf;
+
+use kiln_cuda::nvrtc::{CompileOptions, CudaSource, Header, Nvrtc, NvrtcError, Target};
+use kiln_driver::DeviceKind;
+
+use super::failure::CodeError;
+use super::includes::read_headers;
+use super::modules::{CompiledModule, load_cubin};
+use super::payload::Payload;
+use super::source::Source;
+use crate::cache::{Key, KeyBuilder};
+use crate::error::Result;
+use crate::launch::Kernel;
+use crate::runtime::DeviceRuntime;
+
+/// How a source is compiled. Made by [`DeviceRuntime::source`]; ends with [`kernel`](Self::kernel).
+#[derive(Clone, Debug)]
+pub struct ModuleBuilder<'a> {
+    runtime: &'a DeviceRuntime,
+    source: Source<'a>,
+    headers: Vec<(&'a str, &'a str)>,
+    folders: Vec<PathBuf>,
+    macros: Vec<(String, String)>,
+    names: Vec<String>,
+    further: Vec<String>,
+    fmad: bool,
+    line_info: bool,
+}
+
+impl DeviceRuntime {
+    /// A kernel from source: CUDA C, PTX or cubin. It is compiled once and kept, in memory while it is used and on disk for the next
+    /// process.
+    ///
+    /// ```
+    /// use kiln::DeviceRuntime;
+    ///
+    /// const PTX: &str = "
+    ///     .version 7.0
+    ///     .target sm_70
+    ///     .address_size 64
+    ///     .visible .entry nothing(.param .u32 n) { ret; }";
+    ///
+    /// let gpu = DeviceRuntime::simulated(7)?;
+    /// let nothing = gpu.kernel(PTX, "nothing")?;
+    /// assert_eq!(nothing.signature().unwrap().parameters().len(), 1);
+    /// # Ok::<(), kiln::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What the compiler says, with file and line; NVRTC missing, with how to get it; no kernel of that name.
+    pub fn kernel<'a>(&'a self, source: impl Into<Source<'a>>, name: &str) -> Result<Kernel> {
+        self.source(source).kernel(name)
+    }
+
+    /// Begins to say how a source is compiled.
+    pub fn source<'a>(&'a self, source: impl Into<Source<'a>>) -> ModuleBuilder<'a> {
+        ModuleBuilder {
+            runtime: self,
+            source: source.into(),
+            headers: Vec::new(),
+            folders: Vec::new(),
+            macros: Vec::new(),
+            names: Vec::new(),
+            further: Vec::new(),
+            fmad: true,
+            line_info: false,
+        }
+    }
+}
+
+impl<'a> ModuleBuilder<'a> {
+    /// A header in memory, found by that name.
+    #[must_use]
+    pub fn header(mut self, name: &'a str, text: &'a str) -> Self {
+        self.headers.push((name, text));
+        self
+    }
+
+    /// A folder that headers are looked for in.
+    #[must_use]
+    pub fn include(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folders.push(folder.into());
+        self
+    }
+
+    /// A macro with its value.
+    #[must_use]
+    pub fn define(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.macros.push((name.into(), value.into()));
+        self
+    }
+
+    /// A template with its arguments, such as `scale<float>`; [`kernel`](Self::kernel) then takes the same words.
+    #[must_use]
+    pub fn instantiate(mut self, name: impl Into<String>) -> Self {
+        self.names.push(name.into());
+        self
+    }
+
+    /// Whether a multiplication and an addition become one instruction with one rounding; they do unless this says no.
+    #[must_use]
+    pub fn fmad(mut self, fmad: bool) -> Self {
+        self.fmad = fmad;
+        self
+    }
+
+    /// Asks that the code says which source line each instruction came from; findings then do, too.
+    #[must_use]
+    pub fn line_info(mut self) -> Self {
+        self.line_info = true;
+        self
+    }
+
+    /// An argument as NVRTC takes it.
+    #[must_use]
+    pub fn option(mut self, option: impl Into<String>) -> Self {
+        self.further.push(option.into());
+        self
+    }
+
+    /// Compiles, unless that was done before, and looks a kernel up.
+    ///
+    /// # Errors
+    /// As for [`DeviceRuntime::kernel`].
+    pub fn kernel(&self, name: &str) -> Result<Kernel> {
+        self.load()?.kernel(name)
+    }
+
+    fn load(&self) -> Result<CompiledModule> {
+        let modules = self.runtime.inner().modules();
+        match self.source {
+            Source::Cubin(cubin) => load_cubin(self.runtime, cubin),
+            Source::Ptx(ptx) => {
+                let key = KeyBuilder::new().part("ptx", ptx.as_bytes()).finish();
+                let payload = || Ok(Payload { ptx: ptx.to_owned(), cubin: None, names: Vec::new() });
+                modules.load(self.runtime, key, payload)
+            }
+            Source::CudaC { name, text } => {
+                let nvrtc = Nvrtc::load().map_err(CodeError::from)?;
+                let options = self.options(nvrtc)?;
+                let key = self.key(nvrtc, &options, name, text);
+                modules.load(self.runtime, key, || self.compile(nvrtc, &options, name, text))
+            }
+        }
+    }
+
+    fn options(&self, nvrtc: &Nvrtc) -> Result<CompileOptions> {
+        let info = self.runtime.info();
+        let target = nvrtc
+            .target_for(info.capability)
+            .ok_or(CodeError::DeviceTooOld { nvrtc: nvrtc.version(), capability: info.capability })?;
+        let target = match info.kind {
+            DeviceKind::Cuda => target,
+            // A simulated device runs PTX; machine code would be thrown away.
+            DeviceKind::Simulated => Target::Ptx(target.architecture()),
+        };
+        Ok(CompileOptions {
+            fmad: self.fmad,
+            line_info: self.line_info,
+            include_folders: self.folders.clone(),
+            macros: self.macros.clone(),
+            names: self.names.clone(),
+            further: self.further.clone(),
+            ..CompileOptions::new(target)
+        })
+    }
+
+    /// Everything that decides what comes out.
+    fn key(&self, nvrtc: &Nvrtc, options: &CompileOptions, name: &str, text: &str) -> Key {
+        let mut key = KeyBuilder::new()
+            .part("name", name.as_bytes())
+            .part("source", text.as_bytes())
+            .part("nvrtc", nvrtc.version().to_string().as_bytes())
+            .part("driver", self.runtime.info().driver_version.to_string().as_bytes())
+            .part("device", self.runtime.info().kind.to_string().as_bytes());
+        for argument in options.arguments() {
+            key = key.part("argument", argument.as_bytes());
+        }
+        for name in &self.names {
+            key = key.part("instance", name.as_bytes());
+        }
+        for (name, text) in &self.headers {
+            key = key.part("header name", name.as_bytes()).part("header", text.as_bytes());
+        }
+        let all = self.headers.iter().fold(text.to_owned(), |all, (_, header)| all + "\n" + header);
+        for (path, contents) in read_headers(&all, &self.folders) {
+            key = key.part("file", path.as_os_str().as_encoded_bytes()).part("contents", &contents);
+        }
+        key.finish()
+    }
+
+    fn compile(&self, nvrtc: &Nvrtc, options: &CompileOptions, name: &str, text: &str) -> Result<Payload> {
+        let headers: Vec<Header<'_>> = self.headers.iter().map(|(name, text)| Header { name, text }).collect();
+        let source = CudaSource { headers: &headers, ..CudaSource::new(name, text) };
+        let compiled = nvrtc.compile(&source, options).map_err(|error: NvrtcError| CodeError::from(error))?;
+        Ok(Payload { ptx: compiled.ptx, cubin: compiled.cubin, names: compiled.names })
+    }
+}

@@ -1,0 +1,71 @@
+//! Compiled code as an entry of the disk cache holds it.
+
+use crate::cache::EntryKind;
+
+/// What a compilation made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Payload {
+    pub(super) ptx: String,
+    pub(super) cubin: Option<Vec<u8>>,
+    /// Name expressions and what they are called in the code.
+    pub(super) names: Vec<(String, String)>,
+}
+
+impl Payload {
+    pub(super) fn kind(&self) -> EntryKind {
+        if self.cubin.is_some() { EntryKind::CubinWithPtx } else { EntryKind::Ptx }
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut put = |part: &[u8]| {
+            bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
+            bytes.extend_from_slice(part);
+        };
+        put(self.ptx.as_bytes());
+        put(self.cubin.as_deref().unwrap_or_default());
+        for (name, lowered) in &self.names {
+            put(name.as_bytes());
+            put(lowered.as_bytes());
+        }
+        bytes
+    }
+
+    pub(super) fn decode(kind: EntryKind, bytes: &[u8]) -> Option<Self> {
+        let mut rest = bytes;
+        let mut take = || -> Option<&[u8]> {
+            let (length, behind) = rest.split_first_chunk::<8>()?;
+            let (part, behind) = behind.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+            rest = behind;
+            Some(part)
+        };
+        let text = |part: &[u8]| String::from_utf8(part.to_vec()).ok();
+        let ptx = text(take()?)?;
+        let cubin = take()?.to_vec();
+        let mut names = Vec::new();
+        while let Some(name) = take() {
+            names.push((text(name)?, text(take()?)?));
+        }
+        let cubin = (kind == EntryKind::CubinWithPtx).then_some(cubin);
+        Some(Self { ptx, cubin, names })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_encoded_reads_back_and_what_is_cut_does_not() {
+        let payload = Payload {
+            ptx: ".version 8.0".into(),
+            cubin: Some(vec![1, 2, 3]),
+            names: vec![("scale<float>".into(), "_Z5scaleIfEv".into())],
+        };
+        let bytes = payload.encode();
+        assert_eq!(Payload::decode(payload.kind(), &bytes), Some(payload));
+        for cut in 0..20 {
+            assert_eq!(Payload::decode(EntryKind::Ptx, &bytes[..cut]), None, "{cut}");
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! What PTX says of a kernel, as launches check it.
+
+use kiln_ptx::{Access, EntryFacts};
+
+use crate::launch::{Effect, Parameter, ParameterKind, Signature};
+
+/// The signature of a kernel, from its PTX.
+pub(crate) fn signature(facts: &EntryFacts) -> Signature {
+    let narrow = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+    let parameter = |parameter: &kiln_ptx::Parameter| Parameter {
+        name: Some(parameter.name.to_string()),
+        offset: narrow(parameter.offset),
+        bytes: narrow(parameter.size_bytes),
+        kind: match parameter.kind {
+            kiln_ptx::ParameterKind::Pointer => {
+                let effect = parameter.pointers.first().map_or(Effect::Unknown, |field| effect(field.effect));
+                ParameterKind::Pointer(effect)
+            }
+            kiln_ptx::ParameterKind::Word => ParameterKind::Unknown,
+            kiln_ptx::ParameterKind::Value | kiln_ptx::ParameterKind::Bytes => ParameterKind::Value,
+        },
+    };
+    Signature::new(facts.signature.parameters.iter().map(parameter).collect())
+}
+
+fn effect(effect: kiln_ptx::Effect) -> Effect {
+    match effect.access() {
+        Access::Neither => Effect::None,
+        Access::Reads => Effect::Reads,
+        Access::Writes => Effect::Writes,
+        Access::Both => Effect::ReadsAndWrites,
+        Access::Unknown => Effect::Unknown,
+    }
+}
