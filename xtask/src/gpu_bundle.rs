@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use crate::failure::{Failure, Result};
 use crate::process;
 use crate::workspace::Workspace;
-use contents::{BENCHMARKS, COMMANDS, TESTS};
+use contents::{BENCHMARKS, COMMANDS, Line, PROGRAMS, TESTS};
 
 /// More does not travel well to a borrowed machine.
 const SIZE_LIMIT_BYTES: u64 = 50 * 1024 * 1024;
@@ -22,11 +22,11 @@ const RUN: &str = include_str!("gpu_bundle/run.sh");
 
 /// Builds the binaries and writes the bundle.
 pub(crate) fn run(workspace: &Workspace) -> Result {
-    for item in TESTS.iter().chain(COMMANDS) {
+    for item in TESTS.iter().chain(PROGRAMS) {
         build::check_exists(workspace, item)?;
     }
     let tests = build::tests(workspace, TESTS)?;
-    let commands = build::commands(workspace, COMMANDS)?;
+    let programs = build::programs(workspace, PROGRAMS)?;
 
     let bundle = workspace.target.join("gpu-bundle");
     if bundle.exists() {
@@ -36,11 +36,12 @@ pub(crate) fn run(workspace: &Workspace) -> Result {
     for (item, executable) in TESTS.iter().zip(&tests) {
         files.push(copy(executable, &bundle, &format!("tests/{}", item.file_name()))?);
     }
-    for (item, executable) in COMMANDS.iter().zip(&commands) {
+    for (item, executable) in PROGRAMS.iter().zip(&programs) {
         files.push(copy(executable, &bundle, &format!("bin/{}", item.file_name()))?);
     }
     write(&bundle.join("run.sh"), RUN, true)?;
-    write(&bundle.join("benchmarks"), &benchmark_lines(), false)?;
+    write(&bundle.join("commands"), &lines(COMMANDS), false)?;
+    write(&bundle.join("benchmarks"), &lines(BENCHMARKS), false)?;
     let manifest = manifest(workspace, &files)?;
     write(&bundle.join("MANIFEST"), &manifest, false)?;
 
@@ -82,9 +83,9 @@ fn create_parent(path: &Path) -> Result {
     std::fs::create_dir_all(&parent).map_err(|error| Failure::file("create", &parent, &error))
 }
 
-/// One line per benchmark: its name, a tab, the command from the bundle's directory.
-fn benchmark_lines() -> String {
-    BENCHMARKS.iter().map(|(name, command)| format!("{name}\t{command}\n")).collect()
+/// One line each: the name, a tab, the command.
+fn lines(commands: &[Line]) -> String {
+    commands.iter().map(|(name, command)| format!("{name}\t{command}\n")).collect()
 }
 
 /// What the bundle is, with nothing in it that changes when the same commit is built again.

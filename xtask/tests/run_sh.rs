@@ -19,6 +19,7 @@ impl Bundle {
         let bundle = Self { directory };
         bundle.script("run.sh", include_str!("../src/gpu_bundle/run.sh"));
         bundle.file("MANIFEST", "commit  0123\nrustc   1\nhost    h\nglibc   2.1 or newer\n");
+        bundle.file("commands", "");
         bundle.file("benchmarks", "");
         bundle
     }
@@ -113,11 +114,18 @@ fn one_can_be_run_alone_and_an_unknown_name_is_refused() {
 }
 
 #[test]
-fn benchmarks_run_with_their_arguments_and_can_fail() {
-    let bundle = Bundle::new("bench");
+fn commands_count_as_tests_and_benchmarks_wait_to_be_asked_for() {
+    let bundle = Bundle::new("commands");
+    bundle.test("a", GOOD);
+    bundle.file("commands", "doctor\techo all well\ndemo\tfalse\n");
     bundle.file("benchmarks", "first\techo median 5\nsecond\tfalse\n");
+    let (code, text) = bundle.run(&[]);
+    assert_eq!((code, last_line(&text)), (1, "4 passed, 1 failed"), "{text}");
+    assert!(text.contains("  all well\n") && text.contains("demo: failed (exit 1)"), "{text}");
+    assert!(!text.contains("median"), "{text}");
     let (code, text) = bundle.run(&["bench"]);
     assert_eq!((code, last_line(&text)), (1, "1 passed, 1 failed"), "{text}");
-    assert!(text.contains("\nmedian 5\n"), "{text}");
+    assert!(text.contains("  median 5\n"), "{text}");
     assert_eq!(bundle.run(&["only", "first"]).0, 0);
+    assert_eq!(bundle.run(&["only", "demo"]).0, 1);
 }

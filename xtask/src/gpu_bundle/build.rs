@@ -40,7 +40,7 @@ pub(crate) fn tests(workspace: &Workspace, items: &[Item]) -> Result<Vec<PathBuf
 }
 
 /// The programs, in the order of the items.
-pub(crate) fn commands(workspace: &Workspace, items: &[Item]) -> Result<Vec<PathBuf>> {
+pub(crate) fn programs(workspace: &Workspace, items: &[Item]) -> Result<Vec<PathBuf>> {
     let mut command = workspace.cargo();
     command.arg("build");
     executables(workspace, command, items)

@@ -40,7 +40,17 @@ impl Item {
 pub(crate) const TESTS: &[Item] = &[Item { package: "kiln-conform", target: Target::Test("cuda") }];
 
 /// Programs.
-pub(crate) const COMMANDS: &[Item] = &[Item { package: "kiln-cli", target: Target::Program("kiln") }];
+pub(crate) const PROGRAMS: &[Item] = &[
+    Item { package: "kiln-cli", target: Target::Program("kiln") },
+    Item { package: "kiln-bench", target: Target::Program("kiln-bench") },
+];
 
-/// Benchmarks: a name, and the command as typed in the bundle's directory.
-pub(crate) const BENCHMARKS: &[(&str, &str)] = &[];
+/// A name, and the command as typed in the bundle's directory.
+pub(crate) type Line = (&'static str, &'static str);
+
+/// Commands that must end well on a host with a GPU; each counts as one test.
+pub(crate) const COMMANDS: &[Line] =
+    &[("doctor", "bin/kiln doctor --policy required"), ("demo", "bin/kiln demo --device cuda")];
+
+/// Benchmarks.
+pub(crate) const BENCHMARKS: &[Line] = &[("kiln-bench", "bin/kiln-bench --json kiln-bench.json")];

@@ -1,13 +1,13 @@
 #!/bin/sh
 # Runs what this bundle holds, on a host with a CUDA driver. Needs nothing but a POSIX shell, coreutils, awk and sed.
 #
-#   ./run.sh               every test binary; the last line is "N passed, N failed"
-#   ./run.sh only NAME     one test binary or one benchmark
+#   ./run.sh               every test binary and every command; the last line is "N passed, N failed"
+#   ./run.sh only NAME     one test binary, command or benchmark
 #   ./run.sh bench         every benchmark
 #   ./run.sh list          what there is
 #
-# Logs go to the directory LOGS (default: logs beside this script). TEST_SECONDS (default 300) is how long one binary
-# may take before it is stopped and counted as failed. A test that wants a GPU and finds none fails here.
+# Logs go to the directory LOGS (default: logs beside this script). TEST_SECONDS (default 300) is how long one test
+# binary or command may take before it is stopped and counted as failed. A test that wants a GPU and finds none fails here.
 
 set -u
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
@@ -50,30 +50,33 @@ run_test() {
     fi
 }
 
-run_benchmark() {
-    name=$1
-    line=$(awk -F '\t' -v name="$name" '$1 == name { print $2 }' "$here/benchmarks")
-    echo "benchmark $name: $line"
+# One line of a list, `run_line LIST NAME SECONDS`: passed if it exits with 0 in time; 0 seconds is no limit.
+run_line() {
+    name=$2
+    line=$(awk -F '\t' -v name="$name" '$1 == name { print $2 }' "$here/$1")
+    echo "$name: $line"
     # The command is one of the bundle's own lines, split at its blanks on purpose.
     # shellcheck disable=SC2086
-    (cd "$here" && $line) > "$logs/bench-$name.log" 2>&1 < /dev/null
+    (cd "$here" && timeout "$3" $line) > "$logs/$name.log" 2>&1 < /dev/null
     code=$?
-    cat "$logs/bench-$name.log"
+    sed 's/^/  /' "$logs/$name.log"
     if [ "$code" -eq 0 ]; then
         passed=$((passed + 1))
     else
         failed=$((failed + 1))
-        echo "benchmark $name: exit $code"
+        echo "$name: failed (exit $code)"
     fi
 }
 
 tests() { for file in "$here"/tests/*; do [ -f "$file" ] && basename "$file"; done; }
-benchmarks() { awk -F '\t' '{ print $1 }' "$here/benchmarks"; }
+names() { awk -F '\t' '{ print $1 }' "$here/$1"; }
+has() { names "$1" | grep -qxF -- "$2"; }
 
 case ${1:-test} in
     list)
         tests
-        benchmarks
+        names commands
+        names benchmarks
         exit 0
         ;;
     test | bench | only) ;;
@@ -88,15 +91,18 @@ sed -n '1,4p' "$here/MANIFEST"
 case ${1:-test} in
     test)
         for name in $(tests); do run_test "$name"; done
+        for name in $(names commands); do run_line commands "$name" "$seconds"; done
         ;;
     bench)
-        for name in $(benchmarks); do run_benchmark "$name"; done
+        for name in $(names benchmarks); do run_line benchmarks "$name" 0; done
         ;;
     only)
         if [ -n "${2:-}" ] && [ -f "$here/tests/$2" ]; then
             run_test "$2"
-        elif [ -n "${2:-}" ] && benchmarks | grep -qxF -- "$2"; then
-            run_benchmark "$2"
+        elif [ -n "${2:-}" ] && has commands "$2"; then
+            run_line commands "$2" "$seconds"
+        elif [ -n "${2:-}" ] && has benchmarks "$2"; then
+            run_line benchmarks "$2" 0
         else
             echo "there is no \`${2:-}\` in this bundle; ./run.sh list shows what there is" >&2
             exit 2
