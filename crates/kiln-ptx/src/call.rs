@@ -1,6 +1,7 @@
 //! Calls, their prototypes and their possible targets.
 
 use crate::function::FunctionId;
+use crate::launch_bounds::OtherDirective;
 use crate::name::Name;
 use crate::operand::Operand;
 use crate::position::Origin;
@@ -64,6 +65,8 @@ pub struct Prototype {
     pub parameters: Vec<FormalShape>,
     /// `.noreturn`.
     pub noreturn: bool,
+    /// Directives this crate has no field for.
+    pub other: Vec<OtherDirective>,
     /// Where it stood.
     pub origin: Origin,
 }

@@ -57,7 +57,7 @@ pub(super) struct Analysis<'m> {
     pub(super) locals: Cells,
     /// What shared memory holds.
     pub(super) shared: Value,
-    /// Whether the address of a local variable, or of shared memory, was put where any pointer may be loaded from.
+    /// What was put where any pointer may be loaded from: addresses of local or shared variables, differences of pointers.
     pub(super) escaped: Origins,
     /// Parameter words that are pointers for certain.
     pub(super) evident: Origins,

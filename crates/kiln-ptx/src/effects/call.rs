@@ -110,7 +110,8 @@ impl Analysis<'_> {
         }
     }
 
-    fn argument_word(&self, id: InstanceId, argument: &Operand, word: i64) -> Value {
+    /// One 8-byte word of an argument.
+    pub(super) fn argument_word(&self, id: InstanceId, argument: &Operand, word: i64) -> Value {
         match *argument {
             Operand::Variable(variable, offset) => {
                 let place = Place { variable, offset: offset.checked_add(word * 8) };

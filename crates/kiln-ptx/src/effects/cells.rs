@@ -94,7 +94,7 @@ impl Cells {
         if width == 8 && exact {
             loaded
         } else if width >= 8 {
-            loaded.mixed(&Value::plain())
+            loaded.mixed(&Value::plain(), true)
         } else {
             loaded.piece()
         }

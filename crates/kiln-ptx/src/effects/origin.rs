@@ -59,11 +59,15 @@ impl Origins {
         Self(self.0 & !other.0)
     }
 
+    /// The origins a pointer can have.
+    pub(super) fn pointed(self) -> Self {
+        self.without(Self::FRAGMENT | Self::MANGLED)
+    }
+
     /// What a full-width value put together from pieces with these origins may point into: a piece of unknown data
     /// may have been a piece of any pointer.
     pub(super) fn assembled(self) -> Self {
-        let pointed = self.without(Self::MANGLED);
-        if self.meets(Self::FRAGMENT) { pointed.without(Self::FRAGMENT) | Self::UNKNOWN } else { pointed }
+        if self.meets(Self::FRAGMENT) { self.pointed() | Self::UNKNOWN } else { self.pointed() }
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) enum Operation {
     Convert,
     /// The first plus the second.
     Add,
-    /// The first with some bits set or cleared, as when a pointer is aligned.
+    /// The first with some bits set or cleared: an aligned pointer, or its low bits.
     Align,
     /// The first minus the second.
     Subtract,

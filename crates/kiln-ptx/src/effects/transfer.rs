@@ -59,8 +59,9 @@ impl Analysis<'_> {
             let pointed = values.iter().fold(Origins::NONE, |all, value| all | value.base);
             self.note_words(pointed);
         }
-        let mut result = self.apply(operation, &values);
+        let mut result = self.apply(operation, wide, &values);
         if !wide {
+            result.definite = false;
             result.constant = None;
             if result.places != Places::NONE {
                 result.places = Places::Any;
@@ -69,7 +70,7 @@ impl Analysis<'_> {
         self.assign(id, to, &result);
     }
 
-    fn apply(&self, operation: Operation, values: &[Value]) -> Value {
+    fn apply(&self, operation: Operation, wide: bool, values: &[Value]) -> Value {
         let fold =
             |start: Value, with: fn(&Value, &Value) -> Value| values.iter().fold(start, |a, b| with(&a, b));
         let plain = Value::plain();
@@ -83,10 +84,14 @@ impl Analysis<'_> {
             Operation::Convert => at(0).certainly_pointer(),
             Operation::Add => at(0).sum(at(1), false, self.pointers()),
             Operation::Subtract => at(0).sum(at(1), true, self.pointers()),
-            Operation::Align => numberless(at(0)).sum(&numberless(at(1)), false, self.pointers()),
+            // Masking may leave a pointer or only its low bits, so that the result is not a pointer for certain.
+            Operation::Align => {
+                let masked = numberless(at(0)).sum(&numberless(at(1)), false, self.pointers());
+                Value { definite: false, ..masked }
+            }
             Operation::MultiplyAdd => at(0).product(at(1)).sum(at(2), false, self.pointers()),
             Operation::Number => fold(Value::plain(), Value::product),
-            Operation::Mix => fold(Value::plain(), Value::mixed),
+            Operation::Mix => values.iter().fold(Value::plain(), |a, b| a.mixed(b, wide)),
             Operation::Assemble => fold(Value::plain(), Value::assembled),
             Operation::Piece => at(0).piece(),
         }
@@ -126,7 +131,7 @@ impl Analysis<'_> {
             loaded.join(&value);
         }
         if reached.meets(Origins::UNKNOWN) {
-            loaded.join(&Value::data(width));
+            loaded.join(&self.data(width));
         }
         self.assign(id, to, &loaded);
     }
@@ -168,16 +173,22 @@ impl Analysis<'_> {
                     return Origins::LOCAL | Origins::SHARED | Origins::UNKNOWN;
                 }
                 if base.meets(Origins::UNKNOWN) {
-                    return own | Origins::UNKNOWN | self.escaped;
+                    return own | Origins::UNKNOWN | self.escaped.and(Origins::LOCAL | Origins::SHARED);
                 }
                 if base == own { own } else { own | Origins::UNKNOWN }
             }
         }
     }
 
+    /// Data out of memory that anybody may have written, this kernel included.
+    fn data(&self, width: u32) -> Value {
+        let data = Value::data(width);
+        Value { all: data.all | self.escaped.and(Origins::MANGLED), ..data }
+    }
+
     /// Values with these origins are now where any pointer may be loaded from.
     pub(super) fn escape(&mut self, origins: Origins) {
-        let escaped = self.escaped | origins.and(Origins::LOCAL | Origins::SHARED);
+        let escaped = self.escaped | origins.and(Origins::LOCAL | Origins::SHARED | Origins::MANGLED);
         self.changed |= escaped != self.escaped;
         self.escaped = escaped;
     }

@@ -161,7 +161,7 @@ impl Value {
 
     /// A product, quotient or scaled index: it depends on its operands but points nowhere.
     pub(super) fn product(&self, other: &Self) -> Self {
-        Self { all: self.all | other.all, ..Self::plain() }
+        Self { all: (self.all | other.all).without(Origins::MANGLED), ..Self::plain() }
     }
 
     /// A pointer put together from parts.
@@ -169,11 +169,12 @@ impl Value {
         Self::pointer((self.all | other.all).assembled())
     }
 
-    /// The result of an operation nobody follows: where an operand may have pointed, the result may.
-    pub(super) fn mixed(&self, other: &Self) -> Self {
+    /// The result of an operation nobody follows: where an operand may have pointed, the result may. A `wide` result
+    /// may even undo what was done to a pointer before.
+    pub(super) fn mixed(&self, other: &Self, wide: bool) -> Self {
         let all = self.all | other.all;
         let base = self.base | other.base;
-        if base.is_empty() {
+        if base.is_empty() && (!wide || all.pointed().is_empty()) {
             return Self { all, ..Self::plain() };
         }
         Self { all: all | Origins::MANGLED, ..Self::pointer(base | all.assembled()) }
@@ -191,10 +192,10 @@ impl Value {
             return Self::constant(if subtract { a.wrapping_sub(b) } else { a.wrapping_add(b) });
         }
         let all = self.all | other.all;
-        let is_index =
-            |v: &Self, to: &Self| !subtract && to.definite && !v.definite && !v.all.meets(Origins::MANGLED);
-        let is_offset =
-            |v: &Self, to: &Self| !v.all.meets(pointers) && (v.base.is_empty() || is_index(v, to));
+        let is_index = |v: &Self, to: &Self| !subtract && to.definite && !v.definite;
+        let is_offset = |v: &Self, to: &Self| {
+            !v.all.meets(pointers | Origins::MANGLED) && (v.base.is_empty() || is_index(v, to))
+        };
         let step = |v: &Self| v.constant.map(|n| if subtract { n.wrapping_neg() } else { n });
         if is_offset(other, self) {
             return Self { all, places: self.places.moved(step(other)), constant: None, ..self.clone() };
@@ -203,6 +204,7 @@ impl Value {
             return Self { all, places: other.places.moved(step(self)), constant: None, ..other.clone() };
         }
         let mangled = if subtract { Origins::MANGLED } else { Origins::NONE };
-        Self { all: all | mangled, ..Self::pointer(self.base | other.base | all.and(pointers)) }
+        // An origin that one operand had dropped as a mere offset may be what is left after the other cancels.
+        Self { all: all | mangled, ..Self::pointer(self.base | other.base | all.pointed()) }
     }
 }

@@ -125,7 +125,7 @@ impl Verdict {
                         self.touch(analysis, instance.function, &value, runtime.touch(), &at);
                     }
                 }
-                let format = call.arguments.first().map(|format| analysis.argument_summary(id, format));
+                let format = call.arguments.first().map(|format| analysis.argument_word(id, format, 0));
                 if runtime == Runtime::Printf && format.is_none_or(|format| analysis.may_print_text(&format))
                 {
                     // The text is behind a pointer among the arguments, which lie in local memory.
@@ -151,7 +151,9 @@ impl Analysis<'_> {
             let conversions = bytes.split(|b| *b == b'%').skip(1);
             conversions.into_iter().any(|rest| rest.iter().find(|b| b.is_ascii_alphabetic()) == Some(&b's'))
         };
-        format.base != Origins::MODULE || texts.into_iter().any(|text| text.is_none_or(has_text))
+        places.is_empty()
+            || format.base != Origins::MODULE
+            || texts.into_iter().any(|text| text.is_none_or(has_text))
     }
 
     fn position(&self, function: FunctionId, instruction: u32) -> Position {

@@ -4,7 +4,7 @@
 //! gives a signed 0 or 1, floats are doubles.
 
 use super::Parser;
-use super::cursor::{invalid, limit};
+use super::cursor::invalid;
 use super::lexer::TokenKind;
 use super::literal;
 use crate::error::ParseError;
@@ -32,7 +32,8 @@ impl<'a> Parser<'a> {
     pub(super) fn small(&mut self, what: &'static str) -> Result<u32, ParseError> {
         let position = self.position();
         let value = self.integer()?;
-        u32::try_from(value).map_err(|_| limit(position, what, u64::from(u32::MAX)))
+        u32::try_from(value)
+            .map_err(|_| invalid(position, format!("{what} lies between 0 and {}, unlike {value}", u32::MAX)))
     }
 
     /// A literal that must be a plain number, as in `.loc 1 20 3`.

@@ -137,19 +137,22 @@ impl<'a> Parser<'a> {
                 "blocksareclusters" => bounds.blocks_are_clusters = true,
                 "noreturn" => noreturn = true,
                 "pragma" => bounds.pragmas.extend(self.texts("the text of a pragma")?),
-                _ => {
-                    let mut arguments = Vec::new();
-                    if self.token.kind == TokenKind::Number {
-                        arguments.push(self.integer()?);
-                        while self.accept(b',')? {
-                            arguments.push(self.integer()?);
-                        }
-                    }
-                    bounds.other.push(OtherDirective { name: self.name(word), arguments });
-                }
+                _ => bounds.other.push(self.other_directive(word)?),
             }
         }
         Ok((bounds, noreturn))
+    }
+
+    /// A directive that newer versions of PTX may have, behind its word: numbers separated by commas.
+    pub(super) fn other_directive(&mut self, word: &'a str) -> Result<OtherDirective, ParseError> {
+        let mut arguments = Vec::new();
+        if self.token.kind == TokenKind::Number {
+            arguments.push(self.integer()?);
+            while self.accept(b',')? {
+                arguments.push(self.integer()?);
+            }
+        }
+        Ok(OtherDirective { name: self.name(word), arguments })
     }
 
     /// One to three numbers; the ones left out are 1.

@@ -222,11 +222,18 @@ impl<'a> Parser<'a> {
         let returns = if self.is_punct(b'(') { self.formal_shapes()? } else { Vec::new() };
         self.expect_word("`_`")?;
         let parameters = if self.is_punct(b'(') { self.formal_shapes()? } else { Vec::new() };
-        let noreturn = self.accept_directive("noreturn")?;
+        let (mut noreturn, mut other) = (false, Vec::new());
+        while let Some(word) = self.directive() {
+            self.bump()?;
+            match word {
+                "noreturn" => noreturn = true,
+                _ => other.push(self.other_directive(word)?),
+            }
+        }
         self.expect(b';')?;
         let origin = Origin::new(name.position);
         let name = self.name(name.text);
-        builder.body.prototypes.push(Prototype { name, returns, parameters, noreturn, origin });
+        builder.body.prototypes.push(Prototype { name, returns, parameters, noreturn, other, origin });
         builder.mark(Directive::Prototype(id));
         Ok(())
     }

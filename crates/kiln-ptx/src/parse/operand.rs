@@ -21,6 +21,9 @@ impl<'a> Parser<'a> {
         if self.is_punct(b';') {
             return Ok(());
         }
+        if matches!(self.token.kind, TokenKind::Punct(b'}') | TokenKind::End) {
+            return Err(self.unexpected("an operand or `;`"));
+        }
         loop {
             let operand = self.operand(builder, opcode, 0)?;
             builder.body.operands.push(operand);

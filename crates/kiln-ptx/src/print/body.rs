@@ -4,7 +4,7 @@ use std::fmt::{self, Formatter};
 
 use super::declaration::{print_formal_shape, print_group, print_variable};
 use super::operand::{print_operands, print_register};
-use super::{print_pragma, separated};
+use super::{print_other, print_pragma, separated};
 use crate::body::{Body, Directive};
 use crate::call::Prototype;
 use crate::function::Function;
@@ -124,5 +124,10 @@ fn print_prototype(prototype: &Prototype, f: &mut Formatter<'_>) -> fmt::Result 
     }
     f.write_str("_ (")?;
     separated(f, &prototype.parameters, print_formal_shape)?;
-    writeln!(f, "){};", if prototype.noreturn { " .noreturn" } else { "" })
+    f.write_str(if prototype.noreturn { ") .noreturn" } else { ")" })?;
+    for directive in &prototype.other {
+        f.write_str(" ")?;
+        print_other(directive, f)?;
+    }
+    writeln!(f, ";")
 }

@@ -13,7 +13,7 @@ use std::fmt::{self, Formatter};
 
 use crate::call::Formal;
 use crate::function::{Function, FunctionKind};
-use crate::launch_bounds::LaunchBounds;
+use crate::launch_bounds::{LaunchBounds, OtherDirective};
 use crate::line::SourceFile;
 use crate::linkage::Linkage;
 use crate::module::{Item, Module};
@@ -156,13 +156,18 @@ fn print_bounds(bounds: &LaunchBounds, f: &mut Formatter<'_>) -> fmt::Result {
         }
     }
     for directive in &bounds.other {
-        write!(f, "\n.{} ", directive.name)?;
-        separated(f, &directive.arguments, |argument, f| write!(f, "{argument}"))?;
+        writeln!(f)?;
+        print_other(directive, f)?;
     }
     for pragma in &bounds.pragmas {
         write!(f, "\n.pragma \"{pragma}\";")?;
     }
     Ok(())
+}
+
+fn print_other(directive: &OtherDirective, f: &mut Formatter<'_>) -> fmt::Result {
+    write!(f, ".{} ", directive.name)?;
+    separated(f, &directive.arguments, |argument, f| write!(f, "{argument}"))
 }
 
 /// Prints `items` with commas between them.
