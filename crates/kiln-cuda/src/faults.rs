@@ -35,7 +35,7 @@ impl Faults {
             };
             let error = Error::lost(call, Fault { code, detail: detail.into() });
             match suspect {
-                Some(suspect) => error.at(self.site(&suspect)),
+                Some((suspect, elsewhere)) => error.at(self.site(&suspect, elsewhere)),
                 None => error,
             }
         });
@@ -59,21 +59,23 @@ impl Faults {
         self.kernels.lock().unwrap_or_else(PoisonError::into_inner).remove(&function);
     }
 
-    /// The stream that was asked about if it has unfinished work, or else the only one that has.
-    fn suspect(&self, asked: Option<&Journal>) -> Option<Suspect> {
-        if let Some(suspect) = asked.and_then(Journal::suspect) {
-            return Some(suspect);
-        }
+    /// The work of the stream that was asked about if some is unfinished, or else that of the only stream with any; and
+    /// whether another stream may be to blame as well.
+    fn suspect(&self, asked: Option<&Journal>) -> Option<(Suspect, bool)> {
         let journals = self.journals.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut suspects = journals.iter().filter_map(Weak::upgrade).filter_map(|journal| journal.suspect());
-        match (suspects.next(), suspects.next()) {
-            (Some(only), None) => Some(only),
-            _ => None,
-        }
+        let watched = journals.iter().filter_map(Weak::upgrade).filter_map(|journal| journal.suspect());
+        let mut suspects: Vec<Suspect> = watched.collect();
+        let asked = asked.and_then(Journal::suspect);
+        let at = match &asked {
+            Some(asked) => suspects.iter().position(|suspect| suspect.stream == asked.stream),
+            None => (suspects.len() == 1).then_some(0),
+        };
+        let found = at.map(|at| suspects.swap_remove(at)).or(asked)?;
+        Some((found, !suspects.is_empty()))
     }
 
-    fn site(&self, suspect: &Suspect) -> Site {
-        let mut command = match suspect.entry {
+    fn site(&self, suspect: &Suspect, elsewhere: bool) -> Site {
+        let name = match suspect.entry {
             Some(Entry::Launch(function)) => match self.kernel(function) {
                 Some(name) => format!("launch {name}"),
                 None => "launch".into(),
@@ -81,12 +83,14 @@ impl Faults {
             Some(entry) => entry.word().into(),
             None => String::new(),
         };
-        match suspect.others {
-            0 => {}
-            others if command.is_empty() => command = format!("or one of the {others} after it"),
-            others => command.push_str(&format!(", or one of the {others} after it")),
-        }
-        Site { stream: suspect.stream, submission: suspect.submission, command }
+        let later = match suspect.others {
+            0 => String::new(),
+            others => format!("or one of the {others} after it"),
+        };
+        let other = if elsewhere { "or work on another stream" } else { "" };
+        let parts: Vec<&str> =
+            [name.as_str(), &later, other].into_iter().filter(|part| !part.is_empty()).collect();
+        Site { stream: suspect.stream, submission: suspect.submission, command: parts.join(", ") }
     }
 
     fn kernel(&self, function: FunctionId) -> Option<Arc<str>> {

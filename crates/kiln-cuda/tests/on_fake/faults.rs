@@ -34,6 +34,18 @@ on_machine! {
         assert_eq!((site.submission, site.command.as_str()), (Submission(1), "launch nothing, or one of the 2 after it"));
     }
 
+    fn work_on_another_stream_is_mentioned() on Machine::fake() => {
+        let bench = Bench::new();
+        let other = bench.stream();
+        let nothing = bench.function("nothing");
+        let launch = Command::Launch(crate::opened::launch(&nothing, &[]));
+        bench.device.submit(other, &launch).unwrap();
+        bench.run("crash").unwrap();
+        let error = bench.device.progress(other).unwrap_err();
+        let site = error.site().unwrap();
+        assert_eq!((site.stream, site.command.as_str()), (other, "launch nothing, or work on another stream"));
+    }
+
     fn the_only_stream_with_unfinished_work_is_blamed() on Machine::fake() => {
         let bench = Bench::new();
         let other = bench.stream();
