@@ -66,6 +66,13 @@ on_machine! {
         assert_eq!(calls("cuCtxSetCurrent").len(), switches + 10);
     }
 
+    fn a_device_that_is_open_can_be_opened_on_another_thread() on Machine::fake() => {
+        let first = CudaDevice::open(0).unwrap();
+        let second = std::thread::spawn(|| CudaDevice::open(0)).join().unwrap().unwrap();
+        assert_ne!(first.info().key, second.info().key);
+        assert_eq!(first.info().limits, second.info().limits);
+    }
+
     fn a_device_opened_before_a_fork_answers_in_the_child_without_a_call() on Machine::fake() => {
         let bench = Bench::new();
         let memory = bench.memory(16);

@@ -46,8 +46,11 @@ static void destroy(struct Graph *graph) {
 
 static struct Node *add(struct Node **node, struct Graph *graph, struct Node *const *after, size_t edges, int kind) {
     if (graph->count == NODES) return NULL;
-    for (size_t at = 0; at < edges; at++)
+    for (size_t at = 0; at < edges; at++) {
         if (after[at]->graph != graph) return NULL;
+        for (size_t other = 0; other < at; other++)
+            if (after[other] == after[at]) return NULL; /* as CUDA does */
+    }
     *node = &graph->nodes[graph->count];
     (*node)->kind = kind;
     (*node)->index = graph->count++;
