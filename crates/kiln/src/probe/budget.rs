@@ -1,9 +1,10 @@
 //! How much memory a program may plan with.
 
 use kiln_driver::MemoryInfo;
+use kiln_mem::Accounting;
 
-/// One byte in this many of the free memory is left alone: code, local memory and graphs are allocated by the driver
-/// without asking.
+/// One byte in this many of the device's free memory is left alone: code, local memory and graphs are allocated by the
+/// driver without asking.
 const HEADROOM_DIVISOR: u64 = 16;
 
 /// What a device had when it was asked.
@@ -13,16 +14,21 @@ pub struct MemoryBudget {
     pub total_bytes: u64,
     /// Bytes nobody holds, other processes included.
     pub free_bytes: u64,
-    /// Bytes a program may plan with: the free ones less what the driver needs for itself.
+    /// Bytes the runtime holds and could hand out at once.
+    pub held_bytes: u64,
+    /// Bytes a program may plan with: what the runtime holds, and the free ones less what the driver needs for itself.
     pub usable_bytes: u64,
 }
 
-impl From<MemoryInfo> for MemoryBudget {
-    fn from(info: MemoryInfo) -> Self {
+impl MemoryBudget {
+    pub(super) fn new(device: MemoryInfo, runtime: &Accounting) -> Self {
+        let headroom = device.free_bytes / HEADROOM_DIVISOR;
+        let held_bytes = runtime.free_bytes();
         Self {
-            total_bytes: info.total_bytes,
-            free_bytes: info.free_bytes,
-            usable_bytes: info.free_bytes - info.free_bytes / HEADROOM_DIVISOR,
+            total_bytes: device.total_bytes,
+            free_bytes: device.free_bytes,
+            held_bytes,
+            usable_bytes: (device.free_bytes - headroom).saturating_add(held_bytes),
         }
     }
 }

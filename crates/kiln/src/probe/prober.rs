@@ -196,7 +196,7 @@ impl Prober {
     /// Unknown ordinal, absence, a fault.
     pub fn memory_budget_for(&self, ordinal: u32) -> Result<MemoryBudget> {
         let runtime = self.in_force()?.runtime(ordinal)?;
-        Ok(MemoryBudget::from(runtime.driver().memory_info()?))
+        Ok(MemoryBudget::new(runtime.memory_info()?, &runtime.memory().accounting()))
     }
 
     /// The best device the policy in force leads to.

@@ -31,6 +31,7 @@ pub struct Generation(pub u64);
 /// Memory and what is known of its uses. Dropping it gives the memory back after its last use and never waits.
 pub(crate) struct Block {
     runtime: Weak<Inner>,
+    id: BlockId,
     home: Arc<Lane>,
     /// Taken when the block is dropped.
     memory: Option<DeviceBlock>,
@@ -51,6 +52,7 @@ impl Block {
         };
         Ok(Arc::new(Self {
             runtime: Arc::downgrade(runtime),
+            id: BlockId(runtime.next_block()),
             home: lane.clone(),
             memory: Some(memory),
             track: Latch::new(Track::new(bytes, first_write)),
@@ -58,7 +60,7 @@ impl Block {
     }
 
     pub(crate) fn id(&self) -> BlockId {
-        BlockId(self.memory.as_ref().map_or(0, |memory| memory.id().serial))
+        self.id
     }
 
     /// The runtime it belongs to.

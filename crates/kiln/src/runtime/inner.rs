@@ -37,6 +37,7 @@ pub(crate) struct Inner {
     /// Modules whose last kernel was dropped, with the work that may still use them.
     retired: Mutex<Vec<(ModuleId, Vec<Stamp>)>>,
     unfinished_uses: AtomicU64,
+    blocks: AtomicU64,
 }
 
 impl Inner {
@@ -56,6 +57,7 @@ impl Inner {
             config,
             retired: Mutex::default(),
             unfinished_uses: AtomicU64::new(0),
+            blocks: AtomicU64::new(0),
         }))
     }
 
@@ -115,6 +117,11 @@ impl Inner {
     /// A use of blocks was prepared and then dropped.
     pub(crate) fn note_unfinished_use(&self) {
         self.unfinished_uses.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A name no block had before.
+    pub(crate) fn next_block(&self) -> u64 {
+        self.blocks.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(crate) fn unfinished_uses(&self) -> u64 {

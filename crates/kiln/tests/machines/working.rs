@@ -2,7 +2,7 @@
 
 use kiln::probe::{Outcome, Selection, gather, prober};
 use kiln::{DeviceRuntime, ErrorKind, Policy};
-use kiln_driver::DeviceKind;
+use kiln_driver::{DeviceKind, MemoryRequest};
 
 use crate::machine::{Machine, calls};
 
@@ -65,10 +65,12 @@ on_machine! {
 
     fn the_memory_budget_follows_the_device() on Machine::fake() => {
         let before = kiln::memory_budget_for(0).unwrap();
-        let held = DeviceRuntime::try_get(0).unwrap().allocate::<u8>(8 << 20).unwrap();
+        let driver = DeviceRuntime::try_get(0).unwrap().driver();
+        let held = driver.allocate(MemoryRequest::Direct { bytes: 8 << 20 }).unwrap();
         let during = kiln::memory_budget_for(0).unwrap();
-        assert!(during.free_bytes + (8 << 20) <= before.free_bytes);
-        assert!(during.usable_bytes < during.free_bytes);
-        drop(held);
+        assert_eq!(before.free_bytes - during.free_bytes, 8 << 20);
+        assert!(during.usable_bytes < before.usable_bytes);
+        driver.free(held.id, None).unwrap();
+        assert_eq!(kiln::memory_budget_for(0).unwrap(), before);
     }
 }

@@ -1,0 +1,161 @@
+//! Kernels from source on the simulated device: compiled once, read, checked, run.
+
+mod skip;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use kiln::cache::{CacheConfig, CachePlace};
+use kiln::{CodeError, DeviceRuntime, Effect, ErrorKind, Mismatch, ParameterKind, RuntimeConfig};
+use kiln_sim::{Machine, MachineConfig, PtxEngine};
+
+const AXPY: &str = r#"
+extern "C" __global__ void axpy(float a, const float* x, float* y, unsigned n) {
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = a * x[i] + y[i];
+}
+"#;
+
+const PTX: &str = "
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry copy(.param .u64 from, .param .u64 to) {
+    .reg .b32 %r<2>;
+    .reg .b64 %rd<3>;
+    ld.param.u64 %rd0, [from];
+    ld.param.u64 %rd1, [to];
+    ld.global.u32 %r0, [%rd0];
+    st.global.u32 [%rd1], %r0;
+    ret;
+}";
+
+/// A folder of this test's own, removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        Self(std::env::temp_dir().join(format!("kiln-code-{name}-{}", std::process::id())))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn runtime(folder: &Folder) -> DeviceRuntime {
+    let machine = Machine::new(MachineConfig::seeded(3).engine(Arc::new(PtxEngine::default())));
+    let cache = CacheConfig { place: CachePlace::At(folder.0.clone()), ..CacheConfig::default() };
+    let config = RuntimeConfig { cache, ..RuntimeConfig::default() };
+    DeviceRuntime::from_driver(machine.device(0).unwrap(), config).unwrap()
+}
+
+fn code_error(error: &kiln::Error) -> &CodeError {
+    match error.kind() {
+        ErrorKind::Code(error) => error,
+        other => panic!("expected an error of the code, got {other}"),
+    }
+}
+
+#[test]
+fn ptx_is_read_before_it_runs() {
+    let folder = Folder::new("ptx");
+    let gpu = runtime(&folder);
+    let copy = gpu.kernel(PTX, "copy").unwrap();
+    let kinds: Vec<_> = copy.signature().unwrap().parameters().iter().map(|parameter| parameter.kind).collect();
+    assert_eq!(kinds, [ParameterKind::Pointer(Effect::Reads), ParameterKind::Pointer(Effect::Writes)]);
+    let (from, to) = (gpu.upload(&[7_u32]).unwrap(), gpu.zeros::<u32>(1).unwrap());
+    let mut launch = gpu.launch(&copy);
+    // SAFETY: the kernel touches one element of each; the first launch is refused.
+    let error = unsafe { launch.read(&from).read(&to).submit() }.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Mismatch(Mismatch::Access { .. })), "{error}");
+    assert!(error.to_string().contains("`to`"), "{error}");
+    // SAFETY: as above.
+    unsafe { gpu.launch(&copy).read(&from).write(&to).submit() }.unwrap();
+    assert_eq!(to.download().unwrap(), [7]);
+}
+
+#[test]
+fn what_is_no_code_is_refused_with_its_place() {
+    let gpu = runtime(&Folder::new("bad"));
+    let error = gpu.kernel(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k( { ret; }", "k").unwrap_err();
+    assert!(code_error(&error).is_compile_error() && error.to_string().contains("4:"), "{error}");
+    let error = gpu.kernel(PTX, "paste").unwrap_err();
+    assert!(error.to_string().contains("no kernel named `paste`"), "{error}");
+    assert!(gpu.source(kiln::Source::Cubin(b"not a cubin")).kernel("k").is_err());
+}
+
+#[test]
+fn cuda_c_is_compiled_once_and_found_on_disk_by_the_next_runtime() {
+    if skip::without_nvrtc("cuda_c_is_compiled_once_and_found_on_disk_by_the_next_runtime") {
+        return;
+    }
+    let folder = Folder::new("once");
+    let gpu = runtime(&folder);
+    let axpy = gpu.kernel(AXPY, "axpy").unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| gpu.kernel(AXPY, "axpy").unwrap());
+        }
+    });
+    let counters = gpu.code_counters();
+    assert_eq!((counters.compilations, counters.memory_hits, counters.disk.misses), (1, 4, 1));
+    let (x, y) = (gpu.upload(&[1.0_f32; 1024]).unwrap(), gpu.zeros::<f32>(1024).unwrap());
+    let mut launch = gpu.launch(&axpy);
+    launch.grid(4).block(256).value(2.0_f32).read(&x).read_write(&y).value(1024_u32);
+    // SAFETY: axpy indexes both buffers below n only.
+    unsafe { launch.submit() }.unwrap();
+    assert_eq!(y.download().unwrap(), [2.0; 1024]);
+
+    let again = runtime(&folder);
+    again.kernel(AXPY, "axpy").unwrap();
+    let counters = again.code_counters();
+    assert_eq!((counters.compilations, counters.disk.hits), (0, 1));
+    again.source(AXPY).fmad(false).kernel("axpy").unwrap();
+    assert_eq!(again.code_counters().compilations, 1, "other options are another key");
+    let changed = AXPY.replace("+ y[i]", "- y[i]");
+    again.kernel(changed.as_str(), "axpy").unwrap();
+    assert_eq!(again.code_counters().compilations, 2, "other source is another key");
+}
+
+#[test]
+fn templates_headers_and_macros_reach_the_compiler_and_a_changed_header_is_noticed() {
+    if skip::without_nvrtc("templates_headers_and_macros_reach_the_compiler_and_a_changed_header_is_noticed") {
+        return;
+    }
+    const SCALE: &str = "#include \"factor.h\"\n#include \"more.h\"\ntemplate <typename T> __global__ void scale(T* data) { data[threadIdx.x] *= FACTOR * MORE * TWO; }";
+    let folder = Folder::new("headers");
+    std::fs::create_dir_all(&folder.0).unwrap();
+    let gpu = runtime(&folder);
+    let build = |more: &str| {
+        std::fs::write(folder.0.join("more.h"), format!("#define MORE {more}\n")).unwrap();
+        let source = gpu.source(SCALE).header("factor.h", "#define FACTOR 5").include(&folder.0).define("TWO", "2");
+        source.instantiate("scale<int>").instantiate("scale<double>").kernel("scale<double>").unwrap()
+    };
+    for (more, expected) in [("1", 10.0), ("3", 30.0)] {
+        let kernel = build(more);
+        let data = gpu.upload(&[1.0_f64, 2.0]).unwrap();
+        let mut launch = gpu.launch(&kernel);
+        launch.block(2).read_write(&data);
+        // SAFETY: the kernel touches one element for each of its two threads.
+        unsafe { launch.submit() }.unwrap();
+        assert_eq!(data.download().unwrap(), [expected, 2.0 * expected]);
+    }
+    let error = gpu.source(SCALE).header("factor.h", "").include(&folder.0).define("TWO", "2").define("FACTOR", "1");
+    let error = error.kernel("scale<float>").unwrap_err();
+    assert!(matches!(code_error(&error), CodeError::NotInstantiated { .. }), "{error}");
+}
+
+#[test]
+fn a_mistake_in_the_source_is_told_with_its_line() {
+    if skip::without_nvrtc("a_mistake_in_the_source_is_told_with_its_line") {
+        return;
+    }
+    let gpu = runtime(&Folder::new("mistake"));
+    let error = gpu.kernel("extern \"C\" __global__ void k(int* p) {\n  p[0] = nothing;\n}", "k").unwrap_err();
+    let code = code_error(&error);
+    assert!(code.is_compile_error(), "{error}");
+    assert!(error.to_string().contains('2') && error.to_string().contains("nothing"), "{error}");
+}

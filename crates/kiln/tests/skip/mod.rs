@@ -1,0 +1,18 @@
+//! Tests that need something the machine may lack: left out, counted, and a failure where the machine is said to have it.
+
+use std::io::Write;
+
+use kiln::libraries::{self, Library};
+
+/// Whether NVRTC is missing; then the test is counted as skipped, and fails where `CI` is set.
+pub(crate) fn without_nvrtc(test: &str) -> bool {
+    let Err(missing) = libraries::find(Library::Nvrtc) else { return false };
+    assert!(std::env::var_os("CI").is_none_or(|value| value != "true"), "{test} needs NVRTC: {missing}");
+    println!("skipped: {test}: NVRTC is missing");
+    if let Some(log) = std::env::var_os("KILN_SKIP_LOG") {
+        let file = std::fs::OpenOptions::new().append(true).create(true).open(log);
+        let written = file.and_then(|mut file| writeln!(file, "{test}: NVRTC is missing"));
+        assert!(written.is_ok(), "the skip log cannot be written");
+    }
+    true
+}
