@@ -204,17 +204,20 @@ fn submit_against_destroy(rig: &Rig<'_>) -> Verdict {
 
 fn many_waiters(rig: &Rig<'_>) -> Verdict {
     let (stream, event) = (rig.stream()?, rig.event()?);
-    let memory = rig.memory_with(&[0x66; 64])?;
+    let memory = rig.memory_with(&[0; 64])?;
     let host = rig.host(64)?;
-    rig.busy_for(stream, 10)?;
-    rig.driver.download(stream, memory.id.into(), &host, 64)?;
-    rig.driver.submit(stream, &Command::Signal(event))?;
-    together(|number| {
-        let target = if number % 2 == 0 { WaitTarget::Event(event) } else { WaitTarget::Stream(stream) };
-        let waited = rig.driver.wait(target, Timeout::Never)?;
-        equal("a wait", waited.is_done(), true)?;
-        same_bytes("what each waiter sees", &crate::rig::read_host(&host)?, &[0x66; 64])
-    })
+    for (byte, target) in [(0x66, WaitTarget::Event(event)), (0x77, WaitTarget::Stream(stream))] {
+        rig.busy_for(stream, 10)?;
+        rig.driver.fill(stream, memory.id.into(), byte, 64)?;
+        rig.driver.download(stream, memory.id.into(), &host, 64)?;
+        rig.driver.submit(stream, &Command::Signal(event))?;
+        together(|_| {
+            let waited = rig.driver.wait(target, Timeout::Never)?;
+            equal("a wait", waited.is_done(), true)?;
+            same_bytes("what each waiter sees", &crate::rig::read_host(&host)?, &[byte; 64])
+        })?;
+    }
+    Ok(())
 }
 
 fn open_anywhere(rig: &Rig<'_>) -> Verdict {
