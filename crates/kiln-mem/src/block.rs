@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use kiln_driver::{DeviceAddress, DevicePlace, Place};
 
-use crate::stamp::StreamRef;
+use crate::stamp::StreamKey;
 use crate::tag::AllocTag;
 
 /// The identity of a memory resource in this process; never used twice.
@@ -26,16 +26,14 @@ impl fmt::Display for ResourceKey {
     }
 }
 
-/// The name of a block in messages, traces and tables. A plain value: holding it keeps nothing alive.
+/// The name of a block in messages, traces and tables: its first address, which no other live block has. A plain value;
+/// holding it keeps nothing alive.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct BlockId {
-    /// Unique among the blocks of the resource at the bottom of the stack.
-    pub serial: u64,
-}
+pub struct BlockId(pub DeviceAddress);
 
 impl fmt::Display for BlockId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "block {}", self.serial)
+        write!(f, "the block at {}", self.0)
     }
 }
 
@@ -48,10 +46,9 @@ pub struct DeviceBlock {
     pub(crate) place: Option<Place>,
     pub(crate) address: DeviceAddress,
     pub(crate) bytes: u64,
-    pub(crate) stream: StreamRef,
-    pub(crate) serial: u64,
     pub(crate) token: Token,
     pub(crate) owner: ResourceKey,
+    pub(crate) stream: StreamKey,
     pub(crate) tag: AllocTag,
 }
 
@@ -74,11 +71,9 @@ pub struct BlockParts {
     /// How many bytes its owner may use.
     pub bytes: u64,
     /// The stream it was asked for.
-    pub stream: StreamRef,
+    pub stream: StreamKey,
     /// What it is for.
     pub tag: AllocTag,
-    /// Its name among the blocks of the resource.
-    pub serial: u64,
     /// Whatever the resource needs to find it again.
     pub token: Token,
 }
@@ -87,8 +82,8 @@ impl DeviceBlock {
     /// A block of a resource; for those who write one.
     #[inline]
     pub fn new(owner: ResourceKey, parts: BlockParts) -> Self {
-        let BlockParts { place, address, bytes, stream, tag, serial, token } = parts;
-        Self { place, address, bytes, stream, serial, token, owner, tag }
+        let BlockParts { place, address, bytes, stream, tag, token } = parts;
+        Self { place, address, bytes, stream, token, owner, tag }
     }
 
     /// The parts, if the block belongs to this resource; for those who write one.
@@ -100,13 +95,13 @@ impl DeviceBlock {
         if self.owner != owner {
             return Err(self);
         }
-        let Self { place, address, bytes, stream, serial, token, owner: _, tag } = self;
-        Ok(BlockParts { place, address, bytes, stream, tag, serial, token })
+        let Self { place, address, bytes, stream, token, owner: _, tag } = self;
+        Ok(BlockParts { place, address, bytes, stream, tag, token })
     }
 
     /// Its name.
     pub fn id(&self) -> BlockId {
-        BlockId { serial: self.serial }
+        BlockId(self.address)
     }
 
     /// The resource it belongs to.
@@ -146,7 +141,8 @@ impl DeviceBlock {
     }
 
     /// The stream it was asked for.
-    pub fn stream(&self) -> StreamRef {
+    #[inline]
+    pub fn stream(&self) -> StreamKey {
         self.stream
     }
 
@@ -200,7 +196,7 @@ impl fmt::Debug for DeviceBlock {
 
 impl fmt::Display for DeviceBlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { address, bytes, stream, tag, .. } = self;
-        write!(f, "{} ({bytes} bytes at {address}, {tag}, {})", self.id(), stream.key)
+        let Self { bytes, stream, tag, .. } = self;
+        write!(f, "{} ({bytes} bytes, {tag}, {stream})", self.id())
     }
 }

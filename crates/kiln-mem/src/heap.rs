@@ -22,6 +22,7 @@ mod arena;
 mod arena_cell;
 mod atlas;
 mod bins;
+mod choose;
 mod chunk_ground;
 mod config;
 mod fold;
@@ -52,12 +53,12 @@ use crate::order::Order;
 use crate::request::Request;
 use crate::resource::MemoryResource;
 use crate::stamp::{Stamps, StreamKey};
-use crate::thread::{Biased, Chunked, OwnerTurn, Shards, Tally};
+use crate::thread::{Biased, Chunked, Shards, Tally, Turn};
 use arena::Taken;
 use arena_cell::ArenaCell;
 use front::Front;
 use ground::Ground;
-use size_class::{CLASSED_UNITS, UNIT_BYTES, class_of, class_units};
+use size_class::{CLASSED_UNITS, UNIT_BYTES, class_of, class_units, large_units};
 
 pub use config::HeapConfig;
 
@@ -89,11 +90,13 @@ pub struct Heap {
     false_dependencies: AtomicU64,
 }
 
+/// Requests of up to so many bytes are common; 256 GiB.
+const COMMON_BYTES: u64 = 1 << 38;
+
 /// A thread's part of a heap.
 #[derive(Debug)]
 struct Shard {
     front: Biased<Front>,
-    first_serial: u64,
     allocated_bytes: Tally,
     allocated_blocks: Tally,
     freed_bytes: Tally,
@@ -149,13 +152,12 @@ impl Heap {
 
     #[inline]
     fn shard(&self) -> &Shard {
-        self.shards.own(Shard::new)
+        self.shards.own(|_| Shard::new())
     }
 
     /// A block from the stock of this thread.
     #[inline]
-    fn allocate_stocked(&self, shard: &Shard, request: &Request) -> Option<DeviceBlock> {
-        let class = class_of(request.bytes.div_ceil(UNIT_BYTES) as u32);
+    fn allocate_stocked(&self, shard: &Shard, request: &Request, class: usize) -> Option<DeviceBlock> {
         let (taken, arena) = shard.enter()?.with(|front| {
             let stock = front.stock(request.stream.key.number())?;
             Some((stock.pop(class)?, stock.arena))
@@ -163,21 +165,30 @@ impl Heap {
         Some(self.block(shard, request, Ticket { taken, units: class_units(class), arena }))
     }
 
+    /// A block from the arena of the stream, where that takes no more than looking into its lists.
+    fn allocate_listed(&self, shard: &Shard, request: &Request, units: u32) -> Option<DeviceBlock> {
+        let stock_arena = |front: &mut Front| front.stock(request.stream.key.number()).map(|stock| stock.arena);
+        let arena = shard.enter()?.with(stock_arena)?;
+        let taken = self.arenas.get(arena)?.lock().take_common(units)?;
+        Some(self.block(shard, request, Ticket { taken, units, arena }))
+    }
+
     /// Writes a block out.
     #[inline]
     fn block(&self, shard: &Shard, request: &Request, ticket: Ticket) -> DeviceBlock {
+        shard.count_allocated(request.bytes);
         let (place, address) = match self.ground.locate(ticket.taken.start) {
             Some((place, address)) => (Some(place), address),
             None => (None, DeviceAddress(0)),
         };
-        let Request { bytes, stream, tag, .. } = *request;
-        let (serial, token) = (shard.count_allocated(bytes), ticket.token());
-        DeviceBlock::new(self.key, BlockParts { place, address, bytes, stream, tag, serial, token })
+        let (stream, token) = (request.stream.key, ticket.token());
+        let Request { bytes, tag, .. } = *request;
+        DeviceBlock::new(self.key, BlockParts { place, address, bytes, stream, tag, token })
     }
 
-    /// Puts a block into the stock of this thread; `false` if there is none for it.
+    /// Gives a block to the stock of this thread; `false` if there is none for it.
     #[inline]
-    fn stock_up(&self, shard: &Shard, ticket: Ticket, stream: StreamKey) -> bool {
+    fn free_stocked(&self, shard: &Shard, ticket: Ticket, stream: StreamKey) -> bool {
         let Some(mut turn) = shard.enter() else { return false };
         let (kept, over) = turn.with(|front| match front.stock(stream.number()) {
             Some(stock) if stock.arena == ticket.arena => {
@@ -191,6 +202,15 @@ impl Heap {
         }
         kept
     }
+
+    /// Gives a block to its arena; `false` if that is not all there is to do.
+    fn free_listed(&self, ticket: Ticket, stream: StreamKey) -> bool {
+        let Some(cell) = self.arenas.get(ticket.arena).filter(|cell| cell.stream() == stream) else {
+            return false;
+        };
+        let now = self.order.latest(stream) as u32;
+        cell.lock().give_common(ticket.taken, now)
+    }
 }
 
 #[deny(clippy::missing_trait_methods)]
@@ -203,11 +223,21 @@ impl MemoryResource for Heap {
     fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
         let shard = self.shard();
         // Zero bytes wrap around to a huge number and go the long way, like everything unusual.
-        let common = request.bytes.wrapping_sub(1) < u64::from(CLASSED_UNITS) * UNIT_BYTES
-            && request.align <= Request::MIN_ALIGN
-            && request.align.is_power_of_two();
-        if common && let Some(block) = self.allocate_stocked(shard, request) {
-            return Ok(block);
+        let last = request.bytes.wrapping_sub(1);
+        if request.align <= Request::MIN_ALIGN && request.align.is_power_of_two() && last < COMMON_BYTES {
+            let units = (last / UNIT_BYTES) as u32 + 1;
+            let rounded = if units <= CLASSED_UNITS {
+                let class = class_of(units);
+                if let Some(block) = self.allocate_stocked(shard, request, class) {
+                    return Ok(block);
+                }
+                class_units(class)
+            } else {
+                large_units(units)
+            };
+            if let Some(block) = self.allocate_listed(shard, request, rounded) {
+                return Ok(block);
+            }
         }
         self.allocate_from_arena(shard, request)
     }
@@ -219,9 +249,14 @@ impl MemoryResource for Heap {
         }
         let shard = self.shard();
         let ticket = Ticket::of(block.token);
-        // Zero units wrap around to a huge number and go the long way.
-        let common = uses.is_empty() && ticket.units.wrapping_sub(1) < CLASSED_UNITS;
-        if common && self.stock_up(shard, ticket, block.stream.key) {
+        // Blocks of no bytes have no units and go the long way.
+        let freed = uses.is_empty()
+            && if ticket.units.wrapping_sub(1) < CLASSED_UNITS {
+                self.free_stocked(shard, ticket, block.stream)
+            } else {
+                ticket.units > 0 && self.free_listed(ticket, block.stream)
+            };
+        if freed {
             shard.count_freed(block.bytes);
             return Ok(());
         }
@@ -238,10 +273,9 @@ impl MemoryResource for Heap {
 }
 
 impl Shard {
-    fn new(thread: u32) -> Self {
+    fn new() -> Self {
         Self {
-            front: Biased::new(Front::new()),
-            first_serial: u64::from(thread) << 40,
+            front: Biased::new(Front::new(), u32::MAX),
             allocated_bytes: Tally::default(),
             allocated_blocks: Tally::default(),
             freed_bytes: Tally::default(),
@@ -251,24 +285,22 @@ impl Shard {
 
     /// This thread's stocks; none if another thread is at them.
     #[inline]
-    fn enter(&self) -> Option<OwnerTurn<'_, Front>> {
+    fn enter(&self) -> Option<Turn<'_, Front>> {
         // SAFETY: a shard is reached as one's own only through `Heap::shard`, by the thread whose number it has; no two
-        // living threads have the same number, and numbers are handed on under a lock (`thread::number`). Turns are
-        // not nested: what runs inside of one is arithmetic on the stocks.
+        // living threads have the same number, and numbers are handed on under a lock (`thread::number`).
         unsafe { self.front.enter() }
     }
 
     /// Runs a closure on this thread's stocks.
     fn with_front<R>(&self, run: impl FnOnce(&mut Front) -> R) -> R {
         // SAFETY: as for `enter`.
-        unsafe { self.front.with_owner(run) }
+        unsafe { self.front.lock_owner() }.with(run)
     }
 
-    /// Counts a block and gives it a number that no other block of the heap has.
     #[inline]
-    fn count_allocated(&self, bytes: u64) -> u64 {
+    fn count_allocated(&self, bytes: u64) {
         self.allocated_bytes.add(bytes);
-        self.first_serial + self.allocated_blocks.add(1)
+        self.allocated_blocks.add(1);
     }
 
     #[inline]

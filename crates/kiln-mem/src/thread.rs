@@ -12,7 +12,8 @@ mod shards;
 mod sync;
 mod tally;
 
-pub(crate) use biased::{Biased, OwnerTurn};
-pub(crate) use chunked::Chunked;
+pub(crate) use biased::{Biased, Turn};
+pub(crate) use chunked::{Chunked, Spot};
+pub(crate) use number::thread_spot;
 pub(crate) use shards::Shards;
 pub(crate) use tally::Tally;

@@ -2,8 +2,9 @@
 
 use kiln_driver::DeviceAddress;
 
-use super::arena::{Arena, PAGE_UNITS, Taken};
+use super::arena::{Arena, Taken};
 use super::arena_cell::ArenaCell;
+use super::choose::PAGE_UNITS;
 use super::front::Batch;
 use super::ground::{GrowError, Growth};
 use super::size_class::{CLASSED_UNITS, UNIT_BYTES, rounded_units};
@@ -77,7 +78,7 @@ impl Heap {
         let bytes = block.bytes;
         if ticket.units > 0 {
             let Some(cell) = self.arenas.get(ticket.arena) else { return Err(FreeError::stale(block)) };
-            let stream = block.stream.key;
+            let stream = block.stream;
             match self.uses_that_matter(cell, stream, uses) {
                 Ok(uses) => {
                     if !self.give(shard, cell, ticket, &uses) {
@@ -107,10 +108,7 @@ impl Heap {
     pub(super) fn give_batch(&self, arena: u32, batch: &Batch) {
         let Some(cell) = self.arenas.get(arena) else { return };
         let now = self.order.latest(cell.stream()) as u32;
-        let mut books = cell.lock();
-        for taken in batch.as_slice() {
-            books.arena.give(*taken, now, now);
-        }
+        cell.lock().arena.give_all(batch.as_slice(), now, now);
     }
 
     /// Takes units for a request out of an arena, whatever it takes.
@@ -261,11 +259,11 @@ impl Heap {
     }
 
     fn empty_block(&self, shard: &Shard, request: &Request) -> DeviceBlock {
-        let serial = shard.count_allocated(0);
+        shard.count_allocated(0);
         let address = self.ground.locate(0).map_or(DeviceAddress(0), |(_, address)| address);
         let Request { bytes, stream, tag, .. } = *request;
-        let token = Token::default();
-        DeviceBlock::new(self.key, BlockParts { place: None, address, bytes, stream, tag, serial, token })
+        let (stream, token) = (stream.key, Token::default());
+        DeviceBlock::new(self.key, BlockParts { place: None, address, bytes, stream, tag, token })
     }
 }
 

@@ -2,21 +2,28 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::arena::{Arena, Run, Taken};
+use super::arena::{Arena, Taken};
+use super::choose::Run;
+use super::streams::STOCK_MOST_UNITS;
 use crate::order::Order;
 use crate::stamp::{Stamp, Stamps, StreamKey};
+use crate::thread::{Biased, Spot, Turn, thread_spot};
 
 /// What one stream owns, shared by the threads that use the stream.
 #[derive(Debug)]
 pub(crate) struct ArenaCell {
     /// The arena's number.
     pub(crate) number: u32,
+    /// The thread that used the stream first, and may well be the only one.
+    owner: Spot,
     /// The stream it belongs to.
     stream: AtomicU32,
-    books: Mutex<Books>,
+    books: Biased<Books>,
 }
+
+/// After so many turns of other threads an arena is nobody's own.
+const PATIENCE: u32 = 64;
 
 /// What the lock protects.
 #[derive(Debug)]
@@ -49,9 +56,15 @@ impl ArenaCell {
             runs: Vec::new(),
             frames: Vec::new(),
         };
-        Self { number, stream: AtomicU32::new(stream.number()), books: Mutex::new(books) }
+        Self {
+            number,
+            owner: thread_spot(),
+            stream: AtomicU32::new(stream.number()),
+            books: Biased::new(books, PATIENCE),
+        }
     }
 
+    #[inline]
     pub(crate) fn stream(&self) -> StreamKey {
         StreamKey::new(self.stream.load(Ordering::Acquire))
     }
@@ -61,12 +74,42 @@ impl ArenaCell {
         self.stream.store(stream.number(), Ordering::Release);
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A turn at the books.
+    #[inline]
+    pub(crate) fn lock(&self) -> Turn<'_, Books> {
+        if thread_spot() != self.owner {
+            return self.books.lock();
+        }
+        // SAFETY: the owner is the thread with this number; no two living threads have the same one, and numbers are
+        // handed on under a lock (`thread::number`).
+        unsafe { self.books.lock_owner() }
+    }
+
+    /// A turn for somebody who only passes by and does not use the stream.
+    pub(crate) fn visit(&self) -> Turn<'_, Books> {
+        if thread_spot() == self.owner { self.lock() } else { self.books.visit() }
     }
 }
 
 impl Books {
+    /// Takes units, if nothing else has to be looked at first.
+    #[inline]
+    pub(crate) fn take_common(&mut self, units: u32) -> Option<Taken> {
+        if self.has_chores() { None } else { self.arena.take(units) }
+    }
+
+    /// Makes a taken piece free, if there is such a piece and nothing else has to be done then.
+    #[inline]
+    pub(crate) fn give_common(&mut self, taken: Taken, now: u32) -> bool {
+        !self.has_chores() && self.arena.give(taken, now, now)
+    }
+
+    /// Whether something is pending, or frames could go home.
+    #[inline]
+    fn has_chores(&self) -> bool {
+        !self.pending.is_empty() || self.away && self.arena.used_units() <= STOCK_MOST_UNITS
+    }
+
     pub(crate) fn pending_units(&self) -> u64 {
         self.pending_units
     }

@@ -17,7 +17,7 @@
 
 use kiln_driver::PagesId;
 
-use super::arena::{FrameMap, FrameRow};
+use super::choose::{FrameMap, FrameRow};
 use super::folds::{Folds, IdleFold, NewFold, Row};
 use super::gaps::Gaps;
 use crate::stamp::Stamp;
@@ -311,10 +311,12 @@ impl FrameMap for Atlas {
         if first_page >= end {
             return None;
         }
+        let last = self.last_boundary(end);
         let enough = first_page.saturating_add(pages);
-        let end = if enough < end { self.first_boundary(enough).min(end) } else { end };
-        let end = self.last_boundary(end);
-        (first_page < end).then(|| FrameRow { first_page, pages: end - first_page, hint: (0, 0, 0) })
+        let end = if enough < last { self.first_boundary(enough).min(last) } else { last };
+        let pages = end.saturating_sub(first_page);
+        (pages > 0)
+            .then(|| FrameRow { first_page, pages, hint: (0, 0, 0), is_first: true, is_last: end == last })
     }
 
     fn skip_frames(&self, row: FrameRow, pages: u32) -> FrameRow {
@@ -322,6 +324,7 @@ impl FrameMap for Atlas {
             return self.folds.skip_frames(row, pages);
         }
         let first_page = self.last_boundary(row.first_page + pages.min(row.pages));
-        FrameRow { first_page, pages: row.pages - (first_page - row.first_page), ..row }
+        let skipped = first_page - row.first_page;
+        FrameRow { first_page, pages: row.pages - skipped, is_first: skipped == 0, ..row }
     }
 }

@@ -7,9 +7,11 @@
 use kiln_driver::PagesId;
 
 use super::allocate::Ask;
-use super::arena::{Edge, PAGE_UNITS, Run, Taken};
+use super::arena::{Edge, Taken};
+
 use super::arena_cell::{ArenaCell, Books};
 use super::atlas::{Atlas, PageRun};
+use super::choose::{PAGE_UNITS, Run};
 use super::folds::NewFold;
 use super::page_ground::PageGround;
 use super::streams::STOCK_MOST_UNITS;
@@ -63,7 +65,6 @@ impl Heap {
     }
 
     /// When nothing of an arena is in use but what this thread has in stock, its frames go back to their births.
-    #[inline]
     pub(super) fn go_home_if_empty(&self, shard: &Shard, cell: &ArenaCell, books: &mut Books) {
         if books.arena.used_units() > STOCK_MOST_UNITS {
             return;
@@ -113,7 +114,6 @@ impl Heap {
         }
         let key = list_frames(&atlas, runs, frames);
         if let Some(known) = atlas.folds().find(frames, key) {
-            arena.hold(runs);
             let (runs, frames) = (std::mem::take(runs), std::mem::take(frames));
             let taken = move_in(&mut books, &mut atlas, cell, &runs, &frames, known, now, ask);
             (books.runs, books.frames) = (runs, frames);
@@ -126,7 +126,7 @@ impl Heap {
     }
 }
 
-/// Moves the home of held frames into a mapped fold and takes units from its front.
+/// Moves the home of chosen frames into a mapped fold and takes units from its front.
 #[expect(clippy::too_many_arguments, reason = "two books, and the three ways to name the same frames")]
 fn move_in(
     books: &mut Books,

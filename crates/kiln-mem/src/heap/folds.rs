@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use super::arena::FrameRow;
+use super::choose::FrameRow;
 use super::atlas::{NONE, PageRun};
 use super::gaps::Gaps;
 use crate::stamp::Stamp;
@@ -170,13 +170,17 @@ impl Folds {
             return None;
         }
         let start = fold.starts[first];
+        let mut is_last = true;
         if fold.starts[last] - start > pages {
-            last = first + fold.starts[first..=last].partition_point(|end| *end - start < pages);
+            let enough = first + fold.starts[first..=last].partition_point(|end| *end - start < pages);
+            (last, is_last) = (enough, enough == last);
         }
         Some(FrameRow {
             first_page: fold.first_page + start,
             pages: fold.starts[last] - start,
             hint: (at, first as u32, (last - first) as u32),
+            is_first: true,
+            is_last,
         })
     }
 
@@ -190,6 +194,8 @@ impl Folds {
             first_page: row.first_page + skipped,
             pages: row.pages - skipped,
             hint: (at, first + kept as u32, count - kept as u32),
+            is_first: kept == 0,
+            ..row
         }
     }
 

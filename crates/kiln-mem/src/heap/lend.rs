@@ -7,8 +7,9 @@
 use std::sync::atomic::Ordering;
 
 use super::allocate::Ask;
-use super::arena::{Edge, FrameRow, PAGE_UNITS, Taken, number_of};
+use super::arena::{Edge, Taken, number_of};
 use super::arena_cell::ArenaCell;
+use super::choose::{FrameRow, PAGE_UNITS};
 use super::page_ground::PageGround;
 use super::{Heap, Ticket};
 use crate::error::Result;
@@ -80,7 +81,7 @@ impl Heap {
         if !ask.is_plain() {
             return None;
         }
-        let mut books = other.lock();
+        let mut books = other.visit();
         books.settle(other.stream(), &*self.order, usize::MAX);
         let mut accepted = 0;
         let taken: Taken = books.arena.take_ready(ask.units, |stamp| {
@@ -102,7 +103,7 @@ impl Heap {
     ) -> u32 {
         let (stream, owner) = (to.stream(), self.now(from));
         let moved: Vec<FrameRow> = {
-            let mut books = from.lock();
+            let mut books = from.visit();
             let mut atlas = ground.atlas();
             let ready = |stamp| self.is_ready(stream, owner, stamp);
             let mut runs = std::mem::take(&mut books.runs);
@@ -110,7 +111,6 @@ impl Heap {
             if !enough && !less_will_do {
                 runs.clear();
             }
-            books.arena.hold(&runs);
             books.arena.part_with(&runs, owner.number as u32);
             let moved: Vec<FrameRow> = runs.iter().map(|run| run.row).collect();
             moved.iter().for_each(|row| atlas.hand_over(*row, to.number));

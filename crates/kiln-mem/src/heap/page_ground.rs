@@ -11,8 +11,9 @@ use kiln_driver::{
     ReserveRequest,
 };
 
-use super::arena::{Edge, PAGE_UNITS};
+use super::arena::Edge;
 use super::atlas::{Atlas, PageRun, Site};
+use super::choose::PAGE_UNITS;
 use super::folds::NewFold;
 use super::ground::{Extent, GrowError, Growth};
 use super::size_class::UNIT_BYTES;
@@ -27,7 +28,7 @@ const WINDOW_BYTES: u64 = 64 << 40;
 /// costs few frames and at most this part is not needed.
 const SMALL_GROWTH_PART: u64 = 32;
 /// A large request is made of about this many frames, so that they can be folded again in other ways.
-const FRAMES_OF_REQUEST: u64 = 16;
+const FRAMES_OF_REQUEST: u64 = 8;
 /// Frames are no larger than this, except for requests that would need too many.
 const FRAME_PAGES: u64 = 32;
 /// More frames than this are not made for one request; it gets larger ones.

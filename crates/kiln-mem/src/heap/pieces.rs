@@ -4,14 +4,17 @@
 //! can be joined with what lies beside it, and, while it is free, its place in a list of pieces of about its size.
 //! All of it is host memory: device memory is never touched to keep books. A piece is 32 bytes, two to a cache line,
 //! and pieces refer to each other by index, so the table is one allocation that stops growing once a program is warm.
+//!
+//! The first entry is no piece. It stands where there is no neighbour, always taken, and whatever is written to its
+//! links is never read: linking and unlinking need not ask whether there is somebody to link to.
 
 /// No piece.
-pub(crate) const NONE: u32 = u32::MAX;
+pub(crate) const NIL: u32 = 0;
 const FREE: u64 = 1 << 63;
 const BARREN: u64 = 1 << 62;
 
 /// A table of pieces.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Pieces {
     table: Vec<Piece>,
     /// Entries that hold no piece, linked through `after`.
@@ -37,6 +40,12 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
+    /// A taken piece without neighbours.
+    #[inline]
+    pub(crate) fn taken(start: u64, units: u32) -> Self {
+        Self { start, units, stamp: 0, before: NIL, after: NIL, list_before: NIL, list_after: NIL }
+    }
+
     #[inline]
     pub(crate) fn start(&self) -> u64 {
         self.start & !(FREE | BARREN)
@@ -73,57 +82,62 @@ impl Piece {
 
 impl Pieces {
     pub(crate) fn new() -> Self {
-        Self { table: Vec::new(), vacant: NONE }
+        Self { table: vec![Piece::taken(0, 0)], vacant: NIL }
     }
 
-    /// Adds a taken piece without neighbours. The table holds at most `u32::MAX - 1` pieces, more than device memory
-    /// has units to make pieces of.
-    pub(crate) fn add(&mut self, start: u64, units: u32) -> u32 {
-        let piece =
-            Piece { start, units, stamp: 0, before: NONE, after: NONE, list_before: NONE, list_after: NONE };
+    /// An entry for a new piece. The table holds at most `u32::MAX` pieces, more than device memory has units to make
+    /// pieces of.
+    #[inline]
+    pub(crate) fn reserve(&mut self) -> u32 {
         let at = self.vacant;
-        if at == NONE {
-            self.table.push(piece);
-            return (self.table.len() - 1) as u32;
+        if at == NIL {
+            return self.grow();
         }
-        self.vacant = self[at].after;
-        self[at] = piece;
+        self.vacant = self.table[at as usize].after;
+        at
+    }
+
+    /// Adds a taken piece without neighbours.
+    pub(crate) fn add(&mut self, start: u64, units: u32) -> u32 {
+        let at = self.reserve();
+        self.table[at as usize] = Piece::taken(start, units);
         at
     }
 
     /// Takes a piece out of the table; it is in no list and nobody's neighbour any more.
+    #[inline]
     pub(crate) fn drop(&mut self, at: u32) {
-        let vacant = self.vacant;
-        let piece = &mut self[at];
-        piece.start = u64::MAX;
-        piece.units = 0;
-        piece.after = vacant;
+        self.table[at as usize] = Piece { after: self.vacant, ..Piece::taken(u64::MAX, 0) };
         self.vacant = at;
     }
 
-    /// The piece, if there is one at this index and it begins there and is taken.
-    pub(crate) fn taken_at(&self, at: u32, start: u64) -> Option<&Piece> {
-        self.table.get(at as usize).filter(|piece| piece.start == start)
+    /// The whole table, to be indexed with what other pieces and lists name.
+    #[inline]
+    pub(crate) fn table(&mut self) -> &mut [Piece] {
+        &mut self.table
     }
 
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Piece> {
-        self.table.iter_mut()
+    /// The same, to be looked at.
+    #[inline]
+    pub(crate) fn as_slice(&self) -> &[Piece] {
+        &self.table
+    }
+
+    /// The piece, if there is one at this index and it begins there and is taken.
+    #[inline]
+    pub(crate) fn taken_at(&self, at: u32, start: u64) -> Option<&Piece> {
+        self.table.get(at as usize).filter(|piece| piece.start == start && piece.units > 0)
     }
 
     pub(crate) fn clear(&mut self) {
-        self.table.clear();
-        self.vacant = NONE;
+        self.table.truncate(1);
+        self.vacant = NIL;
     }
 
-    /// Makes two pieces neighbours; either may be none.
-    #[inline]
-    pub(crate) fn join(&mut self, before: u32, after: u32) {
-        if before != NONE {
-            self[before].after = after;
-        }
-        if after != NONE {
-            self[after].before = before;
-        }
+    #[cold]
+    fn grow(&mut self) -> u32 {
+        self.table.push(Piece::taken(u64::MAX, 0));
+        (self.table.len() - 1) as u32
     }
 }
 
@@ -159,8 +173,9 @@ mod tests {
         assert!(pieces.taken_at(first, 5).is_some());
         assert!(pieces.taken_at(first, 6).is_none());
         assert!(pieces.taken_at(99, 5).is_none());
+        assert!(pieces.taken_at(NIL, 0).is_none());
         pieces.drop(first);
-        assert!(pieces.taken_at(first, 5).is_none());
+        assert!(pieces.taken_at(first, 5).is_none() && pieces.taken_at(first, u64::MAX).is_none());
         assert_eq!(pieces.add(7, 1), first);
         pieces[first].set_free(true);
         assert!(pieces.taken_at(first, 7).is_none(), "a free piece is not taken");

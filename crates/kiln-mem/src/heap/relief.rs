@@ -76,13 +76,13 @@ impl Heap {
         let mut units = 0;
         for shard in self.shards.iter() {
             loop {
-                let next = shard.front.with_visitor(|front| {
+                let next = shard.front.visit().with(|front| {
                     let stock = front.stocks().iter_mut().find(|stock| stock.count() > 0 && which(stock))?;
                     let before = stock.units();
                     let batch = stock.drain();
                     Some((stock.arena, batch, before - stock.units()))
                 });
-                let Some(Some((arena, batch, drained))) = next else { break };
+                let Some((arena, batch, drained)) = next else { break };
                 self.give_batch(arena, &batch);
                 units += drained;
             }
@@ -105,11 +105,11 @@ impl Heap {
         for shard in self.shards.iter() {
             counted.live_bytes = counted.live_bytes.wrapping_sub(shard.freed_bytes.get());
             counted.live_blocks = counted.live_blocks.wrapping_sub(shard.freed_blocks.get());
-            let stocked = shard.front.with_visitor(|front| front.stocks().iter().map(Stock::units).sum::<u64>());
-            counted.cached_bytes += stocked.unwrap_or(0) * UNIT_BYTES;
+            let stocked: u64 = shard.front.visit().stocks().iter().map(Stock::units).sum();
+            counted.cached_bytes += stocked * UNIT_BYTES;
         }
         for cell in self.arenas.iter() {
-            let books = cell.lock();
+            let books = cell.visit();
             counted.pending_bytes += books.pending_units() * UNIT_BYTES;
             let largest = u64::from(books.arena.largest_free_units()) * UNIT_BYTES;
             counted.largest_free_bytes = counted.largest_free_bytes.max(largest);
@@ -120,7 +120,7 @@ impl Heap {
     /// Asks how far all streams are, then frees what is not used any more.
     fn settle_all(&self) -> Result<Relief> {
         self.refresh()?;
-        let settled = self.arenas.iter().map(|cell| cell.lock().settle(cell.stream(), &*self.order, usize::MAX));
+        let settled = self.arenas.iter().map(|cell| cell.visit().settle(cell.stream(), &*self.order, usize::MAX));
         Ok(Relief::freed(settled.sum::<u64>() * UNIT_BYTES))
     }
 
@@ -143,7 +143,7 @@ impl Heap {
     }
 
     fn pending_until(&self) -> Option<Stamp> {
-        self.arenas.iter().find_map(|cell| cell.lock().pending_until())
+        self.arenas.iter().find_map(|cell| cell.visit().pending_until())
     }
 
     fn explain(&self, ask: Ask, refused: GrowError, steps: Vec<Step>) -> Error {

@@ -29,6 +29,12 @@ pub(crate) fn rounded_units(bytes: u64) -> Option<u32> {
     u32::try_from(units.checked_next_multiple_of(LARGE_STEP_UNITS)?).ok()
 }
 
+/// Units of a request above the classes, rounded; no more than half of what can be counted.
+#[inline]
+pub(crate) fn large_units(units: u32) -> u32 {
+    (units + LARGE_STEP_UNITS as u32 - 1) & !(LARGE_STEP_UNITS as u32 - 1)
+}
+
 /// The smallest class that holds so many units; they are at least one and no more than [`CLASSED_UNITS`].
 #[inline]
 pub(crate) fn class_of(units: u32) -> usize {
@@ -114,6 +120,7 @@ mod tests {
         for bytes in [(1 << 20) + 1, 3 << 20, (1 << 30) + 7] {
             let rounded = u64::from(rounded_units(bytes).unwrap()) * UNIT_BYTES;
             assert!(rounded >= bytes && rounded - bytes < 4096);
+            assert_eq!(large_units(bytes.div_ceil(UNIT_BYTES) as u32), rounded_units(bytes).unwrap());
         }
     }
 

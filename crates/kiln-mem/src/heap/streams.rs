@@ -23,7 +23,7 @@ impl Heap {
         let Some(cell) = number.and_then(|number| self.arenas.get(number)) else { return };
         self.empty_all_stocks(|stock| stock.arena == cell.number);
         for shard in self.shards.iter() {
-            shard.front.with_visitor(|front| front.forget(stream.number()));
+            shard.front.visit().forget(stream.number());
         }
         self.orphans.lock().unwrap_or_else(PoisonError::into_inner).push(cell.number);
     }
@@ -61,9 +61,7 @@ impl Heap {
         loop {
             let batch = shard.with_front(|front| front.stock(stream.number()).map(|stock| stock.drain()));
             let Some(batch) = batch.filter(|batch| !batch.as_slice().is_empty()) else { return };
-            for taken in batch.as_slice() {
-                books.arena.give(*taken, now, now);
-            }
+            books.arena.give_all(batch.as_slice(), now, now);
         }
     }
 

@@ -46,13 +46,12 @@ impl Heap {
     fn release_frames(&self, ground: &PageGround, cell: &ArenaCell) -> Result<u64> {
         let now = self.now(cell);
         let taken = {
-            let mut books = cell.lock();
+            let mut books = cell.visit();
             let mut atlas = ground.atlas();
             let mut runs = std::mem::take(&mut books.runs);
             let ready = |stamp| self.is_done(now, stamp);
             // There are never as many pages; what is wanted is all there are.
             books.arena.choose_frames(u32::MAX, &*atlas, ready, &mut runs);
-            books.arena.hold(&runs);
             books.arena.part_with(&runs, now.number as u32);
             let mut frames = Vec::new();
             for run in &runs {
@@ -78,7 +77,7 @@ impl Heap {
         for (start, units) in ground.extents() {
             let parted = self.arenas.iter().any(|cell| {
                 let now = self.now(cell);
-                cell.lock().arena.part_with_extent(start, units, |stamp| self.is_done(now, stamp))
+                cell.visit().arena.part_with_extent(start, units, |stamp| self.is_done(now, stamp))
             });
             if parted {
                 released += ground.release(start)?;

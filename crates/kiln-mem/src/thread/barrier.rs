@@ -27,13 +27,18 @@ pub(crate) fn light() {
 }
 
 /// The rare side's fence: whatever other threads did before their last [`light`] is seen after it, and whatever they
-/// do after their next one comes after whatever was done before it. `false` if the system failed to provide that.
-#[must_use]
-pub(crate) fn heavy() -> bool {
+/// do after their next one comes after whatever was done before it.
+pub(crate) fn heavy() {
     fence(Ordering::SeqCst);
-    let fenced = kind() == BOTH_SIDES || membarrier(MembarrierCommand::PrivateExpedited).is_ok();
+    if kind() == ONE_SIDED {
+        // A registered process is refused only for a moment, when the system is out of memory.
+        while membarrier(MembarrierCommand::PrivateExpedited).is_err()
+            && membarrier(MembarrierCommand::Global).is_err()
+        {
+            std::thread::yield_now();
+        }
+    }
     fence(Ordering::SeqCst);
-    fenced
 }
 
 #[cold]

@@ -1,8 +1,8 @@
 //! The primitives [`Biased`](super::Biased) is made of; a model checker puts its own here.
 
-pub(crate) use std::hint::spin_loop;
 pub(crate) use std::sync::atomic::{AtomicBool, Ordering};
-pub(crate) use std::sync::{Mutex, PoisonError};
+pub(crate) use std::sync::{Mutex, MutexGuard, PoisonError};
+pub(crate) use std::thread::yield_now as pause;
 
 /// A cell whose contents are reached through a closure, so that a checker sees how long.
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
