@@ -55,7 +55,7 @@ use crate::resource::MemoryResource;
 use crate::stamp::{Stamps, StreamKey};
 use crate::thread::{Biased, Chunked, Shards, Tally, Turn};
 use arena::Taken;
-use arena_cell::ArenaCell;
+use arena_cell::{ArenaCell, Tried};
 use front::Front;
 use ground::Ground;
 use size_class::{CLASSED_UNITS, UNIT_BYTES, class_of, class_units, large_units};
@@ -165,12 +165,19 @@ impl Heap {
         Some(self.block(shard, request, Ticket { taken, units: class_units(class), arena }))
     }
 
-    /// A block from the arena of the stream, where that takes no more than looking into its lists.
-    fn allocate_listed(&self, shard: &Shard, request: &Request, units: u32) -> Option<DeviceBlock> {
+    /// A block from the arena of the stream, where that takes no more than looking into its lists; otherwise, how far it
+    /// got.
+    fn allocate_listed(
+        &self,
+        shard: &Shard,
+        request: &Request,
+        units: u32,
+    ) -> std::result::Result<DeviceBlock, Tried> {
         let stock_arena = |front: &mut Front| front.stock(request.stream.key.number()).map(|stock| stock.arena);
-        let arena = shard.enter()?.with(stock_arena)?;
-        let taken = self.arenas.get(arena)?.lock().take_common(units)?;
-        Some(self.block(shard, request, Ticket { taken, units, arena }))
+        let arena = shard.enter().and_then(|mut turn| turn.with(stock_arena));
+        let Some(cell) = arena.and_then(|arena| self.arenas.get(arena)) else { return Err(Tried::Nothing) };
+        let taken = cell.lock().take_common(units)?;
+        Ok(self.block(shard, request, Ticket { taken, units, arena: cell.number }))
     }
 
     /// Writes a block out.
@@ -235,11 +242,12 @@ impl MemoryResource for Heap {
             } else {
                 large_units(units)
             };
-            if let Some(block) = self.allocate_listed(shard, request, rounded) {
-                return Ok(block);
-            }
+            return match self.allocate_listed(shard, request, rounded) {
+                Ok(block) => Ok(block),
+                Err(tried) => self.allocate_from_arena(shard, request, tried),
+            };
         }
-        self.allocate_from_arena(shard, request)
+        self.allocate_from_arena(shard, request, Tried::Nothing)
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 use kiln_driver::DeviceAddress;
 
 use super::arena::{Arena, Taken};
-use super::arena_cell::ArenaCell;
+use super::arena_cell::{ArenaCell, Tried};
 use super::choose::PAGE_UNITS;
 use super::front::Batch;
 use super::ground::{GrowError, Growth};
@@ -56,14 +56,19 @@ impl Ask {
 
 impl Heap {
     #[inline(never)]
-    pub(super) fn allocate_from_arena(&self, shard: &Shard, request: &Request) -> Result<DeviceBlock> {
+    pub(super) fn allocate_from_arena(
+        &self,
+        shard: &Shard,
+        request: &Request,
+        tried: Tried,
+    ) -> Result<DeviceBlock> {
         if request.bytes == 0 {
             check_align(request.align)?;
             return Ok(self.empty_block(shard, request));
         }
         let ask = self.ask(request)?;
         let cell = self.arena_of(shard, request.stream.key);
-        let ticket = self.acquire(shard, cell, ask)?;
+        let ticket = self.acquire(shard, cell, ask, tried)?;
         Ok(self.block(shard, request, ticket))
     }
 
@@ -112,8 +117,10 @@ impl Heap {
     }
 
     /// Takes units for a request out of an arena, whatever it takes.
-    fn acquire(&self, shard: &Shard, cell: &ArenaCell, ask: Ask) -> Result<Ticket> {
-        if let Some(ticket) = self.take_own(shard, cell, ask) {
+    fn acquire(&self, shard: &Shard, cell: &ArenaCell, ask: Ask, tried: Tried) -> Result<Ticket> {
+        if tried == Tried::Nothing
+            && let Some(ticket) = self.take_own(shard, cell, ask)
+        {
             return Ok(ticket);
         }
         if self.empty_stock(shard, cell) > 0

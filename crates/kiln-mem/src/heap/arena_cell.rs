@@ -38,6 +38,14 @@ pub(crate) struct Books {
     pub(crate) frames: Vec<u32>,
 }
 
+/// What was done for a request so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Tried {
+    Nothing,
+    /// The lists of its stream's arena hold nothing for it.
+    OwnLists,
+}
+
 /// A freed block that work on other streams may still use.
 #[derive(Debug)]
 struct Pending {
@@ -94,8 +102,11 @@ impl ArenaCell {
 impl Books {
     /// Takes units, if nothing else has to be looked at first.
     #[inline]
-    pub(crate) fn take_common(&mut self, units: u32) -> Option<Taken> {
-        if self.has_chores() { None } else { self.arena.take(units) }
+    pub(crate) fn take_common(&mut self, units: u32) -> Result<Taken, Tried> {
+        if self.has_chores() {
+            return Err(Tried::Nothing);
+        }
+        self.arena.take(units).ok_or(Tried::OwnLists)
     }
 
     /// Makes a taken piece free, if there is such a piece and nothing else has to be done then.

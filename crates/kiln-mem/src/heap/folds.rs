@@ -35,6 +35,8 @@ struct Fold {
     frames: Box<[u32]>,
     /// Where each begins, counted from the first page, and where the last one ends.
     starts: Box<[u32]>,
+    /// Pages of the smallest frame.
+    least_pages: u32,
     /// How many of the frames have their home here.
     homes: u32,
     /// The last submission that may have used it, once it is nobody's home.
@@ -159,6 +161,9 @@ impl Folds {
     pub(crate) fn whole_frames(&self, from: u32, end: u32, pages: u32) -> Option<FrameRow> {
         let at = self.fold_number(from)?;
         let fold = &self.folds[at as usize];
+        if end - from < fold.least_pages {
+            return None;
+        }
         let (from, end) = (from - fold.first_page, end - fold.first_page);
         let first = if from == 0 { 0 } else { fold.starts.partition_point(|start| *start < from) };
         // The last entry is where the last frame ends.
@@ -312,6 +317,7 @@ impl Fold {
             pages: run.pages,
             frames: frames.into(),
             starts: starts.chain([run.pages]).collect(),
+            least_pages: sizes.iter().copied().min().unwrap_or(0),
             homes: 0,
             idle_since: None,
             is_birth: false,
