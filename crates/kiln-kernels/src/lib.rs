@@ -18,13 +18,17 @@
 //!   where the hardware approximates, the buffer says how close its values must be.
 //! - Inputs are made from a seed. Results do not depend on the order of threads.
 //!
-//! Types in reading order: [`Case`], [`Arguments`], [`Argument`], [`Buffer`], [`Compare`], [`Source`].
+//! Beside the kernels stand [`probes`]: single instructions in every form, with what an H200 answered to each.
+//!
+//! Types in reading order: [`Case`], [`Arguments`], [`Argument`], [`Buffer`], [`Compare`], [`Source`], [`Probe`].
 
 mod argument;
 mod arguments;
 mod buffer;
 mod case;
 mod cases;
+mod probe;
+mod probes;
 mod random;
 mod source;
 
@@ -33,5 +37,7 @@ pub use arguments::Arguments;
 pub use buffer::{Buffer, Compare, Data};
 pub use case::{Case, Ending, Shape};
 pub use cases::cases;
+pub use probe::{Class, Meaning, Probe, probe_module};
+pub use probes::{probes, record, recorded};
 pub use random::Random;
 pub use source::Source;

@@ -186,8 +186,8 @@ pub(super) const CASES: &[Case] = &[
         ],
         |a| {
             let x = a.i32s(0);
-            a.set(2, x.iter().flat_map(|x| [-1, *x, -1, *x]).collect::<Vec<i32>>());
-            a.set(3, x.iter().flat_map(|x| [-1, i64::from(*x) << 20]).collect::<Vec<i64>>());
+            a.set(2, x.iter().flat_map(|_| [-1; 4]).collect::<Vec<i32>>());
+            a.set(3, x.iter().flat_map(|_| [-1; 2]).collect::<Vec<i64>>());
         }
     ),
 ];

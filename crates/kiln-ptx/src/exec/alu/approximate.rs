@@ -60,7 +60,8 @@ pub(crate) fn root() -> Alu {
 pub(crate) fn divide() -> Alu {
     lanes!(mode, |a, b, _c| {
         let (x, y) = (float(operand(a, mode)), float(operand(b, mode)));
-        let quotient = if y.is_finite() && y.abs() > f32::from_bits(0x7e80_0000) {
+        let huge = y.is_finite() && y.abs() > f32::from_bits(0x7e80_0000);
+        let quotient = if huge && !x.is_nan() {
             if x.is_infinite() { f32::NAN } else { 0.0f32.copysign(x) * 1.0f32.copysign(y) }
         } else {
             x / y
@@ -77,18 +78,18 @@ pub(crate) fn divide_full() -> Alu {
     })
 }
 
-/// The low half of a double that `rcp.approx.ftz.f64` and `rsqrt.approx.f64` leave zero.
+/// The half of a double that `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64` read and write.
 const COARSE: u64 = !0xffff_ffff;
 
-/// `rcp.approx.ftz.f64`: only the upper half of the result is computed.
+/// `rcp.approx.ftz.f64`.
 pub(crate) fn reciprocal_double() -> Alu {
-    lanes!(|a| coarse(1.0 / flush(a)))
+    lanes!(|a| coarse(1.0 / flush(a & COARSE)))
 }
 
 /// `rsqrt.approx.f64`, with and without `ftz`.
 pub(crate) fn reciprocal_root_double() -> Alu {
     lanes!(mode, |a, _b, _c| {
-        let x = if mode.ftz { flush(a) } else { f64::from_bits(a) };
+        let x = if mode.ftz { flush(a & COARSE) } else { f64::from_bits(a) };
         if mode.ftz { coarse(1.0 / x.sqrt()) } else { (1.0 / x.sqrt()).to_bits() }
     })
 }

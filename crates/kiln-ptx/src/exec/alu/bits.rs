@@ -166,8 +166,13 @@ pub(crate) fn extract(ty: ScalarType) -> Option<Alu> {
     })
 }
 
+/// A start or length: eight bits of it count for a word, all of them for a double word.
+fn extent(bits: u64, width: u32) -> u32 {
+    if width == 32 { bits as u32 & 0xff } else { (bits as u32).min(0xff) }
+}
+
 fn field(a: u64, start: u64, len: u64, width: u32, signed: bool) -> u64 {
-    let (start, len) = ((start & 0xff) as u32, (len & 0xff) as u32);
+    let (start, len) = (extent(start, width), extent(len, width));
     let all = u64::MAX >> (64 - width);
     if len == 0 {
         return 0;
@@ -191,7 +196,7 @@ pub(crate) fn insert(ty: ScalarType) -> Option<Alu> {
 }
 
 fn replace(a: u64, b: u64, start: u64, len: u64, width: u32) -> u64 {
-    let (start, len) = ((start & 0xff) as u32, (len & 0xff) as u32);
+    let (start, len) = (extent(start, width), extent(len, width));
     if start >= width || len == 0 {
         return b;
     }

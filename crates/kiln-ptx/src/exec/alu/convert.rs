@@ -5,7 +5,7 @@
 use super::exact::integer;
 use super::format::{BF16, E4M3, E5M2, F16, F32, F64, Format, TF32, Value, shift_and_round};
 use super::half::one;
-use super::single::{canonical, finish_in, float};
+use super::single::{finish_in, float};
 use super::{Alu, Mode, Round, lanes};
 use crate::ScalarType;
 
@@ -101,7 +101,7 @@ pub(crate) fn conversion(mode: Mode) -> Alu {
         (Number::U32, Number::F32) if plain && nearest => lanes!(|a| u64::from((a as u32 as f32).to_bits())),
         (Number::S32, Number::F64) if plain && nearest => lanes!(|a| f64::from(a as i32).to_bits()),
         (Number::F32, Number::F64) if plain => lanes!(|a| widen_single(a)),
-        (Number::F64, Number::F32) if plain && nearest => lanes!(|a| canonical(f64::from_bits(a) as f32)),
+        (Number::F64, Number::F32) if plain && nearest => lanes!(|a| narrow_double(a)),
         _ => lanes!(mode, |a, _b, _c| convert(a, mode)),
     }
 }
@@ -111,11 +111,32 @@ fn is_cut(from: Number, to: Number) -> bool {
     matches!((from.integer(), to.integer()), (Some((from, _)), Some((to, _))) if to <= from)
 }
 
-/// A single as a double; a NaN is the one arithmetic answers.
+/// A single as a double.
 #[inline(always)]
 fn widen_single(bits: u64) -> u64 {
     let value = float(bits);
-    if value.is_nan() { 0x7fff_ffff_e000_0000 } else { f64::from(value).to_bits() }
+    if value.is_nan() { carry_nan(bits, F32, F64) } else { f64::from(value).to_bits() }
+}
+
+/// The single nearest to a double.
+#[inline(always)]
+fn narrow_double(bits: u64) -> u64 {
+    let value = f64::from_bits(bits);
+    if value.is_nan() { carry_nan(bits, F64, F32) } else { u64::from((value as f32).to_bits()) }
+}
+
+/// A NaN in another format: where a double is involved it keeps its sign and the top of its payload.
+fn carry_nan(bits: u64, from: Format, to: Format) -> u64 {
+    if from != F64 && to != F64 {
+        return to.nan;
+    }
+    let fraction = bits & ((1 << from.fraction_bits) - 1);
+    let payload = match to.fraction_bits.checked_sub(from.fraction_bits) {
+        Some(wider) => fraction << wider,
+        None => fraction >> (from.fraction_bits - to.fraction_bits),
+    };
+    let quiet = 1 << (to.fraction_bits - 1);
+    to.infinity(bits & from.sign_bit() != 0) | payload | quiet
 }
 
 /// Converts one value.
@@ -181,13 +202,10 @@ fn float_to_integer(bits: u64, from: Format, mode: Mode) -> u64 {
     integer_to_integer(value.clamp(low, high), to, false)
 }
 
-/// What hardware makes of NaN: zero, but the smallest number where a double or a 64-bit integer is involved.
+/// What hardware makes of NaN: zero, but the top bit where a double or a 64-bit integer is involved.
 fn nan_to_integer(from: Format, to: Number) -> u64 {
-    match to {
-        Number::S64 | Number::U64 => 1 << 63,
-        Number::S32 | Number::U32 if from == F64 => 1 << 31,
-        _ => 0,
-    }
+    let (width, _) = to.integer().unwrap_or((64, false));
+    if from == F64 || width == 64 { 1 << (width - 1) } else { 0 }
 }
 
 fn float_to_float(bits: u64, from: Format, to: Format, mode: Mode) -> u64 {
@@ -195,8 +213,16 @@ fn float_to_float(bits: u64, from: Format, to: Format, mode: Mode) -> u64 {
     let bits = bits & (u64::MAX >> (64 - from.bits()));
     let bits = if mode.ftz && from == F32 { from.flush(bits) } else { bits };
     let mut value = from.unpack(bits);
-    if value == Value::Nan && from == F32 && to == F64 {
-        return widen_single(bits);
+    if value == Value::Nan {
+        match (from, to, mode.round) {
+            // Both only move bits.
+            (BF16, F32, _) => return bits << 16,
+            (F32, TF32, Round::Away) => return bits & !0x1fff,
+            // Flushing is a step of its own, which forgets the payload.
+            (F32, F64, _) if mode.ftz => return carry_nan(F32.nan, from, to),
+            _ if !mode.sat && !mode.relu => return store(carry_nan(bits, from, to), to),
+            _ => {}
+        }
     }
     if mode.integral {
         value = whole(value, mode.round);

@@ -10,22 +10,33 @@ pub(crate) fn float(bits: u64) -> f64 {
     f64::from_bits(bits)
 }
 
-/// The bits of a result. Arithmetic hands on the payload of a NaN operand, quieted; an invalid operation answers the
-/// NaN of the format.
+/// The bits of a result. Arithmetic hands on the payload of a NaN operand, made quiet: of the first in `order` that is
+/// one. An invalid operation answers the NaN of the format.
 #[inline(always)]
-fn result(value: f64, operands: [u64; 3]) -> u64 {
-    if value.is_nan() { propagate(operands) } else { value.to_bits() }
+fn result(value: f64, operands: [u64; 3], order: [usize; 3]) -> u64 {
+    if value.is_nan() { propagate(operands, order) } else { value.to_bits() }
 }
 
 #[cold]
-fn propagate(operands: [u64; 3]) -> u64 {
-    let quiet = 1 << (F64.fraction_bits - 1);
-    operands.into_iter().find(|bits| F64.is_nan(*bits)).map_or(F64.nan, |bits| bits | quiet)
+fn propagate(operands: [u64; 3], order: [usize; 3]) -> u64 {
+    order.map(|at| operands[at]).into_iter().find(|bits| F64.is_nan(*bits)).map_or(F64.nan, quiet)
 }
 
-/// One `f64` operation: on the host for nearest rounding, exactly otherwise. `$arity` operands count for NaN.
+/// What `min` and `max` answer when neither operand is a number.
+fn both_nan(a: u64, b: u64) -> Option<u64> {
+    (F64.is_nan(a) && F64.is_nan(b)).then(|| quiet(b))
+}
+
+fn quiet(bits: u64) -> u64 {
+    bits | 1 << (F64.fraction_bits - 1)
+}
+
+/// One `f64` operation: on the host for nearest rounding, exactly otherwise.
 macro_rules! double {
-    ($arity:literal, $plain:expr, $exact:expr) => {{
+    ($arity:literal, $plain:expr, $exact:expr) => {
+        double!($arity, [1, 2, 0], $plain, $exact)
+    };
+    ($arity:literal, $order:expr, $plain:expr, $exact:expr) => {{
         fn run(input: &Input<'_>, out: &mut Column) {
             let plain: fn(f64, f64, f64) -> f64 = $plain;
             let exact: fn([u64; 3], Round) -> u64 = $exact;
@@ -36,12 +47,12 @@ macro_rules! double {
             if input.mode.round == Round::Nearest {
                 each(input.mask, |lane| {
                     let bits = operands(lane);
-                    out[lane] = result(plain(float(bits[0]), float(bits[1]), float(bits[2])), bits);
+                    out[lane] = result(plain(float(bits[0]), float(bits[1]), float(bits[2])), bits, $order);
                 });
             } else {
                 each(input.mask, |lane| {
                     let bits = operands(lane);
-                    out[lane] = result(float(exact(bits, input.mode.round)), bits);
+                    out[lane] = result(float(exact(bits, input.mode.round)), bits, $order);
                 });
             }
         }
@@ -75,7 +86,12 @@ pub(crate) fn fused() -> Alu {
 
 /// `a / b`.
 pub(crate) fn divide() -> Alu {
-    double!(2, |a, b, _| a / b, |[a, b, _], round| exact::divide(F64.unpack(a), F64.unpack(b), F64, round))
+    double!(2, [0, 1, 2], |a, b, _| a / b, |[a, b, _], round| exact::divide(
+        F64.unpack(a),
+        F64.unpack(b),
+        F64,
+        round
+    ))
 }
 
 /// `1 / a`.
@@ -92,22 +108,22 @@ pub(crate) fn root() -> Alu {
 
 /// `-a`.
 pub(crate) fn negate() -> Alu {
-    lanes!(|a| a ^ F64.sign_bit())
+    lanes!(|a| if F64.is_nan(a) { quiet(a) } else { a ^ F64.sign_bit() })
 }
 
 /// `|a|`.
 pub(crate) fn absolute() -> Alu {
-    lanes!(|a| a & !F64.sign_bit())
+    lanes!(|a| if F64.is_nan(a) { quiet(a) } else { a & !F64.sign_bit() })
 }
 
 /// The smaller of `a` and `b`.
 pub(crate) fn minimum() -> Alu {
-    lanes!(mode, |a, b, _c| extreme(F64, a, b, mode, true))
+    lanes!(mode, |a, b, _c| both_nan(a, b).unwrap_or_else(|| extreme(F64, a, b, mode, true)))
 }
 
 /// The larger of `a` and `b`.
 pub(crate) fn maximum() -> Alu {
-    lanes!(mode, |a, b, _c| extreme(F64, a, b, mode, false))
+    lanes!(mode, |a, b, _c| both_nan(a, b).unwrap_or_else(|| extreme(F64, a, b, mode, false)))
 }
 
 /// The sign of `a` with the magnitude of `b`.

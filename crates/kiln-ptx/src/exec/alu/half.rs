@@ -70,6 +70,7 @@ pub(crate) fn compute(op: HalfOp, format: Format, operands: [u64; 3], mode: Mode
     let [a, b, c] = operands.map(flush);
     let wide = |bits| widen(format, bits);
     let value = match op {
+        HalfOp::Negate | HalfOp::Absolute if format.is_nan(a) => return format.nan,
         HalfOp::Negate => return a ^ format.sign_bit(),
         HalfOp::Absolute => return a & (format.sign_bit() - 1),
         HalfOp::Minimum => return extreme(format, a, b, mode, true),

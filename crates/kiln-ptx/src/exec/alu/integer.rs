@@ -127,9 +127,9 @@ pub(crate) fn divide(ty: ScalarType) -> Option<Alu> {
     integers!(ty, |a, b, _c| if b == 0 { !0 } else { a.wrapping_div(b) })
 }
 
-/// `a % b`; by zero `a`, as follows from the quotient.
+/// `a % b`; by zero all ones.
 pub(crate) fn remainder(ty: ScalarType) -> Option<Alu> {
-    integers!(ty, |a, b, _c| if b == 0 { a } else { a.wrapping_rem(b) })
+    integers!(ty, |a, b, _c| if b == 0 { !0 } else { a.wrapping_rem(b) })
 }
 
 /// The smaller of `a` and `b`.

@@ -118,12 +118,12 @@ pub(crate) fn root() -> Alu {
 
 /// `-a`.
 pub(crate) fn negate() -> Alu {
-    lanes!(mode, |a, _b, _c| operand(a, mode) ^ F32.sign_bit())
+    lanes!(mode, |a, _b, _c| if F32.is_nan(a) { NAN } else { operand(a, mode) ^ F32.sign_bit() })
 }
 
 /// `|a|`.
 pub(crate) fn absolute() -> Alu {
-    lanes!(mode, |a, _b, _c| operand(a, mode) & (F32.sign_bit() - 1))
+    lanes!(mode, |a, _b, _c| if F32.is_nan(a) { NAN } else { operand(a, mode) & (F32.sign_bit() - 1) })
 }
 
 /// The smaller of `a` and `b`.

@@ -125,11 +125,8 @@ impl Warp {
             let set = before >> lane & 1 != 0;
             let (value, overflow) = match carry.kind {
                 CarryKind::Add => add_with_carry(wide, a[lane], b[lane], set),
-                CarryKind::Subtract => {
-                    // a - b - borrow is a + !b + !borrow, and its carry is the opposite of a borrow.
-                    let (value, kept) = add_with_carry(wide, a[lane], !b[lane], !set);
-                    (value, !kept)
-                }
+                // a - b is a + !b + 1: the flag is set when nothing was borrowed.
+                CarryKind::Subtract => add_with_carry(wide, a[lane], !b[lane], set || !carry.reads),
                 CarryKind::MultiplyAdd { high } => {
                     let product = product_half(carry.ty, high, a[lane], b[lane]);
                     add_with_carry(wide, product, c[lane], set)
