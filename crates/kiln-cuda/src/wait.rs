@@ -2,7 +2,7 @@
 //!
 //! The driver's own blocking calls cannot end by a deadline, and one that waits for a hung kernel never ends. Asking
 //! costs about 300 ns and is serialised between all threads of the process, so only short waits are worth asking
-//! without a pause; a longer wait sleeps an eighth of the time it has waited already, which bounds what the
+//! without a pause; a longer wait sleeps a small part of the time it has waited already, which bounds what the
 //! pauses add to it.
 
 use std::time::Duration;
@@ -18,7 +18,7 @@ const SHORTEST_SLEEP: Duration = Duration::from_micros(20);
 /// A longer one would be noticed.
 const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 /// A sleep lasts this part of the time waited so far.
-const SLEEP_PART: u32 = 8;
+const SLEEP_PART: u32 = 64;
 
 /// Asks until the answer is yes, the time is over, or asking fails.
 pub(crate) fn wait_until(
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn a_deadline_is_kept_and_sleeps_grow_to_their_limit() {
         let clock = Steps::default();
-        let limit = Duration::from_millis(50);
+        let limit = Duration::from_millis(200);
         assert_eq!(wait_until(&clock, Timeout::After(limit), || Ok(false)).unwrap(), Waited::TimedOut);
         let slept = clock.slept.lock().unwrap();
         let growing = &slept[..slept.len() - 1];

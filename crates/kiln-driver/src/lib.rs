@@ -22,7 +22,8 @@
 //! - Every call is safe, from any thread, at any time, with any handle. Handles are slot and generation, bound to
 //!   their device; a stale or foreign one is refused and nothing is changed.
 //! - No call panics and none blocks except [`Driver::wait`], which ends by its timeout, and also when the device is
-//!   lost. (Loading code, pinning memory and allocating directly may take long; they wait for no stream.)
+//!   lost. (Pinning memory and allocating directly may take long; they wait for no stream. Loading code may take as
+//!   long as the kernels that run: CUDA returns from a load only once they are done.)
 //! - Commands on one stream run in the order they were submitted. Two streams are ordered only by an event that one
 //!   signals and the other waits for, or by a host that waits in between.
 //! - `submit` may report a failure later. It then arrives at a wait, at `progress` or at `health`, and names the
