@@ -10,7 +10,12 @@
 //!   never panics, takes time linear in the text, and a [`ParseError`] says where, what was expected, what was found.
 //! - An instruction this crate has no name for is still parsed: its form keeps its text and says
 //!   [`Opcode::Unknown`].
-//! - A module is a value: two modules are equal when they say the same, wherever the parts stood in the text.
+//! - A module is a value: two modules are equal when they say the same, wherever the parts stood in the text. Its
+//!   [`Display`](std::fmt::Display) is PTX again, which parses to an equal module and which `ptxas` accepts.
+//! - [`Module::facts`] says what a launch must know about an entry: parameters with offset, size, alignment and whether
+//!   they are pointers, shared memory, barriers, launch bounds, requirements, instructions beyond the ordinary.
+//! - [`Module::effects`] says for each pointer whether the kernel reads or writes the memory behind it. "No" is a
+//!   promise; where it cannot be made the answer is "unknown" with the instruction that is the reason.
 //!
 //! # The model
 //!
@@ -27,7 +32,7 @@
 //! ```
 //!
 //! Types in reading order: [`Module`], [`Function`], [`Body`], [`Instruction`], [`Form`], [`Operand`], [`Registers`],
-//! [`Variable`].
+//! [`Variable`]; then what is derived: [`EntryFacts`], [`Signature`], [`Effects`].
 //!
 //! # How an executor reads it
 //!

@@ -110,6 +110,6 @@ impl Elements {
     }
 }
 
-/// The number of a word in [`Body::words`](crate::Body::words).
+/// The number of a bare word; [`Body::word`](crate::Body::word) is its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WordId(pub u32);

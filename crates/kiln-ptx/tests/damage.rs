@@ -1,5 +1,8 @@
 //! Damaged PTX: whatever happens to a text, reading it ends with a module or an error that points into it.
 
+// The helpers of a test may stop at the first surprise, like the tests themselves.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use kiln_ptx::{FunctionId, Module};
 use proptest::prelude::*;
 

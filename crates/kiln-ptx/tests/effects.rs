@@ -1,5 +1,8 @@
 //! Effects of compiled kernels against truth written by hand from their CUDA source.
 
+// The helpers of a test may stop at the first surprise, like the tests themselves.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use kiln_ptx::{Access, FunctionId, Module};
 
 /// File, kernel, and for each word of its parameters that is a pointer: parameter, offset, what the kernel does.

@@ -3,6 +3,9 @@
 //! Each body runs in a kernel with the pointers `a`, `b` and `c`, the number `m` of 64 bits and `n` of 32 bits, loaded
 //! into registers of those names; `%ga`, `%gb` and `%gc` are the pointers converted to global addresses.
 
+// The helpers of a test may stop at the first surprise, like the tests themselves.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use kiln_ptx::{Access, Answer, Effects, Module};
 
 const HEAD: &str = "
@@ -190,6 +193,7 @@ fn indices_are_not_taken_for_pointers() {
         "ld.global.u64 %rd1, [%ga]; shl.b64 %rd2, %rd1, 3; add.s64 %rd3, %gb, %rd2; st.global.u32 [%rd3], 1;",
         // A loaded index added to a pointer that is one for certain.
         "ld.global.u64 %rd1, [%ga]; add.s64 %rd3, %gb, %rd1; st.global.u8 [%rd3], 1;",
+        "ld.global.u64 %rd1, [%ga]; mad.wide.u32 %rd2, %n, 4, %gb; add.s64 %rd3, %rd2, %rd1; st.global.u8 [%rd3], 1;",
         // A hash of loaded keys.
         "ld.global.u64 %rd1, [%ga]; xor.b64 %rd2, %rd1, 1234567; mul.lo.s64 %rd3, %rd2, 31; rem.u64 %rd4, %rd3, 1024;
          shl.b64 %rd5, %rd4, 3; add.s64 %rd6, %gb, %rd5; st.global.u8 [%rd6], 1;",

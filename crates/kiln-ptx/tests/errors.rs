@@ -1,5 +1,8 @@
 //! Errors say where, what was expected, and what was found.
 
+// The helpers of a test may stop at the first surprise, like the tests themselves.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use kiln_ptx::{Module, ParseError, Position};
 
 /// A module whose kernel has `body` from line 6 on.

@@ -1,5 +1,8 @@
 //! What a launch learns about an entry.
 
+// The helpers of a test may stop at the first surprise, like the tests themselves.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use kiln_ptx::{EntryFacts, Family, Feature, Module, ParameterKind};
 
 fn load(file: &str) -> Module {

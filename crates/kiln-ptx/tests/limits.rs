@@ -1,5 +1,8 @@
 //! Hostile texts end in an error or a module, soon, whatever they contain.
 
+// The helpers of a test may stop at the first surprise, like the tests themselves.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use kiln_ptx::Module;
 
 const HEAD: &str = ".version 9.0\n.target sm_90\n.address_size 64\n";

@@ -1,5 +1,8 @@
 //! What a parsed module says, against a module written by hand.
 
+// The helpers of a test may stop at the first surprise, like the tests themselves.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use kiln_ptx::{
     Address, AddressBase, Axis, Callee, Formal, Function, Immediate, Indirect, Linkage, Module, Opcode,
     Operand, RelocationTarget, ScalarType, Space, SpecialName, SpecialRegister,

@@ -1,5 +1,8 @@
 //! What is printed parses to the same module, and `ptxas` accepts it.
 
+// The helpers of a test may stop at the first surprise, like the tests themselves.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -3,12 +3,12 @@
 //! Every opcode is named here or falls to the last case, which assumes the worst. So a new instruction makes the
 //! answer "cannot tell", never wrong.
 
-use super::step::{Action, Code, Operation, Source, Touch};
+use super::step::{Action, Code, Operation, Reach, Source, Target, Touch};
 use crate::body::Body;
 use crate::form::Form;
 use crate::function::Function;
 use crate::instruction::Instruction;
-use crate::modifier::Flag;
+use crate::modifier::{Flag, Part};
 use crate::module::Module;
 use crate::opcode::Opcode;
 use crate::operand::Operand;
@@ -81,103 +81,34 @@ impl<'a> Decoder<'a> {
 
     /// Instructions without memory whose result depends on their operands. False when it is none of these.
     fn arithmetic(&mut self, form: &Form, operands: &[Operand]) -> bool {
-        let ty = form.ty();
-        let float = ty.is_some_and(|t| t.kind() == ScalarKind::Float);
-        let wide = ty.is_none_or(|t| t.size_bytes() >= 8);
-        let operation = match form.opcode() {
-            Opcode::Mov => return self.mov(form, operands),
-            Opcode::Cvta => Operation::Convert,
-            Opcode::Cvt if float || form.source_type().is_some_and(|t| t.kind() == ScalarKind::Float) => {
-                Operation::Number
-            }
-            Opcode::Cvt | Opcode::Selp | Opcode::Slct | Opcode::Shfl | Opcode::Mapa => Operation::Choose,
-            Opcode::Min | Opcode::Max if !float => Operation::Choose,
-            // A carry belongs to arithmetic on parts of a number.
-            Opcode::Add | Opcode::Sub if form.has(Flag::Cc) => Operation::Mix,
-            Opcode::Add if !float => Operation::Add,
-            Opcode::And | Opcode::Or => Operation::Align,
-            Opcode::Sub if !float => Operation::Subtract,
-            Opcode::Mad | Opcode::Mad24 if !float => Operation::MultiplyAdd,
-            Opcode::Shl if scales(operands) || !wide => Operation::Number,
-            Opcode::Shl | Opcode::Bfi if wide => Operation::Assemble,
-            Opcode::Add | Opcode::Sub | Opcode::Mad | Opcode::Min | Opcode::Max | Opcode::Fma => {
-                Operation::Number
-            }
-            Opcode::Mul
-            | Opcode::Mul24
-            | Opcode::Div
-            | Opcode::Rem
-            | Opcode::Sad
-            | Opcode::Dp4a
-            | Opcode::Dp2a
-            | Opcode::Popc
-            | Opcode::Clz
-            | Opcode::Bfind
-            | Opcode::Fns
-            | Opcode::Bmsk
-            | Opcode::Rcp
-            | Opcode::Sqrt
-            | Opcode::Rsqrt
-            | Opcode::Sin
-            | Opcode::Cos
-            | Opcode::Lg2
-            | Opcode::Ex2
-            | Opcode::Tanh
-            | Opcode::Copysign
-            | Opcode::Mma
-            | Opcode::Movmatrix => Operation::Number,
-            Opcode::Abs | Opcode::Neg if float => Operation::Number,
-            Opcode::Abs
-            | Opcode::Neg
-            | Opcode::Xor
-            | Opcode::Not
-            | Opcode::Cnot
-            | Opcode::Lop3
-            | Opcode::Shf
-            | Opcode::Shr
-            | Opcode::Prmt
-            | Opcode::Brev
-            | Opcode::Bfe
-            | Opcode::Bfi
-            | Opcode::Szext
-            | Opcode::Clmad
-            | Opcode::Addc
-            | Opcode::Subc
-            | Opcode::Madc
-            | Opcode::Redux => Operation::Mix,
-            opcode if is_video(opcode) => Operation::Mix,
-            _ => return false,
-        };
+        if form.opcode() == Opcode::Mov {
+            self.mov(form, operands);
+            return true;
+        }
+        let Some(operation) = operation(form, operands) else { return false };
         // Behind the values there may be a predicate, a lane or a mask, which only say which value.
         let values = match form.opcode() {
             Opcode::Cvt | Opcode::Cvta | Opcode::Shfl | Opcode::Mapa => 1,
             Opcode::Selp | Opcode::Slct => 2,
             _ => operands.len(),
         };
-        self.compute_all(operation, wide, operands.get(..values + 1).unwrap_or(operands));
+        self.compute_all(operation, is_wide(form), operands.get(..values + 1).unwrap_or(operands));
         true
     }
 
     /// `mov`: a copy, or vectors taken apart and put together.
-    fn mov(&mut self, form: &Form, operands: &[Operand]) -> bool {
-        let wide = form.ty().is_none_or(|t| t.size_bytes() >= 8);
+    fn mov(&mut self, form: &Form, operands: &[Operand]) {
+        let wide = is_wide(form);
         match operands {
             [Operand::Vector(_), source] => {
                 let source = self.source(source);
                 for to in self.targets(operands) {
                     self.compute(Operation::Piece, false, to, &[source]);
                 }
-                true
             }
-            [_, Operand::Vector(_)] => {
-                let operation = if wide { Operation::Assemble } else { Operation::Number };
-                self.compute_all(operation, wide, operands);
-                true
-            }
-            _ => {
-                self.compute_all(Operation::Choose, wide, operands);
-                true
-            }
+            [_, Operand::Vector(_)] if wide => self.compute_all(Operation::Assemble, wide, operands),
+            [_, Operand::Vector(_)] => self.compute_all(Operation::Number, wide, operands),
+            _ => self.compute_all(Operation::Choose, wide, operands),
         }
     }
 
@@ -211,12 +142,15 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// An instruction nobody knows: it may touch anything, and every register it names may hold anything after.
+    /// An instruction nobody knows: it may touch anything, put every register it names anywhere, and leave anything
+    /// in it.
     fn unknown(&mut self, operands: &[Operand]) {
         self.push(Action::Anywhere { touch: Touch::BOTH, why: "an instruction this analysis does not know" });
+        let anywhere = Target { reach: Reach::Generic, base: Source::Unknown, offset: 0 };
         for operand in operands {
-            for to in self.slots(operand) {
-                self.push(Action::Data { to, width: 8 });
+            for slot in self.slots(operand) {
+                self.push(Action::Store { target: anywhere, width: 8, from: Source::Register(slot) });
+                self.push(Action::Data { to: slot, width: 8 });
             }
         }
     }
@@ -284,6 +218,107 @@ impl<'a> Decoder<'a> {
     }
 }
 
+/// How the result of an instruction depends on its operands; `None` when this is no plain computation.
+fn operation(form: &Form, operands: &[Operand]) -> Option<Operation> {
+    let float = |ty: Option<ScalarType>| ty.is_some_and(|ty| ty.kind() == ScalarKind::Float);
+    let opcode = form.opcode();
+    if is_arithmetic(opcode) && (float(form.ty()) || float(form.source_type())) {
+        return Some(Operation::Number);
+    }
+    Some(match opcode {
+        Opcode::Cvta => Operation::Convert,
+        Opcode::Cvt
+        | Opcode::Selp
+        | Opcode::Slct
+        | Opcode::Shfl
+        | Opcode::Mapa
+        | Opcode::Min
+        | Opcode::Max => Operation::Choose,
+        // A carry belongs to arithmetic on parts of a number.
+        Opcode::Add | Opcode::Sub if form.has(Flag::Cc) => Operation::Mix,
+        Opcode::Add => Operation::Add,
+        Opcode::Sub => Operation::Subtract,
+        Opcode::And | Opcode::Or => Operation::Align,
+        Opcode::Mad | Opcode::Mad24 => Operation::MultiplyAdd,
+        Opcode::Shl if scales(operands) || !is_wide(form) => Operation::Number,
+        Opcode::Shl => Operation::Assemble,
+        Opcode::Bfi if is_wide(form) => Operation::Assemble,
+        _ if is_number(opcode) => Operation::Number,
+        Opcode::Abs
+        | Opcode::Neg
+        | Opcode::Xor
+        | Opcode::Not
+        | Opcode::Cnot
+        | Opcode::Lop3
+        | Opcode::Shf
+        | Opcode::Shr
+        | Opcode::Prmt
+        | Opcode::Brev
+        | Opcode::Bfe
+        | Opcode::Bfi
+        | Opcode::Szext
+        | Opcode::Clmad
+        | Opcode::Addc
+        | Opcode::Subc
+        | Opcode::Madc
+        | Opcode::Redux => Operation::Mix,
+        _ if opcode >= Opcode::Vadd && opcode <= Opcode::Vset4 => Operation::Mix,
+        _ => return None,
+    })
+}
+
+/// Opcodes that compute on floats as well as on integers; on floats the result is never an address.
+fn is_arithmetic(opcode: Opcode) -> bool {
+    matches!(
+        opcode,
+        Opcode::Add
+            | Opcode::Sub
+            | Opcode::Mad
+            | Opcode::Min
+            | Opcode::Max
+            | Opcode::Abs
+            | Opcode::Neg
+            | Opcode::Cvt
+    )
+}
+
+/// Opcodes whose result is a count, a product, a quotient or a float.
+fn is_number(opcode: Opcode) -> bool {
+    matches!(
+        opcode,
+        Opcode::Mul
+            | Opcode::Mul24
+            | Opcode::Div
+            | Opcode::Rem
+            | Opcode::Sad
+            | Opcode::Dp4a
+            | Opcode::Dp2a
+            | Opcode::Popc
+            | Opcode::Clz
+            | Opcode::Bfind
+            | Opcode::Fns
+            | Opcode::Bmsk
+            | Opcode::Fma
+            | Opcode::Rcp
+            | Opcode::Sqrt
+            | Opcode::Rsqrt
+            | Opcode::Sin
+            | Opcode::Cos
+            | Opcode::Lg2
+            | Opcode::Ex2
+            | Opcode::Tanh
+            | Opcode::Copysign
+            | Opcode::Mma
+            | Opcode::Movmatrix
+    )
+}
+
+/// Whether a result is wide enough for a pointer; a wide product has twice the width of its type.
+fn is_wide(form: &Form) -> bool {
+    let factor = if form.part() == Some(Part::Wide) { 2 } else { 1 };
+    form.ty().is_none_or(|ty| factor * ty.size_bytes() >= 8)
+}
+
 fn registers_of(operand: &Operand) -> Vec<RegisterId> {
     match *operand {
         Operand::Register(id) | Operand::Not(id) | Operand::Element(id, _) => vec![id],
@@ -297,10 +332,6 @@ fn scales(operands: &[Operand]) -> bool {
     /// Up to this many bits a shift is a multiplication by an element size.
     const MAX_SCALE_BITS: u64 = 6;
     matches!(operands.get(2), Some(Operand::Immediate(bits)) if bits.bits() <= MAX_SCALE_BITS)
-}
-
-fn is_video(opcode: Opcode) -> bool {
-    opcode >= Opcode::Vadd && opcode <= Opcode::Vset4
 }
 
 /// Bytes of one element of an access.

@@ -26,7 +26,7 @@ impl Decoder<'_> {
             Opcode::Multimem => {
                 let touch = if form.has_word("ld_reduce") { Touch::READ } else { Touch::BOTH };
                 self.access_all(form, operands, touch);
-                self.data_results(operands, 4);
+                self.data_results(operands, width(form));
             }
             Opcode::Wmma if form.has_word("load") => {
                 self.access_all(form, operands, Touch::READ);
@@ -36,7 +36,7 @@ impl Decoder<'_> {
             Opcode::Wmma | Opcode::Wgmma => self.data_results(operands, 4),
             Opcode::Tex | Opcode::Tld4 | Opcode::Suld => {
                 self.anywhere(Touch::READ, "a texture or surface, which may show any memory");
-                self.data_results(operands, 4);
+                self.data_results(operands, width(form));
             }
             Opcode::Sust => self.anywhere(Touch::WRITE, "a surface, which may show any memory"),
             Opcode::Sured => self.anywhere(Touch::BOTH, "a surface, which may show any memory"),

@@ -19,8 +19,10 @@
 //!    has no origin is unknown.
 //! 2. *A sum points where its pointer points.* In `p + i` the number must not count as the base. Which operand is the
 //!    number is decided only when it can be told: it never pointed anywhere (an index, a product, a comparison), or the
-//!    other operand was converted by `cvta` or is a variable's address and so is a pointer for certain. An operand
-//!    computed from a pointer never counts as the number: in `b + (a - b)` both remain.
+//!    other operand was converted by `cvta` or is a variable's address, and so is a pointer for certain. An operand
+//!    computed from a pointer, or out of an operation that might have negated one, never counts as the number: in
+//!    `b + (a - b)` both remain, also when the difference went through memory. Masking, truncation and every operation
+//!    that is not followed give a value that may be a pointer, never one that is for certain.
 //! 3. *Memory is followed where it is private.* Local variables and call parameters are kept word by word, at known
 //!    offsets; shared memory as one cell. When their addresses get where anybody might have them, stores through
 //!    unknown addresses reach them.
@@ -30,9 +32,10 @@
 //!    32-bit addresses, code that takes more than a bounded amount of work to analyse.
 //!
 //! It relies on what every valid CUDA program keeps: an access stays inside the allocation its base pointer points
-//! into; an address is not obtained by multiplication, division, floating point or comparison; and no parameter points
-//! into shared or local memory, the module's own variables, the device's heap or the driver's workspace. A program that
-//! breaks the first of these has a fault, which the simulator finds at run time.
+//! into; an address is not obtained by multiplication, division, floating point, comparison or branching on its bits,
+//! nor by adding a difference of pointers that came from outside the kernel; `cvta` is applied to pointers; and no
+//! parameter points into shared or local memory, the module's own variables, the device's heap or the driver's
+//! workspace. A program that breaks the first of these has a fault, which the simulator finds at run time.
 
 mod analysis;
 mod call;
