@@ -2,6 +2,9 @@
 //!
 //! The lines `running N tests` and `test result: ...` have been the same for years and are the only report a stable
 //! test binary gives. A binary that dies in between prints the first and not the second; it counts as one failure.
+//!
+//! A test may run its own binary again, as a child process. If it fails, what the child printed stands between
+//! `failures:` and the result, with such lines of its own; there only a result for the right number of tests counts.
 
 /// What the tests came to.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -16,24 +19,41 @@ pub(crate) struct Totals {
     pub(crate) failures: Vec<String>,
     started: usize,
     finished: usize,
+    /// How many tests the binary that is running has, by its own word.
+    announced: usize,
+    /// Whether it is showing what its failed tests printed.
+    showing: bool,
 }
 
 impl Totals {
     /// Takes one line of output in.
     pub(crate) fn read_line(&mut self, line: &str) {
         let line = without_colour(line);
-        if is_start(&line) {
+        if let Some(counts) = line.strip_prefix("test result: ").map(Counts::read) {
+            self.finish(&counts);
+        } else if self.showing {
+            // What failed tests printed is theirs.
+        } else if let Some(announced) = announced(&line) {
             self.started += 1;
-        } else if let Some(counts) = line.strip_prefix("test result: ") {
-            self.finished += 1;
-            self.passed += count_before(counts, "passed");
-            self.failed += count_before(counts, "failed");
-            self.ignored += count_before(counts, "ignored");
+            self.announced = announced;
+        } else if line == "failures:" && self.died() > 0 {
+            self.showing = true;
         } else if let Some(name) =
             line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED"))
         {
             self.failures.push(name.to_owned());
         }
+    }
+
+    fn finish(&mut self, counts: &Counts) {
+        if self.showing && counts.total() != self.announced {
+            return;
+        }
+        self.showing = false;
+        self.finished += 1;
+        self.passed += counts.passed;
+        self.failed += counts.failed;
+        self.ignored += counts.ignored;
     }
 
     /// Test binaries that began and did not come to their result.
@@ -42,10 +62,34 @@ impl Totals {
     }
 }
 
-/// `running 1 test`, `running 12 tests`.
-fn is_start(line: &str) -> bool {
+/// The numbers of one result line.
+struct Counts {
+    passed: usize,
+    failed: usize,
+    ignored: usize,
+    measured: usize,
+}
+
+impl Counts {
+    /// From what follows `test result: `.
+    fn read(text: &str) -> Self {
+        let [passed, failed, ignored, measured] =
+            ["passed", "failed", "ignored", "measured"].map(|word| count_before(text, word));
+        Self { passed, failed, ignored, measured }
+    }
+
+    fn total(&self) -> usize {
+        self.passed + self.failed + self.ignored + self.measured
+    }
+}
+
+/// The number in `running 1 test`, `running 12 tests`.
+fn announced(line: &str) -> Option<usize> {
     let words: Vec<_> = line.split(' ').collect();
-    matches!(words[..], ["running", count, "test" | "tests"] if count.parse::<usize>().is_ok())
+    match words[..] {
+        ["running", count, "test" | "tests"] => count.parse().ok(),
+        _ => None,
+    }
 }
 
 /// The number in front of a word: 3 for `failed` in `FAILED. 12 passed; 3 failed; ...`.
@@ -101,6 +145,20 @@ mod tests {
             "running 2 tests\ntest a ... ok\nrunning 0 tests\ntest result: ok. 0 passed; 0 failed; 0 ignored",
         );
         assert_eq!((totals.died(), totals.failed), (1, 0));
+    }
+
+    #[test]
+    fn what_a_failed_test_printed_is_not_counted_again() {
+        let totals = read(
+            "running 3 tests\ntest a ... ok\ntest b ... FAILED\ntest c ... ok\n\nfailures:\n\n---- b stdout ----\n\
+             running 1 test\ntest b ... FAILED\n\
+             test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 2 filtered out\n\
+             running 1 test\n\nfailures:\n    b\n\n\
+             test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n\
+             running 1 test\ntest d ... FAILED\ntest result: FAILED. 0 passed; 1 failed; 0 ignored",
+        );
+        assert_eq!((totals.passed, totals.failed, totals.died()), (2, 2, 0));
+        assert_eq!(totals.failures, ["b", "d"]);
     }
 
     #[test]
