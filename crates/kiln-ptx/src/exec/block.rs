@@ -202,8 +202,12 @@ impl<'l> Cta<'l> {
 
     /// Keeps a finding about a thread.
     pub(crate) fn report(&self, warp: usize, lane: usize, pc: u32, kind: FindingKind) {
+        self.report_pair(warp, lane, (pc, pc), kind);
+    }
+
+    fn report_pair(&self, warp: usize, lane: usize, steps: (u32, u32), kind: FindingKind) {
         let thread = self.thread(warp, lane);
-        self.launch.log.find(self.launch.code, pc, kind, |site| site.in_thread(self.index, thread));
+        self.launch.log.find(self.launch.code, steps, kind, |site| site.in_thread(self.index, thread));
     }
 
     /// Keeps a race.
@@ -211,7 +215,7 @@ impl<'l> Cta<'l> {
         let other = self.thread(conflict.thread / LANES, conflict.thread % LANES);
         let earlier_site = Box::new(Site::of(self.launch.code, conflict.pc).in_thread(self.index, other));
         let kind = FindingKind::Race { access, earlier: conflict.earlier, earlier_site };
-        self.report(warp, conflict.lane, pc, kind);
+        self.report_pair(warp, conflict.lane, (pc, conflict.pc), kind);
     }
 
     /// Words for an instruction that is not run.

@@ -18,8 +18,8 @@ pub(crate) struct Log {
 
 #[derive(Default)]
 struct Inner {
-    /// Findings with the step they were made at.
-    findings: Vec<(u32, Finding)>,
+    /// Findings with the steps they are about.
+    findings: Vec<((u32, u32), Finding)>,
     printed: Vec<u8>,
     counters: Counters,
     fault: Option<Fault>,
@@ -30,15 +30,23 @@ impl Log {
         Self { max_findings, inner: Mutex::default(), stop: AtomicBool::new(false) }
     }
 
-    /// Keeps a finding, or counts it if the same was found at the same step before.
-    pub(crate) fn find(&self, code: &Code, pc: u32, kind: FindingKind, thread: impl FnOnce(Site) -> Site) {
+    /// Keeps a finding at a step, or counts it if the same was found there before. A race is about two steps, of which
+    /// either may come first.
+    pub(crate) fn find(
+        &self,
+        code: &Code,
+        (pc, other): (u32, u32),
+        kind: FindingKind,
+        thread: impl FnOnce(Site) -> Site,
+    ) {
         let mut inner = self.inner();
-        if let Some((_, known)) = inner.findings.iter_mut().find(|(at, f)| *at == pc && f.kind.is_like(&kind))
-        {
+        let key = (pc.min(other), pc.max(other));
+        let same = |(at, known): &&mut ((u32, u32), Finding)| *at == key && known.kind.is_like(&kind);
+        if let Some((_, known)) = inner.findings.iter_mut().find(same) {
             known.times += 1;
         } else if inner.findings.len() < self.max_findings || kind.fault().is_some() {
             let site = thread(Site::of(code, pc));
-            inner.findings.push((pc, Finding { kind, site, times: 1 }));
+            inner.findings.push((key, Finding { kind, site, times: 1 }));
         }
     }
 

@@ -82,7 +82,7 @@ impl Default for Options<'_> {
             checks: Checks::default(),
             seed: 0,
             threads: 1,
-            step_limit: 1 << 30,
+            step_limit: 1 << 28,
             heap: None,
             max_findings: 100,
         }
