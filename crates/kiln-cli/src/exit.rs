@@ -42,6 +42,8 @@ impl From<&kiln::Error> for Exit {
             ErrorKind::UnknownPolicy { .. }
             | ErrorKind::UnknownSelection { .. }
             | ErrorKind::Environment { .. } => Self::Usage,
+            ErrorKind::Code(error) if error.is_compile_error() => Self::Compile,
+            ErrorKind::Code(_) | ErrorKind::Library(_) => Self::Absent,
             ErrorKind::Absent(_) | ErrorKind::UnknownDevice { .. } | ErrorKind::PolicyConflict { .. } => {
                 Self::Absent
             }

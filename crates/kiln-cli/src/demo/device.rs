@@ -5,10 +5,9 @@ use std::sync::Arc;
 use kiln::{DeviceRuntime, Policy, RuntimeConfig};
 use kiln_driver::layer::Layered;
 use kiln_driver::{DeviceInfo, Driver};
-use kiln_sim::{Machine, MachineConfig};
+use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
 use super::Where;
-use super::kernels;
 use super::stopwatch::Stopwatch;
 
 /// A runtime of the demo's own over a device, with a stopwatch between the two.
@@ -74,7 +73,7 @@ impl Stage {
 
     /// A machine of the demo's own, so that the seed is the one asked for and the findings are only its own.
     fn simulated(seed: u64, reason: String) -> kiln::Result<Self> {
-        let machine = Machine::new(MachineConfig::seeded(seed).library(kernels::library()));
+        let machine = Machine::new(MachineConfig::seeded(seed).engine(Arc::new(PtxEngine::default())));
         let driver = machine.device(0)?;
         Self::over(driver, Some(machine), reason)
     }

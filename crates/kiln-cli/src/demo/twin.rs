@@ -3,13 +3,15 @@
 //! Two streams, an upload on one and a kernel that reads it on the other, and nothing that orders the two. On a GPU this
 //! works most of the time. The simulated device says so every time, with the two culprits by name.
 
+use std::sync::Arc;
+
 use kiln_driver::{
-    Command, Dim3, Driver, DriverExt, Launch, MemoryRequest, Object, StreamRequest, Timeout, Vouched,
+    Command, Dim3, Driver, DriverExt, Image, Launch, MemoryRequest, Object, StreamRequest, Timeout, Vouched,
     WaitTarget,
 };
-use kiln_sim::{Machine, MachineConfig};
+use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
-use super::kernels::{self, AXPY, LIBRARY};
+use super::kernels::{AXPY, BLOCK_THREADS, PTX};
 
 const ELEMENTS: u32 = 1024;
 const BYTES: u64 = ELEMENTS as u64 * 4;
@@ -19,11 +21,11 @@ const BYTES: u64 = ELEMENTS as u64 * 4;
 /// # Errors
 /// What the device says; a missing edge is a finding and no error.
 pub(crate) fn run(seed: u64) -> kiln::Result<kiln_sim::Report> {
-    let machine = Machine::new(MachineConfig::seeded(seed).library(kernels::library()));
+    let machine = Machine::new(MachineConfig::seeded(seed).engine(Arc::new(PtxEngine::default())));
     let device = machine.device(0)?;
     let uploads = device.create_stream(StreamRequest::New { priority: 0 })?;
     let compute = device.create_stream(StreamRequest::New { priority: 0 })?;
-    let module = device.load(&kiln_driver::Image::HostKernels(LIBRARY))?;
+    let module = device.load(&Image::Ptx(PTX))?;
     let axpy = device.function(module, AXPY)?;
     let memory = [
         device.allocate(MemoryRequest::Direct { bytes: BYTES })?,
@@ -43,14 +45,14 @@ pub(crate) fn run(seed: u64) -> kiln::Result<kiln_sim::Report> {
         compute,
         &Command::Launch(Launch {
             function: axpy.id,
-            grid: Dim3::from(ELEMENTS / kernels::BLOCK_THREADS),
-            block: Dim3::from(kernels::BLOCK_THREADS),
+            grid: Dim3::from(ELEMENTS / BLOCK_THREADS),
+            block: Dim3::from(BLOCK_THREADS),
             cluster: None,
             dynamic_shared_bytes: 0,
             cooperative: false,
             arguments: &arguments,
-            // SAFETY: `axpy` is a host function that reaches memory through the simulated device only, which checks it;
-            // the arguments have the layout it declares.
+            // SAFETY: the simulated device executes `axpy` with every access checked, and the arguments have the layout of
+            // its parameters.
             vouched: unsafe { Vouched::new() },
         }),
     )?;

@@ -17,7 +17,7 @@ use super::timeline::Bar;
 /// Tiles of work.
 pub(crate) const TILES: usize = 8;
 /// Elements of a tile.
-pub(crate) const ELEMENTS: usize = 1 << 18;
+pub(crate) const ELEMENTS: usize = 1 << 16;
 /// Tiles that are on the device at the same time.
 const SLOTS: usize = 3;
 /// The streams, as they are drawn.

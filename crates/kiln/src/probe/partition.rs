@@ -68,12 +68,12 @@ mod tests {
             }
             prop_assert_eq!(next, n);
             let total: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
-            if total > 0 {
-                for (part, weight) in parts.iter().zip(&weights) {
-                    let exact = u128::from(n) * u128::from(*weight);
-                    let count = u128::from(part.end - part.start);
-                    prop_assert!(count >= exact / total && count <= exact.div_ceil(total));
-                }
+            for (part, weight) in parts.iter().zip(&weights) {
+                let exact = u128::from(n) * u128::from(*weight);
+                // Without any weight there is no exact share.
+                let Some(whole) = exact.checked_div(total) else { continue };
+                let count = u128::from(part.end - part.start);
+                prop_assert!(count == whole || count == whole + 1 && exact % total != 0);
             }
         }
 
