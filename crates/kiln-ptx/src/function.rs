@@ -64,4 +64,9 @@ impl Function {
     pub fn is_entry(&self) -> bool {
         self.kind == FunctionKind::Entry
     }
+
+    /// Whether its linkage shows it outside the module.
+    pub fn is_public(&self) -> bool {
+        self.linkage.is_some_and(|linkage| linkage != Linkage::Extern)
+    }
 }

@@ -35,7 +35,7 @@ pub struct Module {
     pub version: Version,
     /// `.target`.
     pub target: Target,
-    /// `.address_size`: 32 or 64.
+    /// `.address_size`: 32 or 64; 64 when it is not written, as `ptxas` has it.
     pub address_bits: u8,
     /// `.file` directives.
     pub files: Vec<SourceFile>,
@@ -201,12 +201,5 @@ impl Module {
     /// The path of a source file by the number `.loc` uses.
     pub fn source_path(&self, file: u32) -> Option<&str> {
         self.files.iter().find(|f| f.number == file).map(|f| &*f.path)
-    }
-}
-
-impl Function {
-    /// Whether a driver can find this function by name.
-    pub fn is_public(&self) -> bool {
-        self.linkage.is_some_and(|l| l != Linkage::Extern)
     }
 }

@@ -6,7 +6,7 @@ use crate::error::{Cause, ParseError};
 use crate::name::Name;
 use crate::position::Position;
 
-/// The most bytes of an offending token that an error quotes.
+/// The most characters of an offending token that an error quotes.
 const MAX_QUOTE_CHARS: usize = 40;
 
 impl<'a> Parser<'a> {

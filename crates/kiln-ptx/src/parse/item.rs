@@ -23,8 +23,8 @@ impl<'a> Parser<'a> {
             let option = self.expect_word("an option of `.target`")?.text;
             options.push(self.name(option));
         }
-        // The ISA's default without the directive.
-        let mut address_bits = 32;
+        // Without the directive `ptxas` takes the width of its host, which is 64 bits wherever CUDA still runs.
+        let mut address_bits = 64;
         if self.accept_directive("address_size")? {
             let position = self.position();
             address_bits = match self.plain_number("32 or 64")? {
