@@ -15,6 +15,8 @@
 //! assert_eq!(libraries::find_all().len(), Library::ALL.len());
 //! ```
 
+use std::path::PathBuf;
+
 use kiln_cuda::Surroundings;
 use kiln_driver::Version;
 
@@ -29,6 +31,8 @@ pub use kiln_cuda::{
 pub struct DriverLibrary {
     /// The name or path it was opened by.
     pub name: String,
+    /// Its file, where the loader can tell.
+    pub path: Option<PathBuf>,
     /// The CUDA version it speaks.
     pub version: Version,
 }
@@ -39,7 +43,7 @@ pub struct DriverLibrary {
 /// Absence, or a fault. Nothing is kept: the next call tries again.
 pub fn driver() -> crate::Result<DriverLibrary> {
     let library = kiln_cuda::Library::load().map_err(unavailable)?;
-    Ok(DriverLibrary { name: library.name().into(), version: library.version() })
+    Ok(DriverLibrary { name: library.name().into(), path: library.path(), version: library.version() })
 }
 
 /// Looks for a library, as the process and the machine are now.

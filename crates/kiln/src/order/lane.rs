@@ -155,8 +155,8 @@ impl Lane {
         found
     }
 
-    /// Whether waiting for a number of this stream orders a stamp of another one before, too. What is said here stays true:
-    /// a point once recorded keeps its clock, and a point recorded later knows at least as much as is published now.
+    /// Whether waiting for a number of this stream is likely to order a stamp of another one before, too. A guess: the point that is
+    /// waited for in the end may be one that another thread is recording right now.
     pub fn brings_along(&self, number: u64, stamp: Stamp) -> bool {
         let points = self.points();
         let recorded = points.recorded.iter().find(|point| point.stamp.number >= number);

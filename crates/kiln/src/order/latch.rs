@@ -30,7 +30,8 @@ impl<T> Latch<T> {
     /// The value, if nobody holds it.
     #[inline]
     pub fn try_lock(&self) -> Option<LatchGuard<'_, T>> {
-        (!self.held.swap(true, Ordering::Acquire)).then_some(LatchGuard { latch: self })
+        // A guard is made by whoever has the lock and nobody else: dropping one lets it go.
+        if self.held.swap(true, Ordering::Acquire) { None } else { Some(LatchGuard { latch: self }) }
     }
 
     /// The value, as soon as nobody else holds it.
@@ -104,6 +105,7 @@ mod tests {
         let latch = Latch::new(1);
         let mut guard = latch.lock();
         assert!(latch.try_lock().is_none());
+        assert!(latch.try_lock().is_none(), "asking in vain does not let go of it");
         *guard += 1;
         drop(guard);
         assert_eq!(*latch.try_lock().unwrap(), 2);

@@ -1,8 +1,8 @@
 //! The planner: accesses and clocks in, waits out. Pure.
 //!
 //! A stamp costs nothing if it is on the same stream, already ordered before (the stream's clock), or known to be done
-//! (the host's clock). What is left is at most one stamp per stream, and of those the ones that another wait brings along
-//! are dropped.
+//! (the host's clock). What is left is at most one stamp per stream, arranged so that a wait that brings others along
+//! comes first.
 
 use super::clock::{Clock, HostClock};
 use super::stamp::{MAX_STREAMS, Stamp, StreamKey};
@@ -62,16 +62,17 @@ impl Waits {
         }
     }
 
-    /// Drops the waits that another one brings along. `covered(of, stamp)` says whether waiting for `of` orders `stamp`
-    /// before, too. One that was dropped brings nothing along, so two that would each bring the other keep one.
-    pub fn reduce(&mut self, mut covered: impl FnMut(Stamp, Stamp) -> bool) {
+    /// Puts the waits that another one is likely to bring along behind it, so that they can be left out once it is known that
+    /// they were. `brings(of, stamp)` is a guess whether waiting for `of` orders `stamp` before, too; nothing is dropped here.
+    pub fn arrange(&mut self, mut brings: impl FnMut(Stamp, Stamp) -> bool) {
+        let mut first = self.len;
         let mut at = 0;
-        while at < self.len {
+        while at < first {
             let stamp = self.items[at];
-            let brought = (0..self.len).any(|other| other != at && covered(self.items[other], stamp));
-            if brought {
-                self.len -= 1;
-                self.items[at] = self.items[self.len];
+            // One that stands behind already brings nothing along, so of two that would each bring the other one stays.
+            if (0..first).any(|other| other != at && brings(self.items[other], stamp)) {
+                first -= 1;
+                self.items.swap(at, first);
             } else {
                 at += 1;
             }
@@ -105,14 +106,15 @@ mod tests {
     }
 
     #[test]
-    fn of_two_waits_that_bring_each_other_along_one_stays() {
+    fn what_is_brought_along_stands_behind_what_brings_it() {
         let mut waits = Waits::default();
         let (clock, host) = (Clock::default(), HostClock::default());
         for new in [stamp(1, 1), stamp(2, 1), stamp(3, 1)] {
             waits.need(new, StreamKey::new(0).unwrap(), &clock, &host);
         }
-        waits.reduce(|of, other| of.stream.index() != 3 && other.stream.index() != 3);
-        assert_eq!(waits.iter().count(), 2);
-        assert!(waits.iter().any(|wait| wait.stream.index() == 3));
+        // Each of 1 and 2 would bring the other along.
+        waits.arrange(|of, other| of.stream.index() != 3 && other.stream.index() != 3);
+        let order: Vec<usize> = waits.iter().map(|wait| wait.stream.index()).collect();
+        assert_eq!(order, [3, 2, 1]);
     }
 }

@@ -269,17 +269,23 @@ impl Tracker {
         })
     }
 
-    /// Queues the planned waits, those that another one brings along left out. Returns how many were needed.
+    /// Queues the planned waits, but for those that an earlier one brought along. Returns how many were needed.
+    ///
+    /// Which ones those are is decided by the points that were really waited for. What another stream publishes may be newer than a
+    /// point that a third thread recorded there meanwhile, so it serves to guess a good order and for nothing else.
     #[cold]
     fn queue_waits(&self, lane: &Lane, entry: &mut Entry) -> Result<usize, Error> {
         if entry.waits.len() > 1 {
             let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
-            entry.waits.reduce(|of, stamp| {
+            entry.waits.arrange(|of, stamp| {
                 lanes.get(of.stream.index()).is_some_and(|lane| lane.brings_along(of.number, stamp))
             });
         }
         let mut queued = 0;
         for stamp in entry.waits.iter() {
+            if entry.clock.covers(stamp) {
+                continue;
+            }
             let point = self.point(&*self.lane(stamp.stream)?, stamp.number)?;
             self.driver.submit(lane.stream, &Command::Wait(point.event.event()))?;
             queued += 1;

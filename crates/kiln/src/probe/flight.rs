@@ -110,7 +110,8 @@ mod tests {
                             flying.fetch_sub(1, Ordering::SeqCst);
                             ended.fetch_add(1, Ordering::SeqCst) + 1
                         });
-                        assert!(answer.unwrap() > before);
+                        // An attempt that was counted and has not landed yet is the one that is shared.
+                        assert!(answer.unwrap() >= before);
                     }
                 });
             }

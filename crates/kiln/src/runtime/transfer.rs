@@ -32,8 +32,10 @@ pub(crate) fn upload(
 ) -> Result<Ticket> {
     let Some(to) = to else { return runtime.submit_command(lane, uses, None) };
     let chunks = Mutex::new(data.chunks(CHUNK_BYTES).enumerate());
+    // A function, so that the lock is let go before the chunk is copied.
+    let next = || chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
     run(runtime, lane, uses, data.len(), |porter| {
-        while let Some((at, chunk)) = chunks.lock().unwrap_or_else(PoisonError::into_inner).next() {
+        while let Some((at, chunk)) = next() {
             porter.upload(chunk, to.plus((at * CHUNK_BYTES) as u64))?;
         }
         Ok(())
@@ -51,9 +53,10 @@ pub(crate) fn download(
     let Some(from) = from else { return runtime.submit_command(lane, uses, None)?.wait() };
     let bytes = into.len();
     let chunks = Mutex::new(into.chunks_mut(CHUNK_BYTES).enumerate());
+    let next = || chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
     let ticket = run(runtime, lane, uses, bytes, |porter| {
         let mut under_way: Option<(usize, &mut [u8])> = None;
-        while let Some((at, chunk)) = chunks.lock().unwrap_or_else(PoisonError::into_inner).next() {
+        while let Some((at, chunk)) = next() {
             let slot = porter.start_download(from.plus((at * CHUNK_BYTES) as u64), chunk.len())?;
             if let Some((before, chunk)) = under_way.replace((slot, chunk)) {
                 porter.finish_download(before, chunk)?;
