@@ -12,6 +12,8 @@ pub struct Accounting {
     pub live_bytes: u64,
     /// Blocks they are in.
     pub live_blocks: u64,
+    /// The most `live_bytes` has been; exact for one thread, off by at most 1 MiB for each further one.
+    pub peak_live_bytes: u64,
     /// Bytes that were given back while work on other streams could still use them.
     pub pending_bytes: u64,
     /// Bytes taken from the device or the host.
@@ -53,6 +55,7 @@ impl Add for Accounting {
         Self {
             live_bytes: self.live_bytes + other.live_bytes,
             live_blocks: self.live_blocks + other.live_blocks,
+            peak_live_bytes: self.peak_live_bytes + other.peak_live_bytes,
             pending_bytes: self.pending_bytes + other.pending_bytes,
             reserved_bytes: self.reserved_bytes + other.reserved_bytes,
             peak_reserved_bytes: self.peak_reserved_bytes + other.peak_reserved_bytes,

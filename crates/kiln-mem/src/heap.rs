@@ -49,11 +49,13 @@ use crate::accounting::Accounting;
 use crate::block::{BlockParts, DeviceBlock, ResourceKey, Token};
 use crate::error::{FreeError, Result};
 use crate::ladder::{Pressure, Relief, Rung};
+use crate::ledger::{self, Counts, Ledger, Page};
 use crate::order::Order;
 use crate::request::Request;
 use crate::resource::MemoryResource;
 use crate::stamp::{Stamps, StreamKey};
-use crate::thread::{Biased, Chunked, Shards, Tally, Turn};
+use crate::tag::AllocTag;
+use crate::thread::{Biased, Chunked, Shards, Turn};
 use arena::Taken;
 use arena_cell::{ArenaCell, Tried};
 use front::Front;
@@ -87,6 +89,7 @@ pub struct Heap {
     /// Arenas whose streams are gone.
     orphans: Mutex<Vec<u32>>,
     shards: Shards<Shard>,
+    ledger: Ledger,
     false_dependencies: AtomicU64,
 }
 
@@ -97,10 +100,7 @@ const COMMON_BYTES: u64 = 1 << 38;
 #[derive(Debug)]
 struct Shard {
     front: Biased<Front>,
-    allocated_bytes: Tally,
-    allocated_blocks: Tally,
-    freed_bytes: Tally,
-    freed_blocks: Tally,
+    page: Page,
 }
 
 /// What a block's token says.
@@ -146,8 +146,23 @@ impl Heap {
             streams: RwLock::default(),
             orphans: Mutex::default(),
             shards: Shards::new(),
+            ledger: Ledger::default(),
             false_dependencies: AtomicU64::new(0),
         }
+    }
+
+    /// What was allocated and freed for a tag.
+    pub fn counts(&self, tag: AllocTag) -> Counts {
+        ledger::count(self.pages(), tag)
+    }
+
+    /// What was allocated and freed for each tag.
+    pub fn counts_by_tag(&self) -> Vec<(AllocTag, Counts)> {
+        ledger::by_tag(self.pages())
+    }
+
+    fn pages(&self) -> impl Iterator<Item = &Page> + Clone {
+        self.shards.iter().map(|shard| &shard.page)
     }
 
     #[inline]
@@ -183,7 +198,7 @@ impl Heap {
     /// Writes a block out.
     #[inline]
     fn block(&self, shard: &Shard, request: &Request, ticket: Ticket) -> DeviceBlock {
-        shard.count_allocated(request.bytes);
+        self.ledger.note_allocated(&shard.page, request.tag, request.bytes);
         let (place, address) = match self.ground.locate(ticket.taken.start) {
             Some((place, address)) => (Some(place), address),
             None => (None, DeviceAddress(0)),
@@ -265,7 +280,7 @@ impl MemoryResource for Heap {
                 ticket.units > 0 && self.free_listed(ticket, block.stream)
             };
         if freed {
-            shard.count_freed(block.bytes);
+            self.ledger.note_freed(&shard.page, block.tag, block.bytes);
             return Ok(());
         }
         self.free_to_arena(shard, block, uses)
@@ -282,13 +297,7 @@ impl MemoryResource for Heap {
 
 impl Shard {
     fn new() -> Self {
-        Self {
-            front: Biased::new(Front::new(), u32::MAX),
-            allocated_bytes: Tally::default(),
-            allocated_blocks: Tally::default(),
-            freed_bytes: Tally::default(),
-            freed_blocks: Tally::default(),
-        }
+        Self { front: Biased::new(Front::new(), u32::MAX), page: Page::new() }
     }
 
     /// This thread's stocks; none if another thread is at them.
@@ -303,18 +312,6 @@ impl Shard {
     fn with_front<R>(&self, run: impl FnOnce(&mut Front) -> R) -> R {
         // SAFETY: as for `enter`.
         unsafe { self.front.lock_owner() }.with(run)
-    }
-
-    #[inline]
-    fn count_allocated(&self, bytes: u64) {
-        self.allocated_bytes.add(bytes);
-        self.allocated_blocks.add(1);
-    }
-
-    #[inline]
-    fn count_freed(&self, bytes: u64) {
-        self.freed_bytes.add(bytes);
-        self.freed_blocks.add(1);
     }
 }
 

@@ -80,7 +80,7 @@ impl Heap {
         uses: &Stamps,
     ) -> std::result::Result<(), FreeError> {
         let ticket = Ticket::of(block.token);
-        let bytes = block.bytes;
+        let (tag, bytes) = (block.tag, block.bytes);
         if ticket.units > 0 {
             let Some(cell) = self.arenas.get(ticket.arena) else { return Err(FreeError::stale(block)) };
             let stream = block.stream;
@@ -93,7 +93,7 @@ impl Heap {
                 Err(error) => return Err(FreeError::new(block, ErrorKind::from(error))),
             }
         }
-        shard.count_freed(bytes);
+        self.ledger.note_freed(&shard.page, tag, bytes);
         Ok(())
     }
 
@@ -266,7 +266,7 @@ impl Heap {
     }
 
     fn empty_block(&self, shard: &Shard, request: &Request) -> DeviceBlock {
-        shard.count_allocated(0);
+        self.ledger.note_allocated(&shard.page, request.tag, 0);
         let address = self.ground.locate(0).map_or(DeviceAddress(0), |(_, address)| address);
         let Request { bytes, stream, tag, .. } = *request;
         let (stream, token) = (stream.key, Token::default());

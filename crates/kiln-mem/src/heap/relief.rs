@@ -14,7 +14,11 @@ use crate::accounting::Accounting;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exhausted::Exhausted;
 use crate::ladder::{Relief, Rung, Step};
+use crate::ledger;
 use crate::stamp::Stamp;
+
+/// Tags named in an error.
+const TOP_TAGS: usize = 5;
 
 impl Heap {
     /// Goes down the ladder until the request is met.
@@ -92,19 +96,17 @@ impl Heap {
 
     /// What the heap holds.
     pub(super) fn count(&self) -> Accounting {
+        let total = ledger::total(self.pages());
         let mut counted = Accounting {
+            live_bytes: total.live_bytes(),
+            live_blocks: total.live_blocks(),
+            peak_live_bytes: self.ledger.peak_bytes(self.pages()),
             reserved_bytes: self.ground.reserved_bytes(),
             peak_reserved_bytes: self.ground.peak_bytes(),
             false_dependencies: self.false_dependencies.load(Ordering::Relaxed),
             ..Accounting::default()
         };
         for shard in self.shards.iter() {
-            counted.live_bytes = counted.live_bytes.wrapping_add(shard.allocated_bytes.get());
-            counted.live_blocks = counted.live_blocks.wrapping_add(shard.allocated_blocks.get());
-        }
-        for shard in self.shards.iter() {
-            counted.live_bytes = counted.live_bytes.wrapping_sub(shard.freed_bytes.get());
-            counted.live_blocks = counted.live_blocks.wrapping_sub(shard.freed_blocks.get());
             let stocked: u64 = shard.front.visit().stocks().iter().map(Stock::units).sum();
             counted.cached_bytes += stocked * UNIT_BYTES;
         }
@@ -156,6 +158,7 @@ impl Heap {
             largest_free_bytes: counted.largest_free_bytes,
             pending_bytes: counted.pending_bytes,
             pending_until: self.pending_until(),
+            top_tags: ledger::top_tags(self.pages(), TOP_TAGS),
             steps,
             ..Exhausted::new(self.to_string(), ask.bytes)
         };

@@ -45,7 +45,7 @@ impl<T> Chunked<T> {
     }
 
     /// All entries there are, in order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> + Clone {
         let chunks = self.chunks.iter().filter_map(OnceLock::get);
         chunks.flat_map(|chunk| chunk.iter().filter_map(|entry| entry.0.get()))
     }

@@ -25,7 +25,7 @@ impl<T> Shards<T> {
     }
 
     /// All parts there are.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> + Clone {
         self.parts.iter()
     }
 }

@@ -16,6 +16,12 @@ impl Tally {
         sum
     }
 
+    /// Writes the sum; for the same thread.
+    #[inline]
+    pub(crate) fn set(&self, sum: u64) {
+        self.0.store(sum, Ordering::Relaxed);
+    }
+
     #[inline]
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)

@@ -1,0 +1,45 @@
+//! Resources around resources, each with one idea.
+//!
+//! A decorator gives its own key to the blocks that pass it on the way out and takes back only those; whatever it wrote
+//! down about a block is therefore there when the block comes back, and a block cannot go around it.
+
+mod aligned;
+mod budgeted;
+mod failing;
+mod guarded;
+mod leaks;
+mod limited;
+mod retrying;
+mod statistics;
+mod traced;
+
+pub use aligned::Aligned;
+pub use budgeted::Budgeted;
+pub use failing::{FailPlan, Failing};
+pub use guarded::{Damage, GuardConfig, GuardFinding, Guarded};
+pub use leaks::{LeakTracking, Live};
+pub use limited::Limited;
+pub use retrying::Retrying;
+pub use statistics::{Scope, Statistics};
+pub use traced::{TraceConfig, Traced};
+
+use crate::block::{DeviceBlock, ResourceKey};
+use crate::error::FreeError;
+use crate::resource::MemoryResource;
+use crate::stamp::Stamps;
+
+/// The block as the resource below knows it, if it is one of ours.
+#[expect(clippy::result_large_err, reason = "the block is given back")]
+fn unwrap(block: DeviceBlock, own: ResourceKey, inner: &impl MemoryResource) -> Result<DeviceBlock, FreeError> {
+    if block.owner() == own { Ok(block.rebound(inner.key())) } else { Err(FreeError::foreign(block, own)) }
+}
+
+/// Gives a block to the resource below; if that fails, it comes back as one of ours.
+fn free_below(
+    block: DeviceBlock,
+    uses: &Stamps,
+    own: ResourceKey,
+    inner: &impl MemoryResource,
+) -> Result<(), FreeError> {
+    inner.deallocate(block, uses).map_err(|FreeError { block, error }| FreeError { block: block.rebound(own), error })
+}

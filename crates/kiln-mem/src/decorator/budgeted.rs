@@ -1,0 +1,246 @@
+//! A budget on live bytes, shared with everything else that is charged to it.
+
+use std::fmt;
+
+use super::{free_below, unwrap};
+use crate::accounting::Accounting;
+use crate::block::{DeviceBlock, ResourceKey};
+use crate::budget::{Budget, Reserved, Shortage};
+use crate::byte_size::ByteSize;
+use crate::error::{Error, ErrorKind, FreeError, Result};
+use crate::exhausted::Exhausted;
+use crate::ladder::{Pressure, Relief, Rung, Step};
+use crate::request::Request;
+use crate::resource::MemoryResource;
+use crate::stamp::Stamps;
+use crate::tag::AllocTag;
+use crate::thread::{Biased, Shards};
+
+/// A thread keeps at most this much of the budget at hand ...
+const CREDIT_BYTES: u64 = 1 << 20;
+/// ... and no more than this part of the limit.
+const CREDIT_PART: u64 = 256;
+
+/// Charges live bytes to a [`Budget`].
+///
+/// A thread charges a little more than it needs and pays small requests from that, so that threads do not meet at the
+/// budget; when the budget is short, what all threads have at hand goes back first.
+pub struct Budgeted<R> {
+    key: ResourceKey,
+    budget: Budget,
+    /// Accounts below the budget for some tags.
+    by_tag: Vec<(AllocTag, Budget)>,
+    pressure: Pressure,
+    credit: Shards<Biased<u64>>,
+    inner: R,
+}
+
+impl<R: MemoryResource> Budgeted<R> {
+    /// Puts a budget around a resource.
+    pub fn new(budget: Budget, inner: R) -> Self {
+        Self {
+            key: ResourceKey::fresh(),
+            budget,
+            by_tag: Vec::new(),
+            pressure: Pressure::default(),
+            credit: Shards::new(),
+            inner,
+        }
+    }
+
+    /// Charges a tag to an account of its own below the budget.
+    #[must_use]
+    pub fn limit_tag(mut self, tag: AllocTag, limit_bytes: u64) -> Self {
+        self.by_tag.retain(|(known, _)| *known != tag);
+        let account = self.budget.child(tag.name(), limit_bytes);
+        self.by_tag.push((tag, account));
+        self
+    }
+
+    /// What may be done when the budget is short.
+    #[must_use]
+    pub fn under(mut self, pressure: Pressure) -> Self {
+        self.pressure = pressure;
+        self
+    }
+
+    /// The budget.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// The resource below.
+    pub fn inner(&self) -> &R {
+        &self.inner
+    }
+
+    /// Sets bytes aside, for several allocations to draw from.
+    ///
+    /// # Errors
+    /// Out of memory.
+    pub fn reserve(&self, bytes: u64) -> Result<Reserved> {
+        match self.with_room(bytes, || self.budget.reserve(bytes)) {
+            Ok(reserved) => Ok(reserved),
+            Err((short, steps)) => Err(explain(&short, bytes, steps)),
+        }
+    }
+
+    /// Hands out a block that is paid from what was set aside.
+    ///
+    /// # Errors
+    /// As for [`MemoryResource::allocate`]; out of memory when too little is left of what was set aside.
+    pub fn allocate_from(&self, reserved: &Reserved, request: &Request) -> Result<DeviceBlock> {
+        reserved.draw(request.bytes).map_err(|short| explain(&short, request.bytes, Vec::new()))?;
+        match self.inner.allocate(request) {
+            Ok(block) => Ok(block.rebound(self.key)),
+            Err(error) => {
+                reserved.put_back(request.bytes);
+                Err(error)
+            }
+        }
+    }
+
+    fn account(&self, tag: AllocTag) -> Option<&Budget> {
+        self.by_tag.iter().find(|(known, _)| *known == tag).map(|(_, account)| account)
+    }
+
+    fn own_credit(&self) -> &Biased<u64> {
+        self.credit.own(|_| Biased::new(0, u32::MAX))
+    }
+
+    fn credit_limit(&self) -> u64 {
+        CREDIT_BYTES.min(self.budget.limit_bytes() / CREDIT_PART)
+    }
+
+    /// Charges bytes, from what this thread has at hand if that is enough.
+    fn charge(&self, tag: AllocTag, bytes: u64) -> std::result::Result<(), (Shortage, Vec<Step>)> {
+        if let Some(account) = self.account(tag) {
+            return self.with_room(bytes, || account.charge(bytes));
+        }
+        // SAFETY: a part of `credit` is reached as one's own only here and in `refund`, by the thread whose number it has;
+        // no two living threads have the same number, and numbers are handed on under a lock (`thread::number`).
+        let paid = unsafe { self.own_credit().lock_owner() }.with(|credit| {
+            let enough = *credit >= bytes;
+            *credit -= if enough { bytes } else { 0 };
+            enough
+        });
+        if paid {
+            return Ok(());
+        }
+        let extra = self.credit_limit();
+        if bytes <= extra && self.budget.charge(bytes + extra).is_ok() {
+            // SAFETY: as above.
+            unsafe { self.own_credit().lock_owner() }.with(|credit| *credit += extra);
+            return Ok(());
+        }
+        self.with_room(bytes, || self.budget.charge(bytes))
+    }
+
+    fn refund(&self, tag: AllocTag, bytes: u64) {
+        if let Some(account) = self.account(tag) {
+            return account.refund(bytes);
+        }
+        let limit = self.credit_limit();
+        // SAFETY: as in `charge`.
+        let excess = unsafe { self.own_credit().lock_owner() }.with(|credit| {
+            *credit += bytes;
+            let excess = if *credit > 2 * limit { *credit - limit } else { 0 };
+            *credit -= excess;
+            excess
+        });
+        if excess > 0 {
+            self.budget.refund(excess);
+        }
+    }
+
+    /// Tries a charge, and again after each step that may have made room for it.
+    fn with_room<T>(
+        &self,
+        bytes: u64,
+        charge: impl Fn() -> std::result::Result<T, Shortage>,
+    ) -> std::result::Result<T, (Shortage, Vec<Step>)> {
+        let mut last = match charge() {
+            Ok(charged) => return Ok(charged),
+            Err(short) => short,
+        };
+        let mut steps = Vec::new();
+        for rung in [Rung::FrontCaches, Rung::Callbacks] {
+            let relief = match rung {
+                Rung::FrontCaches => Relief::freed(self.collect_credit()),
+                _ => Relief::freed(self.pressure.call_back(bytes)),
+            };
+            steps.push(Step { rung, relief });
+            match charge() {
+                Ok(charged) => return Ok(charged),
+                Err(short) => last = short,
+            }
+        }
+        Err((last, steps))
+    }
+
+    /// Gives back what threads have at hand; returns how much that was.
+    fn collect_credit(&self) -> u64 {
+        let collected: u64 = self.credit.iter().map(|credit| std::mem::take(&mut *credit.visit())).sum();
+        self.budget.refund(collected);
+        collected
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<R: MemoryResource> MemoryResource for Budgeted<R> {
+    fn key(&self) -> ResourceKey {
+        self.key
+    }
+
+    fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
+        self.charge(request.tag, request.bytes).map_err(|(short, steps)| explain(&short, request.bytes, steps))?;
+        match self.inner.allocate(request) {
+            Ok(block) => Ok(block.rebound(self.key)),
+            Err(error) => {
+                self.refund(request.tag, request.bytes);
+                Err(error)
+            }
+        }
+    }
+
+    fn deallocate(&self, block: DeviceBlock, uses: &Stamps) -> std::result::Result<(), FreeError> {
+        let (tag, bytes) = (block.tag(), block.bytes());
+        free_below(unwrap(block, self.key, &self.inner)?, uses, self.key, &self.inner)?;
+        self.refund(tag, bytes);
+        Ok(())
+    }
+
+    fn accounting(&self) -> Accounting {
+        self.inner.accounting()
+    }
+
+    fn reap(&self, rung: Rung) -> Result<Relief> {
+        if rung == Rung::FrontCaches {
+            self.collect_credit();
+        }
+        self.inner.reap(rung)
+    }
+}
+
+impl<R> Drop for Budgeted<R> {
+    fn drop(&mut self) {
+        let collected: u64 = self.credit.iter().map(|credit| std::mem::take(&mut *credit.visit())).sum();
+        self.budget.refund(collected);
+    }
+}
+
+impl<R: MemoryResource> fmt::Display for Budgeted<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "budget({}, {})", ByteSize(self.budget.limit_bytes()), self.inner)
+    }
+}
+
+fn explain(short: &Shortage, bytes: u64, steps: Vec<Step>) -> Error {
+    let exhausted = Exhausted {
+        limit_bytes: Some(short.limit),
+        in_use_bytes: short.used,
+        steps,
+        ..Exhausted::new(format!("budget {}", short.name), bytes)
+    };
+    ErrorKind::from(exhausted).into()
+}

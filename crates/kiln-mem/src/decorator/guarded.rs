@@ -1,0 +1,232 @@
+//! Finding writes that should not have happened.
+//!
+//! ```text
+//!   inner block   | red zone | what the owner sees ...        | red zone |
+//!   filled with     0xFD       0xCD, then by the owner, then    0xFD
+//!                              0xDD while in quarantine
+//! ```
+//!
+//! Every block gets a red zone before and after it. Zones are looked at when the block is freed and on demand. A freed
+//! block is filled and kept for a while before it is really freed; whoever writes to it then is found when it leaves.
+//! Each fill and each look waits for the block's stream, so this is for finding bugs and not for production.
+
+mod device_bytes;
+mod finding;
+mod watch;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kiln_driver::{Driver, Timeout};
+
+use super::free_below;
+use crate::accounting::Accounting;
+use crate::block::{DeviceBlock, ResourceKey};
+use crate::error::{Error, FreeError, Result};
+use crate::ladder::{Relief, Rung};
+use crate::order::Order;
+use crate::request::Request;
+use crate::resource::MemoryResource;
+use crate::stamp::Stamps;
+use device_bytes::DeviceBytes;
+pub use finding::{Damage, GuardFinding};
+use watch::{Quarantined, Watch, Watched};
+
+/// What red zones are filled with.
+const ZONE: u8 = 0xfd;
+/// What a new block is filled with.
+const FRESH: u8 = 0xcd;
+/// What a freed block is filled with.
+const DEAD: u8 = 0xdd;
+
+/// How a guard is set up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GuardConfig {
+    /// Bytes of each red zone; more where the alignment wants it.
+    pub zone_bytes: u64,
+    /// Bytes of freed blocks that are kept and watched; 0 keeps none.
+    pub quarantine_bytes: u64,
+}
+
+impl Default for GuardConfig {
+    fn default() -> Self {
+        Self { zone_bytes: 256, quarantine_bytes: 64 << 20 }
+    }
+}
+
+/// Watches blocks for writes outside of them and after their end.
+pub struct Guarded<R> {
+    key: ResourceKey,
+    config: GuardConfig,
+    order: Arc<dyn Order>,
+    bytes: DeviceBytes,
+    watch: Mutex<Watch>,
+    inner: R,
+}
+
+impl<R: MemoryResource> Guarded<R> {
+    /// Puts a guard around a resource of device memory.
+    pub fn new(config: GuardConfig, driver: Arc<dyn Driver>, order: Arc<dyn Order>, inner: R) -> Self {
+        let bytes = DeviceBytes::new(driver);
+        Self { key: ResourceKey::fresh(), config, order, bytes, watch: Mutex::default(), inner }
+    }
+
+    /// Looks at all live blocks and at those in quarantine.
+    ///
+    /// # Errors
+    /// Whatever the driver says.
+    pub fn check(&self) -> Result<Vec<GuardFinding>> {
+        let (live, dead) = {
+            let watch = self.watch();
+            (watch.live(), watch.quarantined())
+        };
+        let mut findings = Vec::new();
+        for watched in live {
+            findings.extend(self.look_at_zones(&watched)?);
+        }
+        for watched in dead {
+            findings.extend(self.look_at_zones(&watched)?);
+            findings.extend(self.look_at_body(&watched)?);
+        }
+        Ok(findings)
+    }
+
+    /// What was found in blocks that left the quarantine, and since when nobody asked.
+    pub fn take_findings(&self) -> Vec<GuardFinding> {
+        std::mem::take(&mut self.watch().findings)
+    }
+
+    /// The resource below.
+    pub fn inner(&self) -> &R {
+        &self.inner
+    }
+
+    fn watch(&self) -> MutexGuard<'_, Watch> {
+        self.watch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn look_at_zones(&self, watched: &Watched) -> Result<Option<GuardFinding>> {
+        let before = self.bytes.first_other(watched.front(), watched.zone, ZONE, watched.stream)?;
+        if let Some(at) = before {
+            return Ok(Some(watched.finding(Damage::Underrun { before: watched.zone - at })));
+        }
+        let after = self.bytes.first_other(watched.back(), watched.zone, ZONE, watched.stream)?;
+        Ok(after.map(|past| watched.finding(Damage::Overrun { past })))
+    }
+
+    fn look_at_body(&self, watched: &Watched) -> Result<Option<GuardFinding>> {
+        let written = self.bytes.first_other(watched.body(), watched.bytes, DEAD, watched.stream)?;
+        Ok(written.map(|offset| watched.finding(Damage::UseAfterFree { offset })))
+    }
+
+    /// Takes blocks out of quarantine until so many bytes are left, looks at them, and frees them.
+    fn release(&self, keep_bytes: u64) -> Result<u64> {
+        let mut released = 0;
+        loop {
+            let Some(Quarantined { watched, block }) = self.watch().leave(keep_bytes) else { return Ok(released) };
+            let found = self.look_at_body(&watched)?.or(self.look_at_zones(&watched)?);
+            self.watch().findings.extend(found);
+            released += block.bytes();
+            self.inner.deallocate(block, &Stamps::NONE).map_err(|failed| failed.error)?;
+        }
+    }
+
+    /// Looks at a block that is being freed, fills it, and puts it into quarantine.
+    fn retire(&self, watched: &Watched, uses: &Stamps) -> Result<()> {
+        for stamp in uses.as_slice() {
+            let _ = self.order.wait(*stamp, Timeout::Never)?;
+        }
+        if let Some(finding) = self.look_at_zones(watched)? {
+            self.watch().forgive(watched.id);
+            return Err(Error::corrupt(finding.to_string()));
+        }
+        self.bytes.fill(watched.body(), watched.bytes, DEAD, watched.stream)
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<R: MemoryResource> MemoryResource for Guarded<R> {
+    fn key(&self) -> ResourceKey {
+        self.key
+    }
+
+    fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
+        if request.bytes == 0 {
+            return Ok(self.inner.allocate(request)?.rebound(self.key));
+        }
+        let zone = self.config.zone_bytes.max(1).next_multiple_of(request.align.max(1));
+        let outer_bytes = request.bytes.saturating_add(2 * zone);
+        let outer = self.inner.allocate(&request.bytes(outer_bytes))?;
+        let Some(place) = outer.device_place() else { return Ok(outer.rebound(self.key)) };
+        let watched = Watched::new(&outer, request, zone, place);
+        let filled = self
+            .bytes
+            .fill(watched.front(), outer_bytes, ZONE, request.stream)
+            .and_then(|()| self.bytes.fill(watched.body(), request.bytes, FRESH, request.stream));
+        if let Err(error) = filled {
+            // The block was never used; if it cannot be freed either, the device is lost.
+            let _ = self.inner.deallocate(outer, &Stamps::NONE);
+            return Err(error);
+        }
+        self.watch().enter(watched);
+        Ok(outer.narrowed(zone, request.bytes).rebound(self.key))
+    }
+
+    fn deallocate(&self, block: DeviceBlock, uses: &Stamps) -> std::result::Result<(), FreeError> {
+        if block.owner() != self.key {
+            return Err(FreeError::foreign(block, self.key));
+        }
+        let watched = self.watch().find(block.id());
+        let Some(watched) = watched else {
+            return free_below(block.rebound(self.inner.key()), uses, self.key, &self.inner);
+        };
+        if !watched.forgiven
+            && let Err(error) = self.retire(&watched, uses)
+        {
+            return Err(FreeError { block, error });
+        }
+        let outer = block.widened(watched.zone, watched.bytes + 2 * watched.zone).rebound(self.inner.key());
+        if watched.forgiven || self.config.quarantine_bytes == 0 {
+            let freed = self.inner.deallocate(outer, uses);
+            return match freed {
+                Ok(()) => {
+                    self.watch().forget(watched.id);
+                    Ok(())
+                }
+                Err(FreeError { block, error }) => {
+                    let block = block.narrowed(watched.zone, watched.bytes).rebound(self.key);
+                    Err(FreeError { block, error })
+                }
+            };
+        }
+        self.watch().bury(watched, outer);
+        // What goes wrong here is the fault of blocks freed long ago; it is kept with the findings or said by the device.
+        let _ = self.release(self.config.quarantine_bytes);
+        Ok(())
+    }
+
+    fn accounting(&self) -> Accounting {
+        self.inner.accounting()
+    }
+
+    fn reap(&self, rung: Rung) -> Result<Relief> {
+        let mut relief = self.inner.reap(rung)?;
+        if rung == Rung::FrontCaches {
+            relief = relief + Relief::freed(self.release(0)?);
+        }
+        Ok(relief)
+    }
+}
+
+impl<R> Drop for Guarded<R> {
+    fn drop(&mut self) {
+        // What is in quarantine belongs to the resource below, which goes too.
+        self.bytes.release();
+    }
+}
+
+impl<R: MemoryResource> fmt::Display for Guarded<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "guard({})", self.inner)
+    }
+}

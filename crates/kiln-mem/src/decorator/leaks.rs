@@ -1,0 +1,155 @@
+//! Knowing what is still live, and where it came from.
+
+use std::backtrace::Backtrace;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{free_below, unwrap};
+use crate::accounting::Accounting;
+use crate::block::{BlockId, DeviceBlock, ResourceKey};
+use crate::error::{FreeError, Result};
+use crate::ladder::{Relief, Rung};
+use crate::request::Request;
+use crate::resource::MemoryResource;
+use crate::stamp::{Stamps, StreamKey};
+use crate::tag::AllocTag;
+
+/// Parts of the table, so that threads rarely meet.
+const PARTS: usize = 16;
+
+/// Remembers every live block, with its tag and, for some, where in the program it was allocated.
+pub struct LeakTracking<R> {
+    key: ResourceKey,
+    /// Every so many allocations the call site is taken; 0 is never.
+    sample_every: u64,
+    serial: AtomicU64,
+    parts: [Mutex<HashMap<BlockId, Live>>; PARTS],
+    inner: R,
+}
+
+/// A block that was allocated and not freed.
+#[derive(Clone, Debug)]
+pub struct Live {
+    /// Its name.
+    pub block: BlockId,
+    /// How many bytes it has.
+    pub bytes: u64,
+    /// What it is for.
+    pub tag: AllocTag,
+    /// The stream it was asked for.
+    pub stream: StreamKey,
+    /// The number of its allocation, counted from 1.
+    pub serial: u64,
+    /// Where it was allocated, if that was taken.
+    pub site: Option<Arc<Backtrace>>,
+}
+
+impl<R: MemoryResource> LeakTracking<R> {
+    /// Puts a table around a resource.
+    pub fn new(inner: R) -> Self {
+        Self::sampling(0, inner)
+    }
+
+    /// The same, taking the call site of every so many allocations. Taking one costs microseconds.
+    pub fn sampling(every: u64, inner: R) -> Self {
+        Self {
+            key: ResourceKey::fresh(),
+            sample_every: every,
+            serial: AtomicU64::new(0),
+            parts: std::array::from_fn(|_| Mutex::default()),
+            inner,
+        }
+    }
+
+    /// The blocks that are live, oldest first.
+    pub fn live(&self) -> Vec<Live> {
+        let parts = self.parts.iter().map(|part| part.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut live: Vec<Live> = parts.flat_map(|part| part.values().cloned().collect::<Vec<_>>()).collect();
+        live.sort_by_key(|live| live.serial);
+        live
+    }
+
+    /// Live blocks and bytes by tag, the largest first.
+    pub fn by_tag(&self) -> Vec<(AllocTag, u64, u64)> {
+        let mut tags: HashMap<AllocTag, (u64, u64)> = HashMap::new();
+        for live in self.live() {
+            let (blocks, bytes) = tags.entry(live.tag).or_default();
+            (*blocks, *bytes) = (*blocks + 1, *bytes + live.bytes);
+        }
+        let mut tags: Vec<_> = tags.into_iter().map(|(tag, (blocks, bytes))| (tag, blocks, bytes)).collect();
+        tags.sort_by_key(|(tag, _, bytes)| (std::cmp::Reverse(*bytes), *tag));
+        tags
+    }
+
+    /// The resource below.
+    pub fn inner(&self) -> &R {
+        &self.inner
+    }
+
+    fn part(&self, block: BlockId) -> MutexGuard<'_, HashMap<BlockId, Live>> {
+        let part = (block.0.0 / Request::MIN_ALIGN) as usize % PARTS;
+        self.parts[part].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<R: MemoryResource> MemoryResource for LeakTracking<R> {
+    fn key(&self) -> ResourceKey {
+        self.key
+    }
+
+    fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
+        let block = self.inner.allocate(request)?.rebound(self.key);
+        if block.is_empty() {
+            return Ok(block);
+        }
+        let serial = self.serial.fetch_add(1, Ordering::Relaxed) + 1;
+        let sampled = self.sample_every > 0 && serial % self.sample_every == 0;
+        let live = Live {
+            block: block.id(),
+            bytes: block.bytes(),
+            tag: block.tag(),
+            stream: block.stream(),
+            serial,
+            site: sampled.then(|| Arc::new(Backtrace::force_capture())),
+        };
+        self.part(block.id()).insert(block.id(), live);
+        Ok(block)
+    }
+
+    fn deallocate(&self, block: DeviceBlock, uses: &Stamps) -> std::result::Result<(), FreeError> {
+        let id = block.id();
+        let block = unwrap(block, self.key, &self.inner)?;
+        // Taken out first: once the block is free, its address may be somebody else's.
+        let live = if block.is_empty() { None } else { self.part(id).remove(&id) };
+        free_below(block, uses, self.key, &self.inner).inspect_err(|_| {
+            if let Some(live) = live {
+                self.part(id).insert(id, live);
+            }
+        })
+    }
+
+    fn accounting(&self) -> Accounting {
+        self.inner.accounting()
+    }
+
+    fn reap(&self, rung: Rung) -> Result<Relief> {
+        self.inner.reap(rung)
+    }
+}
+
+impl<R: MemoryResource> fmt::Display for LeakTracking<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "leaks({})", self.inner)
+    }
+}
+
+impl fmt::Display for Live {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { block, bytes, tag, stream, serial, site } = self;
+        write!(f, "{block}: {bytes} bytes for {tag} on {stream}, allocation {serial}")?;
+        site.as_ref().map_or(Ok(()), |site| write!(f, "\n{site}"))
+    }
+}

@@ -1,0 +1,153 @@
+//! Writing down what happens.
+
+use std::fmt;
+use std::sync::Arc;
+
+use kiln_driver::{Clock, DeviceAddress, WallClock};
+
+use super::{free_below, unwrap};
+use crate::accounting::Accounting;
+use crate::block::{DeviceBlock, ResourceKey};
+use crate::error::{FreeError, Result};
+use crate::ladder::{Relief, Rung};
+use crate::request::Request;
+use crate::resource::MemoryResource;
+use crate::stamp::{Stamps, StreamKey};
+use crate::tag::AllocTag;
+use crate::thread::{Biased, Shards};
+use crate::trace::{Ring, TraceAction, TraceRecord};
+
+/// How much is kept, and what time it is.
+#[derive(Clone)]
+pub struct TraceConfig {
+    /// Records that each thread keeps; older ones are dropped and counted.
+    pub records_per_thread: usize,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Default for TraceConfig {
+    fn default() -> Self {
+        Self { records_per_thread: 1 << 16, clock: Arc::new(WallClock::new()) }
+    }
+}
+
+/// Writes a record of fixed size for every call, into a ring of the calling thread.
+pub struct Traced<R> {
+    key: ResourceKey,
+    config: TraceConfig,
+    rings: Shards<ThreadRing>,
+    inner: R,
+}
+
+/// What a record says of a block.
+#[derive(Clone, Copy)]
+struct Event {
+    address: DeviceAddress,
+    bytes: u64,
+    stream: StreamKey,
+    tag: AllocTag,
+}
+
+impl Event {
+    fn of(block: &DeviceBlock) -> Self {
+        Self { address: block.address(), bytes: block.bytes(), stream: block.stream(), tag: block.tag() }
+    }
+}
+
+struct ThreadRing {
+    thread: u32,
+    ring: Biased<Ring>,
+}
+
+impl<R: MemoryResource> Traced<R> {
+    /// Puts a trace around a resource.
+    pub fn new(config: TraceConfig, inner: R) -> Self {
+        Self { key: ResourceKey::fresh(), config, rings: Shards::new(), inner }
+    }
+
+    /// The records that are left, of all threads, in the order of time.
+    pub fn records(&self) -> Vec<TraceRecord> {
+        let mut records: Vec<TraceRecord> = Vec::new();
+        for ring in self.rings.iter() {
+            records.extend(ring.ring.visit().records());
+        }
+        records.sort_by_key(|record| record.nanoseconds);
+        records
+    }
+
+    /// Records that were dropped because rings were full.
+    pub fn dropped(&self) -> u64 {
+        self.rings.iter().map(|ring| ring.ring.visit().dropped()).sum()
+    }
+
+    /// The resource below.
+    pub fn inner(&self) -> &R {
+        &self.inner
+    }
+
+    fn write(&self, action: TraceAction, event: Event) {
+        let own = self.rings.own(|thread| ThreadRing {
+            thread,
+            ring: Biased::new(Ring::new(self.config.records_per_thread), u32::MAX),
+        });
+        let record = TraceRecord {
+            nanoseconds: u64::try_from(self.config.clock.now().as_nanos()).unwrap_or(u64::MAX),
+            address: event.address,
+            bytes: event.bytes,
+            stream: event.stream,
+            thread: own.thread,
+            tag: event.tag,
+            action,
+        };
+        // SAFETY: a ring is reached as one's own only here, by the thread whose number it has; no two living threads have
+        // the same number, and numbers are handed on under a lock (`thread::number`).
+        unsafe { own.ring.lock_owner() }.push(record);
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<R: MemoryResource> MemoryResource for Traced<R> {
+    fn key(&self) -> ResourceKey {
+        self.key
+    }
+
+    fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
+        match self.inner.allocate(request) {
+            Ok(block) => {
+                self.write(TraceAction::Allocate, Event::of(&block));
+                Ok(block.rebound(self.key))
+            }
+            Err(error) => {
+                let Request { bytes, stream, tag, .. } = *request;
+                let failed = Event { address: DeviceAddress(0), bytes, stream: stream.key, tag };
+                self.write(TraceAction::Fail, failed);
+                Err(error)
+            }
+        }
+    }
+
+    fn deallocate(&self, block: DeviceBlock, uses: &Stamps) -> std::result::Result<(), FreeError> {
+        let block = unwrap(block, self.key, &self.inner)?;
+        let event = Event::of(&block);
+        // Written first: once the block is free, its address may be handed out and recorded again.
+        self.write(TraceAction::Free, event);
+        free_below(block, uses, self.key, &self.inner)
+            // It is live after all.
+            .inspect_err(|_| self.write(TraceAction::Allocate, event))
+    }
+
+    fn accounting(&self) -> Accounting {
+        self.inner.accounting()
+    }
+
+    fn reap(&self, rung: Rung) -> Result<Relief> {
+        self.inner.reap(rung)
+    }
+}
+
+impl<R: MemoryResource> fmt::Display for Traced<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "trace({}, {})", self.config.records_per_thread, self.inner)
+    }
+}

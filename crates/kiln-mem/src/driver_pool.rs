@@ -1,0 +1,153 @@
+//! Memory from the driver's own pool, in the order of streams.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kiln_driver::{Base, DeviceAddress, Driver, MemoryId, MemoryRequest, Place, StreamId};
+
+use crate::accounting::Accounting;
+use crate::block::{BlockParts, DeviceBlock, ResourceKey, Token};
+use crate::error::{ErrorKind, FreeError, Refusal, Result};
+use crate::exhausted::Exhausted;
+use crate::ladder::{Relief, Rung};
+use crate::order::Order;
+use crate::request::Request;
+use crate::resource::MemoryResource;
+use crate::stamp::Stamps;
+
+/// `cuMemAllocAsync` and `cuMemFreeAsync`.
+///
+/// A block is freed in the order of its own stream; uses on other streams are ordered before that with device-side
+/// waits. What the pool keeps is given back on [`Rung::IdlePages`].
+pub struct DriverPool {
+    key: ResourceKey,
+    driver: Arc<dyn Driver>,
+    order: Arc<dyn Order>,
+    /// The stream each block was allocated on.
+    streams: Mutex<HashMap<MemoryId, StreamId>>,
+    live_bytes: AtomicU64,
+    live_blocks: AtomicU64,
+    peak_bytes: AtomicU64,
+    waits: AtomicU64,
+}
+
+impl DriverPool {
+    /// The pool of a driver.
+    ///
+    /// # Errors
+    /// Unsupported where the device has none.
+    pub fn new(driver: Arc<dyn Driver>, order: Arc<dyn Order>) -> Result<Self> {
+        if !driver.info().features.memory_pool {
+            let what = format!("{} has no memory pool", driver.info().name);
+            return Err(ErrorKind::from(Refusal::Unsupported { what, next: "use `heap` or `direct`" }).into());
+        }
+        Ok(Self {
+            key: ResourceKey::fresh(),
+            driver,
+            order,
+            streams: Mutex::default(),
+            live_bytes: AtomicU64::new(0),
+            live_blocks: AtomicU64::new(0),
+            peak_bytes: AtomicU64::new(0),
+            waits: AtomicU64::new(0),
+        })
+    }
+
+    fn free(&self, memory: MemoryId, block: &DeviceBlock, uses: &Stamps) -> Result<()> {
+        for stamp in uses.as_slice() {
+            if !self.order.is_ordered(block.stream(), *stamp) {
+                self.order.wait_on(block.stream(), *stamp)?;
+                self.waits.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let stream = self.streams.lock().unwrap_or_else(PoisonError::into_inner).get(&memory).copied();
+        self.driver.free(memory, stream)?;
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner).remove(&memory);
+        Ok(())
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl MemoryResource for DriverPool {
+    fn key(&self) -> ResourceKey {
+        self.key
+    }
+
+    fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
+        let alignment = self.driver.info().limits.allocation_alignment_bytes;
+        if !request.align.is_power_of_two() || request.align > alignment.max(1) {
+            return Err(ErrorKind::from(Refusal::Alignment(request.align)).into());
+        }
+        let Request { bytes, stream, tag, .. } = *request;
+        let (place, address) = if bytes == 0 {
+            (None, DeviceAddress(0))
+        } else {
+            match self.driver.allocate(MemoryRequest::Pool { bytes, stream: stream.id }) {
+                Ok(memory) => {
+                    let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+                    streams.insert(memory.id, stream.id);
+                    (Some(Place::Device(memory.id.into())), memory.address)
+                }
+                Err(error) if error.is_oom() => {
+                    let exhausted = Exhausted {
+                        in_use_bytes: self.live_bytes.load(Ordering::Relaxed),
+                        driver: Some(error.to_string()),
+                        ..Exhausted::new("pool", bytes)
+                    };
+                    return Err(ErrorKind::from(exhausted).into());
+                }
+                Err(error) => return Err(error.into()),
+            }
+        };
+        let live = self.live_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.peak_bytes.fetch_max(live, Ordering::Relaxed);
+        self.live_blocks.fetch_add(1, Ordering::Relaxed);
+        let parts = BlockParts { place, address, bytes, stream: stream.key, tag, token: Token::default() };
+        Ok(DeviceBlock::new(self.key, parts))
+    }
+
+    fn deallocate(&self, block: DeviceBlock, uses: &Stamps) -> std::result::Result<(), FreeError> {
+        if block.owner() != self.key {
+            return Err(FreeError::foreign(block, self.key));
+        }
+        if let Some(Base::Memory(memory)) = block.device_place().map(|place| place.base)
+            && let Err(error) = self.free(memory, &block, uses)
+        {
+            return Err(FreeError { block, error });
+        }
+        self.live_bytes.fetch_sub(block.bytes(), Ordering::Relaxed);
+        self.live_blocks.fetch_sub(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn accounting(&self) -> Accounting {
+        let live_bytes = self.live_bytes.load(Ordering::Relaxed);
+        Accounting {
+            live_bytes,
+            live_blocks: self.live_blocks.load(Ordering::Relaxed),
+            peak_live_bytes: self.peak_bytes.load(Ordering::Relaxed),
+            reserved_bytes: live_bytes,
+            peak_reserved_bytes: self.peak_bytes.load(Ordering::Relaxed),
+            false_dependencies: self.waits.load(Ordering::Relaxed),
+            ..Accounting::default()
+        }
+    }
+
+    fn reap(&self, rung: Rung) -> Result<Relief> {
+        if rung != Rung::IdlePages {
+            return Ok(Relief::default());
+        }
+        let before = self.driver.memory_info()?.free_bytes;
+        self.driver.trim_pool(0)?;
+        let after = self.driver.memory_info()?.free_bytes;
+        Ok(Relief::released(after.saturating_sub(before)))
+    }
+}
+
+impl fmt::Display for DriverPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("pool")
+    }
+}

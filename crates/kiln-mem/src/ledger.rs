@@ -1,0 +1,232 @@
+//! Who holds how much: counts by tag, kept by each thread for itself.
+//!
+//! A thread adds to its own counters and to nobody else's, so counting costs a few plain instructions and no shared
+//! cache line. Sums are made by whoever asks. The one thing that cannot be summed afterwards is a peak: each thread
+//! therefore publishes how its share of the live bytes changed once that is more than [`PUBLISHED_BYTES`], with the
+//! highest point it passed. A peak is exact for one thread and off by at most that much for each further one.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use crate::tag::AllocTag;
+use crate::thread::{Chunked, Tally};
+
+/// A thread publishes its share of the live bytes when it has changed by more than this.
+const PUBLISHED_BYTES: i64 = 1 << 20;
+/// Tags whose counters lie beside the others; the first ones a program uses.
+const NEAR_TAGS: usize = 8;
+
+/// What threads have published. Their pages are kept by whoever keeps something for each thread anyway.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    live_bytes: AtomicI64,
+    peak_bytes: AtomicI64,
+}
+
+/// A thread's part of a ledger.
+#[derive(Debug)]
+pub(crate) struct Page {
+    near: [Entry; NEAR_TAGS],
+    far: Chunked<Entry>,
+    /// How the live bytes changed since it was published, and the highest that was; as two's complement.
+    change: Tally,
+    highest: Tally,
+}
+
+/// What a thread did for one tag.
+#[derive(Debug, Default)]
+struct Entry {
+    allocated_bytes: Tally,
+    allocated_blocks: Tally,
+    freed_bytes: Tally,
+    freed_blocks: Tally,
+}
+
+/// What was done for a tag, or for all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Blocks that were allocated.
+    pub allocations: u64,
+    /// Their bytes.
+    pub allocated_bytes: u64,
+    /// Blocks that were freed.
+    pub frees: u64,
+    /// Their bytes.
+    pub freed_bytes: u64,
+}
+
+impl Counts {
+    /// Bytes that are live.
+    pub fn live_bytes(&self) -> u64 {
+        self.allocated_bytes.wrapping_sub(self.freed_bytes)
+    }
+
+    /// Blocks that are live.
+    pub fn live_blocks(&self) -> u64 {
+        self.allocations.wrapping_sub(self.frees)
+    }
+
+    /// What came after an earlier count.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            allocations: self.allocations.wrapping_sub(earlier.allocations),
+            allocated_bytes: self.allocated_bytes.wrapping_sub(earlier.allocated_bytes),
+            frees: self.frees.wrapping_sub(earlier.frees),
+            freed_bytes: self.freed_bytes.wrapping_sub(earlier.freed_bytes),
+        }
+    }
+
+    fn add(&mut self, entry: &Entry) {
+        self.allocations = self.allocations.wrapping_add(entry.allocated_blocks.get());
+        self.allocated_bytes = self.allocated_bytes.wrapping_add(entry.allocated_bytes.get());
+        self.frees = self.frees.wrapping_add(entry.freed_blocks.get());
+        self.freed_bytes = self.freed_bytes.wrapping_add(entry.freed_bytes.get());
+    }
+}
+
+impl Ledger {
+    #[inline]
+    pub(crate) fn note_allocated(&self, page: &Page, tag: AllocTag, bytes: u64) {
+        let entry = page.entry(tag);
+        entry.allocated_bytes.add(bytes);
+        entry.allocated_blocks.add(1);
+        let change = page.change.add(bytes) as i64;
+        if change > page.highest.get() as i64 {
+            page.highest.set(change as u64);
+            if change > PUBLISHED_BYTES {
+                self.publish(page);
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn note_freed(&self, page: &Page, tag: AllocTag, bytes: u64) {
+        let entry = page.entry(tag);
+        entry.freed_bytes.add(bytes);
+        entry.freed_blocks.add(1);
+        if (page.change.add(bytes.wrapping_neg()) as i64) < -PUBLISHED_BYTES {
+            self.publish(page);
+        }
+    }
+
+    /// The most that was live at once.
+    pub(crate) fn peak_bytes<'a>(&self, pages: impl Iterator<Item = &'a Page> + Clone) -> u64 {
+        let live = self.live_bytes.load(Ordering::Relaxed);
+        let change = |page: &Page| page.change.get() as i64;
+        let all: i64 = pages.clone().map(change).sum();
+        let unpublished = pages.map(|page| live + all - change(page) + page.highest.get() as i64);
+        let highest = unpublished.max().unwrap_or(0).max(self.peak_bytes.load(Ordering::Relaxed));
+        u64::try_from(highest).unwrap_or(0)
+    }
+
+    #[cold]
+    fn publish(&self, page: &Page) {
+        let (change, highest) = (page.change.get() as i64, page.highest.get() as i64);
+        page.change.set(0);
+        page.highest.set(0);
+        let before = self.live_bytes.fetch_add(change, Ordering::Relaxed);
+        self.peak_bytes.fetch_max(before + highest, Ordering::Relaxed);
+    }
+}
+
+/// What was done for all tags together.
+pub(crate) fn total<'a>(pages: impl Iterator<Item = &'a Page>) -> Counts {
+    let mut counts = Counts::default();
+    pages.for_each(|page| page.near.iter().chain(page.far.iter()).for_each(|entry| counts.add(entry)));
+    counts
+}
+
+/// What was done for one tag.
+pub(crate) fn count<'a>(pages: impl Iterator<Item = &'a Page>, tag: AllocTag) -> Counts {
+    let mut counts = Counts::default();
+    pages.filter_map(|page| page.known_entry(tag)).for_each(|entry| counts.add(entry));
+    counts
+}
+
+/// What was done for each tag for which something was done.
+pub(crate) fn by_tag<'a>(pages: impl Iterator<Item = &'a Page> + Clone) -> Vec<(AllocTag, Counts)> {
+    let tags = (0..).map_while(AllocTag::from_number);
+    tags.map(|tag| (tag, count(pages.clone(), tag))).filter(|(_, counts)| counts.allocations > 0).collect()
+}
+
+/// The tags that hold most, with their live bytes; those that hold nothing are left out.
+pub(crate) fn top_tags<'a>(pages: impl Iterator<Item = &'a Page> + Clone, most: usize) -> Vec<(AllocTag, u64)> {
+    let tags = by_tag(pages).into_iter().map(|(tag, counts)| (tag, counts.live_bytes()));
+    let mut tags: Vec<(AllocTag, u64)> = tags.filter(|(_, bytes)| *bytes > 0).collect();
+    tags.sort_by_key(|(tag, bytes)| (std::cmp::Reverse(*bytes), *tag));
+    tags.truncate(most);
+    tags
+}
+
+impl Page {
+    pub(crate) fn new() -> Self {
+        Self {
+            near: std::array::from_fn(|_| Entry::default()),
+            far: Chunked::new(),
+            change: Tally::default(),
+            highest: Tally::default(),
+        }
+    }
+
+    #[inline]
+    fn entry(&self, tag: AllocTag) -> &Entry {
+        match self.near.get(tag.number()) {
+            Some(entry) => entry,
+            None => self.far.get_or_make(tag.number() as u32, Entry::default),
+        }
+    }
+
+    fn known_entry(&self, tag: AllocTag) -> Option<&Entry> {
+        self.near.get(tag.number()).or_else(|| self.far.get(tag.number() as u32))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_peak_of_one_thread_is_exact() {
+        let (ledger, page) = (Ledger::default(), Page::new());
+        let pages = || std::iter::once(&page);
+        let mut random = crate::heap::lcg(9);
+        let (mut live, mut peak, mut blocks) = (0_u64, 0, Vec::new());
+        for _ in 0..5000 {
+            if random() % 2 == 0 || blocks.is_empty() {
+                let bytes = random() % (1 << (random() % 24));
+                ledger.note_allocated(&page, AllocTag::default(), bytes);
+                live += bytes;
+                blocks.push(bytes);
+            } else {
+                let bytes = blocks.swap_remove(random() as usize % blocks.len());
+                ledger.note_freed(&page, AllocTag::default(), bytes);
+                live -= bytes;
+            }
+            peak = peak.max(live);
+            assert_eq!(total(pages()).live_bytes(), live);
+        }
+        assert_eq!(ledger.peak_bytes(pages()), peak);
+        assert_eq!(total(pages()).live_blocks(), blocks.len() as u64);
+    }
+
+    #[test]
+    fn tags_are_counted_apart_and_threads_together() {
+        let ledger = Ledger::default();
+        let pages: Vec<Page> = (0..4).map(|_| Page::new()).collect();
+        let tags: Vec<AllocTag> = (0..20).map(|at| AllocTag::new(&format!("ledger test {at}")).unwrap()).collect();
+        std::thread::scope(|scope| {
+            for page in &pages {
+                scope.spawn(|| {
+                    for (at, tag) in tags.iter().enumerate() {
+                        ledger.note_allocated(page, *tag, at as u64 * 100);
+                    }
+                });
+            }
+        });
+        for (at, tag) in tags.iter().enumerate() {
+            assert_eq!(count(pages.iter(), *tag).live_bytes(), at as u64 * 400);
+        }
+        assert_eq!(top_tags(pages.iter(), 2), [(tags[19], 7600), (tags[18], 7200)]);
+        assert_eq!(ledger.peak_bytes(pages.iter()), 76_000);
+    }
+}
