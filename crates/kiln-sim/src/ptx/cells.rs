@@ -78,7 +78,7 @@ impl SegmentCells<'_> {
             let offset = offsets[lanes.trailing_zeros() as usize];
             lanes &= lanes - 1;
             run = match run {
-                Some((start, len)) if offset == start + len && offset % WORD_BYTES != 0 => {
+                Some((start, len)) if offset == start + len && !offset.is_multiple_of(WORD_BYTES) => {
                     Some((start, len + size))
                 }
                 Some((start, len)) => {
