@@ -51,7 +51,8 @@ pub enum Meaning {
 /// One instruction in one form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Probe {
-    /// The instruction, with `$d` for its result and `$a`, `$b`, `$c` for its operands.
+    /// The instruction, or a few, with `$d` for its result and `$a`, `$b`, `$c` for its operands. `%out` is the address of
+    /// eight bytes of global memory that belong to the thread, `%cell` of eight bytes of shared memory.
     pub text: String,
     /// Its result.
     pub result: Class,
@@ -94,9 +95,10 @@ impl Probe {
     pub fn entry(&self, name: &str) -> String {
         let mut text = format!(".visible .entry {name}(.param .u64 from, .param .u64 to)\n{{\n");
         text.push_str(".reg .b16 %h<4>;\n.reg .b32 %w<4>;\n.reg .b64 %l<4>;\n.reg .pred %p;\n");
-        text.push_str(".reg .b32 %i;\n.reg .b64 %in, %out, %at;\n");
+        text.push_str(".reg .b32 %i;\n.reg .b64 %in, %out, %cell, %at;\n.shared .align 8 .b8 cells[768];\n");
         text.push_str("ld.param.u64 %in, [from];\nld.param.u64 %out, [to];\nmov.u32 %i, %tid.x;\n");
         text.push_str("mul.wide.u32 %at, %i, 24;\nadd.s64 %in, %in, %at;\nmul.wide.u32 %at, %i, 8;\nadd.s64 %out, %out, %at;\n");
+        text.push_str("mov.u64 %cell, cells;\nadd.s64 %cell, %cell, %at;\n");
         let mut line = self.text.clone();
         for (at, (class, name)) in self.operands.iter().zip(["$a", "$b", "$c"]).enumerate() {
             let (register, bits) = register(*class, at);

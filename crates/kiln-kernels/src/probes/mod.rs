@@ -1,5 +1,6 @@
 //! The table of probes.
 
+mod atomic;
 mod float;
 mod integer;
 mod number;
@@ -13,7 +14,7 @@ use crate::probe::{Class, Meaning, Probe, probe_module};
 /// assert!(probes.len() > 300);
 /// ```
 pub fn probes() -> Vec<Probe> {
-    [integer::probes(), float::probes(), number::probes()].concat()
+    [integer::probes(), float::probes(), number::probes(), atomic::probes()].concat()
 }
 
 /// What one H200 answered to every probe, in the order of the table: [`Probe::COUNT`] results each.

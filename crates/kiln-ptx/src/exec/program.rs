@@ -6,7 +6,7 @@ use super::block::describe_step;
 use super::code::{Code, Op};
 use super::entry::Entry;
 use super::lower::lower;
-use super::site::Site;
+use super::site::{Line, Site};
 use super::variables::{ModuleVariable, Variables};
 use crate::{FunctionId, Module};
 
@@ -68,6 +68,12 @@ pub struct UnsupportedInstruction {
     pub what: String,
     /// Where it stands; block and thread mean nothing here.
     pub site: Site,
+}
+
+impl std::fmt::Display for UnsupportedInstruction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} in {} at {}", self.what, self.site.function, Line(&self.site))
+    }
 }
 
 impl Program {

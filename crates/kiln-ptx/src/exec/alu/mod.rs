@@ -72,6 +72,8 @@ pub(crate) struct Mode {
     /// What a conversion reads and writes.
     pub(crate) from: Number,
     pub(crate) to: Number,
+    /// The types of a video instruction.
+    pub(crate) small: packed::Small,
 }
 
 impl Mode {

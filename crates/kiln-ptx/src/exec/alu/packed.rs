@@ -1,6 +1,6 @@
 //! Several small integers in one register.
 
-use super::{Alu, lanes};
+use super::{Alu, Mode, lanes};
 use crate::ScalarType;
 
 /// The sum of four products of bytes, plus `c`.
@@ -87,6 +87,66 @@ pub(crate) fn pair(op: PairOp, ty: ScalarType, relu: bool) -> Option<Alu> {
         }
         _ => return None,
     })
+}
+
+/// What a video instruction does to each of two or four integers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SmallOp {
+    Add,
+    Subtract,
+    Average,
+    Difference,
+    Minimum,
+    Maximum,
+}
+
+/// The types and modifiers of a video instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Small {
+    pub(crate) a_signed: bool,
+    pub(crate) b_signed: bool,
+    pub(crate) to_signed: bool,
+    /// Whether the results are added up, together with the third operand.
+    pub(crate) sum: bool,
+}
+
+/// `op` on four bytes or two half words, as the mode says.
+pub(crate) fn small(op: SmallOp, quad: bool) -> Alu {
+    macro_rules! by_op {
+        ($($op:ident),*) => {
+            match (op, quad) {
+                $((SmallOp::$op, true) => lanes!(mode, |a, b, c| each_small(SmallOp::$op, 8, a, b, c, mode)),
+                (SmallOp::$op, false) => lanes!(mode, |a, b, c| each_small(SmallOp::$op, 16, a, b, c, mode)),)*
+            }
+        };
+    }
+    by_op!(Add, Subtract, Average, Difference, Minimum, Maximum)
+}
+
+fn each_small(op: SmallOp, bits: u32, a: u64, b: u64, c: u64, mode: Mode) -> u64 {
+    let Small { a_signed, b_signed, to_signed, sum } = mode.small;
+    let read = |x: u64, at: u32, signed: bool| {
+        let part = (x >> at) as u32 & (u32::MAX >> (32 - bits));
+        if signed { (part << (32 - bits)) as i32 >> (32 - bits) } else { part as i32 }
+    };
+    let range = if to_signed { (-1 << (bits - 1), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) };
+    let (mut packed, mut total) = (0, c as u32);
+    for at in (0..32).step_by(bits as usize) {
+        let (x, y) = (read(a, at, a_signed), read(b, at, b_signed));
+        let result = match op {
+            SmallOp::Add => x + y,
+            SmallOp::Subtract => x - y,
+            // Halves are rounded away from zero.
+            SmallOp::Average => (x + y + (x + y).signum()) / 2,
+            SmallOp::Difference => (x - y).abs(),
+            SmallOp::Minimum => x.min(y),
+            SmallOp::Maximum => x.max(y),
+        };
+        let result = if mode.sat { result.clamp(range.0, range.1) } else { result };
+        packed |= u64::from(result as u32 & (u32::MAX >> (32 - bits))) << at;
+        total = total.wrapping_add(result as u32);
+    }
+    if sum { u64::from(total) } else { packed }
 }
 
 #[inline(always)]

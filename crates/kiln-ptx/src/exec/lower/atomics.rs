@@ -1,7 +1,7 @@
 //! `atom` and `red`: what becomes of the value in memory.
 
 use super::super::alu::Mode;
-use super::super::alu::format::{BF16, F16, F32, Format};
+use super::super::alu::format::{BF16, F16, F32, F64, Format};
 use super::super::alu::half::{HalfOp, compute};
 use super::super::alu::single::{canonical, float};
 use super::super::code::{Atomic, Op, Update};
@@ -49,7 +49,8 @@ fn update(operation: Operation, ty: ScalarType) -> Option<(Update, Update)> {
             |old, b, _| canonical(float(old) + float(b)),
             |old, b, _| F32.flush(canonical(float(F32.flush(old)) + float(F32.flush(b)))),
         )),
-        (Add, Type::F64) => same(|old, b, _| (f64::from_bits(old) + f64::from_bits(b)).to_bits()),
+        // Both hand a NaN on: shared memory prefers the old one and makes it quiet, global memory keeps the new one.
+        (Add, Type::F64) => Some((|old, b, _| sum_f64(old, b, 1 << 51), |old, b, _| sum_f64(b, old, 0))),
         (Add, Type::F16) => same(|old, b, _| half_sum(F16, old, b)),
         (Add, Type::Bf16) => same(|old, b, _| half_sum(BF16, old, b)),
         (Add, Type::F16x2) => same(|old, b, _| pair_sum(F16, old, b)),
@@ -68,6 +69,14 @@ fn update(operation: Operation, ty: ScalarType) -> Option<(Update, Update)> {
         (Min, Type::S64) => same(|old, b, _| (old as i64).min(b as i64) as u64),
         (Max, Type::S64) => same(|old, b, _| (old as i64).max(b as i64) as u64),
         _ => None,
+    }
+}
+
+/// The sum of two doubles, or the first that is NaN with the bits of `quiet` set.
+fn sum_f64(a: u64, b: u64, quiet: u64) -> u64 {
+    match [a, b].into_iter().find(|bits| F64.is_nan(*bits)) {
+        Some(nan) => nan | quiet,
+        None => Some(f64::from_bits(a) + f64::from_bits(b)).filter(|x| !x.is_nan()).map_or(F64.nan, f64::to_bits),
     }
 }
 

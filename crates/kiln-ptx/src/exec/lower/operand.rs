@@ -4,7 +4,7 @@ use super::super::code::{Address, Base, Constant, Op, Pred, PredSource, Reg, Sou
 use super::super::memory::window::{Place, code_address};
 use super::function::Lowering;
 use crate::{
-    AddressBase, Immediate, Operand, RegisterId, ScalarKind, ScalarType, Space, SpecialRegister, VariableId,
+    AddressBase, Axis, Immediate, Operand, RegisterId, ScalarKind, ScalarType, Space, SpecialRegister, VariableId,
 };
 
 impl Lowering<'_> {
@@ -184,14 +184,20 @@ impl Lowering<'_> {
         }
     }
 
-    /// The operands in braces, or the one operand without them.
+    /// The operands in braces, the elements of a vector register, or the one operand alone.
     pub(super) fn parts(&self, operand: &Operand) -> Vec<Operand> {
         match operand {
             Operand::Vector(elements) => self.body.elements(*elements).to_vec(),
+            Operand::Register(id) => match self.function.registers.group(*id).map_or(1, |group| group.vector) {
+                0 | 1 => vec![*operand],
+                count => AXES.iter().take(count.into()).map(|axis| Operand::Element(*id, *axis)).collect(),
+            },
             other => vec![*other],
         }
     }
 }
+
+const AXES: [Axis; 4] = [Axis::X, Axis::Y, Axis::Z, Axis::W];
 
 /// What the executor answers for a special register.
 pub(super) fn special_of(register: SpecialRegister) -> Option<Special> {

@@ -117,7 +117,7 @@ impl Warp {
         self.report_unwritten(cta, at, access, addresses, bare);
         for (part, to) in (0u64..).zip(&load.to) {
             let mut out = [0; LANES];
-            let part = addresses.map(|address| address + part * u64::from(load.bytes));
+            let part = addresses.map(|address| address.wrapping_add(part * u64::from(load.bytes)));
             cta.shared.load_lanes(&part, lanes, load.bytes, &mut out);
             extend(&mut out, load);
             self.frames[self.strands[at].frame].write(*to, &out, lanes);
@@ -193,7 +193,7 @@ impl Warp {
         let mut same = lanes;
         for (part, from) in (0u64..).zip(&store.from) {
             let values = self.frames[frame].column(*from, &cta.launch.constants);
-            let part = addresses.map(|address| address + part * u64::from(store.bytes));
+            let part = addresses.map(|address| address.wrapping_add(part * u64::from(store.bytes)));
             same &= cta.shared.store_lanes(&part, lanes, store.bytes, values);
         }
         self.watch(cta, at, access, addresses, lanes, same);
