@@ -61,7 +61,9 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), Failure> {
-    if let Some(unknown) = arguments.workloads.iter().find(|name| WORKLOADS.iter().all(|(known, _)| known != name)) {
+    if let Some(unknown) =
+        arguments.workloads.iter().find(|name| WORKLOADS.iter().all(|(known, _)| known != name))
+    {
         return Err(format!("there is no workload `{unknown}`; see --help").into());
     }
     let mut table = Table::default();

@@ -85,7 +85,11 @@ impl Raw {
 unsafe impl Sync for Raw {}
 
 /// One block of one thread, arguments packed.
-pub(crate) fn launch(function: sys::CUfunction, stream: sys::CUstream, arguments: &[u8]) -> Result<(), Failure> {
+pub(crate) fn launch(
+    function: sys::CUfunction,
+    stream: sys::CUstream,
+    arguments: &[u8],
+) -> Result<(), Failure> {
     let mut size = arguments.len();
     // CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE, CU_LAUNCH_PARAM_END.
     let mut extra: [*mut c_void; 5] = [
@@ -96,7 +100,17 @@ pub(crate) fn launch(function: sys::CUfunction, stream: sys::CUstream, arguments
         std::ptr::null_mut(),
     ];
     call!(sys::cuLaunchKernel(
-        function, 1, 1, 1, 1, 1, 1, 0, stream, std::ptr::null_mut(), extra.as_mut_ptr()
+        function,
+        1,
+        1,
+        1,
+        1,
+        1,
+        1,
+        0,
+        stream,
+        std::ptr::null_mut(),
+        extra.as_mut_ptr()
     ));
     Ok(())
 }
@@ -116,12 +130,22 @@ pub(crate) fn synchronize(stream: sys::CUstream) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(crate) fn upload(to: u64, from: *const c_void, bytes: usize, stream: sys::CUstream) -> Result<(), Failure> {
+pub(crate) fn upload(
+    to: u64,
+    from: *const c_void,
+    bytes: usize,
+    stream: sys::CUstream,
+) -> Result<(), Failure> {
     call!(sys::cuMemcpyHtoDAsync_v2(to, from, bytes, stream));
     Ok(())
 }
 
-pub(crate) fn download(to: *mut c_void, from: u64, bytes: usize, stream: sys::CUstream) -> Result<(), Failure> {
+pub(crate) fn download(
+    to: *mut c_void,
+    from: u64,
+    bytes: usize,
+    stream: sys::CUstream,
+) -> Result<(), Failure> {
     call!(sys::cuMemcpyDtoHAsync_v2(to, from, bytes, stream));
     Ok(())
 }

@@ -30,11 +30,20 @@ impl Table {
 
     /// Adds a measurement in a unit of its own.
     #[expect(clippy::print_stdout, reason = "the table is what this program is for")]
-    pub(crate) fn add_in(&mut self, unit: &'static str, workload: &'static str, subject: impl Into<String>, spread: Spread) {
+    pub(crate) fn add_in(
+        &mut self,
+        unit: &'static str,
+        workload: &'static str,
+        subject: impl Into<String>,
+        spread: Spread,
+    ) {
         let first = self.rows.iter().find(|row| row.workload == workload);
         let ratio = first.map_or(1.0, |first| spread.p50 / first.p50);
         let row = Row { workload, subject: subject.into(), p50: spread.p50, p99: spread.p99, unit, ratio };
-        println!("{:<4} {:<44} {:>12.1} {:>12.1} {:<5} {:>7.3}x", row.workload, row.subject, row.p50, row.p99, unit, ratio);
+        println!(
+            "{:<4} {:<44} {:>12.1} {:>12.1} {:<5} {:>7.3}x",
+            row.workload, row.subject, row.p50, row.p99, unit, ratio
+        );
         self.rows.push(row);
     }
 

@@ -38,7 +38,12 @@ pub(crate) fn four_buffers(table: &mut Table, repeats: usize) -> Result<(), Fail
 
     let (mut raws, mut tracked) = (Vec::new(), Vec::new());
     for _ in 0..repeats {
-        raws.push(batches(BATCHES, BATCH, || raw::launch(function, stream, &packed), || raw::synchronize(stream))?);
+        raws.push(batches(
+            BATCHES,
+            BATCH,
+            || raw::launch(function, stream, &packed),
+            || raw::synchronize(stream),
+        )?);
         let launch = || {
             let mut launch = gpu.launch(&four);
             launch.read_write(a).read(b).read(c).read(d).value(0_i32);
@@ -60,7 +65,11 @@ fn cudarc_four(table: &mut Table, repeats: usize) -> Result<(), Failure> {
     let module = context.load_module(cudarc::nvrtc::Ptx::from_src(KERNELS))?;
     let function = module.load_function("four")?;
     let mut a = stream.alloc_zeros::<f32>(1024)?;
-    let (b, c, d) = (stream.alloc_zeros::<f32>(1024)?, stream.alloc_zeros::<f32>(1024)?, stream.alloc_zeros::<f32>(1024)?);
+    let (b, c, d) = (
+        stream.alloc_zeros::<f32>(1024)?,
+        stream.alloc_zeros::<f32>(1024)?,
+        stream.alloc_zeros::<f32>(1024)?,
+    );
     let config = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
     let mut spreads = Vec::new();
     for _ in 0..repeats {
@@ -87,7 +96,12 @@ pub(crate) fn many_buffers(table: &mut Table, repeats: usize) -> Result<(), Fail
     let buffers: Vec<GpuRef<f32>> = (0..32).map(|_| gpu.zeros(16)).collect::<Result<_, _>>()?;
     let (mut raws, mut tracked) = (Vec::new(), Vec::new());
     for _ in 0..repeats {
-        raws.push(batches(BATCHES, BATCH, || raw::launch(function, stream, &packed), || raw::synchronize(stream))?);
+        raws.push(batches(
+            BATCHES,
+            BATCH,
+            || raw::launch(function, stream, &packed),
+            || raw::synchronize(stream),
+        )?);
         let launch = || {
             let mut launch = gpu.launch(&many);
             for buffer in &buffers {

@@ -25,7 +25,12 @@ pub(crate) fn spinning(table: &mut Table, repeats: usize) -> Result<(), Failure>
                 let gpu = if state == "cold" { &fresh } else { &shared };
                 values.push(once(gpu, streams)?);
             }
-            table.add_in("us", "m6", format!("kiln, {state}, {streams} streams of {KERNELS_PER_STREAM} kernels"), Spread::of(values));
+            table.add_in(
+                "us",
+                "m6",
+                format!("kiln, {state}, {streams} streams of {KERNELS_PER_STREAM} kernels"),
+                Spread::of(values),
+            );
         }
     }
     Ok(())

@@ -56,8 +56,9 @@ pub(crate) fn eight(table: &mut Table, repeats: usize) -> Result<(), Failure> {
 fn all_threads(work: impl Fn(&Barrier) -> Result<(), Failure> + Sync) -> Result<f64, Failure> {
     let ready = Barrier::new(THREADS + 1);
     std::thread::scope(|scope| {
-        let workers: Vec<_> =
-            (0..THREADS).map(|_| scope.spawn(|| work(&ready).map_err(|failure| failure.to_string()))).collect();
+        let workers: Vec<_> = (0..THREADS)
+            .map(|_| scope.spawn(|| work(&ready).map_err(|failure| failure.to_string())))
+            .collect();
         ready.wait();
         let start = Instant::now();
         for worker in workers {

@@ -20,15 +20,23 @@ pub(crate) fn pageable_and_pinned(table: &mut Table, repeats: usize) -> Result<(
     own.write()?.fill(1);
     let mut rows = [const { Vec::new() }; 8];
     for _ in 0..repeats {
-        rows[0].push(rate(|| raw::upload(device, pageable.as_ptr().cast(), BYTES, stream).and_then(|()| raw::synchronize(stream)))?);
+        rows[0].push(rate(|| {
+            raw::upload(device, pageable.as_ptr().cast(), BYTES, stream)
+                .and_then(|()| raw::synchronize(stream))
+        })?);
         rows[1].push(rate(|| Ok(buffer.upload(&pageable)?.wait()?))?);
         rows[2].push(rate(|| {
-            raw::download(pageable.as_mut_ptr().cast(), device, BYTES, stream).and_then(|()| raw::synchronize(stream))
+            raw::download(pageable.as_mut_ptr().cast(), device, BYTES, stream)
+                .and_then(|()| raw::synchronize(stream))
         })?);
         rows[3].push(rate(|| Ok(buffer.download_into(&mut pageable)?))?);
-        rows[4].push(rate(|| raw::upload(device, pinned, BYTES, stream).and_then(|()| raw::synchronize(stream)))?);
+        rows[4].push(rate(|| {
+            raw::upload(device, pinned, BYTES, stream).and_then(|()| raw::synchronize(stream))
+        })?);
         rows[5].push(rate(|| Ok(own.copy_to(&buffer)?.wait()?))?);
-        rows[6].push(rate(|| raw::download(pinned, device, BYTES, stream).and_then(|()| raw::synchronize(stream)))?);
+        rows[6].push(rate(|| {
+            raw::download(pinned, device, BYTES, stream).and_then(|()| raw::synchronize(stream))
+        })?);
         rows[7].push(rate(|| Ok(own.copy_from(&buffer)?.wait()?))?);
     }
     let names = [
@@ -55,7 +63,15 @@ pub(crate) fn pinned_block(table: &mut Table, repeats: usize) -> Result<(), Fail
     let (mut raws, mut pooled) = (Vec::new(), Vec::new());
     for _ in 0..repeats {
         raws.push(batches(20, 1, || raw.pinned(MIB).and_then(|at| raw.free_pinned(at)), || Ok(()))?);
-        pooled.push(batches(400, 100, || Ok::<(), Failure>(drop(gpu.pinned_uninit::<u8>(MIB)?)), || Ok(()))?);
+        pooled.push(batches(
+            400,
+            100,
+            || {
+                let _: () = drop(gpu.pinned_uninit::<u8>(MIB)?);
+                Ok::<(), Failure>(())
+            },
+            || Ok(()),
+        )?);
     }
     table.add("t2", "raw cuMemHostAlloc + free, 1 MiB", Spread::median(&raws));
     table.add("t2", "kiln, pinned block from the pool", Spread::median(&pooled));

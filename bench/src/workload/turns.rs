@@ -31,7 +31,9 @@ pub(crate) fn two_streams(table: &mut Table, repeats: usize) -> Result<(), Failu
             raw::launch(function, streams[turn], &packed)?;
             raw::record(events[turn], streams[turn])
         };
-        raws.push(batches(BATCHES, BATCH, step, || raw::synchronize(streams[0]).and_then(|()| raw::synchronize(streams[1])))?);
+        raws.push(batches(BATCHES, BATCH, step, || {
+            raw::synchronize(streams[0]).and_then(|()| raw::synchronize(streams[1]))
+        })?);
         let mut turn = 0;
         let step = || {
             turn ^= 1;

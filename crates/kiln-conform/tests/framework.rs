@@ -1,5 +1,12 @@
 //! The rules about laws: exclusions are needed and name laws, absence counts as it should, children report.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
 mod simulated;
 
 use kiln_conform::{Chapter, Loss, Outcome, Subject, all_laws, run_all, run_chapter, run_test};

@@ -1,5 +1,12 @@
 //! The laws through each layer around the simulator: a layer is a driver, and a law is a correct program.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
 mod simulated;
 
 use std::sync::Arc;

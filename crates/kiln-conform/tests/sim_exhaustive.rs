@@ -1,5 +1,12 @@
 //! The laws on the simulator in every order there is, as far as a limit of runs goes.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
 mod simulated;
 
 use kiln_conform::{Chapter, Law, Stop, run_once};

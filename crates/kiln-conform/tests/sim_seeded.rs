@@ -1,5 +1,12 @@
 //! The laws on the simulator, with many seeds.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
 mod simulated;
 
 use kiln_conform::Subject;

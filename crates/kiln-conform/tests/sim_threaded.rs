@@ -1,5 +1,12 @@
 //! The laws on the simulator with threads of the host.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
 mod simulated;
 
 use kiln_conform::Subject;

@@ -1,5 +1,12 @@
 //! Counts are exact, per call and per command.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
 use kiln_driver::call::CallKind;
 use kiln_driver::layer::{CommandKind, Counting, Layered};
 use kiln_driver::{Command, Driver, DriverExt, EventRequest, MemoryRequest, StreamRequest};

@@ -22,6 +22,8 @@
 //!
 //! Types in reading order: [`Case`], [`Arguments`], [`Argument`], [`Buffer`], [`Compare`], [`Source`], [`Probe`].
 
+#![forbid(unsafe_code)]
+
 mod argument;
 mod arguments;
 mod buffer;

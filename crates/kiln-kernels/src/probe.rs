@@ -151,31 +151,7 @@ fn register(class: Class, at: usize) -> (String, u32) {
 
 fn odd_values(meaning: Meaning) -> Vec<u64> {
     match meaning {
-        Meaning::Integer => vec![
-            0,
-            1,
-            2,
-            5,
-            31,
-            32,
-            33,
-            63,
-            64,
-            0x7f,
-            0x80,
-            0xff,
-            0x7fff,
-            0x8000,
-            0xffff,
-            0x7fff_ffff,
-            0x8000_0000,
-            0xffff_ffff,
-            0x7fff_ffff_ffff_ffff,
-            0x8000_0000_0000_0000,
-            u64::MAX,
-            0xffff_ffff_ffff_fffe,
-            0x1_0000_0000,
-        ],
+        Meaning::Integer => odd_integers(),
         Meaning::Half => pairs(&[
             0, 0x8000, 0x3c00, 0xbc00, 0x7c00, 0xfc00, 0x7e00, 0x7d01, 0xfe12, 1, 0x83ff, 0x400, 0x7bff,
             0xfbff, 0x3800, 0x4100, 0xc100, 0x6800,
@@ -184,60 +160,90 @@ fn odd_values(meaning: Meaning) -> Vec<u64> {
             0, 0x8000, 0x3f80, 0xbf80, 0x7f80, 0xff80, 0x7fc0, 0x7f81, 0xffd2, 1, 0x807f, 0x80, 0x7f7f,
             0xff7f, 0x3f00, 0x4020, 0xc020, 0x4b00,
         ]),
-        Meaning::Single => vec![
-            0,
-            0x8000_0000,
-            0x3f80_0000,
-            0xbf80_0000,
-            0x7f80_0000,
-            0xff80_0000,
-            0x7fc0_0000,
-            0x7f80_0001,
-            0xffc1_2345,
-            1,
-            0x807f_ffff,
-            0x80_0000,
-            0x7f7f_ffff,
-            0xff7f_ffff,
-            0x3f00_0000,
-            0x4020_0000,
-            0xc020_0000,
-            0x4f00_0000,
-            0xcf00_0000,
-            0x5f00_0000,
-            0x3fc0_0000,
-            0x3f7f_ffff,
-            0x4b80_0001,
-        ],
-        Meaning::Double => [
-            0.0,
-            -0.0,
-            1.0,
-            -1.0,
-            f64::INFINITY,
-            f64::NEG_INFINITY,
-            f64::MAX,
-            f64::MIN,
-            f64::MIN_POSITIVE,
-            0.5,
-            2.5,
-            -2.5,
-            2147483647.5,
-            -2147483648.5,
-            9.3e18,
-            1.5,
-        ]
-        .map(f64::to_bits)
-        .into_iter()
-        .chain([
-            0x7ff8_0000_0000_0000,
-            0x7ff0_0000_0000_0001,
-            0xfff8_dead_0000_beef,
-            1,
-            0x800f_ffff_ffff_ffff,
-        ])
-        .collect(),
+        Meaning::Single => odd_singles(),
+        Meaning::Double => odd_doubles(),
     }
+}
+
+fn odd_integers() -> Vec<u64> {
+    vec![
+        0,
+        1,
+        2,
+        5,
+        31,
+        32,
+        33,
+        63,
+        64,
+        0x7f,
+        0x80,
+        0xff,
+        0x7fff,
+        0x8000,
+        0xffff,
+        0x7fff_ffff,
+        0x8000_0000,
+        0xffff_ffff,
+        0x7fff_ffff_ffff_ffff,
+        0x8000_0000_0000_0000,
+        u64::MAX,
+        0xffff_ffff_ffff_fffe,
+        0x1_0000_0000,
+    ]
+}
+
+fn odd_singles() -> Vec<u64> {
+    vec![
+        0,
+        0x8000_0000,
+        0x3f80_0000,
+        0xbf80_0000,
+        0x7f80_0000,
+        0xff80_0000,
+        0x7fc0_0000,
+        0x7f80_0001,
+        0xffc1_2345,
+        1,
+        0x807f_ffff,
+        0x80_0000,
+        0x7f7f_ffff,
+        0xff7f_ffff,
+        0x3f00_0000,
+        0x4020_0000,
+        0xc020_0000,
+        0x4f00_0000,
+        0xcf00_0000,
+        0x5f00_0000,
+        0x3fc0_0000,
+        0x3f7f_ffff,
+        0x4b80_0001,
+    ]
+}
+
+fn odd_doubles() -> Vec<u64> {
+    [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::MAX,
+        f64::MIN,
+        f64::MIN_POSITIVE,
+        0.5,
+        2.5,
+        -2.5,
+        2147483647.5,
+        -2147483648.5,
+        9.3e18,
+        1.5,
+    ]
+    .map(f64::to_bits)
+    .into_iter()
+    .chain([0x7ff8_0000_0000_0000, 0x7ff0_0000_0000_0001, 0xfff8_dead_0000_beef, 1, 0x800f_ffff_ffff_ffff])
+    .collect()
 }
 
 /// Different values that are no number.

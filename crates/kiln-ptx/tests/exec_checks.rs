@@ -1,5 +1,12 @@
 //! Every check finds the mistake planted for it, describes it rightly, and is silent about the twin without it.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
 mod kernels;
 
 use kernels::{Bench, line};
@@ -179,7 +186,9 @@ fn races_between_warps_are_found() {
     let seen = race(&bad, "neighbour_write", "neighbour_read");
     assert_eq!(seen, (AccessKind::Write, AccessKind::Read, [0, 0, 0]));
     let text = bad.findings[0].to_string();
-    assert!(text.starts_with("race: write of 4 bytes at shared address 0x100 and the read by thread (0,0,0) at checks.cu:"));
+    assert!(text.starts_with(
+        "race: write of 4 bytes at shared address 0x100 and the read by thread (0,0,0) at checks.cu:"
+    ));
     assert!(text.contains(", with no barrier between\n  neighbour at checks.cu:"), "{text}");
     assert!(text.contains("block (0,0,0) thread (64,0,0)"), "{text}");
 
@@ -202,7 +211,10 @@ fn races_within_a_warp_are_found() {
     let (later, earlier, _) = race(&bad, "one_place", "one_place");
     assert_eq!((later, earlier), (AccessKind::Write, AccessKind::Write));
 
-    assert!(bench.run("bytes", &ONE_WARP, &[from, to, 0]).is_clean(), "neighbouring bytes are different places");
+    assert!(
+        bench.run("bytes", &ONE_WARP, &[from, to, 0]).is_clean(),
+        "neighbouring bytes are different places"
+    );
     let bad = bench.run("bytes", &ONE_WARP, &[from, to, 1]);
     race(&bad, "bytes_read", "bytes_write");
 }
@@ -251,7 +263,8 @@ fn a_barrier_reached_by_a_diverged_warp_is_found() {
     let here = finding.site.source.as_ref().map(|(_, line)| *line).unwrap();
     let other = if here == lines[0] { lines[1] } else { lines[0] };
     assert!(lines.contains(&here));
-    let start = "barrier 0 is reached by a diverged warp: other threads of it are at the barrier at checks.cu:";
+    let start =
+        "barrier 0 is reached by a diverged warp: other threads of it are at the barrier at checks.cu:";
     assert!(text.starts_with(&format!("{start}{other} ")), "{text}");
     assert_eq!(bad.fault, None, "hardware goes on, and so does the launch");
 }
@@ -274,7 +287,11 @@ fn barriers_with_different_counts_are_found() {
     assert!(bench.run("wrong_count", &threads(64), &[out, 64]).is_clean());
     let bad = bench.run("wrong_count", &threads(64), &[out, 96]);
     let texts: Vec<String> = bad.findings.iter().map(ToString::to_string).collect();
-    assert!(texts[0].starts_with("barrier 1 is used with different counts at once: for 96 threads and for 64 threads"));
+    assert!(
+        texts[0].starts_with(
+            "barrier 1 is used with different counts at once: for 96 threads and for 64 threads"
+        )
+    );
 }
 
 #[test]
@@ -291,7 +308,9 @@ fn threads_that_wait_for_each_other_are_found() {
     assert!(bench.run("crossed_votes", &ONE_WARP, &[out, 0]).is_clean());
     let bad = bench.run("crossed_votes", &ONE_WARP, &[out, 1]);
     let finding = &bad.findings[0];
-    assert!(finding.is_barrier() && finding.to_string().contains("16 threads wait at `vote.sync.ballot.b32`"));
+    assert!(
+        finding.is_barrier() && finding.to_string().contains("16 threads wait at `vote.sync.ballot.b32`")
+    );
 }
 
 #[test]

@@ -1,5 +1,12 @@
 //! Every kernel of the table gives what its oracle says, in several orders and on several threads.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
 use kiln_kernels::{Case, Ending, cases};
 use kiln_ptx::Module;
 use kiln_ptx::exec::{Checks, DeviceHeap, LaunchShape, Options, Outcome, Program, SimpleMemory};

@@ -1,5 +1,12 @@
 //! Single instructions give, bit for bit, what an H200 gave.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
 use kiln_kernels::{Probe, probe_module, probes, recorded};
 use kiln_ptx::Module;
 use kiln_ptx::exec::{LaunchShape, Options, Program, SimpleMemory};

@@ -19,10 +19,13 @@ pub use buffer::{Element, GpuRef, Memory, PinnedBuffer, Stale};
 pub use code::{CodeCounters, CodeError, ModuleBuilder, Source};
 pub use error::{Error, ErrorKind, Result};
 pub use foreign::{BlockUse, PreparedUse, RawPointer, Recorder};
-pub use launch::{Effect, Given, In, InOut, Kernel, Launch, Mismatch, Module, Out, Parameter, ParameterKind, ParameterName, Pass, Signature};
+pub use launch::{
+    Effect, Given, In, InOut, Kernel, Launch, Mismatch, Module, Out, Parameter, ParameterKind, ParameterName,
+    Pass, Signature,
+};
 pub use misuse::Misuse;
 pub use probe::{
-    Absence, Availability, Policy, availability, balanced_partition, gpu_for_test, memory_budget_for, policy, probe_backend,
-    probe_backend_with_compile, refresh, require, resolve, scatter, set_policy,
+    Absence, Availability, Policy, availability, balanced_partition, gpu_for_test, memory_budget_for, policy,
+    probe_backend, probe_backend_with_compile, refresh, require, resolve, scatter, set_policy,
 };
 pub use runtime::{BlockId, DeviceRuntime, Generation, RuntimeConfig, Stream, StreamPool, Ticket};

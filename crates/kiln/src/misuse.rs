@@ -87,7 +87,9 @@ impl From<SubmitError> for ErrorKind {
     fn from(error: SubmitError) -> Self {
         match error {
             SubmitError::Driver(error) => error.into(),
-            SubmitError::Overlap(OverlappingWrites { first, second }) => Misuse::Overlap { first, second }.into(),
+            SubmitError::Overlap(OverlappingWrites { first, second }) => {
+                Misuse::Overlap { first, second }.into()
+            }
         }
     }
 }

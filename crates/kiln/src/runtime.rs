@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kiln_driver::{DeviceInfo, Driver, MemoryInfo};
-use kiln_sim::{Machine, MachineConfig, PtxEngine};
 use kiln_mem::{AllocTag, Heap, HeapConfig, MemoryResource, Order};
+use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
 pub use block::{BlockId, Generation};
 pub use config::RuntimeConfig;
@@ -146,7 +146,12 @@ impl DeviceRuntime {
     ///
     /// # Errors
     /// As for [`allocate_on`](Self::allocate_on).
-    pub fn allocate_tagged<T: Element>(&self, stream: &Stream, len: usize, tag: AllocTag) -> Result<GpuRef<T>> {
+    pub fn allocate_tagged<T: Element>(
+        &self,
+        stream: &Stream,
+        len: usize,
+        tag: AllocTag,
+    ) -> Result<GpuRef<T>> {
         GpuRef::allocate(&self.inner, stream, len, tag)
     }
 

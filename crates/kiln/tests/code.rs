@@ -1,5 +1,12 @@
 //! Kernels from source on the simulated device: compiled once, read, checked, run.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
 mod skip;
 
 use std::path::PathBuf;
@@ -64,7 +71,8 @@ fn ptx_is_read_before_it_runs() {
     let folder = Folder::new("ptx");
     let gpu = runtime(&folder);
     let copy = gpu.kernel(PTX, "copy").unwrap();
-    let kinds: Vec<_> = copy.signature().unwrap().parameters().iter().map(|parameter| parameter.kind).collect();
+    let kinds: Vec<_> =
+        copy.signature().unwrap().parameters().iter().map(|parameter| parameter.kind).collect();
     assert_eq!(kinds, [ParameterKind::Pointer(Effect::Reads), ParameterKind::Pointer(Effect::Writes)]);
     let (from, to) = (gpu.upload(&[7_u32]).unwrap(), gpu.zeros::<u32>(1).unwrap());
     let mut launch = gpu.launch(&copy);
@@ -80,7 +88,9 @@ fn ptx_is_read_before_it_runs() {
 #[test]
 fn what_is_no_code_is_refused_with_its_place() {
     let gpu = runtime(&Folder::new("bad"));
-    let error = gpu.kernel(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k( { ret; }", "k").unwrap_err();
+    let error = gpu
+        .kernel(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k( { ret; }", "k")
+        .unwrap_err();
     assert!(code_error(&error).is_compile_error() && error.to_string().contains("4:"), "{error}");
     let error = gpu.kernel(PTX, "paste").unwrap_err();
     assert!(error.to_string().contains("no kernel named `paste`"), "{error}");
@@ -122,7 +132,8 @@ fn cuda_c_is_compiled_once_and_found_on_disk_by_the_next_runtime() {
 
 #[test]
 fn templates_headers_and_macros_reach_the_compiler_and_a_changed_header_is_noticed() {
-    if skip::without_nvrtc("templates_headers_and_macros_reach_the_compiler_and_a_changed_header_is_noticed") {
+    if skip::without_nvrtc("templates_headers_and_macros_reach_the_compiler_and_a_changed_header_is_noticed")
+    {
         return;
     }
     const SCALE: &str = "#include \"factor.h\"\n#include \"more.h\"\ntemplate <typename T> __global__ void scale(T* data) { data[threadIdx.x] *= FACTOR * MORE * TWO; }";
@@ -131,7 +142,8 @@ fn templates_headers_and_macros_reach_the_compiler_and_a_changed_header_is_notic
     let gpu = runtime(&folder);
     let build = |more: &str| {
         std::fs::write(folder.0.join("more.h"), format!("#define MORE {more}\n")).unwrap();
-        let source = gpu.source(SCALE).header("factor.h", "#define FACTOR 5").include(&folder.0).define("TWO", "2");
+        let source =
+            gpu.source(SCALE).header("factor.h", "#define FACTOR 5").include(&folder.0).define("TWO", "2");
         source.instantiate("scale<int>").instantiate("scale<double>").kernel("scale<double>").unwrap()
     };
     for (more, expected) in [("1", 10.0), ("3", 30.0)] {
@@ -143,7 +155,8 @@ fn templates_headers_and_macros_reach_the_compiler_and_a_changed_header_is_notic
         unsafe { launch.submit() }.unwrap();
         assert_eq!(data.download().unwrap(), [expected, 2.0 * expected]);
     }
-    let error = gpu.source(SCALE).header("factor.h", "").include(&folder.0).define("TWO", "2").define("FACTOR", "1");
+    let error =
+        gpu.source(SCALE).header("factor.h", "").include(&folder.0).define("TWO", "2").define("FACTOR", "1");
     let error = error.kernel("scale<float>").unwrap_err();
     assert!(matches!(code_error(&error), CodeError::NotInstantiated { .. }), "{error}");
 }
@@ -154,7 +167,8 @@ fn a_mistake_in_the_source_is_told_with_its_line() {
         return;
     }
     let gpu = runtime(&Folder::new("mistake"));
-    let error = gpu.kernel("extern \"C\" __global__ void k(int* p) {\n  p[0] = nothing;\n}", "k").unwrap_err();
+    let error =
+        gpu.kernel("extern \"C\" __global__ void k(int* p) {\n  p[0] = nothing;\n}", "k").unwrap_err();
     let code = code_error(&error);
     assert!(code.is_compile_error(), "{error}");
     assert!(error.to_string().contains('2') && error.to_string().contains("nothing"), "{error}");

@@ -1,5 +1,12 @@
 //! What a piece of work may cost: driver calls and heap allocations, counted.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
 mod order {
     pub(crate) mod kernels;
 }
@@ -52,7 +59,13 @@ fn bench() -> Bench {
     Bench { machine, driver, gpu }
 }
 
-fn launch(gpu: &DeviceRuntime, kernels: &Kernels, stream: &kiln::Stream, to: &GpuRef<u32>, from: &GpuRef<u32>) {
+fn launch(
+    gpu: &DeviceRuntime,
+    kernels: &Kernels,
+    stream: &kiln::Stream,
+    to: &GpuRef<u32>,
+    from: &GpuRef<u32>,
+) {
     let mut launch = gpu.launch(&kernels.mix);
     launch.on(stream).read_write(to).read(from).value(4_u32).value(3_u32);
     // SAFETY: the kernel touches four elements, which both buffers have.
@@ -101,8 +114,11 @@ fn thirty_two_buffers_cost_one_driver_call_and_no_planning_allocation() {
 fn a_new_edge_costs_a_record_and_a_wait_and_the_next_one_nothing() {
     let Bench { machine, driver, gpu } = bench();
     let kernels = Kernels::load(&gpu);
-    let (to, from, other) =
-        (gpu.upload(&[1_u32; 4]).unwrap(), gpu.upload(&[2_u32; 4]).unwrap(), gpu.upload(&[3_u32; 4]).unwrap());
+    let (to, from, other) = (
+        gpu.upload(&[1_u32; 4]).unwrap(),
+        gpu.upload(&[2_u32; 4]).unwrap(),
+        gpu.upload(&[3_u32; 4]).unwrap(),
+    );
     let second = gpu.stream().unwrap();
     launch(&gpu, &kernels, gpu.main_stream(), &to, &from);
     let before = driver.layer().counts();
@@ -110,7 +126,11 @@ fn a_new_edge_costs_a_record_and_a_wait_and_the_next_one_nothing() {
     assert_eq!(driver.layer().counts().since(&before).of(CallKind::Submit), 3, "signal, wait, launch");
     let before = driver.layer().counts();
     launch(&gpu, &kernels, &second, &other, &from);
-    assert_eq!(driver.layer().counts().since(&before).total(), 1, "what the first edge brought along is free");
+    assert_eq!(
+        driver.layer().counts().since(&before).total(),
+        1,
+        "what the first edge brought along is free"
+    );
     gpu.main_stream().synchronize().unwrap();
     let third = gpu.stream().unwrap();
     second.synchronize().unwrap();

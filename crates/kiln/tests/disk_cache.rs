@@ -1,5 +1,12 @@
 //! The cache on disk: found again, never half, never a reason to fail.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
@@ -28,7 +35,10 @@ impl Drop for Folder {
 }
 
 fn open(folder: &Path, limit_bytes: u64) -> DiskCache {
-    DiskCache::new(&CacheConfig { place: CachePlace::At(folder.into()), limit_bytes }, &Surroundings::default())
+    DiskCache::new(
+        &CacheConfig { place: CachePlace::At(folder.into()), limit_bytes },
+        &Surroundings::default(),
+    )
 }
 
 fn key(name: &str) -> Key {
@@ -109,7 +119,8 @@ fn a_disk_that_cannot_be_written_is_one_warning_and_no_failure() {
     cache.put(&key("b"), EntryKind::Ptx, b"code");
     assert!(cache.has_warned());
     assert_eq!(cache.get(&key("a")), None);
-    let off = DiskCache::new(&CacheConfig { place: CachePlace::Off, limit_bytes: 1 }, &Surroundings::default());
+    let off =
+        DiskCache::new(&CacheConfig { place: CachePlace::Off, limit_bytes: 1 }, &Surroundings::default());
     off.put(&key("a"), EntryKind::Ptx, b"code");
     assert!(off.get(&key("a")).is_none() && !off.has_warned());
 }

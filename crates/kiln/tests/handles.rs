@@ -1,10 +1,17 @@
 //! Handles to device memory: what they hold, what they refuse, and what is left when they are gone.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
 mod order {
     pub(crate) mod kernels;
 }
 
-use kiln::{DeviceRuntime, ErrorKind, GpuRef, Misuse, Mismatch, RuntimeConfig, Stale};
+use kiln::{DeviceRuntime, ErrorKind, GpuRef, Mismatch, Misuse, RuntimeConfig, Stale};
 use kiln_driver::Access;
 use kiln_sim::{Machine, MachineConfig};
 use order::kernels::{Kernels, library};
@@ -72,7 +79,10 @@ fn a_buffer_of_no_elements_is_an_ordinary_value() {
         empty.fill(1.0).unwrap().wait().unwrap();
         let other = gpu.zeros::<f32>(0).unwrap();
         other.copy_from(&empty).unwrap().wait().unwrap();
-        assert_eq!(gpu.upload(&[1.0_f32, 2.0]).unwrap().view(1..1).unwrap().download().unwrap(), [0.0_f32; 0]);
+        assert_eq!(
+            gpu.upload(&[1.0_f32, 2.0]).unwrap().view(1..1).unwrap().download().unwrap(),
+            [0.0_f32; 0]
+        );
         let kernels = Kernels::load(&gpu);
         let (to, from) = (gpu.zeros::<u32>(0).unwrap(), gpu.zeros::<u32>(0).unwrap());
         let mut launch = gpu.launch(&kernels.mix);
@@ -113,20 +123,32 @@ fn what_cannot_be_right_is_refused_and_nothing_is_queued() {
         let foreign = other.upload(&[2_u32; 8]).unwrap();
         gpu.synchronize().unwrap();
         let before = gpu.main_stream().ticket().unwrap().stamp();
-        assert_eq!(misuse(buffer.view(3..9).unwrap_err()), Misuse::ViewOutOfRange { start: 3, end: 9, len: 8 });
+        assert_eq!(
+            misuse(buffer.view(3..9).unwrap_err()),
+            Misuse::ViewOutOfRange { start: 3, end: 9, len: 8 }
+        );
         #[expect(clippy::reversed_empty_ranges, reason = "a range the wrong way round is what is tested")]
         let reversed = 5..4;
         assert!(matches!(misuse(buffer.view(reversed).unwrap_err()), Misuse::ViewOutOfRange { .. }));
         assert_eq!(misuse(buffer.upload(&[0; 7]).unwrap_err()), Misuse::Length { buffer: 8, given: 7 });
-        assert_eq!(misuse(buffer.download_into(&mut [0; 9]).unwrap_err()), Misuse::Length { buffer: 8, given: 9 });
+        assert_eq!(
+            misuse(buffer.download_into(&mut [0; 9]).unwrap_err()),
+            Misuse::Length { buffer: 8, given: 9 }
+        );
         assert!(matches!(misuse(buffer.copy_from(&foreign).unwrap_err()), Misuse::ForeignBlock { .. }));
-        assert!(matches!(misuse(buffer.upload_on(other.main_stream(), &[0; 8]).unwrap_err()), Misuse::ForeignStream { .. }));
+        assert!(matches!(
+            misuse(buffer.upload_on(other.main_stream(), &[0; 8]).unwrap_err()),
+            Misuse::ForeignStream { .. }
+        ));
         assert!(matches!(misuse(gpu.allocate::<u64>(usize::MAX).unwrap_err()), Misuse::TooLarge { .. }));
         assert!(matches!(misuse(gpu.allocate::<u8>(1 << 63).unwrap_err()), Misuse::TooLarge { .. }));
         let large = gpu.allocate::<u8>(1 << 36).unwrap_err();
         assert!(large.is_oom(), "{large}");
         let half = buffer.view(..4).unwrap();
-        assert!(matches!(misuse(buffer.view(2..6).unwrap().copy_from(&half).unwrap_err()), Misuse::Overlap { .. }));
+        assert!(matches!(
+            misuse(buffer.view(2..6).unwrap().copy_from(&half).unwrap_err()),
+            Misuse::Overlap { .. }
+        ));
         assert_eq!(gpu.main_stream().ticket().unwrap().stamp(), before, "nothing was stamped");
         assert_eq!(buffer.download().unwrap(), [1; 8]);
     }
@@ -158,11 +180,22 @@ fn a_launch_that_does_not_fit_names_the_parameter_and_both_sides() {
         let error = refused!(.read_write(&to).read(&from).value(8_u32).value(1_u32).value(2_u32));
         assert!(matches!(mismatch(error), Mismatch::Count { wanted: 4, given: 5, .. }));
         let error = refused!(.read(&to).read(&from).value(8_u32).value(1_u32));
-        assert!(error.to_string().contains("parameter 0: it was declared as read, and the kernel reads and writes"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("parameter 0: it was declared as read, and the kernel reads and writes"),
+            "{error}"
+        );
         let error = refused!(.value(1_u64).read(&from).value(8_u32).value(1_u32));
-        assert!(error.to_string().contains("parameter 0: it is a pointer, and a value of 8 bytes was given"), "{error}");
+        assert!(
+            error.to_string().contains("parameter 0: it is a pointer, and a value of 8 bytes was given"),
+            "{error}"
+        );
         let error = refused!(.read_write(&to).read(&from).read(&from).value(1_u32));
-        assert!(error.to_string().contains("parameter 2: it is a value, and a buffer to read was given"), "{error}");
+        assert!(
+            error.to_string().contains("parameter 2: it is a value, and a buffer to read was given"),
+            "{error}"
+        );
         let error = refused!(.read_write(&to).read(&from).value(8_u64).value(1_u32));
         assert!(error.to_string().contains("parameter 2: it has 4 bytes, and 8 were given"), "{error}");
         let error = refused!(.grid(0).read_write(&to).read(&from).value(8_u32).value(1_u32));
@@ -171,7 +204,8 @@ fn a_launch_that_does_not_fit_names_the_parameter_and_both_sides() {
         assert!(matches!(mismatch(error), Mismatch::Shape { what: "block", .. }));
         let error = refused!(.shared(u32::MAX).read_write(&to).read(&from).value(8_u32).value(1_u32));
         assert!(matches!(mismatch(error), Mismatch::Shared { .. }));
-        let error = refused!(.cooperative().grid(1_000_000).read_write(&to).read(&from).value(8_u32).value(1_u32));
+        let error =
+            refused!(.cooperative().grid(1_000_000).read_write(&to).read(&from).value(8_u32).value(1_u32));
         assert!(matches!(mismatch(error), Mismatch::CooperativeResidencyExceeded { blocks: 1_000_000, .. }));
         let foreign = other.upload(&[0_u32; 8]).unwrap();
         let error = refused!(.read_write(&to).read(&foreign).value(8_u32).value(1_u32));
@@ -191,7 +225,8 @@ fn two_writes_of_the_same_bytes_in_one_launch_are_refused() {
         let (low, high) = (buffer.view(0..5).unwrap(), buffer.view(4..8).unwrap());
         let uses = |second: &GpuRef<u32>| {
             let stream = gpu.main_stream();
-            gpu.prepare_block_use(stream, &[low.used_as(Access::Write), second.used_as(Access::Write)]).map(|used| used.finish())
+            gpu.prepare_block_use(stream, &[low.used_as(Access::Write), second.used_as(Access::Write)])
+                .map(|used| used.finish())
         };
         assert!(matches!(misuse(uses(&high).err().unwrap()), Misuse::Overlap { first: 0, second: 1 }));
         uses(&buffer.view(5..8).unwrap()).unwrap().unwrap();

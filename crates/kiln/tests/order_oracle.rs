@@ -1,5 +1,12 @@
 //! Random programs against two oracles, and the same programs with a rule taken out.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
 mod order {
     pub(crate) mod kernels;
     pub(crate) mod program;

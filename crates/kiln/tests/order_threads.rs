@@ -1,5 +1,12 @@
 //! Many threads submit at once, on the threaded simulator, whose checks stay on.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
 mod order {
     pub(crate) mod kernels;
 }
@@ -131,8 +138,10 @@ fn reader_went_ahead(mutation: Option<Mutation>) -> Result<bool, String> {
 fn small_programs_get_the_fewest_waits() {
     use kiln_driver::layer::{Counting, Layered};
     for program in 0..6_u32.pow(4) {
-        let steps: Vec<(usize, bool)> =
-            (0..4).map(|at| program / 6_u32.pow(at) % 6).map(|code| ((code / 2) as usize, code % 2 == 0)).collect();
+        let steps: Vec<(usize, bool)> = (0..4)
+            .map(|at| program / 6_u32.pow(at) % 6)
+            .map(|code| ((code / 2) as usize, code % 2 == 0))
+            .collect();
         let machine = Machine::new(MachineConfig::seeded(1).library(library()));
         let driver = std::sync::Arc::new(Layered::new(machine.device(0).unwrap(), Counting::default()));
         {
@@ -142,7 +151,10 @@ fn small_programs_get_the_fewest_waits() {
             let before = driver.layer().counts();
             for (stream, writes) in &steps {
                 let access = if *writes { Access::Write } else { Access::Read };
-                gpu.prepare_block_use(&streams[*stream], &[buffer.used_as(access)]).unwrap().finish().unwrap();
+                gpu.prepare_block_use(&streams[*stream], &[buffer.used_as(access)])
+                    .unwrap()
+                    .finish()
+                    .unwrap();
             }
             let counts = driver.layer().counts().since(&before);
             let waits = counts.submitted(kiln_driver::layer::CommandKind::Wait);

@@ -99,8 +99,8 @@ fn products(x: i32, y: i32) -> [i32; 12] {
     let word = |at: u32| i32::from((x >> (16 * at)) as i16);
     let byte = |at: u32| i32::from((y >> (8 * at)) as i8);
     [
-        (i64::from(x) * i64::from(y) >> 32) as i32,
-        (u64::from(ux) * u64::from(uy) >> 32) as i32,
+        ((i64::from(x) * i64::from(y)) >> 32) as i32,
+        ((u64::from(ux) * u64::from(uy)) >> 32) as i32,
         (low24(x) * low24(y)) as i32,
         (u64::from(ux & 0xff_ffff) * u64::from(uy & 0xff_ffff)) as i32,
         x.abs_diff(y).wrapping_add(7) as i32,

@@ -204,7 +204,7 @@ pub(super) const CASES: &[Case] = &[
                     x < y,
                     x <= y,
                     x == y,
-                    x < y || x > y,
+                    x.partial_cmp(&y).is_some_and(std::cmp::Ordering::is_ne),
                     unordered || x < y,
                     unordered || x == y,
                     x.is_nan(),

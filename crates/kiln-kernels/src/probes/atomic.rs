@@ -27,7 +27,10 @@ pub(super) fn probes() -> Vec<Probe> {
                 add(&format!("{op}.{ty}"), W, Meaning::Integer);
             }
         }
-        for op in ["add.u64", "min.u64", "max.u64", "min.s64", "max.s64", "exch.b64", "cas.b64", "and.b64", "or.b64", "xor.b64"] {
+        for op in [
+            "add.u64", "min.u64", "max.u64", "min.s64", "max.s64", "exch.b64", "cas.b64", "and.b64",
+            "or.b64", "xor.b64",
+        ] {
             add(op, D, Meaning::Integer);
         }
         for op in ["inc.u32", "dec.u32", "exch.b32", "cas.b32", "and.b32", "or.b32", "xor.b32"] {

@@ -65,7 +65,20 @@ pub(super) fn probes() -> Vec<Probe> {
     ] {
         all.push(probe(format!("{op} $d, $a, $b"), W, &[W, W], Meaning::Integer));
     }
-    for op in ["vadd4", "vsub4", "vavrg4", "vabsdiff4", "vmin4", "vmax4", "vadd2", "vsub2", "vavrg2", "vabsdiff2", "vmin2", "vmax2"] {
+    for op in [
+        "vadd4",
+        "vsub4",
+        "vavrg4",
+        "vabsdiff4",
+        "vmin4",
+        "vmax4",
+        "vadd2",
+        "vsub2",
+        "vavrg2",
+        "vabsdiff2",
+        "vmin2",
+        "vmax2",
+    ] {
         for tail in ["u32.u32.u32", "s32.s32.s32", "u32.s32.u32", "s32.u32.s32.sat", "u32.u32.u32.add"] {
             all.push(probe(format!("{op}.{tail} $d, $a, $b, $c"), W, &[W, W, W], Meaning::Integer));
         }

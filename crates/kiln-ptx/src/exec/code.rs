@@ -4,11 +4,15 @@
 //! branch targets are numbers of steps, arithmetic is a pointer to the loop that does it. An entry and all functions
 //! it can reach are lowered into one list, so a place in the code is one number.
 
+mod access;
+
 use std::sync::Arc;
 
 use super::alu::{Alu, Mode, Test};
 use super::memory::window::Place;
 use crate::{Axis, Module, Operation, ScalarType, Shuffle, SpecialName, Vote};
+
+pub(crate) use access::{Address, Atomic, Base, CopyAsync, Load, Store, Strength, Update};
 
 /// A column of a frame that is written. Column 0 is a sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -378,81 +382,6 @@ impl Special {
             _ => return None,
         })
     }
-}
-
-/// A memory operand.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Address {
-    pub(crate) base: Base,
-    pub(crate) offset: i64,
-}
-
-/// What the offset of an address is added to.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Base {
-    Value(Source),
-    /// The frame of the function, in local memory.
-    Frame,
-    Zero,
-}
-
-/// How an access takes part in synchronisation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(crate) struct Strength {
-    /// Whether it may meet another such access without a race: volatile, relaxed and all below.
-    pub(crate) strong: bool,
-    /// Whether what follows sees what was released there.
-    pub(crate) acquire: bool,
-    /// Whether what came before is seen by whoever acquires it.
-    pub(crate) release: bool,
-}
-
-/// A load of one or more values of `bytes` each.
-pub(crate) struct Load {
-    pub(crate) place: Place,
-    pub(crate) bytes: u32,
-    /// Bytes of the register to extend the sign to; 0 for no sign.
-    pub(crate) extend_to: u32,
-    pub(crate) strength: Strength,
-    pub(crate) address: Address,
-    pub(crate) to: Box<[Reg]>,
-}
-
-/// A store of one or more values of `bytes` each.
-pub(crate) struct Store {
-    pub(crate) place: Place,
-    pub(crate) bytes: u32,
-    pub(crate) strength: Strength,
-    pub(crate) address: Address,
-    pub(crate) from: Box<[Source]>,
-}
-
-/// The new value from the old one and the operands.
-pub(crate) type Update = fn(u64, u64, u64) -> u64;
-
-/// `atom` and `red`.
-pub(crate) struct Atomic {
-    pub(crate) place: Place,
-    pub(crate) bytes: u32,
-    pub(crate) update: Update,
-    /// What is done in global memory, where it differs.
-    pub(crate) update_global: Update,
-    pub(crate) address: Address,
-    pub(crate) b: Source,
-    pub(crate) c: Source,
-    pub(crate) to: Option<Reg>,
-    pub(crate) strength: Strength,
-}
-
-/// `cp.async` of 4, 8 or 16 bytes.
-pub(crate) struct CopyAsync {
-    pub(crate) bytes: u32,
-    pub(crate) to: Address,
-    pub(crate) from: Address,
-    /// Bytes actually read; the rest is zero.
-    pub(crate) size: Option<Source>,
-    /// Whether nothing is read.
-    pub(crate) ignore: PredSource,
 }
 
 /// An operation of several lanes together.

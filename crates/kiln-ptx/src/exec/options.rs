@@ -55,7 +55,7 @@ impl Checks {
 
 impl Default for Checks {
     fn default() -> Self {
-        Self { uninitialised: false, ..Self::ALL }
+        Self { races: true, barriers: true, uninitialised: false }
     }
 }
 

@@ -28,4 +28,3 @@ extern "C" __global__ void bulk(const float* in, float* out, int n) {
     out[threadIdx.x] = tile[threadIdx.x];
     asm volatile("griddepcontrol.wait;");
 }
-

@@ -7,21 +7,21 @@ const SOURCE: &str = include_str!("checks.cu");
 const PTX: &str = include_str!("checks.ptx");
 
 /// The line of the source that ends with `// marker`.
-pub fn line(marker: &str) -> u32 {
+pub(crate) fn line(marker: &str) -> u32 {
     let end = format!("// {marker}");
     let at = SOURCE.lines().position(|line| line.ends_with(&end));
     at.unwrap_or_else(|| panic!("no line is marked {marker}")) as u32 + 1
 }
 
 /// The program, with memory to run it on.
-pub struct Bench {
+pub(crate) struct Bench {
     pub memory: SimpleMemory,
     program: Program,
     globals: Vec<u64>,
 }
 
 impl Bench {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let program = Program::new(Module::parse(PTX).unwrap());
         let mut memory = SimpleMemory::new();
         let globals: Vec<u64> = program.variables().iter().map(|v| memory.allocate(v.bytes)).collect();
@@ -32,12 +32,18 @@ impl Bench {
     }
 
     /// Launches with the default checks.
-    pub fn run(&self, entry: &str, shape: &LaunchShape, arguments: &[u64]) -> Outcome {
+    pub(crate) fn run(&self, entry: &str, shape: &LaunchShape, arguments: &[u64]) -> Outcome {
         self.run_with(entry, shape, arguments, &Options::default())
     }
 
     /// Launches; each argument is cut to the size of its parameter.
-    pub fn run_with(&self, entry: &str, shape: &LaunchShape, arguments: &[u64], options: &Options<'_>) -> Outcome {
+    pub(crate) fn run_with(
+        &self,
+        entry: &str,
+        shape: &LaunchShape,
+        arguments: &[u64],
+        options: &Options<'_>,
+    ) -> Outcome {
         let module = self.program.module();
         let parameters = &module.entry(entry).unwrap().parameters;
         assert_eq!(parameters.len(), arguments.len());

@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 use std::ops::{Bound, Range, RangeBounds};
 use std::sync::Arc;
 
-use kiln_mem::AllocTag;
 use kiln_driver::{Access, Command, DeviceAddress, DevicePlace, Pattern, Place};
+use kiln_mem::AllocTag;
 
 use super::element::Element;
 use super::stale::{Memory, Stale};
@@ -125,7 +125,7 @@ impl<T: Element> GpuRef<T> {
         if !fits || !self.offset.is_multiple_of(align_of::<U>() as u64) {
             return Err(Error::new(Misuse::Cast { bytes, offset: self.offset, element_bytes: size }));
         }
-        let len = if size == 0 { 0 } else { (bytes / size) as usize };
+        let len = bytes.checked_div(size).unwrap_or(0) as usize;
         Ok(GpuRef { block: self.block.clone(), offset: self.offset, len, element: PhantomData })
     }
 
@@ -312,7 +312,14 @@ impl<T> Clone for GpuRef<T> {
 
 impl<T> fmt::Debug for GpuRef<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} elements of {} at byte {} of {}", self.len, std::any::type_name::<T>(), self.offset, self.block.id())
+        write!(
+            f,
+            "{} elements of {} at byte {} of {}",
+            self.len,
+            std::any::type_name::<T>(),
+            self.offset,
+            self.block.id()
+        )
     }
 }
 

@@ -121,7 +121,11 @@ impl<T: Element> PinnedBuffer<T> {
         };
         let command = from.zip(to).map(|(from, to)| Command::Copy { from, to, bytes: device.bytes() });
         let used = Use { track: &self.track, range: 0..device.bytes(), access: host_access, argument: 0 };
-        runtime.submit_command(device.block().home(&runtime), &mut [used, device.used(device_access, 1)], command)
+        runtime.submit_command(
+            device.block().home(&runtime),
+            &mut [used, device.used(device_access, 1)],
+            command,
+        )
     }
 
     /// The block, once the copies that an access of the host has to come after are done.

@@ -58,10 +58,15 @@ mod tests {
             xdg_cache_home: xdg.map(OsString::from),
             home: home.map(OsString::from),
         };
-        let folder = |place: &CachePlace, around: &Surroundings| place.folder(around).map(|path| path.display().to_string());
+        let folder = |place: &CachePlace, around: &Surroundings| {
+            place.folder(around).map(|path| path.display().to_string())
+        };
         let both = around(Some("/x"), Some("/h"));
         assert_eq!(folder(&CachePlace::User, &both).as_deref(), Some("/x/kiln"));
-        assert_eq!(folder(&CachePlace::User, &around(Some("x"), Some("/h"))).as_deref(), Some("/h/.cache/kiln"));
+        assert_eq!(
+            folder(&CachePlace::User, &around(Some("x"), Some("/h"))).as_deref(),
+            Some("/h/.cache/kiln")
+        );
         assert_eq!(folder(&CachePlace::User, &around(None, None)), None);
         assert_eq!(folder(&CachePlace::At("/own".into()), &both).as_deref(), Some("/own"));
         assert_eq!(folder(&CachePlace::Off, &both), None);

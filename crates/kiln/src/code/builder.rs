@@ -192,7 +192,8 @@ impl<'a> ModuleBuilder<'a> {
     }
 
     fn compile(&self, nvrtc: &Nvrtc, options: &CompileOptions, name: &str, text: &str) -> Result<Payload> {
-        let headers: Vec<Header<'_>> = self.headers.iter().map(|(name, text)| Header { name, text }).collect();
+        let headers: Vec<Header<'_>> =
+            self.headers.iter().map(|(name, text)| Header { name, text }).collect();
         let source = CudaSource { headers: &headers, ..CudaSource::new(name, text) };
         let compiled = nvrtc.compile(&source, options).map_err(|error: NvrtcError| CodeError::from(error))?;
         Ok(Payload { ptx: compiled.ptx, cubin: compiled.cubin, names: compiled.names })

@@ -14,13 +14,17 @@ pub enum CodeError {
     #[error("the PTX cannot be read: {0}")]
     Ptx(#[from] kiln_ptx::ParseError),
     /// PTX of a version the driver does not know.
-    #[error("the PTX is newer than the driver, which speaks CUDA {driver}; compile with a toolkit of at most that version, or update the driver")]
+    #[error(
+        "the PTX is newer than the driver, which speaks CUDA {driver}; compile with a toolkit of at most that version, or update the driver"
+    )]
     PtxTooNew {
         /// What the driver speaks.
         driver: Version,
     },
     /// Machine code for another architecture.
-    #[error("the code was compiled for another architecture than {capability}, which this device has; compile it for that one, or load PTX")]
+    #[error(
+        "the code was compiled for another architecture than {capability}, which this device has; compile it for that one, or load PTX"
+    )]
     Architecture {
         /// What the device has.
         capability: Capability,

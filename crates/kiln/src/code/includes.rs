@@ -17,8 +17,9 @@ pub(super) fn read_headers(text: &str, folders: &[PathBuf]) -> BTreeMap<PathBuf,
     while let Some((from, name)) = open.pop() {
         let beside = from.iter().map(PathBuf::as_path);
         let candidates = beside.chain(folders.iter().map(PathBuf::as_path)).map(|folder| folder.join(&name));
-        let Some((path, contents)) =
-            candidates.into_iter().find_map(|path| std::fs::read(&path).ok().map(|contents| (path, contents)))
+        let Some((path, contents)) = candidates
+            .into_iter()
+            .find_map(|path| std::fs::read(&path).ok().map(|contents| (path, contents)))
         else {
             continue;
         };
@@ -57,8 +58,10 @@ mod tests {
         std::fs::write(folder.join("a.h"), "#pragma once\n#  include \"inner/b.h\"\n").unwrap();
         std::fs::write(folder.join("inner/b.h"), "#include \"c.h\"\n#include <missing.h>\n").unwrap();
         std::fs::write(folder.join("inner/c.h"), "#include \"b.h\"\n").unwrap();
-        let found = read_headers("#include <a.h>\n#include\n#include \"open\n", std::slice::from_ref(&folder));
-        let names: Vec<_> = found.keys().map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect();
+        let found =
+            read_headers("#include <a.h>\n#include\n#include \"open\n", std::slice::from_ref(&folder));
+        let names: Vec<_> =
+            found.keys().map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect();
         std::fs::remove_dir_all(&folder).unwrap();
         assert_eq!(names, ["a.h", "b.h", "c.h"]);
     }

@@ -35,7 +35,8 @@ impl Payload {
         let mut rest = bytes;
         let mut take = || -> Option<&[u8]> {
             let (length, behind) = rest.split_first_chunk::<8>()?;
-            let (part, behind) = behind.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+            let (part, behind) =
+                behind.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
             rest = behind;
             Some(part)
         };

@@ -33,7 +33,11 @@ impl DeviceRuntime {
     ///
     /// # Errors
     /// Foreign or stale buffers, a foreign stream, two overlapping writes; nothing is queued or stamped then.
-    pub fn prepare_block_use<'a>(&'a self, stream: &'a Stream, uses: &[BlockUse<'_>]) -> Result<PreparedUse<'a>> {
+    pub fn prepare_block_use<'a>(
+        &'a self,
+        stream: &'a Stream,
+        uses: &[BlockUse<'_>],
+    ) -> Result<PreparedUse<'a>> {
         let mut uses = self.checked(stream, uses)?;
         let begun = self.inner().tracker().begin(stream.lane(), &mut uses)?;
         Ok(PreparedUse { runtime: self, stream, begun, finished: false })
@@ -43,7 +47,11 @@ impl DeviceRuntime {
     ///
     /// # Errors
     /// As for [`prepare_block_use`](Self::prepare_block_use).
-    pub fn prepare_first_use<'a, T: Element>(&'a self, stream: &'a Stream, block: &GpuRef<T>) -> Result<PreparedUse<'a>> {
+    pub fn prepare_first_use<'a, T: Element>(
+        &'a self,
+        stream: &'a Stream,
+        block: &GpuRef<T>,
+    ) -> Result<PreparedUse<'a>> {
         self.prepare_block_use(stream, &[block.used_as(Access::Write)])
     }
 

@@ -66,9 +66,8 @@ impl<'a> Recorder<'a> {
     }
 
     fn add(&mut self, new: BlockUse<'a>) -> &mut Self {
-        let same = |known: &&mut BlockUse<'a>| {
-            std::ptr::eq(known.block, new.block) && known.range == new.range
-        };
+        let same =
+            |known: &&mut BlockUse<'a>| std::ptr::eq(known.block, new.block) && known.range == new.range;
         match self.uses.iter_mut().find(same) {
             Some(known) => known.access = known.access.union(new.access),
             None => self.uses.push(new),

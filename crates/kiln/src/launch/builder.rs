@@ -48,7 +48,13 @@ impl<'a> Launch<'a> {
         Self {
             runtime,
             kernel,
-            shape: Shape { grid: one, block: one, cluster: None, dynamic_shared_bytes: 0, cooperative: false },
+            shape: Shape {
+                grid: one,
+                block: one,
+                cluster: None,
+                dynamic_shared_bytes: 0,
+                cooperative: false,
+            },
             stream: None,
             home: None,
             arguments: Arguments::new(),
@@ -194,7 +200,9 @@ impl<'a> Launch<'a> {
             return Err(Mismatch::Count { kernel: kernel(), wanted, given: self.given }.into());
         }
         let driver = self.runtime.driver();
-        self.shape.check(self.kernel.name(), driver.info(), self.kernel.attributes()).map_err(|wrong| Error::new(*wrong))?;
+        self.shape
+            .check(self.kernel.name(), driver.info(), self.kernel.attributes())
+            .map_err(|wrong| Error::new(*wrong))?;
         if self.shape.cooperative {
             self.check_residency()?;
         }
@@ -213,7 +221,8 @@ impl<'a> Launch<'a> {
         // Checked to fit the limits just before.
         let threads = self.shape.block.count() as u32;
         let occupancy = driver.occupancy(self.kernel.id(), threads, self.shape.dynamic_shared_bytes)?;
-        let limit = u64::from(occupancy.blocks_per_multiprocessor) * u64::from(driver.info().limits.multiprocessors);
+        let limit =
+            u64::from(occupancy.blocks_per_multiprocessor) * u64::from(driver.info().limits.multiprocessors);
         match u64::try_from(self.shape.grid.count()) {
             Ok(blocks) if blocks <= limit => Ok(()),
             blocks => {

@@ -45,7 +45,9 @@ pub enum Mismatch {
         given: usize,
     },
     /// The kernel writes through an argument that was declared as read.
-    #[error("kernel `{kernel}`, {parameter}: it was declared as {declared}, and the kernel {effect} through it; declare it as written")]
+    #[error(
+        "kernel `{kernel}`, {parameter}: it was declared as {declared}, and the kernel {effect} through it; declare it as written"
+    )]
     Access {
         /// The kernel.
         kernel: String,
@@ -69,7 +71,9 @@ pub enum Mismatch {
         limit: String,
     },
     /// More shared memory than a block can have.
-    #[error("kernel `{kernel}`: {dynamic} bytes of dynamic and {fixed} of static shared memory exceed the {limit} a block can have")]
+    #[error(
+        "kernel `{kernel}`: {dynamic} bytes of dynamic and {fixed} of static shared memory exceed the {limit} a block can have"
+    )]
     Shared {
         /// The kernel.
         kernel: String,
@@ -81,7 +85,9 @@ pub enum Mismatch {
         limit: u32,
     },
     /// A cooperative launch that cannot be resident at once.
-    #[error("kernel `{kernel}`: a cooperative launch of {blocks} blocks exceeds the {limit} that can be resident")]
+    #[error(
+        "kernel `{kernel}`: a cooperative launch of {blocks} blocks exceeds the {limit} that can be resident"
+    )]
     CooperativeResidencyExceeded {
         /// The kernel.
         kernel: String,
@@ -141,7 +147,12 @@ impl fmt::Display for ParameterName {
 }
 
 /// Checks one argument against its parameter.
-pub(super) fn check(kernel: &str, index: usize, parameter: &Parameter, given: Given) -> Result<(), Box<Mismatch>> {
+pub(super) fn check(
+    kernel: &str,
+    index: usize,
+    parameter: &Parameter,
+    given: Given,
+) -> Result<(), Box<Mismatch>> {
     let name = || ParameterName::of(index, parameter);
     let kernel = || kernel.to_owned();
     let kind = |wanted| Mismatch::Kind { kernel: kernel(), parameter: name(), wanted, given };

@@ -15,7 +15,12 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    pub(super) fn check(&self, kernel: &str, info: &DeviceInfo, function: &FunctionAttributes) -> Result<(), Box<Mismatch>> {
+    pub(super) fn check(
+        &self,
+        kernel: &str,
+        info: &DeviceInfo,
+        function: &FunctionAttributes,
+    ) -> Result<(), Box<Mismatch>> {
         let limits = &info.limits;
         let shape = |what, given, limit: String| {
             Err(Box::new(Mismatch::Shape { kernel: kernel.to_owned(), what, given, limit }))

@@ -31,7 +31,8 @@ struct Free {
 impl EventPool {
     /// A pool that makes its events when they are first needed.
     pub(crate) fn new() -> Arc<Self> {
-        let cells = (0..MAX_EVENTS).map(|_| Cell { event: OnceLock::new(), leases: AtomicU32::new(0) }).collect();
+        let cells =
+            (0..MAX_EVENTS).map(|_| Cell { event: OnceLock::new(), leases: AtomicU32::new(0) }).collect();
         Arc::new(Self { cells, free: Mutex::new(Free { returned: Vec::with_capacity(MAX_EVENTS), used: 0 }) })
     }
 

@@ -158,7 +158,8 @@ mod tests {
     #[test]
     fn the_latest_of_each_stream_stays() {
         let mut set = Stamps::default();
-        for at in [stamp(0, 3), stamp(1, 1), stamp(0, 2), stamp(2, 9), stamp(3, 4), stamp(4, 5), stamp(3, 6)] {
+        for at in [stamp(0, 3), stamp(1, 1), stamp(0, 2), stamp(2, 9), stamp(3, 4), stamp(4, 5), stamp(3, 6)]
+        {
             set.insert(at);
         }
         let mut all: Vec<Stamp> = set.iter().collect();

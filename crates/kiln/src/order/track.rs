@@ -57,7 +57,13 @@ impl Track {
 
     /// Remembers an access. `done` tells which stamps need not be remembered any more.
     #[inline]
-    pub fn publish(&mut self, range: &Range<u64>, access: Access, stamp: Stamp, done: impl Fn(Stamp) -> bool) {
+    pub fn publish(
+        &mut self,
+        range: &Range<u64>,
+        access: Access,
+        stamp: Stamp,
+        done: impl Fn(Stamp) -> bool,
+    ) {
         if range.start == 0 && range.end >= self.bytes && (self.rest.is_empty() || access.writes()) {
             self.rest.clear();
             self.first.publish(access, stamp, done);
@@ -67,7 +73,13 @@ impl Track {
     }
 
     #[cold]
-    fn publish_part(&mut self, range: &Range<u64>, access: Access, stamp: Stamp, done: impl Fn(Stamp) -> bool) {
+    fn publish_part(
+        &mut self,
+        range: &Range<u64>,
+        access: Access,
+        stamp: Stamp,
+        done: impl Fn(Stamp) -> bool,
+    ) {
         if range.is_empty() {
             return;
         }

@@ -2,9 +2,7 @@
 
 use std::sync::{Arc, MutexGuard, PoisonError, RwLock};
 
-use kiln_driver::{
-    Command, Driver, Error, Refusal, StreamId, Submission, Timeout, WaitTarget, Waited,
-};
+use kiln_driver::{Command, Driver, Error, Refusal, StreamId, Submission, Timeout, WaitTarget, Waited};
 
 use super::clock::{Clock, HostClock};
 use super::events::{EventLease, EventPool};
@@ -265,7 +263,11 @@ impl Tracker {
     fn lane(&self, key: StreamKey) -> Result<Arc<Lane>, Error> {
         let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
         lanes.get(key.index()).cloned().ok_or_else(|| {
-            Error::invalid("wait", format!("no stream has the key {}", key.index()), "use a stamp of this runtime")
+            Error::invalid(
+                "wait",
+                format!("no stream has the key {}", key.index()),
+                "use a stamp of this runtime",
+            )
         })
     }
 

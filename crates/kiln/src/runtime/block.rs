@@ -39,7 +39,12 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    pub(crate) fn allocate(runtime: &Arc<Inner>, home: &Stream, bytes: u64, tag: AllocTag) -> Result<Arc<Self>> {
+    pub(crate) fn allocate(
+        runtime: &Arc<Inner>,
+        home: &Stream,
+        bytes: u64,
+        tag: AllocTag,
+    ) -> Result<Arc<Self>> {
         if !home.belongs_to(runtime) {
             return Err(Error::new(Misuse::ForeignStream { stream: home.id().to_string() }));
         }

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use kiln_mem::{MemoryResource, MemoryResourceExt, Order, Request};
 use kiln_driver::{Base, Command, Driver, ModuleId, StreamId, StreamRequest, Timeout};
+use kiln_mem::{MemoryResource, MemoryResourceExt, Order, Request};
 
 use super::config::RuntimeConfig;
 use super::memory_order::{MemoryOrder, stream_ref};
@@ -22,7 +22,8 @@ use crate::order::{Lane, Stamp, Tracker, Use};
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
 
 /// Makes the memory of a runtime, which asks the runtime's own order.
-pub(crate) type MakeMemory<'a> = &'a dyn Fn(&Arc<dyn Driver>, Arc<dyn Order>) -> Result<Arc<dyn MemoryResource>>;
+pub(crate) type MakeMemory<'a> =
+    &'a dyn Fn(&Arc<dyn Driver>, Arc<dyn Order>) -> Result<Arc<dyn MemoryResource>>;
 
 /// The shared part of a runtime.
 pub(crate) struct Inner {
@@ -41,7 +42,11 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    pub(crate) fn new(driver: Arc<dyn Driver>, config: RuntimeConfig, make: MakeMemory<'_>) -> Result<Arc<Self>> {
+    pub(crate) fn new(
+        driver: Arc<dyn Driver>,
+        config: RuntimeConfig,
+        make: MakeMemory<'_>,
+    ) -> Result<Arc<Self>> {
         let tracker = Arc::new(Tracker::new(driver.clone(), config.recording, config.mutation));
         let stream = driver.create_stream(StreamRequest::New { priority: 0 })?;
         let lane = tracker.add(stream)?;
@@ -136,9 +141,9 @@ impl Inner {
 
     fn unload_retired(&self) {
         let retired = std::mem::take(&mut *self.retired.lock().unwrap_or_else(PoisonError::into_inner));
-        let (done, running): (Vec<_>, Vec<_>) = retired
-            .into_iter()
-            .partition(|(_, stamps)| stamps.iter().all(|stamp| self.tracker.is_done(*stamp).unwrap_or(false)));
+        let (done, running): (Vec<_>, Vec<_>) = retired.into_iter().partition(|(_, stamps)| {
+            stamps.iter().all(|stamp| self.tracker.is_done(*stamp).unwrap_or(false))
+        });
         self.retired.lock().unwrap_or_else(PoisonError::into_inner).extend(running);
         for (module, _) in done {
             // Nobody is left to be told; a lost device has unloaded it already.

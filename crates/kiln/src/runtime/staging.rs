@@ -80,7 +80,9 @@ impl Staging {
         for _ in 0..LOOK_AT {
             let idle = {
                 let mut class = self.class(shift);
-                let at = class.iter().rposition(|idle| idle.after.iter().all(|stamp| tracker.host().covers(stamp)));
+                let at = class
+                    .iter()
+                    .rposition(|idle| idle.after.iter().all(|stamp| tracker.host().covers(stamp)));
                 match at {
                     Some(at) => return Ok(Some(class.swap_remove(at).block)),
                     None if class.is_empty() => return Ok(None),

@@ -92,7 +92,12 @@ fn run(
         }
         std::thread::scope(|scope| {
             let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-            workers.into_iter().map(|worker| worker.join().unwrap_or_else(|_| Err(worker_died()))).collect()
+            // Every worker is waited for, whatever the first of them says.
+            let ended: Vec<_> = workers
+                .into_iter()
+                .map(|worker| worker.join().unwrap_or_else(|_| Err(worker_died())))
+                .collect();
+            ended.into_iter().collect()
         })
     });
     let after = match &stamp {
@@ -197,5 +202,9 @@ fn outside(block: &HostBlock, bytes: usize) -> Error {
 }
 
 fn worker_died() -> Error {
-    Error::invalid("transfer", "a thread that copied a chunk did not end well", "report this with the log above")
+    Error::invalid(
+        "transfer",
+        "a thread that copied a chunk did not end well",
+        "report this with the log above",
+    )
 }

@@ -50,6 +50,7 @@ pub(crate) fn joined(a: u32, b: u32) -> u32 {
 
 pub(crate) struct Kernels {
     pub(crate) mix: Kernel,
+    #[allow(dead_code, reason = "not every test joins")]
     pub(crate) join: Kernel,
 }
 
@@ -59,7 +60,12 @@ impl Kernels {
         let pointer = |at: u32, effect| parameter(at, 8, ParameterKind::Pointer(effect));
         let value = |at: u32| parameter(at, 4, ParameterKind::Value);
         let mix = vec![pointer(0, Effect::ReadsAndWrites), pointer(8, Effect::Reads), value(16), value(20)];
-        let join = vec![pointer(0, Effect::Writes), pointer(8, Effect::Reads), pointer(16, Effect::Reads), value(24)];
+        let join = vec![
+            pointer(0, Effect::Writes),
+            pointer(8, Effect::Reads),
+            pointer(16, Effect::Reads),
+            value(24),
+        ];
         Self {
             mix: runtime.load_kernel(&image, "mix", Some(Signature::new(mix))).unwrap(),
             join: runtime.load_kernel(&image, "join", Some(Signature::new(join))).unwrap(),

@@ -77,7 +77,14 @@ struct World<'a> {
 impl<'a> World<'a> {
     fn new(runtime: &'a DeviceRuntime, choices: Choices) -> Self {
         let streams = (0..STREAMS).map(|_| runtime.stream().unwrap()).collect();
-        Self { runtime, kernels: Kernels::load(runtime), choices, streams, pairs: Vec::new(), tickets: Vec::new() }
+        Self {
+            runtime,
+            kernels: Kernels::load(runtime),
+            choices,
+            streams,
+            pairs: Vec::new(),
+            tickets: Vec::new(),
+        }
     }
 
     fn run(&mut self, steps: usize) -> Result<(), String> {
@@ -154,8 +161,10 @@ impl<'a> World<'a> {
     fn mix(&mut self) {
         let (to, from) = self.two();
         let (range, stream, k) = (self.range(), self.stream(), self.choices.next() as u32 | 1);
-        let (into, with) =
-            (self.pairs[to].device.view(range.clone()).unwrap(), self.pairs[from].device.view(range.clone()).unwrap());
+        let (into, with) = (
+            self.pairs[to].device.view(range.clone()).unwrap(),
+            self.pairs[from].device.view(range.clone()).unwrap(),
+        );
         let mut launch = self.runtime.launch(&self.kernels.mix);
         launch.on(&stream).read_write(&into).read(&with).value(range.len() as u32).value(k);
         // SAFETY: `mix` touches the elements it is told of, which lie inside both views.
@@ -234,7 +243,11 @@ impl<'a> World<'a> {
         let (at, stream, value) = (self.some(), self.stream(), self.choices.next() as u32);
         let buffer = &self.pairs[at].device;
         let prepared = self.runtime.prepare_block_use(&stream, &[buffer.used_as(Access::Write)]).unwrap();
-        let command = Command::Fill { to: buffer.place().unwrap(), pattern: Pattern::U32(value), count: BUFFER_LEN as u64 };
+        let command = Command::Fill {
+            to: buffer.place().unwrap(),
+            pattern: Pattern::U32(value),
+            count: BUFFER_LEN as u64,
+        };
         self.runtime.driver().submit(prepared.stream(), &command).unwrap();
         self.tickets.push(prepared.finish().unwrap());
         self.pairs[at].host.fill(value);

@@ -1,5 +1,11 @@
 //! Comparisons.
 
+#![allow(
+    clippy::neg_cmp_op_on_partial_ord,
+    clippy::double_comparisons,
+    reason = "the unordered comparisons are meant: a negated one is true where a value is no number"
+)]
+
 use super::format::{BF16, F16, F32, F64, Format};
 use super::half::widen;
 use super::{Mode, Test, test};

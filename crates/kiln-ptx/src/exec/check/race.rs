@@ -80,7 +80,7 @@ impl RaceCheck {
             rest &= rest - 1;
             let mark = Mark { thread: (touch.warp * LANES + lane) as u16, ..mark };
             let first = (addresses[lane] >> self.shift) as usize;
-            let last = (addresses[lane] + u64::from(touch.bytes) - 1 >> self.shift) as usize;
+            let last = ((addresses[lane] + u64::from(touch.bytes) - 1) >> self.shift) as usize;
             let harmless = same >> lane & 1 != 0;
             for at in first..=last {
                 let Some(cell) = self.cells.get_mut(at) else { break };

@@ -76,7 +76,9 @@ fn update(operation: Operation, ty: ScalarType) -> Option<(Update, Update)> {
 fn sum_f64(a: u64, b: u64, quiet: u64) -> u64 {
     match [a, b].into_iter().find(|bits| F64.is_nan(*bits)) {
         Some(nan) => nan | quiet,
-        None => Some(f64::from_bits(a) + f64::from_bits(b)).filter(|x| !x.is_nan()).map_or(F64.nan, f64::to_bits),
+        None => {
+            Some(f64::from_bits(a) + f64::from_bits(b)).filter(|x| !x.is_nan()).map_or(F64.nan, f64::to_bits)
+        }
     }
 }
 

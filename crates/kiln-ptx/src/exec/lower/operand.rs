@@ -4,7 +4,8 @@ use super::super::code::{Address, Base, Constant, Op, Pred, PredSource, Reg, Sou
 use super::super::memory::window::{Place, code_address};
 use super::function::Lowering;
 use crate::{
-    AddressBase, Axis, Immediate, Operand, RegisterId, ScalarKind, ScalarType, Space, SpecialRegister, VariableId,
+    AddressBase, Axis, Immediate, Operand, RegisterId, ScalarKind, ScalarType, Space, SpecialRegister,
+    VariableId,
 };
 
 impl Lowering<'_> {
@@ -188,7 +189,8 @@ impl Lowering<'_> {
     pub(super) fn parts(&self, operand: &Operand) -> Vec<Operand> {
         match operand {
             Operand::Vector(elements) => self.body.elements(*elements).to_vec(),
-            Operand::Register(id) => match self.function.registers.group(*id).map_or(1, |group| group.vector) {
+            Operand::Register(id) => match self.function.registers.group(*id).map_or(1, |group| group.vector)
+            {
                 0 | 1 => vec![*operand],
                 count => AXES.iter().take(count.into()).map(|axis| Operand::Element(*id, *axis)).collect(),
             },

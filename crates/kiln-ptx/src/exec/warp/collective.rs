@@ -127,10 +127,10 @@ impl Warp {
             frame.write(collective.to, &given.column, mask);
             frame.set(collective.to_pred, given.pred, mask);
         }
-        if kind == CollectiveKind::Sync {
-            if let Some(races) = &mut cta.races {
-                races.clocks.meet_lanes(self.index, lanes);
-            }
+        if kind == CollectiveKind::Sync
+            && let Some(races) = &mut cta.races
+        {
+            races.clocks.meet_lanes(self.index, lanes);
         }
     }
 }
