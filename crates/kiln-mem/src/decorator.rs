@@ -29,11 +29,8 @@ use crate::resource::MemoryResource;
 use crate::stamp::Stamps;
 
 /// The block as the resource below knows it, if it is one of ours.
-fn unwrap(
-    block: DeviceBlock,
-    own: ResourceKey,
-    inner: &impl MemoryResource,
-) -> Result<DeviceBlock, FreeError> {
+#[expect(clippy::result_large_err, reason = "the block is given back")]
+fn unwrap(block: DeviceBlock, own: ResourceKey, inner: &impl MemoryResource) -> Result<DeviceBlock, FreeError> {
     if block.owner() == own { Ok(block.rebound(inner.key())) } else { Err(FreeError::foreign(block, own)) }
 }
 
@@ -44,7 +41,5 @@ fn free_below(
     own: ResourceKey,
     inner: &impl MemoryResource,
 ) -> Result<(), FreeError> {
-    inner
-        .deallocate(block, uses)
-        .map_err(|FreeError { block, error }| FreeError { block: block.rebound(own), error })
+    inner.deallocate(block, uses).map_err(|FreeError { block, error }| FreeError { block: block.rebound(own), error })
 }

@@ -78,8 +78,7 @@ impl Direct {
     fn refresh(&self) -> Result<()> {
         let streams: Vec<StreamKey> = {
             let pending = self.pending();
-            let used =
-                pending.iter().flat_map(|pending| pending.uses.as_slice().iter().chain([&pending.own]));
+            let used = pending.iter().flat_map(|pending| pending.uses.as_slice().iter().chain([&pending.own]));
             used.map(|stamp| stamp.stream).collect()
         };
         for stream in streams {
@@ -96,9 +95,9 @@ impl MemoryResource for Direct {
     }
 
     fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
-        let alignment = self.driver.info().limits.allocation_alignment_bytes;
-        if !request.align.is_power_of_two() || request.align > alignment.max(1) {
-            return Err(ErrorKind::from(Refusal::Alignment(request.align)).into());
+        let (align, most) = (request.align, self.driver.info().limits.allocation_alignment_bytes.max(1));
+        if !align.is_power_of_two() || align > most {
+            return Err(ErrorKind::from(Refusal::Alignment { align, most }).into());
         }
         let (place, address) = if request.bytes == 0 {
             (None, DeviceAddress(0))
@@ -178,10 +177,7 @@ impl Drop for Direct {
         let pending = std::mem::take(&mut *self.pending());
         for pending in pending {
             let waits = pending.uses.as_slice().iter().chain([&pending.own]);
-            if waits
-                .filter(|stamp| stamp.number > 0)
-                .all(|stamp| self.order.wait(*stamp, Timeout::Never).is_ok())
-            {
+            if waits.filter(|stamp| stamp.number > 0).all(|stamp| self.order.wait(*stamp, Timeout::Never).is_ok()) {
                 let _ = self.driver.free(pending.memory, None);
             }
         }

@@ -76,9 +76,9 @@ impl MemoryResource for DriverPool {
     }
 
     fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
-        let alignment = self.driver.info().limits.allocation_alignment_bytes;
-        if !request.align.is_power_of_two() || request.align > alignment.max(1) {
-            return Err(ErrorKind::from(Refusal::Alignment(request.align)).into());
+        let (align, most) = (request.align, self.driver.info().limits.allocation_alignment_bytes.max(1));
+        if !align.is_power_of_two() || align > most {
+            return Err(ErrorKind::from(Refusal::Alignment { align, most }).into());
         }
         let Request { bytes, stream, tag, .. } = *request;
         let (place, address) = if bytes == 0 {

@@ -4,7 +4,6 @@ use std::fmt;
 
 use crate::block::{BlockId, DeviceBlock, ResourceKey};
 use crate::exhausted::Exhausted;
-use crate::request::Request;
 use crate::stamp::TooManyStreams;
 
 /// The answer of a resource.
@@ -50,8 +49,13 @@ impl std::error::Error for ExhaustedError {}
 #[non_exhaustive]
 pub enum Refusal {
     /// An alignment that no block can have.
-    #[error("an alignment of {0} is no power of two up to {max}; ask for one", max = Request::MAX_ALIGN)]
-    Alignment(u64),
+    #[error("an alignment of {align} is no power of two up to {most}; ask for one")]
+    Alignment {
+        /// What was asked for.
+        align: u64,
+        /// The largest that can be had.
+        most: u64,
+    },
     /// A size that no block can have.
     #[error("{0} bytes are more than any block can have")]
     Size(u64),

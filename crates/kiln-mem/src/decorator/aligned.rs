@@ -26,7 +26,7 @@ impl<R: MemoryResource> Aligned<R> {
     /// Refused for an alignment that no block can have.
     pub fn new(align: u64, inner: R) -> Result<Self> {
         if !align.is_power_of_two() || align > Request::MAX_ALIGN {
-            return Err(ErrorKind::from(Refusal::Alignment(align)).into());
+            return Err(ErrorKind::from(Refusal::Alignment { align, most: Request::MAX_ALIGN }).into());
         }
         Ok(Self { key: ResourceKey::fresh(), align, inner })
     }
@@ -45,7 +45,7 @@ impl<R: MemoryResource> MemoryResource for Aligned<R> {
 
     fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
         if !request.align.is_power_of_two() {
-            return Err(ErrorKind::from(Refusal::Alignment(request.align)).into());
+            return Err(ErrorKind::from(Refusal::Alignment { align: request.align, most: Request::MAX_ALIGN }).into());
         }
         let block = self.inner.allocate(&request.align(request.align.max(self.align)))?;
         Ok(block.rebound(self.key))

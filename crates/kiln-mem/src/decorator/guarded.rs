@@ -8,7 +8,7 @@
 //!
 //! Every block gets a red zone before and after it. Zones are looked at when the block is freed and on demand. A freed
 //! block is filled and kept for a while before it is really freed; whoever writes to it then is found when it leaves.
-//! Each fill and each look waits for the block's stream, so this is for finding bugs and not for production.
+//! Each fill and each look waits for the block's stream on the host, so this is for finding bugs and not for production.
 
 mod device_bytes;
 mod finding;
@@ -123,13 +123,19 @@ impl<R: MemoryResource> Guarded<R> {
     fn release(&self, keep_bytes: u64) -> Result<u64> {
         let mut released = 0;
         loop {
-            let Some(Quarantined { watched, block }) = self.watch().leave(keep_bytes) else {
-                return Ok(released);
-            };
+            let Some(Quarantined { watched, block }) = self.watch().leave(keep_bytes) else { return Ok(released) };
             let found = self.look_at_body(&watched)?.or(self.look_at_zones(&watched)?);
             self.watch().findings.extend(found);
             released += block.bytes();
             self.inner.deallocate(block, &Stamps::NONE).map_err(|failed| failed.error)?;
+        }
+    }
+
+    /// A block from below, if need be in exchange for what is in quarantine.
+    fn allocate_below(&self, request: &Request) -> Result<DeviceBlock> {
+        match self.inner.allocate(request) {
+            Err(error) if error.is_oom() && self.release(0)? > 0 => self.inner.allocate(request),
+            allocated => allocated,
         }
     }
 
@@ -153,12 +159,14 @@ impl<R: MemoryResource> MemoryResource for Guarded<R> {
     }
 
     fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
-        if request.bytes == 0 {
+        let is_fine = request.align.is_power_of_two() && request.align <= Request::MAX_ALIGN;
+        if request.bytes == 0 || !is_fine {
+            // Nothing to guard, or something for the resource below to refuse.
             return Ok(self.inner.allocate(request)?.rebound(self.key));
         }
-        let zone = self.config.zone_bytes.max(1).next_multiple_of(request.align.max(1));
+        let zone = self.config.zone_bytes.max(1).next_multiple_of(request.align);
         let outer_bytes = request.bytes.saturating_add(2 * zone);
-        let outer = self.inner.allocate(&request.bytes(outer_bytes))?;
+        let outer = self.allocate_below(&request.bytes(outer_bytes))?;
         let Some(place) = outer.device_place() else { return Ok(outer.rebound(self.key)) };
         let watched = Watched::new(&outer, request, zone, place);
         let filled = self
@@ -212,11 +220,8 @@ impl<R: MemoryResource> MemoryResource for Guarded<R> {
     }
 
     fn reap(&self, rung: Rung) -> Result<Relief> {
-        let mut relief = self.inner.reap(rung)?;
-        if rung == Rung::FrontCaches {
-            relief = relief + Relief::freed(self.release(0)?);
-        }
-        Ok(relief)
+        let released = if rung == Rung::FrontCaches { self.release(0)? } else { 0 };
+        Ok(Relief::freed(released) + self.inner.reap(rung)?)
     }
 }
 

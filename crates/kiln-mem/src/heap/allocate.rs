@@ -278,7 +278,7 @@ fn check_align(align: u64) -> Result<()> {
     if align.is_power_of_two() && align <= Request::MAX_ALIGN {
         return Ok(());
     }
-    Err(ErrorKind::from(Refusal::Alignment(align)).into())
+    Err(ErrorKind::from(Refusal::Alignment { align, most: Request::MAX_ALIGN }).into())
 }
 
 fn growth_of(arena: &Arena, number: u32, ask: Ask) -> Growth {

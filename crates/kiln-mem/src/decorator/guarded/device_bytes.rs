@@ -1,8 +1,13 @@
-//! Filling device memory and looking at it, with a wait after each.
+//! Filling device memory and looking at it.
+//!
+//! Everything happens on a stream of its own, after the host waited for the stream of the block, and is waited for. The
+//! block's stream may be gone by then; so is its work.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kiln_driver::{Command, DevicePlace, Driver, HostBlock, Object, Pattern, Place, Timeout, WaitTarget};
+use kiln_driver::{
+    Command, DevicePlace, Driver, HostBlock, Object, Pattern, Place, StreamId, StreamRequest, Timeout, WaitTarget,
+};
 
 use crate::error::Result;
 use crate::stamp::StreamRef;
@@ -13,45 +18,48 @@ const WINDOW_BYTES: u64 = 1 << 20;
 /// Device memory, reached through one pinned window.
 pub(super) struct DeviceBytes {
     driver: Arc<dyn Driver>,
-    window: Mutex<Option<HostBlock>>,
+    tools: Mutex<Option<Tools>>,
+}
+
+#[derive(Clone)]
+struct Tools {
+    window: HostBlock,
+    stream: StreamId,
 }
 
 impl DeviceBytes {
     pub(super) fn new(driver: Arc<dyn Driver>) -> Self {
-        Self { driver, window: Mutex::new(None) }
+        Self { driver, tools: Mutex::new(None) }
     }
 
-    /// Fills bytes in the order of a stream and waits for it.
-    pub(super) fn fill(&self, to: DevicePlace, count: u64, byte: u8, stream: StreamRef) -> Result<()> {
+    /// Fills bytes once a stream is done.
+    pub(super) fn fill(&self, to: DevicePlace, count: u64, byte: u8, after: StreamRef) -> Result<()> {
+        let mut kept = self.tools();
+        let tools = self.tools_in(&mut kept)?;
+        self.wait_for(after)?;
         let fill = Command::Fill { to, pattern: Pattern::U8(byte), count };
-        self.driver.submit(stream.id, &fill)?;
-        let _ = self.driver.wait(WaitTarget::Stream(stream.id), Timeout::Never)?;
-        Ok(())
+        self.run(&tools, &fill)
     }
 
-    /// The offset of the first byte that is another one, in the order of a stream.
+    /// The offset of the first byte that is another one, once a stream is done.
     pub(super) fn first_other(
         &self,
         from: DevicePlace,
         bytes: u64,
         byte: u8,
-        stream: StreamRef,
+        after: StreamRef,
     ) -> Result<Option<u64>> {
-        let mut kept = self.window.lock().unwrap_or_else(PoisonError::into_inner);
-        let window = match &*kept {
-            Some(window) => window.clone(),
-            None => kept.insert(self.driver.allocate_host(WINDOW_BYTES)?).clone(),
-        };
+        let mut kept = self.tools();
+        let tools = self.tools_in(&mut kept)?;
+        self.wait_for(after)?;
         let mut seen = vec![0; WINDOW_BYTES.min(bytes) as usize];
         let mut done = 0;
         while done < bytes {
             let part = WINDOW_BYTES.min(bytes - done);
-            let to = Place::Host { block: window.id(), offset: 0 };
-            let copy = Command::Copy { from: Place::Device(from.plus(done)), to, bytes: part };
-            self.driver.submit(stream.id, &copy)?;
-            let _ = self.driver.wait(WaitTarget::Stream(stream.id), Timeout::Never)?;
+            let to = Place::Host { block: tools.window.id(), offset: 0 };
+            self.run(&tools, &Command::Copy { from: Place::Device(from.plus(done)), to, bytes: part })?;
             let seen = &mut seen[..part as usize];
-            if window.read(0, seen)
+            if tools.window.read(0, seen)
                 && let Some(at) = seen.iter().position(|other| *other != byte)
             {
                 return Ok(Some(done + at as u64));
@@ -61,10 +69,37 @@ impl DeviceBytes {
         Ok(None)
     }
 
-    /// Gives the window back.
+    /// Gives window and stream back.
     pub(super) fn release(&self) {
-        if let Some(window) = self.window.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            let _ = self.driver.destroy(Object::Host(window.id()));
+        if let Some(tools) = self.tools().take() {
+            let _ = self.driver.destroy(Object::Host(tools.window.id()));
+            let _ = self.driver.destroy(Object::Stream(tools.stream));
+        }
+    }
+
+    fn tools(&self) -> MutexGuard<'_, Option<Tools>> {
+        self.tools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tools_in(&self, kept: &mut Option<Tools>) -> Result<Tools> {
+        if let Some(tools) = kept {
+            return Ok(tools.clone());
+        }
+        let stream = self.driver.create_stream(StreamRequest::New { priority: 0 })?;
+        let window = self.driver.allocate_host(WINDOW_BYTES)?;
+        Ok(kept.insert(Tools { window, stream }).clone())
+    }
+
+    fn run(&self, tools: &Tools, command: &Command<'_>) -> Result<()> {
+        self.driver.submit(tools.stream, command)?;
+        let _ = self.driver.wait(WaitTarget::Stream(tools.stream), Timeout::Never)?;
+        Ok(())
+    }
+
+    fn wait_for(&self, stream: StreamRef) -> Result<()> {
+        match self.driver.wait(WaitTarget::Stream(stream.id), Timeout::Never) {
+            Err(error) if !error.is_refused() => Err(error.into()),
+            _ => Ok(()),
         }
     }
 }

@@ -1,0 +1,40 @@
+//! What every resource and every decorator obeys, alone and stacked.
+
+#[path = "laws/law.rs"]
+mod law;
+#[path = "rig/mod.rs"]
+mod rig;
+#[path = "laws/subject.rs"]
+mod subject;
+
+use law::LAWS;
+use subject::SUBJECTS;
+
+/// Runs every law for every subject, except where an exclusion with a reason says otherwise; an excluded law that holds
+/// is reported, so that exclusions do not outlive their reasons.
+#[test]
+fn every_subject_obeys_every_law() {
+    let mut wrong = Vec::new();
+    for subject in SUBJECTS {
+        for law in LAWS {
+            let excluded = subject.exclusions.iter().find(|(name, _)| *name == law.name);
+            let run = std::panic::catch_unwind(|| (law.check)(subject));
+            match (run, excluded) {
+                (Err(_), None) => wrong.push(format!("{} breaks `{}`", subject.name, law.name)),
+                (Ok(()), Some((_, why))) => {
+                    wrong.push(format!("{} obeys `{}` although: {why}", subject.name, law.name));
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_stack_prints_itself() {
+    let rig = rig::Rig::new(1, 1 << 30);
+    for subject in SUBJECTS {
+        assert_eq!((subject.make)(&rig).to_string(), subject.text, "{}", subject.name);
+    }
+}
