@@ -1,6 +1,6 @@
 //! Everything the doctor looks at, as one value.
 
-use kiln::libraries::{self, FoundLibrary, Library, MissingLibrary};
+use kiln::libraries::{self, DriverLibrary, FoundLibrary, Library, MissingLibrary};
 use kiln::probe::{DeviceSummary, Devices, prober};
 use kiln::{Absence, Availability, DeviceRuntime, Error, Policy};
 use serde::Serialize;
@@ -99,8 +99,9 @@ impl Examination {
 
     fn look_at_devices(&mut self, devices: &Devices, policy: Policy) {
         match libraries::driver() {
-            Ok(driver) => {
-                self.checks.push(Check::ok("driver", format!("{}, CUDA {}", driver.name, driver.version)))
+            Ok(DriverLibrary { name, path, version }) => {
+                let file = path.map_or(name, |path| path.display().to_string());
+                self.checks.push(Check::ok("driver", format!("{file}, CUDA {version}")));
             }
             Err(error) => self.fault("driver", &error),
         }
