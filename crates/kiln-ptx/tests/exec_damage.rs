@@ -1,18 +1,37 @@
 //! Whatever a program says, running it ends: with results, findings or a refusal, never with a panic.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
 use kiln_kernels::{Case, Random, cases};
 use kiln_ptx::Module;
 use kiln_ptx::exec::{Checks, DeviceHeap, LaunchShape, Options, Program, SimpleMemory};
 
 /// Types to put in place of others.
 const TYPES: [&str; 16] = [
-    ".u16", ".s16", ".u32", ".s32", ".u64", ".s64", ".b16", ".b32", ".b64", ".f32", ".f64", ".f16", ".f16x2", ".u8",
-    ".pred", ".b128",
+    ".u16", ".s16", ".u32", ".s32", ".u64", ".s64", ".b16", ".b32", ".b64", ".f32", ".f64", ".f16", ".f16x2",
+    ".u8", ".pred", ".b128",
 ];
 /// Words to put in place of the first of a line.
 const OPERATIONS: [&str; 14] = [
-    "add.cc.u32", "bar.sync", "shfl.sync.idx.b32", "call", "ret", "exit", "bra", "atom.add.u32", "ld.v4.u32", "st.u64",
-    "mov.b64", "cvt.rni.s8.f64", "setp.lt.u32", "vote.sync.ballot.b32",
+    "add.cc.u32",
+    "bar.sync",
+    "shfl.sync.idx.b32",
+    "call",
+    "ret",
+    "exit",
+    "bra",
+    "atom.add.u32",
+    "ld.v4.u32",
+    "st.u64",
+    "mov.b64",
+    "cvt.rni.s8.f64",
+    "setp.lt.u32",
+    "vote.sync.ballot.b32",
 ];
 
 /// The text with a few lines changed.
@@ -45,7 +64,9 @@ fn swap_type(line: &str, random: &mut Random) -> String {
 fn swap_number(line: &str, random: &mut Random) -> String {
     let number = [0, 1, -1, 31, 4096, i64::MAX, i64::MIN, 0x7ff1_0000_0000][random.within(0, 7) as usize];
     match line.rfind([',', '[']) {
-        Some(at) if line[at..].contains(']') => format!("{}[{number}]{}", &line[..at], &line[line.rfind(']').unwrap() + 1..]),
+        Some(at) if line[at..].contains(']') => {
+            format!("{}[{number}]{}", &line[..at], &line[line.rfind(']').unwrap() + 1..])
+        }
         Some(at) => format!("{}, {number};", &line[..at]),
         None => line.to_owned(),
     }
@@ -53,7 +74,9 @@ fn swap_number(line: &str, random: &mut Random) -> String {
 
 fn swap_operation(line: &str, random: &mut Random) -> String {
     let words = line.trim_start().split_once(char::is_whitespace);
-    words.map_or(line.to_owned(), |(_, rest)| format!("\t{} {rest}", OPERATIONS[random.within(0, 13) as usize]))
+    words.map_or(line.to_owned(), |(_, rest)| {
+        format!("\t{} {rest}", OPERATIONS[random.within(0, 13) as usize])
+    })
 }
 
 /// Runs a damaged case if it is PTX at all; whether it was.
@@ -62,7 +85,8 @@ fn survives(case: &Case, text: &str, seed: u64) -> bool {
     let program = Program::new(module);
     let Some(entry) = program.entry(case.entry) else { return false };
     let mut memory = SimpleMemory::new();
-    let globals: Vec<u64> = program.variables().iter().map(|v| memory.allocate(v.bytes.min(1 << 20))).collect();
+    let globals: Vec<u64> =
+        program.variables().iter().map(|v| memory.allocate(v.bytes.min(1 << 20))).collect();
     for (at, address) in globals.iter().enumerate() {
         memory.write(*address, &program.contents(at, &globals));
     }
@@ -76,7 +100,8 @@ fn survives(case: &Case, text: &str, seed: u64) -> bool {
         cooperative: case.shape.cooperative,
     };
     let heap = DeviceHeap::new(1 << 16);
-    let options = Options { checks: Checks::ALL, seed, step_limit: 2000, heap: Some(&heap), ..Options::default() };
+    let options =
+        Options { checks: Checks::ALL, seed, step_limit: 2000, heap: Some(&heap), ..Options::default() };
     if let Ok(outcome) = entry.launch(&shape, &arguments.pack(&addresses), &globals, &memory, &options) {
         outcome.findings.iter().for_each(|finding| assert!(!finding.to_string().is_empty()));
         assert!(outcome.fault.is_none() || !outcome.findings.is_empty(), "a fault is explained");

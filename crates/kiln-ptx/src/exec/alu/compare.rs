@@ -1,10 +1,6 @@
 //! Comparisons.
 
-#![allow(
-    clippy::neg_cmp_op_on_partial_ord,
-    clippy::double_comparisons,
-    reason = "the unordered comparisons are meant: a negated one is true where a value is no number"
-)]
+use std::cmp::Ordering;
 
 use super::format::{BF16, F16, F32, F64, Format};
 use super::half::widen;
@@ -29,28 +25,22 @@ pub(crate) fn comparison(compare: Compare, ty: ScalarType) -> Option<Test> {
     }
 }
 
-/// An order as the comparisons see it: below, equal, above, or unordered.
+/// A comparison of two values of one type. Those ending in `u` also hold when the two have no order.
 macro_rules! by_order {
     ($compare:expr, |$a:ident, $b:ident, $mode:ident| ($x:expr, $y:expr)) => {
         match $compare {
             Compare::Eq => test!($mode, |$a, $b| $x == $y),
-            Compare::Ne => test!($mode, |$a, $b| {
-                let (x, y) = ($x, $y);
-                x < y || x > y
-            }),
+            Compare::Ne => test!($mode, |$a, $b| $x.partial_cmp(&$y).is_some_and(Ordering::is_ne)),
             Compare::Lt | Compare::Lo => test!($mode, |$a, $b| $x < $y),
             Compare::Le | Compare::Ls => test!($mode, |$a, $b| $x <= $y),
             Compare::Gt | Compare::Hi => test!($mode, |$a, $b| $x > $y),
             Compare::Ge | Compare::Hs => test!($mode, |$a, $b| $x >= $y),
-            Compare::Equ => test!($mode, |$a, $b| {
-                let (x, y) = ($x, $y);
-                !(x < y || x > y)
-            }),
+            Compare::Equ => test!($mode, |$a, $b| $x.partial_cmp(&$y).is_none_or(Ordering::is_eq)),
             Compare::Neu => test!($mode, |$a, $b| $x != $y),
-            Compare::Ltu => test!($mode, |$a, $b| !($x >= $y)),
-            Compare::Leu => test!($mode, |$a, $b| !($x > $y)),
-            Compare::Gtu => test!($mode, |$a, $b| !($x <= $y)),
-            Compare::Geu => test!($mode, |$a, $b| !($x < $y)),
+            Compare::Ltu => test!($mode, |$a, $b| $x.partial_cmp(&$y).is_none_or(Ordering::is_lt)),
+            Compare::Leu => test!($mode, |$a, $b| $x.partial_cmp(&$y).is_none_or(Ordering::is_le)),
+            Compare::Gtu => test!($mode, |$a, $b| $x.partial_cmp(&$y).is_none_or(Ordering::is_gt)),
+            Compare::Geu => test!($mode, |$a, $b| $x.partial_cmp(&$y).is_none_or(Ordering::is_ge)),
             Compare::Num => test!($mode, |$a, $b| $x.partial_cmp(&$y).is_some()),
             Compare::Nan => test!($mode, |$a, $b| $x.partial_cmp(&$y).is_none()),
         }
