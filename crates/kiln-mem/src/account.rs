@@ -49,7 +49,8 @@ impl Account {
             let used = state & BYTES;
             if used.checked_add(bytes).is_some_and(|wanted| wanted <= limit) {
                 let next = state + bytes + UNSETTLED;
-                let added = self.state.compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Relaxed);
+                let added =
+                    self.state.compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Relaxed);
                 if added.is_ok() {
                     return Ok(());
                 }

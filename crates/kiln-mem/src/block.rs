@@ -90,7 +90,6 @@ impl DeviceBlock {
     ///
     /// # Errors
     /// The block, unchanged, if it belongs to another resource.
-    #[expect(clippy::result_large_err, reason = "the block is given back, not an error")]
     pub fn into_parts(self, owner: ResourceKey) -> Result<BlockParts, Self> {
         if self.owner != owner {
             return Err(self);
@@ -154,7 +153,6 @@ impl DeviceBlock {
 
     /// Makes it a block of another resource of the same stack; decorators do this on the way out and undo it on the
     /// way in, so that a block can only be freed where it was allocated.
-    #[must_use]
     #[inline]
     pub fn rebound(mut self, owner: ResourceKey) -> Self {
         self.owner = owner;
@@ -162,7 +160,6 @@ impl DeviceBlock {
     }
 
     /// The part of it from `skip` on, `bytes` long; undone by [`widened`](Self::widened).
-    #[must_use]
     pub fn narrowed(mut self, skip: u64, bytes: u64) -> Self {
         self.shift(skip, false);
         self.bytes = bytes;
@@ -170,7 +167,6 @@ impl DeviceBlock {
     }
 
     /// The block that [`narrowed`](Self::narrowed) made smaller.
-    #[must_use]
     pub fn widened(mut self, skip: u64, bytes: u64) -> Self {
         self.shift(skip, true);
         self.bytes = bytes;

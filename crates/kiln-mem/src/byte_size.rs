@@ -26,7 +26,7 @@ const UNITS: [(&str, u64); 5] =
 
 impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let whole = |(_, unit): &&(&str, u64)| self.0 >= *unit && self.0 % unit == 0;
+        let whole = |(_, unit): &&(&str, u64)| self.0 >= *unit && self.0.is_multiple_of(*unit);
         let (name, unit) = UNITS.iter().find(whole).unwrap_or(&("B", 1));
         write!(f, "{} {name}", self.0 / unit)
     }

@@ -29,8 +29,11 @@ use crate::resource::MemoryResource;
 use crate::stamp::Stamps;
 
 /// The block as the resource below knows it, if it is one of ours.
-#[expect(clippy::result_large_err, reason = "the block is given back")]
-fn unwrap(block: DeviceBlock, own: ResourceKey, inner: &impl MemoryResource) -> Result<DeviceBlock, FreeError> {
+fn unwrap(
+    block: DeviceBlock,
+    own: ResourceKey,
+    inner: &impl MemoryResource,
+) -> Result<DeviceBlock, FreeError> {
     if block.owner() == own { Ok(block.rebound(inner.key())) } else { Err(FreeError::foreign(block, own)) }
 }
 
@@ -41,5 +44,7 @@ fn free_below(
     own: ResourceKey,
     inner: &impl MemoryResource,
 ) -> Result<(), FreeError> {
-    inner.deallocate(block, uses).map_err(|FreeError { block, error }| FreeError { block: block.rebound(own), error })
+    inner
+        .deallocate(block, uses)
+        .map_err(|FreeError { block, error }| FreeError { block: block.rebound(own), error })
 }

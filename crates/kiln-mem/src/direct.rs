@@ -78,7 +78,8 @@ impl Direct {
     fn refresh(&self) -> Result<()> {
         let streams: Vec<StreamKey> = {
             let pending = self.pending();
-            let used = pending.iter().flat_map(|pending| pending.uses.as_slice().iter().chain([&pending.own]));
+            let used =
+                pending.iter().flat_map(|pending| pending.uses.as_slice().iter().chain([&pending.own]));
             used.map(|stamp| stamp.stream).collect()
         };
         for stream in streams {
@@ -177,7 +178,10 @@ impl Drop for Direct {
         let pending = std::mem::take(&mut *self.pending());
         for pending in pending {
             let waits = pending.uses.as_slice().iter().chain([&pending.own]);
-            if waits.filter(|stamp| stamp.number > 0).all(|stamp| self.order.wait(*stamp, Timeout::Never).is_ok()) {
+            if waits
+                .filter(|stamp| stamp.number > 0)
+                .all(|stamp| self.order.wait(*stamp, Timeout::Never).is_ok())
+            {
                 let _ = self.driver.free(pending.memory, None);
             }
         }

@@ -67,9 +67,14 @@ pub use config::HeapConfig;
 /// A heap over pages, or over chunks where there are no pages or the memory is the host's.
 ///
 /// ```
-/// # use std::sync::Arc;
-/// # use kiln_mem::{doc_device, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Request};
-/// let (driver, order, stream) = doc_device();
+/// use std::sync::Arc;
+///
+/// use kiln_driver::{Driver, StreamRequest};
+/// use kiln_mem::{DriverOrder, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Request};
+///
+/// let driver: Arc<dyn Driver> = kiln_sim::SimDevice::single(1);
+/// let order = Arc::new(DriverOrder::new(driver.clone()));
+/// let stream = order.add(driver.create_stream(StreamRequest::New { priority: 0 })?);
 /// let heap = Heap::over_pages(driver, order, HeapConfig::default())?;
 /// let block = heap.allocate(&Request::new(100_000, stream))?;
 /// assert_eq!(heap.accounting().live_bytes, 100_000);
@@ -188,7 +193,8 @@ impl Heap {
         request: &Request,
         units: u32,
     ) -> std::result::Result<DeviceBlock, Tried> {
-        let stock_arena = |front: &mut Front| front.stock(request.stream.key.number()).map(|stock| stock.arena);
+        let stock_arena =
+            |front: &mut Front| front.stock(request.stream.key.number()).map(|stock| stock.arena);
         let arena = shard.enter().and_then(|mut turn| turn.with(stock_arena));
         let Some(cell) = arena.and_then(|arena| self.arenas.get(arena)) else { return Err(Tried::Nothing) };
         let taken = cell.lock().take_common(units)?;

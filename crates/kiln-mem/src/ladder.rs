@@ -149,7 +149,11 @@ impl Pressure {
 
     /// Asks this callback when memory is short. Those with a higher priority are asked first, until enough is free. It
     /// may free blocks; it is called while no lock is held.
-    pub fn on_pressure(&self, priority: i32, call: impl Fn(u64) -> u64 + Send + Sync + 'static) -> Registration {
+    pub fn on_pressure(
+        &self,
+        priority: i32,
+        call: impl Fn(u64) -> u64 + Send + Sync + 'static,
+    ) -> Registration {
         let mut callbacks = self.callbacks.lock().unwrap_or_else(PoisonError::into_inner);
         let serial = callbacks.iter().map(|entry| entry.serial + 1).max().unwrap_or(0);
         callbacks.push(Entry { priority, serial, call: Arc::new(call) });

@@ -150,7 +150,10 @@ pub(crate) fn by_tag<'a>(pages: impl Iterator<Item = &'a Page> + Clone) -> Vec<(
 }
 
 /// The tags that hold most, with their live bytes; those that hold nothing are left out.
-pub(crate) fn top_tags<'a>(pages: impl Iterator<Item = &'a Page> + Clone, most: usize) -> Vec<(AllocTag, u64)> {
+pub(crate) fn top_tags<'a>(
+    pages: impl Iterator<Item = &'a Page> + Clone,
+    most: usize,
+) -> Vec<(AllocTag, u64)> {
     let tags = by_tag(pages).into_iter().map(|(tag, counts)| (tag, counts.live_bytes()));
     let mut tags: Vec<(AllocTag, u64)> = tags.filter(|(_, bytes)| *bytes > 0).collect();
     tags.sort_by_key(|(tag, bytes)| (std::cmp::Reverse(*bytes), *tag));
@@ -192,7 +195,7 @@ mod tests {
         let mut random = crate::heap::lcg(9);
         let (mut live, mut peak, mut blocks) = (0_u64, 0, Vec::new());
         for _ in 0..5000 {
-            if random() % 2 == 0 || blocks.is_empty() {
+            if random().is_multiple_of(2) || blocks.is_empty() {
                 let bytes = random() % (1 << (random() % 24));
                 ledger.note_allocated(&page, AllocTag::default(), bytes);
                 live += bytes;
@@ -213,7 +216,8 @@ mod tests {
     fn tags_are_counted_apart_and_threads_together() {
         let ledger = Ledger::default();
         let pages: Vec<Page> = (0..4).map(|_| Page::new()).collect();
-        let tags: Vec<AllocTag> = (0..20).map(|at| AllocTag::new(&format!("ledger test {at}")).unwrap()).collect();
+        let tags: Vec<AllocTag> =
+            (0..20).map(|at| AllocTag::new(&format!("ledger test {at}")).unwrap()).collect();
         std::thread::scope(|scope| {
             for page in &pages {
                 scope.spawn(|| {

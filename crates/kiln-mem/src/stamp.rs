@@ -77,7 +77,10 @@ pub struct Stamps {
 /// More streams used a block than [`Stamps`] can name. Make one of them wait for another
 /// ([`Order::wait_on`](crate::Order::wait_on)); its next submission then stands for both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("more than {} streams used one block; make one of them wait for another, then free", Stamps::CAPACITY)]
+#[error(
+    "more than {} streams used one block; make one of them wait for another, then free",
+    Stamps::CAPACITY
+)]
 pub struct TooManyStreams;
 
 impl Stamps {

@@ -20,7 +20,10 @@ pub struct AllocTag(u16);
 
 /// The process has used up all 65,536 tags; use fewer names, and none that are made up at run time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("no more than {} tags; use names that are written in the program, not made up at run time", AllocTag::LIMIT)]
+#[error(
+    "no more than {} tags; use names that are written in the program, not made up at run time",
+    AllocTag::LIMIT
+)]
 pub struct TooManyTags;
 
 /// Names by number, and numbers by name.

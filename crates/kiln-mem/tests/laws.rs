@@ -1,5 +1,12 @@
 //! What every resource and every decorator obeys, alone and stacked.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
 #[path = "laws/law.rs"]
 mod law;
 #[path = "rig/mod.rs"]

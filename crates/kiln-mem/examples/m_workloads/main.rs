@@ -159,7 +159,9 @@ fn random_workload(resource: &dyn MemoryResource, stream: StreamRef, n: usize, m
 }
 
 fn m2() {
-    println!("M2 and M4: max, N: ns per operation (first, median of the rest); peak live, reserved, ratio; calls");
+    println!(
+        "M2 and M4: max, N: ns per operation (first, median of the rest); peak live, reserved, ratio; calls"
+    );
     for max in [1, 4, 64, 256, 1024] {
         for n in [1_000, 10_000, 100_000] {
             let setup = Setup::new(128 << 30);

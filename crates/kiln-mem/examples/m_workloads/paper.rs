@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use kiln_driver::{
-    Capability, Clock, Command, DeviceAddress, DeviceInfo, DeviceKey, DeviceKind, Dim3, Driver, Error, EventId,
-    EventRequest, Features, Function, FunctionId, GraphId, GraphNode, Health, HostBlock, Image, Limits, Memory,
-    MemoryId, MemoryInfo, MemoryRequest, ModuleId, Object, Occupancy, PageRequest, PagesId, PciId, Priorities,
-    Progress, Protection, Reservation, ReservationId, ReserveRequest, Result, SharedBytes, Slots, StreamId,
-    StreamRequest, Submission, Timeout, Uuid, Version, WaitTarget, Waited, WallClock, kind,
+    Capability, Clock, Command, DeviceAddress, DeviceInfo, DeviceKey, DeviceKind, Dim3, Driver, Error,
+    EventId, EventRequest, Features, Function, FunctionId, GraphId, GraphNode, Health, HostBlock, Image,
+    Limits, Memory, MemoryId, MemoryInfo, MemoryRequest, ModuleId, Object, Occupancy, PageRequest, PagesId,
+    PciId, Priorities, Progress, Protection, Reservation, ReservationId, ReserveRequest, Result, SharedBytes,
+    Slots, StreamId, StreamRequest, Submission, Timeout, Uuid, Version, WaitTarget, Waited, WallClock, kind,
 };
 
 /// A driver that writes down what it is asked to do.
-pub struct Paper {
+pub(crate) struct Paper {
     info: DeviceInfo,
     clock: WallClock,
     pages: Slots<kind::Pages, u64>,
@@ -27,7 +27,7 @@ pub struct Paper {
 
 impl Paper {
     /// A device with so much memory.
-    pub fn new(memory_bytes: u64) -> Self {
+    pub(crate) fn new(memory_bytes: u64) -> Self {
         let key = DeviceKey::fresh();
         Self {
             info: info(key, memory_bytes),
@@ -41,7 +41,7 @@ impl Paper {
     }
 
     /// Calls so far.
-    pub fn calls(&self) -> u64 {
+    pub(crate) fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
 

@@ -45,7 +45,11 @@ impl<R: MemoryResource> MemoryResource for Aligned<R> {
 
     fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
         if !request.align.is_power_of_two() {
-            return Err(ErrorKind::from(Refusal::Alignment { align: request.align, most: Request::MAX_ALIGN }).into());
+            return Err(ErrorKind::from(Refusal::Alignment {
+                align: request.align,
+                most: Request::MAX_ALIGN,
+            })
+            .into());
         }
         let block = self.inner.allocate(&request.align(request.align.max(self.align)))?;
         Ok(block.rebound(self.key))

@@ -193,7 +193,8 @@ impl<R: MemoryResource> MemoryResource for Budgeted<R> {
     }
 
     fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
-        self.charge(request.tag, request.bytes).map_err(|(short, steps)| explain(&short, request.bytes, steps))?;
+        self.charge(request.tag, request.bytes)
+            .map_err(|(short, steps)| explain(&short, request.bytes, steps))?;
         match self.inner.allocate(request) {
             Ok(block) => Ok(block.rebound(self.key)),
             Err(error) => {

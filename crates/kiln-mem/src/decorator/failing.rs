@@ -63,7 +63,8 @@ impl<R: MemoryResource> MemoryResource for Failing<R> {
     fn deallocate(&self, block: DeviceBlock, uses: &Stamps) -> std::result::Result<(), FreeError> {
         let block = unwrap(block, self.key, &self.inner)?;
         if is_due(&self.frees, self.plan.every_free) {
-            let busy = kiln_driver::Refusal::Busy { handle: block.id().to_string(), why: "fail was told to".into() };
+            let busy =
+                kiln_driver::Refusal::Busy { handle: block.id().to_string(), why: "fail was told to".into() };
             let error = kiln_driver::Error::refused("deallocate", busy);
             return Err(FreeError::new(block.rebound(self.key), ErrorKind::from(error)));
         }
@@ -87,5 +88,5 @@ impl<R: MemoryResource> fmt::Display for Failing<R> {
 
 fn is_due(count: &AtomicU64, every: u64) -> bool {
     let number = count.fetch_add(1, Ordering::Relaxed) + 1;
-    every > 0 && number % every == 0
+    every > 0 && number.is_multiple_of(every)
 }

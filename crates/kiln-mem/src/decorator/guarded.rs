@@ -123,7 +123,9 @@ impl<R: MemoryResource> Guarded<R> {
     fn release(&self, keep_bytes: u64) -> Result<u64> {
         let mut released = 0;
         loop {
-            let Some(Quarantined { watched, block }) = self.watch().leave(keep_bytes) else { return Ok(released) };
+            let Some(Quarantined { watched, block }) = self.watch().leave(keep_bytes) else {
+                return Ok(released);
+            };
             let found = self.look_at_body(&watched)?.or(self.look_at_zones(&watched)?);
             self.watch().findings.extend(found);
             released += block.bytes();

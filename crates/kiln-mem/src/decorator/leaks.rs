@@ -106,7 +106,7 @@ impl<R: MemoryResource> MemoryResource for LeakTracking<R> {
             return Ok(block);
         }
         let serial = self.serial.fetch_add(1, Ordering::Relaxed) + 1;
-        let sampled = self.sample_every > 0 && serial % self.sample_every == 0;
+        let sampled = self.sample_every > 0 && serial.is_multiple_of(self.sample_every);
         let live = Live {
             block: block.id(),
             bytes: block.bytes(),

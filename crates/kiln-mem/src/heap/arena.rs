@@ -41,14 +41,7 @@ pub(crate) enum Edge {
 
 impl Arena {
     pub(crate) fn new() -> Self {
-        Self {
-            pieces: Pieces::new(),
-            bins: Bins::new(),
-            tail: NIL,
-            owned_units: 0,
-            used_units: 0,
-            taken: 0,
-        }
+        Self { pieces: Pieces::new(), bins: Bins::new(), tail: NIL, owned_units: 0, used_units: 0, taken: 0 }
     }
 
     pub(crate) fn owned_units(&self) -> u64 {
@@ -200,9 +193,8 @@ impl Arena {
             let piece = &pieces[*at];
             piece.start() == start && u64::from(piece.units) == units && ready(piece.stamp)
         };
-        let Some(at) = u32::try_from(units)
-            .ok()
-            .and_then(|units| self.bins.from(pieces.as_slice(), units).find(fits))
+        let Some(at) =
+            u32::try_from(units).ok().and_then(|units| self.bins.from(pieces.as_slice(), units).find(fits))
         else {
             return false;
         };
@@ -332,7 +324,7 @@ pub(super) mod tests {
                 if random() % 5 < 3 {
                     let units = (random() % (1 << (random() % 16 + 1))) as u32 + 1;
                     let align = 1 << (random() % 12);
-                    let taken = if random() % 4 == 0 {
+                    let taken = if random().is_multiple_of(4) {
                         arena.take_aligned(units, align, 3)
                     } else {
                         arena.take(units)

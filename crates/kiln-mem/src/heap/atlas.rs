@@ -183,7 +183,8 @@ impl Atlas {
         let mut page = first_page;
         for (index, at) in frames.iter().enumerate() {
             let frame = &mut self.frames[*at as usize];
-            let old = std::mem::replace(&mut frame.home, Home { first_page: page, row: Row::new(fold, index) });
+            let old =
+                std::mem::replace(&mut frame.home, Home { first_page: page, row: Row::new(fold, index) });
             frame.owner = arena;
             page += frame.pages;
             self.folds.leave(old.row, now);
@@ -253,9 +254,8 @@ impl Atlas {
     pub(crate) fn everything(&self) -> (Vec<PageRun>, Vec<PagesId>) {
         let live = || self.frames.iter().filter(|frame| frame.owner != NONE);
         let births = live().filter(|frame| frame.birth.row == Row::NONE);
-        let mut places: Vec<PageRun> = births
-            .map(|frame| PageRun { first_page: frame.birth.first_page, pages: frame.pages })
-            .collect();
+        let mut places: Vec<PageRun> =
+            births.map(|frame| PageRun { first_page: frame.birth.first_page, pages: frame.pages }).collect();
         places.extend(self.folds.places());
         (places, live().map(|frame| frame.handle).collect())
     }
@@ -315,8 +315,13 @@ impl FrameMap for Atlas {
         let enough = first_page.saturating_add(pages);
         let end = if enough < last { self.first_boundary(enough).min(last) } else { last };
         let pages = end.saturating_sub(first_page);
-        (pages > 0)
-            .then(|| FrameRow { first_page, pages, hint: (0, 0, 0), is_first: true, is_last: end == last })
+        (pages > 0).then_some(FrameRow {
+            first_page,
+            pages,
+            hint: (0, 0, 0),
+            is_first: true,
+            is_last: end == last,
+        })
     }
 
     fn skip_frames(&self, row: FrameRow, pages: u32) -> FrameRow {

@@ -89,7 +89,12 @@ impl Bins {
     /// Visits the pieces of at least about so many units, smallest lists first, for as long as it is wanted; those of
     /// the first list may be smaller. A list of which every piece was dull is passed over until one is added to it.
     #[inline]
-    pub(crate) fn walk(&mut self, table: &mut [Piece], units: u32, mut visit: impl FnMut(&mut Piece, u32) -> Visit) {
+    pub(crate) fn walk(
+        &mut self,
+        table: &mut [Piece],
+        units: u32,
+        mut visit: impl FnMut(&mut Piece, u32) -> Visit,
+    ) {
         let first = bin_of(units);
         let mut mask = u32::MAX << (first % STEPS);
         for row in first / STEPS..ROWS {
@@ -197,7 +202,7 @@ mod tests {
             if bin != last && units < 100_000 {
                 assert_eq!(last + 1, bin);
                 assert!(is_smallest_of(bin, units));
-            } else if units >= 64 && units < 100_000 {
+            } else if (64..100_000).contains(&units) {
                 assert!(!is_smallest_of(bin, units), "{units}");
             }
             last = bin;

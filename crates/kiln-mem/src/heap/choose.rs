@@ -191,7 +191,13 @@ mod tests {
         fn whole_frames(&self, from: u32, end: u32, pages: u32) -> Option<FrameRow> {
             let first_page = from.next_multiple_of(self.0);
             let end = (first_page + pages.min(1000)).next_multiple_of(self.0).min(end / self.0 * self.0);
-            let row = FrameRow { first_page, pages: end - first_page, hint: (0, 0, 0), is_first: true, is_last: false };
+            let row = FrameRow {
+                first_page,
+                pages: end - first_page,
+                hint: (0, 0, 0),
+                is_first: true,
+                is_last: false,
+            };
             (first_page < end).then_some(row)
         }
 

@@ -105,16 +105,6 @@ impl ChunkGround {
         self.peak_bytes.load(Ordering::Relaxed)
     }
 
-    /// The host block that holds a unit, and where in it.
-    pub(crate) fn host(&self, start: u64) -> Option<(HostBlock, u64)> {
-        let chunks = self.chunks.lock().unwrap_or_else(PoisonError::into_inner);
-        let chunk = chunks.live.iter().find(|chunk| (chunk.start..chunk.start + chunk.units).contains(&start))?;
-        match &chunk.memory {
-            ChunkMemory::Host(block) => Some((block.clone(), (start - chunk.start) * UNIT_BYTES)),
-            ChunkMemory::Device(_) => None,
-        }
-    }
-
     /// Allocates a chunk of at least so many units.
     pub(crate) fn grow(&self, growth: Growth) -> Result<Extent, GrowError> {
         let usual = (growth.owned_units / 4).clamp(LEAST_UNITS, MOST_UNITS);

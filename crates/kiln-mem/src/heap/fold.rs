@@ -30,7 +30,12 @@ enum Found {
     NoAddresses,
     Taken(Taken),
     /// They have to be mapped first.
-    Unmapped { new: NewFold, handles: Vec<PagesId>, runs: Vec<Run>, frames: Vec<u32> },
+    Unmapped {
+        new: NewFold,
+        handles: Vec<PagesId>,
+        runs: Vec<Run>,
+        frames: Vec<u32>,
+    },
 }
 
 impl Heap {

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use super::choose::FrameRow;
 use super::atlas::{NONE, PageRun};
+use super::choose::FrameRow;
 use super::gaps::Gaps;
 use crate::stamp::Stamp;
 
@@ -93,11 +93,6 @@ impl Folds {
             end_page,
             gaps: Gaps::default(),
         }
-    }
-
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.folds.len() - self.vacant.len()
     }
 
     /// Addresses for so many pages, to a whole number of slots; none when they are used up.

@@ -101,7 +101,8 @@ impl Front {
 
 impl Stock {
     fn new(stream: u32, arena: u32) -> Self {
-        let entries = (0..ENTRIES as u16).map(|at| Entry { start: 0, piece: 0, next: at + 1 }).collect::<Vec<_>>();
+        let entries =
+            (0..ENTRIES as u16).map(|at| Entry { start: 0, piece: 0, next: at + 1 }).collect::<Vec<_>>();
         let mut stock = Self {
             stream,
             arena,
@@ -208,7 +209,11 @@ mod tests {
         let stock = front.stock_or_new(7, 0);
         stock.set_limit(1 << 20);
         for piece in 0..3 {
-            assert!(stock.push(class_of(100), class_units(class_of(100)), Taken { piece, start: u64::from(piece) * 1000 }));
+            assert!(stock.push(
+                class_of(100),
+                class_units(class_of(100)),
+                Taken { piece, start: u64::from(piece) * 1000 }
+            ));
         }
         assert!(front.stock(7 + WAYS as u32).is_none());
         let stock = front.stock(7).unwrap();

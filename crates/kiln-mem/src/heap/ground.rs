@@ -10,6 +10,7 @@ use crate::budget::Shortage;
 use crate::error::Refusal;
 
 /// A source of addresses with memory behind them.
+#[expect(clippy::large_enum_variant, reason = "a heap has one, and it stays where it is")]
 pub(crate) enum Ground {
     /// Pages that can be mapped anywhere in one window.
     Pages(PageGround),

@@ -40,7 +40,8 @@ impl Heap {
         let stream = cell.stream();
         self.others(cell).find_map(|other| {
             let owner = self.now(other);
-            self.take_from_other(other, ask, |stamp| self.is_ready(stream, owner, stamp)).map(|(ticket, _)| ticket)
+            self.take_from_other(other, ask, |stamp| self.is_ready(stream, owner, stamp))
+                .map(|(ticket, _)| ticket)
         })
     }
 

@@ -49,7 +49,7 @@ impl PageGround {
     pub(crate) fn new(driver: Arc<dyn Driver>, exportable: bool, budget: Option<Budget>) -> Result<Self> {
         let info = driver.info();
         let granularity = info.limits.page_granularity_bytes;
-        if !info.features.pages || granularity == 0 || PAGE_BYTES % granularity != 0 {
+        if !info.features.pages || granularity == 0 || !PAGE_BYTES.is_multiple_of(granularity) {
             let what = format!("{} has no pages of {PAGE_BYTES} bytes", info.name);
             let next = "use a heap over chunks";
             return Err(ErrorKind::from(Refusal::Unsupported { what, next }).into());

@@ -23,7 +23,13 @@ const TOP_TAGS: usize = 5;
 impl Heap {
     /// Goes down the ladder until the request is met.
     #[cold]
-    pub(super) fn climb(&self, shard: &Shard, cell: &ArenaCell, ask: Ask, refused: GrowError) -> Result<Ticket> {
+    pub(super) fn climb(
+        &self,
+        shard: &Shard,
+        cell: &ArenaCell,
+        ask: Ask,
+        refused: GrowError,
+    ) -> Result<Ticket> {
         if !refused.is_shortage()
             && let GrowError::Driver(error) = refused
         {
@@ -122,7 +128,8 @@ impl Heap {
     /// Asks how far all streams are, then frees what is not used any more.
     fn settle_all(&self) -> Result<Relief> {
         self.refresh()?;
-        let settled = self.arenas.iter().map(|cell| cell.visit().settle(cell.stream(), &*self.order, usize::MAX));
+        let settled =
+            self.arenas.iter().map(|cell| cell.visit().settle(cell.stream(), &*self.order, usize::MAX));
         Ok(Relief::freed(settled.sum::<u64>() * UNIT_BYTES))
     }
 
@@ -168,7 +175,9 @@ impl Heap {
                 exhausted.in_use_bytes = short.used;
                 exhausted.driver = None;
             }
-            GrowError::Window { .. } => exhausted.driver = Some("no addresses are left in the window".into()),
+            GrowError::Window { bytes } => {
+                exhausted.driver = Some(format!("no addresses are left in the window for {bytes} bytes"));
+            }
             GrowError::Driver(error) => exhausted.driver = Some(error.to_string()),
         }
         ErrorKind::from(exhausted).into()

@@ -77,7 +77,9 @@ impl Clocks {
             let row = self.rows.get(stream.number() as usize)?;
             row.after.get(stamp.stream.number() as usize).copied()
         };
-        stream == stamp.stream || self.is_complete(stamp) || after().is_some_and(|after| after >= stamp.number)
+        stream == stamp.stream
+            || self.is_complete(stamp)
+            || after().is_some_and(|after| after >= stamp.number)
     }
 
     /// Whether a submission is known to be done.
@@ -132,7 +134,7 @@ mod tests {
                 let stream = (random() % STREAMS) as usize;
                 let key = StreamKey::new(stream as u32);
                 let other = (random() % STREAMS) as usize;
-                if random() % 3 == 0 && numbers[other] > 0 && other != stream {
+                if random().is_multiple_of(3) && numbers[other] > 0 && other != stream {
                     let number = random() % numbers[other] + 1;
                     clocks.order(key, Stamp { stream: StreamKey::new(other as u32), number });
                     edges[stream].push((other as u32, number));
@@ -145,7 +147,9 @@ mod tests {
                     clocks.submit(Stamp { stream: key, number: node.1 });
                 }
             }
-            for (from, to) in (0..STREAMS as u32).flat_map(|from| (0..STREAMS as u32).map(move |to| (from, to))) {
+            for (from, to) in
+                (0..STREAMS as u32).flat_map(|from| (0..STREAMS as u32).map(move |to| (from, to)))
+            {
                 for number in 1..=numbers[to as usize] {
                     let stamp = Stamp { stream: StreamKey::new(to), number };
                     // The next submission to `from`, with the edges it would have.

@@ -100,7 +100,12 @@ impl DriverOrder {
         let _ = self.driver.destroy(Object::Event(event));
     }
 
-    fn submit_edge(&self, before: StreamId, event: EventId, after: StreamId) -> Result<(Submission, Submission)> {
+    fn submit_edge(
+        &self,
+        before: StreamId,
+        event: EventId,
+        after: StreamId,
+    ) -> Result<(Submission, Submission)> {
         let signalled = self.driver.submit(before, &Command::Signal(event))?;
         let waited = self.driver.submit(after, &Command::Wait(event))?;
         Ok((signalled, waited))

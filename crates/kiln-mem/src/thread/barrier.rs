@@ -55,5 +55,6 @@ fn kind() -> u8 {
     }
     let registered = membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok();
     let kind = if registered { ONE_SIDED } else { BOTH_SIDES };
-    KIND.compare_exchange(UNKNOWN, kind, Ordering::SeqCst, Ordering::SeqCst).map_or_else(|other| other, |_| kind)
+    KIND.compare_exchange(UNKNOWN, kind, Ordering::SeqCst, Ordering::SeqCst)
+        .map_or_else(|other| other, |_| kind)
 }

@@ -10,13 +10,13 @@ use crate::rig::{MIB, Random, Rig};
 use crate::subject::Subject;
 
 /// Something that holds for every resource.
-pub struct Law {
+pub(crate) struct Law {
     pub name: &'static str,
     pub check: fn(&Subject),
 }
 
 /// All of them.
-pub const LAWS: &[Law] = &[
+pub(crate) const LAWS: &[Law] = &[
     Law { name: "alignment", check: alignment },
     Law { name: "disjointness", check: disjointness },
     Law { name: "accounting", check: accounting },
@@ -60,7 +60,9 @@ fn assert_disjoint(live: &mut BTreeMap<u64, u64>, block: &DeviceBlock) {
 
 fn alignment(subject: &Subject) {
     with_resource(subject, |_, resource, stream| {
-        for (bytes, align) in [(1, 1), (100, 256), (5000, 512), (70_000, 4096), (300, 65_536), (3 * MIB, 2 * MIB)] {
+        for (bytes, align) in
+            [(1, 1), (100, 256), (5000, 512), (70_000, 4096), (300, 65_536), (3 * MIB, 2 * MIB)]
+        {
             let block = resource.allocate(&Request::new(bytes, stream).align(align)).unwrap();
             assert_eq!(block.address().0 % align.max(256), 0, "{bytes} bytes aligned to {align}");
             resource.free(block).unwrap();
@@ -190,7 +192,8 @@ fn threads(subject: &Subject) {
                     let mut random = Random::new(seed as u64);
                     for _ in 0..150 {
                         if random.below(2) == 0 {
-                            let block = resource.allocate(&Request::new(random.size(64 << 10), *stream)).unwrap();
+                            let block =
+                                resource.allocate(&Request::new(random.size(64 << 10), *stream)).unwrap();
                             assert_disjoint(&mut live.lock().unwrap(), &block);
                             handed_over.lock().unwrap().push(block);
                         }

@@ -11,7 +11,7 @@ use kiln_mem::{Budget, Direct, DriverPool, Heap, HeapConfig, MemoryResource};
 use crate::rig::Rig;
 
 /// A resource to be tested.
-pub struct Subject {
+pub(crate) struct Subject {
     pub name: &'static str,
     /// What its `Display` prints.
     pub text: &'static str,
@@ -25,7 +25,7 @@ const DRIVER_ALIGNS: (&str, &str) = ("alignment", "the driver aligns to 256 byte
 const HOST_MEMORY: (&str, &str) = ("exhaustion", "host memory is not the device's, and the host has a lot");
 
 /// All of them.
-pub const SUBJECTS: &[Subject] = &[
+pub(crate) const SUBJECTS: &[Subject] = &[
     Subject { name: "direct", text: "direct", make: direct, exclusions: &[DRIVER_ALIGNS] },
     Subject { name: "pool", text: "pool", make: pool, exclusions: &[DRIVER_ALIGNS] },
     Subject { name: "heap over pages", text: "heap", make: heap, exclusions: &[] },

@@ -7,10 +7,10 @@ use kiln_driver::{Command, DevicePlace, Driver, DriverExt, Object, Pattern, Stre
 use kiln_mem::{DeviceBlock, DriverOrder, Heap, HeapConfig, Order, Request, Stamp, StreamRef};
 use kiln_sim::{DeviceConfig, FaultPlan, Machine, MachineConfig, SimDevice};
 
-pub const MIB: u64 = 1 << 20;
+pub(crate) const MIB: u64 = 1 << 20;
 
 /// One simulated device.
-pub struct Rig {
+pub(crate) struct Rig {
     pub machine: Machine,
     pub device: Arc<SimDevice>,
     pub order: Arc<DriverOrder>,
@@ -18,12 +18,12 @@ pub struct Rig {
 
 impl Rig {
     /// A device with so much memory.
-    pub fn new(seed: u64, memory_bytes: u64) -> Self {
+    pub(crate) fn new(seed: u64, memory_bytes: u64) -> Self {
         Self::with(seed, DeviceConfig::with_memory(memory_bytes), FaultPlan::none())
     }
 
     /// A device as it is described.
-    pub fn with(seed: u64, device: DeviceConfig, faults: FaultPlan) -> Self {
+    pub(crate) fn with(seed: u64, device: DeviceConfig, faults: FaultPlan) -> Self {
         let mut config = MachineConfig::seeded(seed).device(device);
         config.faults = faults;
         let machine = Machine::new(config);
@@ -32,39 +32,39 @@ impl Rig {
         Self { machine, device, order }
     }
 
-    pub fn driver(&self) -> Arc<dyn Driver> {
+    pub(crate) fn driver(&self) -> Arc<dyn Driver> {
         self.device.clone()
     }
 
-    pub fn order(&self) -> Arc<dyn Order> {
+    pub(crate) fn order(&self) -> Arc<dyn Order> {
         self.order.clone()
     }
 
-    pub fn stream(&self) -> StreamRef {
+    pub(crate) fn stream(&self) -> StreamRef {
         self.order.add(self.device.create_stream(StreamRequest::New { priority: 0 }).unwrap())
     }
 
-    pub fn heap(&self) -> Heap {
+    pub(crate) fn heap(&self) -> Heap {
         self.heap_with(HeapConfig::default())
     }
 
-    pub fn heap_with(&self, config: HeapConfig) -> Heap {
+    pub(crate) fn heap_with(&self, config: HeapConfig) -> Heap {
         Heap::over_pages(self.driver(), self.order(), config).unwrap()
     }
 
     /// Work on a stream that writes a block.
-    pub fn write(&self, stream: StreamRef, block: &DeviceBlock, byte: u8) -> Stamp {
+    pub(crate) fn write(&self, stream: StreamRef, block: &DeviceBlock, byte: u8) -> Stamp {
         let to = block.device_place().unwrap();
         self.write_at(stream, to, byte, block.bytes())
     }
 
-    pub fn write_at(&self, stream: StreamRef, to: DevicePlace, byte: u8, count: u64) -> Stamp {
+    pub(crate) fn write_at(&self, stream: StreamRef, to: DevicePlace, byte: u8, count: u64) -> Stamp {
         let fill = Command::Fill { to, pattern: Pattern::U8(byte), count };
         self.order.submit(stream, &fill).unwrap()
     }
 
     /// The bytes of a block, after everything on a stream.
-    pub fn read(&self, stream: StreamRef, block: &DeviceBlock) -> Vec<u8> {
+    pub(crate) fn read(&self, stream: StreamRef, block: &DeviceBlock) -> Vec<u8> {
         let host = self.device.allocate_host(block.bytes()).unwrap();
         self.device.download(stream.id, block.device_place().unwrap(), &host, block.bytes()).unwrap();
         self.device.synchronize(stream.id).unwrap();
@@ -74,13 +74,13 @@ impl Rig {
         bytes
     }
 
-    pub fn synchronize(&self, stream: StreamRef) {
+    pub(crate) fn synchronize(&self, stream: StreamRef) {
         self.device.synchronize(stream.id).unwrap();
         self.order.refresh(stream.key).unwrap();
     }
 
     /// Gives the streams back and looks at the verdict: no race, no use after free, no leak.
-    pub fn finish(self, streams: &[StreamRef]) {
+    pub(crate) fn finish(self, streams: &[StreamRef]) {
         for stream in streams {
             self.order.remove(*stream).unwrap();
             self.device.destroy(Object::Stream(stream.id)).unwrap();
@@ -92,29 +92,29 @@ impl Rig {
 }
 
 /// A request of so many bytes.
-pub fn request(bytes: u64, stream: StreamRef) -> Request {
+pub(crate) fn request(bytes: u64, stream: StreamRef) -> Request {
     Request::new(bytes, stream)
 }
 
 /// Numbers that repeat from their seed.
-pub struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 42)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         self.0 >> 33
     }
 
-    pub fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
     }
 
     /// Small ones as often as large ones.
-    pub fn size(&mut self, most: u64) -> u64 {
+    pub(crate) fn size(&mut self, most: u64) -> u64 {
         let log = self.below(u64::from(most.ilog2()) + 1);
         (1 << log) + self.below(1 << log)
     }

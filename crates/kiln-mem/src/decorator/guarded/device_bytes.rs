@@ -6,7 +6,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kiln_driver::{
-    Command, DevicePlace, Driver, HostBlock, Object, Pattern, Place, StreamId, StreamRequest, Timeout, WaitTarget,
+    Command, DevicePlace, Driver, HostBlock, Object, Pattern, Place, StreamId, StreamRequest, Timeout,
+    WaitTarget,
 };
 
 use crate::error::Result;
