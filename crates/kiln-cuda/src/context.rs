@@ -2,11 +2,14 @@
 //!
 //! A CUDA context is current per thread, and any other library may change that. A thread-local memory of what kiln
 //! set last would be wrong then, so each call asks the driver which context is current (21 ns measured on an H200)
-//! and sets its own only if it is another one (38 ns). A call leaves the context current.
+//! and sets its own only if it is another one (38 ns). A call leaves the context current. Launches, signals and waits
+//! name a stream, which belongs to a context: the driver takes them or refuses them, and only a refusal makes them ask,
+//! or a thread that has not been here before.
 //!
 //! The same door knows that a fork lies behind us, and that the device is lost; both are answered before the
 //! driver is touched. Everything the driver makes holds the context, so it is released last.
 
+use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use cudarc::driver::sys;
@@ -35,6 +38,11 @@ pub(crate) struct Context {
 /// The contexts that are open, so that a device opened twice is one context here too: what rests, what is lost and
 /// what runs is asked of all of it.
 static SHARED: Mutex<Vec<(sys::CUdevice, Weak<Context>)>> = Mutex::new(Vec::new());
+
+thread_local! {
+    /// The context this thread entered last. It may not be current any more, or not exist; it is compared and never followed.
+    static LAST: Cell<*const Context> = const { Cell::new(std::ptr::null()) };
+}
 
 impl Context {
     /// The primary context of a device, created where nobody has.
@@ -99,7 +107,39 @@ impl Context {
         }
         let status = self.make_current();
         self.check(call, status)?;
+        LAST.set(std::ptr::from_ref(self));
         Ok(self.library.api())
+    }
+
+    /// The driver for a call that names a stream; the context need not be current, see
+    /// [`was_elsewhere`](Self::was_elsewhere).
+    ///
+    /// # Errors
+    /// As for [`enter`](Self::enter).
+    #[inline]
+    pub(crate) fn pass(&self, call: &'static str) -> Result<&Api> {
+        if LAST.get() != std::ptr::from_ref(self) {
+            return self.enter(call);
+        }
+        self.check_process(call)?;
+        match self.faults.first() {
+            None => Ok(self.library.api()),
+            Some(error) => Err(error.clone().seen_by(call)),
+        }
+    }
+
+    /// Whether the driver may have refused a call because another context was current. Ours is now, so that the call can be made
+    /// again.
+    #[cold]
+    pub(crate) fn was_elsewhere(&self, status: Status) -> bool {
+        if !matches!(Code(status), Code::INVALID_CONTEXT | Code::INVALID_HANDLE | Code::CONTEXT_IS_DESTROYED)
+        {
+            return false;
+        }
+        let mut current = Native::NULL;
+        // SAFETY: the out-parameter is a live local.
+        let asked = unsafe { (self.library.api().context_current)(current.slot()) };
+        (asked != 0 || current != self.raw) && self.make_current() == 0
     }
 
     /// Unsupported on the other side of a fork.

@@ -4,11 +4,12 @@
 //! one that is found done moves its stream's progress along. The mark and the driver's own record must agree, so
 //! both are written, and the event is asked, under the event's own lock; no other event or stream needs it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use cudarc::driver::sys;
-use kiln_driver::{Code, Error, EventId, EventRequest, Result, Timeout, Waited};
+use kiln_driver::{Code, Error, EventId, EventRequest, Latch, LatchGuard, Result, Timeout, Waited};
 
 use crate::api::{Api, Status};
 use crate::context::Context;
@@ -22,7 +23,9 @@ use crate::wait::wait_until;
 /// An event as a handle finds it.
 pub(crate) struct Event {
     raw: Raw,
-    mark: Mutex<Mark>,
+    /// Whether waiting for it can hold anything back; true from the first signal on.
+    signalled: AtomicBool,
+    mark: Latch<Mark>,
     context: Arc<Context>,
 }
 
@@ -50,7 +53,8 @@ impl CudaDevice {
             EventRequest::Foreign(handle) => (Raw::Foreign(Native::from_number(handle.raw())), Mark::Foreign),
             other => return Err(Error::unsupported(CALL, "this kind of event", format!("{other:?}"))),
         };
-        self.events.insert(Event { raw, mark: Mutex::new(mark), context: self.context.clone() })
+        let signalled = AtomicBool::new(matches!(mark, Mark::Foreign));
+        self.events.insert(Event { raw, signalled, mark: Latch::new(mark), context: self.context.clone() })
     }
 
     /// Waits for an event as it was signalled last. Signalled again meanwhile, it is waited for anew.
@@ -108,15 +112,21 @@ impl Event {
         let mut mark = self.mark();
         // SAFETY: the caller pins both the event and the stream, so neither is destroyed meanwhile.
         let status = unsafe { (api.event_record)(self.raw(), stream.raw()) };
-        if status == 0 && !matches!(self.raw, Raw::Foreign(_)) {
-            *mark = Mark::At(stream.journal().clone(), number);
+        if status != 0 || matches!(self.raw, Raw::Foreign(_)) {
+            return status;
         }
+        match &mut *mark {
+            // An event mostly stays with its stream.
+            Mark::At(journal, at) if Arc::ptr_eq(journal, stream.journal()) => *at = number,
+            other => *other = Mark::At(stream.journal().clone(), number),
+        }
+        self.signalled.store(true, Ordering::Release);
         status
     }
 
     /// Whether waiting for it holds anything back.
     pub(crate) fn was_signalled(&self) -> bool {
-        !matches!(*self.mark(), Mark::Never)
+        self.signalled.load(Ordering::Acquire)
     }
 
     /// Whether what signalled it last is done.
@@ -158,7 +168,7 @@ impl Event {
         Ok(())
     }
 
-    fn mark(&self) -> MutexGuard<'_, Mark> {
-        self.mark.lock().unwrap_or_else(PoisonError::into_inner)
+    fn mark(&self) -> LatchGuard<'_, Mark> {
+        self.mark.lock()
     }
 }

@@ -46,7 +46,7 @@ impl CudaDevice {
             let what = format!("a block of {block_threads} threads");
             return Err(Error::invalid(CALL, what, "take at least 1 and at most what the kernel allows"));
         }
-        kernel.allow_shared(CALL, &self.context, api, dynamic_shared_bytes)?;
+        kernel.allow_shared(CALL, &self.context, dynamic_shared_bytes)?;
         let blocks = kernel.resident_blocks(CALL, &self.context, api, block_threads, dynamic_shared_bytes)?;
         if blocks == 0 {
             let what =
@@ -146,17 +146,11 @@ impl Kernel {
     /// Makes sure that blocks may have so much dynamic shared memory. The driver is told when more is asked for than
     /// ever before, and then once.
     #[inline]
-    pub(crate) fn allow_shared(
-        &self,
-        call: &'static str,
-        context: &Context,
-        api: &Api,
-        bytes: u32,
-    ) -> Result<()> {
+    pub(crate) fn allow_shared(&self, call: &'static str, context: &Context, bytes: u32) -> Result<()> {
         if bytes <= self.allowed_shared_bytes.load(Ordering::Relaxed) {
             return Ok(());
         }
-        self.grow_shared(call, context, api, bytes)
+        self.grow_shared(call, context, bytes)
     }
 
     /// How many blocks of so many threads a multiprocessor holds at once.
@@ -177,7 +171,8 @@ impl Kernel {
     }
 
     #[cold]
-    fn grow_shared(&self, call: &'static str, context: &Context, api: &Api, bytes: u32) -> Result<()> {
+    fn grow_shared(&self, call: &'static str, context: &Context, bytes: u32) -> Result<()> {
+        let api = context.enter(call)?;
         if bytes > self.most_shared_bytes {
             let what = format!(
                 "{bytes} bytes of dynamic shared memory; this kernel can have {}",

@@ -9,10 +9,10 @@
 //! finds done includes everything up to that number.
 
 use std::fmt;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use kiln_driver::{FunctionId, Progress, StreamId, Submission};
+use kiln_driver::{FunctionId, Latch, LatchGuard, Progress, StreamId, Submission};
 
 /// How many submissions are remembered by what they were.
 const REMEMBERED: usize = 64;
@@ -22,7 +22,7 @@ pub(crate) struct Journal {
     stream: OnceLock<StreamId>,
     submitted: AtomicU64,
     completed: AtomicU64,
-    recent: Mutex<[Entry; REMEMBERED]>,
+    recent: Latch<[Entry; REMEMBERED]>,
 }
 
 /// What a submission was, in a form that costs nothing to keep.
@@ -39,7 +39,7 @@ pub(crate) enum Entry {
 /// The right to queue the next submission of a stream.
 pub(crate) struct Turn<'a> {
     journal: &'a Journal,
-    recent: MutexGuard<'a, [Entry; REMEMBERED]>,
+    recent: LatchGuard<'a, [Entry; REMEMBERED]>,
 }
 
 /// The submission that may have caused a fault.
@@ -59,7 +59,7 @@ impl Journal {
             stream: OnceLock::new(),
             submitted: AtomicU64::new(0),
             completed: AtomicU64::new(0),
-            recent: Mutex::new([Entry::Wait; REMEMBERED]),
+            recent: Latch::new([Entry::Wait; REMEMBERED]),
         }
     }
 
@@ -69,8 +69,9 @@ impl Journal {
     }
 
     /// Waits for the turn to queue something.
+    #[inline]
     pub(crate) fn turn(&self) -> Turn<'_> {
-        Turn { journal: self, recent: self.recent.lock().unwrap_or_else(PoisonError::into_inner) }
+        Turn { journal: self, recent: self.recent.lock() }
     }
 
     /// The newest submission the driver has.
@@ -98,7 +99,7 @@ impl Journal {
     /// if all is done or another thread is just queueing something.
     pub(crate) fn suspect(&self) -> Option<Suspect> {
         let stream = *self.stream.get()?;
-        let recent = self.recent.try_lock().ok()?;
+        let recent = self.recent.try_lock()?;
         let (submitted, completed) = (self.submitted(), self.completed());
         if completed >= submitted {
             return None;
@@ -126,6 +127,7 @@ impl Turn<'_> {
     }
 
     /// Numbers what the driver has just taken.
+    #[inline]
     pub(crate) fn queued(mut self, entry: Entry) -> Submission {
         let number = self.journal.submitted.load(Ordering::Relaxed) + 1;
         self.recent[place(number)] = entry;

@@ -20,6 +20,7 @@ use crate::stream::Stream;
 const ARGUMENT_ALIGNMENT: usize = 16;
 
 impl CudaDevice {
+    #[inline]
     pub(crate) fn submit_launch(
         &self,
         call: &'static str,
@@ -51,14 +52,15 @@ impl CudaDevice {
         let limits = &self.info.limits;
         check_extents(call, "grid", launch.grid, limits.max_grid)?;
         check_extents(call, "block", launch.block, limits.max_block)?;
-        let threads = launch.block.count();
+        // The extents are within those of the device, so that their product fits.
+        let threads = u64::from(launch.block.x) * u64::from(launch.block.y) * u64::from(launch.block.z);
         let most = kernel.attributes().max_threads_per_block.min(limits.max_threads_per_block);
-        if threads > u128::from(most) {
+        if threads > u64::from(most) {
             let what = format!("a block of {threads} threads; this kernel takes {most}");
             return Err(Error::invalid(call, what, "use a smaller block"));
         }
         self.check_arguments(call, kernel, launch.arguments.len())?;
-        kernel.allow_shared(call, &self.context, api, launch.dynamic_shared_bytes)?;
+        kernel.allow_shared(call, &self.context, launch.dynamic_shared_bytes)?;
         if let Some(cluster) = launch.cluster {
             self.check_cluster(call, launch.grid, cluster)?;
         }
@@ -199,6 +201,7 @@ impl PackedArguments {
     }
 }
 
+#[inline]
 fn launch_plain(api: &Api, stream: &Stream, kernel: &Kernel, launch: &Launch<'_>) -> Status {
     let mut arguments = PackedArguments::new(kernel, launch.arguments);
     let (grid, block) = (launch.grid, launch.block);

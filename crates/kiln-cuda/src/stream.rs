@@ -98,6 +98,7 @@ impl Stream {
     }
 
     /// Whether it is ours and not another library's.
+    #[inline]
     pub(crate) fn is_owned(&self) -> bool {
         self.owned
     }
@@ -112,15 +113,21 @@ impl Stream {
         &self.journal
     }
 
-    /// Hands work to the driver as the next submission. `give` gets the number it will have if the driver takes it.
+    /// Hands work to the driver as the next submission. `give` gets the number it will have if the driver takes it, and is called
+    /// again if the driver did not because another context was current.
+    #[inline]
     pub(crate) fn queue(
         &self,
         call: &'static str,
         entry: Entry,
-        give: impl FnOnce(u64) -> Status,
+        give: impl Fn(u64) -> Status,
     ) -> Result<Submission> {
         let turn = self.journal.turn();
-        let status = give(turn.submitted() + 1);
+        let number = turn.submitted() + 1;
+        let mut status = give(number);
+        if status != 0 && self.context.was_elsewhere(status) {
+            status = give(number);
+        }
         if status == 0 {
             return Ok(turn.queued(entry));
         }

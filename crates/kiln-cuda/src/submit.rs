@@ -10,8 +10,12 @@ use crate::stream::Stream;
 impl CudaDevice {
     pub(crate) fn submit(&self, stream: StreamId, command: &Command<'_>) -> Result<Submission> {
         const CALL: &str = "submit";
-        let api = self.context.enter(CALL)?;
         let stream = self.streams.pin(stream).map_err(|error| error.seen_by(CALL))?;
+        let api = if names_its_context(&stream, command) {
+            self.context.pass(CALL)?
+        } else {
+            self.context.enter(CALL)?
+        };
         match *command {
             Command::Launch(ref launch) => self.submit_launch(CALL, api, &stream, launch),
             Command::Copy { from, to, bytes } => self.submit_copy(CALL, api, &stream, from, to, bytes),
@@ -51,4 +55,16 @@ impl CudaDevice {
             unsafe { (api.stream_wait)(stream.raw(), event.raw(), 0) }
         })
     }
+}
+
+/// Whether the driver finds the context by the handles it is given. Another library's stream may be the default one of whatever
+/// context is current.
+#[inline]
+fn names_its_context(stream: &Stream, command: &Command<'_>) -> bool {
+    stream.is_owned()
+        && match command {
+            Command::Launch(launch) => !launch.cooperative && launch.cluster.is_none(),
+            Command::Signal(_) | Command::Wait(_) => true,
+            _ => false,
+        }
 }

@@ -51,6 +51,7 @@
 //! It does not order anything by itself, remembers no accesses, pools nothing, and picks no device. Those stand
 //! above, once, for all drivers.
 
+mod asymmetric;
 pub mod call;
 mod clock;
 mod code;
@@ -61,8 +62,10 @@ mod driver_ext;
 mod error;
 pub mod graph;
 mod handle;
+mod hazards;
 mod host;
 mod image;
+mod latch;
 pub mod layer;
 mod memory;
 mod shared_bytes;
@@ -87,6 +90,7 @@ pub use handle::{
 };
 pub use host::{Access, HostBlock, HostWatch};
 pub use image::{Function, FunctionAttributes, Image, Occupancy, ParameterSpan};
+pub use latch::{Latch, LatchGuard};
 pub use memory::{
     DeviceAddress, ForeignMemory, Memory, MemoryRequest, PageRequest, Protection, Reservation, ReserveRequest,
 };

@@ -4,12 +4,13 @@
 //! meanwhile. That is what makes every call of a driver safe: a stream cannot be destroyed under a launch that
 //! is on its way to it. Removing never waits; if somebody holds a pin, the last one to let go drops the object.
 //!
-//! One word per slot holds the generation, whether the slot is live or dying, and the number of pins, so that
-//! pinning is a single compare-and-swap. Slots live in chunks that never move, each twice as long as the one
-//! before. Taking and returning slots is rare and uses a mutex.
+//! A pin is a word of the pinning thread that says where it is looking (see `hazards`), which costs two plain stores; a thread
+//! that holds more pins than it has words counts the rest in the slot. One word per slot holds the generation, whether the slot is
+//! live or dying, and that count. Slots live in chunks that never move, each twice as long as the one before. Taking and returning
+//! slots is rare and uses a mutex, and so does ending a slot.
 //!
-//! Invariant: the value of a slot is initialised from the moment `LIVE` is set until the one thread that saw
-//! (dying, no pins) takes it out; only that thread touches it then.
+//! Invariant: the value of a slot is initialised from the moment `LIVE` is set until the one thread that finds it dying with no pin of
+//! either kind, under the mutex, takes it out. A pin that is made after `DYING` is set sees it and is not given out.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -20,6 +21,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::error::{Error, Refusal};
 use crate::handle::{DeviceKey, Handle, Kind};
+use crate::hazards::{self, Hazard};
 
 const FIRST_CHUNK_SLOTS: usize = 64;
 const CHUNKS: usize = 20;
@@ -95,16 +97,28 @@ impl<K: Kind, T> Slots<K, T> {
     ///
     /// # Errors
     /// Refused as foreign if another device gave the handle out, as stale if the object is gone.
+    // Always inlined: the way back through memory of what this returns would cost more than all it does.
+    #[inline(always)]
     pub fn pin(&self, handle: Handle<K>) -> Result<Pinned<'_, K, T>, Error> {
-        let slot = self.find(handle)?;
-        let wanted = u64::from(handle.generation()) << 32 | LIVE;
-        let pinned = slot.state.fetch_update(Ordering::Acquire, Ordering::Relaxed, |state| {
-            (state & !PINS == wanted).then_some(state + 1)
-        });
-        match pinned {
-            Ok(_) => Ok(Pinned { table: self, slot, index: handle.slot() }),
-            Err(_) => Err(stale(handle)),
+        let slot = match self.slot(handle.slot()) {
+            Some(slot) if handle.device() == self.device => slot,
+            _ => return Err(self.unknown(handle)),
+        };
+        let hazard = Hazard::at(std::ptr::from_ref(slot).addr());
+        if hazard.is_none() {
+            slot.count_pin(handle)?;
         }
+        if slot.state.load(Ordering::Acquire) & !PINS != wanted(handle) {
+            return Err(self.too_late(slot, handle, hazard));
+        }
+        Ok(Pinned { table: self, slot, index: handle.slot(), hazard })
+    }
+
+    /// A pin that comes too late is dropped as one that was good is: the slot may be waiting for it by now.
+    #[cold]
+    fn too_late(&self, slot: &Slot<T>, handle: Handle<K>, hazard: Option<Hazard>) -> Error {
+        drop(Pinned { table: self, slot, index: handle.slot(), hazard });
+        stale(handle)
     }
 
     /// Ends the handle. The object comes back unless somebody still holds a pin; then the last pin drops it.
@@ -113,13 +127,11 @@ impl<K: Kind, T> Slots<K, T> {
     /// As for [`pin`](Self::pin); of two threads that remove the same handle one is refused.
     pub fn remove(&self, handle: Handle<K>) -> Result<Option<T>, Error> {
         let slot = self.find(handle)?;
-        let wanted = u64::from(handle.generation()) << 32 | LIVE;
         let marked = slot.state.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |state| {
-            (state & !PINS == wanted).then_some(state | DYING)
+            (state & !PINS == wanted(handle)).then_some(state | DYING)
         });
         match marked {
-            Ok(before) if before & PINS == 0 => Ok(Some(self.take_out(slot, handle.slot()))),
-            Ok(_) => Ok(None),
+            Ok(_) => Ok(self.take_out(slot, handle.slot(), wanted(handle) | DYING)),
             Err(_) => Err(stale(handle)),
         }
     }
@@ -147,12 +159,21 @@ impl<K: Kind, T> Slots<K, T> {
     }
 
     fn find(&self, handle: Handle<K>) -> Result<&Slot<T>, Error> {
-        if handle.device() != self.device {
-            return Err(Error::refused("handle", Refusal::Foreign { handle: handle.to_string() }));
+        match self.slot(handle.slot()) {
+            Some(slot) if handle.device() == self.device => Ok(slot),
+            _ => Err(self.unknown(handle)),
         }
-        self.slot(handle.slot()).ok_or_else(|| stale(handle))
     }
 
+    #[cold]
+    fn unknown(&self, handle: Handle<K>) -> Error {
+        if handle.device() == self.device {
+            return stale(handle);
+        }
+        Error::refused("handle", Refusal::Foreign { handle: handle.to_string() })
+    }
+
+    #[inline(always)]
     fn slot(&self, index: u32) -> Option<&Slot<T>> {
         let (chunk, offset) = locate(index);
         self.chunks.get(chunk)?.get()?.get(offset)
@@ -171,18 +192,26 @@ impl<K: Kind, T> Slots<K, T> {
         Ok(index)
     }
 
-    /// Moves the value out of a slot that is dying and has no pins, and makes the slot free again.
-    fn take_out(&self, slot: &Slot<T>, index: u32) -> T {
-        // SAFETY: the caller saw (dying, no pins) in the state word, which happens to exactly one thread; a
-        // dying slot cannot be pinned again, and the value was initialised when the slot became live.
+    /// Moves the value out of a slot that was seen dying without counted pins, if no pin is left, and makes the slot free again.
+    /// Somebody who lets go of the last pin at the same time comes here, too; one of the two gets the value.
+    #[cold]
+    fn take_out(&self, slot: &Slot<T>, index: u32, seen: u64) -> Option<T> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_same = slot.state.load(Ordering::Acquire) == seen;
+        if !is_same || hazards::is_looked_at(std::ptr::from_ref(slot).addr()) {
+            return None;
+        }
+        // SAFETY: the slot was marked as dying, in its present life, before the hazards of all threads were looked at: a pin that is
+        // made from now on sees the mark, one made before would have been found there or in the count. The mutex is held, so nobody
+        // else is here. The value was initialised when the slot became live.
         let value = unsafe { (*slot.value.get()).assume_init_read() };
-        let generation = (slot.state.load(Ordering::Relaxed) >> 32) + 1;
+        let generation = (seen >> 32) + 1;
         slot.state.store(generation << 32, Ordering::Release);
         self.live.fetch_sub(1, Ordering::Relaxed);
         if generation < u64::from(u32::MAX) {
-            self.free.lock().unwrap_or_else(PoisonError::into_inner).returned.push(index);
+            free.returned.push(index);
         }
-        value
+        Some(value)
     }
 }
 
@@ -207,6 +236,15 @@ impl<T> Slot<T> {
     fn empty() -> Self {
         Self { state: AtomicU64::new(1 << 32), value: UnsafeCell::new(MaybeUninit::uninit()) }
     }
+
+    /// Pins by count, for a thread that has no word left.
+    #[cold]
+    fn count_pin<K: Kind>(&self, handle: Handle<K>) -> Result<(), Error> {
+        let counted = self.state.fetch_update(Ordering::Acquire, Ordering::Relaxed, |state| {
+            (state & !PINS == wanted(handle)).then_some(state + 1)
+        });
+        counted.map(|_| ()).map_err(|_| stale(handle))
+    }
 }
 
 /// An object that stays in place while this lives.
@@ -214,34 +252,50 @@ pub struct Pinned<'a, K: Kind, T> {
     table: &'a Slots<K, T>,
     slot: &'a Slot<T>,
     index: u32,
+    /// Nothing, if the pin is counted in the slot.
+    hazard: Option<Hazard>,
 }
 
 impl<K: Kind, T> Deref for Pinned<'_, K, T> {
     type Target = T;
 
+    #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the pin was counted while the slot was live, so the value is initialised and nobody takes it
-        // out before the count is given back in `drop`.
+        // SAFETY: the pin was made while the slot was live, so the value is initialised and nobody takes it out before `drop` takes
+        // the pin back.
         unsafe { (*self.slot.value.get()).assume_init_ref() }
     }
 }
 
 impl<K: Kind, T> Drop for Pinned<'_, K, T> {
+    #[inline(always)]
     fn drop(&mut self) {
-        let before = self.slot.state.fetch_sub(1, Ordering::AcqRel);
-        if before & DYING != 0 && before & PINS == 1 {
-            drop(self.table.take_out(self.slot, self.index));
+        if self.hazard.take().is_none() {
+            self.slot.state.fetch_sub(1, Ordering::AcqRel);
+        }
+        // A pin that came too late may have kept a later object of the slot from being dropped, so the generation does not matter.
+        let state = self.slot.state.load(Ordering::Acquire);
+        if state & (LIVE | DYING | PINS) == LIVE | DYING {
+            drop(self.table.take_out(self.slot, self.index, state));
         }
     }
 }
 
+/// The state of the slot of a live object, but for the count of pins.
+#[inline]
+fn wanted<K: Kind>(handle: Handle<K>) -> u64 {
+    u64::from(handle.generation()) << 32 | LIVE
+}
+
 /// Chunk and offset of a slot: chunk `c` holds `64 << c` slots.
+#[inline]
 fn locate(index: u32) -> (usize, usize) {
     let shifted = index as usize + FIRST_CHUNK_SLOTS;
     let chunk = (shifted / FIRST_CHUNK_SLOTS).ilog2() as usize;
     (chunk, shifted - (FIRST_CHUNK_SLOTS << chunk))
 }
 
+#[cold]
 fn stale<K: Kind>(handle: Handle<K>) -> Error {
     Error::refused("handle", Refusal::Stale { handle: handle.to_string() })
 }
@@ -339,6 +393,51 @@ mod tests {
                 barrier.wait();
             }
         });
+        assert!(table.is_empty());
+    }
+
+    #[test]
+    fn pins_that_come_too_late_keep_nothing_from_being_dropped() {
+        struct Counted<'a>(&'a AtomicU32);
+        impl Drop for Counted<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let rounds = if cfg!(miri) { 50 } else { 20_000 };
+        let drops = AtomicU32::new(0);
+        let table = Slots::<kind::Event, Counted<'_>>::new(DeviceKey::fresh());
+        let stop = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut generation = 1;
+                while stop.load(Ordering::Relaxed) == 0 {
+                    // Handles of objects that are long gone, whose slot has another one by now.
+                    generation = generation % rounds + 1;
+                    drop(table.pin(Handle::new(table.device, 0, generation)));
+                }
+            });
+            for _ in 0..rounds {
+                let handle = table.insert(Counted(&drops)).unwrap();
+                drop(table.remove(handle).unwrap());
+            }
+            stop.store(1, Ordering::Relaxed);
+        });
+        assert!(table.is_empty(), "{} objects are left", table.len());
+        assert_eq!(drops.load(Ordering::Relaxed), rounds);
+    }
+
+    #[test]
+    fn a_thread_may_hold_more_pins_than_it_has_words() {
+        let table = Slots::<kind::Event, u32>::new(DeviceKey::fresh());
+        let handles: Vec<_> = (0..20).map(|value| table.insert(value).unwrap()).collect();
+        let pins: Vec<_> = handles.iter().map(|handle| table.pin(*handle).unwrap()).collect();
+        for handle in &handles {
+            assert_eq!(table.remove(*handle).unwrap(), None);
+        }
+        assert!(pins.iter().enumerate().all(|(at, pin)| **pin == at as u32));
+        assert_eq!(table.len(), 20);
+        drop(pins);
         assert!(table.is_empty());
     }
 }

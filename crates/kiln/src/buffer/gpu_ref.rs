@@ -272,14 +272,15 @@ impl<T: Element> GpuRef<T> {
             to: Place::Device(to),
             bytes: self.bytes(),
         });
-        runtime.submit_command(lane, uses, command)
+        runtime.submit_command(lane, uses, command.as_ref())
     }
 
     fn fill_pattern(&self, pattern: Pattern) -> Result<Ticket> {
         let runtime = self.runtime()?;
         let count = self.bytes() / pattern.bytes();
         let command = self.place().map(|to| Command::Fill { to, pattern, count });
-        runtime.submit_command(self.block.home(&runtime), &mut [self.used(Access::Write, 0)], command)
+        let uses = &mut [self.used(Access::Write, 0)];
+        runtime.submit_command(self.block.home(&runtime), uses, command.as_ref())
     }
 
     fn runtime(&self) -> Result<Arc<Inner>> {

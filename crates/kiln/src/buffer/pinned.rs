@@ -4,13 +4,13 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, Weak};
 
-use kiln_driver::{Access, Command, HostBlock, Place, Timeout};
+use kiln_driver::{Access, Command, HostBlock, Latch, Place, Timeout};
 
 use super::element::Element;
 use super::gpu_ref::GpuRef;
 use crate::error::{Error, Result};
 use crate::misuse::Misuse;
-use crate::order::{Latch, Stamp, Stamps, Track, Use};
+use crate::order::{Stamp, Stamps, Track, Use};
 use crate::runtime::{DeviceRuntime, Inner, Ticket};
 
 /// Elements in pinned host memory.
@@ -121,11 +121,8 @@ impl<T: Element> PinnedBuffer<T> {
         };
         let command = from.zip(to).map(|(from, to)| Command::Copy { from, to, bytes: device.bytes() });
         let used = Use { track: &self.track, range: 0..device.bytes(), access: host_access, argument: 0 };
-        runtime.submit_command(
-            device.block().home(&runtime),
-            &mut [used, device.used(device_access, 1)],
-            command,
-        )
+        let uses = &mut [used, device.used(device_access, 1)];
+        runtime.submit_command(device.block().home(&runtime), uses, command.as_ref())
     }
 
     /// The block, once the copies that an access of the host has to come after are done.

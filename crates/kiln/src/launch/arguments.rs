@@ -3,32 +3,38 @@
 /// Bytes kept inline; more go to the heap.
 const INLINE_BYTES: usize = 512;
 
-/// The packed arguments of one launch.
+/// The packed arguments of one launch, with zeros between them.
 pub(super) struct Arguments {
     inline: [u8; INLINE_BYTES],
-    spill: Vec<u8>,
     len: usize,
+    /// All of them, once they are more than fit inline.
+    spill: Vec<u8>,
 }
 
 impl Arguments {
-    /// Room for arguments of a known length; zeros between them.
+    /// None yet.
     pub(super) fn new() -> Self {
-        Self { inline: [0; INLINE_BYTES], spill: Vec::new(), len: 0 }
+        Self { inline: [0; INLINE_BYTES], len: 0, spill: Vec::new() }
     }
 
-    /// Puts bytes at an offset.
+    /// Puts bytes at an offset. The number of bytes is known where this is called, and then it is a store and no call.
+    #[inline(always)]
     pub(super) fn put(&mut self, offset: usize, bytes: &[u8]) {
         let end = offset + bytes.len();
         self.len = self.len.max(end);
-        if self.spill.is_empty() && end <= INLINE_BYTES {
-            self.inline[offset..end].copy_from_slice(bytes);
-            return;
+        match self.inline.get_mut(offset..end) {
+            Some(place) if self.spill.is_empty() => place.copy_from_slice(bytes),
+            _ => self.put_spilled(offset, bytes),
         }
+    }
+
+    #[cold]
+    fn put_spilled(&mut self, offset: usize, bytes: &[u8]) {
         if self.spill.is_empty() {
             self.spill.extend_from_slice(&self.inline);
         }
-        self.spill.resize(self.spill.len().max(end), 0);
-        self.spill[offset..end].copy_from_slice(bytes);
+        self.spill.resize(self.spill.len().max(self.len), 0);
+        self.spill[offset..offset + bytes.len()].copy_from_slice(bytes);
     }
 
     /// Puts bytes behind the last ones, aligned to a power of two; for kernels whose layout nobody knows.

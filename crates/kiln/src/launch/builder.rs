@@ -7,17 +7,14 @@ use smallvec::SmallVec;
 
 use super::arguments::Arguments;
 use super::kernel::Kernel;
-use super::mismatch::{Given, Mismatch, check};
+use super::mismatch::{Given, Mismatch, explain, fits};
 use super::pass::Pass;
 use super::shape::Shape;
 use crate::buffer::{Element, GpuRef};
 use crate::error::{Error, Result};
 use crate::misuse::Misuse;
-use crate::order::{Lane, Use};
+use crate::order::{INLINE_USES, Lane, Use};
 use crate::runtime::{Block, DeviceRuntime, Inner, Stream, Ticket};
-
-/// Buffers of a launch that need no heap.
-const INLINE_USES: usize = 32;
 
 /// A launch being put together: shape, arguments in the order of the parameters, then [`submit`](Self::submit).
 ///
@@ -149,9 +146,10 @@ impl<'a> Launch<'a> {
             // as each was given, where the layout is known; the memory is mapped until the stamps of this launch are done.
             vouched: unsafe { Vouched::new() },
         });
-        self.runtime.submit_command(lane, &mut self.uses, Some(command))
+        self.runtime.submit_command(lane, &mut self.uses, Some(&command))
     }
 
+    #[inline]
     pub(super) fn buffer<T: Element>(&mut self, buffer: &'a GpuRef<T>, access: Access) -> &mut Self {
         if let Err(error) = buffer.check_runtime(self.runtime) {
             self.wrong.get_or_insert(error);
@@ -168,6 +166,7 @@ impl<'a> Launch<'a> {
         self
     }
 
+    #[inline(always)]
     fn put(&mut self, bytes: &[u8], align: usize, given: Given) {
         let index = self.given;
         self.given += 1;
@@ -176,11 +175,10 @@ impl<'a> Launch<'a> {
         };
         // One argument too many is said when the count is known.
         let Some(parameter) = signature.parameters().get(index) else { return };
-        match check(self.kernel.name(), index, parameter, given) {
-            Ok(()) => self.arguments.put(parameter.offset as usize, bytes),
-            Err(mismatch) => {
-                self.wrong.get_or_insert_with(|| Error::new(*mismatch));
-            }
+        if fits(parameter, given) {
+            self.arguments.put(parameter.offset as usize, bytes);
+        } else {
+            self.wrong.get_or_insert_with(|| explain(self.kernel.name(), index, parameter, given).into());
         }
     }
 

@@ -146,26 +146,33 @@ impl fmt::Display for ParameterName {
     }
 }
 
-/// Checks one argument against its parameter.
-pub(super) fn check(
-    kernel: &str,
-    index: usize,
-    parameter: &Parameter,
-    given: Given,
-) -> Result<(), Box<Mismatch>> {
-    let name = || ParameterName::of(index, parameter);
-    let kernel = || kernel.to_owned();
-    let kind = |wanted| Mismatch::Kind { kernel: kernel(), parameter: name(), wanted, given };
-    let wrong = match (parameter.kind, given) {
-        (ParameterKind::Pointer(_), Given::Value(_)) => kind("a pointer"),
-        (ParameterKind::Value, Given::Buffer(_)) => kind("a value"),
-        (ParameterKind::Pointer(effect), Given::Buffer(declared)) if !effect.allows(declared) => {
-            Mismatch::Access { kernel: kernel(), parameter: name(), declared, effect }
+/// Whether an argument fits its parameter.
+#[inline]
+pub(super) fn fits(parameter: &Parameter, given: Given) -> bool {
+    match (parameter.kind, given) {
+        (ParameterKind::Pointer(effect), Given::Buffer(declared)) => effect.allows(declared),
+        (ParameterKind::Unknown, Given::Buffer(_)) => true,
+        (ParameterKind::Value | ParameterKind::Unknown, Given::Value(bytes)) => {
+            bytes == parameter.bytes as usize
         }
-        (_, Given::Value(bytes)) if bytes != parameter.bytes as usize => {
-            Mismatch::Size { kernel: kernel(), parameter: name(), wanted: parameter.bytes, given: bytes }
+        (ParameterKind::Value, Given::Buffer(_)) | (ParameterKind::Pointer(_), Given::Value(_)) => false,
+    }
+}
+
+/// What to say of an argument that does not fit.
+#[cold]
+pub(super) fn explain(kernel: &str, index: usize, parameter: &Parameter, given: Given) -> Mismatch {
+    let (kernel, name) = (kernel.to_owned(), ParameterName::of(index, parameter));
+    match (parameter.kind, given) {
+        (ParameterKind::Pointer(_), Given::Value(_)) => {
+            Mismatch::Kind { kernel, parameter: name, wanted: "a pointer", given }
         }
-        _ => return Ok(()),
-    };
-    Err(Box::new(wrong))
+        (ParameterKind::Pointer(effect), Given::Buffer(declared)) => {
+            Mismatch::Access { kernel, parameter: name, declared, effect }
+        }
+        (_, Given::Value(bytes)) => {
+            Mismatch::Size { kernel, parameter: name, wanted: parameter.bytes, given: bytes }
+        }
+        (_, Given::Buffer(_)) => Mismatch::Kind { kernel, parameter: name, wanted: "a value", given },
+    }
 }

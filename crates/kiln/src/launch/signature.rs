@@ -52,6 +52,7 @@ pub enum Effect {
 
 impl Effect {
     /// Whether a declared access covers what the kernel does. Declaring more than it does is allowed and may cost a wait.
+    #[inline]
     pub fn allows(self, declared: Access) -> bool {
         match self {
             Self::None | Self::Reads | Self::Unknown => true,

@@ -2,9 +2,8 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use kiln_driver::StreamId;
+use kiln_driver::{Latch, LatchGuard, StreamId};
 
 use super::clock::Clock;
 use super::events::EventLease;
@@ -25,13 +24,13 @@ pub struct Lane {
     /// Its name at the driver.
     pub stream: StreamId,
     /// Held over one submission to this stream and to no other; lock this before any block.
-    entry: Mutex<Entry>,
+    entry: Latch<Entry>,
     /// The latest number that is given out; at least as large as any stamp that anybody has seen.
     planned: AtomicU64,
     /// The latest number whose work the driver has.
     submitted: AtomicU64,
     /// Held for moments, never over a driver call.
-    points: Mutex<Points>,
+    points: Latch<Points>,
     /// Waits that had to cover later work than they needed.
     overshoots: AtomicU32,
     /// Somebody asked for a recorded point since the stream last looked.
@@ -84,10 +83,10 @@ impl Lane {
         Self {
             key,
             stream,
-            entry: Mutex::new(entry),
+            entry: Latch::new(entry),
             planned: AtomicU64::new(number),
             submitted: AtomicU64::new(number),
-            points: Mutex::new(points),
+            points: Latch::new(points),
             overshoots: AtomicU32::new(0),
             asked: AtomicBool::new(false),
             retired: AtomicBool::new(false),
@@ -105,8 +104,9 @@ impl Lane {
     }
 
     /// Enters the stream: no other submission to it until the guard is dropped.
-    pub fn enter(&self) -> MutexGuard<'_, Entry> {
-        self.entry.lock().unwrap_or_else(PoisonError::into_inner)
+    #[inline]
+    pub fn enter(&self) -> LatchGuard<'_, Entry> {
+        self.entry.lock()
     }
 
     /// The latest number that is given out; its work may not be with the driver yet.
@@ -215,7 +215,7 @@ impl Lane {
         entry.eager
     }
 
-    fn points(&self) -> MutexGuard<'_, Points> {
-        self.points.lock().unwrap_or_else(PoisonError::into_inner)
+    fn points(&self) -> LatchGuard<'_, Points> {
+        self.points.lock()
     }
 }

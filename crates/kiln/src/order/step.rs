@@ -2,19 +2,22 @@
 //!
 //! All blocks are locked before the first stamp is published, and each is unlocked after its own is, so no other submission
 //! sees some of the stamps and not the rest. The locks are tried in the order of the arguments; if one is held, all are
-//! let go and taken in the order of their addresses, which cannot deadlock. Locking is a recursion over the uses: each level
-//! keeps its guard on the stack, so nothing is allocated however many there are. No driver call happens in here.
+//! let go and taken in the order of their addresses, which cannot deadlock. The guards are kept on the stack, so nothing is allocated
+//! for as many blocks as a launch has in practice. No driver call happens in here.
 
 use std::ops::Range;
 
-use kiln_driver::Access;
+use kiln_driver::{Access, Latch, LatchGuard};
+use smallvec::SmallVec;
 
 use super::clock::{Clock, HostClock};
-use super::latch::Latch;
 use super::mutation::Mutation;
 use super::plan::Waits;
 use super::stamp::Stamp;
 use super::track::Track;
+
+/// Blocks of one submission that need no heap.
+pub(crate) const INLINE_USES: usize = 32;
 
 /// One block of a submission.
 #[derive(Clone)]
@@ -69,11 +72,15 @@ impl Step<'_> {
     }
 
     fn try_all(&mut self, uses: &[Use<'_>]) -> Result<(), Contended> {
-        let [first, rest @ ..] = uses else { return Ok(()) };
-        let mut track = first.track.try_lock().ok_or(Contended)?;
-        self.need(&track, first);
-        self.try_all(rest)?;
-        self.publish(&mut track, first);
+        let mut held = SmallVec::<[LatchGuard<'_, Track>; INLINE_USES]>::new();
+        for each in uses {
+            let track = each.track.try_lock().ok_or(Contended)?;
+            self.need(&track, each);
+            held.push(track);
+        }
+        for (each, mut track) in uses.iter().zip(held) {
+            self.publish(&mut track, each);
+        }
         Ok(())
     }
 
@@ -94,6 +101,9 @@ impl Step<'_> {
     fn need(&mut self, track: &Track, each: &Use<'_>) {
         if self.mutation.is_some() {
             return self.need_mutated(track, each);
+        }
+        if track.is_sole(self.stamp.stream) {
+            return;
         }
         track.needs(&each.range, each.access, |stamp| {
             self.waits.need(stamp, self.stamp.stream, self.clock, self.host);

@@ -1,14 +1,16 @@
 //! What a block remembers: who wrote which bytes last, and who read them since.
 //!
-//! Nearly every block is used whole, so it starts as one segment and stays one. A view splits it where it must: two
-//! views that share no bytes then wait for nothing of each other. Neighbours that agree become one again, and past a
-//! limit neighbours are merged though they differ, which may cost a wait that was not needed and never loses one.
+//! Nearly every block is used whole and by one stream at a time, and then two numbers say it all: the last write and the last read of
+//! that stream. Planning and publishing such a use is a comparison and a store. A second stream that reads, or a view, makes the block
+//! *spread*: sets of stamps, one for each segment of bytes. A view splits segments where it must: two views that share no bytes then
+//! wait for nothing of each other. Neighbours that agree become one again, and past a limit neighbours are merged though they differ,
+//! which may cost a wait that was not needed and never loses one. The next write of the whole block makes it plain again.
 
 use std::ops::Range;
 
 use kiln_driver::Access;
 
-use super::stamp::{Stamp, Stamps};
+use super::stamp::{Stamp, Stamps, StreamKey};
 
 /// Segments of one block before neighbours are merged by force.
 const MAX_SEGMENTS: usize = 64;
@@ -17,8 +19,19 @@ const MAX_SEGMENTS: usize = 64;
 #[derive(Clone, Debug)]
 pub struct Track {
     bytes: u64,
+    sole: Sole,
+    /// The sets below hold the stamps, and not `sole`.
+    is_spread: bool,
     first: Segment,
     rest: Vec<Segment>,
+}
+
+/// The uses of a whole block by one stream; number 0 is none.
+#[derive(Clone, Copy, Debug)]
+struct Sole {
+    stream: StreamKey,
+    write: u64,
+    read: u64,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,27 +44,46 @@ struct Segment {
 impl Track {
     /// A block whose memory may be used from a stamp on: allocation counts as the first write.
     pub fn new(bytes: u64, allocated: Stamp) -> Self {
-        let first = Segment { start: 0, writes: Stamps::of(allocated), reads: Stamps::default() };
-        Self { bytes, first, rest: Vec::new() }
+        Self {
+            bytes,
+            sole: Sole { stream: allocated.stream, write: allocated.number, read: 0 },
+            is_spread: false,
+            first: Segment { start: 0, writes: Stamps::default(), reads: Stamps::default() },
+            rest: Vec::new(),
+        }
     }
 
     /// Says which stamps an access has to come after: a read after the last writes, a write after those and all reads
     /// since.
     #[inline]
     pub fn needs(&self, range: &Range<u64>, access: Access, mut need: impl FnMut(Stamp)) {
-        if self.rest.is_empty() {
-            return self.first.needs(access, &mut need);
+        if self.is_spread {
+            return self.overlapping(range).for_each(|segment| segment.needs(access, &mut need));
         }
-        self.overlapping(range).for_each(|segment| segment.needs(access, &mut need));
+        need(self.sole.write());
+        if access.writes() {
+            need(self.sole.read());
+        }
+    }
+
+    /// Whether a stream alone has used the block, so that its next use needs nothing.
+    #[inline]
+    pub fn is_sole(&self, stream: StreamKey) -> bool {
+        self.sole.stream == stream && !self.is_spread
     }
 
     /// The reads alone; for a planner with a rule taken out.
     pub(super) fn reads_only(&self, range: &Range<u64>, mut need: impl FnMut(Stamp)) {
-        self.overlapping(range).for_each(|segment| segment.reads.iter().for_each(&mut need));
+        if self.is_spread {
+            self.overlapping(range).for_each(|segment| segment.reads.iter().for_each(&mut need));
+        } else {
+            need(self.sole.read());
+        }
     }
 
     /// Forgets who read; for a planner with a rule taken out.
     pub(super) fn forget_reads(&mut self) {
+        self.sole.read = 0;
         self.segments_mut().for_each(|segment| segment.reads.clear());
     }
 
@@ -64,16 +96,19 @@ impl Track {
         stamp: Stamp,
         done: impl Fn(Stamp) -> bool,
     ) {
-        if range.start == 0 && range.end >= self.bytes && (self.rest.is_empty() || access.writes()) {
-            self.rest.clear();
-            self.first.publish(access, stamp, done);
-            return;
+        let whole = range.start == 0 && range.end >= self.bytes;
+        if whole && access.writes() {
+            self.sole = Sole { stream: stamp.stream, write: stamp.number, read: 0 };
+            self.is_spread = false;
+        } else if whole && self.is_sole(stamp.stream) {
+            self.sole.read = stamp.number;
+        } else {
+            self.publish_spread(range, access, stamp, done);
         }
-        self.publish_part(range, access, stamp, done);
     }
 
     #[cold]
-    fn publish_part(
+    fn publish_spread(
         &mut self,
         range: &Range<u64>,
         access: Access,
@@ -83,6 +118,7 @@ impl Track {
         if range.is_empty() {
             return;
         }
+        self.spread();
         self.split_at(range.start);
         self.split_at(range.end);
         self.segments_mut()
@@ -91,21 +127,27 @@ impl Track {
         self.merge();
     }
 
+    /// Moves what the two numbers say into the sets.
+    fn spread(&mut self) {
+        if !self.is_spread {
+            self.is_spread = true;
+            self.rest.clear();
+            self.first.writes.replace(self.sole.write());
+            self.first.reads.replace(self.sole.read());
+        }
+    }
+
     /// Every stamp a free has to come after.
     pub fn all(&self) -> Stamps {
-        let mut all = self.first.writes.clone();
-        all.extend(&self.first.reads);
-        for segment in &self.rest {
-            all.extend(&segment.writes);
-            all.extend(&segment.reads);
-        }
+        let mut all = Stamps::default();
+        self.needs(&(0..u64::MAX), Access::Write, |stamp| all.insert(stamp));
         all
     }
 
     /// The last writes, of any bytes.
     pub fn writes(&self) -> Stamps {
-        let mut writes = self.first.writes.clone();
-        self.rest.iter().for_each(|segment| writes.extend(&segment.writes));
+        let mut writes = Stamps::default();
+        self.needs(&(0..u64::MAX), Access::Read, |stamp| writes.insert(stamp));
         writes
     }
 
@@ -155,8 +197,17 @@ impl Track {
     }
 }
 
+impl Sole {
+    fn write(self) -> Stamp {
+        Stamp { stream: self.stream, number: self.write }
+    }
+
+    fn read(self) -> Stamp {
+        Stamp { stream: self.stream, number: self.read }
+    }
+}
+
 impl Segment {
-    #[inline]
     fn needs(&self, access: Access, need: &mut impl FnMut(Stamp)) {
         self.writes.iter().for_each(&mut *need);
         if access.writes() {
@@ -164,7 +215,6 @@ impl Segment {
         }
     }
 
-    #[inline]
     fn publish(&mut self, access: Access, stamp: Stamp, done: impl Fn(Stamp) -> bool) {
         if access.writes() {
             self.writes.replace(stamp);
@@ -225,7 +275,7 @@ mod tests {
         assert_eq!(needs(&track, 49..51, Access::Read), [stamp(1, 1), stamp(2, 1)]);
         track.publish(&(0..100), Access::Write, stamp(0, 9), never);
         assert_eq!(needs(&track, 10..20, Access::Read), [stamp(0, 9)]);
-        assert!(track.rest.is_empty());
+        assert!(!track.is_spread);
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! The order of one device: streams, what is done, and the step that submits.
 
-use std::sync::{Arc, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
-use kiln_driver::{Command, Driver, Error, Refusal, StreamId, Submission, Timeout, WaitTarget, Waited};
+use kiln_driver::{
+    Command, Driver, Error, LatchGuard, Refusal, StreamId, Submission, Timeout, WaitTarget, Waited,
+};
 
 use super::clock::{Clock, HostClock};
 use super::events::{EventLease, EventPool};
@@ -124,6 +126,7 @@ impl Tracker {
     /// # Errors
     /// As [`SubmitError`] says. If the driver refuses the work itself, the stamp stays as that of a submission that did
     /// nothing.
+    #[inline(always)]
     pub fn submit(
         &self,
         lane: &Lane,
@@ -144,6 +147,8 @@ impl Tracker {
     ///
     /// # Errors
     /// As for [`submit`](Self::submit).
+    // Always inlined, as what follows from it: the guards it hands on would otherwise go through memory.
+    #[inline(always)]
     pub fn begin<'a>(&'a self, lane: &'a Lane, uses: &mut [Use<'_>]) -> Result<Begun<'a>, SubmitError> {
         let mut begun = self.enter(lane);
         begun.entry.waits.clear();
@@ -249,6 +254,7 @@ impl Tracker {
 
     /// Enters a stream and gives out a number. Others may wait for it from here on, so whatever becomes of the submission, the number
     /// is theirs when the value is dropped.
+    #[inline(always)]
     fn enter<'a>(&'a self, lane: &'a Lane) -> Begun<'a> {
         let mut entry = lane.enter();
         let stamp = Stamp { stream: lane.key, number: lane.plan(&mut entry) };
@@ -323,6 +329,7 @@ impl Tracker {
         Ok(point)
     }
 
+    #[inline]
     fn record_at_once(&self, lane: &Lane, entry: &mut Entry, stamp: Stamp) -> Result<(), Error> {
         let now = match self.recording {
             Recording::Adaptive => lane.records_at_once(entry),
@@ -337,7 +344,7 @@ impl Tracker {
 pub struct Begun<'a> {
     tracker: &'a Tracker,
     lane: &'a Lane,
-    entry: MutexGuard<'a, Entry>,
+    entry: LatchGuard<'a, Entry>,
     stamp: Stamp,
 }
 
@@ -347,6 +354,7 @@ impl Begun<'_> {
         self.stamp
     }
 
+    #[inline(always)]
     fn take(&mut self, uses: &mut [Use<'_>]) -> Result<(), SubmitError> {
         let entry = &mut *self.entry;
         let (clock, host, waits) = (&entry.clock, &self.tracker.host, &mut entry.waits);
@@ -358,12 +366,14 @@ impl Begun<'_> {
     ///
     /// # Errors
     /// What the driver says.
+    #[inline]
     pub fn record(&mut self) -> Result<(), Error> {
         self.tracker.record_at_once(self.lane, &mut self.entry, self.stamp)
     }
 }
 
 impl Drop for Begun<'_> {
+    #[inline(always)]
     fn drop(&mut self) {
         self.lane.set_submitted(self.stamp.number);
     }

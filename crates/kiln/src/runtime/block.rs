@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use kiln_driver::{DeviceAddress, DevicePlace};
+use kiln_driver::{DeviceAddress, DevicePlace, Latch};
 use kiln_mem::{AllocTag, DeviceBlock, Request};
 
 use super::inner::Inner;
@@ -12,7 +12,7 @@ use super::stream::Stream;
 use crate::buffer::Stale;
 use crate::error::{Error, Result};
 use crate::misuse::Misuse;
-use crate::order::{Lane, Latch, Mutation, Stamp, Stamps, StreamKey, Track};
+use crate::order::{Lane, Mutation, Stamp, Stamps, StreamKey, Track};
 
 /// The name of a block; no other block of its runtime ever has it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

@@ -152,6 +152,7 @@ impl Inner {
     }
 
     /// Submits work as one step; the errors are those of this crate.
+    #[inline(always)]
     pub(crate) fn submit(
         &self,
         lane: &Lane,
@@ -167,15 +168,16 @@ impl Inner {
     }
 
     /// Submits one command, or nothing at all where there are no bytes to work on.
+    #[inline]
     pub(crate) fn submit_command(
         self: &Arc<Self>,
         lane: &Lane,
         uses: &mut [Use<'_>],
-        command: Option<Command<'_>>,
+        command: Option<&Command<'_>>,
     ) -> Result<Ticket> {
         let stamp = match command {
             Some(command) => {
-                self.submit(lane, uses, |driver, stream| driver.submit(stream, &command).map(|_| ()))?
+                self.submit(lane, uses, |driver, stream| driver.submit(stream, command).map(|_| ()))?
             }
             None => Stamp { stream: lane.key, number: 0 },
         };
