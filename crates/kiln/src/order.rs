@@ -19,6 +19,7 @@
 
 mod clock;
 mod events;
+mod gate;
 mod lane;
 mod latch;
 mod mutation;
@@ -30,6 +31,7 @@ mod tracker;
 
 pub use clock::{Clock, HostClock};
 pub use events::{EventLease, MAX_EVENTS};
+pub use gate::{Gate, Pass};
 pub use lane::{Lane, Point};
 pub use latch::{Latch, LatchGuard};
 pub use mutation::Mutation;

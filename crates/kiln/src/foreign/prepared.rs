@@ -66,7 +66,11 @@ impl DeviceRuntime {
         Ok(Ticket::new(self.inner().clone(), stamp))
     }
 
-    fn checked<'u>(&self, stream: &Stream, uses: &[BlockUse<'u>]) -> Result<SmallVec<[Use<'u>; 8]>> {
+    pub(super) fn checked<'u>(
+        &self,
+        stream: &Stream,
+        uses: &[BlockUse<'u>],
+    ) -> Result<SmallVec<[Use<'u>; 8]>> {
         if !stream.belongs_to(self.inner()) {
             return Err(Misuse::ForeignStream { stream: stream.id().to_string() }.into());
         }

@@ -8,6 +8,7 @@ use kiln_driver::StreamId;
 
 use super::clock::Clock;
 use super::events::EventLease;
+use super::gate::Gate;
 use super::plan::Waits;
 use super::stamp::{Stamp, StreamKey};
 
@@ -36,8 +37,8 @@ pub struct Lane {
     overshoots: AtomicU32,
     /// Somebody asked for a recorded point since the stream last looked.
     asked: AtomicBool,
-    /// The stream takes no more work.
-    retired: AtomicBool,
+    /// Closed when the stream takes no more work.
+    gate: Gate,
 }
 
 /// What the submitting thread may change.
@@ -90,18 +91,18 @@ impl Lane {
             points: Mutex::new(points),
             overshoots: AtomicU32::new(0),
             asked: AtomicBool::new(false),
-            retired: AtomicBool::new(false),
+            gate: Gate::default(),
         }
     }
 
-    /// Says that the stream takes no more work; what is queued still runs.
-    pub fn retire(&self) {
-        self.retired.store(true, Ordering::Release);
+    /// What to pass while something is queued on the stream by somebody who has not entered it; closed when it takes no more work.
+    pub fn gate(&self) -> &Gate {
+        &self.gate
     }
 
     /// Whether the stream takes no more work.
     pub fn is_retired(&self) -> bool {
-        self.retired.load(Ordering::Acquire)
+        self.gate.is_closed()
     }
 
     /// Enters the stream: no other submission to it until the guard is dropped.
