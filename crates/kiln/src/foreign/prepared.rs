@@ -55,6 +55,22 @@ impl DeviceRuntime {
         self.prepare_block_use(stream, &[block.used_as(Access::Write)])
     }
 
+    /// The work is queued; the same as [`PreparedUse::finish`], for callers that pair the two by name.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub fn finish_block_use(&self, prepared: PreparedUse<'_>) -> Result<Ticket> {
+        prepared.finish()
+    }
+
+    /// The first use is queued; the same as [`PreparedUse::finish`], for callers that pair the two by name.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub fn finish_first_use(&self, prepared: PreparedUse<'_>) -> Result<Ticket> {
+        prepared.finish()
+    }
+
     /// Stamps blocks that work the caller queued already uses. Nothing waits any more, so that work must have been ordered by the
     /// caller.
     ///
