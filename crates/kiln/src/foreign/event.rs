@@ -11,6 +11,7 @@ use std::time::Duration;
 use kiln_driver::{Command, EventId, EventRequest, ForeignHandle, Timeout, WaitTarget};
 
 use super::block_use::BlockUse;
+use super::prepared::Checked;
 use crate::error::{Error, Result};
 use crate::misuse::Misuse;
 use crate::order::EventLease;
@@ -48,11 +49,12 @@ impl DeviceRuntime {
         done: &ForeignEvent,
     ) -> Result<Ticket> {
         done.check_runtime(self.inner())?;
-        let mut uses = self.checked(stream, uses)?;
+        let mut checked = Checked::new();
+        self.check_uses(stream, uses, &mut checked)?;
         let wait = Command::Wait(done.id);
         let stamp = self
             .inner()
-            .submit(stream.lane(), &mut uses, |driver, stream| driver.submit(stream, &wait).map(|_| ()))?;
+            .submit(stream.lane(), &mut checked, |driver, stream| driver.submit(stream, &wait).map(|_| ()))?;
         Ok(Ticket::new(self.inner().clone(), stamp))
     }
 }

@@ -41,17 +41,22 @@ impl Library {
         self.driver.destroy(name.into()).unwrap();
     }
 
-    #[allow(dead_code, reason = "only one test lets kiln signal it")]
     /// Waits on its stream for its own event, which somebody signalled.
+    #[allow(dead_code, reason = "only one test lets kiln signal it")]
     pub(crate) fn wait_for_own_event(&self) {
         self.driver.submit(self.stream, &Command::Wait(self.event)).unwrap();
     }
 
     /// Fills a buffer on its stream.
     pub(crate) fn fill(&self, buffer: &GpuRef<u32>, value: u32) {
+        self.fill_on(self.stream, buffer, value);
+    }
+
+    /// Fills a buffer on a stream it was lent.
+    pub(crate) fn fill_on(&self, stream: StreamId, buffer: &GpuRef<u32>, value: u32) {
         let to = buffer.place().unwrap();
         let fill = Command::Fill { to, pattern: Pattern::U32(value), count: buffer.len() as u64 };
-        self.driver.submit(self.stream, &fill).unwrap();
+        self.driver.submit(stream, &fill).unwrap();
     }
 
     /// Signals its event after everything it queued.
