@@ -26,6 +26,7 @@ mod mutation;
 mod plan;
 mod stamp;
 mod step;
+mod sync;
 mod track;
 mod tracker;
 

@@ -1,8 +1,7 @@
 //! A stream as the order sees it: its numbers, its clock, and the points where an event was recorded.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 use kiln_driver::StreamId;
 
@@ -11,6 +10,7 @@ use super::events::EventLease;
 use super::gate::Gate;
 use super::plan::Waits;
 use super::stamp::{Stamp, StreamKey};
+use super::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, spin_loop, yield_now};
 
 /// Recorded points a stream remembers.
 const MAX_POINTS: usize = 16;
@@ -143,7 +143,7 @@ impl Lane {
                 return submitted;
             }
             spins += 1;
-            if spins < 100 { std::hint::spin_loop() } else { std::thread::yield_now() }
+            if spins < 100 { spin_loop() } else { yield_now() }
         }
     }
 

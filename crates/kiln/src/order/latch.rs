@@ -6,7 +6,8 @@
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::sync::{AtomicBool, Ordering, spin_loop, yield_now};
 
 /// Looks before the processor is given to another thread, which may be the one that holds the lock.
 const SPINS: u32 = 64;
@@ -55,7 +56,7 @@ impl<T> Latch<T> {
         let mut spins = 0;
         while self.held.load(Ordering::Relaxed) {
             spins += 1;
-            if spins < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
+            if spins < SPINS { spin_loop() } else { yield_now() }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The order of one device: streams, what is done, and the step that submits.
 
-use std::sync::{Arc, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError};
 
 use kiln_driver::{Command, Driver, Error, Refusal, StreamId, Submission, Timeout, WaitTarget, Waited};
 
@@ -10,6 +10,7 @@ use super::lane::{Entry, Lane, Point};
 use super::mutation::Mutation;
 use super::stamp::{MAX_STREAMS, Stamp, Stamps, StreamKey};
 use super::step::{OverlappingWrites, Step, Use, publish_late};
+use super::sync::{MutexGuard, RwLock};
 
 /// When an event is recorded for work that another stream consumes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
