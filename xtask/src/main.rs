@@ -10,6 +10,7 @@ mod failure;
 mod fuzz;
 mod gpu_bundle;
 mod process;
+mod sim;
 mod skips;
 mod test;
 mod tidy;
@@ -41,6 +42,8 @@ enum Command {
     Tidy,
     /// Feeds a parser or another reader of foreign input random bytes
     Fuzz(fuzz::Arguments),
+    /// Runs random programs against the oracles of the order, for a range of seeds
+    Sim(sim::Arguments),
     /// Writes target/gpu-bundle: the GPU tests and benchmarks for a host that has a driver but no Rust
     GpuBundle,
     /// Prints where NVRTC, ptxas and the CUDA headers are, for `eval "$(cargo xtask toolkit)"`
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Command::Check(arguments) => check::run(&workspace, &arguments),
         Command::Tidy => tidy::run(&workspace),
         Command::Fuzz(arguments) => fuzz::run(&workspace, &arguments),
+        Command::Sim(arguments) => sim::run(&workspace, &arguments),
         Command::GpuBundle => gpu_bundle::run(&workspace),
         Command::Toolkit(arguments) => toolkit::run(&workspace, &arguments),
     });

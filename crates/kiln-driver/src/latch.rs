@@ -21,10 +21,11 @@
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use crate::asymmetric;
+use crate::sync::{AtomicBool, AtomicUsize, Ordering, TAKEOVERS, sleep, spin_loop, this_thread, yield_now};
 
 /// Looks before the processor is given to another thread, which may be the one that holds the lock.
 const SPINS: u32 = 64;
@@ -32,18 +33,11 @@ const SPINS: u32 = 64;
 const WAKEFUL: u32 = SPINS + 32;
 /// How long a nap is meant to be; the lock may be held over a call of the driver, which takes a few microseconds and rarely longer.
 const NAP: Duration = Duration::from_micros(20);
-/// Latches taken over before new ones belong to nobody. Taking one over costs a few microseconds.
-const TAKEOVERS: u32 = 256;
 /// The owner of a latch that belongs to nobody.
 const NOBODY: usize = 0;
 
 /// Latches that another thread took over, in this process.
 static TAKEN_OVER: AtomicU32 = AtomicU32::new(0);
-
-thread_local! {
-    /// Its address tells threads apart. A later thread may get the place of one that ended, and with it what was that one's own.
-    static PLACE: u8 = const { 0 };
-}
 
 /// A value behind a lock that is rarely wanted by two.
 ///
@@ -149,9 +143,9 @@ impl<T> Latch<T> {
         let mut looks = 0_u32;
         loop {
             match looks {
-                0..SPINS => std::hint::spin_loop(),
-                SPINS..WAKEFUL => std::thread::yield_now(),
-                _ => std::thread::sleep(NAP),
+                0..SPINS => spin_loop(),
+                SPINS..WAKEFUL => yield_now(),
+                _ => sleep(NAP),
             }
             looks = looks.saturating_add(1);
             let busy = self.held.load(Ordering::Relaxed) || self.inside.load(Ordering::Relaxed);
@@ -204,12 +198,6 @@ impl<T> Drop for LatchGuard<'_, T> {
     fn drop(&mut self) {
         self.lock.store(false, Ordering::Release);
     }
-}
-
-/// A number that no other living thread has; never that of nobody. A thread that is ending may be refused it.
-#[inline(always)]
-fn this_thread() -> usize {
-    PLACE.with(|place| std::ptr::from_ref(place).addr())
 }
 
 #[cfg(test)]

@@ -71,6 +71,7 @@ mod memory;
 mod shared_bytes;
 mod slots;
 mod stream;
+mod sync;
 #[cfg(feature = "trace")]
 pub mod trace;
 

@@ -100,7 +100,7 @@ impl DeviceConfig {
                 ptx: has_engine,
                 cubin: false,
                 host_kernels: true,
-                native_handles: false,
+                native_handles: true,
                 ..self.features
             },
         }

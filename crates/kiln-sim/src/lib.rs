@@ -144,6 +144,7 @@ mod lifecycle;
 mod machine;
 mod memory;
 mod memory_view;
+mod native;
 mod objects;
 mod occupancy;
 mod pace;

@@ -17,10 +17,12 @@ impl Core {
     pub(crate) fn create_stream(&self, objects: &Objects, request: StreamRequest) -> Result<StreamId> {
         const CALL: &str = "create_stream";
         let device = objects.info.ordinal;
-        let mut state = self.enter(device, CALL)?;
-        let StreamRequest::New { priority } = request else {
-            return Err(no_foreign(CALL, "a foreign stream"));
+        let priority = match request {
+            StreamRequest::New { priority } => priority,
+            StreamRequest::Foreign(handle) => return self.name_stream(objects, handle),
+            _ => return Err(unknown_request(CALL)),
         };
+        let mut state = self.enter(device, CALL)?;
         let range = objects.info.limits.priorities;
         if priority > range.lowest || priority < range.highest {
             let what = format!("priority {priority} is not between {} and {}", range.highest, range.lowest);
@@ -42,13 +44,14 @@ impl Core {
 
     pub(crate) fn create_event(&self, objects: &Objects, request: EventRequest) -> Result<EventId> {
         const CALL: &str = "create_event";
-        let _state = self.enter(objects.info.ordinal, CALL)?;
         let timed = match request {
             EventRequest::Plain => false,
             EventRequest::Timed => true,
-            _ => return Err(no_foreign(CALL, "a foreign event")),
+            EventRequest::Foreign(handle) => return self.name_event(objects, handle),
+            _ => return Err(unknown_request(CALL)),
         };
-        let event = |_| Event { timed, last: Mutex::default(), waiters: Mutex::default() };
+        let _state = self.enter(objects.info.ordinal, CALL)?;
+        let event = |id| Event { id, timed, last: Mutex::default(), waiters: Mutex::default() };
         objects.events.insert(event).map(|(id, _)| id)
     }
 
@@ -67,14 +70,26 @@ impl Core {
             Object::Pages(id) => objects.pages.remove(CALL, id).map(|_| ()),
             Object::Stream(id) => {
                 let lane = *objects.streams.remove(CALL, id)?;
-                if let Some(stream) = state.streams.get_mut(&lane) {
-                    stream.destroyed = true;
+                let Some(stream) = state.streams.get_mut(&lane) else { return Ok(()) };
+                if stream.id != id {
+                    stream.names.retain(|name| *name != id);
+                    return Ok(());
                 }
+                stream.destroyed = true;
+                for name in std::mem::take(&mut stream.names) {
+                    // Whoever still uses such a name broke its word, and is told that the name is stale.
+                    objects.streams.remove(CALL, name)?;
+                }
+                objects.natives.forget(object);
                 state.forget_if_over(lane);
                 Ok(())
             }
             Object::Event(id) => {
                 let event = objects.events.remove(CALL, id)?;
+                if event.id != id {
+                    return Ok(());
+                }
+                objects.natives.forget(object);
                 let waiters = event.waiters.lock().unwrap_or_else(PoisonError::into_inner);
                 state.check_unused(device, object, &waiters);
                 Ok(())
@@ -119,6 +134,6 @@ impl State {
     }
 }
 
-fn no_foreign(call: &'static str, what: &'static str) -> Error {
-    Error::unsupported(call, what, "a simulated device has no native handles; make one of its own")
+fn unknown_request(call: &'static str) -> Error {
+    Error::unsupported(call, "this kind of request", "the simulator does not know it")
 }

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use kiln_driver::{
-    DeviceAddress, DeviceInfo, FunctionAttributes, FunctionId, HostId, MemoryId, ParameterSpan,
+    DeviceAddress, DeviceInfo, EventId, FunctionAttributes, FunctionId, HostId, MemoryId, ParameterSpan,
     ReservationId, kind,
 };
 
 use crate::graph::GraphPlan;
 use crate::kernel::Kernel;
+use crate::native::Natives;
 use crate::party::Mark;
 use crate::physical::Physical;
 use crate::region::Region;
@@ -29,6 +30,7 @@ pub(crate) struct Objects {
     pub(crate) modules: Table<kind::Module, Module>,
     pub(crate) functions: Table<kind::Function, LoadedFunction>,
     pub(crate) graphs: Table<kind::Graph, Mutex<Graph>>,
+    pub(crate) natives: Natives,
 }
 
 impl Objects {
@@ -45,6 +47,7 @@ impl Objects {
             modules: Table::new(key),
             functions: Table::new(key),
             graphs: Table::new(key),
+            natives: Natives::default(),
         }
     }
 
@@ -104,6 +107,8 @@ pub(crate) struct HostMemory {
 /// A point in a stream's work.
 #[derive(Debug)]
 pub(crate) struct Event {
+    /// The handle it was made under; others are names that another library was given.
+    pub(crate) id: EventId,
     pub(crate) timed: bool,
     pub(crate) last: Mutex<Option<Arc<Signal>>>,
     pub(crate) waiters: Mutex<Users>,

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use kiln_driver::call::Call;
 use kiln_driver::{
-    Clock, Command, DeviceInfo, Driver, Error, EventId, EventRequest, Function, FunctionId, GraphId,
-    GraphNode, Health, HostBlock, Image, Memory, MemoryId, MemoryInfo, MemoryRequest, ModuleId, Object,
-    Occupancy, PageRequest, PagesId, Progress, Protection, Reservation, ReservationId, ReserveRequest,
-    Result, SharedBytes, StreamId, StreamRequest, Submission, Timeout, WaitTarget, Waited,
+    Clock, Command, DeviceInfo, Driver, EventId, EventRequest, Function, FunctionId, GraphId, GraphNode,
+    Health, HostBlock, Image, Memory, MemoryId, MemoryInfo, MemoryRequest, ModuleId, Object, Occupancy,
+    PageRequest, PagesId, Progress, Protection, Reservation, ReservationId, ReserveRequest, Result,
+    SharedBytes, StreamId, StreamRequest, Submission, Timeout, WaitTarget, Waited,
 };
 
 use crate::config::MachineConfig;
@@ -196,9 +196,7 @@ impl Driver for SimDevice {
     }
 
     fn native(&self, object: Object) -> Result<u64> {
-        self.traced(Call::Native { object }, |_, _| {
-            Err(Error::unsupported("native", "a native handle", "a simulated device has none"))
-        })
+        self.traced(Call::Native { object }, |core, objects| core.native(objects, object))
     }
 }
 

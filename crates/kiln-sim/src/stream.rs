@@ -15,6 +15,8 @@ use crate::vector_clock::{Lane, VectorClock};
 pub(crate) struct Stream {
     pub(crate) id: StreamId,
     pub(crate) device: u32,
+    /// Handles under which it was taken in as another library's.
+    pub(crate) names: Vec<StreamId>,
     /// Lanes for the branches of graphs.
     pub(crate) branches: Vec<Lane>,
     /// What the next submission starts after.
@@ -74,6 +76,7 @@ impl Stream {
         Self {
             id,
             device,
+            names: Vec::new(),
             branches: Vec::new(),
             clock: VectorClock::default(),
             queue: VecDeque::new(),

@@ -24,6 +24,11 @@ impl<K: Kind, T> Table<K, T> {
         Ok((handle, object))
     }
 
+    /// Another handle of an object that has one.
+    pub(crate) fn insert_shared(&self, object: Arc<T>) -> Result<Handle<K>> {
+        self.slots.insert(OnceLock::from(object))
+    }
+
     pub(crate) fn find(&self, call: &'static str, handle: Handle<K>) -> Result<Arc<T>> {
         let pinned = self.slots.pin(handle).map_err(|error| error.seen_by(call))?;
         pinned.get().cloned().ok_or_else(|| stale(call, handle))

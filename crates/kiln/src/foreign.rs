@@ -2,12 +2,14 @@
 //!
 //! Such work uses blocks that kiln tracks, so kiln must know: waits before it, stamps after. A [`PreparedUse`] is both ends in one
 //! value. While it lives its stream is entered; the caller queues on the native stream; `finish` (or `commit`) ends it and gives a
-//! ticket.
+//! ticket. Work on streams that kiln does not know is ordered by events, taken in ([`ForeignEvent`]) and handed on ([`HandedEvent`]).
 
 mod block_use;
+mod event;
 mod prepared;
 mod recorder;
 
 pub use block_use::BlockUse;
+pub use event::{ForeignEvent, HandedEvent};
 pub use prepared::{PreparedUse, RawPointer};
 pub use recorder::Recorder;

@@ -18,7 +18,7 @@ pub use backend::{BackendContext, BackendParts, CachedBackend};
 pub use buffer::{Element, GpuRef, Memory, PinnedBuffer, Stale};
 pub use code::{CodeCounters, CodeError, ModuleBuilder, Source};
 pub use error::{Error, ErrorKind, Result};
-pub use foreign::{BlockUse, PreparedUse, RawPointer, Recorder};
+pub use foreign::{BlockUse, ForeignEvent, HandedEvent, PreparedUse, RawPointer, Recorder};
 pub use launch::{
     Effect, Given, In, InOut, Kernel, Launch, Mismatch, Module, Out, Parameter, ParameterKind, ParameterName,
     Pass, Signature,

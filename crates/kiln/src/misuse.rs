@@ -16,6 +16,9 @@ pub enum Misuse {
     /// A ticket of another runtime.
     #[error("the ticket belongs to another runtime; wait for it on the host instead")]
     ForeignTicket,
+    /// An event of another runtime.
+    #[error("the event was taken in by another runtime; import it into the one that is to wait for it")]
+    ForeignEvent,
     /// A stream of another runtime.
     #[error("{stream} belongs to another runtime; lease one from the runtime that owns the buffers")]
     ForeignStream {

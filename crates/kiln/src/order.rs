@@ -19,16 +19,19 @@
 
 mod clock;
 mod events;
+mod gate;
 mod lane;
 mod mutation;
 mod plan;
 mod stamp;
 mod step;
+mod sync;
 mod track;
 mod tracker;
 
 pub use clock::{Clock, HostClock};
 pub use events::{EventLease, MAX_EVENTS};
+pub use gate::{Gate, Pass};
 pub use lane::{Lane, Point};
 pub use mutation::Mutation;
 pub use plan::Waits;

@@ -16,10 +16,10 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use kiln::{DeviceRuntime, GpuRef, RuntimeConfig};
-use kiln_driver::Access;
-use kiln_driver::call::CallKind;
-use kiln_driver::layer::{Counting, Layered};
-use kiln_sim::{Machine, MachineConfig};
+use kiln_driver::call::{Answer, Call, CallKind};
+use kiln_driver::layer::{Counting, Layer, Layered};
+use kiln_driver::{Access, Driver, Image};
+use kiln_sim::{HostKernel, KernelLibrary, Machine, MachineConfig};
 use order::kernels::{Kernels, library};
 
 /// Counts the allocations of each thread apart, so that tests beside this one do not matter.
@@ -27,6 +27,29 @@ struct CountingAllocator;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+    static INSIDE: Cell<u64> = const { Cell::new(0) };
+    static ENTERED_AT: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Counts what is allocated inside of the driver apart: the simulated one keeps its queue on the heap.
+struct Inside;
+
+impl Layer for Inside {
+    fn before(&self, _: &dyn Driver, _: &Call<'_>) -> kiln_driver::Result<()> {
+        ENTERED_AT.set(ALLOCATIONS.get());
+        Ok(())
+    }
+
+    fn after(&self, _: &Call<'_>, _: Result<Answer<'_>, &kiln_driver::Error>) {
+        INSIDE.set(INSIDE.get() + ALLOCATIONS.get() - ENTERED_AT.get());
+    }
+}
+
+/// Allocations outside of the driver that a piece of work makes.
+fn allocations(work: impl FnOnce()) -> u64 {
+    let before = ALLOCATIONS.get() - INSIDE.get();
+    work();
+    ALLOCATIONS.get() - INSIDE.get() - before
 }
 
 // SAFETY: everything is forwarded to the system allocator, which keeps the contract.
@@ -53,8 +76,9 @@ struct Bench {
 }
 
 fn bench() -> Bench {
-    let machine = Machine::new(MachineConfig::seeded(1).library(library()));
-    let driver = Arc::new(Layered::new(machine.device(0).unwrap(), Counting::default()));
+    let machine = Machine::new(MachineConfig::seeded(1).library(library()).library(many_buffers()));
+    let inside = Arc::new(Layered::new(machine.device(0).unwrap(), Inside));
+    let driver = Arc::new(Layered::new(inside, Counting::default()));
     let gpu = DeviceRuntime::from_driver(driver.clone(), RuntimeConfig::default()).unwrap();
     Bench { machine, driver, gpu }
 }
@@ -80,30 +104,65 @@ fn work_that_stays_on_its_stream_costs_one_driver_call() {
     let stream = gpu.main_stream();
     launch(&gpu, &kernels, stream, &to, &from);
     let before = driver.layer().counts();
-    for _ in 0..10 {
-        launch(&gpu, &kernels, stream, &to, &from);
-    }
+    let allocated = allocations(|| (0..10).for_each(|_| launch(&gpu, &kernels, stream, &to, &from)));
     let counts = driver.layer().counts().since(&before);
     assert_eq!((counts.total(), counts.of(CallKind::Submit)), (10, 10));
+    assert_eq!(allocated, 0, "nothing goes to the heap");
     drop((to, from, kernels, gpu));
     let report = machine.finish();
     assert!(report.is_clean(), "{report}");
 }
 
+const MANY: usize = 32;
+
+/// `many(p0, ..., p31)` reads the first word behind each.
+fn many_buffers() -> KernelLibrary {
+    let declared = (0..MANY).fold(HostKernel::new("many"), |kernel, _| kernel.pointer(Access::Read));
+    let many = declared.body(|launch| {
+        for at in 0..MANY {
+            let address = launch.address(at)?;
+            let _ = launch.port().load::<u32>(address)?;
+        }
+        Ok(())
+    });
+    KernelLibrary::new("many buffers").kernel(many)
+}
+
 #[test]
-fn thirty_two_buffers_cost_one_driver_call_and_no_planning_allocation() {
+fn a_launch_that_reads_thirty_two_buffers_costs_one_driver_call_and_no_heap() {
     let Bench { machine, driver, gpu } = bench();
-    let buffers: Vec<GpuRef<u32>> = (0..32).map(|_| gpu.upload(&[1; 4]).unwrap()).collect();
+    let many = gpu.load_kernel(&Image::HostKernels("many buffers"), "many", None).unwrap();
+    let buffers: Vec<GpuRef<u32>> = (0..MANY).map(|_| gpu.upload(&[1; 4]).unwrap()).collect();
+    let launch = || {
+        let mut launch = gpu.launch(&many);
+        for buffer in &buffers {
+            launch.read(buffer);
+        }
+        // SAFETY: the kernel reads one word of each buffer.
+        unsafe { launch.submit() }.unwrap();
+    };
+    launch();
+    let before = driver.layer().counts();
+    assert_eq!(allocations(launch), 0);
+    let counts = driver.layer().counts().since(&before);
+    assert_eq!((counts.total(), counts.of(CallKind::Submit)), (1, 1));
+    drop((buffers, many, gpu));
+    let report = machine.finish();
+    assert!(report.is_clean(), "{report}");
+}
+
+#[test]
+fn thirty_two_blocks_of_foreign_work_cost_no_driver_call_and_no_heap() {
+    let Bench { machine, driver, gpu } = bench();
+    let buffers: Vec<GpuRef<u32>> = (0..MANY).map(|_| gpu.upload(&[1; 4]).unwrap()).collect();
     let stream = gpu.main_stream();
     let prepare = || {
-        let uses: [_; 8] = std::array::from_fn(|at| buffers[at].used_as(Access::Read));
-        let allocations = ALLOCATIONS.get();
+        let uses: [_; MANY] = std::array::from_fn(|at| buffers[at].used_as(Access::Read));
         gpu.prepare_block_use(stream, &uses).unwrap().finish().unwrap();
-        ALLOCATIONS.get() - allocations
     };
     prepare();
     let before = driver.layer().counts();
-    assert_eq!(prepare(), 0, "planning and publishing allocate nothing");
+    assert_eq!(allocations(prepare), 0, "planning and publishing allocate nothing");
     assert_eq!(driver.layer().counts().since(&before).total(), 0, "and call no driver when there is no work");
     drop((buffers, gpu));
     let report = machine.finish();

@@ -9,11 +9,12 @@
 
 mod order {
     pub(crate) mod kernels;
+    pub(crate) mod library;
     pub(crate) mod program;
 }
 
 use kiln::order::{Mutation, Recording};
-use order::program::run;
+use order::program::{run, run_threads};
 
 const STEPS: usize = 40;
 
@@ -29,9 +30,7 @@ fn all_clean(seeds: std::ops::Range<u64>, recording: Recording) {
         let outcome = run(seed, STEPS, recording, None);
         assert!(
             outcome.is_clean(),
-            "seed {seed}: {}\n{}\nrepeat with KILN_FIRST_SEED={seed} KILN_SEEDS=1",
-            outcome.mismatch.as_deref().unwrap_or("results are right"),
-            outcome.report
+            "seed {seed}: {outcome}\nrepeat with KILN_FIRST_SEED={seed} KILN_SEEDS=1"
         );
     }
 }
@@ -49,6 +48,14 @@ fn programs_are_ordered_when_events_are_recorded_on_demand() {
 #[test]
 fn programs_are_ordered_when_events_are_recorded_at_once() {
     all_clean(seeds(2_000), Recording::AtOnce);
+}
+
+#[test]
+fn programs_of_several_threads_are_ordered() {
+    for seed in seeds(400) {
+        let outcome = run_threads(seed, 3, STEPS / 2);
+        assert!(outcome.is_clean(), "seed {seed}: {outcome}");
+    }
 }
 
 /// Each rule is needed: without it some seed shows a race, a use after free or a wrong result. The one about publication needs two

@@ -41,6 +41,7 @@ const BOUNDARIES: &[Boundary] = &[
         may_use: &["kiln", "kiln-cuda", "kiln-driver", "kiln-mem"],
         unsafe_code: true,
     },
+    Boundary { package: "kiln-shuttle", may_use: &["kiln-driver"], unsafe_code: true },
     Boundary { package: "xtask", may_use: &[], unsafe_code: false },
 ];
 
@@ -49,7 +50,7 @@ const BOUNDARIES: &[Boundary] = &[
 const RESERVED: [(&str, &[&str]); 1] = [("cudarc", &["kiln-cuda", "kiln-bench"])];
 
 /// For tests and benchmarks: nothing that users build depends on them.
-const DEV_ONLY: [&str; 2] = ["kiln-conform", "kiln-kernels"];
+const DEV_ONLY: [&str; 3] = ["kiln-conform", "kiln-kernels", "kiln-shuttle"];
 
 /// Every crate keeps to its boundary.
 pub(crate) fn dependencies(_: &Tree, packages: &[Package]) -> Vec<Finding> {

@@ -1,6 +1,7 @@
 //! Streams, events, waiting.
 
 mod events;
+mod second_names;
 pub(super) mod waiting;
 
 use std::collections::HashSet;
@@ -88,6 +89,16 @@ pub(crate) const LAWS: &[Law] = &[
         name: "streams.elapsed_refused",
         says: "without timing, signal or end there is no time to tell",
         run: events::elapsed_refused,
+    },
+    Law {
+        name: "streams.second_name",
+        says: "a stream taken in by its native handle is the same stream, and giving that name back leaves it alone",
+        run: second_names::of_a_stream,
+    },
+    Law {
+        name: "streams.second_name_of_an_event",
+        says: "an event taken in by its native handle is the same event, signalled or waited for under either name",
+        run: second_names::of_an_event,
     },
     Law {
         name: "streams.timeouts",

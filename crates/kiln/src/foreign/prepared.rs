@@ -10,6 +10,12 @@ use crate::misuse::Misuse;
 use crate::order::{Begun, Use};
 use crate::runtime::{DeviceRuntime, Stream, Ticket};
 
+/// Blocks of foreign work that need no heap.
+const INLINE_USES: usize = 32;
+
+/// Uses that can be planned.
+pub(super) type Checked<'u> = SmallVec<[Use<'u>; INLINE_USES]>;
+
 /// Blocks that are ready to be used by work the caller queues on a stream.
 ///
 /// The waits are queued and the blocks stamped already: whoever uses one of them next comes after. Other submissions to the stream
@@ -38,8 +44,9 @@ impl DeviceRuntime {
         stream: &'a Stream,
         uses: &[BlockUse<'_>],
     ) -> Result<PreparedUse<'a>> {
-        let mut uses = self.checked(stream, uses)?;
-        let begun = self.inner().tracker().begin(stream.lane(), &mut uses)?;
+        let mut checked = Checked::new();
+        self.check_uses(stream, uses, &mut checked)?;
+        let begun = self.inner().tracker().begin(stream.lane(), &mut checked)?;
         Ok(PreparedUse { runtime: self, stream, begun, finished: false })
     }
 
@@ -55,29 +62,51 @@ impl DeviceRuntime {
         self.prepare_block_use(stream, &[block.used_as(Access::Write)])
     }
 
+    /// The work is queued; the same as [`PreparedUse::finish`], for callers that pair the two by name.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub fn finish_block_use(&self, prepared: PreparedUse<'_>) -> Result<Ticket> {
+        prepared.finish()
+    }
+
+    /// The first use is queued; the same as [`PreparedUse::finish`], for callers that pair the two by name.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub fn finish_first_use(&self, prepared: PreparedUse<'_>) -> Result<Ticket> {
+        prepared.finish()
+    }
+
     /// Stamps blocks that work the caller queued already uses. Nothing waits any more, so that work must have been ordered by the
     /// caller.
     ///
     /// # Errors
     /// As for [`prepare_block_use`](Self::prepare_block_use).
     pub fn record_block_use(&self, stream: &Stream, uses: &[BlockUse<'_>]) -> Result<Ticket> {
-        let mut uses = self.checked(stream, uses)?;
-        let stamp = self.inner().tracker().stamp(stream.lane(), &mut uses)?;
+        let mut checked = Checked::new();
+        self.check_uses(stream, uses, &mut checked)?;
+        let stamp = self.inner().tracker().stamp(stream.lane(), &mut checked)?;
         Ok(Ticket::new(self.inner().clone(), stamp))
     }
 
-    fn checked<'u>(&self, stream: &Stream, uses: &[BlockUse<'u>]) -> Result<SmallVec<[Use<'u>; 8]>> {
+    /// Checks uses and fills them in where the caller wants them: they are too large to be handed back.
+    pub(super) fn check_uses<'u>(
+        &self,
+        stream: &Stream,
+        uses: &[BlockUse<'u>],
+        checked: &mut Checked<'u>,
+    ) -> Result<()> {
         if !stream.belongs_to(self.inner()) {
             return Err(Misuse::ForeignStream { stream: stream.id().to_string() }.into());
         }
-        let mut checked = SmallVec::new();
         for (at, each) in uses.iter().enumerate() {
             each.block.check_runtime(self.inner())?;
             if !each.range.is_empty() {
                 checked.push(each.used(at as u16));
             }
         }
-        Ok(checked)
+        Ok(())
     }
 }
 

@@ -30,6 +30,7 @@ impl DeviceRuntime {
     /// What the loader says, with its log.
     pub fn load_module(&self, image: &Image<'_>) -> Result<Module> {
         let id = self.driver().load(image)?;
+        self.inner().keep_module(id);
         Ok(Module { loaded: Arc::new(Loaded { runtime: Arc::downgrade(self.inner()), id }) })
     }
 }

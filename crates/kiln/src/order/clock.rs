@@ -1,8 +1,7 @@
 //! Clocks: what a stream, or the host, is already ordered after.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use super::stamp::{MAX_STREAMS, Stamp, StreamKey};
+use super::sync::{AtomicU64, Ordering};
 
 /// For each stream, the latest submission that is ordered before. A vector clock.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -4,10 +4,11 @@
 //! that is about to wait for it waits for the right point. Cells never move and leases count in place, so that taking,
 //! sharing and giving back cost no allocation once the pool has grown to what the program needs.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use kiln_driver::{Driver, Error, EventId, EventRequest, Refusal};
+
+use super::sync::{AtomicU32, Mutex, Ordering};
 
 /// Events one runtime may have at once.
 pub const MAX_EVENTS: usize = 4096;

@@ -1,14 +1,15 @@
 //! A stream as the order sees it: its numbers, its clock, and the points where an event was recorded.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use kiln_driver::{Latch, LatchGuard, StreamId};
+use kiln_driver::StreamId;
 
 use super::clock::Clock;
 use super::events::EventLease;
+use super::gate::Gate;
 use super::plan::Waits;
 use super::stamp::{Stamp, StreamKey};
+use super::sync::{AtomicBool, AtomicU32, AtomicU64, Latch, LatchGuard, Ordering, spin_loop, yield_now};
 
 /// Recorded points a stream remembers.
 const MAX_POINTS: usize = 16;
@@ -35,8 +36,8 @@ pub struct Lane {
     overshoots: AtomicU32,
     /// Somebody asked for a recorded point since the stream last looked.
     asked: AtomicBool,
-    /// The stream takes no more work.
-    retired: AtomicBool,
+    /// Closed when the stream takes no more work.
+    gate: Gate,
 }
 
 /// What the submitting thread may change.
@@ -89,18 +90,18 @@ impl Lane {
             points: Latch::new(points),
             overshoots: AtomicU32::new(0),
             asked: AtomicBool::new(false),
-            retired: AtomicBool::new(false),
+            gate: Gate::default(),
         }
     }
 
-    /// Says that the stream takes no more work; what is queued still runs.
-    pub fn retire(&self) {
-        self.retired.store(true, Ordering::Release);
+    /// What to pass while something is queued on the stream by somebody who has not entered it; closed when it takes no more work.
+    pub fn gate(&self) -> &Gate {
+        &self.gate
     }
 
     /// Whether the stream takes no more work.
     pub fn is_retired(&self) -> bool {
-        self.retired.load(Ordering::Acquire)
+        self.gate.is_closed()
     }
 
     /// Enters the stream: no other submission to it until the guard is dropped.
@@ -142,7 +143,7 @@ impl Lane {
                 return submitted;
             }
             spins += 1;
-            if spins < 100 { std::hint::spin_loop() } else { std::thread::yield_now() }
+            if spins < 100 { spin_loop() } else { yield_now() }
         }
     }
 

@@ -7,13 +7,14 @@
 
 use std::ops::Range;
 
-use kiln_driver::{Access, Latch, LatchGuard};
+use kiln_driver::Access;
 use smallvec::SmallVec;
 
 use super::clock::{Clock, HostClock};
 use super::mutation::Mutation;
 use super::plan::Waits;
 use super::stamp::Stamp;
+use super::sync::{Latch, LatchGuard};
 use super::track::Track;
 
 /// Blocks of one submission that need no heap.
@@ -78,8 +79,8 @@ impl Step<'_> {
             self.need(&track, each);
             held.push(track);
         }
-        for (each, mut track) in uses.iter().zip(held) {
-            self.publish(&mut track, each);
+        for (each, track) in uses.iter().zip(&mut held) {
+            self.publish(track, each);
         }
         Ok(())
     }

@@ -1,10 +1,8 @@
 //! The order of one device: streams, what is done, and the step that submits.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError};
 
-use kiln_driver::{
-    Command, Driver, Error, LatchGuard, Refusal, StreamId, Submission, Timeout, WaitTarget, Waited,
-};
+use kiln_driver::{Command, Driver, Error, Refusal, StreamId, Submission, Timeout, WaitTarget, Waited};
 
 use super::clock::{Clock, HostClock};
 use super::events::{EventLease, EventPool};
@@ -12,6 +10,7 @@ use super::lane::{Entry, Lane, Point};
 use super::mutation::Mutation;
 use super::stamp::{MAX_STREAMS, Stamp, Stamps, StreamKey};
 use super::step::{OverlappingWrites, Step, Use, publish_late};
+use super::sync::{LatchGuard, RwLock};
 
 /// When an event is recorded for work that another stream consumes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -114,10 +113,22 @@ impl Tracker {
         lanes.iter().map(|lane| Stamp { stream: lane.key, number: lane.submitted() }).collect()
     }
 
-    /// Every stream it knows.
+    /// Every stream that was not given back.
     pub fn streams(&self) -> Vec<StreamId> {
         let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
-        lanes.iter().map(|lane| lane.stream).collect()
+        lanes.iter().filter(|lane| !lane.is_retired()).map(|lane| lane.stream).collect()
+    }
+
+    /// Takes no more work for a stream whose name is about to be given back. Its end is recorded first, so that what it still runs
+    /// can be waited for without the name.
+    pub fn retire(&self, lane: &Lane) {
+        let entry = lane.enter();
+        if lane.submitted() > 0 {
+            // A device that cannot take the event is lost, and then nothing on it is waited for.
+            let _ = self.point(lane, lane.submitted());
+        }
+        lane.gate().close();
+        drop(entry);
     }
 
     /// Submits work that uses blocks, after everything it has to come after. One step: whoever uses one of the blocks next
@@ -150,7 +161,7 @@ impl Tracker {
     // Always inlined, as what follows from it: the guards it hands on would otherwise go through memory.
     #[inline(always)]
     pub fn begin<'a>(&'a self, lane: &'a Lane, uses: &mut [Use<'_>]) -> Result<Begun<'a>, SubmitError> {
-        let mut begun = self.enter(lane);
+        let mut begun = self.enter(lane)?;
         begun.entry.waits.clear();
         begun.take(uses)?;
         if !begun.entry.waits.is_empty() {
@@ -164,7 +175,7 @@ impl Tracker {
     /// # Errors
     /// As for [`submit`](Self::submit).
     pub fn stamp(&self, lane: &Lane, uses: &mut [Use<'_>]) -> Result<Stamp, SubmitError> {
-        let mut begun = self.enter(lane);
+        let mut begun = self.enter(lane)?;
         begun.take(uses)?;
         begun.record()?;
         Ok(begun.stamp)
@@ -177,11 +188,21 @@ impl Tracker {
     pub fn order_after(&self, lane: &Lane, stamps: &Stamps) -> Result<usize, Error> {
         let mut guard = lane.enter();
         let entry = &mut *guard;
+        if lane.is_retired() {
+            return Err(given_back(lane));
+        }
         entry.waits.clear();
         for stamp in stamps.iter() {
             entry.waits.need(stamp, lane.key, &entry.clock, &self.host);
         }
-        if entry.waits.is_empty() { Ok(0) } else { self.queue_waits(lane, entry) }
+        if entry.waits.is_empty() {
+            return Ok(0);
+        }
+        // The waits get a number, so that whoever waits for all of the stream's work waits for them too.
+        let number = lane.plan(entry);
+        let queued = self.queue_waits(lane, entry);
+        lane.set_submitted(number);
+        queued
     }
 
     /// Whether everything submitted to a stream from here on is ordered after a stamp, without any wait.
@@ -255,10 +276,13 @@ impl Tracker {
     /// Enters a stream and gives out a number. Others may wait for it from here on, so whatever becomes of the submission, the number
     /// is theirs when the value is dropped.
     #[inline(always)]
-    fn enter<'a>(&'a self, lane: &'a Lane) -> Begun<'a> {
+    fn enter<'a>(&'a self, lane: &'a Lane) -> Result<Begun<'a>, Error> {
         let mut entry = lane.enter();
+        if lane.is_retired() {
+            return Err(given_back(lane));
+        }
         let stamp = Stamp { stream: lane.key, number: lane.plan(&mut entry) };
-        Begun { tracker: self, lane, entry, stamp }
+        Ok(Begun { tracker: self, lane, entry, stamp })
     }
 
     /// The stream with that number, if there is one.
@@ -313,6 +337,10 @@ impl Tracker {
             return Ok(point);
         }
         let submitted = lane.await_submitted(number);
+        let Some(_pass) = lane.gate().pass() else {
+            // It was given back meanwhile, and its end recorded before that.
+            return lane.point(number).ok_or_else(|| given_back(lane));
+        };
         if submitted > number {
             lane.note_overshoot();
         }
@@ -338,6 +366,14 @@ impl Tracker {
         };
         if now { self.record(lane, stamp, entry.clock.clone()).map(|_| ()) } else { Ok(()) }
     }
+}
+
+fn given_back(lane: &Lane) -> Error {
+    Error::invalid(
+        "submit",
+        format!("{} was given back", lane.stream),
+        "use a stream that is leased or imported",
+    )
 }
 
 /// A submission whose work is being queued.

@@ -123,7 +123,7 @@ impl Drop for Block {
             Some(Mutation::UseBeforeFree) => Stamps::default(),
             _ => self.track.get_mut().all(),
         };
-        let uses = other_uses(runtime.tracker(), &self.home, &uses);
+        let uses = other_uses(runtime.tracker(), &self.home, runtime.main_stream().lane(), &uses);
         if let Err(failure) = runtime.memory().deallocate(memory, &uses) {
             tracing::error!(%failure, "a block could not be given back");
         }

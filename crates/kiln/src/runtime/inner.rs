@@ -1,5 +1,6 @@
 //! What the clones of a runtime share.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -35,6 +36,8 @@ pub(crate) struct Inner {
     staging: Staging,
     modules: Modules,
     config: RuntimeConfig,
+    /// Modules that kernels still hold; they go with the runtime.
+    loaded: Mutex<HashSet<ModuleId>>,
     /// Modules whose last kernel was dropped, with the work that may still use them.
     retired: Mutex<Vec<(ModuleId, Vec<Stamp>)>>,
     unfinished_uses: AtomicU64,
@@ -60,6 +63,7 @@ impl Inner {
             driver,
             tracker,
             config,
+            loaded: Mutex::default(),
             retired: Mutex::default(),
             unfinished_uses: AtomicU64::new(0),
             blocks: AtomicU64::new(0),
@@ -133,8 +137,14 @@ impl Inner {
         self.unfinished_uses.load(Ordering::Relaxed)
     }
 
+    /// Remembers a module, so that it is unloaded with the runtime if a kernel outlives that.
+    pub(crate) fn keep_module(&self, module: ModuleId) {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner).insert(module);
+    }
+
     /// Unloads a module once everything submitted so far is done; its kernels may be among that.
     pub(crate) fn retire_module(&self, module: ModuleId) {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner).remove(&module);
         self.retired.lock().unwrap_or_else(PoisonError::into_inner).push((module, self.tracker.latest()));
         self.unload_retired();
     }
@@ -204,6 +214,9 @@ impl Drop for Inner {
     fn drop(&mut self) {
         let _ = self.synchronize(Some(DRAIN_LIMIT));
         self.unload_retired();
+        for module in std::mem::take(self.loaded.get_mut().unwrap_or_else(PoisonError::into_inner)) {
+            let _ = self.driver.destroy(module.into());
+        }
         self.staging.release_all(&*self.driver);
         self.tracker.destroy_events();
         for stream in self.tracker.streams() {

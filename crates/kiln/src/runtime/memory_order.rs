@@ -62,17 +62,25 @@ pub(crate) fn stream_ref(lane: &Lane) -> kiln_mem::StreamRef {
 }
 
 /// The uses of a block on streams other than its own, as memory takes them. More streams than it can name are joined first: the
-/// block's own stream is made to wait for the rest.
-pub(crate) fn other_uses(tracker: &Tracker, own: &Lane, uses: &Stamps) -> kiln_mem::Stamps {
+/// block's own stream is made to wait for the rest, or another one if that is gone, which then stands for all of them.
+pub(crate) fn other_uses(tracker: &Tracker, own: &Lane, other: &Lane, uses: &Stamps) -> kiln_mem::Stamps {
     let mut named = kiln_mem::Stamps::default();
     for stamp in uses.iter().filter(|stamp| stamp.stream != own.key && !tracker.host().covers(*stamp)) {
-        let stream = kiln_mem::StreamKey::new(stamp.stream.index() as u32);
-        if named.add(kiln_mem::Stamp { stream, number: stamp.number }).is_err() {
-            // A device that cannot take the wait is lost, and then nothing on it is used again.
-            let _ = tracker.order_after(own, &Stamps::of(stamp));
+        let joined =
+            named.add(to_memory(stamp)).is_ok() || tracker.order_after(own, &Stamps::of(stamp)).is_ok();
+        // A device that takes the wait on neither is lost, and then nothing on it is used again.
+        if !joined && tracker.order_after(other, uses).is_ok() {
+            let mut all = kiln_mem::Stamps::default();
+            let _ = all.add(to_memory(Stamp { stream: other.key, number: other.submitted() }));
+            return all;
         }
     }
     named
+}
+
+fn to_memory(stamp: Stamp) -> kiln_mem::Stamp {
+    let stream = kiln_mem::StreamKey::new(stamp.stream.index() as u32);
+    kiln_mem::Stamp { stream, number: stamp.number }
 }
 
 fn from_memory(stamp: kiln_mem::Stamp) -> Option<Stamp> {

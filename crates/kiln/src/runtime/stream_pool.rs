@@ -88,8 +88,8 @@ impl StreamPool {
                 state.idle.push((priority, lane));
             }
             Home::Foreign | Home::Runtime => {
-                lane.retire();
                 if let Ok(runtime) = self.runtime() {
+                    runtime.tracker().retire(&lane);
                     // Its key is used again once its work is known to be done; the stream itself is not ours.
                     let _ = runtime.driver().destroy(lane.stream.into());
                 }

@@ -24,6 +24,10 @@ impl Ticket {
         Self { runtime, stamp }
     }
 
+    pub(crate) fn runtime(&self) -> &Arc<Inner> {
+        &self.runtime
+    }
+
     pub(crate) fn check_runtime(&self, runtime: &Arc<Inner>) -> Result<()> {
         if Arc::ptr_eq(&self.runtime, runtime) { Ok(()) } else { Err(Error::new(Misuse::ForeignTicket)) }
     }

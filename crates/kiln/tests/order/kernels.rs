@@ -48,9 +48,9 @@ pub(crate) fn joined(a: u32, b: u32) -> u32 {
     a ^ b.rotate_left(1)
 }
 
+#[allow(dead_code, reason = "not every test launches both")]
 pub(crate) struct Kernels {
     pub(crate) mix: Kernel,
-    #[allow(dead_code, reason = "not every test joins")]
     pub(crate) join: Kernel,
 }
 

@@ -3,12 +3,15 @@
 //! The host side is the oracle: plain vectors, changed one submission after the other. The simulator is the other oracle: its own
 //! happens-before knows nothing of stamps and clocks.
 
+use std::fmt;
+
 use kiln::order::{Mutation, Recording};
 use kiln::{DeviceRuntime, GpuRef, RuntimeConfig, Stream, Ticket};
 use kiln_driver::{Access, Command, Pattern};
 use kiln_sim::{Machine, MachineConfig, Report};
 
 use super::kernels::{Kernels, joined, library, mixed};
+use super::library::Library;
 
 const BUFFER_LEN: usize = 12;
 const MAX_BUFFERS: usize = 6;
@@ -52,17 +55,63 @@ impl Outcome {
     }
 }
 
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.mismatch.as_deref().unwrap_or("results are right"))?;
+        write!(f, "{}", self.report)
+    }
+}
+
 /// Runs the program of a seed.
 pub(crate) fn run(seed: u64, steps: usize, recording: Recording, mutation: Option<Mutation>) -> Outcome {
-    let machine = Machine::new(MachineConfig::seeded(seed).library(library()));
-    let driver = machine.device(0).unwrap();
     let config = RuntimeConfig { recording, mutation, max_streams: STREAMS, ..RuntimeConfig::default() };
+    on_machine(seed, config, |runtime| {
+        World::new(runtime, Choices::new(seed ^ 0x5eed)).run(steps).map(|_| ())
+    })
+}
+
+/// Runs the programs of a seed, one a thread, on one device. Each thread checks buffers of its own; all of them add to a shared one, and
+/// additions come to the same sum in whatever order they are submitted.
+pub(crate) fn run_threads(seed: u64, threads: usize, steps: usize) -> Outcome {
+    let config = RuntimeConfig { max_streams: STREAMS * threads, ..RuntimeConfig::default() };
+    on_machine(seed, config, |runtime| {
+        let sum = runtime.upload(&[0_u32; BUFFER_LEN]).unwrap();
+        let one = runtime.upload(&[1_u32; BUFFER_LEN]).unwrap();
+        let added: Result<Vec<u32>, String> = std::thread::scope(|scope| {
+            let start = |thread: usize| {
+                let (sum, one) = (sum.clone(), one.clone());
+                scope.spawn(move || {
+                    let mut world = World::new(runtime, Choices::new(seed ^ (thread as u64) << 40));
+                    world.shared = Some(Shared { sum, one, added: 0 });
+                    world.run(steps)
+                })
+            };
+            let running: Vec<_> = (0..threads).map(start).collect();
+            running.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let (expected, seen) = (vec![added?.into_iter().sum::<u32>(); BUFFER_LEN], sum.download().unwrap());
+        if seen == expected { Ok(()) } else { Err(format!("the sum is {seen:?} and should be {expected:?}")) }
+    })
+}
+
+fn on_machine(
+    seed: u64,
+    config: RuntimeConfig,
+    program: impl FnOnce(&DeviceRuntime) -> Result<(), String>,
+) -> Outcome {
+    let machine = Machine::new(MachineConfig::seeded(seed).library(library()));
     let mismatch = {
-        let runtime = DeviceRuntime::from_driver(driver, config).unwrap();
-        let mut world = World::new(&runtime, Choices::new(seed ^ 0x5eed));
-        world.run(steps).err()
+        let runtime = DeviceRuntime::from_driver(machine.device(0).unwrap(), config).unwrap();
+        program(&runtime).err()
     };
     Outcome { report: machine.finish(), mismatch }
+}
+
+/// What the threads of a program have in common.
+struct Shared {
+    sum: GpuRef<u32>,
+    one: GpuRef<u32>,
+    added: u32,
 }
 
 struct World<'a> {
@@ -72,6 +121,8 @@ struct World<'a> {
     streams: Vec<Stream>,
     pairs: Vec<Pair>,
     tickets: Vec<Ticket>,
+    library: Library,
+    shared: Option<Shared>,
 }
 
 impl<'a> World<'a> {
@@ -84,17 +135,20 @@ impl<'a> World<'a> {
             streams,
             pairs: Vec::new(),
             tickets: Vec::new(),
+            library: Library::new(runtime.driver()),
+            shared: None,
         }
     }
 
-    fn run(&mut self, steps: usize) -> Result<(), String> {
-        for _ in 0..steps {
-            self.step()?;
-        }
-        for at in 0..self.pairs.len() {
-            self.compare(at)?;
-        }
-        Ok(())
+    fn run(mut self, steps: usize) -> Result<u32, String> {
+        let done = (0..steps).try_for_each(|_| self.step());
+        let right = done.and_then(|()| (0..self.pairs.len()).try_for_each(|at| self.compare(at)));
+        self.streams.clear();
+        // The other library may take its event back only when no stream waits for it any more.
+        let quiet = self.runtime.synchronize().map_err(|error| error.to_string());
+        self.library.close();
+        quiet?;
+        right.map(|()| self.shared.map_or(0, |shared| shared.added))
     }
 
     fn step(&mut self) -> Result<(), String> {
@@ -102,7 +156,11 @@ impl<'a> World<'a> {
             self.allocate();
             return Ok(());
         }
-        match self.choices.below(20) {
+        if self.shared.is_some() && self.choices.below(3) == 0 {
+            self.add_to_sum();
+            return Ok(());
+        }
+        match self.choices.below(22) {
             0 | 1 if self.pairs.len() < MAX_BUFFERS => self.allocate(),
             0..=6 => self.mix(),
             7..=9 => self.join(),
@@ -113,6 +171,8 @@ impl<'a> World<'a> {
             16 => self.wait(),
             17 => self.change_stream(),
             18 => self.foreign_fill(),
+            19 => self.library_fill(),
+            20 => self.library_stream(),
             _ => return self.compare_one(),
         }
         Ok(())
@@ -251,6 +311,38 @@ impl<'a> World<'a> {
         self.runtime.driver().submit(prepared.stream(), &command).unwrap();
         self.tickets.push(prepared.finish().unwrap());
         self.pairs[at].host.fill(value);
+    }
+
+    /// Work of another library on its own stream, ordered by events that go both ways.
+    fn library_fill(&mut self) {
+        let (at, before, after) = (self.some(), self.stream(), self.stream());
+        let value = self.choices.next() as u32;
+        let buffer = &self.pairs[at].device;
+        let uses = [buffer.used_as(Access::Write)];
+        let ready = self.runtime.prepare_block_use(&before, &uses).unwrap().finish().unwrap();
+        self.library.wait_for(&ready.handed_event().unwrap());
+        self.library.fill(buffer, value);
+        self.library.signal();
+        let done = self.library.lend_event(self.runtime);
+        self.tickets.push(self.runtime.record_foreign_use(&after, &uses, &done).unwrap());
+        self.pairs[at].host.fill(value);
+    }
+
+    /// Gives a stream back with its work still queued, and takes the other library's in.
+    fn library_stream(&mut self) {
+        let at = self.choices.below(self.streams.len());
+        self.streams[at] = self.library.lend_stream(self.runtime);
+    }
+
+    /// One of many additions, from this thread.
+    fn add_to_sum(&mut self) {
+        let stream = self.stream();
+        let Some(shared) = &mut self.shared else { return };
+        let mut launch = self.runtime.launch(&self.kernels.mix);
+        launch.on(&stream).read_write(&shared.sum).read(&shared.one).value(BUFFER_LEN as u32).value(1_u32);
+        // SAFETY: `mix` touches the elements it is told of, which both buffers have.
+        self.tickets.push(unsafe { launch.submit() }.unwrap());
+        shared.added += 1;
     }
 
     fn compare_one(&mut self) -> Result<(), String> {

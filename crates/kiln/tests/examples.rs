@@ -1,0 +1,68 @@
+//! The examples of the course and of the ports, run as a user runs them. Each checks its own results and ends badly if one is wrong.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Where cargo puts the examples when it builds the tests; built now if only this test was asked for.
+fn program(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let program = test.parent().and_then(|deps| deps.parent()).unwrap().join("examples").join(name);
+    if !program.exists() {
+        let built = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--package", "kiln", "--all-features", "--example", name])
+            .status()
+            .unwrap();
+        assert!(built.success() && program.exists(), "{name} was not built");
+    }
+    program
+}
+
+/// What an example prints.
+fn output(name: &str) -> String {
+    let output = Command::new(program(name)).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    println!("{text}");
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{name} ended with {}: {complaint}", output.status);
+    text
+}
+
+#[test]
+fn allocate() {
+    assert!(output("01_allocate").ends_with("outstanding at the end: 0 bytes\n"));
+}
+
+#[test]
+fn copy() {
+    assert!(output("02_copy").ends_with("1048576 elements came back as they went\n"));
+}
+
+#[test]
+fn launch() {
+    assert!(output("03_launch").ends_with("10000 elements are right\n"));
+}
+
+#[test]
+fn streams() {
+    let text = output("04_streams");
+    for counts in [
+        "four streams read one buffer:                 4 launches,  1 events,  4 waits",
+        "twelve more that follow on their streams:    12 launches,  0 events,  0 waits",
+        "after the host waited for everything:         4 launches,  0 events,  0 waits",
+    ] {
+        assert!(text.contains(counts), "{counts} is not in\n{text}");
+    }
+}
+
+#[test]
+fn port_xlog() {
+    let text = output("port_xlog");
+    assert!(text.contains("0 uses were left unfinished") && text.contains("under pressure: budget engine"));
+}
