@@ -226,20 +226,23 @@ fn a_stream_can_go_while_others_wait_for_its_work() {
 fn a_latch_has_one_holder_at_a_time() {
     explore(|| {
         let latch = Arc::new(Latch::new((0_u32, false)));
-        let threads = [0, 1, 2].map(|number| {
+        let work = |latch: &Latch<(u32, bool)>, number: u32| {
+            for round in 0..2 {
+                let guard = if (number + round) % 2 == 0 { Some(latch.lock()) } else { latch.try_lock() };
+                let Some(mut guard) = guard else { continue };
+                assert!(!guard.1, "somebody else holds it");
+                guard.1 = true;
+                thread::yield_now();
+                guard.0 += 1;
+                guard.1 = false;
+            }
+        };
+        let threads = [0, 1].map(|number| {
             let latch = latch.clone();
-            thread::spawn(move || {
-                for round in 0..2 {
-                    let guard = if (number + round) % 2 == 0 { Some(latch.lock()) } else { latch.try_lock() };
-                    let Some(mut guard) = guard else { continue };
-                    assert!(!guard.1, "somebody else holds it");
-                    guard.1 = true;
-                    thread::yield_now();
-                    guard.0 += 1;
-                    guard.1 = false;
-                }
-            })
+            thread::spawn(move || work(&latch, number))
         });
+        // The thread that made it goes on using it while the others take it over.
+        work(&latch, 0);
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         let (count, held) = *latch.lock();
         assert!((3..=6).contains(&count) && !held, "every thread locked once and tried once");

@@ -32,7 +32,7 @@ mod tracker;
 pub use clock::{Clock, HostClock};
 pub use events::{EventLease, MAX_EVENTS};
 pub use gate::{Gate, Pass};
-pub use lane::{Lane, Point};
+pub use lane::{Lane, Point, Recorded};
 pub use mutation::Mutation;
 pub use plan::Waits;
 pub use stamp::{MAX_STREAMS, Stamp, Stamps, StreamKey};

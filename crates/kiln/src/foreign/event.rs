@@ -136,7 +136,7 @@ impl Ticket {
     /// What the driver says.
     pub fn handed_event(&self) -> Result<HandedEvent> {
         let runtime = self.runtime();
-        let lease = runtime.tracker().event_after(self.stamp())?.event;
+        let lease = runtime.tracker().event_after(self.stamp())?.event.clone();
         Ok(HandedEvent { runtime: std::sync::Arc::downgrade(runtime), lease })
     }
 }

@@ -4,12 +4,28 @@ use super::stamp::{MAX_STREAMS, Stamp, StreamKey};
 use super::sync::{AtomicU64, Ordering};
 
 /// For each stream, the latest submission that is ordered before. A vector clock.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Clock([u64; MAX_STREAMS]);
+#[derive(Debug)]
+pub struct Clock {
+    numbers: [u64; MAX_STREAMS],
+    /// All numbers from here on are 0. A program with three streams is not to pay for sixty-four.
+    used: usize,
+}
 
 impl Default for Clock {
     fn default() -> Self {
-        Self([0; MAX_STREAMS])
+        Self { numbers: [0; MAX_STREAMS], used: 0 }
+    }
+}
+
+impl Clone for Clock {
+    fn clone(&self) -> Self {
+        Self { numbers: self.numbers, used: self.used }
+    }
+
+    fn clone_from(&mut self, other: &Self) {
+        let used = self.used.max(other.used);
+        self.numbers[..used].copy_from_slice(&other.numbers[..used]);
+        self.used = other.used;
     }
 }
 
@@ -22,20 +38,22 @@ impl Clock {
 
     /// The latest submission of a stream that is ordered before.
     pub fn at(&self, stream: StreamKey) -> u64 {
-        self.0[stream.index()]
+        self.numbers[stream.index()]
     }
 
     /// Learns that a stamp is ordered before.
     pub fn learn(&mut self, stamp: Stamp) {
-        let known = &mut self.0[stamp.stream.index()];
-        *known = stamp.number.max(*known);
+        let index = stamp.stream.index();
+        self.numbers[index] = stamp.number.max(self.numbers[index]);
+        self.used = self.used.max(index + 1);
     }
 
     /// Learns everything another clock knows.
     pub fn join(&mut self, other: &Self) {
-        for (known, new) in self.0.iter_mut().zip(other.0) {
-            *known = new.max(*known);
+        for (known, new) in self.numbers.iter_mut().zip(&other.numbers[..other.used]) {
+            *known = (*new).max(*known);
         }
+        self.used = self.used.max(other.used);
     }
 }
 
@@ -65,7 +83,7 @@ impl HostClock {
 
     /// Learns that everything a clock knows is done.
     pub fn join(&self, clock: &Clock) {
-        for (known, new) in self.0.iter().zip(clock.0) {
+        for (known, new) in self.0.iter().zip(clock.numbers) {
             if new > known.load(Ordering::Relaxed) {
                 known.fetch_max(new, Ordering::AcqRel);
             }

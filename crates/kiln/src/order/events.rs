@@ -98,6 +98,11 @@ pub struct EventLease {
 }
 
 impl EventLease {
+    /// Whether nobody else holds one for the same event.
+    pub fn is_sole(&self) -> bool {
+        self.pool.cells[usize::from(self.index)].leases.load(Ordering::Acquire) == 1
+    }
+
     /// The event.
     pub fn event(&self) -> EventId {
         self.event

@@ -1,6 +1,7 @@
 //! A stream as the order sees it: its numbers, its clock, and the points where an event was recorded.
 
 use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
 
 use kiln_driver::StreamId;
 
@@ -48,6 +49,8 @@ pub struct Entry {
     pub clock: Clock,
     /// Room for planning.
     pub waits: Waits,
+    /// The stream that was waited for last, which is likely the next one, too.
+    pub peer: Option<(StreamKey, Weak<Lane>)>,
     /// Recorded submissions in a row that nobody asked about.
     unasked: u32,
     eager: bool,
@@ -59,9 +62,11 @@ struct Points {
     recorded: VecDeque<Point>,
 }
 
-/// A place in a stream's work that can be waited for.
-#[derive(Clone)]
-pub struct Point {
+/// A place in a stream's work that can be waited for. It does not change while anybody but its stream holds it.
+pub type Point = Arc<Recorded>;
+
+/// An event, and what is ordered before whoever waits for it.
+pub struct Recorded {
     /// The event is done when everything up to here is.
     pub stamp: Stamp,
     /// What that brings along.
@@ -77,6 +82,7 @@ impl Lane {
             next: number + 1,
             clock: Clock::default(),
             waits: Waits::default(),
+            peer: None,
             unasked: 0,
             eager: false,
         };
@@ -169,14 +175,26 @@ impl Lane {
         self.points().clock.covers(stamp)
     }
 
-    /// What everything the driver has so far is ordered after.
-    pub fn published_clock(&self) -> Clock {
-        self.points().clock.clone()
+    /// Takes over what everything the driver has so far is ordered after.
+    pub fn read_published_clock(&self, into: &mut Clock) {
+        into.clone_from(&self.points().clock);
     }
 
     /// Publishes what the stream is ordered after, once the waits that make it so are with the driver.
     pub fn publish_clock(&self, clock: &Clock) {
-        self.points().clock = clock.clone();
+        self.points().clock.clone_from(clock);
+    }
+
+    /// The oldest point, if the stream remembers as many as it may and nobody else holds it: to be recorded anew.
+    pub fn take_oldest(&self) -> Option<Point> {
+        let mut points = self.points();
+        let is_spare = points.recorded.len() >= MAX_POINTS
+            && points
+                .recorded
+                .front_mut()
+                .and_then(Arc::get_mut)
+                .is_some_and(|oldest| oldest.event.is_sole());
+        if is_spare { points.recorded.pop_front() } else { None }
     }
 
     /// Remembers a recorded point.

@@ -32,6 +32,11 @@ impl Waits {
         self.items[..self.len].iter().copied()
     }
 
+    /// The one at a place, counted from 0.
+    pub fn at(&self, place: usize) -> Stamp {
+        self.items[place]
+    }
+
     /// Whether nothing is.
     pub fn is_empty(&self) -> bool {
         self.len == 0

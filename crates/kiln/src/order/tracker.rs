@@ -6,7 +6,7 @@ use kiln_driver::{Command, Driver, Error, Refusal, StreamId, Submission, Timeout
 
 use super::clock::{Clock, HostClock};
 use super::events::{EventLease, EventPool};
-use super::lane::{Entry, Lane, Point};
+use super::lane::{Entry, Lane, Point, Recorded};
 use super::mutation::Mutation;
 use super::stamp::{MAX_STREAMS, Stamp, Stamps, StreamKey};
 use super::step::{OverlappingWrites, Step, Use, publish_late};
@@ -301,6 +301,19 @@ impl Tracker {
         })
     }
 
+    /// The stream with a key, to be waited for.
+    fn peer(&self, entry: &mut Entry, key: StreamKey) -> Result<Arc<Lane>, Error> {
+        if let Some((known, lane)) = &entry.peer
+            && *known == key
+            && let Some(lane) = lane.upgrade()
+        {
+            return Ok(lane);
+        }
+        let lane = self.lane(key)?;
+        entry.peer = Some((key, Arc::downgrade(&lane)));
+        Ok(lane)
+    }
+
     /// Queues the planned waits, but for those that an earlier one brought along. Returns how many were needed.
     ///
     /// Which ones those are is decided by the points that were really waited for. What another stream publishes may be newer than a
@@ -314,11 +327,12 @@ impl Tracker {
             });
         }
         let mut queued = 0;
-        for stamp in entry.waits.iter() {
+        for at in 0..entry.waits.len() {
+            let stamp = entry.waits.at(at);
             if entry.clock.covers(stamp) {
                 continue;
             }
-            let point = self.point(&*self.lane(stamp.stream)?, stamp.number)?;
+            let point = self.point(&*self.peer(entry, stamp.stream)?, stamp.number)?;
             self.driver.submit(lane.stream, &Command::Wait(point.event.event()))?;
             queued += 1;
             entry.clock.join(&point.clock);
@@ -345,15 +359,26 @@ impl Tracker {
             lane.note_overshoot();
         }
         // Read before the event is recorded: every wait it speaks of is with the driver already.
-        let clock = lane.published_clock();
-        self.record(lane, Stamp { stream: lane.key, number: submitted }, clock)
+        let mut clock = Clock::default();
+        lane.read_published_clock(&mut clock);
+        let point = self.record(lane, Stamp { stream: lane.key, number: submitted }, &clock)?;
+        lane.remember(point.clone());
+        Ok(point)
     }
 
-    fn record(&self, lane: &Lane, stamp: Stamp, clock: Clock) -> Result<Point, Error> {
-        let event = self.events.take(&*self.driver)?;
-        let _: Submission = self.driver.submit(lane.stream, &Command::Signal(event.event()))?;
-        let point = Point { stamp, clock, event };
-        lane.remember(point.clone());
+    /// Records an event. Its stream is to remember the point.
+    fn record(&self, lane: &Lane, stamp: Stamp, clock: &Clock) -> Result<Point, Error> {
+        let mut point = match lane.take_oldest() {
+            Some(point) => point,
+            None => {
+                Arc::new(Recorded { stamp, clock: Clock::default(), event: self.events.take(&*self.driver)? })
+            }
+        };
+        if let Some(recorded) = Arc::get_mut(&mut point) {
+            recorded.stamp = stamp;
+            recorded.clock.clone_from(clock);
+        }
+        let _: Submission = self.driver.submit(lane.stream, &Command::Signal(point.event.event()))?;
         Ok(point)
     }
 
@@ -364,7 +389,10 @@ impl Tracker {
             Recording::OnDemand => false,
             Recording::AtOnce => true,
         };
-        if now { self.record(lane, stamp, entry.clock.clone()).map(|_| ()) } else { Ok(()) }
+        if now {
+            lane.remember(self.record(lane, stamp, &entry.clock)?);
+        }
+        Ok(())
     }
 }
 
