@@ -21,6 +21,7 @@ struct Boundary {
 const BOUNDARIES: &[Boundary] = &[
     Boundary { package: "kiln-driver", may_use: &[], unsafe_code: true },
     Boundary { package: "kiln-ptx", may_use: &[], unsafe_code: false },
+    Boundary { package: "kiln-ir", may_use: &[], unsafe_code: false },
     Boundary { package: "kiln-mem", may_use: &["kiln-driver"], unsafe_code: true },
     Boundary { package: "kiln-cuda", may_use: &["kiln-driver"], unsafe_code: true },
     Boundary { package: "kiln-sim", may_use: &["kiln-driver", "kiln-ptx"], unsafe_code: true },
@@ -28,12 +29,12 @@ const BOUNDARIES: &[Boundary] = &[
     Boundary { package: "kiln-kernels", may_use: &[], unsafe_code: false },
     Boundary {
         package: "kiln",
-        may_use: &["kiln-driver", "kiln-cuda", "kiln-sim", "kiln-mem", "kiln-ptx"],
+        may_use: &["kiln-driver", "kiln-cuda", "kiln-sim", "kiln-mem", "kiln-ptx", "kiln-ir"],
         unsafe_code: true,
     },
     Boundary {
         package: "kiln-cli",
-        may_use: &["kiln", "kiln-driver", "kiln-sim", "kiln-ptx"],
+        may_use: &["kiln", "kiln-driver", "kiln-sim", "kiln-ptx", "kiln-ir"],
         unsafe_code: true,
     },
     Boundary {

@@ -1,0 +1,18 @@
+//! Kernels built in Rust.
+//!
+//! Every call adds a statement at once, so the program does what the Rust code reads like: a load happens where it is
+//! written, not where its value is used. Rust's types keep apart what the program's types keep apart.
+
+mod element;
+mod flow;
+mod kernel;
+mod memory;
+mod operators;
+mod val;
+mod var;
+
+pub use element::{Bf16, Element, F16, Float, Integer, Number, Term};
+pub use kernel::Kernel;
+pub use memory::Mem;
+pub use val::Val;
+pub use var::Var;

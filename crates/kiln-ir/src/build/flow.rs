@@ -1,0 +1,104 @@
+//! Control flow: closures are blocks.
+
+use crate::operation::{Operand, Scope};
+use crate::statement::{BarrierScope, Block, StatementKind};
+
+use super::element::{Integer, Term};
+use super::kernel::Kernel;
+use super::val::Val;
+
+impl Kernel {
+    /// Does something if a condition holds.
+    #[track_caller]
+    pub fn if_(&self, condition: impl Term<bool>, then: impl FnOnce()) {
+        let condition = condition.operand();
+        let (then, ()) = self.collect(then);
+        self.push(StatementKind::If { condition, then, otherwise: Block::new() });
+    }
+
+    /// Does one or the other.
+    #[track_caller]
+    pub fn if_else(&self, condition: impl Term<bool>, then: impl FnOnce(), otherwise: impl FnOnce()) {
+        let condition = condition.operand();
+        let (then, ()) = self.collect(then);
+        let (otherwise, ()) = self.collect(otherwise);
+        self.push(StatementKind::If { condition, then, otherwise });
+    }
+
+    /// Counts from `start` while the number is below `end`: [`StatementKind::For`].
+    #[track_caller]
+    pub fn for_<'k, I: Integer>(
+        &'k self,
+        start: impl Term<I>,
+        end: impl Term<I>,
+        body: impl FnOnce(Val<'k, I>),
+    ) {
+        self.for_step(start, end, 1, body);
+    }
+
+    /// The same in larger steps.
+    #[track_caller]
+    pub fn for_step<'k, I: Integer>(
+        &'k self,
+        start: impl Term<I>,
+        end: impl Term<I>,
+        step: u64,
+        body: impl FnOnce(Val<'k, I>),
+    ) {
+        let (start, end) = (start.operand(), end.operand());
+        let value = self.add_value(I::TYPE);
+        let (body, ()) = self.collect(|| body(Val::new(self, Operand::Value(value))));
+        self.push(StatementKind::For { value, start, end, step, body });
+    }
+
+    /// Does something as long as a condition holds. What computes the condition runs before every round.
+    #[track_caller]
+    pub fn while_<C: Term<bool>>(&self, condition: impl FnOnce() -> C, body: impl FnOnce()) {
+        let (condition, test) = self.collect(|| condition().operand());
+        let (body, ()) = self.collect(body);
+        self.push(StatementKind::While { condition, test, body });
+    }
+
+    /// Leaves the innermost loop.
+    #[track_caller]
+    pub fn break_(&self) {
+        self.push(StatementKind::Break);
+    }
+
+    /// Goes on with the next round of the innermost loop.
+    #[track_caller]
+    pub fn continue_(&self) {
+        self.push(StatementKind::Continue);
+    }
+
+    /// This thread is done.
+    #[track_caller]
+    pub fn return_(&self) {
+        self.push(StatementKind::Return);
+    }
+
+    /// Ends the launch with an error: [`StatementKind::Trap`].
+    #[track_caller]
+    pub fn trap(&self, code: impl Term<u32>) {
+        let code = code.operand();
+        self.push(StatementKind::Trap(code));
+    }
+
+    /// Waits for all threads of the block.
+    #[track_caller]
+    pub fn barrier(&self) {
+        self.push(StatementKind::Barrier(BarrierScope::Block));
+    }
+
+    /// Waits for all threads of the grid; the launch must be cooperative.
+    #[track_caller]
+    pub fn grid_barrier(&self) {
+        self.push(StatementKind::Barrier(BarrierScope::Grid));
+    }
+
+    /// Orders memory: [`StatementKind::Fence`].
+    #[track_caller]
+    pub fn fence(&self, scope: Scope) {
+        self.push(StatementKind::Fence(scope));
+    }
+}

@@ -1,0 +1,238 @@
+//! The kernel that is being built.
+
+use std::cell::RefCell;
+use std::mem;
+
+use crate::declaration::{
+    Buffer, BufferId, Extent, Role, Scalar, ScalarId, Shared, SharedId, Value, ValueId, Variable, VariableId,
+};
+use crate::operation::{Axis, Builtin, Memory, Op, Operand};
+use crate::place::Place;
+use crate::program::Draft;
+use crate::scalar_type::Type;
+use crate::statement::{Block, Statement, StatementKind};
+
+use super::element::{Element, Term};
+use super::memory::Mem;
+use super::val::Val;
+use super::var::Var;
+
+/// A kernel that is being built. [`Program::build`](crate::Program::build) hands one to its closure.
+///
+/// Parameters come first by habit, not by rule. What is declared here is named in the text form and in messages.
+pub struct Kernel {
+    state: RefCell<State>,
+}
+
+struct State {
+    draft: Draft,
+    /// The statements of the block that is open; those around it wait on the Rust stack.
+    open: Block,
+}
+
+impl Kernel {
+    pub(crate) fn new(name: impl Into<String>) -> Self {
+        Self { state: RefCell::new(State { draft: Draft::new(name), open: Block::new() }) }
+    }
+
+    pub(crate) fn into_draft(self) -> Draft {
+        let State { mut draft, open } = self.state.into_inner();
+        draft.body = open;
+        draft
+    }
+
+    /// Threads of a block in each dimension; 256 in one dimension if nothing is said.
+    pub fn block(&self, threads: [u32; 3]) {
+        self.state.borrow_mut().draft.block = threads;
+    }
+
+    /// The grid covers the elements of a buffer if the launch says nothing else.
+    pub fn over<T: Element>(&self, buffer: Mem<'_, T>) {
+        if let Memory::Buffer(id) = buffer.memory {
+            self.state.borrow_mut().draft.over = Some(id);
+        }
+    }
+
+    /// `f32` operations take and give zero for subnormal numbers.
+    pub fn flush_subnormals(&self) {
+        self.state.borrow_mut().draft.flush = true;
+    }
+
+    /// A buffer that is only read.
+    pub fn input<T: Element>(&self, name: &str) -> Mem<'_, T> {
+        self.buffer(name, Role::Input)
+    }
+
+    /// A buffer that is only written.
+    pub fn output<T: Element>(&self, name: &str) -> Mem<'_, T> {
+        self.buffer(name, Role::Output)
+    }
+
+    /// A buffer that is read and written.
+    pub fn in_out<T: Element>(&self, name: &str) -> Mem<'_, T> {
+        self.buffer(name, Role::InOut)
+    }
+
+    /// A buffer that is read and written and stays on the device between launches.
+    pub fn persistent<T: Element>(&self, name: &str) -> Mem<'_, T> {
+        self.buffer(name, Role::Persistent)
+    }
+
+    fn buffer<T: Element>(&self, name: &str, role: Role) -> Mem<'_, T> {
+        let buffers = &mut self.state.borrow_mut().draft.buffers;
+        let id = BufferId(buffers.len() as u32);
+        let (name, element) = (name.to_owned(), T::TYPE);
+        buffers.push(Buffer { name, element, role, extent: Extent::Dynamic, unchecked: false });
+        Mem::new(self, Memory::Buffer(id))
+    }
+
+    /// Shared memory of a fixed number of elements, zero at first.
+    pub fn shared<T: Element>(&self, name: &str, count: u64) -> Mem<'_, T> {
+        self.shared_memory(name, Some(count))
+    }
+
+    /// Shared memory of as many elements as the launch gives bytes for, zero at first.
+    pub fn dynamic_shared<T: Element>(&self, name: &str) -> Mem<'_, T> {
+        self.shared_memory(name, None)
+    }
+
+    fn shared_memory<T: Element>(&self, name: &str, count: Option<u64>) -> Mem<'_, T> {
+        let shared = &mut self.state.borrow_mut().draft.shared;
+        let id = SharedId(shared.len() as u32);
+        shared.push(Shared { name: name.to_owned(), element: T::TYPE, count, raw: false });
+        Mem::new(self, Memory::Shared(id))
+    }
+
+    /// A parameter passed by value.
+    #[track_caller]
+    pub fn scalar<T: Element>(&self, name: &str) -> Val<'_, T> {
+        let id = {
+            let scalars = &mut self.state.borrow_mut().draft.scalars;
+            scalars.push(Scalar { name: name.to_owned(), ty: T::TYPE });
+            ScalarId(scalars.len() as u32 - 1)
+        };
+        self.emit(Op::Parameter(id))
+    }
+
+    /// A literal as a value, for where a Rust value cannot stand.
+    pub fn literal<T: Element>(&self, value: T) -> Val<'_, T> {
+        Val::new(self, Operand::Literal(value.into()))
+    }
+
+    /// A variable with a first value.
+    #[track_caller]
+    pub fn var<T: Element>(&self, initial: impl Term<T>) -> Var<'_, T> {
+        let initial = Some(initial.operand());
+        let id = self.add_variable(T::TYPE);
+        self.push(StatementKind::Declare { variable: id, initial });
+        Var::new(self, id)
+    }
+
+    /// A variable that is assigned later, on every path before it is read.
+    #[track_caller]
+    pub fn var_unset<T: Element>(&self) -> Var<'_, T> {
+        let id = self.add_variable(T::TYPE);
+        self.push(StatementKind::Declare { variable: id, initial: None });
+        Var::new(self, id)
+    }
+
+    fn add_variable(&self, ty: Type) -> VariableId {
+        let variables = &mut self.state.borrow_mut().draft.variables;
+        variables.push(Variable { name: None, ty });
+        VariableId(variables.len() as u32 - 1)
+    }
+
+    /// Any [`Builtin`]; its Rust type must be that of the builtin.
+    #[track_caller]
+    pub fn builtin<T: Element>(&self, builtin: Builtin) -> Val<'_, T> {
+        self.emit(Op::Builtin(builtin))
+    }
+
+    /// The thread's place in its block.
+    #[track_caller]
+    pub fn thread(&self, axis: Axis) -> Val<'_, u32> {
+        self.emit(Op::Builtin(Builtin::Thread(axis)))
+    }
+
+    /// The block's place in the grid.
+    #[track_caller]
+    pub fn block_index(&self, axis: Axis) -> Val<'_, u32> {
+        self.emit(Op::Builtin(Builtin::Block(axis)))
+    }
+
+    /// How many threads a block has.
+    #[track_caller]
+    pub fn block_dim(&self, axis: Axis) -> Val<'_, u32> {
+        self.emit(Op::Builtin(Builtin::BlockDim(axis)))
+    }
+
+    /// How many blocks the grid has.
+    #[track_caller]
+    pub fn grid_dim(&self, axis: Axis) -> Val<'_, u32> {
+        self.emit(Op::Builtin(Builtin::GridDim(axis)))
+    }
+
+    /// The thread's place in the grid.
+    #[track_caller]
+    pub fn global(&self, axis: Axis) -> Val<'_, u64> {
+        self.emit(Op::Builtin(Builtin::Global(axis)))
+    }
+
+    /// The thread's place in the grid along x.
+    #[track_caller]
+    pub fn global_x(&self) -> Val<'_, u64> {
+        self.global(Axis::X)
+    }
+
+    /// The thread's place in its warp.
+    #[track_caller]
+    pub fn lane(&self) -> Val<'_, u32> {
+        self.emit(Op::Builtin(Builtin::Lane))
+    }
+
+    /// The warp's place in its block.
+    #[track_caller]
+    pub fn warp(&self) -> Val<'_, u32> {
+        self.emit(Op::Builtin(Builtin::Warp))
+    }
+
+    /// Adds an operation whose result has the type `T` stands for.
+    #[track_caller]
+    pub(crate) fn emit<T: Element>(&self, op: Op) -> Val<'_, T> {
+        let value = self.add_value(T::TYPE);
+        self.push(StatementKind::Let { value, op });
+        Val::new(self, Operand::Value(value))
+    }
+
+    pub(crate) fn add_value(&self, ty: Type) -> ValueId {
+        let values = &mut self.state.borrow_mut().draft.values;
+        values.push(Value { name: None, ty });
+        ValueId(values.len() as u32 - 1)
+    }
+
+    /// Adds a statement to the open block.
+    #[track_caller]
+    pub(crate) fn push(&self, kind: StatementKind) {
+        let place = Place::here();
+        self.state.borrow_mut().open.push(Statement { kind, place });
+    }
+
+    /// The statements a closure adds, and what it answers.
+    pub(crate) fn collect<R>(&self, write: impl FnOnce() -> R) -> (Block, R) {
+        let around = mem::take(&mut self.state.borrow_mut().open);
+        let result = write();
+        let block = mem::replace(&mut self.state.borrow_mut().open, around);
+        (block, result)
+    }
+
+    /// Changes the draft.
+    pub(crate) fn edit(&self, change: impl FnOnce(&mut Draft)) {
+        change(&mut self.state.borrow_mut().draft);
+    }
+}
+
+impl std::fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kernel").field("name", &self.state.borrow().draft.name).finish_non_exhaustive()
+    }
+}

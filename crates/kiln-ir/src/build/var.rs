@@ -1,0 +1,61 @@
+//! Variables.
+
+use std::marker::PhantomData;
+
+use crate::declaration::VariableId;
+use crate::operation::Op;
+use crate::statement::StatementKind;
+
+use super::element::{Element, Term};
+use super::kernel::Kernel;
+use super::val::Val;
+
+/// A variable of a kernel that is being built. As an operand it stands for what it holds at that place.
+pub struct Var<'k, T> {
+    kernel: &'k Kernel,
+    id: VariableId,
+    ty: PhantomData<T>,
+}
+
+impl<T> Clone for Var<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Var<'_, T> {}
+
+impl<T> std::fmt::Debug for Var<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.id)
+    }
+}
+
+impl<'k, T: Element> Var<'k, T> {
+    pub(crate) fn new(kernel: &'k Kernel, id: VariableId) -> Self {
+        Self { kernel, id, ty: PhantomData }
+    }
+
+    /// Gives it a name, for the text form.
+    pub fn named(self, name: &str) -> Self {
+        self.kernel.edit(|draft| {
+            if let Some(variable) = draft.variables.get_mut(self.id.index()) {
+                variable.name = Some(name.to_owned());
+            }
+        });
+        self
+    }
+
+    /// What it holds now.
+    #[track_caller]
+    pub fn get(self) -> Val<'k, T> {
+        self.kernel.emit(Op::Read(self.id))
+    }
+
+    /// Gives it another value.
+    #[track_caller]
+    pub fn set(self, value: impl Term<T>) {
+        let value = value.operand();
+        self.kernel.push(StatementKind::Assign { variable: self.id, value });
+    }
+}

@@ -1,0 +1,127 @@
+//! What a program declares: buffers, scalars, shared memory, variables, values.
+
+use crate::scalar_type::Type;
+use crate::words::words;
+
+/// Numbers a thing of a program has in its list.
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident,)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            pub(crate) fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// Which [`Buffer`] of a program.
+    BufferId,
+    /// Which [`Scalar`] of a program.
+    ScalarId,
+    /// Which [`Shared`] of a program.
+    SharedId,
+    /// Which [`Variable`] of a program.
+    VariableId,
+    /// Which [`Value`] of a program. Values are numbered in the order in which the text defines them.
+    ValueId,
+}
+
+words! {
+    /// What a buffer is for.
+    pub enum Role {
+        /// Only read. Nothing writes it while the launch runs.
+        Input = "in",
+        /// Only written. What no thread writes stays as whoever provided the memory left it.
+        Output = "out",
+        /// Read and written.
+        InOut = "inout",
+        /// Read and written, and kept on the device between launches.
+        Persistent = "persistent",
+    }
+}
+
+impl Role {
+    /// Whether a program may load from it.
+    pub const fn is_readable(self) -> bool {
+        !matches!(self, Self::Output)
+    }
+
+    /// Whether a program may store to it.
+    pub const fn is_writable(self) -> bool {
+        !matches!(self, Self::Input)
+    }
+}
+
+/// How many elements a buffer has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Extent {
+    /// As many as the launch says.
+    #[default]
+    Dynamic,
+    /// Always this many.
+    Static(u64),
+    /// As many as another buffer.
+    Like(BufferId),
+}
+
+/// Memory a program reads or writes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Buffer {
+    /// Its name.
+    pub name: String,
+    /// The type of its elements.
+    pub element: Type,
+    /// What it is for.
+    pub role: Role,
+    /// How many elements it has.
+    pub extent: Extent,
+    /// Whether accesses are not checked. Then an index out of range is undefined behaviour, and launching the program
+    /// is unsafe.
+    pub unchecked: bool,
+}
+
+/// A parameter passed by value.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Scalar {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub ty: Type,
+}
+
+/// Memory that the threads of one block share.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Shared {
+    /// Its name.
+    pub name: String,
+    /// The type of its elements.
+    pub element: Type,
+    /// How many elements it has; `None` when the launch says so. At most one can be that.
+    pub count: Option<u64>,
+    /// Whether nobody sets it to zero before the first thread starts. A load of what no thread has stored then gives
+    /// any value.
+    pub raw: bool,
+}
+
+/// A place for a value of a type that assignments change. Every thread has its own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Variable {
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// Its type.
+    pub ty: Type,
+}
+
+/// The result of an operation, or the number of a `for`. It never changes once it is there.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Value {
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// Its type.
+    pub ty: Type,
+}

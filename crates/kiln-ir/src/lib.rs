@@ -1,0 +1,31 @@
+//! Typed kernel programs.
+
+#![forbid(unsafe_code)]
+
+mod build;
+mod declaration;
+mod evaluate;
+mod literal;
+mod operation;
+mod place;
+mod program;
+mod scalar_type;
+mod statement;
+mod text;
+mod verify;
+mod words;
+
+pub use build::{Bf16, Element, F16, Float, Integer, Kernel, Mem, Number, Term, Val, Var};
+pub use declaration::{
+    Buffer, BufferId, Extent, Role, Scalar, ScalarId, Shared, SharedId, Value, ValueId, Variable, VariableId,
+};
+pub use literal::Literal;
+pub use operation::{
+    AtomicOp, Axis, BinaryOp, BlockVote, Builtin, CompareOp, Function, Memory, Op, Operand, Order, Scope,
+    UnaryOp, WarpOp,
+};
+pub use place::Place;
+pub use program::{Draft, Program};
+pub use scalar_type::Type;
+pub use statement::{BarrierScope, Block, Statement, StatementKind};
+pub use verify::{MAX_DEPTH, Reason, VerifyError};

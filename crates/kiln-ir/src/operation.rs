@@ -1,0 +1,237 @@
+//! Operations: what a program computes, one at a time, each with its type.
+
+mod arithmetic;
+mod builtin;
+mod memory;
+mod together;
+
+pub use arithmetic::{BinaryOp, CompareOp, Function, UnaryOp};
+pub use builtin::{Axis, Builtin};
+pub use memory::{AtomicOp, Memory, Order, Scope};
+pub use together::{BlockVote, WarpOp};
+
+use crate::declaration::{ScalarId, ValueId, VariableId};
+use crate::literal::Literal;
+use crate::scalar_type::Type;
+
+/// What an operation works on: a value computed before, or a literal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operand {
+    /// A value that is in scope.
+    Value(ValueId),
+    /// A value that is written down.
+    Literal(Literal),
+}
+
+impl From<Literal> for Operand {
+    fn from(literal: Literal) -> Self {
+        Self::Literal(literal)
+    }
+}
+
+impl From<ValueId> for Operand {
+    fn from(value: ValueId) -> Self {
+        Self::Value(value)
+    }
+}
+
+/// One operation. Its result is a [`Value`](crate::Value) that a `let` defines.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// An operation on one operand of type `ty`.
+    Unary {
+        /// Which.
+        op: UnaryOp,
+        /// The type it works on.
+        ty: Type,
+        /// Its operand.
+        a: Operand,
+    },
+    /// A function of one float.
+    Function {
+        /// Which.
+        function: Function,
+        /// The type it works on.
+        ty: Type,
+        /// Its operand.
+        a: Operand,
+    },
+    /// An operation on two operands of type `ty`; shifts and rotations have a `u32` second.
+    Binary {
+        /// Which.
+        op: BinaryOp,
+        /// The type it works on.
+        ty: Type,
+        /// The first operand.
+        a: Operand,
+        /// The second.
+        b: Operand,
+    },
+    /// A comparison of two operands of type `ty`; the result is a bool.
+    Compare {
+        /// Which.
+        op: CompareOp,
+        /// The type it works on.
+        ty: Type,
+        /// The first operand.
+        a: Operand,
+        /// The second.
+        b: Operand,
+    },
+    /// `a` where the condition holds, otherwise `b`. Both were computed before, whatever the condition is.
+    Select {
+        /// The type of the two.
+        ty: Type,
+        /// A bool.
+        condition: Operand,
+        /// What is chosen if it is true.
+        a: Operand,
+        /// What is chosen if it is false.
+        b: Operand,
+    },
+    /// `a * b + c`, rounded once. Only for floats.
+    Fma {
+        /// The type it works on.
+        ty: Type,
+        /// The first factor.
+        a: Operand,
+        /// The second factor.
+        b: Operand,
+        /// What is added.
+        c: Operand,
+    },
+    /// The same number in another type.
+    ///
+    /// - Integer to integer keeps the low bits; a wider type is filled with the sign of a signed source.
+    /// - Anything to a float rounds to nearest, ties to even, once; too large a number becomes infinity, and a NaN
+    ///   stays a NaN.
+    /// - Float to integer cuts toward zero; what is too large or too small becomes the nearest number there is, and NaN
+    ///   becomes 0.
+    /// - A number is true when it is not zero, so NaN is true and `-0.0` is false. True is 1, false is 0.
+    Convert {
+        /// The type of the operand.
+        from: Type,
+        /// The type of the result.
+        to: Type,
+        /// The operand.
+        a: Operand,
+    },
+    /// The same bits as another type of the same size. Not for bools. Which NaN an operation made is not promised, so
+    /// neither are the bits of one.
+    Bitcast {
+        /// The type of the operand.
+        from: Type,
+        /// The type of the result.
+        to: Type,
+        /// The operand.
+        a: Operand,
+    },
+    /// Where the thread is, and how many there are.
+    Builtin(Builtin),
+    /// A scalar parameter.
+    Parameter(ScalarId),
+    /// What a variable holds now.
+    Read(VariableId),
+    /// An element of a buffer or of shared memory; 0 where the index is out of range. The index is an integer of any
+    /// type and a negative one is out of range.
+    Load {
+        /// What is loaded from.
+        memory: Memory,
+        /// Which element.
+        index: Operand,
+    },
+    /// How many elements a buffer or shared memory has, as a `u64`.
+    Length(Memory),
+    /// Changes an element in one step that no other thread can come between; the result is what was there before.
+    /// Where the index is out of range nothing happens and the result is 0.
+    Atomic {
+        /// What becomes of the element.
+        op: AtomicOp,
+        /// Where it is.
+        memory: Memory,
+        /// Which element.
+        index: Operand,
+        /// The operand of the change.
+        value: Operand,
+        /// For [`AtomicOp::CompareExchange`]: what must be there for `value` to be written.
+        expected: Option<Operand>,
+        /// What it orders.
+        order: Order,
+        /// For whom.
+        scope: Scope,
+    },
+    /// Something the lanes of a warp do together. All threads of the warp must come here, which the verifier proves.
+    Warp {
+        /// What.
+        op: WarpOp,
+        /// The type of the operand.
+        ty: Type,
+        /// What this lane brings.
+        a: Operand,
+        /// For shuffles: the lane or the distance, a `u32`.
+        by: Option<Operand>,
+    },
+    /// A barrier of the block at which its threads also vote with a bool. All threads of the block must come here,
+    /// which the verifier proves.
+    BlockVote {
+        /// What is asked.
+        vote: BlockVote,
+        /// What this thread says.
+        a: Operand,
+    },
+}
+
+impl Op {
+    /// The operands, in the order in which the text form has them.
+    pub fn operands(&self) -> Vec<Operand> {
+        match self {
+            Self::Unary { a, .. }
+            | Self::Function { a, .. }
+            | Self::Convert { a, .. }
+            | Self::Bitcast { a, .. }
+            | Self::BlockVote { a, .. } => vec![*a],
+            Self::Binary { a, b, .. } | Self::Compare { a, b, .. } => vec![*a, *b],
+            Self::Select { condition, a, b, .. } => vec![*condition, *a, *b],
+            Self::Fma { a, b, c, .. } => vec![*a, *b, *c],
+            Self::Builtin(_) | Self::Parameter(_) | Self::Read(_) | Self::Length(_) => Vec::new(),
+            Self::Load { index, .. } => vec![*index],
+            Self::Atomic { index, expected, value, .. } => {
+                [*index].into_iter().chain(*expected).chain([*value]).collect()
+            }
+            Self::Warp { a, by, .. } => [*a].into_iter().chain(*by).collect(),
+        }
+    }
+
+    /// The same with other operands, given in the same order. Operands that are missing stay as they are.
+    pub(crate) fn map_operands(&self, mut map: impl FnMut(Operand) -> Operand) -> Self {
+        let mut op = self.clone();
+        match &mut op {
+            Self::Unary { a, .. }
+            | Self::Function { a, .. }
+            | Self::Convert { a, .. }
+            | Self::Bitcast { a, .. }
+            | Self::BlockVote { a, .. }
+            | Self::Load { index: a, .. } => *a = map(*a),
+            Self::Binary { a, b, .. } | Self::Compare { a, b, .. } => [*a, *b] = [map(*a), map(*b)],
+            Self::Select { condition: a, a: b, b: c, .. } | Self::Fma { a, b, c, .. } => {
+                [*a, *b, *c] = [map(*a), map(*b), map(*c)];
+            }
+            Self::Builtin(_) | Self::Parameter(_) | Self::Read(_) | Self::Length(_) => {}
+            Self::Atomic { index, expected, value, .. } => {
+                *index = map(*index);
+                *expected = expected.map(&mut map);
+                *value = map(*value);
+            }
+            Self::Warp { a, by, .. } => {
+                *a = map(*a);
+                *by = by.map(&mut map);
+            }
+        }
+        op
+    }
+
+    /// Whether it does something besides computing its result, or must be met by other threads.
+    pub fn has_effect(&self) -> bool {
+        matches!(self, Self::Atomic { .. } | Self::Warp { .. } | Self::BlockVote { .. })
+    }
+}

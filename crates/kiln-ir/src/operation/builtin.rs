@@ -1,0 +1,84 @@
+//! What a thread knows about itself and the grid it runs in.
+
+use crate::scalar_type::Type;
+use crate::words::words;
+
+words! {
+    /// One of three dimensions.
+    pub enum Axis {
+        /// The first; neighbouring threads differ in it.
+        X = "x",
+        /// The second.
+        Y = "y",
+        /// The third.
+        Z = "z",
+    }
+}
+
+impl Axis {
+    /// 0, 1 or 2.
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// A number that is given with the launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Builtin {
+    /// The thread's place in its block, a `u32`.
+    Thread(Axis),
+    /// The block's place in the grid, a `u32`.
+    Block(Axis),
+    /// How many threads a block has, a `u32`.
+    BlockDim(Axis),
+    /// How many blocks the grid has, a `u32`.
+    GridDim(Axis),
+    /// The thread's place in the grid, a `u64`: `block * block_dim + thread`, which does not wrap.
+    Global(Axis),
+    /// The thread's place in its warp, 0 to 31, a `u32`. Threads are numbered along x, then y, then z.
+    Lane,
+    /// The warp's place in its block, a `u32`.
+    Warp,
+}
+
+impl Builtin {
+    /// Its type.
+    pub const fn ty(self) -> Type {
+        match self {
+            Self::Global(_) => Type::U64,
+            _ => Type::U32,
+        }
+    }
+
+    /// The one a word and an axis mean.
+    pub(crate) fn from_words(word: &str, axis: Option<&str>) -> Option<Self> {
+        let axis = match axis {
+            Some(axis) => Some(Axis::from_word(axis)?),
+            None => None,
+        };
+        Some(match (word, axis) {
+            ("thread", Some(axis)) => Self::Thread(axis),
+            ("block", Some(axis)) => Self::Block(axis),
+            ("block_dim", Some(axis)) => Self::BlockDim(axis),
+            ("grid_dim", Some(axis)) => Self::GridDim(axis),
+            ("global", Some(axis)) => Self::Global(axis),
+            ("lane", None) => Self::Lane,
+            ("warp", None) => Self::Warp,
+            _ => return None,
+        })
+    }
+}
+
+impl std::fmt::Display for Builtin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Thread(axis) => write!(f, "thread.{axis}"),
+            Self::Block(axis) => write!(f, "block.{axis}"),
+            Self::BlockDim(axis) => write!(f, "block_dim.{axis}"),
+            Self::GridDim(axis) => write!(f, "grid_dim.{axis}"),
+            Self::Global(axis) => write!(f, "global.{axis}"),
+            Self::Lane => f.write_str("lane"),
+            Self::Warp => f.write_str("warp"),
+        }
+    }
+}

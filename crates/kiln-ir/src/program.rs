@@ -1,0 +1,149 @@
+//! Programs: kernels that were verified.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::build::Kernel;
+use crate::declaration::{Buffer, BufferId, Scalar, Shared, Value, ValueId, Variable};
+use crate::operation::{Memory, Operand};
+use crate::scalar_type::Type;
+use crate::statement::Block;
+use crate::verify::{VerifyError, verify};
+
+/// Everything a kernel says, before anybody has looked whether it makes sense.
+///
+/// Front ends fill one and hand it to [`Program::new`]; people write [`Program::build`] or a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draft {
+    /// The name of the kernel.
+    pub name: String,
+    /// Parameters in global memory.
+    pub buffers: Vec<Buffer>,
+    /// Parameters passed by value.
+    pub scalars: Vec<Scalar>,
+    /// Shared memory.
+    pub shared: Vec<Shared>,
+    /// All variables; a `Declare` statement says where each begins.
+    pub variables: Vec<Variable>,
+    /// All values, in the order in which the statements define them.
+    pub values: Vec<Value>,
+    /// Threads of a block in each dimension.
+    pub block: [u32; 3],
+    /// The buffer whose elements the grid covers, one thread for each, if the launch says nothing else.
+    pub over: Option<BufferId>,
+    /// Whether `f32` operations take and give zero for subnormal numbers.
+    pub flush: bool,
+    /// What each thread does.
+    pub body: Block,
+}
+
+/// A kernel that was verified: whoever has one can run it.
+///
+/// Cloning is cheap. It dereferences to the [`Draft`] it was made of. Its `Display` is the text form.
+///
+/// ```
+/// use kiln_ir::Program;
+///
+/// let saxpy = Program::build("saxpy", |k| {
+///     let a = k.scalar::<f32>("a");
+///     let x = k.input::<f32>("x");
+///     let y = k.in_out::<f32>("y");
+///     k.over(y);
+///     let i = k.global_x();
+///     y.store(i, a * x.load(i) + y.load(i));
+/// })?;
+/// assert_eq!(saxpy.buffers.len(), 2);
+/// # Ok::<(), kiln_ir::VerifyError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Program {
+    draft: Arc<Draft>,
+}
+
+impl Draft {
+    /// A kernel that does nothing yet: blocks of 256 threads, no parameters.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            buffers: Vec::new(),
+            scalars: Vec::new(),
+            shared: Vec::new(),
+            variables: Vec::new(),
+            values: Vec::new(),
+            block: [256, 1, 1],
+            over: None,
+            flush: false,
+            body: Vec::new(),
+        }
+    }
+
+    /// The type of an operand; `None` if it names a value that does not exist.
+    pub fn type_of(&self, operand: Operand) -> Option<Type> {
+        match operand {
+            Operand::Literal(literal) => Some(literal.ty()),
+            Operand::Value(ValueId(id)) => self.values.get(id as usize).map(|value| value.ty),
+        }
+    }
+
+    /// The type of the elements; `None` if there is no such memory.
+    pub fn element(&self, memory: Memory) -> Option<Type> {
+        match memory {
+            Memory::Buffer(id) => self.buffers.get(id.index()).map(|buffer| buffer.element),
+            Memory::Shared(id) => self.shared.get(id.index()).map(|shared| shared.element),
+        }
+    }
+
+    /// The name of memory; empty if there is none such.
+    pub fn memory_name(&self, memory: Memory) -> &str {
+        match memory {
+            Memory::Buffer(id) => self.buffers.get(id.index()).map_or("", |buffer| &buffer.name),
+            Memory::Shared(id) => self.shared.get(id.index()).map_or("", |shared| &shared.name),
+        }
+    }
+
+    /// The buffer with a name.
+    pub fn buffer_named(&self, name: &str) -> Option<BufferId> {
+        (0..).zip(&self.buffers).find(|(_, buffer)| buffer.name == name).map(|(id, _)| BufferId(id))
+    }
+}
+
+impl Program {
+    /// Verifies a draft.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where.
+    pub fn new(draft: Draft) -> Result<Self, VerifyError> {
+        verify(&draft)?;
+        Ok(Self { draft: Arc::new(draft) })
+    }
+
+    /// Builds a kernel in Rust: the closure runs once and every call on its argument adds to the program.
+    ///
+    /// # Errors
+    /// What Rust's types could not rule out, with the line of Rust code that says it.
+    pub fn build(name: impl Into<String>, write: impl FnOnce(&Kernel)) -> Result<Self, VerifyError> {
+        let kernel = Kernel::new(name);
+        write(&kernel);
+        Self::new(kernel.into_draft())
+    }
+
+    /// The draft again, to change it.
+    pub fn into_draft(self) -> Draft {
+        Arc::unwrap_or_clone(self.draft)
+    }
+}
+
+impl Deref for Program {
+    type Target = Draft;
+
+    fn deref(&self) -> &Draft {
+        &self.draft
+    }
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Program").field("name", &self.name).finish_non_exhaustive()
+    }
+}

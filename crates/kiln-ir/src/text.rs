@@ -1,0 +1,5 @@
+//! The text form, `.kir`.
+
+mod word;
+
+pub(crate) use word::is_name;

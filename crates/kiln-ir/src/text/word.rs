@@ -1,0 +1,60 @@
+//! Words the language keeps for itself.
+
+use crate::operation::{AtomicOp, BinaryOp, BlockVote, Builtin, Function, UnaryOp, WarpOp};
+use crate::scalar_type::Type;
+
+const KEYWORDS: [&str; 33] = [
+    "kernel",
+    "in",
+    "out",
+    "inout",
+    "persistent",
+    "shared",
+    "raw",
+    "unchecked",
+    "like",
+    "block",
+    "over",
+    "flush",
+    "let",
+    "var",
+    "if",
+    "else",
+    "for",
+    "while",
+    "break",
+    "continue",
+    "return",
+    "barrier",
+    "grid",
+    "fence",
+    "trap",
+    "true",
+    "false",
+    "select",
+    "fma",
+    "len",
+    "step",
+    "device",
+    "system",
+];
+
+/// Whether something can be named so: a word that means nothing else.
+pub(crate) fn is_name(word: &str) -> bool {
+    let mut letters = word.chars();
+    let first = letters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    first && letters.all(|c| c.is_ascii_alphanumeric() || c == '_') && !is_reserved(word)
+}
+
+fn is_reserved(word: &str) -> bool {
+    let axis = Some("x").filter(|_| !matches!(word, "lane" | "warp"));
+    KEYWORDS.contains(&word)
+        || Type::from_word(word).is_some()
+        || UnaryOp::from_word(word).is_some()
+        || BinaryOp::from_word(word).is_some()
+        || Function::from_word(word).is_some()
+        || AtomicOp::from_word(word).is_some()
+        || WarpOp::from_word(word).is_some()
+        || BlockVote::from_word(word).is_some()
+        || Builtin::from_words(word, axis).is_some()
+}

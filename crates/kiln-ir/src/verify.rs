@@ -1,0 +1,21 @@
+//! Whether a draft makes sense: types, scopes, assignments, who meets at barriers, sizes.
+
+mod body;
+mod declarations;
+mod error;
+mod operation_types;
+mod uniformity;
+
+pub use error::{Reason, VerifyError};
+
+use crate::program::Draft;
+
+/// Blocks inside each other, at most; so that nothing that walks a program runs out of stack.
+pub const MAX_DEPTH: usize = 100;
+
+/// Checks everything, or says what is wrong first.
+pub(crate) fn verify(draft: &Draft) -> Result<(), VerifyError> {
+    declarations::check(draft)?;
+    body::check(draft)?;
+    uniformity::check(draft)
+}

@@ -1,0 +1,106 @@
+//! Names and sizes of what a draft declares.
+
+use std::collections::HashSet;
+
+use super::error::{Reason, VerifyError};
+use crate::declaration::{BufferId, Extent};
+use crate::place::Place;
+use crate::program::Draft;
+use crate::text::is_name;
+
+/// Threads a block has at most, and in each dimension.
+const MAX_THREADS: u64 = 1024;
+const MAX_THREADS_OF: [u32; 3] = [1024, 1024, 64];
+/// Shared memory a kernel can declare.
+const MAX_SHARED_BYTES: u64 = 48 << 10;
+/// Bytes an address can reach.
+const MAX_BUFFER_BYTES: u64 = 1 << 47;
+
+pub(super) fn check(draft: &Draft) -> Result<(), VerifyError> {
+    names(draft)
+        .and_then(|()| block(draft))
+        .and_then(|()| buffers(draft))
+        .and_then(|()| shared(draft))
+        .map_err(|reason| VerifyError::new(Place::Unknown, reason))
+}
+
+fn names(draft: &Draft) -> Result<(), Reason> {
+    let buffers = draft.buffers.iter().map(|buffer| &buffer.name);
+    let scalars = draft.scalars.iter().map(|scalar| &scalar.name);
+    let shared = draft.shared.iter().map(|shared| &shared.name);
+    let mut taken = HashSet::new();
+    for name in buffers.chain(scalars).chain(shared) {
+        if !is_name(name) {
+            return Err(Reason::Name { name: name.clone() });
+        }
+        if !taken.insert(name) {
+            return Err(Reason::Duplicate { name: name.clone() });
+        }
+    }
+    if is_name(&draft.name) { Ok(()) } else { Err(Reason::Name { name: draft.name.clone() }) }
+}
+
+fn block(draft: &Draft) -> Result<(), Reason> {
+    let size = |what: &str, size: u64, rule: String| Err(Reason::Size { what: what.to_owned(), size, rule });
+    for ((axis, count), most) in ["x", "y", "z"].iter().zip(draft.block).zip(MAX_THREADS_OF) {
+        if count == 0 || count > most {
+            return size(&format!("the block along {axis}"), count.into(), format!("can be 1 to {most}"));
+        }
+    }
+    let threads = draft.block.iter().map(|count| u64::from(*count)).product();
+    if threads > MAX_THREADS {
+        return size("the number of threads of a block", threads, format!("can be at most {MAX_THREADS}"));
+    }
+    Ok(())
+}
+
+fn buffers(draft: &Draft) -> Result<(), Reason> {
+    let exists = |id: BufferId| id.index() < draft.buffers.len();
+    if draft.over.is_some_and(|id| !exists(id)) {
+        return Err(Reason::Declaration { what: "the grid covers a buffer that does not exist".to_owned() });
+    }
+    for buffer in &draft.buffers {
+        let name = &buffer.name;
+        match buffer.extent {
+            Extent::Static(count)
+                if count.checked_mul(buffer.element.bytes()).is_none_or(|b| b > MAX_BUFFER_BYTES) =>
+            {
+                let what = format!("the count of `{name}`");
+                return Err(Reason::Size { what, size: count, rule: "must fit in an address".to_owned() });
+            }
+            Extent::Like(id) => {
+                let other = draft.buffers.get(id.index());
+                if other.is_none_or(|other| matches!(other.extent, Extent::Like(_))) {
+                    let what = format!("`{name}` must be like a buffer that has its own size");
+                    return Err(Reason::Declaration { what });
+                }
+            }
+            Extent::Static(_) | Extent::Dynamic => {}
+        }
+    }
+    Ok(())
+}
+
+fn shared(draft: &Draft) -> Result<(), Reason> {
+    let mut bytes = 0u64;
+    for shared in &draft.shared {
+        let Some(count) = shared.count else { continue };
+        if count == 0 {
+            let what = format!("the count of `{}`", shared.name);
+            return Err(Reason::Size { what, size: 0, rule: "must be at least 1".to_owned() });
+        }
+        bytes = bytes.next_multiple_of(16).saturating_add(count.saturating_mul(shared.element.bytes()));
+        if bytes > MAX_SHARED_BYTES {
+            let rule = format!("can be at most {MAX_SHARED_BYTES} bytes; make one dynamic to have more");
+            return Err(Reason::Size { what: "shared memory".to_owned(), size: bytes, rule });
+        }
+    }
+    let mut open = draft.shared.iter().filter(|shared| shared.count.is_none());
+    match (open.next(), open.next()) {
+        (Some(first), Some(second)) => {
+            let what = format!("`{}` and `{}` are both dynamic; only one can be", first.name, second.name);
+            Err(Reason::Declaration { what })
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,154 @@
+//! What is wrong with a draft.
+
+use std::fmt;
+
+use crate::place::Place;
+use crate::scalar_type::Type;
+
+/// What is wrong with a draft, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifyError {
+    /// The statement, or [`Place::Unknown`] for what is declared.
+    pub place: Place,
+    /// What is wrong with it.
+    pub reason: Reason,
+}
+
+/// What can be wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Reason {
+    /// A name that the text form cannot have.
+    #[error("`{name}` is not a name; use letters, digits and `_`, and no word of the language")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// Two things in scope have one name.
+    #[error("`{name}` is taken; choose another name")]
+    Duplicate {
+        /// The name.
+        name: String,
+    },
+    /// A size that cannot be.
+    #[error("{what} is {size}, but {rule}")]
+    Size {
+        /// What has the size.
+        what: String,
+        /// The size.
+        size: u64,
+        /// What it should be.
+        rule: String,
+    },
+    /// A declaration that does not fit the others.
+    #[error("{what}")]
+    Declaration {
+        /// What does not fit, in words.
+        what: String,
+    },
+    /// An operand of the wrong type.
+    #[error("{what} must be {expected}, not {found}")]
+    Type {
+        /// What the operand is for.
+        what: String,
+        /// What it should be.
+        expected: String,
+        /// What it is.
+        found: Type,
+    },
+    /// An operation on a type that does not have it.
+    #[error("`{operation}` does not exist for {ty}")]
+    NoSuchOperation {
+        /// The operation.
+        operation: String,
+        /// The type.
+        ty: Type,
+    },
+    /// A value or variable that does not exist at this place.
+    #[error("{what} is not in scope; what a block defines ends with the block")]
+    Scope {
+        /// What is not there.
+        what: String,
+    },
+    /// Values that are not numbered in the order of their definitions.
+    #[error("value {found} is defined where value {expected} is the next one; number values in order")]
+    Numbering {
+        /// The next number.
+        expected: u32,
+        /// The number that was used.
+        found: u32,
+    },
+    /// A variable that is read before every path has assigned it.
+    #[error("{what} may be read before it has a value; assign it on every path")]
+    Unassigned {
+        /// The variable.
+        what: String,
+    },
+    /// `break` or `continue` outside of a loop.
+    #[error("`{what}` is not in a loop")]
+    NoLoop {
+        /// Which of them.
+        what: &'static str,
+    },
+    /// A barrier, vote or warp operation that some of those who must meet there may not reach.
+    #[error(
+        "`{what}` may not be reached by all threads of the {group}: {why}; move it to where all of them come"
+    )]
+    Divergent {
+        /// What they should do together.
+        what: String,
+        /// Who must come.
+        group: &'static str,
+        /// What keeps some of them away.
+        why: String,
+    },
+    /// A load from a buffer that is only written, or a store to one that is only read.
+    #[error("`{buffer}` is declared `{role}` and cannot be {what}")]
+    Access {
+        /// The buffer.
+        buffer: String,
+        /// Its role.
+        role: &'static str,
+        /// What was tried.
+        what: &'static str,
+    },
+    /// An output nobody writes.
+    #[error("`{buffer}` is an output, but nothing stores to it")]
+    MissingOutput {
+        /// The buffer.
+        buffer: String,
+    },
+    /// Too many blocks inside each other.
+    #[error("blocks are nested deeper than {limit}")]
+    Depth {
+        /// The most that may be.
+        limit: usize,
+    },
+}
+
+impl VerifyError {
+    pub(crate) fn new(place: Place, reason: Reason) -> Self {
+        Self { place, reason }
+    }
+
+    /// Whether threads that must meet may miss each other.
+    pub fn is_divergent(&self) -> bool {
+        matches!(self.reason, Reason::Divergent { .. })
+    }
+
+    /// Whether types do not fit.
+    pub fn is_type(&self) -> bool {
+        matches!(self.reason, Reason::Type { .. } | Reason::NoSuchOperation { .. })
+    }
+}
+
+impl fmt::Display for VerifyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.place {
+            Place::Unknown => write!(f, "{}", self.reason),
+            place => write!(f, "{place}: {}", self.reason),
+        }
+    }
+}
+
+impl std::error::Error for VerifyError {}
