@@ -5,10 +5,13 @@
 mod build;
 mod declaration;
 mod evaluate;
+mod function;
+mod interpret;
 mod literal;
 mod operation;
 mod place;
 mod program;
+mod rewrite;
 mod scalar_type;
 mod statement;
 mod text;
@@ -19,6 +22,7 @@ pub use build::{Bf16, Element, F16, Float, Integer, Kernel, Mem, Number, Term, V
 pub use declaration::{
     Buffer, BufferId, Extent, Role, Scalar, ScalarId, Shared, SharedId, Value, ValueId, Variable, VariableId,
 };
+pub use interpret::{Absorbed, InterpretError, Interpretation, Outcome, ThreadOrder};
 pub use literal::Literal;
 pub use operation::{
     AtomicOp, Axis, BinaryOp, BlockVote, Builtin, CompareOp, Function, Memory, Op, Operand, Order, Scope,
@@ -28,4 +32,5 @@ pub use place::Place;
 pub use program::{Draft, Program};
 pub use scalar_type::Type;
 pub use statement::{BarrierScope, Block, Statement, StatementKind};
+pub use text::TextError;
 pub use verify::{MAX_DEPTH, Reason, VerifyError};

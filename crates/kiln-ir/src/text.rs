@@ -1,5 +1,26 @@
 //! The text form, `.kir`.
+//!
+//! ```text
+//! kernel saxpy(in x: f32[], inout y: f32[like x], a: f32) block(256) over(y) {
+//!     let i: u64 = global.x;
+//!     y[i] = fma(a, x[i], y[i]);
+//! }
+//! ```
+//!
+//! Expressions are taken apart from left to right, operands before the operation, into the values of a
+//! [`Draft`](crate::Draft). The printer nests what was nested: a value without a name that is used once, right where
+//! it was computed. What is printed parses to an equal program.
 
+mod error;
+mod expression;
+mod header;
+mod lexer;
+mod number;
+mod parser;
+mod print;
+mod print_operation;
+mod print_statement;
 mod word;
 
+pub use error::TextError;
 pub(crate) use word::is_name;

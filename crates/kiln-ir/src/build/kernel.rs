@@ -35,6 +35,14 @@ impl Kernel {
         Self { state: RefCell::new(State { draft: Draft::new(name), open: Block::new() }) }
     }
 
+    /// A kernel with everything another one declares and nothing it does: values and variables are given anew.
+    pub(crate) fn rewriting(draft: &Draft) -> Self {
+        let (values, variables, body) = (Vec::new(), Vec::new(), Block::new());
+        let Draft { name, buffers, scalars, shared, block, over, flush, .. } = draft.clone();
+        let draft = Draft { name, buffers, scalars, shared, variables, values, block, over, flush, body };
+        Self { state: RefCell::new(State { draft, open: Block::new() }) }
+    }
+
     pub(crate) fn into_draft(self) -> Draft {
         let State { mut draft, open } = self.state.into_inner();
         draft.body = open;
@@ -136,7 +144,7 @@ impl Kernel {
         Var::new(self, id)
     }
 
-    fn add_variable(&self, ty: Type) -> VariableId {
+    pub(crate) fn add_variable(&self, ty: Type) -> VariableId {
         let variables = &mut self.state.borrow_mut().draft.variables;
         variables.push(Variable { name: None, ty });
         VariableId(variables.len() as u32 - 1)
@@ -213,7 +221,10 @@ impl Kernel {
     /// Adds a statement to the open block.
     #[track_caller]
     pub(crate) fn push(&self, kind: StatementKind) {
-        let place = Place::here();
+        self.push_at(kind, Place::here());
+    }
+
+    pub(crate) fn push_at(&self, kind: StatementKind, place: Place) {
         self.state.borrow_mut().open.push(Statement { kind, place });
     }
 

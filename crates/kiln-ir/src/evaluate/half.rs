@@ -118,7 +118,7 @@ mod tests {
             let bits = state >> 48;
             for half in [F16, BF16] {
                 let (low, high) = (half.widen(bits & 0x7fff), half.widen((bits & 0x7fff) + 1));
-                if !high.is_finite() {
+                if !low.is_finite() || !high.is_finite() {
                     continue;
                 }
                 let middle = low + (high - low) / 2.0;

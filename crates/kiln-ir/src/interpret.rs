@@ -1,0 +1,15 @@
+//! The interpreter: what a program means, said in the simplest way.
+//!
+//! A block runs its threads one after the other, each until it must wait for others or is done. The order is ascending
+//! or descending: a program whose result depends on it has a race, and running both ways shows it.
+
+mod block;
+mod code;
+mod launch;
+mod memory;
+mod outcome;
+mod thread;
+mod together;
+
+pub use launch::{Interpretation, ThreadOrder};
+pub use outcome::{Absorbed, InterpretError, Outcome};

@@ -1,0 +1,163 @@
+//! A program written again with changes.
+//!
+//! Statements are copied one by one into a new kernel, values and variables are numbered anew in order, and whoever
+//! rewrites decides what becomes of an operation or a statement.
+
+use crate::build::Kernel;
+use crate::declaration::{ValueId, VariableId};
+use crate::operation::{Op, Operand};
+use crate::place::Place;
+use crate::program::Draft;
+use crate::statement::{Block, Statement, StatementKind};
+
+/// What one rewriting changes.
+pub(crate) trait Change {
+    /// What stands for an operation whose operands are already those of the new program: an operand, or `None` to
+    /// have the operation copied.
+    fn operation(&mut self, kernel: &Kernel, value: ValueId, op: &Op) -> Option<Operand>;
+
+    /// Whether a statement of the old program is left out.
+    fn drops(&self, statement: &Statement) -> bool {
+        let _ = statement;
+        false
+    }
+
+    /// Which block an `if` comes to, where that is known; its condition is an operand of the new program.
+    fn decided(&self, condition: Operand) -> Option<bool> {
+        let _ = condition;
+        None
+    }
+}
+
+/// Writes a draft again.
+pub(crate) fn rewrite(draft: &Draft, change: &mut dyn Change) -> Draft {
+    let kernel = Kernel::rewriting(draft);
+    let values = vec![None; draft.values.len()];
+    let variables = vec![None; draft.variables.len()];
+    Rewriter { draft, kernel: &kernel, change, values, variables }.block(&draft.body);
+    kernel.into_draft()
+}
+
+struct Rewriter<'r> {
+    draft: &'r Draft,
+    kernel: &'r Kernel,
+    change: &'r mut dyn Change,
+    /// What stands in the new program for each value and variable of the old one.
+    values: Vec<Option<Operand>>,
+    variables: Vec<Option<VariableId>>,
+}
+
+impl Rewriter<'_> {
+    fn block(&mut self, block: &Block) {
+        for statement in block {
+            if !self.change.drops(statement) {
+                self.statement(statement);
+            }
+        }
+    }
+
+    fn inner(&mut self, block: &Block) -> Block {
+        let kernel = self.kernel;
+        kernel.collect(|| self.block(block)).0
+    }
+
+    fn operand(&self, operand: Operand) -> Operand {
+        match operand {
+            Operand::Value(id) => self.values[id.index()].unwrap_or(operand),
+            Operand::Literal(_) => operand,
+        }
+    }
+
+    fn new_value(&mut self, old: ValueId) -> ValueId {
+        let declared = &self.draft.values[old.index()];
+        let id = self.kernel.add_value(declared.ty);
+        let name = declared.name.clone();
+        self.kernel.edit(|draft| {
+            if let Some(value) = draft.values.get_mut(id.index()) {
+                value.name = name;
+            }
+        });
+        self.values[old.index()] = Some(Operand::Value(id));
+        id
+    }
+
+    fn variable(&mut self, old: VariableId) -> VariableId {
+        if let Some(id) = self.variables[old.index()] {
+            return id;
+        }
+        let declared = &self.draft.variables[old.index()];
+        let id = self.kernel.add_variable(declared.ty);
+        let name = declared.name.clone();
+        self.kernel.edit(|draft| {
+            if let Some(variable) = draft.variables.get_mut(id.index()) {
+                variable.name = name;
+            }
+        });
+        self.variables[old.index()] = Some(id);
+        id
+    }
+
+    fn push(&self, kind: StatementKind, place: Place) {
+        self.kernel.push_at(kind, place);
+    }
+
+    fn statement(&mut self, statement: &Statement) {
+        let place = statement.place;
+        match &statement.kind {
+            StatementKind::Let { value, op } => self.define(*value, op, place),
+            StatementKind::Declare { variable, initial } => {
+                let initial = initial.map(|initial| self.operand(initial));
+                let variable = self.variable(*variable);
+                self.push(StatementKind::Declare { variable, initial }, place);
+            }
+            StatementKind::Assign { variable, value } => {
+                let (variable, value) = (self.variable(*variable), self.operand(*value));
+                self.push(StatementKind::Assign { variable, value }, place);
+            }
+            StatementKind::Store { memory, index, value } => {
+                let (index, value) = (self.operand(*index), self.operand(*value));
+                self.push(StatementKind::Store { memory: *memory, index, value }, place);
+            }
+            StatementKind::If { condition, then, otherwise } => {
+                let condition = self.operand(*condition);
+                if let Some(holds) = self.change.decided(condition) {
+                    return self.block(if holds { then } else { otherwise });
+                }
+                let (then, otherwise) = (self.inner(then), self.inner(otherwise));
+                self.push(StatementKind::If { condition, then, otherwise }, place);
+            }
+            StatementKind::For { value, start, end, step, body } => {
+                let (start, end) = (self.operand(*start), self.operand(*end));
+                let value = self.new_value(*value);
+                let body = self.inner(body);
+                self.push(StatementKind::For { value, start, end, step: *step, body }, place);
+            }
+            StatementKind::While { condition, test, body } => {
+                let condition = self.inner(condition);
+                let test = self.operand(*test);
+                let body = self.inner(body);
+                self.push(StatementKind::While { condition, test, body }, place);
+            }
+            StatementKind::Trap(code) => self.push(StatementKind::Trap(self.operand(*code)), place),
+            StatementKind::Break
+            | StatementKind::Continue
+            | StatementKind::Return
+            | StatementKind::Barrier(_)
+            | StatementKind::Fence(_) => self.push(statement.kind.clone(), place),
+        }
+    }
+
+    fn define(&mut self, value: ValueId, op: &Op, place: Place) {
+        let mut op = op.map_operands(|operand| self.operand(operand));
+        if let Op::Read(variable) = &mut op {
+            *variable = self.variable(*variable);
+        }
+        match self.change.operation(self.kernel, value, &op) {
+            Some(operand) => self.values[value.index()] = Some(operand),
+            None => {
+                let value = self.new_value(value);
+                self.push(StatementKind::Let { value, op }, place);
+            }
+        }
+    }
+}

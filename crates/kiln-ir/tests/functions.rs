@@ -1,0 +1,131 @@
+//! How close functions come to the exact value, and what they answer at the edges.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
+use kiln_ir::{Function, Interpretation, Literal, Op, Program, StatementKind, Type};
+
+/// A program that applies a function to every element.
+fn program(function: Function, ty: Type) -> Program {
+    let text = format!(
+        "kernel f(in x: {ty}[], out y: {ty}[like x]) block(256) over(x) {{ y[global.x] = {function}(x[global.x]); }}"
+    );
+    Program::parse(&text).unwrap()
+}
+
+fn apply(function: Function, arguments: &[f32]) -> Vec<f32> {
+    let program = program(function, Type::F32);
+    let x: Vec<u8> = arguments.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let mut buffers = [x.clone(), vec![0; x.len()]];
+    let grid = [arguments.len().div_ceil(256) as u32, 1, 1];
+    Interpretation::new(grid).run(&program, &[], &mut buffers).unwrap();
+    buffers[1].chunks(4).map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap())).collect()
+}
+
+/// The value a function should have.
+fn exact(function: Function, x: f64) -> f64 {
+    match function {
+        Function::Exp => x.exp(),
+        Function::Exp2 => x.exp2(),
+        Function::Log => x.ln(),
+        Function::Log2 => x.log2(),
+        Function::Sin => x.sin(),
+        Function::Cos => x.cos(),
+        Function::Tanh => x.tanh(),
+        Function::Rsqrt => 1.0 / x.sqrt(),
+    }
+}
+
+/// How far a result is from the exact value, in units of its last place.
+fn error_ulps(result: f32, exact: f64) -> f64 {
+    if exact.is_nan() || exact as f32 == result {
+        return if exact.is_nan() == result.is_nan() { 0.0 } else { f64::INFINITY };
+    }
+    let near = (exact as f32).abs().clamp(f32::MIN_POSITIVE, f32::MAX);
+    let unit = f64::from(f32::from_bits(near.to_bits() & 0x7f80_0000)) * 2f64.powi(-23);
+    (f64::from(result) - exact).abs() / unit
+}
+
+/// Singles of every size, those near whole numbers and turns, and the edges.
+fn arguments() -> Vec<f32> {
+    let mut state = 1u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state >> 33
+    };
+    let mut list: Vec<f32> =
+        (0..20_000).map(|_| f32::from_bits(next() as u32 ^ (next() as u32) << 16)).collect();
+    list.extend((0..20_000).map(|_| (next() as f32 / (1u64 << 31) as f32 - 0.5) * 200.0));
+    list.extend((0..20_000).map(|_| 1.0 + (next() as f32 / (1u64 << 31) as f32 - 0.5)));
+    list.extend((-2000..2000).map(|n| n as f32 * std::f32::consts::FRAC_PI_2));
+    list.extend([0.0, -0.0, 1.0, -1.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX, f32::MIN]);
+    list.extend([
+        f32::MIN_POSITIVE,
+        f32::from_bits(1),
+        -f32::from_bits(1),
+        88.72283,
+        88.72284,
+        -103.97,
+        -87.4,
+    ]);
+    list
+}
+
+#[test]
+fn results_lie_within_two_units_in_the_last_place() {
+    let arguments = arguments();
+    for function in Function::ALL {
+        let results = apply(*function, &arguments);
+        let errors = arguments
+            .iter()
+            .zip(&results)
+            .map(|(x, y)| (*x, *y, error_ulps(*y, exact(*function, f64::from(*x)))));
+        let (x, y, worst) = errors.max_by(|a, b| a.2.total_cmp(&b.2)).unwrap();
+        println!("{function}: at most {worst:.3} units, at {x:e}");
+        assert!(worst <= 2.0, "{function}({x:e}) = {y:e}, {worst} units off");
+    }
+}
+
+#[test]
+fn edges_are_what_the_documentation_says() {
+    let of = |function: Function, x: f32| apply(function, &[x])[0];
+    assert_eq!(of(Function::Exp, 1000.0), f32::INFINITY);
+    assert_eq!(of(Function::Exp, -1000.0), 0.0);
+    assert_eq!(of(Function::Log, 0.0), f32::NEG_INFINITY);
+    assert!(of(Function::Log, -1.0).is_nan() && of(Function::Log2, -1.0).is_nan());
+    assert_eq!(of(Function::Log2, 0.0), f32::NEG_INFINITY);
+    assert!(of(Function::Sin, f32::INFINITY).is_nan() && of(Function::Cos, f32::NEG_INFINITY).is_nan());
+    assert_eq!(of(Function::Sin, -0.0).to_bits(), (-0.0f32).to_bits());
+    assert_eq!((of(Function::Rsqrt, 0.0), of(Function::Rsqrt, -0.0)), (f32::INFINITY, f32::NEG_INFINITY));
+    assert!(of(Function::Rsqrt, -1.0).is_nan());
+    for function in Function::ALL {
+        assert!(of(*function, f32::NAN).is_nan(), "{function} of NaN");
+    }
+}
+
+#[test]
+fn halves_are_computed_in_single_precision_and_rounded() {
+    for ty in [Type::F16, Type::Bf16] {
+        let program = program(Function::Exp, ty);
+        let one = Literal::float(ty, 1.0).bits() as u16;
+        let mut buffers = [one.to_le_bytes().to_vec(), vec![0; 2]];
+        Interpretation::new([1, 1, 1]).run(&program, &[], &mut buffers).unwrap();
+        let expected = Literal::float(ty, f64::from(1f32.exp())).bits() as u16;
+        assert_eq!(buffers[1], expected.to_le_bytes());
+    }
+}
+
+#[test]
+fn an_expanded_program_is_a_program_without_functions() {
+    for function in Function::ALL {
+        let expanded = program(*function, Type::F32).expanded().into_draft();
+        let is_function =
+            |kind: &StatementKind| matches!(kind, StatementKind::Let { op: Op::Function { .. }, .. });
+        assert!(!expanded.body.iter().any(|statement| is_function(&statement.kind)));
+        Program::new(expanded).unwrap();
+    }
+}
