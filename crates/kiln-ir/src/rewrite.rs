@@ -16,6 +16,11 @@ pub(crate) trait Change {
     /// have the operation copied.
     fn operation(&mut self, kernel: &Kernel, value: ValueId, op: &Op) -> Option<Operand>;
 
+    /// Whether values and variables keep their names.
+    fn keeps_names(&self) -> bool {
+        true
+    }
+
     /// Whether a statement of the old program is left out.
     fn drops(&self, statement: &Statement) -> bool {
         let _ = statement;
@@ -71,7 +76,7 @@ impl Rewriter<'_> {
     fn new_value(&mut self, old: ValueId) -> ValueId {
         let declared = &self.draft.values[old.index()];
         let id = self.kernel.add_value(declared.ty);
-        let name = declared.name.clone();
+        let name = declared.name.clone().filter(|_| self.change.keeps_names());
         self.kernel.edit(|draft| {
             if let Some(value) = draft.values.get_mut(id.index()) {
                 value.name = name;
@@ -87,7 +92,7 @@ impl Rewriter<'_> {
         }
         let declared = &self.draft.variables[old.index()];
         let id = self.kernel.add_variable(declared.ty);
-        let name = declared.name.clone();
+        let name = declared.name.clone().filter(|_| self.change.keeps_names());
         self.kernel.edit(|draft| {
             if let Some(variable) = draft.variables.get_mut(id.index()) {
                 variable.name = name;

@@ -1,0 +1,126 @@
+//! A program into a module of PTX.
+
+use super::layout::{Layout, ParameterKind, parameter_type};
+use super::target::Target;
+use super::writer::Writer;
+use crate::operation::Op;
+use crate::program::{Draft, Program};
+use crate::statement::{BarrierScope, Block, StatementKind};
+
+/// A program as PTX, with what a launch must know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Emitted {
+    /// The module. It has one entry, which has the name of the program.
+    pub text: String,
+    /// The parameters of the entry.
+    pub layout: Layout,
+    /// Whether the launch must be cooperative.
+    pub cooperative: bool,
+    /// Bytes of shared memory the module declares.
+    pub shared_bytes: u64,
+    /// The architecture it is for.
+    pub target: Target,
+}
+
+impl Program {
+    /// The program as PTX for an architecture, of the lowest version that has everything it uses.
+    ///
+    /// ```
+    /// use kiln_ir::{Program, Target};
+    ///
+    /// let program = Program::parse("kernel fill(out x: u32[], v: u32) block(64) { x[global.x] = v; }")?;
+    /// let emitted = program.emit(Target::new(70).unwrap());
+    /// assert!(emitted.text.starts_with(".version 6.0\n.target sm_70\n"));
+    /// assert_eq!(emitted.layout.bytes, 8 + 8 + 4);
+    /// # Ok::<(), kiln_ir::TextError>(())
+    /// ```
+    pub fn emit(&self, target: Target) -> Emitted {
+        let program = self.expanded().simplified();
+        let uses = Uses::of(&program.body);
+        let layout = Layout::new(&program, uses.trap || uses.grid_barrier, uses.grid_barrier);
+        let mut writer = Writer::new(&program, target, &layout);
+        writer.block(&program.body);
+        writer.line("ret");
+        writer.clear_shared();
+        let text = module(&program, &writer, &layout);
+        let shared_bytes = program
+            .shared
+            .iter()
+            .filter_map(shared_size)
+            .fold(0, |sum: u64, bytes| sum.next_multiple_of(16) + bytes);
+        Emitted { text, layout, cooperative: uses.grid_barrier, shared_bytes, target }
+    }
+}
+
+/// Bytes of shared memory whose size is known, in whole words.
+pub(super) fn shared_size(shared: &crate::Shared) -> Option<u64> {
+    shared.count.map(|count| (count * shared.element.bytes()).next_multiple_of(4))
+}
+
+fn module(draft: &Draft, writer: &Writer<'_>, layout: &Layout) -> String {
+    let (major, minor) = writer.version;
+    let mut text = format!(".version {major}.{minor}\n.target {}\n.address_size 64\n\n", writer.target);
+    for shared in draft.shared.iter().filter(|shared| shared.count.is_none()) {
+        text += &format!(".extern .shared .align 16 .b8 shared_{}[];\n\n", shared.name);
+    }
+    let parameter = |(at, parameter): (usize, &super::layout::Parameter)| {
+        format!("    .param .{} parameter_{at}", parameter_type(parameter.bytes))
+    };
+    let parameters: Vec<String> = layout.parameters.iter().enumerate().map(parameter).collect();
+    let [x, y, z] = draft.block;
+    text += &format!(
+        ".visible .entry {}(\n{}\n)\n.reqntid {x}, {y}, {z}\n{{\n",
+        draft.name,
+        parameters.join(",\n")
+    );
+    text += &writer.declarations();
+    for shared in &draft.shared {
+        if let Some(bytes) = shared_size(shared) {
+            text += &format!("    .shared .align 16 .b8 shared_{}[{bytes}];\n", shared.name);
+        }
+    }
+    text += "\n";
+    text += &writer.prologue;
+    text += &writer.body;
+    text += "}\n";
+    text
+}
+
+/// What a program needs besides its parameters.
+#[derive(Clone, Copy, Debug, Default)]
+struct Uses {
+    trap: bool,
+    grid_barrier: bool,
+}
+
+impl Uses {
+    fn of(block: &Block) -> Self {
+        block.iter().fold(Self::default(), |uses, statement| match &statement.kind {
+            StatementKind::Trap(_) => Self { trap: true, ..uses },
+            StatementKind::Barrier(BarrierScope::Grid) => Self { grid_barrier: true, ..uses },
+            StatementKind::If { then, otherwise, .. } => uses.and(Self::of(then)).and(Self::of(otherwise)),
+            StatementKind::For { body, .. } => uses.and(Self::of(body)),
+            StatementKind::While { condition, body, .. } => uses.and(Self::of(condition)).and(Self::of(body)),
+            _ => uses,
+        })
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self { trap: self.trap || other.trap, grid_barrier: self.grid_barrier || other.grid_barrier }
+    }
+}
+
+impl Writer<'_> {
+    /// The number of a parameter.
+    pub(super) fn parameter(&self, kind: ParameterKind) -> usize {
+        self.layout.parameters.iter().position(|parameter| parameter.kind == kind).unwrap_or(0)
+    }
+
+    /// Computes a value.
+    pub(super) fn define(&mut self, value: crate::ValueId, op: &Op) {
+        let register = self.operation(op);
+        if let Some(slot) = self.values.get_mut(value.index()) {
+            *slot = Some(register);
+        }
+    }
+}

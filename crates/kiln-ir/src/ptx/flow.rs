@@ -1,0 +1,113 @@
+//! Statements: control flow as branches between labels.
+
+use super::register::Class;
+use super::writer::{Loop, Writer, ins};
+use crate::declaration::ValueId;
+use crate::operation::Operand;
+use crate::statement::{BarrierScope, Block, Statement, StatementKind};
+
+impl Writer<'_> {
+    pub(super) fn block(&mut self, block: &Block) {
+        for statement in block {
+            self.statement(statement);
+        }
+    }
+
+    fn statement(&mut self, statement: &Statement) {
+        match &statement.kind {
+            StatementKind::Let { value, op } => self.define(*value, op),
+            StatementKind::Declare { variable, initial: Some(value) }
+            | StatementKind::Assign { variable, value } => self.assign(*variable, *value),
+            StatementKind::Declare { initial: None, .. } => {}
+            StatementKind::Store { memory, index, value } => self.store(*memory, *index, *value),
+            StatementKind::If { condition, then, otherwise } => self.branch(*condition, then, otherwise),
+            StatementKind::For { value, start, end, step, body } => {
+                self.count(*value, *start, *end, *step, body)
+            }
+            StatementKind::While { condition, test, body } => self.repeat(condition, *test, body),
+            StatementKind::Break => {
+                if let Some(Loop { exit, .. }) = self.loops.last().copied() {
+                    ins!(self, "bra {exit}");
+                }
+            }
+            StatementKind::Continue => {
+                if let Some(Loop { next, .. }) = self.loops.last().copied() {
+                    ins!(self, "bra {next}");
+                }
+            }
+            StatementKind::Return => self.line("ret"),
+            StatementKind::Barrier(BarrierScope::Block) => self.line("bar.sync 0"),
+            StatementKind::Barrier(BarrierScope::Grid) => self.meet_in_grid(),
+            StatementKind::Fence(scope) => self.fence(*scope),
+            StatementKind::Trap(code) => self.trap(*code),
+        }
+    }
+
+    fn branch(&mut self, condition: Operand, then: &Block, otherwise: &Block) {
+        let condition = self.register(condition);
+        let (other, end) = (self.label(), self.label());
+        ins!(self, "@!{condition} bra {other}");
+        self.block(then);
+        if otherwise.is_empty() {
+            return self.place(other);
+        }
+        ins!(self, "bra {end}");
+        self.place(other);
+        self.block(otherwise);
+        self.place(end);
+    }
+
+    fn count(&mut self, value: ValueId, start: Operand, end: Operand, step: u64, body: &Block) {
+        let ty = self.ty(start);
+        let (class, name) = (Class::of(ty), super::integer::name(ty));
+        let (number, start, end) = (self.fresh(class), self.operand(start), self.register(end));
+        if let Some(slot) = self.values.get_mut(value.index()) {
+            *slot = Some(number);
+        }
+        let (first, next, exit) = (self.label(), self.label(), self.label());
+        ins!(self, "mov.{} {number}, {start}", class.name());
+        let done =
+            self.compute(Class::Pred, &format!("setp.ge.{name}"), &[&number.to_string(), &end.to_string()]);
+        ins!(self, "@{done} bra {exit}");
+        self.place(first);
+        self.loops.push(Loop { next, exit });
+        self.block(body);
+        self.loops.pop();
+        self.place(next);
+        if step == 1 {
+            // The number is below the end, so one more is still a number of the type.
+            ins!(self, "add.{name} {number}, {number}, 1");
+            let more = self.compute(
+                Class::Pred,
+                &format!("setp.lt.{name}"),
+                &[&number.to_string(), &end.to_string()],
+            );
+            ins!(self, "@{more} bra {first}");
+        } else {
+            let unsigned = if ty.bits() == 64 { "u64" } else { "u32" };
+            let left = self.compute(class, &format!("sub.{name}"), &[&end.to_string(), &number.to_string()]);
+            let done = self.compute(
+                Class::Pred,
+                &format!("setp.le.{unsigned}"),
+                &[&left.to_string(), &step.to_string()],
+            );
+            ins!(self, "@{done} bra {exit}");
+            ins!(self, "add.{name} {number}, {number}, {step}");
+            ins!(self, "bra {first}");
+        }
+        self.place(exit);
+    }
+
+    fn repeat(&mut self, condition: &Block, test: Operand, body: &Block) {
+        let (next, exit) = (self.label(), self.label());
+        self.place(next);
+        self.block(condition);
+        let test = self.register(test);
+        ins!(self, "@!{test} bra {exit}");
+        self.loops.push(Loop { next, exit });
+        self.block(body);
+        self.loops.pop();
+        ins!(self, "bra {next}");
+        self.place(exit);
+    }
+}

@@ -1,0 +1,207 @@
+//! Integers.
+//!
+//! Those of 8 and 16 bits live in registers of 32, filled with their sign or with zeros. Most operations are done in
+//! 32 bits and filled anew.
+
+use super::register::{Class, Register};
+use super::writer::Writer;
+use crate::literal::Literal;
+use crate::operation::{BinaryOp, Operand, UnaryOp};
+use crate::scalar_type::Type;
+
+/// The type of the instructions that work on registers of a type.
+pub(super) fn name(ty: Type) -> &'static str {
+    match (ty.bits() == 64, ty.is_signed()) {
+        (false, false) => "u32",
+        (false, true) => "s32",
+        (true, false) => "u64",
+        (true, true) => "s64",
+    }
+}
+
+/// The same without a sign.
+fn bits_name(ty: Type) -> &'static str {
+    if ty.bits() == 64 { "b64" } else { "b32" }
+}
+
+impl Writer<'_> {
+    /// A register of 32 bits, of which those of a small type count, filled as the type wants it.
+    pub(super) fn normalised(&mut self, ty: Type, a: Register) -> Register {
+        let a = a.to_string();
+        match ty {
+            Type::U8 => self.compute(Class::B32, "and.b32", &[&a, "255"]),
+            Type::U16 => self.compute(Class::B32, "and.b32", &[&a, "65535"]),
+            Type::I8 => self.compute(Class::B32, "cvt.s32.s8", &[&a]),
+            Type::I16 => self.compute(Class::B32, "cvt.s32.s16", &[&a]),
+            _ => self.compute(Class::of(ty), &format!("mov.{}", bits_name(ty)), &[&a]),
+        }
+    }
+
+    fn filled(&mut self, ty: Type, a: Register) -> Register {
+        if ty.bits() < 32 { self.normalised(ty, a) } else { a }
+    }
+
+    /// The bits of an integer with zeros above.
+    fn zero_filled(&mut self, ty: Type, a: Operand) -> String {
+        let operand = self.operand(a);
+        match ty {
+            Type::I8 => self.compute(Class::B32, "and.b32", &[&operand, "255"]).to_string(),
+            Type::I16 => self.compute(Class::B32, "and.b32", &[&operand, "65535"]).to_string(),
+            _ => operand,
+        }
+    }
+
+    pub(super) fn integer_unary(&mut self, op: UnaryOp, ty: Type, a: Operand) -> Register {
+        let (class, bits, width) = (Class::of(ty), bits_name(ty), ty.bits());
+        match op {
+            UnaryOp::Neg | UnaryOp::Not | UnaryOp::Abs => {
+                let signed = if width == 64 { "s64" } else { "s32" };
+                let a = self.operand(a);
+                let result = match op {
+                    UnaryOp::Neg => self.compute(class, &format!("neg.{signed}"), &[&a]),
+                    UnaryOp::Not => self.compute(class, &format!("not.{bits}"), &[&a]),
+                    _ if ty.is_signed() => self.compute(class, &format!("abs.{signed}"), &[&a]),
+                    _ => return self.compute(class, &format!("mov.{bits}"), &[&a]),
+                };
+                self.filled(ty, result)
+            }
+            UnaryOp::CountOnes => {
+                let a = self.zero_filled(ty, a);
+                self.compute(Class::B32, &format!("popc.{bits}"), &[&a])
+            }
+            UnaryOp::LeadingZeros => {
+                let a = self.zero_filled(ty, a);
+                let count = self.compute(Class::B32, &format!("clz.{bits}"), &[&a]);
+                match 32u32.checked_sub(width) {
+                    Some(unused) if unused > 0 => {
+                        self.compute(Class::B32, "sub.u32", &[&count.to_string(), &unused.to_string()])
+                    }
+                    _ => count,
+                }
+            }
+            UnaryOp::TrailingZeros => {
+                let mut a = self.zero_filled(ty, a);
+                if width < 32 {
+                    // A bit above the type ends the count.
+                    let guard = (1u32 << width).to_string();
+                    a = self.compute(Class::B32, "or.b32", &[&a, &guard]).to_string();
+                }
+                let reversed = self.compute(class, &format!("brev.{bits}"), &[&a]).to_string();
+                self.compute(Class::B32, &format!("clz.{bits}"), &[&reversed])
+            }
+            _ => {
+                let a = self.zero_filled(ty, a);
+                let reversed = self.compute(class, &format!("brev.{bits}"), &[&a]);
+                if width >= 32 {
+                    return reversed;
+                }
+                let unused = (32 - width).to_string();
+                let moved = self.compute(Class::B32, "shr.u32", &[&reversed.to_string(), &unused]);
+                self.filled(ty, moved)
+            }
+        }
+    }
+
+    pub(super) fn integer_binary(&mut self, op: BinaryOp, ty: Type, a: Operand, b: Operand) -> Register {
+        let class = Class::of(ty);
+        match op {
+            BinaryOp::Div | BinaryOp::Rem => return self.divide(op, ty, a, b),
+            BinaryOp::RotateLeft | BinaryOp::RotateRight => return self.rotate(op, ty, a, b),
+            BinaryOp::MulHi => return self.multiply_high(ty, a, b),
+            _ => {}
+        }
+        let (a, b) = (self.operand(a), self.operand(b));
+        let instruction = match op {
+            BinaryOp::Add => format!("add.{}", name(ty)),
+            BinaryOp::Sub => format!("sub.{}", name(ty)),
+            BinaryOp::Mul => format!("mul.lo.{}", name(ty)),
+            BinaryOp::Min => format!("min.{}", name(ty)),
+            BinaryOp::Max => format!("max.{}", name(ty)),
+            BinaryOp::And => format!("and.{}", bits_name(ty)),
+            BinaryOp::Or => format!("or.{}", bits_name(ty)),
+            BinaryOp::Xor => format!("xor.{}", bits_name(ty)),
+            BinaryOp::Shl => format!("shl.{}", bits_name(ty)),
+            // Shifts by more than the width are clamped to it, and small types have their fill above.
+            _ => format!("shr.{}", name(ty)),
+        };
+        let result = self.compute(class, &instruction, &[&a, &b]);
+        match op {
+            BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Shl => self.filled(ty, result),
+            _ => result,
+        }
+    }
+
+    fn multiply_high(&mut self, ty: Type, a: Operand, b: Operand) -> Register {
+        let (a, b) = (self.operand(a), self.operand(b));
+        if ty.bits() >= 32 {
+            return self.compute(Class::of(ty), &format!("mul.hi.{}", name(ty)), &[&a, &b]);
+        }
+        let product = self.compute(Class::B32, &format!("mul.lo.{}", name(ty)), &[&a, &b]);
+        let width = ty.bits().to_string();
+        self.compute(Class::B32, &format!("shr.{}", name(ty)), &[&product.to_string(), &width])
+    }
+
+    /// Division by something that cannot go wrong, and the answer for what could.
+    fn divide(&mut self, op: BinaryOp, ty: Type, a: Operand, b: Operand) -> Register {
+        let (class, name, bits) = (Class::of(ty), name(ty), bits_name(ty));
+        let instruction = if op == BinaryOp::Div { format!("div.{name}") } else { format!("rem.{name}") };
+        let (a, divisor) = (self.operand(a), self.operand(b));
+        if let Operand::Literal(literal) = b
+            && literal.as_integer() != 0
+            && literal.as_integer() != -1
+        {
+            return self.compute(class, &instruction, &[&a, &divisor]);
+        }
+        let select = format!("selp.{bits}");
+        let zero = self.compute(Class::Pred, &format!("setp.eq.{name}"), &[&divisor, "0"]).to_string();
+        let mut safe = self.compute(class, &select, &["1", &divisor, &zero]).to_string();
+        if op == BinaryOp::Div && !ty.is_signed() {
+            let quotient = self.compute(class, &instruction, &[&a, &safe]).to_string();
+            return self.compute(class, &select, &["0", &quotient, &zero]);
+        }
+        if !ty.is_signed() {
+            let rest = self.compute(class, &instruction, &[&a, &safe]).to_string();
+            return self.compute(class, &select, &[&a, &rest, &zero]);
+        }
+        // By 1 the quotient is `a` and the rest 0, which is what -1 needs up to the sign.
+        let minus = self.compute(Class::Pred, &format!("setp.eq.{name}"), &[&divisor, "-1"]).to_string();
+        safe = self.compute(class, &select, &["1", &safe, &minus]).to_string();
+        let result = self.compute(class, &instruction, &[&a, &safe]).to_string();
+        if op == BinaryOp::Rem {
+            return self.compute(class, &select, &[&a, &result, &zero]);
+        }
+        let negative = self.compute(class, &format!("neg.{name}"), &[&a]);
+        let negative = self.filled(ty, negative).to_string();
+        let result = self.compute(class, &select, &[&negative, &result, &minus]).to_string();
+        self.compute(class, &select, &["0", &result, &zero])
+    }
+
+    fn rotate(&mut self, op: BinaryOp, ty: Type, a: Operand, by: Operand) -> Register {
+        let width = ty.bits();
+        let value = self.zero_filled(ty, a);
+        let by = self.operand(by);
+        if width == 32 {
+            let direction = if op == BinaryOp::RotateLeft { "l" } else { "r" };
+            return self.compute(Class::B32, &format!("shf.{direction}.wrap.b32"), &[&value, &value, &by]);
+        }
+        let class = Class::of(ty);
+        let by = self.compute(Class::B32, "and.b32", &[&by, &(width - 1).to_string()]).to_string();
+        // Where nothing is moved this is the whole width, and a shift by that gives 0.
+        let rest = self.compute(Class::B32, "sub.u32", &[&width.to_string(), &by]).to_string();
+        let (up, down) = if op == BinaryOp::RotateLeft { (by, rest) } else { (rest, by) };
+        let high = self.compute(class, &format!("shl.{}", bits_name(ty)), &[&value, &up]).to_string();
+        let unsigned = if width == 64 { "u64" } else { "u32" };
+        let low = self.compute(class, &format!("shr.{unsigned}"), &[&value, &down]).to_string();
+        let result = self.compute(class, &format!("or.{}", bits_name(ty)), &[&high, &low]);
+        self.filled(ty, result)
+    }
+
+    /// The smallest and largest number of a type that fits in 32 bits.
+    pub(super) fn bounds(ty: Type) -> [String; 2] {
+        let bounds = match ty.is_signed() {
+            true => [1u64 << (ty.bits() - 1), (1 << (ty.bits() - 1)) - 1],
+            false => [0, ty.mask()],
+        };
+        bounds.map(|bits| Literal::new(ty, bits).as_integer().to_string())
+    }
+}

@@ -1,0 +1,202 @@
+//! What is computed once, before the first statement: parameters, the number of the thread, the lanes of the warp.
+
+use super::emit::shared_size;
+use super::layout::ParameterKind;
+use super::register::{Class, Register};
+use super::writer::Writer;
+use crate::declaration::{BufferId, ScalarId};
+use crate::operation::Axis;
+use crate::scalar_type::Type;
+
+impl Writer<'_> {
+    fn load_parameter(&mut self, kind: ParameterKind, class: Class, ty: &str) -> Register {
+        let register = self.fresh(class);
+        let number = self.parameter(kind);
+        self.early(&format!("ld.param.{ty} {register}, [parameter_{number}]"));
+        register
+    }
+
+    /// The address of a buffer in global memory.
+    pub(super) fn pointer(&mut self, id: BufferId) -> Register {
+        if let Some(register) = self.once.pointers[id.index()] {
+            return register;
+        }
+        let generic = self.load_parameter(ParameterKind::Pointer(id), Class::B64, "u64");
+        let register = self.fresh(Class::B64);
+        self.early(&format!("cvta.to.global.u64 {register}, {generic}"));
+        self.once.pointers[id.index()] = Some(register);
+        register
+    }
+
+    /// How many elements a buffer has.
+    pub(super) fn length(&mut self, id: BufferId) -> Register {
+        if let Some(register) = self.once.lengths[id.index()] {
+            return register;
+        }
+        let register = self.load_parameter(ParameterKind::Length(id), Class::B64, "u64");
+        self.once.lengths[id.index()] = Some(register);
+        register
+    }
+
+    /// A scalar.
+    pub(super) fn scalar(&mut self, id: ScalarId) -> Register {
+        if let Some(register) = self.once.scalars[id.index()] {
+            return register;
+        }
+        let ty = self.draft.scalars[id.index()].ty;
+        let register = match ty {
+            Type::Bool => {
+                let byte = self.load_parameter(ParameterKind::Scalar(id), Class::B32, "u8");
+                let register = self.fresh(Class::Pred);
+                self.early(&format!("setp.ne.u32 {register}, {byte}, 0"));
+                register
+            }
+            _ => {
+                self.load_parameter(ParameterKind::Scalar(id), Class::of(ty), super::layout::memory_type(ty))
+            }
+        };
+        self.once.scalars[id.index()] = Some(register);
+        register
+    }
+
+    /// The address of the status words.
+    pub(super) fn status(&mut self) -> Register {
+        if let Some(register) = self.once.status {
+            return register;
+        }
+        let generic = self.load_parameter(ParameterKind::Status, Class::B64, "u64");
+        let register = self.fresh(Class::B64);
+        self.early(&format!("cvta.to.global.u64 {register}, {generic}"));
+        self.once.status = Some(register);
+        register
+    }
+
+    /// The address of the word where blocks count their arrivals.
+    pub(super) fn grid_barrier(&mut self) -> Register {
+        if let Some(register) = self.once.grid_barrier {
+            return register;
+        }
+        let generic = self.load_parameter(ParameterKind::GridBarrier, Class::B64, "u64");
+        let register = self.fresh(Class::B64);
+        self.early(&format!("cvta.to.global.u64 {register}, {generic}"));
+        self.once.grid_barrier = Some(register);
+        register
+    }
+
+    /// Threads of a block.
+    pub(super) fn threads(&self) -> u32 {
+        self.draft.block.iter().product()
+    }
+
+    /// The number of the thread in its block: along x, then y, then z.
+    pub(super) fn thread_number(&mut self) -> Register {
+        if let Some(register) = self.once.thread {
+            return register;
+        }
+        let [width, height, depth] = self.draft.block;
+        let mut number = self.fresh(Class::B32);
+        self.early(&format!("mov.u32 {number}, %tid.x"));
+        for (axis, count, stride) in [(Axis::Y, height, width), (Axis::Z, depth, width * height)] {
+            if count > 1 {
+                let (place, sum) = (self.fresh(Class::B32), self.fresh(Class::B32));
+                self.early(&format!("mov.u32 {place}, %tid.{axis}"));
+                self.early(&format!("mad.lo.u32 {sum}, {place}, {stride}, {number}"));
+                number = sum;
+            }
+        }
+        self.once.thread = Some(number);
+        number
+    }
+
+    /// The thread's place in its warp.
+    pub(super) fn lane(&mut self) -> Register {
+        if let Some(register) = self.once.lane {
+            return register;
+        }
+        let thread = self.thread_number();
+        let lane = self.fresh(Class::B32);
+        self.early(&format!("and.b32 {lane}, {thread}, 31"));
+        self.once.lane = Some(lane);
+        lane
+    }
+
+    /// How many lanes the warp has: a number, or a register if the last warp has fewer than the others.
+    pub(super) fn lanes(&mut self) -> String {
+        let rest = self.threads() % 32;
+        if rest == 0 {
+            return "32".to_owned();
+        }
+        if let Some(register) = self.once.lanes {
+            return register.to_string();
+        }
+        let thread = self.thread_number();
+        let (first, lanes) = (self.fresh(Class::B32), self.fresh(Class::B32));
+        let threads = self.threads();
+        // What is left from the first lane of this warp on, at most 32.
+        self.early(&format!("and.b32 {first}, {thread}, -32"));
+        self.early(&format!("sub.u32 {lanes}, {threads}, {first}"));
+        self.early(&format!("min.u32 {lanes}, {lanes}, 32"));
+        self.once.lanes = Some(lanes);
+        lanes.to_string()
+    }
+
+    /// The lanes the warp has, as bits.
+    pub(super) fn mask(&mut self) -> String {
+        if let Some(mask) = &self.once.mask {
+            return mask.clone();
+        }
+        let lanes = self.lanes();
+        let mask = if lanes == "32" {
+            "-1".to_owned()
+        } else {
+            let (gone, mask) = (self.fresh(Class::B32), self.fresh(Class::B32));
+            self.early(&format!("sub.u32 {gone}, 32, {lanes}"));
+            self.early(&format!("shr.u32 {mask}, -1, {gone}"));
+            mask.to_string()
+        };
+        self.once.mask = Some(mask.clone());
+        mask
+    }
+
+    /// Sets shared memory to zero, all threads together, before the first statement.
+    pub(super) fn clear_shared(&mut self) {
+        let shared: Vec<_> = self.draft.shared.iter().filter(|shared| !shared.raw).collect();
+        if shared.is_empty() {
+            return;
+        }
+        let thread = self.thread_number();
+        for shared in shared {
+            let name = format!("shared_{}", shared.name);
+            match shared_size(shared) {
+                Some(bytes) => self.clear(&name, thread, &bytes.to_string(), 4),
+                None => {
+                    let bytes = self.fresh(Class::B32);
+                    self.early(&format!("mov.u32 {bytes}, %dynamic_smem_size"));
+                    self.clear(&name, thread, &bytes.to_string(), 1);
+                }
+            }
+        }
+        self.early("bar.sync 0");
+    }
+
+    /// Threads take turns with pieces of `unit` bytes.
+    fn clear(&mut self, name: &str, thread: Register, bytes: &str, unit: u32) {
+        let (start, offset, address) =
+            (self.fresh(Class::B32), self.fresh(Class::B32), self.fresh(Class::B32));
+        let done = self.fresh(Class::Pred);
+        let (round, end) = (self.label(), self.label());
+        let stride = self.threads() * unit;
+        let store = if unit == 4 { "st.shared.u32" } else { "st.shared.u8" };
+        self.early(&format!("mov.u32 {start}, {name}"));
+        self.early(&format!("mul.lo.u32 {offset}, {thread}, {unit}"));
+        self.early(&format!("setp.ge.u32 {done}, {offset}, {bytes}"));
+        self.early(&format!("@{done} bra {end}"));
+        self.prologue.push_str(&format!("{round}:\n"));
+        self.early(&format!("add.u32 {address}, {start}, {offset}"));
+        self.early(&format!("{store} [{address}], 0"));
+        self.early(&format!("add.u32 {offset}, {offset}, {stride}"));
+        self.early(&format!("setp.lt.u32 {done}, {offset}, {bytes}"));
+        self.early(&format!("@{done} bra {round}"));
+        self.prologue.push_str(&format!("{end}:\n"));
+    }
+}
