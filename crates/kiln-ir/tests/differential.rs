@@ -3,7 +3,12 @@
 //! `KILN_IR_PROGRAMS=1000000` runs more of them, `KILN_IR_SEED=7` begins with another one. A failure prints the seed and
 //! the program.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops at the first surprise")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
 
 mod generate;
 mod rig;
@@ -21,7 +26,8 @@ const TARGETS: [u32; 5] = [70, 75, 80, 90, 120];
 #[test]
 fn random_programs_give_the_same_on_interpreter_and_executor() {
     let number = |name: &str| std::env::var(name).ok().map(|value| value.parse::<u64>().unwrap());
-    let (first, count) = (number("KILN_IR_SEED").unwrap_or(1), number("KILN_IR_PROGRAMS").unwrap_or(PROGRAMS));
+    let (first, count) =
+        (number("KILN_IR_SEED").unwrap_or(1), number("KILN_IR_PROGRAMS").unwrap_or(PROGRAMS));
     let next = AtomicU64::new(first);
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
@@ -60,8 +66,7 @@ fn examine(seed: u64) -> Result<(), String> {
     let number = TARGETS[(seed % TARGETS.len() as u64) as usize];
     let target = Target::new(number).ok_or("no target")?;
     let left = simulate(&program, &launch, target, seed).map_err(|what| format!("{printed}\n{what}"))?;
-    compare(&left, &format!("sm_{number}"))
-        .map_err(|what| format!("{what}\n{}", program.emit(target).text))
+    compare(&left, &format!("sm_{number}")).map_err(|what| format!("{what}\n{}", program.emit(target).text))
 }
 
 fn literals(ty: Type, bytes: &[u8]) -> Vec<Literal> {
@@ -92,5 +97,12 @@ fn describe(program: &Program, a: &Left, b: &Left) -> String {
         };
         format!("{}: {}\n  not {}", buffer.name, list(a), list(b))
     };
-    program.buffers.iter().zip(a.iter().zip(b)).filter(|(_, (a, b))| a != b).map(line).collect::<Vec<_>>().join("\n")
+    program
+        .buffers
+        .iter()
+        .zip(a.iter().zip(b))
+        .filter(|(_, (a, b))| a != b)
+        .map(line)
+        .collect::<Vec<_>>()
+        .join("\n")
 }

@@ -1,8 +1,8 @@
 //! Operations with operands that are there, or literals.
 
 use kiln_ir::{
-    Axis, BinaryOp, BlockVote, Builtin, CompareOp, Function, Literal, Memory, Op, Operand, ScalarId, SharedId,
-    Statement, StatementKind, Type, UnaryOp, WarpOp,
+    Axis, BinaryOp, BlockVote, Builtin, CompareOp, Function, Literal, Memory, Op, Operand, ScalarId,
+    SharedId, Statement, StatementKind, Type, UnaryOp, WarpOp,
 };
 
 use super::Generator;
@@ -101,7 +101,8 @@ impl Generator {
             _ if self.uniform => self.together(),
             _ => self.load(),
         };
-        self.add(block, op, ty);
+        let value = self.add(block, op, ty);
+        self.observe(block, value, ty);
     }
 
     pub(super) fn add(&mut self, block: &mut Vec<Statement>, op: Op, ty: Type) -> Operand {
@@ -135,7 +136,13 @@ impl Generator {
 
     /// The bits of a float are only looked at where it is no NaN.
     fn bitcast(&mut self, block: &mut Vec<Statement>) {
-        let from = self.one_of(&[INTEGERS, [Type::F16, Type::Bf16, Type::F32, Type::F64, Type::U32, Type::I32, Type::U64, Type::I64]].concat());
+        let from = self.one_of(
+            &[
+                INTEGERS,
+                [Type::F16, Type::Bf16, Type::F32, Type::F64, Type::U32, Type::I32, Type::U64, Type::I64],
+            ]
+            .concat(),
+        );
         let same: Vec<Type> =
             Type::ALL.iter().copied().filter(|to| to.bytes() == from.bytes() && *to != Type::Bool).collect();
         let to = self.one_of(&same);

@@ -31,6 +31,9 @@ pub(crate) struct Generator {
     inputs: Vec<BufferId>,
     outputs: Vec<BufferId>,
     atomics: Vec<(BufferId, AtomicOp)>,
+    /// Where every result is mixed in, so that all of them are seen at the end.
+    digest: VariableId,
+    digests: BufferId,
     /// Whether all threads of a block come here.
     uniform: bool,
     /// Loops around, those whose rounds all threads make together and the others.
@@ -52,6 +55,8 @@ pub(crate) fn generate(seed: u64) -> (Program, Launch) {
         inputs: Vec::new(),
         outputs: Vec::new(),
         atomics: Vec::new(),
+        digest: VariableId(0),
+        digests: BufferId(0),
         uniform: true,
         uniform_loops: 0,
         other_loops: 0,
@@ -59,7 +64,7 @@ pub(crate) fn generate(seed: u64) -> (Program, Launch) {
         fuel: 0,
     };
     let launch = generator.declare();
-    generator.fuel = generator.random.below(40) as u32 + 4;
+    generator.fuel = generator.random.below(24) as u32 + 2;
     let body = generator.body();
     generator.draft.body = body;
     let draft = generator.draft;
@@ -95,6 +100,8 @@ impl Generator {
             let count = threads.saturating_sub(self.random.below(4) as u64 * 2);
             buffers.push(self.elements(ty, count));
         }
+        self.digests = self.add_buffer("digests", Type::U64, Role::InOut);
+        buffers.push(vec![0; threads as usize * 8]);
         if self.random.below(2) == 0 {
             let ty = ATOMIC_TYPES[self.random.below(4)];
             let id = self.add_buffer("atomic", ty, Role::InOut);
@@ -130,7 +137,8 @@ impl Generator {
         let element = self.any_type();
         let dynamic = self.random.below(3) == 0;
         let count = threads.saturating_sub(self.random.below(3) as u64).max(1);
-        let shared = Shared { name: "tile".to_owned(), element, count: (!dynamic).then_some(count), raw: false };
+        let shared =
+            Shared { name: "tile".to_owned(), element, count: (!dynamic).then_some(count), raw: false };
         self.draft.shared.push(shared);
         if dynamic { (count * element.bytes() + self.random.below(3) as u64) as u32 } else { 0 }
     }

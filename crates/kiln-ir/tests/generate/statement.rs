@@ -1,8 +1,8 @@
 //! Statements around the operations.
 
 use kiln_ir::{
-    Axis, BarrierScope, BinaryOp, Block, Builtin, CompareOp, Literal, Memory, Op, Operand, Order, Scope, SharedId,
-    StatementKind, Type, Variable, VariableId,
+    Axis, BarrierScope, BinaryOp, Block, Builtin, CompareOp, Literal, Memory, Op, Operand, Order, Scope,
+    SharedId, StatementKind, Type, Variable, VariableId,
 };
 
 use super::Generator;
@@ -16,26 +16,60 @@ impl Generator {
     pub(super) fn body(&mut self) -> Block {
         let mut block = Block::new();
         let (own, _) = self.own_index(&mut block);
+        self.draft.variables.push(Variable { name: None, ty: Type::U64 });
+        let initial = Some(Literal::zero(Type::U64).into());
+        block.push(statement(StatementKind::Declare { variable: self.digest, initial }));
         while self.fuel > 0 {
             self.statement(&mut block, own);
         }
         for at in 0..self.outputs.len() {
             self.store_own(&mut block, at, own);
         }
+        self.store_digest(&mut block, own);
         block
+    }
+
+    fn store_digest(&mut self, block: &mut Block, own: Operand) {
+        let value = self.add(block, Op::Read(self.digest), Type::U64);
+        let memory = Memory::Buffer(self.digests);
+        block.push(statement(StatementKind::Store { memory, index: own, value }));
+    }
+
+    /// Mixes a value into the digest of the thread; every NaN counts as the same.
+    pub(super) fn observe(&mut self, block: &mut Block, value: Operand, ty: Type) {
+        let scope = self.scope.len();
+        let mut bits = value;
+        let mut unsigned = ty;
+        if ty.is_float() {
+            unsigned = [Type::U16, Type::U32, Type::U64][ty.bytes().trailing_zeros() as usize - 1];
+            let number =
+                self.add(block, Op::Compare { op: CompareOp::Eq, ty, a: value, b: value }, Type::Bool);
+            let raw = self.add(block, Op::Bitcast { from: ty, to: unsigned, a: value }, unsigned);
+            let nan = Literal::new(unsigned, 0x7e01).into();
+            bits = self.add(block, Op::Select { ty: unsigned, condition: number, a: raw, b: nan }, unsigned);
+        }
+        let wide = self.add(block, Op::Convert { from: unsigned, to: Type::U64, a: bits }, Type::U64);
+        let before = self.add(block, Op::Read(self.digest), Type::U64);
+        let (ty, b) = (Type::U64, Literal::from(7u32).into());
+        let turned = self.add(block, Op::Binary { op: BinaryOp::RotateLeft, ty, a: before, b }, ty);
+        let value = self.add(block, Op::Binary { op: BinaryOp::Xor, ty, a: turned, b: wide }, ty);
+        block.push(statement(StatementKind::Assign { variable: self.digest, value }));
+        self.scope.truncate(scope);
     }
 
     /// The number of the thread in the grid, over all dimensions, which no other thread has.
     fn own_index(&mut self, block: &mut Block) -> (Operand, Type) {
         let mut number = Literal::zero(Type::U64).into();
         let [width, height, depth] = self.draft.block.map(u64::from);
-        let term = |generator: &mut Self, block: &mut Block, builtin: Builtin, factor: u64, number: Operand| {
-            let part = generator.add(block, Op::Builtin(builtin), Type::U32);
-            let wide = generator.add(block, Op::Convert { from: Type::U32, to: Type::U64, a: part }, Type::U64);
-            let (ty, b) = (Type::U64, Literal::from(factor).into());
-            let scaled = generator.add(block, Op::Binary { op: BinaryOp::Mul, ty, a: wide, b }, ty);
-            generator.add(block, Op::Binary { op: BinaryOp::Add, ty, a: scaled, b: number }, ty)
-        };
+        let term =
+            |generator: &mut Self, block: &mut Block, builtin: Builtin, factor: u64, number: Operand| {
+                let part = generator.add(block, Op::Builtin(builtin), Type::U32);
+                let wide =
+                    generator.add(block, Op::Convert { from: Type::U32, to: Type::U64, a: part }, Type::U64);
+                let (ty, b) = (Type::U64, Literal::from(factor).into());
+                let scaled = generator.add(block, Op::Binary { op: BinaryOp::Mul, ty, a: wide, b }, ty);
+                generator.add(block, Op::Binary { op: BinaryOp::Add, ty, a: scaled, b: number }, ty)
+            };
         let threads = width * height * depth;
         number = term(self, block, Builtin::Thread(Axis::X), 1, number);
         number = term(self, block, Builtin::Thread(Axis::Y), width, number);
@@ -60,7 +94,7 @@ impl Generator {
             19 | 20 => self.branch(block, own),
             21 => self.count(block, own),
             22 => self.repeat(block, own),
-            23 => self.leave(block),
+            23 => self.leave(block, own),
             24 => self.atomic(block),
             25 | 26 => self.share(block),
             27 => {
@@ -126,7 +160,8 @@ impl Generator {
         let condition = self.operand(Type::Bool);
         let returned = self.returns;
         let then = self.inner(false, own, |_, _| {});
-        let otherwise = if self.random.below(2) == 0 { self.inner(false, own, |_, _| {}) } else { Block::new() };
+        let otherwise =
+            if self.random.below(2) == 0 { self.inner(false, own, |_, _| {}) } else { Block::new() };
         block.push(statement(StatementKind::If { condition, then, otherwise }));
         self.uniform &= returned == self.returns;
     }
@@ -154,7 +189,13 @@ impl Generator {
         let body = self.inner(uniform, own, |_, _| {});
         (self.uniform_loops, self.other_loops) = (self.uniform_loops - together, self.other_loops - apart);
         self.scope.truncate(scope);
-        block.push(statement(StatementKind::For { value, start: literal(start), end: literal(end), step, body }));
+        block.push(statement(StatementKind::For {
+            value,
+            start: literal(start),
+            end: literal(end),
+            step,
+            body,
+        }));
         self.uniform &= returned == self.returns;
     }
 
@@ -193,7 +234,7 @@ impl Generator {
     }
 
     /// Some threads leave the loop, its round, or the program.
-    fn leave(&mut self, block: &mut Block) {
+    fn leave(&mut self, block: &mut Block, own: Operand) {
         let condition = self.operand(Type::Bool);
         let in_loop = self.other_loops > 0;
         let kind = match self.random.below(3) {
@@ -207,7 +248,14 @@ impl Generator {
             }
             _ => return self.operation(block),
         };
-        block.push(statement(StatementKind::If { condition, then: vec![statement(kind)], otherwise: Block::new() }));
+        let mut then = Block::new();
+        if kind == StatementKind::Return {
+            let scope = self.scope.len();
+            self.store_digest(&mut then, own);
+            self.scope.truncate(scope);
+        }
+        then.push(statement(kind));
+        block.push(statement(StatementKind::If { condition, then, otherwise: Block::new() }));
     }
 
     fn atomic(&mut self, block: &mut Block) {

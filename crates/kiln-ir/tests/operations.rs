@@ -1,0 +1,203 @@
+//! Every operation on every type, on numbers at the edges, against the executor; and what the documentation says of
+//! each edge, one sentence, one check.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
+mod rig;
+
+use kiln_ir::{
+    BinaryOp, Buffer, BufferId, CompareOp, Draft, Extent, Function, Literal, Memory, Op, Operand, Place,
+    Program, Role, Statement, StatementKind, Target, ThreadOrder, Type, UnaryOp, Value, ValueId,
+};
+use rig::{Launch, Left, interpret, simulate};
+
+const TARGETS: [u32; 3] = [70, 80, 90];
+
+/// Numbers at the edges of a type, and some between.
+fn edges(ty: Type) -> Vec<Literal> {
+    let width = ty.bits();
+    if ty == Type::Bool {
+        return vec![Literal::from(false), Literal::from(true)];
+    }
+    let mut list: Vec<Literal> =
+        [0, 1, 2, 3, 7, 100, u64::MAX, u64::MAX - 1, 1 << (width - 1), (1 << (width - 1)) - 1]
+            .into_iter()
+            .chain([(1 << (width - 1)) + 1, 0x55aa_1234_fedc_9876, 1 << (width / 2), (1 << (width / 2)) - 1])
+            .map(|bits| Literal::new(ty, bits))
+            .collect();
+    if ty.is_float() {
+        let numbers =
+            [0.5, 1.0, -1.0, 1.5, 2.5, -2.5, 3.0, 0.1, 127.5, 255.9, -129.0, 65504.0, 65520.0, 1e9, -1e9];
+        let large =
+            [2147483647.0, 2147483648.0, 4294967295.5, 9.3e18, 1.9e19, -1e19, 1e38, 3.4e38, 1e-40, 1e300];
+        let others =
+            [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, -0.0, 1.0 + 1.0 / 256.0, 1.0 + 1.0 / 2048.0];
+        // Ties, and what lies right beside them, for every smaller format.
+        let ties = [
+            1.00390625,
+            1.003906250001,
+            1.0117188,
+            2049.0,
+            2049.0001,
+            16777217.0,
+            16777219.0,
+            4.3e-41,
+            2e-45,
+        ];
+        let all = numbers.into_iter().chain(large).chain(others).chain(ties);
+        list.extend(all.map(|value| Literal::float(ty, value)));
+    } else {
+        // What a float of fewer digits cannot hold, and its ties.
+        let ties = [257, 258, 259, 0x101_0001, 0x1_0000_0001, 0x8040_0000_0000_0000, 0x8080_0000_0000_0001];
+        list.extend(ties.into_iter().map(|bits| Literal::new(ty, bits)));
+    }
+    list
+}
+
+/// A program that applies an operation to elements of buffers, thread by thread.
+fn program(types: &[Type], result: Type, flush: bool, make: impl Fn(&[Operand]) -> Op) -> Program {
+    let mut draft = Draft::new("apply");
+    draft.block = [64, 1, 1];
+    draft.flush = flush;
+    let buffer = |name: String, element: Type, role: Role| Buffer {
+        name,
+        element,
+        role,
+        extent: Extent::Dynamic,
+        unchecked: false,
+    };
+    let add = |draft: &mut Draft, op: Op, ty: Type| {
+        draft.values.push(Value { name: None, ty });
+        let value = ValueId(draft.values.len() as u32 - 1);
+        draft.body.push(Statement { kind: StatementKind::Let { value, op }, place: Place::Unknown });
+        Operand::from(value)
+    };
+    let index = add(&mut draft, Op::Builtin(kiln_ir::Builtin::Global(kiln_ir::Axis::X)), Type::U64);
+    let mut operands = Vec::new();
+    for (at, ty) in types.iter().enumerate() {
+        draft.buffers.push(buffer(format!("x{at}"), *ty, Role::Input));
+        let memory = Memory::Buffer(BufferId(at as u32));
+        operands.push(add(&mut draft, Op::Load { memory, index }, *ty));
+    }
+    let value = add(&mut draft, make(&operands), result);
+    draft.buffers.push(buffer("y".to_owned(), result, Role::Output));
+    let memory = Memory::Buffer(BufferId(types.len() as u32));
+    draft.body.push(Statement { kind: StatementKind::Store { memory, index, value }, place: Place::Unknown });
+    Program::new(draft).unwrap()
+}
+
+fn bytes(literals: &[Literal]) -> Vec<u8> {
+    let size = |literal: &Literal| literal.ty().bytes() as usize;
+    literals.iter().flat_map(|literal| literal.bits().to_le_bytes()[..size(literal)].to_vec()).collect()
+}
+
+fn literals(ty: Type, bytes: &[u8]) -> Vec<Literal> {
+    let literal = |bytes: &[u8]| {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        Literal::new(ty, u64::from_le_bytes(word))
+    };
+    bytes.chunks(ty.bytes() as usize).map(literal).collect()
+}
+
+/// Runs an operation on all combinations of edges, on the interpreter and on the executor.
+fn agree(types: &[Type], result: Type, make: impl Fn(&[Operand]) -> Op) {
+    let mut rows: Vec<Vec<Literal>> = vec![Vec::new()];
+    for ty in types {
+        let edges = edges(*ty);
+        rows = rows.iter().flat_map(|row| edges.iter().map(|edge| [&row[..], &[*edge]].concat())).collect();
+    }
+    // Three operands have too many combinations; a part of them that has every pair of neighbours will do.
+    if types.len() > 2 {
+        rows = rows.into_iter().step_by(13).collect();
+    }
+    let flushes: &[bool] =
+        if types.contains(&Type::F32) || result == Type::F32 { &[false, true] } else { &[false] };
+    for flush in flushes {
+        let program = program(types, result, *flush, &make);
+        let mut buffers: Vec<Vec<u8>> =
+            (0..types.len()).map(|at| bytes(&rows.iter().map(|row| row[at]).collect::<Vec<_>>())).collect();
+        buffers.push(vec![0; rows.len() * result.bytes() as usize]);
+        let grid = [rows.len().div_ceil(64) as u32, 1, 1];
+        let launch = Launch { grid, dynamic_shared_bytes: 0, scalars: Vec::new(), buffers };
+        let results = |left: Left| match left {
+            Left::Buffers(buffers) => literals(result, &buffers[types.len()]),
+            Left::Trap { .. } => panic!("nothing traps here"),
+        };
+        let meaning = results(interpret(&program, &launch, ThreadOrder::Ascending).0);
+        for number in TARGETS {
+            let target = Target::new(number).unwrap();
+            let found =
+                results(simulate(&program, &launch, target, 0).unwrap_or_else(|what| panic!("{what}")));
+            for ((row, expected), found) in rows.iter().zip(&meaning).zip(found) {
+                let nans = result.is_float() && expected.as_float().is_nan() && found.as_float().is_nan();
+                let operands: Vec<String> = row.iter().map(ToString::to_string).collect();
+                assert!(
+                    *expected == found || nans,
+                    "sm_{number}, flush {flush}: {found} and not {expected} for {}\n{program}",
+                    operands.join(", ")
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn unary_operations_agree() {
+    for ty in Type::ALL.iter().copied() {
+        for op in UnaryOp::ALL.iter().copied().filter(|op| op.accepts(ty)) {
+            agree(&[ty], op.result(ty), |a| Op::Unary { op, ty, a: a[0] });
+        }
+        for function in Function::ALL.iter().copied().filter(|function| function.accepts(ty)) {
+            agree(&[ty], ty, |a| Op::Function { function, ty, a: a[0] });
+        }
+    }
+}
+
+#[test]
+fn binary_operations_agree() {
+    for ty in Type::ALL.iter().copied() {
+        for op in BinaryOp::ALL.iter().copied().filter(|op| op.accepts(ty)) {
+            agree(&[ty, op.second(ty)], ty, |a| Op::Binary { op, ty, a: a[0], b: a[1] });
+        }
+    }
+}
+
+#[test]
+fn comparisons_and_choices_agree() {
+    for ty in Type::ALL.iter().copied() {
+        for op in CompareOp::ALL.iter().copied().filter(|op| op.accepts(ty)) {
+            agree(&[ty, ty], Type::Bool, |a| Op::Compare { op, ty, a: a[0], b: a[1] });
+        }
+        agree(&[Type::Bool, ty], ty, |a| Op::Select {
+            ty,
+            condition: a[0],
+            a: a[1],
+            b: Literal::zero(ty).into(),
+        });
+    }
+}
+
+#[test]
+fn conversions_agree() {
+    for from in Type::ALL.iter().copied() {
+        for to in Type::ALL.iter().copied() {
+            agree(&[from], to, |a| Op::Convert { from, to, a: a[0] });
+            if from.bytes() == to.bytes() && from != Type::Bool && to != Type::Bool && !from.is_float() {
+                agree(&[from], to, |a| Op::Bitcast { from, to, a: a[0] });
+            }
+        }
+    }
+}
+
+#[test]
+fn fused_products_agree() {
+    for ty in [Type::F16, Type::Bf16, Type::F32, Type::F64] {
+        agree(&[ty, ty, ty], ty, |a| Op::Fma { ty, a: a[0], b: a[1], c: a[2] });
+    }
+}
