@@ -25,6 +25,11 @@ const BOUNDARIES: &[Boundary] = &[
     Boundary { package: "kiln-mem", may_use: &["kiln-driver"], unsafe_code: true },
     Boundary { package: "kiln-cuda", may_use: &["kiln-driver"], unsafe_code: true },
     Boundary { package: "kiln-sim", may_use: &["kiln-driver", "kiln-ptx"], unsafe_code: true },
+    Boundary {
+        package: "kiln-isolate",
+        may_use: &["kiln-driver", "kiln-cuda", "kiln-sim"],
+        unsafe_code: true,
+    },
     Boundary { package: "kiln-conform", may_use: &["kiln-driver"], unsafe_code: true },
     Boundary { package: "kiln-kernels", may_use: &[], unsafe_code: false },
     Boundary {

@@ -1,0 +1,174 @@
+//! Code and graphs. Images travel as memory files and are kept as such, for the next worker.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kiln_driver::graph::{check_node_command, check_nodes};
+use kiln_driver::{
+    Command, Error, Function, FunctionAttributes, FunctionId, GraphId, GraphNode, Image, Memory, ModuleId,
+    Occupancy, Result,
+};
+
+use crate::device::IsolatedDevice;
+use crate::link::Link;
+use crate::memory::take_memory;
+use crate::objects::{Block, Code, Graph, Kernel, Module, Origin};
+use crate::shared::Remote;
+use crate::shared_file::SharedFile;
+use crate::wire::{Ask, Put, Reader, Take, WireCommand, WireNode, WireObject, Writer};
+use crate::worker::{IMAGE_CUBIN, IMAGE_HOST_KERNELS, IMAGE_PTX};
+
+impl IsolatedDevice {
+    pub(crate) fn load(&self, image: &Image<'_>) -> Result<ModuleId> {
+        const CALL: &str = "load";
+        let link = self.shared.link();
+        link.check(CALL)?;
+        let (kind, contents) = match image {
+            Image::Ptx(text) => (IMAGE_PTX, text.as_bytes()),
+            Image::Cubin(bytes) => (IMAGE_CUBIN, *bytes),
+            Image::HostKernels(name) => (IMAGE_HOST_KERNELS, name.as_bytes()),
+            _ => return Err(Error::unsupported(CALL, "this kind of image", "a worker does not take it")),
+        };
+        let bytes = contents.len() as u64;
+        let image = SharedFile::holding(contents).map_err(|_| Error::out_of_memory(CALL, bytes, None))?;
+        let id = self.shared.number();
+        let ask = Ask::Load { id, kind, bytes };
+        link.ask(CALL, &ask, Some(image.descriptor()), |_| Ok(()))?;
+        let remote = Remote::new(&self.shared, WireObject::Module, id);
+        let code = Arc::new(Code { remote, kind, image });
+        self.modules.insert(Module { code, functions: Mutex::default(), variables: Mutex::default() })
+    }
+
+    pub(crate) fn function(&self, module: ModuleId, name: &str) -> Result<Function> {
+        const CALL: &str = "function";
+        let link = self.shared.link();
+        link.check(CALL)?;
+        let module = self.modules.pin(module).map_err(|error| error.seen_by(CALL))?;
+        let mut known = module.functions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(function) = known.get(name) {
+            return Ok(function.clone());
+        }
+        let wire = self.shared.number();
+        let ask = Ask::Function { id: wire, module: module.code.remote.id, name };
+        let (attributes, _) = link.ask(CALL, &ask, None, FunctionAttributes::take)?;
+        let kernel = Kernel {
+            wire,
+            name: name.into(),
+            code: module.code.clone(),
+            attributes: attributes.clone(),
+            fits: AtomicU64::new(0),
+            resident: Mutex::default(),
+        };
+        let id = self.functions.insert(Arc::new(kernel))?;
+        let function = Function { id, attributes };
+        known.insert(name.into(), function.clone());
+        Ok(function)
+    }
+
+    pub(crate) fn global(&self, module: ModuleId, name: &str) -> Result<Memory> {
+        const CALL: &str = "global";
+        let link = self.shared.link();
+        link.check(CALL)?;
+        let module = self.modules.pin(module).map_err(|error| error.seen_by(CALL))?;
+        let mut known = module.variables.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(memory) = known.get(name) {
+            return Ok(*memory);
+        }
+        let wire = self.shared.number();
+        let ask = Ask::Global { id: wire, module: module.code.remote.id, name };
+        let ((address, bytes), _) = link.ask(CALL, &ask, None, take_memory)?;
+        let id = self.memory.insert(Block { wire, address, bytes, origin: Origin::Variable })?;
+        let memory = Memory { id, address, bytes };
+        known.insert(name.into(), memory);
+        Ok(memory)
+    }
+
+    pub(crate) fn occupancy(
+        &self,
+        function: FunctionId,
+        block_threads: u32,
+        dynamic_shared_bytes: u32,
+    ) -> Result<Occupancy> {
+        const CALL: &str = "occupancy";
+        let link = self.shared.link();
+        link.check(CALL)?;
+        let kernel = self.functions.pin(function).map_err(|error| error.seen_by(CALL))?;
+        let ask = Ask::Occupancy { function: kernel.wire, block_threads, dynamic_shared_bytes };
+        link.ask(CALL, &ask, None, Occupancy::take).map(|(fit, _)| fit)
+    }
+
+    pub(crate) fn destroy_module(&self, id: ModuleId) -> Result<()> {
+        let seen = |error: Error| error.seen_by("destroy");
+        let module = self.modules.pin(id).map_err(seen)?;
+        let functions = std::mem::take(&mut *module.functions.lock().unwrap_or_else(PoisonError::into_inner));
+        let variables = std::mem::take(&mut *module.variables.lock().unwrap_or_else(PoisonError::into_inner));
+        let removed = self.modules.remove(id).map_err(seen);
+        drop(module);
+        functions.values().for_each(|function| drop(self.functions.remove(function.id)));
+        variables.values().for_each(|memory| drop(self.memory.remove(memory.id)));
+        removed.map(drop)
+    }
+
+    pub(crate) fn build_graph(&self, nodes: &[GraphNode<'_>]) -> Result<GraphId> {
+        const CALL: &str = "build_graph";
+        let link = self.shared.link();
+        link.check(CALL)?;
+        check_nodes(nodes)?;
+        let encode = |node: &GraphNode<'_>| self.encode_node(CALL, &link, &node.command, node.after);
+        let encoded: Vec<Vec<u8>> = nodes.iter().map(encode).collect::<Result<_>>()?;
+        let id = self.shared.number();
+        ask_to_build(CALL, &link, id, &encoded)?;
+        let remote = Remote::new(&self.shared, WireObject::Graph, id);
+        self.graphs.insert(Graph { remote, nodes: Mutex::new(encoded) })
+    }
+
+    pub(crate) fn update_graph(&self, graph: GraphId, node: u32, command: &Command<'_>) -> Result<()> {
+        const CALL: &str = "update_graph";
+        let link = self.shared.link();
+        link.check(CALL)?;
+        let graph = self.graphs.pin(graph).map_err(|error| error.seen_by(CALL))?;
+        check_node_command(CALL, command)?;
+        let mut nodes = graph.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(old) = nodes.get_mut(node as usize) else {
+            let what = format!("node {node} of a graph of {}", nodes.len());
+            return Err(Error::invalid(CALL, what, "name one of its nodes"));
+        };
+        let after = decode_node(old).map_err(|_| Error::invalid(CALL, "a damaged node", "build it again"))?;
+        self.with_command(CALL, &link, command, |command| {
+            let ask = Ask::UpdateGraph { graph: graph.remote.id, node, command: *command };
+            link.ask(CALL, &ask, None, |_| Ok(()))
+        })?;
+        *old = self.encode_node(CALL, &link, command, &after.after)?;
+        Ok(())
+    }
+
+    fn encode_node(
+        &self,
+        call: &'static str,
+        link: &Link,
+        command: &Command<'_>,
+        after: &[u32],
+    ) -> Result<Vec<u8>> {
+        self.with_command(call, link, command, |command: &WireCommand<'_>| {
+            let mut writer = Writer::new();
+            command.put(&mut writer);
+            after.to_vec().put(&mut writer);
+            Ok(writer.into_bytes())
+        })
+    }
+}
+
+/// Has a worker build a graph from nodes as they travel.
+pub(crate) fn ask_to_build(call: &'static str, link: &Link, id: u64, encoded: &[Vec<u8>]) -> Result<()> {
+    let nodes: std::result::Result<Vec<WireNode<'_>>, _> =
+        encoded.iter().map(|node| decode_node(node)).collect();
+    let nodes = nodes.map_err(|_| Error::invalid(call, "a damaged node", "build the graph again"))?;
+    link.ask(call, &Ask::BuildGraph { id, nodes }, None, |_| Ok(())).map(drop)
+}
+
+fn decode_node(encoded: &[u8]) -> std::result::Result<WireNode<'_>, crate::wire::Malformed> {
+    let mut reader = Reader::new(encoded);
+    let node = WireNode { command: WireCommand::take(&mut reader)?, after: Take::take(&mut reader)? };
+    reader.end()?;
+    Ok(node)
+}

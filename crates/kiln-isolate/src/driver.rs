@@ -1,0 +1,167 @@
+//! The waist, call by call; each group has its own file.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kiln_driver::{
+    Clock, Command, DeviceInfo, Driver, Error, EventId, EventRequest, Function, FunctionId, GraphId,
+    GraphNode, Health, HostBlock, Image, Memory, MemoryId, MemoryInfo, MemoryRequest, ModuleId, Object,
+    Occupancy, PageRequest, PagesId, Progress, Protection, Reservation, ReservationId, ReserveRequest,
+    Result, SharedBytes, StreamId, StreamRequest, Submission, Timeout, WaitTarget, Waited,
+};
+
+use crate::device::IsolatedDevice;
+
+/// How long a question for the device's health waits for the worker to look. A worker that does not find the time is
+/// not known to be ill.
+const LOOK_LIMIT: Duration = Duration::from_millis(20);
+
+impl Driver for IsolatedDevice {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn memory_info(&self) -> Result<MemoryInfo> {
+        self.memory_info()
+    }
+
+    fn health(&self) -> Health {
+        match self.shared.link().examine("health", LOOK_LIMIT) {
+            Err(error) if error.is_sticky() => Health::Lost(error),
+            _ => Health::Healthy,
+        }
+    }
+
+    fn clock(&self) -> &dyn Clock {
+        &self.clock
+    }
+
+    fn reserve(&self, request: ReserveRequest) -> Result<Reservation> {
+        self.reserve(request)
+    }
+
+    fn create_pages(&self, request: PageRequest) -> Result<PagesId> {
+        self.create_pages(request)
+    }
+
+    fn map(&self, into: ReservationId, offset: u64, pages: &[PagesId], protection: Protection) -> Result<()> {
+        self.map(into, offset, pages, protection)
+    }
+
+    fn unmap(&self, from: ReservationId, offset: u64, bytes: u64) -> Result<()> {
+        self.unmap(from, offset, bytes)
+    }
+
+    fn protect(
+        &self,
+        reservation: ReservationId,
+        offset: u64,
+        bytes: u64,
+        protection: Protection,
+    ) -> Result<()> {
+        self.protect(reservation, offset, bytes, protection)
+    }
+
+    fn export_pages(&self, pages: PagesId) -> Result<OwnedFd> {
+        self.export_pages(pages)
+    }
+
+    fn import_pages(&self, descriptor: BorrowedFd<'_>, bytes: u64) -> Result<PagesId> {
+        self.import_pages(descriptor, bytes)
+    }
+
+    fn allocate(&self, request: MemoryRequest) -> Result<Memory> {
+        self.allocate(request)
+    }
+
+    fn free(&self, memory: MemoryId, stream: Option<StreamId>) -> Result<()> {
+        self.free(memory, stream)
+    }
+
+    fn trim_pool(&self, keep_bytes: u64) -> Result<()> {
+        self.trim_pool(keep_bytes)
+    }
+
+    fn allocate_host(&self, bytes: u64) -> Result<HostBlock> {
+        self.allocate_host(bytes)
+    }
+
+    fn register_host(&self, _: Arc<SharedBytes>) -> Result<HostBlock> {
+        self.shared.link().check("register_host")?;
+        Err(self.refuse_registration())
+    }
+
+    fn create_stream(&self, request: StreamRequest) -> Result<StreamId> {
+        self.create_stream(request)
+    }
+
+    fn create_event(&self, request: EventRequest) -> Result<EventId> {
+        self.create_event(request)
+    }
+
+    fn wait(&self, target: WaitTarget, timeout: Timeout) -> Result<Waited> {
+        self.wait(target, timeout)
+    }
+
+    fn elapsed(&self, from: EventId, to: EventId) -> Result<Duration> {
+        self.elapsed(from, to)
+    }
+
+    fn load(&self, image: &Image<'_>) -> Result<ModuleId> {
+        self.load(image)
+    }
+
+    fn function(&self, module: ModuleId, name: &str) -> Result<Function> {
+        self.function(module, name)
+    }
+
+    fn global(&self, module: ModuleId, name: &str) -> Result<Memory> {
+        self.global(module, name)
+    }
+
+    fn occupancy(
+        &self,
+        function: FunctionId,
+        block_threads: u32,
+        dynamic_shared_bytes: u32,
+    ) -> Result<Occupancy> {
+        self.occupancy(function, block_threads, dynamic_shared_bytes)
+    }
+
+    fn submit(&self, stream: StreamId, command: &Command<'_>) -> Result<Submission> {
+        self.submit(stream, command)
+    }
+
+    fn progress(&self, stream: StreamId) -> Result<Progress> {
+        self.progress(stream)
+    }
+
+    fn build_graph(&self, nodes: &[GraphNode<'_>]) -> Result<GraphId> {
+        self.build_graph(nodes)
+    }
+
+    fn update_graph(&self, graph: GraphId, node: u32, command: &Command<'_>) -> Result<()> {
+        self.update_graph(graph, node, command)
+    }
+
+    fn destroy(&self, object: Object) -> Result<()> {
+        let seen = |error: Error| error.seen_by("destroy");
+        match object {
+            Object::Reservation(id) => self.destroy_reservation(id),
+            Object::Module(id) => self.destroy_module(id),
+            // The worker is told when the last call that holds the object is over.
+            Object::Pages(id) => self.pages.remove(id).map(drop).map_err(seen),
+            Object::Host(id) => self.hosts.remove(id).map(drop).map_err(seen),
+            Object::Stream(id) => self.streams.remove(id).map(drop).map_err(seen),
+            Object::Event(id) => self.events.remove(id).map(drop).map_err(seen),
+            Object::Graph(id) => self.graphs.remove(id).map(drop).map_err(seen),
+        }
+    }
+
+    fn native(&self, _: Object) -> Result<u64> {
+        self.shared.link().check("native")?;
+        let why = "the native handle means something in the worker only";
+        Err(Error::unsupported("native", "a native handle", why))
+    }
+}

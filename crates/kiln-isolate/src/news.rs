@@ -1,0 +1,31 @@
+//! What happens to workers, for those who want to know.
+
+use crate::cause::Cause;
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum News {
+    /// A worker is ready.
+    Started {
+        /// Its process.
+        process: u32,
+        /// Whether it only waits to take over.
+        standby: bool,
+    },
+    /// The worker in use is no longer there; calls answer with the cause.
+    Lost {
+        /// Why.
+        cause: Cause,
+    },
+    /// Another worker has taken over.
+    TakenOver {
+        /// The new generation.
+        generation: u64,
+    },
+    /// The last worker ended because the device was closed.
+    Closed {
+        /// What the device had to say against its use; empty if nothing, none if the worker did not end well.
+        findings: Option<String>,
+    },
+}

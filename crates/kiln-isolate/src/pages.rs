@@ -1,0 +1,186 @@
+//! Pages: the client keeps a descriptor of each, and knows where each is mapped, so that they outlive the worker.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use kiln_driver::{
+    DeviceAddress, Error, PageRequest, PagesId, Protection, Reservation, ReservationId, ReserveRequest,
+    Result,
+};
+
+use crate::device::IsolatedDevice;
+use crate::memory::{busy, take_memory};
+use crate::objects::{Mapping, Pages, Range};
+use crate::shared::Remote;
+use crate::wire::{Ask, WireObject};
+
+/// Above this the addresses are for others.
+const LAST_ADDRESS: u64 = 0x7000_0000_0000;
+
+impl IsolatedDevice {
+    pub(crate) fn reserve(&self, request: ReserveRequest) -> Result<Reservation> {
+        const CALL: &str = "reserve";
+        let link = self.shared.link();
+        let wire = self.shared.number();
+        let ask =
+            |at| link.ask(CALL, &Ask::Reserve { id: wire, bytes: request.bytes, at }, None, take_memory);
+        let hint = request.at.or_else(|| self.address_hint(request.bytes));
+        let mut answer = ask(hint);
+        if request.at.is_none() && hint.is_some() && answer.as_ref().is_err_and(Error::is_refused) {
+            answer = ask(None);
+        }
+        let ((address, bytes), _) = answer?;
+        let range = Range { wire, address, bytes, changes: Mutex::default(), mappings: RwLock::default() };
+        let id = self.reservations.insert(Arc::new(range))?;
+        Ok(Reservation { id, address, bytes })
+    }
+
+    /// An address that another process can probably have, too.
+    fn address_hint(&self, bytes: u64) -> Option<DeviceAddress> {
+        let next = self.next_address.as_ref()?;
+        let granularity = self.info.limits.page_granularity_bytes.max(1);
+        let rounded = bytes.checked_next_multiple_of(granularity)?.checked_add(granularity)?;
+        let at = next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |at| {
+            at.checked_add(rounded).filter(|end| *end < LAST_ADDRESS)
+        });
+        at.ok().map(DeviceAddress)
+    }
+
+    pub(crate) fn create_pages(&self, request: PageRequest) -> Result<PagesId> {
+        const CALL: &str = "create_pages";
+        let link = self.shared.link();
+        link.check(CALL)?;
+        let PageRequest { bytes, exportable } = request;
+        let keep = self.info.features.page_export;
+        if exportable && !keep {
+            return Err(Error::unsupported(CALL, "exportable pages", "this device cannot export"));
+        }
+        let id = self.shared.number();
+        let ((), descriptor) = link.ask(CALL, &Ask::CreatePages { id, bytes, keep }, None, |_| Ok(()))?;
+        let remote = Remote::new(&self.shared, WireObject::Pages, id);
+        self.pages.insert(Arc::new(Pages { remote, bytes, exportable, descriptor }))
+    }
+
+    pub(crate) fn import_pages(&self, descriptor: BorrowedFd<'_>, bytes: u64) -> Result<PagesId> {
+        const CALL: &str = "import_pages";
+        let link = self.shared.link();
+        let id = self.shared.number();
+        let kept = descriptor.try_clone_to_owned().map_err(|error| no_descriptor(CALL, &error))?;
+        link.ask(CALL, &Ask::ImportPages { id, bytes }, Some(descriptor), |_| Ok(()))?;
+        let remote = Remote::new(&self.shared, WireObject::Pages, id);
+        let pages = Pages { remote, bytes, exportable: true, descriptor: Some(kept) };
+        self.pages.insert(Arc::new(pages))
+    }
+
+    pub(crate) fn export_pages(&self, pages: PagesId) -> Result<OwnedFd> {
+        const CALL: &str = "export_pages";
+        self.shared.link().check(CALL)?;
+        let pinned = self.pages.pin(pages).map_err(|error| error.seen_by(CALL))?;
+        match &pinned.descriptor {
+            Some(descriptor) if pinned.exportable => {
+                descriptor.try_clone().map_err(|error| no_descriptor(CALL, &error))
+            }
+            _ => {
+                let what = format!("{pages} were not created to be exported");
+                Err(Error::invalid(CALL, what, "create them with `exportable`"))
+            }
+        }
+    }
+
+    pub(crate) fn map(
+        &self,
+        into: ReservationId,
+        offset: u64,
+        pages: &[PagesId],
+        protection: Protection,
+    ) -> Result<()> {
+        const CALL: &str = "map";
+        let link = self.shared.link();
+        link.check(CALL)?;
+        let seen = |error: Error| error.seen_by(CALL);
+        let range = self.reservations.pin(into).map_err(seen)?;
+        let pin = |id: &PagesId| self.pages.pin(*id).map(|pages| Arc::clone(&pages)).map_err(seen);
+        let pages: Vec<Arc<Pages>> = pages.iter().map(pin).collect::<Result<_>>()?;
+        let wires = pages.iter().map(|pages| pages.remote.id).collect();
+        let _turn = range.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let ask = Ask::Map { reservation: range.wire, offset, pages: wires, protection };
+        link.ask(CALL, &ask, None, |_| Ok(()))?;
+        let mut mappings = range.mappings.write().unwrap_or_else(PoisonError::into_inner);
+        let mut at = offset;
+        for pages in pages {
+            let bytes = pages.bytes;
+            mappings.insert(at, Mapping { pages, protection });
+            at = at.saturating_add(bytes);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn unmap(&self, from: ReservationId, offset: u64, bytes: u64) -> Result<()> {
+        const CALL: &str = "unmap";
+        let link = self.shared.link();
+        link.check(CALL)?;
+        let range = self.reservations.pin(from).map_err(|error| error.seen_by(CALL))?;
+        let _turn = range.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        link.ask(CALL, &Ask::Unmap { reservation: range.wire, offset, bytes }, None, |_| Ok(()))?;
+        let mut mappings = range.mappings.write().unwrap_or_else(PoisonError::into_inner);
+        let gone = keys(&mappings, offset, bytes);
+        let gone: Vec<_> = gone.into_iter().filter_map(|at| mappings.remove(&at)).collect();
+        // Pages that were only held by their mapping end here, which must not happen under the lock.
+        drop(mappings);
+        drop(gone);
+        Ok(())
+    }
+
+    pub(crate) fn protect(
+        &self,
+        reservation: ReservationId,
+        offset: u64,
+        bytes: u64,
+        protection: Protection,
+    ) -> Result<()> {
+        const CALL: &str = "protect";
+        let link = self.shared.link();
+        link.check(CALL)?;
+        let range = self.reservations.pin(reservation).map_err(|error| error.seen_by(CALL))?;
+        let _turn = range.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let ask = Ask::Protect { reservation: range.wire, offset, bytes, protection };
+        link.ask(CALL, &ask, None, |_| Ok(()))?;
+        let mut mappings = range.mappings.write().unwrap_or_else(PoisonError::into_inner);
+        for at in keys(&mappings, offset, bytes) {
+            if let Some(mapping) = mappings.get_mut(&at) {
+                mapping.protection = protection;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn destroy_reservation(&self, id: ReservationId) -> Result<()> {
+        const CALL: &str = "destroy";
+        let link = self.shared.link();
+        let seen = |error: Error| error.seen_by(CALL);
+        let range = self.reservations.pin(id).map_err(seen)?;
+        if link.lost().is_none() {
+            let _turn = range.changes.lock().unwrap_or_else(PoisonError::into_inner);
+            if !range.mappings.read().unwrap_or_else(PoisonError::into_inner).is_empty() {
+                return Err(busy(CALL, &id, "pages are mapped in it"));
+            }
+            link.ask(CALL, &Ask::DestroyReservation { id: range.wire }, None, |_| Ok(()))?;
+        }
+        drop(range);
+        self.reservations.remove(id).map(drop).map_err(seen)
+    }
+}
+
+/// Where the mappings inside of a range begin; a range that passes the end of the addresses holds none.
+fn keys(mappings: &BTreeMap<u64, Mapping>, offset: u64, bytes: u64) -> Vec<u64> {
+    let end = offset.saturating_add(bytes);
+    let bounds = (Bound::Included(offset), Bound::Excluded(end.max(offset)));
+    if offset == end { Vec::new() } else { mappings.range(bounds).map(|(at, _)| *at).collect() }
+}
+
+fn no_descriptor(call: &'static str, error: &std::io::Error) -> Error {
+    busy(call, &"the system", &format!("it has no descriptor left ({error})"))
+}

@@ -1,0 +1,232 @@
+//! Streams and events: made without a question, waited for in shared memory.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use kiln_driver::{
+    Clock, Command, Error, EventId, EventRequest, Progress, Refusal, Result, StreamId, StreamRequest,
+    Submission, Timeout, WaitTarget, Waited,
+};
+
+use crate::cause::Cause;
+use crate::device::IsolatedDevice;
+use crate::link::Link;
+use crate::objects::{Event, Signal, Stream};
+use crate::shared::Remote;
+use crate::streams::StreamCount;
+use crate::violation::Violation;
+use crate::wire::{Ask, Request, Take, WireCommand, WireObject};
+
+/// What is waited for.
+enum Goal<'a> {
+    Stream { count: &'a StreamCount, number: u64 },
+    Event { event: &'a Event, signal: Signal },
+}
+
+impl Goal<'_> {
+    fn is_done(&self, link: &Link) -> bool {
+        match self {
+            Self::Stream { count, number } => count.completed(&link.area) >= *number,
+            Self::Event { event, signal } => {
+                signal.known_done
+                    || event.cell.read(&link.area) == Some(signal.ticket)
+                    || signal.stream.completed(&link.area) >= signal.number
+            }
+        }
+    }
+
+    /// What stands before a signal that is done is done, too.
+    fn learn(&self) {
+        if let Self::Event { signal, .. } = self {
+            signal.stream.learn(signal.number);
+        }
+    }
+
+    /// Makes sure that the worker looks.
+    fn watch(&self, call: &'static str, link: &Link) -> Result<()> {
+        match self {
+            Self::Stream { count, number } => watch_stream(call, link, count, *number),
+            Self::Event { event, signal } => {
+                let newest = event.last().as_ref().is_none_or(|last| last.ticket == signal.ticket);
+                if !newest {
+                    // The event means a later signal now; this one is known by its stream.
+                    return watch_stream(call, link, &signal.stream, signal.number);
+                }
+                let ticket = signal.ticket;
+                if event.watched.fetch_max(ticket, Ordering::AcqRel) < ticket {
+                    link.send(call, &Request::WatchEvent { event: event.remote.id, ticket })?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn watch_stream(call: &'static str, link: &Link, count: &StreamCount, number: u64) -> Result<()> {
+    if count.needs_watch(number) {
+        link.send(call, &Request::WatchStream { stream: count.wire, number })?;
+    }
+    Ok(())
+}
+
+impl IsolatedDevice {
+    pub(crate) fn create_stream(&self, request: StreamRequest) -> Result<StreamId> {
+        const CALL: &str = "create_stream";
+        let link = self.shared.link();
+        link.check(CALL)?;
+        let StreamRequest::New { priority } = request else {
+            return Err(Error::unsupported(CALL, "a stream of another library", "it lives in this process"));
+        };
+        let range = self.info.limits.priorities;
+        if priority < range.highest || priority > range.lowest {
+            let what = format!("priority {priority}, where {} to {} is allowed", range.highest, range.lowest);
+            return Err(Error::invalid(CALL, what, "choose one in that range"));
+        }
+        let cell = self.shared.stream_cells.take(CALL, &link.area)?;
+        let remote = Remote::new(&self.shared, WireObject::Stream, self.shared.number());
+        let id = remote.id;
+        let made = Request::CreateStream { id, cell: cell.index(), priority, start: 0 };
+        link.send(CALL, &made)?;
+        let count = Arc::new(StreamCount::new(id, cell));
+        let handle = self.streams.insert(Stream { remote, count: count.clone(), priority })?;
+        self.shared.streams.insert(handle, count);
+        Ok(handle)
+    }
+
+    pub(crate) fn create_event(&self, request: EventRequest) -> Result<EventId> {
+        const CALL: &str = "create_event";
+        let link = self.shared.link();
+        link.check(CALL)?;
+        let timed = match request {
+            EventRequest::Plain => false,
+            EventRequest::Timed => true,
+            _ => {
+                let what = "an event of another library";
+                return Err(Error::unsupported(CALL, what, "it lives in this process"));
+            }
+        };
+        let cell = self.shared.event_cells.take(CALL, &link.area)?;
+        let remote = Remote::new(&self.shared, WireObject::Event, self.shared.number());
+        link.send(CALL, &Request::CreateEvent { id: remote.id, cell: cell.index(), timed })?;
+        self.events.insert(Event::new(remote, cell, timed))
+    }
+
+    pub(crate) fn submit(&self, stream: StreamId, command: &Command<'_>) -> Result<Submission> {
+        const CALL: &str = "submit";
+        let link = self.shared.link();
+        link.check(CALL)?;
+        let stream = self.streams.pin(stream).map_err(|error| error.seen_by(CALL))?;
+        let count = &stream.count;
+        let push = |command: &WireCommand<'_>| {
+            let mut sender = link.sender();
+            let number = count.submitted.load(Ordering::Relaxed) + 1;
+            sender.push(CALL, &Request::Submit { stream: count.wire, number, command: *command })?;
+            count.submitted.store(number, Ordering::Release);
+            Ok(number)
+        };
+        let number = match command {
+            Command::Signal(event) => {
+                let event = self.events.pin(*event).map_err(|error| error.seen_by(CALL))?;
+                let ticket = self.shared.ticket();
+                // Held until the signal is in the ring, so that both sides agree which signal is the last.
+                let mut last = event.last();
+                let number = push(&WireCommand::Signal { event: event.remote.id, ticket })?;
+                *last = Some(Signal { ticket, stream: count.clone(), number, known_done: false });
+                number
+            }
+            command => self.with_command(CALL, &link, command, push)?,
+        };
+        Ok(Submission(number))
+    }
+
+    pub(crate) fn progress(&self, stream: StreamId) -> Result<Progress> {
+        const CALL: &str = "progress";
+        let link = self.shared.link();
+        link.check(CALL)?;
+        let stream = self.streams.pin(stream).map_err(|error| error.seen_by(CALL))?;
+        let progress = stream.count.progress(&link.area);
+        check_honest(CALL, &link, progress)?;
+        if progress.completed < progress.submitted {
+            watch_stream(CALL, &link, &stream.count, progress.submitted.0)?;
+        }
+        self.shared.late_failure(&link, CALL, stream.count.wire)?;
+        Ok(progress)
+    }
+
+    pub(crate) fn wait(&self, target: WaitTarget, timeout: Timeout) -> Result<Waited> {
+        const CALL: &str = "wait";
+        let link = self.shared.link();
+        link.check(CALL)?;
+        let seen = |error: Error| error.seen_by(CALL);
+        match target {
+            WaitTarget::Stream(stream) => {
+                let stream = self.streams.pin(stream).map_err(seen)?;
+                let number = stream.count.submitted.load(Ordering::Acquire);
+                let waited = self.wait_for(&link, &Goal::Stream { count: &stream.count, number }, timeout)?;
+                check_honest(CALL, &link, stream.count.progress(&link.area))?;
+                if waited.is_done() {
+                    self.shared.late_failure(&link, CALL, stream.count.wire)?;
+                }
+                Ok(waited)
+            }
+            WaitTarget::Event(event) => {
+                let event = self.events.pin(event).map_err(seen)?;
+                let Some(signal) = event.last().clone() else { return Ok(Waited::Done) };
+                self.wait_for(&link, &Goal::Event { event: &event, signal }, timeout)
+            }
+        }
+    }
+
+    fn wait_for(&self, link: &Link, goal: &Goal<'_>, timeout: Timeout) -> Result<Waited> {
+        const CALL: &str = "wait";
+        let limit = match timeout {
+            Timeout::Poll => Some(Duration::ZERO),
+            Timeout::After(limit) => Some(limit),
+            Timeout::Never => None,
+        };
+        let started = self.clock.now();
+        loop {
+            if goal.is_done(link) {
+                link.check(CALL)?;
+                goal.learn();
+                return Ok(Waited::Done);
+            }
+            link.check(CALL)?;
+            goal.watch(CALL, link)?;
+            let left = limit.map(|limit| limit.saturating_sub(self.clock.now().saturating_sub(started)));
+            if left == Some(Duration::ZERO) {
+                return Ok(Waited::TimedOut);
+            }
+            link.wait_for(left, || goal.is_done(link));
+        }
+    }
+
+    pub(crate) fn elapsed(&self, from: EventId, to: EventId) -> Result<Duration> {
+        const CALL: &str = "elapsed";
+        let link = self.shared.link();
+        link.check(CALL)?;
+        let pin = |event| self.events.pin(event).map_err(|error: Error| error.seen_by(CALL));
+        let (from, to) = (pin(from)?, pin(to)?);
+        let tickets = [&from, &to].map(|event| event.last().as_ref().map(|signal| signal.ticket));
+        let ask = Ask::Elapsed { from: from.remote.id, to: to.remote.id };
+        let (elapsed, _) = link.ask(CALL, &ask, None, Duration::take)?;
+        // The answer says that both are done; who looks next must see that.
+        for (event, ticket) in [&from, &to].into_iter().zip(tickets) {
+            if let Some(last) = event.last().as_mut().filter(|last| Some(last.ticket) == ticket) {
+                last.known_done = true;
+            }
+        }
+        Ok(elapsed)
+    }
+}
+
+/// No worker has done more than it was given.
+fn check_honest(call: &'static str, link: &Link, progress: Progress) -> Result<()> {
+    if progress.completed <= progress.submitted {
+        return Ok(());
+    }
+    link.condemn(Cause::Violation(Violation::new("more work done than there was")));
+    link.check(call)?;
+    Err(Error::refused(call, Refusal::Busy { handle: "the worker".into(), why: "it is ending".into() }))
+}

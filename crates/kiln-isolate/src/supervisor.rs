@@ -1,0 +1,304 @@
+//! The thread that starts workers, notices when they end, and ends them.
+//!
+//! It is one thread for each isolated device and lives as long as the device does. It starts every worker itself, because
+//! the system ties a worker's life to the thread that started it. It sleeps until a worker ends, the standby is
+//! ready, somebody gives it something to do, or the watchdog is due.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::mpsc::{self, Receiver, TryRecvError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use kiln_driver::DeviceInfo;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+
+use crate::bell::timespec;
+use crate::cause::Cause;
+use crate::config::Config;
+use crate::launcher::{Running, Starting};
+use crate::link::Link;
+use crate::news::News;
+use crate::start_error::StartError;
+use crate::streams::StreamTable;
+use crate::watchdog::Watchdog;
+use crate::wire::Request;
+
+/// How long a worker has to end when it is told to.
+const FAREWELL_LIMIT: Duration = Duration::from_secs(5);
+
+type Job = Box<dyn FnOnce(&mut Keeper) + Send>;
+
+/// The way to the thread.
+pub(crate) struct Supervisor {
+    jobs: Mutex<mpsc::Sender<Job>>,
+    wake: Arc<OwnedFd>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// A worker that replaced another, and what that took.
+pub(crate) struct Replacement {
+    pub(crate) link: Arc<Link>,
+    pub(crate) info: DeviceInfo,
+    pub(crate) kill: Duration,
+    pub(crate) start: Duration,
+    pub(crate) standby: bool,
+}
+
+impl Supervisor {
+    /// Starts the thread, and on it the first worker.
+    pub(crate) fn start(
+        config: Arc<Config>,
+        streams: Arc<StreamTable>,
+    ) -> Result<(Self, Replacement), StartError> {
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|error| StartError::System { what: "an event", error: error.into() })?;
+        let wake = Arc::new(wake);
+        let (jobs, queue) = mpsc::channel();
+        let keeper = Keeper::new(config, streams);
+        let seen = wake.clone();
+        let thread = std::thread::Builder::new().name("kiln supervisor".into());
+        let thread = thread.spawn(move || keeper.run(&queue, &seen)).map_err(StartError::Thread)?;
+        let supervisor = Self { jobs: Mutex::new(jobs), wake, thread: Mutex::new(Some(thread)) };
+        let first = supervisor.replace()?;
+        Ok((supervisor, first))
+    }
+
+    /// Ends the worker in use, if there is one, and takes the standby or starts another.
+    pub(crate) fn replace(&self) -> Result<Replacement, StartError> {
+        let gone = || StartError::Thread(io::ErrorKind::BrokenPipe.into());
+        self.call(Keeper::replace).ok_or_else(gone)?
+    }
+
+    /// Ends the worker in use at once.
+    pub(crate) fn kill(&self, cause: Cause) {
+        self.call(|keeper| keeper.kill(cause));
+    }
+
+    /// Tells the worker in use to end, ends the standby, and ends the thread.
+    pub(crate) fn close(&self) {
+        self.call(Keeper::close);
+        let (closed, _) = mpsc::channel();
+        *self.jobs.lock().unwrap_or_else(PoisonError::into_inner) = closed;
+        self.wake();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+
+    fn call<R: Send + 'static>(&self, job: impl FnOnce(&mut Keeper) -> R + Send + 'static) -> Option<R> {
+        let (answer, answered) = mpsc::channel();
+        let job: Job = Box::new(move |keeper| drop(answer.send(job(keeper))));
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).send(job).ok()?;
+        self.wake();
+        answered.recv().ok()
+    }
+
+    fn wake(&self) {
+        let _ = rustix::io::write(&*self.wake, &1u64.to_ne_bytes());
+    }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// What the thread keeps.
+struct Keeper {
+    config: Arc<Config>,
+    streams: Arc<StreamTable>,
+    current: Option<Running>,
+    standby: Option<Standby>,
+    dog: Watchdog,
+    /// Standbys that came to nothing since the last one that was ready.
+    failed_standbys: u32,
+    retry_standby: Option<Instant>,
+}
+
+enum Standby {
+    Starting(Starting),
+    Ready(Running),
+}
+
+/// What woke the thread.
+#[derive(Default)]
+struct Woken {
+    current: bool,
+    standby: bool,
+}
+
+impl Keeper {
+    fn new(config: Arc<Config>, streams: Arc<StreamTable>) -> Self {
+        Self {
+            config,
+            streams,
+            current: None,
+            standby: None,
+            dog: Watchdog::default(),
+            failed_standbys: 0,
+            retry_standby: None,
+        }
+    }
+
+    fn run(mut self, queue: &Receiver<Job>, wake: &OwnedFd) {
+        loop {
+            loop {
+                match queue.try_recv() {
+                    Ok(job) => job(&mut self),
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => return self.close(),
+                }
+            }
+            self.tend_standby();
+            let woken = self.sleep(wake);
+            let _ = rustix::io::read(wake, &mut [0; 8]);
+            if woken.current {
+                self.note_end();
+            }
+            if woken.standby {
+                self.note_standby();
+            }
+            self.watch();
+        }
+    }
+
+    /// Sleeps until something happens.
+    fn sleep(&self, wake: &OwnedFd) -> Woken {
+        let mut waiting = vec![PollFd::from_borrowed_fd(wake.as_fd(), PollFlags::IN)];
+        let current = self.current.as_ref().map(|running| running.handle());
+        let standby = match &self.standby {
+            Some(Standby::Starting(starting)) => starting.answer(),
+            Some(Standby::Ready(running)) => Some(running.handle()),
+            None => None,
+        };
+        let watched = [current, standby];
+        waiting.extend(watched.iter().flatten().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)));
+        let dog = self.config.watchdog.filter(|_| self.current.is_some()).map(Watchdog::tick);
+        let retry = self.retry_standby.map(|at| at.saturating_duration_since(Instant::now()));
+        let limit = dog.into_iter().chain(retry).min().map(timespec);
+        if poll(&mut waiting, limit.as_ref()).is_err() {
+            return Woken::default();
+        }
+        let mut ready = waiting.iter().skip(1).map(|fd| !fd.revents().is_empty());
+        let mut next = |there: bool| there && ready.next() == Some(true);
+        Woken { current: next(current.is_some()), standby: next(standby.is_some()) }
+    }
+
+    /// The worker in use ended by itself.
+    fn note_end(&mut self) {
+        let Some(status) = self.current.as_mut().and_then(Running::status) else { return };
+        if let Some(running) = self.current.take() {
+            running.link.condemn(Cause::Ended(status));
+            self.tell_lost(&running.link);
+        }
+    }
+
+    fn tell_lost(&self, link: &Link) {
+        if let Some(lost) = link.lost() {
+            self.config.tell(&News::Lost { cause: lost.cause.clone() });
+        }
+    }
+
+    /// The standby is ready, or ended.
+    fn note_standby(&mut self) {
+        self.standby = match self.standby.take() {
+            Some(Standby::Starting(starting)) => match starting.finish(&self.config, self.streams.clone()) {
+                Ok(running) => {
+                    self.failed_standbys = 0;
+                    self.config.tell(&News::Started { process: running.process(), standby: true });
+                    Some(Standby::Ready(running))
+                }
+                Err(_) => self.standby_failed(),
+            },
+            Some(Standby::Ready(mut running)) => match running.status() {
+                Some(_) => self.standby_failed(),
+                None => Some(Standby::Ready(running)),
+            },
+            None => None,
+        };
+    }
+
+    /// The next one is not started at once, or a device that cannot be opened would be tried for ever.
+    fn standby_failed(&mut self) -> Option<Standby> {
+        self.failed_standbys = self.failed_standbys.saturating_add(1);
+        let policy = &self.config.restarts;
+        let pause = policy.pause.saturating_mul(1 << self.failed_standbys.min(16)).min(policy.longest_pause);
+        self.retry_standby = Some(Instant::now() + pause);
+        None
+    }
+
+    /// Starts a standby where one is wanted and there is none.
+    fn tend_standby(&mut self) {
+        let due = self.retry_standby.is_none_or(|at| at <= Instant::now());
+        if !self.config.standby || self.current.is_none() || self.standby.is_some() || !due {
+            return;
+        }
+        self.retry_standby = None;
+        self.standby = match Starting::spawn(&self.config) {
+            Ok(starting) => Some(Standby::Starting(starting)),
+            Err(_) => self.standby_failed(),
+        };
+    }
+
+    fn watch(&mut self) {
+        let (Some(limit), Some(running)) = (self.config.watchdog, &self.current) else { return };
+        if let Some(cause) = self.dog.look(limit, &running.link, &self.streams) {
+            self.kill(cause);
+        }
+    }
+
+    fn kill(&mut self, cause: Cause) {
+        if let Some(running) = self.current.take() {
+            // What the worker says of itself counts more than that we ended it.
+            running.link.condemn(cause);
+            self.tell_lost(&running.link);
+            running.kill();
+        }
+    }
+
+    fn replace(&mut self) -> Result<Replacement, StartError> {
+        let begun = Instant::now();
+        self.kill(Cause::Killed);
+        self.dog = Watchdog::default();
+        let killed = Instant::now();
+        let mut standby = true;
+        let running = match self.standby.take() {
+            Some(Standby::Ready(running)) => running,
+            Some(Standby::Starting(starting)) => {
+                standby = false;
+                starting.finish(&self.config, self.streams.clone())?
+            }
+            None => {
+                standby = false;
+                Starting::spawn(&self.config)?.finish(&self.config, self.streams.clone())?
+            }
+        };
+        self.config.tell(&News::Started { process: running.process(), standby: false });
+        let (link, info) = (running.link.clone(), running.info.clone());
+        self.current = Some(running);
+        Ok(Replacement { link, info, kill: killed - begun, start: killed.elapsed(), standby })
+    }
+
+    fn close(&mut self) {
+        match self.standby.take() {
+            Some(Standby::Ready(running)) => drop(running.kill()),
+            Some(Standby::Starting(starting)) => drop(starting),
+            None => {}
+        }
+        let Some(running) = self.current.take() else { return };
+        let findings = if running.link.send("drop", &Request::Bye).is_ok() {
+            let link = running.link.clone();
+            let farewell = running.finish(FAREWELL_LIMIT);
+            link.condemn(Cause::Closed);
+            farewell.map(|farewell| farewell.findings)
+        } else {
+            running.kill();
+            None
+        };
+        self.config.tell(&News::Closed { findings });
+    }
+}

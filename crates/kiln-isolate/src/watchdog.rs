@@ -1,0 +1,60 @@
+//! Notices work that does not get on.
+//!
+//! A stream with work is given until the limit to complete one more submission, counted from when it last did. A question
+//! is given as long. The worker is asked to look at streams with work, so that they are seen to move although nobody
+//! waits for them.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use kiln_driver::{StreamId, Submission};
+
+use crate::cause::Cause;
+use crate::link::Link;
+use crate::streams::StreamTable;
+use crate::wire::Request;
+
+/// What was seen, and when it last changed.
+#[derive(Debug, Default)]
+pub(crate) struct Watchdog {
+    seen: HashMap<StreamId, (Submission, Instant)>,
+}
+
+impl Watchdog {
+    /// How often to look.
+    pub(crate) fn tick(limit: Duration) -> Duration {
+        (limit / 8).clamp(Duration::from_millis(1), Duration::from_secs(1))
+    }
+
+    /// Looks once; the cause if something did not get on for too long.
+    pub(crate) fn look(&mut self, limit: Duration, link: &Link, streams: &StreamTable) -> Option<Cause> {
+        if let Some(after) = link.open_question().filter(|after| *after > limit) {
+            return Some(Cause::Hung { what: "a question to the worker".into(), after });
+        }
+        let now = Instant::now();
+        let streams = streams.all();
+        self.seen.retain(|id, _| streams.iter().any(|(known, _)| known == id));
+        for (id, count) in streams {
+            let progress = count.progress(&link.area);
+            if progress.completed >= progress.submitted {
+                self.seen.remove(&id);
+                continue;
+            }
+            let (completed, since) = self.seen.entry(id).or_insert((progress.completed, now));
+            if *completed != progress.completed {
+                (*completed, *since) = (progress.completed, now);
+            }
+            let after = now.saturating_duration_since(*since);
+            if after > limit {
+                let next = Submission(progress.completed.0 + 1);
+                return Some(Cause::Hung { what: format!("{id} at {next}"), after });
+            }
+            // Sent only where the ring has room: a full one is the worker not getting on, and is seen above.
+            if link.is_drained() && count.needs_watch(progress.submitted.0) {
+                let (stream, number) = (count.wire, progress.submitted.0);
+                let _ = link.send("watchdog", &Request::WatchStream { stream, number });
+            }
+        }
+        None
+    }
+}

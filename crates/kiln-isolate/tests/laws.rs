@@ -1,0 +1,60 @@
+//! The laws on a simulated device in a worker process.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
+#[path = "../../kiln-conform/tests/simulated/mod.rs"]
+mod simulated;
+
+use std::sync::{Arc, Mutex};
+
+use kiln_conform::Opened;
+use kiln_isolate::{Backend, Config, Entry, IsolatedDevice, News, OpenFailure, Worker};
+use kiln_sim::{Machine, Mode};
+
+/// The worker process; in the test run itself it does nothing.
+#[test]
+fn worker() {
+    let open = |argument: &[u8]| {
+        let workers = usize::from(argument.first().copied().unwrap_or(0));
+        let mode = if workers == 0 { Mode::Seeded(1) } else { Mode::Threaded { workers } };
+        let machine = Machine::new(simulated::config().mode(mode));
+        let device = machine.device(0).map_err(|error| OpenFailure::broken(error.to_string()))?;
+        let findings = move || simulated::verdict(&machine).err().unwrap_or_default();
+        Ok(kiln_isolate::Opened::new(device).with_findings(findings))
+    };
+    Worker::new().backend("laws", open).enter();
+}
+
+fn open(workers: u8) -> Result<Opened, String> {
+    let said: Arc<Mutex<Option<String>>> = Arc::default();
+    let listener = said.clone();
+    let config = Config::new(Backend::custom("laws", [workers])).entry(Entry::Test("worker".into()));
+    let config = config.observe(move |news| {
+        if let News::Closed { findings } = news {
+            *listener.lock().unwrap() = Some(findings.clone().unwrap_or("no farewell".into()));
+        }
+    });
+    let device = IsolatedDevice::open(config).map_err(|error| error.to_string())?;
+    Ok(Opened::new(device).with_verdict(move || match said.lock().unwrap().take() {
+        Some(findings) if findings.is_empty() => Ok(()),
+        Some(findings) => Err(findings),
+        None => Err("the worker is still there".into()),
+    }))
+}
+
+mod seeded {
+    use super::*;
+
+    kiln_conform::laws!(simulated::subject_of("a worker with a seed", |_| open(0)));
+}
+
+mod threaded {
+    use super::*;
+
+    kiln_conform::laws!(simulated::subject_of("a worker with threads", |_| open(2)));
+}
