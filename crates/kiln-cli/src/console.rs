@@ -7,12 +7,16 @@
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
+use serde::Serialize;
+
+use crate::exit::Exit;
+
 /// Columns of a terminal whose width is not known.
 const DEFAULT_COLUMNS: usize = 100;
 
 /// The standard output.
 pub(crate) struct Console {
-    out: io::Stdout,
+    out: Box<dyn Write>,
     state: State,
     colours: bool,
 }
@@ -28,7 +32,7 @@ impl Console {
     pub(crate) fn stdout() -> Self {
         let out = io::stdout();
         let colours = out.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Self { out, state: State::Open, colours }
+        Self { out: Box::new(out), state: State::Open, colours }
     }
 
     /// Whether a person with a terminal reads this.
@@ -53,6 +57,37 @@ impl Console {
                 _ => State::Failed(error),
             };
         }
+    }
+
+    /// Writes a value as JSON.
+    pub(crate) fn json(&mut self, command: &str, value: &impl Serialize) -> Exit {
+        match serde_json::to_string_pretty(value) {
+            Ok(json) => {
+                self.line(json);
+                Exit::Done
+            }
+            Err(error) => {
+                complain(format_args!("kiln {command}: {error}"));
+                Exit::Fault
+            }
+        }
+    }
+
+    /// Sends what others write to the standard output from here on to the standard error instead, such as what a GPU's driver
+    /// prints for kernels; only this console still writes to the output.
+    #[cfg(unix)]
+    pub(crate) fn keep_for_itself(&mut self) -> io::Result<()> {
+        use std::os::fd::AsFd;
+        let own = io::stdout().as_fd().try_clone_to_owned()?;
+        rustix::stdio::dup2_stdout(io::stderr())?;
+        self.out = Box::new(std::fs::File::from(own));
+        Ok(())
+    }
+
+    /// Elsewhere the two are not kept apart.
+    #[cfg(not(unix))]
+    pub(crate) fn keep_for_itself(&mut self) -> io::Result<()> {
+        Ok(())
     }
 
     /// Why something could not be written, unless the reader had simply left.

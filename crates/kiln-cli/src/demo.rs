@@ -12,9 +12,10 @@ mod timeline;
 mod twin;
 mod workload;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use crate::console::{Console, complain};
+use crate::device::Where;
 use crate::exit::Exit;
 
 use device::Stage;
@@ -32,17 +33,6 @@ pub(crate) struct Arguments {
     /// Picks the data, and on the simulated device the order in which ready work runs.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-}
-
-/// Where the demo runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Where {
-    /// A GPU if there is one, else the simulated device.
-    Auto,
-    /// A GPU.
-    Cuda,
-    /// The simulated device.
-    Sim,
 }
 
 /// Runs the command.

@@ -1,12 +1,25 @@
 //! The command `kiln`.
 //!
 //! `kiln doctor` says what this machine has and what to do about what it lacks. `kiln demo` does real work, on a GPU or on
-//! the simulated device, and checks it. How each ends is in [`exit`].
+//! the simulated device, and checks it. `kiln inspect` reads kernels, `kiln run` runs one on arrays from files, `kiln check`
+//! does so with every check on, and `kiln cache` looks after compiled kernels. How each ends is in [`exit`].
 
+mod cache;
+mod check;
 mod console;
 mod demo;
+mod device;
 mod doctor;
+mod element_type;
 mod exit;
+mod failure;
+mod inspect;
+mod launch;
+mod npy;
+mod run;
+mod source_file;
+mod spec;
+mod table;
 
 use std::process::ExitCode;
 
@@ -32,6 +45,14 @@ enum Command {
     Doctor(doctor::Arguments),
     /// Run a small pipeline on a device, check its results, and draw what ran when.
     Demo(demo::Arguments),
+    /// List the kernels of a file: what they take, do and need.
+    Inspect(inspect::Arguments),
+    /// Run a kernel on arrays from .npy files.
+    Run(Box<run::Arguments>),
+    /// Run a kernel on the simulated device with every check on, in several orders.
+    Check(Box<check::Arguments>),
+    /// List, verify, prune or clear the compiled kernels on disk.
+    Cache(cache::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -40,6 +61,10 @@ fn main() -> ExitCode {
     let exit = match &line.command {
         Command::Doctor(arguments) => doctor::run(arguments, &mut console),
         Command::Demo(arguments) => demo::run(arguments, &mut console),
+        Command::Inspect(arguments) => inspect::run(arguments, &mut console),
+        Command::Run(arguments) => run::run(arguments, &mut console),
+        Command::Check(arguments) => check::run(arguments, &mut console),
+        Command::Cache(arguments) => cache::run(arguments, &mut console),
     };
     match console.failure() {
         None => exit.into(),

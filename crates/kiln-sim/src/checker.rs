@@ -10,7 +10,7 @@ use crate::address_map::Segment;
 use crate::choice::Schedule;
 use crate::config::Mode;
 use crate::finding::{Finding, FindingKind, Touching};
-use crate::kernel::{Notes, Parameter};
+use crate::kernel::{Mistake, Notes, Parameter};
 use crate::memory_view::{AccessCause, AccessFault, MemoryView};
 use crate::objects::HostMemory;
 use crate::party::{Mark, Party};
@@ -160,6 +160,7 @@ impl State {
             address: Some(DeviceAddress(fault.address)),
             first: None,
             second: Some(mark.party.clone()),
+            code: None,
             repeat: self.repeat(),
         };
         self.find(finding);
@@ -167,8 +168,23 @@ impl State {
 
     /// Takes over what a kernel said while it ran.
     pub(crate) fn note(&mut self, device: u32, notes: Notes, mark: &Arc<Mark>) {
-        for text in notes.findings {
-            self.find_object(FindingKind::InKernel, device, text, None, Some(&mark.party));
+        for mistake in notes.findings {
+            let (subject, code) = match mistake {
+                Mistake::Text(text) => (text, None),
+                Mistake::Found(finding) => (finding.to_string(), Some(finding)),
+            };
+            let repeat = self.repeat();
+            self.find(Finding {
+                kind: FindingKind::InKernel,
+                device,
+                subject,
+                bytes: None,
+                address: None,
+                first: None,
+                second: Some(mark.party.clone()),
+                code,
+                repeat,
+            });
         }
         self.journal.print(&notes.printed);
     }
@@ -184,7 +200,17 @@ impl State {
     ) {
         let repeat = self.repeat();
         let (first, second) = (first.cloned(), second.cloned());
-        self.find(Finding { kind, device, subject, bytes: None, address: None, first, second, repeat });
+        self.find(Finding {
+            kind,
+            device,
+            subject,
+            bytes: None,
+            address: None,
+            first,
+            second,
+            code: None,
+            repeat,
+        });
     }
 
     /// A handle that is gone was used: memory freed twice is always worth a word, the rest if asked for.
@@ -247,6 +273,7 @@ impl State {
             address: (region.address != 0).then(|| DeviceAddress(region.address + stretch.bytes.start)),
             first: first.map(|mark| mark.party.clone()),
             second: second.map(|mark| mark.party.clone()),
+            code: None,
             repeat: self.repeat(),
         };
         self.find(finding);
@@ -268,6 +295,7 @@ impl State {
             bytes: Some(bytes),
             first: first.map(|mark| mark.party.clone()),
             second: Some(second.party.clone()),
+            code: None,
             repeat: self.repeat(),
         };
         self.find(finding);

@@ -25,6 +25,8 @@ pub struct Finding {
     pub first: Option<Party>,
     /// Who was asked later.
     pub second: Option<Party>,
+    /// What the executor of PTX saw, with the line and the thread, where it is its finding.
+    pub code: Option<Box<kiln_ptx::exec::Finding>>,
     /// How to see it again.
     pub repeat: Mode,
 }

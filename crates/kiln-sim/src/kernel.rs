@@ -155,10 +155,19 @@ impl fmt::Display for KernelFault {
 /// Warps a multiprocessor steps in the same nanosecond, for the cost model.
 const WARPS_AT_ONCE: u64 = 4;
 
+/// A mistake a kernel made.
+#[derive(Debug)]
+pub(crate) enum Mistake {
+    /// In words.
+    Text(String),
+    /// As the executor of PTX saw it.
+    Found(Box<kiln_ptx::exec::Finding>),
+}
+
 /// What a kernel says while it runs.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
-    pub(crate) findings: Vec<String>,
+    pub(crate) findings: Vec<Mistake>,
     pub(crate) printed: Vec<u8>,
 }
 
@@ -273,7 +282,12 @@ impl LaunchContext<'_> {
 
     /// Writes down a mistake the kernel made, in words.
     pub fn find(&self, mistake: String) {
-        self.notes().findings.push(mistake);
+        self.notes().findings.push(Mistake::Text(mistake));
+    }
+
+    /// Writes down a mistake with its place in the code and its thread.
+    pub(crate) fn find_in_code(&self, finding: kiln_ptx::exec::Finding) {
+        self.notes().findings.push(Mistake::Found(Box::new(finding)));
     }
 
     /// Text the kernel printed.

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use kiln::{DeviceRuntime, Policy, RuntimeConfig};
+use kiln::{DeviceRuntime, RuntimeConfig};
 use kiln_driver::layer::Layered;
 use kiln_driver::{DeviceInfo, Driver};
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
-use super::Where;
 use super::stopwatch::Stopwatch;
+use crate::device::{Choice, Where};
 
 /// A runtime of the demo's own over a device, with a stopwatch between the two.
 pub(crate) struct Stage {
@@ -33,10 +33,10 @@ impl Stage {
     /// # Errors
     /// There is none of the kind that was asked for; or it does not work.
     pub(crate) fn set(wanted: Where, seed: u64) -> kiln::Result<Self> {
-        match wanted {
-            Where::Sim => Self::simulated(seed, "as asked".into()),
-            Where::Cuda => Self::on(kiln::require()?, "as asked".into()),
-            Where::Auto => Self::chosen(seed),
+        let Choice { gpu, reason } = wanted.choose()?;
+        match gpu {
+            Some(runtime) => Self::over(Arc::clone(runtime.driver()), None, reason),
+            None => Self::simulated(seed, reason),
         }
     }
 
@@ -59,27 +59,11 @@ impl Stage {
         Closed { info, reason, findings: machine.map(|machine| machine.finish()) }
     }
 
-    fn chosen(seed: u64) -> kiln::Result<Self> {
-        let policy = kiln::policy()?;
-        match kiln::probe::prober().availability_under(policy)? {
-            kiln::Availability::Absent(absence) if policy != Policy::Required => Self::simulated(
-                seed,
-                format!("no CUDA device is used: {}; kiln doctor says more", absence.name()),
-            ),
-            _ if policy == Policy::Simulate => Self::simulated(seed, "the policy says so".into()),
-            _ => Self::on(kiln::require()?, "a GPU was found".into()),
-        }
-    }
-
     /// A machine of the demo's own, so that the seed is the one asked for and the findings are only its own.
     fn simulated(seed: u64, reason: String) -> kiln::Result<Self> {
         let machine = Machine::new(MachineConfig::seeded(seed).engine(Arc::new(PtxEngine::default())));
         let driver = machine.device(0)?;
         Self::over(driver, Some(machine), reason)
-    }
-
-    fn on(runtime: &'static DeviceRuntime, reason: String) -> kiln::Result<Self> {
-        Self::over(Arc::clone(runtime.driver()), None, reason)
     }
 
     fn over(driver: Arc<dyn Driver>, machine: Option<Machine>, reason: String) -> kiln::Result<Self> {

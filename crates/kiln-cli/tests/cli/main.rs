@@ -12,8 +12,18 @@
 #[allow(dead_code, reason = "the machines are shared with tests that need more of them")]
 mod machine;
 
+#[path = "../../../kiln/tests/skip/mod.rs"]
+mod skip;
+
+mod arrays;
+mod cache;
+mod check;
 mod demo;
 mod doctor;
+mod folder;
+mod inspect;
+mod kernels;
 mod outcome;
 mod output;
+mod run;
 mod usage;

@@ -6,11 +6,19 @@ use std::process::Stdio;
 
 use crate::outcome::{run, without_driver};
 
-const WORDS: [&[&str]; 4] = [
+const KERNELS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../kiln-kernels/kernels/elementwise.ptx");
+const OUTPUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../kiln-kernels/kernels/output.ptx");
+
+const WORDS: [&[&str]; 9] = [
     &["doctor"],
     &["doctor", "--json"],
     &["demo", "--device", "sim"],
     &["demo", "--device", "sim", "--json"],
+    &["inspect", KERNELS],
+    &["inspect", KERNELS, "--json"],
+    &["run", OUTPUT, "--kernel", "print_some", "--grid", "1", "--block", "8", "--arg", "i32:8"],
+    &["check", OUTPUT, "--kernel", "print_some", "--grid", "1", "--block", "8", "--arg", "i32:8", "--json"],
+    &["cache", "list", "--at", "/nonexistent/cache"],
 ];
 
 #[test]

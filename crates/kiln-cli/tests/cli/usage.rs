@@ -29,7 +29,17 @@ fn no_words_at_all_show_the_help() {
 
 #[test]
 fn help_and_version_end_with_0() {
-    for words in [&["--help"][..], &["--version"], &["doctor", "--help"], &["demo", "--help"]] {
+    for words in [
+        &["--help"][..],
+        &["--version"],
+        &["doctor", "--help"],
+        &["demo", "--help"],
+        &["inspect", "--help"],
+        &["run", "--help"],
+        &["check", "--help"],
+        &["cache", "--help"],
+        &["cache", "prune", "--help"],
+    ] {
         let outcome = run(command(words));
         assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{words:?}");
         assert!(outcome.stdout.contains("kiln"));

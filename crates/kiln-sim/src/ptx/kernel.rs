@@ -55,7 +55,7 @@ impl PtxKernel {
         launch.print(&outcome.printed);
         launch.spend_instructions(outcome.counters.warp_instructions);
         for finding in &outcome.findings {
-            launch.find(finding.to_string());
+            launch.find_in_code(finding.clone());
         }
         let Some(fault) = outcome.fault else { return Ok(()) };
         let access = outcome.findings.iter().rev().find_map(|finding| illegal_access(&finding.kind));

@@ -128,22 +128,55 @@ impl<'a> ModuleBuilder<'a> {
         self.load()?.kernel(name)
     }
 
+    /// The PTX, compiled unless that was done before: what a tool reads that wants to know more than a launch does.
+    ///
+    /// ```
+    /// use kiln::DeviceRuntime;
+    ///
+    /// const PTX: &str = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry nothing() { ret; }";
+    ///
+    /// let gpu = DeviceRuntime::simulated(0)?;
+    /// let ptx = gpu.source(PTX).ptx()?;
+    /// assert!(kiln_ptx::Module::parse(&ptx).unwrap().find_function("nothing").is_some());
+    /// # Ok::<(), kiln::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What the compiler says; machine code, which has no PTX.
+    pub fn ptx(&self) -> Result<String> {
+        match self.source {
+            Source::Cubin(_) => Err(CodeError::NoPtx.into()),
+            Source::Ptx(ptx) => Ok(ptx.to_owned()),
+            Source::CudaC { name, text } => {
+                let recipe = self.recipe(name, text)?;
+                Ok(self.runtime.inner().modules().payload(&recipe.key, || self.compile(&recipe))?.ptx)
+            }
+        }
+    }
+
     fn load(&self) -> Result<CompiledModule> {
         let modules = self.runtime.inner().modules();
         match self.source {
             Source::Cubin(cubin) => load_cubin(self.runtime, cubin),
             Source::Ptx(ptx) => {
                 let key = KeyBuilder::new().part("ptx", ptx.as_bytes()).finish();
+                // There is nothing to compile, and so nothing to keep on disk.
                 let payload = || Ok(Payload { ptx: ptx.to_owned(), cubin: None, names: Vec::new() });
                 modules.load(self.runtime, key, payload)
             }
             Source::CudaC { name, text } => {
-                let nvrtc = Nvrtc::load().map_err(CodeError::from)?;
-                let options = self.options(nvrtc)?;
-                let key = self.key(nvrtc, &options, name, text);
-                modules.load(self.runtime, key, || self.compile(nvrtc, &options, name, text))
+                let recipe = self.recipe(name, text)?;
+                let make = || modules.payload(&recipe.key, || self.compile(&recipe));
+                modules.load(self.runtime, recipe.key, make)
             }
         }
+    }
+
+    fn recipe<'s>(&self, name: &'s str, text: &'s str) -> Result<Recipe<'s>> {
+        let nvrtc = Nvrtc::load().map_err(CodeError::from)?;
+        let options = self.options(nvrtc)?;
+        let key = self.key(nvrtc, &options, name, text);
+        Ok(Recipe { nvrtc, options, key, name, text })
     }
 
     fn options(&self, nvrtc: &Nvrtc) -> Result<CompileOptions> {
@@ -191,11 +224,21 @@ impl<'a> ModuleBuilder<'a> {
         key.finish()
     }
 
-    fn compile(&self, nvrtc: &Nvrtc, options: &CompileOptions, name: &str, text: &str) -> Result<Payload> {
+    fn compile(&self, recipe: &Recipe<'_>) -> Result<Payload> {
         let headers: Vec<Header<'_>> =
             self.headers.iter().map(|(name, text)| Header { name, text }).collect();
-        let source = CudaSource { headers: &headers, ..CudaSource::new(name, text) };
-        let compiled = nvrtc.compile(&source, options).map_err(|error: NvrtcError| CodeError::from(error))?;
+        let source = CudaSource { headers: &headers, ..CudaSource::new(recipe.name, recipe.text) };
+        let compiled = recipe.nvrtc.compile(&source, &recipe.options);
+        let compiled = compiled.map_err(|error: NvrtcError| CodeError::from(error))?;
         Ok(Payload { ptx: compiled.ptx, cubin: compiled.cubin, names: compiled.names })
     }
+}
+
+/// A compilation, and the key of what it makes.
+struct Recipe<'s> {
+    nvrtc: &'static Nvrtc,
+    options: CompileOptions,
+    key: Key,
+    name: &'s str,
+    text: &'s str,
 }

@@ -37,6 +37,9 @@ pub enum CodeError {
         /// What the device has.
         capability: Capability,
     },
+    /// Machine code where PTX was asked for.
+    #[error("machine code has no PTX that could be read; begin with CUDA C or PTX")]
+    NoPtx,
     /// A template that was not asked for when the source was compiled.
     #[error("`{name}` was not compiled: name it with `ModuleBuilder::instantiate`")]
     NotInstantiated {

@@ -76,12 +76,12 @@ impl Modules {
         }
     }
 
-    /// The module of a key: the one that is loaded, or one made of what the disk holds or `compile` makes.
+    /// The module of a key: the one that is loaded, or one made of what `make` answers.
     pub(super) fn load(
         &self,
         runtime: &DeviceRuntime,
         key: Key,
-        compile: impl FnOnce() -> Result<Payload>,
+        make: impl FnOnce() -> Result<Payload>,
     ) -> Result<CompiledModule> {
         let slot = self.slots().entry(key).or_default().clone();
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
@@ -91,17 +91,19 @@ impl Modules {
             self.memory_hits.fetch_add(1, Ordering::Relaxed);
             return Ok(CompiledModule { module, code: loaded.code.clone() });
         }
-        let payload = match self.stored(&key) {
-            Some(payload) => payload,
-            None => {
-                let payload = self.timed(compile)?;
-                self.disk.put(&key, payload.kind(), &payload.encode());
-                payload
-            }
-        };
-        let compiled = load(runtime, &payload)?;
+        let compiled = load(runtime, &make()?)?;
         *slot = Some(Loaded { module: compiled.module.downgrade(), code: compiled.code.clone() });
         Ok(compiled)
+    }
+
+    /// What the disk holds under a key, or else what `compile` makes, which is then kept there.
+    pub(super) fn payload(&self, key: &Key, compile: impl FnOnce() -> Result<Payload>) -> Result<Payload> {
+        if let Some(payload) = self.stored(key) {
+            return Ok(payload);
+        }
+        let payload = self.timed(compile)?;
+        self.disk.put(key, payload.kind(), &payload.encode());
+        Ok(payload)
     }
 
     fn stored(&self, key: &Key) -> Option<Payload> {

@@ -1,0 +1,210 @@
+//! `kiln cache`: the compiled kernels on disk.
+
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use clap::{Args, Subcommand};
+use kiln::cache::{CacheConfig, CachePlace, DiskCache, EntryKind, Surroundings, Verdict};
+use serde::Serialize;
+
+use crate::console::{Console, complain};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::table::{Table, bytes};
+
+/// The flags of `kiln cache`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+    /// The folder; by default $XDG_CACHE_HOME/kiln or ~/.cache/kiln.
+    #[arg(long, global = true, value_name = "FOLDER")]
+    at: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  kiln cache list
+  kiln cache prune --limit 256MiB
+  kiln cache verify --json
+
+Exit codes: 0 done, 2 wrong usage, 5 something is damaged (verify), or the folder cannot be used.";
+
+#[derive(Subcommand)]
+enum Action {
+    /// List the entries, the one that was not used for longest first.
+    List,
+    /// Read every entry and say which are damaged.
+    Verify,
+    /// Remove the least recently used entries beyond a limit, and what killed writers left.
+    Prune {
+        /// Bytes that may stay, such as 256MiB.
+        #[arg(long, value_name = "BYTES", default_value = "1GiB")]
+        limit: kiln_mem::ByteSize,
+    },
+    /// Remove every entry.
+    Clear,
+}
+
+#[derive(Serialize)]
+struct Listing {
+    folder: Option<String>,
+    entries: Vec<Entry>,
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    key: String,
+    bytes: u64,
+    used_unix_seconds: u64,
+}
+
+#[derive(Serialize)]
+struct Examination {
+    folder: Option<String>,
+    good: usize,
+    files: Vec<FileSheet>,
+    exit: u8,
+}
+
+#[derive(Serialize)]
+struct FileSheet {
+    file: String,
+    verdict: &'static str,
+    detail: String,
+}
+
+#[derive(Serialize)]
+struct Freed {
+    folder: Option<String>,
+    freed_bytes: u64,
+    left_bytes: u64,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Exit {
+    let place = arguments.at.clone().map_or(CachePlace::User, CachePlace::At);
+    let cache = DiskCache::new(&CacheConfig { place, ..CacheConfig::default() }, &Surroundings::of_process());
+    let done = match &arguments.action {
+        Action::List => list(&cache, arguments.json, console),
+        Action::Verify => verify(&cache, arguments.json, console),
+        Action::Prune { limit } => free(&cache, arguments.json, console, limit.0),
+        Action::Clear => free(&cache, arguments.json, console, 0),
+    };
+    done.unwrap_or_else(|failure| {
+        complain(format_args!("kiln cache: {}", failure.text));
+        failure.exit
+    })
+}
+
+fn folder(cache: &DiskCache) -> Option<String> {
+    cache.folder().map(|folder| folder.display().to_string())
+}
+
+fn named(cache: &DiskCache) -> String {
+    folder(cache).unwrap_or_else(|| "no cache: neither XDG_CACHE_HOME nor HOME says where".into())
+}
+
+fn unusable(cache: &DiskCache, error: &std::io::Error) -> Failure {
+    Failure::fault(format!("{}: {error}", named(cache)))
+}
+
+fn list(cache: &DiskCache, json: bool, console: &mut Console) -> Result<Exit, Failure> {
+    let entries = cache.list().map_err(|error| unusable(cache, &error))?;
+    let total = entries.iter().map(|entry| entry.bytes).sum();
+    if json {
+        let since =
+            |used: SystemTime| used.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        let entries = entries.iter().map(|entry| Entry {
+            key: entry.key.to_string(),
+            bytes: entry.bytes,
+            used_unix_seconds: since(entry.used),
+        });
+        let listing = Listing { folder: folder(cache), entries: entries.collect(), bytes: total };
+        return Ok(console.json("cache", &listing));
+    }
+    let count = match entries.len() {
+        1 => "1 entry".to_owned(),
+        count => format!("{count} entries"),
+    };
+    console.line(format_args!("{}: {count}, {}", named(cache), bytes(total)));
+    if !entries.is_empty() {
+        let mut table = Table::new(&["key", "#size", "#last used"]);
+        for entry in &entries {
+            let age = entry.used.elapsed().map_or(0, |time| time.as_secs());
+            table.row([entry.key.to_string(), bytes(entry.bytes), format!("{} ago", duration(age))]);
+        }
+        console.line(table);
+    }
+    Ok(Exit::Done)
+}
+
+fn verify(cache: &DiskCache, json: bool, console: &mut Console) -> Result<Exit, Failure> {
+    let verdicts = cache.verify().map_err(|error| unusable(cache, &error))?;
+    let good = verdicts.iter().filter(|verdict| verdict.is_good()).count();
+    let damaged = verdicts
+        .iter()
+        .any(|verdict| matches!(verdict, Verdict::Damaged { .. } | Verdict::Unreadable { .. }));
+    let exit = if damaged { Exit::Fault } else { Exit::Done };
+    let files: Vec<FileSheet> = verdicts.iter().map(sheet).collect();
+    if json {
+        let examination = Examination { folder: folder(cache), good, files, exit: exit.code() };
+        return Ok(console.json("cache", &examination).max(exit));
+    }
+    console.line(format_args!("{}: {good} of {} files are good", named(cache), files.len()));
+    if !files.is_empty() {
+        let mut table = Table::new(&["verdict", "file", "detail"]);
+        for file in files {
+            table.row([file.verdict.to_owned(), file.file, file.detail]);
+        }
+        console.line(table);
+    }
+    if damaged {
+        console
+            .line("A damaged entry is made anew when it is next asked for; `kiln cache clear` removes all.");
+    }
+    Ok(exit)
+}
+
+fn sheet(verdict: &Verdict) -> FileSheet {
+    let (word, file, detail) = match verdict {
+        Verdict::Good { key, kind } => {
+            let holds = match kind {
+                EntryKind::Ptx => "PTX",
+                EntryKind::CubinWithPtx => "machine code and PTX",
+            };
+            ("good", key.to_string(), holds.to_owned())
+        }
+        Verdict::Damaged { path, damage } => ("damaged", path.display().to_string(), damage.to_string()),
+        Verdict::Abandoned { path } => {
+            ("unfinished", path.display().to_string(), "a writer is at it, or was killed".to_owned())
+        }
+        Verdict::Unreadable { path, error } => ("unreadable", path.display().to_string(), error.clone()),
+    };
+    FileSheet { file, verdict: word, detail }
+}
+
+fn free(cache: &DiskCache, json: bool, console: &mut Console, limit_bytes: u64) -> Result<Exit, Failure> {
+    let freed_bytes = cache.prune(limit_bytes).map_err(|error| unusable(cache, &error))?;
+    let left_bytes =
+        cache.list().map_err(|error| unusable(cache, &error))?.iter().map(|entry| entry.bytes).sum();
+    if json {
+        return Ok(console.json("cache", &Freed { folder: folder(cache), freed_bytes, left_bytes }));
+    }
+    console.line(format_args!("{}: freed {}, {} left", named(cache), bytes(freed_bytes), bytes(left_bytes)));
+    Ok(Exit::Done)
+}
+
+/// A number of seconds in its largest unit.
+fn duration(seconds: u64) -> String {
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7_199 => format!("{} min", seconds / 60),
+        7_200..=172_799 => format!("{} h", seconds / 3_600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}

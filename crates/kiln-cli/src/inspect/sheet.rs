@@ -1,0 +1,194 @@
+//! What is known of a file, as data.
+
+use std::sync::Arc;
+
+use kiln_ptx::exec::Program;
+use kiln_ptx::{EntryFacts, Feature, Module, Parameter, ParameterKind};
+use serde::Serialize;
+
+use crate::source_file::plain_name;
+
+/// A file.
+#[derive(Serialize)]
+pub(crate) struct Sheet {
+    pub(super) file: String,
+    pub(super) ptx_version: String,
+    pub(super) target: String,
+    pub(super) entries: Vec<EntrySheet>,
+}
+
+/// A kernel.
+#[derive(Serialize)]
+pub(super) struct EntrySheet {
+    pub(super) name: String,
+    /// The C++ function its name was made from.
+    pub(super) function: Option<String>,
+    pub(super) parameters: Vec<ParameterSheet>,
+    pub(super) parameter_bytes: u64,
+    pub(super) shared: SharedSheet,
+    pub(super) barriers: Vec<u32>,
+    pub(super) max_threads_per_block: Option<u64>,
+    pub(super) required_block: Option<[u32; 3]>,
+    pub(super) needs: Vec<String>,
+    /// Why some accesses cannot be told.
+    pub(super) doubts: Vec<DoubtSheet>,
+    pub(super) unsupported: Vec<UnsupportedSheet>,
+}
+
+/// A parameter.
+#[derive(Serialize)]
+pub(super) struct ParameterSheet {
+    pub(super) index: usize,
+    pub(super) name: String,
+    pub(super) kind: &'static str,
+    /// The type PTX gives it.
+    #[serde(rename = "type")]
+    pub(super) ty: String,
+    pub(super) bytes: u64,
+    pub(super) offset: u64,
+    pub(super) alignment: u32,
+    /// What is done through it, for a pointer.
+    pub(super) access: Option<&'static str>,
+    /// The pointers inside of a structure.
+    pub(super) pointers: Vec<FieldSheet>,
+}
+
+/// A pointer inside of a structure.
+#[derive(Serialize)]
+pub(super) struct FieldSheet {
+    pub(super) offset: u32,
+    pub(super) access: &'static str,
+}
+
+/// Shared memory.
+#[derive(Serialize)]
+pub(super) struct SharedSheet {
+    pub(super) static_bytes: u64,
+    pub(super) dynamic: bool,
+}
+
+/// An instruction that cannot be followed.
+#[derive(Serialize)]
+pub(super) struct DoubtSheet {
+    pub(super) function: String,
+    pub(super) ptx_line: u32,
+    pub(super) reason: &'static str,
+}
+
+/// An instruction the simulated device does not run.
+#[derive(Serialize)]
+pub(super) struct UnsupportedSheet {
+    pub(super) instruction: String,
+    pub(super) family: Option<String>,
+    pub(super) function: String,
+    pub(super) ptx_line: u32,
+    pub(super) source: Option<String>,
+}
+
+impl Sheet {
+    pub(super) fn of(file: &str, module: Arc<Module>) -> Self {
+        let program = Program::new(module.clone());
+        let facts = |name: &str| module.facts(module.find_function(name)?);
+        let entries =
+            module.entries().filter_map(|entry| Some(EntrySheet::of(&facts(&entry.name)?, &program)));
+        let version = module.version;
+        Self {
+            file: file.to_owned(),
+            ptx_version: format!("{}.{}", version.major, version.minor),
+            target: module.target.architecture.to_string(),
+            entries: entries.collect(),
+        }
+    }
+}
+
+impl EntrySheet {
+    fn of(facts: &EntryFacts, program: &Program) -> Self {
+        let parameters = facts.signature.parameters.iter().enumerate();
+        let block = facts.barriers.block;
+        Self {
+            name: facts.name.to_string(),
+            function: plain_name(&facts.name),
+            parameters: parameters.map(|(index, parameter)| ParameterSheet::of(index, parameter)).collect(),
+            parameter_bytes: facts.signature.size_bytes,
+            shared: SharedSheet {
+                static_bytes: facts.shared.static_bytes,
+                dynamic: facts.shared.is_dynamic(),
+            },
+            barriers: (0..u16::BITS).filter(|bit| block >> bit & 1 == 1).collect(),
+            max_threads_per_block: facts.bounds.max_threads_per_block(),
+            required_block: facts.bounds.required_threads,
+            needs: facts.requirements.features.iter().map(|(feature, _)| word(*feature)).collect(),
+            doubts: facts
+                .doubts
+                .iter()
+                .map(|doubt| DoubtSheet {
+                    function: doubt.function.to_string(),
+                    ptx_line: doubt.position.line,
+                    reason: doubt.reason,
+                })
+                .collect(),
+            unsupported: unsupported(facts, program),
+        }
+    }
+}
+
+/// What the executor does not run; its family where the instruction has one.
+fn unsupported(facts: &EntryFacts, program: &Program) -> Vec<UnsupportedSheet> {
+    let Some(entry) = program.entry(&facts.name) else { return Vec::new() };
+    let found = entry.unsupported().into_iter().map(|found| {
+        let site = found.site;
+        let family = facts.unsupported.iter().find(|known| known.position.line == site.ptx_line);
+        UnsupportedSheet {
+            instruction: site.instruction,
+            family: family.map(|known| known.family.to_string()),
+            function: site.function,
+            ptx_line: site.ptx_line,
+            source: site.source.map(|(file, line)| format!("{file}:{line}")),
+        }
+    });
+    found.collect()
+}
+
+impl ParameterSheet {
+    fn of(index: usize, parameter: &Parameter) -> Self {
+        let (kind, access) = match parameter.kind {
+            ParameterKind::Pointer => {
+                ("pointer", parameter.pointers.first().map(|field| field.effect.access().word()))
+            }
+            ParameterKind::Value => ("value", None),
+            ParameterKind::Word => ("value or pointer", None),
+            ParameterKind::Bytes => ("structure", None),
+        };
+        let pointers = match parameter.kind {
+            ParameterKind::Bytes => &parameter.pointers[..],
+            _ => &[],
+        };
+        Self {
+            index,
+            name: parameter.name.to_string(),
+            kind,
+            ty: parameter.ty.keyword().to_owned(),
+            bytes: parameter.size_bytes,
+            offset: parameter.offset,
+            alignment: parameter.align_bytes,
+            access,
+            pointers: pointers
+                .iter()
+                .map(|field| FieldSheet { offset: field.offset, access: field.effect.access().word() })
+                .collect(),
+        }
+    }
+}
+
+fn word(feature: Feature) -> String {
+    match feature {
+        Feature::Family(family) => format!("{family} instructions"),
+        Feature::CooperativeLaunch => "a cooperative launch".into(),
+        Feature::ClusterLaunch => "clusters".into(),
+        Feature::Printf => "printf".into(),
+        Feature::Assert => "assert".into(),
+        Feature::Heap => "the device heap".into(),
+        Feature::ExternalCall => "functions from outside of the module".into(),
+        Feature::IndirectCall => "calls through pointers".into(),
+    }
+}

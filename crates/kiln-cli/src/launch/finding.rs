@@ -1,0 +1,215 @@
+//! What the simulated device found, in words of the command line.
+
+use std::fmt;
+
+use kiln_ptx::exec::{BadAccess, Finding, FindingKind, Site};
+use serde::Serialize;
+
+use super::map::{Allocation, ArrayMap};
+
+/// A finding with its place.
+#[derive(Clone, Serialize, Debug)]
+pub(crate) struct KernelFinding {
+    /// One word, the same in every version: `out-of-bounds`, `race`, ...
+    pub(crate) kind: &'static str,
+    /// What happened, in a sentence.
+    pub(crate) text: String,
+    pub(crate) kernel: Option<String>,
+    /// Where, and in which thread it was seen first.
+    pub(crate) place: Option<PlaceSheet>,
+    pub(crate) access: Option<AccessSheet>,
+    /// The array the access missed, or hit wrongly.
+    pub(crate) allocation: Option<Allocation>,
+    /// The other side of a race.
+    pub(crate) earlier: Option<PlaceSheet>,
+    /// How often it happened at this instruction.
+    pub(crate) times: u64,
+    /// The seeds it was seen with.
+    pub(crate) seeds: Vec<u64>,
+}
+
+/// A thread at an instruction.
+#[derive(Clone, PartialEq, Eq, Serialize, Debug)]
+pub(crate) struct PlaceSheet {
+    pub(crate) function: String,
+    pub(crate) instruction: String,
+    /// File and line of the source, where the code has debug lines.
+    pub(crate) source: Option<SourceSheet>,
+    pub(crate) ptx_line: u32,
+    pub(crate) block: [u32; 3],
+    pub(crate) thread: [u32; 3],
+}
+
+/// A line of the source.
+#[derive(Clone, PartialEq, Eq, Serialize, Debug)]
+pub(crate) struct SourceSheet {
+    pub(crate) file: String,
+    pub(crate) line: u32,
+}
+
+/// An access that should not have been made.
+#[derive(Clone, Serialize, Debug)]
+pub(crate) struct AccessSheet {
+    pub(crate) kind: String,
+    pub(crate) memory: &'static str,
+    pub(crate) address: String,
+    pub(crate) bytes: u32,
+}
+
+/// The findings of one run. What the machine adds to a finding of the kernel about the same access is left out.
+pub(super) fn collect(findings: &[kiln_sim::Finding], map: &ArrayMap) -> Vec<KernelFinding> {
+    let in_code: Vec<KernelFinding> = findings
+        .iter()
+        .filter_map(|finding| finding.code.as_deref())
+        .map(|code| KernelFinding::of_code(code, map))
+        .collect();
+    if !in_code.is_empty() {
+        return in_code;
+    }
+    findings.iter().map(KernelFinding::of_machine).collect()
+}
+
+impl KernelFinding {
+    fn of_code(finding: &Finding, map: &ArrayMap) -> Self {
+        let access = bad_access(&finding.kind);
+        let global = access.filter(|access| access.memory == "global");
+        let allocation = global.and_then(|access| map.nearest(access.address));
+        let text = match (&finding.kind, access, &allocation) {
+            (FindingKind::OutOfBounds(_), Some(access), Some(near)) => {
+                format!("out of bounds: {access}, {near}")
+            }
+            (FindingKind::Misaligned(_), Some(access), Some(near)) => {
+                format!("misaligned: {access}, which is {}; {near}", access.near)
+            }
+            (kind, ..) => kind.to_string(),
+        };
+        let earlier = match &finding.kind {
+            FindingKind::Race { earlier_site, .. } => Some(PlaceSheet::of(earlier_site)),
+            _ => None,
+        };
+        Self {
+            kind: word(&finding.kind),
+            text,
+            kernel: Some(finding.site.kernel.clone()),
+            place: Some(PlaceSheet::of(&finding.site)),
+            access: access.map(|access| AccessSheet {
+                kind: access.access.to_string(),
+                memory: access.memory,
+                address: format!("{:#x}", access.address),
+                bytes: access.bytes,
+            }),
+            allocation,
+            earlier,
+            times: finding.times,
+            seeds: Vec::new(),
+        }
+    }
+
+    fn of_machine(finding: &kiln_sim::Finding) -> Self {
+        Self::in_words("device", finding.to_string())
+    }
+
+    /// A launch that ended early, where nothing says why.
+    pub(crate) fn of_fault(fault: &str) -> Self {
+        Self::in_words("fault", fault.to_owned())
+    }
+
+    fn in_words(kind: &'static str, text: String) -> Self {
+        Self {
+            kind,
+            text,
+            kernel: None,
+            place: None,
+            access: None,
+            allocation: None,
+            earlier: None,
+            times: 1,
+            seeds: Vec::new(),
+        }
+    }
+
+    /// Whether two runs saw the same mistake of the same instruction.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let line =
+            |finding: &Self| finding.place.as_ref().map(|place| (place.ptx_line, place.function.clone()));
+        self.kind == other.kind
+            && line(self) == line(other)
+            && (self.place.is_some() || self.text == other.text)
+    }
+
+    /// Whether it says nothing of the kernel, only that this device cannot run it.
+    pub(crate) fn is_unsupported(&self) -> bool {
+        self.kind == UNSUPPORTED
+    }
+}
+
+impl fmt::Display for KernelFinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.text)?;
+        let Some(place) = &self.place else { return Ok(()) };
+        let kernel = self.kernel.as_deref().unwrap_or_default();
+        write!(f, "\n     {kernel}")?;
+        if place.function != kernel {
+            write!(f, " in {}", place.function)?;
+        }
+        match &place.source {
+            Some(source) => write!(f, " at {}:{} (PTX line {})", source.file, source.line, place.ptx_line)?,
+            None => write!(f, " at PTX line {}", place.ptx_line)?,
+        }
+        let ([bx, by, bz], [x, y, z]) = (place.block, place.thread);
+        write!(f, ", block ({bx},{by},{bz}) thread ({x},{y},{z})")?;
+        match self.times {
+            0 | 1 => Ok(()),
+            times => write!(f, ", and {} more", times - 1),
+        }
+    }
+}
+
+impl PlaceSheet {
+    fn of(site: &Site) -> Self {
+        Self {
+            function: site.function.clone(),
+            instruction: site.instruction.clone(),
+            source: site.source.clone().map(|(file, line)| SourceSheet { file, line }),
+            ptx_line: site.ptx_line,
+            block: site.block,
+            thread: site.thread,
+        }
+    }
+}
+
+fn bad_access(kind: &FindingKind) -> Option<&BadAccess> {
+    match kind {
+        FindingKind::OutOfBounds(access)
+        | FindingKind::UseAfterFree(access)
+        | FindingKind::ReadOnly(access)
+        | FindingKind::Misaligned(access)
+        | FindingKind::Uninitialised(access)
+        | FindingKind::Race { access, .. } => Some(access),
+        _ => None,
+    }
+}
+
+const UNSUPPORTED: &str = "unsupported";
+
+fn word(kind: &FindingKind) -> &'static str {
+    match kind {
+        FindingKind::OutOfBounds(_) => "out-of-bounds",
+        FindingKind::UseAfterFree(_) => "use-after-free",
+        FindingKind::ReadOnly(_) => "read-only",
+        FindingKind::Misaligned(_) => "misaligned",
+        FindingKind::Uninitialised(_) => "uninitialised",
+        FindingKind::Race { .. } => "race",
+        FindingKind::Barrier(_) => "barrier",
+        FindingKind::Deadlock(_) => "deadlock",
+        FindingKind::Mask(_) => "mask",
+        FindingKind::StepLimit(_) => "step-limit",
+        FindingKind::Assertion { .. } => "assertion",
+        FindingKind::Trap => "trap",
+        FindingKind::Unsupported(_) => UNSUPPORTED,
+        FindingKind::StackOverflow(_) => "stack-overflow",
+        FindingKind::BadCall(_) => "bad-call",
+        FindingKind::BadFree(_) => "bad-free",
+        _ => "other",
+    }
+}

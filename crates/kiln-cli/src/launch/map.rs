@@ -1,0 +1,86 @@
+//! Where the arrays of a launch lie, so that an address can be told in words of the command line.
+
+use serde::Serialize;
+
+/// An address this far from an array is not about it.
+const NEAR_BYTES: u64 = 64 << 10;
+
+/// The arrays of a launch.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct ArrayMap {
+    arrays: Vec<Placed>,
+}
+
+#[derive(Clone, Debug)]
+struct Placed {
+    argument: usize,
+    address: u64,
+    bytes: u64,
+}
+
+/// The array an access missed, or hit wrongly.
+#[derive(Clone, PartialEq, Eq, Serialize, Debug)]
+pub(crate) struct Allocation {
+    /// Which argument it is.
+    pub(crate) argument: usize,
+    pub(crate) bytes: u64,
+    /// Where the access began, counted from the start of the array.
+    pub(crate) offset: i64,
+}
+
+impl ArrayMap {
+    /// Adds an array.
+    pub(crate) fn add(&mut self, argument: usize, address: u64, bytes: u64) {
+        self.arrays.push(Placed { argument, address, bytes });
+    }
+
+    /// The array an address lies in, or is nearest to.
+    pub(crate) fn nearest(&self, address: u64) -> Option<Allocation> {
+        let distance = |placed: &Placed| match address.checked_sub(placed.address) {
+            Some(offset) => offset.saturating_sub(placed.bytes.saturating_sub(1)),
+            None => placed.address - address,
+        };
+        let nearest = self.arrays.iter().min_by_key(|placed| distance(placed))?;
+        (distance(nearest) < NEAR_BYTES).then(|| Allocation {
+            argument: nearest.argument,
+            bytes: nearest.bytes,
+            offset: address.wrapping_sub(nearest.address).cast_signed(),
+        })
+    }
+}
+
+impl std::fmt::Display for Allocation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { argument, bytes, offset } = *self;
+        let array = format!("argument {argument}, an array of {bytes} bytes");
+        match u64::try_from(offset) {
+            Err(_) => write!(f, "{} bytes before {array}", offset.unsigned_abs()),
+            Ok(offset) if offset < bytes => write!(f, "{offset} bytes into {array}"),
+            Ok(offset) => write!(f, "{} bytes behind the end of {array}", offset - bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_told_by_the_nearest_array() {
+        let mut map = ArrayMap::default();
+        map.add(1, 0x10_0000, 64);
+        map.add(3, 0x20_0000, 0);
+        let told = |address| map.nearest(address).map(|found| found.to_string());
+        assert_eq!(told(0x10_0008).as_deref(), Some("8 bytes into argument 1, an array of 64 bytes"));
+        assert_eq!(
+            told(0x10_0040).as_deref(),
+            Some("0 bytes behind the end of argument 1, an array of 64 bytes")
+        );
+        assert_eq!(told(0xf_fffc).as_deref(), Some("4 bytes before argument 1, an array of 64 bytes"));
+        assert_eq!(
+            told(0x20_0004).as_deref(),
+            Some("4 bytes behind the end of argument 3, an array of 0 bytes")
+        );
+        assert_eq!((told(0), told(u64::MAX)), (None, None));
+    }
+}

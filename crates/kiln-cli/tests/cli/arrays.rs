@@ -1,0 +1,79 @@
+//! Files that are no arrays a kernel can use.
+
+use crate::folder::{Folder, npy, versioned};
+use crate::kernels::faulty;
+use crate::outcome::{Outcome, run, without_driver};
+
+/// A run whose array is this file.
+fn given(folder: &Folder, file: &[u8]) -> Outcome {
+    let spec = format!("inout:{}:{}", folder.write("a.npy", file), folder.path("b.npy"));
+    let kernels = faulty();
+    let words = ["run", &kernels, "--kernel", "store_at", "--grid", "1", "--block", "1", "--device", "sim"];
+    run(without_driver(&[&words[..], &["--arg", &spec, "--arg", "i32:0"]].concat()))
+}
+
+#[test]
+fn all_versions_are_read() {
+    let folder = Folder::new();
+    let header = "{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }\n";
+    for version in [1, 2, 3] {
+        let outcome = given(&folder, &versioned(version, header, &[0; 8]));
+        assert_eq!(outcome.code, Some(0), "version {version}: {}", outcome.stderr);
+        assert_eq!(folder.read("b.npy").1, [7, 0, 0, 0, 0, 0, 0, 0]);
+    }
+    for header in [
+        "{\"shape\":(2,),\"descr\":\"<i4\",\"fortran_order\":False}",
+        "{'descr': '=i4', 'fortran_order': False, 'shape': (1L, 2L)}",
+        "{'descr': '<i4', 'fortran_order': True, 'shape': (1, 2)}",
+        "{'descr': '<V2', 'fortran_order': False, 'shape': (4,)}",
+    ] {
+        let outcome = given(&folder, &versioned(1, header, &[0; 8]));
+        assert_eq!(outcome.code, Some(0), "{header}: {}", outcome.stderr);
+    }
+}
+
+#[test]
+fn what_cannot_be_used_ends_with_2_and_says_why() {
+    let folder = Folder::new();
+    let whole = npy("<i4", "False", "(2,)", &[0; 8]);
+    for (file, word) in [
+        (b"".to_vec(), "no .npy file"),
+        (b"PK\x03\x04, as an .npz begins".to_vec(), "no .npy file"),
+        (whole[..7].to_vec(), "header is not all there"),
+        (whole[..9].to_vec(), "header is not all there"),
+        (whole[..40].to_vec(), "header is not all there"),
+        (whole[..whole.len() - 1].to_vec(), "says 8 bytes of data, and there are 7"),
+        ([&whole[..], &[0]].concat(), "says 8 bytes of data, and there are 9"),
+        (versioned(4, "", &[]), "version 4.0"),
+        (versioned(2, "", &[])[..9].to_vec(), "header is not all there"),
+        (npy("<i4", "True", "(2, 2)", &[0; 16]), "Fortran order; save numpy.ascontiguousarray(a)"),
+        (npy(">i4", "False", "(2,)", &[0; 8]), "big-endian"),
+        (npy("<U1", "False", "(2,)", &[0; 8]), "type `<U1`"),
+        (npy("|O", "False", "(2,)", &[0; 8]), "type `|O`"),
+        (npy("<M8[s]", "False", "(1,)", &[0; 8]), "type `<M8[s]`"),
+        (npy("<f3", "False", "(1,)", &[0; 3]), "type `<f3`"),
+        (npy("<i4", "False", "(4294967296, 4294967296)", &[]), "more elements"),
+        (npy("<i4", "False", "(99999999999999999999,)", &[]), "no number"),
+        (npy("<i4", "False", "(-2,)", &[]), "no number"),
+        (npy("<i4", "Maybe", "(2,)", &[0; 8]), "True or False"),
+        (versioned(1, "[]", &[]), "`{` is missing"),
+        (versioned(1, "{'descr': '<i4'}", &[]), "lacks"),
+        (versioned(1, "{'descr': '<i4', 'color': 'red'}", &[]), "'color'"),
+        (versioned(1, "{'descr': [('a', '<f4'), 'fortran_order': False", &[]), "does not end"),
+        (versioned(1, "{'descr': '<i4', 'fortran_order': False, 'shape': (2,), } junk", &[0; 8]), "behind"),
+        (
+            versioned(1, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }", &[0; 8]),
+            "[('a', '<f4')]",
+        ),
+        (versioned(1, "{'d\u{e9}", &[]), "does not end"),
+    ] {
+        let outcome = given(&folder, &file);
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(2), ""), "{word}");
+        assert!(
+            outcome.stderr.contains(word) && outcome.stderr.contains("a.npy"),
+            "{word}: {}",
+            outcome.stderr
+        );
+    }
+    assert_eq!(folder.names(), ["a.npy"]);
+}

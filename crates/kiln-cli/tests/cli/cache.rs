@@ -1,0 +1,93 @@
+//! `kiln cache`.
+
+use std::process::Command;
+
+use kiln::cache::{CacheConfig, CachePlace, DiskCache, EntryKind, KeyBuilder, Surroundings};
+
+use crate::folder::Folder;
+use crate::outcome::{Outcome, command, run};
+
+/// A cache with so many entries of a thousand bytes.
+fn filled(folder: &Folder, entries: u32) -> DiskCache {
+    let place = CachePlace::At(folder.path("kiln").into());
+    let cache = DiskCache::new(&CacheConfig { place, ..CacheConfig::default() }, &Surroundings::default());
+    for entry in 0..entries {
+        let key = KeyBuilder::new().part("entry", &entry.to_le_bytes()).finish();
+        cache.put(&key, EntryKind::Ptx, &[entry as u8; 1000]);
+    }
+    cache
+}
+
+fn cache(folder: &Folder, words: &[&str]) -> Outcome {
+    let mut command: Command = command(&[&["cache"], words].concat());
+    command.env("XDG_CACHE_HOME", folder.path(""));
+    run(command)
+}
+
+#[test]
+fn entries_are_listed_in_the_folder_of_the_user_or_another() {
+    let folder = Folder::new();
+    assert!(cache(&folder, &["list"]).stdout.contains("0 entries"), "a folder that is not there is empty");
+    let keys: Vec<String> =
+        filled(&folder, 3).list().unwrap().iter().map(|entry| entry.key.to_string()).collect();
+    let listed = cache(&folder, &["list"]);
+    assert_eq!(listed.code, Some(0));
+    assert!(keys.iter().all(|key| listed.stdout.contains(key)), "{}", listed.stdout);
+    assert!(listed.stdout.contains("3 entries"), "{}", listed.stdout);
+    let json = cache(&folder, &["list", "--json"]).json();
+    assert_eq!(json["entries"].as_array().unwrap().len(), 3);
+    assert_eq!(
+        json["bytes"].as_u64().unwrap(),
+        json["entries"].as_array().unwrap().iter().map(|entry| entry["bytes"].as_u64().unwrap()).sum::<u64>()
+    );
+    let elsewhere = cache(&folder, &["list", "--at", &folder.path("other"), "--json"]).json();
+    assert_eq!(elsewhere["entries"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn damage_is_found_and_ends_with_5() {
+    let folder = Folder::new();
+    let store = filled(&folder, 2);
+    assert_eq!(cache(&folder, &["verify"]).code, Some(0));
+    let key = store.list().unwrap()[0].key;
+    let path = store.folder().unwrap().join(format!("{key}.kiln"));
+    let mut bytes = std::fs::read(&path).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let json = cache(&folder, &["verify", "--json"]);
+    assert_eq!(json.code, Some(5));
+    let json = json.json();
+    assert_eq!((json["good"].as_u64(), json["exit"].as_u64()), (Some(1), Some(5)));
+    let text = cache(&folder, &["verify"]);
+    assert_eq!(text.code, Some(5));
+    assert!(text.stdout.contains("damaged") && text.stdout.contains("checksum"), "{}", text.stdout);
+}
+
+#[test]
+fn pruning_keeps_what_was_used_last_and_clearing_keeps_nothing() {
+    let folder = Folder::new();
+    let store = filled(&folder, 4);
+    let size = store.list().unwrap()[0].bytes;
+    let limit = (2 * size).to_string();
+    let pruned = cache(&folder, &["prune", "--limit", &limit, "--json"]).json();
+    assert_eq!(
+        (pruned["freed_bytes"].as_u64(), pruned["left_bytes"].as_u64()),
+        (Some(2 * size), Some(2 * size))
+    );
+    let left = cache(&folder, &["prune", "--json"]).json();
+    assert_eq!(left["freed_bytes"].as_u64(), Some(0), "the usual limit is far away");
+    assert!(cache(&folder, &["clear"]).stdout.contains("0 B left"));
+    assert_eq!(store.list().unwrap().len(), 0);
+}
+
+#[test]
+fn wrong_words_end_with_2_and_a_folder_that_is_none_with_5() {
+    let folder = Folder::new();
+    for words in [&[][..], &["burn"], &["prune", "--limit", "8 gigs"]] {
+        assert_eq!(cache(&folder, words).code, Some(2), "{words:?}");
+    }
+    let file = folder.write("file", "no folder");
+    let outcome = cache(&folder, &["list", "--at", &file]);
+    assert_eq!(outcome.code, Some(5), "{}", outcome.stdout);
+    assert!(outcome.stderr.contains(&file), "{}", outcome.stderr);
+}
