@@ -65,6 +65,11 @@ impl Case {
         expected
     }
 
+    /// Whether it prints anything.
+    pub fn prints(&self) -> bool {
+        self.prints.is_some()
+    }
+
     /// The lines it prints, in any order; `None` if it prints nothing.
     pub fn printed(&self, arguments: &Arguments) -> Option<Vec<String>> {
         self.prints.map(|prints| prints(arguments))

@@ -89,6 +89,16 @@ fn no_order_of_blocks_and_warps_changes_a_result() {
 }
 
 #[test]
+fn no_order_takes_a_slow_warp_for_a_stuck_one() {
+    // One warp alone, and instructions that take several steps: some orders give it one step at a time.
+    let case = cases().iter().find(|case| case.name == "generic_pointers").unwrap();
+    for seed in 0..300 {
+        judge(case, 1, &Options { seed, ..Options::default() })
+            .unwrap_or_else(|text| panic!("seed {seed}: {text}"));
+    }
+}
+
+#[test]
 fn blocks_on_several_threads_give_the_same_results() {
     let heap = DeviceHeap::default();
     judge_all(&Options { heap: Some(&heap), threads: 3, ..Options::default() }, 2);

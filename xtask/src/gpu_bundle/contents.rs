@@ -37,7 +37,10 @@ impl Item {
 }
 
 /// Test binaries with something in them that only a GPU can show.
-pub(crate) const TESTS: &[Item] = &[Item { package: "kiln-conform", target: Target::Test("cuda") }];
+pub(crate) const TESTS: &[Item] = &[
+    Item { package: "kiln-conform", target: Target::Test("cuda") },
+    Item { package: "kiln", target: Target::Test("kernels") },
+];
 
 /// Programs.
 pub(crate) const PROGRAMS: &[Item] = &[

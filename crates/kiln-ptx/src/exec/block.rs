@@ -27,6 +27,8 @@ pub(crate) struct Cta<'l> {
     pub(crate) counters: Counters,
     /// Strong loads from global memory since the block last let others run.
     pub(crate) polls: u32,
+    /// Whether any warp has run a step in this round. Steps count here and not instructions: one may take several.
+    pub(crate) moved: bool,
     barriers: [BarrierState; BARRIERS],
     /// The lanes of each warp at the start, and those that have not exited.
     existing: Vec<u32>,
@@ -65,7 +67,7 @@ impl<'l> Block<'l> {
         self.cta.polls = 0;
         let mut order: Vec<usize> = (0..self.warps.len()).collect();
         while !self.cta.launch.log.is_stopped() {
-            let before = self.cta.counters.warp_instructions;
+            self.cta.moved = false;
             if let Some(random) = &mut self.random {
                 random.shuffle(&mut order);
             }
@@ -83,11 +85,12 @@ impl<'l> Block<'l> {
                 self.cta.counters.blocks += 1;
                 return Ok(Progress::Done);
             }
-            let now = self.cta.counters.warp_instructions;
-            if now == before && !released {
+            if !self.cta.moved && !released {
                 return Err(self.deadlock());
             }
-            if now - start >= budget || self.cta.polls > 0 && self.is_waiting_for_others() {
+            if self.cta.counters.warp_instructions - start >= budget
+                || self.cta.polls > 0 && self.is_waiting_for_others()
+            {
                 return Ok(Progress::Paused);
             }
         }
@@ -186,6 +189,7 @@ impl<'l> Cta<'l> {
             races,
             counters: Counters::default(),
             polls: 0,
+            moved: false,
             barriers: Default::default(),
             live: existing.clone(),
             existing,

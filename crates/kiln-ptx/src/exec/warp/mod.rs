@@ -107,15 +107,21 @@ impl Warp {
 
     /// Runs until all threads wait or have exited, or `budget` steps are used up.
     pub(crate) fn run(&mut self, cta: &mut Cta<'_>, budget: u64) -> Result<Pause, Fault> {
+        let mut left = budget;
+        let pause = self.run_strands(cta, &mut left);
+        cta.moved |= left < budget;
+        pause
+    }
+
+    fn run_strands(&mut self, cta: &mut Cta<'_>, left: &mut u64) -> Result<Pause, Fault> {
         let code = cta.launch.code;
         let limit = cta.launch.options.step_limit;
-        let mut left = budget;
         while let Some(at) = self.pick(code) {
             if self.steps >= limit {
                 let lane = self.strands[at].mask.trailing_zeros() as usize;
                 return Err(self.fail(cta, at, &Trouble { lane, kind: FindingKind::StepLimit(limit) }));
             }
-            let outcome = self.run_strand(cta, at, &mut left);
+            let outcome = self.run_strand(cta, at, left);
             match outcome {
                 Ok(false) => {}
                 Ok(true) => return Ok(Pause::Spent),
