@@ -10,9 +10,9 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use kiln_driver::{DeviceInfo, Uuid};
+use kiln_driver::{DeviceInfo, DeviceKey, DeviceKind, Uuid};
 
 use crate::account::Account;
 
@@ -38,7 +38,7 @@ struct Entry {
     name: String,
     account: Account,
     parent: Option<Budget>,
-    children: Mutex<Vec<std::sync::Weak<Entry>>>,
+    children: Mutex<Vec<Weak<Entry>>>,
 }
 
 /// A charge that did not fit.
@@ -68,13 +68,25 @@ impl Budget {
         Self::with_parent(name.into(), limit_bytes, None)
     }
 
-    /// The one budget of a device in this process. It begins with all of the device's memory as its limit.
+    /// The one budget of a device in this process, whoever opened it and how often. It begins with all of the device's
+    /// memory as its limit. Simulated devices are alike and have memory of their own, so each has a budget of its own,
+    /// which goes with the last clone.
     pub fn of_device(device: &DeviceInfo) -> Self {
-        static DEVICES: OnceLock<Mutex<HashMap<Uuid, Budget>>> = OnceLock::new();
-        let devices = DEVICES.get_or_init(Mutex::default);
-        let mut devices = devices.lock().unwrap_or_else(PoisonError::into_inner);
+        static REAL: OnceLock<Mutex<HashMap<Uuid, Budget>>> = OnceLock::new();
+        static SIMULATED: OnceLock<Mutex<HashMap<DeviceKey, Weak<Entry>>>> = OnceLock::new();
         let make = || Self::new(device.name.clone(), device.total_memory_bytes);
-        devices.entry(device.uuid).or_insert_with(make).clone()
+        if device.kind != DeviceKind::Simulated {
+            let mut known = REAL.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+            return known.entry(device.uuid).or_insert_with(make).clone();
+        }
+        let mut known = SIMULATED.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = known.get(&device.key).and_then(Weak::upgrade) {
+            return Self { entry };
+        }
+        known.retain(|_, entry| entry.strong_count() > 0);
+        let budget = make();
+        known.insert(device.key, Arc::downgrade(&budget.entry));
+        budget
     }
 
     /// An account below this one: what it is charged, this one is charged too.
@@ -122,7 +134,7 @@ impl Budget {
     /// The accounts directly below.
     pub fn children(&self) -> Vec<Self> {
         let children = self.entry.children.lock().unwrap_or_else(PoisonError::into_inner);
-        children.iter().filter_map(std::sync::Weak::upgrade).map(|entry| Self { entry }).collect()
+        children.iter().filter_map(Weak::upgrade).map(|entry| Self { entry }).collect()
     }
 
     /// Charges bytes to this account and all above.
@@ -149,21 +161,41 @@ impl Budget {
         Ok(Reserved { budget: self.clone(), left: Account::new(bytes) })
     }
 
+    /// Whether both are the same account.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.entry, &other.entry)
+    }
+
+    /// Charges bytes to this account alone; those above were charged when the bytes were set aside.
+    pub(crate) fn charge_here(&self, bytes: u64) -> Result<(), Shortage> {
+        self.try_charge(bytes)?;
+        self.entry.account.settle();
+        Ok(())
+    }
+
+    /// Takes [`charge_here`](Self::charge_here) back.
+    pub(crate) fn refund_here(&self, bytes: u64) {
+        self.entry.account.refund(bytes);
+    }
+
     fn with_parent(name: String, limit_bytes: u64, parent: Option<Self>) -> Self {
         let account = Account::new(limit_bytes);
         Self { entry: Arc::new(Entry { name, account, parent, children: Mutex::default() }) }
     }
 
     fn charge_chain(&self, bytes: u64) -> Result<(), Shortage> {
-        let account = &self.entry.account;
-        account.try_charge(bytes).map_err(|(used, limit)| Shortage {
+        self.try_charge(bytes)?;
+        let Some(parent) = &self.entry.parent else { return Ok(()) };
+        parent.charge_chain(bytes).inspect_err(|_| self.entry.account.cancel(bytes))
+    }
+
+    fn try_charge(&self, bytes: u64) -> Result<(), Shortage> {
+        self.entry.account.try_charge(bytes).map_err(|(used, limit)| Shortage {
             name: self.entry.name.clone(),
             requested: bytes,
             used,
             limit,
-        })?;
-        let Some(parent) = &self.entry.parent else { return Ok(()) };
-        parent.charge_chain(bytes).inspect_err(|_| account.cancel(bytes))
+        })
     }
 
     fn accounts(&self, run: impl Fn(&Account)) {

@@ -344,7 +344,7 @@ impl Ticket {
 
 impl fmt::Display for Heap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("heap")
+        f.write_str(self.ground.name())
     }
 }
 

@@ -120,11 +120,20 @@ pub type Callback = dyn Fn(u64) -> u64 + Send + Sync;
 /// assert_eq!(pressure.call_back(10_000), 4096);
 /// # drop(cache);
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Pressure {
     callbacks: Arc<Mutex<Vec<Entry>>>,
     /// The longest wait for work that is known to free memory; zero does not wait.
     pub wait: Duration,
+    /// The steps that may be taken; all of them, unless a program cannot afford one: a service that must not stall
+    /// leaves [`Rung::Wait`] out.
+    pub rungs: &'static [Rung],
+}
+
+impl Default for Pressure {
+    fn default() -> Self {
+        Self { callbacks: Arc::default(), wait: Duration::ZERO, rungs: &Rung::ALL }
+    }
 }
 
 #[derive(Clone)]
@@ -145,6 +154,12 @@ impl Pressure {
     /// Waits at most so long for work, and has no callbacks yet.
     pub fn waiting(wait: Duration) -> Self {
         Self { wait, ..Self::default() }
+    }
+
+    /// The same, taking only these steps.
+    #[must_use]
+    pub fn only(self, rungs: &'static [Rung]) -> Self {
+        Self { rungs, ..self }
     }
 
     /// Asks this callback when memory is short. Those with a higher priority are asked first, until enough is free. It

@@ -7,7 +7,7 @@ use crate::accounting::Accounting;
 use crate::block::{DeviceBlock, ResourceKey};
 use crate::budget::{Budget, Reserved, Shortage};
 use crate::byte_size::ByteSize;
-use crate::error::{Error, ErrorKind, FreeError, Result};
+use crate::error::{Error, ErrorKind, FreeError, Refusal, Result};
 use crate::exhausted::Exhausted;
 use crate::ladder::{Pressure, Relief, Rung, Step};
 use crate::request::Request;
@@ -88,12 +88,30 @@ impl<R: MemoryResource> Budgeted<R> {
     /// Hands out a block that is paid from what was set aside.
     ///
     /// # Errors
-    /// As for [`MemoryResource::allocate`]; out of memory when too little is left of what was set aside.
+    /// As for [`MemoryResource::allocate`]; out of memory when too little is left of what was set aside, or of what the
+    /// tag may have; refused if it was set aside in another budget.
     pub fn allocate_from(&self, reserved: &Reserved, request: &Request) -> Result<DeviceBlock> {
-        reserved.draw(request.bytes).map_err(|short| explain(&short, request.bytes, Vec::new()))?;
+        if !reserved.budget().is(&self.budget) {
+            let what = format!("bytes set aside in {} cannot pay here", reserved.budget().name());
+            let next = "set them aside with `reserve` of the same resource";
+            return Err(ErrorKind::from(Refusal::Unsupported { what, next }).into());
+        }
+        let explained = |short: Shortage| explain(&short, request.bytes, Vec::new());
+        reserved.draw(request.bytes).map_err(explained)?;
+        // The budget is charged already; the tag's account below it is not.
+        let account = self.account(request.tag);
+        if let Some(account) = account {
+            account.charge_here(request.bytes).map_err(|short| {
+                reserved.put_back(request.bytes);
+                explained(short)
+            })?;
+        }
         match self.inner.allocate(request) {
             Ok(block) => Ok(block.rebound(self.key)),
             Err(error) => {
+                if let Some(account) = account {
+                    account.refund_here(request.bytes);
+                }
                 reserved.put_back(request.bytes);
                 Err(error)
             }
@@ -164,10 +182,12 @@ impl<R: MemoryResource> Budgeted<R> {
             Err(short) => short,
         };
         let mut steps = Vec::new();
-        for rung in [Rung::FrontCaches, Rung::Callbacks] {
+        for rung in self.pressure.rungs.iter().copied() {
             let relief = match rung {
                 Rung::FrontCaches => Relief::freed(self.collect_credit()),
-                _ => Relief::freed(self.pressure.call_back(bytes)),
+                Rung::Callbacks => Relief::freed(self.pressure.call_back(bytes)),
+                // What is live stays live, whatever else is done.
+                Rung::Completed | Rung::Ordered | Rung::IdlePages | Rung::Wait => continue,
             };
             steps.push(Step { rung, relief });
             match charge() {

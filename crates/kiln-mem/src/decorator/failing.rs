@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::{free_below, unwrap};
 use crate::accounting::Accounting;
 use crate::block::{DeviceBlock, ResourceKey};
+use crate::byte_size::ByteSize;
 use crate::error::{ErrorKind, FreeError, Result};
 use crate::exhausted::Exhausted;
 use crate::ladder::{Relief, Rung};
@@ -14,7 +15,7 @@ use crate::resource::MemoryResource;
 use crate::stamp::Stamps;
 
 /// Which calls fail. Counts begin at 1.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct FailPlan {
     /// Every so many allocations one fails; 0 is never.
     pub every_allocation: u64,
@@ -82,7 +83,15 @@ impl<R: MemoryResource> MemoryResource for Failing<R> {
 
 impl<R: MemoryResource> fmt::Display for Failing<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "fail({}, {})", self.plan.every_allocation, self.inner)
+        let FailPlan { every_allocation, every_free, above_bytes } = self.plan;
+        write!(f, "fail({every_allocation}, ")?;
+        if every_free > 0 || above_bytes > 0 {
+            write!(f, "{every_free}, ")?;
+        }
+        if above_bytes > 0 {
+            write!(f, "{}, ", ByteSize(above_bytes))?;
+        }
+        write!(f, "{})", self.inner)
     }
 }
 

@@ -22,7 +22,8 @@ use kiln_driver::{Driver, Timeout};
 use super::free_below;
 use crate::accounting::Accounting;
 use crate::block::{DeviceBlock, ResourceKey};
-use crate::error::{Error, FreeError, Result};
+use crate::byte_size::ByteSize;
+use crate::error::{Error, ErrorKind, FreeError, Refusal, Result};
 use crate::ladder::{Relief, Rung};
 use crate::order::Order;
 use crate::request::Request;
@@ -40,7 +41,7 @@ const FRESH: u8 = 0xcd;
 const DEAD: u8 = 0xdd;
 
 /// How a guard is set up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct GuardConfig {
     /// Bytes of each red zone; more where the alignment wants it.
     pub zone_bytes: u64,
@@ -166,8 +167,9 @@ impl<R: MemoryResource> MemoryResource for Guarded<R> {
             // Nothing to guard, or something for the resource below to refuse.
             return Ok(self.inner.allocate(request)?.rebound(self.key));
         }
-        let zone = self.config.zone_bytes.max(1).next_multiple_of(request.align);
-        let outer_bytes = request.bytes.saturating_add(2 * zone);
+        let Some((zone, outer_bytes)) = outer_size(&self.config, request) else {
+            return Err(ErrorKind::from(Refusal::Size(request.bytes)).into());
+        };
         let outer = self.allocate_below(&request.bytes(outer_bytes))?;
         let Some(place) = outer.device_place() else { return Ok(outer.rebound(self.key)) };
         let watched = Watched::new(&outer, request, zone, place);
@@ -199,17 +201,12 @@ impl<R: MemoryResource> MemoryResource for Guarded<R> {
         }
         let outer = block.widened(watched.zone, watched.bytes + 2 * watched.zone).rebound(self.inner.key());
         if watched.forgiven || self.config.quarantine_bytes == 0 {
-            let freed = self.inner.deallocate(outer, uses);
-            return match freed {
-                Ok(()) => {
-                    self.watch().forget(watched.id);
-                    Ok(())
-                }
-                Err(FreeError { block, error }) => {
-                    let block = block.narrowed(watched.zone, watched.bytes).rebound(self.key);
-                    Err(FreeError { block, error })
-                }
-            };
+            // Forgotten first: once the block is free, its address may be somebody else's.
+            self.watch().forget(watched.id);
+            return self.inner.deallocate(outer, uses).map_err(|FreeError { block, error }| {
+                self.watch().remember(watched);
+                FreeError { block: block.narrowed(watched.zone, watched.bytes).rebound(self.key), error }
+            });
         }
         self.watch().bury(watched, outer);
         // What goes wrong here is the fault of blocks freed long ago; it is kept with the findings or said by the device.
@@ -236,6 +233,16 @@ impl<R> Drop for Guarded<R> {
 
 impl<R: MemoryResource> fmt::Display for Guarded<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "guard({})", self.inner)
+        let GuardConfig { zone_bytes, quarantine_bytes } = self.config;
+        if self.config == GuardConfig::default() {
+            return write!(f, "guard({})", self.inner);
+        }
+        write!(f, "guard({}, {}, {})", ByteSize(zone_bytes), ByteSize(quarantine_bytes), self.inner)
     }
+}
+
+/// Bytes of a red zone, and of the block with both; none if they cannot be counted.
+fn outer_size(config: &GuardConfig, request: &Request) -> Option<(u64, u64)> {
+    let zone = config.zone_bytes.max(1).checked_next_multiple_of(request.align)?;
+    Some((zone, request.bytes.checked_add(zone.checked_mul(2)?)?))
 }

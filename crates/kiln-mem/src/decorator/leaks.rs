@@ -142,7 +142,10 @@ impl<R: MemoryResource> MemoryResource for LeakTracking<R> {
 
 impl<R: MemoryResource> fmt::Display for LeakTracking<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "leaks({})", self.inner)
+        match self.sample_every {
+            0 => write!(f, "leaks({})", self.inner),
+            every => write!(f, "leaks({every}, {})", self.inner),
+        }
     }
 }
 

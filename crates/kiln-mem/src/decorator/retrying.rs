@@ -44,18 +44,25 @@ impl<R: MemoryResource> MemoryResource for Retrying<R> {
             Ok(block) => return Ok(block.rebound(self.key)),
             Err(error) => error,
         };
-        for rung in (0..self.rounds).flat_map(|_| Rung::ALL) {
-            if !last.is_retryable() {
-                return Err(last);
+        for _ in 0..self.rounds {
+            let tried = steps.len();
+            for rung in Rung::ALL {
+                if !last.is_retryable() {
+                    return Err(last);
+                }
+                let relief = self.inner.reap(rung)?;
+                steps.push(Step { rung, relief });
+                if relief.is_nothing() {
+                    continue;
+                }
+                match self.inner.allocate(request) {
+                    Ok(block) => return Ok(block.rebound(self.key)),
+                    Err(error) => last = error,
+                }
             }
-            let relief = self.inner.reap(rung)?;
-            steps.push(Step { rung, relief });
-            if relief.is_nothing() {
-                continue;
-            }
-            match self.inner.allocate(request) {
-                Ok(block) => return Ok(block.rebound(self.key)),
-                Err(error) => last = error,
+            if steps[tried..].iter().all(|step| step.relief.is_nothing()) {
+                // Another round would bring nothing either.
+                break;
             }
         }
         if let Some(exhausted) = last.exhausted_mut() {

@@ -90,6 +90,10 @@ impl ChunkGround {
         }
     }
 
+    pub(crate) fn driver(&self) -> &dyn Driver {
+        &*self.driver
+    }
+
     #[inline]
     pub(crate) fn locate(&self, start: u64) -> Option<(Place, DeviceAddress)> {
         let stretch = self.numbers.get((start >> STRIDE_BITS) as u32)?;
@@ -115,6 +119,14 @@ impl ChunkGround {
                 self.grow_by(growth.request_units)
             }
             grown => grown,
+        }
+    }
+
+    /// What a heap over it is called.
+    pub(crate) fn name(&self) -> &'static str {
+        match self.kind {
+            ChunkKind::PinnedHost => "host",
+            ChunkKind::Direct => "chunks",
         }
     }
 

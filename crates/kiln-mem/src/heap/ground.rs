@@ -1,6 +1,6 @@
 //! Where a heap's addresses come from.
 
-use kiln_driver::{DeviceAddress, Place};
+use kiln_driver::{DeviceAddress, Driver, Place};
 
 use super::arena::Edge;
 use super::chunk_ground::ChunkGround;
@@ -106,6 +106,22 @@ impl Ground {
         match self {
             Self::Pages(ground) => ground.peak_bytes(),
             Self::Chunks(ground) => ground.peak_bytes(),
+        }
+    }
+
+    /// The device the memory is of.
+    pub(crate) fn driver(&self) -> &dyn Driver {
+        match self {
+            Self::Pages(ground) => ground.driver(),
+            Self::Chunks(ground) => ground.driver(),
+        }
+    }
+
+    /// What a heap over it is called.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Pages(_) => "heap",
+            Self::Chunks(ground) => ground.name(),
         }
     }
 

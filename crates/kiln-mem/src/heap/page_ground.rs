@@ -68,6 +68,10 @@ impl PageGround {
         })
     }
 
+    pub(crate) fn driver(&self) -> &dyn Driver {
+        &*self.driver
+    }
+
     #[inline]
     pub(crate) fn locate(&self, start: u64) -> Option<(Place, DeviceAddress)> {
         let offset = start * UNIT_BYTES;

@@ -37,7 +37,7 @@ impl Heap {
         }
         let mut steps = Vec::new();
         let mut refused = refused;
-        for rung in Rung::ALL {
+        for rung in self.pressure.rungs.iter().copied() {
             if rung == Rung::Ordered
                 && let Some(ticket) = self.lend_after_wait(cell, ask)?
             {
@@ -76,7 +76,7 @@ impl Heap {
             Rung::Callbacks if missing_bytes > 0 => {
                 Ok(Relief::freed(self.pressure.call_back(missing_bytes)) + self.settle_all()?)
             }
-            Rung::Wait if missing_bytes > 0 => self.wait_for_pending(),
+            Rung::Wait if missing_bytes > 0 => self.wait_for_pending(missing_bytes),
             Rung::Callbacks | Rung::Wait => Ok(Relief::default()),
         }
     }
@@ -141,14 +141,27 @@ impl Heap {
         Ok(())
     }
 
-    /// Waits, for as long as the program allows, for the use that the longest pending block waits for.
-    fn wait_for_pending(&self) -> Result<Relief> {
-        if self.pressure.wait.is_zero() {
-            return Ok(Relief::default());
+    /// Waits, for as long as the program allows, for the uses that pending blocks wait for, the longest pending first,
+    /// until enough came free. If all that is free and pending together is not enough, waiting would be in vain.
+    fn wait_for_pending(&self, missing_bytes: u64) -> Result<Relief> {
+        let counted = self.count();
+        let mut relief = Relief::default();
+        if counted.free_bytes() + counted.pending_bytes < missing_bytes {
+            return Ok(relief);
         }
-        let Some(stamp) = self.pending_until() else { return Ok(Relief::default()) };
-        let _ = self.order.wait(stamp, Timeout::After(self.pressure.wait))?;
-        self.settle_all()
+        let clock = self.ground.driver().clock();
+        let end = clock.now().saturating_add(self.pressure.wait);
+        let mut waited_for = None;
+        while relief.freed_bytes < missing_bytes {
+            let left = end.saturating_sub(clock.now());
+            let Some(stamp) = self.pending_until().filter(|stamp| Some(*stamp) != waited_for) else { break };
+            if left.is_zero() || !self.order.wait(stamp, Timeout::After(left))?.is_done() {
+                break;
+            }
+            waited_for = Some(stamp);
+            relief = relief + self.settle_all()?;
+        }
+        Ok(relief)
     }
 
     fn pending_until(&self) -> Option<Stamp> {

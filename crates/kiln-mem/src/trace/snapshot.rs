@@ -131,7 +131,7 @@ fn live_at_end(records: &[TraceRecord]) -> BTreeMap<u64, &TraceRecord> {
     for record in records {
         match record.action {
             TraceAction::Allocate if record.bytes > 0 => live.insert(record.address.0, record),
-            TraceAction::Free => live.remove(&record.address.0),
+            TraceAction::Free if record.bytes > 0 => live.remove(&record.address.0),
             _ => None,
         };
     }

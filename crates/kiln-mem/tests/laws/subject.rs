@@ -29,8 +29,8 @@ pub(crate) const SUBJECTS: &[Subject] = &[
     Subject { name: "direct", text: "direct", make: direct, exclusions: &[DRIVER_ALIGNS] },
     Subject { name: "pool", text: "pool", make: pool, exclusions: &[DRIVER_ALIGNS] },
     Subject { name: "heap over pages", text: "heap", make: heap, exclusions: &[] },
-    Subject { name: "heap over chunks", text: "heap", make: chunks, exclusions: &[] },
-    Subject { name: "heap over host memory", text: "heap", make: host, exclusions: &[HOST_MEMORY] },
+    Subject { name: "heap over chunks", text: "chunks", make: chunks, exclusions: &[] },
+    Subject { name: "heap over host memory", text: "host", make: host, exclusions: &[HOST_MEMORY] },
     Subject {
         name: "budget",
         text: "budget(1 GiB, heap)",
@@ -61,7 +61,7 @@ pub(crate) const SUBJECTS: &[Subject] = &[
     Subject { name: "guard", text: "guard(heap)", make: guard, exclusions: &[] },
     Subject {
         name: "leaks",
-        text: "leaks(heap)",
+        text: "leaks(100, heap)",
         make: |rig| Arc::new(LeakTracking::sampling(100, heap(rig))),
         exclusions: &[],
     },
@@ -85,7 +85,7 @@ pub(crate) const SUBJECTS: &[Subject] = &[
     },
     Subject {
         name: "everything over the heap",
-        text: "budget(1 GiB, retry(1, leaks(trace(100, align(512 B, guard(stats(heap)))))))",
+        text: "budget(1 GiB, retry(1, leaks(trace(100, align(512 B, guard(256 B, 0 B, stats(heap)))))))",
         make: stacked,
         exclusions: &[],
     },

@@ -96,6 +96,11 @@ impl Watch {
         self.live.remove(&id);
     }
 
+    /// Enters a block again that could not be freed.
+    pub(super) fn remember(&mut self, watched: Watched) {
+        self.live.insert(watched.id, watched);
+    }
+
     pub(super) fn bury(&mut self, watched: Watched, block: DeviceBlock) {
         self.live.remove(&watched.id);
         self.dead_bytes += block.bytes();

@@ -1,0 +1,116 @@
+//! Putting a log together, call by call, and refusing what cannot have happened.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use super::log::{Action, Event, Log, LogOptions};
+use super::log_error::LogProblem;
+use crate::trace::TraceAction;
+
+/// A log in the making.
+pub(super) struct LogBuilder {
+    options: LogOptions,
+    log: Log,
+    threads: HashMap<String, u32>,
+    streams: HashMap<String, u32>,
+    /// Live blocks that have bytes, by address.
+    live: HashMap<u64, Live>,
+    /// Live blocks of no bytes, which may share an address with each other and with anything.
+    empty: HashMap<u64, Vec<u32>>,
+    live_bytes: u64,
+}
+
+struct Live {
+    block: u32,
+    bytes: u64,
+}
+
+/// A call as it was written down.
+#[derive(Clone, Copy)]
+pub(super) struct Raw {
+    pub(super) pointer: u64,
+    pub(super) bytes: u64,
+    pub(super) action: TraceAction,
+}
+
+impl LogBuilder {
+    pub(super) fn new(options: LogOptions) -> Self {
+        Self {
+            options,
+            log: Log::default(),
+            threads: HashMap::new(),
+            streams: HashMap::new(),
+            live: HashMap::new(),
+            empty: HashMap::new(),
+            live_bytes: 0,
+        }
+    }
+
+    /// Adds a call. Threads and streams are whatever the log calls them.
+    pub(super) fn add(&mut self, thread: &str, stream: &str, raw: Raw) -> Result<(), LogProblem> {
+        let action = match raw.action {
+            TraceAction::Allocate => Some(self.allocate(raw)?),
+            TraceAction::Free => self.free(raw)?,
+            TraceAction::Fail => Some(Action::Failed { bytes: raw.bytes }),
+        };
+        let Some(action) = action else {
+            self.log.orphans += 1;
+            return Ok(());
+        };
+        let (thread, stream) = (number(&mut self.threads, thread), number(&mut self.streams, stream));
+        self.log.events.push(Event { thread, stream, action });
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self) -> Log {
+        self.log.threads = self.threads.len() as u32;
+        self.log.streams = self.streams.len() as u32;
+        self.log
+    }
+
+    fn allocate(&mut self, Raw { pointer, bytes, .. }: Raw) -> Result<Action, LogProblem> {
+        let block = self.log.blocks;
+        let blocks = block.checked_add(1).ok_or(LogProblem::TooMuch)?;
+        if bytes == 0 {
+            self.empty.entry(pointer).or_default().push(block);
+        } else {
+            let live_bytes = self.live_bytes.checked_add(bytes).ok_or(LogProblem::TooMuch)?;
+            match self.live.entry(pointer) {
+                Entry::Occupied(_) => return Err(LogProblem::Taken(pointer)),
+                Entry::Vacant(vacant) => vacant.insert(Live { block, bytes }),
+            };
+            self.live_bytes = live_bytes;
+            self.log.peak_bytes = self.log.peak_bytes.max(live_bytes);
+        }
+        self.log.blocks = blocks;
+        Ok(Action::Allocate { block, bytes })
+    }
+
+    /// None for the end of a block whose beginning is not in the log, where that is allowed.
+    fn free(&mut self, Raw { pointer, bytes, .. }: Raw) -> Result<Option<Action>, LogProblem> {
+        if bytes == 0 {
+            if let Some(block) = self.empty.get_mut(&pointer).and_then(Vec::pop) {
+                return Ok(Some(Action::Free { block }));
+            }
+        } else if let Some(live) = self.live.get(&pointer) {
+            if live.bytes != bytes {
+                return Err(LogProblem::OtherSize { allocated: live.bytes, freed: bytes });
+            }
+            let block = live.block;
+            self.live.remove(&pointer);
+            self.live_bytes -= bytes;
+            return Ok(Some(Action::Free { block }));
+        }
+        if self.options.partial { Ok(None) } else { Err(LogProblem::NotLive(pointer)) }
+    }
+}
+
+/// A small number for a name, given out in the order in which names come up.
+fn number(names: &mut HashMap<String, u32>, name: &str) -> u32 {
+    if let Some(number) = names.get(name) {
+        return *number;
+    }
+    let next = names.len() as u32;
+    names.insert(name.to_owned(), next);
+    next
+}

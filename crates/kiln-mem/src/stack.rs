@@ -1,0 +1,85 @@
+//! A stack of resources as text: `budget(8GiB, stats(heap))`.
+//!
+//! The text is a base inside of layers. A layer has its numbers first and what it is around last:
+//!
+//! ```text
+//!   heap                       kiln's heap over pages, or over chunks where the device has none
+//!   chunks  host               the same heap over plain device memory; over pinned host memory
+//!   direct  pool               cuMemAlloc; cuMemAllocAsync
+//!
+//!   budget(8GiB, …)            limit(8GiB, …)              align(4KiB, …)            stats(…)
+//!   trace(65536, …)  trace(…)  records a thread keeps
+//!   guard(256B, 64MiB, …)      bytes of a red zone, bytes in quarantine; guard(…) has these
+//!   leaks(100, …)  leaks(…)    takes the call site of every hundredth; of none
+//!   retry(2, …)                rounds of the ladder
+//!   fail(10, 3, 1MiB, …)       every tenth allocation, every third free, whatever is larger; 0 is never
+//! ```
+//!
+//! [`Stack`] is that text as a value; [`build`](Stack::build) makes the resource. What a resource prints is the text of
+//! its stack, so it can be read back.
+
+mod build;
+mod layer;
+mod parse;
+
+use std::fmt;
+
+pub use build::Site;
+pub use layer::{Base, Layer};
+pub use parse::{StackError, StackProblem};
+
+/// A stack of resources, outermost layer first.
+///
+/// ```
+/// use kiln_mem::{ByteSize, Stack};
+/// use kiln_mem::stack::{Base, Layer};
+///
+/// let stack: Stack = "budget(8GiB, stats(heap))".parse()?;
+/// assert_eq!(stack.layers(), [Layer::Budget(ByteSize(8 << 30)), Layer::Statistics]);
+/// assert_eq!(stack.base(), Base::Heap);
+/// assert_eq!(stack.to_string(), "budget(8 GiB, stats(heap))");
+///
+/// let error = "budget(8GiB, stack(heap))".parse::<Stack>().unwrap_err();
+/// assert_eq!(error.at, 13);
+/// # Ok::<(), kiln_mem::stack::StackError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Stack {
+    layers: Vec<Layer>,
+    base: Base,
+}
+
+impl Stack {
+    /// More layers than this are refused; each costs a call deeper.
+    pub const LAYERS_LIMIT: usize = 32;
+
+    /// A base with nothing around it.
+    pub fn new(base: Base) -> Self {
+        Self { layers: Vec::new(), base }
+    }
+
+    /// The same with one more layer around everything.
+    #[must_use]
+    pub fn inside(mut self, layer: Layer) -> Self {
+        self.layers.insert(0, layer);
+        self
+    }
+
+    /// The layers, outermost first.
+    pub fn layers(&self) -> &[Layer] {
+        &self.layers
+    }
+
+    /// What is inside of them.
+    pub fn base(&self) -> Base {
+        self.base
+    }
+}
+
+impl fmt::Display for Stack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.layers.iter().try_for_each(|layer| write!(f, "{layer}"))?;
+        write!(f, "{}", self.base)?;
+        self.layers.iter().try_for_each(|_| f.write_str(")"))
+    }
+}

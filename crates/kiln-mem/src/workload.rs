@@ -1,0 +1,25 @@
+//! The workloads that figures about memory are measured with, on any allocator.
+//!
+//! | workload | here |
+//! |---|---|
+//! | M1, a block of 64 KiB allocated and freed | [`time_pairs`] |
+//! | M2, random sizes and lives; M4, what is reserved for them | [`RandomLives`] |
+//! | M3, M1 on several threads | [`time_threads`] |
+//! | M5, sizes of all magnitudes up to nine tenths of a limit | [`Filling`] |
+//!
+//! An [`Allocator`] is whatever can be measured: [`OnStream`] is a resource of this crate, others are written by whoever
+//! compares. The numbers come from [`Lcg`], so that every subject, in every language, gets the same requests.
+
+mod allocator;
+mod filling;
+mod lcg;
+mod pairs;
+mod random_lives;
+mod spread;
+
+pub use allocator::{Allocator, OnStream};
+pub use filling::{Filled, Filling};
+pub use lcg::Lcg;
+pub use pairs::{PAIR_BYTES, time_pairs, time_threads};
+pub use random_lives::{Lived, RandomLives};
+pub use spread::Spread;
