@@ -12,7 +12,7 @@ use crate::core::{Core, Guard};
 use crate::finding::FindingKind;
 use crate::objects::{Objects, Signal};
 use crate::state::State;
-use crate::vector_clock::Lane;
+use crate::vector_clock::{Lane, VectorClock};
 
 /// A poll's cost doubles this often at most while nothing new is found.
 const POLL_DOUBLINGS: u32 = 16;
@@ -191,7 +191,13 @@ impl State {
                 self.host_learns(&signal.mark.clock);
                 (signal.mark.lane, signal.mark.tick)
             }
-            Goal::Stream { lane, tick } => (*lane, *tick),
+            Goal::Stream { lane, tick } => {
+                // Allocations take their place on a stream without being submissions; they are done too.
+                let mut clock = VectorClock::default();
+                clock.set(*lane, *tick);
+                self.host_learns(&clock);
+                (*lane, *tick)
+            }
         };
         if let Some(clock) = self.streams.get_mut(&lane).and_then(|stream| stream.observe_to(tick)) {
             self.host_learns(&clock);

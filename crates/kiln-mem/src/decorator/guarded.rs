@@ -102,6 +102,12 @@ impl<R: MemoryResource> Guarded<R> {
         &self.inner
     }
 
+    /// It does not watch host memory, and says so rather than watch nothing.
+    pub(crate) fn host_memory() -> ErrorKind {
+        let what = "a guard watches device memory and this is the host's".to_owned();
+        Refusal::Unsupported { what, next: "leave it out" }.into()
+    }
+
     fn watch(&self) -> MutexGuard<'_, Watch> {
         self.watch.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -171,7 +177,10 @@ impl<R: MemoryResource> MemoryResource for Guarded<R> {
             return Err(ErrorKind::from(Refusal::Size(request.bytes)).into());
         };
         let outer = self.allocate_below(&request.bytes(outer_bytes))?;
-        let Some(place) = outer.device_place() else { return Ok(outer.rebound(self.key)) };
+        let Some(place) = outer.device_place() else {
+            self.inner.deallocate(outer, &Stamps::NONE).map_err(|failed| failed.error)?;
+            return Err(Self::host_memory().into());
+        };
         let watched = Watched::new(&outer, request, zone, place);
         let filled = self
             .bytes

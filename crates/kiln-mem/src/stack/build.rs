@@ -39,8 +39,13 @@ impl Stack {
     /// Makes the resource.
     ///
     /// # Errors
-    /// Unsupported where the device has no pool and the text asks for it; whatever the driver says.
+    /// Unsupported where the device has no pool and the text asks for it, and for a guard around host memory; whatever
+    /// the driver says.
     pub fn build(&self, site: &Site) -> Result<Arc<dyn MemoryResource>> {
+        let has_guard = self.layers().iter().any(|layer| matches!(layer, Layer::Guard(_)));
+        if has_guard && self.base() == Base::Host {
+            return Err(Guarded::<Heap>::host_memory().into());
+        }
         let base = build_base(self.base(), site)?;
         self.layers().iter().rev().try_fold(base, |inner, layer| build_layer(layer, inner, site))
     }

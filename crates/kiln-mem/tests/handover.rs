@@ -1,0 +1,197 @@
+//! An address that comes back at once: a resource below frees a block, somebody else gets the same address and enters
+//! it in the books of the decorator, and only then does the free return. Whoever crosses a block out of its books after
+//! it was freed below crosses out the new one.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
+#[path = "rig/mod.rs"]
+mod rig;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use kiln_mem::decorator::{
+    Budgeted, GuardConfig, Guarded, LeakTracking, Limited, Statistics, TraceConfig, Traced,
+};
+use kiln_mem::trace::{Recorded, TraceAction};
+use kiln_mem::{
+    Accounting, Budget, DeviceBlock, FreeError, MemoryResource, MemoryResourceExt, Relief, Request,
+    ResourceKey, Result, Rung, Stamps, StreamRef,
+};
+use rig::{MIB, Rig};
+
+/// A resource that, when it is told to, returns from a free only after somebody else allocated.
+struct Delaying {
+    inner: Arc<dyn MemoryResource>,
+    delay: Mutex<Option<(Sender<()>, Receiver<()>)>>,
+}
+
+impl MemoryResource for Delaying {
+    fn key(&self) -> ResourceKey {
+        self.inner.key()
+    }
+
+    fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
+        self.inner.allocate(request)
+    }
+
+    fn deallocate(&self, block: DeviceBlock, uses: &Stamps) -> std::result::Result<(), FreeError> {
+        self.inner.deallocate(block, uses)?;
+        let delay = self.delay.lock().unwrap().take();
+        if let Some((freed, allocated)) = delay {
+            freed.send(()).unwrap();
+            allocated.recv().unwrap();
+        }
+        Ok(())
+    }
+
+    fn accounting(&self) -> Accounting {
+        self.inner.accounting()
+    }
+
+    fn reap(&self, rung: Rung) -> Result<Relief> {
+        self.inner.reap(rung)
+    }
+}
+
+impl fmt::Display for Delaying {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.inner)
+    }
+}
+
+const BYTES: u64 = MIB;
+
+/// Lets an address change hands in the middle of a free through a decorator, then looks at its books: exactly the new
+/// block is live. Both blocks have the same address.
+fn hand_over<D: MemoryResource>(
+    make: impl FnOnce(&Rig, Arc<Delaying>) -> D,
+    check: impl FnOnce(&D, &DeviceBlock, StreamRef),
+) {
+    let rig = Rig::new(1, 64 * MIB);
+    let stream = rig.stream();
+    let (freed, has_freed) = channel();
+    let (allocated, has_allocated) = channel();
+    let delaying = Arc::new(Delaying { inner: Arc::new(rig.heap()), delay: Mutex::new(None) });
+    let resource = make(&rig, delaying.clone());
+    let first = resource.allocate(&Request::new(BYTES, stream)).unwrap();
+    let address = first.address();
+    *delaying.delay.lock().unwrap() = Some((freed, has_allocated));
+    let second = std::thread::scope(|scope| {
+        let (resource, delaying) = (&resource, &delaying);
+        let other = scope.spawn(move || {
+            has_freed.recv().unwrap();
+            // What this thread took from the front cache of the other one lies in the arena.
+            delaying.reap(Rung::FrontCaches).unwrap();
+            let block = resource.allocate(&Request::new(BYTES, stream)).unwrap();
+            allocated.send(()).unwrap();
+            block
+        });
+        resource.free(first).unwrap();
+        other.join().unwrap()
+    });
+    assert_eq!(second.address(), address, "the address came back");
+    check(&resource, &second, stream);
+    resource.free(second).unwrap();
+    resource.trim().unwrap();
+    assert_eq!(resource.accounting().live_blocks, 0);
+    drop((resource, delaying));
+    rig.finish(&[stream]);
+}
+
+#[test]
+fn leak_tracking_knows_the_new_block() {
+    hand_over(
+        |_, inner| LeakTracking::new(inner),
+        |leaks, block, _| {
+            let live = leaks.live();
+            assert_eq!(live.len(), 1);
+            assert_eq!((live[0].block, live[0].serial), (block.id(), 2));
+        },
+    );
+}
+
+#[test]
+fn a_guard_watches_the_new_block() {
+    let config = GuardConfig { zone_bytes: 256, quarantine_bytes: 0 };
+    hand_over(
+        |rig, inner| Guarded::new(config, rig.driver(), rig.order(), inner),
+        |guard, block, _| {
+            assert_eq!(guard.check().unwrap(), [], "nothing was written");
+            assert_eq!(block.bytes(), BYTES);
+            // The free that follows would be refused below if the guard had forgotten how much larger the block is there.
+        },
+    );
+}
+
+#[test]
+fn a_trace_tells_the_story_in_order() {
+    hand_over(
+        |_, inner| Traced::new(TraceConfig::default(), inner),
+        |traced, _, _| {
+            let records = traced.records();
+            let actions: Vec<TraceAction> = records.iter().map(|record| record.action).collect();
+            assert_eq!(actions, [TraceAction::Allocate, TraceAction::Free, TraceAction::Allocate]);
+            let recorded = Recorded { records, dropped: 0 };
+            let log =
+                kiln_mem::replay::Log::from_recorded(&recorded, kiln_mem::replay::LogOptions::default());
+            assert_eq!(log.unwrap().peak_bytes(), BYTES, "never two owners");
+        },
+    );
+}
+
+#[test]
+fn counters_count_one() {
+    hand_over(
+        |_, inner| Statistics::new(inner),
+        |stats, _, _| {
+            let total = stats.total();
+            assert_eq!((total.allocations, total.live_bytes()), (2, BYTES));
+        },
+    );
+    hand_over(
+        |_, inner| Limited::new(2 * BYTES, inner),
+        |limit, _, stream| {
+            assert_eq!(limit.used_bytes(), BYTES);
+            assert!(limit.allocate(&Request::new(BYTES + 1, stream)).is_err());
+        },
+    );
+    let budget = Budget::new("test", 2 * BYTES);
+    hand_over(
+        |_, inner| Budgeted::new(budget.clone(), inner),
+        |_, _, _| assert!(budget.used_bytes() >= BYTES && budget.used_bytes() < BYTES + BYTES / 64),
+    );
+    assert_eq!(budget.used_bytes(), 0);
+}
+
+#[test]
+fn a_limit_does_not_let_in_more_than_it_allows_while_a_free_is_on_its_way() {
+    let rig = Rig::new(2, 64 * MIB);
+    let stream = rig.stream();
+    let (freed, has_freed) = channel();
+    let (allocated, has_allocated) = channel();
+    let delaying = Arc::new(Delaying { inner: Arc::new(rig.heap()), delay: Mutex::new(None) });
+    let limit = Limited::new(BYTES, delaying.clone());
+    let first = limit.allocate(&Request::new(BYTES, stream)).unwrap();
+    *delaying.delay.lock().unwrap() = Some((freed, has_allocated));
+    std::thread::scope(|scope| {
+        let limit = &limit;
+        scope.spawn(move || {
+            has_freed.recv().unwrap();
+            // The free is not done until it returns.
+            assert!(limit.allocate(&Request::new(1, stream)).unwrap_err().is_oom());
+            allocated.send(()).unwrap();
+        });
+        limit.free(first).unwrap();
+    });
+    assert_eq!(limit.used_bytes(), 0);
+    drop((limit, delaying));
+    rig.finish(&[stream]);
+}

@@ -1,0 +1,207 @@
+//! M7: what a warm path costs, counted. No driver call, no heap allocation, and no lock that somebody else can hold.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
+#[path = "rig/mod.rs"]
+mod rig;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+
+use kiln_driver::call::{Call, CallKind};
+use kiln_driver::layer::{Counting, Layer, Layered};
+use kiln_driver::{Driver, StreamRequest};
+use kiln_mem::decorator::{Budgeted, Limited, Statistics, TraceConfig, Traced};
+use kiln_mem::{
+    AllocTag, Budget, DriverOrder, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Request, StreamRef,
+};
+use rig::{MIB, Random, Rig};
+
+/// Counts the allocations of each thread.
+struct Counted;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: everything is passed on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counted {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // A thread that is going has no count any more.
+        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counted = Counted;
+
+struct CountedRig {
+    rig: Rig,
+    driver: Arc<Layered<Counting>>,
+    order: Arc<DriverOrder>,
+}
+
+impl CountedRig {
+    fn new() -> Self {
+        let rig = Rig::new(1, 512 * MIB);
+        let driver = Arc::new(Layered::new(rig.driver(), Counting::default()));
+        let order = Arc::new(DriverOrder::new(driver.clone()));
+        Self { rig, driver, order }
+    }
+
+    fn stream(&self) -> StreamRef {
+        self.order.add(self.driver.create_stream(StreamRequest::New { priority: 0 }).unwrap())
+    }
+
+    fn heap(&self) -> Heap {
+        Heap::over_pages(self.driver.clone(), self.order.clone(), HeapConfig::default()).unwrap()
+    }
+
+    fn finish(self, streams: &[StreamRef]) {
+        let Self { rig, driver, order } = self;
+        for stream in streams {
+            order.remove(*stream).unwrap();
+            driver.destroy(stream.id.into()).unwrap();
+        }
+        drop((order, driver));
+        rig.finish(&[]);
+    }
+
+    /// Driver calls and heap allocations of this thread while something runs.
+    fn cost(&self, run: impl FnOnce()) -> (u64, u64) {
+        let calls = self.driver.layer().counts();
+        let allocations = ALLOCATIONS.get();
+        run();
+        (self.driver.layer().counts().since(&calls).total(), ALLOCATIONS.get() - allocations)
+    }
+}
+
+fn pair(resource: &dyn MemoryResource, request: &Request) {
+    let block = resource.allocate(request).unwrap();
+    resource.free(block).unwrap();
+}
+
+#[test]
+fn a_warm_pair_costs_no_call_and_no_allocation_for_any_size() {
+    let rig = CountedRig::new();
+    let stream = rig.stream();
+    let heap = rig.heap();
+    for bytes in [1, 256, 5000, 64 << 10, MIB, 2 * MIB, 3 * MIB + 1, 40 * MIB] {
+        let request = Request::new(bytes, stream);
+        (0..10).for_each(|_| pair(&heap, &request));
+        assert_eq!(rig.cost(|| (0..1000).for_each(|_| pair(&heap, &request))), (0, 0), "{bytes} bytes");
+    }
+    drop(heap);
+    rig.finish(&[stream]);
+}
+
+#[test]
+fn a_warm_stack_of_counters_and_limits_costs_none_either() {
+    let rig = CountedRig::new();
+    let stream = rig.stream();
+    let config = TraceConfig { records_per_thread: 100, ..TraceConfig::default() };
+    let stack = Budgeted::new(
+        Budget::new("b", 256 * MIB),
+        Limited::new(MIB, Traced::new(config, Statistics::new(rig.heap()))),
+    );
+    let tags: Vec<AllocTag> = (0..20).map(|at| AllocTag::new(&format!("warm {at}")).unwrap()).collect();
+    let round = || tags.iter().for_each(|tag| pair(&stack, &Request::new(64 << 10, stream).tag(*tag)));
+    (0..10).for_each(|_| round());
+    assert_eq!(rig.cost(|| (0..100).for_each(|_| round())), (0, 0));
+    drop(stack);
+    rig.finish(&[stream]);
+}
+
+#[test]
+fn a_warm_random_program_on_two_streams_costs_none() {
+    let rig = CountedRig::new();
+    let streams = [rig.stream(), rig.stream()];
+    let heap = rig.heap();
+    let mut blocks = Vec::with_capacity(1000);
+    let mut run = |seed| {
+        let mut random = Random::new(seed);
+        for _ in 0..5000 {
+            if (random.below(2) == 0 && blocks.len() < 300) || blocks.is_empty() {
+                let request = Request::new(random.size(256 << 10), streams[random.below(2) as usize]);
+                blocks.push(heap.allocate(&request).unwrap());
+            } else {
+                let at = random.below(blocks.len() as u64) as usize;
+                heap.free(blocks.swap_remove(at)).unwrap();
+            }
+        }
+        blocks.drain(..).for_each(|block| heap.free(block).unwrap());
+    };
+    (0..3).for_each(|_| run(7));
+    assert_eq!(rig.cost(|| run(7)), (0, 0));
+    drop(heap);
+    rig.finish(&streams);
+}
+
+/// Holds the first call of a kind until it is let go.
+struct Held {
+    kind: CallKind,
+    arrived: Mutex<Option<Sender<()>>>,
+    go: Mutex<Receiver<()>>,
+}
+
+impl Layer for Held {
+    fn before(&self, _: &dyn Driver, call: &Call<'_>) -> kiln_driver::Result<()> {
+        if call.kind() == self.kind
+            && let Some(arrived) = self.arrived.lock().unwrap().take()
+        {
+            arrived.send(()).unwrap();
+            self.go.lock().unwrap().recv().unwrap();
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn whoever_is_inside_of_the_driver_holds_nobody_up() {
+    for kind in [CallKind::CreatePages, CallKind::Map] {
+        let rig = Rig::new(1, 512 * MIB);
+        let (arrived, has_arrived) = channel();
+        let (let_go, go) = channel();
+        let held = Held { kind, arrived: Mutex::new(None), go: Mutex::new(go) };
+        let driver = Arc::new(Layered::new(rig.driver(), held));
+        let order = Arc::new(DriverOrder::new(driver.clone()));
+        let stream = || order.add(driver.create_stream(StreamRequest::New { priority: 0 }).unwrap());
+        let (mine, other) = (stream(), stream());
+        let heap = Heap::over_pages(driver.clone(), order.clone(), HeapConfig::default()).unwrap();
+        let sizes = [4096, 64 << 10, MIB, 3 * MIB];
+        sizes.iter().for_each(|bytes| pair(&heap, &Request::new(*bytes, mine)));
+        *driver.layer().arrived.lock().unwrap() = Some(arrived);
+        std::thread::scope(|scope| {
+            // Another stream grows, and is held in the driver.
+            let grower = scope.spawn(|| pair(&heap, &Request::new(100 * MIB, other)));
+            has_arrived.recv().unwrap();
+            for _ in 0..1000 {
+                sizes.iter().for_each(|bytes| pair(&heap, &Request::new(*bytes, mine)));
+            }
+            assert_eq!(heap.accounting().live_blocks, 0, "nothing here waits for the call that is held");
+            let_go.send(()).unwrap();
+            grower.join().unwrap();
+        });
+        drop(heap);
+        for stream in [mine, other] {
+            order.remove(stream).unwrap();
+            driver.destroy(stream.id.into()).unwrap();
+        }
+        drop((order, driver));
+        rig.finish(&[]);
+    }
+}
