@@ -11,6 +11,7 @@ use kiln_driver::{Code, DeviceKind};
 
 use crate::buffer::Stale;
 use crate::code::CodeError;
+use crate::graph::GraphError;
 use crate::launch::Mismatch;
 use crate::libraries::MissingLibrary;
 use crate::misuse::Misuse;
@@ -45,6 +46,9 @@ pub enum ErrorKind {
     /// A launch does not fit its kernel or the device; nothing was queued.
     #[error(transparent)]
     Mismatch(#[from] Mismatch),
+    /// A graph cannot be recorded or changed that way; nothing was queued.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
     /// The memory behind a handle cannot be reached any more.
     #[error(transparent)]
     Stale(#[from] Stale),

@@ -8,11 +8,13 @@ mod module;
 mod pass;
 mod shape;
 mod signature;
+mod template;
 
 pub use builder::Launch;
 pub use kernel::Kernel;
 pub use mismatch::{Given, Mismatch, ParameterName};
 pub use module::Module;
 pub(crate) use module::WeakModule;
-pub use pass::{In, InOut, Out, Pass};
+pub use pass::{Accept, In, InOut, Out, Pass};
 pub use signature::{Effect, Parameter, ParameterKind, Signature};
+pub(crate) use template::LaunchTemplate;

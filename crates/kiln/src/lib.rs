@@ -6,6 +6,7 @@ pub mod cache;
 mod code;
 mod error;
 mod foreign;
+mod graph;
 mod launch;
 pub mod libraries;
 mod misuse;
@@ -19,9 +20,10 @@ pub use buffer::{Element, GpuRef, Memory, PinnedBuffer, Stale};
 pub use code::{CodeCounters, CodeError, ModuleBuilder, Source};
 pub use error::{Error, ErrorKind, Result};
 pub use foreign::{BlockUse, ForeignEvent, HandedEvent, PreparedUse, RawPointer, Recorder};
+pub use graph::{Graph, GraphBuilder, GraphError, GraphLaunch, Input, LaunchUpdate, NodeId, Output};
 pub use launch::{
-    Effect, Given, In, InOut, Kernel, Launch, Mismatch, Module, Out, Parameter, ParameterKind, ParameterName,
-    Pass, Signature,
+    Accept, Effect, Given, In, InOut, Kernel, Launch, Mismatch, Module, Out, Parameter, ParameterKind,
+    ParameterName, Pass, Signature,
 };
 pub use misuse::Misuse;
 pub use probe::{

@@ -31,6 +31,9 @@ pub enum Misuse {
         /// The block.
         block: BlockId,
     },
+    /// Pinned memory of another runtime.
+    #[error("the pinned buffer belongs to another runtime; take one from the runtime that copies it")]
+    ForeignPinned,
     /// A memory stack of another device.
     #[error("the memory stack gives out memory of another device; build it over the driver of this runtime")]
     ForeignMemory,

@@ -9,6 +9,7 @@ use kiln_driver::{Access, Command, DeviceAddress, DevicePlace, Pattern, Place};
 use kiln_mem::AllocTag;
 
 use super::element::Element;
+use super::pattern::pattern;
 use super::stale::{Memory, Stale};
 use crate::error::{Error, Result};
 use crate::misuse::Misuse;
@@ -198,14 +199,9 @@ impl<T: Element> GpuRef<T> {
     /// # Errors
     /// If the device is lost.
     pub fn fill(&self, value: T) -> Result<Ticket> {
-        let bytes = bytemuck::bytes_of(&value);
-        match *bytes {
-            [byte] => self.fill_pattern(Pattern::U8(byte)),
-            [a, b] => self.fill_pattern(Pattern::U16(u16::from_ne_bytes([a, b]))),
-            [a, b, c, d] => self.fill_pattern(Pattern::U32(u32::from_ne_bytes([a, b, c, d]))),
-            [first, ..] if bytes.iter().all(|byte| *byte == first) => self.fill_pattern(Pattern::U8(first)),
-            [] => self.fill_pattern(Pattern::U8(0)),
-            _ => self.upload(&vec![value; self.len]),
+        match pattern(bytemuck::bytes_of(&value)) {
+            Some(pattern) => self.fill_pattern(pattern),
+            None => self.upload(&vec![value; self.len]),
         }
     }
 
@@ -235,6 +231,10 @@ impl<T: Element> GpuRef<T> {
     }
 
     pub(crate) fn block(&self) -> &Block {
+        &self.block
+    }
+
+    pub(crate) fn shared_block(&self) -> &Arc<Block> {
         &self.block
     }
 

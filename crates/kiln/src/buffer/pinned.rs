@@ -78,7 +78,8 @@ impl<T: Element> PinnedBuffer<T> {
     pub fn read(&self) -> Result<&[T]> {
         let Some(block) = self.settled(Access::Read)? else { return Ok(&[]) };
         // SAFETY: the block holds at least `len` elements and was found aligned for them when it was taken; any bytes are a `T`, which is `Pod`. Copies into
-        // it are done, and a new one can only be queued through `copy_from`, which takes `&mut self` and so ends this borrow.
+        // it are done, and a new one can only be queued through `copy_from`, which takes `&mut self` and so ends this borrow, or by a
+        // graph that owns this buffer, which lends it out through `&mut` of itself.
         Ok(unsafe { std::slice::from_raw_parts(block.bytes().as_ptr().cast(), self.len) })
     }
 
@@ -108,20 +109,35 @@ impl<T: Element> PinnedBuffer<T> {
         self.copy(from, Access::Write)
     }
 
+    /// Where commands find the first byte; none for a buffer of no elements.
+    pub(crate) fn place(&self) -> Option<Place> {
+        self.block.as_ref().map(|block| Place::Host { block: block.id(), offset: 0 })
+    }
+
+    /// All its bytes, used by work that somebody else queues.
+    pub(crate) fn used(&self, access: Access) -> Use<'_> {
+        let bytes = (self.len * size_of::<T>()) as u64;
+        Use { track: &self.track, range: 0..bytes, access, argument: 0 }
+    }
+
+    /// Refuses a buffer of another runtime.
+    pub(crate) fn check_runtime(&self, runtime: &Inner) -> Result<()> {
+        if std::ptr::eq(self.runtime.as_ptr(), runtime) { Ok(()) } else { Err(Misuse::ForeignPinned.into()) }
+    }
+
     fn copy(&self, device: &GpuRef<T>, host_access: Access) -> Result<Ticket> {
         let runtime = self.runtime()?;
         device.check_runtime(&runtime)?;
         if device.len() != self.len {
             return Err(Misuse::Length { buffer: device.len(), given: self.len }.into());
         }
-        let host = self.block.as_ref().map(|block| Place::Host { block: block.id(), offset: 0 });
+        let host = self.place();
         let (from, to, device_access) = match host_access {
             Access::Read => (host, device.place().map(Place::Device), Access::Write),
             _ => (device.place().map(Place::Device), host, Access::Read),
         };
         let command = from.zip(to).map(|(from, to)| Command::Copy { from, to, bytes: device.bytes() });
-        let used = Use { track: &self.track, range: 0..device.bytes(), access: host_access, argument: 0 };
-        let uses = &mut [used, device.used(device_access, 1)];
+        let uses = &mut [self.used(host_access), device.used(device_access, 1)];
         runtime.submit_command(device.block().home(&runtime), uses, command.as_ref())
     }
 

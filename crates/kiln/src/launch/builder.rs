@@ -41,17 +41,10 @@ impl DeviceRuntime {
 
 impl<'a> Launch<'a> {
     fn new(runtime: &'a Arc<Inner>, kernel: &'a Kernel) -> Self {
-        let one = Dim3::new(1, 1, 1);
         Self {
             runtime,
             kernel,
-            shape: Shape {
-                grid: one,
-                block: one,
-                cluster: None,
-                dynamic_shared_bytes: 0,
-                cooperative: false,
-            },
+            shape: Shape::ONE,
             stream: None,
             home: None,
             arguments: Arguments::new(),
@@ -202,7 +195,7 @@ impl<'a> Launch<'a> {
             .check(self.kernel.name(), driver.info(), self.kernel.attributes())
             .map_err(|wrong| Error::new(*wrong))?;
         if self.shape.cooperative {
-            self.check_residency()?;
+            self.shape.check_residency(self.kernel, &**driver)?;
         }
         match (self.stream, self.home) {
             (Some(stream), _) if !stream.belongs_to(self.runtime) => {
@@ -211,22 +204,6 @@ impl<'a> Launch<'a> {
             (Some(stream), _) => Ok(stream.lane()),
             (None, Some((block, _))) => Ok(block.home(self.runtime)),
             (None, None) => Ok(self.runtime.main_stream().lane()),
-        }
-    }
-
-    fn check_residency(&self) -> Result<()> {
-        let driver = self.runtime.driver();
-        // Checked to fit the limits just before.
-        let threads = self.shape.block.count() as u32;
-        let occupancy = driver.occupancy(self.kernel.id(), threads, self.shape.dynamic_shared_bytes)?;
-        let limit =
-            u64::from(occupancy.blocks_per_multiprocessor) * u64::from(driver.info().limits.multiprocessors);
-        match u64::try_from(self.shape.grid.count()) {
-            Ok(blocks) if blocks <= limit => Ok(()),
-            blocks => {
-                let (kernel, blocks) = (self.kernel.name().to_owned(), blocks.unwrap_or(u64::MAX));
-                Err(Mismatch::CooperativeResidencyExceeded { kernel, blocks, limit }.into())
-            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Many arguments at once.
 //!
 //! Anything that implements [`Pass`] can be given to a launch in one call: scalars, buffers with their access, and tuples of those.
+//! What takes arguments is an [`Accept`]: a launch that is queued, and one that is recorded into a graph.
 
 use kiln_driver::Access;
 
@@ -10,7 +11,28 @@ use crate::buffer::{Element, GpuRef};
 /// Something that can be given to a launch.
 pub trait Pass<'a> {
     /// Gives it.
-    fn pass(self, launch: &mut Launch<'a>);
+    fn pass(self, launch: &mut impl Accept<'a>);
+}
+
+/// Something that takes arguments, in the order of the parameters.
+pub trait Accept<'a> {
+    /// Takes a value.
+    fn accept_value<T: Element>(&mut self, value: T);
+
+    /// Takes a buffer and what is done to it.
+    fn accept_buffer<T: Element>(&mut self, buffer: &'a GpuRef<T>, access: Access);
+}
+
+impl<'a> Accept<'a> for Launch<'a> {
+    #[inline]
+    fn accept_value<T: Element>(&mut self, value: T) {
+        self.value(value);
+    }
+
+    #[inline]
+    fn accept_buffer<T: Element>(&mut self, buffer: &'a GpuRef<T>, access: Access) {
+        self.buffer(buffer, access);
+    }
 }
 
 /// A buffer that is read.
@@ -24,28 +46,28 @@ pub struct Out<'a, T>(pub &'a GpuRef<T>);
 pub struct InOut<'a, T>(pub &'a GpuRef<T>);
 
 impl<'a, T: Element> Pass<'a> for In<'a, T> {
-    fn pass(self, launch: &mut Launch<'a>) {
-        launch.buffer(self.0, Access::Read);
+    fn pass(self, launch: &mut impl Accept<'a>) {
+        launch.accept_buffer(self.0, Access::Read);
     }
 }
 
 impl<'a, T: Element> Pass<'a> for Out<'a, T> {
-    fn pass(self, launch: &mut Launch<'a>) {
-        launch.buffer(self.0, Access::Write);
+    fn pass(self, launch: &mut impl Accept<'a>) {
+        launch.accept_buffer(self.0, Access::Write);
     }
 }
 
 impl<'a, T: Element> Pass<'a> for InOut<'a, T> {
-    fn pass(self, launch: &mut Launch<'a>) {
-        launch.buffer(self.0, Access::ReadWrite);
+    fn pass(self, launch: &mut impl Accept<'a>) {
+        launch.accept_buffer(self.0, Access::ReadWrite);
     }
 }
 
 macro_rules! scalars {
     ($($type:ty),*) => {$(
         impl<'a> Pass<'a> for $type {
-            fn pass(self, launch: &mut Launch<'a>) {
-                launch.value(self);
+            fn pass(self, launch: &mut impl Accept<'a>) {
+                launch.accept_value(self);
             }
         }
     )*};
@@ -57,7 +79,7 @@ macro_rules! tuples {
     ($($name:ident)*) => {
         impl<'a, $($name: Pass<'a>),*> Pass<'a> for ($($name,)*) {
             #[allow(non_snake_case, reason = "the type parameters name the parts")]
-            fn pass(self, launch: &mut Launch<'a>) {
+            fn pass(self, launch: &mut impl Accept<'a>) {
                 let ($($name,)*) = self;
                 $($name.pass(launch);)*
             }

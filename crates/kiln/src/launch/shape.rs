@@ -1,8 +1,10 @@
 //! The shape of a launch, checked against the limits before anything is queued.
 
-use kiln_driver::{DeviceInfo, Dim3, FunctionAttributes};
+use kiln_driver::{DeviceInfo, Dim3, Driver, FunctionAttributes};
 
+use super::kernel::Kernel;
 use super::mismatch::Mismatch;
+use crate::error::Result;
 
 /// Grid, block and what goes with them.
 #[derive(Clone, Copy, Debug)]
@@ -15,12 +17,21 @@ pub(super) struct Shape {
 }
 
 impl Shape {
+    /// One block of one thread.
+    pub(super) const ONE: Self = Self {
+        grid: Dim3::new(1, 1, 1),
+        block: Dim3::new(1, 1, 1),
+        cluster: None,
+        dynamic_shared_bytes: 0,
+        cooperative: false,
+    };
+
     pub(super) fn check(
         &self,
         kernel: &str,
         info: &DeviceInfo,
         function: &FunctionAttributes,
-    ) -> Result<(), Box<Mismatch>> {
+    ) -> std::result::Result<(), Box<Mismatch>> {
         let limits = &info.limits;
         let shape = |what, given, limit: String| {
             Err(Box::new(Mismatch::Shape { kernel: kernel.to_owned(), what, given, limit }))
@@ -47,6 +58,21 @@ impl Shape {
             return Err(Box::new(Mismatch::Shared { kernel: kernel.to_owned(), dynamic, fixed, limit }));
         }
         Ok(())
+    }
+
+    /// Refuses a cooperative launch whose blocks cannot all be resident at once; its shape was checked before.
+    pub(super) fn check_residency(&self, kernel: &Kernel, driver: &dyn Driver) -> Result<()> {
+        let threads = self.block.count() as u32;
+        let occupancy = driver.occupancy(kernel.id(), threads, self.dynamic_shared_bytes)?;
+        let limit =
+            u64::from(occupancy.blocks_per_multiprocessor) * u64::from(driver.info().limits.multiprocessors);
+        match u64::try_from(self.grid.count()) {
+            Ok(blocks) if blocks <= limit => Ok(()),
+            blocks => {
+                let (kernel, blocks) = (kernel.name().to_owned(), blocks.unwrap_or(u64::MAX));
+                Err(Mismatch::CooperativeResidencyExceeded { kernel, blocks, limit }.into())
+            }
+        }
     }
 }
 

@@ -22,10 +22,12 @@ pub enum Mutation {
     ReaderPerStream,
     /// Stamps are published after the work, outside of the step.
     PublicationInsideStep,
+    /// A graph is built without the edge of that number.
+    GraphEdge(usize),
 }
 
 impl Mutation {
-    /// All of them.
+    /// Those of the order between streams.
     pub const ALL: [Self; 8] = [
         Self::ReadAfterWrite,
         Self::WriteAfterRead,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use kiln_driver::{Base, Command, Driver, ModuleId, StreamId, StreamRequest, Timeout};
+use kiln_driver::{Base, Command, Driver, ModuleId, Object, StreamId, StreamRequest, Timeout};
 use kiln_mem::{MemoryResource, MemoryResourceExt, Order, Request};
 
 use super::config::RuntimeConfig;
@@ -38,8 +38,8 @@ pub(crate) struct Inner {
     config: RuntimeConfig,
     /// Modules that kernels still hold; they go with the runtime.
     loaded: Mutex<HashSet<ModuleId>>,
-    /// Modules whose last kernel was dropped, with the work that may still use them.
-    retired: Mutex<Vec<(ModuleId, Vec<Stamp>)>>,
+    /// Modules and graphs that nobody has any more, with the work that may still use them.
+    retired: Mutex<Vec<(Object, Vec<Stamp>)>>,
     unfinished_uses: AtomicU64,
     blocks: AtomicU64,
 }
@@ -119,7 +119,7 @@ impl Inner {
     }
 
     pub(crate) fn reap(&self) -> Result<u64> {
-        self.unload_retired();
+        self.destroy_retired();
         Ok(self.memory.reap_pending()?.freed_bytes)
     }
 
@@ -145,19 +145,25 @@ impl Inner {
     /// Unloads a module once everything submitted so far is done; its kernels may be among that.
     pub(crate) fn retire_module(&self, module: ModuleId) {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner).remove(&module);
-        self.retired.lock().unwrap_or_else(PoisonError::into_inner).push((module, self.tracker.latest()));
-        self.unload_retired();
+        self.retire(module);
     }
 
-    fn unload_retired(&self) {
+    /// Gives a module or a graph back once everything submitted so far is done; it may be used by that.
+    pub(crate) fn retire(&self, object: impl Into<Object>) {
+        let entry = (object.into(), self.tracker.latest());
+        self.retired.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
+        self.destroy_retired();
+    }
+
+    fn destroy_retired(&self) {
         let retired = std::mem::take(&mut *self.retired.lock().unwrap_or_else(PoisonError::into_inner));
         let (done, running): (Vec<_>, Vec<_>) = retired.into_iter().partition(|(_, stamps)| {
             stamps.iter().all(|stamp| self.tracker.is_done(*stamp).unwrap_or(false))
         });
         self.retired.lock().unwrap_or_else(PoisonError::into_inner).extend(running);
-        for (module, _) in done {
-            // Nobody is left to be told; a lost device has unloaded it already.
-            let _ = self.driver.destroy(module.into());
+        for (object, _) in done {
+            // Nobody is left to be told; a lost device has let go of it already.
+            let _ = self.driver.destroy(object);
         }
     }
 
@@ -213,7 +219,7 @@ impl Drop for Inner {
     /// answers every call with its fault, which is nobody's concern any more.
     fn drop(&mut self) {
         let _ = self.synchronize(Some(DRAIN_LIMIT));
-        self.unload_retired();
+        self.destroy_retired();
         for module in std::mem::take(self.loaded.get_mut().unwrap_or_else(PoisonError::into_inner)) {
             let _ = self.driver.destroy(module.into());
         }

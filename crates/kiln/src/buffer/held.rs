@@ -1,0 +1,57 @@
+//! Bytes of a block, held.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use kiln_driver::{Access, DevicePlace};
+
+use super::element::Element;
+use super::gpu_ref::GpuRef;
+use crate::order::Use;
+use crate::runtime::Block;
+
+/// Bytes of a block, kept alive by whoever has this, with the type of their elements forgotten.
+#[derive(Clone)]
+pub(crate) struct Held {
+    block: Arc<Block>,
+    range: Range<u64>,
+}
+
+impl<T: Element> GpuRef<T> {
+    /// Its bytes, held; none if it has no elements.
+    pub(crate) fn held(&self) -> Option<Held> {
+        let range = self.byte_range();
+        (!range.is_empty()).then(|| Held { block: self.shared_block().clone(), range })
+    }
+}
+
+impl Held {
+    pub(crate) fn block(&self) -> &Arc<Block> {
+        &self.block
+    }
+
+    pub(crate) fn range(&self) -> &Range<u64> {
+        &self.range
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+
+    /// Where commands find the first byte.
+    pub(crate) fn place(&self) -> Option<DevicePlace> {
+        self.block.place(self.range.start)
+    }
+
+    /// Whether two share bytes.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.block, &other.block)
+            && self.range.start < other.range.end
+            && other.range.start < self.range.end
+    }
+}
+
+/// A use of bytes of a block.
+pub(crate) fn used(block: &Block, range: Range<u64>, access: Access) -> Use<'_> {
+    Use { track: block.track(), range, access, argument: 0 }
+}

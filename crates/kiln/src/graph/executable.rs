@@ -1,0 +1,159 @@
+//! A graph that can be replayed.
+
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use kiln_driver::{Command, GraphId};
+use smallvec::SmallVec;
+
+use super::builder::GraphBuilder;
+use super::edges::Edges;
+use super::error::GraphError;
+use super::footprint::{Footprint, Span};
+use super::host_data::{HostList, Input, Output};
+use super::node::{NodeId, Work};
+use super::touch::Owner;
+use crate::buffer::{Element, Stale, used};
+use crate::error::{Error, Result};
+use crate::misuse::Misuse;
+use crate::order::{Lane, Use};
+use crate::runtime::{Block, Inner, Stream, Ticket};
+
+/// Ranges of a replay that need no heap.
+const INLINE_SPANS: usize = 16;
+
+/// Recorded work. The [builder](crate::GraphBuilder) has an example.
+///
+/// Replaying takes `&self` and may be done from any thread; changing takes `&mut self`. The graph holds what it uses and does not hold the
+/// device: when the runtime is gone, it says so.
+pub struct Graph {
+    pub(super) runtime: Weak<Inner>,
+    id: u64,
+    /// None if there is nothing to do.
+    pub(super) native: Option<GraphId>,
+    pub(super) nodes: Vec<Work>,
+    /// The driver's number of each node; none for one that does nothing.
+    pub(super) slots: Vec<Option<u32>>,
+    pub(super) hosts: HostList,
+    pub(super) edges: Edges,
+    pub(super) footprint: Footprint,
+    /// The first block that is written; its home is where a replay goes when nothing else is said.
+    home: Option<Arc<Block>>,
+}
+
+impl Graph {
+    /// What was recorded, as the driver built it.
+    pub(super) fn new(recorded: GraphBuilder, native: Option<GraphId>, slots: Vec<Option<u32>>) -> Self {
+        let GraphBuilder { runtime, id, nodes, hosts, edges, footprint, hazards: _ } = recorded;
+        let touches = nodes.iter().flat_map(Work::touches);
+        let home = touches.filter(|(touch, _)| touch.access.writes()).find_map(|(_, block)| block.cloned());
+        let runtime = Arc::downgrade(runtime.inner());
+        Self { runtime, id, native, nodes, slots, hosts, edges, footprint, home }
+    }
+
+    /// Queues everything as one submission, after everything it has to come after, on the home of the first buffer it writes.
+    ///
+    /// # Errors
+    /// If the device is lost; a runtime that is gone.
+    pub fn replay(&self) -> Result<Ticket> {
+        let runtime = self.runtime()?;
+        let lane = match &self.home {
+            Some(block) => block.home(&runtime),
+            None => runtime.main_stream().lane(),
+        };
+        self.submit(&runtime, lane)
+    }
+
+    /// As [`replay`](Self::replay), on a stream.
+    ///
+    /// # Errors
+    /// As for [`replay`](Self::replay); a stream of another runtime.
+    pub fn replay_on(&self, stream: &Stream) -> Result<Ticket> {
+        let runtime = self.runtime()?;
+        if !stream.belongs_to(&runtime) {
+            return Err(Misuse::ForeignStream { stream: stream.id().to_string() }.into());
+        }
+        self.submit(&runtime, stream.lane())
+    }
+
+    /// The elements an upload reads, to be changed, once every replay that reads them is done.
+    ///
+    /// # Errors
+    /// An input of another graph; the fault, if the device is lost.
+    pub fn input<T: Element>(&mut self, input: &Input<T>) -> Result<&mut [T]> {
+        let foreign = GraphError::ForeignHandle { what: "input" };
+        if input.node.graph != self.id {
+            return Err(foreign.into());
+        }
+        self.hosts.typed(input.index).ok_or(foreign)?.write()
+    }
+
+    /// The elements a download wrote, once every replay is done; zeros before the first one.
+    ///
+    /// # Errors
+    /// An output of another graph; the fault, if the device is lost.
+    pub fn output<T: Element>(&mut self, output: &Output<T>) -> Result<&[T]> {
+        let foreign = GraphError::ForeignHandle { what: "output" };
+        if output.node.graph != self.id {
+            return Err(foreign.into());
+        }
+        self.hosts.typed(output.index).ok_or(foreign)?.read()
+    }
+
+    /// Nodes.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// The edges as (before, after), nodes counted from 0 in the order of recording. An edge that others imply is not among them.
+    pub fn edges(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.edges.iter()
+    }
+
+    pub(super) fn runtime(&self) -> Result<Arc<Inner>> {
+        self.runtime.upgrade().ok_or_else(|| Error::new(Stale::DeviceDropped))
+    }
+
+    pub(super) fn check_node(&self, node: NodeId) -> Result<usize> {
+        if node.graph == self.id {
+            Ok(node.index as usize)
+        } else {
+            Err(GraphError::ForeignHandle { what: "node" }.into())
+        }
+    }
+
+    fn submit(&self, runtime: &Arc<Inner>, lane: &Lane) -> Result<Ticket> {
+        let mut uses: SmallVec<[Use<'_>; INLINE_SPANS]> =
+            self.footprint.spans().filter_map(|span| self.used(&span)).collect();
+        runtime.submit_command(lane, &mut uses, self.native.map(Command::Graph).as_ref())
+    }
+
+    #[inline]
+    fn used<'a>(&'a self, span: &Span<'a>) -> Option<Use<'a>> {
+        match (span.owner, span.block) {
+            (_, Some(block)) => Some(used(block, span.range.clone(), span.access)),
+            (Owner::Host(index), None) => Some(self.hosts.find(index)?.used(span.access)),
+            (Owner::Device(_), None) => None,
+        }
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // A runtime that is gone has taken its graphs along.
+        if let (Some(runtime), Some(native)) = (self.runtime.upgrade(), self.native.take()) {
+            runtime.retire(native);
+        }
+    }
+}
+
+impl fmt::Debug for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "graph of {} nodes and {} edges", self.nodes.len(), self.edges.iter().count())
+    }
+}
