@@ -7,6 +7,7 @@ mod raw;
 mod row;
 mod timing;
 mod workload {
+    pub(crate) mod graph;
     pub(crate) mod launch;
     pub(crate) mod overlap;
     pub(crate) mod threads;
@@ -23,7 +24,7 @@ use row::Table;
 /// Runs workloads on the first CUDA device and prints a table.
 #[derive(Parser)]
 struct Arguments {
-    /// Workloads to run: l1, l2, l3, l4, l5, m6, t1, t2; all of them if none is named.
+    /// Workloads to run: g1, l1, l2, l3, l4, l5, m6, t1, t2; all of them if none is named.
     workloads: Vec<String>,
     /// Repeats of each measurement; the median of their medians is what counts.
     #[arg(long, default_value_t = 5)]
@@ -37,6 +38,7 @@ type Failure = Box<dyn std::error::Error>;
 type Workload = fn(&mut Table, usize) -> Result<(), Failure>;
 
 const WORKLOADS: &[(&str, Workload)] = &[
+    ("g1", workload::graph::replayed),
     ("l1", workload::launch::four_buffers),
     ("l2", workload::turns::two_streams),
     ("l3", workload::launch::many_buffers),

@@ -69,6 +69,40 @@ impl Raw {
         Ok(address)
     }
 
+    /// A graph of launches in a row, ready to be launched. It lives as long as the process.
+    pub(crate) fn chain(
+        &self,
+        function: sys::CUfunction,
+        arguments: &[u8],
+        count: usize,
+    ) -> Result<sys::CUgraphExec, Failure> {
+        let (mut graph, mut executable) = (std::ptr::null_mut(), std::ptr::null_mut());
+        call!(sys::cuGraphCreate(&mut graph, 0));
+        let mut size = arguments.len();
+        let mut extra = packed(arguments, &mut size);
+        let parameters = sys::CUDA_KERNEL_NODE_PARAMS {
+            func: function,
+            gridDimX: 1,
+            gridDimY: 1,
+            gridDimZ: 1,
+            blockDimX: 1,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: 0,
+            kernelParams: std::ptr::null_mut(),
+            extra: extra.as_mut_ptr(),
+            kern: std::ptr::null_mut(),
+            ctx: std::ptr::null_mut(),
+        };
+        let mut last: sys::CUgraphNode = std::ptr::null_mut();
+        for at in 0..count {
+            let (before, edges) = (last, usize::from(at > 0));
+            call!(sys::cuGraphAddKernelNode_v2(&mut last, graph, &before, edges, &parameters));
+        }
+        call!(sys::cuGraphInstantiateWithFlags(&mut executable, graph, 0));
+        Ok(executable)
+    }
+
     pub(crate) fn pinned(&self, bytes: usize) -> Result<*mut c_void, Failure> {
         let mut at = std::ptr::null_mut();
         call!(sys::cuMemHostAlloc(&mut at, bytes, 0));
@@ -91,14 +125,7 @@ pub(crate) fn launch(
     arguments: &[u8],
 ) -> Result<(), Failure> {
     let mut size = arguments.len();
-    // CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE, CU_LAUNCH_PARAM_END.
-    let mut extra: [*mut c_void; 5] = [
-        std::ptr::without_provenance_mut(1),
-        arguments.as_ptr().cast_mut().cast(),
-        std::ptr::without_provenance_mut(2),
-        (&raw mut size).cast(),
-        std::ptr::null_mut(),
-    ];
+    let mut extra = packed(arguments, &mut size);
     call!(sys::cuLaunchKernel(
         function,
         1,
@@ -112,6 +139,23 @@ pub(crate) fn launch(
         std::ptr::null_mut(),
         extra.as_mut_ptr()
     ));
+    Ok(())
+}
+
+/// Packed arguments as a launch takes them.
+fn packed(arguments: &[u8], size: &mut usize) -> [*mut c_void; 5] {
+    // CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE, CU_LAUNCH_PARAM_END.
+    [
+        std::ptr::without_provenance_mut(1),
+        arguments.as_ptr().cast_mut().cast(),
+        std::ptr::without_provenance_mut(2),
+        (&raw mut *size).cast(),
+        std::ptr::null_mut(),
+    ]
+}
+
+pub(crate) fn launch_graph(graph: sys::CUgraphExec, stream: sys::CUstream) -> Result<(), Failure> {
+    call!(sys::cuGraphLaunch(graph, stream));
     Ok(())
 }
 

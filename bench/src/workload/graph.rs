@@ -1,0 +1,136 @@
+//! G1: a recorded sequence of launches, replayed.
+//!
+//! Each launch reads and writes one buffer, so they run one after the other, on both sides. Queueing is what the host pays; until done is
+//! from the call to the end of the work. The batches are small enough that the device's queue never makes the host wait.
+
+use kiln::{DeviceRuntime, GpuRef, Graph, Kernel};
+
+use crate::Failure;
+use crate::raw::{self, Raw};
+use crate::row::Table;
+use crate::timing::{Spread, batches};
+use crate::workload::launch::{kernel, runtime};
+
+/// Launches in a sequence, the workload's name, replays in a batch, and batches.
+const SIZES: [(usize, &str, usize, usize); 5] = [
+    (1, "g1.1", 100, 400),
+    (3, "g1.3", 100, 400),
+    (10, "g1.10", 50, 200),
+    (100, "g1.c", 5, 200),
+    (1000, "g1.m", 1, 100),
+];
+
+pub(crate) fn replayed(table: &mut Table, repeats: usize) -> Result<(), Failure> {
+    let raw = Raw::new()?;
+    let function = raw.function("one")?;
+    let mut packed = raw.memory(4096)?.to_ne_bytes().to_vec();
+    packed.extend(0_i32.to_ne_bytes());
+    let gpu = runtime()?;
+    let one = kernel(&gpu, "one")?;
+    let buffer = gpu.zeros::<f32>(1024)?;
+    for (launches, workload, batch, count) in SIZES {
+        let subjects = Subjects {
+            stream: raw.stream()?,
+            raw: raw.chain(function, &packed, launches)?,
+            graph: recorded(&gpu, &one, &buffer, launches)?,
+            gpu: &gpu,
+            one: &one,
+            buffer: &buffer,
+            launches,
+        };
+        subjects.queueing(table, workload, repeats, batch, count)?;
+        subjects.until_done(table, workload, repeats, count)?;
+    }
+    Ok(())
+}
+
+fn recorded(
+    gpu: &DeviceRuntime,
+    one: &Kernel,
+    buffer: &GpuRef<f32>,
+    launches: usize,
+) -> Result<Graph, Failure> {
+    let mut builder = gpu.graph();
+    for _ in 0..launches {
+        let mut launch = builder.launch(one);
+        launch.read_write(buffer).value(0_i32);
+        // SAFETY: the kernel touches nothing when its last argument is not negative.
+        unsafe { launch.record() }?;
+    }
+    Ok(builder.build()?)
+}
+
+/// The same sequence, three ways.
+struct Subjects<'a> {
+    stream: cudarc::driver::sys::CUstream,
+    raw: cudarc::driver::sys::CUgraphExec,
+    graph: Graph,
+    gpu: &'a DeviceRuntime,
+    one: &'a Kernel,
+    buffer: &'a GpuRef<f32>,
+    launches: usize,
+}
+
+impl Subjects<'_> {
+    fn queueing(
+        &self,
+        table: &mut Table,
+        workload: &'static str,
+        repeats: usize,
+        batch: usize,
+        count: usize,
+    ) -> Result<(), Failure> {
+        let (mut raws, mut graphs, mut singles) = (Vec::new(), Vec::new(), Vec::new());
+        let settle = || Ok::<(), Failure>(self.gpu.synchronize()?);
+        for _ in 0..repeats {
+            raws.push(batches(count, batch, || self.raw_launch(), || raw::synchronize(self.stream))?);
+            graphs.push(batches(count, batch, || self.replay(), settle)?);
+            singles.push(batches(count, 1, || self.launch_each(), settle)?);
+        }
+        let launches = self.launches;
+        table.add(workload, format!("raw cuGraphLaunch of {launches}"), Spread::median(&raws));
+        table.add(workload, format!("kiln, replay of {launches}"), Spread::median(&graphs));
+        table.add(workload, format!("kiln, {launches} single launches"), Spread::median(&singles));
+        Ok(())
+    }
+
+    fn until_done(
+        &self,
+        table: &mut Table,
+        workload: &'static str,
+        repeats: usize,
+        count: usize,
+    ) -> Result<(), Failure> {
+        let (mut raws, mut graphs, mut singles) = (Vec::new(), Vec::new(), Vec::new());
+        let finish = || Ok::<(), Failure>(self.gpu.main_stream().synchronize()?);
+        for _ in 0..repeats {
+            let raw = || self.raw_launch().and_then(|()| raw::synchronize(self.stream));
+            raws.push(batches(count, 1, raw, || Ok(()))?);
+            graphs.push(batches(count, 1, || self.replay().and_then(|()| finish()), || Ok(()))?);
+            singles.push(batches(count, 1, || self.launch_each().and_then(|()| finish()), || Ok(()))?);
+        }
+        table.add(workload, "raw cuGraphLaunch, until done", Spread::median(&raws));
+        table.add(workload, "kiln, replay, until done", Spread::median(&graphs));
+        table.add(workload, "kiln, single launches, until done", Spread::median(&singles));
+        Ok(())
+    }
+
+    fn raw_launch(&self) -> Result<(), Failure> {
+        raw::launch_graph(self.raw, self.stream)
+    }
+
+    fn replay(&self) -> Result<(), Failure> {
+        self.graph.replay()?;
+        Ok(())
+    }
+
+    fn launch_each(&self) -> Result<(), Failure> {
+        for _ in 0..self.launches {
+            let mut launch = self.gpu.launch(self.one);
+            launch.read_write(self.buffer).value(0_i32);
+            // SAFETY: the kernel touches nothing when its last argument is not negative.
+            unsafe { launch.submit() }?;
+        }
+        Ok(())
+    }
+}
