@@ -49,6 +49,12 @@ mod sync {
     }
 }
 
+mod telemetry {
+    //! Where the order looks for the counters of its streams.
+
+    pub(super) use super::counters::{Count, Counters};
+}
+
 mod asymmetric {
     //! Every atomic is sequentially consistent here, so there is nothing to fence.
 
@@ -59,6 +65,8 @@ mod asymmetric {
 
 #[path = "../../kiln/src/order/clock.rs"]
 mod clock;
+#[path = "../../kiln/src/telemetry/counters.rs"]
+mod counters;
 #[path = "../../kiln/src/order/events.rs"]
 mod events;
 #[path = "../../kiln/src/order/gate.rs"]

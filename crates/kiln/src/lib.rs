@@ -14,6 +14,7 @@ mod misuse;
 pub mod order;
 pub mod probe;
 mod runtime;
+pub mod telemetry;
 
 pub use backend::{BackendContext, BackendParts, CachedBackend};
 pub use buffer::{Element, GpuRef, Memory, PinnedBuffer, Stale};
@@ -31,3 +32,4 @@ pub use probe::{
     probe_backend, probe_backend_with_compile, refresh, require, resolve, scatter, set_policy,
 };
 pub use runtime::{BlockId, DeviceRuntime, Generation, RuntimeConfig, Stream, StreamPool, Ticket};
+pub use telemetry::{Telemetry, Timed, Timing};

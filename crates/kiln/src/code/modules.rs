@@ -15,6 +15,7 @@ use crate::cache::{CacheConfig, CacheCounters, DiskCache, Key, Surroundings};
 use crate::error::{Error, Result};
 use crate::launch::{Kernel, Module, Signature, WeakModule};
 use crate::runtime::DeviceRuntime;
+use crate::telemetry::span;
 
 /// What the code caches of a runtime did so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -112,6 +113,7 @@ impl Modules {
     }
 
     fn timed(&self, compile: impl FnOnce() -> Result<Payload>) -> Result<Payload> {
+        let _span = span::compilation();
         let start = Instant::now();
         let payload = compile();
         let spent = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);

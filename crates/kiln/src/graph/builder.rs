@@ -20,6 +20,7 @@ use crate::launch::Kernel;
 use crate::misuse::Misuse;
 use crate::order::Mutation;
 use crate::runtime::{DeviceRuntime, Inner};
+use crate::telemetry::{Count, span};
 
 /// Separate ranges of memory one graph may use: each is locked for a moment when it is replayed.
 pub(super) const MAX_RANGES: usize = 4096;
@@ -202,7 +203,9 @@ impl GraphBuilder {
         let nodes: Vec<GraphNode<'_>> =
             listed.iter().map(|(command, after)| GraphNode { command: *command, after }).collect();
         let driver = self.runtime.driver();
+        let _span = span::graph(nodes.len(), edges);
         let native = if nodes.is_empty() { None } else { Some(driver.build_graph(&nodes)?) };
+        self.runtime.inner().counters().add(Count::GraphsBuilt, u64::from(native.is_some()));
         drop(listed);
         Ok(Graph::new(self, native, slots))
     }

@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::misuse::Misuse;
 use crate::order::{Lane, Use};
 use crate::runtime::{Block, Inner, Stream, Ticket};
+use crate::telemetry::Timed;
 
 /// Ranges of a replay that need no heap.
 const INLINE_SPANS: usize = 16;
@@ -57,11 +58,7 @@ impl Graph {
     /// If the device is lost; a runtime that is gone.
     pub fn replay(&self) -> Result<Ticket> {
         let runtime = self.runtime()?;
-        let lane = match &self.home {
-            Some(block) => block.home(&runtime),
-            None => runtime.main_stream().lane(),
-        };
-        self.submit(&runtime, lane)
+        self.submit(&runtime, self.home_lane(&runtime))
     }
 
     /// As [`replay`](Self::replay), on a stream.
@@ -74,6 +71,15 @@ impl Graph {
             return Err(Misuse::ForeignStream { stream: stream.id().to_string() }.into());
         }
         self.submit(&runtime, stream.lane())
+    }
+
+    /// As [`replay`](Self::replay), with the device's time for it.
+    ///
+    /// # Errors
+    /// As for [`replay`](Self::replay).
+    pub fn replay_timed(&self) -> Result<Timed> {
+        let runtime = self.runtime()?;
+        runtime.submit_timed(self.home_lane(&runtime), &mut self.uses(), self.native.map(Command::Graph))
     }
 
     /// The elements an upload reads, to be changed, once every replay that reads them is done.
@@ -127,10 +133,19 @@ impl Graph {
         }
     }
 
+    fn home_lane<'a>(&'a self, runtime: &'a Inner) -> &'a Lane {
+        match &self.home {
+            Some(block) => block.home(runtime),
+            None => runtime.main_stream().lane(),
+        }
+    }
+
     fn submit(&self, runtime: &Arc<Inner>, lane: &Lane) -> Result<Ticket> {
-        let mut uses: SmallVec<[Use<'_>; INLINE_SPANS]> =
-            self.footprint.spans().filter_map(|span| self.used(&span)).collect();
-        runtime.submit_command(lane, &mut uses, self.native.map(Command::Graph).as_ref())
+        runtime.submit_command(lane, &mut self.uses(), self.native.map(Command::Graph).as_ref())
+    }
+
+    fn uses(&self) -> SmallVec<[Use<'_>; INLINE_SPANS]> {
+        self.footprint.spans().filter_map(|span| self.used(&span)).collect()
     }
 
     #[inline]

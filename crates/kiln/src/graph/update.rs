@@ -16,6 +16,7 @@ use crate::buffer::{Element, GpuRef, pattern};
 use crate::error::{Error, Result};
 use crate::launch::LaunchTemplate;
 use crate::runtime::Inner;
+use crate::telemetry::Count;
 
 impl Graph {
     /// Begins to change a launch: what is not named stays. [`apply`](LaunchUpdate::apply) ends it.
@@ -103,6 +104,7 @@ impl Graph {
             return Err(GraphError::Empty { node }.into());
         };
         runtime.driver().update_graph(native, slot, &command)?;
+        runtime.counters().add(Count::GraphUpdates, 1);
         if moves {
             let mut owners: Vec<Owner> = old.iter().map(|touch| touch.owner).collect();
             owners.iter().for_each(|owner| self.footprint.remove(node, *owner));

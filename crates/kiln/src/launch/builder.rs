@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::misuse::Misuse;
 use crate::order::{INLINE_USES, Lane, Use};
 use crate::runtime::{Block, DeviceRuntime, Inner, Stream, Ticket};
+use crate::telemetry::Timed;
 
 /// A launch being put together: shape, arguments in the order of the parameters, then [`submit`](Self::submit).
 ///
@@ -127,19 +128,26 @@ impl<'a> Launch<'a> {
     /// What does not fit, or what the driver says. Nothing is queued or stamped if an argument does not fit.
     pub unsafe fn submit(&mut self) -> Result<Ticket> {
         let lane = self.check()?;
-        let command = Command::Launch(kiln_driver::Launch {
-            function: self.kernel.id(),
-            grid: self.shape.grid,
-            block: self.shape.block,
-            cluster: self.shape.cluster,
-            dynamic_shared_bytes: self.shape.dynamic_shared_bytes,
-            cooperative: self.shape.cooperative,
-            arguments: self.arguments.bytes(),
-            // SAFETY: the caller says of the kernel what this asks; that the arguments have the layout of the parameters was checked
-            // as each was given, where the layout is known; the memory is mapped until the stamps of this launch are done.
-            vouched: unsafe { Vouched::new() },
-        });
+        // SAFETY: the caller says of the kernel what this asks; that the arguments have the layout of the parameters was checked as each
+        // was given, where the layout is known; the memory is mapped until the stamps of this launch are done.
+        let vouched = unsafe { Vouched::new() };
+        let command = command(self.kernel, &self.shape, &self.arguments, vouched);
         self.runtime.submit_command(lane, &mut self.uses, Some(&command))
+    }
+
+    /// As [`submit`](Self::submit), with the device's time for it.
+    ///
+    /// # Safety
+    /// As for [`submit`](Self::submit).
+    ///
+    /// # Errors
+    /// As for [`submit`](Self::submit).
+    pub unsafe fn submit_timed(&mut self) -> Result<Timed> {
+        let lane = self.check()?;
+        // SAFETY: as for `submit`.
+        let vouched = unsafe { Vouched::new() };
+        let command = command(self.kernel, &self.shape, &self.arguments, vouched);
+        self.runtime.submit_timed(lane, &mut self.uses, Some(command))
     }
 
     #[inline]
@@ -206,4 +214,18 @@ impl<'a> Launch<'a> {
             (None, None) => Ok(self.runtime.main_stream().lane()),
         }
     }
+}
+
+#[inline]
+fn command<'a>(kernel: &Kernel, shape: &Shape, arguments: &'a Arguments, vouched: Vouched) -> Command<'a> {
+    Command::Launch(kiln_driver::Launch {
+        function: kernel.id(),
+        grid: shape.grid,
+        block: shape.block,
+        cluster: shape.cluster,
+        dynamic_shared_bytes: shape.dynamic_shared_bytes,
+        cooperative: shape.cooperative,
+        arguments: arguments.bytes(),
+        vouched,
+    })
 }

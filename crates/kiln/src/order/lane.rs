@@ -11,6 +11,7 @@ use super::gate::Gate;
 use super::plan::Waits;
 use super::stamp::{Stamp, StreamKey};
 use super::sync::{AtomicBool, AtomicU32, AtomicU64, Latch, LatchGuard, Ordering, spin_loop, yield_now};
+use crate::telemetry::Counters;
 
 /// Recorded points a stream remembers.
 const MAX_POINTS: usize = 16;
@@ -39,6 +40,8 @@ pub struct Lane {
     asked: AtomicBool,
     /// Closed when the stream takes no more work.
     gate: Gate,
+    /// What the stream did.
+    counters: Counters,
 }
 
 /// What the submitting thread may change.
@@ -97,7 +100,14 @@ impl Lane {
             overshoots: AtomicU32::new(0),
             asked: AtomicBool::new(false),
             gate: Gate::default(),
+            counters: Counters::default(),
         }
+    }
+
+    /// What the stream did, in numbers.
+    #[inline]
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.counters
     }
 
     /// What to pass while something is queued on the stream by somebody who has not entered it; closed when it takes no more work.

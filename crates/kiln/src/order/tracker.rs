@@ -11,6 +11,7 @@ use super::mutation::Mutation;
 use super::stamp::{MAX_STREAMS, Stamp, Stamps, StreamKey};
 use super::step::{OverlappingWrites, Step, Use, publish_late};
 use super::sync::{LatchGuard, RwLock};
+use crate::telemetry::Count;
 
 /// When an event is recorded for work that another stream consumes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -82,6 +83,7 @@ impl Tracker {
         if let Some(index) = reusable {
             let old = &lanes[index];
             let lane = Arc::new(Lane::new(old.key, stream, old.submitted()));
+            lane.counters().inherit(old.counters());
             lanes[index] = lane.clone();
             return Ok(lane);
         }
@@ -111,6 +113,12 @@ impl Tracker {
     pub fn latest(&self) -> Vec<Stamp> {
         let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
         lanes.iter().map(|lane| Stamp { stream: lane.key, number: lane.submitted() }).collect()
+    }
+
+    /// Adds up what the streams did.
+    pub(crate) fn add_counts(&self, numbers: &mut [u64; Count::ALL.len()]) {
+        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
+        lanes.iter().for_each(|lane| lane.counters().add_to(numbers));
     }
 
     /// Every stream that was not given back.
@@ -241,6 +249,8 @@ impl Tracker {
         }
         let lane = self.lane(stamp.stream)?;
         let point = self.point(&lane, stamp.number)?;
+        let kind = if matches!(timeout, Timeout::Poll) { Count::HostPolls } else { Count::HostWaits };
+        lane.counters().add(kind, 1);
         let waited = self.driver.wait(WaitTarget::Event(point.event.event()), timeout)?;
         if waited.is_done() {
             self.host.learn(point.stamp);
@@ -335,6 +345,7 @@ impl Tracker {
             let point = self.point(&*self.peer(entry, stamp.stream)?, stamp.number)?;
             self.driver.submit(lane.stream, &Command::Wait(point.event.event()))?;
             queued += 1;
+            lane.counters().add_entered(Count::StreamWaits, 1);
             entry.clock.join(&point.clock);
             entry.clock.learn(match self.mutation {
                 Some(Mutation::TransitiveElision) => Stamp { number: u64::MAX, ..point.stamp },
@@ -379,6 +390,7 @@ impl Tracker {
             recorded.clock.clone_from(clock);
         }
         let _: Submission = self.driver.submit(lane.stream, &Command::Signal(point.event.event()))?;
+        lane.counters().add(Count::Signals, 1);
         Ok(point)
     }
 

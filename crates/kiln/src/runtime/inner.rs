@@ -18,6 +18,7 @@ use crate::code::Modules;
 use crate::error::Result;
 use crate::misuse::Misuse;
 use crate::order::{Lane, Stamp, Tracker, Use};
+use crate::telemetry::{Baseline, Count, Counters, Timed, Timers, span};
 
 /// How long the end of a runtime waits for work that is still running, before it lets go of the device all the same.
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
@@ -42,6 +43,10 @@ pub(crate) struct Inner {
     retired: Mutex<Vec<(Object, Vec<Stamp>)>>,
     unfinished_uses: AtomicU64,
     blocks: AtomicU64,
+    /// What belongs to no stream, in numbers.
+    counters: Counters,
+    baseline: Baseline,
+    timers: Timers,
 }
 
 impl Inner {
@@ -67,6 +72,9 @@ impl Inner {
             retired: Mutex::default(),
             unfinished_uses: AtomicU64::new(0),
             blocks: AtomicU64::new(0),
+            counters: Counters::default(),
+            baseline: Baseline::default(),
+            timers: Timers::default(),
         }))
     }
 
@@ -100,6 +108,18 @@ impl Inner {
 
     pub(crate) fn config(&self) -> &RuntimeConfig {
         &self.config
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    pub(crate) fn baseline(&self) -> &Baseline {
+        &self.baseline
+    }
+
+    pub(crate) fn timers(&self) -> &Timers {
+        &self.timers
     }
 
     pub(crate) fn bytes_outstanding(&self) -> u64 {
@@ -193,11 +213,45 @@ impl Inner {
     ) -> Result<Ticket> {
         let stamp = match command {
             Some(command) => {
-                self.submit(lane, uses, |driver, stream| driver.submit(stream, command).map(|_| ()))?
+                let _span = span::submission(lane.stream, command.name());
+                self.submit(lane, uses, |driver, stream| {
+                    driver.submit(stream, command)?;
+                    lane.counters().note(command);
+                    Ok(())
+                })?
             }
             None => Stamp { stream: lane.key, number: 0 },
         };
         Ok(Ticket::new(self.clone(), stamp))
+    }
+
+    /// As [`submit_command`](Self::submit_command), with events directly around the command, behind the waits.
+    pub(crate) fn submit_timed(
+        self: &Arc<Self>,
+        lane: &Lane,
+        uses: &mut [Use<'_>],
+        command: Option<Command<'_>>,
+    ) -> Result<Timed> {
+        let began = self.driver.clock().now();
+        let events = self.timers.take(&*self.driver)?;
+        let _span = span::submission(lane.stream, "timed");
+        let submitted = self.submit(lane, uses, |driver, stream| {
+            driver.submit(stream, &Command::Signal(events.start))?;
+            if let Some(command) = &command {
+                driver.submit(stream, command)?;
+                lane.counters().note(command);
+            }
+            driver.submit(stream, &Command::Signal(events.end))?;
+            lane.counters().add(Count::Signals, 2);
+            Ok(())
+        });
+        match submitted {
+            Ok(stamp) => Ok(Timed::new(self.clone(), Ticket::new(self.clone(), stamp), events, began)),
+            Err(error) => {
+                self.timers.put_back(events);
+                Err(error)
+            }
+        }
     }
 
     /// Waits until everything submitted so far is done; false if time ran out.
@@ -225,6 +279,7 @@ impl Drop for Inner {
         }
         self.staging.release_all(&*self.driver);
         self.tracker.destroy_events();
+        self.timers.destroy_all(&*self.driver);
         for stream in self.tracker.streams() {
             let _ = self.driver.destroy(stream.into());
         }

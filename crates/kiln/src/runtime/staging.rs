@@ -23,6 +23,9 @@ pub(crate) struct Staging {
     classes: [Mutex<Vec<Idle>>; (MAX_SHIFT - MIN_SHIFT + 1) as usize],
     idle_bytes: AtomicU64,
     limit_bytes: u64,
+    /// Blocks given out that were idle, and that were made.
+    reused: AtomicU64,
+    made: AtomicU64,
 }
 
 struct Idle {
@@ -32,20 +35,43 @@ struct Idle {
 
 impl Staging {
     pub(crate) fn new(limit_bytes: u64) -> Self {
-        Self { classes: [const { Mutex::new(Vec::new()) }; _], idle_bytes: AtomicU64::new(0), limit_bytes }
+        Self {
+            classes: [const { Mutex::new(Vec::new()) }; _],
+            idle_bytes: AtomicU64::new(0),
+            limit_bytes,
+            reused: AtomicU64::new(0),
+            made: AtomicU64::new(0),
+        }
+    }
+
+    /// Blocks given out that had been used before.
+    pub(crate) fn reused(&self) -> u64 {
+        self.reused.load(Ordering::Relaxed)
+    }
+
+    /// Blocks that had to be made.
+    pub(crate) fn made(&self) -> u64 {
+        self.made.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that wait to be used again.
+    pub(crate) fn idle_bytes(&self) -> u64 {
+        self.idle_bytes.load(Ordering::Relaxed)
     }
 
     /// A block of at least so many bytes that no copy uses any more.
     pub(crate) fn take(&self, bytes: u64, tracker: &Tracker) -> Result<HostBlock, Error> {
         let shift = bytes.max(1).next_power_of_two().trailing_zeros().max(MIN_SHIFT);
-        if shift > MAX_SHIFT {
-            return tracker.driver().allocate_host(bytes);
-        }
-        if let Some(block) = self.reuse(shift, tracker)? {
+        if shift <= MAX_SHIFT
+            && let Some(block) = self.reuse(shift, tracker)?
+        {
             self.idle_bytes.fetch_sub(1 << shift, Ordering::Relaxed);
+            self.reused.fetch_add(1, Ordering::Relaxed);
             return Ok(block);
         }
-        tracker.driver().allocate_host(1 << shift)
+        let block = tracker.driver().allocate_host(if shift > MAX_SHIFT { bytes } else { 1 << shift })?;
+        self.made.fetch_add(1, Ordering::Relaxed);
+        Ok(block)
     }
 
     /// Takes a block back; it may be given out again after its last uses.

@@ -14,6 +14,7 @@ use super::inner::Inner;
 use super::ticket::Ticket;
 use crate::error::Result;
 use crate::order::{EventLease, Lane, Stamp, Stamps, Use};
+use crate::telemetry::{Count, span};
 
 /// Bytes of a chunk.
 const CHUNK_BYTES: usize = 4 << 20;
@@ -31,6 +32,7 @@ pub(crate) fn upload(
     data: &[u8],
 ) -> Result<Ticket> {
     let Some(to) = to else { return runtime.submit_command(lane, uses, None) };
+    let _span = span::transfer(lane.stream, "to device", data.len());
     let chunks = Mutex::new(data.chunks(CHUNK_BYTES).enumerate());
     // A function, so that the lock is let go before the chunk is copied.
     let next = || chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
@@ -52,6 +54,7 @@ pub(crate) fn download(
 ) -> Result<()> {
     let Some(from) = from else { return runtime.submit_command(lane, uses, None)?.wait() };
     let bytes = into.len();
+    let _span = span::transfer(lane.stream, "to host", bytes);
     let chunks = Mutex::new(into.chunks_mut(CHUNK_BYTES).enumerate());
     let next = || chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
     let ticket = run(runtime, lane, uses, bytes, |porter| {
@@ -82,7 +85,7 @@ fn run(
     let used = Mutex::new(Vec::with_capacity(threads * CHUNKS_PER_THREAD));
     let stamp = runtime.submit(lane, uses, |driver, stream| {
         let work = || {
-            let mut porter = Porter { runtime, driver, stream, slots: Vec::new(), next: 0 };
+            let mut porter = Porter { runtime, driver, lane, stream, slots: Vec::new(), next: 0 };
             let result = body(&mut porter);
             used.lock().unwrap_or_else(PoisonError::into_inner).append(&mut porter.slots);
             result
@@ -115,6 +118,7 @@ fn run(
 struct Porter<'a> {
     runtime: &'a Inner,
     driver: &'a dyn Driver,
+    lane: &'a Lane,
     stream: StreamId,
     slots: Vec<Slot>,
     next: usize,
@@ -171,6 +175,9 @@ impl Porter<'_> {
 
     fn copy(&mut self, slot: usize, command: Command<'_>) -> std::result::Result<(), Error> {
         self.driver.submit(self.stream, &command)?;
+        if let Command::Copy { from, to, bytes } = &command {
+            self.lane.counters().note_copy(from, to, *bytes);
+        }
         self.slots[slot].busy = None;
         // A later chunk of this thread will want this block again; a transfer of few chunks never asks.
         if self.slots.len() == CHUNKS_PER_THREAD { self.signal(slot) } else { Ok(()) }
@@ -179,12 +186,14 @@ impl Porter<'_> {
     fn signal(&mut self, slot: usize) -> std::result::Result<(), Error> {
         let event = self.runtime.tracker().take_event()?;
         self.driver.submit(self.stream, &Command::Signal(event.event()))?;
+        self.lane.counters().add(Count::Signals, 1);
         self.slots[slot].busy = Some(event);
         Ok(())
     }
 
     fn await_slot(&mut self, slot: usize) -> std::result::Result<(), Error> {
         if let Some(event) = self.slots[slot].busy.take() {
+            self.lane.counters().add(Count::HostWaits, 1);
             let _ = self.driver.wait(WaitTarget::Event(event.event()), Timeout::Never)?;
         }
         Ok(())

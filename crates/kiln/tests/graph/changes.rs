@@ -26,7 +26,7 @@ fn values_grids_and_buffers_are_changed_and_queued_replays_keep_what_they_had() 
     assert_eq!((counts.of(CallKind::UpdateGraph), counts.of(CallKind::Wait)), (2, 0));
     graph.replay().unwrap();
     graph.replay().unwrap();
-    assert_eq!(a.download().unwrap(), [(1 * 2 + 10) * 3 + 10; LEN]);
+    assert_eq!(a.download().unwrap(), [(2 + 10) * 3 + 10; LEN]);
     assert_eq!(b.download().unwrap(), [(3 + 100) * 3 + 100, (3 + 100) * 3 + 100, 1, 1]);
     drop((a, b, ten, hundred, graph));
     rig.finish();

@@ -1,0 +1,46 @@
+//! What a runtime did, in numbers.
+//!
+//! Every stream counts its own work, in memory only the thread that submits to it writes just then, so counting adds no locked instruction to a
+//! submission and no line that two submitting threads share. A [`Snapshot`] adds the streams up; it can be taken at any moment, from any
+//! thread, and waits for nobody.
+//!
+//! - [`Count`]s only grow, until [`Telemetry::reset`] starts them anew; they count what the driver took.
+//! - [`Gauge`]s say how things are at the moment.
+//! - [`prometheus`] writes the snapshots of several devices as one page for a scraper.
+//! - Device time is measured where it is asked for: [`Launch::submit_timed`](crate::Launch::submit_timed),
+//!   [`Graph::replay_timed`](crate::Graph::replay_timed).
+//! - Submissions, transfers, compilations and graphs are `tracing` spans with the target `kiln`. While nobody listens, a span is one
+//!   comparison.
+//!
+//! ```
+//! use kiln::DeviceRuntime;
+//! use kiln::telemetry::{Count, Gauge};
+//!
+//! let gpu = DeviceRuntime::simulated(1)?;
+//! let buffer = gpu.upload(&[1_u32; 256])?;
+//! buffer.fill(7)?;
+//! let seen = gpu.telemetry().snapshot();
+//! assert_eq!((seen.count(Count::Uploads), seen.count(Count::UploadedBytes), seen.count(Count::Fills)), (1, 1024, 1));
+//! assert_eq!(seen.gauge(Gauge::LiveBytes), 1024);
+//! assert!(seen.prometheus().contains("kiln_fills_total{"));
+//! # Ok::<(), kiln::Error>(())
+//! ```
+
+mod counters;
+mod device_name;
+mod metric;
+mod prometheus;
+mod reader;
+mod snapshot;
+pub(crate) mod span;
+mod timing;
+
+pub use counters::Count;
+pub(crate) use counters::Counters;
+pub use device_name::DeviceName;
+pub use prometheus::prometheus;
+pub(crate) use reader::Baseline;
+pub use reader::Telemetry;
+pub use snapshot::{Gauge, Snapshot};
+pub(crate) use timing::Timers;
+pub use timing::{Timed, Timing};

@@ -1,0 +1,89 @@
+//! Reading the numbers of a runtime.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::counters::{Count, Numbers};
+use super::device_name::DeviceName;
+use super::snapshot::{Gauge, Levels, Snapshot};
+use crate::runtime::{DeviceRuntime, Inner};
+
+/// The numbers of one runtime. Made by [`DeviceRuntime::telemetry`].
+#[derive(Debug)]
+pub struct Telemetry<'a> {
+    runtime: &'a DeviceRuntime,
+}
+
+/// What had been counted at the last reset.
+#[derive(Default)]
+pub(crate) struct Baseline(Mutex<Option<Box<Numbers>>>);
+
+impl DeviceRuntime {
+    /// What the runtime did, in numbers.
+    pub fn telemetry(&self) -> Telemetry<'_> {
+        Telemetry { runtime: self }
+    }
+}
+
+impl Telemetry<'_> {
+    /// The numbers as they are now. Nobody is waited for, and nothing asks the device.
+    pub fn snapshot(&self) -> Snapshot {
+        let inner = self.runtime.inner();
+        let mut counts = self.all();
+        if let Some(baseline) = &*inner.baseline().0.lock().unwrap_or_else(PoisonError::into_inner) {
+            for (count, before) in counts.iter_mut().zip(baseline.iter()) {
+                *count = count.saturating_sub(*before);
+            }
+        }
+        Snapshot { device: DeviceName::from(self.runtime.info()), counts, gauges: gauges(inner) }
+    }
+
+    /// Makes every count begin at zero again, here and now; gauges stay. Streams are not disturbed.
+    pub fn reset(&self) {
+        let counts = Box::new(self.all());
+        *self.runtime.inner().baseline().0.lock().unwrap_or_else(PoisonError::into_inner) = Some(counts);
+    }
+
+    /// Everything counted since the runtime was made.
+    fn all(&self) -> Numbers {
+        let inner = self.runtime.inner();
+        let mut counts = [0; Count::ALL.len()];
+        inner.counters().add_to(&mut counts);
+        inner.tracker().add_counts(&mut counts);
+        let code = inner.modules().counters();
+        let compile_ns = u64::try_from(code.compile_time.as_nanos()).unwrap_or(u64::MAX);
+        let elsewhere = [
+            (Count::ModuleHits, code.memory_hits),
+            (Count::Compilations, code.compilations),
+            (Count::CompileNanoseconds, compile_ns),
+            (Count::DiskHits, code.disk.hits),
+            (Count::DiskMisses, code.disk.misses),
+            (Count::UnfinishedUses, inner.unfinished_uses()),
+            (Count::PinnedReused, inner.staging().reused()),
+            (Count::PinnedMade, inner.staging().made()),
+        ];
+        for (count, number) in elsewhere {
+            counts[count as usize] = number;
+        }
+        counts
+    }
+}
+
+fn gauges(inner: &Inner) -> Levels {
+    let memory = inner.memory().accounting();
+    let (events, leased_events) = inner.tracker().event_counts();
+    let mut gauges = [0; Gauge::ALL.len()];
+    let levels = [
+        (Gauge::LiveBytes, memory.live_bytes),
+        (Gauge::PeakLiveBytes, memory.peak_live_bytes),
+        (Gauge::PendingBytes, memory.pending_bytes),
+        (Gauge::ReservedBytes, memory.reserved_bytes),
+        (Gauge::LeasedStreams, inner.pool().leased() as u64),
+        (Gauge::Events, events as u64),
+        (Gauge::LeasedEvents, leased_events as u64),
+        (Gauge::IdlePinnedBytes, inner.staging().idle_bytes()),
+    ];
+    for (gauge, level) in levels {
+        gauges[gauge as usize] = level;
+    }
+    gauges
+}

@@ -1,0 +1,121 @@
+//! Device time, where somebody asks for it.
+//!
+//! Two events stand directly around the work, behind the waits for other streams, so device time is the work's own. Host time is kept
+//! apart: what queueing cost, and what waiting cost.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use kiln_driver::{Driver, EventId, EventRequest};
+
+use crate::error::Result;
+use crate::runtime::{Inner, Ticket};
+
+/// Events with timing, kept for the next time.
+#[derive(Default)]
+pub(crate) struct Timers(Mutex<Vec<EventPair>>);
+
+/// Before and after.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EventPair {
+    pub(crate) start: EventId,
+    pub(crate) end: EventId,
+}
+
+impl Timers {
+    /// Two events nobody else uses.
+    pub(crate) fn take(&self, driver: &dyn Driver) -> std::result::Result<EventPair, kiln_driver::Error> {
+        let idle = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        match idle {
+            Some(pair) => Ok(pair),
+            None => {
+                let start = driver.create_event(EventRequest::Timed)?;
+                let end = driver.create_event(EventRequest::Timed).inspect_err(|_| {
+                    // The first failure is the one to tell of.
+                    let _ = driver.destroy(start.into());
+                })?;
+                Ok(EventPair { start, end })
+            }
+        }
+    }
+
+    pub(crate) fn put_back(&self, pair: EventPair) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(pair);
+    }
+
+    /// Gives all events back; for the end of a runtime.
+    pub(crate) fn destroy_all(&self, driver: &dyn Driver) {
+        for pair in std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner)) {
+            let _ = driver.destroy(pair.start.into());
+            let _ = driver.destroy(pair.end.into());
+        }
+    }
+}
+
+/// A submission whose time is taken.
+#[must_use = "the time is known once it is waited for"]
+pub struct Timed {
+    runtime: Arc<Inner>,
+    ticket: Ticket,
+    events: EventPair,
+    /// When the call began, by the device's clock.
+    began: Duration,
+    enqueue: Duration,
+}
+
+/// How long a submission took.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Timing {
+    /// On the device: the work alone, without waits for other streams. On a device that was idle, the moment between two calls of the host
+    /// is in it.
+    pub device: Duration,
+    /// On the host: the call that queued it.
+    pub enqueue: Duration,
+    /// On the host: waiting for its end.
+    pub wait: Duration,
+    /// On the host: from the call that queued it to its end.
+    pub wall: Duration,
+}
+
+impl Timed {
+    pub(crate) fn new(runtime: Arc<Inner>, ticket: Ticket, events: EventPair, began: Duration) -> Self {
+        let enqueue = runtime.driver().clock().now().saturating_sub(began);
+        Self { runtime, ticket, events, began, enqueue }
+    }
+
+    /// The submission, as any other.
+    pub fn ticket(&self) -> &Ticket {
+        &self.ticket
+    }
+
+    /// Waits for it and says how long it took.
+    ///
+    /// # Errors
+    /// The fault, if the device is lost.
+    pub fn wait(&self) -> Result<Timing> {
+        let clock = self.runtime.driver().clock();
+        let before = clock.now();
+        self.ticket.wait()?;
+        let after = clock.now();
+        let device = self.runtime.driver().elapsed(self.events.start, self.events.end)?;
+        Ok(Timing {
+            device,
+            enqueue: self.enqueue,
+            wait: after.saturating_sub(before),
+            wall: after.saturating_sub(self.began),
+        })
+    }
+}
+
+impl Drop for Timed {
+    fn drop(&mut self) {
+        // Signalled again, they mean the next submission; nobody else looks at what they meant before.
+        self.runtime.timers().put_back(self.events);
+    }
+}
+
+impl std::fmt::Debug for Timed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "timed {:?}", self.ticket)
+    }
+}
