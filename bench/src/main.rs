@@ -10,6 +10,7 @@ mod workload {
     pub(crate) mod graph;
     pub(crate) mod launch;
     pub(crate) mod overlap;
+    pub(crate) mod recording;
     pub(crate) mod threads;
     pub(crate) mod transfer;
     pub(crate) mod turns;
@@ -25,6 +26,7 @@ use row::Table;
 #[derive(Parser)]
 struct Arguments {
     /// Workloads to run: g1, l1, l2, l3, l4, l5, m6, t1, t2; all of them if none is named.
+    /// Workloads to run: l1, l2, l3, l4, l5, m6, record, t1, t2; all of them if none is named.
     workloads: Vec<String>,
     /// Repeats of each measurement; the median of their medians is what counts.
     #[arg(long, default_value_t = 5)]
@@ -45,6 +47,7 @@ const WORKLOADS: &[(&str, Workload)] = &[
     ("l4", workload::threads::eight),
     ("l5", workload::launch::no_kernel),
     ("m6", workload::overlap::spinning),
+    ("record", workload::recording::on_demand_and_at_once),
     ("t1", workload::transfer::pageable_and_pinned),
     ("t2", workload::transfer::pinned_block),
 ];
