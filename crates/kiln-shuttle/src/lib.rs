@@ -75,6 +75,8 @@ mod gate;
 mod lane;
 #[path = "../../kiln-driver/src/latch.rs"]
 mod latch;
+#[path = "../../kiln/src/order/launch_sites.rs"]
+mod launch_sites;
 #[path = "../../kiln/src/order/mutation.rs"]
 mod mutation;
 #[path = "../../kiln/src/order/plan.rs"]

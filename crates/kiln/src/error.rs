@@ -16,6 +16,7 @@ use crate::launch::Mismatch;
 use crate::libraries::MissingLibrary;
 use crate::misuse::Misuse;
 use crate::probe::{Absence, Policy};
+use crate::state::{Cause, Phase};
 
 /// The answer of most calls here.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -52,6 +53,15 @@ pub enum ErrorKind {
     /// The memory behind a handle cannot be reached any more.
     #[error(transparent)]
     Stale(#[from] Stale),
+    /// The device is lost and may come back.
+    #[error("the device is {phase}; try again when it is ready")]
+    NotReady {
+        /// What it is doing.
+        phase: Phase,
+        /// Why it was lost.
+        #[source]
+        cause: Arc<Cause>,
+    },
     /// There is no device, and one was needed.
     #[error("no CUDA runtime available")]
     Absent(#[from] Absence),
@@ -179,6 +189,7 @@ impl Error {
             ErrorKind::Driver(error) => Some(error),
             ErrorKind::Memory(error) => error.driver(),
             ErrorKind::Listing { cause, .. } | ErrorKind::Context { cause, .. } => Some(cause),
+            ErrorKind::NotReady { cause, .. } => Some(cause.error()),
             _ => None,
         }
     }
@@ -209,16 +220,19 @@ impl Error {
         }
     }
 
-    /// Whether the device is lost.
+    /// Whether the device is lost for good.
     pub fn is_sticky(&self) -> bool {
-        self.driver().is_some_and(kiln_driver::Error::is_sticky)
+        match self.kind() {
+            ErrorKind::NotReady { .. } => false,
+            _ => self.driver().is_some_and(kiln_driver::Error::is_sticky),
+        }
     }
 
     /// Whether the same request may succeed later. A device that could not be listed or opened may answer next time,
     /// unless it is lost.
     pub fn is_retryable(&self) -> bool {
         match self.kind() {
-            ErrorKind::StreamsExhausted { .. } => true,
+            ErrorKind::StreamsExhausted { .. } | ErrorKind::NotReady { .. } => true,
             ErrorKind::Memory(error) => error.is_retryable(),
             ErrorKind::Listing { cause, .. } | ErrorKind::Context { cause, .. } => !cause.is_sticky(),
             _ => self.driver().is_some_and(kiln_driver::Error::is_retryable),

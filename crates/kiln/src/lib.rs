@@ -4,6 +4,7 @@ pub mod backend;
 mod buffer;
 pub mod cache;
 mod code;
+mod completion;
 mod error;
 mod foreign;
 mod graph;
@@ -15,10 +16,13 @@ pub mod order;
 pub mod probe;
 mod runtime;
 pub mod telemetry;
+pub mod service;
+pub mod state;
 
 pub use backend::{BackendContext, BackendParts, CachedBackend};
 pub use buffer::{Element, GpuRef, Memory, PinnedBuffer, Stale};
 pub use code::{CodeCounters, CodeError, ModuleBuilder, Source};
+pub use completion::{CompletionConfig, Done, Download};
 pub use error::{Error, ErrorKind, Result};
 pub use foreign::{BlockUse, ForeignEvent, HandedEvent, PreparedUse, RawPointer, Recorder};
 pub use graph::{Graph, GraphBuilder, GraphError, GraphLaunch, Input, LaunchUpdate, NodeId, Output};
@@ -33,3 +37,4 @@ pub use probe::{
 };
 pub use runtime::{BlockId, DeviceRuntime, Generation, RuntimeConfig, Stream, StreamPool, Ticket};
 pub use telemetry::{Telemetry, Timed, Timing};
+pub use state::{Cause, DeviceState, StateWatch, Status};

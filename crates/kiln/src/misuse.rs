@@ -13,6 +13,9 @@ pub enum Misuse {
     /// The runtime was dropped.
     #[error("the runtime was dropped; keep it alive while its streams and tickets are used")]
     RuntimeGone,
+    /// Somebody decides already what becomes of the device when it is lost.
+    #[error("the device has a supervisor already; there can be one")]
+    Supervised,
     /// A ticket of another runtime.
     #[error("the ticket belongs to another runtime; wait for it on the host instead")]
     ForeignTicket,

@@ -30,6 +30,7 @@ use crate::buffer::{Element, GpuRef};
 use crate::cache::DiskCache;
 use crate::code::CodeCounters;
 use crate::error::Result;
+use crate::state::Phase;
 
 /// The runtime of one device.
 ///
@@ -77,6 +78,8 @@ impl DeviceRuntime {
     ) -> Result<Self> {
         let runtime = Self { inner: Inner::new(driver, config, &make)? };
         runtime.inner.check_memory()?;
+        // A device that was lost meanwhile stays so, and says why at the first call.
+        let _ = runtime.inner.state().change(Phase::Ready);
         Ok(runtime)
     }
 
@@ -180,7 +183,8 @@ impl DeviceRuntime {
     /// # Errors
     /// The fault, if the device is lost.
     pub fn synchronize(&self) -> Result<()> {
-        self.inner.synchronize(None).map(|_| ())
+        self.inner.synchronize(None)?;
+        self.inner.check_not_failed()
     }
 
     /// As [`synchronize`](Self::synchronize), but no longer than this; false if time ran out.
@@ -188,7 +192,8 @@ impl DeviceRuntime {
     /// # Errors
     /// The fault, if the device is lost.
     pub fn synchronize_within(&self, limit: Duration) -> Result<bool> {
-        self.inner.synchronize(Some(limit))
+        let done = self.inner.synchronize(Some(limit))?;
+        self.inner.check_not_failed().map(|()| done)
     }
 
     /// Bytes of blocks that are alive or whose last use is not known to be done.

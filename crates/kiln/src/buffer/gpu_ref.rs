@@ -11,10 +11,12 @@ use kiln_mem::AllocTag;
 use super::element::Element;
 use super::pattern::pattern;
 use super::stale::{Memory, Stale};
+use crate::completion::Download;
 use crate::error::{Error, Result};
 use crate::misuse::Misuse;
 use crate::order::{Lane, StreamKey, Use};
 use crate::runtime::{Block, BlockId, Generation, Inner, Stream, Ticket, transfer};
+use crate::state::Phase;
 
 /// Elements on a device.
 ///
@@ -64,9 +66,9 @@ impl<T: Element> GpuRef<T> {
         self.block.runtime().ok().map(|runtime| runtime.driver().info().ordinal)
     }
 
-    /// The context it was made in, counted from 0.
+    /// The context it belongs to, counted from 0: the one it was lost with, or else the latest.
     pub fn generation(&self) -> Generation {
-        Generation::default()
+        self.block.generation()
     }
 
     /// The memory, if it can still be reached.
@@ -74,10 +76,15 @@ impl<T: Element> GpuRef<T> {
     /// # Errors
     /// Why it cannot.
     pub fn access(&self) -> std::result::Result<Memory, Stale> {
-        match self.block.runtime() {
-            Ok(_) => Ok(Memory { address: self.address(), bytes: self.bytes() }),
-            Err(_) => Err(Stale::DeviceDropped),
+        let runtime = self.block.runtime().map_err(|_| Stale::DeviceDropped)?;
+        match runtime.state().phase() {
+            Phase::ShuttingDown | Phase::Stopped => return Err(Stale::ShuttingDown),
+            Phase::Failed => return Err(Stale::Failed),
+            Phase::Lost | Phase::Rebuilding => return Err(Stale::Rebuilding),
+            Phase::Starting | Phase::Ready => {}
         }
+        self.block.check_kept(&runtime).map_err(|_| Stale::Lost)?;
+        Ok(Memory { address: self.address(), bytes: self.bytes() })
     }
 
     /// The stream it was allocated on, where its work goes when nothing else is said.
@@ -156,6 +163,43 @@ impl<T: Element> GpuRef<T> {
         let mut data = vec![T::zeroed(); self.len];
         self.download_into(&mut data)?;
         Ok(data)
+    }
+
+    /// All elements, as a future that any executor can await. The copy is queued right away.
+    ///
+    /// ```
+    /// # fn main() -> kiln::Result<()> {
+    /// # fn block_on<F: Future>(future: F) -> F::Output {
+    /// #     let mut future = std::pin::pin!(future);
+    /// #     loop {
+    /// #         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    /// #         if let std::task::Poll::Ready(output) = future.as_mut().poll(&mut context) {
+    /// #             return output;
+    /// #         }
+    /// #         std::thread::yield_now();
+    /// #     }
+    /// # }
+    /// let gpu = kiln::DeviceRuntime::simulated(1)?;
+    /// let data = gpu.upload(&[1.0f32, 2.0])?;
+    /// assert_eq!(block_on(async { data.download_async()?.await })?, [1.0, 2.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If the device is lost, or out of pinned memory.
+    pub fn download_async(&self) -> Result<Download<T>> {
+        let runtime = self.runtime()?;
+        self.download_async_lane(&runtime, self.block.home(&runtime))
+    }
+
+    /// As [`download_async`](Self::download_async), on a stream.
+    ///
+    /// # Errors
+    /// As for [`download_async`](Self::download_async); a stream of another runtime.
+    pub fn download_async_on(&self, stream: &Stream) -> Result<Download<T>> {
+        let runtime = self.runtime_for(stream)?;
+        self.download_async_lane(&runtime, stream.lane())
     }
 
     /// As [`download`](Self::download), into the caller's memory.
@@ -260,6 +304,11 @@ impl<T: Element> GpuRef<T> {
         transfer::download(runtime, lane, uses, self.place(), bytemuck::cast_slice_mut(into))
     }
 
+    fn download_async_lane(&self, runtime: &Arc<Inner>, lane: &Lane) -> Result<Download<T>> {
+        let from = self.place().map(Place::Device);
+        Download::start(runtime, lane, self.used(Access::Read, 0), from, self.len)
+    }
+
     fn copy_lane(&self, runtime: &Arc<Inner>, lane: &Lane, from: &Self) -> Result<Ticket> {
         self.check_len(from.len())?;
         from.check_runtime(runtime)?;
@@ -284,7 +333,9 @@ impl<T: Element> GpuRef<T> {
     }
 
     fn runtime(&self) -> Result<Arc<Inner>> {
-        self.block.runtime().map_err(|_| Error::new(Stale::DeviceDropped))
+        let runtime = self.block.runtime().map_err(|_| Error::new(Stale::DeviceDropped))?;
+        self.block.check_kept(&runtime)?;
+        Ok(runtime)
     }
 
     fn runtime_for(&self, stream: &Stream) -> Result<Arc<Inner>> {

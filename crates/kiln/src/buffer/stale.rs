@@ -12,6 +12,12 @@ pub enum Stale {
     /// The runtime is shutting down.
     #[error("the device is shutting down; no new work is taken")]
     ShuttingDown,
+    /// The device failed.
+    #[error("the device failed and its memory is gone; the runtime's state has the cause")]
+    Failed,
+    /// The device is being rebuilt.
+    #[error("the device is being rebuilt; ask again when it is ready")]
+    Rebuilding,
     /// The context was rebuilt and this buffer was lost.
     #[error("the device was rebuilt and this buffer was lost; upload it again")]
     Lost,

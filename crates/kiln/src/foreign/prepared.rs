@@ -44,6 +44,7 @@ impl DeviceRuntime {
         stream: &'a Stream,
         uses: &[BlockUse<'_>],
     ) -> Result<PreparedUse<'a>> {
+        self.inner().check_ready()?;
         let mut checked = Checked::new();
         self.check_uses(stream, uses, &mut checked)?;
         let begun = self.inner().tracker().begin(stream.lane(), &mut checked)?;

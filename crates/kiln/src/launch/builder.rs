@@ -1,5 +1,6 @@
 //! A launch being put together.
 
+use std::panic::Location;
 use std::sync::Arc;
 
 use kiln_driver::{Access, Command, Dim3, Vouched};
@@ -126,13 +127,15 @@ impl<'a> Launch<'a> {
     ///
     /// # Errors
     /// What does not fit, or what the driver says. Nothing is queued or stamped if an argument does not fit.
+    #[track_caller]
     pub unsafe fn submit(&mut self) -> Result<Ticket> {
+        let caller = Location::caller();
         let lane = self.check()?;
         // SAFETY: the caller says of the kernel what this asks; that the arguments have the layout of the parameters was checked as each
         // was given, where the layout is known; the memory is mapped until the stamps of this launch are done.
         let vouched = unsafe { Vouched::new() };
         let command = command(self.kernel, &self.shape, &self.arguments, vouched);
-        self.runtime.submit_command(lane, &mut self.uses, Some(&command))
+        self.runtime.submit_launch(lane, &mut self.uses, &command, caller)
     }
 
     /// As [`submit`](Self::submit), with the device's time for it.

@@ -81,6 +81,15 @@ impl HostClock {
         self.0[stamp.stream.index()].fetch_max(stamp.number, Ordering::AcqRel);
     }
 
+    /// What is known now.
+    pub fn snapshot(&self) -> Clock {
+        let mut clock = Clock { used: MAX_STREAMS, ..Clock::default() };
+        for (known, here) in clock.numbers.iter_mut().zip(&self.0) {
+            *known = here.load(Ordering::Acquire);
+        }
+        clock
+    }
+
     /// Learns that everything a clock knows is done.
     pub fn join(&self, clock: &Clock) {
         for (known, new) in self.0.iter().zip(clock.numbers) {

@@ -8,6 +8,7 @@ use kiln_driver::StreamId;
 use super::clock::Clock;
 use super::events::EventLease;
 use super::gate::Gate;
+use super::launch_sites::LaunchSites;
 use super::plan::Waits;
 use super::stamp::{Stamp, StreamKey};
 use super::sync::{AtomicBool, AtomicU32, AtomicU64, Latch, LatchGuard, Ordering, spin_loop, yield_now};
@@ -42,6 +43,8 @@ pub struct Lane {
     gate: Gate,
     /// What the stream did.
     counters: Counters,
+    /// Which line launched what.
+    sites: LaunchSites,
 }
 
 /// What the submitting thread may change.
@@ -101,6 +104,7 @@ impl Lane {
             asked: AtomicBool::new(false),
             gate: Gate::default(),
             counters: Counters::default(),
+            sites: LaunchSites::default(),
         }
     }
 
@@ -108,6 +112,12 @@ impl Lane {
     #[inline]
     pub(crate) fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// Which line launched what.
+    #[inline]
+    pub fn sites(&self) -> &LaunchSites {
+        &self.sites
     }
 
     /// What to pass while something is queued on the stream by somebody who has not entered it; closed when it takes no more work.

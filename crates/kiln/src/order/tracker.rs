@@ -251,6 +251,14 @@ impl Tracker {
         let point = self.point(&lane, stamp.number)?;
         let kind = if matches!(timeout, Timeout::Poll) { Count::HostPolls } else { Count::HostWaits };
         lane.counters().add(kind, 1);
+        self.wait_point(&point, timeout)
+    }
+
+    /// Waits on the host for a point.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub fn wait_point(&self, point: &Point, timeout: Timeout) -> Result<Waited, Error> {
         let waited = self.driver.wait(WaitTarget::Event(point.event.event()), timeout)?;
         if waited.is_done() {
             self.host.learn(point.stamp);
@@ -281,6 +289,36 @@ impl Tracker {
             lane.forget_points();
         }
         self.events.destroy_all(&*self.driver);
+    }
+
+    /// What is known to be done, and what has been asked for.
+    pub fn horizon(&self) -> (Clock, Clock) {
+        let known = self.host.snapshot();
+        let mut planned = Clock::default();
+        for lane in self.lanes.read().unwrap_or_else(PoisonError::into_inner).iter() {
+            planned.learn(Stamp { stream: lane.key, number: lane.planned() });
+        }
+        (known, planned)
+    }
+
+    /// Nothing submitted so far is running any more, done or not: nobody has to wait for it. For a device that was rebuilt.
+    pub fn forget_unfinished(&self) {
+        for lane in self.lanes.read().unwrap_or_else(PoisonError::into_inner).iter() {
+            self.host.learn(Stamp { stream: lane.key, number: lane.submitted() });
+            lane.forget_points();
+        }
+    }
+
+    /// Waits until every submission that is being made right now is made.
+    pub fn pass_every_lane(&self) {
+        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner).clone();
+        lanes.iter().for_each(|lane| drop(lane.enter()));
+    }
+
+    /// The stream of that name.
+    pub fn lane_of(&self, stream: StreamId) -> Option<Arc<Lane>> {
+        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
+        lanes.iter().find(|lane| lane.stream == stream).cloned()
     }
 
     /// Enters a stream and gives out a number. Others may wait for it from here on, so whatever becomes of the submission, the number

@@ -13,6 +13,7 @@ use crate::buffer::Stale;
 use crate::error::{Error, Result};
 use crate::misuse::Misuse;
 use crate::order::{Lane, Mutation, Stamp, Stamps, StreamKey, Track};
+use crate::state::Loss;
 
 /// The name of a block; no other block of its runtime ever has it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -32,6 +33,7 @@ pub struct Generation(pub u64);
 pub(crate) struct Block {
     runtime: Weak<Inner>,
     id: BlockId,
+    born: Generation,
     home: Arc<Lane>,
     /// Taken when the block is dropped.
     memory: Option<DeviceBlock>,
@@ -48,6 +50,7 @@ impl Block {
         if !home.belongs_to(runtime) {
             return Err(Error::new(Misuse::ForeignStream { stream: home.id().to_string() }));
         }
+        runtime.check_ready()?;
         let lane = home.lane();
         let memory = runtime.memory().allocate(&Request::new(bytes, stream_ref(lane)).tag(tag))?;
         // Whoever had the memory before may still be busy with it on this stream, so other streams come after what is planned here.
@@ -58,6 +61,7 @@ impl Block {
         Ok(Arc::new(Self {
             runtime: Arc::downgrade(runtime),
             id: BlockId(runtime.next_block()),
+            born: runtime.state().generation(),
             home: lane.clone(),
             memory: Some(memory),
             track: Latch::new(Track::new(bytes, first_write)),
@@ -80,12 +84,43 @@ impl Block {
     /// Refuses a block of another runtime, or of one that is gone.
     pub(crate) fn check_runtime(&self, runtime: &Inner) -> Result<()> {
         if self.belongs_to(runtime) {
-            Ok(())
+            self.check_kept(runtime)
         } else if self.runtime.strong_count() == 0 {
             Err(Stale::DeviceDropped.into())
         } else {
             Err(Misuse::ForeignBlock { block: self.id() }.into())
         }
+    }
+
+    /// Refuses a block that was lost with the context it was written in.
+    #[inline]
+    pub(crate) fn check_kept(&self, runtime: &Inner) -> Result<()> {
+        if self.born == runtime.state().generation() || self.loss(runtime).is_none() {
+            Ok(())
+        } else {
+            Err(Stale::Lost.into())
+        }
+    }
+
+    /// The generation it belongs to: the one it was lost with, or else the one of now.
+    pub(crate) fn generation(&self) -> Generation {
+        match self.runtime.upgrade() {
+            Some(runtime) => {
+                self.loss(&runtime).map_or_else(|| runtime.state().generation(), |loss| loss.generation)
+            }
+            None => self.born,
+        }
+    }
+
+    /// The loss that took its contents: the first in which one of its last writes was under way. Work on a lost block is refused, so no
+    /// later write hides that.
+    #[cold]
+    fn loss(&self, runtime: &Inner) -> Option<Loss> {
+        let writes = self.track.lock().writes();
+        runtime.state().loss_where(|loss| {
+            let lived = self.born <= loss.generation && loss.generation < runtime.state().generation();
+            lived && (loss.everything || writes.iter().any(|stamp| loss.caught(stamp)))
+        })
     }
 
     /// The stream its work goes to when nothing else is said: the one it was allocated on, or the main one if that is gone.

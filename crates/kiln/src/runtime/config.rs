@@ -1,6 +1,7 @@
 //! What a runtime is built with.
 
 use crate::cache::CacheConfig;
+use crate::completion::CompletionConfig;
 use crate::order::{Mutation, Recording};
 
 /// What a runtime is built with.
@@ -14,6 +15,8 @@ pub struct RuntimeConfig {
     pub max_staging_bytes: u64,
     /// Threads that copy large pageable transfers through pinned memory.
     pub transfer_threads: usize,
+    /// How futures learn that work is done.
+    pub completion: CompletionConfig,
     /// Where compiled code is kept.
     pub cache: CacheConfig,
     /// A rule of the order taken out, for tests of tests.
@@ -29,6 +32,7 @@ impl Default for RuntimeConfig {
             recording: Recording::default(),
             max_staging_bytes: 128 << 20,
             transfer_threads: cores.clamp(1, 8),
+            completion: CompletionConfig::default(),
             cache: CacheConfig::default(),
             mutation: None,
         }

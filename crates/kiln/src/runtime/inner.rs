@@ -1,11 +1,13 @@
 //! What the clones of a runtime share.
 
 use std::collections::HashSet;
+use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use kiln_driver::{Base, Command, Driver, ModuleId, Object, StreamId, StreamRequest, Timeout};
+use kiln_driver::layer::Layered;
+use kiln_driver::{Base, Command, Driver, ModuleId, Object, StreamId, StreamRequest, Submission, Timeout};
 use kiln_mem::{MemoryResource, MemoryResourceExt, Order, Request};
 
 use super::config::RuntimeConfig;
@@ -14,10 +16,13 @@ use super::staging::Staging;
 use super::stream::{Home, Stream};
 use super::stream_pool::StreamPool;
 use super::ticket::Ticket;
+use crate::buffer::Stale;
 use crate::code::Modules;
-use crate::error::Result;
+use crate::completion::{Bell, Reactor};
+use crate::error::{Error, ErrorKind, Result};
 use crate::misuse::Misuse;
 use crate::order::{Lane, Stamp, Tracker, Use};
+use crate::state::{Phase, Sentinel, StateCell};
 use crate::telemetry::{Baseline, Count, Counters, Timed, Timers, span};
 
 /// How long the end of a runtime waits for work that is still running, before it lets go of the device all the same.
@@ -30,6 +35,8 @@ pub(crate) type MakeMemory<'a> =
 /// The shared part of a runtime.
 pub(crate) struct Inner {
     driver: Arc<dyn Driver>,
+    state: Arc<StateCell>,
+    reactor: Reactor,
     tracker: Arc<Tracker>,
     pool: StreamPool,
     main: Stream,
@@ -55,7 +62,13 @@ impl Inner {
         config: RuntimeConfig,
         make: MakeMemory<'_>,
     ) -> Result<Arc<Self>> {
+        let bell = Arc::new(Bell::default());
+        let state = Arc::new(StateCell::new(bell.clone()));
+        let watched = Arc::new(Layered::new(driver, Sentinel::new(state.clone())));
+        let driver: Arc<dyn Driver> = watched.clone();
         let tracker = Arc::new(Tracker::new(driver.clone(), config.recording, config.mutation));
+        watched.layer().knows(&tracker);
+        let reactor = Reactor::new(bell, tracker.clone(), state.clone());
         let stream = driver.create_stream(StreamRequest::New { priority: 0 })?;
         let lane = tracker.add(stream)?;
         let memory = make(&driver, Arc::new(MemoryOrder::new(tracker.clone())))?;
@@ -66,6 +79,8 @@ impl Inner {
             staging: Staging::new(config.max_staging_bytes),
             modules: Modules::new(&config.cache),
             driver,
+            state,
+            reactor,
             tracker,
             config,
             loaded: Mutex::default(),
@@ -76,6 +91,39 @@ impl Inner {
             baseline: Baseline::default(),
             timers: Timers::default(),
         }))
+    }
+
+    pub(crate) fn state(&self) -> &Arc<StateCell> {
+        &self.state
+    }
+
+    pub(crate) fn reactor(&self) -> &Reactor {
+        &self.reactor
+    }
+
+    /// Refuses work that the device does not take, and says why.
+    #[inline]
+    pub(crate) fn check_ready(&self) -> Result<()> {
+        if self.state.is_ready() { Ok(()) } else { self.refuse() }
+    }
+
+    /// The fault, if the device failed, also where nothing is left to ask it about.
+    pub(crate) fn check_not_failed(&self) -> Result<()> {
+        if self.state.phase() == Phase::Failed { self.refuse() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn refuse(&self) -> Result<()> {
+        let cause = self.state.cause();
+        match (self.state.phase(), cause) {
+            (Phase::Failed, Some(cause)) => Err(cause.error().clone().into()),
+            (phase @ (Phase::Lost | Phase::Rebuilding), Some(cause)) => {
+                Err(Error::new(ErrorKind::NotReady { phase, cause }))
+            }
+            (Phase::ShuttingDown | Phase::Stopped, _) => Err(Stale::ShuttingDown.into()),
+            // A runtime works while it is being built; a phase that was over while we looked is no reason to refuse.
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn driver(&self) -> &Arc<dyn Driver> {
@@ -195,12 +243,34 @@ impl Inner {
         uses: &mut [Use<'_>],
         work: impl FnOnce(&dyn Driver, StreamId) -> std::result::Result<(), kiln_driver::Error>,
     ) -> Result<Stamp> {
+        self.check_ready()?;
         Ok(self.tracker.submit(lane, uses, work)?)
     }
 
     /// Stamps blocks that work queued already uses.
     pub(crate) fn stamp(&self, lane: &Lane, uses: &mut [Use<'_>]) -> Result<Stamp> {
+        self.check_ready()?;
         Ok(self.tracker.stamp(lane, uses)?)
+    }
+
+    /// Submits a launch, and remembers which line made it.
+    #[inline]
+    pub(crate) fn submit_launch(
+        self: &Arc<Self>,
+        lane: &Lane,
+        uses: &mut [Use<'_>],
+        command: &Command<'_>,
+        caller: &'static Location<'static>,
+    ) -> Result<Ticket> {
+        let _span = span::submission(lane.stream, command.name());
+        let mut queued = Submission::default();
+        let stamp = self.submit(lane, uses, |driver, stream| {
+            queued = driver.submit(stream, command)?;
+            lane.counters().note(command);
+            Ok(())
+        })?;
+        lane.sites().note(stamp.number, queued, caller);
+        Ok(Ticket::new(self.clone(), stamp))
     }
 
     /// Submits one command, or nothing at all where there are no bytes to work on.
@@ -272,7 +342,9 @@ impl Drop for Inner {
     /// Lets go of the device in an order that cannot crash it: work first, then memory, then events and streams. A lost device
     /// answers every call with its fault, which is nobody's concern any more.
     fn drop(&mut self) {
-        let _ = self.synchronize(Some(DRAIN_LIMIT));
+        let _ = self.shut_down(DRAIN_LIMIT);
+        // Those who still want to be told need the device no more, and nobody else asks it.
+        self.reactor.stop();
         self.destroy_retired();
         for module in std::mem::take(self.loaded.get_mut().unwrap_or_else(PoisonError::into_inner)) {
             let _ = self.driver.destroy(module.into());

@@ -46,6 +46,7 @@ impl StreamPool {
     /// [`ErrorKind::StreamsExhausted`] if all are leased; refused for a priority the device does not have.
     pub fn lease_with_priority(&self, priority: i32) -> Result<Stream> {
         let runtime = self.runtime()?;
+        runtime.check_ready()?;
         let lane = match self.pick(priority)? {
             Some(idle) => idle,
             None => {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kiln_driver::Timeout;
 
+use super::block::Generation;
 use super::inner::Inner;
 use crate::error::{Error, Result};
 use crate::misuse::Misuse;
@@ -17,11 +18,13 @@ use crate::order::Stamp;
 pub struct Ticket {
     runtime: Arc<Inner>,
     stamp: Stamp,
+    generation: Generation,
 }
 
 impl Ticket {
     pub(crate) fn new(runtime: Arc<Inner>, stamp: Stamp) -> Self {
-        Self { runtime, stamp }
+        let generation = runtime.state().generation();
+        Self { runtime, stamp, generation }
     }
 
     pub(crate) fn runtime(&self) -> &Arc<Inner> {
@@ -79,7 +82,22 @@ impl Ticket {
     }
 
     pub(crate) fn wait_for(&self, timeout: Timeout) -> Result<bool> {
+        if self.generation != self.runtime.state().generation() {
+            return self.fate();
+        }
         Ok(self.runtime.tracker().wait(self.stamp, timeout)?.is_done())
+    }
+}
+
+impl Ticket {
+    /// What became of work of a generation that has ended: it was done before, or it failed with the rest.
+    #[cold]
+    fn fate(&self) -> Result<bool> {
+        let state = self.runtime.state();
+        match state.loss_where(|loss| loss.generation == self.generation && loss.caught(self.stamp)) {
+            Some(loss) => Err(loss.cause.error().clone().into()),
+            None => Ok(true),
+        }
     }
 }
 

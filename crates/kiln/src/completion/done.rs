@@ -1,0 +1,114 @@
+//! A ticket as a future.
+
+use std::fmt;
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::answer::Answer;
+use super::pending::{Outcome, Place, Waiter};
+use crate::error::{Error, Result};
+use crate::runtime::Ticket;
+
+/// The end of some work, to be awaited on any executor.
+///
+/// Made by awaiting a [`Ticket`]. It holds the runtime, not the buffers: those are kept by the work itself. Dropping it forgets the wait
+/// and lets the work go on. Polled after it was ready, it gives the same answer again.
+#[must_use = "a future does nothing until it is awaited"]
+pub struct Done {
+    ticket: Ticket,
+    stage: Stage,
+}
+
+enum Stage {
+    /// Nobody has asked yet.
+    New,
+    /// In line at the reactor.
+    Waiting {
+        place: Place,
+        answer: Arc<Answer<Outcome>>,
+    },
+    Over(Result<()>),
+}
+
+impl IntoFuture for Ticket {
+    type Output = Result<()>;
+    type IntoFuture = Done;
+
+    fn into_future(self) -> Done {
+        Done { ticket: self, stage: Stage::New }
+    }
+}
+
+impl Done {
+    /// What it waits for.
+    pub fn ticket(&self) -> &Ticket {
+        &self.ticket
+    }
+
+    /// Looks, spins for a short time if nobody else waits, and then gets in line.
+    fn begin(&mut self, context: &Context<'_>) -> Poll<Result<()>> {
+        let runtime = self.ticket.runtime().clone();
+        let clock = runtime.driver().clock();
+        let spin = runtime.config().completion.spin;
+        let mut until = None;
+        loop {
+            match self.ticket.is_done() {
+                Ok(false) => {}
+                Ok(true) => return Poll::Ready(Ok(())),
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+            if runtime.reactor().is_busy() || spin.is_zero() {
+                break;
+            }
+            let now = clock.now();
+            if now >= *until.get_or_insert(now + spin) {
+                break;
+            }
+            std::hint::spin_loop();
+        }
+        let answer = Arc::new(Answer::new());
+        // Before it is in line, so that an answer finds whom to wake.
+        let waiting = answer.poll(context).is_pending();
+        debug_assert!(waiting, "nobody knows of it yet");
+        match runtime.reactor().wait(self.ticket.stamp(), Waiter::Task(answer.clone())) {
+            Ok(place) => {
+                self.stage = Stage::Waiting { place, answer };
+                Poll::Pending
+            }
+            Err((error, _)) => Poll::Ready(Err(error)),
+        }
+    }
+}
+
+impl Future for Done {
+    type Output = Result<()>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        let this = &mut *self;
+        let polled = match &this.stage {
+            Stage::Over(answer) => return Poll::Ready(answer.clone()),
+            Stage::New => this.begin(context),
+            Stage::Waiting { answer, .. } => answer.poll(context).map_err(Error::new),
+        };
+        if let Poll::Ready(answer) = &polled {
+            this.stage = Stage::Over(answer.clone());
+        }
+        polled
+    }
+}
+
+impl Drop for Done {
+    fn drop(&mut self) {
+        if let Stage::Waiting { place, .. } = self.stage {
+            self.ticket.runtime().reactor().leave(place);
+        }
+    }
+}
+
+impl fmt::Debug for Done {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "end of {:?}", self.ticket)
+    }
+}

@@ -1,0 +1,102 @@
+//! A readback as a future.
+
+use std::fmt;
+use std::future::{Future, IntoFuture};
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use kiln_driver::{Command, HostBlock, Place};
+
+use super::done::Done;
+use crate::buffer::Element;
+use crate::error::{Error, Result};
+use crate::order::{Lane, Stamp, Stamps, Use};
+use crate::runtime::Inner;
+
+/// Elements on their way to the host, to be awaited on any executor.
+///
+/// The copy is queued when this is made, into pinned memory of the same size from the runtime's pool; awaiting it copies from there. Dropping
+/// it early lets the copy go on and gives the memory back after it. To read into memory that stays pinned, copy into a
+/// [`PinnedBuffer`](crate::PinnedBuffer) and await the ticket.
+#[must_use = "a future does nothing until it is awaited"]
+pub struct Download<T> {
+    done: Done,
+    /// None for no elements, and once it was read.
+    block: Option<HostBlock>,
+    len: usize,
+    element: PhantomData<fn() -> T>,
+}
+
+impl<T: Element> Download<T> {
+    /// Queues the copy of `len` elements.
+    pub(crate) fn start(
+        runtime: &Arc<Inner>,
+        lane: &Lane,
+        used: Use<'_>,
+        from: Option<Place>,
+        len: usize,
+    ) -> Result<Self> {
+        let bytes = (len * size_of::<T>()) as u64;
+        let block = match from {
+            Some(_) => Some(runtime.staging().take(bytes, runtime.tracker())?),
+            None => None,
+        };
+        let command = from.zip(block.as_ref()).map(|(from, block)| {
+            let to = Place::Host { block: block.id(), offset: 0 };
+            Command::Copy { from, to, bytes }
+        });
+        match runtime.submit_command(lane, &mut [used], command.as_ref()) {
+            Ok(ticket) => Ok(Self { done: ticket.into_future(), block, len, element: PhantomData }),
+            Err(error) => {
+                if let Some(block) = block {
+                    // Whatever was queued before the failure is on this stream, so its latest number covers it.
+                    let after = Stamp { stream: lane.key, number: lane.submitted() };
+                    runtime.staging().put_back(block, Stamps::of(after), &**runtime.driver());
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn read(&self) -> Result<Vec<T>> {
+        let mut data = vec![T::zeroed(); self.len];
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut data);
+        match &self.block {
+            Some(block) if !block.read(0, bytes) => {
+                let what = format!("{} bytes do not lie inside of {}", bytes.len(), block.id());
+                Err(kiln_driver::Error::invalid("download", what, "report this with the log above").into())
+            }
+            _ => Ok(data),
+        }
+    }
+}
+
+impl<T: Element> Future for Download<T> {
+    type Output = Result<Vec<T>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match Pin::new(&mut self.done).poll(context) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(error)) => Poll::Ready(Err::<_, Error>(error)),
+            Poll::Ready(Ok(())) => Poll::Ready(self.read()),
+        }
+    }
+}
+
+impl<T> Drop for Download<T> {
+    fn drop(&mut self) {
+        if let Some(block) = self.block.take() {
+            let ticket = self.done.ticket();
+            let (runtime, after) = (ticket.runtime(), Stamps::of(ticket.stamp()));
+            runtime.staging().put_back(block, after, &**runtime.driver());
+        }
+    }
+}
+
+impl<T> fmt::Debug for Download<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} elements of {} on their way", self.len, std::any::type_name::<T>())
+    }
+}

@@ -1,0 +1,44 @@
+//! A device behind a queue: a stable address over a context that may come and go.
+//!
+//! ```text
+//!   submit(request) ─► bounded queue ─► one thread ─► DeviceRuntime ─► reactor
+//!        │                 │ stashed while the device is rebuilt          │
+//!        ▼                 │ refused when full, closed or failed          ▼
+//!      Reply  ◄────────────┴─────────────── exactly one answer ◄──── work done
+//! ```
+//!
+//! - **Every request gets exactly one typed reply**: its output, or [`Refused`] with the reason and the request itself, so that host buffers
+//!   come back whatever happens: overflow, shutdown, a fault, a panic in the request.
+//! - **Work overlaps.** The thread queues one request after the other and answers each when its ticket is done; it waits for none.
+//! - **A lost device stashes.** While it is rebuilt, requests wait in the same bounded queue; what was in flight fails with the cause. A
+//!   service that may [`Restart`] builds a new runtime itself, after a growing pause and so many times at most; then it has failed,
+//!   and answers at once.
+//! - **Load is measured**, on the device's clock, and a [`DeviceFleet`] sends each request where it is likely to be done first.
+//!
+//! No actor framework is needed: a [`Reply`] can be awaited on any executor or waited for. With the feature `kameo` a service is also an
+//! actor of that crate.
+
+mod desk;
+mod device_service;
+mod envelope;
+mod fleet;
+#[cfg(feature = "kameo")]
+mod kameo;
+mod load;
+mod refused;
+mod reply;
+mod request;
+mod requests;
+mod restart;
+mod worker;
+
+#[cfg(feature = "kameo")]
+pub use self::kameo::DeviceActor;
+pub use device_service::{DeviceService, ServiceConfig};
+pub use fleet::DeviceFleet;
+pub use load::Load;
+pub use refused::{Refused, Why};
+pub use reply::Reply;
+pub use request::{Request, Started};
+pub use requests::{Readback, Task, Upload};
+pub use restart::Restart;

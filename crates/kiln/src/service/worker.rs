@@ -1,0 +1,136 @@
+//! The thread of a service: it starts requests, answers them, and decides what becomes of a lost device.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::desk::{Desk, Next};
+use super::refused::Why;
+use super::restart::Restarts;
+use crate::error::{Error, Result};
+use crate::runtime::DeviceRuntime;
+use crate::state::{Cause, DeviceState, Phase, Subscription};
+
+/// Makes the runtime of a service, and makes it again.
+pub(super) type Make = Box<dyn Fn() -> Result<DeviceRuntime> + Send>;
+
+pub(super) struct Worker {
+    desk: Arc<Desk>,
+    make: Make,
+    restarts: Restarts,
+    device: Option<(DeviceRuntime, Subscription)>,
+}
+
+impl Worker {
+    pub(super) fn new(desk: Arc<Desk>, make: Make, restarts: Restarts) -> Self {
+        Self { desk, make, restarts, device: None }
+    }
+
+    pub(super) fn run(mut self) {
+        self.build();
+        loop {
+            let device = self.device.as_ref().map(|(device, _)| device.clone());
+            match self.desk.next(device.as_ref()) {
+                Next::Answer(landed) => landed(),
+                Next::Start(job, flight) => match &device {
+                    Some(device) => job.start(device, flight, &self.desk),
+                    // Nothing is started without a device.
+                    None => job.refuse(Why::Closed),
+                },
+                Next::Look => self.look(),
+                Next::End => return self.end(),
+            }
+        }
+    }
+
+    /// Makes a runtime; as often as the rule allows.
+    fn build(&mut self) {
+        loop {
+            let error = match self.open() {
+                Ok(()) => return self.change(Phase::Ready),
+                Err(error) => error,
+            };
+            if !self.try_again(&error) {
+                return;
+            }
+        }
+    }
+
+    fn open(&mut self) -> Result<()> {
+        let device = (self.make)()?;
+        let desk = self.desk.clone();
+        let subscription = device.on_change(move |_| desk.tell())?;
+        self.device = Some((device, subscription));
+        Ok(())
+    }
+
+    /// The device is gone: rebuild it after a pause, or give up. Whether to rebuild.
+    fn try_again(&mut self, error: &Error) -> bool {
+        self.device = None;
+        let cause = error
+            .driver()
+            .cloned()
+            .unwrap_or_else(|| kiln_driver::Error::unsupported("start", "this device", format!("{error:#}")));
+        self.desk.state.set_supervised(true);
+        self.desk.state.lose(|| Cause::new(cause), None);
+        self.desk.state.deliver();
+        match self.restarts.next(Instant::now()) {
+            Some(pause) => {
+                tracing::warn!(%error, ?pause, "a device is lost and will be built again");
+                self.change(Phase::Rebuilding);
+                !self.desk.pause(pause)
+            }
+            None => {
+                tracing::error!(%error, "a device is lost");
+                self.desk.state.fail();
+                self.desk.state.deliver();
+                self.desk.fail(error);
+                false
+            }
+        }
+    }
+
+    /// The device's state changed: follow it.
+    fn look(&mut self) {
+        let Some((device, _)) = &self.device else { return };
+        match device.state() {
+            DeviceState::Failed(cause) => {
+                if self.try_again(&cause.error().clone().into()) {
+                    self.build();
+                }
+            }
+            DeviceState::Lost(cause) => {
+                self.desk.state.set_supervised(true);
+                self.desk.state.lose(|| (*cause).clone(), None);
+                self.desk.state.deliver();
+            }
+            DeviceState::Rebuilding(_) => self.change(Phase::Rebuilding),
+            DeviceState::Ready => self.follow_ready(),
+            // Somebody shut the runtime down, under the service; requests are told so by the runtime.
+            DeviceState::Starting | DeviceState::ShuttingDown | DeviceState::Stopped => {}
+        }
+    }
+
+    /// The device came back by itself; the phases in between may have been missed.
+    fn follow_ready(&self) {
+        if self.desk.state.phase() == Phase::Lost {
+            self.change(Phase::Rebuilding);
+        }
+        if self.desk.state.phase() == Phase::Rebuilding {
+            self.change(Phase::Ready);
+        }
+    }
+
+    fn end(mut self) {
+        self.change(Phase::ShuttingDown);
+        self.desk.end();
+        // The runtime may be somebody else's too, so it is not shut down, only left.
+        self.device = None;
+        self.change(Phase::Stopped);
+    }
+
+    fn change(&self, to: Phase) {
+        // The table refuses what does not follow, such as anything after the end.
+        let _ = self.desk.state.change(to);
+        self.desk.state.deliver();
+    }
+}

@@ -1,0 +1,99 @@
+//! What is behind the lock of a state: the status, the losses, and who wants to be told.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::task::Waker;
+
+use super::loss::Loss;
+use super::status::{DeviceState, Status};
+use crate::runtime::Generation;
+
+/// What is called with each change.
+pub(super) type Callback = Arc<dyn Fn(&Status) + Send + Sync>;
+
+/// The status and the list of those who want to hear of changes.
+pub(super) struct Board {
+    pub(super) status: Status,
+    pub(super) losses: Vec<Loss>,
+    next_id: u64,
+    wakers: BTreeMap<u64, Waker>,
+    /// Wakers of those who waited when the status changed.
+    due: Vec<Waker>,
+    subscribers: BTreeMap<u64, Subscriber>,
+}
+
+struct Subscriber {
+    callback: Callback,
+    /// What it has not heard yet.
+    unheard: VecDeque<Status>,
+}
+
+impl Board {
+    pub(super) fn new() -> Self {
+        let status = Status { state: DeviceState::Starting, generation: Generation::default(), changes: 0 };
+        Self {
+            status,
+            losses: Vec::new(),
+            next_id: 0,
+            wakers: BTreeMap::new(),
+            due: Vec::new(),
+            subscribers: BTreeMap::new(),
+        }
+    }
+
+    /// Puts up a new state.
+    pub(super) fn publish(&mut self, state: DeviceState) {
+        self.status.state = state;
+        self.status.changes += 1;
+        for subscriber in self.subscribers.values_mut() {
+            subscriber.unheard.push_back(self.status.clone());
+        }
+        self.due.extend(std::mem::take(&mut self.wakers).into_values());
+    }
+
+    pub(super) fn fresh_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+
+    /// Wakes that task at the next change, instead of the one that waited under this id.
+    pub(super) fn wait(&mut self, id: u64, waker: &Waker) {
+        match self.wakers.get_mut(&id) {
+            Some(known) => known.clone_from(waker),
+            None => drop(self.wakers.insert(id, waker.clone())),
+        }
+    }
+
+    /// The task does not want to be woken any more.
+    pub(super) fn stop_waiting(&mut self, id: u64) {
+        self.wakers.remove(&id);
+    }
+
+    /// Calls that with the status of now and with each that follows.
+    pub(super) fn subscribe(&mut self, callback: Callback) -> u64 {
+        let id = self.fresh_id();
+        let unheard = VecDeque::from([self.status.clone()]);
+        self.subscribers.insert(id, Subscriber { callback, unheard });
+        id
+    }
+
+    pub(super) fn unsubscribe(&mut self, id: u64) {
+        self.subscribers.remove(&id);
+    }
+
+    pub(super) fn is_watched(&self) -> bool {
+        !self.subscribers.is_empty() || !self.wakers.is_empty()
+    }
+
+    pub(super) fn take_wakers(&mut self) -> Vec<Waker> {
+        std::mem::take(&mut self.due)
+    }
+
+    /// A subscriber and the oldest status it has not heard.
+    pub(super) fn next_call(&mut self) -> Option<(Callback, Status)> {
+        self.subscribers.values_mut().find_map(|subscriber| {
+            let status = subscriber.unheard.pop_front()?;
+            Some((subscriber.callback.clone(), status))
+        })
+    }
+}

@@ -1,0 +1,291 @@
+//! The state of one device: changed by the table alone, read without a lock.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::board::Board;
+use super::cause::Cause;
+use super::loss::Loss;
+use super::phase::{ForbiddenChange, Phase};
+use super::status::{DeviceState, Status};
+use crate::completion::Bell;
+use crate::order::{Clock, Tracker};
+use crate::runtime::Generation;
+
+/// The state of one device. Changing it may happen under any lock of ours, so nobody is called from here: blocked threads are
+/// notified, and everybody else is told by the reactor, for which the bell is rung.
+pub(crate) struct StateCell {
+    /// The board's, for those who only compare.
+    phase: AtomicU8,
+    generation: AtomicU64,
+    /// Somebody else decides what becomes of a lost device.
+    supervised: AtomicBool,
+    board: Mutex<Board>,
+    changed: Condvar,
+    bell: Arc<Bell>,
+}
+
+impl StateCell {
+    pub(crate) fn new(bell: Arc<Bell>) -> Self {
+        Self {
+            phase: AtomicU8::new(Phase::Starting as u8),
+            generation: AtomicU64::new(0),
+            supervised: AtomicBool::new(false),
+            board: Mutex::new(Board::new()),
+            changed: Condvar::new(),
+            bell,
+        }
+    }
+
+    /// The phase; what is seen may be over already.
+    #[inline]
+    pub(crate) fn phase(&self) -> Phase {
+        Phase::from_number(self.phase.load(Ordering::Acquire))
+    }
+
+    /// Whether work is taken.
+    #[inline]
+    pub(crate) fn is_ready(&self) -> bool {
+        self.phase.load(Ordering::Relaxed) == Phase::Ready as u8
+    }
+
+    #[inline]
+    pub(crate) fn generation(&self) -> Generation {
+        Generation(self.generation.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        self.board().status.clone()
+    }
+
+    /// Why the device was last lost, whatever became of it since.
+    pub(crate) fn cause(&self) -> Option<Arc<Cause>> {
+        self.board().losses.last().map(|loss| loss.cause.clone())
+    }
+
+    /// Changes the state to one that carries no cause.
+    pub(crate) fn change(&self, to: Phase) -> Result<Status, ForbiddenChange> {
+        self.apply(to, None)
+    }
+
+    /// The device is lost. The first cause of a generation stays; without a supervisor there is no way back.
+    pub(crate) fn lose(&self, cause: impl FnOnce() -> Cause, tracker: Option<&Tracker>) {
+        if matches!(self.phase(), Phase::Lost | Phase::Failed | Phase::Stopped) {
+            return;
+        }
+        let cause = Arc::new(cause());
+        let (known, planned) = tracker.map(Tracker::horizon).unwrap_or_default();
+        let _ = self.apply(Phase::Lost, Some((cause.clone(), known, planned)));
+        if !self.is_supervised() {
+            self.fail();
+        }
+    }
+
+    /// A lost device is given up.
+    pub(crate) fn fail(&self) {
+        // A device that is shutting down, or failed already, stays so.
+        let _ = self.apply(Phase::Failed, None);
+    }
+
+    pub(crate) fn is_supervised(&self) -> bool {
+        self.supervised.load(Ordering::Acquire)
+    }
+
+    /// Takes or gives up the right to decide about a lost device; false if it was taken or given up already.
+    pub(crate) fn set_supervised(&self, supervised: bool) -> bool {
+        self.supervised.swap(supervised, Ordering::AcqRel) != supervised
+    }
+
+    /// The loss that caught something, if one did: the earliest that `caught` says yes to.
+    pub(crate) fn loss_where(&self, caught: impl Fn(&Loss) -> bool) -> Option<Loss> {
+        self.board().losses.iter().find(|loss| caught(loss)).cloned()
+    }
+
+    /// Says that nothing of the last generation is kept.
+    pub(crate) fn keep_nothing(&self) {
+        if let Some(loss) = self.board().losses.last_mut() {
+            loss.everything = true;
+        }
+    }
+
+    /// Waits until something is true of the state, it can become true no more, or time ran out; says how it was then.
+    pub(crate) fn wait_until(&self, want: impl Fn(&Status) -> bool, limit: Option<Duration>) -> Status {
+        let end = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let mut board = self.board();
+        loop {
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            let over = board.status.phase() == Phase::Stopped || left == Some(Duration::ZERO);
+            if over || want(&board.status) {
+                return board.status.clone();
+            }
+            board = match left {
+                None => self.changed.wait(board).unwrap_or_else(PoisonError::into_inner),
+                Some(left) => {
+                    let waited = self.changed.wait_timeout(board, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+
+    pub(super) fn board(&self) -> MutexGuard<'_, Board> {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether somebody waits to be told of changes.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.board().is_watched()
+    }
+
+    /// Tells everybody what they have not heard yet. Called by the reactor, with no lock held.
+    pub(crate) fn deliver(&self) {
+        let wakers = self.board().take_wakers();
+        wakers.into_iter().for_each(std::task::Waker::wake);
+        while let Some((callback, status)) = { self.board().next_call() } {
+            let call = AssertUnwindSafe(|| callback(&status));
+            if catch_unwind(call).is_err() {
+                tracing::error!(%status, "a callback for changes of a device's state panicked");
+            }
+        }
+    }
+
+    fn apply(&self, to: Phase, loss: Option<(Arc<Cause>, Clock, Clock)>) -> Result<Status, ForbiddenChange> {
+        let mut board = self.board();
+        let from = board.status.phase();
+        let generation = board.status.generation;
+        if let Some((cause, known, planned)) = loss {
+            // Also while shutting down: the state stays, and whoever asks is told why.
+            board.losses.push(Loss { generation, cause, known, planned, everything: false });
+        }
+        if !from.may_become(to) {
+            return Err(ForbiddenChange { from, to });
+        }
+        let cause = board.losses.last().map(|loss| loss.cause.clone());
+        let state = match (to, cause) {
+            (Phase::Lost, Some(cause)) => DeviceState::Lost(cause),
+            (Phase::Rebuilding, Some(cause)) => DeviceState::Rebuilding(cause),
+            (Phase::Failed, Some(cause)) => DeviceState::Failed(cause),
+            (Phase::Starting, _) => DeviceState::Starting,
+            (Phase::Ready, _) => DeviceState::Ready,
+            (Phase::ShuttingDown, _) => DeviceState::ShuttingDown,
+            (Phase::Stopped, _) => DeviceState::Stopped,
+            // Nobody gives up on a device without a reason.
+            (Phase::Lost | Phase::Rebuilding | Phase::Failed, None) => {
+                return Err(ForbiddenChange { from, to });
+            }
+        };
+        if (from, to) == (Phase::Rebuilding, Phase::Ready) {
+            board.status.generation = Generation(generation.0 + 1);
+            self.generation.store(generation.0 + 1, Ordering::Release);
+        }
+        self.phase.store(to as u8, Ordering::Release);
+        board.publish(state);
+        let status = board.status.clone();
+        drop(board);
+        self.changed.notify_all();
+        self.bell.ring();
+        tracing::debug!(%from, %status, "the device's state changed");
+        Ok(status)
+    }
+}
+
+impl std::fmt::Debug for StateCell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.status())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kiln_driver::{Code, Error, Fault};
+
+    fn cell() -> StateCell {
+        StateCell::new(Arc::default())
+    }
+
+    fn cause() -> Cause {
+        Cause::new(Error::lost("wait", Fault { code: Code::LAUNCH_FAILED, detail: String::new() }))
+    }
+
+    /// A cell in each phase, reached by the table.
+    fn in_phase(phase: Phase) -> StateCell {
+        let cell = cell();
+        cell.set_supervised(true);
+        let lost = || cell.lose(cause, None);
+        let change = |to| assert!(cell.change(to).is_ok());
+        match phase {
+            Phase::Starting => {}
+            Phase::Ready => change(Phase::Ready),
+            Phase::Lost => lost(),
+            Phase::Rebuilding => {
+                lost();
+                change(Phase::Rebuilding);
+            }
+            Phase::Failed => {
+                lost();
+                cell.fail();
+            }
+            Phase::ShuttingDown => change(Phase::ShuttingDown),
+            Phase::Stopped => {
+                change(Phase::ShuttingDown);
+                change(Phase::Stopped);
+            }
+        }
+        cell
+    }
+
+    #[test]
+    fn every_pair_of_phases_is_changed_or_refused_as_the_table_says() {
+        for from in Phase::ALL {
+            for to in Phase::ALL {
+                let cell = in_phase(from);
+                let before = cell.status();
+                let loss =
+                    (to == Phase::Lost).then(|| (Arc::new(cause()), Clock::default(), Clock::default()));
+                // A cause is there for every phase that needs one.
+                let has_cause = loss.is_some() || cell.cause().is_some();
+                let needs_cause = matches!(to, Phase::Lost | Phase::Rebuilding | Phase::Failed);
+                let answer = cell.apply(to, loss);
+                let after = cell.status();
+                if from.may_become(to) && (has_cause || !needs_cause) {
+                    assert!(answer.is_ok());
+                    assert_eq!((cell.phase(), after.phase(), after.changes), (to, to, before.changes + 1));
+                } else {
+                    assert_eq!(answer.unwrap_err(), ForbiddenChange { from, to });
+                    assert_eq!((cell.phase(), after.phase(), after.changes), (from, from, before.changes));
+                }
+                let rebuilt = (from, to) == (Phase::Rebuilding, Phase::Ready);
+                assert_eq!(after.generation.0, before.generation.0 + u64::from(rebuilt));
+                assert_eq!(cell.generation(), after.generation);
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_supervisor_lost_is_failed_and_the_first_cause_stays() {
+        let cell = cell();
+        cell.change(Phase::Ready).unwrap();
+        cell.lose(cause, None);
+        cell.lose(|| panic!("a second cause is not asked for"), None);
+        assert!(matches!(cell.status().state, DeviceState::Failed(_)));
+        assert_eq!(cell.status().changes, 3, "ready, lost, failed");
+    }
+
+    #[test]
+    fn a_fault_while_shutting_down_is_kept_and_changes_nothing() {
+        let cell = in_phase(Phase::ShuttingDown);
+        cell.lose(cause, None);
+        assert_eq!((cell.phase(), cell.cause().is_some()), (Phase::ShuttingDown, true));
+    }
+
+    #[test]
+    fn waits_end_by_time_and_by_the_end_of_all_changes() {
+        let never = |_: &Status| false;
+        let cell = in_phase(Phase::Ready);
+        assert_eq!(cell.wait_until(never, Some(Duration::ZERO)).phase(), Phase::Ready);
+        assert_eq!(in_phase(Phase::Stopped).wait_until(never, None).phase(), Phase::Stopped);
+    }
+}

@@ -1,0 +1,76 @@
+//! The one place where the runtime learns that a device is lost.
+
+use std::sync::{Arc, OnceLock, Weak};
+
+use kiln_driver::call::{Answer, Call};
+use kiln_driver::layer::Layer;
+use kiln_driver::{Command, Driver, Error};
+
+use super::cause::Cause;
+use super::cell::StateCell;
+use super::phase::Phase;
+use crate::order::Tracker;
+
+/// A layer around the driver that looks at errors. Whoever calls, the order, the memory, a transfer or the user, passes it; a call that
+/// succeeds costs a compare.
+pub(crate) struct Sentinel {
+    state: Arc<StateCell>,
+    tracker: OnceLock<Weak<Tracker>>,
+}
+
+impl Sentinel {
+    pub(crate) fn new(state: Arc<StateCell>) -> Self {
+        Self { state, tracker: OnceLock::new() }
+    }
+
+    /// Tells it whose submissions they are.
+    pub(crate) fn knows(&self, tracker: &Arc<Tracker>) {
+        // There is one tracker for each runtime, so nobody came before.
+        let _ = self.tracker.set(Arc::downgrade(tracker));
+    }
+
+    #[cold]
+    fn lost(&self, error: &Error) {
+        let tracker = self.tracker.get().and_then(Weak::upgrade);
+        let cause = || match &tracker {
+            Some(tracker) => Cause::found(error.clone(), tracker),
+            None => Cause::new(error.clone()),
+        };
+        self.state.lose(cause, tracker.as_deref());
+    }
+}
+
+impl Layer for Sentinel {
+    /// Nothing is queued behind the back of a shutdown. What orders and ends work is still let through.
+    #[inline]
+    fn before(&self, _: &dyn Driver, call: &Call<'_>) -> kiln_driver::Result<()> {
+        match call {
+            Call::Submit { command, .. } if !self.state.is_ready() => self.admit(command),
+            _ => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn after(&self, _: &Call<'_>, answer: Result<Answer<'_>, &Error>) {
+        if let Err(error) = answer
+            && error.is_sticky()
+        {
+            self.lost(error);
+        }
+    }
+}
+
+impl Sentinel {
+    #[cold]
+    fn admit(&self, command: &Command<'_>) -> kiln_driver::Result<()> {
+        match self.state.phase() {
+            Phase::ShuttingDown | Phase::Stopped
+                if !matches!(command, Command::Signal(_) | Command::Wait(_)) =>
+            {
+                let next = "take a runtime that is not shut down";
+                Err(Error::invalid("submit", "the device is shutting down", next))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The end of a device's work.
+
+use std::time::Duration;
+
+use super::phase::Phase;
+use crate::error::{Error, Result};
+use crate::runtime::{DeviceRuntime, Inner};
+
+impl DeviceRuntime {
+    /// Takes no more work, waits until what is queued is done, but no longer than this on the device's clock, and then says that
+    /// the device has stopped; false if time ran out and work is still running. Handles are stale from here on, tickets still answer.
+    ///
+    /// It stops for all clones. A second call waits for the first.
+    ///
+    /// # Errors
+    /// The fault, if the device is lost; it has stopped then, too.
+    ///
+    /// ```
+    /// # fn main() -> kiln::Result<()> {
+    /// use std::time::Duration;
+    ///
+    /// let gpu = kiln::DeviceRuntime::simulated(1)?;
+    /// let ticket = gpu.zeros::<f32>(1024)?.fill(1.0)?;
+    /// assert!(gpu.shutdown(Duration::from_secs(10))?);
+    /// assert!(ticket.is_done()?);
+    /// assert!(gpu.zeros::<f32>(1).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn shutdown(&self, limit: Duration) -> Result<bool> {
+        self.inner().shut_down(limit)
+    }
+}
+
+impl Inner {
+    pub(crate) fn shut_down(&self, limit: Duration) -> Result<bool> {
+        let state = self.state();
+        if state.change(Phase::ShuttingDown).is_err() {
+            state.wait_until(|status| status.phase() == Phase::Stopped, None);
+            return Ok(true);
+        }
+        // Whoever found the device ready just before is in one of these and sees the change at the driver.
+        self.tracker().pass_every_lane();
+        let drained = self.synchronize(Some(limit));
+        // Nobody else leads out of this phase.
+        let _ = state.change(Phase::Stopped);
+        match (drained, state.cause()) {
+            (Ok(drained), None) => Ok(drained),
+            (Ok(_), Some(cause)) => Err(Error::new(cause.error().clone())),
+            (Err(error), _) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Whoever can bring a lost device back.
+
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use super::cause::Cause;
+use super::cell::StateCell;
+use super::phase::{ForbiddenChange, Phase};
+use crate::error::Result;
+use crate::misuse::Misuse;
+use crate::runtime::{DeviceRuntime, Generation, Inner};
+
+/// What survives a rebuild.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Keep {
+    /// Every block that unfinished work was not to write.
+    #[default]
+    Untouched,
+    /// Nothing: all handles go stale.
+    Nothing,
+}
+
+/// The right to decide what becomes of a lost device.
+///
+/// This is the seam for a driver that can build its context again, in a new worker process for example, with the memory still mapped
+/// where it was. While a supervisor exists a lost device stays Lost instead of becoming Failed; the supervisor is told by a
+/// [watch](DeviceRuntime::watch) and then does this, in this order:
+///
+/// 1. [`rebuilding`](Self::rebuilding), and everything the new context needs: pages mapped at their old addresses, streams, events and
+///    modules under their old handles;
+/// 2. [`rebuilt`](Self::rebuilt), which begins the next generation: work of the last one that was not known to be done fails with
+///    the cause, and so do handles to blocks that it was to write; all other handles stay valid;
+/// 3. or [`give_up`](Self::give_up).
+///
+/// It does not hold the runtime. A supervisor that is dropped while the device is lost gives up, so that nobody waits for ever.
+#[must_use = "dropping it gives the decision back"]
+pub struct Supervisor {
+    state: Arc<StateCell>,
+    runtime: Weak<Inner>,
+}
+
+impl DeviceRuntime {
+    /// Takes the decision about a lost device.
+    ///
+    /// # Errors
+    /// If somebody else has it.
+    pub fn supervise(&self) -> Result<Supervisor> {
+        if self.inner().state().set_supervised(true) {
+            Ok(Supervisor { state: self.inner().state().clone(), runtime: Arc::downgrade(self.inner()) })
+        } else {
+            Err(Misuse::Supervised.into())
+        }
+    }
+}
+
+impl Supervisor {
+    /// The context is being built again.
+    ///
+    /// # Errors
+    /// If the device is not lost.
+    pub fn rebuilding(&self) -> std::result::Result<(), ForbiddenChange> {
+        self.state.change(Phase::Rebuilding).map(|_| ())
+    }
+
+    /// The new context is there. Returns its generation.
+    ///
+    /// # Errors
+    /// If the device was not being rebuilt.
+    pub fn rebuilt(&self, keep: Keep) -> std::result::Result<Generation, ForbiddenChange> {
+        self.expect_rebuilding(Phase::Ready)?;
+        if keep == Keep::Nothing {
+            self.state.keep_nothing();
+        }
+        // The new context runs nothing: what the old one left unfinished is waited for by nobody any more.
+        if let Some(runtime) = self.runtime.upgrade() {
+            runtime.tracker().forget_unfinished();
+        }
+        self.state.change(Phase::Ready).map(|status| status.generation)
+    }
+
+    /// The new context was lost too, before it was ready.
+    ///
+    /// # Errors
+    /// If the device was not being rebuilt.
+    pub fn lost_again(&self, error: kiln_driver::Error) -> std::result::Result<(), ForbiddenChange> {
+        self.expect_rebuilding(Phase::Lost)?;
+        let runtime = self.runtime.upgrade();
+        self.state.lose(|| Cause::new(error), runtime.as_ref().map(|runtime| runtime.tracker()));
+        Ok(())
+    }
+
+    /// There is no way back.
+    pub fn give_up(self) {
+        drop(self);
+    }
+
+    fn expect_rebuilding(&self, to: Phase) -> std::result::Result<(), ForbiddenChange> {
+        match self.state.phase() {
+            Phase::Rebuilding => Ok(()),
+            from => Err(ForbiddenChange { from, to }),
+        }
+    }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        self.state.set_supervised(false);
+        if matches!(self.state.phase(), Phase::Lost | Phase::Rebuilding) {
+            self.state.fail();
+        }
+    }
+}
+
+impl fmt::Debug for Supervisor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "supervisor of a device: {}", self.state.status())
+    }
+}

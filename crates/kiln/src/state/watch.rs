@@ -1,0 +1,173 @@
+//! Watching a device: by looking, by waiting, by a future, by a callback.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use super::cell::StateCell;
+use super::phase::Phase;
+use super::status::{DeviceState, Status};
+use crate::completion::ReactorHandle;
+use crate::error::Result;
+use crate::runtime::{DeviceRuntime, Generation};
+
+impl DeviceRuntime {
+    /// What the device is doing.
+    ///
+    /// ```
+    /// # fn main() -> kiln::Result<()> {
+    /// let gpu = kiln::DeviceRuntime::simulated(1)?;
+    /// assert!(gpu.state().is_ready());
+    /// let watch = gpu.watch();
+    /// drop(gpu);
+    /// assert_eq!(watch.status().phase(), kiln::state::Phase::Stopped);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn state(&self) -> DeviceState {
+        self.inner().state().status().state
+    }
+
+    /// What the device is doing, and how much happened before.
+    pub fn status(&self) -> Status {
+        self.inner().state().status()
+    }
+
+    /// How often the device's context was rebuilt.
+    pub fn generation(&self) -> Generation {
+        self.inner().state().generation()
+    }
+
+    /// A watch over the state, which outlives the runtime.
+    pub fn watch(&self) -> StateWatch {
+        StateWatch::new(self.inner().state().clone(), Some(self.inner().reactor().handle()))
+    }
+
+    /// Calls that with the status of now and with every change, in order, on the runtime's own thread, until the subscription is
+    /// dropped. While somebody watches, the device is looked at from time to time, so that a fault is noticed although nobody waits for
+    /// the work that met it.
+    ///
+    /// The callback may call anything but should not take long: completions are told by the same thread. It must not own this runtime,
+    /// which would then never end.
+    ///
+    /// # Errors
+    /// If no thread can be started.
+    pub fn on_change(&self, callback: impl Fn(&Status) + Send + Sync + 'static) -> Result<Subscription> {
+        self.inner().reactor().handle().start()?;
+        let cell = self.inner().state().clone();
+        let id = cell.board().subscribe(Arc::new(callback));
+        self.inner().reactor().handle().ring();
+        Ok(Subscription { cell, id })
+    }
+}
+
+/// A watch over a device's state. It holds nothing of the device.
+#[derive(Clone)]
+pub struct StateWatch {
+    cell: Arc<StateCell>,
+    /// Who wakes tasks; none where whoever changes the state does.
+    reactor: Option<ReactorHandle>,
+    seen: u64,
+}
+
+impl StateWatch {
+    pub(crate) fn new(cell: Arc<StateCell>, reactor: Option<ReactorHandle>) -> Self {
+        Self { cell, reactor, seen: 0 }
+    }
+
+    /// How it is now.
+    pub fn status(&self) -> Status {
+        self.cell.status()
+    }
+
+    /// Waits until something is true of the status, can become true no more because the device has stopped, or time ran out (on the
+    /// wall, not on the device). Says how it was then.
+    pub fn wait_until(&self, want: impl Fn(&Status) -> bool, limit: Option<Duration>) -> Status {
+        self.cell.wait_until(want, limit)
+    }
+
+    /// The next status this watch has not seen: at once if there was a change since the last one it gave, and the first time it is
+    /// asked. None once the device has stopped and that was seen. Of several changes in between the latest is given, and its counts
+    /// tell how many there were.
+    pub fn changed(&mut self) -> Changed<'_> {
+        Changed { watch: self, id: None }
+    }
+}
+
+impl fmt::Debug for StateWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "watch over a device: {}", self.status())
+    }
+}
+
+/// The next change of a state; see [`StateWatch::changed`].
+#[must_use = "a future does nothing until it is awaited"]
+pub struct Changed<'a> {
+    watch: &'a mut StateWatch,
+    id: Option<u64>,
+}
+
+impl Future for Changed<'_> {
+    type Output = Option<Status>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        if this.watch.reactor.as_ref().is_some_and(|reactor| reactor.start().is_err()) {
+            // Without a thread that would wake this task, it has to look by itself.
+            context.waker().wake_by_ref();
+        }
+        let cell = this.watch.cell.clone();
+        let mut board = cell.board();
+        // Counted from one, so that the first look is answered at once.
+        if board.status.changes + 1 > this.watch.seen {
+            this.watch.seen = board.status.changes + 1;
+            return Poll::Ready(Some(board.status.clone()));
+        }
+        if board.status.phase() == Phase::Stopped {
+            return Poll::Ready(None);
+        }
+        let id = *this.id.get_or_insert_with(|| board.fresh_id());
+        board.wait(id, context.waker());
+        drop(board);
+        if let Some(reactor) = &this.watch.reactor {
+            reactor.ring();
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Changed<'_> {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            self.watch.cell.board().stop_waiting(id);
+        }
+    }
+}
+
+impl fmt::Debug for Changed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the next change of a device's state")
+    }
+}
+
+/// The right to be called with changes, until it is dropped. A call that is under way then still ends.
+#[must_use = "dropping it ends the subscription"]
+pub struct Subscription {
+    cell: Arc<StateCell>,
+    id: u64,
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.cell.board().unsubscribe(self.id);
+    }
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("subscription to a device's state")
+    }
+}

@@ -1,0 +1,47 @@
+//! The reactor's thread: not there before it is needed, one however many wait, gone with its runtime. Alone in its process, since it counts
+//! threads.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use kiln::{CompletionConfig, DeviceRuntime, RuntimeConfig};
+use kiln_sim::{Machine, MachineConfig};
+
+fn threads() -> usize {
+    std::fs::read_dir("/proc/self/task").unwrap().count()
+}
+
+#[test]
+fn one_thread_when_needed_and_none_afterwards() {
+    let before = threads();
+    for round in 0..20 {
+        let machine = Machine::new(MachineConfig::seeded(round));
+        let completion = CompletionConfig { spin: Duration::ZERO };
+        let config = RuntimeConfig { completion, ..RuntimeConfig::default() };
+        let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), config).unwrap();
+        let buffer = gpu.zeros::<u32>(16).unwrap();
+        buffer.fill(1).unwrap().wait().unwrap();
+        assert_eq!(threads(), before, "a runtime nobody waits for asynchronously has no thread");
+        let (calls, mut waited) = (Arc::<AtomicUsize>::default(), 0);
+        while waited < 100 {
+            let ticket = buffer.fill(2).unwrap();
+            let calls = calls.clone();
+            ticket.on_done(move |_| {
+                calls.fetch_add(1, Ordering::SeqCst);
+            });
+            waited += 1;
+        }
+        assert!(threads() <= before + 1);
+        gpu.synchronize().unwrap();
+        drop((buffer, gpu));
+        assert_eq!((threads(), calls.load(Ordering::SeqCst)), (before, waited));
+    }
+}
