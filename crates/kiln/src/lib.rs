@@ -15,9 +15,9 @@ mod misuse;
 pub mod order;
 pub mod probe;
 mod runtime;
-pub mod telemetry;
 pub mod service;
 pub mod state;
+pub mod telemetry;
 
 pub use backend::{BackendContext, BackendParts, CachedBackend};
 pub use buffer::{Element, GpuRef, Memory, PinnedBuffer, Stale};
@@ -36,5 +36,5 @@ pub use probe::{
     probe_backend, probe_backend_with_compile, refresh, require, resolve, scatter, set_policy,
 };
 pub use runtime::{BlockId, DeviceRuntime, Generation, RuntimeConfig, Stream, StreamPool, Ticket};
-pub use telemetry::{Telemetry, Timed, Timing};
 pub use state::{Cause, DeviceState, StateWatch, Status};
+pub use telemetry::{Telemetry, Timed, Timing};
