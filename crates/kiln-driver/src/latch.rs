@@ -51,6 +51,8 @@ static TAKEN_OVER: AtomicU32 = AtomicU32::new(0);
 /// drop(guard);
 /// assert_eq!(*latch.lock(), 2);
 /// ```
+// What is looked at first stands first, so that a small value shares its cache line.
+#[repr(C)]
 pub struct Latch<T> {
     /// The thread it belongs to. Once nobody, always nobody.
     owner: AtomicUsize,

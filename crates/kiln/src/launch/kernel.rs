@@ -13,11 +13,18 @@ use crate::runtime::{DeviceRuntime, Inner};
 /// A kernel of a loaded module. Clones are the same kernel; it keeps its module loaded.
 #[derive(Clone)]
 pub struct Kernel {
-    module: Module,
-    name: Arc<str>,
+    parts: Arc<Parts>,
+}
+
+/// What the clones of a kernel share.
+struct Parts {
+    /// Where the runtime lies that loaded it; it is compared and never followed.
+    home: usize,
     id: FunctionId,
-    attributes: Arc<FunctionAttributes>,
-    signature: Option<Arc<Signature>>,
+    signature: Option<Signature>,
+    attributes: FunctionAttributes,
+    module: Module,
+    name: Box<str>,
 }
 
 impl DeviceRuntime {
@@ -34,28 +41,30 @@ impl DeviceRuntime {
 impl Kernel {
     pub(super) fn new(module: Module, name: &str, function: Function, signature: Option<Signature>) -> Self {
         let signature = signature.or_else(|| Signature::from_attributes(&function.attributes));
-        Self {
+        let parts = Parts {
+            home: module.home(),
+            id: function.id,
+            signature,
+            attributes: function.attributes,
             module,
             name: name.into(),
-            id: function.id,
-            attributes: Arc::new(function.attributes),
-            signature: signature.map(Arc::new),
-        }
+        };
+        Self { parts: Arc::new(parts) }
     }
 
     /// Its name.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.parts.name
     }
 
     /// What the driver knows of it.
     pub fn attributes(&self) -> &FunctionAttributes {
-        &self.attributes
+        &self.parts.attributes
     }
 
     /// What is known of its parameters.
     pub fn signature(&self) -> Option<&Signature> {
-        self.signature.as_deref()
+        self.parts.signature.as_ref()
     }
 
     /// How many of its blocks fit on a multiprocessor, and the block size that fills the device best.
@@ -63,20 +72,24 @@ impl Kernel {
     /// # Errors
     /// A block no multiprocessor can hold; a runtime that is gone.
     pub fn occupancy(&self, block_threads: u32, dynamic_shared_bytes: u32) -> Result<Occupancy> {
-        Ok(self.module.runtime()?.driver().occupancy(self.id, block_threads, dynamic_shared_bytes)?)
+        Ok(self.parts.module.runtime()?.driver().occupancy(
+            self.parts.id,
+            block_threads,
+            dynamic_shared_bytes,
+        )?)
     }
 
     pub(super) fn id(&self) -> FunctionId {
-        self.id
+        self.parts.id
     }
 
     pub(super) fn belongs_to(&self, runtime: &Inner) -> bool {
-        self.module.belongs_to(runtime)
+        self.parts.home == std::ptr::from_ref(runtime).addr()
     }
 }
 
 impl fmt::Debug for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "kernel `{}`", self.name)
+        write!(f, "kernel `{}`", self.name())
     }
 }

@@ -59,8 +59,9 @@ impl Module {
         self.loaded.runtime.upgrade().ok_or_else(|| Error::new(Misuse::RuntimeGone))
     }
 
-    pub(super) fn belongs_to(&self, runtime: &Inner) -> bool {
-        std::ptr::eq(self.loaded.runtime.as_ptr(), runtime)
+    /// Where the runtime lies that loaded it. The module holds on to the place, so no other runtime gets it meanwhile.
+    pub(super) fn home(&self) -> usize {
+        self.loaded.runtime.as_ptr().addr()
     }
 }
 

@@ -16,6 +16,8 @@ use super::stamp::{Stamp, Stamps, StreamKey};
 const MAX_SEGMENTS: usize = 64;
 
 /// The uses of one block, by bytes.
+// In this order: all that a plain block needs lies in the first half of a cache line, behind the latch.
+#[repr(C)]
 #[derive(Clone, Debug)]
 pub struct Track {
     bytes: u64,
@@ -27,11 +29,12 @@ pub struct Track {
 }
 
 /// The uses of a whole block by one stream; number 0 is none.
+#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 struct Sole {
-    stream: StreamKey,
     write: u64,
     read: u64,
+    stream: StreamKey,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

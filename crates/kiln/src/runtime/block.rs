@@ -30,14 +30,18 @@ impl fmt::Display for BlockId {
 pub struct Generation(pub u64);
 
 /// Memory and what is known of its uses. Dropping it gives the memory back after its last use and never waits.
+// In this order: between two launches the driver has had the cache to itself, and a launch looks at two lines of each block.
+#[repr(C, align(64))]
 pub(crate) struct Block {
     runtime: Weak<Inner>,
-    id: BlockId,
+    /// Where it starts, for kernels; 0 for a block of no bytes.
+    start: u64,
+    track: Latch<Track>,
     born: Generation,
     home: Arc<Lane>,
+    id: BlockId,
     /// Taken when the block is dropped.
     memory: Option<DeviceBlock>,
-    track: Latch<Track>,
 }
 
 impl Block {
@@ -60,6 +64,7 @@ impl Block {
         };
         Ok(Arc::new(Self {
             runtime: Arc::downgrade(runtime),
+            start: if memory.is_empty() { 0 } else { memory.address().0 },
             id: BlockId(runtime.next_block()),
             born: runtime.state().generation(),
             home: lane.clone(),
@@ -82,13 +87,17 @@ impl Block {
     }
 
     /// Refuses a block of another runtime, or of one that is gone.
+    #[inline]
     pub(crate) fn check_runtime(&self, runtime: &Inner) -> Result<()> {
-        if self.belongs_to(runtime) {
-            self.check_kept(runtime)
-        } else if self.runtime.strong_count() == 0 {
-            Err(Stale::DeviceDropped.into())
+        if self.belongs_to(runtime) { self.check_kept(runtime) } else { Err(self.foreign()) }
+    }
+
+    #[cold]
+    fn foreign(&self) -> Error {
+        if self.runtime.strong_count() == 0 {
+            Stale::DeviceDropped.into()
         } else {
-            Err(Misuse::ForeignBlock { block: self.id() }.into())
+            Misuse::ForeignBlock { block: self.id() }.into()
         }
     }
 
@@ -143,10 +152,7 @@ impl Block {
 
     /// Where kernels find the byte at an offset; 0 for a block of no bytes.
     pub(crate) fn address(&self, offset: u64) -> DeviceAddress {
-        match &self.memory {
-            Some(memory) if !memory.is_empty() => DeviceAddress(memory.address().0 + offset),
-            _ => DeviceAddress(0),
-        }
+        DeviceAddress(if self.start == 0 { 0 } else { self.start + offset })
     }
 }
 
