@@ -60,6 +60,8 @@ mod graph;
 mod graph_node;
 mod host;
 mod image;
+#[cfg(feature = "cudarc-interop")]
+pub mod interop;
 mod journal;
 mod launch;
 mod libraries;

@@ -5,7 +5,10 @@
 //! ticket. Work on streams that kiln does not know is ordered by events, taken in ([`ForeignEvent`]) and handed on ([`HandedEvent`]).
 
 mod block_use;
+#[cfg(feature = "cudarc")]
+pub mod cudarc;
 mod event;
+mod memory;
 mod prepared;
 mod recorder;
 

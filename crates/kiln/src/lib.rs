@@ -6,7 +6,7 @@ pub mod cache;
 mod code;
 mod completion;
 mod error;
-mod foreign;
+pub mod foreign;
 mod graph;
 mod launch;
 pub mod libraries;

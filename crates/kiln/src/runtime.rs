@@ -25,6 +25,7 @@ pub use ticket::Ticket;
 
 pub(crate) use block::Block;
 pub(crate) use inner::Inner;
+pub(crate) use stream::Keep;
 
 use crate::buffer::{Element, GpuRef};
 use crate::cache::DiskCache;

@@ -41,6 +41,11 @@ impl<T: Element> GpuRef<T> {
         Ok(Self { block, offset: 0, len, element: PhantomData })
     }
 
+    /// All elements of a block that another library owns.
+    pub(crate) fn over(block: Arc<Block>, len: usize) -> Self {
+        Self { block, offset: 0, len, element: PhantomData }
+    }
+
     /// Elements.
     pub fn len(&self) -> usize {
         self.len

@@ -15,7 +15,7 @@ use super::prepared::Checked;
 use crate::error::{Error, Result};
 use crate::misuse::Misuse;
 use crate::order::EventLease;
-use crate::runtime::{DeviceRuntime, Inner, Stream, Ticket};
+use crate::runtime::{DeviceRuntime, Inner, Keep, Stream, Ticket};
 
 /// An event that another library made and signals. It is left alone when this is dropped.
 ///
@@ -23,6 +23,8 @@ use crate::runtime::{DeviceRuntime, Inner, Stream, Ticket};
 pub struct ForeignEvent {
     runtime: Weak<Inner>,
     id: EventId,
+    /// What keeps the event alive; let go after its name is given back.
+    _keep: Option<Keep>,
 }
 
 impl DeviceRuntime {
@@ -31,8 +33,24 @@ impl DeviceRuntime {
     /// # Errors
     /// Unsupported on a device without native handles; what the driver says.
     pub fn import_event(&self, event: ForeignHandle) -> Result<ForeignEvent> {
+        self.take_event_in(event, None)
+    }
+
+    /// As [`import_event`](Self::import_event), and keeps something alive as long as the event is used: what owns it.
+    ///
+    /// # Errors
+    /// As for [`import_event`](Self::import_event).
+    pub fn import_event_kept(
+        &self,
+        event: ForeignHandle,
+        owner: impl Send + Sync + 'static,
+    ) -> Result<ForeignEvent> {
+        self.take_event_in(event, Some(Box::new(owner)))
+    }
+
+    fn take_event_in(&self, event: ForeignHandle, keep: Option<Keep>) -> Result<ForeignEvent> {
         let id = self.driver().create_event(EventRequest::Foreign(event))?;
-        Ok(ForeignEvent { runtime: std::sync::Arc::downgrade(self.inner()), id })
+        Ok(ForeignEvent { runtime: std::sync::Arc::downgrade(self.inner()), id, _keep: keep })
     }
 
     /// Stamps blocks that work of another library uses, which is done when its event is. Whoever uses one of the blocks next comes

@@ -3,16 +3,16 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use kiln_driver::{DeviceAddress, DevicePlace, Latch};
-use kiln_mem::{AllocTag, DeviceBlock, Request};
+use kiln_driver::{Access, DeviceAddress, DevicePlace, ForeignMemory, Latch, MemoryId, Place};
+use kiln_mem::{AllocTag, BlockParts, DeviceBlock, Request, ResourceKey, Token};
 
 use super::inner::Inner;
 use super::memory_order::{other_uses, stream_ref};
-use super::stream::Stream;
+use super::stream::{Keep, Stream};
 use crate::buffer::Stale;
 use crate::error::{Error, Result};
 use crate::misuse::Misuse;
-use crate::order::{Lane, Mutation, Stamp, Stamps, StreamKey, Track};
+use crate::order::{Lane, Mutation, Stamp, Stamps, StreamKey, Track, Use};
 use crate::state::Loss;
 
 /// The name of a block; no other block of its runtime ever has it.
@@ -42,9 +42,69 @@ pub(crate) struct Block {
     id: BlockId,
     /// Taken when the block is dropped.
     memory: Option<DeviceBlock>,
+    /// Set if the memory is another library's.
+    lent: Option<Lent>,
+}
+
+/// Memory of another library.
+struct Lent {
+    name: MemoryId,
+    /// Where its owner is told when the memory is no longer used; held, so that it can be told.
+    home: Stream,
+    /// What keeps the memory alive.
+    keep: Keep,
+}
+
+impl Lent {
+    /// Lets go of the memory, in the order of its home: what its owner queues there from here on comes after all uses.
+    fn give_back(self, runtime: &Inner, uses: &Stamps) {
+        if let Err(error) = runtime.tracker().order_after(self.home.lane(), uses) {
+            // A device that does not take the wait is lost, and then nothing on it runs any more.
+            tracing::error!(%error, "the owner of adopted memory could not be made to wait for its last use");
+        }
+        runtime.disown(self.name);
+        drop(self.keep);
+    }
 }
 
 impl Block {
+    /// A block of memory that another library owns. What the owner queued on `home` so far comes before every use.
+    pub(crate) fn adopt(
+        runtime: &Arc<Inner>,
+        home: &Stream,
+        memory: ForeignMemory,
+        keep: Keep,
+    ) -> Result<Arc<Self>> {
+        if !home.belongs_to(runtime) {
+            return Err(Error::new(Misuse::ForeignStream { stream: home.id().to_string() }));
+        }
+        runtime.check_ready()?;
+        let lane = home.lane();
+        let named = runtime.adopt(memory)?;
+        let parts = BlockParts {
+            place: Some(Place::Device(named.id.into())),
+            address: named.address,
+            bytes: named.bytes,
+            stream: stream_ref(lane).key,
+            tag: AllocTag::default(),
+            token: Token::default(),
+        };
+        let block = Arc::new(Self {
+            runtime: Arc::downgrade(runtime),
+            start: named.address.0,
+            id: BlockId(runtime.next_block()),
+            born: runtime.state().generation(),
+            home: lane.clone(),
+            memory: Some(DeviceBlock::new(ResourceKey::fresh(), parts)),
+            lent: Some(Lent { name: named.id, home: home.clone(), keep }),
+            track: Latch::new(Track::new(named.bytes, Stamp::default())),
+        });
+        // A number of its own, behind what the owner queued: whoever waits for it waits for that, too.
+        let first = Use { track: &block.track, range: 0..named.bytes, access: Access::Write, argument: 0 };
+        runtime.submit(lane, &mut [first], |_, _| Ok(()))?;
+        Ok(block)
+    }
+
     pub(crate) fn allocate(
         runtime: &Arc<Inner>,
         home: &Stream,
@@ -69,6 +129,7 @@ impl Block {
             born: runtime.state().generation(),
             home: lane.clone(),
             memory: Some(memory),
+            lent: None,
             track: Latch::new(Track::new(bytes, first_write)),
         }))
     }
@@ -164,6 +225,9 @@ impl Drop for Block {
             Some(Mutation::UseBeforeFree) => Stamps::default(),
             _ => self.track.get_mut().all(),
         };
+        if let Some(lent) = self.lent.take() {
+            return lent.give_back(&runtime, &uses);
+        }
         let uses = other_uses(runtime.tracker(), &self.home, runtime.main_stream().lane(), &uses);
         if let Err(failure) = runtime.memory().deallocate(memory, &uses) {
             tracing::error!(%failure, "a block could not be given back");

@@ -7,7 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use kiln_driver::layer::Layered;
-use kiln_driver::{Base, Command, Driver, ModuleId, Object, StreamId, StreamRequest, Submission, Timeout};
+use kiln_driver::{
+    Base, Command, Driver, ForeignMemory, Memory, MemoryId, MemoryRequest, ModuleId, Object, StreamId,
+    StreamRequest, Submission, Timeout,
+};
 use kiln_mem::{MemoryResource, MemoryResourceExt, Order, Request};
 
 use super::config::RuntimeConfig;
@@ -46,6 +49,8 @@ pub(crate) struct Inner {
     config: RuntimeConfig,
     /// Modules that kernels still hold; they go with the runtime.
     loaded: Mutex<HashSet<ModuleId>>,
+    /// Names of other libraries' memory that buffers still hold; they go with the runtime.
+    adopted: Mutex<HashSet<MemoryId>>,
     /// Modules and graphs that nobody has any more, with the work that may still use them.
     retired: Mutex<Vec<(Object, Vec<Stamp>)>>,
     unfinished_uses: AtomicU64,
@@ -84,6 +89,7 @@ impl Inner {
             tracker,
             config,
             loaded: Mutex::default(),
+            adopted: Mutex::default(),
             retired: Mutex::default(),
             unfinished_uses: AtomicU64::new(0),
             blocks: AtomicU64::new(0),
@@ -208,6 +214,20 @@ impl Inner {
     /// Remembers a module, so that it is unloaded with the runtime if a kernel outlives that.
     pub(crate) fn keep_module(&self, module: ModuleId) {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner).insert(module);
+    }
+
+    /// Names memory of another library.
+    pub(crate) fn adopt(&self, memory: ForeignMemory) -> Result<Memory> {
+        let memory = self.driver.allocate(MemoryRequest::Foreign(memory))?;
+        self.adopted.lock().unwrap_or_else(PoisonError::into_inner).insert(memory.id);
+        Ok(memory)
+    }
+
+    /// Gives the name up; the memory is left alone.
+    pub(crate) fn disown(&self, memory: MemoryId) {
+        self.adopted.lock().unwrap_or_else(PoisonError::into_inner).remove(&memory);
+        // Only the name is given back, and a lost device has no names.
+        let _ = self.driver.free(memory, None);
     }
 
     /// Unloads a module once everything submitted so far is done; its kernels may be among that.
@@ -346,6 +366,9 @@ impl Drop for Inner {
         // Those who still want to be told need the device no more, and nobody else asks it.
         self.reactor.stop();
         self.destroy_retired();
+        for memory in std::mem::take(self.adopted.get_mut().unwrap_or_else(PoisonError::into_inner)) {
+            let _ = self.driver.free(memory, None);
+        }
         for module in std::mem::take(self.loaded.get_mut().unwrap_or_else(PoisonError::into_inner)) {
             let _ = self.driver.destroy(module.into());
         }

@@ -1,5 +1,6 @@
 //! A stream, leased.
 
+use std::any::Any;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -23,7 +24,12 @@ struct Lease {
     runtime: Weak<Inner>,
     priority: i32,
     home: Home,
+    /// What keeps a stream of another library alive; let go after its name is given back.
+    _keep: Option<Keep>,
 }
+
+/// Something that must not go away before something else does.
+pub(crate) type Keep = Box<dyn Any + Send + Sync>;
 
 /// Where a stream goes when its lease ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,7 +44,12 @@ pub(crate) enum Home {
 
 impl Stream {
     pub(crate) fn new(lane: Arc<Lane>, runtime: Weak<Inner>, priority: i32, home: Home) -> Self {
-        Self { lease: Arc::new(Lease { lane, runtime, priority, home }) }
+        Self { lease: Arc::new(Lease { lane, runtime, priority, home, _keep: None }) }
+    }
+
+    /// A stream of another library, with what keeps it alive.
+    pub(crate) fn foreign(lane: Arc<Lane>, runtime: Weak<Inner>, keep: Option<Keep>) -> Self {
+        Self { lease: Arc::new(Lease { lane, runtime, priority: 0, home: Home::Foreign, _keep: keep }) }
     }
 
     /// Its name at the driver, bound to its device.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use kiln_driver::{Driver, ForeignHandle, StreamRequest};
 
 use super::inner::Inner;
-use super::stream::{Home, Stream};
+use super::stream::{Home, Keep, Stream};
 use crate::error::{Error, ErrorKind, Result};
 use crate::misuse::Misuse;
 use crate::order::{Lane, Tracker};
@@ -50,7 +50,8 @@ impl StreamPool {
         let lane = match self.pick(priority)? {
             Some(idle) => idle,
             None => {
-                let made = self.make(runtime.tracker(), &**runtime.driver(), priority);
+                let request = StreamRequest::New { priority };
+                let made = self.add(runtime.tracker(), &**runtime.driver(), request);
                 if made.is_err() {
                     self.state().leased -= 1;
                 }
@@ -65,10 +66,21 @@ impl StreamPool {
     /// # Errors
     /// Past the limits of the runtime; unsupported on a device without native handles.
     pub fn import(&self, foreign: ForeignHandle) -> Result<Stream> {
+        self.take_in(foreign, None)
+    }
+
+    /// As [`import`](Self::import), and keeps something alive until the last clone is dropped: what owns the stream.
+    ///
+    /// # Errors
+    /// As for [`import`](Self::import).
+    pub fn import_kept(&self, foreign: ForeignHandle, owner: impl Send + Sync + 'static) -> Result<Stream> {
+        self.take_in(foreign, Some(Box::new(owner)))
+    }
+
+    fn take_in(&self, foreign: ForeignHandle, keep: Option<Keep>) -> Result<Stream> {
         let runtime = self.runtime()?;
-        let stream = runtime.driver().create_stream(StreamRequest::Foreign(foreign))?;
-        let lane = runtime.tracker().add(stream)?;
-        Ok(Stream::new(lane, Arc::downgrade(&runtime), 0, Home::Foreign))
+        let lane = self.add(runtime.tracker(), &**runtime.driver(), StreamRequest::Foreign(foreign))?;
+        Ok(Stream::foreign(lane, Arc::downgrade(&runtime), keep))
     }
 
     /// Streams leased right now.
@@ -109,8 +121,8 @@ impl StreamPool {
         Ok(idle.map(|at| state.idle.swap_remove(at).1))
     }
 
-    fn make(&self, tracker: &Tracker, driver: &dyn Driver, priority: i32) -> Result<Arc<Lane>> {
-        let stream = driver.create_stream(StreamRequest::New { priority })?;
+    fn add(&self, tracker: &Tracker, driver: &dyn Driver, request: StreamRequest) -> Result<Arc<Lane>> {
+        let stream = driver.create_stream(request)?;
         match tracker.add(stream) {
             Ok(lane) => Ok(lane),
             Err(error) => {
