@@ -18,7 +18,10 @@ struct Target {
 }
 
 /// Everything that reads foreign input.
-const TARGETS: &[Target] = &[Target { name: "ptx", package: "kiln-ptx", example: "fuzz_parse" }];
+const TARGETS: &[Target] = &[
+    Target { name: "ptx", package: "kiln-ptx", example: "fuzz_parse" },
+    Target { name: "kir", package: "kiln-ir", example: "fuzz_kir" },
+];
 
 /// Optimised, but with the checks on that turn a wrong sum into a finding.
 const PROFILE: [&str; 4] = [

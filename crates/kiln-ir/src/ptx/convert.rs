@@ -13,16 +13,16 @@ impl Writer<'_> {
             return self.register(a);
         }
         match (from, to) {
-            (Type::Bool, _) => self.from_bool(to, a),
-            (_, Type::Bool) => self.to_bool(from, a),
+            (Type::Bool, _) => self.truth_to_number(to, a),
+            (_, Type::Bool) => self.number_to_truth(from, a),
             _ if from.is_float() && to.is_float() => self.between_floats(from, to, a),
-            _ if from.is_float() => self.to_integer(from, to, a),
-            _ if to.is_float() => self.from_integer(from, to, a),
+            _ if from.is_float() => self.float_to_integer(from, to, a),
+            _ if to.is_float() => self.integer_to_float(from, to, a),
             _ => self.between_integers(from, to, a),
         }
     }
 
-    fn from_bool(&mut self, to: Type, a: Operand) -> Register {
+    fn truth_to_number(&mut self, to: Type, a: Operand) -> Register {
         let a = self.operand(a);
         let class = Class::of(to);
         if class == Class::B16 {
@@ -34,7 +34,7 @@ impl Writer<'_> {
         self.compute(class, &format!("selp.{}", class.name()), &[&one, &zero, &a])
     }
 
-    fn to_bool(&mut self, from: Type, a: Operand) -> Register {
+    fn number_to_truth(&mut self, from: Type, a: Operand) -> Register {
         let zero = super::writer::immediate(Literal::zero(Type::F32));
         match from {
             Type::F16 | Type::Bf16 => {
@@ -73,7 +73,7 @@ impl Writer<'_> {
         }
     }
 
-    fn from_integer(&mut self, from: Type, to: Type, a: Operand) -> Register {
+    fn integer_to_float(&mut self, from: Type, to: Type, a: Operand) -> Register {
         let source = name(from);
         let a = self.operand(a);
         match to {
@@ -143,7 +143,7 @@ impl Writer<'_> {
     }
 
     /// Cut toward zero, the ends of the type for everything beyond, 0 for NaN.
-    fn to_integer(&mut self, from: Type, to: Type, a: Operand) -> Register {
+    fn float_to_integer(&mut self, from: Type, to: Type, a: Operand) -> Register {
         let (source, a) = match from {
             Type::F16 | Type::Bf16 => ("f32", self.widened(from, a).to_string()),
             Type::F32 => ("f32", self.operand(a)),

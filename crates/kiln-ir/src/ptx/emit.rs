@@ -43,18 +43,32 @@ impl Program {
         writer.line("ret");
         writer.clear_shared();
         let text = module(&program, &writer, &layout);
-        let shared_bytes = program
-            .shared
-            .iter()
-            .filter_map(shared_size)
-            .fold(0, |sum: u64, bytes| sum.next_multiple_of(16) + bytes);
+        let shared_bytes = program.shared_bytes();
         Emitted { text, layout, cooperative: uses.grid_barrier, shared_bytes, target }
+    }
+}
+
+impl Draft {
+    /// Bytes of the shared memory it declares, without the dynamic one.
+    pub fn shared_bytes(&self) -> u64 {
+        let sizes = self.shared.iter().filter_map(shared_size);
+        sizes.fold(0u64, |sum, bytes| sum.next_multiple_of(16).saturating_add(bytes))
+    }
+
+    /// Whether its blocks wait for each other, so that a launch must be cooperative.
+    pub fn meets_in_grid(&self) -> bool {
+        Uses::of(&self.body).grid_barrier
+    }
+
+    /// Whether it can trap.
+    pub fn can_trap(&self) -> bool {
+        Uses::of(&self.body).trap
     }
 }
 
 /// Bytes of shared memory whose size is known, in whole words.
 pub(super) fn shared_size(shared: &crate::Shared) -> Option<u64> {
-    shared.count.map(|count| (count * shared.element.bytes()).next_multiple_of(4))
+    shared.count.map(|count| count.saturating_mul(shared.element.bytes()).div_ceil(4).saturating_mul(4))
 }
 
 fn module(draft: &Draft, writer: &Writer<'_>, layout: &Layout) -> String {

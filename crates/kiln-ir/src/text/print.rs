@@ -38,7 +38,7 @@ impl fmt::Display for Draft {
         }
         let mut printer = Printer::new(self);
         printer.block(&self.body, 1);
-        write!(f, "{}}}\n", printer.text())
+        writeln!(f, "{}}}", printer.text())
     }
 }
 
