@@ -3,6 +3,7 @@
 //! A cell is used again only when both sides have let go of it: the client no longer holds it, and the worker wrote into
 //! it that it will never write there again. So a late word about an old stream is never taken for one about a new one.
 
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,6 +13,9 @@ use crate::area::{Area, EVENTS_LIMIT, STREAMS_LIMIT};
 
 /// What a worker writes into a cell last. No stream and no ticket counts this far.
 pub(crate) const RETIRED: u64 = u64::MAX;
+
+/// How many cells are looked at before a new one is taken.
+const LOOKS: usize = 4;
 
 /// What a cell is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,7 +35,8 @@ pub(crate) struct Cells {
 struct State {
     used: u32,
     free: Vec<u32>,
-    retiring: Vec<u32>,
+    /// Let go of here, and not yet there; the oldest first, which the worker lets go of first, mostly.
+    retiring: VecDeque<u32>,
 }
 
 /// A cell that is held.
@@ -50,9 +55,13 @@ impl Cells {
     pub(crate) fn take(self: &Arc<Self>, call: &'static str, area: &Area) -> Result<Arc<Cell>> {
         let mut state = self.state();
         if state.free.is_empty() {
-            let retired = |index: &u32| self.word(area, *index) == RETIRED;
-            let (free, retiring) = std::mem::take(&mut state.retiring).into_iter().partition(retired);
-            (state.free, state.retiring) = (free, retiring);
+            for _ in 0..LOOKS {
+                match state.retiring.pop_front() {
+                    Some(index) if self.word(area, index) == RETIRED => state.free.push(index),
+                    Some(index) => state.retiring.push_back(index),
+                    None => break,
+                }
+            }
         }
         let index = match state.free.pop() {
             Some(index) => index,
@@ -117,7 +126,7 @@ impl Cell {
 
 impl Drop for Cell {
     fn drop(&mut self) {
-        self.cells.state().retiring.push(self.index);
+        self.cells.state().retiring.push_back(self.index);
     }
 }
 

@@ -7,6 +7,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -205,6 +206,8 @@ fn command(config: &Config) -> Result<Command, StartError> {
             command.args([name.as_str(), "--exact", "--nocapture", "--test-threads=1"]).stdout(Stdio::null());
         }
     }
+    // What a terminal sends to the client is the client's business.
+    command.process_group(0);
     command.env_clear();
     command.envs(std::env::vars_os().filter(|(name, _)| is_passed_on(config, name)));
     command.envs(config.variables.iter().cloned());

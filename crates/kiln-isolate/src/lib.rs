@@ -70,6 +70,8 @@ mod device;
 mod driver;
 mod launcher;
 mod link;
+#[cfg(all(test, feature = "sim"))]
+mod lying;
 mod memory;
 mod news;
 mod objects;

@@ -8,6 +8,8 @@
 mod command;
 mod device;
 mod error;
+#[cfg(test)]
+mod fuzzed;
 mod greeting;
 mod interned;
 mod reader;

@@ -10,7 +10,7 @@
 
 mod rig;
 
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use kiln_isolate::{IsolatedDevice, RestartPolicy, StartError};
 use rig::{Held, Scene};
@@ -29,7 +29,7 @@ fn patient() -> RestartPolicy {
 
 #[test]
 fn a_worker_may_end_at_every_step() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let trap = rig::trap("steps");
     let (mut survived, mut refused) = (0, 0);
     for step in 1.. {
@@ -54,7 +54,7 @@ fn a_worker_may_end_at_every_step() {
 
 #[test]
 fn a_worker_may_end_at_every_step_of_a_takeover() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let trap = rig::trap("takeover");
     let mut fell = 0;
     for step in 1.. {

@@ -1,0 +1,194 @@
+//! No descriptors, no program, no client: each ends in a typed error and leaves no process behind.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
+mod rig;
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use kiln_driver::{Driver, PageRequest, StreamRequest};
+use kiln_isolate::{Backend, Entry, IsolatedDevice, News, RestartPolicy, StartError, TakeoverError};
+use rig::{Held, Scene};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// What is held by a process is counted, and its limits changed, so one test at a time.
+static TURN: Mutex<()> = Mutex::new(());
+/// Makes a test of this binary a client that is going to be killed.
+const CLIENT: &str = "KILN_TEST_CLIENT";
+
+#[test]
+fn worker() {
+    rig::worker();
+}
+
+#[test]
+fn programs_that_are_no_workers_are_typed_errors() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = Held::now();
+    let open = |entry| IsolatedDevice::open(rig::config().entry(entry)).unwrap_err();
+    // The harness may run tests on the main thread, where the call of the test `worker` counts as the line in main.
+    if rustix::thread::gettid() != rustix::process::getpid() {
+        assert!(matches!(open(Entry::Main), StartError::NoEntry));
+    }
+    assert!(matches!(open(Entry::Program("/no/such/program".into())), StartError::Spawn { .. }));
+    assert!(matches!(open(Entry::Program("/proc/self/status".into())), StartError::Spawn { .. }));
+    assert!(matches!(open(Entry::Program("/bin/true".into())), StartError::Ended { status: Some(_) }));
+    assert!(matches!(open(Entry::Test("no_such_test".into())), StartError::Ended { .. }));
+    let mut unknown = rig::config();
+    unknown.backend = Backend::custom("unheard of", []);
+    let error = IsolatedDevice::open(unknown).unwrap_err();
+    assert!(matches!(&error, StartError::Device { absent: false, .. }) && !error.is_absence(), "{error}");
+    let mut long = rig::config();
+    long.backend = Backend::custom("test", vec![0; 1 << 20]);
+    assert!(matches!(IsolatedDevice::open(long).unwrap_err(), StartError::Argument { bytes: 1048576 }));
+    assert_eq!(Held::now(), before);
+}
+
+#[test]
+fn a_takeover_that_finds_no_program_can_be_tried_again() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = Held::now();
+    let script = rig::trap("script");
+    let place = || {
+        let exe = std::env::current_exe().unwrap();
+        let text = format!("#!/bin/sh\nexec {} worker --exact --nocapture\n", exe.display());
+        std::fs::write(&script, text).unwrap();
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o700)).unwrap();
+    };
+    place();
+    let device = IsolatedDevice::open(rig::config().entry(Entry::Program(script.clone()))).unwrap();
+    let scene = Scene::build(&device);
+    scene.play(&device, 3);
+    std::fs::remove_file(&script).unwrap();
+    device.kill_worker();
+    let error = device.take_over().unwrap_err();
+    assert!(matches!(error, TakeoverError::Start(StartError::Spawn { .. })), "{error}");
+    assert!(device.create_stream(StreamRequest::New { priority: 0 }).unwrap_err().is_sticky());
+    place();
+    assert_eq!(device.take_over().unwrap().generation, 2);
+    scene.play(&device, 4);
+    drop((scene, device));
+    std::fs::remove_file(&script).unwrap();
+    assert_eq!(Held::now(), before);
+}
+
+/// Runs something with room for so many more descriptors.
+fn with_descriptors<T>(more: u64, run: impl FnOnce() -> T) -> T {
+    let limit = getrlimit(Resource::Nofile);
+    // Numbers are given out from below, so the limit stands behind the last one that may be taken.
+    let is_free = |number: &u64| std::fs::symlink_metadata(format!("/proc/self/fd/{number}")).is_err();
+    let current = (0..).filter(is_free).nth(more as usize);
+    setrlimit(Resource::Nofile, Rlimit { current, ..limit }).unwrap();
+    let answer = run();
+    setrlimit(Resource::Nofile, limit).unwrap();
+    answer
+}
+
+#[test]
+fn no_descriptors_are_a_typed_error_and_nothing_is_left() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let (mut refused, mut opened) = (0, 0);
+    for more in 0..16 {
+        let before = Held::now();
+        match with_descriptors(more, || IsolatedDevice::open(rig::config())) {
+            Ok(device) => {
+                opened += 1;
+                use_up(&device);
+            }
+            Err(StartError::System { .. } | StartError::Spawn { .. } | StartError::Ended { .. }) => {
+                refused += 1
+            }
+            Err(error) => panic!("{error}"),
+        }
+        assert_eq!(Held::now(), before, "{more} descriptors");
+    }
+    assert!(refused > 0 && opened > 0, "{refused} refused, {opened} opened");
+}
+
+/// Makes objects with descriptors until there are none, and one more when there are some again.
+fn use_up(device: &IsolatedDevice) {
+    let bytes = device.info().limits.page_granularity_bytes;
+    let mut held = Vec::new();
+    with_descriptors(8, || {
+        let error = loop {
+            match device.allocate_host(64) {
+                Ok(block) => held.push(block),
+                Err(error) => break error,
+            }
+        };
+        assert!(!error.is_sticky(), "{error}");
+        // The descriptor of pages comes from the worker; there is no room for it here, and the worker is not believed.
+        let _ = device.create_pages(PageRequest { bytes, exportable: true });
+    });
+    if device.cause().is_some() {
+        rig::recover(device);
+    }
+    let scene = Scene::build(device);
+    scene.play(device, 5);
+}
+
+/// A client that takes over again and again, until it is killed.
+#[test]
+fn client() {
+    if std::env::var_os(CLIENT).is_none() {
+        return;
+    }
+    let policy = RestartPolicy { limit: u32::MAX, pause: Duration::ZERO, ..RestartPolicy::default() };
+    let config = rig::config().standby(true).restarts(policy).observe(|news| {
+        if let News::Started { process, .. } = news {
+            let mut out = std::io::stdout().lock();
+            writeln!(out, "worker {process}").unwrap();
+            out.flush().unwrap();
+        }
+    });
+    let device = IsolatedDevice::open(config).unwrap();
+    let scene = Scene::build(&device);
+    loop {
+        scene.play(&device, 6);
+        device.kill_worker();
+        rig::recover(&device);
+    }
+}
+
+fn is_running(process: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The state stands behind the name, which is in parentheses; a zombie waits for its parent only.
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    !matches!(state, None | Some('Z' | 'X'))
+}
+
+#[test]
+fn workers_end_with_a_client_that_is_killed_while_it_takes_over() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    for lines in [1, 2, 3, 5, 8, 13] {
+        let mut client = Command::new(std::env::current_exe().unwrap())
+            .args(["client", "--exact", "--nocapture"])
+            .env(CLIENT, "1")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let said = BufReader::new(client.stdout.take().unwrap()).lines();
+        let workers: Vec<String> = said
+            .map_while(Result::ok)
+            .filter_map(|line| line.split_once("worker ").map(|(_, process)| process.trim().to_owned()))
+            .take(lines)
+            .collect();
+        assert_eq!(workers.len(), lines);
+        client.kill().unwrap();
+        client.wait().unwrap();
+        let limit = Instant::now() + Duration::from_secs(20);
+        while let Some(left) = workers.iter().find(|process| is_running(process)) {
+            assert!(Instant::now() < limit, "worker {left} outlived its client");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
