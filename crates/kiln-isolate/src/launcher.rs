@@ -154,9 +154,14 @@ impl Running {
         self.handle.as_fd()
     }
 
+    /// Ends it at once, whatever it does, and does not wait for that.
+    pub(crate) fn strike(&self) {
+        let _ = pidfd_send_signal(&self.handle, Signal::KILL);
+    }
+
     /// Ends it at once, whatever it does, and waits for that.
     pub(crate) fn kill(mut self) -> Option<ExitStatus> {
-        let _ = pidfd_send_signal(&self.handle, Signal::KILL);
+        self.strike();
         self.child.wait().ok()
     }
 

@@ -3,6 +3,8 @@
 //! The liar speaks the protocol with this crate's own words, so it is told here and not in a test from outside. It runs
 //! as a test of this binary, once: the next worker finds the note gone and is honest.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

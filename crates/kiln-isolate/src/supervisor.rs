@@ -113,6 +113,8 @@ struct Keeper {
     streams: Arc<StreamTable>,
     current: Option<Running>,
     standby: Option<Standby>,
+    /// Workers that were struck and are not gone yet.
+    dying: Vec<Running>,
     dog: Watchdog,
     /// Standbys that came to nothing since the last one that was ready.
     failed_standbys: u32,
@@ -138,6 +140,7 @@ impl Keeper {
             streams,
             current: None,
             standby: None,
+            dying: Vec::new(),
             dog: Watchdog::default(),
             failed_standbys: 0,
             retry_standby: None,
@@ -156,6 +159,7 @@ impl Keeper {
             self.tend_standby();
             let woken = self.sleep(wake);
             let _ = rustix::io::read(wake, &mut [0; 8]);
+            self.dying.retain_mut(|running| running.status().is_none());
             if woken.current {
                 self.note_end();
             }
@@ -176,7 +180,9 @@ impl Keeper {
             None => None,
         };
         let watched = [current, standby];
-        waiting.extend(watched.iter().flatten().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)));
+        let dying = self.dying.iter().map(Running::handle);
+        let all = watched.into_iter().flatten().chain(dying);
+        waiting.extend(all.map(|handle| PollFd::from_borrowed_fd(handle, PollFlags::IN)));
         let dog = self.config.watchdog.filter(|_| self.current.is_some()).map(Watchdog::tick);
         let retry = self.retry_standby.map(|at| at.saturating_duration_since(Instant::now()));
         let limit = dog.into_iter().chain(retry).min().map(timespec);
@@ -256,7 +262,17 @@ impl Keeper {
             // What the worker says of itself counts more than that we ended it.
             running.link.condemn(cause);
             self.tell_lost(&running.link);
-            running.kill();
+            match running.link.lost().map(|lost| &lost.cause) {
+                // A context that faulted runs nothing any more, so the next worker need not wait until the system has
+                // taken this one apart. In every other case a kernel may still be writing.
+                Some(Cause::Fault(_)) => {
+                    running.strike();
+                    self.dying.push(running);
+                }
+                _ => {
+                    running.kill();
+                }
+            }
         }
     }
 
@@ -285,9 +301,14 @@ impl Keeper {
 
     fn close(&mut self) {
         match self.standby.take() {
-            Some(Standby::Ready(running)) => drop(running.kill()),
+            Some(Standby::Ready(running)) => {
+                running.kill();
+            }
             Some(Standby::Starting(starting)) => drop(starting),
             None => {}
+        }
+        for running in self.dying.drain(..) {
+            running.kill();
         }
         let Some(running) = self.current.take() else { return };
         let findings = if running.link.send("drop", &Request::Bye).is_ok() {

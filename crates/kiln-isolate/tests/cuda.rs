@@ -1,0 +1,36 @@
+//! The laws on a CUDA device in a worker process, where there is one. `KILN_REQUIRE_GPU=1` makes its absence a failure.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
+use kiln_conform::{Kernels, Opened, Subject};
+use kiln_isolate::{Backend, Config, Entry, IsolatedDevice, StartError};
+
+/// The worker process; in the test run itself it does nothing.
+#[test]
+fn worker() {
+    kiln_isolate::worker_entry();
+}
+
+fn open() -> Result<Opened, StartError> {
+    let config = Config::new(Backend::cuda(0)).entry(Entry::Test("worker".into()));
+    IsolatedDevice::open(config).map(|device| Opened::new(device))
+}
+
+fn subject() -> Subject {
+    let required = std::env::var_os("KILN_REQUIRE_GPU").is_some_and(|value| value == "1");
+    if let Err(reason) = open() {
+        return Subject::absent("a worker with CUDA", reason.to_string(), required || !reason.is_absence());
+    }
+    let opened = |_| open().map_err(|reason| reason.to_string());
+    Subject::new("a worker with CUDA", Kernels::ptx(), opened).in_real_time().exclude(
+        "code.load_does_not_wait",
+        "on an H200 with driver 580 a load comes back when the running kernel is done",
+    )
+}
+
+kiln_conform::laws!(subject());
