@@ -6,6 +6,8 @@
 //! another thread does meanwhile and costs about what a plain copy costs. Those who know that nobody else is
 //! there take the pointer and the unsafe step.
 
+mod stream;
+
 use std::any::Any;
 use std::fmt;
 use std::ptr::NonNull;
@@ -80,14 +82,13 @@ impl SharedBytes {
             return false;
         }
         let (head, words) = self.split(offset, into.len());
+        let end = offset + into.len();
         let (first, rest) = into.split_at_mut(head);
         self.read_bytes(offset, first);
         let (middle, last) = rest.split_at_mut(words * WORD);
-        for (at, chunk) in middle.chunks_exact_mut(WORD).enumerate() {
-            let word = self.word(offset + head + at * WORD).load(Ordering::Relaxed);
-            chunk.copy_from_slice(&word.to_ne_bytes());
-        }
-        self.read_bytes(offset + head + words * WORD, last);
+        let words = (0..words).map(|at| self.word(offset + head + at * WORD).load(Ordering::Relaxed));
+        stream::fill(middle, words);
+        self.read_bytes(end - last.len(), last);
         true
     }
 
@@ -271,5 +272,19 @@ mod tests {
         let mut back = vec![0; 8990];
         assert!(to.read(3, &mut back));
         assert_eq!(back, data[5..8995]);
+    }
+
+    #[test]
+    fn large_reads_keep_their_bytes_wherever_they_start() {
+        let len = if cfg!(miri) { 100 } else { (1 << 20) + 77 };
+        let bytes = SharedBytes::zeroed(len + 16);
+        let data: Vec<u8> = (0..len + 16).map(|at| (at % 253) as u8).collect();
+        assert!(bytes.write(0, &data));
+        for offset in 0..16 {
+            let mut back = vec![0; len + 8];
+            let into = offset % 8;
+            assert!(bytes.read(offset, &mut back[into..into + len]));
+            assert_eq!(back[into..into + len], data[offset..offset + len]);
+        }
     }
 }
