@@ -175,30 +175,30 @@ impl Heap {
         self.shards.own(|_| Shard::new())
     }
 
-    /// A block from the stock of this thread.
+    /// Units from the stock of this thread.
     #[inline]
-    fn allocate_stocked(&self, shard: &Shard, request: &Request, class: usize) -> Option<DeviceBlock> {
+    fn take_stocked(shard: &Shard, request: &Request, class: usize) -> Option<Ticket> {
         let (taken, arena) = shard.enter()?.with(|front| {
             let stock = front.stock(request.stream.key.number())?;
             Some((stock.pop(class)?, stock.arena))
         })?;
-        Some(self.block(shard, request, Ticket { taken, units: class_units(class), arena }))
+        Some(Ticket { taken, units: class_units(class), arena })
     }
 
-    /// A block from the arena of the stream, where that takes no more than looking into its lists; otherwise, how far it
+    /// Units from the arena of the stream, where that takes no more than looking into its lists; otherwise, how far it
     /// got.
-    fn allocate_listed(
+    fn take_listed(
         &self,
         shard: &Shard,
         request: &Request,
         units: u32,
-    ) -> std::result::Result<DeviceBlock, Tried> {
+    ) -> std::result::Result<Ticket, Tried> {
         let stock_arena =
             |front: &mut Front| front.stock(request.stream.key.number()).map(|stock| stock.arena);
         let arena = shard.enter().and_then(|mut turn| turn.with(stock_arena));
         let Some(cell) = arena.and_then(|arena| self.arenas.get(arena)) else { return Err(Tried::Nothing) };
         let taken = cell.lock().take_common(units)?;
-        Ok(self.block(shard, request, Ticket { taken, units, arena: cell.number }))
+        Ok(Ticket { taken, units, arena: cell.number })
     }
 
     /// Writes a block out.
@@ -254,19 +254,18 @@ impl MemoryResource for Heap {
         let last = request.bytes.wrapping_sub(1);
         if request.align <= Request::MIN_ALIGN && request.align.is_power_of_two() && last < COMMON_BYTES {
             let units = (last / UNIT_BYTES) as u32 + 1;
-            let rounded = if units <= CLASSED_UNITS {
+            let stocked = if units <= CLASSED_UNITS {
                 let class = class_of(units);
-                if let Some(block) = self.allocate_stocked(shard, request, class) {
-                    return Ok(block);
-                }
-                class_units(class)
+                Self::take_stocked(shard, request, class).ok_or(class_units(class))
             } else {
-                large_units(units)
+                Err(large_units(units))
             };
-            return match self.allocate_listed(shard, request, rounded) {
-                Ok(block) => Ok(block),
-                Err(tried) => self.allocate_from_arena(shard, request, tried),
+            // A block is written out in one place only, so that it is written to where the caller wants it and not copied.
+            let ticket = match stocked.or_else(|rounded| self.take_listed(shard, request, rounded)) {
+                Ok(ticket) => ticket,
+                Err(tried) => return self.allocate_from_arena(shard, request, tried),
             };
+            return Ok(self.block(shard, request, ticket));
         }
         self.allocate_from_arena(shard, request, Tried::Nothing)
     }

@@ -24,6 +24,19 @@ pub trait Allocator {
     /// # Errors
     /// Anything that goes wrong.
     fn free(&mut self, block: Self::Block) -> std::result::Result<(), Self::Error>;
+
+    /// Allocates and frees at once. Where that takes nanoseconds, an allocator says here how its own callers do it,
+    /// without the detour through `Option`.
+    ///
+    /// # Errors
+    /// Anything that goes wrong.
+    #[inline]
+    fn pair(&mut self, bytes: u64) -> std::result::Result<(), Self::Error> {
+        match self.allocate(bytes)? {
+            Some(block) => self.free(block),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A resource, used on one stream.
@@ -55,6 +68,12 @@ impl<R: MemoryResource + ?Sized> Allocator for OnStream<'_, R> {
 
     #[inline]
     fn free(&mut self, block: DeviceBlock) -> Result<()> {
+        self.resource.free(block).map_err(|failed| failed.error)
+    }
+
+    #[inline]
+    fn pair(&mut self, bytes: u64) -> Result<()> {
+        let block = self.resource.allocate(&Request::new(bytes, self.stream))?;
         self.resource.free(block).map_err(|failed| failed.error)
     }
 }

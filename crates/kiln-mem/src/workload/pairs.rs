@@ -29,20 +29,20 @@ pub fn time_pairs<A: Allocator>(
     repeats: usize,
     clock: &dyn Clock,
 ) -> Result<Spread, A::Error> {
-    (0..WARM_UP).try_for_each(|_| pair(allocator))?;
+    (0..WARM_UP).try_for_each(|_| allocator.pair(PAIR_BYTES))?;
     let mut spreads = Vec::with_capacity(repeats);
     for _ in 0..repeats.max(1) {
         let mut batches = Vec::with_capacity(BATCHES);
         for _ in 0..BATCHES {
             let start = clock.now();
-            (0..BATCH).try_for_each(|_| pair(allocator))?;
+            (0..BATCH).try_for_each(|_| allocator.pair(PAIR_BYTES))?;
             batches.push(nanoseconds(clock.now() - start) / f64::from(BATCH));
         }
         let look = looking_at(clock);
         let mut singles = Vec::with_capacity(SINGLES);
         for _ in 0..SINGLES {
             let start = clock.now();
-            pair(allocator)?;
+            allocator.pair(PAIR_BYTES)?;
             singles.push((nanoseconds(clock.now() - start) - look).max(0.0));
         }
         spreads.push(Spread { p50: Spread::of(batches).p50, p99: Spread::of(singles).p99 });
@@ -78,10 +78,10 @@ where
                         *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                     }
                 };
-                keep((0..WARM_UP).try_for_each(|_| pair(&mut allocator)));
+                keep((0..WARM_UP).try_for_each(|_| allocator.pair(PAIR_BYTES)));
                 for _ in 0..repeats {
                     turn.wait();
-                    keep((0..pairs).try_for_each(|_| pair(&mut allocator)));
+                    keep((0..pairs).try_for_each(|_| allocator.pair(PAIR_BYTES)));
                     turn.wait();
                 }
             });
@@ -96,14 +96,6 @@ where
     match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(error) => Err(error),
         None => Ok(values),
-    }
-}
-
-#[inline]
-fn pair<A: Allocator>(allocator: &mut A) -> Result<(), A::Error> {
-    match allocator.allocate(PAIR_BYTES)? {
-        Some(block) => allocator.free(block),
-        None => Ok(()),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::subject::Subject;
 /// Something that holds for every resource.
 pub(crate) struct Law {
     pub name: &'static str,
-    pub check: fn(&Subject),
+    pub check: fn(&Subject, Rig),
 }
 
 /// All of them.
@@ -29,11 +29,8 @@ pub(crate) const LAWS: &[Law] = &[
     Law { name: "reaping", check: reaping },
 ];
 
-const MEMORY: u64 = 64 * MIB;
-
 /// A resource, its rig, and a stream; the verdict is looked at in the end.
-fn with_resource(subject: &Subject, run: impl FnOnce(&Rig, &Arc<dyn MemoryResource>, StreamRef)) {
-    let rig = Rig::new(7, MEMORY);
+fn with_resource(subject: &Subject, rig: Rig, run: impl FnOnce(&Rig, &Arc<dyn MemoryResource>, StreamRef)) {
     let stream = rig.stream();
     let resource = (subject.make)(&rig);
     run(&rig, &resource, stream);
@@ -58,8 +55,8 @@ fn assert_disjoint(live: &mut BTreeMap<u64, u64>, block: &DeviceBlock) {
     live.insert(start, end);
 }
 
-fn alignment(subject: &Subject) {
-    with_resource(subject, |_, resource, stream| {
+fn alignment(subject: &Subject, rig: Rig) {
+    with_resource(subject, rig, |_, resource, stream| {
         for (bytes, align) in
             [(1, 1), (100, 256), (5000, 512), (70_000, 4096), (300, 65_536), (3 * MIB, 2 * MIB)]
         {
@@ -70,8 +67,8 @@ fn alignment(subject: &Subject) {
     });
 }
 
-fn disjointness(subject: &Subject) {
-    with_resource(subject, |_, resource, stream| {
+fn disjointness(subject: &Subject, rig: Rig) {
+    with_resource(subject, rig, |_, resource, stream| {
         let mut random = Random::new(1);
         let (mut live, mut blocks) = (BTreeMap::new(), Vec::new());
         for _ in 0..400 {
@@ -99,8 +96,8 @@ fn assert_inside(block: &DeviceBlock) {
     }
 }
 
-fn accounting(subject: &Subject) {
-    with_resource(subject, |_, resource, stream| {
+fn accounting(subject: &Subject, rig: Rig) {
+    with_resource(subject, rig, |_, resource, stream| {
         let sizes = [1, 1000, 65_536, 3 * MIB];
         let blocks: Vec<_> =
             sizes.iter().map(|bytes| resource.allocate(&Request::new(*bytes, stream)).unwrap()).collect();
@@ -117,8 +114,8 @@ fn accounting(subject: &Subject) {
     });
 }
 
-fn zero_bytes(subject: &Subject) {
-    with_resource(subject, |_, resource, stream| {
+fn zero_bytes(subject: &Subject, rig: Rig) {
+    with_resource(subject, rig, |_, resource, stream| {
         let blocks: Vec<_> = (0..3).map(|_| resource.allocate(&Request::new(0, stream)).unwrap()).collect();
         for block in blocks {
             assert!(block.is_empty() && block.place().is_none());
@@ -127,8 +124,8 @@ fn zero_bytes(subject: &Subject) {
     });
 }
 
-fn bad_requests(subject: &Subject) {
-    with_resource(subject, |_, resource, stream| {
+fn bad_requests(subject: &Subject, rig: Rig) {
+    with_resource(subject, rig, |_, resource, stream| {
         let before = resource.accounting();
         for bytes in [u64::MAX, u64::MAX - 4096, 1 << 50] {
             let error = resource.allocate(&Request::new(bytes, stream)).unwrap_err();
@@ -143,8 +140,8 @@ fn bad_requests(subject: &Subject) {
     });
 }
 
-fn foreign_blocks(subject: &Subject) {
-    with_resource(subject, |rig, resource, stream| {
+fn foreign_blocks(subject: &Subject, rig: Rig) {
+    with_resource(subject, rig, |rig, resource, stream| {
         let other = (subject.make)(rig);
         let block = other.allocate(&Request::new(1000, stream)).unwrap();
         let (address, before) = (block.address(), resource.accounting());
@@ -157,8 +154,8 @@ fn foreign_blocks(subject: &Subject) {
     });
 }
 
-fn exhaustion(subject: &Subject) {
-    with_resource(subject, |_, resource, stream| {
+fn exhaustion(subject: &Subject, rig: Rig) {
+    with_resource(subject, rig, |_, resource, stream| {
         let mut blocks = Vec::new();
         let error = loop {
             match resource.allocate(&Request::new(4 * MIB, stream)) {
@@ -180,8 +177,8 @@ fn exhaustion(subject: &Subject) {
     });
 }
 
-fn threads(subject: &Subject) {
-    with_resource(subject, |rig, resource, stream| {
+fn threads(subject: &Subject, rig: Rig) {
+    with_resource(subject, rig, |rig, resource, stream| {
         let streams = [stream, rig.stream(), rig.stream()];
         let live = Mutex::new(BTreeMap::new());
         let handed_over: Mutex<Vec<DeviceBlock>> = Mutex::default();
@@ -215,8 +212,8 @@ fn threads(subject: &Subject) {
     });
 }
 
-fn frees_elsewhere(subject: &Subject) {
-    with_resource(subject, |rig, resource, stream| {
+fn frees_elsewhere(subject: &Subject, rig: Rig) {
+    with_resource(subject, rig, |rig, resource, stream| {
         let other = rig.stream();
         let block = resource.allocate(&Request::new(5000, stream)).unwrap();
         let mut uses = Stamps::NONE;
@@ -237,8 +234,8 @@ fn frees_elsewhere(subject: &Subject) {
     });
 }
 
-fn reaping(subject: &Subject) {
-    with_resource(subject, |rig, resource, stream| {
+fn reaping(subject: &Subject, rig: Rig) {
+    with_resource(subject, rig, |rig, resource, stream| {
         let block = resource.allocate(&Request::new(100_000, stream)).unwrap();
         let on_device = block.device_place().is_some();
         if on_device {
