@@ -34,6 +34,10 @@ pub use misuse::Misuse;
 pub use probe::{
     Absence, Availability, Policy, availability, balanced_partition, gpu_for_test, memory_budget_for, policy,
     probe_backend, probe_backend_with_compile, refresh, require, resolve, scatter, set_policy,
+    set_runtime_config,
+};
+pub use runtime::{
+    BlockId, DeviceRuntime, Generation, MemoryConfig, RuntimeConfig, Stream, StreamPool, Ticket,
 };
 pub use runtime::{BlockId, DeviceRuntime, Generation, RuntimeConfig, Stream, StreamPool, Ticket};
 pub use state::{Cause, DeviceState, StateWatch, Status};

@@ -53,7 +53,8 @@ pub use policy::{POLICY_VARIABLE, Policy};
 pub use prober::{Prober, ProberConfig};
 pub use process::{
     availability, balanced_partition, gpu_for_test, memory_budget_for, policy, probe_backend,
-    probe_backend_with_compile, prober, refresh, require, resolve, scatter, set_policy, simulated_machine,
+    probe_backend_with_compile, prober, refresh, require, resolve, scatter, set_policy, set_runtime_config,
+    simulated_machine,
 };
 pub use registry::MAX_DEVICES;
 pub use scatter::{Decline, Outcome, Part, Share, gather};

@@ -3,6 +3,7 @@
 mod block;
 mod config;
 mod inner;
+mod memory_config;
 mod memory_order;
 mod staging;
 mod stream;
@@ -14,11 +15,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kiln_driver::{DeviceInfo, Driver, MemoryInfo};
-use kiln_mem::{AllocTag, Heap, HeapConfig, MemoryResource, Order};
+use kiln_mem::{AllocTag, Budget, MemoryResource, Order};
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
 pub use block::{BlockId, Generation};
 pub use config::RuntimeConfig;
+pub use memory_config::MemoryConfig;
 pub use stream::Stream;
 pub use stream_pool::StreamPool;
 pub use ticket::Ticket;
@@ -43,20 +45,13 @@ pub struct DeviceRuntime {
 }
 
 impl DeviceRuntime {
-    /// A runtime over a driver that is open already.
+    /// A runtime over a driver that is open already, with the memory its configuration describes.
     ///
     /// # Errors
-    /// What the driver answers while the runtime's own objects are made.
+    /// What the driver answers while the runtime's own objects are made; a memory stack that the device cannot have.
     pub fn from_driver(driver: Arc<dyn Driver>, config: RuntimeConfig) -> Result<Self> {
-        let pages = driver.info().features.pages;
-        Self::with_resource(driver, config, |driver, order| {
-            let config = HeapConfig::default();
-            Ok(if pages {
-                Arc::new(Heap::over_pages(driver.clone(), order, config)?)
-            } else {
-                Arc::new(Heap::over_chunks(driver.clone(), order, config))
-            })
-        })
+        let memory = config.memory.clone();
+        Self::with_resource(driver, config, |driver, order| Ok(memory.build(driver, order)?))
     }
 
     /// A runtime of its own over a simulated device of its own; the seed picks the order in which ready work runs.
@@ -82,6 +77,11 @@ impl DeviceRuntime {
         // A device that was lost meanwhile stays so, and says why at the first call.
         let _ = runtime.inner.state().change(Phase::Ready);
         Ok(runtime)
+    }
+
+    /// The one budget of this device in this process: what all its runtimes take from it is charged here.
+    pub fn budget(&self) -> Budget {
+        Budget::of_device(self.info())
     }
 
     /// The memory stack; its `Display` prints it.

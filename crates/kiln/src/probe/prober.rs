@@ -3,7 +3,7 @@
 //! A prober stands over two platforms, CUDA and the simulator, and a default policy. The functions of this module's
 //! parent ask the process's own prober; a test builds one over platforms of its choice.
 
-use std::sync::{Arc, Once};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use super::absence::Absence;
 use super::availability::Availability;
@@ -14,7 +14,7 @@ use super::registry::Registry;
 use super::selection::Selection;
 use super::workers::Workers;
 use crate::error::{ErrorKind, Result};
-use crate::runtime::DeviceRuntime;
+use crate::runtime::{DeviceRuntime, RuntimeConfig};
 
 /// What a [`Prober`] stands over.
 pub struct ProberConfig {
@@ -50,6 +50,8 @@ pub struct ProberConfig {
 pub struct Prober {
     cuda: Arc<Registry>,
     simulator: Arc<Registry>,
+    /// What both build runtimes with.
+    runtime: Arc<Mutex<RuntimeConfig>>,
     default: DefaultPolicy,
     /// The log says once why a device is simulated, however many ask.
     said_why_simulated: Once,
@@ -59,13 +61,21 @@ pub struct Prober {
 impl Prober {
     /// A prober that has asked nobody yet.
     pub fn new(config: ProberConfig) -> Self {
+        let runtime = Arc::<Mutex<RuntimeConfig>>::default();
         Self {
-            cuda: Arc::new(Registry::new(config.cuda)),
-            simulator: Arc::new(Registry::new(config.simulator)),
+            cuda: Arc::new(Registry::new(config.cuda, runtime.clone())),
+            simulator: Arc::new(Registry::new(config.simulator, runtime.clone())),
+            runtime,
             default: DefaultPolicy::new(config.policy_override),
             said_why_simulated: Once::new(),
             workers: Workers::default(),
         }
+    }
+
+    /// Sets what runtimes are built with: their memory stack, budgets, streams and caches. Runtimes that are open keep
+    /// what they have.
+    pub fn set_runtime_config(&self, config: RuntimeConfig) {
+        *self.runtime.lock().unwrap_or_else(PoisonError::into_inner) = config;
     }
 
     /// The policy of requests that bring none. Asking settles it.

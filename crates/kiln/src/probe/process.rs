@@ -15,7 +15,7 @@ use super::simulator::ProcessMachine;
 use super::test_gate::TestGate;
 use crate::backend::BackendParts;
 use crate::error::Result;
-use crate::runtime::DeviceRuntime;
+use crate::runtime::{DeviceRuntime, RuntimeConfig};
 
 /// The prober behind the functions of this module: CUDA, one simulated device, and the environment.
 pub fn prober() -> &'static Prober {
@@ -77,6 +77,22 @@ pub fn policy() -> Result<Policy> {
 /// It was settled as another one; or the environment holds nonsense.
 pub fn set_policy(policy: Policy) -> Result<Policy> {
     prober().set_policy(policy)
+}
+
+/// Sets what runtimes are built with from now on; see [`Prober::set_runtime_config`]. Call it before the first
+/// [`DeviceRuntime::try_get`].
+///
+/// ```
+/// use kiln::{MemoryConfig, RuntimeConfig};
+///
+/// kiln::set_policy(kiln::Policy::Simulate)?;
+/// let memory = MemoryConfig { stack: "stats(heap)".parse()?, limit_bytes: Some(1 << 30), ..MemoryConfig::default() };
+/// kiln::set_runtime_config(RuntimeConfig { memory, ..RuntimeConfig::default() });
+/// assert_eq!(kiln::DeviceRuntime::auto()?.memory().to_string(), "stats(heap)");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn set_runtime_config(config: RuntimeConfig) {
+    prober().set_runtime_config(config);
 }
 
 /// The runtime of the best device, or none where the policy is content without; see [`Prober::resolve`].

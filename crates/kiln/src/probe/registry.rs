@@ -30,6 +30,8 @@ const NO_PROCESS: u32 = 0;
 
 pub(super) struct Registry {
     platform: Box<dyn Platform>,
+    /// What runtimes are built with; those that are open keep theirs.
+    config: Arc<Mutex<RuntimeConfig>>,
     kept: Mutex<Option<Result<Availability>>>,
     look: Flight<Result<Availability>>,
     runtimes: [RetryCell<&'static DeviceRuntime>; MAX_DEVICES],
@@ -38,9 +40,10 @@ pub(super) struct Registry {
 }
 
 impl Registry {
-    pub(super) fn new(platform: Box<dyn Platform>) -> Self {
+    pub(super) fn new(platform: Box<dyn Platform>, config: Arc<Mutex<RuntimeConfig>>) -> Self {
         Self {
             platform,
+            config,
             kept: Mutex::new(None),
             look: Flight::new(),
             runtimes: [const { RetryCell::new() }; MAX_DEVICES],
@@ -122,7 +125,8 @@ impl Registry {
             .platform
             .open(ordinal)
             .map_err(|error| explain(error, |cause| ErrorKind::Context { kind, ordinal, cause }))?;
-        let runtime = DeviceRuntime::from_driver(driver, RuntimeConfig::default())?;
+        let config = self.config.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let runtime = DeviceRuntime::from_driver(driver, config)?;
         let DeviceInfo { name, capability, uuid, .. } = runtime.info();
         match kind {
             DeviceKind::Cuda => {

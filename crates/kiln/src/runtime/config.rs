@@ -1,5 +1,6 @@
 //! What a runtime is built with.
 
+use super::memory_config::MemoryConfig;
 use crate::cache::CacheConfig;
 use crate::completion::CompletionConfig;
 use crate::order::{Mutation, Recording};
@@ -9,6 +10,8 @@ use crate::order::{Mutation, Recording};
 pub struct RuntimeConfig {
     /// Streams that can be leased at once, the main stream not counted.
     pub max_streams: usize,
+    /// Where memory comes from, and how much it may be.
+    pub memory: MemoryConfig,
     /// When events are recorded for work that another stream consumes.
     pub recording: Recording,
     /// Pinned bytes kept for transfers.
@@ -29,6 +32,7 @@ impl Default for RuntimeConfig {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             max_streams: 32,
+            memory: MemoryConfig::default(),
             recording: Recording::default(),
             max_staging_bytes: 128 << 20,
             transfer_threads: cores.clamp(1, 8),

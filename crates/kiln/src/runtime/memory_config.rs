@@ -1,0 +1,40 @@
+//! Where a runtime's memory comes from.
+
+use std::sync::Arc;
+
+use kiln_driver::Driver;
+use kiln_mem::stack::Site;
+use kiln_mem::{Budget, HeapConfig, MemoryResource, Order, Pressure, Stack};
+
+/// Where a runtime's memory comes from, and how much it may be.
+///
+/// What a heap takes from the device is charged to the device's one budget in this process
+/// ([`Budget::of_device`]), which all its runtimes share; with a limit of its own, a runtime has an account below it.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryConfig {
+    /// The stack; the heap alone if nothing is said.
+    pub stack: Stack,
+    /// The most this runtime takes from the device; none is limited by the device's budget alone.
+    pub limit_bytes: Option<u64>,
+    /// What may be done when memory is short.
+    pub pressure: Pressure,
+    /// Whether pages can be handed to another process.
+    pub exportable: bool,
+}
+
+impl MemoryConfig {
+    pub(crate) fn build(
+        &self,
+        driver: &Arc<dyn Driver>,
+        order: Arc<dyn Order>,
+    ) -> kiln_mem::Result<Arc<dyn MemoryResource>> {
+        let device = Budget::of_device(driver.info());
+        let budget = match self.limit_bytes {
+            Some(limit) => device.child("runtime", limit),
+            None => device,
+        };
+        let (pressure, exportable) = (self.pressure.clone(), self.exportable);
+        let heap = HeapConfig { budget: Some(budget), pressure, exportable };
+        self.stack.build(&Site { driver: driver.clone(), order, heap })
+    }
+}
