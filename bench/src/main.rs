@@ -1,8 +1,11 @@
 //! kiln and its peers on the same workloads, in one run on one machine.
 //!
 //! Each workload prints one row per subject: the median and the 99th percentile of an operation in nanoseconds, and the ratio to the
-//! first subject, which is the raw driver call. `--json FILE` keeps the rows.
+//! first subject, which on a GPU is the raw driver call. `--json FILE` keeps the rows, `--peers FILE` adds those that programs in
+//! other languages measured in the same run (`bench/peers`). The memory workloads M1 to M5 and M7 also run on the simulated device:
+//! what kiln's heap costs on the host does not depend on the GPU, and its peers need one.
 
+mod memory;
 mod raw;
 mod row;
 mod timing;
@@ -18,38 +21,75 @@ mod workload {
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 
+use memory::Bench;
 use row::Table;
 
-/// Runs workloads on the first CUDA device and prints a table.
+/// Counts what a warm path allocates on the host, for M7.
+#[global_allocator]
+static ALLOCATOR: memory::CountedAllocator = memory::CountedAllocator;
+
+/// Runs workloads on the first CUDA device, or on the simulated one, and prints a table.
 #[derive(Parser)]
 struct Arguments {
-    /// Workloads to run: g1, l1, l2, l3, l4, l5, m6, t1, t2; all of them if none is named.
-    /// Workloads to run: l1, l2, l3, l4, l5, m6, record, t1, t2; all of them if none is named.
+    /// Workloads to run, by name (see WORKLOADS in the source, or the table it prints); all that the device can run if none is named.
     workloads: Vec<String>,
     /// Repeats of each measurement; the median of their medians is what counts.
     #[arg(long, default_value_t = 5)]
     repeats: usize,
-    /// Keeps the rows as JSON.
+    /// Where to run.
+    #[arg(long, value_enum, default_value_t = Device::Auto)]
+    device: Device,
+    /// Leaves kiln's own rows out and measures its peers alone.
+    #[arg(long)]
+    peers_only: bool,
+    /// Adds rows that other programs measured, a JSON object a line.
+    #[arg(long)]
+    peers: Option<std::path::PathBuf>,
+    /// Keeps the rows as JSON; `-` prints them instead of the table.
     #[arg(long)]
     json: Option<std::path::PathBuf>,
 }
 
+/// Where workloads run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Device {
+    /// CUDA if there is a device, else the simulated one.
+    Auto,
+    /// The first CUDA device.
+    Cuda,
+    /// The simulated device.
+    Sim,
+}
+
 type Failure = Box<dyn std::error::Error>;
-type Workload = fn(&mut Table, usize) -> Result<(), Failure>;
+
+/// What a workload needs.
+#[derive(Clone, Copy)]
+enum Workload {
+    /// A GPU.
+    Cuda(fn(&mut Table, usize) -> Result<(), Failure>),
+    /// Any device.
+    Memory(fn(&Bench, &mut Table) -> Result<(), Failure>),
+}
 
 const WORKLOADS: &[(&str, Workload)] = &[
-    ("g1", workload::graph::replayed),
-    ("l1", workload::launch::four_buffers),
-    ("l2", workload::turns::two_streams),
-    ("l3", workload::launch::many_buffers),
-    ("l4", workload::threads::eight),
-    ("l5", workload::launch::no_kernel),
-    ("m6", workload::overlap::spinning),
-    ("record", workload::recording::on_demand_and_at_once),
-    ("t1", workload::transfer::pageable_and_pinned),
-    ("t2", workload::transfer::pinned_block),
+    ("g1", Workload::Cuda(workload::graph::replayed)),
+    ("l1", Workload::Cuda(workload::launch::four_buffers)),
+    ("l2", Workload::Cuda(workload::turns::two_streams)),
+    ("l3", Workload::Cuda(workload::launch::many_buffers)),
+    ("l4", Workload::Cuda(workload::threads::eight)),
+    ("l5", Workload::Cuda(workload::launch::no_kernel)),
+    ("m1", Workload::Memory(memory::pairs::one_thread)),
+    ("m2", Workload::Memory(memory::lives::time_and_space)),
+    ("m3", Workload::Memory(memory::pairs::many_threads)),
+    ("m5", Workload::Memory(memory::filling::nine_tenths)),
+    ("m6", Workload::Cuda(workload::overlap::spinning)),
+    ("m7", Workload::Memory(memory::counts::warm)),
+    ("record", Workload::Cuda(workload::recording::on_demand_and_at_once)),
+    ("t1", Workload::Cuda(workload::transfer::pageable_and_pinned)),
+    ("t2", Workload::Cuda(workload::transfer::pinned_block)),
 ];
 
 fn main() -> ExitCode {
@@ -66,19 +106,35 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), Failure> {
-    if let Some(unknown) =
-        arguments.workloads.iter().find(|name| WORKLOADS.iter().all(|(known, _)| known != name))
-    {
+    // M4 is the space that M2 takes, and is measured with it.
+    let wanted: Vec<&str> =
+        arguments.workloads.iter().map(|name| if name == "m4" { "m2" } else { name.as_str() }).collect();
+    if let Some(unknown) = wanted.iter().find(|name| WORKLOADS.iter().all(|(known, _)| known != *name)) {
         return Err(format!("there is no workload `{unknown}`; see --help").into());
     }
-    let mut table = Table::default();
+    let is_quiet = arguments.json.as_deref() == Some(std::path::Path::new("-"));
+    let mut table = Table::new(is_quiet);
+    let bench = Bench::open(arguments.device, arguments.repeats, !arguments.peers_only)?;
+    table.note(bench.describe());
     for (name, workload) in WORKLOADS {
-        if arguments.workloads.is_empty() || arguments.workloads.iter().any(|wanted| wanted == name) {
-            workload(&mut table, arguments.repeats)?;
+        let is_named = wanted.contains(name);
+        if !wanted.is_empty() && !is_named {
+            continue;
+        }
+        match workload {
+            Workload::Memory(run) => run(&bench, &mut table)?,
+            Workload::Cuda(run) if bench.is_cuda() => run(&mut table, arguments.repeats)?,
+            Workload::Cuda(_) if is_named => return Err(format!("{name} needs a GPU").into()),
+            Workload::Cuda(_) => table.note(format!("{name} needs a GPU and was left out")),
         }
     }
-    if let Some(path) = &arguments.json {
-        std::fs::write(path, table.json()?)?;
+    if let Some(path) = &arguments.peers {
+        table.add_peers(&std::fs::read_to_string(path)?)?;
+    }
+    match &arguments.json {
+        Some(_) if is_quiet => table.print_json()?,
+        Some(path) => std::fs::write(path, table.json()?)?,
+        None => {}
     }
     Ok(())
 }

@@ -1,54 +1,108 @@
 //! What a measurement says, and the table it stands in.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use crate::Failure;
 use crate::timing::Spread;
 
 /// One measurement.
 #[derive(Clone, Serialize, Debug)]
 pub(crate) struct Row {
-    workload: &'static str,
+    workload: String,
     subject: String,
     p50: f64,
     p99: f64,
-    unit: &'static str,
+    unit: String,
     /// Against the first subject of the workload.
     ratio: f64,
+}
+
+/// A measurement of another program.
+#[derive(Deserialize)]
+struct PeerRow {
+    workload: String,
+    subject: String,
+    p50: f64,
+    p99: f64,
+    unit: String,
 }
 
 /// All measurements of a run, printed as they come.
 #[derive(Default, Serialize, Debug)]
 pub(crate) struct Table {
+    notes: Vec<String>,
     rows: Vec<Row>,
+    #[serde(skip)]
+    is_quiet: bool,
 }
 
 impl Table {
+    /// An empty table; a quiet one prints nothing by itself.
+    pub(crate) fn new(is_quiet: bool) -> Self {
+        Self { is_quiet, ..Self::default() }
+    }
+
     /// Adds a measurement in nanoseconds per operation, and prints it.
-    pub(crate) fn add(&mut self, workload: &'static str, subject: impl Into<String>, spread: Spread) {
+    pub(crate) fn add(&mut self, workload: impl Into<String>, subject: impl Into<String>, spread: Spread) {
         self.add_in("ns", workload, subject, spread);
     }
 
     /// Adds a measurement in a unit of its own.
-    #[expect(clippy::print_stdout, reason = "the table is what this program is for")]
     pub(crate) fn add_in(
         &mut self,
-        unit: &'static str,
-        workload: &'static str,
+        unit: impl Into<String>,
+        workload: impl Into<String>,
         subject: impl Into<String>,
         spread: Spread,
     ) {
+        let workload = workload.into();
         let first = self.rows.iter().find(|row| row.workload == workload);
-        let ratio = first.map_or(1.0, |first| spread.p50 / first.p50);
-        let row = Row { workload, subject: subject.into(), p50: spread.p50, p99: spread.p99, unit, ratio };
-        println!(
-            "{:<4} {:<44} {:>12.1} {:>12.1} {:<5} {:>7.3}x",
-            row.workload, row.subject, row.p50, row.p99, unit, ratio
-        );
+        let ratio = first.filter(|first| first.p50 != 0.0).map_or(1.0, |first| spread.p50 / first.p50);
+        let Spread { p50, p99 } = spread;
+        let row = Row { workload, subject: subject.into(), p50, p99, unit: unit.into(), ratio };
+        self.say(format_args!(
+            "{:<26} {:<44} {:>12.1} {:>12.1} {:<8} {:>7.3}x",
+            row.workload, row.subject, row.p50, row.p99, row.unit, ratio
+        ));
         self.rows.push(row);
+    }
+
+    /// Adds what another program printed, a JSON object a line.
+    pub(crate) fn add_peers(&mut self, lines: &str) -> Result<(), Failure> {
+        for line in lines.lines().filter(|line| !line.trim().is_empty()) {
+            if !line.starts_with('{') {
+                self.note(line);
+                continue;
+            }
+            let PeerRow { workload, subject, p50, p99, unit } = serde_json::from_str(line)?;
+            self.add_in(unit, workload, subject, Spread { p50, p99 });
+        }
+        Ok(())
+    }
+
+    /// Says something that is no measurement.
+    pub(crate) fn note(&mut self, text: impl Into<String>) {
+        let text = text.into();
+        self.say(format_args!("# {text}"));
+        self.notes.push(text);
     }
 
     /// The rows as JSON.
     pub(crate) fn json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string_pretty(self)
+    }
+
+    /// Prints the rows as JSON.
+    #[expect(clippy::print_stdout, reason = "that is what was asked for")]
+    pub(crate) fn print_json(&self) -> Result<(), serde_json::Error> {
+        println!("{}", self.json()?);
+        Ok(())
+    }
+
+    #[expect(clippy::print_stdout, reason = "the table is what this program is for")]
+    fn say(&self, line: std::fmt::Arguments<'_>) {
+        if !self.is_quiet {
+            println!("{line}");
+        }
     }
 }

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use crate::failure::{Failure, Result};
 use crate::process;
 use crate::workspace::Workspace;
-use contents::{BENCHMARKS, COMMANDS, Line, PROGRAMS, TESTS};
+use contents::{BENCHMARKS, COMMANDS, FILES, Line, PROGRAMS, TESTS};
 
 /// More does not travel well to a borrowed machine.
 const SIZE_LIMIT_BYTES: u64 = 50 * 1024 * 1024;
@@ -38,6 +38,9 @@ pub(crate) fn run(workspace: &Workspace) -> Result {
     }
     for (item, executable) in PROGRAMS.iter().zip(&programs) {
         files.push(copy(executable, &bundle, &format!("bin/{}", item.file_name()))?);
+    }
+    for (name, text) in FILES {
+        write(&bundle.join(name), text, name.ends_with(".sh"))?;
     }
     write(&bundle.join("run.sh"), RUN, true)?;
     write(&bundle.join("commands"), &lines(COMMANDS), false)?;

@@ -3,8 +3,11 @@
 use std::time::Instant;
 
 use kiln::DeviceRuntime;
+use kiln_mem::workload::Allocator;
 
 use crate::Failure;
+use crate::memory::RawPool;
+use crate::raw::{self, Raw};
 use crate::row::Table;
 use crate::timing::Spread;
 use crate::workload::launch::{kernel, runtime};
@@ -25,15 +28,47 @@ pub(crate) fn spinning(table: &mut Table, repeats: usize) -> Result<(), Failure>
                 let gpu = if state == "cold" { &fresh } else { &shared };
                 values.push(once(gpu, streams)?);
             }
-            table.add_in(
-                "us",
-                "m6",
-                format!("kiln, {state}, {streams} streams of {KERNELS_PER_STREAM} kernels"),
-                Spread::of(values),
-            );
+            table.add_in("us", format!("m6 {streams} streams {state}"), "kiln", Spread::of(values));
         }
     }
+    for streams in [1, 2, 4] {
+        let raw = RawSpin::new(streams)?;
+        raw.once()?;
+        let values = (0..repeats).map(|_| raw.once()).collect::<Result<_, _>>()?;
+        table.add_in("us", format!("m6 {streams} streams warm"), "raw cuMemAllocAsync", Spread::of(values));
+    }
     Ok(())
+}
+
+/// The same in raw calls.
+struct RawSpin {
+    function: cudarc::driver::sys::CUfunction,
+    /// The pool on each stream, and the stream.
+    pools: Vec<RawPool>,
+}
+
+impl RawSpin {
+    fn new(streams: usize) -> Result<Self, Failure> {
+        let pool = RawPool::new(0)?;
+        let function = Raw::new()?.function("spin")?;
+        let pools = (0..streams).map(|_| pool.on_new_stream()).collect::<Result<_, _>>()?;
+        Ok(Self { function, pools })
+    }
+
+    fn once(&self) -> Result<f64, Failure> {
+        let start = Instant::now();
+        for _ in 0..KERNELS_PER_STREAM {
+            for pool in &self.pools {
+                let mut pool = pool.clone();
+                let block = pool.allocate(8)?.ok_or("8 bytes were refused")?;
+                let arguments = [block.to_ne_bytes(), CLOCKS.to_ne_bytes()].concat();
+                raw::launch(self.function, pool.stream(), &arguments)?;
+                pool.free(block)?;
+            }
+        }
+        self.pools.iter().try_for_each(|pool| raw::synchronize(pool.stream()))?;
+        Ok(start.elapsed().as_nanos() as f64 / 1e3)
+    }
 }
 
 /// Microseconds for all kernels.

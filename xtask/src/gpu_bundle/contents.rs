@@ -40,6 +40,7 @@ impl Item {
 pub(crate) const TESTS: &[Item] = &[
     Item { package: "kiln-conform", target: Target::Test("cuda") },
     Item { package: "kiln", target: Target::Test("kernels") },
+    Item { package: "kiln-mem", target: Target::Test("cuda") },
 ];
 
 /// Programs.
@@ -55,5 +56,18 @@ pub(crate) type Line = (&'static str, &'static str);
 pub(crate) const COMMANDS: &[Line] =
     &[("doctor", "bin/kiln doctor --policy required"), ("demo", "bin/kiln demo --device cuda")];
 
-/// Benchmarks.
-pub(crate) const BENCHMARKS: &[Line] = &[("kiln-bench", "bin/kiln-bench --json kiln-bench.json")];
+/// Benchmarks, in order. The peers in C++ are built on the host, if what they need is there, and `kiln-bench` puts their
+/// rows into its table.
+pub(crate) const BENCHMARKS: &[Line] = &[
+    ("peers", "sh peers/run.sh peers.jsonl"),
+    ("kiln-bench", "bin/kiln-bench --device cuda --peers peers.jsonl --json kiln-bench.json"),
+];
+
+/// Files that go along as they are: name, text.
+pub(crate) const FILES: &[(&str, &str)] = &[
+    ("peers/run.sh", include_str!("../../../bench/peers/run.sh")),
+    ("peers/rmm.cpp", include_str!("../../../bench/peers/rmm.cpp")),
+    ("peers/spin.cu", include_str!("../../../bench/peers/spin.cu")),
+    ("peers/torch.cpp", include_str!("../../../bench/peers/torch.cpp")),
+    ("peers/workloads.hpp", include_str!("../../../bench/peers/workloads.hpp")),
+];

@@ -1,0 +1,98 @@
+//! The memory workloads, on kiln's heap and its peers.
+
+mod counted;
+pub(crate) mod counts;
+mod cudarc_slices;
+pub(crate) mod filling;
+pub(crate) mod lives;
+pub(crate) mod pairs;
+mod raw_pool;
+
+use std::sync::Arc;
+
+use kiln_driver::{Driver, StreamRequest, WallClock};
+use kiln_mem::{DriverOrder, Heap, HeapConfig, StreamRef};
+use kiln_sim::{DeviceConfig, Machine, MachineConfig};
+
+pub(crate) use counted::CountedAllocator;
+pub(crate) use cudarc_slices::CudarcSlices;
+pub(crate) use raw_pool::RawPool;
+
+use crate::{Device, Failure};
+
+/// Memory of the simulated device; nothing of it is touched.
+const SIMULATED_BYTES: u64 = 128 << 30;
+
+/// The device, and how it is measured.
+pub(crate) struct Bench {
+    driver: Arc<dyn Driver>,
+    is_cuda: bool,
+    /// Whether kiln is measured, and not its peers alone.
+    pub(crate) with_kiln: bool,
+    pub(crate) repeats: usize,
+    pub(crate) clock: WallClock,
+}
+
+/// A heap of its own, with the order it asks.
+pub(crate) struct Setting {
+    driver: Arc<dyn Driver>,
+    order: Arc<DriverOrder>,
+    pub(crate) heap: Heap,
+}
+
+impl Bench {
+    /// Opens the device.
+    pub(crate) fn open(device: Device, repeats: usize, with_kiln: bool) -> Result<Self, Failure> {
+        let simulated = || Ok::<Arc<dyn Driver>, Failure>(simulated()?);
+        let (driver, is_cuda): (Arc<dyn Driver>, bool) = match device {
+            Device::Sim => (simulated()?, false),
+            Device::Cuda => (kiln_cuda::CudaDevice::open(0)?, true),
+            Device::Auto => match kiln_cuda::CudaDevice::open(0) {
+                Ok(driver) => (driver, true),
+                Err(_) => (simulated()?, false),
+            },
+        };
+        Ok(Self { driver, is_cuda, with_kiln, repeats: repeats.max(1), clock: WallClock::new() })
+    }
+
+    /// Whether it is a GPU, and peers can be measured.
+    pub(crate) fn is_cuda(&self) -> bool {
+        self.is_cuda
+    }
+
+    /// The device in words.
+    pub(crate) fn describe(&self) -> String {
+        let info = self.driver.info();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        format!("{} ({}), {cores} cores", info.name, info.kind)
+    }
+
+    /// A heap over the device.
+    pub(crate) fn setting(&self, config: HeapConfig) -> Result<Setting, Failure> {
+        Setting::over(self.driver()?, config)
+    }
+
+    /// The device; a simulated one is new each time, because it gives addresses out only once.
+    pub(crate) fn driver(&self) -> Result<Arc<dyn Driver>, Failure> {
+        if self.is_cuda { Ok(self.driver.clone()) } else { Ok(simulated()?) }
+    }
+}
+
+impl Setting {
+    /// A heap over a driver.
+    pub(crate) fn over(driver: Arc<dyn Driver>, config: HeapConfig) -> Result<Self, Failure> {
+        let order = Arc::new(DriverOrder::new(driver.clone()));
+        let heap = Heap::over_pages(driver.clone(), order.clone(), config)?;
+        Ok(Self { driver, order, heap })
+    }
+
+    /// A stream of its own.
+    pub(crate) fn stream(&self) -> Result<StreamRef, Failure> {
+        Ok(self.order.add(self.driver.create_stream(StreamRequest::New { priority: 0 })?))
+    }
+}
+
+fn simulated() -> Result<Arc<kiln_sim::SimDevice>, Failure> {
+    let config = MachineConfig::seeded(0).device(DeviceConfig::with_memory(SIMULATED_BYTES));
+    Ok(Machine::new(config).device(0)?)
+}
