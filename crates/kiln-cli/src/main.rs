@@ -2,8 +2,10 @@
 //!
 //! `kiln doctor` says what this machine has and what to do about what it lacks. `kiln demo` does real work, on a GPU or on
 //! the simulated device, and checks it. `kiln inspect` reads kernels, `kiln run` runs one on arrays from files, `kiln check`
-//! does so with every check on, and `kiln cache` looks after compiled kernels. How each ends is in [`exit`].
+//! does so with every check on, and `kiln cache` looks after compiled kernels. `kiln replay` makes the calls of an allocation
+//! log again, and `kiln bench` measures memory. How each ends is in [`exit`].
 
+mod bench;
 mod cache;
 mod check;
 mod console;
@@ -16,6 +18,7 @@ mod failure;
 mod inspect;
 mod launch;
 mod npy;
+mod replay;
 mod run;
 mod source_file;
 mod spec;
@@ -53,6 +56,10 @@ enum Command {
     Check(Box<check::Arguments>),
     /// List, verify, prune or clear the compiled kernels on disk.
     Cache(cache::Arguments),
+    /// Make the calls of an allocation log again, and say what they cost and how little memory would have done.
+    Replay(replay::Arguments),
+    /// Measure memory: the workloads m1 to m7 on a stack, beside the driver's pool and cudarc.
+    Bench(bench::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -65,6 +72,8 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(arguments, &mut console),
         Command::Check(arguments) => check::run(arguments, &mut console),
         Command::Cache(arguments) => cache::run(arguments, &mut console),
+        Command::Replay(arguments) => replay::run(arguments, &mut console),
+        Command::Bench(arguments) => bench::run(arguments, &mut console),
     };
     match console.failure() {
         None => exit.into(),

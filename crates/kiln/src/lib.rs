@@ -39,6 +39,5 @@ pub use probe::{
 pub use runtime::{
     BlockId, DeviceRuntime, Generation, MemoryConfig, RuntimeConfig, Stream, StreamPool, Ticket,
 };
-pub use runtime::{BlockId, DeviceRuntime, Generation, RuntimeConfig, Stream, StreamPool, Ticket};
 pub use state::{Cause, DeviceState, StateWatch, Status};
 pub use telemetry::{Telemetry, Timed, Timing};

@@ -16,6 +16,7 @@ mod machine;
 mod skip;
 
 mod arrays;
+mod bench;
 mod cache;
 mod check;
 mod demo;
@@ -25,5 +26,6 @@ mod inspect;
 mod kernels;
 mod outcome;
 mod output;
+mod replay;
 mod run;
 mod usage;

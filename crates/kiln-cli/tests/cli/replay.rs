@@ -1,0 +1,102 @@
+//! `kiln replay`.
+
+use std::path::PathBuf;
+
+use crate::outcome::{run, without_driver};
+
+/// A log in a file of its own.
+fn log(name: &str, text: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.csv"));
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// Forty blocks of 1 MiB by two threads on two streams, of which ten are live at once.
+fn sliding() -> String {
+    let mut text = "Thread,Time,Action,Pointer,Size,Stream\n".to_owned();
+    for at in 0..40 {
+        text += &format!("{},00:00:00.000000,allocate,{:#x},1048576,{:#x}\n", at % 2, (at + 1) << 20, at % 2);
+        if at >= 9 {
+            text += &format!(
+                "{},00:00:00.000000,free,{:#x},1048576,{:#x}\n",
+                at % 2,
+                (at - 8) << 20,
+                (at - 9) % 2
+            );
+        }
+    }
+    text
+}
+
+#[test]
+fn a_log_is_replayed_and_measured() {
+    let path = log("sliding", &sliding());
+    let words = ["replay", path.to_str().unwrap(), "--stack", "budget(1GiB, stats(heap))", "--json"];
+    let outcome = run(without_driver(&words));
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let json = outcome.json();
+    assert_eq!(json["stack"], "budget(1 GiB, stats(heap))");
+    assert_eq!((json["threads"].as_u64(), json["streams"].as_u64()), (Some(2), Some(2)));
+    assert_eq!(
+        (json["allocations"].as_u64(), json["frees"].as_u64(), json["refusals"].as_u64()),
+        (Some(40), Some(31), Some(0))
+    );
+    assert_eq!(json["peak_live_bytes"].as_u64(), Some(10 << 20));
+    assert!(json["reserved_over_live"].as_f64().unwrap() >= 1.0);
+    assert!(json["time_ns"].as_u64().unwrap() > 0);
+    let smallest = json["smallest_memory_bytes"].as_u64().unwrap();
+    assert!(smallest >= 10 << 20 && smallest <= json["peak_reserved_bytes"].as_u64().unwrap());
+}
+
+#[test]
+fn the_text_says_the_same() {
+    let path = log("text", &sliding());
+    let outcome = run(without_driver(&["replay", path.to_str().unwrap(), "--device", "sim"]));
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""));
+    for part in [
+        "heap on kiln simulated device",
+        "40 allocations, 31 frees, 9 left live",
+        "refused    0",
+        "would have done",
+    ] {
+        assert!(outcome.stdout.contains(part), "`{part}` is missing in {}", outcome.stdout);
+    }
+}
+
+#[test]
+fn a_stack_that_refuses_says_so() {
+    let path = log("refusing", &sliding());
+    let words =
+        ["replay", path.to_str().unwrap(), "--stack", "limit(4MiB, heap)", "--json", "--device", "sim"];
+    let json = run(without_driver(&words)).json();
+    assert!(json["refusals"].as_u64().unwrap() > 0 && json["smallest_memory_bytes"].is_null());
+}
+
+#[test]
+fn wrong_input_ends_with_2_and_names_the_place() {
+    let broken = log("broken", "Thread,Time,Action,Pointer,Size,Stream\n1,t,free,0x1,1,0x0\n");
+    let fine = log("fine", &sliding());
+    let (broken, fine) = (broken.to_str().unwrap(), fine.to_str().unwrap());
+    for (words, part) in [
+        (&["replay", broken][..], "line 2: 0x1 is freed and was not live"),
+        (&["replay", "/nonexistent/log.csv"], "log.csv"),
+        (&["replay", fine, "--stack", "stats(heep)"], "at byte 6: `heep`"),
+        (&["replay", fine, "--device", "tpu"], "tpu"),
+        (&["replay"], "LOG"),
+    ] {
+        let outcome = run(without_driver(words));
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(2), ""), "{words:?}");
+        assert!(outcome.stderr.contains(part), "{words:?}: {}", outcome.stderr);
+    }
+    assert_eq!(run(without_driver(&["replay", broken, "--partial", "--device", "sim"])).code, Some(0));
+}
+
+#[test]
+fn a_gpu_that_is_not_there_ends_with_3() {
+    let path = log("absent", &sliding());
+    let outcome = run(without_driver(&["replay", path.to_str().unwrap(), "--device", "cuda"]));
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(3), ""), "{}", outcome.stderr);
+    let refused =
+        run(without_driver(&["replay", path.to_str().unwrap(), "--stack", "guard(host)", "--device", "sim"]));
+    assert_eq!(refused.code, Some(3), "{}", refused.stderr);
+}
