@@ -3,6 +3,7 @@
 //! They are written with the builder and put in the place of [`Op::Function`] before a program is interpreted or
 //! emitted. So there is one definition, and every device computes the same bits.
 
+mod double;
 mod exponential;
 mod logarithm;
 mod trigonometric;
@@ -32,6 +33,7 @@ impl Change for Expand {
         let Op::Function { function, ty, a } = op else { return None };
         Some(match ty {
             Type::F32 => compute(*function, Val::new(kernel, *a)).operand,
+            Type::F64 => compute64(*function, Val::new(kernel, *a)).operand,
             Type::F16 => {
                 let x: Val<'_, crate::F16> = Val::new(kernel, *a);
                 compute(*function, x.to::<f32>()).to::<crate::F16>().operand
@@ -54,6 +56,19 @@ fn compute(function: Function, x: Val<'_, f32>) -> Val<'_, f32> {
         Function::Sin => trigonometric::sin(x),
         Function::Cos => trigonometric::cos(x),
         Function::Rsqrt => 1.0 / x.sqrt(),
+    }
+}
+
+fn compute64(function: Function, x: Val<'_, f64>) -> Val<'_, f64> {
+    match function {
+        Function::Exp => double::exp(x),
+        Function::Exp2 => double::exp2(x),
+        Function::Tanh => double::tanh(x),
+        Function::Log => double::log(x),
+        Function::Log2 => double::log2(x),
+        Function::Rsqrt => 1.0 / x.sqrt(),
+        // Not for doubles, which the verifier sees to.
+        Function::Sin | Function::Cos => x,
     }
 }
 

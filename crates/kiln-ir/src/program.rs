@@ -102,6 +102,11 @@ impl Draft {
         }
     }
 
+    /// Whether every access is checked, so that launching it is safe.
+    pub fn is_checked(&self) -> bool {
+        self.buffers.iter().all(|buffer| !buffer.unchecked)
+    }
+
     /// The buffer with a name.
     pub fn buffer_named(&self, name: &str) -> Option<BufferId> {
         (0..).zip(&self.buffers).find(|(_, buffer)| buffer.name == name).map(|(id, _)| BufferId(id))
@@ -131,6 +136,14 @@ impl Program {
         let kernel = Kernel::new(name);
         write(&kernel);
         Self::new(kernel.into_draft())
+    }
+
+    /// The same program for blocks of other sizes.
+    ///
+    /// # Errors
+    /// If a block cannot have that size.
+    pub fn with_block(&self, threads: [u32; 3]) -> Result<Self, VerifyError> {
+        Self::new(Draft { block: threads, ..(**self).clone() })
     }
 
     /// The draft again, to change it.

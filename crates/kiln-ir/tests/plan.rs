@@ -126,3 +126,13 @@ fn blocks_that_wait_for_each_other_must_fit() {
         LaunchPlan::new(&program, &bindings, &dynamic, &limits).unwrap_err().to_string().contains("has none")
     );
 }
+
+#[test]
+fn another_size_of_blocks_is_another_program() {
+    let program =
+        Program::parse("kernel b(out x: u32[]) block(64) over(x) { x[global.x] = block_dim.x; }").unwrap();
+    let other = program.with_block([32, 1, 1]).unwrap();
+    assert_eq!((other.block, program.block), ([32, 1, 1], [64, 1, 1]));
+    assert!(program.with_block([2048, 1, 1]).is_err());
+    assert!(program.is_checked());
+}

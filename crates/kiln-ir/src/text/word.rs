@@ -48,7 +48,9 @@ pub(crate) fn is_name(word: &str) -> bool {
 
 fn is_reserved(word: &str) -> bool {
     let axis = Some("x").filter(|_| !matches!(word, "lane" | "warp"));
+    // The last two cannot be the name of an entry in PTX.
     KEYWORDS.contains(&word)
+        || matches!(word, "_" | "WARP_SZ")
         || Type::from_word(word).is_some()
         || UnaryOp::from_word(word).is_some()
         || BinaryOp::from_word(word).is_some()

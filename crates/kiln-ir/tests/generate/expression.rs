@@ -113,8 +113,9 @@ impl Generator {
 
     fn unary(&mut self) -> (Op, Type) {
         if self.random.below(8) == 0 {
-            let ty = self.one_of(&[Type::F16, Type::Bf16, Type::F32]);
-            let function = Function::ALL[self.random.below(Function::ALL.len())];
+            let ty = self.one_of(&FLOATS);
+            let functions: Vec<_> = Function::ALL.iter().filter(|function| function.accepts(ty)).collect();
+            let function = *functions[self.random.below(functions.len())];
             return (Op::Function { function, ty, a: self.operand(ty) }, ty);
         }
         let ty = self.any_type();
