@@ -10,6 +10,7 @@ mod raw;
 mod row;
 mod timing;
 mod workload {
+    pub(crate) mod awaiting;
     pub(crate) mod graph;
     pub(crate) mod launch;
     pub(crate) mod overlap;
@@ -75,6 +76,7 @@ enum Workload {
 }
 
 const WORKLOADS: &[(&str, Workload)] = &[
+    ("a1", Workload::Cuda(workload::awaiting::awaited)),
     ("g1", Workload::Cuda(workload::graph::replayed)),
     ("l1", Workload::Cuda(workload::launch::four_buffers)),
     ("l2", Workload::Cuda(workload::turns::two_streams)),

@@ -17,7 +17,7 @@ use kiln_mem::{HeapConfig, Stack};
 use kiln_sim::{DeviceConfig, Machine, MachineConfig};
 
 use crate::console::{Console, complain};
-use crate::demo::Where;
+use crate::device::Where;
 use crate::exit::Exit;
 
 use outcome::Outcome;

@@ -66,3 +66,25 @@ fn port_xlog() {
     let text = output("port_xlog");
     assert!(text.contains("0 uses were left unfinished") && text.contains("under pressure: budget engine"));
 }
+
+#[test]
+fn futures() {
+    assert!(output("09_await").contains("100 tasks awaited together"));
+}
+
+#[test]
+fn device_service() {
+    let text = output("10_device_service");
+    assert!(text.contains("the same address, one device later: generation 1, ready"), "{text}");
+    assert!(text.ends_with("all devices shut down, nothing left\n"));
+}
+
+#[test]
+fn port_atomr() {
+    assert!(output("port_atomr").ends_with("every promise kept\n"));
+}
+
+#[test]
+fn port_gam() {
+    assert!(output("port_gam").ends_with("the probe keeps its promises\n"));
+}

@@ -27,7 +27,7 @@ const HEARTBEAT: Duration = Duration::from_millis(20);
 /// there, but finds out nothing about work that hangs.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The reactor of a runtime. Dropping it ends the thread.
+/// The reactor of a runtime. The thread is there from the first waiter on and until [`stop`](Reactor::stop).
 pub(crate) struct Reactor {
     shared: Arc<Shared>,
 }
@@ -211,7 +211,7 @@ impl<'a> Look<'a> {
             return false;
         }
         if !self.shared.state.is_ready()
-            && let Some(cause) = self.shared.state.cause()
+            && let Some(cause) = self.shared.state.fault()
         {
             return self.answer_all(cause.error());
         }
@@ -278,7 +278,7 @@ impl<'a> Look<'a> {
         self.shared.state.deliver();
         let left = self.take(Pending::take_all);
         if !left.is_empty() {
-            let error = match self.shared.state.cause() {
+            let error = match self.shared.state.fault() {
                 Some(cause) => cause.error().clone(),
                 None => {
                     Error::invalid("wait", "the runtime was dropped", "keep it while its work is waited for")

@@ -1,18 +1,22 @@
 //! Which line launched what, for the last launches of a stream.
 //!
-//! A fault names the driver's number of a submission. A launch writes that number and its caller into a ring, three plain stores; when a
-//! device is lost, and only then, somebody looks. The ring is as long as the queue of a stream in hardware, so a launch that is still
-//! unfinished is nearly always in it; one that is not is simply not known.
+//! A fault names the driver's number of a submission. A launch writes its caller into a ring before it is queued, and the driver's number
+//! after, all plain stores; when a device is lost, and only then, somebody looks. The ring is as long as the queue of a stream in
+//! hardware, so a launch that is still unfinished is nearly always in it; one that is not is simply not known.
 
 use std::panic::Location;
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use kiln_driver::Submission;
+use kiln_driver::{Error, Submission};
 
 /// Launches that are remembered; a power of two.
 const REMEMBERED: usize = 1024;
+/// In place of the driver's number: nothing was queued.
+const NEVER: u64 = u64::MAX;
+/// In place of the driver's number: being queued right now.
+const UNDER_WAY: u64 = u64::MAX - 1;
 
 /// The last launches of one stream.
 #[derive(Debug, Default)]
@@ -28,22 +32,36 @@ struct Site {
 }
 
 impl LaunchSites {
-    /// Remembers a launch: the stream's own number for it, the driver's, and the line.
+    /// Queues a launch and remembers it: by the stream's own number for it, by the driver's, and by the line. The stream is entered, so
+    /// that one launch at a time is under way.
+    ///
+    /// # Errors
+    /// What `queue` says.
     #[inline]
-    pub fn note(&self, number: u64, submission: Submission, at: &'static Location<'static>) {
+    pub fn note(
+        &self,
+        number: u64,
+        at: &'static Location<'static>,
+        queue: impl FnOnce() -> Result<Submission, Error>,
+    ) -> Result<(), Error> {
         let ring = self.ring.get_or_init(|| (0..REMEMBERED).map(|_| Site::default()).collect());
-        if let Some(site) = ring.get(number as usize % REMEMBERED) {
-            site.submission.store(submission.0, Ordering::Relaxed);
-            site.number.store(number, Ordering::Relaxed);
-            site.at.store(ptr::from_ref(at).cast_mut(), Ordering::Release);
-        }
+        let Some(site) = ring.get(number as usize % REMEMBERED) else { return queue().map(|_| ()) };
+        site.submission.store(NEVER, Ordering::Relaxed);
+        site.number.store(number, Ordering::Relaxed);
+        site.at.store(ptr::from_ref(at).cast_mut(), Ordering::Relaxed);
+        site.submission.store(UNDER_WAY, Ordering::Release);
+        let queued = queue();
+        site.submission.store(queued.as_ref().map_or(NEVER, |queued| queued.0), Ordering::Release);
+        queued.map(|_| ())
     }
 
-    /// The number and the line of a launch, if it is among the last.
-    pub fn find(&self, submission: Submission) -> Option<(u64, &'static Location<'static>)> {
-        let site =
-            self.ring.get()?.iter().find(|site| site.submission.load(Ordering::Relaxed) == submission.0)?;
-        let at = site.at.load(Ordering::Acquire);
+    /// The number and the line of a launch, if it is among the last. One that ran before its queueing came to an end is the one that is
+    /// under way.
+    pub fn find(&self, launch: Submission) -> Option<(u64, &'static Location<'static>)> {
+        let ring = self.ring.get()?;
+        let known = |wanted: u64| ring.iter().find(|site| site.submission.load(Ordering::Acquire) == wanted);
+        let site = known(launch.0).or_else(|| known(UNDER_WAY))?;
+        let at = site.at.load(Ordering::Relaxed);
         // SAFETY: the pointer is null or was made in `note` from a reference that lives for ever, and nobody writes through it.
         Some((site.number.load(Ordering::Relaxed), unsafe { at.as_ref() }?))
     }
@@ -51,9 +69,8 @@ impl LaunchSites {
 
 impl Default for Site {
     fn default() -> Self {
-        // No submission has this number.
         Self {
-            submission: AtomicU64::new(u64::MAX),
+            submission: AtomicU64::new(NEVER),
             number: AtomicU64::new(0),
             at: AtomicPtr::new(ptr::null_mut()),
         }
@@ -71,12 +88,19 @@ mod tests {
         let here = Location::caller();
         let last = 3 * REMEMBERED as u64 + 5;
         for number in 1..=last {
-            sites.note(number, Submission(10 * number), here);
+            sites.note(number, here, || Ok(Submission(10 * number))).unwrap();
         }
         for number in [last, last - 1, last - REMEMBERED as u64 + 1] {
             assert_eq!(sites.find(Submission(10 * number)).map(|found| found.0), Some(number));
         }
         assert!(sites.find(Submission(10)).is_none(), "overwritten long ago");
         assert!(sites.find(Submission(10 * last + 1)).is_none(), "never launched");
+        let refused = sites.note(last + 1, here, || {
+            let found = sites.find(Submission(10 * last + 10)).map(|found| found.0);
+            assert_eq!(found, Some(last + 1), "it may run before anybody knows its number");
+            Err(Error::invalid("submit", "as planned", "nothing"))
+        });
+        assert!(refused.is_err());
+        assert!(sites.find(Submission(10 * last + 10)).is_none(), "it was not queued");
     }
 }

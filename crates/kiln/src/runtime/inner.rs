@@ -9,7 +9,7 @@ use std::time::Duration;
 use kiln_driver::layer::Layered;
 use kiln_driver::{
     Base, Command, Driver, ForeignMemory, Memory, MemoryId, MemoryRequest, ModuleId, Object, StreamId,
-    StreamRequest, Submission, Timeout,
+    StreamRequest, Timeout,
 };
 use kiln_mem::{MemoryResource, MemoryResourceExt, Order, Request};
 
@@ -283,13 +283,12 @@ impl Inner {
         caller: &'static Location<'static>,
     ) -> Result<Ticket> {
         let _span = span::submission(lane.stream, command.name());
-        let mut queued = Submission::default();
         let stamp = self.submit(lane, uses, |driver, stream| {
-            queued = driver.submit(stream, command)?;
+            // The stream is entered, so what was planned last is this launch.
+            lane.sites().note(lane.planned(), caller, || driver.submit(stream, command))?;
             lane.counters().note(command);
             Ok(())
         })?;
-        lane.sites().note(stamp.number, queued, caller);
         Ok(Ticket::new(self.clone(), stamp))
     }
 

@@ -7,6 +7,9 @@ use kiln_driver::Code;
 
 use crate::order::{Stamp, Tracker};
 
+/// How drivers write a launch; its name follows where it is known.
+const LAUNCH: &str = "launch";
+
 /// Why a device was lost, with everything that is known of the work that did it.
 #[derive(Clone, Debug)]
 pub struct Cause {
@@ -23,8 +26,9 @@ impl Cause {
 
     /// The error, and which launch of ours it belongs to, if the driver knows the submission and it is not long ago.
     pub(crate) fn found(error: kiln_driver::Error, tracker: &Tracker) -> Self {
-        let lane = error.site().and_then(|site| tracker.lane_of(site.stream));
-        let launch = lane.zip(error.site()).and_then(|(lane, site)| {
+        let site = error.site().filter(|site| site.command.starts_with(LAUNCH));
+        let lane = site.and_then(|site| tracker.lane_of(site.stream));
+        let launch = lane.zip(site).and_then(|(lane, site)| {
             let (number, at) = lane.sites().find(site.submission)?;
             Some((Stamp { stream: lane.key, number }, at))
         });
@@ -43,7 +47,7 @@ impl Cause {
 
     /// The kernel that ran, if a launch did it and the driver can tell which.
     pub fn kernel(&self) -> Option<&str> {
-        self.error.site()?.command.strip_prefix("launch ")
+        self.error.site()?.command.strip_prefix(LAUNCH)?.strip_prefix(' ')
     }
 
     /// The ticket of the work that did it, if that is known.

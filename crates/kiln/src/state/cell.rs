@@ -65,6 +65,13 @@ impl StateCell {
         self.board().losses.last().map(|loss| loss.cause.clone())
     }
 
+    /// Why the device of now is lost; none if it was rebuilt since.
+    pub(crate) fn fault(&self) -> Option<Arc<Cause>> {
+        let board = self.board();
+        let last = board.losses.last().filter(|loss| loss.generation == board.status.generation);
+        last.map(|loss| loss.cause.clone())
+    }
+
     /// Changes the state to one that carries no cause.
     pub(crate) fn change(&self, to: Phase) -> Result<Status, ForbiddenChange> {
         self.apply(to, None)
@@ -72,7 +79,12 @@ impl StateCell {
 
     /// The device is lost. The first cause of a generation stays; without a supervisor there is no way back.
     pub(crate) fn lose(&self, cause: impl FnOnce() -> Cause, tracker: Option<&Tracker>) {
-        if matches!(self.phase(), Phase::Lost | Phase::Failed | Phase::Stopped) {
+        let known = match self.phase() {
+            Phase::Lost | Phase::Failed | Phase::Stopped => true,
+            Phase::ShuttingDown => self.fault().is_some(),
+            Phase::Starting | Phase::Ready | Phase::Rebuilding => false,
+        };
+        if known {
             return;
         }
         let cause = Arc::new(cause());
@@ -278,7 +290,8 @@ mod tests {
     fn a_fault_while_shutting_down_is_kept_and_changes_nothing() {
         let cell = in_phase(Phase::ShuttingDown);
         cell.lose(cause, None);
-        assert_eq!((cell.phase(), cell.cause().is_some()), (Phase::ShuttingDown, true));
+        assert_eq!((cell.phase(), cell.fault().is_some()), (Phase::ShuttingDown, true));
+        cell.lose(|| panic!("a second cause is not asked for"), None);
     }
 
     #[test]

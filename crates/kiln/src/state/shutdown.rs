@@ -44,7 +44,7 @@ impl Inner {
         let drained = self.synchronize(Some(limit));
         // Nobody else leads out of this phase.
         let _ = state.change(Phase::Stopped);
-        match (drained, state.cause()) {
+        match (drained, state.fault()) {
             (Ok(drained), None) => Ok(drained),
             (Ok(_), Some(cause)) => Err(Error::new(cause.error().clone())),
             (Err(error), _) => Err(error),

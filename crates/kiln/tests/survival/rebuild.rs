@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use kiln::state::{Keep, Phase, Supervisor};
 use kiln::{DeviceRuntime, DeviceState, ErrorKind, GpuRef, RuntimeConfig, Stale};
@@ -96,6 +97,12 @@ fn what_was_known_to_be_done_is_kept_and_the_rest_is_lost_with_the_cause() {
     assert_eq!(rig.rebuild(Keep::Untouched), 2);
     assert_eq!((kept.download().unwrap(), kept.generation().0), (vec![9; 16], 2));
     assert_eq!((lost.generation().0, lost.access()), (0, Err(Stale::Lost)));
+    let last = kept.fill(1).unwrap();
+    assert!(
+        rig.gpu.shutdown(Duration::from_secs(10)).unwrap(),
+        "old faults are no concern of the new context"
+    );
+    assert!(last.is_done().unwrap());
 }
 
 fn gpu_ones(gpu: &DeviceRuntime) -> GpuRef<u32> {
