@@ -228,7 +228,8 @@ fn a_latch_has_one_holder_at_a_time() {
         let latch = Arc::new(Latch::new((0_u32, false)));
         let work = |latch: &Latch<(u32, bool)>, number: u32| {
             for round in 0..2 {
-                let guard = if (number + round) % 2 == 0 { Some(latch.lock()) } else { latch.try_lock() };
+                let guard =
+                    if (number + round).is_multiple_of(2) { Some(latch.lock()) } else { latch.try_lock() };
                 let Some(mut guard) = guard else { continue };
                 assert!(!guard.1, "somebody else holds it");
                 guard.1 = true;

@@ -95,7 +95,7 @@ fn names_that_are_not_there_are_answered_with_those_that_are() {
     assert!(error.to_string().contains("rig"), "{error}");
     assert!(rig.device.load(&Image::Ptx(".version 8.0")).unwrap_err().is_unsupported());
     assert!(rig.device.load(&Image::Cubin(&[0x7f])).unwrap_err().is_unsupported());
-    assert!(rig.device.native(Object::Stream(rig.streams[0])).unwrap_err().is_unsupported());
+    assert!(rig.device.native(Object::Module(rig.module)).unwrap_err().is_unsupported());
     rig.close();
 }
 

@@ -98,7 +98,10 @@ fn snapshots_taken_while_threads_work_only_grow_and_end_exact() {
         let watcher = scope.spawn(|| {
             let mut last = rig.gpu.telemetry().snapshot();
             let mut taken = 0;
-            while !done.load(Ordering::Acquire) {
+            // Looked at before the snapshot, so that the last one is of all the work.
+            let mut last_one = false;
+            while !last_one {
+                last_one = done.load(Ordering::Acquire);
                 let next = rig.gpu.telemetry().snapshot();
                 for count in Count::ALL {
                     assert!(next.count(*count) >= last.count(*count), "{count:?} went back");
