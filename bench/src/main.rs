@@ -11,10 +11,12 @@ mod row;
 mod timing;
 mod workload {
     pub(crate) mod awaiting;
+    pub(crate) mod first;
     pub(crate) mod graph;
     pub(crate) mod launch;
     pub(crate) mod overlap;
     pub(crate) mod recording;
+    pub(crate) mod simulated;
     pub(crate) mod threads;
     pub(crate) mod transfer;
     pub(crate) mod turns;
@@ -51,6 +53,9 @@ struct Arguments {
     /// Keeps the rows as JSON; `-` prints them instead of the table.
     #[arg(long)]
     json: Option<std::path::PathBuf>,
+    /// Measures one first launch in this process: what, and the folder of its code.
+    #[arg(long, hide = true, num_args = 2)]
+    first: Vec<String>,
 }
 
 /// Where workloads run.
@@ -71,12 +76,15 @@ type Failure = Box<dyn std::error::Error>;
 enum Workload {
     /// A GPU.
     Cuda(fn(&mut Table, usize) -> Result<(), Failure>),
+    /// No GPU, though one is used if it is there.
+    Any(fn(&mut Table, usize) -> Result<(), Failure>),
     /// Any device.
     Memory(fn(&Bench, &mut Table) -> Result<(), Failure>),
 }
 
 const WORKLOADS: &[(&str, Workload)] = &[
     ("a1", Workload::Cuda(workload::awaiting::awaited)),
+    ("c1", Workload::Any(workload::first::launch)),
     ("g1", Workload::Cuda(workload::graph::replayed)),
     ("l1", Workload::Cuda(workload::launch::four_buffers)),
     ("l2", Workload::Cuda(workload::turns::two_streams)),
@@ -90,6 +98,7 @@ const WORKLOADS: &[(&str, Workload)] = &[
     ("m6", Workload::Cuda(workload::overlap::spinning)),
     ("m7", Workload::Memory(memory::counts::warm)),
     ("record", Workload::Cuda(workload::recording::on_demand_and_at_once)),
+    ("s1", Workload::Any(workload::simulated::instructions)),
     ("t1", Workload::Cuda(workload::transfer::pageable_and_pinned)),
     ("t2", Workload::Cuda(workload::transfer::pinned_block)),
 ];
@@ -108,6 +117,9 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if let [what, folder] = &arguments.first[..] {
+        return workload::first::in_this_process(what, std::path::Path::new(folder));
+    }
     // M4 is the space that M2 takes, and is measured with it.
     let wanted: Vec<&str> =
         arguments.workloads.iter().map(|name| if name == "m4" { "m2" } else { name.as_str() }).collect();
@@ -125,6 +137,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         match workload {
             Workload::Memory(run) => run(&bench, &mut table)?,
+            Workload::Any(run) => run(&mut table, arguments.repeats)?,
             Workload::Cuda(run) if bench.is_cuda() => run(&mut table, arguments.repeats)?,
             Workload::Cuda(_) if is_named => return Err(format!("{name} needs a GPU").into()),
             Workload::Cuda(_) => table.note(format!("{name} needs a GPU and was left out")),

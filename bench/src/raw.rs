@@ -45,9 +45,20 @@ impl Raw {
     }
 
     pub(crate) fn function(&self, name: &str) -> Result<sys::CUfunction, Failure> {
+        Self::function_of(self.module, name)
+    }
+
+    /// A kernel of an image that is loaded for it.
+    pub(crate) fn load(&self, image: &[u8], name: &str) -> Result<sys::CUfunction, Failure> {
+        let mut module = std::ptr::null_mut();
+        call!(sys::cuModuleLoadData(&mut module, image.as_ptr().cast()));
+        Self::function_of(module, name)
+    }
+
+    fn function_of(module: sys::CUmodule, name: &str) -> Result<sys::CUfunction, Failure> {
         let name = std::ffi::CString::new(name)?;
         let mut function = std::ptr::null_mut();
-        call!(sys::cuModuleGetFunction(&mut function, self.module, name.as_ptr()));
+        call!(sys::cuModuleGetFunction(&mut function, module, name.as_ptr()));
         Ok(function)
     }
 

@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::launch::{ArgumentSheet, Attempt, KernelFinding, LaunchFlags, Outcome, Plan};
 use crate::npy::Array;
-use crate::source_file::SourceFile;
+use crate::source_file::{SourceFile, readable};
 
 /// The flags of `kiln check`.
 #[derive(Args)]
@@ -150,7 +150,7 @@ fn render(report: &Report) -> String {
         [first, .., last] => format!("seeds {first} to {last}"),
         [] => String::new(),
     };
-    let _ = write!(text, "{} on the simulated device, {orders}, every check on", report.kernel);
+    let _ = write!(text, "{} on the simulated device, {orders}, every check on", readable(&report.kernel));
     for (at, finding) in report.findings.iter().enumerate() {
         let _ = write!(text, "\n{:3}. {finding}", at + 1);
         if finding.seeds.len() < report.seeds.len() {

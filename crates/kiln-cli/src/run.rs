@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::launch::{ArgumentSheet, Attempt, KernelFinding, LaunchFlags, Outcome, Plan};
 use crate::npy::Outputs;
-use crate::source_file::SourceFile;
+use crate::source_file::{SourceFile, readable};
 use crate::table::Table;
 
 /// The flags of `kiln run`.
@@ -152,7 +152,7 @@ fn render(report: &Report) -> String {
     let [gx, gy, gz] = report.grid;
     let [bx, by, bz] = report.block;
     let seed = report.seed.map(|seed| format!(", seed {seed}")).unwrap_or_default();
-    let _ = write!(text, "{} on {}{seed} ({})", report.kernel, report.device, report.reason);
+    let _ = write!(text, "{} on {}{seed} ({})", readable(&report.kernel), report.device, report.reason);
     let _ = write!(text, "\n  grid {gx} x {gy} x {gz}, block {bx} x {by} x {bz}");
     if report.shared_bytes > 0 {
         let _ = write!(text, ", {} bytes of dynamic shared memory", report.shared_bytes);

@@ -160,6 +160,11 @@ pub(crate) fn plain_name(mangled: &str) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("::"))
 }
 
+/// A name as its author wrote it, as far as that can be told.
+pub(crate) fn readable(name: &str) -> String {
+    plain_name(name).unwrap_or_else(|| name.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

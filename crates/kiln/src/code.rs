@@ -9,6 +9,7 @@
 //! ```
 
 mod builder;
+mod compiler_file;
 mod failure;
 mod includes;
 mod modules;

@@ -6,6 +6,7 @@ use kiln_ptx::exec::{BadAccess, Finding, FindingKind, Site};
 use serde::Serialize;
 
 use super::map::{Allocation, ArrayMap};
+use crate::source_file::readable;
 
 /// A finding with its place.
 #[derive(Clone, Serialize, Debug)]
@@ -148,9 +149,9 @@ impl fmt::Display for KernelFinding {
         write!(f, "{}", self.text)?;
         let Some(place) = &self.place else { return Ok(()) };
         let kernel = self.kernel.as_deref().unwrap_or_default();
-        write!(f, "\n     {kernel}")?;
+        write!(f, "\n     {}", readable(kernel))?;
         if place.function != kernel {
-            write!(f, " in {}", place.function)?;
+            write!(f, " in {}", readable(&place.function))?;
         }
         match &place.source {
             Some(source) => write!(f, " at {}:{} (PTX line {})", source.file, source.line, place.ptx_line)?,

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::npy::Array;
+use crate::source_file::readable;
 use crate::spec::Spec;
 
 /// The arguments of a launch: read from their files, and checked.
@@ -61,19 +62,17 @@ impl Plan {
             let (wanted, given) = (parameters.len(), specs.len());
             return Err(Failure::refused(format!(
                 "kernel `{}` takes {wanted} arguments, and {given} were given; `kiln inspect` lists its parameters",
-                facts.name
+                readable(&facts.name)
             )));
         }
         let mut sheets = Vec::new();
         for (index, ((spec, argument), parameter)) in
             specs.iter().zip(&self.arguments).zip(parameters).enumerate()
         {
-            misfit(spec, argument, parameter).map_or(Ok(()), |why| {
-                let (kernel, name) = (&facts.name, &parameter.name);
-                Err(Failure::refused(format!(
-                    "kernel `{kernel}`, argument {index} (`{name}`), {spec}: {why}"
-                )))
-            })?;
+            if let Some(why) = misfit(spec, argument, parameter) {
+                let kernel = readable(&facts.name);
+                return Err(Failure::refused(format!("kernel `{kernel}`, argument {index}, {spec}: {why}")));
+            }
             sheets.push(sheet(index, spec, argument, parameter));
         }
         Ok(sheets)

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use kiln_cuda::nvrtc::{CompileOptions, CudaSource, Header, Nvrtc, NvrtcError, Target};
 use kiln_driver::DeviceKind;
 
+use super::compiler_file::CompilerFile;
 use super::failure::CodeError;
 use super::includes::read_headers;
 use super::modules::{CompiledModule, load_cubin};
@@ -148,8 +149,8 @@ impl<'a> ModuleBuilder<'a> {
             Source::Cubin(_) => Err(CodeError::NoPtx.into()),
             Source::Ptx(ptx) => Ok(ptx.to_owned()),
             Source::CudaC { name, text } => {
-                let recipe = self.recipe(name, text)?;
-                Ok(self.runtime.inner().modules().payload(&recipe.key, || self.compile(&recipe))?.ptx)
+                let key = self.key(name, text)?;
+                Ok(self.runtime.inner().modules().payload(&key, || self.compile(name, text))?.ptx)
             }
         }
     }
@@ -165,31 +166,15 @@ impl<'a> ModuleBuilder<'a> {
                 modules.load(self.runtime, key, payload)
             }
             Source::CudaC { name, text } => {
-                let recipe = self.recipe(name, text)?;
-                let make = || modules.payload(&recipe.key, || self.compile(&recipe));
-                modules.load(self.runtime, recipe.key, make)
+                let key = self.key(name, text)?;
+                modules.load(self.runtime, key, || modules.payload(&key, || self.compile(name, text)))
             }
         }
     }
 
-    fn recipe<'s>(&self, name: &'s str, text: &'s str) -> Result<Recipe<'s>> {
-        let nvrtc = Nvrtc::load().map_err(CodeError::from)?;
-        let options = self.options(nvrtc)?;
-        let key = self.key(nvrtc, &options, name, text);
-        Ok(Recipe { nvrtc, options, key, name, text })
-    }
-
-    fn options(&self, nvrtc: &Nvrtc) -> Result<CompileOptions> {
-        let info = self.runtime.info();
-        let target = nvrtc
-            .target_for(info.capability)
-            .ok_or(CodeError::DeviceTooOld { nvrtc: nvrtc.version(), capability: info.capability })?;
-        let target = match info.kind {
-            DeviceKind::Cuda => target,
-            // A simulated device runs PTX; machine code would be thrown away.
-            DeviceKind::Simulated => Target::Ptx(target.architecture()),
-        };
-        Ok(CompileOptions {
+    /// How NVRTC is asked, once it is known what for.
+    fn options(&self, target: Target) -> CompileOptions {
+        CompileOptions {
             fmad: self.fmad,
             line_info: self.line_info,
             include_folders: self.folders.clone(),
@@ -197,18 +182,34 @@ impl<'a> ModuleBuilder<'a> {
             names: self.names.clone(),
             further: self.further.clone(),
             ..CompileOptions::new(target)
+        }
+    }
+
+    /// What NVRTC makes code for so that the device can run it.
+    fn target(&self, nvrtc: &Nvrtc) -> Result<Target> {
+        let info = self.runtime.info();
+        let target = nvrtc
+            .target_for(info.capability)
+            .ok_or(CodeError::DeviceTooOld { nvrtc: nvrtc.version(), capability: info.capability })?;
+        Ok(match info.kind {
+            DeviceKind::Cuda => target,
+            // A simulated device runs PTX; machine code would be thrown away.
+            DeviceKind::Simulated => Target::Ptx(target.architecture()),
         })
     }
 
-    /// Everything that decides what comes out.
-    fn key(&self, nvrtc: &Nvrtc, options: &CompileOptions, name: &str, text: &str) -> Key {
+    /// Everything that decides what comes out. NVRTC is not loaded for it: that takes longer than all the rest of a launch whose
+    /// code is there already. Its file and the device decide together what it would be asked for.
+    fn key(&self, name: &str, text: &str) -> Result<Key> {
+        let info = self.runtime.info();
         let mut key = KeyBuilder::new()
             .part("name", name.as_bytes())
             .part("source", text.as_bytes())
-            .part("nvrtc", nvrtc.version().to_string().as_bytes())
-            .part("driver", self.runtime.info().driver_version.to_string().as_bytes())
-            .part("device", self.runtime.info().kind.to_string().as_bytes());
-        for argument in options.arguments() {
+            .part("nvrtc", CompilerFile::of_process()?.identity().as_bytes())
+            .part("driver", info.driver_version.to_string().as_bytes())
+            .part("device", info.kind.to_string().as_bytes())
+            .part("capability", info.capability.to_string().as_bytes());
+        for argument in self.options(Target::Ptx(info.capability.into())).arguments() {
             key = key.part("argument", argument.as_bytes());
         }
         for name in &self.names {
@@ -221,24 +222,16 @@ impl<'a> ModuleBuilder<'a> {
         for (path, contents) in read_headers(&all, &self.folders) {
             key = key.part("file", path.as_os_str().as_encoded_bytes()).part("contents", &contents);
         }
-        key.finish()
+        Ok(key.finish())
     }
 
-    fn compile(&self, recipe: &Recipe<'_>) -> Result<Payload> {
+    fn compile(&self, name: &str, text: &str) -> Result<Payload> {
+        let nvrtc = Nvrtc::load().map_err(CodeError::from)?;
         let headers: Vec<Header<'_>> =
             self.headers.iter().map(|(name, text)| Header { name, text }).collect();
-        let source = CudaSource { headers: &headers, ..CudaSource::new(recipe.name, recipe.text) };
-        let compiled = recipe.nvrtc.compile(&source, &recipe.options);
+        let source = CudaSource { headers: &headers, ..CudaSource::new(name, text) };
+        let compiled = nvrtc.compile(&source, &self.options(self.target(nvrtc)?));
         let compiled = compiled.map_err(|error: NvrtcError| CodeError::from(error))?;
         Ok(Payload { ptx: compiled.ptx, cubin: compiled.cubin, names: compiled.names })
     }
-}
-
-/// A compilation, and the key of what it makes.
-struct Recipe<'s> {
-    nvrtc: &'static Nvrtc,
-    options: CompileOptions,
-    key: Key,
-    name: &'s str,
-    text: &'s str,
 }
