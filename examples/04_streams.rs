@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let gpu = DeviceRuntime::from_driver(driver.clone(), RuntimeConfig::default())?;
     println!("{gpu:?}");
     let axpy = gpu.kernel(KERNELS, "axpy")?;
-    let counted = |what: &str, before: &Counts| show(what, &driver.layer().counts().since(before));
+    let counted = |what: &str, before: &Counts| print(what, &driver.layer().counts().since(before));
 
     let source = gpu.allocate::<f32>(LEN as usize)?;
     let branches = upload_each(&gpu, 0.0)?;
@@ -82,11 +82,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// One line of what the driver was asked for.
-fn show(what: &str, counts: &Counts) {
+/// What a piece of work cost.
+fn print(what: &str, counts: &Counts) {
     let of = |kind| counts.submitted(kind);
-    let (launches, events, waits) = (of(CommandKind::Launch), of(CommandKind::Signal), of(CommandKind::Wait));
-    println!("{what:<44} {launches:>2} launches, {events:>2} events, {waits:>2} waits");
+    println!(
+        "{what:<44} {:>2} launches, {:>2} events, {:>2} waits",
+        of(CommandKind::Launch),
+        of(CommandKind::Signal),
+        of(CommandKind::Wait)
+    );
 }
 
 fn upload_each(gpu: &DeviceRuntime, value: f32) -> kiln::Result<Vec<GpuRef<f32>>> {
