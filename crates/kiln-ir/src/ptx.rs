@@ -15,6 +15,7 @@ mod layout;
 mod meeting;
 mod memory;
 mod prologue;
+mod proof;
 mod register;
 mod target;
 mod warp;

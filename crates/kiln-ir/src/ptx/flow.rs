@@ -8,9 +8,11 @@ use crate::statement::{BarrierScope, Block, Statement, StatementKind};
 
 impl Writer<'_> {
     pub(super) fn block(&mut self, block: &Block) {
+        let known = self.known();
         for statement in block {
             self.statement(statement);
         }
+        self.forget(known);
     }
 
     fn statement(&mut self, statement: &Statement) {
@@ -44,16 +46,17 @@ impl Writer<'_> {
     }
 
     fn branch(&mut self, condition: Operand, then: &Block, otherwise: &Block) {
-        let condition = self.register(condition);
+        let test = self.register(condition);
         let (other, end) = (self.label(), self.label());
-        ins!(self, "@!{condition} bra {other}");
-        self.block(then);
+        ins!(self, "@!{test} bra {other}");
+        self.block_where(condition, true, then);
         if otherwise.is_empty() {
-            return self.place(other);
+            self.place(other);
+            return self.assume_after(condition, then);
         }
         ins!(self, "bra {end}");
         self.place(other);
-        self.block(otherwise);
+        self.block_where(condition, false, otherwise);
         self.place(end);
     }
 

@@ -9,7 +9,8 @@ use crate::scalar_type::Type;
 pub enum ParameterKind {
     /// The address of a buffer, 64 bits.
     Pointer(BufferId),
-    /// The number of elements of a buffer, 64 bits.
+    /// The number of elements of a buffer, 64 bits. A buffer that is declared like another, or with a count, must really
+    /// have that many: the kernel relies on it.
     Length(BufferId),
     /// A scalar, as many bytes as its type has.
     Scalar(ScalarId),

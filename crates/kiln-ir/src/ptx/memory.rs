@@ -85,7 +85,7 @@ impl Writer<'_> {
     fn global_spot(&mut self, id: BufferId, index: Operand) -> Spot {
         let buffer = &self.draft.buffers[id.index()];
         let (ty, unchecked) = (buffer.element, buffer.unchecked);
-        let inside = unchecked || self.ranges.is_inside(self.draft, Memory::Buffer(id), index);
+        let inside = unchecked || self.is_proven(Memory::Buffer(id), index);
         let start = self.pointer(id).to_string();
         let wide = self.wide_index(index);
         let guard = match inside {
@@ -106,7 +106,7 @@ impl Writer<'_> {
             return Spot { address: String::new(), guard: String::new(), space: "shared", ty: Type::U32 };
         };
         let (ty, count) = (self.draft.shared[id.index()].element, self.draft.shared[id.index()].count);
-        let inside = self.ranges.is_inside(self.draft, memory, index);
+        let inside = self.is_proven(memory, index);
         let start =
             self.compute(Class::B32, "mov.u32", &[&format!("shared_{}", self.draft.shared[id.index()].name)]);
         let is_wide = self.ty(index).bits() == 64;

@@ -28,8 +28,9 @@ impl Writer<'_> {
         register
     }
 
-    /// How many elements a buffer has.
+    /// How many elements a buffer has. One that is like another has the same, so its own parameter is not read.
     pub(super) fn length(&mut self, id: BufferId) -> Register {
+        let id = super::proof::sized(self.draft, id);
         if let Some(register) = self.once.lengths[id.index()] {
             return register;
         }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::layout::Layout;
+use super::proof::Proof;
 use super::register::{Class, Register};
 use super::target::{Feature, Target, Version};
 use crate::literal::Literal;
@@ -54,6 +55,7 @@ pub(super) struct Writer<'d> {
     pub(super) target: Target,
     pub(super) layout: &'d Layout,
     pub(super) ranges: Ranges,
+    pub(super) proof: Proof,
     pub(super) version: Version,
     pub(super) values: Vec<Option<Register>>,
     pub(super) variables: Vec<Option<Register>>,
@@ -86,6 +88,7 @@ impl<'d> Writer<'d> {
             target,
             layout,
             ranges: Ranges::new(draft),
+            proof: Proof::new(draft),
             version: target.version(),
             values: vec![None; draft.values.len()],
             variables: vec![None; draft.variables.len()],
