@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use kiln_ir::{BufferId, Extent, Literal, Program, Target, ThreadOrder, Type};
+use kiln_ir::{BufferId, Extent, Literal, ParameterKind, Program, Target, ThreadOrder, Type};
 use rig::{Launch, Left, interpret, simulate};
 
 /// The architectures whose PTX is kept beside the programs: one that lacks everything, one that has everything.
@@ -86,6 +86,25 @@ fn every_run_line_holds_on_interpreter_and_executor() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn the_ptx_reads_and_writes_what_the_roles_of_the_buffers_say() {
+    for (name, _, program) in programs() {
+        let emitted = program.emit(Target::new(90).unwrap());
+        let module = kiln_ptx::Module::parse(&emitted.text).unwrap();
+        let entry = (0..).zip(module.functions()).find(|(_, function)| *function.name == *program.name);
+        let effects = module.effects(kiln_ptx::FunctionId(entry.unwrap().0)).unwrap();
+        assert_eq!(effects.doubts, [], "{name}: nothing may be in doubt");
+        for (at, buffer) in program.buffers.iter().enumerate() {
+            let pointer = ParameterKind::Pointer(BufferId(at as u32));
+            let parameter = emitted.layout.parameters.iter().position(|p| p.kind == pointer).unwrap();
+            let effect = effects.pointer(parameter, 0).unwrap().effect;
+            let what = format!("{name}: `{}` is declared `{}`, but {effect:?}", buffer.name, buffer.role);
+            assert!(buffer.role.is_readable() || !effect.reads.is_possible(), "{what}");
+            assert!(buffer.role.is_writable() || !effect.writes.is_possible(), "{what}");
+        }
+    }
 }
 
 #[test]
