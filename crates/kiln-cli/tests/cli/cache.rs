@@ -6,6 +6,7 @@ use kiln::cache::{CacheConfig, CachePlace, DiskCache, EntryKind, KeyBuilder, Sur
 
 use crate::folder::Folder;
 use crate::outcome::{Outcome, command, run};
+use crate::skip;
 
 /// A cache with so many entries of a thousand bytes.
 fn filled(folder: &Folder, entries: u32) -> DiskCache {
@@ -90,4 +91,37 @@ fn wrong_words_end_with_2_and_a_folder_that_is_none_with_5() {
     let outcome = cache(&folder, &["list", "--at", &file]);
     assert_eq!(outcome.code, Some(5), "{}", outcome.stdout);
     assert!(outcome.stderr.contains(&file), "{}", outcome.stderr);
+}
+
+#[test]
+fn another_compiler_makes_another_entry() {
+    if skip::without_nvrtc("another_compiler_makes_another_entry") {
+        return;
+    }
+    let folder = Folder::new();
+    let file = folder.write("k.cu", "extern \"C\" __global__ void k(int* out) { out[0] = 1; }");
+    let compiled_with = |compiler: &std::path::Path| {
+        let mut inspect = command(&["inspect", &file]);
+        inspect.env("XDG_CACHE_HOME", folder.path("")).env("KILN_NVRTC", compiler);
+        let outcome = run(inspect);
+        assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+        cache(&folder, &["list", "--json"]).json()["entries"].as_array().unwrap().len()
+    };
+    let compiler = kiln::libraries::find(kiln::libraries::Library::Nvrtc).unwrap().path;
+    assert_eq!(compiled_with(&compiler), 1);
+    assert_eq!(compiled_with(&compiler), 1, "the second time it is there");
+
+    // The same library as a file of its own, with what it loads beside it.
+    let (own, real) = (folder.path("own"), compiler.canonicalize().unwrap());
+    std::fs::create_dir(&own).unwrap();
+    for entry in std::fs::read_dir(real.parent().unwrap()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if name.starts_with("libnvrtc-builtins") {
+            std::os::unix::fs::symlink(&path, format!("{own}/{name}")).unwrap();
+        }
+    }
+    let copy = std::path::PathBuf::from(format!("{own}/{}", real.file_name().unwrap().to_str().unwrap()));
+    std::fs::copy(&real, &copy).unwrap();
+    assert_eq!(compiled_with(&copy), 2, "another build under the same name is another compiler");
 }
