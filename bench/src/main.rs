@@ -44,6 +44,9 @@ struct Arguments {
     /// Where to run.
     #[arg(long, value_enum, default_value_t = Device::Auto)]
     device: Device,
+    /// In m1 and m2, counts the time the thread ran instead of the time that passed; for machines that others use too.
+    #[arg(long)]
+    cpu_time: bool,
     /// Leaves kiln's own rows out and measures its peers alone.
     #[arg(long)]
     peers_only: bool,
@@ -128,7 +131,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let is_quiet = arguments.json.as_deref() == Some(std::path::Path::new("-"));
     let mut table = Table::new(is_quiet);
-    let bench = Bench::open(arguments.device, arguments.repeats, !arguments.peers_only)?;
+    let bench = Bench::open(arguments)?;
     table.note(bench.describe());
     for (name, workload) in WORKLOADS {
         let is_named = wanted.contains(name);

@@ -7,18 +7,20 @@ pub(crate) mod filling;
 pub(crate) mod lives;
 pub(crate) mod pairs;
 mod raw_pool;
+mod thread_clock;
 
 use std::sync::Arc;
 
-use kiln_driver::{Driver, StreamRequest, WallClock};
+use kiln_driver::{Clock, Driver, StreamRequest, WallClock};
 use kiln_mem::{DriverOrder, Heap, HeapConfig, StreamRef};
 use kiln_sim::{DeviceConfig, Machine, MachineConfig};
 
 pub(crate) use counted::CountedAllocator;
 pub(crate) use cudarc_slices::CudarcSlices;
 pub(crate) use raw_pool::RawPool;
+use thread_clock::ThreadClock;
 
-use crate::{Device, Failure};
+use crate::{Arguments, Device, Failure};
 
 /// Memory of the simulated device; nothing of it is touched.
 const SIMULATED_BYTES: u64 = 128 << 30;
@@ -30,7 +32,9 @@ pub(crate) struct Bench {
     /// Whether kiln is measured, and not its peers alone.
     pub(crate) with_kiln: bool,
     pub(crate) repeats: usize,
+    /// Time on the wall.
     pub(crate) clock: WallClock,
+    is_cpu_time: bool,
 }
 
 /// A heap of its own, with the order it asks.
@@ -42,7 +46,8 @@ pub(crate) struct Setting {
 
 impl Bench {
     /// Opens the device.
-    pub(crate) fn open(device: Device, repeats: usize, with_kiln: bool) -> Result<Self, Failure> {
+    pub(crate) fn open(arguments: &Arguments) -> Result<Self, Failure> {
+        let (device, repeats) = (arguments.device, arguments.repeats);
         let simulated = || Ok::<Arc<dyn Driver>, Failure>(simulated()?);
         let (driver, is_cuda): (Arc<dyn Driver>, bool) = match device {
             Device::Sim => (simulated()?, false),
@@ -52,12 +57,24 @@ impl Bench {
                 Err(_) => (simulated()?, false),
             },
         };
-        Ok(Self { driver, is_cuda, with_kiln, repeats: repeats.max(1), clock: WallClock::new() })
+        Ok(Self {
+            driver,
+            is_cuda,
+            with_kiln: !arguments.peers_only,
+            repeats: repeats.max(1),
+            clock: WallClock::new(),
+            is_cpu_time: arguments.cpu_time,
+        })
     }
 
     /// Whether it is a GPU, and peers can be measured.
     pub(crate) fn is_cuda(&self) -> bool {
         self.is_cuda
+    }
+
+    /// The clock for work of one thread.
+    pub(crate) fn thread_clock(&self) -> &dyn Clock {
+        if self.is_cpu_time { &ThreadClock } else { &self.clock }
     }
 
     /// The device in words.

@@ -61,7 +61,7 @@ impl Table {
         let Spread { p50, p99 } = spread;
         let row = Row { workload, subject: subject.into(), p50, p99, unit: unit.into(), ratio };
         self.say(format_args!(
-            "{:<26} {:<44} {:>12.1} {:>12.1} {:<8} {:>7.3}x",
+            "{:<26} {:<44} {:>12.2} {:>12.2} {:<8} {:>7.3}x",
             row.workload, row.subject, row.p50, row.p99, row.unit, ratio
         ));
         self.rows.push(row);

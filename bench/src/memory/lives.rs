@@ -53,10 +53,10 @@ fn repeat<A: Allocator>(
 where
     Failure: From<A::Error>,
 {
-    let warm = lives.run(allocator, &bench.clock)?;
+    let warm = lives.run(allocator, bench.thread_clock())?;
     let mut values = Vec::with_capacity(bench.repeats);
     for _ in 0..bench.repeats {
-        let lived = lives.run(allocator, &bench.clock)?;
+        let lived = lives.run(allocator, bench.thread_clock())?;
         if lived.refused > 0 {
             return Err(format!("{} requests were refused; the device is too small", lived.refused).into());
         }

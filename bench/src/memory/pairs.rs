@@ -15,16 +15,16 @@ const PEER_PAIRS: usize = 20_000;
 /// M1.
 pub(crate) fn one_thread(bench: &Bench, table: &mut Table) -> Result<(), Failure> {
     if bench.is_cuda() {
-        let spread = time_pairs(&mut RawPool::new(0)?, bench.repeats, &bench.clock)?;
+        let spread = time_pairs(&mut RawPool::new(0)?, bench.repeats, bench.thread_clock())?;
         table.add("m1", "raw cuMemAllocAsync + FreeAsync", spread);
     }
     if bench.with_kiln {
         let setting = bench.setting(HeapConfig::default())?;
         let mut kiln = OnStream::new(&setting.heap, setting.stream()?);
-        table.add("m1", "kiln heap", time_pairs(&mut kiln, bench.repeats, &bench.clock)?);
+        table.add("m1", "kiln heap", time_pairs(&mut kiln, bench.repeats, bench.thread_clock())?);
     }
     if bench.is_cuda() {
-        let spread = time_pairs(&mut CudarcSlices::new()?, bench.repeats, &bench.clock)?;
+        let spread = time_pairs(&mut CudarcSlices::new()?, bench.repeats, bench.thread_clock())?;
         table.add("m1", "cudarc alloc + drop", spread);
     }
     Ok(())
