@@ -50,6 +50,20 @@ mod thread {
     }
 }
 
+/// The same lock without its fence, to see that the checker would notice.
+#[path = "../src/thread"]
+mod unfenced {
+    pub(crate) mod biased;
+
+    pub(crate) use super::thread::sync;
+
+    pub(crate) mod barrier {
+        pub(crate) fn light() {}
+
+        pub(crate) fn heavy() {}
+    }
+}
+
 use std::sync::Arc;
 
 use budget::Budget;
@@ -83,6 +97,23 @@ fn a_block_freed_by_its_thread_and_taken_by_another_has_one_owner() {
         all.append(&mut *front.visit());
         all.sort_unstable();
         assert_eq!(all, [1, 2, 3]);
+    });
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn without_its_fence_the_lock_would_let_two_in() {
+    explore(3, || {
+        let count = Arc::new(unfenced::biased::Biased::new(0, u32::MAX));
+        let visitor = {
+            let count = count.clone();
+            loom::thread::spawn(move || *count.visit() += 1)
+        };
+        // SAFETY: only this thread is the owner.
+        if let Some(mut turn) = unsafe { count.enter() } {
+            *turn += 1;
+        }
+        visitor.join().unwrap();
     });
 }
 
