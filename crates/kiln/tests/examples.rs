@@ -28,9 +28,8 @@ fn program(name: &str) -> PathBuf {
 fn output(name: &str) -> String {
     let output = Command::new(program(name)).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    println!("{text}");
     let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{name} ended with {}: {complaint}", output.status);
+    assert!(output.status.success(), "{name} ended with {}: {complaint}\n{text}", output.status);
     text
 }
 
