@@ -21,8 +21,8 @@ const LEN: u32 = 1_000;
 static SOLVER: CachedBackend<BackendContext> = CachedBackend::new();
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // One answer for the whole process; absence is a value and not an error.
-    match kiln::availability()? {
+    // Absence is a value and not an error. Asked under a policy of its own, the question settles nothing for others.
+    match kiln::probe::prober().availability_under(Policy::Auto)? {
         Availability::Available(devices) => {
             for device in devices.working() {
                 println!(
@@ -35,10 +35,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         Availability::Absent(absence) => {
             println!("no GPU ({}): {absence}", absence.name());
-            // A program that may run without one says so once, and everybody else asks as before.
+            // A program that may run without one says so once, before first use, and everybody else just asks.
             kiln::set_policy(Policy::Simulate)?;
         }
     }
+    // From here on one answer for the whole process, kept.
+    assert!(kiln::availability()?.is_available());
     policies()?;
     labels()?;
     solver()?;
@@ -46,7 +48,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     for library in [Library::Nvrtc, Library::Cublas] {
         match libraries::find(library) {
             Ok(found) => println!("library: {found}"),
-            Err(missing) => println!("library: {}", missing.to_string().lines().next().unwrap_or_default()),
+            Err(missing) => {
+                println!("library: {}", missing.to_string().split(" (").next().unwrap_or_default())
+            }
         }
     }
     println!("the probe keeps its promises");
