@@ -16,6 +16,7 @@ use crate::launch::Mismatch;
 use crate::libraries::MissingLibrary;
 use crate::misuse::Misuse;
 use crate::probe::{Absence, Policy};
+use crate::program::ProgramError;
 use crate::state::{Cause, Phase};
 
 /// The answer of most calls here.
@@ -50,6 +51,9 @@ pub enum ErrorKind {
     /// A graph cannot be recorded or changed that way; nothing was queued.
     #[error(transparent)]
     Graph(#[from] GraphError),
+    /// A program and what it was given do not fit, or the program stopped itself.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
     /// The memory behind a handle cannot be reached any more.
     #[error(transparent)]
     Stale(#[from] Stale),

@@ -71,6 +71,7 @@ mod hazards;
 mod host_data;
 mod launch;
 mod node;
+mod once;
 mod touch;
 mod update;
 

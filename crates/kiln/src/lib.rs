@@ -14,6 +14,7 @@ mod misuse;
 #[doc(hidden)]
 pub mod order;
 pub mod probe;
+pub mod program;
 mod runtime;
 pub mod service;
 pub mod state;
@@ -36,6 +37,7 @@ pub use probe::{
     probe_backend, probe_backend_with_compile, refresh, require, resolve, scatter, set_policy,
     set_runtime_config,
 };
+pub use program::{Backend, Bindings, DispatchConfig, Pipeline, Program, Sequence};
 pub use runtime::{
     BlockId, DeviceRuntime, Generation, MemoryConfig, RuntimeConfig, Stream, StreamPool, Ticket,
 };

@@ -50,6 +50,11 @@ fn launch() {
 }
 
 #[test]
+fn graph() {
+    assert!(output("07_graph").ends_with("20 steps of 1000 elements are right, three times\n"));
+}
+
+#[test]
 fn streams() {
     let text = output("04_streams");
     for counts in [

@@ -9,11 +9,10 @@ use smallvec::SmallVec;
 use super::builder::GraphBuilder;
 use super::edges::Edges;
 use super::error::GraphError;
-use super::footprint::{Footprint, Span};
+use super::footprint::Footprint;
 use super::host_data::{HostList, Input, Output};
 use super::node::{NodeId, Work};
-use super::touch::Owner;
-use crate::buffer::{Element, Stale, used};
+use crate::buffer::{Element, Stale};
 use crate::error::{Error, Result};
 use crate::misuse::Misuse;
 use crate::order::{Lane, Use};
@@ -145,16 +144,7 @@ impl Graph {
     }
 
     fn uses(&self) -> SmallVec<[Use<'_>; INLINE_SPANS]> {
-        self.footprint.spans().filter_map(|span| self.used(&span)).collect()
-    }
-
-    #[inline]
-    fn used<'a>(&'a self, span: &Span<'a>) -> Option<Use<'a>> {
-        match (span.owner, span.block) {
-            (_, Some(block)) => Some(used(block, span.range.clone(), span.access)),
-            (Owner::Host(index), None) => Some(self.hosts.find(index)?.used(span.access)),
-            (Owner::Device(_), None) => None,
-        }
+        self.footprint.spans().filter_map(|span| span.used(&self.hosts)).collect()
     }
 }
 

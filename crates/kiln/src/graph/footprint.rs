@@ -9,7 +9,10 @@ use std::sync::Arc;
 
 use kiln_driver::Access;
 
+use super::host_data::HostList;
 use super::touch::{Owner, Touch};
+use crate::buffer::used;
+use crate::order::Use;
 use crate::runtime::Block;
 
 /// What a graph does to which bytes.
@@ -32,6 +35,18 @@ pub(super) struct Span<'a> {
     pub(super) block: Option<&'a Arc<Block>>,
     pub(super) range: &'a Range<u64>,
     pub(super) access: Access,
+}
+
+impl<'a> Span<'a> {
+    /// The bytes, as a submission uses them.
+    #[inline]
+    pub(super) fn used(&self, hosts: &'a HostList) -> Option<Use<'a>> {
+        match (self.owner, self.block) {
+            (_, Some(block)) => Some(used(block, self.range.clone(), self.access)),
+            (Owner::Host(index), None) => Some(hosts.find(index)?.used(self.access)),
+            (Owner::Device(_), None) => None,
+        }
+    }
 }
 
 impl Footprint {

@@ -321,17 +321,31 @@ impl Inner {
         uses: &mut [Use<'_>],
         command: Option<Command<'_>>,
     ) -> Result<Timed> {
+        self.submit_work_timed(lane, uses, |driver, stream| {
+            if let Some(command) = &command {
+                driver.submit(stream, command)?;
+                lane.counters().note(command);
+            }
+            Ok(())
+        })
+    }
+
+    /// As [`submit`](Self::submit), with events directly around the work.
+    pub(crate) fn submit_work_timed(
+        self: &Arc<Self>,
+        lane: &Lane,
+        uses: &mut [Use<'_>],
+        work: impl FnOnce(&dyn Driver, StreamId) -> std::result::Result<(), kiln_driver::Error>,
+    ) -> Result<Timed> {
         let began = self.driver.clock().now();
         let events = self.timers.take(&*self.driver)?;
         let _span = span::submission(lane.stream, "timed");
         let submitted = self.submit(lane, uses, |driver, stream| {
             driver.submit(stream, &Command::Signal(events.start))?;
-            if let Some(command) = &command {
-                driver.submit(stream, command)?;
-                lane.counters().note(command);
-            }
+            lane.counters().add(Count::Signals, 1);
+            work(driver, stream)?;
             driver.submit(stream, &Command::Signal(events.end))?;
-            lane.counters().add(Count::Signals, 2);
+            lane.counters().add(Count::Signals, 1);
             Ok(())
         });
         match submitted {

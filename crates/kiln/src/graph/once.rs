@@ -1,0 +1,73 @@
+//! Recorded work run once, without a graph: the commands go to a stream in the order of recording, as one submission.
+
+use kiln_driver::{Driver, StreamId};
+use smallvec::SmallVec;
+
+use super::builder::{GraphBuilder, MAX_RANGES};
+use super::error::GraphError;
+use super::host_data::Output;
+use crate::buffer::Element;
+use crate::error::Result;
+use crate::order::{Lane, Use};
+use crate::runtime::Ticket;
+use crate::telemetry::{Timed, span};
+
+impl GraphBuilder {
+    /// Queues everything recorded so far as one submission.
+    pub(crate) fn submit_once(&mut self) -> Result<Ticket> {
+        self.settle()?;
+        let runtime = self.runtime.inner();
+        let lane = self.home();
+        let _span = span::submission(lane.stream, "sequence");
+        let stamp =
+            runtime.submit(lane, &mut self.uses(), |driver, stream| self.queue(driver, stream, lane))?;
+        Ok(Ticket::new(runtime.clone(), stamp))
+    }
+
+    /// As [`submit_once`](Self::submit_once), with the device's time for it.
+    pub(crate) fn submit_once_timed(&mut self) -> Result<Timed> {
+        self.settle()?;
+        let lane = self.home();
+        let work = |driver: &dyn Driver, stream| self.queue(driver, stream, lane);
+        self.runtime.inner().submit_work_timed(lane, &mut self.uses(), work)
+    }
+
+    /// What a download brought, once it is done.
+    pub(crate) fn output<T: Element>(&mut self, output: &Output<T>) -> Result<&[T]> {
+        let foreign = GraphError::ForeignHandle { what: "output" };
+        if output.node.graph != self.id {
+            return Err(foreign.into());
+        }
+        self.hosts.typed(output.index).ok_or(foreign)?.read()
+    }
+
+    fn queue(
+        &self,
+        driver: &dyn Driver,
+        stream: StreamId,
+        lane: &Lane,
+    ) -> std::result::Result<(), kiln_driver::Error> {
+        for command in self.nodes.iter().filter_map(|work| work.command(&self.hosts)) {
+            driver.submit(stream, &command)?;
+            lane.counters().note(&command);
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self) -> Result<()> {
+        self.footprint.merge_all();
+        let ranges = self.footprint.span_count();
+        if ranges > MAX_RANGES {
+            return Err(GraphError::TooManyRanges { ranges, limit: MAX_RANGES }.into());
+        }
+        Ok(())
+    }
+
+    fn uses(&self) -> SmallVec<[Use<'_>; 16]> {
+        self.footprint.spans().filter_map(|span| span.used(&self.hosts)).collect()
+    }
+
+    fn home(&self) -> &Lane {
+        self.runtime.main_stream().lane()
+    }
+}

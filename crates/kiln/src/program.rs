@@ -1,0 +1,57 @@
+//! Programs on a device: compiled once, dispatched on host data, on resident buffers, or in sequences.
+//!
+//! A [`Program`] cannot touch anything outside of its buffers, so running one is safe. What a caller gives
+//! ([`Bindings`]) and what a program declares become a [`BindingPlan`] (which buffer is how long) and a
+//! [`LaunchPlan`] (grid, block, shared memory). Both are plain values: they know no device, and every refusal happens in them, before anything
+//! is allocated or queued.
+//!
+//! ```text
+//!   Program ─ Backend::compile ─ Pipeline ┐
+//!   Bindings ─ BindingPlan ─ LaunchPlan ──┴─ Sequence ─ one submission ─ one wait
+//! ```
+//!
+//! - A dispatch is a [`Sequence`] of one step, so no route differs from another.
+//! - An output that kiln allocates is zero before the program runs; one that the caller brought keeps what the program does not write.
+//! - A trap is an error with its code and thread; host vectors are then as they were, and resident buffers are not to be trusted.
+//!
+//! ```
+//! use kiln::{Backend, Bindings, DeviceRuntime, Program};
+//!
+//! let saxpy = Program::build("saxpy", |k| {
+//!     let a = k.scalar::<f32>("a");
+//!     let (x, y) = (k.input::<f32>("x"), k.in_out::<f32>("y"));
+//!     k.over(y);
+//!     let i = k.global_x();
+//!     y.store(i, a * x.load(i) + y.load(i));
+//! }).unwrap();
+//!
+//! let backend = Backend::over(DeviceRuntime::simulated(1)?);
+//! let saxpy = backend.compile(&saxpy)?;
+//! let mut y = vec![1.0f32; 3];
+//! saxpy.dispatch(Bindings::new().scalar("a", 2.0f32).input("x", &[1.0f32, 2.0, 3.0]).in_out("y", &mut y))?;
+//! assert_eq!(y, [3.0, 5.0, 7.0]);
+//! # Ok::<(), kiln::Error>(())
+//! ```
+
+mod backend;
+mod bindings;
+mod config;
+mod dispatch;
+mod element_kind;
+mod error;
+mod fitting;
+mod outputs;
+mod pipeline;
+mod sequence;
+
+pub use backend::Backend;
+pub use bindings::Bindings;
+pub use config::{Converge, DispatchConfig};
+pub use dispatch::Dispatched;
+pub use element_kind::ElementKind;
+pub use error::ProgramError;
+pub use outputs::Outputs;
+pub use pipeline::Pipeline;
+pub use sequence::Sequence;
+
+pub use kiln_ir::{Binding, BindingPlan, LaunchPlan, PlanError, Program};

@@ -1,0 +1,84 @@
+//! A device that runs programs.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use kiln_ir::{Program, Target};
+
+use super::error::ProgramError;
+use super::pipeline::Pipeline;
+use crate::error::Result;
+use crate::runtime::DeviceRuntime;
+
+/// A device that runs programs. Clones are the same backend.
+#[derive(Clone)]
+pub struct Backend {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    runtime: DeviceRuntime,
+    /// By the text of the program. A slot's own lock is held while its pipeline is made, so that each is made once; the map's is not.
+    pipelines: Mutex<HashMap<String, Slot>>,
+}
+
+type Slot = Arc<Mutex<Weak<Pipeline>>>;
+
+impl Backend {
+    /// The best device of this process, or a simulated one where there is none.
+    ///
+    /// # Errors
+    /// As for [`DeviceRuntime::auto`].
+    pub fn acquire() -> Result<Self> {
+        Ok(Self::over(DeviceRuntime::auto()?.clone()))
+    }
+
+    /// A CUDA device.
+    ///
+    /// # Errors
+    /// As for [`DeviceRuntime::try_get`].
+    pub fn acquire_ordinal(ordinal: u32) -> Result<Self> {
+        Ok(Self::over(DeviceRuntime::try_get(ordinal)?.clone()))
+    }
+
+    /// A runtime of the caller's.
+    pub fn over(runtime: DeviceRuntime) -> Self {
+        Self { shared: Arc::new(Shared { runtime, pipelines: Mutex::default() }) }
+    }
+
+    /// The runtime below.
+    pub fn runtime(&self) -> &DeviceRuntime {
+        &self.shared.runtime
+    }
+
+    /// Makes a program ready to run. The same program is compiled once, as long as somebody has its pipeline, and its machine code is kept
+    /// by the caches of the runtime beyond that.
+    ///
+    /// # Errors
+    /// A device that is too old; what the loader says.
+    pub fn compile(&self, program: &Program) -> Result<Arc<Pipeline>> {
+        let slot = {
+            let mut pipelines = self.shared.pipelines.lock().unwrap_or_else(PoisonError::into_inner);
+            pipelines.retain(|_, slot| {
+                Arc::strong_count(slot) > 1 || slot.lock().is_ok_and(|slot| slot.strong_count() > 0)
+            });
+            pipelines.entry(program.to_string()).or_default().clone()
+        };
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pipeline) = slot.upgrade() {
+            return Ok(pipeline);
+        }
+        let capability = self.runtime().info().capability;
+        let target = Target::for_device(capability.major * 10 + capability.minor)
+            .ok_or_else(|| ProgramError::DeviceTooOld { capability: capability.to_string() })?;
+        let pipeline = Arc::new(Pipeline::new(self.clone(), program.clone(), target)?);
+        *slot = Arc::downgrade(&pipeline);
+        Ok(pipeline)
+    }
+}
+
+impl std::fmt::Debug for Backend {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "backend over {:?}", self.shared.runtime)
+    }
+}

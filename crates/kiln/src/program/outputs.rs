@@ -1,0 +1,40 @@
+//! What came back and had no vector of the caller's to go to.
+
+use super::element_kind::ElementKind;
+use super::error::ProgramError;
+use crate::buffer::Element;
+use crate::error::Result;
+
+/// Results by the names of their buffers.
+#[derive(Clone, Default, Debug)]
+pub struct Outputs {
+    pub(super) buffers: Vec<(String, kiln_ir::Type, Vec<u8>)>,
+}
+
+impl Outputs {
+    /// The elements of a buffer, taken out.
+    ///
+    /// # Errors
+    /// No such buffer; elements of another type.
+    pub fn take<T: Element>(&mut self, name: &str) -> Result<Vec<T>> {
+        let Some(at) = self.buffers.iter().position(|(known, ..)| known == name) else {
+            let known: Vec<&str> = self.buffers.iter().map(|(name, ..)| name.as_str()).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            return Err(ProgramError::Unknown { what: "buffer", name: name.to_owned(), known }.into());
+        };
+        let given = ElementKind::of::<T>();
+        let wanted = self.buffers[at].1;
+        if !given.fits(wanted) {
+            return Err(ProgramError::Element { name: name.to_owned(), wanted, given }.into());
+        }
+        let (_, _, bytes) = self.buffers.remove(at);
+        let mut elements = vec![T::zeroed(); bytes.len().checked_div(size_of::<T>()).unwrap_or(0)];
+        bytemuck::cast_slice_mut(&mut elements).copy_from_slice(&bytes);
+        Ok(elements)
+    }
+
+    /// The names that are left.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.buffers.iter().map(|(name, ..)| name.as_str())
+    }
+}

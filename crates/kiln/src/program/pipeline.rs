@@ -1,0 +1,84 @@
+//! A program, compiled for a device.
+
+use std::sync::Arc;
+
+use kiln_ir::{Draft, Layout, Program, Target};
+
+use super::backend::Backend;
+use super::error::ProgramError;
+use crate::error::Result;
+use crate::launch::Kernel;
+
+/// A program, compiled for a device and ready to be dispatched. It keeps its code loaded.
+pub struct Pipeline {
+    backend: Backend,
+    program: Program,
+    layout: Layout,
+    cooperative: bool,
+    kernel: Kernel,
+}
+
+impl Pipeline {
+    pub(super) fn new(backend: Backend, program: Program, target: Target) -> Result<Self> {
+        let emitted = program.emit(target);
+        let kernel = backend.runtime().kernel(emitted.text.as_str(), &program.name)?;
+        Ok(Self { backend, program, layout: emitted.layout, cooperative: emitted.cooperative, kernel })
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// The device.
+    pub fn backend(&self) -> &Backend {
+        &self.backend
+    }
+
+    /// The kernel it became.
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    /// The parameters of the kernel.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Whether every launch of it must have all its blocks resident at once.
+    pub fn is_cooperative(&self) -> bool {
+        self.cooperative
+    }
+
+    /// The same program with blocks of another size.
+    ///
+    /// # Errors
+    /// As for [`Backend::compile`]; a block the program cannot have.
+    pub fn with_block(&self, block: [u32; 3]) -> Result<Arc<Self>> {
+        let draft = Draft { block, ..self.program.clone().into_draft() };
+        let program = Program::new(draft).map_err(|error| ProgramError::Shape {
+            program: self.program.name.clone(),
+            what: "block",
+            given: format!("{}x{}x{}", block[0], block[1], block[2]),
+            limit: error.to_string(),
+        })?;
+        self.backend.compile(&program)
+    }
+
+    /// Refuses a program that checks its accesses only in part.
+    pub(super) fn check_safe(&self) -> Result<()> {
+        match self.program.buffers.iter().find(|buffer| buffer.unchecked) {
+            None => Ok(()),
+            Some(buffer) => {
+                let (program, buffer) = (self.program.name.clone(), buffer.name.clone());
+                Err(ProgramError::Unchecked { program, buffer }.into())
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Pipeline {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "pipeline of program `{}`", self.program.name)
+    }
+}
