@@ -9,6 +9,7 @@
     clippy::panic,
     reason = "a test stops at the first surprise"
 )]
+#![allow(clippy::duplicate_mod, reason = "the lock is looked at with its fence and without")]
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "a part of the sources is looked at here")]
 
 #[path = "../src/account.rs"]

@@ -176,13 +176,16 @@ fn calls_of_a_log_are_made_by_as_many_threads_in_its_order() {
     rig.finish(&[]);
 }
 
+/// Whether a problem is the one a log has.
+type IsRight = fn(&LogProblem) -> bool;
+
 #[test]
 fn a_broken_log_is_refused_with_its_line() {
     use LogProblem::{
         Action as BadAction, Field, MissingColumn, MissingField, NoTrace, NotLive, OtherSize, Taken, TooMuch,
     };
     let line = "1,t,allocate,0x100,64,0x0\n";
-    let cases: &[(String, u64, fn(&LogProblem) -> bool)] = &[
+    let cases: &[(String, u64, IsRight)] = &[
         (String::new(), 1, |problem| matches!(problem, MissingColumn(_))),
         ("Thread,Time,Action,Size,Stream\n".into(), 1, |problem| *problem == MissingColumn("Pointer")),
         (format!("{HEADER}1,t,allocate\n"), 2, |problem| *problem == MissingField("Pointer")),

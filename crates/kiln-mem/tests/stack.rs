@@ -128,11 +128,14 @@ fn a_heap_on_a_device_without_pages_says_what_it_is() {
     rig.finish(&[]);
 }
 
+/// Whether a problem is the one a text has.
+type IsRight = fn(&StackProblem) -> bool;
+
 #[test]
 fn a_text_that_is_no_stack_is_refused_where_it_goes_wrong() {
     use StackProblem::{Expected, Number, Numbers, Parenthesis, TooManyLayers, UnknownWord};
     let deep = format!("{}heap{}", "stats(".repeat(33), ")".repeat(33));
-    let cases: &[(&str, usize, fn(&StackProblem) -> bool)] = &[
+    let cases: &[(&str, usize, IsRight)] = &[
         ("", 0, |problem| matches!(problem, Expected(_))),
         ("   ", 3, |problem| matches!(problem, Expected(_))),
         ("heep", 0, |problem| matches!(problem, UnknownWord(word) if word == "heep")),
