@@ -16,9 +16,9 @@ mod rig;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use kiln_ir::{BufferId, Extent, Literal, ParameterKind, Program, Target, ThreadOrder, Type};
+use rig::ptxas::{assemble, find_ptxas};
 use rig::{Launch, Left, interpret, simulate};
 
 /// The architectures whose PTX is kept beside the programs: one that lacks everything, one that has everything.
@@ -281,33 +281,4 @@ fn element(ty: Type, text: &str) -> Literal {
         _ if ty.is_float() => Literal::float(ty, text.parse().unwrap()),
         _ => Literal::integer(ty, text.parse().unwrap()).unwrap_or_else(|| panic!("{text} is no {ty}")),
     }
-}
-
-fn find_ptxas() -> Option<PathBuf> {
-    if let Some(path) = std::env::var_os("KILN_PTXAS") {
-        return Some(path.into());
-    }
-    let folders = std::env::var_os("PATH")?;
-    std::env::split_paths(&folders).map(|folder| folder.join("ptxas")).find(|path| path.is_file())
-}
-
-/// Assembles a module. An architecture the assembler no longer makes code for is assembled for the next one it does.
-fn assemble(ptxas: &Path, name: &str, text: &str, target: Target) -> (bool, String) {
-    let file =
-        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{name}-{target}.ptx", std::process::id()));
-    std::fs::write(&file, text).unwrap();
-    let output = file.with_extension("cubin");
-    let code = match target.number() {
-        70 | 72 => 75,
-        101 => 103,
-        number => number,
-    };
-    let run = Command::new(ptxas)
-        .args(["--compile-only", "--opt-level", "0", "--gpu-name", &format!("sm_{code}"), "--output-file"])
-        .args([&output, &file])
-        .output()
-        .unwrap();
-    let _ = std::fs::remove_file(&file);
-    let _ = std::fs::remove_file(&output);
-    (run.status.success(), String::from_utf8_lossy(&run.stderr).into_owned())
 }

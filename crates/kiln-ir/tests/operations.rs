@@ -14,6 +14,7 @@ use kiln_ir::{
     BinaryOp, Buffer, BufferId, CompareOp, Draft, Extent, Function, Literal, Memory, Op, Operand, Place,
     Program, Role, Statement, StatementKind, Target, ThreadOrder, Type, UnaryOp, Value, ValueId,
 };
+use rig::ptxas::{assemble, find_ptxas};
 use rig::{Launch, Left, interpret, simulate};
 
 const TARGETS: [u32; 3] = [70, 80, 90];
@@ -147,57 +148,139 @@ fn agree(types: &[Type], result: Type, make: impl Fn(&[Operand]) -> Op) {
     }
 }
 
-#[test]
-fn unary_operations_agree() {
+/// Makes an operation of its operands.
+type Make = Box<dyn Fn(&[Operand]) -> Op>;
+
+/// An operation on operands of these types.
+struct Case {
+    types: Vec<Type>,
+    result: Type,
+    make: Make,
+}
+
+impl Case {
+    fn new(types: &[Type], result: Type, make: impl Fn(&[Operand]) -> Op + 'static) -> Self {
+        Self { types: types.to_vec(), result, make: Box::new(make) }
+    }
+}
+
+fn unary_cases() -> Vec<Case> {
+    let mut cases = Vec::new();
     for ty in Type::ALL.iter().copied() {
         for op in UnaryOp::ALL.iter().copied().filter(|op| op.accepts(ty)) {
-            agree(&[ty], op.result(ty), |a| Op::Unary { op, ty, a: a[0] });
+            cases.push(Case::new(&[ty], op.result(ty), move |a| Op::Unary { op, ty, a: a[0] }));
         }
         for function in Function::ALL.iter().copied().filter(|function| function.accepts(ty)) {
-            agree(&[ty], ty, |a| Op::Function { function, ty, a: a[0] });
+            cases.push(Case::new(&[ty], ty, move |a| Op::Function { function, ty, a: a[0] }));
         }
     }
+    cases
+}
+
+fn binary_cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for ty in Type::ALL.iter().copied() {
+        for op in BinaryOp::ALL.iter().copied().filter(|op| op.accepts(ty)) {
+            cases.push(Case::new(&[ty, op.second(ty)], ty, move |a| Op::Binary { op, ty, a: a[0], b: a[1] }));
+        }
+    }
+    cases
+}
+
+fn choice_cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for ty in Type::ALL.iter().copied() {
+        for op in CompareOp::ALL.iter().copied().filter(|op| op.accepts(ty)) {
+            cases.push(Case::new(&[ty, ty], Type::Bool, move |a| Op::Compare { op, ty, a: a[0], b: a[1] }));
+        }
+        let zero = Literal::zero(ty).into();
+        cases.push(Case::new(&[Type::Bool, ty], ty, move |a| Op::Select {
+            ty,
+            condition: a[0],
+            a: a[1],
+            b: zero,
+        }));
+    }
+    cases
+}
+
+fn conversion_cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for from in Type::ALL.iter().copied() {
+        for to in Type::ALL.iter().copied() {
+            cases.push(Case::new(&[from], to, move |a| Op::Convert { from, to, a: a[0] }));
+            if from.bytes() == to.bytes() && from != Type::Bool && to != Type::Bool && !from.is_float() {
+                cases.push(Case::new(&[from], to, move |a| Op::Bitcast { from, to, a: a[0] }));
+            }
+        }
+    }
+    cases
+}
+
+fn fused_cases() -> Vec<Case> {
+    let types = [Type::F16, Type::Bf16, Type::F32, Type::F64];
+    let case = |ty: Type| Case::new(&[ty; 3], ty, move |a| Op::Fma { ty, a: a[0], b: a[1], c: a[2] });
+    types.into_iter().map(case).collect()
+}
+
+fn all_agree(cases: Vec<Case>) {
+    for case in cases {
+        agree(&case.types, case.result, &case.make);
+    }
+}
+
+#[test]
+fn unary_operations_agree() {
+    all_agree(unary_cases());
 }
 
 #[test]
 fn binary_operations_agree() {
-    for ty in Type::ALL.iter().copied() {
-        for op in BinaryOp::ALL.iter().copied().filter(|op| op.accepts(ty)) {
-            agree(&[ty, op.second(ty)], ty, |a| Op::Binary { op, ty, a: a[0], b: a[1] });
-        }
-    }
+    all_agree(binary_cases());
 }
 
 #[test]
 fn comparisons_and_choices_agree() {
-    for ty in Type::ALL.iter().copied() {
-        for op in CompareOp::ALL.iter().copied().filter(|op| op.accepts(ty)) {
-            agree(&[ty, ty], Type::Bool, |a| Op::Compare { op, ty, a: a[0], b: a[1] });
-        }
-        agree(&[Type::Bool, ty], ty, |a| Op::Select {
-            ty,
-            condition: a[0],
-            a: a[1],
-            b: Literal::zero(ty).into(),
-        });
-    }
+    all_agree(choice_cases());
 }
 
 #[test]
 fn conversions_agree() {
-    for from in Type::ALL.iter().copied() {
-        for to in Type::ALL.iter().copied() {
-            agree(&[from], to, |a| Op::Convert { from, to, a: a[0] });
-            if from.bytes() == to.bytes() && from != Type::Bool && to != Type::Bool && !from.is_float() {
-                agree(&[from], to, |a| Op::Bitcast { from, to, a: a[0] });
-            }
-        }
-    }
+    all_agree(conversion_cases());
 }
 
 #[test]
 fn fused_products_agree() {
-    for ty in [Type::F16, Type::Bf16, Type::F32, Type::F64] {
-        agree(&[ty, ty, ty], ty, |a| Op::Fma { ty, a: a[0], b: a[1], c: a[2] });
+    all_agree(fused_cases());
+}
+
+#[test]
+fn ptxas_accepts_every_operation_on_every_type() {
+    let Some(ptxas) = find_ptxas() else {
+        println!("skipped: no ptxas; set KILN_PTXAS to its path, or put it on PATH");
+        return;
+    };
+    let cases = [unary_cases(), binary_cases(), choice_cases(), conversion_cases(), fused_cases()];
+    let cases: Vec<Case> = cases.into_iter().flatten().collect();
+    for target in TARGETS.map(|number| Target::new(number).unwrap()) {
+        // Every program is an entry of one module; the assembler names the one it does not like.
+        let mut module = String::new();
+        for (at, case) in cases.iter().enumerate() {
+            for flush in [false, true] {
+                let text = program(&case.types, case.result, flush, &case.make).emit(target).text;
+                let text = text.replace(".entry apply(", &format!(".entry apply_{at}_{flush}("));
+                let (header, body) = text.split_once("\n\n").unwrap();
+                if module.is_empty() {
+                    module = format!("{header}\n\n");
+                }
+                assert!(
+                    module.starts_with(header),
+                    "these operations need nothing newer than the target itself"
+                );
+                module.push_str(body);
+            }
+        }
+        let (accepted, log) = assemble(&ptxas, "operations", &module, target);
+        assert!(accepted, "{target}:\n{log}");
     }
 }

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "every test uses a part of it")]
 
+pub(crate) mod ptxas;
+
 use kiln_ir::{
     InterpretError, Interpretation, Literal, ParameterKind, Program, STATUS_BYTES, Status, Target,
     ThreadOrder,
