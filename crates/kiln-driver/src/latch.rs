@@ -246,7 +246,7 @@ mod tests {
         let guard = latch.lock();
         std::thread::scope(|scope| {
             let wandering = scope.spawn(move || {
-                std::thread::yield_now();
+                yield_now();
                 let mut guard = guard;
                 *guard += 1;
             });
