@@ -60,7 +60,7 @@ fn a_takeover_that_finds_no_program_can_be_tried_again() {
     let script = rig::trap("script");
     let place = || {
         let exe = std::env::current_exe().unwrap();
-        let text = format!("#!/bin/sh\nexec {} worker --exact --nocapture\n", exe.display());
+        let text = format!("#!/bin/sh\nexec {} worker --exact --nocapture > /dev/null\n", exe.display());
         std::fs::write(&script, text).unwrap();
         std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o700)).unwrap();
     };
