@@ -27,10 +27,7 @@ fn subject() -> Subject {
         return Subject::absent("a worker with CUDA", reason.to_string(), required || !reason.is_absence());
     }
     let opened = |_| open().map_err(|reason| reason.to_string());
-    Subject::new("a worker with CUDA", Kernels::ptx(), opened).in_real_time().exclude(
-        "code.load_does_not_wait",
-        "on an H200 with driver 580 a load comes back when the running kernel is done",
-    )
+    Subject::new("a worker with CUDA", Kernels::ptx(), opened).in_real_time()
 }
 
 kiln_conform::laws!(subject());
