@@ -38,9 +38,10 @@ fi
 
 torch=$(python3 -c 'import os, torch; print(os.path.dirname(torch.__file__))' 2> /dev/null)
 if [ -n "$torch" ]; then
+    # The allocator asks hooks that the large library sets when it is loaded, so it is linked though nothing names it.
     abi=$(python3 -c 'import torch; print(int(torch._C._GLIBCXX_USE_CXX11_ABI))')
     build_and_run torch -I "$torch/include" -I "$torch/include/torch/csrc/api/include" -D_GLIBCXX_USE_CXX11_ABI="$abi" \
-        -L "$torch/lib" -lc10_cuda -lc10 -lcudart -Xlinker -rpath -Xlinker "$torch/lib"
+        -L "$torch/lib" -lc10_cuda -lc10 -lcudart -Xlinker --no-as-needed -ltorch_cuda -ltorch -Xlinker -rpath -Xlinker "$torch/lib"
 else
     absent "PyTorch: python3 finds no module torch"
 fi
