@@ -2,7 +2,7 @@
 //!
 //! `kiln doctor` says what this machine has and what to do about what it lacks. `kiln demo` does real work, on a GPU or on
 //! the simulated device, and checks it. `kiln inspect` reads kernels, `kiln run` runs one on arrays from files, `kiln check`
-//! does so with every check on, and `kiln cache` looks after compiled kernels. `kiln replay` makes the calls of an allocation
+//! does so with every check on, and `kiln cache` looks after compiled kernels. `kiln emit` prints a program as PTX. `kiln replay` makes the calls of an allocation
 //! log again, and `kiln bench` measures memory. How each ends is in [`exit`].
 
 mod bench;
@@ -13,6 +13,7 @@ mod demo;
 mod device;
 mod doctor;
 mod element_type;
+mod emit;
 mod exit;
 mod failure;
 mod inspect;
@@ -54,6 +55,8 @@ enum Command {
     Run(Box<run::Arguments>),
     /// Run a kernel on the simulated device with every check on, in several orders.
     Check(Box<check::Arguments>),
+    /// Print a program (.kir) as PTX.
+    Emit(emit::Arguments),
     /// List, verify, prune or clear the compiled kernels on disk.
     Cache(cache::Arguments),
     /// Make the calls of an allocation log again, and say what they cost and how little memory would have done.
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Command::Inspect(arguments) => inspect::run(arguments, &mut console),
         Command::Run(arguments) => run::run(arguments, &mut console),
         Command::Check(arguments) => check::run(arguments, &mut console),
+        Command::Emit(arguments) => emit::run(arguments, &mut console),
         Command::Cache(arguments) => cache::run(arguments, &mut console),
         Command::Replay(arguments) => replay::run(arguments, &mut console),
         Command::Bench(arguments) => bench::run(arguments, &mut console),

@@ -50,6 +50,21 @@ fn launch() {
 }
 
 #[test]
+fn program_in_rust() {
+    let text = output("05_program");
+    assert!(
+        text.contains("built in Rust: 1000 elements are right\nread from text: 1000 elements are right\n"),
+        "{text}"
+    );
+    assert!(text.contains("refused: "), "{text}");
+}
+
+#[test]
+fn sequence() {
+    assert!(output("06_sequence").ends_with("40 steps in one submission, 64 cells are right\n"));
+}
+
+#[test]
 fn graph() {
     assert!(output("07_graph").ends_with("20 steps of 1000 elements are right, three times\n"));
 }

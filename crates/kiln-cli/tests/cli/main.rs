@@ -21,6 +21,7 @@ mod cache;
 mod check;
 mod demo;
 mod doctor;
+mod emit;
 mod folder;
 mod inspect;
 mod kernels;
