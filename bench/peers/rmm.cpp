@@ -1,16 +1,14 @@
-// RMM's resources on the memory workloads: its pool over cudaMalloc, and cuda_async.
+// RMM's resources on the memory workloads: its pool over cudaMalloc, bins over the pool, its arena, and cuda_async. Written
+// against RMM 26.10, whose resources are values that share what they hold.
 
-#include <rmm/cuda_device.hpp>
 #include <rmm/cuda_stream.hpp>
-#if __has_include(<rmm/mr/pool_memory_resource.hpp>)
+#include <rmm/error.hpp>
+#include <rmm/logger.hpp>
+#include <rmm/mr/arena_memory_resource.hpp>
+#include <rmm/mr/binning_memory_resource.hpp>
 #include <rmm/mr/cuda_async_memory_resource.hpp>
 #include <rmm/mr/cuda_memory_resource.hpp>
 #include <rmm/mr/pool_memory_resource.hpp>
-#else
-#include <rmm/mr/device/cuda_async_memory_resource.hpp>
-#include <rmm/mr/device/cuda_memory_resource.hpp>
-#include <rmm/mr/device/pool_memory_resource.hpp>
-#endif
 #include <rmm/resource_ref.hpp>
 
 #include "workloads.hpp"
@@ -18,6 +16,16 @@
 namespace {
 
 constexpr std::size_t ALIGN = 256;
+constexpr std::size_t GIB = std::size_t{1} << 30;
+
+// Whether what is missing on the device is what a resource needed, or what it was told to take.
+enum class Takes { as_needed, at_once };
+
+std::size_t free_on_device() {
+    std::size_t free = 0, total = 0;
+    cudaMemGetInfo(&free, &total);
+    return free;
+}
 
 // A resource on a stream of its own.
 class OnStream {
@@ -26,81 +34,88 @@ class OnStream {
 
     void* allocate(std::size_t bytes) {
         try {
-            return resource_.allocate(stream_.view(), bytes, ALIGN);
+            return resource_.allocate(cuda::stream_ref{stream_.value()}, bytes, ALIGN);
         } catch (const rmm::bad_alloc&) {
             return nullptr;
         }
     }
 
-    void release(void* at, std::size_t bytes) { resource_.deallocate(stream_.view(), at, bytes, ALIGN); }
+    void release(void* at, std::size_t bytes) noexcept {
+        resource_.deallocate(cuda::stream_ref{stream_.value()}, at, bytes, ALIGN);
+    }
 
     cudaStream_t stream() const { return stream_.value(); }
-
-    // What was free before the resource was made.
-    void set_before(std::size_t free) { before_ = free; }
-
-    // The pools give nothing back while they live, so what is missing now is the peak.
-    std::size_t peak_reserved() const {
-        std::size_t free = 0, total = 0;
-        cudaMemGetInfo(&free, &total);
-        return before_ - std::min(free, before_);
-    }
 
   private:
     rmm::device_async_resource_ref resource_;
     rmm::cuda_stream stream_;
-    std::size_t before_ = 0;
 };
 
 // A resource that is made for one point, so that what it reserves is of that point.
 template <class Resource>
-struct Fresh {
-    std::unique_ptr<Resource> resource;
-    OnStream on_stream;
+class Fresh {
+  public:
+    template <class Make>
+    Fresh(Make make, Takes takes)
+        : takes_(takes), free_before_(free_on_device()), resource_(make(0)), on_stream_(resource_) {}
 
-    explicit Fresh(std::unique_ptr<Resource> made) : resource(std::move(made)), on_stream(*resource) {}
+    void* allocate(std::size_t bytes) { return on_stream_.allocate(bytes); }
+    void release(void* at, std::size_t bytes) { on_stream_.release(at, bytes); }
 
-    void* allocate(std::size_t bytes) { return on_stream.allocate(bytes); }
-    void release(void* at, std::size_t bytes) { on_stream.release(at, bytes); }
-    std::size_t peak_reserved() const { return on_stream.peak_reserved(); }
+    // The pools give nothing back while they live, so what is missing now is the peak; 0 says nothing about need.
+    std::size_t peak_reserved() const {
+        return takes_ == Takes::at_once ? 0 : free_before_ - std::min(free_on_device(), free_before_);
+    }
+
+  private:
+    Takes takes_;
+    std::size_t free_before_;
+    Resource resource_;
+    OnStream on_stream_;
 };
 
+// `make` gives a resource with a limit in bytes; 0 is none.
 template <class Make>
-void run(const std::string& subject, Make make) {
-    auto resource = make(0);
-    rmm::device_async_resource_ref reference{*resource};
-    OnStream allocator{reference};
-    workloads::one_thread(subject, allocator);
-    workloads::many_threads(subject, [&] { return std::make_unique<OnStream>(reference); });
-    workloads::overlap(subject, [&] { return std::make_unique<OnStream>(reference); });
-    workloads::time_and_space(subject, [&] {
-        std::size_t free = 0, total = 0;
-        cudaMemGetInfo(&free, &total);
-        using Resource = typename decltype(make(0))::element_type;
-        auto fresh = std::make_unique<Fresh<Resource>>(make(0));
-        fresh->on_stream.set_before(free);
-        return fresh;
-    });
-    constexpr std::size_t LIMIT = std::size_t{16} << 30;
-    auto limited = make(LIMIT);
-    OnStream filled{rmm::device_async_resource_ref{*limited}};
+void run(const std::string& subject, Takes takes, Make make) {
+    using Resource = decltype(make(0));
+    {
+        Resource resource = make(0);
+        OnStream allocator{resource};
+        workloads::one_thread(subject, allocator);
+        workloads::many_threads(subject, [&] { return std::make_unique<OnStream>(resource); });
+        workloads::overlap(subject, [&] { return std::make_unique<OnStream>(resource); });
+    }
+    workloads::time_and_space(subject, [&] { return std::make_unique<Fresh<Resource>>(make, takes); });
+    constexpr std::size_t LIMIT = 16 * GIB;
+    Resource limited = make(LIMIT);
+    OnStream filled{limited};
     workloads::nine_tenths(subject + ", limit of 16 GiB", filled, LIMIT);
+}
+
+rmm::mr::pool_memory_resource pool(std::size_t limit) {
+    rmm::mr::cuda_memory_resource upstream;
+    if (limit > 0) return rmm::mr::pool_memory_resource{upstream, limit, limit};
+    return rmm::mr::pool_memory_resource{upstream, std::size_t{256} << 20};
 }
 
 }  // namespace
 
 int main() {
     cudaFree(nullptr);
-    using Cuda = rmm::mr::cuda_memory_resource;
-    run("RMM pool", [](std::size_t limit) {
-        using Pool = decltype(rmm::mr::pool_memory_resource{Cuda{}, std::size_t{1}});
-        if (limit > 0) return std::make_unique<Pool>(Cuda{}, limit, limit);
-        return std::make_unique<Pool>(Cuda{}, std::size_t{256} << 20);
+    // A refusal is an answer here, and M5 has thousands.
+    rmm::default_logger().set_level(rapids_logger::level_enum::off);
+    run("RMM pool", Takes::as_needed, pool);
+    run("RMM binning over pool", Takes::as_needed, [](std::size_t limit) {
+        // Bins of 256 KiB to 4 MiB, as in RMM's own benchmark of random allocations.
+        return rmm::mr::binning_memory_resource{pool(limit), 18, 22};
     });
-    run("RMM cuda_async", [](std::size_t limit) {
+    run("RMM arena", Takes::at_once, [](std::size_t limit) {
+        // It takes all it may use when it is made; 32 GiB hold what M2 has live twice over.
+        return rmm::mr::arena_memory_resource{rmm::mr::cuda_memory_resource{}, limit > 0 ? limit : 32 * GIB};
+    });
+    run("RMM cuda_async", Takes::as_needed, [](std::size_t) {
         // It has no limit of its own; M5 is then met from the whole device.
-        (void)limit;
-        return std::make_unique<rmm::mr::cuda_async_memory_resource>();
+        return rmm::mr::cuda_async_memory_resource{};
     });
     return 0;
 }

@@ -4,8 +4,9 @@
 #
 #   run.sh [OUTPUT]        default: standard output
 #
-# Needs nvcc and a C++ compiler. PyTorch is found through python3, RMM through RMM_INCLUDE (directories separated by
-# colons, with fmt, spdlog and CCCL where RMM needs them) and RMM_LIB, or through the Python package librmm.
+# Needs nvcc and a C++ compiler. PyTorch is found through python3. RMM (26.10 or newer) is found through RMM_INCLUDE
+# (directories separated by colons, with CCCL and rapids_logger) and RMM_LIB (directories likewise), through the Python
+# packages librmm and rapids_logger, or in the packages beside this script, which python3 unpacks.
 
 set -u
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
@@ -46,20 +47,33 @@ else
     absent "PyTorch: python3 finds no module torch"
 fi
 
+# Sets RMM_INCLUDE and RMM_LIB from packages below a directory: name_rmm DIRECTORY.
+name_rmm() {
+    RMM_INCLUDE=$1/librmm/include:$1/librmm/include/rapids:$1/rapids_logger/include
+    RMM_LIB=$1/librmm/lib64:$1/rapids_logger/lib64
+}
+
 if [ -z "${RMM_INCLUDE:-}" ]; then
-    librmm=$(python3 -c 'import os, librmm; print(os.path.dirname(librmm.__file__))' 2> /dev/null)
-    if [ -n "$librmm" ]; then
-        RMM_INCLUDE=$librmm/include:$librmm/include/rapids
-        RMM_LIB=$librmm/lib64
+    packages=$(python3 -c 'import os, librmm, rapids_logger; print(os.path.dirname(os.path.dirname(librmm.__file__)))' 2> /dev/null)
+    if [ -n "$packages" ]; then
+        name_rmm "$packages"
+    elif [ -d "$here/wheels" ]; then
+        # A package file is a zip archive; the directory goes when this script ends.
+        for wheel in "$here"/wheels/*.whl; do
+            python3 -m zipfile -e "$wheel" "$built/packages" || absent "$(basename "$wheel") does not unpack"
+        done
+        name_rmm "$built/packages"
     fi
 fi
 if [ -n "${RMM_INCLUDE:-}" ]; then
+    # RMM's headers before the toolkit's: they come with the CCCL they were written for, which may be newer.
     includes=$(echo "$RMM_INCLUDE" | tr ':' '\n' | sed 's/^/-I /' | tr '\n' ' ')
-    libraries=
-    [ -n "${RMM_LIB:-}" ] && libraries="-L $RMM_LIB -lrmm -Xlinker -rpath -Xlinker $RMM_LIB"
+    libraries=$(echo "${RMM_LIB:-}" | tr ':' '\n' | sed -n 's/^..*$/-L & -Xlinker -rpath -Xlinker &/p' | tr '\n' ' ')
+    # What librmm needs in turn is not found through a program's own path.
+    export LD_LIBRARY_PATH="${RMM_LIB:-}:${LD_LIBRARY_PATH:-}"
     # Lists of flags, split at their blanks on purpose.
     # shellcheck disable=SC2086
-    build_and_run rmm -DLIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE $includes $libraries
+    build_and_run rmm $includes $libraries -lrmm -lrapids_logger
 else
-    absent "RMM: no RMM_INCLUDE and no Python package librmm"
+    absent "RMM: no RMM_INCLUDE, no Python packages librmm and rapids_logger, and none beside this script"
 fi

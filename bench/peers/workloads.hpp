@@ -111,10 +111,12 @@ Lived random_lives(Allocator& allocator, std::size_t count, std::size_t max_byte
         const bool allocates = live.empty() || (random.draw() % 100 < 73 && allocated < count && live_bytes + bytes < LIVE_LIMIT);
         ++operations;
         if (allocates) {
-            live.push_back({allocator.allocate(bytes), bytes});
+            ++allocated;
+            void* at = allocator.allocate(bytes);
+            if (at == nullptr) continue;
+            live.push_back({at, bytes});
             live_bytes += bytes;
             peak = std::max(peak, live_bytes);
-            ++allocated;
         } else {
             const std::size_t at = random.draw() % live.size();
             const Block block = live[at];
@@ -129,7 +131,7 @@ Lived random_lives(Allocator& allocator, std::size_t count, std::size_t max_byte
     return {time / static_cast<double>(operations), peak};
 }
 
-// M2 and M4. `make` gives an allocator of its own for each point, with `std::size_t peak_reserved()`.
+// M2 and M4. `make` gives an allocator of its own for each point, with `std::size_t peak_reserved()`; 0 gives no row of M4.
 template <class Make>
 void time_and_space(const std::string& subject, Make make) {
     for (std::size_t mib : {1, 4, 64, 256, 1024}) {
@@ -144,7 +146,9 @@ void time_and_space(const std::string& subject, Make make) {
             }
             const std::string point = "max " + std::to_string(mib) + " MiB n " + std::to_string(count);
             print_row("m2 " + point, subject, at_percent(values, 50), at_percent(values, 99), "ns");
-            const double ratio = static_cast<double>(allocator->peak_reserved()) / static_cast<double>(warm.peak_live);
+            const std::size_t reserved = allocator->peak_reserved();
+            if (reserved == 0) continue;
+            const double ratio = static_cast<double>(reserved) / static_cast<double>(warm.peak_live);
             print_row("m4 " + point, subject, ratio, ratio, "res/live");
         }
     }

@@ -1,10 +1,12 @@
 //! `cargo xtask gpu-bundle`: the GPU tests and benchmarks, ready for a host that has a driver but no Rust and no network.
 //!
-//! What goes in is data ([`contents`]); how it is built is [`build`]; the script that runs it there is `run.sh`,
-//! plain POSIX shell. The bundle links only the C library, and the manifest says which version of it the host needs.
+//! What goes in is data ([`contents`]); how it is built is [`build`]; what its peers are built from on the host is
+//! [`wheels`]; the script that runs it there is `run.sh`, plain POSIX shell. The bundle links only the C library, and the
+//! manifest says which version of it the host needs.
 
 mod build;
 mod contents;
+mod wheels;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,7 +17,7 @@ use crate::workspace::Workspace;
 use contents::{BENCHMARKS, COMMANDS, FILES, Line, PROGRAMS, TESTS};
 
 /// More does not travel well to a borrowed machine.
-const SIZE_LIMIT_BYTES: u64 = 50 * 1024 * 1024;
+const SIZE_LIMIT_BYTES: u64 = 60 * 1024 * 1024;
 
 /// The script on the host.
 const RUN: &str = include_str!("gpu_bundle/run.sh");
@@ -38,6 +40,10 @@ pub(crate) fn run(workspace: &Workspace) -> Result {
     }
     for (item, executable) in PROGRAMS.iter().zip(&programs) {
         files.push(copy(executable, &bundle, &format!("bin/{}", item.file_name()))?);
+    }
+    for wheel in wheels::all(&workspace.target.join("wheels")) {
+        let name = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        files.push(copy(&wheel, &bundle, &format!("peers/wheels/{name}"))?);
     }
     for (name, text) in FILES {
         write(&bundle.join(name), text, name.ends_with(".sh"))?;
