@@ -45,12 +45,14 @@
 //!
 //! The waist knows no accesses, so a takeover here keeps all pages. Which of them hold what unfinished work was to write is
 //! known where accesses are declared: whoever calls `take_over` holds [`Takeover::unfinished`] against the stamps of its
-//! blocks, and declares those lost whose last write lies beyond.
+//! blocks, and declares those lost whose last write lies beyond. A foreign kernel that faulted may have written elsewhere,
+//! too. Memory that is only read can be guarded against that: mapped [`Protection::Read`](kiln_driver::Protection), so
+//! that the write is a fault and changes nothing, or summed by [`Checksum`], so that it is found.
 //!
 //! # Reading order
 //!
 //! [`Config`], [`Backend`], [`Entry`], [`IsolatedDevice`], [`Takeover`], [`Cause`], [`News`]; [`worker_entry`] and
-//! [`Worker`]. Inside: `area` says what the shared memory holds, `ring` and `bell` how it is used, `wire` what travels;
+//! [`Worker`]; [`Checksum`]. Inside: `area` says what the shared memory holds, `ring` and `bell` how it is used, `wire` what travels;
 //! `link` is the client's end, `worker` the other; `supervisor` looks after processes, `takeover` replaces them.
 //!
 //! # What it does not do
@@ -64,6 +66,7 @@ mod backend;
 mod bell;
 mod cause;
 mod cells;
+mod checksum;
 mod code;
 mod config;
 mod device;
@@ -94,6 +97,7 @@ mod worker;
 
 pub use backend::{Backend, OpenFailure, Opened};
 pub use cause::Cause;
+pub use checksum::{Checksum, Summed};
 pub use config::{Config, Entry};
 pub use device::IsolatedDevice;
 pub use news::News;
