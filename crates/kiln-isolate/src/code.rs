@@ -1,6 +1,6 @@
 //! Code and graphs. Images travel as memory files and are kept as such, for the next worker.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kiln_driver::graph::{check_node_command, check_nodes};
@@ -21,6 +21,7 @@ use crate::worker::{IMAGE_CUBIN, IMAGE_HOST_KERNELS, IMAGE_PTX};
 impl IsolatedDevice {
     pub(crate) fn load(&self, image: &Image<'_>) -> Result<ModuleId> {
         const CALL: &str = "load";
+        let _turn = self.objects.change();
         let link = self.shared.link();
         link.check(CALL)?;
         let (kind, contents) = match image {
@@ -36,14 +37,18 @@ impl IsolatedDevice {
         link.ask(CALL, &ask, Some(image.descriptor()), |_| Ok(()))?;
         let remote = Remote::new(&self.shared, WireObject::Module, id);
         let code = Arc::new(Code { remote, kind, image });
-        self.modules.insert(Module { code, functions: Mutex::default(), variables: Mutex::default() })
+        let module = Module { code, functions: Mutex::default(), variables: Mutex::default() };
+        let made = self.objects.modules.insert(module);
+        self.shared.preparation.changed();
+        made
     }
 
     pub(crate) fn function(&self, module: ModuleId, name: &str) -> Result<Function> {
         const CALL: &str = "function";
+        let _turn = self.objects.change();
         let link = self.shared.link();
         link.check(CALL)?;
-        let module = self.modules.pin(module).map_err(|error| error.seen_by(CALL))?;
+        let module = self.objects.modules.pin(module).map_err(|error| error.seen_by(CALL))?;
         let mut known = module.functions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(function) = known.get(name) {
             return Ok(function.clone());
@@ -59,7 +64,8 @@ impl IsolatedDevice {
             fits: AtomicU64::new(0),
             resident: Mutex::default(),
         };
-        let id = self.functions.insert(Arc::new(kernel))?;
+        let id = self.objects.functions.insert(Arc::new(kernel))?;
+        self.shared.preparation.changed();
         let function = Function { id, attributes };
         known.insert(name.into(), function.clone());
         Ok(function)
@@ -67,9 +73,10 @@ impl IsolatedDevice {
 
     pub(crate) fn global(&self, module: ModuleId, name: &str) -> Result<Memory> {
         const CALL: &str = "global";
+        let _turn = self.objects.change();
         let link = self.shared.link();
         link.check(CALL)?;
-        let module = self.modules.pin(module).map_err(|error| error.seen_by(CALL))?;
+        let module = self.objects.modules.pin(module).map_err(|error| error.seen_by(CALL))?;
         let mut known = module.variables.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(memory) = known.get(name) {
             return Ok(*memory);
@@ -77,7 +84,7 @@ impl IsolatedDevice {
         let wire = self.shared.number();
         let ask = Ask::Global { id: wire, module: module.code.remote.id, name };
         let ((address, bytes), _) = link.ask(CALL, &ask, None, take_memory)?;
-        let id = self.memory.insert(Block { wire, address, bytes, origin: Origin::Variable })?;
+        let id = self.objects.memory.insert(Block { wire, address, bytes, origin: Origin::Variable })?;
         let memory = Memory { id, address, bytes };
         known.insert(name.into(), memory);
         Ok(memory)
@@ -92,25 +99,26 @@ impl IsolatedDevice {
         const CALL: &str = "occupancy";
         let link = self.shared.link();
         link.check(CALL)?;
-        let kernel = self.functions.pin(function).map_err(|error| error.seen_by(CALL))?;
+        let kernel = self.objects.functions.pin(function).map_err(|error| error.seen_by(CALL))?;
         let ask = Ask::Occupancy { function: kernel.wire, block_threads, dynamic_shared_bytes };
         link.ask(CALL, &ask, None, Occupancy::take).map(|(fit, _)| fit)
     }
 
     pub(crate) fn destroy_module(&self, id: ModuleId) -> Result<()> {
         let seen = |error: Error| error.seen_by("destroy");
-        let module = self.modules.pin(id).map_err(seen)?;
+        let module = self.objects.modules.pin(id).map_err(seen)?;
         let functions = std::mem::take(&mut *module.functions.lock().unwrap_or_else(PoisonError::into_inner));
         let variables = std::mem::take(&mut *module.variables.lock().unwrap_or_else(PoisonError::into_inner));
-        let removed = self.modules.remove(id).map_err(seen);
+        let removed = self.objects.modules.remove(id).map_err(seen);
         drop(module);
-        functions.values().for_each(|function| drop(self.functions.remove(function.id)));
-        variables.values().for_each(|memory| drop(self.memory.remove(memory.id)));
+        functions.values().for_each(|function| drop(self.objects.functions.remove(function.id)));
+        variables.values().for_each(|memory| drop(self.objects.memory.remove(memory.id)));
         removed.map(drop)
     }
 
     pub(crate) fn build_graph(&self, nodes: &[GraphNode<'_>]) -> Result<GraphId> {
         const CALL: &str = "build_graph";
+        let _turn = self.objects.change();
         let link = self.shared.link();
         link.check(CALL)?;
         check_nodes(nodes)?;
@@ -119,14 +127,18 @@ impl IsolatedDevice {
         let id = self.shared.number();
         ask_to_build(CALL, &link, id, &encoded)?;
         let remote = Remote::new(&self.shared, WireObject::Graph, id);
-        self.graphs.insert(Graph { remote, nodes: Mutex::new(encoded) })
+        let graph = Graph { remote, nodes: Mutex::new(encoded), version: AtomicU64::new(0) };
+        let made = self.objects.graphs.insert(graph);
+        self.shared.preparation.changed();
+        made
     }
 
     pub(crate) fn update_graph(&self, graph: GraphId, node: u32, command: &Command<'_>) -> Result<()> {
         const CALL: &str = "update_graph";
+        let _turn = self.objects.change();
         let link = self.shared.link();
         link.check(CALL)?;
-        let graph = self.graphs.pin(graph).map_err(|error| error.seen_by(CALL))?;
+        let graph = self.objects.graphs.pin(graph).map_err(|error| error.seen_by(CALL))?;
         check_node_command(CALL, command)?;
         let mut nodes = graph.nodes.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(old) = nodes.get_mut(node as usize) else {
@@ -139,6 +151,8 @@ impl IsolatedDevice {
             link.ask(CALL, &ask, None, |_| Ok(()))
         })?;
         *old = self.encode_node(CALL, &link, command, &after.after)?;
+        graph.version.fetch_add(1, Ordering::AcqRel);
+        self.shared.preparation.changed();
         Ok(())
     }
 

@@ -80,7 +80,8 @@ impl Config {
         Self { entry, ..self }
     }
 
-    /// Keeps a second worker ready, with its device open, so that a takeover does not wait for one.
+    /// Keeps a second worker ready, with its device open and what the client has in it, so that a takeover waits neither for
+    /// its start nor for that. It costs a second context on the device, and a thread in this process.
     #[must_use]
     pub fn standby(self, standby: bool) -> Self {
         Self { standby, ..self }

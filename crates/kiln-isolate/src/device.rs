@@ -3,12 +3,14 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 
-use kiln_driver::{DeviceInfo, DeviceKind, Slots, WallClock, kind};
+use kiln_driver::{DeviceInfo, DeviceKind, WallClock};
 
 use crate::cause::Cause;
 use crate::config::Config;
-use crate::objects::{Block, Event, Graph, Host, Kernel, Module, Pages, Range, Stream};
+use crate::inventory::Inventory;
+use crate::preparation::Preparation;
 use crate::restarts::Restarts;
 use crate::shared::Shared;
 use crate::start_error::StartError;
@@ -40,19 +42,12 @@ pub struct IsolatedDevice {
     /// What the worker said of its device, before this side changed what differs for a proxy.
     pub(crate) worker_info: DeviceInfo,
     pub(crate) clock: WallClock,
-    pub(crate) graphs: Slots<kind::Graph, Graph>,
-    pub(crate) functions: Slots<kind::Function, Arc<Kernel>>,
-    pub(crate) modules: Slots<kind::Module, Module>,
-    pub(crate) events: Slots<kind::Event, Event>,
-    pub(crate) streams: Slots<kind::Stream, Stream>,
-    pub(crate) memory: Slots<kind::Memory, Block>,
-    pub(crate) reservations: Slots<kind::Reservation, Arc<Range>>,
-    pub(crate) pages: Slots<kind::Pages, Arc<Pages>>,
-    pub(crate) hosts: Slots<kind::Host, Host>,
+    pub(crate) objects: Arc<Inventory>,
     pub(crate) generation: AtomicU64,
     pub(crate) restarts: Mutex<Restarts>,
     pub(crate) next_address: Option<AtomicU64>,
     pub(crate) supervisor: Supervisor,
+    preparing: Option<JoinHandle<()>>,
 }
 
 impl IsolatedDevice {
@@ -63,31 +58,28 @@ impl IsolatedDevice {
     pub fn open(config: Config) -> Result<Arc<Self>, StartError> {
         let config = Arc::new(config);
         let streams = Arc::new(StreamTable::default());
-        let (supervisor, first) = Supervisor::start(config.clone(), streams.clone())?;
+        let preparation = Arc::new(Preparation::default());
+        let (supervisor, first) = Supervisor::start(config.clone(), streams.clone(), preparation.clone())?;
         let mut info = first.info.clone();
         // A handle of another process is no use here, and memory of this process cannot be reached from there.
         info.features.native_handles = false;
         info.features.host_registration = false;
-        let key = info.key;
+        let objects = Arc::new(Inventory::new(info.key));
+        let wanted = config.standby.then(|| preparation.start(objects.clone(), config.clone()));
+        let preparing = wanted.transpose().map_err(StartError::Thread)?;
+        supervisor.settle();
         Ok(Arc::new(Self {
-            shared: Shared::new(first.link, streams),
+            shared: Shared::new(first.worker.link, streams, preparation),
             config,
             next_address: (info.kind == DeviceKind::Cuda).then(|| AtomicU64::new(FIRST_ADDRESS)),
             info,
             worker_info: first.info,
             clock: WallClock::new(),
-            graphs: Slots::new(key),
-            functions: Slots::new(key),
-            modules: Slots::new(key),
-            events: Slots::new(key),
-            streams: Slots::new(key),
-            memory: Slots::new(key),
-            reservations: Slots::new(key),
-            pages: Slots::new(key),
-            hosts: Slots::new(key),
+            objects,
             generation: AtomicU64::new(1),
             restarts: Mutex::default(),
             supervisor,
+            preparing,
         }))
     }
 
@@ -109,6 +101,12 @@ impl IsolatedDevice {
 
 impl Drop for IsolatedDevice {
     fn drop(&mut self) {
+        // What the thread that prepares a standby looks at ends after that look. Without a standby it waits for nothing.
+        self.supervisor.dismiss();
+        self.shared.preparation.close();
+        if let Some(thread) = self.preparing.take() {
+            let _ = thread.join();
+        }
         self.shared.close();
         self.supervisor.close();
     }

@@ -151,11 +151,11 @@ impl Driver for IsolatedDevice {
             Object::Reservation(id) => self.destroy_reservation(id),
             Object::Module(id) => self.destroy_module(id),
             // The worker is told when the last call that holds the object is over.
-            Object::Pages(id) => self.pages.remove(id).map(drop).map_err(seen),
-            Object::Host(id) => self.hosts.remove(id).map(drop).map_err(seen),
-            Object::Stream(id) => self.streams.remove(id).map(drop).map_err(seen),
-            Object::Event(id) => self.events.remove(id).map(drop).map_err(seen),
-            Object::Graph(id) => self.graphs.remove(id).map(drop).map_err(seen),
+            Object::Pages(id) => self.objects.pages.remove(id).map(drop).map_err(seen),
+            Object::Host(id) => self.objects.hosts.remove(id).map(drop).map_err(seen),
+            Object::Stream(id) => self.objects.streams.remove(id).map(drop).map_err(seen),
+            Object::Event(id) => self.objects.events.remove(id).map(drop).map_err(seen),
+            Object::Graph(id) => self.objects.graphs.remove(id).map(drop).map_err(seen),
         }
     }
 

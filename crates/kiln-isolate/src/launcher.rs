@@ -21,6 +21,7 @@ use crate::area::{AREA_BYTES, Area};
 use crate::bell::timespec;
 use crate::config::{Config, Entry};
 use crate::link::Link;
+use crate::preparation::Outfitted;
 use crate::shared_file::SharedFile;
 use crate::socket::{LONGEST_MESSAGE_BYTES, Socket};
 use crate::start_error::StartError;
@@ -51,7 +52,7 @@ pub(crate) struct Starting {
 pub(crate) struct Running {
     child: Child,
     handle: OwnedFd,
-    pub(crate) link: Arc<Link>,
+    pub(crate) outfitted: Outfitted,
     pub(crate) info: DeviceInfo,
 }
 
@@ -102,7 +103,7 @@ impl Starting {
             return Err(StartError::Ended { status: None });
         };
         let link = Arc::new(Link::new(self.area.clone(), socket, config.spin, streams));
-        Ok(Running { child, handle, link, info })
+        Ok(Running { outfitted: Outfitted::new(child.id(), link), child, handle, info })
     }
 
     fn read_welcome(&mut self, limit: Duration) -> Result<DeviceInfo, StartError> {
@@ -144,6 +145,11 @@ impl Drop for Starting {
 }
 
 impl Running {
+    /// The way to it.
+    pub(crate) fn link(&self) -> &Link {
+        &self.outfitted.link
+    }
+
     /// Its process.
     pub(crate) fn process(&self) -> u32 {
         self.child.id()
@@ -172,7 +178,7 @@ impl Running {
 
     /// Waits for it to end by itself for so long, then ends it. What it said last is the answer.
     pub(crate) fn finish(self, limit: Duration) -> Option<Farewell> {
-        let said = self.link.socket.receive(limit).ok();
+        let said = self.link().socket.receive(limit).ok();
         let ended = ends_within(self.handle(), limit);
         if ended {
             let mut child = self.child;

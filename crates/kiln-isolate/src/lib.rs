@@ -53,7 +53,8 @@
 //!
 //! [`Config`], [`Backend`], [`Entry`], [`IsolatedDevice`], [`Takeover`], [`Cause`], [`News`]; [`worker_entry`] and
 //! [`Worker`]; [`Checksum`]. Inside: `area` says what the shared memory holds, `ring` and `bell` how it is used, `wire` what travels;
-//! `link` is the client's end, `worker` the other; `supervisor` looks after processes, `takeover` replaces them.
+//! `link` is the client's end, `worker` the other; `supervisor` looks after processes, `takeover` replaces them,
+//! `outfit` gives a worker what the client has, and `preparation` does so ahead of time.
 //!
 //! # What it does not do
 //!
@@ -71,6 +72,7 @@ mod code;
 mod config;
 mod device;
 mod driver;
+mod inventory;
 mod launcher;
 mod link;
 #[cfg(all(test, feature = "sim"))]
@@ -78,7 +80,9 @@ mod lying;
 mod memory;
 mod news;
 mod objects;
+mod outfit;
 mod pages;
+mod preparation;
 mod restarts;
 mod ring;
 mod shared;
@@ -89,6 +93,7 @@ mod stream;
 mod streams;
 mod supervisor;
 mod takeover;
+mod tally;
 mod translate;
 mod violation;
 mod watchdog;
@@ -104,5 +109,6 @@ pub use news::News;
 pub use restarts::RestartPolicy;
 pub use start_error::StartError;
 pub use takeover::{Phases, Takeover, TakeoverError, Unfinished};
+pub use tally::Tally;
 pub use violation::Violation;
 pub use worker::{Step, Worker, worker_entry};

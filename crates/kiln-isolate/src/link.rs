@@ -112,7 +112,8 @@ impl Link {
         self.area.wake_client();
     }
 
-    fn violated(&self, call: &'static str, violation: Violation) -> Error {
+    /// Ends the link because the worker broke the protocol, and says so.
+    pub(crate) fn violated(&self, call: &'static str, violation: Violation) -> Error {
         self.condemn(Cause::Violation(violation));
         match self.lost.get() {
             Some(lost) => lost.cause.error(call),
@@ -169,10 +170,48 @@ impl Link {
         descriptor: Option<BorrowedFd<'_>>,
         read: impl FnOnce(&mut Reader<'_>) -> std::result::Result<T, Malformed>,
     ) -> Result<(T, Option<OwnedFd>)> {
+        self.ask_with(call, ask, descriptor.as_slice(), read)
+    }
+
+    /// Asks several questions at once, each perhaps with a descriptor. There are as many answers as were given, at
+    /// least one; only the last may be a refusal, and what comes behind it was not done.
+    pub(crate) fn ask_all(
+        &self,
+        call: &'static str,
+        asks: Vec<(Ask<'_>, Option<BorrowedFd<'_>>)>,
+    ) -> Result<Vec<Result<Vec<u8>>>> {
+        let descriptors: Vec<BorrowedFd<'_>> =
+            asks.iter().filter_map(|(_, descriptor)| *descriptor).collect();
+        let asks: Vec<Ask<'_>> = asks.into_iter().map(|(ask, _)| ask).collect();
+        let count = asks.len();
+        let (answers, _) = self.ask_with(call, &Ask::Batch { asks }, &descriptors, |reader| {
+            let answers: Vec<Answer> = Take::take(reader)?;
+            let refused = answers.iter().position(|answer| answer.0.is_err());
+            let is_last = refused.is_none_or(|at| at + 1 == answers.len());
+            if is_last && (1..=count).contains(&answers.len()) {
+                Ok(answers)
+            } else {
+                Err(Malformed { what: "answers that do not belong to their questions" })
+            }
+        })?;
+        let located = |Answer(answer)| match answer {
+            Ok(bytes) => Ok(bytes),
+            Err((error, site)) => Err(self.locate(error, site).seen_by(call)),
+        };
+        Ok(answers.into_iter().map(located).collect())
+    }
+
+    fn ask_with<T>(
+        &self,
+        call: &'static str,
+        ask: &Ask<'_>,
+        descriptors: &[BorrowedFd<'_>],
+        read: impl FnOnce(&mut Reader<'_>) -> std::result::Result<T, Malformed>,
+    ) -> Result<(T, Option<OwnedFd>)> {
         self.check(call)?;
         let mut number = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
         *number += 1;
-        self.send_question(call, *number, ask, descriptor)?;
+        self.send_question(call, *number, ask, descriptors)?;
         self.asked_ns.store(self.started.elapsed().as_nanos() as u64 + 1, Ordering::Relaxed);
         let answered = || self.area.replied().load(Ordering::Acquire) >= *number;
         let bell = self.area.bell(Sleep::Reply);
@@ -198,7 +237,7 @@ impl Link {
         call: &'static str,
         number: u64,
         ask: &Ask<'_>,
-        descriptor: Option<BorrowedFd<'_>>,
+        descriptors: &[BorrowedFd<'_>],
     ) -> Result<()> {
         let parcel = Writer::of(ask);
         let long = parcel.len() + 64 > COMMANDS.longest();
@@ -208,7 +247,8 @@ impl Link {
             Error::refused(call, kiln_driver::Refusal::Busy { handle, why })
         };
         let file = long.then(|| SharedFile::holding(&parcel)).transpose().map_err(no_descriptor)?;
-        if let Some(descriptor) = file.as_ref().map(SharedFile::descriptor).or(descriptor) {
+        let all = file.as_ref().map(SharedFile::descriptor).into_iter().chain(descriptors.iter().copied());
+        for descriptor in all {
             self.socket.send(&number.to_le_bytes(), Some(descriptor)).map_err(no_descriptor)?;
         }
         match file {
@@ -317,6 +357,25 @@ impl Sender<'_> {
         }
         link.area.bell(Sleep::Commands).ring();
         Ok(())
+    }
+}
+
+/// One answer of several: what it says, or why not.
+struct Answer(std::result::Result<Vec<u8>, (Error, Option<WireSite>)>);
+
+impl Take for Answer {
+    fn take(from: &mut Reader<'_>) -> std::result::Result<Self, Malformed> {
+        let bytes = from.slice()?;
+        let mut reader = Reader::new(bytes);
+        match reader.u8()? {
+            0 => {
+                let refused = take_error_and_site(&mut reader)?;
+                reader.end()?;
+                Ok(Self(Err(refused)))
+            }
+            1 => Ok(Self(Ok(bytes.get(1..).unwrap_or_default().to_vec()))),
+            _ => Err(Malformed { what: "an answer of several that is neither yes nor no" }),
+        }
     }
 }
 

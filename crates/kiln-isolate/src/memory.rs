@@ -19,15 +19,18 @@ pub(crate) fn take_memory(from: &mut Reader<'_>) -> std::result::Result<(DeviceA
 
 impl IsolatedDevice {
     pub(crate) fn memory_info(&self) -> Result<MemoryInfo> {
+        // What was freed and is still held by the standby would count as used.
+        self.shared.preparation.settle();
         let (info, _) = self.shared.link().ask("memory_info", &Ask::MemoryInfo, None, MemoryInfo::take)?;
         Ok(info)
     }
 
     pub(crate) fn allocate(&self, request: MemoryRequest) -> Result<Memory> {
         const CALL: &str = "allocate";
+        let _turn = self.objects.change();
         let link = self.shared.link();
         link.check(CALL)?;
-        let pin = |stream| self.streams.pin(stream).map_err(|error| error.seen_by(CALL));
+        let pin = |stream| self.objects.streams.pin(stream).map_err(|error| error.seen_by(CALL));
         let (bytes, stream) = match request {
             MemoryRequest::Direct { bytes } => (bytes, None),
             MemoryRequest::Pool { bytes, stream } => (bytes, Some(pin(stream)?)),
@@ -39,22 +42,33 @@ impl IsolatedDevice {
         let origin = if stream.is_some() { Origin::Pool } else { Origin::Direct };
         let wire = self.shared.number();
         let ask = Ask::Allocate { id: wire, bytes, stream: stream.as_ref().map(|stream| stream.remote.id) };
-        let ((address, bytes), _) = link.ask(CALL, &ask, None, take_memory)?;
-        let id = self.memory.insert(Block { wire, address, bytes, origin })?;
+        let ((address, bytes), _) = self.ask_for_memory(|| link.ask(CALL, &ask, None, take_memory))?;
+        let id = self.objects.memory.insert(Block { wire, address, bytes, origin })?;
         Ok(Memory { id, address, bytes })
+    }
+
+    /// Asks for memory, and once more if there was none and the standby still held some that was freed.
+    pub(crate) fn ask_for_memory<T>(&self, mut ask: impl FnMut() -> Result<T>) -> Result<T> {
+        match ask() {
+            Err(error) if error.is_oom() && self.config.standby => {
+                self.shared.preparation.settle();
+                ask()
+            }
+            answer => answer,
+        }
     }
 
     pub(crate) fn free(&self, memory: MemoryId, stream: Option<StreamId>) -> Result<()> {
         const CALL: &str = "free";
         let seen = |error: Error| error.seen_by(CALL);
         let link = self.shared.link();
-        let block = self.memory.pin(memory).map_err(seen)?;
+        let block = self.objects.memory.pin(memory).map_err(seen)?;
         if link.lost().is_some() {
             // A lost device has taken the memory along; the name for it still ends.
             drop(block);
-            return self.memory.remove(memory).map(drop).map_err(seen);
+            return self.objects.memory.remove(memory).map(drop).map_err(seen);
         }
-        let stream = stream.map(|stream| self.streams.pin(stream)).transpose().map_err(seen)?;
+        let stream = stream.map(|stream| self.objects.streams.pin(stream)).transpose().map_err(seen)?;
         let wrong = match (block.origin, &stream) {
             (Origin::Direct, None) | (Origin::Pool, Some(_)) => None,
             (Origin::Direct, Some(_)) => Some(("direct memory freed on a stream", "free it without one")),
@@ -66,7 +80,7 @@ impl IsolatedDevice {
         }
         let wire = block.wire;
         drop(block);
-        self.memory.remove(memory).map_err(seen)?;
+        self.objects.memory.remove(memory).map_err(seen)?;
         link.send(CALL, &Request::Free { memory: wire, stream: stream.map(|stream| stream.remote.id) })
     }
 
@@ -76,6 +90,7 @@ impl IsolatedDevice {
 
     pub(crate) fn allocate_host(&self, bytes: u64) -> Result<HostBlock> {
         const CALL: &str = "allocate_host";
+        let _turn = self.objects.change();
         let link = self.shared.link();
         link.check(CALL)?;
         if bytes == 0 {
@@ -88,7 +103,8 @@ impl IsolatedDevice {
         let ask = Ask::RegisterHost { id, bytes };
         link.ask(CALL, &ask, Some(file.descriptor()), |_| Ok(()))?;
         let remote = Remote::new(&self.shared, WireObject::Host, id);
-        let handle = self.hosts.insert(Host { remote, file, bytes: memory.clone() })?;
+        let handle = self.objects.hosts.insert(Host { remote, file, bytes: memory.clone() })?;
+        self.shared.preparation.changed();
         Ok(HostBlock::new(handle, memory, None))
     }
 

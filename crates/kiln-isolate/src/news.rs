@@ -1,6 +1,7 @@
 //! What happens to workers, for those who want to know.
 
 use crate::cause::Cause;
+use crate::tally::Tally;
 
 /// Something that happened.
 #[derive(Clone, Debug)]
@@ -12,6 +13,13 @@ pub enum News {
         process: u32,
         /// Whether it only waits to take over.
         standby: bool,
+    },
+    /// A standby has what the client has, as far as it can be had ahead of time.
+    Prepared {
+        /// Its process.
+        process: u32,
+        /// What it has.
+        has: Tally,
     },
     /// The worker in use is no longer there; calls answer with the cause.
     Lost {

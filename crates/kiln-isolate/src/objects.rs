@@ -176,6 +176,8 @@ impl Kernel {
 pub(crate) struct Graph {
     pub(crate) remote: Remote,
     pub(crate) nodes: Mutex<Vec<Vec<u8>>>,
+    /// Counts changes of its nodes; changed while they are held.
+    pub(crate) version: AtomicU64,
 }
 
 /// Refuses bytes outside of a block.

@@ -23,6 +23,7 @@ const LAST_ADDRESS: u64 = 0x7000_0000_0000;
 impl IsolatedDevice {
     pub(crate) fn reserve(&self, request: ReserveRequest) -> Result<Reservation> {
         const CALL: &str = "reserve";
+        let _turn = self.objects.change();
         let link = self.shared.link();
         let wire = self.shared.number();
         let ask =
@@ -34,7 +35,8 @@ impl IsolatedDevice {
         }
         let ((address, bytes), _) = answer?;
         let range = Range { wire, address, bytes, changes: Mutex::default(), mappings: RwLock::default() };
-        let id = self.reservations.insert(Arc::new(range))?;
+        let id = self.objects.reservations.insert(Arc::new(range))?;
+        self.shared.preparation.changed();
         Ok(Reservation { id, address, bytes })
     }
 
@@ -51,6 +53,7 @@ impl IsolatedDevice {
 
     pub(crate) fn create_pages(&self, request: PageRequest) -> Result<PagesId> {
         const CALL: &str = "create_pages";
+        let _turn = self.objects.change();
         let link = self.shared.link();
         link.check(CALL)?;
         let PageRequest { bytes, exportable } = request;
@@ -59,26 +62,32 @@ impl IsolatedDevice {
             return Err(Error::unsupported(CALL, "exportable pages", "this device cannot export"));
         }
         let id = self.shared.number();
-        let ((), descriptor) = link.ask(CALL, &Ask::CreatePages { id, bytes, keep }, None, |_| Ok(()))?;
+        let ask = Ask::CreatePages { id, bytes, keep };
+        let ((), descriptor) = self.ask_for_memory(|| link.ask(CALL, &ask, None, |_| Ok(())))?;
         let remote = Remote::new(&self.shared, WireObject::Pages, id);
-        self.pages.insert(Arc::new(Pages { remote, bytes, exportable, descriptor }))
+        let made = self.objects.pages.insert(Arc::new(Pages { remote, bytes, exportable, descriptor }));
+        self.shared.preparation.changed();
+        made
     }
 
     pub(crate) fn import_pages(&self, descriptor: BorrowedFd<'_>, bytes: u64) -> Result<PagesId> {
         const CALL: &str = "import_pages";
+        let _turn = self.objects.change();
         let link = self.shared.link();
         let id = self.shared.number();
         let kept = descriptor.try_clone_to_owned().map_err(|error| no_descriptor(CALL, &error))?;
         link.ask(CALL, &Ask::ImportPages { id, bytes }, Some(descriptor), |_| Ok(()))?;
         let remote = Remote::new(&self.shared, WireObject::Pages, id);
         let pages = Pages { remote, bytes, exportable: true, descriptor: Some(kept) };
-        self.pages.insert(Arc::new(pages))
+        let made = self.objects.pages.insert(Arc::new(pages));
+        self.shared.preparation.changed();
+        made
     }
 
     pub(crate) fn export_pages(&self, pages: PagesId) -> Result<OwnedFd> {
         const CALL: &str = "export_pages";
         self.shared.link().check(CALL)?;
-        let pinned = self.pages.pin(pages).map_err(|error| error.seen_by(CALL))?;
+        let pinned = self.objects.pages.pin(pages).map_err(|error| error.seen_by(CALL))?;
         match &pinned.descriptor {
             Some(descriptor) if pinned.exportable => {
                 descriptor.try_clone().map_err(|error| no_descriptor(CALL, &error))
@@ -98,11 +107,12 @@ impl IsolatedDevice {
         protection: Protection,
     ) -> Result<()> {
         const CALL: &str = "map";
+        let _change = self.objects.change();
         let link = self.shared.link();
         link.check(CALL)?;
         let seen = |error: Error| error.seen_by(CALL);
-        let range = self.reservations.pin(into).map_err(seen)?;
-        let pin = |id: &PagesId| self.pages.pin(*id).map(|pages| Arc::clone(&pages)).map_err(seen);
+        let range = self.objects.reservations.pin(into).map_err(seen)?;
+        let pin = |id: &PagesId| self.objects.pages.pin(*id).map(|pages| Arc::clone(&pages)).map_err(seen);
         let pages: Vec<Arc<Pages>> = pages.iter().map(pin).collect::<Result<_>>()?;
         let wires = pages.iter().map(|pages| pages.remote.id).collect();
         let _turn = range.changes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,14 +125,17 @@ impl IsolatedDevice {
             mappings.insert(at, Mapping { pages, protection });
             at = at.saturating_add(bytes);
         }
+        drop(mappings);
+        self.shared.preparation.changed();
         Ok(())
     }
 
     pub(crate) fn unmap(&self, from: ReservationId, offset: u64, bytes: u64) -> Result<()> {
         const CALL: &str = "unmap";
+        let _change = self.objects.change();
         let link = self.shared.link();
         link.check(CALL)?;
-        let range = self.reservations.pin(from).map_err(|error| error.seen_by(CALL))?;
+        let range = self.objects.reservations.pin(from).map_err(|error| error.seen_by(CALL))?;
         let _turn = range.changes.lock().unwrap_or_else(PoisonError::into_inner);
         link.ask(CALL, &Ask::Unmap { reservation: range.wire, offset, bytes }, None, |_| Ok(()))?;
         let mut mappings = range.mappings.write().unwrap_or_else(PoisonError::into_inner);
@@ -131,6 +144,7 @@ impl IsolatedDevice {
         // Pages that were only held by their mapping end here, which must not happen under the lock.
         drop(mappings);
         drop(gone);
+        self.shared.preparation.changed();
         Ok(())
     }
 
@@ -142,9 +156,10 @@ impl IsolatedDevice {
         protection: Protection,
     ) -> Result<()> {
         const CALL: &str = "protect";
+        let _change = self.objects.change();
         let link = self.shared.link();
         link.check(CALL)?;
-        let range = self.reservations.pin(reservation).map_err(|error| error.seen_by(CALL))?;
+        let range = self.objects.reservations.pin(reservation).map_err(|error| error.seen_by(CALL))?;
         let _turn = range.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let ask = Ask::Protect { reservation: range.wire, offset, bytes, protection };
         link.ask(CALL, &ask, None, |_| Ok(()))?;
@@ -154,14 +169,17 @@ impl IsolatedDevice {
                 mapping.protection = protection;
             }
         }
+        drop(mappings);
+        self.shared.preparation.changed();
         Ok(())
     }
 
     pub(crate) fn destroy_reservation(&self, id: ReservationId) -> Result<()> {
         const CALL: &str = "destroy";
+        let _change = self.objects.change();
         let link = self.shared.link();
         let seen = |error: Error| error.seen_by(CALL);
-        let range = self.reservations.pin(id).map_err(seen)?;
+        let range = self.objects.reservations.pin(id).map_err(seen)?;
         if link.lost().is_none() {
             let _turn = range.changes.lock().unwrap_or_else(PoisonError::into_inner);
             if !range.mappings.read().unwrap_or_else(PoisonError::into_inner).is_empty() {
@@ -170,7 +188,9 @@ impl IsolatedDevice {
             link.ask(CALL, &Ask::DestroyReservation { id: range.wire }, None, |_| Ok(()))?;
         }
         drop(range);
-        self.reservations.remove(id).map(drop).map_err(seen)
+        let removed = self.objects.reservations.remove(id).map(drop).map_err(seen);
+        self.shared.preparation.changed();
+        removed
     }
 }
 

@@ -9,6 +9,7 @@ use kiln_driver::{Error, Result, Site, Submission};
 use crate::cause::Cause;
 use crate::cells::{CellKind, Cells};
 use crate::link::Link;
+use crate::preparation::Preparation;
 use crate::streams::StreamTable;
 use crate::wire::{Request, WireObject};
 
@@ -18,6 +19,7 @@ const FAILURES_LIMIT: usize = 64;
 pub(crate) struct Shared {
     link: RwLock<Arc<Link>>,
     pub(crate) streams: Arc<StreamTable>,
+    pub(crate) preparation: Arc<Preparation>,
     pub(crate) stream_cells: Arc<Cells>,
     pub(crate) event_cells: Arc<Cells>,
     numbers: AtomicU64,
@@ -29,10 +31,15 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(link: Arc<Link>, streams: Arc<StreamTable>) -> Arc<Self> {
+    pub(crate) fn new(
+        link: Arc<Link>,
+        streams: Arc<StreamTable>,
+        preparation: Arc<Preparation>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             link: RwLock::new(link),
             streams,
+            preparation,
             stream_cells: Cells::new(CellKind::Stream),
             event_cells: Cells::new(CellKind::Event),
             numbers: AtomicU64::new(0),
@@ -62,6 +69,9 @@ impl Shared {
     pub(crate) fn forget(&self, object: WireObject, id: u64) {
         if self.closed.load(Ordering::Acquire) {
             return;
+        }
+        if object != WireObject::Event {
+            self.preparation.changed();
         }
         let request = Request::Destroy { object, id };
         let link = self.link();

@@ -73,6 +73,7 @@ fn watch_stream(call: &'static str, link: &Link, count: &StreamCount, number: u6
 impl IsolatedDevice {
     pub(crate) fn create_stream(&self, request: StreamRequest) -> Result<StreamId> {
         const CALL: &str = "create_stream";
+        let _turn = self.objects.change();
         let link = self.shared.link();
         link.check(CALL)?;
         let StreamRequest::New { priority } = request else {
@@ -89,13 +90,15 @@ impl IsolatedDevice {
         let made = Request::CreateStream { id, cell: cell.index(), priority, start: 0 };
         link.send(CALL, &made)?;
         let count = Arc::new(StreamCount::new(id, cell));
-        let handle = self.streams.insert(Stream { remote, count: count.clone(), priority })?;
+        let handle = self.objects.streams.insert(Stream { remote, count: count.clone(), priority })?;
         self.shared.streams.insert(handle, count);
+        self.shared.preparation.changed();
         Ok(handle)
     }
 
     pub(crate) fn create_event(&self, request: EventRequest) -> Result<EventId> {
         const CALL: &str = "create_event";
+        let _turn = self.objects.change();
         let link = self.shared.link();
         link.check(CALL)?;
         let timed = match request {
@@ -109,14 +112,14 @@ impl IsolatedDevice {
         let cell = self.shared.event_cells.take(CALL, &link.area)?;
         let remote = Remote::new(&self.shared, WireObject::Event, self.shared.number());
         link.send(CALL, &Request::CreateEvent { id: remote.id, cell: cell.index(), timed })?;
-        self.events.insert(Event::new(remote, cell, timed))
+        self.objects.events.insert(Event::new(remote, cell, timed))
     }
 
     pub(crate) fn submit(&self, stream: StreamId, command: &Command<'_>) -> Result<Submission> {
         const CALL: &str = "submit";
         let link = self.shared.link();
         link.check(CALL)?;
-        let stream = self.streams.pin(stream).map_err(|error| error.seen_by(CALL))?;
+        let stream = self.objects.streams.pin(stream).map_err(|error| error.seen_by(CALL))?;
         let count = &stream.count;
         let push = |command: &WireCommand<'_>| {
             let mut sender = link.sender();
@@ -127,7 +130,7 @@ impl IsolatedDevice {
         };
         let number = match command {
             Command::Signal(event) => {
-                let event = self.events.pin(*event).map_err(|error| error.seen_by(CALL))?;
+                let event = self.objects.events.pin(*event).map_err(|error| error.seen_by(CALL))?;
                 let ticket = self.shared.ticket();
                 // Held until the signal is in the ring, so that both sides agree which signal is the last.
                 let mut last = event.last();
@@ -144,7 +147,7 @@ impl IsolatedDevice {
         const CALL: &str = "progress";
         let link = self.shared.link();
         link.check(CALL)?;
-        let stream = self.streams.pin(stream).map_err(|error| error.seen_by(CALL))?;
+        let stream = self.objects.streams.pin(stream).map_err(|error| error.seen_by(CALL))?;
         let progress = stream.count.progress(&link.area);
         check_honest(CALL, &link, progress)?;
         if progress.completed < progress.submitted {
@@ -161,7 +164,7 @@ impl IsolatedDevice {
         let seen = |error: Error| error.seen_by(CALL);
         match target {
             WaitTarget::Stream(stream) => {
-                let stream = self.streams.pin(stream).map_err(seen)?;
+                let stream = self.objects.streams.pin(stream).map_err(seen)?;
                 let number = stream.count.submitted.load(Ordering::Acquire);
                 let waited = self.wait_for(&link, &Goal::Stream { count: &stream.count, number }, timeout)?;
                 check_honest(CALL, &link, stream.count.progress(&link.area))?;
@@ -171,7 +174,7 @@ impl IsolatedDevice {
                 Ok(waited)
             }
             WaitTarget::Event(event) => {
-                let event = self.events.pin(event).map_err(seen)?;
+                let event = self.objects.events.pin(event).map_err(seen)?;
                 let Some(signal) = event.last().clone() else { return Ok(Waited::Done) };
                 self.wait_for(&link, &Goal::Event { event: &event, signal }, timeout)
             }
@@ -206,7 +209,7 @@ impl IsolatedDevice {
         const CALL: &str = "elapsed";
         let link = self.shared.link();
         link.check(CALL)?;
-        let pin = |event| self.events.pin(event).map_err(|error: Error| error.seen_by(CALL));
+        let pin = |event| self.objects.events.pin(event).map_err(|error: Error| error.seen_by(CALL));
         let (from, to) = (pin(from)?, pin(to)?);
         let tickets = [&from, &to].map(|event| event.last().as_ref().map(|signal| signal.ticket));
         let ask = Ask::Elapsed { from: from.remote.id, to: to.remote.id };

@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::launcher::{Running, Starting};
 use crate::link::Link;
 use crate::news::News;
+use crate::preparation::{Outfitted, Preparation};
 use crate::start_error::StartError;
 use crate::streams::StreamTable;
 use crate::watchdog::Watchdog;
@@ -27,6 +28,8 @@ use crate::wire::Request;
 
 /// How long a worker has to end when it is told to.
 const FAREWELL_LIMIT: Duration = Duration::from_secs(5);
+/// How long a standby has to answer what it was last told, where no watchdog says how long.
+const WITHDRAW_LIMIT: Duration = Duration::from_secs(10);
 
 type Job = Box<dyn FnOnce(&mut Keeper) + Send>;
 
@@ -39,7 +42,7 @@ pub(crate) struct Supervisor {
 
 /// A worker that replaced another, and what that took.
 pub(crate) struct Replacement {
-    pub(crate) link: Arc<Link>,
+    pub(crate) worker: Outfitted,
     pub(crate) info: DeviceInfo,
     pub(crate) kill: Duration,
     pub(crate) start: Duration,
@@ -51,12 +54,13 @@ impl Supervisor {
     pub(crate) fn start(
         config: Arc<Config>,
         streams: Arc<StreamTable>,
+        preparation: Arc<Preparation>,
     ) -> Result<(Self, Replacement), StartError> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| StartError::System { what: "an event", error: error.into() })?;
         let wake = Arc::new(wake);
         let (jobs, queue) = mpsc::channel();
-        let keeper = Keeper::new(config, streams);
+        let keeper = Keeper::new(config, streams, preparation);
         let seen = wake.clone();
         let thread = std::thread::Builder::new().name("kiln supervisor".into());
         let thread = thread.spawn(move || keeper.run(&queue, &seen)).map_err(StartError::Thread)?;
@@ -71,9 +75,19 @@ impl Supervisor {
         self.call(Keeper::replace).ok_or_else(gone)?
     }
 
+    /// A replacement is at work, or came to nothing: what would have been in its way is done now.
+    pub(crate) fn settle(&self) {
+        self.call(Keeper::settle);
+    }
+
     /// Ends the worker in use at once.
     pub(crate) fn kill(&self, cause: Cause) {
         self.call(|keeper| keeper.kill(cause));
+    }
+
+    /// Ends the standby; there will be no other.
+    pub(crate) fn dismiss(&self) {
+        self.call(Keeper::dismiss);
     }
 
     /// Tells the worker in use to end, ends the standby, and ends the thread.
@@ -113,8 +127,13 @@ struct Keeper {
     streams: Arc<StreamTable>,
     current: Option<Running>,
     standby: Option<Standby>,
-    /// Workers that were struck and are not gone yet.
+    preparation: Arc<Preparation>,
+    /// Workers that are ending. Those that faulted run nothing any more, and are struck when the takeover is over:
+    /// the system takes a device's context apart slowly, and keeps others waiting meanwhile.
     dying: Vec<Running>,
+    /// A worker is being replaced; no standby is started meanwhile, which would be in the way as well.
+    is_replacing: bool,
+    is_dismissed: bool,
     dog: Watchdog,
     /// Standbys that came to nothing since the last one that was ready.
     failed_standbys: u32,
@@ -134,13 +153,16 @@ struct Woken {
 }
 
 impl Keeper {
-    fn new(config: Arc<Config>, streams: Arc<StreamTable>) -> Self {
+    fn new(config: Arc<Config>, streams: Arc<StreamTable>, preparation: Arc<Preparation>) -> Self {
         Self {
             config,
             streams,
             current: None,
             standby: None,
+            preparation,
             dying: Vec::new(),
+            is_replacing: false,
+            is_dismissed: false,
             dog: Watchdog::default(),
             failed_standbys: 0,
             retry_standby: None,
@@ -198,8 +220,8 @@ impl Keeper {
     fn note_end(&mut self) {
         let Some(status) = self.current.as_mut().and_then(Running::status) else { return };
         if let Some(running) = self.current.take() {
-            running.link.condemn(Cause::Ended(status));
-            self.tell_lost(&running.link);
+            running.link().condemn(Cause::Ended(status));
+            self.tell_lost(running.link());
         }
     }
 
@@ -216,12 +238,17 @@ impl Keeper {
                 Ok(running) => {
                     self.failed_standbys = 0;
                     self.config.tell(&News::Started { process: running.process(), standby: true });
+                    self.preparation.offer(running.outfitted.clone());
                     Some(Standby::Ready(running))
                 }
                 Err(_) => self.standby_failed(),
             },
             Some(Standby::Ready(mut running)) => match running.status() {
-                Some(_) => self.standby_failed(),
+                Some(status) => {
+                    running.link().condemn(Cause::Ended(status));
+                    self.preparation.withdraw(Duration::ZERO);
+                    self.standby_failed()
+                }
                 None => Some(Standby::Ready(running)),
             },
             None => None,
@@ -240,7 +267,9 @@ impl Keeper {
     /// Starts a standby where one is wanted and there is none.
     fn tend_standby(&mut self) {
         let due = self.retry_standby.is_none_or(|at| at <= Instant::now());
-        if !self.config.standby || self.current.is_none() || self.standby.is_some() || !due {
+        let is_hindered = self.is_replacing || self.is_dismissed;
+        let is_wanted = self.config.standby && self.current.is_some() && !is_hindered;
+        if !is_wanted || self.standby.is_some() || !due {
             return;
         }
         self.retry_standby = None;
@@ -252,7 +281,7 @@ impl Keeper {
 
     fn watch(&mut self) {
         let (Some(limit), Some(running)) = (self.config.watchdog, &self.current) else { return };
-        if let Some(cause) = self.dog.look(limit, &running.link, &self.streams) {
+        if let Some(cause) = self.dog.look(limit, running.link(), &self.streams) {
             self.kill(cause);
         }
     }
@@ -260,59 +289,89 @@ impl Keeper {
     fn kill(&mut self, cause: Cause) {
         if let Some(running) = self.current.take() {
             // What the worker says of itself counts more than that we ended it.
-            running.link.condemn(cause);
-            self.tell_lost(&running.link);
-            match running.link.lost().map(|lost| &lost.cause) {
+            running.link().condemn(cause);
+            self.tell_lost(running.link());
+            match running.link().lost().map(|lost| &lost.cause) {
                 // A context that faulted runs nothing any more, so the next worker need not wait until the system has
                 // taken this one apart. In every other case a kernel may still be writing.
-                Some(Cause::Fault(_)) => {
-                    running.strike();
-                    self.dying.push(running);
-                }
-                _ => {
-                    running.kill();
-                }
+                Some(Cause::Fault(_)) => self.dying.push(running),
+                _ => drop(running.kill()),
             }
         }
+        if !matches!(self.standby, Some(Standby::Ready(_))) {
+            self.strike_dying();
+        }
+    }
+
+    fn strike_dying(&self) {
+        self.dying.iter().for_each(Running::strike);
+    }
+
+    fn settle(&mut self) {
+        self.is_replacing = false;
+        self.strike_dying();
     }
 
     fn replace(&mut self) -> Result<Replacement, StartError> {
         let begun = Instant::now();
+        self.is_replacing = true;
         self.kill(Cause::Killed);
         self.dog = Watchdog::default();
         let killed = Instant::now();
-        let mut standby = true;
-        let running = match self.standby.take() {
-            Some(Standby::Ready(running)) => running,
-            Some(Standby::Starting(starting)) => {
-                standby = false;
+        let ready = self.take_ready();
+        let standby = ready.is_some();
+        let running = match (ready, self.standby.take()) {
+            (Some(running), _) => running,
+            (None, Some(Standby::Starting(starting))) => {
                 starting.finish(&self.config, self.streams.clone())?
             }
-            None => {
-                standby = false;
-                Starting::spawn(&self.config)?.finish(&self.config, self.streams.clone())?
-            }
+            _ => Starting::spawn(&self.config)?.finish(&self.config, self.streams.clone())?,
         };
         self.config.tell(&News::Started { process: running.process(), standby: false });
-        let (link, info) = (running.link.clone(), running.info.clone());
+        let (worker, info) = (running.outfitted.clone(), running.info.clone());
         self.current = Some(running);
-        Ok(Replacement { link, info, kill: killed - begun, start: killed.elapsed(), standby })
+        Ok(Replacement { worker, info, kill: killed - begun, start: killed.elapsed(), standby })
     }
 
-    fn close(&mut self) {
+    /// The standby, if it is ready and what prepares it lets go of it.
+    fn take_ready(&mut self) -> Option<Running> {
+        let running = match self.standby.take()? {
+            Standby::Ready(running) => running,
+            starting => {
+                self.standby = Some(starting);
+                return None;
+            }
+        };
+        if self.preparation.withdraw(self.config.watchdog.unwrap_or(WITHDRAW_LIMIT)) {
+            return Some(running);
+        }
+        // It did not answer for so long that it would not serve either.
+        running.link().condemn(Cause::Killed);
+        running.kill();
+        None
+    }
+
+    fn dismiss(&mut self) {
+        self.is_dismissed = true;
         match self.standby.take() {
             Some(Standby::Ready(running)) => {
+                running.link().condemn(Cause::Closed);
+                self.preparation.withdraw(Duration::ZERO);
                 running.kill();
             }
             Some(Standby::Starting(starting)) => drop(starting),
             None => {}
         }
+    }
+
+    fn close(&mut self) {
+        self.dismiss();
         for running in self.dying.drain(..) {
             running.kill();
         }
         let Some(running) = self.current.take() else { return };
-        let findings = if running.link.send("drop", &Request::Bye).is_ok() {
-            let link = running.link.clone();
+        let findings = if running.link().send("drop", &Request::Bye).is_ok() {
+            let link = running.outfitted.link.clone();
             let farewell = running.finish(FAREWELL_LIMIT);
             link.condemn(Cause::Closed);
             farewell.map(|farewell| farewell.findings)

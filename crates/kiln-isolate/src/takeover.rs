@@ -8,10 +8,10 @@
 //! What was queued and not known to be done is over and may have happened in part. Which contents that spoils is
 //! known above the waist, where the accesses are; the takeover says how far each stream was.
 
-mod rebuild;
+mod parting;
 
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use kiln_driver::{Clock, GraphId, MemoryId, PagesId, Progress, StreamId};
@@ -20,8 +20,10 @@ use crate::cause::Cause;
 use crate::device::IsolatedDevice;
 use crate::link::Link;
 use crate::news::News;
+use crate::outfit::{Fitted, Fitting, Pace, Unfit};
 use crate::start_error::StartError;
 use crate::supervisor::Replacement;
+use crate::tally::Tally;
 
 /// What a takeover found, kept and lost.
 #[derive(Clone, Debug)]
@@ -45,6 +47,10 @@ pub struct Takeover {
     pub lost_pages: Vec<PagesId>,
     /// Graphs that could not be built again because something they name is gone.
     pub lost_graphs: Vec<GraphId>,
+    /// What the worker had before it was needed; nothing, if it had to be started.
+    pub ahead: Tally,
+    /// What it was given now.
+    pub left: Tally,
     /// How long it took.
     pub phases: Phases,
 }
@@ -123,6 +129,13 @@ pub enum TakeoverError {
     },
 }
 
+impl From<Unfit> for TakeoverError {
+    fn from(unfit: Unfit) -> Self {
+        let Unfit { what, error } = unfit;
+        Self::Rebuild { what, error }
+    }
+}
+
 impl TakeoverError {
     /// Whether trying again may help.
     pub fn is_retryable(&self) -> bool {
@@ -152,16 +165,24 @@ impl IsolatedDevice {
             return Err(TakeoverError::GivenUp { limit: policy.limit, span: policy.span, cause });
         };
         self.clock.sleep(pause);
+        let taken = self.take_over_from(&old);
+        // The old worker is taken apart and the next standby started only now that nothing waits for it.
+        self.supervisor.settle();
+        let takeover = taken?;
+        let phases = Phases { idle, pause, ..takeover.phases };
+        self.config.tell(&News::TakenOver { generation: takeover.generation });
+        Ok(Takeover { cause, phases, ..takeover })
+    }
+
+    fn take_over_from(&self, old: &Link) -> Result<Takeover, TakeoverError> {
+        // Calls that were making something when the worker ended find that out before anything is looked at.
+        let _still = self.objects.hold_still();
         let replacement = self.supervisor.replace()?;
-        let taken = self.rebuild_on(&old, &replacement);
+        let taken = self.rebuild_on(old, &replacement);
         let mut takeover = taken.inspect_err(|_| self.supervisor.kill(Cause::Killed))?;
         self.let_go(&takeover);
-        takeover.cause = cause;
-        takeover.phases.idle = idle;
-        takeover.phases.pause = pause;
         takeover.generation = self.generation.fetch_add(1, Ordering::AcqRel) + 1;
-        self.shared.put_link(replacement.link);
-        self.config.tell(&News::TakenOver { generation: takeover.generation });
+        self.shared.put_link(replacement.worker.link);
         Ok(takeover)
     }
 
@@ -177,27 +198,46 @@ impl IsolatedDevice {
         drop(old.sender());
         self.shared.stream_cells.start_over();
         self.shared.event_cells.start_over();
-        let mut takeover = Takeover {
+        let mut outfit = new.worker.outfit.lock().unwrap_or_else(PoisonError::into_inner);
+        let ahead = outfit.tally();
+        let mut phases = Phases { kill: new.kill, start: new.start, ..Phases::default() };
+        let mut fitting = Fitting {
+            link: &new.worker.link,
+            objects: &self.objects,
+            outfit: &mut outfit,
+            pace: Pace::Swift,
+            fitted: Fitted::default(),
+        };
+        let mut begun = Instant::now();
+        let mut lap = || std::mem::replace(&mut begun, Instant::now()).elapsed();
+        fitting.let_go()?;
+        fitting.fit_pages()?;
+        phases.pages = lap();
+        fitting.fit_hosts()?;
+        phases.hosts = lap();
+        fitting.fit_code()?;
+        phases.code = lap();
+        fitting.resume_queues()?;
+        phases.queues = lap();
+        let Fitted { kept_bytes, lost_graphs } = fitting.fitted;
+        Ok(Takeover {
             cause: Cause::Killed,
             generation: 0,
             standby: new.standby,
             unfinished: self.unfinished(old),
-            kept_bytes: 0,
-            lost_memory: Vec::new(),
-            lost_pages: Vec::new(),
-            lost_graphs: Vec::new(),
-            phases: Phases { kill: new.kill, start: new.start, ..Phases::default() },
-        };
-        let link: &Arc<Link> = &new.link;
-        let timed = |step: &mut dyn FnMut() -> Result<(), TakeoverError>| {
-            let begun = Instant::now();
-            step().map(|()| begun.elapsed())
-        };
-        takeover.phases.pages = timed(&mut || self.rebuild_pages(link, &mut takeover))?;
-        takeover.phases.hosts = timed(&mut || self.rebuild_hosts(link))?;
-        takeover.phases.code = timed(&mut || self.rebuild_code(link))?;
-        takeover.phases.queues = timed(&mut || self.rebuild_queues(link, &mut takeover))?;
-        Ok(takeover)
+            kept_bytes,
+            lost_memory: self.objects.memory.handles(),
+            lost_pages: self.pages_without_descriptor(),
+            lost_graphs,
+            ahead,
+            left: outfit.tally().beyond(&ahead),
+            phases,
+        })
+    }
+
+    fn pages_without_descriptor(&self) -> Vec<PagesId> {
+        let held = |id: &PagesId| self.objects.pages.pin(*id).is_ok_and(|pages| pages.descriptor.is_none());
+        self.objects.pages.handles().into_iter().filter(held).collect()
     }
 
     fn unfinished(&self, old: &Link) -> Vec<Unfinished> {

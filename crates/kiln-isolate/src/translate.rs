@@ -56,7 +56,8 @@ impl IsolatedDevice {
                 then(&WireCommand::Fill { to, pattern: *pattern, count: *count })
             }
             Command::Launch(launch) => {
-                let kernel = self.functions.pin(launch.function).map_err(|error| error.seen_by(call))?;
+                let kernel =
+                    self.objects.functions.pin(launch.function).map_err(|error| error.seen_by(call))?;
                 self.check_launch(call, link, &kernel, launch)?;
                 then(&WireCommand::Launch(WireLaunch {
                     function: kernel.wire,
@@ -69,11 +70,11 @@ impl IsolatedDevice {
                 }))
             }
             Command::Wait(event) => {
-                let event = self.events.pin(*event).map_err(|error| error.seen_by(call))?;
+                let event = self.objects.events.pin(*event).map_err(|error| error.seen_by(call))?;
                 then(&WireCommand::Wait { event: event.remote.id })
             }
             Command::Graph(graph) => {
-                let graph = self.graphs.pin(*graph).map_err(|error| error.seen_by(call))?;
+                let graph = self.objects.graphs.pin(*graph).map_err(|error| error.seen_by(call))?;
                 then(&WireCommand::Graph { graph: graph.remote.id })
             }
             _ => Err(Error::unsupported(call, "this command", "a worker does not take it")),
@@ -85,19 +86,19 @@ impl IsolatedDevice {
         let seen = |error: Error| error.seen_by(call);
         match *place {
             Place::Device(DevicePlace { base: Base::Memory(id), offset }) => {
-                let block = self.memory.pin(id).map_err(seen)?;
+                let block = self.objects.memory.pin(id).map_err(seen)?;
                 check_range(call, &id, offset, bytes, block.bytes)?;
                 let address = block.address.0.saturating_add(offset);
                 Ok((WirePlace::Memory { id: block.wire, offset }, Hold::Memory(block), address))
             }
             Place::Device(DevicePlace { base: Base::Reservation(id), offset }) => {
-                let range = self.reservations.pin(id).map_err(seen)?;
+                let range = self.objects.reservations.pin(id).map_err(seen)?;
                 range.check_mapped(call, &id, offset, bytes)?;
                 let address = range.address.0.saturating_add(offset);
                 Ok((WirePlace::Reservation { id: range.wire, offset }, Hold::Reservation(range), address))
             }
             Place::Host { block: id, offset } => {
-                let block = self.hosts.pin(id).map_err(seen)?;
+                let block = self.objects.hosts.pin(id).map_err(seen)?;
                 check_range(call, &id, offset, bytes, block.bytes.len() as u64)?;
                 Ok((WirePlace::Host { id: block.remote.id, offset }, Hold::Host(block), 0))
             }

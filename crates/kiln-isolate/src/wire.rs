@@ -24,4 +24,4 @@ pub(crate) use request::{Ask, Request, WireNode, WireObject};
 pub(crate) use writer::{Put, Take, Writer};
 
 /// The version of the format.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;

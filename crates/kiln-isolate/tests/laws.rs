@@ -30,11 +30,11 @@ fn worker() {
     Worker::new().backend("laws", open).enter();
 }
 
-fn open(workers: u8) -> Result<Opened, String> {
+fn open(workers: u8, standby: bool) -> Result<Opened, String> {
     let said: Arc<Mutex<Option<String>>> = Arc::default();
     let listener = said.clone();
     let config = Config::new(Backend::custom("laws", [workers])).entry(Entry::Test("worker".into()));
-    let config = config.observe(move |news| {
+    let config = config.standby(standby).observe(move |news| {
         if let News::Closed { findings } = news {
             *listener.lock().unwrap() = Some(findings.clone().unwrap_or("no farewell".into()));
         }
@@ -50,11 +50,17 @@ fn open(workers: u8) -> Result<Opened, String> {
 mod seeded {
     use super::*;
 
-    kiln_conform::laws!(simulated::subject_of("a worker with a seed", |_| open(0)));
+    kiln_conform::laws!(simulated::subject_of("a worker with a seed", |_| open(0, false)));
 }
 
 mod threaded {
     use super::*;
 
-    kiln_conform::laws!(simulated::subject_of("a worker with threads", |_| open(2)));
+    kiln_conform::laws!(simulated::subject_of("a worker with threads", |_| open(2, false)));
+}
+
+mod with_standby {
+    use super::*;
+
+    kiln_conform::laws!(simulated::subject_of("a worker with a standby", |_| open(2, true)));
 }

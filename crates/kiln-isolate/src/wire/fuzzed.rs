@@ -54,10 +54,12 @@ fn requests(numbers: [u64; 4], bytes: &[u8]) -> Vec<Request<'_>> {
         Ask::Occupancy { function: a, block_threads: b as u32, dynamic_shared_bytes: c as u32 },
         Ask::BuildGraph { id: a, nodes: nodes.to_vec() },
         Ask::UpdateGraph { graph: a, node: b as u32, command: commands[5] },
+        Ask::Ready,
     ];
+    let batch = Ask::Batch { asks: asks.to_vec() };
     let mut all: Vec<Request<'_>> =
         commands.iter().map(|command| Request::Submit { stream: a, number: b, command: *command }).collect();
-    all.extend(asks.into_iter().map(|ask| Request::Ask { number: d, ask }));
+    all.extend(asks.into_iter().chain([batch]).map(|ask| Request::Ask { number: d, ask }));
     all.extend([
         Request::CreateStream { id: a, cell: b as u32, priority: c as i32, start: d },
         Request::CreateEvent { id: a, cell: b as u32, timed: c % 2 == 0 },
@@ -68,6 +70,7 @@ fn requests(numbers: [u64; 4], bytes: &[u8]) -> Vec<Request<'_>> {
         Request::Examine { number: a },
         Request::Parcel { number: a, bytes: b },
         Request::Bye,
+        Request::ResumeStream { id: a, start: b },
     ]);
     all
 }
@@ -126,6 +129,13 @@ fn a_list_that_says_it_is_long_allocates_nothing() {
     writer.u32(u32::MAX);
     assert!(<Vec<u64> as Take>::take(&mut Reader::new(writer.bytes())).is_err());
     assert!(<String as Take>::take(&mut Reader::new(writer.bytes())).is_err());
+}
+
+#[test]
+fn a_batch_of_batches_is_refused() {
+    let asks = vec![Ask::Batch { asks: vec![Ask::Ready] }];
+    let nested = Request::Ask { number: 1, ask: Ask::Batch { asks } };
+    assert!(Request::take(&Writer::of(&nested)).is_err());
 }
 
 #[test]

@@ -61,6 +61,11 @@ pub(crate) enum Request<'a> {
     },
     /// The end.
     Bye,
+    /// The stream, made ahead of time, has its next submission after `start`.
+    ResumeStream {
+        id: u64,
+        start: u64,
+    },
 }
 
 /// A question.
@@ -150,6 +155,12 @@ pub(crate) enum Ask<'a> {
         node: u32,
         command: WireCommand<'a>,
     },
+    /// Several questions, up to the first that fails; none of them a batch.
+    Batch {
+        asks: Vec<Ask<'a>>,
+    },
+    /// Answered when everything before it is done.
+    Ready,
 }
 
 /// A node of a graph.
@@ -169,6 +180,9 @@ pub(crate) enum WireObject {
     Module,
     Graph,
 }
+
+/// In front of a batch.
+const BATCH: u8 = 18;
 
 const OBJECTS: [WireObject; 6] = [
     WireObject::Pages,
@@ -213,6 +227,7 @@ impl Put for Request<'_> {
             Self::Ask { number, ask } => put_all!(to, 8, number, ask),
             Self::Parcel { number, bytes } => put_all!(to, 9, number, bytes),
             Self::Bye => put_all!(to, 10),
+            Self::ResumeStream { id, start } => put_all!(to, 11, id, start),
         }
     }
 }
@@ -243,6 +258,7 @@ impl<'a> Request<'a> {
             8 => Self::Ask { number: from.u64()?, ask: Ask::take(from)? },
             9 => Self::Parcel { number: from.u64()?, bytes: from.u64()? },
             10 => Self::Bye,
+            11 => Self::ResumeStream { id: from.u64()?, start: from.u64()? },
             _ => return Err(Malformed { what: "an unknown request" }),
         })
     }
@@ -281,13 +297,26 @@ impl Put for Ask<'_> {
             }
             Self::BuildGraph { id, nodes } => put_all!(to, 16, id, nodes),
             Self::UpdateGraph { graph, node, command } => put_all!(to, 17, graph, node, command),
+            Self::Batch { asks } => {
+                to.u8(BATCH);
+                asks.put(to);
+            }
+            Self::Ready => put_all!(to, 19),
         }
     }
 }
 
 impl<'a> Ask<'a> {
     pub(crate) fn take(from: &mut Reader<'a>) -> Result<Self, Malformed> {
-        Ok(match from.u8()? {
+        match from.u8()? {
+            BATCH => Ok(Self::Batch { asks: take_list(from, |from| Self::take_single(from.u8()?, from))? }),
+            tag => Self::take_single(tag, from),
+        }
+    }
+
+    /// A question that is no batch; batches of batches would be as deep as a message is long.
+    fn take_single(tag: u8, from: &mut Reader<'a>) -> Result<Self, Malformed> {
+        Ok(match tag {
             0 => Self::MemoryInfo,
             1 => Self::Reserve { id: from.u64()?, bytes: from.u64()?, at: Take::take(from)? },
             2 => Self::CreatePages { id: from.u64()?, bytes: from.u64()?, keep: Take::take(from)? },
@@ -318,10 +347,11 @@ impl<'a> Ask<'a> {
                 block_threads: from.u32()?,
                 dynamic_shared_bytes: from.u32()?,
             },
-            16 => Self::BuildGraph { id: from.u64()?, nodes: take_nodes(from)? },
+            16 => Self::BuildGraph { id: from.u64()?, nodes: take_list(from, WireNode::take)? },
             17 => {
                 Self::UpdateGraph { graph: from.u64()?, node: from.u32()?, command: WireCommand::take(from)? }
             }
+            19 => Self::Ready,
             _ => return Err(Malformed { what: "an unknown question" }),
         })
     }
@@ -334,14 +364,24 @@ impl Put for WireNode<'_> {
     }
 }
 
-fn take_nodes<'a>(from: &mut Reader<'a>) -> Result<Vec<WireNode<'a>>, Malformed> {
+impl<'a> WireNode<'a> {
+    fn take(from: &mut Reader<'a>) -> Result<Self, Malformed> {
+        Ok(Self { command: WireCommand::take(from)?, after: Take::take(from)? })
+    }
+}
+
+/// A list of what borrows from its message.
+fn take_list<'a, T>(
+    from: &mut Reader<'a>,
+    mut take: impl FnMut(&mut Reader<'a>) -> Result<T, Malformed>,
+) -> Result<Vec<T>, Malformed> {
     let count = from.u32()? as usize;
     if count > from.left() {
         return Err(Malformed { what: "a list longer than its message" });
     }
-    let mut nodes = Vec::new();
+    let mut items = Vec::new();
     for _ in 0..count {
-        nodes.push(WireNode { command: WireCommand::take(from)?, after: Take::take(from)? });
+        items.push(take(from)?);
     }
-    Ok(nodes)
+    Ok(items)
 }

@@ -7,8 +7,10 @@ use kiln_driver::{
     Error, GraphNode, Image, Memory, MemoryRequest, PageRequest, Refusal, ReserveRequest, Result,
 };
 
+use super::Step;
 use super::mirror::{ModuleEntry, find};
 use super::serve::Server;
+use crate::area::REPLY_LIMIT_BYTES;
 use crate::shared_file::SharedFile;
 use crate::wire::{Ask, Put, WireNode, Writer};
 
@@ -16,6 +18,9 @@ use crate::wire::{Ask, Put, WireNode, Writer};
 pub(crate) const IMAGE_PTX: u8 = 0;
 pub(crate) const IMAGE_CUBIN: u8 = 1;
 pub(crate) const IMAGE_HOST_KERNELS: u8 = 2;
+
+/// No more is answered at once when the answers are this long; the longest single one fits behind them.
+const BATCH_ANSWER_BYTES: usize = REPLY_LIMIT_BYTES / 4;
 
 impl Server {
     /// An answer, and a descriptor that goes with it.
@@ -56,6 +61,11 @@ impl Server {
             | Ask::Occupancy { .. }
             | Ask::BuildGraph { .. }
             | Ask::UpdateGraph { .. } => self.act_on_code(ask, to),
+            Ask::Batch { asks } => {
+                self.act_on_all(asks, to);
+                Ok(())
+            }
+            Ask::Ready => Ok(()),
             Ask::MemoryInfo => self.driver.memory_info().map(|info| info.put(to)),
             Ask::Allocate { id, bytes, stream } => {
                 let request = match stream {
@@ -78,6 +88,24 @@ impl Server {
                 self.driver.elapsed(from, until).map(|elapsed| elapsed.put(to))
             }
         }
+    }
+
+    /// Answers one after the other, up to the first that fails, or until the answers are long. Who asked asks again
+    /// for the rest.
+    fn act_on_all(&mut self, asks: &[Ask<'_>], to: &mut Writer) {
+        let (mut answers, mut bytes) = (Vec::new(), 0);
+        for ask in asks {
+            let (answer, _) = self.answer(ask);
+            (self.observe)(Step::Did);
+            let is_refused = answer.first() == Some(&0);
+            bytes += answer.len();
+            answers.push(answer);
+            if is_refused || bytes > BATCH_ANSWER_BYTES {
+                break;
+            }
+        }
+        to.u32(answers.len() as u32);
+        answers.iter().for_each(|answer| to.slice(answer));
     }
 
     fn act_on_pages(

@@ -7,6 +7,7 @@ use std::time::Duration;
 use kiln_driver::{EventRequest, Result, StreamRequest};
 
 use super::mirror::{EventEntry, Mirror, StreamEntry, find};
+use super::numbering::Numbering;
 use super::reporter::Reporter;
 use super::watcher::{Watch, Watcher};
 use super::{Observer, SharedDriver, Step};
@@ -31,6 +32,8 @@ pub(super) struct Server {
     pub(super) observe: Arc<Observer>,
     findings: Option<Box<dyn FnOnce() -> String>>,
     spin: Duration,
+    /// The question that is being answered.
+    question: u64,
 }
 
 /// Whether to go on.
@@ -50,7 +53,17 @@ impl Server {
     ) -> Self {
         let reporter = Arc::new(Reporter::new(area.clone()));
         let Opened { driver, findings } = opened;
-        Self { area, socket, driver, mirror: Mirror::default(), reporter, observe, findings, spin }
+        Self {
+            area,
+            socket,
+            driver,
+            mirror: Mirror::default(),
+            reporter,
+            observe,
+            findings,
+            spin,
+            question: 0,
+        }
     }
 
     /// Serves until the client says goodbye.
@@ -92,6 +105,7 @@ impl Server {
             Request::Submit { stream, number, command } => self.submit(stream, number, &command),
             Request::Ask { number, ask } => self.ask(number, &ask),
             Request::Parcel { number, bytes } => {
+                self.question = number;
                 let parcel = self.parcel(bytes)?;
                 let mut reader = Reader::new(&parcel);
                 let ask = Ask::take(&mut reader)?;
@@ -140,6 +154,11 @@ impl Server {
                 self.mirror.events.insert(id, Arc::new(entry));
                 Ok(())
             }
+            Request::ResumeStream { id, start } => {
+                let stream = find(&self.mirror.streams, id, "create_stream")?;
+                *stream.numbering() = Numbering::new(start);
+                Ok(())
+            }
             Request::Destroy { object, id } => self.mirror.destroy(&self.driver, object, id),
             Request::Free { memory, stream } => {
                 let id = *find(&self.mirror.memory, memory, "free")?;
@@ -184,6 +203,7 @@ impl Server {
     }
 
     fn ask(&mut self, number: u64, ask: &Ask<'_>) {
+        self.question = number;
         let (answer, descriptor) = self.answer(ask);
         (self.observe)(Step::Did);
         if let Some(descriptor) = descriptor {
@@ -195,11 +215,16 @@ impl Server {
         (self.observe)(Step::Answered);
     }
 
-    /// The descriptor that came through the socket before the message that is being handled.
+    /// The next descriptor that came through the socket for the question that is being answered. Those of questions
+    /// that failed before they needed them are left behind.
     pub(super) fn descriptor(&self) -> std::result::Result<std::os::fd::OwnedFd, Violation> {
-        let received = self.socket.receive(DESCRIPTOR_LIMIT);
-        let descriptor = received.ok().and_then(|received| received.descriptor);
-        descriptor.ok_or(Violation::new("a descriptor that did not come"))
+        let missing = || Violation::new("a descriptor that did not come");
+        loop {
+            let received = self.socket.receive(DESCRIPTOR_LIMIT).map_err(|_| missing())?;
+            if received.bytes == self.question.to_le_bytes() {
+                return received.descriptor.ok_or_else(missing);
+            }
+        }
     }
 
     fn parcel(&self, bytes: u64) -> std::result::Result<Vec<u8>, Violation> {

@@ -1,0 +1,211 @@
+//! A standby has what the client has before it is needed, and lets go of what the client lets go of.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
+mod rig;
+
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use kiln_driver::{
+    Command, Driver, DriverExt, EventRequest, GraphNode, Image, MemoryRequest, PageRequest, Pattern,
+    Protection, ReserveRequest, StreamRequest,
+};
+use kiln_isolate::{Config, IsolatedDevice, News, RestartPolicy, Tally};
+use rig::{Held, Scene};
+
+const NEW: StreamRequest = StreamRequest::New { priority: 0 };
+/// What is held by a process is counted, so one test at a time.
+static TURN: Mutex<()> = Mutex::new(());
+
+#[test]
+fn worker() {
+    rig::worker();
+}
+
+fn listening(config: Config) -> (Config, Receiver<News>) {
+    let (tell, told) = mpsc::channel();
+    let tell = Mutex::new(tell);
+    (config.observe(move |news| drop(tell.lock().unwrap().send(news.clone()))), told)
+}
+
+/// Waits until a standby has exactly so much.
+fn prepared(told: &Receiver<News>, wanted: impl Fn(&Tally) -> bool) -> Tally {
+    loop {
+        let news = told.recv_timeout(Duration::from_secs(60)).expect("a standby that is told everything");
+        if let News::Prepared { has, .. } = news
+            && wanted(&has)
+        {
+            return has;
+        }
+    }
+}
+
+#[test]
+fn a_takeover_finds_everything_done() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = Held::now();
+    let (config, told) = listening(rig::config().standby(true));
+    let device = IsolatedDevice::open(config).unwrap();
+    let scene = Scene::build(&device);
+    scene.play(&device, 61);
+    let event = device.create_event(EventRequest::Timed).unwrap();
+    let fill = Command::Fill { to: scene.reservation.id.into(), pattern: Pattern::U8(8), count: 16 };
+    let graph = device.build_graph(&[GraphNode { command: fill, after: &[] }]).unwrap();
+    let all = prepared(&told, |has| has.graphs == 1);
+    assert_eq!((all.pages, all.ranges, all.mappings, all.hosts), (2, 1, 2, 1));
+    assert_eq!((all.modules, all.kernels, all.streams, all.events), (1, 1, 1, 1));
+
+    for generation in 2..4 {
+        device.kill_worker();
+        let takeover = device.take_over().unwrap();
+        assert!(takeover.standby, "generation {generation}");
+        assert_eq!((takeover.ahead, takeover.left), (all, Tally::default()));
+        assert_eq!(takeover.kept_bytes, 2 * scene.granule);
+        assert_eq!(scene.download(&device, 0).unwrap(), [61; 64]);
+        scene.play(&device, 61);
+        prepared(&told, |has| has.graphs == 1);
+    }
+    device.submit(scene.stream, &Command::Signal(event)).unwrap();
+    device.submit(scene.stream, &Command::Graph(graph)).unwrap();
+    device.synchronize(scene.stream).unwrap();
+    assert_eq!(scene.download(&device, 0).unwrap()[..16], [8; 16]);
+    drop((scene, device));
+    assert_eq!(Held::now(), before);
+}
+
+#[test]
+fn what_changes_and_ends_does_so_in_the_standby() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let (config, told) = listening(rig::config().standby(true));
+    let device = IsolatedDevice::open(config).unwrap();
+    let granule = device.info().limits.page_granularity_bytes;
+    let range = device.reserve(ReserveRequest { bytes: 4 * granule, at: None }).unwrap();
+    let make = || device.create_pages(PageRequest { bytes: granule, exportable: false }).unwrap();
+    let pages = [make(), make(), make()];
+    device.map(range.id, 0, &pages, Protection::ReadWrite).unwrap();
+    let (stream, host) = (device.create_stream(NEW).unwrap(), device.allocate_host(64).unwrap());
+    let module = device.load(&Image::HostKernels("test")).unwrap();
+    let store = device.function(module, "store").unwrap();
+    let fill = |byte| Command::Fill { to: range.id.into(), pattern: Pattern::U8(byte), count: 16 };
+    let graph = device.build_graph(&[GraphNode { command: fill(1), after: &[] }]).unwrap();
+    let gone = device.create_stream(NEW).unwrap();
+    prepared(&told, |has| (has.mappings, has.streams, has.kernels, has.graphs) == (3, 2, 1, 1));
+
+    // The first pages change places with the last, the second become read-only, one stream and one host block go.
+    device.unmap(range.id, 0, granule).unwrap();
+    device.unmap(range.id, 2 * granule, granule).unwrap();
+    device.map(range.id, 0, &[pages[2]], Protection::ReadWrite).unwrap();
+    device.map(range.id, 3 * granule, &[pages[0]], Protection::ReadWrite).unwrap();
+    device.protect(range.id, granule, granule, Protection::Read).unwrap();
+    device.update_graph(graph, 0, &fill(2)).unwrap();
+    device.destroy(gone.into()).unwrap();
+    device.destroy(host.id().into()).unwrap();
+    device.fill(stream, kiln_driver::DevicePlace::from(range.id).plus(3 * granule), 77, 64).unwrap();
+    device.synchronize(stream).unwrap();
+    let has = prepared(&told, |has| (has.streams, has.hosts, has.mappings) == (1, 0, 3));
+    assert_eq!((has.pages, has.graphs), (3, 1));
+
+    device.kill_worker();
+    let takeover = device.take_over().unwrap();
+    assert!(takeover.standby);
+    assert!(takeover.left.is_empty(), "{}", takeover.left);
+    device.submit(stream, &Command::Graph(graph)).unwrap();
+    let host = device.allocate_host(64).unwrap();
+    let read = |offset| {
+        let from = kiln_driver::DevicePlace::from(range.id).plus(offset);
+        device.download(stream, from, &host, 64).unwrap();
+        device.synchronize(stream).unwrap();
+        let mut bytes = [0; 64];
+        assert!(host.read(0, &mut bytes));
+        bytes
+    };
+    assert_eq!(read(0)[..16], [2; 16]);
+    assert_eq!(read(3 * granule), [77; 64]);
+    let mut arguments = (range.address.0 + granule).to_le_bytes().to_vec();
+    arguments.extend(1u32.to_le_bytes());
+    device.submit(stream, &rig::launch(&store, &arguments)).unwrap();
+    assert!(device.synchronize(stream).unwrap_err().is_sticky(), "the second pages are read-only");
+
+    // With everything gone the next standby has nothing, and the one that is being prepared gives it back.
+    device.take_over().unwrap();
+    device.unmap(range.id, 0, 4 * granule).unwrap();
+    for pages in pages {
+        device.destroy(pages.into()).unwrap();
+    }
+    device.destroy(graph.into()).unwrap();
+    device.destroy(module.into()).unwrap();
+    device.destroy(stream.into()).unwrap();
+    device.destroy(host.id().into()).unwrap();
+    device.destroy(range.id.into()).unwrap();
+    prepared(&told, Tally::is_empty);
+}
+
+#[test]
+fn a_standby_may_end_at_every_step_of_its_preparation() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let trap = rig::trap("standby");
+    let patient = RestartPolicy { pause: Duration::ZERO, ..RestartPolicy::default() };
+    let mut fell = 0;
+    for step in 1.. {
+        let before = Held::now();
+        let config = rig::trapped(rig::config().restarts(patient).standby(true), &trap);
+        let (config, told) = listening(config);
+        let device: Arc<IsolatedDevice> = IsolatedDevice::open(config).unwrap();
+        // The worker in use may fall into it as well, which is no less to be survived.
+        std::fs::write(&trap, step.to_string()).unwrap();
+        let scene = Scene::build(&device);
+        scene.play(&device, 9);
+        let lost = device.allocate(MemoryRequest::Direct { bytes: 64 });
+        prepared(&told, |has| has.kernels == 1 && has.streams == 1);
+        device.kill_worker();
+        rig::recover(&device);
+        assert_eq!(scene.download(&device, 0).unwrap_or([9; 64]), [9; 64], "step {step}");
+        scene.play(&device, 10);
+        let reached = std::fs::remove_file(&trap).is_err();
+        drop((scene, device, lost));
+        assert_eq!(Held::now(), before, "step {step}");
+        if !reached {
+            break;
+        }
+        fell += 1;
+    }
+    assert!(fell >= 15, "{fell}");
+}
+
+#[test]
+fn changes_while_a_standby_is_told_are_not_lost() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let (config, told) = listening(rig::config().standby(true));
+    let device = IsolatedDevice::open(config).unwrap();
+    let granule = device.info().limits.page_granularity_bytes;
+    let range = device.reserve(ReserveRequest { bytes: 8 * granule, at: None }).unwrap();
+    // Four threads map, unmap and destroy in parts of their own while the standby follows.
+    std::thread::scope(|scope| {
+        for part in 0..4 {
+            let device = &device;
+            scope.spawn(move || {
+                for _ in 0..40 {
+                    let pages =
+                        device.create_pages(PageRequest { bytes: granule, exportable: false }).unwrap();
+                    device.map(range.id, 2 * part * granule, &[pages], Protection::ReadWrite).unwrap();
+                    device.unmap(range.id, 2 * part * granule, granule).unwrap();
+                    device.destroy(pages.into()).unwrap();
+                }
+            });
+        }
+    });
+    let last = device.create_pages(PageRequest { bytes: granule, exportable: false }).unwrap();
+    device.map(range.id, 7 * granule, &[last], Protection::ReadWrite).unwrap();
+    let has = prepared(&told, |has| (has.pages, has.mappings) == (1, 1));
+    assert_eq!(has.ranges, 1);
+    device.memory_info().unwrap();
+    device.kill_worker();
+    assert!(device.take_over().unwrap().left.is_empty());
+}
