@@ -1,7 +1,7 @@
 //! `kiln cache`: the compiled kernels on disk.
 
 use std::path::PathBuf;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use clap::{Args, Subcommand};
 use kiln::cache::{CacheConfig, CachePlace, DiskCache, EntryKind, Surroundings, Verdict};
@@ -54,6 +54,8 @@ struct Listing {
     folder: Option<String>,
     entries: Vec<Entry>,
     bytes: u64,
+    /// What finding every entry once saves.
+    compile_nanoseconds: u64,
 }
 
 #[derive(Serialize)]
@@ -61,6 +63,8 @@ struct Entry {
     key: String,
     bytes: u64,
     used_unix_seconds: u64,
+    /// What finding it saves; null for an entry that cannot be read.
+    compile_nanoseconds: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -116,6 +120,9 @@ fn unusable(cache: &DiskCache, error: &std::io::Error) -> Failure {
 fn list(cache: &DiskCache, json: bool, console: &mut Console) -> Result<Exit, Failure> {
     let entries = cache.list().map_err(|error| unusable(cache, &error))?;
     let total = entries.iter().map(|entry| entry.bytes).sum();
+    let saved =
+        entries.iter().filter_map(|entry| entry.compile_time).fold(Duration::ZERO, Duration::saturating_add);
+    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     if json {
         let since =
             |used: SystemTime| used.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs());
@@ -123,20 +130,27 @@ fn list(cache: &DiskCache, json: bool, console: &mut Console) -> Result<Exit, Fa
             key: entry.key.to_string(),
             bytes: entry.bytes,
             used_unix_seconds: since(entry.used),
+            compile_nanoseconds: entry.compile_time.map(nanoseconds),
         });
-        let listing = Listing { folder: folder(cache), entries: entries.collect(), bytes: total };
+        let listing = Listing {
+            folder: folder(cache),
+            entries: entries.collect(),
+            bytes: total,
+            compile_nanoseconds: nanoseconds(saved),
+        };
         return Ok(console.json("cache", &listing));
     }
     let count = match entries.len() {
         1 => "1 entry".to_owned(),
         count => format!("{count} entries"),
     };
-    console.line(format_args!("{}: {count}, {}", named(cache), bytes(total)));
+    console.line(format_args!("{}: {count}, {}, {} of compiling", named(cache), bytes(total), brief(saved)));
     if !entries.is_empty() {
-        let mut table = Table::new(&["key", "#size", "#last used"]);
+        let mut table = Table::new(&["key", "#size", "#saves", "#last used"]);
         for entry in &entries {
             let age = entry.used.elapsed().map_or(0, |time| time.as_secs());
-            table.row([entry.key.to_string(), bytes(entry.bytes), format!("{} ago", duration(age))]);
+            let saves = entry.compile_time.map_or_else(|| "unknown".to_owned(), brief);
+            table.row([entry.key.to_string(), bytes(entry.bytes), saves, format!("{} ago", duration(age))]);
         }
         console.line(table);
     }
@@ -180,6 +194,9 @@ fn sheet(verdict: &Verdict) -> FileSheet {
             ("good", key.to_string(), holds.to_owned())
         }
         Verdict::Damaged { path, damage } => ("damaged", path.display().to_string(), damage.to_string()),
+        Verdict::OtherVersion { path } => {
+            ("other version", path.display().to_string(), "another version of kiln wrote it".to_owned())
+        }
         Verdict::Abandoned { path } => {
             ("unfinished", path.display().to_string(), "a writer is at it, or was killed".to_owned())
         }
@@ -197,6 +214,18 @@ fn free(cache: &DiskCache, json: bool, console: &mut Console, limit_bytes: u64) 
     }
     console.line(format_args!("{}: freed {}, {} left", named(cache), bytes(freed_bytes), bytes(left_bytes)));
     Ok(Exit::Done)
+}
+
+/// A time with three digits.
+fn brief(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    match seconds {
+        0.0..0.001 => format!("{:.0} us", seconds * 1e6),
+        0.001..0.1 => format!("{:.1} ms", seconds * 1e3),
+        0.1..1.0 => format!("{:.0} ms", seconds * 1e3),
+        1.0..120.0 => format!("{seconds:.1} s"),
+        _ => duration(time.as_secs()),
+    }
 }
 
 /// A number of seconds in its largest unit.

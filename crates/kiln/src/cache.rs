@@ -11,7 +11,7 @@ mod place;
 mod store;
 mod verdict;
 
-pub use entry::{Damage, EntryKind};
+pub use entry::{Damage, Entry, EntryKind};
 pub use key::{Key, KeyBuilder};
 pub use place::{CachePlace, Surroundings};
 pub use store::{CacheConfig, CacheCounters, DiskCache, EntryInfo};

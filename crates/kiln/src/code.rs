@@ -10,6 +10,7 @@
 
 mod builder;
 mod compiler_file;
+mod counters;
 mod failure;
 mod includes;
 mod modules;
@@ -18,8 +19,8 @@ mod reading;
 mod source;
 
 pub use builder::ModuleBuilder;
+pub use counters::CodeCounters;
 pub use failure::CodeError;
-pub use modules::CodeCounters;
 pub use source::Source;
 
 pub(crate) use modules::Modules;

@@ -11,8 +11,10 @@ mod skip;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kiln::cache::{CacheConfig, CachePlace};
+use kiln::telemetry::Count;
 use kiln::{CodeError, DeviceRuntime, Effect, ErrorKind, Mismatch, ParameterKind, RuntimeConfig};
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
@@ -172,4 +174,69 @@ fn a_mistake_in_the_source_is_told_with_its_line() {
     let code = code_error(&error);
     assert!(code.is_compile_error(), "{error}");
     assert!(error.to_string().contains('2') && error.to_string().contains("nothing"), "{error}");
+}
+
+#[test]
+fn what_is_found_loaded_saves_what_it_took_to_make() {
+    let gpu = runtime(&Folder::new("saved"));
+    let first = gpu.kernel(PTX, "copy").unwrap();
+    let once = gpu.code_counters();
+    assert_eq!((once.loads, once.memory_hits, once.time_saved()), (1, 0, Duration::ZERO));
+    let again: Vec<_> = (0..3).map(|_| gpu.kernel(PTX, "copy").unwrap()).collect();
+    let counters = gpu.code_counters();
+    assert_eq!((counters.loads, counters.memory_hits), (1, 3));
+    assert_eq!(counters.memory_time_saved, 3 * once.load_time);
+    assert_ne!(counters.time_saved(), Duration::ZERO);
+    let seen = gpu.telemetry().snapshot();
+    let nanoseconds = counters.memory_time_saved.as_nanos() as u64;
+    assert_eq!(seen.count(Count::MemorySavedNanoseconds), nanoseconds);
+    let line =
+        format!("cache=\"memory\"}} {}.{:09}", nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);
+    let page = seen.prometheus();
+    assert!(
+        page.lines().any(|each| each.starts_with("kiln_code_saved_seconds_total") && each.ends_with(&line)),
+        "{page}"
+    );
+    drop((first, again));
+}
+
+#[test]
+fn compiled_code_saves_its_compile_time_in_memory_and_on_disk() {
+    if skip::without_nvrtc("compiled_code_saves_its_compile_time_in_memory_and_on_disk") {
+        return;
+    }
+    let folder = Folder::new("compile-time");
+    let gpu = runtime(&folder);
+    let _axpy = gpu.kernel(AXPY, "axpy").unwrap();
+    let first = gpu.code_counters();
+    assert_eq!(first.time_saved(), Duration::ZERO);
+    gpu.kernel(AXPY, "axpy").unwrap();
+    assert_eq!(gpu.code_counters().memory_time_saved, first.compile_time + first.load_time);
+    assert_eq!(gpu.disk_cache().list().unwrap()[0].compile_time, Some(first.compile_time));
+
+    let next = runtime(&folder);
+    let _axpy = next.kernel(AXPY, "axpy").unwrap();
+    let found = next.code_counters();
+    assert_eq!((found.compile_time, found.disk.time_saved), (Duration::ZERO, first.compile_time));
+    next.kernel(AXPY, "axpy").unwrap();
+    assert_eq!(next.code_counters().memory_time_saved, first.compile_time + found.load_time);
+    assert_eq!(
+        next.telemetry().snapshot().count(Count::DiskSavedNanoseconds),
+        first.compile_time.as_nanos() as u64
+    );
+}
+
+#[test]
+fn whoever_asks_for_the_text_alone_compiles_it_once_too() {
+    if skip::without_nvrtc("whoever_asks_for_the_text_alone_compiles_it_once_too") {
+        return;
+    }
+    let gpu = runtime(&Folder::new("text"));
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| gpu.source(AXPY).ptx().unwrap());
+            scope.spawn(|| gpu.kernel(AXPY, "axpy").unwrap());
+        }
+    });
+    assert_eq!(gpu.code_counters().compilations, 1);
 }

@@ -1,20 +1,22 @@
 //! `kiln cache`.
 
 use std::process::Command;
+use std::time::Duration;
 
-use kiln::cache::{CacheConfig, CachePlace, DiskCache, EntryKind, KeyBuilder, Surroundings};
+use kiln::cache::{CacheConfig, CachePlace, DiskCache, Entry, EntryKind, KeyBuilder, Surroundings};
 
 use crate::folder::Folder;
 use crate::outcome::{Outcome, command, run};
 use crate::skip;
 
-/// A cache with so many entries of a thousand bytes.
+/// A cache with so many entries of a thousand bytes, each of which took a quarter of a second to make.
 fn filled(folder: &Folder, entries: u32) -> DiskCache {
     let place = CachePlace::At(folder.path("kiln").into());
     let cache = DiskCache::new(&CacheConfig { place, ..CacheConfig::default() }, &Surroundings::default());
     for entry in 0..entries {
         let key = KeyBuilder::new().part("entry", &entry.to_le_bytes()).finish();
-        cache.put(&key, EntryKind::Ptx, &[entry as u8; 1000]);
+        let (kind, compile_time) = (EntryKind::Ptx, Duration::from_millis(250));
+        cache.put(&key, &Entry { kind, compile_time, payload: vec![entry as u8; 1000] });
     }
     cache
 }
@@ -34,13 +36,20 @@ fn entries_are_listed_in_the_folder_of_the_user_or_another() {
     let listed = cache(&folder, &["list"]);
     assert_eq!(listed.code, Some(0));
     assert!(keys.iter().all(|key| listed.stdout.contains(key)), "{}", listed.stdout);
-    assert!(listed.stdout.contains("3 entries"), "{}", listed.stdout);
+    assert!(
+        listed.stdout.contains("3 entries") && listed.stdout.contains("750 ms of compiling"),
+        "{}",
+        listed.stdout
+    );
+    assert_eq!(listed.stdout.matches("250 ms").count(), 3, "{}", listed.stdout);
     let json = cache(&folder, &["list", "--json"]).json();
     assert_eq!(json["entries"].as_array().unwrap().len(), 3);
     assert_eq!(
         json["bytes"].as_u64().unwrap(),
         json["entries"].as_array().unwrap().iter().map(|entry| entry["bytes"].as_u64().unwrap()).sum::<u64>()
     );
+    assert_eq!(json["compile_nanoseconds"], 750_000_000);
+    assert_eq!(json["entries"][0]["compile_nanoseconds"], 250_000_000);
     let elsewhere = cache(&folder, &["list", "--at", &folder.path("other"), "--json"]).json();
     assert_eq!(elsewhere["entries"].as_array().unwrap().len(), 0);
 }
@@ -62,6 +71,26 @@ fn damage_is_found_and_ends_with_5() {
     let text = cache(&folder, &["verify"]);
     assert_eq!(text.code, Some(5));
     assert!(text.stdout.contains("damaged") && text.stdout.contains("checksum"), "{}", text.stdout);
+}
+
+#[test]
+fn an_entry_of_another_version_is_listed_and_is_no_damage() {
+    let folder = Folder::new();
+    let store = filled(&folder, 1);
+    let path = store.folder().unwrap().join(format!("{}.kiln", store.list().unwrap()[0].key));
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[8] ^= 0xff;
+    std::fs::write(&path, bytes).unwrap();
+    let verified = cache(&folder, &["verify", "--json"]);
+    assert_eq!(verified.code, Some(0), "{}", verified.stdout);
+    assert_eq!(verified.json()["files"][0]["verdict"], "other version");
+    let listed = cache(&folder, &["list"]);
+    assert!(listed.stdout.contains("unknown"), "{}", listed.stdout);
+    assert_eq!(
+        cache(&folder, &["list", "--json"]).json()["entries"][0]["compile_nanoseconds"],
+        serde_json::json!(null)
+    );
+    assert!(cache(&folder, &["prune", "--limit", "0"]).stdout.contains("0 B left"));
 }
 
 #[test]

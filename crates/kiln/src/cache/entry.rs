@@ -1,14 +1,42 @@
 //! An entry as bytes.
 //!
 //! ```text
-//! magic 8 | format 4 | kind 4 | key 32 | payload length 8 | checksum of all before and the payload 32 | payload
+//! magic 8 | format 4 | kind 4 | key 32 | compile time 8 | payload length 8 | checksum of all before and the payload 32 | payload
 //! ```
+//!
+//! All numbers are little-endian; times are nanoseconds.
+
+use std::time::Duration;
 
 use super::key::{FORMAT_VERSION, Key};
 
 const MAGIC: &[u8; 8] = b"kilncode";
-const CHECKSUM_AT: usize = 56;
-const HEADER_BYTES: usize = CHECKSUM_AT + 32;
+const KIND_AT: usize = 12;
+const KEY_AT: usize = 16;
+const COMPILE_TIME_AT: usize = 48;
+const LENGTH_AT: usize = 56;
+const CHECKSUM_AT: usize = 64;
+/// Bytes before the payload.
+pub(super) const HEADER_BYTES: usize = CHECKSUM_AT + 32;
+
+/// Compiled code as the cache keeps it.
+///
+/// ```
+/// use std::time::Duration;
+/// use kiln::cache::{Entry, EntryKind};
+///
+/// let entry = Entry { kind: EntryKind::Ptx, compile_time: Duration::from_millis(30), payload: b"code".to_vec() };
+/// assert_eq!(entry.kind.name(), "ptx");
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// What it holds.
+    pub kind: EntryKind,
+    /// How long it took to make, and so what whoever finds it saves.
+    pub compile_time: Duration,
+    /// The code.
+    pub payload: Vec<u8>,
+}
 
 /// What an entry holds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -65,40 +93,74 @@ pub enum Damage {
 }
 
 /// The bytes of an entry.
-pub(super) fn encode(key: &Key, kind: EntryKind, payload: &[u8]) -> Vec<u8> {
+pub(super) fn encode(key: &Key, entry: &Entry) -> Vec<u8> {
+    let Entry { kind, compile_time, payload } = entry;
+    let nanoseconds = u64::try_from(compile_time.as_nanos()).unwrap_or(u64::MAX);
     let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());
     bytes.extend_from_slice(MAGIC);
     bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
     bytes.extend_from_slice(&kind.number().to_le_bytes());
     bytes.extend_from_slice(key.bytes());
+    bytes.extend_from_slice(&nanoseconds.to_le_bytes());
     bytes.extend_from_slice(&(payload.len() as u64).to_le_bytes());
     bytes.extend_from_slice(&checksum(&bytes, payload));
     bytes.extend_from_slice(payload);
     bytes
 }
 
-/// The kind and payload of an entry, if it is that of a key and whole.
-pub(super) fn decode<'a>(key: &Key, bytes: &'a [u8]) -> Result<(EntryKind, &'a [u8]), Damage> {
-    let (header, payload) = bytes.split_at_checked(HEADER_BYTES).ok_or(Damage::Length)?;
-    let word = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-    if &header[..8] != MAGIC {
-        return Err(Damage::Magic);
-    }
-    if word(8) != FORMAT_VERSION {
-        return Err(Damage::Format);
-    }
-    let length = u64::from(word(48)) | u64::from(word(52)) << 32;
-    if length != payload.len() as u64 {
+/// The entry that these bytes are, if it is that of a key and whole.
+pub(super) fn decode(key: &Key, bytes: &[u8]) -> Result<Entry, Damage> {
+    let header = Header::read(bytes)?;
+    let payload = bytes.get(HEADER_BYTES..).ok_or(Damage::Length)?;
+    if header.length != payload.len() as u64 {
         return Err(Damage::Length);
     }
-    if header[CHECKSUM_AT..] != checksum(&header[..CHECKSUM_AT], payload) {
+    if header.checksum != checksum(&bytes[..CHECKSUM_AT], payload) {
         return Err(Damage::Checksum);
     }
-    if &header[16..48] != key.bytes() {
+    if header.key != *key {
         return Err(Damage::Key);
     }
-    let kind = EntryKind::from_number(word(12)).ok_or(Damage::Format)?;
-    Ok((kind, payload))
+    let kind = EntryKind::from_number(header.kind).ok_or(Damage::Format)?;
+    Ok(Entry { kind, compile_time: header.compile_time, payload: payload.to_vec() })
+}
+
+/// What stands before the payload. It is not known to be right before the checksum was looked at.
+pub(super) struct Header {
+    kind: u32,
+    key: Key,
+    pub(super) compile_time: Duration,
+    length: u64,
+    checksum: [u8; 32],
+}
+
+impl Header {
+    /// Reads what this version of kiln wrote.
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, Damage> {
+        // The headers of other versions may be shorter than this one's.
+        let (magic, rest) = bytes.split_first_chunk::<8>().ok_or(Damage::Length)?;
+        if magic != MAGIC {
+            return Err(Damage::Magic);
+        }
+        match rest.first_chunk::<4>() {
+            Some(format) if u32::from_le_bytes(*format) == FORMAT_VERSION => {}
+            Some(_) => return Err(Damage::Format),
+            None => return Err(Damage::Length),
+        }
+        let header = bytes.first_chunk::<HEADER_BYTES>().ok_or(Damage::Length)?;
+        Ok(Self {
+            kind: u32::from_le_bytes(field(header, KIND_AT)),
+            key: Key::from_bytes(field(header, KEY_AT)),
+            compile_time: Duration::from_nanos(u64::from_le_bytes(field(header, COMPILE_TIME_AT))),
+            length: u64::from_le_bytes(field(header, LENGTH_AT)),
+            checksum: field(header, CHECKSUM_AT),
+        })
+    }
+}
+
+/// A field of the header; every place and size used here lies inside of it.
+fn field<const N: usize>(header: &[u8; HEADER_BYTES], at: usize) -> [u8; N] {
+    std::array::from_fn(|byte| header[at + byte])
 }
 
 fn checksum(header: &[u8], payload: &[u8]) -> [u8; 32] {
@@ -119,15 +181,17 @@ mod tests {
 
     #[test]
     fn every_changed_or_missing_byte_is_noticed() {
-        let entry = encode(&key(b"a"), EntryKind::Ptx, b"some code");
-        assert_eq!(decode(&key(b"a"), &entry), Ok((EntryKind::Ptx, &b"some code"[..])));
-        for at in 0..entry.len() {
-            let mut damaged = entry.clone();
+        let compile_time = Duration::from_nanos(0x0123_4567_89ab);
+        let whole = Entry { kind: EntryKind::Ptx, compile_time, payload: b"some code".to_vec() };
+        let bytes = encode(&key(b"a"), &whole);
+        assert_eq!(decode(&key(b"a"), &bytes), Ok(whole));
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
             damaged[at] ^= 0x10;
             assert!(decode(&key(b"a"), &damaged).is_err(), "byte {at}");
-            assert!(decode(&key(b"a"), &entry[..at]).is_err(), "cut at {at}");
+            assert!(decode(&key(b"a"), &bytes[..at]).is_err(), "cut at {at}");
         }
-        assert_eq!(decode(&key(b"b"), &entry), Err(Damage::Key));
-        assert!(decode(&key(b"a"), &[entry, vec![0]].concat()).is_err());
+        assert_eq!(decode(&key(b"b"), &bytes), Err(Damage::Key));
+        assert!(decode(&key(b"a"), &[bytes, vec![0]].concat()).is_err());
     }
 }

@@ -1,12 +1,12 @@
 //! The entries of one folder.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use super::entry::{EntryKind, decode, encode};
+use super::entry::{Damage, Entry, HEADER_BYTES, Header, decode, encode};
 use super::key::Key;
 use super::place::{CachePlace, Surroundings};
 use super::verdict::Verdict;
@@ -44,6 +44,8 @@ pub struct CacheCounters {
     pub bytes_read: u64,
     /// Bytes written.
     pub bytes_written: u64,
+    /// Time it took once to make what was found, and that nobody spent again.
+    pub time_saved: Duration,
 }
 
 /// One entry, as a list shows it.
@@ -55,6 +57,8 @@ pub struct EntryInfo {
     pub bytes: u64,
     /// When it was last used.
     pub used: SystemTime,
+    /// How long it took to make, and so what each use of it saves; none if another version of kiln wrote it, or it is damaged.
+    pub compile_time: Option<Duration>,
 }
 
 /// Compiled code on disk.
@@ -69,6 +73,15 @@ pub struct DiskCache {
     damaged: AtomicU64,
     bytes_read: AtomicU64,
     bytes_written: AtomicU64,
+    saved_ns: AtomicU64,
+}
+
+/// A file that has the name of an entry.
+struct EntryFile {
+    key: Key,
+    path: PathBuf,
+    bytes: u64,
+    used: SystemTime,
 }
 
 impl DiskCache {
@@ -84,6 +97,7 @@ impl DiskCache {
             damaged: AtomicU64::new(0),
             bytes_read: AtomicU64::new(0),
             bytes_written: AtomicU64::new(0),
+            saved_ns: AtomicU64::new(0),
         }
     }
 
@@ -93,10 +107,10 @@ impl DiskCache {
     }
 
     /// What is stored under a key. A damaged entry is removed and counts as missing.
-    pub fn get(&self, key: &Key) -> Option<(EntryKind, Vec<u8>)> {
+    pub fn get(&self, key: &Key) -> Option<Entry> {
         let path = self.path(key)?;
         let found = fs::read(&path).ok().and_then(|bytes| match decode(key, &bytes) {
-            Ok((kind, payload)) => Some((kind, payload.to_vec())),
+            Ok(entry) => Some(entry),
             Err(damage) => {
                 tracing::warn!(path = %path.display(), %damage, "a cached kernel cannot be used and is made anew");
                 self.damaged.fetch_add(1, Ordering::Relaxed);
@@ -107,8 +121,10 @@ impl DiskCache {
         });
         let counter = if found.is_some() { &self.hits } else { &self.misses };
         counter.fetch_add(1, Ordering::Relaxed);
-        if let Some((_, payload)) = &found {
-            self.bytes_read.fetch_add(payload.len() as u64, Ordering::Relaxed);
+        if let Some(entry) = &found {
+            let saved_ns = u64::try_from(entry.compile_time.as_nanos()).unwrap_or(u64::MAX);
+            self.bytes_read.fetch_add(entry.payload.len() as u64, Ordering::Relaxed);
+            self.saved_ns.fetch_add(saved_ns, Ordering::Relaxed);
             // The time of use decides who goes first; a disk that cannot note it keeps the time of writing.
             let _ = File::open(&path).and_then(|file| file.set_modified(SystemTime::now()));
         }
@@ -116,11 +132,11 @@ impl DiskCache {
     }
 
     /// Stores something under a key, if the disk allows it.
-    pub fn put(&self, key: &Key, kind: EntryKind, payload: &[u8]) {
+    pub fn put(&self, key: &Key, entry: &Entry) {
         let Some(path) = self.path(key) else { return };
-        match self.write_whole(&path, &encode(key, kind, payload)) {
+        match self.write_whole(&path, &encode(key, entry)) {
             Ok(()) => {
-                self.bytes_written.fetch_add(payload.len() as u64, Ordering::Relaxed);
+                self.bytes_written.fetch_add(entry.payload.len() as u64, Ordering::Relaxed);
                 let _ = self.prune(self.limit_bytes);
             }
             Err(error) => {
@@ -139,6 +155,7 @@ impl DiskCache {
             damaged: self.damaged.load(Ordering::Relaxed),
             bytes_read: self.bytes_read.load(Ordering::Relaxed),
             bytes_written: self.bytes_written.load(Ordering::Relaxed),
+            time_saved: Duration::from_nanos(self.saved_ns.load(Ordering::Relaxed)),
         }
     }
 
@@ -152,16 +169,11 @@ impl DiskCache {
     /// # Errors
     /// What the system says when the folder cannot be read. A folder that does not exist has no entries.
     pub fn list(&self) -> io::Result<Vec<EntryInfo>> {
-        let mut entries = Vec::new();
-        for path in self.files(FINISHED)? {
-            let key = path.file_stem().and_then(|name| name.to_str()).and_then(Key::parse);
-            // An entry another process removes meanwhile is none.
-            if let (Some(key), Ok(about)) = (key, fs::metadata(&path)) {
-                entries.push(EntryInfo { key, bytes: about.len(), used: about.modified()? });
-            }
-        }
-        entries.sort_by_key(|entry| (entry.used, entry.key));
-        Ok(entries)
+        let about = |EntryFile { key, path, bytes, used }| {
+            let compile_time = read_header(&path).map(|header| header.compile_time);
+            EntryInfo { key, bytes, used, compile_time }
+        };
+        Ok(self.entries()?.into_iter().map(about).collect())
     }
 
     /// Reads every file and says what it is.
@@ -171,12 +183,12 @@ impl DiskCache {
     pub fn verify(&self) -> io::Result<Vec<Verdict>> {
         let mut verdicts: Vec<Verdict> =
             self.files(UNFINISHED)?.into_iter().map(|path| Verdict::Abandoned { path }).collect();
-        for entry in self.list()? {
-            let Some(path) = self.path(&entry.key) else { continue };
+        for EntryFile { key, path, .. } in self.entries()? {
             verdicts.push(match fs::read(&path) {
                 Err(error) => Verdict::Unreadable { path, error: error.to_string() },
-                Ok(bytes) => match decode(&entry.key, &bytes) {
-                    Ok((kind, _)) => Verdict::Good { key: entry.key, kind },
+                Ok(bytes) => match decode(&key, &bytes) {
+                    Ok(entry) => Verdict::Good { key, kind: entry.kind },
+                    Err(Damage::Format) => Verdict::OtherVersion { path },
                     Err(damage) => Verdict::Damaged { path, damage },
                 },
             });
@@ -190,16 +202,14 @@ impl DiskCache {
     /// # Errors
     /// As for [`list`](Self::list).
     pub fn prune(&self, limit_bytes: u64) -> io::Result<u64> {
-        let entries = self.list()?;
+        let entries = self.entries()?;
         let mut left: u64 = entries.iter().map(|entry| entry.bytes).sum();
         let mut freed = 0;
         for entry in &entries {
             if left <= limit_bytes {
                 break;
             }
-            if let Some(path) = self.path(&entry.key)
-                && fs::remove_file(path).is_ok()
-            {
+            if fs::remove_file(&entry.path).is_ok() {
                 left -= entry.bytes;
                 freed += entry.bytes;
             }
@@ -213,6 +223,20 @@ impl DiskCache {
     /// As for [`list`](Self::list).
     pub fn clear(&self) -> io::Result<u64> {
         self.prune(0)
+    }
+
+    /// The files of entries, the one that was not used for longest first; their contents are not looked at.
+    fn entries(&self) -> io::Result<Vec<EntryFile>> {
+        let mut entries = Vec::new();
+        for path in self.files(FINISHED)? {
+            let key = path.file_stem().and_then(|name| name.to_str()).and_then(Key::parse);
+            // An entry another process removes meanwhile is none.
+            if let (Some(key), Ok(about)) = (key, fs::metadata(&path)) {
+                entries.push(EntryFile { key, path, bytes: about.len(), used: about.modified()? });
+            }
+        }
+        entries.sort_by_key(|entry| (entry.used, entry.key));
+        Ok(entries)
     }
 
     fn path(&self, key: &Key) -> Option<PathBuf> {
@@ -257,6 +281,12 @@ impl DiskCache {
         let files = self.files(UNFINISHED).unwrap_or_default();
         files.iter().filter_map(|path| abandoned(path).filter(|_| fs::remove_file(path).is_ok())).sum()
     }
+}
+
+fn read_header(path: &Path) -> Option<Header> {
+    let mut bytes = [0; HEADER_BYTES];
+    File::open(path).and_then(|mut file| file.read_exact(&mut bytes)).ok()?;
+    Header::read(&bytes).ok()
 }
 
 #[cfg(unix)]

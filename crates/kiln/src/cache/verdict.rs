@@ -22,6 +22,11 @@ pub enum Verdict {
         /// What is wrong with it.
         damage: Damage,
     },
+    /// An entry that another version of kiln wrote, and may still use; this one does not ask for it.
+    OtherVersion {
+        /// The file.
+        path: PathBuf,
+    },
     /// What a writer left that did not come to its end.
     Abandoned {
         /// The file.

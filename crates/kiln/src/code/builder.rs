@@ -150,7 +150,8 @@ impl<'a> ModuleBuilder<'a> {
             Source::Ptx(ptx) => Ok(ptx.to_owned()),
             Source::CudaC { name, text } => {
                 let key = self.key(name, text)?;
-                Ok(self.runtime.inner().modules().payload(&key, || self.compile(name, text))?.ptx)
+                let modules = self.runtime.inner().modules();
+                Ok(modules.payload_alone(&key, || self.compile(name, text))?.ptx)
             }
         }
     }
@@ -162,7 +163,7 @@ impl<'a> ModuleBuilder<'a> {
             Source::Ptx(ptx) => {
                 let key = KeyBuilder::new().part("ptx", ptx.as_bytes()).finish();
                 // There is nothing to compile, and so nothing to keep on disk.
-                let payload = || Ok(Payload { ptx: ptx.to_owned(), cubin: None, names: Vec::new() });
+                let payload = || Ok(Payload::of_ptx(ptx.to_owned()));
                 modules.load(self.runtime, key, payload)
             }
             Source::CudaC { name, text } => {
@@ -232,6 +233,6 @@ impl<'a> ModuleBuilder<'a> {
         let source = CudaSource { headers: &headers, ..CudaSource::new(name, text) };
         let compiled = nvrtc.compile(&source, &self.options(self.target(nvrtc)?));
         let compiled = compiled.map_err(|error: NvrtcError| CodeError::from(error))?;
-        Ok(Payload { ptx: compiled.ptx, cubin: compiled.cubin, names: compiled.names })
+        Ok(Payload { cubin: compiled.cubin, names: compiled.names, ..Payload::of_ptx(compiled.ptx) })
     }
 }

@@ -8,42 +8,36 @@ use std::time::{Duration, Instant};
 use kiln_driver::{DeviceKind, Image};
 use kiln_ptx::EntryFacts;
 
+use super::counters::CodeCounters;
 use super::failure::CodeError;
 use super::payload::Payload;
 use super::reading::signature;
-use crate::cache::{CacheConfig, CacheCounters, DiskCache, Key, Surroundings};
+use crate::cache::{CacheConfig, DiskCache, Key, Surroundings};
 use crate::error::{Error, Result};
 use crate::launch::{Kernel, Module, Signature, WeakModule};
 use crate::runtime::DeviceRuntime;
 use crate::telemetry::span;
 
-/// What the code caches of a runtime did so far.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct CodeCounters {
-    /// Modules that were asked for while they were loaded.
-    pub memory_hits: u64,
-    /// Compilations.
-    pub compilations: u64,
-    /// Time they took.
-    pub compile_time: Duration,
-    /// What the disk did.
-    pub disk: CacheCounters,
-}
-
 /// The modules of one runtime.
 pub(crate) struct Modules {
     disk: DiskCache,
     /// A slot's own lock is held while its module is made, so that each is made once; the map's is not.
-    slots: Mutex<HashMap<Key, Arc<Mutex<Option<Loaded>>>>>,
+    slots: Mutex<HashMap<Key, Slot>>,
     memory_hits: AtomicU64,
+    memory_saved_ns: AtomicU64,
     compilations: AtomicU64,
     compile_ns: AtomicU64,
+    loads: AtomicU64,
+    load_ns: AtomicU64,
 }
 
-#[derive(Clone)]
+type Slot = Arc<Mutex<Option<Loaded>>>;
+
 struct Loaded {
     module: WeakModule,
     code: Arc<Code>,
+    /// How long it took to compile, now or in an earlier process, and to load.
+    cost_ns: u64,
 }
 
 /// What is known of a module besides what the driver holds.
@@ -59,8 +53,11 @@ impl Modules {
             disk: DiskCache::new(config, &Surroundings::of_process()),
             slots: Mutex::default(),
             memory_hits: AtomicU64::new(0),
+            memory_saved_ns: AtomicU64::new(0),
             compilations: AtomicU64::new(0),
             compile_ns: AtomicU64::new(0),
+            loads: AtomicU64::new(0),
+            load_ns: AtomicU64::new(0),
         }
     }
 
@@ -69,10 +66,14 @@ impl Modules {
     }
 
     pub(crate) fn counters(&self) -> CodeCounters {
+        let time = |nanoseconds: &AtomicU64| Duration::from_nanos(nanoseconds.load(Ordering::Relaxed));
         CodeCounters {
             memory_hits: self.memory_hits.load(Ordering::Relaxed),
+            memory_time_saved: time(&self.memory_saved_ns),
             compilations: self.compilations.load(Ordering::Relaxed),
-            compile_time: Duration::from_nanos(self.compile_ns.load(Ordering::Relaxed)),
+            compile_time: time(&self.compile_ns),
+            loads: self.loads.load(Ordering::Relaxed),
+            load_time: time(&self.load_ns),
             disk: self.disk.counters(),
         }
     }
@@ -84,47 +85,80 @@ impl Modules {
         key: Key,
         make: impl FnOnce() -> Result<Payload>,
     ) -> Result<CompiledModule> {
-        let slot = self.slots().entry(key).or_default().clone();
+        let slot = self.slot(key);
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(loaded) = &*slot
             && let Some(module) = loaded.module.upgrade()
         {
             self.memory_hits.fetch_add(1, Ordering::Relaxed);
+            self.memory_saved_ns.fetch_add(loaded.cost_ns, Ordering::Relaxed);
             return Ok(CompiledModule { module, code: loaded.code.clone() });
         }
-        let compiled = load(runtime, &make()?)?;
-        *slot = Some(Loaded { module: compiled.module.downgrade(), code: compiled.code.clone() });
+        let payload = make()?;
+        let start = Instant::now();
+        let compiled = load(runtime, &payload)?;
+        let load_ns = nanoseconds(start.elapsed());
+        self.loads.fetch_add(1, Ordering::Relaxed);
+        self.load_ns.fetch_add(load_ns, Ordering::Relaxed);
+        *slot = Some(Loaded {
+            module: compiled.module.downgrade(),
+            code: compiled.code.clone(),
+            cost_ns: nanoseconds(payload.compile_time).saturating_add(load_ns),
+        });
         Ok(compiled)
     }
 
-    /// What the disk holds under a key, or else what `compile` makes, which is then kept there.
+    /// What [`payload`](Self::payload) answers, for whoever does not load it. Others who want the same meanwhile wait.
+    pub(super) fn payload_alone(
+        &self,
+        key: &Key,
+        compile: impl FnOnce() -> Result<Payload>,
+    ) -> Result<Payload> {
+        let slot = self.slot(*key);
+        let _making = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        self.payload(key, compile)
+    }
+
+    /// What the disk holds under a key, or else what `compile` makes, which is then kept there. The caller has the key's slot.
     pub(super) fn payload(&self, key: &Key, compile: impl FnOnce() -> Result<Payload>) -> Result<Payload> {
-        if let Some(payload) = self.stored(key) {
+        if let Some(payload) = self.disk.get(key).as_ref().and_then(Payload::from_entry) {
             return Ok(payload);
         }
         let payload = self.timed(compile)?;
-        self.disk.put(key, payload.kind(), &payload.encode());
+        self.disk.put(key, &payload.entry());
         Ok(payload)
-    }
-
-    fn stored(&self, key: &Key) -> Option<Payload> {
-        let (kind, bytes) = self.disk.get(key)?;
-        Payload::decode(kind, &bytes)
     }
 
     fn timed(&self, compile: impl FnOnce() -> Result<Payload>) -> Result<Payload> {
         let _span = span::compilation();
         let start = Instant::now();
         let payload = compile();
-        let spent = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let compile_time = start.elapsed();
         self.compilations.fetch_add(1, Ordering::Relaxed);
-        self.compile_ns.fetch_add(spent, Ordering::Relaxed);
-        payload
+        self.compile_ns.fetch_add(nanoseconds(compile_time), Ordering::Relaxed);
+        Ok(Payload { compile_time, ..payload? })
     }
 
-    fn slots(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Arc<Mutex<Option<Loaded>>>>> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The slot of a key. A new one makes room: slots whose module is gone, and that nobody is at, go.
+    fn slot(&self, key: Key) -> Slot {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = slots.get(&key) {
+            return slot.clone();
+        }
+        slots.retain(|_, slot| {
+            let is_used = |slot: &Mutex<Option<Loaded>>| {
+                let slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+                slot.as_ref().is_some_and(|loaded| loaded.module.is_loaded())
+            };
+            // Somebody who holds a slot got it under the map's lock, so a count of one stays one while we have that.
+            Arc::strong_count(slot) > 1 || is_used(slot)
+        });
+        slots.entry(key).or_default().clone()
     }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// A loaded module with what is known of its kernels.

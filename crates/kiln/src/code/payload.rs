@@ -1,6 +1,8 @@
 //! Compiled code as an entry of the disk cache holds it.
 
-use crate::cache::EntryKind;
+use std::time::Duration;
+
+use crate::cache::{Entry, EntryKind};
 
 /// What a compilation made.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -9,14 +11,23 @@ pub(super) struct Payload {
     pub(super) cubin: Option<Vec<u8>>,
     /// Name expressions and what they are called in the code.
     pub(super) names: Vec<(String, String)>,
+    /// How long it took.
+    pub(super) compile_time: Duration,
 }
 
 impl Payload {
-    pub(super) fn kind(&self) -> EntryKind {
-        if self.cubin.is_some() { EntryKind::CubinWithPtx } else { EntryKind::Ptx }
+    /// PTX with nothing else known of it.
+    pub(super) fn of_ptx(ptx: String) -> Self {
+        Self { ptx, cubin: None, names: Vec::new(), compile_time: Duration::ZERO }
     }
 
-    pub(super) fn encode(&self) -> Vec<u8> {
+    /// As an entry of the cache.
+    pub(super) fn entry(&self) -> Entry {
+        let kind = if self.cubin.is_some() { EntryKind::CubinWithPtx } else { EntryKind::Ptx };
+        Entry { kind, compile_time: self.compile_time, payload: self.encode() }
+    }
+
+    fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut put = |part: &[u8]| {
             bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
@@ -31,8 +42,9 @@ impl Payload {
         bytes
     }
 
-    pub(super) fn decode(kind: EntryKind, bytes: &[u8]) -> Option<Self> {
-        let mut rest = bytes;
+    /// What an entry of the cache holds.
+    pub(super) fn from_entry(entry: &Entry) -> Option<Self> {
+        let mut rest = entry.payload.as_slice();
         let mut take = || -> Option<&[u8]> {
             let (length, behind) = rest.split_first_chunk::<8>()?;
             let (part, behind) =
@@ -47,8 +59,8 @@ impl Payload {
         while let Some(name) = take() {
             names.push((text(name)?, text(take()?)?));
         }
-        let cubin = (kind == EntryKind::CubinWithPtx).then_some(cubin);
-        Some(Self { ptx, cubin, names })
+        let cubin = (entry.kind == EntryKind::CubinWithPtx).then_some(cubin);
+        Some(Self { ptx, cubin, names, compile_time: entry.compile_time })
     }
 }
 
@@ -62,11 +74,13 @@ mod tests {
             ptx: ".version 8.0".into(),
             cubin: Some(vec![1, 2, 3]),
             names: vec![("scale<float>".into(), "_Z5scaleIfEv".into())],
+            compile_time: Duration::from_millis(7),
         };
-        let bytes = payload.encode();
-        assert_eq!(Payload::decode(payload.kind(), &bytes), Some(payload));
+        let entry = payload.entry();
+        assert_eq!(Payload::from_entry(&entry), Some(payload));
         for cut in 0..20 {
-            assert_eq!(Payload::decode(EntryKind::Ptx, &bytes[..cut]), None, "{cut}");
+            let payload = entry.payload[..cut].to_vec();
+            assert_eq!(Payload::from_entry(&Entry { payload, ..entry.clone() }), None, "{cut}");
         }
     }
 }

@@ -70,6 +70,11 @@ impl Module {
 pub(crate) struct WeakModule(Weak<Loaded>);
 
 impl WeakModule {
+    /// Whether anybody still uses it.
+    pub(crate) fn is_loaded(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+
     pub(crate) fn upgrade(&self) -> Option<Module> {
         self.0.upgrade().map(|loaded| Module { loaded })
     }

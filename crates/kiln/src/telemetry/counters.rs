@@ -51,6 +51,14 @@ pub enum Count {
     Compilations,
     /// Nanoseconds they took.
     CompileNanoseconds,
+    /// Modules loaded by the code cache.
+    ModuleLoads,
+    /// Nanoseconds that took.
+    ModuleLoadNanoseconds,
+    /// Nanoseconds saved by modules that were found loaded.
+    MemorySavedNanoseconds,
+    /// Nanoseconds saved by compiled code that was found on disk.
+    DiskSavedNanoseconds,
     /// Compiled code found on disk.
     DiskHits,
     /// Compiled code not found on disk.
@@ -83,6 +91,10 @@ impl Count {
         Self::ModuleHits,
         Self::Compilations,
         Self::CompileNanoseconds,
+        Self::ModuleLoads,
+        Self::ModuleLoadNanoseconds,
+        Self::MemorySavedNanoseconds,
+        Self::DiskSavedNanoseconds,
         Self::DiskHits,
         Self::DiskMisses,
         Self::UnfinishedUses,

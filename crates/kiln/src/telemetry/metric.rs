@@ -113,6 +113,23 @@ pub(super) const METRICS: &[Metric] = &[
         "Time spent compiling.",
         &[Series { label: None, source: Source::Seconds(Count::CompileNanoseconds) }],
     ),
+    counter("kiln_module_loads_total", "Modules loaded by the code cache.", &[count(Count::ModuleLoads)]),
+    counter(
+        "kiln_module_load_seconds_total",
+        "Time spent loading modules.",
+        &[Series { label: None, source: Source::Seconds(Count::ModuleLoadNanoseconds) }],
+    ),
+    counter(
+        "kiln_code_saved_seconds_total",
+        "Time the code caches saved: what it once took to make what they answered.",
+        &[
+            Series {
+                label: Some(("cache", "memory")),
+                source: Source::Seconds(Count::MemorySavedNanoseconds),
+            },
+            Series { label: Some(("cache", "disk")), source: Source::Seconds(Count::DiskSavedNanoseconds) },
+        ],
+    ),
     counter(
         "kiln_disk_cache_total",
         "Compiled code looked up on disk, by whether it was there.",

@@ -1,6 +1,7 @@
 //! Reading the numbers of a runtime.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use super::counters::{Count, Numbers};
 use super::device_name::DeviceName;
@@ -50,11 +51,15 @@ impl Telemetry<'_> {
         inner.counters().add_to(&mut counts);
         inner.tracker().add_counts(&mut counts);
         let code = inner.modules().counters();
-        let compile_ns = u64::try_from(code.compile_time.as_nanos()).unwrap_or(u64::MAX);
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let elsewhere = [
             (Count::ModuleHits, code.memory_hits),
             (Count::Compilations, code.compilations),
-            (Count::CompileNanoseconds, compile_ns),
+            (Count::CompileNanoseconds, nanoseconds(code.compile_time)),
+            (Count::ModuleLoads, code.loads),
+            (Count::ModuleLoadNanoseconds, nanoseconds(code.load_time)),
+            (Count::MemorySavedNanoseconds, nanoseconds(code.memory_time_saved)),
+            (Count::DiskSavedNanoseconds, nanoseconds(code.disk.time_saved)),
             (Count::DiskHits, code.disk.hits),
             (Count::DiskMisses, code.disk.misses),
             (Count::UnfinishedUses, inner.unfinished_uses()),
