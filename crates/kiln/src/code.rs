@@ -21,6 +21,7 @@ mod source;
 pub use builder::ModuleBuilder;
 pub use counters::CodeCounters;
 pub use failure::CodeError;
+pub(crate) use failure::explained;
 pub use source::Source;
 
 pub(crate) use modules::Modules;

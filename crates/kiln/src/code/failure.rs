@@ -1,7 +1,9 @@
 //! Why there is no kernel.
 
 use kiln_cuda::nvrtc::NvrtcError;
-use kiln_driver::{Capability, Code, Version};
+use kiln_driver::{Capability, Code, DeviceInfo, Image, Refusal, Version};
+
+use crate::error::Error;
 
 /// Why code could not be made ready.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
@@ -15,19 +17,29 @@ pub enum CodeError {
     Ptx(#[from] kiln_ptx::ParseError),
     /// PTX of a version the driver does not know.
     #[error(
-        "the PTX is newer than the driver, which speaks CUDA {driver}; compile with a toolkit of at most that version, or update the driver"
+        "the PTX{} is newer than the driver, which speaks CUDA {driver}; compile with a toolkit of at most that version, or update the driver{}",
+        of_version(*ptx), told(log)
     )]
     PtxTooNew {
+        /// The version of the PTX, where it can be read.
+        ptx: Option<Version>,
         /// What the driver speaks.
         driver: Version,
+        /// What the loader wrote.
+        log: String,
     },
-    /// Machine code for another architecture.
+    /// Code for another architecture.
     #[error(
-        "the code was compiled for another architecture than {capability}, which this device has; compile it for that one, or load PTX"
+        "the code was compiled for {}, and this device has compute capability {capability}; compile it for that one, or load PTX for it or an older one{}",
+        compiled_for.as_deref().unwrap_or("another architecture"), told(log)
     )]
     Architecture {
+        /// The architecture it was compiled for, such as `sm_120`, where that can be read.
+        compiled_for: Option<String>,
         /// What the device has.
         capability: Capability,
+        /// What the loader wrote.
+        log: String,
     },
     /// NVRTC compiles only for newer devices.
     #[error("NVRTC {nvrtc} does not compile for capability {capability} any more; use an older toolkit")]
@@ -58,12 +70,50 @@ impl CodeError {
         }
     }
 
-    /// A better word for what the loader said, if there is one.
-    pub(super) fn of_loader(code: Option<Code>, driver: Version, capability: Capability) -> Option<Self> {
-        match code {
-            Some(Code::UNSUPPORTED_PTX_VERSION) => Some(Self::PtxTooNew { driver }),
-            Some(Code::NO_BINARY_FOR_GPU) => Some(Self::Architecture { capability }),
+    /// A better word for what the loader said of an image, if there is one.
+    fn of_loader(info: &DeviceInfo, image: &Image<'_>, refusal: &Refusal) -> Option<Self> {
+        let Refusal::Image { code, log } = refusal else { return None };
+        let ptx = match image {
+            Image::Ptx(text) => kiln_ptx::Module::parse(text).ok(),
+            _ => None,
+        };
+        let (capability, log) = (info.capability, log.clone());
+        let compiled_for = ptx.as_ref().map(|ptx| ptx.target.architecture.to_string());
+        match (*code)? {
+            Code::UNSUPPORTED_PTX_VERSION => {
+                let ptx = ptx.map(|ptx| Version { major: ptx.version.major, minor: ptx.version.minor });
+                Some(Self::PtxTooNew { ptx, driver: info.driver_version, log })
+            }
+            Code::NO_BINARY_FOR_GPU => Some(Self::Architecture { compiled_for, capability, log }),
+            // PTX for a newer device is refused as PTX that is wrong.
+            Code::INVALID_PTX if ptx.and_then(|ptx| ptx.target.sm()) > Some(number(capability)) => {
+                Some(Self::Architecture { compiled_for, capability, log })
+            }
             _ => None,
         }
+    }
+}
+
+/// What a driver said of an image, in better words where there are any.
+pub(crate) fn explained(info: &DeviceInfo, image: &Image<'_>, error: kiln_driver::Error) -> Error {
+    match error.refusal().and_then(|refusal| CodeError::of_loader(info, image, refusal)) {
+        Some(better) => better.into(),
+        None => error.into(),
+    }
+}
+
+/// 90 for 9.0, as architectures are numbered.
+fn number(capability: Capability) -> u32 {
+    capability.major * 10 + capability.minor
+}
+
+fn of_version(ptx: Option<Version>) -> String {
+    ptx.map_or_else(String::new, |version| format!(" of version {version}"))
+}
+
+fn told(log: &str) -> String {
+    match log.trim() {
+        "" => String::new(),
+        log => format!("; the loader says: {log}"),
     }
 }

@@ -13,7 +13,7 @@ use super::failure::CodeError;
 use super::payload::Payload;
 use super::reading::signature;
 use crate::cache::{CacheConfig, DiskCache, Key, Surroundings};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::launch::{Kernel, Module, Signature, WeakModule};
 use crate::runtime::DeviceRuntime;
 use crate::telemetry::span;
@@ -188,21 +188,12 @@ fn load(runtime: &DeviceRuntime, payload: &Payload) -> Result<CompiledModule> {
             .or_else(|error| if error.is_sticky() { Err(error) } else { runtime.load_module(&ptx) }),
         _ => runtime.load_module(&ptx),
     };
-    Ok(CompiledModule { module: module.map_err(|error| explained(runtime, error))?, code })
+    Ok(CompiledModule { module: module?, code })
 }
 
 /// Loads machine code of which nothing else is known.
 pub(super) fn load_cubin(runtime: &DeviceRuntime, cubin: &[u8]) -> Result<CompiledModule> {
-    let module = runtime.load_module(&Image::Cubin(cubin)).map_err(|error| explained(runtime, error))?;
-    Ok(CompiledModule { module, code: Arc::default() })
-}
-
-fn explained(runtime: &DeviceRuntime, error: Error) -> Error {
-    let info = runtime.info();
-    match CodeError::of_loader(error.code(), info.driver_version, info.capability) {
-        Some(better) => better.into(),
-        None => error,
-    }
+    Ok(CompiledModule { module: runtime.load_module(&Image::Cubin(cubin))?, code: Arc::default() })
 }
 
 fn read(payload: &Payload) -> Result<Code> {

@@ -7,6 +7,7 @@ use kiln_driver::{Image, ModuleId};
 
 use super::kernel::Kernel;
 use super::signature::Signature;
+use crate::code::explained;
 use crate::error::{Error, Result};
 use crate::misuse::Misuse;
 use crate::runtime::{DeviceRuntime, Inner};
@@ -27,9 +28,10 @@ impl DeviceRuntime {
     /// Loads an image.
     ///
     /// # Errors
-    /// What the loader says, with its log.
+    /// What the loader says, with its log. Code for another architecture and PTX newer than the driver are
+    /// [`CodeError`](crate::CodeError)s that say what to do.
     pub fn load_module(&self, image: &Image<'_>) -> Result<Module> {
-        let id = self.driver().load(image)?;
+        let id = self.driver().load(image).map_err(|error| explained(self.info(), image, error))?;
         self.inner().keep_module(id);
         Ok(Module { loaded: Arc::new(Loaded { runtime: Arc::downgrade(self.inner()), id }) })
     }

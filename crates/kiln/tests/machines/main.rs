@@ -13,6 +13,7 @@
 mod machine;
 
 mod absence;
+mod code;
 mod fault;
 mod forks;
 mod gate;

@@ -1,0 +1,45 @@
+//! Code that a driver does not take.
+
+use kiln::{CodeError, DeviceRuntime, ErrorKind};
+
+use crate::machine::{Machine, calls};
+
+const PTX: &str = "
+.version 9.1
+.target sm_90
+.address_size 64
+.visible .entry nothing() { ret; }";
+
+fn refused() -> CodeError {
+    let gpu = DeviceRuntime::try_get(0).unwrap();
+    match gpu.kernel(PTX, "nothing").unwrap_err().kind() {
+        ErrorKind::Code(error) => error.clone(),
+        other => panic!("expected an error of the code, got {other}"),
+    }
+}
+
+on_machine! {
+    fn ptx_newer_than_the_driver_is_told_with_both_versions() on
+        Machine::fake().with("FAKE_CUDA_VERSION", "12060").plan("cuModuleLoadDataEx=222") => {
+        let error = refused();
+        assert!(matches!(error, CodeError::PtxTooNew { ptx: Some(_), .. }), "{error:?}");
+        let text = error.to_string();
+        for word in ["version 9.1", "CUDA 12.6", "update the driver"] {
+            assert!(text.contains(word), "{word} is not in {text}");
+        }
+        assert!(DeviceRuntime::try_get(0).unwrap().upload(&[1_u32]).is_ok(), "the device is none the worse");
+    }
+
+    fn code_for_another_architecture_is_told_with_both() on Machine::fake().plan("cuModuleLoadDataEx=209") => {
+        let error = refused();
+        let CodeError::Architecture { compiled_for, .. } = &error else { panic!("{error:?}") };
+        assert_eq!(compiled_for.as_deref(), Some("sm_90"));
+        assert!(error.to_string().contains("compile it for that one"), "{error}");
+    }
+
+    fn a_refusal_is_not_remembered() on Machine::fake().plan("cuModuleLoadDataEx=222@1") => {
+        refused();
+        assert!(DeviceRuntime::try_get(0).unwrap().kernel(PTX, "nothing").is_ok());
+        assert_eq!(calls("cuModuleLoadDataEx").len(), 2);
+    }
+}
