@@ -28,8 +28,8 @@ pub use error::{Error, ErrorKind, Result};
 pub use foreign::{BlockUse, ForeignEvent, HandedEvent, PreparedUse, RawPointer, Recorder};
 pub use graph::{Graph, GraphBuilder, GraphError, GraphLaunch, Input, LaunchUpdate, NodeId, Output};
 pub use launch::{
-    Accept, Effect, Given, In, InOut, Kernel, Launch, Mismatch, Module, Out, Parameter, ParameterKind,
-    ParameterName, Pass, Signature,
+    Accept, Effect, Given, In, InOut, Kernel, Launch, Mismatch, Module, Number, Out, Parameter,
+    ParameterKind, ParameterName, Pass, Signature,
 };
 pub use misuse::Misuse;
 pub use probe::{

@@ -39,6 +39,15 @@ const PTX: &str = "
     ret;
 }";
 
+/// Parameters of every kind of number; it does nothing.
+const NUMBERS: &str = "
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry numbers(.param .u32 count, .param .s32 step, .param .f32 factor, .param .b32 bits, .param .u64 word, .param .f64 wide) {
+    ret;
+}";
+
 /// A folder of this test's own, removed at the end.
 struct Folder(PathBuf);
 
@@ -88,6 +97,30 @@ fn ptx_is_read_before_it_runs() {
 }
 
 #[test]
+fn a_float_is_no_integer_where_the_code_says_which_it_takes() {
+    let gpu = runtime(&Folder::new("numbers"));
+    let numbers = gpu.kernel(NUMBERS, "numbers").unwrap();
+    // SAFETY: the kernel does nothing.
+    let submit = |launch: &mut kiln::Launch<'_>| unsafe { launch.submit() }.map(drop);
+    // Signs are mixed freely, and bits may be anything of their size.
+    let right = (1_i32, 2_u32, 3.0_f32, 4.0_f32, 5_i64, 6.0_f64);
+    submit(gpu.launch(&numbers).pass(right)).unwrap();
+    submit(gpu.launch(&numbers).pass((1_u32, 2_i32, 3.0_f32, 4_u32, 5_u64, 6.0_f64))).unwrap();
+    let refused = [
+        ("count", submit(gpu.launch(&numbers).pass((1.0_f32, 2_u32, 3.0_f32, 4_u32, 5_u64, 6.0_f64)))),
+        ("step", submit(gpu.launch(&numbers).pass((1_u32, 2.0_f32, 3.0_f32, 4_u32, 5_u64, 6.0_f64)))),
+        ("factor", submit(gpu.launch(&numbers).pass((1_u32, 2_u32, 3_u32, 4_u32, 5_u64, 6.0_f64)))),
+        ("word", submit(gpu.launch(&numbers).pass((1_u32, 2_u32, 3.0_f32, 4_u32, 5.0_f64, 6.0_f64)))),
+        ("wide", submit(gpu.launch(&numbers).pass((1_u32, 2_u32, 3.0_f32, 4_u32, 5_u64, 6_i64)))),
+    ];
+    for (parameter, outcome) in refused {
+        let error = outcome.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Mismatch(Mismatch::Number { .. })), "{error}");
+        assert!(error.to_string().contains(parameter) && error.to_string().contains("`numbers`"), "{error}");
+    }
+}
+
+#[test]
 fn what_is_no_code_is_refused_with_its_place() {
     let gpu = runtime(&Folder::new("bad"));
     let error = gpu
@@ -115,6 +148,10 @@ fn cuda_c_is_compiled_once_and_found_on_disk_by_the_next_runtime() {
     let counters = gpu.code_counters();
     assert_eq!((counters.compilations, counters.memory_hits, counters.disk.misses), (1, 4, 1));
     let (x, y) = (gpu.upload(&[1.0_f32; 1024]).unwrap(), gpu.zeros::<f32>(1024).unwrap());
+    // SAFETY: the launch is refused before it is queued.
+    let error = unsafe { gpu.launch(&axpy).value(2_u32).read(&x).read_write(&y).value(1024_u32).submit() };
+    let error = error.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Mismatch(Mismatch::Number { .. })), "{error}");
     let mut launch = gpu.launch(&axpy);
     launch.grid(4).block(256).value(2.0_f32).read(&x).read_write(&y).value(1024_u32);
     // SAFETY: axpy indexes both buffers below n only.

@@ -188,7 +188,9 @@ fn a_launch_that_does_not_fit_names_the_parameter_and_both_sides() {
         );
         let error = refused!(.value(1_u64).read(&from).value(8_u32).value(1_u32));
         assert!(
-            error.to_string().contains("parameter 0: it is a pointer, and a value of 8 bytes was given"),
+            error
+                .to_string()
+                .contains("parameter 0: it is a pointer, and a whole number of 8 bytes was given"),
             "{error}"
         );
         let error = refused!(.read_write(&to).read(&from).read(&from).value(1_u32));

@@ -13,7 +13,7 @@ mod order {
 
 use std::sync::Arc;
 
-use kiln::{DeviceRuntime, Error, ErrorKind, GpuRef, Mismatch, Misuse, RuntimeConfig, Stale, Ticket};
+use kiln::{DeviceRuntime, Error, ErrorKind, GpuRef, Mismatch, Misuse, Number, RuntimeConfig, Stale, Ticket};
 use kiln_driver::Access;
 use kiln_driver::call::CallKind;
 use kiln_driver::layer::{Counting, Layered};
@@ -121,6 +121,18 @@ fn arguments_of_another_count_kind_or_size() {
         launch.read_write(to).read(from).value(8_u32).value(1.0_f64);
     });
     assert!(matches!(mismatch(&error), Mismatch::Size { wanted: 4, given: 8, .. }), "{error}");
+    let error = scene.launch_refused("a float for an integer", |launch| {
+        launch.read_write(to).read(from).value(8_u32).value(1.0_f32);
+    });
+    let (wanted, given) = (Number::Whole, Number::Float);
+    assert!(
+        matches!(mismatch(&error), Mismatch::Number { wanted: w, given: g, bytes: 4, .. } if (*w, *g) == (wanted, given)),
+        "{error}"
+    );
+    assert_eq!(
+        error.to_string(),
+        "kernel `mix`, parameter 3: it is a whole number of 4 bytes, and a floating point number of 4 bytes was given; convert it"
+    );
     let error = scene.launch_refused("a written pointer declared as read", |launch| {
         launch.read(to).read(from).value(8_u32).value(1_u32);
     });
@@ -214,6 +226,7 @@ fn views_out_of_range_and_bytes_written_twice() {
     assert!(matches!(misuse(&error), Misuse::Cast { bytes: 4, .. }), "{error}");
     // On another stream, so that a stamp would show as another writer.
     let (low, high, second) = (to.view(0..5).unwrap(), to.view(4..8).unwrap(), scene.gpu.stream().unwrap());
+    let before = second.ticket().unwrap().stamp();
     let error = scene.launch_refused("one element written twice", |launch| {
         launch.on(&second).read_write(&low).read_write(&high).value(1_u32).value(1_u32);
     });
@@ -222,11 +235,16 @@ fn views_out_of_range_and_bytes_written_twice() {
         launch.on(&second).read_write(to).write(to).value(1_u32).value(1_u32);
     });
     assert!(matches!(misuse(&error), Misuse::Overlap { first: 0, second: 1 }), "{error}");
+    assert_eq!(second.ticket().unwrap().stamp(), before, "a refused step uses up no number");
+    let spare = scene.gpu.allocate_on::<u32>(&second, LEN).unwrap();
+    let next = spare.copy_from_on(&second, &scene.from).unwrap().stamp();
+    assert_eq!(next.number, before.number + 1);
+    scene.gpu.synchronize().unwrap();
     let error = scene.refused("a copy onto itself", |_| to.view(2..6)?.copy_from(&to.view(0..4)?));
     assert!(matches!(misuse(&error), Misuse::Overlap { .. }), "{error}");
     let error = scene.refused("too much data", |_| to.upload(&[0; LEN + 1]));
     assert!(matches!(misuse(&error), Misuse::Length { buffer: LEN, given: 9 }), "{error}");
-    drop((low, high, second));
+    drop((low, high, spare, second));
     scene.close();
 }
 

@@ -140,10 +140,10 @@ impl Attempt {
 /// Gives a value of any of the sizes numbers have.
 fn pass_value(launch: &mut kiln::Launch<'_>, bytes: &[u8]) {
     match *bytes {
-        [a] => _ = launch.value(a),
-        [a, b] => _ = launch.value(u16::from_le_bytes([a, b])),
-        [a, b, c, d] => _ = launch.value(u32::from_le_bytes([a, b, c, d])),
-        [a, b, c, d, e, f, g, h] => _ = launch.value(u64::from_le_bytes([a, b, c, d, e, f, g, h])),
+        [a] => _ = launch.value([a]),
+        [a, b] => _ = launch.value([u16::from_le_bytes([a, b])]),
+        [a, b, c, d] => _ = launch.value([u32::from_le_bytes([a, b, c, d])]),
+        [a, b, c, d, e, f, g, h] => _ = launch.value([u64::from_le_bytes([a, b, c, d, e, f, g, h])]),
         _ => {}
     }
 }

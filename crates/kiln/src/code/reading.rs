@@ -1,8 +1,8 @@
 //! What PTX says of a kernel, as launches check it.
 
-use kiln_ptx::{Access, EntryFacts};
+use kiln_ptx::{Access, EntryFacts, ScalarType};
 
-use crate::launch::{Effect, Parameter, ParameterKind, Signature};
+use crate::launch::{Effect, Number, Parameter, ParameterKind, Signature};
 
 /// The signature of a kernel, from its PTX.
 pub(crate) fn signature(facts: &EntryFacts) -> Signature {
@@ -19,8 +19,20 @@ pub(crate) fn signature(facts: &EntryFacts) -> Signature {
             kiln_ptx::ParameterKind::Word => ParameterKind::Unknown,
             kiln_ptx::ParameterKind::Value | kiln_ptx::ParameterKind::Bytes => ParameterKind::Value,
         },
+        number: number(parameter),
     };
     Signature::new(facts.signature.parameters.iter().map(parameter).collect())
+}
+
+/// What the bits of a parameter mean. Packed types and bits may be given as anything of their size.
+fn number(parameter: &kiln_ptx::Parameter) -> Number {
+    use ScalarType::{F32, F64, S8, S16, S32, S64, U8, U16, U32, U64};
+    match (parameter.kind, parameter.ty) {
+        (kiln_ptx::ParameterKind::Pointer | kiln_ptx::ParameterKind::Bytes, _) => Number::Unknown,
+        (_, U8 | U16 | U32 | U64 | S8 | S16 | S32 | S64) => Number::Whole,
+        (_, F32 | F64) => Number::Float,
+        _ => Number::Unknown,
+    }
 }
 
 fn effect(effect: kiln_ptx::Effect) -> Effect {

@@ -92,9 +92,10 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// The next argument: a value.
+    /// The next argument: a value. A float where the kernel is known to take an integer is refused, and the other way round; bits that
+    /// are carried in a type of another kind go as an array of one, of which nobody knows what it means.
     pub fn value<T: Element>(&mut self, value: T) -> &mut Self {
-        self.put(bytemuck::bytes_of(&value), align_of::<T>(), Given::Value(size_of::<T>()));
+        self.put(bytemuck::bytes_of(&value), align_of::<T>(), Given::value_of::<T>());
         self
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use kiln_driver::{Access, Dim3};
 
+use super::number::Number;
 use super::signature::{Effect, Parameter, ParameterKind};
 
 /// What does not fit, with the kernel, the parameter and both sides.
@@ -43,6 +44,22 @@ pub enum Mismatch {
         wanted: u32,
         /// The size of what was given.
         given: usize,
+    },
+    /// A floating point number where a whole one belongs, or the other way round.
+    #[error(
+        "kernel `{kernel}`, {parameter}: it is {wanted} of {bytes} bytes, and {given} of {bytes} bytes was given; convert it"
+    )]
+    Number {
+        /// The kernel.
+        kernel: String,
+        /// Which parameter.
+        parameter: ParameterName,
+        /// What it is.
+        wanted: Number,
+        /// What it got.
+        given: Number,
+        /// The size of both.
+        bytes: u32,
     },
     /// The kernel writes through an argument that was declared as read.
     #[error(
@@ -107,16 +124,29 @@ pub enum Mismatch {
 /// What was given for a parameter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Given {
-    /// A value of that many bytes.
-    Value(usize),
+    /// A value.
+    Value {
+        /// Its size.
+        bytes: usize,
+        /// What its bits mean, where that is known.
+        number: Number,
+    },
     /// A buffer.
     Buffer(Access),
+}
+
+impl Given {
+    /// A value of a type.
+    #[inline(always)]
+    pub(super) fn value_of<T: 'static>() -> Self {
+        Self::Value { bytes: size_of::<T>(), number: Number::of::<T>() }
+    }
 }
 
 impl fmt::Display for Given {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Value(bytes) => write!(f, "a value of {bytes} bytes"),
+            Self::Value { bytes, number } => write!(f, "{number} of {bytes} bytes"),
             Self::Buffer(access) => write!(f, "a buffer to {access}"),
         }
     }
@@ -152,10 +182,10 @@ pub(super) fn fits(parameter: &Parameter, given: Given) -> bool {
     match (parameter.kind, given) {
         (ParameterKind::Pointer(effect), Given::Buffer(declared)) => effect.allows(declared),
         (ParameterKind::Unknown, Given::Buffer(_)) => true,
-        (ParameterKind::Value | ParameterKind::Unknown, Given::Value(bytes)) => {
-            bytes == parameter.bytes as usize
+        (ParameterKind::Value | ParameterKind::Unknown, Given::Value { bytes, number }) => {
+            bytes == parameter.bytes as usize && !number.contradicts(parameter.number)
         }
-        (ParameterKind::Value, Given::Buffer(_)) | (ParameterKind::Pointer(_), Given::Value(_)) => false,
+        (ParameterKind::Value, Given::Buffer(_)) | (ParameterKind::Pointer(_), Given::Value { .. }) => false,
     }
 }
 
@@ -164,13 +194,17 @@ pub(super) fn fits(parameter: &Parameter, given: Given) -> bool {
 pub(super) fn explain(kernel: &str, index: usize, parameter: &Parameter, given: Given) -> Mismatch {
     let (kernel, name) = (kernel.to_owned(), ParameterName::of(index, parameter));
     match (parameter.kind, given) {
-        (ParameterKind::Pointer(_), Given::Value(_)) => {
+        (ParameterKind::Pointer(_), Given::Value { .. }) => {
             Mismatch::Kind { kernel, parameter: name, wanted: "a pointer", given }
         }
         (ParameterKind::Pointer(effect), Given::Buffer(declared)) => {
             Mismatch::Access { kernel, parameter: name, declared, effect }
         }
-        (_, Given::Value(bytes)) => {
+        (_, Given::Value { bytes, number }) if bytes == parameter.bytes as usize => {
+            let (wanted, bytes) = (parameter.number, parameter.bytes);
+            Mismatch::Number { kernel, parameter: name, wanted, given: number, bytes }
+        }
+        (_, Given::Value { bytes, .. }) => {
             Mismatch::Size { kernel, parameter: name, wanted: parameter.bytes, given: bytes }
         }
         (_, Given::Buffer(_)) => Mismatch::Kind { kernel, parameter: name, wanted: "a value", given },

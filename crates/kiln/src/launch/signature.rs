@@ -4,6 +4,8 @@ use std::fmt;
 
 use kiln_driver::{Access, FunctionAttributes};
 
+use super::number::Number;
+
 /// The parameters of a kernel, in order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Signature {
@@ -22,6 +24,8 @@ pub struct Parameter {
     pub bytes: u32,
     /// What it is.
     pub kind: ParameterKind,
+    /// What the bits of a value mean, where that is known.
+    pub number: Number,
 }
 
 /// What a parameter is.
@@ -88,6 +92,7 @@ impl Signature {
             offset: span.offset,
             bytes: span.bytes,
             kind: if span.bytes == 8 { ParameterKind::Unknown } else { ParameterKind::Value },
+            number: Number::Unknown,
         };
         Some(Self::new(spans.iter().map(parameter).collect()))
     }

@@ -58,7 +58,7 @@ impl LaunchTemplate {
 
     /// Adds a value as the next argument.
     pub(crate) fn push_value<T: Element>(&mut self, value: T) -> Result<()> {
-        let given = Given::Value(size_of::<T>());
+        let given = Given::value_of::<T>();
         self.push(bytemuck::bytes_of(&value), align_of::<T>(), given, None)
     }
 
@@ -76,7 +76,7 @@ impl LaunchTemplate {
 
     /// Replaces an argument by a value.
     pub(crate) fn replace_value<T: Element>(&mut self, index: usize, value: T) -> Result<()> {
-        self.replace(index, bytemuck::bytes_of(&value), Given::Value(size_of::<T>()), None)
+        self.replace(index, bytemuck::bytes_of(&value), Given::value_of::<T>(), None)
     }
 
     /// Replaces an argument by a buffer.
@@ -113,7 +113,7 @@ impl LaunchTemplate {
     pub(crate) fn uses(&self) -> impl Iterator<Item = (&Held, Access)> {
         self.arguments.iter().filter_map(|argument| match argument.given {
             Given::Buffer(access) => Some((argument.held.as_ref()?, access)),
-            Given::Value(_) => None,
+            Given::Value { .. } => None,
         })
     }
 
@@ -159,9 +159,9 @@ impl LaunchTemplate {
         };
         self.fit(index, given)?;
         let same_size = match (argument.given, given) {
-            (Given::Value(old), Given::Value(new)) => old == new,
+            (Given::Value { bytes: old, .. }, Given::Value { bytes: new, .. }) => old == new,
             (Given::Buffer(_), Given::Buffer(_)) => true,
-            (Given::Value(_), Given::Buffer(_)) | (Given::Buffer(_), Given::Value(_)) => false,
+            (Given::Value { .. }, Given::Buffer(_)) | (Given::Buffer(_), Given::Value { .. }) => false,
         };
         if !same_size {
             return Err(self.unlike(index, argument.given, given));
@@ -177,10 +177,10 @@ impl LaunchTemplate {
         let parameter = super::mismatch::ParameterName { index, name: None };
         let kernel = self.kernel.name().to_owned();
         match (old, given) {
-            (Given::Value(old), Given::Value(given)) => {
+            (Given::Value { bytes: old, .. }, Given::Value { bytes: given, .. }) => {
                 Mismatch::Size { kernel, parameter, wanted: old as u32, given }.into()
             }
-            (Given::Value(_), _) => Mismatch::Kind { kernel, parameter, wanted: "a value", given }.into(),
+            (Given::Value { .. }, _) => Mismatch::Kind { kernel, parameter, wanted: "a value", given }.into(),
             (Given::Buffer(_), _) => Mismatch::Kind { kernel, parameter, wanted: "a pointer", given }.into(),
         }
     }

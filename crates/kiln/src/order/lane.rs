@@ -145,8 +145,14 @@ impl Lane {
     pub fn plan(&self, entry: &mut Entry) -> u64 {
         let number = entry.next;
         entry.next += 1;
-        self.planned.store(number, Ordering::Release);
+        self.announce(number);
         number
+    }
+
+    /// Says that a number is given out. Others may wait for it from here on.
+    #[inline]
+    pub(super) fn announce(&self, number: u64) {
+        self.planned.store(number, Ordering::Release);
     }
 
     /// The latest number whose work the driver has.

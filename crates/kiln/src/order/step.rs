@@ -11,6 +11,7 @@ use kiln_driver::Access;
 use smallvec::SmallVec;
 
 use super::clock::{Clock, HostClock};
+use super::lane::Lane;
 use super::mutation::Mutation;
 use super::plan::Waits;
 use super::stamp::Stamp;
@@ -44,7 +45,9 @@ pub struct OverlappingWrites {
 
 /// The parts of a stream that a step reads and writes.
 pub(crate) struct Step<'a> {
-    /// What the submission will be known as.
+    /// The stream.
+    pub lane: &'a Lane,
+    /// What the submission will be known as. The stream says so when it is sure that there will be one.
     pub stamp: Stamp,
     /// What its stream is ordered after.
     pub clock: &'a Clock,
@@ -60,7 +63,7 @@ pub(crate) struct Step<'a> {
 struct Contended;
 
 impl Step<'_> {
-    /// Plans and publishes. An error has published nothing.
+    /// Plans, announces the stamp and publishes it. An error has done none of these.
     pub(crate) fn take(&mut self, uses: &mut [Use<'_>]) -> Result<(), OverlappingWrites> {
         if self.try_all(uses).is_ok() {
             return Ok(());
@@ -79,6 +82,7 @@ impl Step<'_> {
             self.need(&track, each);
             held.push(track);
         }
+        self.lane.announce(self.stamp.number);
         for (each, track) in uses.iter().zip(&mut held) {
             self.publish(track, each);
         }
@@ -87,7 +91,7 @@ impl Step<'_> {
 
     /// As `try_all`, over uses sorted by block; uses of the same block share its lock.
     fn lock_all(&mut self, uses: &[Use<'_>]) {
-        let Some(first) = uses.first() else { return };
+        let Some(first) = uses.first() else { return self.lane.announce(self.stamp.number) };
         let same = uses.iter().take_while(|each| std::ptr::eq(each.track, first.track)).count();
         let (group, rest) = uses.split_at(same);
         let mut track = first.track.lock();

@@ -169,9 +169,7 @@ impl Tracker {
     // Always inlined, as what follows from it: the guards it hands on would otherwise go through memory.
     #[inline(always)]
     pub fn begin<'a>(&'a self, lane: &'a Lane, uses: &mut [Use<'_>]) -> Result<Begun<'a>, SubmitError> {
-        let mut begun = self.enter(lane)?;
-        begun.entry.waits.clear();
-        begun.take(uses)?;
+        let mut begun = self.enter(lane, uses)?;
         if !begun.entry.waits.is_empty() {
             self.queue_waits(lane, &mut begun.entry)?;
         }
@@ -183,8 +181,7 @@ impl Tracker {
     /// # Errors
     /// As for [`submit`](Self::submit).
     pub fn stamp(&self, lane: &Lane, uses: &mut [Use<'_>]) -> Result<Stamp, SubmitError> {
-        let mut begun = self.enter(lane)?;
-        begun.take(uses)?;
+        let mut begun = self.enter(lane, uses)?;
         begun.record()?;
         Ok(begun.stamp)
     }
@@ -321,16 +318,22 @@ impl Tracker {
         lanes.iter().find(|lane| lane.stream == stream).cloned()
     }
 
-    /// Enters a stream and gives out a number. Others may wait for it from here on, so whatever becomes of the submission, the number
-    /// is theirs when the value is dropped.
+    /// Enters a stream and takes the step, with which a number is given out. Others may wait for it from then on, so whatever becomes of
+    /// the submission, the number is theirs when the value is dropped. A step that is refused uses up no number.
     #[inline(always)]
-    fn enter<'a>(&'a self, lane: &'a Lane) -> Result<Begun<'a>, Error> {
-        let mut entry = lane.enter();
+    fn enter<'a>(&'a self, lane: &'a Lane, uses: &mut [Use<'_>]) -> Result<Begun<'a>, SubmitError> {
+        let mut guard = lane.enter();
         if lane.is_retired() {
-            return Err(given_back(lane));
+            return Err(given_back(lane).into());
         }
-        let stamp = Stamp { stream: lane.key, number: lane.plan(&mut entry) };
-        Ok(Begun { tracker: self, lane, entry, stamp })
+        let entry = &mut *guard;
+        let stamp = Stamp { stream: lane.key, number: entry.next };
+        entry.waits.clear();
+        let (clock, host, waits) = (&entry.clock, &self.host, &mut entry.waits);
+        let mut step = Step { lane, stamp, clock, host, waits, mutation: self.mutation };
+        step.take(uses).map_err(SubmitError::Overlap)?;
+        entry.next = stamp.number + 1;
+        Ok(Begun { tracker: self, lane, entry: guard, stamp })
     }
 
     /// The stream with that number, if there is one.
@@ -466,14 +469,6 @@ impl Begun<'_> {
     /// What it will be known as.
     pub fn stamp(&self) -> Stamp {
         self.stamp
-    }
-
-    #[inline(always)]
-    fn take(&mut self, uses: &mut [Use<'_>]) -> Result<(), SubmitError> {
-        let entry = &mut *self.entry;
-        let (clock, host, waits) = (&entry.clock, &self.tracker.host, &mut entry.waits);
-        let mut step = Step { stamp: self.stamp, clock, host, waits, mutation: self.tracker.mutation };
-        step.take(uses).map_err(SubmitError::Overlap)
     }
 
     /// The work is with the driver: records an event if this stream does so at once.

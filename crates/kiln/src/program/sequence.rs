@@ -303,12 +303,13 @@ impl<'a> Sequence<'a> {
                     launch.value(placed.fitting.buffers[id.0 as usize].length);
                 }
                 ParameterKind::Scalar(id) => {
+                    // As an array of one: here nobody knows whether the bits are those of a float.
                     let bits = placed.fitting.scalars[id.0 as usize];
                     match parameter.bytes {
-                        1 => launch.value(bits as u8),
-                        2 => launch.value(bits as u16),
-                        4 => launch.value(bits as u32),
-                        _ => launch.value(bits),
+                        1 => launch.value([bits as u8]),
+                        2 => launch.value([bits as u16]),
+                        4 => launch.value([bits as u32]),
+                        _ => launch.value([bits]),
                     };
                 }
                 ParameterKind::Status => {

@@ -1,6 +1,6 @@
 //! Nodes changed in place.
 
-use kiln::{Effect, Parameter, ParameterKind, Signature};
+use kiln::{Effect, Number, Parameter, ParameterKind, Signature};
 use kiln_driver::Image;
 use kiln_driver::call::CallKind;
 
@@ -77,7 +77,13 @@ fn copies_and_fills_are_changed() {
 #[test]
 fn arguments_of_an_unknown_kernel_are_replaced_where_they_lie() {
     let rig = Rig::seeded();
-    let unknown = |at: u32, bytes| Parameter { name: None, offset: at, bytes, kind: ParameterKind::Unknown };
+    let unknown = |at: u32, bytes| Parameter {
+        name: None,
+        offset: at,
+        bytes,
+        kind: ParameterKind::Unknown,
+        number: Number::Unknown,
+    };
     let signature = Signature::new(vec![
         Parameter { kind: ParameterKind::Pointer(Effect::Unknown), ..unknown(0, 8) },
         unknown(8, 8),

@@ -171,16 +171,16 @@ impl Stage {
     }
 }
 
-/// Gives a value of a size that some case has.
+/// Gives a value of a size that some case has, as bits: an array has no kind of number.
 fn pass_value(launch: &mut kiln::Launch<'_>, bytes: &[u8]) {
     let words = |bytes: &[u8]| -> Vec<u64> {
         bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
     };
     match bytes.len() {
-        1 => launch.value(bytes[0]),
-        2 => launch.value(u16::from_le_bytes(bytes.try_into().unwrap())),
-        4 => launch.value(u32::from_le_bytes(bytes.try_into().unwrap())),
-        8 => launch.value(u64::from_le_bytes(bytes.try_into().unwrap())),
+        1 => launch.value([bytes[0]]),
+        2 => launch.value([u16::from_le_bytes(bytes.try_into().unwrap())]),
+        4 => launch.value([u32::from_le_bytes(bytes.try_into().unwrap())]),
+        8 => launch.value([u64::from_le_bytes(bytes.try_into().unwrap())]),
         24 => launch.value(<[u64; 3]>::try_from(words(bytes)).unwrap()),
         56 => launch.value(<[u64; 7]>::try_from(words(bytes)).unwrap()),
         other => panic!("no case had a value of {other} bytes"),

@@ -1,6 +1,6 @@
 //! Kernels of these tests, as host functions of the simulated device.
 
-use kiln::{DeviceRuntime, Effect, Kernel, Parameter, ParameterKind, Signature};
+use kiln::{DeviceRuntime, Effect, Kernel, Number, Parameter, ParameterKind, Signature};
 use kiln_driver::{Access, Image};
 use kiln_sim::{HostKernel, KernelLibrary};
 
@@ -57,8 +57,8 @@ pub(crate) struct Kernels {
 impl Kernels {
     pub(crate) fn load(runtime: &DeviceRuntime) -> Self {
         let image = Image::HostKernels(LIBRARY);
-        let pointer = |at: u32, effect| parameter(at, 8, ParameterKind::Pointer(effect));
-        let value = |at: u32| parameter(at, 4, ParameterKind::Value);
+        let pointer = |at: u32, effect| parameter(at, 8, ParameterKind::Pointer(effect), Number::Unknown);
+        let value = |at: u32| parameter(at, 4, ParameterKind::Value, Number::Whole);
         let mix = vec![pointer(0, Effect::ReadsAndWrites), pointer(8, Effect::Reads), value(16), value(20)];
         let join = vec![
             pointer(0, Effect::Writes),
@@ -73,6 +73,6 @@ impl Kernels {
     }
 }
 
-fn parameter(offset: u32, bytes: u32, kind: ParameterKind) -> Parameter {
-    Parameter { name: None, offset, bytes, kind }
+fn parameter(offset: u32, bytes: u32, kind: ParameterKind, number: Number) -> Parameter {
+    Parameter { name: None, offset, bytes, kind, number }
 }
