@@ -20,6 +20,7 @@ mod workload {
     pub(crate) mod threads;
     pub(crate) mod transfer;
     pub(crate) mod turns;
+    pub(crate) mod untracked;
 }
 
 use std::process::ExitCode;

@@ -185,6 +185,25 @@ pub(crate) fn synchronize(stream: sys::CUstream) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Waits for the end of a stream by asking for an event behind it, and never gives the processor away.
+pub(crate) fn poll(event: sys::CUevent, stream: sys::CUstream) -> Result<(), Failure> {
+    record(event, stream)?;
+    loop {
+        // SAFETY: the event was made by this file and lives as long as the process.
+        match unsafe { sys::cuEventQuery(event) } {
+            sys::CUresult::CUDA_SUCCESS => return Ok(()),
+            sys::CUresult::CUDA_ERROR_NOT_READY => std::hint::spin_loop(),
+            code => return Err(format!("cuEventQuery answered {code:?}").into()),
+        }
+    }
+}
+
+/// Waits for everything of the context that is current.
+pub(crate) fn settle() -> Result<(), Failure> {
+    call!(sys::cuCtxSynchronize());
+    Ok(())
+}
+
 pub(crate) fn upload(
     to: u64,
     from: *const c_void,

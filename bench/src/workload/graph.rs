@@ -10,6 +10,7 @@ use crate::raw::{self, Raw};
 use crate::row::Table;
 use crate::timing::{Spread, batches};
 use crate::workload::launch::{kernel, runtime};
+use crate::workload::untracked::Untracked;
 
 /// Launches in a sequence, the workload's name, replays in a batch, and batches.
 const SIZES: [(usize, &str, usize, usize); 5] = [
@@ -31,7 +32,9 @@ pub(crate) fn replayed(table: &mut Table, repeats: usize) -> Result<(), Failure>
     for (launches, workload, batch, count) in SIZES {
         let subjects = Subjects {
             stream: raw.stream()?,
+            event: raw.event()?,
             raw: raw.chain(function, &packed, launches)?,
+            untracked: Untracked::chain(gpu.driver(), &packed, launches)?,
             graph: recorded(&gpu, &one, &buffer, launches)?,
             gpu: &gpu,
             one: &one,
@@ -60,10 +63,12 @@ fn recorded(
     Ok(builder.build()?)
 }
 
-/// The same sequence, three ways.
+/// The same sequence, four ways.
 struct Subjects<'a> {
     stream: cudarc::driver::sys::CUstream,
+    event: cudarc::driver::sys::CUevent,
     raw: cudarc::driver::sys::CUgraphExec,
+    untracked: Untracked,
     graph: Graph,
     gpu: &'a DeviceRuntime,
     one: &'a Kernel,
@@ -72,6 +77,7 @@ struct Subjects<'a> {
 }
 
 impl Subjects<'_> {
+    /// Between batches everybody waits in the same way, so that nobody begins the next one with a core that has slept.
     fn queueing(
         &self,
         table: &mut Table,
@@ -80,20 +86,25 @@ impl Subjects<'_> {
         batch: usize,
         count: usize,
     ) -> Result<(), Failure> {
-        let (mut raws, mut graphs, mut singles) = (Vec::new(), Vec::new(), Vec::new());
-        let settle = || Ok::<(), Failure>(self.gpu.synchronize()?);
+        let (mut raws, mut untracked, mut graphs, mut singles) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let settle = || raw::settle().and_then(|()| Ok(self.gpu.synchronize()?));
         for _ in 0..repeats {
-            raws.push(batches(count, batch, || self.raw_launch(), || raw::synchronize(self.stream))?);
+            raws.push(batches(count, batch, || self.raw_launch(), settle)?);
+            untracked.push(batches(count, batch, || self.untracked.replay(), settle)?);
             graphs.push(batches(count, batch, || self.replay(), settle)?);
             singles.push(batches(count, 1, || self.launch_each(), settle)?);
         }
         let launches = self.launches;
         table.add(workload, format!("raw cuGraphLaunch of {launches}"), Spread::median(&raws));
+        table.add(workload, format!("kiln's driver, replay of {launches}"), Spread::median(&untracked));
         table.add(workload, format!("kiln, replay of {launches}"), Spread::median(&graphs));
         table.add(workload, format!("kiln, {launches} single launches"), Spread::median(&singles));
         Ok(())
     }
 
+    /// A raw wait spins inside of the driver. Polling an event is what a wait with a deadline can be made of, so it stands between that and
+    /// kiln's.
     fn until_done(
         &self,
         table: &mut Table,
@@ -101,17 +112,27 @@ impl Subjects<'_> {
         repeats: usize,
         count: usize,
     ) -> Result<(), Failure> {
-        let (mut raws, mut graphs, mut singles) = (Vec::new(), Vec::new(), Vec::new());
+        let mut spreads: [Vec<Spread>; 5] = Default::default();
         let finish = || Ok::<(), Failure>(self.gpu.main_stream().synchronize()?);
+        let [raws, polls, untracked, graphs, singles] = &mut spreads;
         for _ in 0..repeats {
-            let raw = || self.raw_launch().and_then(|()| raw::synchronize(self.stream));
-            raws.push(batches(count, 1, raw, || Ok(()))?);
-            graphs.push(batches(count, 1, || self.replay().and_then(|()| finish()), || Ok(()))?);
-            singles.push(batches(count, 1, || self.launch_each().and_then(|()| finish()), || Ok(()))?);
+            let once = |work: &dyn Fn() -> Result<(), Failure>| batches(count, 1, work, || Ok(()));
+            raws.push(once(&|| self.raw_launch().and_then(|()| raw::synchronize(self.stream)))?);
+            polls.push(once(&|| self.raw_launch().and_then(|()| raw::poll(self.event, self.stream)))?);
+            untracked.push(once(&|| self.untracked.replay().and_then(|()| self.untracked.finish()))?);
+            graphs.push(once(&|| self.replay().and_then(|()| finish()))?);
+            singles.push(once(&|| self.launch_each().and_then(|()| finish()))?);
         }
-        table.add(workload, "raw cuGraphLaunch, until done", Spread::median(&raws));
-        table.add(workload, "kiln, replay, until done", Spread::median(&graphs));
-        table.add(workload, "kiln, single launches, until done", Spread::median(&singles));
+        let subjects = [
+            "raw cuGraphLaunch + cuStreamSynchronize, until done",
+            "raw cuGraphLaunch + cuEventQuery, until done",
+            "kiln's driver, replay, until done",
+            "kiln, replay, until done",
+            "kiln, single launches, until done",
+        ];
+        for (subject, spreads) in subjects.into_iter().zip(&spreads) {
+            table.add(format!("{workload}.done"), subject, Spread::median(spreads));
+        }
         Ok(())
     }
 

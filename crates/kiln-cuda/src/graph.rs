@@ -5,13 +5,14 @@
 //! a node of another graph, and it is changed along with the executable.
 //!
 //! The driver does not guard either against two threads, so each has a lock that is held over the calls that use it.
-//! Where both are needed the executable's is taken first, and a template's lock is the last one ever taken.
+//! Where both are needed the executable's is taken first, and a template's lock is the last one ever taken. A graph is mostly replayed by the
+//! thread that built it, so the executable's is a latch, which costs that thread nothing to speak of.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys;
 use kiln_driver::graph::{check_node_command, check_nodes};
-use kiln_driver::{Command, Error, GraphId, GraphNode, Refusal, Result, Submission};
+use kiln_driver::{Command, Error, GraphId, GraphNode, Latch, LatchGuard, Refusal, Result, Submission};
 
 use crate::api::{Api, Status};
 use crate::context::Context;
@@ -23,7 +24,7 @@ use crate::stream::Stream;
 
 /// A graph as a handle finds it. The executable is given back before the template.
 pub(crate) struct Graph {
-    running: Mutex<Running>,
+    running: Latch<Running>,
     outline: Mutex<Outline>,
     /// For `native`, which must not wait for a lock.
     number: u64,
@@ -73,7 +74,7 @@ impl CudaDevice {
         self.context.check(CALL, status)?;
         let executable = Executable { raw, context: self.context.clone() };
         self.graphs.insert(Graph {
-            running: Mutex::new(Running { executable, nodes: built }),
+            running: Latch::new(Running { executable, nodes: built }),
             outline: Mutex::new(Outline { template, is_current: true }),
             number: raw.number(),
         })
@@ -149,8 +150,8 @@ impl Graph {
         self.outline().is_current = false;
     }
 
-    fn running(&self) -> MutexGuard<'_, Running> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    fn running(&self) -> LatchGuard<'_, Running> {
+        self.running.lock()
     }
 
     fn outline(&self) -> MutexGuard<'_, Outline> {

@@ -64,7 +64,7 @@ fn names_its_context(stream: &Stream, command: &Command<'_>) -> bool {
     stream.is_owned()
         && match command {
             Command::Launch(launch) => !launch.cooperative && launch.cluster.is_none(),
-            Command::Signal(_) | Command::Wait(_) => true,
+            Command::Signal(_) | Command::Wait(_) | Command::Graph(_) => true,
             _ => false,
         }
 }

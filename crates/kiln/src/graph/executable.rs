@@ -15,9 +15,9 @@ use super::node::{NodeId, Work};
 use crate::buffer::{Element, Stale};
 use crate::error::{Error, Result};
 use crate::misuse::Misuse;
-use crate::order::{Lane, Use};
+use crate::order::{Lane, Stamp, Use};
 use crate::runtime::{Block, Inner, Stream, Ticket};
-use crate::telemetry::Timed;
+use crate::telemetry::{Timed, span};
 
 /// Ranges of a replay that need no heap.
 const INLINE_SPANS: usize = 16;
@@ -57,7 +57,8 @@ impl Graph {
     /// If the device is lost; a runtime that is gone.
     pub fn replay(&self) -> Result<Ticket> {
         let runtime = self.runtime()?;
-        self.submit(&runtime, self.home_lane(&runtime))
+        let stamp = self.submit(&runtime, self.home_lane(&runtime))?;
+        Ok(Ticket::new(runtime, stamp))
     }
 
     /// As [`replay`](Self::replay), on a stream.
@@ -69,7 +70,8 @@ impl Graph {
         if !stream.belongs_to(&runtime) {
             return Err(Misuse::ForeignStream { stream: stream.id().to_string() }.into());
         }
-        self.submit(&runtime, stream.lane())
+        let stamp = self.submit(&runtime, stream.lane())?;
+        Ok(Ticket::new(runtime, stamp))
     }
 
     /// As [`replay`](Self::replay), with the device's time for it.
@@ -139,8 +141,18 @@ impl Graph {
         }
     }
 
-    fn submit(&self, runtime: &Arc<Inner>, lane: &Lane) -> Result<Ticket> {
-        runtime.submit_command(lane, &mut self.uses(), self.native.map(Command::Graph).as_ref())
+    /// The ticket is the caller's to make, of the very hold on the runtime it has already.
+    fn submit(&self, runtime: &Inner, lane: &Lane) -> Result<Stamp> {
+        let Some(native) = self.native else {
+            return Ok(Stamp { stream: lane.key, number: 0 });
+        };
+        let command = Command::Graph(native);
+        let _span = span::submission(lane.stream, command.name());
+        runtime.submit(lane, &mut self.uses(), |driver, stream| {
+            driver.submit(stream, &command)?;
+            lane.counters().note(&command);
+            Ok(())
+        })
     }
 
     fn uses(&self) -> SmallVec<[Use<'_>; INLINE_SPANS]> {
