@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "these are commands; printing is what they do")]
 
 mod check;
+mod differential;
 mod failure;
 mod fuzz;
 mod gpu_bundle;
@@ -44,6 +45,8 @@ enum Command {
     Fuzz(fuzz::Arguments),
     /// Runs random programs against the oracles of the order, for a range of seeds
     Sim(sim::Arguments),
+    /// Runs random programs on the interpreter and, as PTX, on the executor
+    Differential(differential::Arguments),
     /// Writes target/gpu-bundle: the GPU tests and benchmarks for a host that has a driver but no Rust
     GpuBundle,
     /// Prints where NVRTC, ptxas and the CUDA headers are, for `eval "$(cargo xtask toolkit)"`
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Command::Tidy => tidy::run(&workspace),
         Command::Fuzz(arguments) => fuzz::run(&workspace, &arguments),
         Command::Sim(arguments) => sim::run(&workspace, &arguments),
+        Command::Differential(arguments) => differential::run(&workspace, &arguments),
         Command::GpuBundle => gpu_bundle::run(&workspace),
         Command::Toolkit(arguments) => toolkit::run(&workspace, &arguments),
     });

@@ -40,6 +40,7 @@ impl Item {
 pub(crate) const TESTS: &[Item] = &[
     Item { package: "kiln-conform", target: Target::Test("cuda") },
     Item { package: "kiln", target: Target::Test("kernels") },
+    Item { package: "kiln-ir", target: Target::Test("device") },
     Item { package: "kiln-isolate", target: Target::Test("cuda") },
     Item { package: "kiln-mem", target: Target::Test("cuda") },
 ];

@@ -2,7 +2,11 @@
 
 #![allow(dead_code, reason = "every test uses a part of it")]
 
+pub(crate) mod compare;
+pub(crate) mod device;
+pub(crate) mod golden;
 pub(crate) mod ptxas;
+pub(crate) mod run_line;
 
 use kiln_ir::{
     InterpretError, Interpretation, Literal, ParameterKind, Program, STATUS_BYTES, Status, Target,

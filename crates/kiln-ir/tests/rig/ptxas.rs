@@ -16,8 +16,7 @@ pub(crate) fn find_ptxas() -> Option<PathBuf> {
 
 /// Assembles a module. An architecture the assembler no longer makes code for is assembled for the next one it does.
 pub(crate) fn assemble(ptxas: &Path, name: &str, text: &str, target: Target) -> (bool, String) {
-    let file =
-        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{name}-{target}.ptx", std::process::id()));
+    let file = std::env::temp_dir().join(format!("kiln-ir-{}-{name}-{target}.ptx", std::process::id()));
     std::fs::write(&file, text).unwrap();
     let output = file.with_extension("cubin");
     let code = match target.number() {
