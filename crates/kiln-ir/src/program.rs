@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::build::Kernel;
-use crate::declaration::{Buffer, BufferId, Scalar, Shared, Value, ValueId, Variable};
+use crate::declaration::{Buffer, BufferId, Extent, Scalar, Shared, Value, ValueId, Variable};
 use crate::operation::{Memory, Operand};
 use crate::scalar_type::Type;
 use crate::statement::Block;
@@ -83,6 +83,19 @@ impl Draft {
         match operand {
             Operand::Literal(literal) => Some(literal.ty()),
             Operand::Value(ValueId(id)) => self.values.get(id as usize).map(|value| value.ty),
+        }
+    }
+
+    /// How many elements a buffer has, where the program says so, of it or of the one it is like.
+    pub(crate) fn known_count(&self, id: BufferId) -> Option<u64> {
+        let extent = |id: BufferId| self.buffers.get(id.index()).map(|buffer| buffer.extent);
+        match extent(id)? {
+            Extent::Static(count) => Some(count),
+            Extent::Like(other) => match extent(other)? {
+                Extent::Static(count) => Some(count),
+                _ => None,
+            },
+            Extent::Dynamic => None,
         }
     }
 

@@ -6,6 +6,7 @@
 mod arithmetic;
 mod atomic;
 mod convert;
+mod division;
 mod emit;
 mod float;
 mod flow;
@@ -17,6 +18,7 @@ mod memory;
 mod prologue;
 mod proof;
 mod register;
+mod same;
 mod target;
 mod warp;
 mod writer;

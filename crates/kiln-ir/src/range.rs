@@ -3,7 +3,7 @@
 //! Enough to see that an index made of thread numbers and loop counters stays inside memory of a known size, so that
 //! it need not be checked. An interval that could leave its type becomes the whole type.
 
-use crate::declaration::{Extent, ValueId};
+use crate::declaration::ValueId;
 use crate::operation::{BinaryOp, Builtin, Memory, Op, Operand};
 use crate::program::Draft;
 use crate::scalar_type::Type;
@@ -51,12 +51,19 @@ impl Ranges {
     pub(crate) fn is_inside(&self, draft: &Draft, memory: Memory, index: Operand) -> bool {
         let count = match memory {
             Memory::Shared(id) => draft.shared.get(id.index()).and_then(|shared| shared.count),
-            Memory::Buffer(id) => match draft.buffers.get(id.index()).map(|buffer| buffer.extent) {
-                Some(Extent::Static(count)) => Some(count),
-                _ => None,
-            },
+            Memory::Buffer(id) => draft.known_count(id),
         };
         count.is_some_and(|count| self.operand(draft, index).is_within(Range::new(0, i128::from(count) - 1)))
+    }
+
+    /// Whether a value was computed without leaving its type.
+    pub(crate) fn is_known(&self, value: ValueId) -> bool {
+        self.values.get(value.index()).is_some_and(Option::is_some)
+    }
+
+    /// Whether an index is never negative.
+    pub(crate) fn is_natural(&self, draft: &Draft, index: Operand) -> bool {
+        self.operand(draft, index).least >= 0
     }
 
     fn operand(&self, draft: &Draft, operand: Operand) -> Range {
@@ -121,7 +128,9 @@ fn given(draft: &Draft, builtin: Builtin) -> Option<Range> {
         Builtin::BlockDim(axis) => Range::new(of(axis), of(axis)),
         Builtin::Lane => Range::new(0, (threads - 1).min(31)),
         Builtin::Warp => Range::new(0, (threads - 1) / 32),
-        Builtin::Block(_) | Builtin::GridDim(_) | Builtin::Global(_) => return None,
+        Builtin::Block(_) => Range::new(0, i128::from(u32::MAX) - 1),
+        Builtin::GridDim(_) => Range::new(1, i128::from(u32::MAX)),
+        Builtin::Global(axis) => Range::new(0, i128::from(u32::MAX) * of(axis) - 1),
     })
 }
 

@@ -235,6 +235,21 @@ fn unary_operations_agree() {
 }
 
 #[test]
+fn divisions_by_literals_agree() {
+    for ty in Type::ALL.iter().copied().filter(|ty| ty.is_integer()) {
+        let others =
+            [5, 6, 9, 10, 11, 25, 60, 125, 127, 641, 1000, 86400, 0xcccc_cccd, 0x1_0000_0001].into_iter();
+        let others = others.flat_map(|bits: u64| [bits, bits.wrapping_neg()]);
+        let divisors = edges(ty).into_iter().chain(others.map(|bits| Literal::new(ty, bits)));
+        for divisor in divisors {
+            for op in [BinaryOp::Div, BinaryOp::Rem] {
+                agree(&[ty], ty, |operands| Op::Binary { op, ty, a: operands[0], b: divisor.into() });
+            }
+        }
+    }
+}
+
+#[test]
 fn binary_operations_agree() {
     all_agree(binary_cases());
 }

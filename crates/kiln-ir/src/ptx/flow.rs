@@ -9,17 +9,24 @@ use crate::statement::{BarrierScope, Block, Statement, StatementKind};
 impl Writer<'_> {
     pub(super) fn block(&mut self, block: &Block) {
         let known = self.known();
+        self.statements(block);
+        self.forget(known);
+    }
+
+    fn statements(&mut self, block: &Block) {
         for statement in block {
             self.statement(statement);
         }
-        self.forget(known);
     }
 
     fn statement(&mut self, statement: &Statement) {
         match &statement.kind {
             StatementKind::Let { value, op } => self.define(*value, op),
             StatementKind::Declare { variable, initial: Some(value) }
-            | StatementKind::Assign { variable, value } => self.assign(*variable, *value),
+            | StatementKind::Assign { variable, value } => {
+                self.proof.same.assign(*variable, *value);
+                self.assign(*variable, *value);
+            }
             StatementKind::Declare { initial: None, .. } => {}
             StatementKind::Store { memory, index, value } => self.store(*memory, *index, *value),
             StatementKind::If { condition, then, otherwise } => self.branch(*condition, then, otherwise),
@@ -48,16 +55,28 @@ impl Writer<'_> {
     fn branch(&mut self, condition: Operand, then: &Block, otherwise: &Block) {
         let test = self.register(condition);
         let (other, end) = (self.label(), self.label());
+        let held = self.proof.same.held();
         ins!(self, "@!{test} bra {other}");
         self.block_where(condition, true, then);
         if otherwise.is_empty() {
             self.place(other);
+            self.proof.same.rejoin(&held, &[then]);
             return self.assume_after(condition, then);
         }
         ins!(self, "bra {end}");
         self.place(other);
+        self.proof.same.rejoin(&held, &[]);
         self.block_where(condition, false, otherwise);
         self.place(end);
+        self.proof.same.rejoin(&held, &[then, otherwise]);
+    }
+
+    /// Writes a block in which a condition holds, or does not.
+    fn block_where(&mut self, condition: Operand, holds: bool, block: &Block) {
+        let known = self.known();
+        self.assume(condition, holds);
+        self.block(block);
+        self.forget(known);
     }
 
     fn count(&mut self, value: ValueId, start: Operand, end: Operand, step: u64, body: &Block) {
@@ -73,9 +92,12 @@ impl Writer<'_> {
             self.compute(Class::Pred, &format!("setp.ge.{name}"), &[&number.to_string(), &end.to_string()]);
         ins!(self, "@{done} bra {exit}");
         self.place(first);
+        let held = self.proof.same.held();
+        self.proof.same.rejoin(&held, &[body]);
         self.loops.push(Loop { next, exit });
         self.block(body);
         self.loops.pop();
+        self.proof.same.rejoin(&held, &[body]);
         self.place(next);
         if step == 1 {
             // The number is below the end, so one more is still a number of the type.
@@ -104,12 +126,18 @@ impl Writer<'_> {
     fn repeat(&mut self, condition: &Block, test: Operand, body: &Block) {
         let (next, exit) = (self.label(), self.label());
         self.place(next);
-        self.block(condition);
-        let test = self.register(test);
-        ins!(self, "@!{test} bra {exit}");
+        let (known, held) = (self.known(), self.proof.same.held());
+        self.proof.same.rejoin(&held, &[condition, body]);
+        // What the condition computes comes before every round, so the body knows it.
+        self.statements(condition);
+        let go_on = self.register(test);
+        ins!(self, "@!{go_on} bra {exit}");
+        self.assume(test, true);
         self.loops.push(Loop { next, exit });
         self.block(body);
         self.loops.pop();
+        self.forget(known);
+        self.proof.same.rejoin(&held, &[condition, body]);
         ins!(self, "bra {next}");
         self.place(exit);
     }

@@ -20,7 +20,7 @@ pub(super) fn name(ty: Type) -> &'static str {
 }
 
 /// The same without a sign.
-fn bits_name(ty: Type) -> &'static str {
+pub(super) fn bits_name(ty: Type) -> &'static str {
     if ty.bits() == 64 { "b64" } else { "b32" }
 }
 
@@ -37,7 +37,7 @@ impl Writer<'_> {
         }
     }
 
-    fn filled(&mut self, ty: Type, a: Register) -> Register {
+    pub(super) fn filled(&mut self, ty: Type, a: Register) -> Register {
         if ty.bits() < 32 { self.normalised(ty, a) } else { a }
     }
 
@@ -139,41 +139,6 @@ impl Writer<'_> {
         let product = self.compute(Class::B32, &format!("mul.lo.{}", name(ty)), &[&a, &b]);
         let width = ty.bits().to_string();
         self.compute(Class::B32, &format!("shr.{}", name(ty)), &[&product.to_string(), &width])
-    }
-
-    /// Division by something that cannot go wrong, and the answer for what could.
-    fn divide(&mut self, op: BinaryOp, ty: Type, a: Operand, b: Operand) -> Register {
-        let (class, name, bits) = (Class::of(ty), name(ty), bits_name(ty));
-        let instruction = if op == BinaryOp::Div { format!("div.{name}") } else { format!("rem.{name}") };
-        let (a, divisor) = (self.operand(a), self.operand(b));
-        if let Operand::Literal(literal) = b
-            && literal.as_integer() != 0
-            && literal.as_integer() != -1
-        {
-            return self.compute(class, &instruction, &[&a, &divisor]);
-        }
-        let select = format!("selp.{bits}");
-        let zero = self.compute(Class::Pred, &format!("setp.eq.{name}"), &[&divisor, "0"]).to_string();
-        let mut safe = self.compute(class, &select, &["1", &divisor, &zero]).to_string();
-        if op == BinaryOp::Div && !ty.is_signed() {
-            let quotient = self.compute(class, &instruction, &[&a, &safe]).to_string();
-            return self.compute(class, &select, &["0", &quotient, &zero]);
-        }
-        if !ty.is_signed() {
-            let rest = self.compute(class, &instruction, &[&a, &safe]).to_string();
-            return self.compute(class, &select, &[&a, &rest, &zero]);
-        }
-        // By 1 the quotient is `a` and the rest 0, which is what -1 needs up to the sign.
-        let minus = self.compute(Class::Pred, &format!("setp.eq.{name}"), &[&divisor, "-1"]).to_string();
-        safe = self.compute(class, &select, &["1", &safe, &minus]).to_string();
-        let result = self.compute(class, &instruction, &[&a, &safe]).to_string();
-        if op == BinaryOp::Rem {
-            return self.compute(class, &select, &[&a, &result, &zero]);
-        }
-        let negative = self.compute(class, &format!("neg.{name}"), &[&a]);
-        let negative = self.filled(ty, negative).to_string();
-        let result = self.compute(class, &select, &[&negative, &result, &minus]).to_string();
-        self.compute(class, &select, &["0", &result, &zero])
     }
 
     fn rotate(&mut self, op: BinaryOp, ty: Type, a: Operand, by: Operand) -> Register {

@@ -87,18 +87,47 @@ impl Writer<'_> {
         let (ty, unchecked) = (buffer.element, buffer.unchecked);
         let inside = unchecked || self.is_proven(Memory::Buffer(id), index);
         let start = self.pointer(id).to_string();
-        let wide = self.wide_index(index);
         let guard = match inside {
             true => String::new(),
-            false => {
-                let length = self.length(id).to_string();
-                let guard = self.compute(Class::Pred, "setp.gt.u64", &[&length, &wide]);
-                format!("@{guard} ")
-            }
+            false => format!("@{} ", self.inside(id, index)),
         };
         let size = ty.bytes().to_string();
-        let address = self.compute(Class::B64, "mad.lo.u64", &[&wide, &size, &start]);
+        let address = match self.narrow_index(index) {
+            Some(narrow) => self.compute(Class::B64, "mad.wide.u32", &[&narrow.to_string(), &size, &start]),
+            None => {
+                let wide = self.wide_index(index);
+                self.compute(Class::B64, "mad.lo.u64", &[&wide, &size, &start])
+            }
+        };
         Spot { address: format!("[{address}]"), guard, space: "global", ty }
+    }
+
+    /// An index of at most 32 bits that is never negative.
+    fn narrow_index(&mut self, index: Operand) -> Option<Register> {
+        let is_narrow = matches!(index, Operand::Value(_))
+            && self.ty(index).bits() <= 32
+            && self.ranges.is_natural(self.draft, index);
+        is_narrow.then(|| self.register(index))
+    }
+
+    /// Whether an index is in range of a buffer.
+    pub(super) fn inside(&mut self, id: BufferId, index: Operand) -> Register {
+        let count = self.draft.known_count(id);
+        match (self.narrow_index(index), count) {
+            // Every number of 32 bits is below a count that has more.
+            (Some(narrow), None) => {
+                let [low, beyond] = self.narrow_length(id).map(|register| register.to_string());
+                self.compute(Class::Pred, "setp.lt.or.u32", &[&narrow.to_string(), &low, &beyond])
+            }
+            (Some(narrow), Some(count)) if count <= u64::from(u32::MAX) => {
+                self.compute(Class::Pred, "setp.lt.u32", &[&narrow.to_string(), &count.to_string()])
+            }
+            _ => {
+                let wide = self.wide_index(index);
+                let length = self.length(id);
+                self.compute(Class::Pred, "setp.gt.u64", &[&length.to_string(), &wide])
+            }
+        }
     }
 
     fn shared_spot(&mut self, memory: Memory, index: Operand) -> Spot {

@@ -8,6 +8,9 @@ use crate::declaration::{BufferId, ScalarId};
 use crate::operation::Axis;
 use crate::scalar_type::Type;
 
+/// Pieces a thread clears one by one; for more there is a loop.
+const CLEAR_ROUNDS: u64 = 4;
+
 impl Writer<'_> {
     fn load_parameter(&mut self, kind: ParameterKind, class: Class, ty: &str) -> Register {
         let register = self.fresh(class);
@@ -34,9 +37,30 @@ impl Writer<'_> {
         if let Some(register) = self.once.lengths[id.index()] {
             return register;
         }
-        let register = self.load_parameter(ParameterKind::Length(id), Class::B64, "u64");
+        let register = match self.draft.known_count(id) {
+            Some(count) => {
+                let register = self.fresh(Class::B64);
+                self.early(&format!("mov.b64 {register}, {}", count as i64));
+                register
+            }
+            None => self.load_parameter(ParameterKind::Length(id), Class::B64, "u64"),
+        };
         self.once.lengths[id.index()] = Some(register);
         register
+    }
+
+    /// The lower half of a length, and whether there is more: an index of 32 bits is compared with them in one step.
+    pub(super) fn narrow_length(&mut self, id: BufferId) -> [Register; 2] {
+        let id = super::proof::sized(self.draft, id);
+        if let Some(registers) = self.once.narrow_lengths[id.index()] {
+            return registers;
+        }
+        let length = self.length(id);
+        let (low, beyond) = (self.fresh(Class::B32), self.fresh(Class::Pred));
+        self.early(&format!("cvt.u32.u64 {low}, {length}"));
+        self.early(&format!("setp.gt.u64 {beyond}, {length}, {}", u32::MAX));
+        self.once.narrow_lengths[id.index()] = Some([low, beyond]);
+        [low, beyond]
     }
 
     /// A scalar.
@@ -169,7 +193,9 @@ impl Writer<'_> {
         for shared in shared {
             let name = format!("shared_{}", shared.name);
             match shared_size(shared) {
-                Some(bytes) => self.clear(&name, thread, &bytes.to_string(), 4),
+                // In pieces as large as a store can be; what is declared is aligned to that.
+                Some(bytes) if bytes % 16 == 0 => self.clear_known(&name, thread, bytes, 16),
+                Some(bytes) => self.clear_known(&name, thread, bytes, 4),
                 None => {
                     let bytes = self.fresh(Class::B32);
                     self.early(&format!("mov.u32 {bytes}, %dynamic_smem_size"));
@@ -180,6 +206,29 @@ impl Writer<'_> {
         self.early("bar.sync 0");
     }
 
+    /// Clears so many bytes, without a loop if each thread has only a few pieces.
+    fn clear_known(&mut self, name: &str, thread: Register, bytes: u64, unit: u32) {
+        let (threads, pieces) = (u64::from(self.threads()), bytes / u64::from(unit));
+        let rounds = pieces.div_ceil(threads);
+        if rounds > CLEAR_ROUNDS {
+            return self.clear(name, thread, &bytes.to_string(), unit);
+        }
+        let (start, address) = (self.fresh(Class::B32), self.fresh(Class::B32));
+        self.early(&format!("mov.u32 {start}, {name}"));
+        self.early(&format!("mad.lo.u32 {address}, {thread}, {unit}, {start}"));
+        for round in 0..rounds {
+            let offset = round * threads * u64::from(unit);
+            let left = pieces - round * threads;
+            if left >= threads {
+                self.early(&format!("{} [{address}+{offset}], {}", zero_store(unit), zeros(unit)));
+            } else {
+                let guard = self.fresh(Class::Pred);
+                self.early(&format!("setp.lt.u32 {guard}, {thread}, {left}"));
+                self.early(&format!("@{guard} {} [{address}+{offset}], {}", zero_store(unit), zeros(unit)));
+            }
+        }
+    }
+
     /// Threads take turns with pieces of `unit` bytes.
     fn clear(&mut self, name: &str, thread: Register, bytes: &str, unit: u32) {
         let (start, offset, address) =
@@ -187,17 +236,30 @@ impl Writer<'_> {
         let done = self.fresh(Class::Pred);
         let (round, end) = (self.label(), self.label());
         let stride = self.threads() * unit;
-        let store = if unit == 4 { "st.shared.u32" } else { "st.shared.u8" };
         self.early(&format!("mov.u32 {start}, {name}"));
         self.early(&format!("mul.lo.u32 {offset}, {thread}, {unit}"));
         self.early(&format!("setp.ge.u32 {done}, {offset}, {bytes}"));
         self.early(&format!("@{done} bra {end}"));
         self.prologue.push_str(&format!("{round}:\n"));
         self.early(&format!("add.u32 {address}, {start}, {offset}"));
-        self.early(&format!("{store} [{address}], 0"));
+        self.early(&format!("{} [{address}], {}", zero_store(unit), zeros(unit)));
         self.early(&format!("add.u32 {offset}, {offset}, {stride}"));
         self.early(&format!("setp.lt.u32 {done}, {offset}, {bytes}"));
         self.early(&format!("@{done} bra {round}"));
         self.prologue.push_str(&format!("{end}:\n"));
     }
+}
+
+/// The store of a piece of shared memory.
+fn zero_store(unit: u32) -> &'static str {
+    match unit {
+        16 => "st.shared.v4.u32",
+        4 => "st.shared.u32",
+        _ => "st.shared.u8",
+    }
+}
+
+/// What it stores.
+fn zeros(unit: u32) -> &'static str {
+    if unit == 16 { "{0, 0, 0, 0}" } else { "0" }
 }

@@ -1,34 +1,55 @@
 //! What the conditions around a statement say about indices.
 //!
-//! Inside `if i < len(x) { ... }`, and behind `if i >= len(x) { return; }`, the index `i` is in range of `x` and of every
-//! buffer that is as long as `x`, and need not be checked again. Values do not change, so such a fact holds to the end
-//! of its block.
+//! Inside `if i < len(x) { ... }`, in the body of `while i < len(x) { ... }`, and behind `if i >= len(x) { return; }`, the
+//! index `i` is in range of `x` and of every buffer that is as long as `x`, and need not be checked again; where
+//! `i + 2` is in range and cannot wrap, so are `i + 1` and `i`. Values do not change, so such a fact holds to the end of its
+//! block.
 
+use super::same::Same;
 use super::writer::Writer;
 use crate::declaration::{BufferId, Extent, ValueId};
 use crate::operation::{BinaryOp, CompareOp, Memory, Op, Operand, UnaryOp};
 use crate::program::Draft;
+use crate::range::Ranges;
 use crate::scalar_type::Type;
 use crate::statement::{Block, StatementKind};
 
 /// Which values are in range of which buffers, at the present place.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Proof {
-    /// How the values were computed that conditions are made of.
+    /// How the values were computed that conditions and indices are made of.
     definitions: Vec<Option<Op>>,
-    facts: Vec<(ValueId, BufferId)>,
+    pub(super) same: Same,
+    facts: Vec<Fact>,
+}
+
+/// A value plus an offset is below the length of a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Fact {
+    sum: Sum,
+    buffer: BufferId,
+}
+
+/// A value and what is added to it, without wrapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sum {
+    pub(super) value: ValueId,
+    pub(super) offset: i128,
 }
 
 impl Proof {
     pub(super) fn new(draft: &Draft) -> Self {
-        Self { definitions: vec![None; draft.values.len()], facts: Vec::new() }
+        Self { definitions: vec![None; draft.values.len()], same: Same::new(draft), facts: Vec::new() }
     }
 
-    /// Remembers how a value was computed, if a condition can be made of it.
+    /// Remembers how a value was computed, if a condition or an index can be made of it.
     pub(super) fn define(&mut self, value: ValueId, op: &Op) {
+        self.same.define(value, op);
         let useful = match op {
             Op::Compare { ty, .. } => *ty == Type::U64,
-            Op::Binary { ty, .. } | Op::Unary { ty, .. } => *ty == Type::Bool,
+            Op::Unary { ty, .. } => *ty == Type::Bool,
+            Op::Binary { ty, .. } => *ty == Type::Bool || ty.is_integer(),
+            Op::Convert { from, to, .. } => from.is_integer() && *to == Type::U64,
             Op::Length(Memory::Buffer(_)) => true,
             _ => false,
         };
@@ -37,21 +58,33 @@ impl Proof {
         }
     }
 
-    fn definition(&self, operand: Operand) -> Option<&Op> {
+    pub(super) fn definition(&self, operand: Operand) -> Option<&Op> {
         match operand {
-            Operand::Value(id) => self.definitions.get(id.index())?.as_ref(),
+            Operand::Value(id) => self.definitions.get(self.same.first(id).index())?.as_ref(),
             Operand::Literal(_) => None,
         }
     }
 
+    /// An index as a value and what is added to it. An addition that could wrap is taken as a value of its own.
+    fn sum(&self, ranges: &Ranges, index: ValueId) -> Sum {
+        let mut sum = Sum { value: self.same.first(index), offset: 0 };
+        while let Some(Op::Binary { op: BinaryOp::Add, a, b, .. }) = self.definition(sum.value.into())
+            && ranges.is_known(sum.value)
+            && let Some((value, offset)) = with_literal(*a, *b)
+        {
+            sum = Sum { value: self.same.first(value), offset: sum.offset + offset };
+        }
+        sum
+    }
+
     /// Adds what follows where a condition holds, or does not.
-    fn assume(&mut self, draft: &Draft, condition: Operand, holds: bool) {
+    fn assume(&mut self, draft: &Draft, ranges: &Ranges, condition: Operand, holds: bool) {
         let Some(op) = self.definition(condition).cloned() else { return };
         match op {
-            Op::Unary { op: UnaryOp::Not, a, .. } => self.assume(draft, a, !holds),
+            Op::Unary { op: UnaryOp::Not, a, .. } => self.assume(draft, ranges, a, !holds),
             Op::Binary { op, a, b, .. } if op == (if holds { BinaryOp::And } else { BinaryOp::Or }) => {
-                self.assume(draft, a, holds);
-                self.assume(draft, b, holds);
+                self.assume(draft, ranges, a, holds);
+                self.assume(draft, ranges, b, holds);
             }
             Op::Compare { op, a, b, .. } => {
                 let (index, bound) = match (op, holds) {
@@ -59,19 +92,39 @@ impl Proof {
                     (CompareOp::Gt, true) | (CompareOp::Le, false) => (b, a),
                     _ => return,
                 };
-                if let (Operand::Value(index), Some(Op::Length(Memory::Buffer(id)))) =
-                    (index, self.definition(bound))
-                {
-                    self.facts.push((index, sized(draft, *id)));
+                let Some(Op::Length(Memory::Buffer(id))) = self.definition(bound) else { return };
+                let buffer = sized(draft, *id);
+                if let Operand::Value(index) = index {
+                    self.facts.push(Fact { sum: self.sum(ranges, index), buffer });
+                }
+                // A smaller integer that was converted is in range if the result is: what is negative became too large.
+                if let Some(Op::Convert { a: Operand::Value(narrow), .. }) = self.definition(index) {
+                    self.facts.push(Fact { sum: self.sum(ranges, *narrow), buffer });
                 }
             }
             _ => {}
         }
     }
 
-    fn holds(&self, draft: &Draft, buffer: BufferId, index: Operand) -> bool {
+    fn holds(&self, draft: &Draft, ranges: &Ranges, buffer: BufferId, index: Operand) -> bool {
         let Operand::Value(index) = index else { return false };
-        self.facts.contains(&(index, sized(draft, buffer)))
+        let (index, buffer) = (self.sum(ranges, index), sized(draft, buffer));
+        // Between zero and what is in range; a negative value would be neither.
+        let is_natural = ranges.is_natural(draft, index.value.into());
+        self.facts.iter().any(|fact| {
+            let is_between =
+                is_natural && fact.sum.value == index.value && (0..=fact.sum.offset).contains(&index.offset);
+            fact.buffer == buffer && (fact.sum == index || is_between)
+        })
+    }
+}
+
+/// A value and a literal that are added, in either order.
+fn with_literal(a: Operand, b: Operand) -> Option<(ValueId, i128)> {
+    match (a, b) {
+        (Operand::Value(value), Operand::Literal(literal))
+        | (Operand::Literal(literal), Operand::Value(value)) => Some((value, literal.as_integer())),
+        _ => None,
     }
 }
 
@@ -83,22 +136,26 @@ pub(super) fn sized(draft: &Draft, id: BufferId) -> BufferId {
     }
 }
 
+/// How much is known at a place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    facts: usize,
+    operations: usize,
+}
+
 impl Writer<'_> {
     /// Whether an index needs no check, by its range or by a condition around it.
     pub(super) fn is_proven(&self, memory: Memory, index: Operand) -> bool {
         let by_condition = match memory {
-            Memory::Buffer(id) => self.proof.holds(self.draft, id, index),
+            Memory::Buffer(id) => self.proof.holds(self.draft, &self.ranges, id, index),
             Memory::Shared(_) => false,
         };
         by_condition || self.ranges.is_inside(self.draft, memory, index)
     }
 
-    /// Writes a block in which a condition holds, or does not.
-    pub(super) fn block_where(&mut self, condition: Operand, holds: bool, block: &Block) {
-        let facts = self.proof.facts.len();
-        self.proof.assume(self.draft, condition, holds);
-        self.block(block);
-        self.proof.facts.truncate(facts);
+    /// From here on a condition holds, or does not.
+    pub(super) fn assume(&mut self, condition: Operand, holds: bool) {
+        self.proof.assume(self.draft, &self.ranges, condition, holds);
     }
 
     /// Behind an `if` whose block never ends, its condition does not hold.
@@ -113,16 +170,17 @@ impl Writer<'_> {
             )
         });
         if leaves {
-            self.proof.assume(self.draft, condition, false);
+            self.assume(condition, false);
         }
     }
 
-    /// How many facts there are; those that come later end with their block.
-    pub(super) fn known(&self) -> usize {
-        self.proof.facts.len()
+    /// How much is known here; what comes later ends with its block.
+    pub(super) fn known(&self) -> Known {
+        Known { facts: self.proof.facts.len(), operations: self.proof.same.known() }
     }
 
-    pub(super) fn forget(&mut self, known: usize) {
-        self.proof.facts.truncate(known);
+    pub(super) fn forget(&mut self, known: Known) {
+        self.proof.facts.truncate(known.facts);
+        self.proof.same.forget(known.operations);
     }
 }

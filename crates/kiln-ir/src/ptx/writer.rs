@@ -42,6 +42,8 @@ pub(super) struct Once {
     /// Address and length of each buffer.
     pub(super) pointers: Vec<Option<Register>>,
     pub(super) lengths: Vec<Option<Register>>,
+    /// The lower half of each length, and whether there is more.
+    pub(super) narrow_lengths: Vec<Option<[Register; 2]>>,
     pub(super) scalars: Vec<Option<Register>>,
     pub(super) status: Option<Register>,
     pub(super) grid_barrier: Option<Register>,
@@ -80,6 +82,7 @@ impl<'d> Writer<'d> {
         let once = Once {
             pointers: vec![None; buffers],
             lengths: vec![None; buffers],
+            narrow_lengths: vec![None; buffers],
             scalars: vec![None; draft.scalars.len()],
             ..Once::default()
         };

@@ -7,7 +7,7 @@ use kiln_ir::{
 
 use super::Generator;
 
-const INTEGERS: [Type; 8] =
+pub(super) const INTEGERS: [Type; 8] =
     [Type::U8, Type::U16, Type::U32, Type::U64, Type::I8, Type::I16, Type::I32, Type::I64];
 const FLOATS: [Type; 4] = [Type::F16, Type::Bf16, Type::F32, Type::F64];
 

@@ -8,6 +8,7 @@
 
 pub(crate) mod examine;
 mod expression;
+mod guard;
 mod random;
 mod statement;
 

@@ -2,7 +2,7 @@
 
 use kiln_ir::{
     Axis, BarrierScope, BinaryOp, Block, Builtin, CompareOp, Literal, Memory, Op, Operand, Order, Scope,
-    SharedId, StatementKind, Type, UnaryOp, Variable, VariableId,
+    SharedId, StatementKind, Type, Variable, VariableId,
 };
 
 use super::Generator;
@@ -87,7 +87,7 @@ impl Generator {
 
     fn statement(&mut self, block: &mut Block, own: Operand) {
         self.fuel = self.fuel.saturating_sub(1);
-        match self.random.below(31) {
+        match self.random.below(32) {
             0..=16 => self.operation(block),
             17 => self.declare_variable(block),
             18 => self.assign(block),
@@ -103,6 +103,7 @@ impl Generator {
             }
             28 => self.load_own(block, own),
             29 => self.guard(block, own),
+            30 => self.walk(block, own),
             _ => {
                 let scope = Scope::ALL[self.random.below(3)];
                 block.push(statement(StatementKind::Fence(scope)));
@@ -117,37 +118,6 @@ impl Generator {
         let far = Literal::from(u64::MAX - self.random.below(5) as u64).into();
         let index = if self.random.below(3) == 0 { far } else { own };
         self.add(block, Op::Load { memory: Memory::Buffer(id), index }, ty);
-    }
-
-    /// Compares an index with a length in some way, and loads with it inside and behind. Where the comparison proves that
-    /// the index is in range the check is left out; an access that was not in range would be found.
-    fn guard(&mut self, block: &mut Block, own: Operand) {
-        let id = self.inputs[self.random.below(self.inputs.len())];
-        let (memory, element) = (Memory::Buffer(id), self.draft.buffers[id.0 as usize].element);
-        let length = self.add(block, Op::Length(memory), Type::U64);
-        let index = if self.random.below(2) == 0 { own } else { self.operand(Type::U64) };
-        let op = CompareOp::ALL[self.random.below(CompareOp::ALL.len())];
-        let (a, b) = if self.random.below(2) == 0 { (index, length) } else { (length, index) };
-        let mut condition = self.add(block, Op::Compare { op, ty: Type::U64, a, b }, Type::Bool);
-        let (ty, b) = (Type::Bool, self.operand(Type::Bool));
-        condition = match self.random.below(4) {
-            0 => self.add(block, Op::Unary { op: UnaryOp::Not, ty, a: condition }, ty),
-            1 => self.add(block, Op::Binary { op: BinaryOp::And, ty, a: condition, b }, ty),
-            2 => self.add(block, Op::Binary { op: BinaryOp::Or, ty, a: condition, b }, ty),
-            _ => condition,
-        };
-        let load = |generator: &mut Self, block: &mut Block| {
-            let value = generator.add(block, Op::Load { memory, index }, element);
-            generator.observe(block, value, element);
-        };
-        let leaves = self.other_loops > 0 && self.random.below(2) == 0;
-        let returned = self.returns;
-        let then = self.inner(false, own, load);
-        let then = then.into_iter().chain(leaves.then(|| statement(StatementKind::Break))).collect();
-        let otherwise = if leaves { Block::new() } else { self.inner(false, own, load) };
-        block.push(statement(StatementKind::If { condition, then, otherwise }));
-        self.uniform &= returned == self.returns;
-        load(self, block);
     }
 
     fn declare_variable(&mut self, block: &mut Block) {
@@ -169,7 +139,12 @@ impl Generator {
     }
 
     /// A block of its own; what it brings goes out of scope behind it.
-    fn inner(&mut self, uniform: bool, own: Operand, write: impl FnOnce(&mut Self, &mut Block)) -> Block {
+    pub(super) fn inner(
+        &mut self,
+        uniform: bool,
+        own: Operand,
+        write: impl FnOnce(&mut Self, &mut Block),
+    ) -> Block {
         let (values, variables) = (self.scope.len(), self.variables.len());
         let before = self.uniform;
         self.uniform &= uniform;
