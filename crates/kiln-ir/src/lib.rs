@@ -65,8 +65,7 @@
 //! # What it does not do
 //!
 //! It does not find races by itself, and it does not optimise beyond constants and dead code: `ptxas` does. It has no
-//! functions that call each other, no pointers, no structures, no matrix instructions. Sine and cosine are not there for
-//! `f64`.
+//! functions that call each other, no pointers, no structures, no matrix instructions.
 
 #![forbid(unsafe_code)]
 
@@ -76,6 +75,7 @@ mod evaluate;
 mod function;
 mod interpret;
 mod literal;
+mod multiple;
 mod operation;
 mod place;
 mod plan;

@@ -3,6 +3,7 @@
 //! One register for each value and variable, one or a few instructions for each operation, in the order of the
 //! program; `ptxas` does the rest. What a family of instructions needs is in its own file.
 
+mod adjacent;
 mod arithmetic;
 mod atomic;
 mod convert;
@@ -20,6 +21,7 @@ mod proof;
 mod register;
 mod same;
 mod target;
+mod vector;
 mod warp;
 mod writer;
 

@@ -157,7 +157,7 @@ words! {
     /// A function of a float, computed by a fixed sequence of IEEE operations.
     ///
     /// So every route and every device gives the same bits. Results of `f32` and `f64` lie within 2 units in the last place
-    /// of the exact value; those of `f16` and `bf16` are computed in `f32` and rounded.
+    /// of the exact value, sine and cosine of `f64` within 1; those of `f16` and `bf16` are computed in `f32` and rounded.
     pub enum Function {
         /// e to the power of `a`. Too large a result is infinite, too small a one is rounded like any other.
         Exp = "exp",
@@ -167,9 +167,9 @@ words! {
         Log = "log",
         /// The logarithm to base 2; negative infinity of zero, NaN of a negative number.
         Log2 = "log2",
-        /// The sine of an angle in radians, of any size; NaN of an infinity. Not for `f64`.
+        /// The sine of an angle in radians, of any size; NaN of an infinity.
         Sin = "sin",
-        /// The cosine of an angle in radians, of any size; NaN of an infinity. Not for `f64`.
+        /// The cosine of an angle in radians, of any size; NaN of an infinity.
         Cos = "cos",
         /// The hyperbolic tangent.
         Tanh = "tanh",
@@ -181,9 +181,6 @@ words! {
 impl Function {
     /// Whether it can work on a type.
     pub const fn accepts(self, ty: Type) -> bool {
-        match ty {
-            Type::F64 => !matches!(self, Self::Sin | Self::Cos),
-            _ => ty.is_float(),
-        }
+        ty.is_float()
     }
 }

@@ -133,7 +133,7 @@ impl Writer<'_> {
     /// Computes a value.
     pub(super) fn define(&mut self, value: crate::ValueId, op: &Op) {
         self.proof.define(value, op);
-        let register = self.operation(op);
+        let register = self.loaded(value).unwrap_or_else(|| self.operation(op));
         if let Some(slot) = self.values.get_mut(value.index()) {
             *slot = Some(register);
         }

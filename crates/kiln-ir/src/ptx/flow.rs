@@ -1,6 +1,7 @@
 //! Statements: control flow as branches between labels.
 
 use super::register::Class;
+use super::vector::Stores;
 use super::writer::{Loop, Writer, ins};
 use crate::declaration::ValueId;
 use crate::operation::Operand;
@@ -14,8 +15,11 @@ impl Writer<'_> {
     }
 
     fn statements(&mut self, block: &Block) {
-        for statement in block {
-            self.statement(statement);
+        let mut stores = Stores::default();
+        for (at, statement) in block.iter().enumerate() {
+            if !self.gather(block, at, &mut stores) {
+                self.statement(statement);
+            }
         }
     }
 

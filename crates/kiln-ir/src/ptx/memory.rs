@@ -19,6 +19,15 @@ pub(super) struct Spot {
     pub(super) ty: Type,
 }
 
+/// An index in a register.
+#[derive(Clone, Debug)]
+pub(super) enum Index {
+    /// Of 32 bits, never negative.
+    Narrow(String),
+    /// Of 64 bits, a negative one beyond every length.
+    Wide(String),
+}
+
 impl Writer<'_> {
     pub(super) fn read(&mut self, id: VariableId) -> Register {
         let variable = self.variable(id);
@@ -68,65 +77,69 @@ impl Writer<'_> {
         }
     }
 
-    /// An index in 64 bits, negative ones beyond every length.
-    fn wide_index(&mut self, index: Operand) -> String {
+    /// An index as it is compared and multiplied.
+    pub(super) fn index(&mut self, index: Operand) -> Index {
         let ty = self.ty(index);
         if let Operand::Literal(literal) = index {
-            return (literal.as_integer() as i64).to_string();
+            return Index::Wide((literal.as_integer() as i64).to_string());
         }
-        let index = self.register(index);
+        let is_narrow = ty.bits() <= 32 && self.ranges.is_natural(self.draft, index);
+        let register = self.register(index).to_string();
         match (ty.bits() == 64, ty.is_signed()) {
-            (true, _) => index.to_string(),
-            (false, true) => self.compute(Class::B64, "cvt.s64.s32", &[&index.to_string()]).to_string(),
-            (false, false) => self.compute(Class::B64, "cvt.u64.u32", &[&index.to_string()]).to_string(),
+            _ if is_narrow => Index::Narrow(register),
+            (true, _) => Index::Wide(register),
+            (false, true) => Index::Wide(self.compute(Class::B64, "cvt.s64.s32", &[&register]).to_string()),
+            (false, false) => Index::Wide(self.compute(Class::B64, "cvt.u64.u32", &[&register]).to_string()),
         }
     }
 
     fn global_spot(&mut self, id: BufferId, index: Operand) -> Spot {
+        let is_proven = self.is_proven(Memory::Buffer(id), index);
+        let index = self.index(index);
+        self.spot_at(id, &index, is_proven)
+    }
+
+    /// Where an element of a buffer is, by an index that is in range or is checked.
+    pub(super) fn spot_at(&mut self, id: BufferId, index: &Index, is_proven: bool) -> Spot {
         let buffer = &self.draft.buffers[id.index()];
         let (ty, unchecked) = (buffer.element, buffer.unchecked);
-        let inside = unchecked || self.is_proven(Memory::Buffer(id), index);
-        let start = self.pointer(id).to_string();
-        let guard = match inside {
+        let guard = match unchecked || is_proven {
             true => String::new(),
-            false => format!("@{} ", self.inside(id, index)),
+            false => format!("@{} ", self.inside(id, index, None)),
         };
-        let size = ty.bytes().to_string();
-        let address = match self.narrow_index(index) {
-            Some(narrow) => self.compute(Class::B64, "mad.wide.u32", &[&narrow.to_string(), &size, &start]),
-            None => {
-                let wide = self.wide_index(index);
-                self.compute(Class::B64, "mad.lo.u64", &[&wide, &size, &start])
+        Spot { address: format!("[{}]", self.address(id, index)), guard, space: "global", ty }
+    }
+
+    /// The address of an element of a buffer.
+    fn address(&mut self, id: BufferId, index: &Index) -> Register {
+        let start = self.pointer(id).to_string();
+        let size = self.draft.buffers[id.index()].element.bytes().to_string();
+        match index {
+            Index::Narrow(index) => self.compute(Class::B64, "mad.wide.u32", &[index, &size, &start]),
+            Index::Wide(index) => self.compute(Class::B64, "mad.lo.u64", &[index, &size, &start]),
+        }
+    }
+
+    /// Whether an index is in range of a buffer, and another condition holds too, if there is one.
+    pub(super) fn inside(&mut self, id: BufferId, index: &Index, also: Option<Register>) -> Register {
+        let count = self.draft.known_count(id).filter(|count| *count <= u64::from(u32::MAX));
+        let inside = match (index, count) {
+            (Index::Narrow(index), Some(count)) => {
+                self.compute(Class::Pred, "setp.lt.u32", &[index, &count.to_string()])
             }
-        };
-        Spot { address: format!("[{address}]"), guard, space: "global", ty }
-    }
-
-    /// An index of at most 32 bits that is never negative.
-    fn narrow_index(&mut self, index: Operand) -> Option<Register> {
-        let is_narrow = matches!(index, Operand::Value(_))
-            && self.ty(index).bits() <= 32
-            && self.ranges.is_natural(self.draft, index);
-        is_narrow.then(|| self.register(index))
-    }
-
-    /// Whether an index is in range of a buffer.
-    pub(super) fn inside(&mut self, id: BufferId, index: Operand) -> Register {
-        let count = self.draft.known_count(id);
-        match (self.narrow_index(index), count) {
-            // Every number of 32 bits is below a count that has more.
-            (Some(narrow), None) => {
+            // Every number of 32 bits is below a length that has more.
+            (Index::Narrow(index), None) => {
                 let [low, beyond] = self.narrow_length(id).map(|register| register.to_string());
-                self.compute(Class::Pred, "setp.lt.or.u32", &[&narrow.to_string(), &low, &beyond])
+                self.compute(Class::Pred, "setp.lt.or.u32", &[index, &low, &beyond])
             }
-            (Some(narrow), Some(count)) if count <= u64::from(u32::MAX) => {
-                self.compute(Class::Pred, "setp.lt.u32", &[&narrow.to_string(), &count.to_string()])
+            (Index::Wide(index), _) => {
+                let length = self.length(id).to_string();
+                self.compute(Class::Pred, "setp.gt.u64", &[&length, index])
             }
-            _ => {
-                let wide = self.wide_index(index);
-                let length = self.length(id);
-                self.compute(Class::Pred, "setp.gt.u64", &[&length.to_string(), &wide])
-            }
+        };
+        match also {
+            Some(also) => self.compute(Class::Pred, "and.pred", &[&inside.to_string(), &also.to_string()]),
+            None => inside,
         }
     }
 
@@ -169,34 +182,57 @@ impl Writer<'_> {
 
     pub(super) fn load(&mut self, memory: Memory, index: Operand) -> Register {
         let spot = self.spot(memory, index);
-        // What only this launch could write and does not may go through the read-only cache.
-        let constant =
-            matches!(memory, Memory::Buffer(id) if !self.draft.buffers[id.index()].role.is_writable());
-        let name = format!("ld.{}{}.{}", spot.space, if constant { ".nc" } else { "" }, memory_type(spot.ty));
-        let class = if spot.ty == Type::Bool { Class::B32 } else { Class::of(spot.ty) };
-        let to = self.fresh(class);
-        if !spot.guard.is_empty() {
-            let zero = super::writer::immediate(Literal::zero(if spot.ty == Type::Bool {
-                Type::U32
-            } else {
-                spot.ty
-            }));
-            ins!(self, "mov.{} {to}, {zero}", class.name());
+        let to = self.fresh(loaded_class(spot.ty));
+        self.load_to(to, memory, &spot);
+        self.as_loaded(spot.ty, to)
+    }
+
+    /// The name of a load up to its type.
+    pub(super) fn load_name(&self, memory: Memory) -> &'static str {
+        match memory {
+            Memory::Shared(_) => "ld.shared",
+            // What only this launch could write and does not may go through the read-only cache.
+            Memory::Buffer(id) if !self.draft.buffers[id.index()].role.is_writable() => "ld.global.nc",
+            Memory::Buffer(_) => "ld.global",
         }
-        ins!(self, "{}{name} {to}, {}", spot.guard, spot.address);
-        match spot.ty {
-            Type::Bool => self.compute(Class::Pred, "setp.ne.u32", &[&to.to_string(), "0"]),
-            _ => to,
+    }
+
+    /// Loads an element, or zero where it is out of range.
+    pub(super) fn load_to(&mut self, to: Register, memory: Memory, spot: &Spot) {
+        if !spot.guard.is_empty() {
+            let zero = if spot.ty == Type::Bool { Type::U32 } else { spot.ty };
+            let zero = super::writer::immediate(Literal::zero(zero));
+            ins!(self, "mov.{} {to}, {zero}", to.class.name());
+        }
+        let name = self.load_name(memory);
+        ins!(self, "{}{name}.{} {to}, {}", spot.guard, memory_type(spot.ty), spot.address);
+    }
+
+    /// What was loaded, as values of its type are kept.
+    pub(super) fn as_loaded(&mut self, ty: Type, loaded: Register) -> Register {
+        match ty {
+            Type::Bool => self.compute(Class::Pred, "setp.ne.u32", &[&loaded.to_string(), "0"]),
+            _ => loaded,
+        }
+    }
+
+    /// A value as it is stored.
+    pub(super) fn as_stored(&mut self, ty: Type, value: Operand) -> String {
+        let value = self.operand(value);
+        match ty {
+            Type::Bool => self.compute(Class::B32, "selp.b32", &["1", "0", &value]).to_string(),
+            _ => value,
         }
     }
 
     pub(super) fn store(&mut self, memory: Memory, index: Operand, value: Operand) {
         let spot = self.spot(memory, index);
-        let value = self.operand(value);
-        let value = match spot.ty {
-            Type::Bool => self.compute(Class::B32, "selp.b32", &["1", "0", &value]).to_string(),
-            _ => value,
-        };
+        let value = self.as_stored(spot.ty, value);
         ins!(self, "{}st.{}.{} {}, {value}", spot.guard, spot.space, memory_type(spot.ty), spot.address);
     }
+}
+
+/// The kind of register an element is loaded into.
+pub(super) fn loaded_class(ty: Type) -> Class {
+    if ty == Type::Bool { Class::B32 } else { Class::of(ty) }
 }

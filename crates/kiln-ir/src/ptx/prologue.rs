@@ -63,6 +63,19 @@ impl Writer<'_> {
         [low, beyond]
     }
 
+    /// Whether the address of a buffer is a multiple of a power of two.
+    pub(super) fn aligned(&mut self, id: BufferId, bytes: u64) -> Register {
+        if let Some(register) = self.once.aligned.get(&(id, bytes)) {
+            return *register;
+        }
+        let pointer = self.pointer(id);
+        let (rest, aligned) = (self.fresh(Class::B64), self.fresh(Class::Pred));
+        self.early(&format!("and.b64 {rest}, {pointer}, {}", bytes - 1));
+        self.early(&format!("setp.eq.u64 {aligned}, {rest}, 0"));
+        self.once.aligned.insert((id, bytes), aligned);
+        aligned
+    }
+
     /// A scalar.
     pub(super) fn scalar(&mut self, id: ScalarId) -> Register {
         if let Some(register) = self.once.scalars[id.index()] {

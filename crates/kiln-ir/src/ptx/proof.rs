@@ -107,8 +107,14 @@ impl Proof {
     }
 
     fn holds(&self, draft: &Draft, ranges: &Ranges, buffer: BufferId, index: Operand) -> bool {
-        let Operand::Value(index) = index else { return false };
-        let (index, buffer) = (self.sum(ranges, index), sized(draft, buffer));
+        match index {
+            Operand::Value(index) => self.holds_sum(draft, ranges, buffer, self.sum(ranges, index)),
+            Operand::Literal(_) => false,
+        }
+    }
+
+    fn holds_sum(&self, draft: &Draft, ranges: &Ranges, buffer: BufferId, index: Sum) -> bool {
+        let buffer = sized(draft, buffer);
         // Between zero and what is in range; a negative value would be neither.
         let is_natural = ranges.is_natural(draft, index.value.into());
         self.facts.iter().any(|fact| {
@@ -151,6 +157,12 @@ impl Writer<'_> {
             Memory::Shared(_) => false,
         };
         by_condition || self.ranges.is_inside(self.draft, memory, index)
+    }
+
+    /// Whether a value plus an offset is in range of a buffer by a condition around.
+    pub(super) fn is_sum_proven(&self, buffer: BufferId, value: ValueId, offset: u64) -> bool {
+        let sum = Sum { value: self.proof.same.first(value), offset: i128::from(offset) };
+        self.proof.holds_sum(self.draft, &self.ranges, buffer, sum)
     }
 
     /// From here on a condition holds, or does not.

@@ -1,12 +1,15 @@
 //! What is written so far: instructions, registers, labels, the version they need.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 
 use super::layout::Layout;
 use super::proof::Proof;
 use super::register::{Class, Register};
 use super::target::{Feature, Target, Version};
+use crate::declaration::{BufferId, ValueId};
 use crate::literal::Literal;
+use crate::multiple::Multiples;
 use crate::operation::Operand;
 use crate::program::Draft;
 use crate::range::Ranges;
@@ -44,6 +47,8 @@ pub(super) struct Once {
     pub(super) lengths: Vec<Option<Register>>,
     /// The lower half of each length, and whether there is more.
     pub(super) narrow_lengths: Vec<Option<[Register; 2]>>,
+    /// Whether the address of a buffer is a multiple of so many bytes.
+    pub(super) aligned: HashMap<(BufferId, u64), Register>,
     pub(super) scalars: Vec<Option<Register>>,
     pub(super) status: Option<Register>,
     pub(super) grid_barrier: Option<Register>,
@@ -57,10 +62,13 @@ pub(super) struct Writer<'d> {
     pub(super) target: Target,
     pub(super) layout: &'d Layout,
     pub(super) ranges: Ranges,
+    pub(super) multiples: Multiples,
     pub(super) proof: Proof,
     pub(super) version: Version,
     pub(super) values: Vec<Option<Register>>,
     pub(super) variables: Vec<Option<Register>>,
+    /// Values that were loaded with the first of their group.
+    pub(super) loaded: HashMap<ValueId, Register>,
     pub(super) loops: Vec<Loop>,
     pub(super) once: Once,
     /// Instructions that stand before the first statement, and the statements'.
@@ -91,10 +99,12 @@ impl<'d> Writer<'d> {
             target,
             layout,
             ranges: Ranges::new(draft),
+            multiples: Multiples::new(draft),
             proof: Proof::new(draft),
             version: target.version(),
             values: vec![None; draft.values.len()],
             variables: vec![None; draft.variables.len()],
+            loaded: HashMap::new(),
             loops: Vec::new(),
             once,
             prologue: String::new(),

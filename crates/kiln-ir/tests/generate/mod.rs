@@ -6,6 +6,7 @@
 
 #![allow(dead_code, reason = "every test uses a part of it")]
 
+mod adjacent;
 pub(crate) mod examine;
 mod expression;
 mod guard;
@@ -38,6 +39,8 @@ pub(crate) struct Generator {
     /// Where every result is mixed in, so that all of them are seen at the end.
     digest: VariableId,
     digests: BufferId,
+    /// Several elements for each thread.
+    wide: BufferId,
     /// Whether all threads of a block come here.
     uniform: bool,
     /// Loops around, those whose rounds all threads make together and the others.
@@ -61,6 +64,7 @@ pub(crate) fn generate(seed: u64) -> (Program, Launch) {
         atomics: Vec::new(),
         digest: VariableId(0),
         digests: BufferId(0),
+        wide: BufferId(0),
         uniform: true,
         uniform_loops: 0,
         other_loops: 0,
@@ -90,7 +94,7 @@ impl Generator {
         let threads = u64::from(self.draft.block.iter().product::<u32>() * grid[0]);
         let mut buffers = Vec::new();
         for at in 0..1 + self.random.below(3) {
-            let (ty, count) = (self.any_type(), self.random.below(9) as u64);
+            let (ty, count) = (self.any_type(), self.random.below(14) as u64);
             let id = self.add_buffer(&format!("in{at}"), ty, Role::Input);
             self.inputs.push(id);
             buffers.push(self.elements(ty, count));
@@ -106,6 +110,10 @@ impl Generator {
         }
         self.digests = self.add_buffer("digests", Type::U64, Role::InOut);
         buffers.push(vec![0; threads as usize * 8]);
+        let ty = self.any_type();
+        self.wide = self.add_buffer("wide", ty, Role::InOut);
+        let count = (threads * adjacent::OWN_ELEMENTS).saturating_sub(self.random.below(7) as u64);
+        buffers.push(self.elements(ty, count));
         if self.random.below(2) == 0 {
             let ty = ATOMIC_TYPES[self.random.below(4)];
             let id = self.add_buffer("atomic", ty, Role::InOut);

@@ -87,7 +87,7 @@ impl Generator {
 
     fn statement(&mut self, block: &mut Block, own: Operand) {
         self.fuel = self.fuel.saturating_sub(1);
-        match self.random.below(32) {
+        match self.random.below(34) {
             0..=16 => self.operation(block),
             17 => self.declare_variable(block),
             18 => self.assign(block),
@@ -104,6 +104,8 @@ impl Generator {
             28 => self.load_own(block, own),
             29 => self.guard(block, own),
             30 => self.walk(block, own),
+            31 => self.load_beside(block, own),
+            32 => self.store_beside(block, own),
             _ => {
                 let scope = Scope::ALL[self.random.below(3)];
                 block.push(statement(StatementKind::Fence(scope)));

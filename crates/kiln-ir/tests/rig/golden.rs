@@ -6,6 +6,8 @@ macro_rules! programs {
 
 /// Names and texts.
 pub(crate) const GOLDEN: &[(&str, &str)] = programs! {
+    "adjacent"
+    "angles"
     "atomics"
     "block_votes"
     "brain_floats"
