@@ -6,13 +6,14 @@ use clap::Args;
 use kiln_ptx::exec::Checks;
 use serde::Serialize;
 
+use crate::code_file::CodeFile;
 use crate::console::{Console, complain};
 use crate::device::Where;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::launch::{ArgumentSheet, Attempt, KernelFinding, LaunchFlags, Outcome, Plan};
 use crate::npy::Array;
-use crate::source_file::{SourceFile, readable};
+use crate::source_file::readable;
 
 /// The flags of `kiln check`.
 #[derive(Args)]
@@ -25,13 +26,14 @@ pub(crate) struct Arguments {
     seeds: u64,
 }
 
-const EXAMPLES: &str = "Example:
+const EXAMPLES: &str = "Examples:
   kiln check saxpy.cu --kernel saxpy --grid 4 --block 256 \\
       --arg f32:2.5 --arg in:x.npy --arg inout:y.npy:z.npy --arg u32:1000
+  kiln check saxpy.kir --arg in:x.npy --arg inout:y.npy:z.npy --arg f32:2.5
 
 It takes what `kiln run` takes, runs on the simulated device, and writes no files. Looked for are accesses outside of an
 array, of freed and of misaligned memory, reads of memory nobody wrote, races in shared memory, barriers that not all
-threads reach, and kernels that do not end.
+threads reach, traps, and kernels that do not end.
 
 Exit codes: 0 nothing found, 2 wrong usage or input file, 3 refused, 4 compile error, 5 findings.";
 
@@ -71,12 +73,12 @@ fn perform(arguments: &Arguments) -> Result<(Report, Exit), Failure> {
             "a GPU does not look at what its kernels do; checks run on the simulated device (--device sim)";
         return Err(Failure::refused(text));
     }
-    let source = SourceFile::read(&flags.source)?;
+    let code = CodeFile::read(&flags.source)?;
     let plan = Plan::read(&flags.arguments)?;
     let mut report: Option<(Report, Vec<(usize, Array)>)> = None;
     for at in 0..arguments.seeds {
         let seed = flags.seed.wrapping_add(at);
-        let outcome = Attempt::simulated(flags, seed, Checks::ALL)?.launch(&source, flags, &plan)?;
+        let outcome = Attempt::simulated(flags, seed, Checks::ALL)?.launch(&code, flags, &plan)?;
         match &mut report {
             None => report = Some(first(outcome, seed)),
             Some((report, arrays)) => report.add(outcome, seed, arrays),

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use kiln_ir::{Program, Target};
+use kiln_ir::Target;
 
 use crate::console::{Console, complain};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::program_file::ProgramFile;
 
 /// The flags of `kiln emit`.
 #[derive(Args)]
@@ -42,11 +43,7 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Exit {
 
 fn emit(arguments: &Arguments) -> Result<String, Failure> {
     let target = target(&arguments.arch)?;
-    let path = &arguments.file;
-    let text = std::fs::read_to_string(path).map_err(|why| Failure::file(path, why))?;
-    let program = Program::parse(&text)
-        .map_err(|why| Failure { exit: Exit::Compile, text: format!("{}: {why}", path.display()) })?;
-    Ok(program.emit(target).text)
+    Ok(ProgramFile::read(&arguments.file)?.program.emit(target).text)
 }
 
 fn target(name: &str) -> Result<Target, Failure> {

@@ -47,6 +47,8 @@ impl From<&kiln::Error> for Exit {
             ErrorKind::Absent(_) | ErrorKind::UnknownDevice { .. } | ErrorKind::PolicyConflict { .. } => {
                 Self::Absent
             }
+            ErrorKind::Program(error) if error.is_outcome() => Self::Fault,
+            ErrorKind::Program(_) => Self::Absent,
             // Nothing was launched: the arguments do not fit, or the device has no room for them.
             ErrorKind::Mismatch(_) | ErrorKind::Misuse(_) => Self::Absent,
             ErrorKind::Driver(_) | ErrorKind::Memory(_) if error.is_oom() => Self::Absent,

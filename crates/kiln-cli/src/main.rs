@@ -1,13 +1,14 @@
 //! The command `kiln`.
 //!
 //! `kiln doctor` says what this machine has and what to do about what it lacks. `kiln demo` does real work, on a GPU or on
-//! the simulated device, and checks it. `kiln inspect` reads kernels, `kiln run` runs one on arrays from files, `kiln check`
-//! does so with every check on, and `kiln cache` looks after compiled kernels. `kiln emit` prints a program as PTX. `kiln replay` makes the calls of an allocation
-//! log again, and `kiln bench` measures memory. How each ends is in [`exit`].
+//! the simulated device, and checks it. `kiln inspect` reads kernels and programs, `kiln run` runs one on arrays from files,
+//! `kiln check` does so with every check on, and `kiln cache` looks after compiled kernels. `kiln emit` prints a program as PTX.
+//! `kiln replay` makes the calls of an allocation log again, and `kiln bench` measures memory. How each ends is in [`exit`].
 
 mod bench;
 mod cache;
 mod check;
+mod code_file;
 mod console;
 mod demo;
 mod device;
@@ -19,6 +20,7 @@ mod failure;
 mod inspect;
 mod launch;
 mod npy;
+mod program_file;
 mod replay;
 mod run;
 mod source_file;
@@ -49,11 +51,11 @@ enum Command {
     Doctor(doctor::Arguments),
     /// Run a small pipeline on a device, check its results, and draw what ran when.
     Demo(demo::Arguments),
-    /// List the kernels of a file: what they take, do and need.
+    /// List the kernels of a file, or say what its program is: what they take, do and need.
     Inspect(inspect::Arguments),
-    /// Run a kernel on arrays from .npy files.
+    /// Run a kernel or a program on arrays from .npy files.
     Run(Box<run::Arguments>),
-    /// Run a kernel on the simulated device with every check on, in several orders.
+    /// Run a kernel or a program on the simulated device with every check on, in several orders.
     Check(Box<check::Arguments>),
     /// Print a program (.kir) as PTX.
     Emit(emit::Arguments),

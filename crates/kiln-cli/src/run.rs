@@ -6,12 +6,13 @@ use clap::Args;
 use kiln_ptx::exec::Checks;
 use serde::Serialize;
 
+use crate::code_file::CodeFile;
 use crate::console::{Console, complain};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::launch::{ArgumentSheet, Attempt, KernelFinding, LaunchFlags, Outcome, Plan};
 use crate::npy::Outputs;
-use crate::source_file::{SourceFile, readable};
+use crate::source_file::readable;
 use crate::table::Table;
 
 /// The flags of `kiln run`.
@@ -26,6 +27,10 @@ const EXAMPLES: &str = "Examples:
   kiln run saxpy.cu --kernel saxpy --grid 4 --block 256 \\
       --arg f32:2.5 --arg in:x.npy --arg inout:y.npy:z.npy --arg u32:1000
   kiln run scale.cu --kernel 'scale<float>' --grid 1 --block 32 --arg out:float32:32:a.npy
+  kiln run saxpy.kir --arg in:x.npy --arg inout:y.npy:z.npy --arg f32:2.5
+
+A program (.kir) takes its buffers first and its scalars after them; it has its own block, and its grid follows from the
+buffer it runs over unless --grid says otherwise.
 
 Arrays are .npy files in C order and little-endian. Output files are written whole, and only if the kernel ran to its end
 and nothing was found.
@@ -78,7 +83,7 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Exit {
 }
 
 fn perform(flags: &LaunchFlags, console: &mut Console) -> Result<(Report, Exit), Failure> {
-    let source = SourceFile::read(&flags.source)?;
+    let code = CodeFile::read(&flags.source)?;
     let plan = Plan::read(&flags.arguments)?;
     let choice = flags.device.choose()?;
     let attempt = match choice.gpu {
@@ -90,7 +95,7 @@ fn perform(flags: &LaunchFlags, console: &mut Console) -> Result<(Report, Exit),
         }
         None => Attempt::simulated(flags, flags.seed, Checks::default())?,
     };
-    let outcome = attempt.launch(&source, flags, &plan)?;
+    let outcome = attempt.launch(&code, flags, &plan)?;
     let exit = judge(&outcome);
     let written = if exit == Exit::Done { write(flags, &outcome)? } else { Vec::new() };
     let simulated = choice.gpu.is_none();
@@ -99,8 +104,8 @@ fn perform(flags: &LaunchFlags, console: &mut Console) -> Result<(Report, Exit),
         device: attempt.device(),
         reason: choice.reason,
         seed: simulated.then_some(flags.seed),
-        grid: [flags.grid.x, flags.grid.y, flags.grid.z],
-        block: [flags.block.x, flags.block.y, flags.block.z],
+        grid: [outcome.grid.x, outcome.grid.y, outcome.grid.z],
+        block: [outcome.block.x, outcome.block.y, outcome.block.z],
         shared_bytes: flags.shared,
         arguments: outcome.arguments,
         printed: simulated.then_some(outcome.printed),
@@ -157,16 +162,21 @@ fn render(report: &Report) -> String {
     if report.shared_bytes > 0 {
         let _ = write!(text, ", {} bytes of dynamic shared memory", report.shared_bytes);
     }
-    let mut table = Table::new(&["##", "given", "element", "shape", "#bytes", "the kernel"]);
+    let names = report.arguments.iter().any(|sheet| sheet.name.is_some());
+    let head: &[_] = match names {
+        true => &["##", "name", "given", "element", "shape", "#bytes", "the program"],
+        false => &["##", "given", "element", "shape", "#bytes", "the kernel"],
+    };
+    let mut table = Table::new(head);
     for sheet in &report.arguments {
-        table.row([
-            sheet.index.to_string(),
+        let first = std::iter::once(sheet.index.to_string()).chain(sheet.name.clone());
+        table.row(first.chain([
             sheet.given.clone(),
             sheet.element.clone(),
             sheet.shape.as_ref().map_or_else(String::new, |shape| format!("{shape:?}")),
             sheet.bytes.to_string(),
             sheet.effect.unwrap_or("takes it").to_owned(),
-        ]);
+        ]));
     }
     if !report.arguments.is_empty() {
         let _ = write!(text, "\n{table}");
@@ -174,7 +184,9 @@ fn render(report: &Report) -> String {
     for (at, finding) in report.findings.iter().enumerate() {
         let _ = write!(text, "\n{:3}. {finding}", at + 1);
     }
-    if let Some(fault) = &report.fault {
+    if let Some(fault) =
+        report.fault.as_ref().filter(|fault| report.findings.iter().all(|found| found.text != **fault))
+    {
         let _ = write!(text, "\nfault: {fault}");
     }
     for written in &report.written {

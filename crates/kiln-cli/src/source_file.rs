@@ -12,9 +12,9 @@ use crate::failure::Failure;
 /// The flags that say where kernels come from.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SourceFlags {
-    /// The kernels: CUDA C (.cu, compiled by NVRTC) or PTX (.ptx).
-    #[arg(value_name = "FILE.{cu,ptx}")]
-    file: PathBuf,
+    /// The kernels: CUDA C (.cu, compiled by NVRTC) or PTX (.ptx); or a program (.kir).
+    #[arg(value_name = "FILE.{cu,ptx,kir}")]
+    pub(crate) file: PathBuf,
     /// A folder that CUDA C includes headers from, besides the file's own.
     #[arg(short = 'I', long = "include", value_name = "FOLDER")]
     include: Vec<PathBuf>,
@@ -44,7 +44,12 @@ impl SourceFile {
         let language = match path.extension().and_then(|end| end.to_str()) {
             Some("cu") => Language::CudaC,
             Some("ptx") => Language::Ptx,
-            _ => return Err(Failure::file(path, "the name of a file with kernels ends in .cu or .ptx")),
+            _ => {
+                return Err(Failure::file(
+                    path,
+                    "the name of a file with kernels ends in .cu or .ptx, and that of a program in .kir",
+                ));
+            }
         };
         let bytes = std::fs::read(path).map_err(|error| Failure::file(path, error))?;
         let text = String::from_utf8(bytes).map_err(|_| Failure::file(path, "it is no UTF-8 text"))?;

@@ -14,6 +14,7 @@ mod flow;
 mod half;
 mod integer;
 mod layout;
+mod lines;
 mod meeting;
 mod memory;
 mod prologue;

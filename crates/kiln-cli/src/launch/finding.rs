@@ -115,6 +115,23 @@ impl KernelFinding {
         Self::in_words("fault", fault.to_owned())
     }
 
+    /// A program that stopped itself.
+    pub(crate) fn of_trap(text: &str) -> Self {
+        Self::in_words("trap", text.to_owned())
+    }
+
+    /// Calls a file of the source by another name.
+    pub(super) fn rename_source(&mut self, from: &str, to: &str) {
+        let sources = [&mut self.place, &mut self.earlier];
+        for source in sources.into_iter().flatten().filter_map(|place| place.source.as_mut()) {
+            if source.file == from {
+                to.clone_into(&mut source.file);
+            }
+        }
+        // The other side of a race is told in the sentence, too.
+        self.text = self.text.replace(&format!("{from}:"), &format!("{to}:"));
+    }
+
     fn in_words(kind: &'static str, text: String) -> Self {
         Self {
             kind,
@@ -135,13 +152,18 @@ impl KernelFinding {
             |finding: &Self| finding.place.as_ref().map(|place| (place.ptx_line, place.function.clone()));
         self.kind == other.kind
             && line(self) == line(other)
-            && (self.place.is_some() || self.text == other.text)
+            && (self.place.is_some() || without_thread(&self.text) == without_thread(&other.text))
     }
 
     /// Whether it says nothing of the kernel, only that this device cannot run it.
     pub(crate) fn is_unsupported(&self) -> bool {
         self.kind == UNSUPPORTED
     }
+}
+
+/// What happened, whichever thread came first.
+fn without_thread(text: &str) -> &str {
+    text.split_once(" in thread ").map_or(text, |(what, _)| what)
 }
 
 impl fmt::Display for KernelFinding {

@@ -3,7 +3,9 @@
 use clap::Args;
 use kiln_driver::Dim3;
 
+use super::program::Shape;
 use crate::device::Where;
+use crate::failure::Failure;
 use crate::source_file::SourceFlags;
 use crate::spec::Spec;
 
@@ -12,19 +14,20 @@ use crate::spec::Spec;
 pub(crate) struct LaunchFlags {
     #[command(flatten)]
     pub(crate) source: SourceFlags,
-    /// The kernel, by its name in CUDA C or PTX; a template with its arguments, such as 'scale<float>'.
+    /// The kernel, by its name in CUDA C or PTX; a template with its arguments, such as 'scale<float>'. A program file has one
+    /// program, and needs none.
     #[arg(long, value_name = "NAME")]
-    pub(crate) kernel: String,
-    /// Blocks of the grid.
+    pub(crate) kernel: Option<String>,
+    /// Blocks of the grid; a program that says which buffer it runs over needs none.
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = extents)]
-    pub(crate) grid: Dim3,
-    /// Threads of a block.
+    pub(crate) grid: Option<Dim3>,
+    /// Threads of a block; a program has its own, which this replaces.
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = extents)]
-    pub(crate) block: Dim3,
+    pub(crate) block: Option<Dim3>,
     /// Dynamic shared memory.
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub(crate) shared: u32,
-    /// An argument, in the order of the parameters: in:A.npy, out:f32:1024:B.npy, inout:A.npy:B.npy, or a value such as
+    /// An argument, in the order of the parameters (of a program: its buffers, then its scalars): in:A.npy, out:f32:1024:B.npy, inout:A.npy:B.npy, or a value such as
     /// f32:2.5. Element types by Rust's names or numpy's.
     #[arg(long = "arg", value_name = "SPEC", allow_hyphen_values = true)]
     pub(crate) arguments: Vec<Spec>,
@@ -40,6 +43,19 @@ pub(crate) struct LaunchFlags {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl LaunchFlags {
+    /// The name and the shape, which a kernel does not have by itself.
+    pub(super) fn of_kernel(&self) -> Result<(&str, Shape), Failure> {
+        let missing = |flag: &str| {
+            Failure::usage(format!("a kernel of CUDA C or PTX needs {flag}; --help has examples"))
+        };
+        let kernel = self.kernel.as_deref().ok_or_else(|| missing("--kernel NAME"))?;
+        let grid = self.grid.ok_or_else(|| missing("--grid X[,Y[,Z]]"))?;
+        let block = self.block.ok_or_else(|| missing("--block X[,Y[,Z]]"))?;
+        Ok((kernel, Shape { grid, block }))
+    }
 }
 
 fn extents(text: &str) -> Result<Dim3, String> {

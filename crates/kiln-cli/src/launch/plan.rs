@@ -32,6 +32,8 @@ pub(crate) enum Argument {
 #[derive(Clone, Serialize, Debug)]
 pub(crate) struct ArgumentSheet {
     pub(crate) index: usize,
+    /// What a program calls it.
+    pub(crate) name: Option<String>,
     pub(crate) given: String,
     /// What the kernel does through it, for arrays.
     pub(crate) effect: Option<&'static str>,
@@ -73,7 +75,8 @@ impl Plan {
                 let kernel = readable(&facts.name);
                 return Err(Failure::refused(format!("kernel `{kernel}`, argument {index}, {spec}: {why}")));
             }
-            sheets.push(sheet(index, spec, argument, parameter));
+            let access = parameter.pointers.first().map_or(Access::Unknown, |field| field.effect.access());
+            sheets.push(ArgumentSheet::of(index, None, spec, argument, Some(access.word())));
         }
         Ok(sheets)
     }
@@ -164,26 +167,33 @@ fn misread(spec: &Spec, parameter: &Parameter) -> Option<String> {
     }
 }
 
-fn sheet(index: usize, spec: &Spec, argument: &Argument, parameter: &Parameter) -> ArgumentSheet {
-    let given = spec.to_string();
-    match argument {
-        Argument::Value(bytes) => {
-            let element = match spec {
-                Spec::Value { element, .. } => element.to_string(),
-                _ => String::new(),
-            };
-            ArgumentSheet { index, given, effect: None, element, shape: None, bytes: bytes.len() as u64 }
-        }
-        Argument::Array { array, .. } => {
-            let field = parameter.pointers.first().map(|field| field.effect.access());
-            ArgumentSheet {
+impl ArgumentSheet {
+    /// An argument with what is done through it, if it is an array.
+    pub(super) fn of(
+        index: usize,
+        name: Option<String>,
+        spec: &Spec,
+        argument: &Argument,
+        effect: Option<&'static str>,
+    ) -> Self {
+        let given = spec.to_string();
+        match argument {
+            Argument::Value(bytes) => {
+                let element = match spec {
+                    Spec::Value { element, .. } => element.to_string(),
+                    _ => String::new(),
+                };
+                Self { index, name, given, effect: None, element, shape: None, bytes: bytes.len() as u64 }
+            }
+            Argument::Array { array, .. } => Self {
                 index,
+                name,
                 given,
-                effect: Some(field.unwrap_or(Access::Unknown).word()),
+                effect,
                 element: array.element.to_string(),
                 shape: Some(array.shape.clone()),
                 bytes: array.bytes.len() as u64,
-            }
+            },
         }
     }
 }

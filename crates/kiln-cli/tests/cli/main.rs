@@ -27,6 +27,7 @@ mod inspect;
 mod kernels;
 mod outcome;
 mod output;
+mod program;
 mod replay;
 mod run;
 mod usage;

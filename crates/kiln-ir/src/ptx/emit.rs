@@ -1,6 +1,7 @@
 //! A program into a module of PTX.
 
 use super::layout::{Layout, ParameterKind, parameter_type};
+use super::lines::Lines;
 use super::target::Target;
 use super::writer::Writer;
 use crate::operation::Op;
@@ -35,10 +36,30 @@ impl Program {
     /// # Ok::<(), kiln_ir::TextError>(())
     /// ```
     pub fn emit(&self, target: Target) -> Emitted {
+        self.emitted(target, None)
+    }
+
+    /// As [`emit`](Self::emit), with the line each statement was written in, so that whoever runs the code can name it. Statements of a
+    /// text are said to be in the file `NAME.kir`, where `NAME` is that of the program.
+    ///
+    /// ```
+    /// use kiln_ir::{Program, Target};
+    ///
+    /// let program = Program::parse("kernel fill(out x: u32[], v: u32) block(64) {\n    x[global.x] = v;\n}")?;
+    /// let text = program.emit_with_lines(Target::new(70).unwrap()).text;
+    /// assert!(text.contains(".file 1 \"fill.kir\"") && text.contains(".loc 1 2 5"));
+    /// # Ok::<(), kiln_ir::TextError>(())
+    /// ```
+    pub fn emit_with_lines(&self, target: Target) -> Emitted {
+        self.emitted(target, Some(Lines::new(&self.name)))
+    }
+
+    fn emitted(&self, target: Target, lines: Option<Lines>) -> Emitted {
         let program = self.expanded().simplified();
         let uses = Uses::of(&program.body);
         let layout = Layout::new(&program, uses.trap || uses.grid_barrier, uses.grid_barrier);
         let mut writer = Writer::new(&program, target, &layout);
+        writer.lines = lines;
         writer.block(&program.body);
         writer.line("ret");
         writer.clear_shared();
@@ -97,6 +118,7 @@ fn module(draft: &Draft, writer: &Writer<'_>, layout: &Layout) -> String {
     text += &writer.prologue;
     text += &writer.body;
     text += "}\n";
+    text += &writer.lines.as_ref().map_or_else(String::new, Lines::files);
     text
 }
 

@@ -24,6 +24,7 @@ impl Writer<'_> {
     }
 
     fn statement(&mut self, statement: &Statement) {
+        self.locate(statement.place);
         match &statement.kind {
             StatementKind::Let { value, op } => self.define(*value, op),
             StatementKind::Declare { variable, initial: Some(value) }

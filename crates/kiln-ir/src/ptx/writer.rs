@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use super::layout::Layout;
+use super::lines::Lines;
 use super::proof::Proof;
 use super::register::{Class, Register};
 use super::target::{Feature, Target, Version};
@@ -74,6 +75,8 @@ pub(super) struct Writer<'d> {
     /// Instructions that stand before the first statement, and the statements'.
     pub(super) prologue: String,
     pub(super) body: String,
+    /// Where instructions come from, if that is to be said.
+    pub(super) lines: Option<Lines>,
     counts: [u32; 6],
     labels: u32,
 }
@@ -109,6 +112,7 @@ impl<'d> Writer<'d> {
             once,
             prologue: String::new(),
             body: String::new(),
+            lines: None,
             counts: [0; 6],
             labels: 0,
         }

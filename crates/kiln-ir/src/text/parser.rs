@@ -12,7 +12,7 @@ use crate::place::Place;
 use crate::program::{Draft, Program};
 use crate::scalar_type::Type;
 use crate::statement::{BarrierScope, Block, StatementKind};
-use crate::verify::MAX_DEPTH;
+use crate::verify::{MAX_DEPTH, VerifyError};
 
 impl Program {
     /// Reads the text form and verifies what it says.
@@ -20,7 +20,12 @@ impl Program {
     /// # Errors
     /// Where it cannot be read, or makes no sense.
     pub fn parse(text: &str) -> Result<Self, TextError> {
-        Ok(Self::new(Draft::parse(text)?)?)
+        let draft = Draft::parse(text)?;
+        Self::new(draft).map_err(|error| match (error.place, tokens(text).ok().as_deref()) {
+            // What is declared has no place of its own; it stands behind the first word.
+            (Place::Unknown, Some([first, ..])) => VerifyError { place: first.place(), ..error }.into(),
+            _ => error.into(),
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use crate::scalar_type::Type;
 /// What is wrong with a draft, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyError {
-    /// The statement, or [`Place::Unknown`] for what is declared.
+    /// The statement. For what is declared, the beginning of the text, or [`Place::Unknown`] where there is none.
     pub place: Place,
     /// What is wrong with it.
     pub reason: Reason,

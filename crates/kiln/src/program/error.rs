@@ -130,3 +130,10 @@ pub enum ProgramError {
         steps: u64,
     },
 }
+
+impl ProgramError {
+    /// Whether the program ran, and this is how it ended; anything else was refused before it.
+    pub fn is_outcome(&self) -> bool {
+        matches!(self, Self::Trap { .. } | Self::TimedOut { .. } | Self::NotConverged { .. })
+    }
+}

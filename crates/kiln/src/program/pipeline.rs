@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kiln_driver::DeviceKind;
 use kiln_ir::{Draft, Layout, Program, Target};
 
 use super::backend::Backend;
@@ -20,7 +21,11 @@ pub struct Pipeline {
 
 impl Pipeline {
     pub(super) fn new(backend: Backend, program: Program, target: Target) -> Result<Self> {
-        let emitted = program.emit(target);
+        // A simulated device says where a mistake was made; a GPU has no use for lines.
+        let emitted = match backend.runtime().info().kind {
+            DeviceKind::Simulated => program.emit_with_lines(target),
+            DeviceKind::Cuda => program.emit(target),
+        };
         let kernel = backend.runtime().kernel(emitted.text.as_str(), &program.name)?;
         Ok(Self { backend, program, layout: emitted.layout, cooperative: emitted.cooperative, kernel })
     }

@@ -1,0 +1,24 @@
+//! A file with something to run: kernels or a program.
+
+use crate::failure::Failure;
+use crate::program_file::ProgramFile;
+use crate::source_file::{SourceFile, SourceFlags};
+
+/// What a file holds, by the end of its name.
+#[derive(Clone, Debug)]
+pub(crate) enum CodeFile {
+    /// CUDA C or PTX.
+    Kernels(SourceFile),
+    /// A program.
+    Program(ProgramFile),
+}
+
+impl CodeFile {
+    /// Reads the file.
+    pub(crate) fn read(flags: &SourceFlags) -> Result<Self, Failure> {
+        match flags.file.extension().and_then(|end| end.to_str()) {
+            Some("kir") => ProgramFile::read(&flags.file).map(Self::Program),
+            _ => SourceFile::read(flags).map(Self::Kernels),
+        }
+    }
+}

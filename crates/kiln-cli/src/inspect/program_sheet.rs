@@ -1,0 +1,163 @@
+//! What is known of a program, as data.
+
+use std::sync::Arc;
+
+use kiln_ir::{Block, Extent, ParameterKind, Place, Program, Statement, StatementKind, Target};
+use kiln_ptx::{Access, Module};
+use serde::Serialize;
+
+use crate::launch::role_word;
+
+/// A program file.
+#[derive(Serialize)]
+pub(crate) struct ProgramSheet {
+    pub(super) file: String,
+    pub(super) program: String,
+    /// In the order of arguments, before the scalars.
+    pub(super) buffers: Vec<BufferSheet>,
+    pub(super) scalars: Vec<ScalarSheet>,
+    pub(super) shared: Vec<SharedSheet>,
+    /// Bytes of all shared memory whose size is known.
+    pub(super) shared_bytes: u64,
+    /// The lines it can trap in.
+    pub(super) traps: Vec<u32>,
+    pub(super) grid_barrier: bool,
+    /// Threads of a block.
+    pub(super) block: [u32; 3],
+    /// The buffer that the grid covers.
+    pub(super) over: Option<String>,
+    /// Whether subnormal `f32` numbers are taken for zero.
+    pub(super) flush: bool,
+    /// Whether every access is checked, so that it can do no harm.
+    pub(super) checked: bool,
+}
+
+/// A buffer.
+#[derive(Serialize)]
+pub(super) struct BufferSheet {
+    pub(super) index: usize,
+    pub(super) name: String,
+    pub(super) element: String,
+    /// What it is declared for.
+    pub(super) role: String,
+    /// What the program does with it, told from its code.
+    pub(super) access: &'static str,
+    /// Its number of elements, if it is declared.
+    pub(super) count: Option<u64>,
+    /// The buffer that has as many elements.
+    pub(super) like: Option<String>,
+    pub(super) checked: bool,
+}
+
+/// A scalar.
+#[derive(Serialize)]
+pub(super) struct ScalarSheet {
+    pub(super) index: usize,
+    pub(super) name: String,
+    #[serde(rename = "type")]
+    pub(super) ty: String,
+    pub(super) bytes: u64,
+}
+
+/// Shared memory.
+#[derive(Serialize)]
+pub(super) struct SharedSheet {
+    pub(super) name: String,
+    pub(super) element: String,
+    /// None if the launch says so.
+    pub(super) count: Option<u64>,
+    /// Whether it begins as zeros.
+    pub(super) zeroed: bool,
+}
+
+impl ProgramSheet {
+    pub(super) fn of(file: &str, program: &Program) -> Self {
+        let accesses = accesses(program);
+        let buffers = program.buffers.iter().enumerate().map(|(index, buffer)| BufferSheet {
+            index,
+            name: buffer.name.clone(),
+            element: buffer.element.to_string(),
+            role: buffer.role.to_string(),
+            access: accesses
+                .get(index)
+                .copied()
+                .flatten()
+                .filter(|access| *access != Access::Unknown)
+                .map_or_else(|| role_word(buffer.role), Access::word),
+            count: match buffer.extent {
+                Extent::Static(count) => Some(count),
+                _ => None,
+            },
+            like: match buffer.extent {
+                Extent::Like(id) => program.buffers.get(id.0 as usize).map(|other| other.name.clone()),
+                _ => None,
+            },
+            checked: !buffer.unchecked,
+        });
+        let first = program.buffers.len();
+        let scalars = program.scalars.iter().enumerate().map(|(at, scalar)| ScalarSheet {
+            index: first + at,
+            name: scalar.name.clone(),
+            ty: scalar.ty.to_string(),
+            bytes: scalar.ty.bytes(),
+        });
+        let shared = program.shared.iter().map(|shared| SharedSheet {
+            name: shared.name.clone(),
+            element: shared.element.to_string(),
+            count: shared.count,
+            zeroed: !shared.raw,
+        });
+        let over = program.over.and_then(|id| program.buffers.get(id.0 as usize));
+        let mut traps = Vec::new();
+        find_traps(&program.body, &mut traps);
+        Self {
+            file: file.to_owned(),
+            program: program.name.clone(),
+            buffers: buffers.collect(),
+            scalars: scalars.collect(),
+            shared: shared.collect(),
+            shared_bytes: program.shared_bytes(),
+            traps,
+            grid_barrier: program.meets_in_grid(),
+            block: program.block,
+            over: over.map(|buffer| buffer.name.clone()),
+            flush: program.flush,
+            checked: program.is_checked(),
+        }
+    }
+}
+
+/// What the code does with each buffer, as its PTX says it; none where that cannot be read.
+fn accesses(program: &Program) -> Vec<Option<Access>> {
+    let emitted = Target::all().last().map(|target| program.emit(target));
+    let module = emitted.as_ref().and_then(|emitted| Module::parse(&emitted.text).ok()).map(Arc::new);
+    let facts = module.as_ref().and_then(|module| module.facts(module.find_function(&program.name)?));
+    let (Some(emitted), Some(facts)) = (emitted, facts) else { return Vec::new() };
+    let pairs = emitted.layout.parameters.iter().zip(&facts.signature.parameters);
+    let pointers = pairs.filter(|(declared, _)| matches!(declared.kind, ParameterKind::Pointer(_)));
+    pointers
+        .map(|(_, parameter)| match parameter.pointers.first() {
+            Some(field) => Some(field.effect.access()),
+            // A parameter that nobody looks at is no pointer to its reader.
+            None => Some(Access::Neither),
+        })
+        .collect()
+}
+
+fn find_traps(block: &Block, lines: &mut Vec<u32>) {
+    for Statement { kind, place } in block {
+        match (kind, place) {
+            (StatementKind::Trap(_), Place::Text { line, .. }) => lines.push(*line),
+            (StatementKind::If { then, otherwise, .. }, _) => {
+                find_traps(then, lines);
+                find_traps(otherwise, lines);
+            }
+            (StatementKind::For { body, .. }, _) => find_traps(body, lines),
+            (StatementKind::While { condition, body, .. }, _) => {
+                find_traps(condition, lines);
+                find_traps(body, lines);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The sheet of a program for people.
+
+use std::fmt::Write;
+
+use super::program_sheet::{BufferSheet, ProgramSheet, SharedSheet};
+use crate::table::Table;
+
+/// The sheet as text without a line break at its end.
+pub(crate) fn render(sheet: &ProgramSheet) -> String {
+    let mut text = format!("{}: program {}", sheet.file, sheet.program);
+    let mut table = Table::new(&["##", "name", "kind", "type", "elements", "access"]);
+    for buffer in &sheet.buffers {
+        table.row([
+            buffer.index.to_string(),
+            buffer.name.clone(),
+            if buffer.checked { buffer.role.clone() } else { format!("{} unchecked", buffer.role) },
+            buffer.element.clone(),
+            elements(buffer),
+            buffer.access.to_owned(),
+        ]);
+    }
+    for scalar in &sheet.scalars {
+        let (index, name, ty) = (scalar.index.to_string(), scalar.name.clone(), scalar.ty.clone());
+        table.row([index, name, "scalar".to_owned(), ty, String::new(), String::new()]);
+    }
+    match sheet.buffers.is_empty() && sheet.scalars.is_empty() {
+        true => text.push_str("\n  no parameters"),
+        false => _ = write!(text, "\n{table}"),
+    }
+    let [x, y, z] = sheet.block;
+    let _ = write!(text, "\n  block          {x} x {y} x {z} threads");
+    match &sheet.over {
+        Some(over) => _ = write!(text, "\n  grid           a thread for each element of {over}"),
+        None => text.push_str("\n  grid           what the launch says"),
+    }
+    for shared in &sheet.shared {
+        let _ = write!(text, "\n  shared memory  {}", in_words(shared));
+    }
+    if sheet.grid_barrier {
+        text.push_str("\n  needs          a cooperative launch: its blocks wait for each other");
+    }
+    if !sheet.traps.is_empty() {
+        let lines: Vec<String> = sheet.traps.iter().map(u32::to_string).collect();
+        let word = if lines.len() == 1 { "line" } else { "lines" };
+        let _ = write!(text, "\n  traps          in {word} {}", lines.join(", "));
+    }
+    if sheet.flush {
+        text.push_str("\n  flush          subnormal f32 numbers are zero");
+    }
+    if !sheet.checked {
+        text.push_str("\n  unchecked      an index out of range is undefined behaviour");
+    }
+    text
+}
+
+fn elements(buffer: &BufferSheet) -> String {
+    match (buffer.count, &buffer.like) {
+        (Some(count), _) => count.to_string(),
+        (None, Some(other)) => format!("like {other}"),
+        (None, None) => "any".to_owned(),
+    }
+}
+
+fn in_words(shared: &SharedSheet) -> String {
+    let zeroed = if shared.zeroed { "" } else { ", not zeroed" };
+    let SharedSheet { name, element, .. } = shared;
+    match shared.count {
+        Some(count) => format!("{name}: {count} x {element}{zeroed}"),
+        None => format!("{name}: as much {element} as the launch gives{zeroed}"),
+    }
+}
