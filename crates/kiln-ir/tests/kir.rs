@@ -136,6 +136,34 @@ fn ptxas_accepts_every_program_for_every_architecture() {
     }
 }
 
+#[test]
+fn lines_add_nothing_but_lines_and_every_one_is_in_the_text() {
+    let target = Target::new(90).unwrap();
+    let ptxas = find_ptxas();
+    for (name, text, program) in programs() {
+        let with_lines = program.emit_with_lines(target).text;
+        let is_line = |line: &&str| line.trim_start().starts_with(".loc ") || line.starts_with(".file ");
+        let rest: Vec<&str> = with_lines.lines().filter(|line| !is_line(line)).collect();
+        let emitted = program.emit(target).text;
+        assert_eq!(rest, emitted.lines().collect::<Vec<_>>(), "{name}");
+        let told: Vec<&str> =
+            with_lines.lines().filter_map(|line| line.trim_start().strip_prefix(".loc 1 ")).collect();
+        for place in &told {
+            let line: usize = place.split(' ').next().unwrap().parse().unwrap();
+            assert!((1..=text.lines().count()).contains(&line), "{name}: line {line}");
+        }
+        assert!(
+            !told.is_empty() && with_lines.contains(&format!(".file 1 \"{}.kir\"", program.name)),
+            "{name}"
+        );
+        if let Some(ptxas) = ptxas.as_ref().filter(|_| ["saxpy", "histogram", "grid_barrier"].contains(&name))
+        {
+            let (accepted, log) = assemble(ptxas, name, &with_lines, target);
+            assert!(accepted, "{name}:\n{log}");
+        }
+    }
+}
+
 /// Runs the line everywhere; what does not hold.
 fn failures_of(run: &Run, program: &Program) -> Vec<String> {
     let mut failures = Vec::new();

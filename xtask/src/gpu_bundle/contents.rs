@@ -55,8 +55,11 @@ pub(crate) const PROGRAMS: &[Item] = &[
 pub(crate) type Line = (&'static str, &'static str);
 
 /// Commands that must end well on a host with a GPU; each counts as one test.
-pub(crate) const COMMANDS: &[Line] =
-    &[("doctor", "bin/kiln doctor --policy required"), ("demo", "bin/kiln demo --device cuda")];
+pub(crate) const COMMANDS: &[Line] = &[
+    ("doctor", "bin/kiln doctor --policy required"),
+    ("demo", "bin/kiln demo --device cuda"),
+    ("commands", "sh samples/compare.sh"),
+];
 
 /// Benchmarks, in order. The peers in C++ are built on the host, if what they need is there, and `kiln-bench` puts their
 /// rows into its table.
@@ -72,4 +75,16 @@ pub(crate) const FILES: &[(&str, &str)] = &[
     ("peers/spin.cu", include_str!("../../../bench/peers/spin.cu")),
     ("peers/torch.cpp", include_str!("../../../bench/peers/torch.cpp")),
     ("peers/workloads.hpp", include_str!("../../../bench/peers/workloads.hpp")),
+    ("samples/compare.sh", include_str!("samples/compare.sh")),
+    ("samples/astray.kir", include_str!("samples/astray.kir")),
+    ("samples/broken.kir", include_str!("samples/broken.kir")),
+    ("samples/inputs.kir", include_str!("samples/inputs.kir")),
+    ("samples/raced.kir", include_str!("samples/raced.kir")),
+    ("samples/reversed.kir", include_str!("samples/reversed.kir")),
+    ("samples/rounds.kir", include_str!("samples/rounds.kir")),
+    ("samples/saxpy.kir", include_str!("samples/saxpy.kir")),
+    ("samples/traps.kir", include_str!("samples/traps.kir")),
+    ("samples/elementwise.cu", include_str!("../../../crates/kiln-kernels/kernels/elementwise.cu")),
+    ("samples/elementwise.ptx", include_str!("../../../crates/kiln-kernels/kernels/elementwise.ptx")),
+    ("samples/histogram.ptx", include_str!("../../../crates/kiln-kernels/kernels/histogram.ptx")),
 ];

@@ -41,7 +41,9 @@ pub(crate) fn all(directory: &Path) -> Vec<PathBuf> {
     let found: Result<Vec<PathBuf>> = WHEELS.iter().map(|wheel| one(wheel, directory)).collect();
     found.unwrap_or_else(|failure| {
         eprint!("{failure}");
-        eprintln!("the bundle goes without RMM: its peer is measured only where the host has librmm installed");
+        eprintln!(
+            "the bundle goes without RMM: its peer is measured only where the host has librmm installed"
+        );
         Vec::new()
     })
 }

@@ -30,4 +30,5 @@ mod output;
 mod program;
 mod replay;
 mod run;
+mod samples;
 mod usage;
