@@ -1,10 +1,11 @@
 #!/bin/sh
-# Builds and runs the peers that are written in C++, where they are installed, and writes what they measured: one JSON
+# Builds and runs the peers that are no part of kiln-bench, where they are installed, and writes what they measured: one JSON
 # object a line. Peers that are not there are named with the reason and cost nothing.
 #
 #   run.sh [OUTPUT]        default: standard output
 #
-# Needs nvcc and a C++ compiler. PyTorch is found through python3. RMM (26.10 or newer) is found through RMM_INCLUDE
+# CubeCL is a program of its own package: built already in a bundle, built by cargo in a checkout. It compiles its kernels with NVRTC.
+# The others need nvcc and a C++ compiler. PyTorch is found through python3. RMM (26.10 or newer) is found through RMM_INCLUDE
 # (directories separated by colons, with CCCL and rapids_logger) and RMM_LIB (directories likewise), through the Python
 # packages librmm and rapids_logger, or in the packages beside this script, which python3 unpacks.
 
@@ -26,6 +27,16 @@ build_and_run() {
     fi
     "$built/$name" || absent "$name ended with $?"
 }
+
+cubecl=kiln-bench-cubecl
+if [ -x "$here/../bin/$cubecl" ]; then
+    "$here/../bin/$cubecl" || absent "CubeCL: it ended with $?"
+elif [ -f "$here/../cubecl/Cargo.toml" ] && command -v cargo > /dev/null; then
+    cargo run --release --quiet --locked --manifest-path "$here/../cubecl/Cargo.toml" --target-dir "$here/../../target/$cubecl" ||
+        absent "CubeCL: it ended with $?"
+else
+    absent "CubeCL: neither its program nor cargo is here"
+fi
 
 if ! command -v nvcc > /dev/null; then
     for place in "${CUDA_HOME:-}" "${CUDA_PATH:-}" /usr/local/cuda; do

@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use crate::failure::{Failure, Result};
 use crate::process;
 use crate::workspace::Workspace;
-use contents::{BENCHMARKS, COMMANDS, FILES, Line, PROGRAMS, TESTS};
+use contents::{BENCHMARKS, COMMANDS, FILES, Line, OUTSIDERS, PROGRAMS, TESTS};
 
 /// More does not travel well to a borrowed machine.
 const SIZE_LIMIT_BYTES: u64 = 60 * 1024 * 1024;
@@ -44,6 +44,12 @@ pub(crate) fn run(workspace: &Workspace) -> Result {
     for wheel in wheels::all(&workspace.target.join("wheels")) {
         let name = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
         files.push(copy(&wheel, &bundle, &format!("peers/wheels/{name}"))?);
+    }
+    for outsider in OUTSIDERS {
+        match build::outsider(workspace, outsider) {
+            Ok(executable) => files.push(copy(&executable, &bundle, &format!("bin/{}", outsider.program))?),
+            Err(failure) => println!("left out: {}: {failure}", outsider.program),
+        }
     }
     for (name, text) in FILES {
         write(&bundle.join(name), text, name.ends_with(".sh"))?;

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::contents::{Item, Target};
+use super::contents::{Item, Outsider, Target};
 use crate::failure::{Failure, Result};
 use crate::process;
 use crate::workspace::Workspace;
@@ -44,6 +44,17 @@ pub(crate) fn programs(workspace: &Workspace, items: &[Item]) -> Result<Vec<Path
     let mut command = workspace.cargo();
     command.arg("build");
     executables(workspace, command, items)
+}
+
+/// The program of a package that is a workspace of its own, or why there is none: it takes crates that nothing else here needs, and a
+/// bundle without it is a bundle.
+pub(crate) fn outsider(workspace: &Workspace, outsider: &Outsider) -> Result<PathBuf> {
+    let target = workspace.target.join(outsider.program);
+    let mut command = workspace.cargo();
+    command.args(["build", "--release", "--locked", "--manifest-path", outsider.manifest]);
+    command.env("CARGO_TARGET_DIR", &target);
+    process::succeed(&mut command)?;
+    Ok(target.join("release").join(outsider.program))
 }
 
 fn executables(workspace: &Workspace, mut command: Command, items: &[Item]) -> Result<Vec<PathBuf>> {

@@ -39,6 +39,7 @@ impl Item {
 /// Test binaries with something in them that only a GPU can show.
 pub(crate) const TESTS: &[Item] = &[
     Item { package: "kiln-conform", target: Target::Test("cuda") },
+    Item { package: "kiln", target: Target::Test("cudarc") },
     Item { package: "kiln", target: Target::Test("kernels") },
     Item { package: "kiln-ir", target: Target::Test("device") },
     Item { package: "kiln-isolate", target: Target::Test("cuda") },
@@ -51,6 +52,18 @@ pub(crate) const PROGRAMS: &[Item] = &[
     Item { package: "kiln-bench", target: Target::Program("kiln-bench") },
 ];
 
+/// A program of a package outside of the workspace.
+pub(crate) struct Outsider {
+    /// Its manifest.
+    pub(crate) manifest: &'static str,
+    /// Its name, in its package and in the bundle.
+    pub(crate) program: &'static str,
+}
+
+/// Peers whose dependencies cannot be built beside ours. `peers/run.sh` runs them where they are.
+pub(crate) const OUTSIDERS: &[Outsider] =
+    &[Outsider { manifest: "bench/cubecl/Cargo.toml", program: "kiln-bench-cubecl" }];
+
 /// A name, and the command as typed in the bundle's directory.
 pub(crate) type Line = (&'static str, &'static str);
 
@@ -61,8 +74,8 @@ pub(crate) const COMMANDS: &[Line] = &[
     ("commands", "sh samples/compare.sh"),
 ];
 
-/// Benchmarks, in order. The peers in C++ are built on the host, if what they need is there, and `kiln-bench` puts their
-/// rows into its table.
+/// Benchmarks, in order. The peers in C++ are built on the host, if what they need is there, CubeCL's is in the bundle, and `kiln-bench`
+/// puts their rows into its table.
 pub(crate) const BENCHMARKS: &[Line] = &[
     ("peers", "sh peers/run.sh peers.jsonl"),
     ("kiln-bench", "bin/kiln-bench --device cuda --peers peers.jsonl --json kiln-bench.json"),
