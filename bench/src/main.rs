@@ -89,6 +89,7 @@ enum Workload {
 const WORKLOADS: &[(&str, Workload)] = &[
     ("a1", Workload::Cuda(workload::awaiting::awaited)),
     ("c1", Workload::Any(workload::first::launch)),
+    ("chunks", Workload::Cuda(workload::transfer::chunks)),
     ("g1", Workload::Cuda(workload::graph::replayed)),
     ("l1", Workload::Cuda(workload::launch::four_buffers)),
     ("l2", Workload::Cuda(workload::turns::two_streams)),

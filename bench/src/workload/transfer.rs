@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use kiln::DeviceRuntime;
+
 use crate::Failure;
 use crate::raw::{self, Raw};
 use crate::row::Table;
@@ -53,6 +55,36 @@ pub(crate) fn pageable_and_pinned(table: &mut Table, repeats: usize) -> Result<(
         table.add_in("GB/s", workload, subject, Spread::of(values));
     }
     raw.free_pinned(pinned)
+}
+
+/// Pageable copies with chunks of several sizes and several threads, and a download into memory that is not there yet.
+pub(crate) fn chunks(table: &mut Table, repeats: usize) -> Result<(), Failure> {
+    let mut pageable = vec![1_u8; BYTES];
+    for transfer_threads in [4, 8, 12] {
+        for mib in [1, 2, 4, 8] {
+            let config = kiln::RuntimeConfig {
+                transfer_threads,
+                transfer_chunk_bytes: mib << 20,
+                ..Default::default()
+            };
+            let gpu = DeviceRuntime::from_driver(kiln_cuda::CudaDevice::open(0)?, config)?;
+            let buffer = gpu.zeros::<u8>(BYTES)?;
+            // The first of each makes the pinned blocks.
+            buffer.upload(&pageable)?.wait()?;
+            buffer.download_into(&mut pageable)?;
+            let (mut up, mut down, mut fresh) = (Vec::new(), Vec::new(), Vec::new());
+            for _ in 0..repeats {
+                up.push(rate(|| Ok(buffer.upload(&pageable)?.wait()?))?);
+                down.push(rate(|| Ok(buffer.download_into(&mut pageable)?))?);
+                fresh.push(rate(|| Ok(drop(buffer.download()?)))?);
+            }
+            let subject = format!("kiln, {transfer_threads} threads, chunks of {mib} MiB");
+            table.add_in("GB/s", "chunks up", &subject, Spread::of(up));
+            table.add_in("GB/s", "chunks down", &subject, Spread::of(down));
+            table.add_in("GB/s", "chunks down, fresh vector", &subject, Spread::of(fresh));
+        }
+    }
+    Ok(())
 }
 
 /// T2: a pinned block of 1 MiB.

@@ -86,8 +86,7 @@ impl SharedBytes {
         let (first, rest) = into.split_at_mut(head);
         self.read_bytes(offset, first);
         let (middle, last) = rest.split_at_mut(words * WORD);
-        let words = (0..words).map(|at| self.word(offset + head + at * WORD).load(Ordering::Relaxed));
-        stream::fill(middle, words);
+        stream::fill(middle, |at| self.word(offset + head + at * WORD).load(Ordering::Relaxed));
         self.read_bytes(end - last.len(), last);
         true
     }

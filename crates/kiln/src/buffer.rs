@@ -5,6 +5,7 @@ mod gpu_ref;
 mod held;
 mod pattern;
 mod pinned;
+mod room;
 mod stale;
 
 pub use element::Element;

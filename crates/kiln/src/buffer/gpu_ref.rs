@@ -10,6 +10,7 @@ use kiln_mem::AllocTag;
 
 use super::element::Element;
 use super::pattern::pattern;
+use super::room::room;
 use super::stale::{Memory, Stale};
 use crate::completion::Download;
 use crate::error::{Error, Result};
@@ -165,7 +166,7 @@ impl<T: Element> GpuRef<T> {
     /// # Errors
     /// If the device is lost.
     pub fn download(&self) -> Result<Vec<T>> {
-        let mut data = vec![T::zeroed(); self.len];
+        let mut data = room(self.len);
         self.download_into(&mut data)?;
         Ok(data)
     }

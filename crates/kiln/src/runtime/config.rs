@@ -18,6 +18,8 @@ pub struct RuntimeConfig {
     pub max_staging_bytes: u64,
     /// Threads that copy large pageable transfers through pinned memory.
     pub transfer_threads: usize,
+    /// Bytes such a transfer moves at once, for each of which a thread holds two pinned blocks; at least 64 KiB are.
+    pub transfer_chunk_bytes: usize,
     /// How futures learn that work is done.
     pub completion: CompletionConfig,
     /// Where compiled code is kept.
@@ -36,6 +38,7 @@ impl Default for RuntimeConfig {
             recording: Recording::default(),
             max_staging_bytes: 128 << 20,
             transfer_threads: cores.clamp(1, 8),
+            transfer_chunk_bytes: 2 << 20,
             completion: CompletionConfig::default(),
             cache: CacheConfig::default(),
             mutation: None,

@@ -16,8 +16,8 @@ use crate::error::Result;
 use crate::order::{EventLease, Lane, Stamp, Stamps, Use};
 use crate::telemetry::{Count, span};
 
-/// Bytes of a chunk.
-const CHUNK_BYTES: usize = 4 << 20;
+/// The smallest chunk; below this the calls cost more than the copy.
+const MIN_CHUNK_BYTES: usize = 64 << 10;
 /// Below this, one thread is faster than starting several.
 const PARALLEL_FROM_BYTES: usize = 16 << 20;
 /// Chunks each thread keeps under way, so that it fills one while the device copies the other.
@@ -33,12 +33,13 @@ pub(crate) fn upload(
 ) -> Result<Ticket> {
     let Some(to) = to else { return runtime.submit_command(lane, uses, None) };
     let _span = span::transfer(lane.stream, "to device", data.len());
-    let chunks = Mutex::new(data.chunks(CHUNK_BYTES).enumerate());
+    let size = chunk_bytes(runtime);
+    let chunks = Mutex::new(data.chunks(size).enumerate());
     // A function, so that the lock is let go before the chunk is copied.
     let next = || chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
     run(runtime, lane, uses, data.len(), |porter| {
         while let Some((at, chunk)) = next() {
-            porter.upload(chunk, to.plus((at * CHUNK_BYTES) as u64))?;
+            porter.upload(chunk, to.plus((at * size) as u64))?;
         }
         Ok(())
     })
@@ -55,12 +56,13 @@ pub(crate) fn download(
     let Some(from) = from else { return runtime.submit_command(lane, uses, None)?.wait() };
     let bytes = into.len();
     let _span = span::transfer(lane.stream, "to host", bytes);
-    let chunks = Mutex::new(into.chunks_mut(CHUNK_BYTES).enumerate());
+    let size = chunk_bytes(runtime);
+    let chunks = Mutex::new(into.chunks_mut(size).enumerate());
     let next = || chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
     let ticket = run(runtime, lane, uses, bytes, |porter| {
         let mut under_way: Option<(usize, &mut [u8])> = None;
         while let Some((at, chunk)) = next() {
-            let slot = porter.start_download(from.plus((at * CHUNK_BYTES) as u64), chunk.len())?;
+            let slot = porter.start_download(from.plus((at * size) as u64), chunk.len())?;
             if let Some((before, chunk)) = under_way.replace((slot, chunk)) {
                 porter.finish_download(before, chunk)?;
             }
@@ -71,6 +73,11 @@ pub(crate) fn download(
         }
     })?;
     ticket.wait()
+}
+
+/// Bytes of a chunk.
+fn chunk_bytes(runtime: &Inner) -> usize {
+    runtime.config().transfer_chunk_bytes.max(MIN_CHUNK_BYTES)
 }
 
 /// Runs one body per thread inside one submission.
