@@ -26,11 +26,13 @@ use crate::native::Native;
 use crate::rest::Rest;
 
 /// The primary context of one device, retained.
+// In this order: every call looks at the first two.
+#[repr(C)]
 pub(crate) struct Context {
     library: &'static Library,
+    faults: Faults,
     device: sys::CUdevice,
     raw: Native<sys::CUctx_st>,
-    faults: Faults,
     events: EventPool,
     rest: Rest,
 }

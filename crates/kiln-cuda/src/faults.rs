@@ -12,6 +12,7 @@ use crate::journal::{Entry, Journal, Suspect};
 
 /// Whether a device is lost, and what is needed to say why.
 #[derive(Default)]
+#[repr(C)]
 pub(crate) struct Faults {
     first: OnceLock<Error>,
     journals: Mutex<Vec<Weak<Journal>>>,

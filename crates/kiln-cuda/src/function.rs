@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys;
-use kiln_driver::{Code, Error, FunctionAttributes, FunctionId, Limits, Occupancy, ParameterSpan, Result};
+use kiln_driver::{
+    Code, Dim3, Error, FunctionAttributes, FunctionId, Limits, Occupancy, ParameterSpan, Result,
+};
 
 use crate::api::Api;
 use crate::context::Context;
@@ -17,13 +19,19 @@ use crate::native::Native;
 use sys::CUfunction_attribute as Attribute;
 
 /// A kernel as a handle finds it.
+// In this order: a launch looks at what stands before the attributes.
+#[repr(C)]
 pub(crate) struct Kernel {
     raw: Native<sys::CUfunc_st>,
-    attributes: FunctionAttributes,
     /// Where the last parameter ends, if the driver told.
     argument_bytes: Option<usize>,
+    most_grid: Dim3,
+    most_block: Dim3,
+    /// Threads of a block.
+    most_threads: u32,
     /// Dynamic shared memory that needs no further word to the driver. It only grows.
     allowed_shared_bytes: AtomicU32,
+    attributes: FunctionAttributes,
     /// Taken to let it grow, so that the driver ends with the largest value.
     growing: Mutex<()>,
     /// More than this no block can have.
@@ -103,10 +111,11 @@ impl Kernel {
             spans.iter().map(|span| span.offset as usize + span.bytes as usize).max().unwrap_or(0)
         });
         let static_shared_bytes = ask(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
+        let max_threads_per_block = ask(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
         Ok(Self {
             raw,
             attributes: FunctionAttributes {
-                max_threads_per_block: ask(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+                max_threads_per_block,
                 registers: ask(Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
                 static_shared_bytes,
                 local_bytes: ask(Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
@@ -114,6 +123,9 @@ impl Kernel {
                 parameters,
             },
             argument_bytes,
+            most_grid: limits.max_grid,
+            most_block: limits.max_block,
+            most_threads: max_threads_per_block.min(limits.max_threads_per_block),
             allowed_shared_bytes: AtomicU32::new(ask(
                 Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
             )?),
@@ -131,6 +143,18 @@ impl Kernel {
     /// What the driver knows of it.
     pub(crate) fn attributes(&self) -> &FunctionAttributes {
         &self.attributes
+    }
+
+    /// The largest grid the device runs, and the largest block.
+    #[inline]
+    pub(crate) fn most_extents(&self) -> (Dim3, Dim3) {
+        (self.most_grid, self.most_block)
+    }
+
+    /// Threads a block of it can have.
+    #[inline]
+    pub(crate) fn most_threads(&self) -> u32 {
+        self.most_threads
     }
 
     /// Where the last parameter ends, if the driver told.

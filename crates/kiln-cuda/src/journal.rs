@@ -18,11 +18,13 @@ use kiln_driver::{FunctionId, Latch, LatchGuard, Progress, StreamId, Submission}
 const REMEMBERED: usize = 64;
 
 /// The submissions of one stream.
+// In this order: the number stands beside the latch that is taken to change it.
+#[repr(C)]
 pub(crate) struct Journal {
-    stream: OnceLock<StreamId>,
     submitted: AtomicU64,
-    completed: AtomicU64,
     recent: Latch<[Entry; REMEMBERED]>,
+    completed: AtomicU64,
+    stream: OnceLock<StreamId>,
 }
 
 /// What a submission was, in a form that costs nothing to keep.

@@ -49,12 +49,12 @@ impl CudaDevice {
         kernel: &Kernel,
         launch: &Launch<'_>,
     ) -> Result<()> {
-        let limits = &self.info.limits;
-        check_extents(call, "grid", launch.grid, limits.max_grid)?;
-        check_extents(call, "block", launch.block, limits.max_block)?;
+        let (most_grid, most_block) = kernel.most_extents();
+        check_extents(call, "grid", launch.grid, most_grid)?;
+        check_extents(call, "block", launch.block, most_block)?;
         // The extents are within those of the device, so that their product fits.
         let threads = u64::from(launch.block.x) * u64::from(launch.block.y) * u64::from(launch.block.z);
-        let most = kernel.attributes().max_threads_per_block.min(limits.max_threads_per_block);
+        let most = kernel.most_threads();
         if threads > u64::from(most) {
             let what = format!("a block of {threads} threads; this kernel takes {most}");
             return Err(Error::invalid(call, what, "use a smaller block"));
@@ -71,16 +71,18 @@ impl CudaDevice {
     }
 
     fn check_arguments(&self, call: &'static str, kernel: &Kernel, given: usize) -> Result<()> {
-        if given > self.info.limits.max_argument_bytes as usize {
-            let limit = u64::from(self.info.limits.max_argument_bytes);
-            return Err(Error::refused(call, Refusal::Limit { what: "bytes of arguments", limit }));
-        }
         match kernel.argument_bytes() {
-            Some(bytes) if given < bytes || given > bytes.next_multiple_of(ARGUMENT_ALIGNMENT) => {
+            // What the device loaded it can launch, so its limit need not be looked up for as many bytes as the kernel takes.
+            Some(bytes) if (bytes..=bytes.next_multiple_of(ARGUMENT_ALIGNMENT)).contains(&given) => Ok(()),
+            _ if given > self.info.limits.max_argument_bytes as usize => {
+                let limit = u64::from(self.info.limits.max_argument_bytes);
+                Err(Error::refused(call, Refusal::Limit { what: "bytes of arguments", limit }))
+            }
+            Some(bytes) => {
                 let what = format!("{given} bytes of arguments; the kernel's parameters take {bytes}");
                 Err(Error::invalid(call, what, "pack them as the kernel's signature says"))
             }
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 

@@ -17,13 +17,15 @@ use crate::native::Native;
 use crate::wait::wait_until;
 
 /// A stream as a handle finds it.
+// In this order: all but the marker is looked at by every submission.
+#[repr(C)]
 pub(crate) struct Stream {
     raw: Native<sys::CUstream_st>,
     /// Another library's stream is left alone, and may be busy with work that is not ours.
     owned: bool,
     journal: Arc<Journal>,
-    marker: Mutex<Option<Marker>>,
     context: Arc<Context>,
+    marker: Mutex<Option<Marker>>,
 }
 
 /// An event recorded after a submission, to see how far a stream is that never runs empty.

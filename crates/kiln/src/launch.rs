@@ -9,6 +9,7 @@ mod number;
 mod pass;
 mod shape;
 mod signature;
+mod slot;
 mod template;
 
 pub use builder::Launch;

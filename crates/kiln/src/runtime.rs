@@ -5,6 +5,7 @@ mod config;
 mod inner;
 mod memory_config;
 mod memory_order;
+mod registry;
 mod staging;
 mod stream;
 mod stream_pool;
@@ -27,6 +28,7 @@ pub use ticket::Ticket;
 
 pub(crate) use block::Block;
 pub(crate) use inner::Inner;
+pub(crate) use registry::Whereabouts;
 pub(crate) use stream::Keep;
 
 use crate::buffer::{Element, GpuRef};

@@ -257,6 +257,28 @@ fn a_handle_outlives_its_runtime_and_says_so() {
 }
 
 #[test]
+fn a_ticket_holds_nothing_and_outlives_its_runtime() {
+    let machine = Machine::new(MachineConfig::seeded(31));
+    let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), RuntimeConfig::default()).unwrap();
+    let other = DeviceRuntime::simulated(32).unwrap();
+    let buffer = gpu.zeros::<u32>(1 << 16).unwrap();
+    let ticket = buffer.fill(7).unwrap();
+    drop((buffer, gpu));
+    // The runtime waited for its work when it went.
+    assert!(ticket.is_done().unwrap() && ticket.wait_within(std::time::Duration::ZERO).unwrap());
+    ticket.wait().unwrap();
+    assert!(kiln::Ticket::wait_all(&[ticket.clone(), ticket.clone()], None).unwrap());
+    assert!(
+        matches!(other.main_stream().wait_for(&ticket), Err(error) if error.to_string().contains("another runtime"))
+    );
+    assert!(ticket.handed_event().is_err());
+    let (told, heard) = std::sync::mpsc::channel();
+    ticket.on_done(move |outcome| told.send(outcome.is_ok()).unwrap());
+    assert!(heard.recv().unwrap());
+    assert!(machine.finish().is_clean());
+}
+
+#[test]
 fn streams_are_leased_up_to_a_limit_and_come_back() {
     let machine = machine();
     {

@@ -115,7 +115,7 @@ impl<T: Element> GpuRef<T> {
     pub fn record_write(&self, stream: &Stream) -> Result<Ticket> {
         let runtime = self.runtime_for(stream)?;
         let stamp = runtime.stamp(stream.lane(), &mut [self.used(Access::Write, 0)])?;
-        Ok(Ticket::new(runtime, stamp))
+        Ok(Ticket::new(&runtime, stamp))
     }
 
     /// A part of it, as a handle of its own. Work on parts that share no bytes is not ordered against each other.

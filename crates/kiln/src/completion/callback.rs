@@ -2,7 +2,7 @@
 
 use super::pending::Waiter;
 use crate::error::Result;
-use crate::runtime::Ticket;
+use crate::runtime::{Ticket, Whereabouts};
 
 impl Ticket {
     /// Calls that exactly once, with how the work ended: on the runtime's own thread, or right here if it has ended already or cannot be
@@ -14,9 +14,12 @@ impl Ticket {
             Ok(true) => return callback(Ok(())),
             Err(error) => return callback(Err(error)),
         }
+        let Whereabouts::Here(runtime) = self.whereabouts() else {
+            // It ended between the two questions, and waited for its work.
+            return callback(self.wait());
+        };
         let waiter = Waiter::Callback(Box::new(callback));
-        if let Err((error, Waiter::Callback(callback))) = self.runtime().reactor().wait(self.stamp(), waiter)
-        {
+        if let Err((error, Waiter::Callback(callback))) = runtime.reactor().wait(self.stamp(), waiter) {
             callback(Err(error));
         }
     }

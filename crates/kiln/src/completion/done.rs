@@ -8,12 +8,13 @@ use std::task::{Context, Poll};
 
 use super::answer::Answer;
 use super::pending::{Outcome, Place, Waiter};
+use crate::buffer::Stale;
 use crate::error::{Error, Result};
-use crate::runtime::Ticket;
+use crate::runtime::{Inner, Ticket, Whereabouts};
 
 /// The end of some work, to be awaited on any executor.
 ///
-/// Made by awaiting a [`Ticket`]. It holds the runtime, not the buffers: those are kept by the work itself. Dropping it forgets the wait
+/// Made by awaiting a [`Ticket`]. While it waits it holds the runtime, not the buffers: those are kept by the work itself. Dropping it forgets the wait
 /// and lets the work go on. Polled after it was ready, it gives the same answer again.
 #[must_use = "a future does nothing until it is awaited"]
 pub struct Done {
@@ -26,6 +27,7 @@ enum Stage {
     New,
     /// In line at the reactor.
     Waiting {
+        runtime: Arc<Inner>,
         place: Place,
         answer: Arc<Answer<Outcome>>,
     },
@@ -49,7 +51,13 @@ impl Done {
 
     /// Looks, spins for a short time if nobody else waits, and then gets in line.
     fn begin(&mut self, context: &Context<'_>) -> Poll<Result<()>> {
-        let runtime = self.ticket.runtime().clone();
+        let runtime = match self.ticket.whereabouts() {
+            Whereabouts::Here(runtime) => runtime,
+            Whereabouts::Done => return Poll::Ready(Ok(())),
+            Whereabouts::Failed(reason) => return Poll::Ready(Err(reason)),
+            // Nobody is left who could call back.
+            Whereabouts::Ending => return Poll::Ready(Err(Stale::ShuttingDown.into())),
+        };
         let clock = runtime.driver().clock();
         let spin = runtime.config().completion.spin;
         let mut until = None;
@@ -72,9 +80,10 @@ impl Done {
         // Before it is in line, so that an answer finds whom to wake.
         let waiting = answer.poll(context).is_pending();
         debug_assert!(waiting, "nobody knows of it yet");
-        match runtime.reactor().wait(self.ticket.stamp(), Waiter::Task(answer.clone())) {
+        let waiting = runtime.reactor().wait(self.ticket.stamp(), Waiter::Task(answer.clone()));
+        match waiting {
             Ok(place) => {
-                self.stage = Stage::Waiting { place, answer };
+                self.stage = Stage::Waiting { runtime, place, answer };
                 Poll::Pending
             }
             Err((error, _)) => Poll::Ready(Err(error)),
@@ -101,8 +110,8 @@ impl Future for Done {
 
 impl Drop for Done {
     fn drop(&mut self) {
-        if let Stage::Waiting { place, .. } = self.stage {
-            self.ticket.runtime().reactor().leave(place);
+        if let Stage::Waiting { runtime, place, .. } = &self.stage {
+            runtime.reactor().leave(*place);
         }
     }
 }

@@ -22,6 +22,8 @@ use crate::runtime::Inner;
 /// [`PinnedBuffer`](crate::PinnedBuffer) and await the ticket.
 #[must_use = "a future does nothing until it is awaited"]
 pub struct Download<T> {
+    /// Held, so that the pinned memory can be given back.
+    runtime: Arc<Inner>,
     done: Done,
     /// None for no elements, and once it was read.
     block: Option<HostBlock>,
@@ -48,7 +50,10 @@ impl<T: Element> Download<T> {
             Command::Copy { from, to, bytes }
         });
         match runtime.submit_command(lane, &mut [used], command.as_ref()) {
-            Ok(ticket) => Ok(Self { done: ticket.into_future(), block, len, element: PhantomData }),
+            Ok(ticket) => {
+                let (runtime, done) = (runtime.clone(), ticket.into_future());
+                Ok(Self { runtime, done, block, len, element: PhantomData })
+            }
             Err(error) => {
                 if let Some(block) = block {
                     // Whatever was queued before the failure is on this stream, so its latest number covers it.
@@ -88,9 +93,8 @@ impl<T: Element> Future for Download<T> {
 impl<T> Drop for Download<T> {
     fn drop(&mut self) {
         if let Some(block) = self.block.take() {
-            let ticket = self.done.ticket();
-            let (runtime, after) = (ticket.runtime(), Stamps::of(ticket.stamp()));
-            runtime.staging().put_back(block, after, &**runtime.driver());
+            let after = Stamps::of(self.done.ticket().stamp());
+            self.runtime.staging().put_back(block, after, &**self.runtime.driver());
         }
     }
 }

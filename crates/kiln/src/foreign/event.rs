@@ -15,7 +15,7 @@ use super::prepared::Checked;
 use crate::error::{Error, Result};
 use crate::misuse::Misuse;
 use crate::order::EventLease;
-use crate::runtime::{DeviceRuntime, Inner, Keep, Stream, Ticket};
+use crate::runtime::{DeviceRuntime, Inner, Keep, Stream, Ticket, Whereabouts};
 
 /// An event that another library made and signals. It is left alone when this is dropped.
 ///
@@ -73,7 +73,7 @@ impl DeviceRuntime {
         let stamp = self
             .inner()
             .submit(stream.lane(), &mut checked, |driver, stream| driver.submit(stream, &wait).map(|_| ()))?;
-        Ok(Ticket::new(self.inner().clone(), stamp))
+        Ok(Ticket::new(self.inner(), stamp))
     }
 }
 
@@ -151,11 +151,13 @@ impl Ticket {
     /// An event that is done when this submission is. It may also cover work submitted after it.
     ///
     /// # Errors
-    /// What the driver says.
+    /// What the driver says; a runtime that is gone.
     pub fn handed_event(&self) -> Result<HandedEvent> {
-        let runtime = self.runtime();
+        let Whereabouts::Here(runtime) = self.whereabouts() else {
+            return Err(Error::new(Misuse::RuntimeGone));
+        };
         let lease = runtime.tracker().event_after(self.stamp())?.event.clone();
-        Ok(HandedEvent { runtime: std::sync::Arc::downgrade(runtime), lease })
+        Ok(HandedEvent { runtime: std::sync::Arc::downgrade(&runtime), lease })
     }
 }
 

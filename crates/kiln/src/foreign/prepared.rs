@@ -88,7 +88,7 @@ impl DeviceRuntime {
         let mut checked = Checked::new();
         self.check_uses(stream, uses, &mut checked)?;
         let stamp = self.inner().tracker().stamp(stream.lane(), &mut checked)?;
-        Ok(Ticket::new(self.inner().clone(), stamp))
+        Ok(Ticket::new(self.inner(), stamp))
     }
 
     /// Checks uses and fills them in where the caller wants them: they are too large to be handed back.
@@ -132,7 +132,7 @@ impl PreparedUse<'_> {
     pub fn finish(mut self) -> Result<Ticket> {
         self.finished = true;
         self.begun.record()?;
-        Ok(Ticket::new(self.runtime.inner().clone(), self.begun.stamp()))
+        Ok(Ticket::new(self.runtime.inner(), self.begun.stamp()))
     }
 }
 

@@ -58,7 +58,7 @@ impl Graph {
     pub fn replay(&self) -> Result<Ticket> {
         let runtime = self.runtime()?;
         let stamp = self.submit(&runtime, self.home_lane(&runtime))?;
-        Ok(Ticket::new(runtime, stamp))
+        Ok(Ticket::new(&runtime, stamp))
     }
 
     /// As [`replay`](Self::replay), on a stream.
@@ -71,7 +71,7 @@ impl Graph {
             return Err(Misuse::ForeignStream { stream: stream.id().to_string() }.into());
         }
         let stamp = self.submit(&runtime, stream.lane())?;
-        Ok(Ticket::new(runtime, stamp))
+        Ok(Ticket::new(&runtime, stamp))
     }
 
     /// As [`replay`](Self::replay), with the device's time for it.

@@ -21,7 +21,7 @@ impl GraphBuilder {
         let _span = span::submission(lane.stream, "sequence");
         let stamp =
             runtime.submit(lane, &mut self.uses(), |driver, stream| self.queue(driver, stream, lane))?;
-        Ok(Ticket::new(runtime.clone(), stamp))
+        Ok(Ticket::new(runtime, stamp))
     }
 
     /// As [`submit_once`](Self::submit_once), with the device's time for it.

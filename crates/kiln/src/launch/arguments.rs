@@ -1,11 +1,17 @@
 //! Arguments, packed as the kernel wants them.
+//!
+//! Room for the usual launch lies on the stack and is not cleared beforehand: a launch packs some forty bytes, and clearing half a
+//! kilobyte for them costs as many cache lines as all the rest of it.
+
+use std::mem::MaybeUninit;
 
 /// Bytes kept inline; more go to the heap.
 const INLINE_BYTES: usize = 512;
 
 /// The packed arguments of one launch, with zeros between them.
 pub(super) struct Arguments {
-    inline: [u8; INLINE_BYTES],
+    /// Written up to `len`, unless all moved to `spill`.
+    inline: [MaybeUninit<u8>; INLINE_BYTES],
     len: usize,
     /// All of them, once they are more than fit inline.
     spill: Vec<u8>,
@@ -14,27 +20,36 @@ pub(super) struct Arguments {
 impl Arguments {
     /// None yet.
     pub(super) fn new() -> Self {
-        Self { inline: [0; INLINE_BYTES], len: 0, spill: Vec::new() }
+        Self { inline: [const { MaybeUninit::uninit() }; INLINE_BYTES], len: 0, spill: Vec::new() }
     }
 
     /// Puts bytes at an offset. The number of bytes is known where this is called, and then it is a store and no call.
     #[inline(always)]
     pub(super) fn put(&mut self, offset: usize, bytes: &[u8]) {
         let end = offset + bytes.len();
-        self.len = self.len.max(end);
-        match self.inline.get_mut(offset..end) {
-            Some(place) if self.spill.is_empty() => place.copy_from_slice(bytes),
-            _ => self.put_spilled(offset, bytes),
+        if end > INLINE_BYTES || !self.spill.is_empty() {
+            return self.put_spilled(offset, bytes);
         }
+        if let Some(gap) = self.inline.get_mut(self.len..offset) {
+            gap.fill(MaybeUninit::new(0));
+        }
+        if let Some(place) = self.inline.get_mut(offset..end) {
+            // SAFETY: the place has as many bytes as are given, is borrowed mutably, and may hold any of them.
+            unsafe { place.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        }
+        self.len = self.len.max(end);
     }
 
     #[cold]
     fn put_spilled(&mut self, offset: usize, bytes: &[u8]) {
         if self.spill.is_empty() {
-            self.spill.extend_from_slice(&self.inline);
+            self.spill = self.bytes().to_vec();
         }
-        self.spill.resize(self.spill.len().max(self.len), 0);
-        self.spill[offset..offset + bytes.len()].copy_from_slice(bytes);
+        self.len = self.len.max(offset + bytes.len());
+        self.spill.resize(self.len, 0);
+        if let Some(place) = self.spill.get_mut(offset..offset + bytes.len()) {
+            place.copy_from_slice(bytes);
+        }
     }
 
     /// Puts bytes behind the last ones, aligned to a power of two; for kernels whose layout nobody knows.
@@ -44,7 +59,12 @@ impl Arguments {
 
     /// The packed bytes.
     pub(super) fn bytes(&self) -> &[u8] {
-        if self.spill.is_empty() { &self.inline[..self.len] } else { &self.spill[..self.len] }
+        if !self.spill.is_empty() {
+            return &self.spill;
+        }
+        // SAFETY: as long as nothing is spilled, `put` is the only one that raises `len`, and it has written every byte below it then:
+        // what it was given, and zeros before that. It keeps `len` within the array.
+        unsafe { std::slice::from_raw_parts(self.inline.as_ptr().cast(), self.len) }
     }
 }
 

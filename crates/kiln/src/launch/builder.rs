@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::arguments::Arguments;
 use super::kernel::Kernel;
-use super::mismatch::{Given, Mismatch, explain, fits};
+use super::mismatch::{Given, Mismatch, explain};
 use super::pass::Pass;
 use super::shape::Shape;
 use crate::buffer::{Element, GpuRef};
@@ -175,14 +175,21 @@ impl<'a> Launch<'a> {
     fn put(&mut self, bytes: &[u8], align: usize, given: Given) {
         let index = self.given;
         self.given += 1;
-        let Some(signature) = self.kernel.signature() else {
+        let Some(slots) = self.kernel.slots() else {
             return self.arguments.append(bytes, align);
         };
         // One argument too many is said when the count is known.
-        let Some(parameter) = signature.parameters().get(index) else { return };
-        if fits(parameter, given) {
-            self.arguments.put(parameter.offset as usize, bytes);
-        } else {
+        let Some(slot) = slots.get(index) else { return };
+        match slot.place(given) {
+            Some(offset) => self.arguments.put(offset, bytes),
+            None => self.refuse(index, given),
+        }
+    }
+
+    #[cold]
+    fn refuse(&mut self, index: usize, given: Given) {
+        let signature = self.kernel.signature();
+        if let Some(parameter) = signature.and_then(|signature| signature.parameters().get(index)) {
             self.wrong.get_or_insert_with(|| explain(self.kernel.name(), index, parameter, given).into());
         }
     }
@@ -196,18 +203,15 @@ impl<'a> Launch<'a> {
         if !self.kernel.belongs_to(self.runtime) {
             return Err(Mismatch::ForeignKernel { kernel: kernel() }.into());
         }
-        if let Some(signature) = self.kernel.signature()
-            && signature.parameters().len() != self.given
+        if let Some(slots) = self.kernel.slots()
+            && slots.len() != self.given
         {
-            let wanted = signature.parameters().len();
+            let wanted = slots.len();
             return Err(Mismatch::Count { kernel: kernel(), wanted, given: self.given }.into());
         }
-        let driver = self.runtime.driver();
-        self.shape
-            .check(self.kernel.name(), driver.info(), self.kernel.attributes())
-            .map_err(|wrong| Error::new(*wrong))?;
+        self.shape.check(self.kernel).map_err(|wrong| Error::new(*wrong))?;
         if self.shape.cooperative {
-            self.shape.check_residency(self.kernel, &**driver)?;
+            self.shape.check_residency(self.kernel, &**self.runtime.driver())?;
         }
         match (self.stream, self.home) {
             (Some(stream), _) if !stream.belongs_to(self.runtime) => {

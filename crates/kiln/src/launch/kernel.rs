@@ -3,12 +3,18 @@
 use std::fmt;
 use std::sync::Arc;
 
-use kiln_driver::{Function, FunctionAttributes, FunctionId, Image, Occupancy};
+use kiln_driver::{DeviceInfo, Function, FunctionAttributes, FunctionId, Image, Occupancy};
+use smallvec::SmallVec;
 
 use super::module::Module;
+use super::shape::Bounds;
 use super::signature::Signature;
+use super::slot::Slot;
 use crate::error::Result;
 use crate::runtime::{DeviceRuntime, Inner};
+
+/// Parameters that lie with the kernel; more are one step away.
+const INLINE_SLOTS: usize = 8;
 
 /// A kernel of a loaded module. Clones are the same kernel; it keeps its module loaded.
 #[derive(Clone)]
@@ -17,10 +23,15 @@ pub struct Kernel {
 }
 
 /// What the clones of a kernel share.
+// In this order: what every launch looks at stands together.
+#[repr(C)]
 struct Parts {
     /// Where the runtime lies that loaded it; it is compared and never followed.
     home: usize,
     id: FunctionId,
+    bounds: Bounds,
+    /// The signature as launches compare with it.
+    slots: Option<SmallVec<[Slot; INLINE_SLOTS]>>,
     signature: Option<Signature>,
     attributes: FunctionAttributes,
     module: Module,
@@ -39,11 +50,20 @@ impl DeviceRuntime {
 }
 
 impl Kernel {
-    pub(super) fn new(module: Module, name: &str, function: Function, signature: Option<Signature>) -> Self {
+    pub(super) fn new(
+        module: Module,
+        name: &str,
+        function: Function,
+        signature: Option<Signature>,
+        device: &DeviceInfo,
+    ) -> Self {
         let signature = signature.or_else(|| Signature::from_attributes(&function.attributes));
+        let slots = signature.as_ref().map(|signature| signature.parameters().iter().map(Slot::of).collect());
         let parts = Parts {
             home: module.home(),
             id: function.id,
+            bounds: Bounds::of(device, &function.attributes),
+            slots,
             signature,
             attributes: function.attributes,
             module,
@@ -77,6 +97,18 @@ impl Kernel {
             block_threads,
             dynamic_shared_bytes,
         )?)
+    }
+
+    /// What it and its device allow.
+    #[inline]
+    pub(super) fn bounds(&self) -> &Bounds {
+        &self.parts.bounds
+    }
+
+    /// Its parameters, if they are known.
+    #[inline]
+    pub(super) fn slots(&self) -> Option<&[Slot]> {
+        self.parts.slots.as_deref()
     }
 
     pub(super) fn id(&self) -> FunctionId {

@@ -177,7 +177,6 @@ impl fmt::Display for ParameterName {
 }
 
 /// Whether an argument fits its parameter.
-#[inline]
 pub(super) fn fits(parameter: &Parameter, given: Given) -> bool {
     match (parameter.kind, given) {
         (ParameterKind::Pointer(effect), Given::Buffer(declared)) => effect.allows(declared),

@@ -49,8 +49,9 @@ impl Module {
     /// # Errors
     /// No kernel of that name; a runtime that is gone.
     pub fn kernel(&self, name: &str, signature: Option<Signature>) -> Result<Kernel> {
-        let function = self.runtime()?.driver().function(self.id(), name)?;
-        Ok(Kernel::new(self.clone(), name, function, signature))
+        let runtime = self.runtime()?;
+        let function = runtime.driver().function(self.id(), name)?;
+        Ok(Kernel::new(self.clone(), name, function, signature, runtime.driver().info()))
     }
 
     pub(crate) fn downgrade(&self) -> WeakModule {

@@ -6,6 +6,36 @@ use super::kernel::Kernel;
 use super::mismatch::Mismatch;
 use crate::error::Result;
 
+/// What a kernel and its device allow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    grid: Dim3,
+    block: Dim3,
+    /// Threads of a block.
+    threads: u32,
+    /// Beside what the kernel declares.
+    dynamic_shared_bytes: u32,
+    cluster_blocks: u32,
+}
+
+impl Bounds {
+    pub(super) fn of(device: &DeviceInfo, function: &FunctionAttributes) -> Self {
+        let limits = &device.limits;
+        let shared = limits.shared_bytes_per_block_optin.max(limits.shared_bytes_per_block);
+        Self {
+            grid: limits.max_grid,
+            block: limits.max_block,
+            threads: limits.max_threads_per_block.min(function.max_threads_per_block),
+            dynamic_shared_bytes: shared.saturating_sub(function.static_shared_bytes),
+            cluster_blocks: limits.max_cluster_blocks,
+        }
+    }
+
+    fn allow_cluster(&self, cluster: Dim3) -> bool {
+        (1..=u128::from(self.cluster_blocks)).contains(&cluster.count())
+    }
+}
+
 /// Grid, block and what goes with them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
@@ -26,38 +56,43 @@ impl Shape {
         cooperative: false,
     };
 
-    pub(super) fn check(
-        &self,
-        kernel: &str,
-        info: &DeviceInfo,
-        function: &FunctionAttributes,
-    ) -> std::result::Result<(), Box<Mismatch>> {
-        let limits = &info.limits;
-        let shape = |what, given, limit: String| {
-            Err(Box::new(Mismatch::Shape { kernel: kernel.to_owned(), what, given, limit }))
-        };
-        if !within(self.grid, limits.max_grid) {
-            return shape("grid", self.grid, format!("1x1x1 to {}", limits.max_grid));
+    /// Refuses what the kernel or its device does not allow.
+    #[inline]
+    pub(super) fn check(&self, kernel: &Kernel) -> std::result::Result<(), Box<Mismatch>> {
+        let bounds = kernel.bounds();
+        let allowed = within(self.grid, bounds.grid)
+            && within(self.block, bounds.block)
+            // Each extent is within that of a device, so that the product fits.
+            && u64::from(self.block.x) * u64::from(self.block.y) * u64::from(self.block.z) <= u64::from(bounds.threads)
+            && self.dynamic_shared_bytes <= bounds.dynamic_shared_bytes
+            && self.cluster.is_none_or(|cluster| bounds.allow_cluster(cluster));
+        if allowed { Ok(()) } else { Err(Box::new(self.explain(kernel))) }
+    }
+
+    /// What is not allowed.
+    #[cold]
+    fn explain(&self, kernel: &Kernel) -> Mismatch {
+        let bounds = kernel.bounds();
+        let (name, fixed) = (kernel.name().to_owned(), kernel.attributes().static_shared_bytes);
+        let shape = |what, given, limit: String| Mismatch::Shape { kernel: name.clone(), what, given, limit };
+        if !within(self.grid, bounds.grid) {
+            return shape("grid", self.grid, format!("1x1x1 to {}", bounds.grid));
         }
-        if !within(self.block, limits.max_block) {
-            return shape("block", self.block, format!("1x1x1 to {}", limits.max_block));
+        if !within(self.block, bounds.block) {
+            return shape("block", self.block, format!("1x1x1 to {}", bounds.block));
         }
-        let threads = limits.max_threads_per_block.min(function.max_threads_per_block);
-        if self.block.count() > u128::from(threads) {
-            return shape("block", self.block, format!("{threads} threads for this kernel"));
+        if self.block.count() > u128::from(bounds.threads) {
+            return shape("block", self.block, format!("{} threads for this kernel", bounds.threads));
         }
-        if let Some(cluster) = self.cluster
-            && (cluster.count() == 0 || cluster.count() > u128::from(limits.max_cluster_blocks))
-        {
-            return shape("cluster", cluster, format!("{} blocks", limits.max_cluster_blocks));
+        match self.cluster {
+            Some(cluster) if !bounds.allow_cluster(cluster) => {
+                shape("cluster", cluster, format!("{} blocks", bounds.cluster_blocks))
+            }
+            _ => {
+                let (dynamic, limit) = (self.dynamic_shared_bytes, bounds.dynamic_shared_bytes + fixed);
+                Mismatch::Shared { kernel: name, dynamic, fixed, limit }
+            }
         }
-        let fixed = function.static_shared_bytes;
-        let limit = limits.shared_bytes_per_block_optin.max(limits.shared_bytes_per_block);
-        if self.dynamic_shared_bytes.checked_add(fixed).is_none_or(|all| all > limit) {
-            let dynamic = self.dynamic_shared_bytes;
-            return Err(Box::new(Mismatch::Shared { kernel: kernel.to_owned(), dynamic, fixed, limit }));
-        }
-        Ok(())
     }
 
     /// Refuses a cooperative launch whose blocks cannot all be resident at once; its shape was checked before.

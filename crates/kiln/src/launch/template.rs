@@ -3,7 +3,7 @@
 //! A [`Launch`](super::Launch) borrows its buffers and lives for one call. A template owns what it needs: the kernel, the memory of its
 //! buffers and its packed arguments, and it knows where in those each argument lies. Both pass the same checks.
 
-use kiln_driver::{Access, Command, DeviceInfo, Dim3, Driver, Vouched};
+use kiln_driver::{Access, Command, Dim3, Driver, Vouched};
 
 use super::kernel::Kernel;
 use super::mismatch::{Given, Mismatch, explain, fits};
@@ -104,7 +104,7 @@ impl LaunchTemplate {
             let (wanted, given) = (signature.parameters().len(), self.arguments.len());
             return Err(Mismatch::Count { kernel: kernel(), wanted, given }.into());
         }
-        self.check_shape(runtime.driver().info())?;
+        self.shape.check(&self.kernel).map_err(|wrong| Error::new(*wrong))?;
         self.check_overlap()?;
         if self.shape.cooperative { self.check_residency(&**runtime.driver()) } else { Ok(()) }
     }
@@ -193,11 +193,6 @@ impl LaunchTemplate {
             }
             _ => Ok(()),
         }
-    }
-
-    fn check_shape(&self, info: &DeviceInfo) -> Result<()> {
-        let shape = self.shape.check(self.kernel.name(), info, self.kernel.attributes());
-        shape.map_err(|wrong| Error::new(*wrong))
     }
 
     fn check_residency(&self, driver: &dyn Driver) -> Result<()> {

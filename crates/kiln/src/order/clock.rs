@@ -4,11 +4,12 @@ use super::stamp::{MAX_STREAMS, Stamp, StreamKey};
 use super::sync::{AtomicU64, Ordering};
 
 /// For each stream, the latest submission that is ordered before. A vector clock.
+#[repr(C)]
 #[derive(Debug)]
 pub struct Clock {
-    numbers: [u64; MAX_STREAMS],
     /// All numbers from here on are 0. A program with three streams is not to pay for sixty-four.
     used: usize,
+    numbers: [u64; MAX_STREAMS],
 }
 
 impl Default for Clock {

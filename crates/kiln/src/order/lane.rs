@@ -22,44 +22,47 @@ const EAGER_AFTER: u32 = 8;
 const LAZY_AFTER: u32 = 64;
 
 /// One stream.
+// In this order, here and in `Entry`: all that a submission looks at, its line and its count apart, lies in the first two cache lines.
+#[repr(C, align(128))]
 pub struct Lane {
     /// Its key.
     pub key: StreamKey,
     /// Its name at the driver.
     pub stream: StreamId,
-    /// Held over one submission to this stream and to no other; lock this before any block.
-    entry: Latch<Entry>,
+    /// Closed when the stream takes no more work.
+    gate: Gate,
     /// The latest number that is given out; at least as large as any stamp that anybody has seen.
     planned: AtomicU64,
     /// The latest number whose work the driver has.
     submitted: AtomicU64,
+    /// Which line launched what.
+    sites: LaunchSites,
+    /// Held over one submission to this stream and to no other; lock this before any block.
+    entry: Latch<Entry>,
+    /// What the stream did.
+    counters: Counters,
     /// Held for moments, never over a driver call.
     points: Latch<Points>,
     /// Waits that had to cover later work than they needed.
     overshoots: AtomicU32,
     /// Somebody asked for a recorded point since the stream last looked.
     asked: AtomicBool,
-    /// Closed when the stream takes no more work.
-    gate: Gate,
-    /// What the stream did.
-    counters: Counters,
-    /// Which line launched what.
-    sites: LaunchSites,
 }
 
 /// What the submitting thread may change.
+#[repr(C)]
 pub struct Entry {
     /// The number of the next submission.
     pub next: u64,
-    /// What everything submitted from here on is ordered after.
-    pub clock: Clock,
-    /// Room for planning.
-    pub waits: Waits,
-    /// The stream that was waited for last, which is likely the next one, too.
-    pub peer: Option<(StreamKey, Weak<Lane>)>,
+    eager: bool,
     /// Recorded submissions in a row that nobody asked about.
     unasked: u32,
-    eager: bool,
+    /// Room for planning.
+    pub waits: Waits,
+    /// What everything submitted from here on is ordered after.
+    pub clock: Clock,
+    /// The stream that was waited for last, which is likely the next one, too.
+    pub peer: Option<(StreamKey, Weak<Lane>)>,
 }
 
 struct Points {

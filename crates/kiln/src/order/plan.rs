@@ -9,6 +9,7 @@ use super::stamp::{MAX_STREAMS, Stamp, StreamKey};
 
 /// The waits of one submission: at most one per stream, the latest. Kept with its stream and used again, so that planning
 /// allocates nothing.
+#[repr(C)]
 #[derive(Debug)]
 pub struct Waits {
     len: usize,

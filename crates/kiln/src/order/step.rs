@@ -79,7 +79,10 @@ impl Step<'_> {
         let mut held = SmallVec::<[LatchGuard<'_, Track>; INLINE_USES]>::new();
         for each in uses {
             let track = each.track.try_lock().ok_or(Contended)?;
-            self.need(&track, each);
+            // What nearly every use finds.
+            if !track.is_sole(self.stamp.stream) || self.mutation.is_some() {
+                self.need(&track, each);
+            }
             held.push(track);
         }
         self.lane.announce(self.stamp.number);
@@ -102,13 +105,10 @@ impl Step<'_> {
         group.iter().filter(|each| each.access.writes()).for_each(|each| self.publish(&mut track, each));
     }
 
-    #[inline]
+    #[inline(never)]
     fn need(&mut self, track: &Track, each: &Use<'_>) {
         if self.mutation.is_some() {
             return self.need_mutated(track, each);
-        }
-        if track.is_sole(self.stamp.stream) {
-            return;
         }
         track.needs(&each.range, each.access, |stamp| {
             self.waits.need(stamp, self.stamp.stream, self.clock, self.host);
@@ -134,12 +134,19 @@ impl Step<'_> {
 
     #[inline]
     fn publish(&self, track: &mut Track, each: &Use<'_>) {
-        match self.mutation {
-            Some(Mutation::PublicationInsideStep) => return,
-            Some(Mutation::ReaderPerStream) if !each.access.writes() => track.forget_reads(),
-            _ => {}
+        if self.mutation.is_some() && !self.may_publish(track, each) {
+            return;
         }
         track.publish(&each.range, each.access, self.stamp, |stamp| self.host.covers(stamp));
+    }
+
+    /// Whether the rule that is taken out lets a use be published; it may also forget what was.
+    #[cold]
+    fn may_publish(&self, track: &mut Track, each: &Use<'_>) -> bool {
+        if self.mutation == Some(Mutation::ReaderPerStream) && !each.access.writes() {
+            track.forget_reads();
+        }
+        self.mutation != Some(Mutation::PublicationInsideStep)
     }
 }
 

@@ -22,8 +22,6 @@ const MAX_SEGMENTS: usize = 64;
 pub struct Track {
     bytes: u64,
     sole: Sole,
-    /// The sets below hold the stamps, and not `sole`.
-    is_spread: bool,
     first: Segment,
     rest: Vec<Segment>,
 }
@@ -35,6 +33,8 @@ struct Sole {
     write: u64,
     read: u64,
     stream: StreamKey,
+    /// The sets of the track hold the stamps, and not this.
+    is_spread: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -49,8 +49,7 @@ impl Track {
     pub fn new(bytes: u64, allocated: Stamp) -> Self {
         Self {
             bytes,
-            sole: Sole { stream: allocated.stream, write: allocated.number, read: 0 },
-            is_spread: false,
+            sole: Sole { stream: allocated.stream, write: allocated.number, read: 0, is_spread: false },
             first: Segment { start: 0, writes: Stamps::default(), reads: Stamps::default() },
             rest: Vec::new(),
         }
@@ -60,7 +59,7 @@ impl Track {
     /// since.
     #[inline]
     pub fn needs(&self, range: &Range<u64>, access: Access, mut need: impl FnMut(Stamp)) {
-        if self.is_spread {
+        if self.sole.is_spread {
             return self.overlapping(range).for_each(|segment| segment.needs(access, &mut need));
         }
         need(self.sole.write());
@@ -72,12 +71,12 @@ impl Track {
     /// Whether a stream alone has used the block, so that its next use needs nothing.
     #[inline]
     pub fn is_sole(&self, stream: StreamKey) -> bool {
-        self.sole.stream == stream && !self.is_spread
+        self.sole.stream == stream && !self.sole.is_spread
     }
 
     /// The reads alone; for a planner with a rule taken out.
     pub(super) fn reads_only(&self, range: &Range<u64>, mut need: impl FnMut(Stamp)) {
-        if self.is_spread {
+        if self.sole.is_spread {
             self.overlapping(range).for_each(|segment| segment.reads.iter().for_each(&mut need));
         } else {
             need(self.sole.read());
@@ -101,8 +100,7 @@ impl Track {
     ) {
         let whole = range.start == 0 && range.end >= self.bytes;
         if whole && access.writes() {
-            self.sole = Sole { stream: stamp.stream, write: stamp.number, read: 0 };
-            self.is_spread = false;
+            self.sole = Sole { stream: stamp.stream, write: stamp.number, read: 0, is_spread: false };
         } else if whole && self.is_sole(stamp.stream) {
             self.sole.read = stamp.number;
         } else {
@@ -132,8 +130,8 @@ impl Track {
 
     /// Moves what the two numbers say into the sets.
     fn spread(&mut self) {
-        if !self.is_spread {
-            self.is_spread = true;
+        if !self.sole.is_spread {
+            self.sole.is_spread = true;
             self.rest.clear();
             self.first.writes.replace(self.sole.write());
             self.first.reads.replace(self.sole.read());
@@ -278,7 +276,7 @@ mod tests {
         assert_eq!(needs(&track, 49..51, Access::Read), [stamp(1, 1), stamp(2, 1)]);
         track.publish(&(0..100), Access::Write, stamp(0, 9), never);
         assert_eq!(needs(&track, 10..20, Access::Read), [stamp(0, 9)]);
-        assert!(!track.is_spread);
+        assert!(!track.sole.is_spread);
     }
 
     #[test]

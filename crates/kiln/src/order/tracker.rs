@@ -42,13 +42,15 @@ impl From<Error> for SubmitError {
 }
 
 /// The order of one device.
+// In this order: what every submission looks at stands first.
+#[repr(C)]
 pub struct Tracker {
     driver: Arc<dyn Driver>,
+    recording: Recording,
+    mutation: Option<Mutation>,
     lanes: RwLock<Vec<Arc<Lane>>>,
     host: HostClock,
     events: Arc<EventPool>,
-    recording: Recording,
-    mutation: Option<Mutation>,
 }
 
 impl Tracker {

@@ -30,7 +30,7 @@ impl fmt::Display for BlockId {
 pub struct Generation(pub u64);
 
 /// Memory and what is known of its uses. Dropping it gives the memory back after its last use and never waits.
-// In this order: between two launches the driver has had the cache to itself, and a launch looks at two lines of each block.
+// In this order: between two launches the driver has had the cache to itself, and of each block a launch looks at the first line.
 #[repr(C, align(64))]
 pub(crate) struct Block {
     runtime: Weak<Inner>,
@@ -165,7 +165,9 @@ impl Block {
     /// Refuses a block that was lost with the context it was written in.
     #[inline]
     pub(crate) fn check_kept(&self, runtime: &Inner) -> Result<()> {
-        if self.born == runtime.state().generation() || self.loss(runtime).is_none() {
+        // In the first generation nothing was lost, and where the block was born need not be looked up.
+        let now = runtime.state().generation();
+        if now == Generation::default() || self.born == now || self.loss(runtime).is_none() {
             Ok(())
         } else {
             Err(Stale::Lost.into())

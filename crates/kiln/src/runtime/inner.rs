@@ -15,6 +15,7 @@ use kiln_mem::{MemoryResource, MemoryResourceExt, Order, Request};
 
 use super::config::RuntimeConfig;
 use super::memory_order::{MemoryOrder, stream_ref};
+use super::registry::RuntimeKey;
 use super::staging::Staging;
 use super::stream::{Home, Stream};
 use super::stream_pool::StreamPool;
@@ -36,11 +37,14 @@ pub(crate) type MakeMemory<'a> =
     &'a dyn Fn(&Arc<dyn Driver>, Arc<dyn Order>) -> Result<Arc<dyn MemoryResource>>;
 
 /// The shared part of a runtime.
+// In this order: what every submission looks at stands first.
+#[repr(C)]
 pub(crate) struct Inner {
     driver: Arc<dyn Driver>,
     state: Arc<StateCell>,
-    reactor: Reactor,
     tracker: Arc<Tracker>,
+    key: RuntimeKey,
+    reactor: Reactor,
     pool: StreamPool,
     main: Stream,
     memory: Arc<dyn MemoryResource>,
@@ -77,7 +81,9 @@ impl Inner {
         let stream = driver.create_stream(StreamRequest::New { priority: 0 })?;
         let lane = tracker.add(stream)?;
         let memory = make(&driver, Arc::new(MemoryOrder::new(tracker.clone())))?;
-        Ok(Arc::new_cyclic(|weak: &Weak<Self>| Self {
+        let key = RuntimeKey::fresh();
+        let inner = Arc::new_cyclic(|weak: &Weak<Self>| Self {
+            key,
             pool: StreamPool::new(config.max_streams, weak.clone()),
             main: Stream::new(lane, weak.clone(), 0, Home::Runtime),
             memory,
@@ -96,7 +102,15 @@ impl Inner {
             counters: Counters::default(),
             baseline: Baseline::default(),
             timers: Timers::default(),
-        }))
+        });
+        key.enter(Arc::downgrade(&inner));
+        Ok(inner)
+    }
+
+    /// Its name.
+    #[inline]
+    pub(crate) fn key(&self) -> RuntimeKey {
+        self.key
     }
 
     pub(crate) fn state(&self) -> &Arc<StateCell> {
@@ -289,7 +303,7 @@ impl Inner {
             lane.counters().note(command);
             Ok(())
         })?;
-        Ok(Ticket::new(self.clone(), stamp))
+        Ok(Ticket::new(self, stamp))
     }
 
     /// Submits one command, or nothing at all where there are no bytes to work on.
@@ -311,7 +325,7 @@ impl Inner {
             }
             None => Stamp { stream: lane.key, number: 0 },
         };
-        Ok(Ticket::new(self.clone(), stamp))
+        Ok(Ticket::new(self, stamp))
     }
 
     /// As [`submit_command`](Self::submit_command), with events directly around the command, behind the waits.
@@ -349,7 +363,7 @@ impl Inner {
             Ok(())
         });
         match submitted {
-            Ok(stamp) => Ok(Timed::new(self.clone(), Ticket::new(self.clone(), stamp), events, began)),
+            Ok(stamp) => Ok(Timed::new(self.clone(), Ticket::new(self, stamp), events, began)),
             Err(error) => {
                 self.timers.put_back(events);
                 Err(error)
@@ -375,7 +389,7 @@ impl Drop for Inner {
     /// Lets go of the device in an order that cannot crash it: work first, then memory, then events and streams. A lost device
     /// answers every call with its fault, which is nobody's concern any more.
     fn drop(&mut self) {
-        let _ = self.shut_down(DRAIN_LIMIT);
+        let drained = self.shut_down(DRAIN_LIMIT);
         // Those who still want to be told need the device no more, and nobody else asks it.
         self.reactor.stop();
         self.destroy_retired();
@@ -391,5 +405,10 @@ impl Drop for Inner {
         for stream in self.tracker.streams() {
             let _ = self.driver.destroy(stream.into());
         }
+        self.key.leave(match drained {
+            Ok(true) => None,
+            Ok(false) => Some(Stale::DeviceDropped.into()),
+            Err(error) => Some(error),
+        });
     }
 }

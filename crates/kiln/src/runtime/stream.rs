@@ -89,7 +89,7 @@ impl Stream {
     /// If the runtime is gone.
     pub fn ticket(&self) -> Result<Ticket> {
         let stamp = Stamp { stream: self.key(), number: self.lease.lane.submitted() };
-        Ok(Ticket::new(self.runtime()?, stamp))
+        Ok(Ticket::new(&*self.runtime()?, stamp))
     }
 
     /// Makes everything submitted to this stream from here on come after a ticket, on the device.

@@ -1,38 +1,40 @@
 //! A submission that can be waited for.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kiln_driver::Timeout;
 
 use super::block::Generation;
 use super::inner::Inner;
+use super::registry::{RuntimeKey, Whereabouts};
 use crate::error::{Error, Result};
 use crate::misuse::Misuse;
 use crate::order::Stamp;
 
 /// A submission. It can be polled, waited for, or ignored; a fault is the answer to everybody who asks.
 ///
-/// What a host waited for needs no event any more: later work of any stream is ordered after it for free.
+/// What a host waited for needs no event any more: later work of any stream is ordered after it for free. A ticket does not hold the
+/// runtime. A runtime waits for its work when it ends, and its tickets are done then; where it could not, they say why.
 #[derive(Clone)]
 pub struct Ticket {
-    runtime: Arc<Inner>,
+    runtime: RuntimeKey,
     stamp: Stamp,
     generation: Generation,
 }
 
 impl Ticket {
-    pub(crate) fn new(runtime: Arc<Inner>, stamp: Stamp) -> Self {
-        let generation = runtime.state().generation();
-        Self { runtime, stamp, generation }
+    #[inline]
+    pub(crate) fn new(runtime: &Inner, stamp: Stamp) -> Self {
+        Self { runtime: runtime.key(), stamp, generation: runtime.state().generation() }
     }
 
-    pub(crate) fn runtime(&self) -> &Arc<Inner> {
-        &self.runtime
+    /// What became of its runtime.
+    pub(crate) fn whereabouts(&self) -> Whereabouts {
+        self.runtime.find()
     }
 
-    pub(crate) fn check_runtime(&self, runtime: &Arc<Inner>) -> Result<()> {
-        if Arc::ptr_eq(&self.runtime, runtime) { Ok(()) } else { Err(Error::new(Misuse::ForeignTicket)) }
+    pub(crate) fn check_runtime(&self, runtime: &Inner) -> Result<()> {
+        if self.runtime == runtime.key() { Ok(()) } else { Err(Error::new(Misuse::ForeignTicket)) }
     }
 
     /// Its stream and number.
@@ -69,31 +71,66 @@ impl Ticket {
     /// # Errors
     /// The fault, if a device is lost.
     pub fn wait_all(tickets: &[Self], limit: Option<Duration>) -> Result<bool> {
-        let Some(first) = tickets.first() else { return Ok(true) };
-        let clock = first.runtime.driver().clock();
-        let end = limit.map(|limit| clock.now() + limit);
+        let mut left = limit;
         for ticket in tickets {
-            let timeout = end.map_or(Timeout::Never, |end| Timeout::After(end.saturating_sub(clock.now())));
-            if !ticket.wait_for(timeout)? {
+            let timeout = left.map_or(Timeout::Never, Timeout::After);
+            let Whereabouts::Here(runtime) = ticket.whereabouts() else {
+                if !ticket.wait_for(timeout)? {
+                    return Ok(false);
+                }
+                continue;
+            };
+            let began = runtime.driver().clock().now();
+            if !ticket.ask(&runtime, timeout)? {
                 return Ok(false);
             }
+            let waited = runtime.driver().clock().now().saturating_sub(began);
+            left = left.map(|left| left.saturating_sub(waited));
         }
         Ok(true)
     }
 
     pub(crate) fn wait_for(&self, timeout: Timeout) -> Result<bool> {
-        if self.generation != self.runtime.state().generation() {
-            return self.fate();
+        match self.whereabouts() {
+            Whereabouts::Here(runtime) => self.ask(&runtime, timeout),
+            Whereabouts::Ending => self.await_end(timeout),
+            Whereabouts::Done => Ok(true),
+            Whereabouts::Failed(reason) => Err(reason),
         }
-        Ok(self.runtime.tracker().wait(self.stamp, timeout)?.is_done())
+    }
+
+    fn ask(&self, runtime: &Inner, timeout: Timeout) -> Result<bool> {
+        if self.generation != runtime.state().generation() {
+            return self.fate(runtime);
+        }
+        Ok(runtime.tracker().wait(self.stamp, timeout)?.is_done())
+    }
+
+    /// Waits for a runtime that is being taken down, which waits for its work and not for long.
+    #[cold]
+    fn await_end(&self, timeout: Timeout) -> Result<bool> {
+        const NAP: Duration = Duration::from_micros(100);
+        let began = Instant::now();
+        loop {
+            match self.whereabouts() {
+                Whereabouts::Done => return Ok(true),
+                Whereabouts::Failed(reason) => return Err(reason),
+                Whereabouts::Here(_) | Whereabouts::Ending => {}
+            }
+            match timeout {
+                Timeout::Poll => return Ok(false),
+                Timeout::After(limit) if began.elapsed() >= limit => return Ok(false),
+                Timeout::After(_) | Timeout::Never => std::thread::sleep(NAP),
+            }
+        }
     }
 }
 
 impl Ticket {
     /// What became of work of a generation that has ended: it was done before, or it failed with the rest.
     #[cold]
-    fn fate(&self) -> Result<bool> {
-        let state = self.runtime.state();
+    fn fate(&self, runtime: &Inner) -> Result<bool> {
+        let state = runtime.state();
         match state.loss_where(|loss| loss.generation == self.generation && loss.caught(self.stamp)) {
             Some(loss) => Err(loss.cause.error().clone().into()),
             None => Ok(true),

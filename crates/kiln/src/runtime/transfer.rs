@@ -118,7 +118,7 @@ fn run(
     for slot in used.into_inner().unwrap_or_else(PoisonError::into_inner) {
         runtime.staging().put_back(slot.block, Stamps::of(after), &**runtime.driver());
     }
-    Ok(Ticket::new(runtime.clone(), stamp?))
+    Ok(Ticket::new(runtime, stamp?))
 }
 
 /// One thread's share of a transfer: its pinned blocks, used in turn.

@@ -16,6 +16,8 @@ use crate::runtime::Generation;
 
 /// The state of one device. Changing it may happen under any lock of ours, so nobody is called from here: blocked threads are
 /// notified, and everybody else is told by the reactor, for which the bell is rung.
+// In this order: every submission looks at the first three.
+#[repr(C)]
 pub(crate) struct StateCell {
     /// The board's, for those who only compare.
     phase: AtomicU8,
