@@ -11,6 +11,8 @@ mod row;
 mod timing;
 mod workload {
     pub(crate) mod awaiting;
+    pub(crate) mod checksum;
+    pub(crate) mod faults;
     pub(crate) mod first;
     pub(crate) mod graph;
     pub(crate) mod launch;
@@ -21,6 +23,7 @@ mod workload {
     pub(crate) mod transfer;
     pub(crate) mod turns;
     pub(crate) mod untracked;
+    pub(crate) mod worker;
 }
 
 use std::process::ExitCode;
@@ -90,6 +93,12 @@ const WORKLOADS: &[(&str, Workload)] = &[
     ("a1", Workload::Cuda(workload::awaiting::awaited)),
     ("c1", Workload::Any(workload::first::launch)),
     ("chunks", Workload::Cuda(workload::transfer::chunks)),
+    ("f1", Workload::Memory(workload::faults::taken_over)),
+    ("f2", Workload::Memory(workload::worker::waist_launch)),
+    ("f3", Workload::Memory(workload::checksum::summed)),
+    ("fa1", Workload::Memory(workload::worker::awaited)),
+    ("fl1", Workload::Memory(workload::worker::four_buffers)),
+    ("ft1", Workload::Memory(workload::worker::copies)),
     ("g1", Workload::Cuda(workload::graph::replayed)),
     ("l1", Workload::Cuda(workload::launch::four_buffers)),
     ("l2", Workload::Cuda(workload::turns::two_streams)),
@@ -109,6 +118,8 @@ const WORKLOADS: &[(&str, Workload)] = &[
 ];
 
 fn main() -> ExitCode {
+    // The workloads that begin with f start this program again as a worker.
+    kiln_isolate::worker_entry();
     match run(&Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

@@ -31,7 +31,16 @@ enum Timed {
 }
 
 pub(crate) fn awaited(table: &mut Table, repeats: usize) -> Result<(), Failure> {
-    let gpu = runtime()?;
+    awaited_on(runtime()?, "", table, repeats)
+}
+
+/// A1 on a runtime of one's own, which the rows name.
+pub(crate) fn awaited_on(
+    gpu: DeviceRuntime,
+    place: &str,
+    table: &mut Table,
+    repeats: usize,
+) -> Result<(), Failure> {
     let rig = Rig { spin: kernel(&gpu, "spin")?, buffer: gpu.zeros(2)?, gpu };
     let kinds = [
         ("a1", "a launch that is done", Timed::Wait, 0, SAMPLES),
@@ -44,8 +53,8 @@ pub(crate) fn awaited(table: &mut Table, repeats: usize) -> Result<(), Failure> 
             blocked.push(rig.measure(timed, clocks, samples, |ticket| ticket.wait())?);
             awaited.push(rig.measure(timed, clocks, samples, |ticket| block_on(ticket.into_future()))?);
         }
-        table.add(name, format!("kiln, blocking on {what}"), Spread::median(&blocked));
-        table.add(name, format!("kiln, awaiting {what}"), Spread::median(&awaited));
+        table.add(name, format!("kiln{place}, blocking on {what}"), Spread::median(&blocked));
+        table.add(name, format!("kiln{place}, awaiting {what}"), Spread::median(&awaited));
     }
     Ok(())
 }

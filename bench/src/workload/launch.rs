@@ -31,11 +31,7 @@ pub(crate) fn four_buffers(table: &mut Table, repeats: usize) -> Result<(), Fail
     }
     packed.extend(0_i32.to_ne_bytes());
 
-    let gpu = runtime()?;
-    let four = kernel(&gpu, "four")?;
-    let buffers: Vec<GpuRef<f32>> = (0..4).map(|_| gpu.zeros(1024)).collect::<Result<_, _>>()?;
-    let [a, b, c, d] = &buffers[..] else { return Err("four buffers were asked for".into()) };
-
+    let four = Four::new(runtime()?)?;
     let (mut raws, mut tracked) = (Vec::new(), Vec::new());
     for _ in 0..repeats {
         raws.push(batches(
@@ -44,18 +40,39 @@ pub(crate) fn four_buffers(table: &mut Table, repeats: usize) -> Result<(), Fail
             || raw::launch(function, stream, &packed),
             || raw::synchronize(stream),
         )?);
+        tracked.push(four.measure()?);
+    }
+    table.add("l1", "raw cuLaunchKernel, packed arguments", Spread::median(&raws));
+    table.add("l1", "kiln, 4 tracked buffers + scalar", Spread::median(&tracked));
+    cudarc_four(table, repeats)
+}
+
+/// A kernel with four buffers.
+pub(crate) struct Four {
+    gpu: DeviceRuntime,
+    kernel: Kernel,
+    buffers: [GpuRef<f32>; 4],
+}
+
+impl Four {
+    pub(crate) fn new(gpu: DeviceRuntime) -> Result<Self, Failure> {
+        let zeros = || gpu.zeros(1024);
+        let buffers = [zeros()?, zeros()?, zeros()?, zeros()?];
+        Ok(Self { kernel: kernel(&gpu, "four")?, buffers, gpu })
+    }
+
+    /// Nanoseconds of a launch.
+    pub(crate) fn measure(&self) -> Result<Spread, Failure> {
+        let [a, b, c, d] = &self.buffers;
         let launch = || {
-            let mut launch = gpu.launch(&four);
+            let mut launch = self.gpu.launch(&self.kernel);
             launch.read_write(a).read(b).read(c).read(d).value(0_i32);
             // SAFETY: the kernel touches nothing when its last argument is not negative.
             unsafe { launch.submit() }?;
             Ok::<(), Failure>(())
         };
-        tracked.push(batches(BATCHES, BATCH, launch, || Ok(gpu.synchronize()?))?);
+        batches(BATCHES, BATCH, launch, || Ok(self.gpu.synchronize()?))
     }
-    table.add("l1", "raw cuLaunchKernel, packed arguments", Spread::median(&raws));
-    table.add("l1", "kiln, 4 tracked buffers + scalar", Spread::median(&tracked));
-    cudarc_four(table, repeats)
 }
 
 fn cudarc_four(table: &mut Table, repeats: usize) -> Result<(), Failure> {

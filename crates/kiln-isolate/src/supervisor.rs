@@ -28,6 +28,9 @@ use crate::wire::Request;
 
 /// How long a worker has to end when it is told to.
 const FAREWELL_LIMIT: Duration = Duration::from_secs(5);
+/// How long after a takeover the old worker is ended and the next standby started. Both keep the driver's locks and the
+/// processors busy, and the program has waited long enough.
+const SETTLE_DELAY: Duration = Duration::from_millis(5);
 /// How long a standby has to answer what it was last told, where no watchdog says how long.
 const WITHDRAW_LIMIT: Duration = Duration::from_secs(10);
 
@@ -75,9 +78,12 @@ impl Supervisor {
         self.call(Keeper::replace).ok_or_else(gone)?
     }
 
-    /// A replacement is at work, or came to nothing: what would have been in its way is done now.
+    /// A replacement is at work, or came to nothing: what would have been in its way is done soon.
     pub(crate) fn settle(&self) {
-        self.call(Keeper::settle);
+        let job: Job = Box::new(|keeper| keeper.replaced = Some(Instant::now()));
+        if self.jobs.lock().unwrap_or_else(PoisonError::into_inner).send(job).is_ok() {
+            self.wake();
+        }
     }
 
     /// Ends the worker in use at once.
@@ -133,6 +139,8 @@ struct Keeper {
     dying: Vec<Running>,
     /// A worker is being replaced; no standby is started meanwhile, which would be in the way as well.
     is_replacing: bool,
+    /// Since when it is not, as far as the others know.
+    replaced: Option<Instant>,
     is_dismissed: bool,
     dog: Watchdog,
     /// Standbys that came to nothing since the last one that was ready.
@@ -162,6 +170,7 @@ impl Keeper {
             preparation,
             dying: Vec::new(),
             is_replacing: false,
+            replaced: None,
             is_dismissed: false,
             dog: Watchdog::default(),
             failed_standbys: 0,
@@ -178,6 +187,7 @@ impl Keeper {
                     Err(TryRecvError::Disconnected) => return self.close(),
                 }
             }
+            self.settle();
             self.tend_standby();
             let woken = self.sleep(wake);
             let _ = rustix::io::read(wake, &mut [0; 8]);
@@ -207,7 +217,8 @@ impl Keeper {
         waiting.extend(all.map(|handle| PollFd::from_borrowed_fd(handle, PollFlags::IN)));
         let dog = self.config.watchdog.filter(|_| self.current.is_some()).map(Watchdog::tick);
         let retry = self.retry_standby.map(|at| at.saturating_duration_since(Instant::now()));
-        let limit = dog.into_iter().chain(retry).min().map(timespec);
+        let settling = self.replaced.map(|at| SETTLE_DELAY.saturating_sub(at.elapsed()));
+        let limit = [dog, retry, settling].into_iter().flatten().min().map(timespec);
         if poll(&mut waiting, limit.as_ref()).is_err() {
             return Woken::default();
         }
@@ -307,14 +318,17 @@ impl Keeper {
         self.dying.iter().for_each(Running::strike);
     }
 
+    /// Ends what the takeover left and makes way for a standby, once the program had a moment for itself.
     fn settle(&mut self) {
-        self.is_replacing = false;
-        self.strike_dying();
+        if self.replaced.is_some_and(|at| at.elapsed() >= SETTLE_DELAY) {
+            (self.is_replacing, self.replaced) = (false, None);
+            self.strike_dying();
+        }
     }
 
     fn replace(&mut self) -> Result<Replacement, StartError> {
         let begun = Instant::now();
-        self.is_replacing = true;
+        (self.is_replacing, self.replaced) = (true, None);
         self.kill(Cause::Killed);
         self.dog = Watchdog::default();
         let killed = Instant::now();

@@ -166,7 +166,7 @@ impl IsolatedDevice {
         };
         self.clock.sleep(pause);
         let taken = self.take_over_from(&old);
-        // The old worker is taken apart and the next standby started only now that nothing waits for it.
+        // The old worker is taken apart and the next standby started when nothing waits for it any more.
         self.supervisor.settle();
         let takeover = taken?;
         let phases = Phases { idle, pause, ..takeover.phases };

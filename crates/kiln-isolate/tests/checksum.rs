@@ -7,6 +7,7 @@
     reason = "a test stops at the first surprise"
 )]
 
+use std::io::Write;
 use std::sync::Arc;
 
 use kiln_driver::{
@@ -83,9 +84,29 @@ fn noise(bytes: usize) -> Vec<u8> {
 
 #[test]
 fn the_device_sums_as_the_host_does() {
+    check_sums(simulated());
+}
+
+/// Where there is one; `KILN_REQUIRE_GPU=1` makes its absence a failure.
+#[test]
+fn a_gpu_sums_as_the_host_does() {
+    let required = std::env::var_os("KILN_REQUIRE_GPU").is_some_and(|value| value == "1");
+    match kiln_cuda::CudaDevice::open(0) {
+        Ok(device) => check_sums(device),
+        Err(reason) if required || !reason.is_absence() => panic!("{reason}"),
+        Err(reason) => {
+            if let Some(path) = std::env::var_os("KILN_SKIP_LOG").filter(|path| !path.is_empty()) {
+                let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
+                writeln!(file, "kiln-isolate checksum on CUDA: {reason}").unwrap();
+            }
+        }
+    }
+}
+
+fn check_sums(driver: Arc<dyn Driver>) {
     const PART: u64 = Checksum::CHUNK_BYTES / 8;
     let most = Checksum::CHUNK_BYTES + PART + 19;
-    let bench = Bench::new(simulated(), most);
+    let bench = Bench::new(driver, most);
     let bytes = noise(most as usize);
     bench.upload(&bytes);
     for length in [0, 1, 7, 8, 9, 15, 16, 17, 24, 31, 4096, 16_400, PART - 1, PART, PART + 12, most] {

@@ -42,7 +42,9 @@ pub(crate) const TESTS: &[Item] = &[
     Item { package: "kiln", target: Target::Test("cudarc") },
     Item { package: "kiln", target: Target::Test("kernels") },
     Item { package: "kiln-ir", target: Target::Test("device") },
+    Item { package: "kiln-isolate", target: Target::Test("checksum") },
     Item { package: "kiln-isolate", target: Target::Test("cuda") },
+    Item { package: "kiln-isolate", target: Target::Test("faults") },
     Item { package: "kiln-mem", target: Target::Test("cuda") },
 ];
 
@@ -79,6 +81,10 @@ pub(crate) const COMMANDS: &[Line] = &[
 pub(crate) const BENCHMARKS: &[Line] = &[
     ("peers", "sh peers/run.sh peers.jsonl"),
     ("kiln-bench", "bin/kiln-bench --device cuda --peers peers.jsonl --json kiln-bench.json"),
+    (
+        "thousand-faults",
+        "env KILN_FAULTS=1000 tests/kiln-isolate-faults many_faults_in_a_row_on_cuda_leave_nothing --exact",
+    ),
 ];
 
 /// Files that go along as they are: name, text.

@@ -44,7 +44,16 @@ const BOUNDARIES: &[Boundary] = &[
     },
     Boundary {
         package: "kiln-bench",
-        may_use: &["kiln", "kiln-cuda", "kiln-driver", "kiln-kernels", "kiln-mem", "kiln-ptx", "kiln-sim"],
+        may_use: &[
+            "kiln",
+            "kiln-cuda",
+            "kiln-driver",
+            "kiln-isolate",
+            "kiln-kernels",
+            "kiln-mem",
+            "kiln-ptx",
+            "kiln-sim",
+        ],
         unsafe_code: true,
     },
     Boundary { package: "kiln-shuttle", may_use: &["kiln-driver"], unsafe_code: true },

@@ -188,9 +188,9 @@ impl Scene {
 /// Descriptors, children and threads of ours that are there now.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Held {
-    descriptors: usize,
-    children: Vec<String>,
-    supervisors: usize,
+    pub(crate) descriptors: usize,
+    pub(crate) children: Vec<String>,
+    pub(crate) threads: usize,
 }
 
 impl Held {
@@ -204,9 +204,7 @@ impl Held {
         Self {
             descriptors: std::fs::read_dir("/proc/self/fd").unwrap().count(),
             children: children.collect(),
-            supervisors: tasks()
-                .filter(|task| read(task.path().join("comm")).contains("kiln superv"))
-                .count(),
+            threads: tasks().filter(|task| read(task.path().join("comm")).starts_with("kiln ")).count(),
         }
     }
 }
