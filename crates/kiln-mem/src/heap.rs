@@ -17,6 +17,7 @@
 //! gets it when it is ordered after the last use or the last use is known to be done; only when there is nothing else
 //! is the stream made to wait for it.
 
+mod activity;
 mod allocate;
 mod arena;
 mod arena_cell;
@@ -56,12 +57,14 @@ use crate::resource::MemoryResource;
 use crate::stamp::{Stamps, StreamKey};
 use crate::tag::AllocTag;
 use crate::thread::{Biased, Chunked, Shards, Turn};
+use activity::Happened;
 use arena::Taken;
 use arena_cell::{ArenaCell, Tried};
 use front::Front;
 use ground::Ground;
 use size_class::{CLASSED_UNITS, UNIT_BYTES, class_of, class_units, large_units};
 
+pub use activity::HeapActivity;
 pub use config::HeapConfig;
 
 /// A heap over pages, or over chunks where there are no pages or the memory is the host's.
@@ -96,6 +99,7 @@ pub struct Heap {
     shards: Shards<Shard>,
     ledger: Ledger,
     false_dependencies: AtomicU64,
+    happened: Happened,
 }
 
 /// Requests of up to so many bytes are common; 256 GiB.
@@ -153,6 +157,7 @@ impl Heap {
             shards: Shards::new(),
             ledger: Ledger::default(),
             false_dependencies: AtomicU64::new(0),
+            happened: Happened::default(),
         }
     }
 
@@ -164,6 +169,11 @@ impl Heap {
     /// What was allocated and freed for each tag.
     pub fn counts_by_tag(&self) -> Vec<(AllocTag, Counts)> {
         ledger::by_tag(self.pages())
+    }
+
+    /// What it did beside looking into its lists.
+    pub fn activity(&self) -> HeapActivity {
+        self.happened.with(self.arenas.iter().map(|cell| cell.visit().happened))
     }
 
     fn pages(&self) -> impl Iterator<Item = &Page> + Clone {

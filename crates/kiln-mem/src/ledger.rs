@@ -125,7 +125,10 @@ impl Ledger {
         page.change.set(0);
         page.highest.set(0);
         let before = self.live_bytes.fetch_add(change, Ordering::Relaxed);
-        self.peak_bytes.fetch_max(before + highest, Ordering::Relaxed);
+        // A locked instruction less where there is no new peak, which is nearly always.
+        if before + highest > self.peak_bytes.load(Ordering::Relaxed) {
+            self.peak_bytes.fetch_max(before + highest, Ordering::Relaxed);
+        }
     }
 }
 

@@ -26,7 +26,7 @@
 //! # In reading order
 //!
 //! [`Request`], [`DeviceBlock`], [`MemoryResource`] and [`MemoryResourceExt`]: what is asked for, what is given.
-//! [`Heap`] with [`HeapConfig`]; [`Direct`] and [`DriverPool`] for what the driver does by itself. [`decorator`] for what
+//! [`Heap`] with [`HeapConfig`] and [`HeapActivity`]; [`Direct`] and [`DriverPool`] for what the driver does by itself. [`decorator`] for what
 //! stands around them, [`Budget`] for limits that are shared, [`Stack`] for all of it as text. [`Order`], [`Stamp`] and
 //! [`Clocks`]: the seam to whoever submits work. [`Pressure`], [`Rung`], [`Exhausted`]: when memory is short. [`trace`]
 //! writes what happened, [`replay`] does it again, [`workload`] measures.
@@ -69,7 +69,7 @@ pub use direct::Direct;
 pub use driver_pool::DriverPool;
 pub use error::{Error, ErrorKind, ExhaustedError, FreeError, Refusal, Result};
 pub use exhausted::Exhausted;
-pub use heap::{Heap, HeapConfig};
+pub use heap::{Heap, HeapActivity, HeapConfig};
 pub use ladder::{Callback, Pressure, Registration, Relief, Rung, Step};
 pub use ledger::Counts;
 pub use order::{Clocks, DriverOrder, Order};

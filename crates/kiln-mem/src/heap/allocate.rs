@@ -178,6 +178,7 @@ impl Heap {
                     break;
                 }
             };
+            self.happened.growths.note();
             let now = self.order.latest(cell.stream()) as u32;
             let mut books = cell.lock();
             let mut left = extent;

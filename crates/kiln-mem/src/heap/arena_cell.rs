@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::activity::HappenedHere;
 use super::arena::{Arena, Taken};
 use super::choose::Run;
 use super::streams::STOCK_MOST_UNITS;
@@ -33,6 +34,8 @@ pub(crate) struct Books {
     pending_units: u64,
     /// Whether frames have their homes elsewhere than at their births.
     pub(crate) away: bool,
+    /// What was done beside taking and giving.
+    pub(crate) happened: HappenedHere,
     /// Room for choosing frames, kept so that choosing allocates nothing.
     pub(crate) runs: Vec<Run>,
     pub(crate) frames: Vec<u32>,
@@ -61,6 +64,7 @@ impl ArenaCell {
             pending: VecDeque::new(),
             pending_units: 0,
             away: false,
+            happened: HappenedHere::default(),
             runs: Vec::new(),
             frames: Vec::new(),
         };

@@ -250,14 +250,9 @@ impl Atlas {
         Some((entry.handle, places))
     }
 
-    /// Everything that is mapped, and everything there is to destroy.
-    pub(crate) fn everything(&self) -> (Vec<PageRun>, Vec<PagesId>) {
-        let live = || self.frames.iter().filter(|frame| frame.owner != NONE);
-        let births = live().filter(|frame| frame.birth.row == Row::NONE);
-        let mut places: Vec<PageRun> =
-            births.map(|frame| PageRun { first_page: frame.birth.first_page, pages: frame.pages }).collect();
-        places.extend(self.folds.places());
-        (places, live().map(|frame| frame.handle).collect())
+    /// The handles of all frames.
+    pub(crate) fn handles(&self) -> Vec<PagesId> {
+        self.frames.iter().filter(|frame| frame.owner != NONE).map(|frame| frame.handle).collect()
     }
 
     fn add_frame(&mut self, frame: Frame) -> u32 {

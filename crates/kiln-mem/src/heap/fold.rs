@@ -64,6 +64,7 @@ impl Heap {
                     return if error.is_oom() { Ok(None) } else { Err(error.into()) };
                 }
                 atlas.folds().enter(new.fold);
+                self.happened.folds_mapped.note();
                 Ok(ticket(move_in(&mut books, &mut atlas, cell, &runs, &frames, new, now, ask)))
             }
         }
@@ -122,6 +123,7 @@ impl Heap {
             let (runs, frames) = (std::mem::take(runs), std::mem::take(frames));
             let taken = move_in(&mut books, &mut atlas, cell, &runs, &frames, known, now, ask);
             (books.runs, books.frames) = (runs, frames);
+            books.happened.folds_reused += 1;
             return Found::Taken(taken);
         }
         let Some(new) = atlas.new_fold(frames, key) else { return Found::NoAddresses };
@@ -166,6 +168,7 @@ fn go_home(books: &mut Books, atlas: &mut Atlas, arena: u32, now: Stamp) {
         }
     }
     books.away = false;
+    books.happened.homecomings += 1;
 }
 
 /// Lists the frames of runs and returns a key for the list: of each run, its ends and its length.

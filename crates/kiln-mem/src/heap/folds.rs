@@ -61,12 +61,12 @@ pub(crate) struct NewFold {
 }
 
 /// A fold to be unmapped.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct IdleFold {
     /// Its addresses, to be returned once it is unmapped.
     pub(crate) run: PageRun,
-    /// Where in them something is mapped.
-    pub(crate) mapped: Vec<PageRun>,
+    /// Whether something is mapped there.
+    pub(crate) is_mapped: bool,
 }
 
 impl Row {
@@ -242,7 +242,7 @@ impl Folds {
         let idle = |fold: &Fold| fold.homes == 0 && !fold.is_birth && fold.idle_since.is_some_and(&is_over);
         let at = self.folds.iter().position(idle)? as u32;
         let fold = &self.folds[at as usize];
-        let idle = IdleFold { run: fold.run(), mapped: fold.places() };
+        let idle = IdleFold { run: fold.run(), is_mapped: fold.frames.iter().any(|frame| *frame != NONE) };
         self.write_slots(at, NONE);
         self.forget(at);
         Some(idle)
@@ -258,11 +258,6 @@ impl Folds {
             }
         }
         places
-    }
-
-    /// Where something is mapped.
-    pub(crate) fn places(&self) -> impl Iterator<Item = PageRun> + '_ {
-        self.folds.iter().flat_map(Fold::places)
     }
 
     #[inline]
@@ -333,10 +328,6 @@ impl Fold {
     fn place(&self, at: usize) -> PageRun {
         let (start, end) = (self.starts[at], self.starts[at + 1]);
         PageRun { first_page: self.first_page + start, pages: end - start }
-    }
-
-    fn places(&self) -> Vec<PageRun> {
-        (0..self.frames.len()).filter(|at| self.frames[*at] != NONE).map(|at| self.place(at)).collect()
     }
 }
 

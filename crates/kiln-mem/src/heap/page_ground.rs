@@ -33,12 +33,17 @@ const FRAMES_OF_REQUEST: u64 = 8;
 const FRAME_PAGES: u64 = 32;
 /// More frames than this are not made for one request; it gets larger ones.
 const FRAMES_AT_MOST: u64 = 64;
+/// A frame is no larger than this part of what may still be taken. One block keeps its whole frame from being folded, so
+/// the last of a budget is made of small frames, of which few bytes are lost that way; the first of it, where there is
+/// room, of large ones, which are fewer to map and to export. A budget of 16 GiB is about 1,500 frames.
+const FRAME_PART_OF_ROOM: u64 = 512;
 
 /// A window of addresses and the frames in it.
 pub(crate) struct PageGround {
     driver: Arc<dyn Driver>,
     window: Reservation,
     exportable: bool,
+    device_bytes: u64,
     budget: Option<Budget>,
     atlas: Mutex<Atlas>,
     reserved_bytes: AtomicU64,
@@ -54,13 +59,15 @@ impl PageGround {
             let next = "use a heap over chunks";
             return Err(ErrorKind::from(Refusal::Unsupported { what, next }).into());
         }
-        let device_pages = info.total_memory_bytes.div_ceil(PAGE_BYTES);
+        let device_bytes = info.total_memory_bytes;
+        let device_pages = device_bytes.div_ceil(PAGE_BYTES);
         let window = reserve_window(&*driver, (device_pages * PAGE_BYTES).saturating_mul(4))?;
         let atlas = Atlas::new((window.bytes / PAGE_BYTES) as u32, device_pages as u32);
         Ok(Self {
             driver,
             window,
             exportable,
+            device_bytes,
             budget,
             atlas: Mutex::new(atlas),
             reserved_bytes: AtomicU64::new(0),
@@ -98,7 +105,7 @@ impl PageGround {
     /// Creates and maps frames for at least so many units.
     pub(crate) fn grow(&self, growth: Growth) -> std::result::Result<Extent, GrowError> {
         let needed = growth.missing_units.div_ceil(PAGE_UNITS).max(1);
-        let frame = frame_pages(growth);
+        let frame = frame_pages(growth, self.room_pages());
         let wanted = needed.next_multiple_of(frame);
         match self.grow_by(growth.arena, wanted, frame) {
             // There is not enough for a frame of the usual size; there may be for what is needed.
@@ -137,10 +144,9 @@ impl PageGround {
 
     /// Gives everything back, as far as the driver lets it; nothing is used any more.
     pub(crate) fn release_all(&self) {
-        let (places, handles) = self.atlas().everything();
-        for place in places {
-            let _ = self.unmap(place);
-        }
+        // The whole window at once: there may be a hundred thousand folds in it.
+        let _ = self.driver.unmap(self.window.id, 0, self.window.bytes);
+        let handles = self.atlas().handles();
         for handle in handles {
             let _ = self.driver.destroy(Object::Pages(handle));
         }
@@ -149,6 +155,12 @@ impl PageGround {
             budget.refund(self.reserved_bytes());
         }
         self.reserved_bytes.store(0, Ordering::Relaxed);
+    }
+
+    /// Pages that may still be taken, as far as it is known: others use the device too.
+    fn room_pages(&self) -> u64 {
+        let left = self.device_bytes.saturating_sub(self.reserved_bytes());
+        self.budget.as_ref().map_or(left, |budget| left.min(budget.room_bytes())) / PAGE_BYTES
     }
 
     fn grow_by(&self, arena: u32, pages: u64, frame: u64) -> std::result::Result<Extent, GrowError> {
@@ -211,14 +223,16 @@ impl PageGround {
     }
 }
 
-/// Pages of the frames that a request is met with.
-fn frame_pages(growth: Growth) -> u64 {
+/// Pages of the frames that a request is met with where so many may still be taken.
+fn frame_pages(growth: Growth, room: u64) -> u64 {
     let request = growth.request_units / PAGE_UNITS;
-    if request == 0 {
-        return power_below(growth.owned_units / PAGE_UNITS / SMALL_GROWTH_PART).min(FRAME_PAGES);
-    }
-    let usual = power_below(request / FRAMES_OF_REQUEST).min(FRAME_PAGES);
-    usual.max(power_below(request / FRAMES_AT_MOST))
+    let usual = if request == 0 {
+        power_below(growth.owned_units / PAGE_UNITS / SMALL_GROWTH_PART).min(FRAME_PAGES)
+    } else {
+        let usual = power_below(request / FRAMES_OF_REQUEST).min(FRAME_PAGES);
+        usual.max(power_below(request / FRAMES_AT_MOST))
+    };
+    usual.min(power_below(room / FRAME_PART_OF_ROOM))
 }
 
 /// The largest power of two that is not larger, and 1 for 0.

@@ -35,6 +35,7 @@ impl Heap {
         {
             return Err(error.into());
         }
+        self.happened.climbs.note();
         let mut steps = Vec::new();
         let mut refused = refused;
         for rung in self.pressure.rungs.iter().copied() {

@@ -34,10 +34,11 @@ impl Heap {
         while released < pages {
             let idle = ground.atlas().take_idle_fold(|stamp| self.order.is_complete(stamp));
             let Some(idle) = idle else { break };
-            for place in idle.mapped {
-                ground.unmap(place)?;
+            if idle.is_mapped {
+                ground.unmap(idle.run)?;
             }
             ground.atlas().folds().return_addresses(idle.run);
+            self.happened.folds_unmapped.note();
             released += u64::from(idle.run.pages);
         }
         Ok(released)
