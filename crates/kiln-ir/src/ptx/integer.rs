@@ -108,6 +108,7 @@ impl Writer<'_> {
             BinaryOp::Div | BinaryOp::Rem => return self.divide(op, ty, a, b),
             BinaryOp::RotateLeft | BinaryOp::RotateRight => return self.rotate(op, ty, a, b),
             BinaryOp::MulHi => return self.multiply_high(ty, a, b),
+            BinaryOp::Shl | BinaryOp::Shr => return self.shift(op, ty, a, b),
             _ => {}
         }
         let (a, b) = (self.operand(a), self.operand(b));
@@ -119,16 +120,31 @@ impl Writer<'_> {
             BinaryOp::Max => format!("max.{}", name(ty)),
             BinaryOp::And => format!("and.{}", bits_name(ty)),
             BinaryOp::Or => format!("or.{}", bits_name(ty)),
-            BinaryOp::Xor => format!("xor.{}", bits_name(ty)),
-            BinaryOp::Shl => format!("shl.{}", bits_name(ty)),
-            // Shifts by more than the width are clamped to it, and small types have their fill above.
-            _ => format!("shr.{}", name(ty)),
+            _ => format!("xor.{}", bits_name(ty)),
         };
         let result = self.compute(class, &instruction, &[&a, &b]);
         match op {
-            BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Shl => self.filled(ty, result),
+            BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul => self.filled(ty, result),
             _ => result,
         }
+    }
+
+    /// The instruction clamps counts to the width, and small types have their fill above. A literal beyond the width is
+    /// not left to it: the driver's compiler joins a multiplication with the shift that follows by the count's low bits.
+    fn shift(&mut self, op: BinaryOp, ty: Type, a: Operand, by: Operand) -> Register {
+        let most = u64::from(ty.bits()) - 1;
+        let beyond = matches!(by, Operand::Literal(count) if count.bits() > most);
+        let fills = op == BinaryOp::Shr && ty.is_signed();
+        if beyond && !fills {
+            return self.register(Literal::new(ty, 0).into());
+        }
+        let by = if beyond { most.to_string() } else { self.operand(by) };
+        let a = self.operand(a);
+        if op == BinaryOp::Shr {
+            return self.compute(Class::of(ty), &format!("shr.{}", name(ty)), &[&a, &by]);
+        }
+        let result = self.compute(Class::of(ty), &format!("shl.{}", bits_name(ty)), &[&a, &by]);
+        self.filled(ty, result)
     }
 
     fn multiply_high(&mut self, ty: Type, a: Operand, b: Operand) -> Register {

@@ -32,6 +32,7 @@ pub(crate) const GOLDEN: &[(&str, &str)] = programs! {
     "saxpy"
     "selects"
     "shared_zero"
+    "shifted_products"
     "shifts"
     "shuffles"
     "small_integers"
