@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use kiln::cache::{CacheConfig, CachePlace};
-use kiln::{CodeError, DeviceRuntime, ErrorKind, RuntimeConfig, Source};
+use kiln::{CodeError, DeviceRuntime, ErrorKind, ParameterKind, RuntimeConfig, Source};
 use kiln_driver::call::{Answer, Call};
 use kiln_driver::layer::{Layer, Layered};
 use kiln_driver::{Code, Dim3, Image, Object};
@@ -289,4 +289,30 @@ fn ptx_newer_than_the_driver_is_told_with_both_versions_by_every_route() {
             assert!(text.contains(word), "{word} is not in {text}");
         }
     }
+}
+
+#[test]
+fn without_ptx_the_signature_is_what_the_driver_knows() {
+    let machine = machine(FaultPlan::none());
+    let gpu = runtime(&machine);
+    let copy = gpu.load_kernel(&Image::Ptx(COPY), "copy", None).unwrap();
+    let parameters = copy.signature().unwrap().parameters();
+    let spans: Vec<_> = parameters.iter().map(|parameter| (parameter.offset, parameter.bytes)).collect();
+    assert_eq!(spans, [(0, 8), (8, 8)]);
+    assert!(parameters.iter().all(|parameter| parameter.kind == ParameterKind::Unknown));
+    let (from, to) = (gpu.upload(&[7_u32]).unwrap(), gpu.zeros::<u32>(1).unwrap());
+    // SAFETY: refused, for their number and the size of a value; the last touches one element of each.
+    let [few, narrow, right] = unsafe {
+        [
+            gpu.launch(&copy).read(&from).submit(),
+            gpu.launch(&copy).read(&from).value(1_u32).submit(),
+            gpu.launch(&copy).read(&from).write(&to).submit(),
+        ]
+    };
+    for wrong in [few, narrow] {
+        let error = wrong.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Mismatch(_)), "{error}");
+    }
+    right.unwrap();
+    assert_eq!(to.download().unwrap(), [7]);
 }
