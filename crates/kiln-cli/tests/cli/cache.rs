@@ -1,6 +1,6 @@
 //! `kiln cache`.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use kiln::cache::{CacheConfig, CachePlace, DiskCache, Entry, EntryKind, KeyBuilder, Surroundings};
@@ -120,6 +120,25 @@ fn wrong_words_end_with_2_and_a_folder_that_is_none_with_5() {
     let outcome = cache(&folder, &["list", "--at", &file]);
     assert_eq!(outcome.code, Some(5), "{}", outcome.stdout);
     assert!(outcome.stderr.contains(&file), "{}", outcome.stderr);
+}
+
+#[test]
+fn processes_that_compile_the_same_at_once_leave_one_good_entry() {
+    if skip::without_nvrtc("processes_that_compile_the_same_at_once_leave_one_good_entry") {
+        return;
+    }
+    let folder = Folder::new();
+    let file = folder.write("k.cu", "extern \"C\" __global__ void k(int* out) { out[0] = 1; }");
+    let started: Vec<_> = (0..4)
+        .map(|_| {
+            let mut inspect = command(&["inspect", &file, "--json"]);
+            inspect.env("XDG_CACHE_HOME", folder.path("")).stdout(Stdio::piped()).spawn().unwrap()
+        })
+        .collect();
+    let ended: Vec<_> = started.into_iter().map(|child| child.wait_with_output().unwrap()).collect();
+    assert!(ended.iter().all(|output| output.status.success() && output.stdout == ended[0].stdout));
+    let verified = cache(&folder, &["verify", "--json"]).json();
+    assert_eq!((verified["good"].as_u64(), verified["files"].as_array().unwrap().len()), (Some(1), 1));
 }
 
 #[test]

@@ -221,6 +221,22 @@ fn wrong_words_and_files_end_with_2() {
 }
 
 #[test]
+fn a_kernel_without_name_or_shape_is_told_which_flag_is_missing() {
+    for (words, flag) in [
+        (&[][..], "--kernel NAME"),
+        (&["--kernel", "saxpy"], "--grid"),
+        (&["--kernel", "saxpy", "--grid", "1"], "--block"),
+    ] {
+        for command in ["run", "check"] {
+            let outcome =
+                run(without_driver(&[&[command, &right("elementwise"), "--device", "sim"], words].concat()));
+            assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(2), ""), "{words:?}");
+            assert!(outcome.stderr.contains(flag), "{flag} is not in {}", outcome.stderr);
+        }
+    }
+}
+
+#[test]
 fn ptx_with_mistakes_ends_with_4_and_its_place() {
     let folder = Folder::new();
     let file =
