@@ -26,6 +26,7 @@ mod bins;
 mod choose;
 mod chunk_ground;
 mod config;
+mod export;
 mod fold;
 mod folds;
 mod front;
@@ -66,6 +67,10 @@ use size_class::{CLASSED_UNITS, UNIT_BYTES, class_of, class_units, large_units};
 
 pub use activity::HeapActivity;
 pub use config::HeapConfig;
+
+pub(crate) use atlas::PageRun;
+pub(crate) use ground::GrowError;
+pub(crate) use page_ground::{PAGE_BYTES, not_exportable, reserve_window};
 
 /// A heap over pages, or over chunks where there are no pages or the memory is the host's.
 ///

@@ -26,7 +26,8 @@
 //! # In reading order
 //!
 //! [`Request`], [`DeviceBlock`], [`MemoryResource`] and [`MemoryResourceExt`]: what is asked for, what is given.
-//! [`Heap`] with [`HeapConfig`] and [`HeapActivity`]; [`Direct`] and [`DriverPool`] for what the driver does by itself. [`decorator`] for what
+//! [`Heap`] with [`HeapConfig`] and [`HeapActivity`]; [`Pages`] for blocks of whole pages, [`PagePart`] for handing pages to
+//! another process; [`Direct`] and [`DriverPool`] for what the driver does by itself. [`decorator`] for what
 //! stands around them, [`Budget`] for limits that are shared, [`Stack`] for all of it as text. [`Order`], [`Stamp`] and
 //! [`Clocks`]: the seam to whoever submits work. [`Pressure`], [`Rung`], [`Exhausted`]: when memory is short. [`trace`]
 //! writes what happened, [`replay`] does it again, [`workload`] measures.
@@ -51,6 +52,8 @@ mod heap;
 mod ladder;
 mod ledger;
 mod order;
+mod page_part;
+mod pages;
 pub mod replay;
 mod request;
 mod resource;
@@ -73,6 +76,8 @@ pub use heap::{Heap, HeapActivity, HeapConfig};
 pub use ladder::{Callback, Pressure, Registration, Relief, Rung, Step};
 pub use ledger::Counts;
 pub use order::{Clocks, DriverOrder, Order};
+pub use page_part::PagePart;
+pub use pages::Pages;
 pub use request::Request;
 pub use resource::{MemoryResource, MemoryResourceExt};
 pub use stack::Stack;

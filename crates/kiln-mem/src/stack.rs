@@ -5,6 +5,7 @@
 //! ```text
 //!   heap                       kiln's heap over pages, or over chunks where the device has none
 //!   chunks  host               the same heap over plain device memory; over pinned host memory
+//!   pages                      whole pages of 2 MiB for each block, mapped until memory is short
 //!   direct  pool               cuMemAlloc; cuMemAllocAsync
 //!
 //!   budget(8GiB, …)            limit(8GiB, …)              align(4KiB, …)            stats(…)

@@ -8,6 +8,8 @@
     reason = "a test stops at the first surprise"
 )]
 
+#[path = "pages/exported.rs"]
+mod exported;
 #[path = "laws/law.rs"]
 mod law;
 #[path = "rig/mod.rs"]
@@ -16,8 +18,10 @@ mod rig;
 mod subject;
 
 use std::io::Write;
+use std::sync::Arc;
 
 use kiln_cuda::CudaDevice;
+use kiln_driver::Driver;
 use law::LAWS;
 use rig::Rig;
 use subject::SUBJECTS;
@@ -30,12 +34,7 @@ const EXCLUDED: &[(&str, &str)] = &[(
 
 #[test]
 fn every_subject_obeys_every_law_on_cuda() {
-    let required = std::env::var_os("KILN_REQUIRE_GPU").is_some_and(|value| value == "1");
-    let driver = match CudaDevice::open(0) {
-        Ok(driver) => driver,
-        Err(reason) if required || !reason.is_absence() => panic!("{reason}"),
-        Err(reason) => return note_skip(&reason.to_string()),
-    };
+    let Some(driver) = open("laws") else { return };
     let mut wrong = Vec::new();
     for subject in SUBJECTS {
         assert_eq!((subject.make)(&Rig::over(driver.clone())).to_string(), subject.text);
@@ -50,10 +49,33 @@ fn every_subject_obeys_every_law_on_cuda() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+#[test]
+fn blocks_are_reached_through_descriptors_on_cuda() {
+    let Some(driver) = open("descriptors of pages") else { return };
+    if !driver.info().features.page_export {
+        return note_skip("descriptors of pages", "the device cannot export pages");
+    }
+    exported::block_of_pages(Rig::over(driver.clone()));
+    exported::folded_block(Rig::over(driver));
+}
+
+/// The device; none, and a note, where there is none and none is required.
+fn open(what: &str) -> Option<Arc<CudaDevice>> {
+    let required = std::env::var_os("KILN_REQUIRE_GPU").is_some_and(|value| value == "1");
+    match CudaDevice::open(0) {
+        Ok(driver) => Some(driver),
+        Err(reason) if required || !reason.is_absence() => panic!("{reason}"),
+        Err(reason) => {
+            note_skip(what, &reason.to_string());
+            None
+        }
+    }
+}
+
 /// A test that looked at nothing is counted as skipped, not as passed.
-fn note_skip(why: &str) {
+fn note_skip(what: &str, why: &str) {
     if let Some(path) = std::env::var_os("KILN_SKIP_LOG") {
         let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
-        writeln!(file, "kiln-mem laws on CUDA: {why}").unwrap();
+        writeln!(file, "kiln-mem {what} on CUDA: {why}").unwrap();
     }
 }

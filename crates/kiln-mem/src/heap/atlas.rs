@@ -20,6 +20,8 @@ use kiln_driver::PagesId;
 use super::choose::{FrameMap, FrameRow};
 use super::folds::{Folds, IdleFold, NewFold, Row};
 use super::gaps::Gaps;
+use super::page_ground::PAGE_BYTES;
+use crate::page_part::Located;
 use crate::stamp::Stamp;
 
 /// No frame.
@@ -70,6 +72,24 @@ struct Lane {
 pub(crate) struct PageRun {
     pub(crate) first_page: u32,
     pub(crate) pages: u32,
+}
+
+impl PageRun {
+    /// The page after the last one.
+    #[inline]
+    pub(crate) fn end(self) -> u32 {
+        self.first_page + self.pages
+    }
+
+    /// Its first byte, counted from the start of the window.
+    pub(crate) fn offset(self) -> u64 {
+        u64::from(self.first_page) * PAGE_BYTES
+    }
+
+    /// Its length in bytes.
+    pub(crate) fn bytes(self) -> u64 {
+        u64::from(self.pages) * PAGE_BYTES
+    }
 }
 
 /// A place for new frames.
@@ -170,6 +190,28 @@ impl Atlas {
             frames.push(*frame);
             at += self.frames[*frame as usize].pages as usize;
         }
+    }
+
+    /// The frames that have their homes at a range of pages, in order, as far as there is something mapped.
+    pub(crate) fn located(&self, from: u32, end: u32) -> Vec<Located> {
+        let Some((lane, _)) = self.lane_of(from) else {
+            let frames = self.folds.frames_at(from, end);
+            return frames.into_iter().filter_map(|(at, run)| self.located_at(at, run)).collect();
+        };
+        let (mut page, mut located) = (from, Vec::new());
+        while let Some((_, offset)) = self.lane_of(page).filter(|(at, _)| page < end && *at == lane) {
+            let Some(at) = self.lanes[lane].frames.get(offset).copied() else { break };
+            let Some(frame) = self.frames.get(at as usize) else { break };
+            let run = PageRun { first_page: frame.birth.first_page, pages: frame.pages };
+            located.extend(self.located_at(at, run));
+            page = run.end();
+        }
+        located
+    }
+
+    fn located_at(&self, frame: u32, run: PageRun) -> Option<Located> {
+        let pages = self.handle(frame)?;
+        Some(Located { pages, start: run.offset(), bytes: run.bytes() })
     }
 
     /// Addresses for a fold of these frames; none when the window is full.

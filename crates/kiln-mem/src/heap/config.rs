@@ -10,6 +10,6 @@ pub struct HeapConfig {
     pub budget: Option<Budget>,
     /// What may be done when memory is short.
     pub pressure: Pressure,
-    /// Whether pages can be handed to another process.
+    /// Whether pages can be handed to another process; [`Heap::page_parts`](crate::Heap::page_parts) says which ones.
     pub exportable: bool,
 }

@@ -206,6 +206,15 @@ impl Folds {
         frames.extend_from_slice(&self.folds[at as usize].frames[first as usize..(first + count) as usize]);
     }
 
+    /// The frames in a range of pages of one fold, in order, with their places.
+    pub(crate) fn frames_at(&self, from: u32, end: u32) -> Vec<(u32, PageRun)> {
+        let Some(fold) = self.fold_number(from).and_then(|at| self.folds.get(at as usize)) else {
+            return Vec::new();
+        };
+        let places = (0..fold.frames.len()).map(|at| (fold.frames[at], fold.place(at)));
+        places.filter(|(_, place)| place.end() > from && place.first_page < end).collect()
+    }
+
     /// So many frames have their home in a fold now.
     pub(crate) fn settle(&mut self, fold: u32, frames: usize) {
         if let Some(fold) = self.folds.get_mut(fold as usize) {

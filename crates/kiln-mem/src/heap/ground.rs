@@ -8,6 +8,7 @@ use super::page_ground::PageGround;
 use super::size_class::UNIT_BYTES;
 use crate::budget::Shortage;
 use crate::error::Refusal;
+use crate::exhausted::Exhausted;
 
 /// A source of addresses with memory behind them.
 #[expect(clippy::large_enum_variant, reason = "a heap has one, and it stays where it is")]
@@ -55,6 +56,23 @@ impl GrowError {
         match self {
             Self::Budget(_) | Self::Window { .. } => true,
             Self::Driver(error) => error.is_oom(),
+        }
+    }
+}
+
+impl GrowError {
+    /// Writes down who said no.
+    pub(crate) fn write_into(self, exhausted: &mut Exhausted) {
+        match self {
+            Self::Budget(short) => {
+                exhausted.limit_bytes = Some(short.limit);
+                exhausted.in_use_bytes = short.used;
+                exhausted.driver = None;
+            }
+            Self::Window { bytes } => {
+                exhausted.driver = Some(format!("no addresses are left in the window for {bytes} bytes"));
+            }
+            Self::Driver(error) => exhausted.driver = Some(error.to_string()),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! The driver is called while no lock is held: addresses are set aside in the [`Atlas`] first, then frames are created
 //! and mapped, then they are entered. If something fails on the way, everything is undone in reverse.
 
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,10 +20,11 @@ use super::ground::{Extent, GrowError, Growth};
 use super::size_class::UNIT_BYTES;
 use crate::budget::Budget;
 use crate::error::{ErrorKind, Refusal, Result};
+use crate::page_part::{PagePart, parts_of};
 
 /// Bytes of a page.
 pub(crate) const PAGE_BYTES: u64 = PAGE_UNITS * UNIT_BYTES;
-/// The largest window that is asked for; half of it, and half again, if the driver has not so many addresses.
+/// The window that is asked for, with room for many folds; half of it, and half again, if the driver has not so many addresses.
 const WINDOW_BYTES: u64 = 64 << 40;
 /// The frame a small request makes the heap grow by is this part of what its arena has, so that growing many times
 /// costs few frames and at most this part is not needed.
@@ -52,16 +54,9 @@ pub(crate) struct PageGround {
 
 impl PageGround {
     pub(crate) fn new(driver: Arc<dyn Driver>, exportable: bool, budget: Option<Budget>) -> Result<Self> {
-        let info = driver.info();
-        let granularity = info.limits.page_granularity_bytes;
-        if !info.features.pages || granularity == 0 || !PAGE_BYTES.is_multiple_of(granularity) {
-            let what = format!("{} has no pages of {PAGE_BYTES} bytes", info.name);
-            let next = "use a heap over chunks";
-            return Err(ErrorKind::from(Refusal::Unsupported { what, next }).into());
-        }
-        let device_bytes = info.total_memory_bytes;
+        let window = reserve_window(&*driver, WINDOW_BYTES)?;
+        let device_bytes = driver.info().total_memory_bytes;
         let device_pages = device_bytes.div_ceil(PAGE_BYTES);
-        let window = reserve_window(&*driver, (device_pages * PAGE_BYTES).saturating_mul(4))?;
         let atlas = Atlas::new((window.bytes / PAGE_BYTES) as u32, device_pages as u32);
         Ok(Self {
             driver,
@@ -88,6 +83,25 @@ impl PageGround {
 
     pub(crate) fn atlas(&self) -> MutexGuard<'_, Atlas> {
         self.atlas.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The physical memory behind a stretch of the window; none where there is not memory behind all of it.
+    pub(crate) fn parts(&self, place: DevicePlace, bytes: u64) -> Option<Vec<PagePart>> {
+        if place.base != Base::Reservation(self.window.id) {
+            return None;
+        }
+        let end = place.offset.checked_add(bytes)?.div_ceil(PAGE_BYTES);
+        let (from, end) = (u32::try_from(place.offset / PAGE_BYTES).ok()?, u32::try_from(end).ok()?);
+        let frames = self.atlas().located(from, end);
+        parts_of(place.offset, bytes, frames)
+    }
+
+    /// A descriptor of physical memory.
+    pub(crate) fn export(&self, pages: PagesId) -> Result<OwnedFd> {
+        if !self.exportable {
+            return Err(not_exportable("this heap's pages").into());
+        }
+        Ok(self.driver.export_pages(pages)?)
     }
 
     pub(crate) fn window_pages(&self) -> u64 {
@@ -123,8 +137,7 @@ impl PageGround {
 
     /// Takes mappings out.
     pub(crate) fn unmap(&self, run: PageRun) -> kiln_driver::Result<()> {
-        let (offset, bytes) = bytes_of(run);
-        self.driver.unmap(self.window.id, offset, bytes)
+        self.driver.unmap(self.window.id, run.offset(), run.bytes())
     }
 
     /// Destroys a frame that is mapped nowhere any more.
@@ -218,9 +231,14 @@ impl PageGround {
     }
 
     fn map(&self, run: PageRun, handles: &[PagesId]) -> kiln_driver::Result<()> {
-        let (offset, _) = bytes_of(run);
-        self.driver.map(self.window.id, offset, handles, Protection::ReadWrite)
+        self.driver.map(self.window.id, run.offset(), handles, Protection::ReadWrite)
     }
+}
+
+/// Pages that were not made to be handed to another process.
+pub(crate) fn not_exportable(what: &str) -> ErrorKind {
+    let what = format!("{what} cannot be handed to another process");
+    Refusal::Unsupported { what, next: "set `exportable` in the configuration" }.into()
 }
 
 /// Pages of the frames that a request is met with where so many may still be taken.
@@ -248,19 +266,24 @@ fn extent_of(site: Site) -> Extent {
     }
 }
 
-fn bytes_of(run: PageRun) -> (u64, u64) {
-    (u64::from(run.first_page) * PAGE_BYTES, u64::from(run.pages) * PAGE_BYTES)
-}
-
-fn reserve_window(driver: &dyn Driver, least_bytes: u64) -> kiln_driver::Result<Reservation> {
-    let mut bytes = WINDOW_BYTES.max(least_bytes.next_multiple_of(PAGE_BYTES));
+/// A window of so many addresses, or fewer if the driver has not as many, but always of several times the device's memory.
+pub(crate) fn reserve_window(driver: &dyn Driver, wanted_bytes: u64) -> Result<Reservation> {
+    let info = driver.info();
+    let granularity = info.limits.page_granularity_bytes;
+    if !info.features.pages || granularity == 0 || !PAGE_BYTES.is_multiple_of(granularity) {
+        let what = format!("{} has no pages of {PAGE_BYTES} bytes", info.name);
+        let next = "use a heap over chunks";
+        return Err(ErrorKind::from(Refusal::Unsupported { what, next }).into());
+    }
+    let least_bytes = info.total_memory_bytes.next_multiple_of(PAGE_BYTES).saturating_mul(4);
+    let mut bytes = wanted_bytes.max(least_bytes.next_multiple_of(PAGE_BYTES));
     loop {
         match driver.reserve(ReserveRequest { bytes, at: None }) {
             Err(error) if bytes / 2 >= least_bytes && !error.is_sticky() => {
                 drop(error);
                 bytes = (bytes / 2).next_multiple_of(PAGE_BYTES);
             }
-            reserved => return reserved,
+            reserved => return Ok(reserved?),
         }
     }
 }

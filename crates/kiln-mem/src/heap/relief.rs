@@ -183,17 +183,7 @@ impl Heap {
             steps,
             ..Exhausted::new(self.to_string(), ask.bytes)
         };
-        match refused {
-            GrowError::Budget(short) => {
-                exhausted.limit_bytes = Some(short.limit);
-                exhausted.in_use_bytes = short.used;
-                exhausted.driver = None;
-            }
-            GrowError::Window { bytes } => {
-                exhausted.driver = Some(format!("no addresses are left in the window for {bytes} bytes"));
-            }
-            GrowError::Driver(error) => exhausted.driver = Some(error.to_string()),
-        }
+        refused.write_into(&mut exhausted);
         ErrorKind::from(exhausted).into()
     }
 }

@@ -15,6 +15,7 @@ use crate::driver_pool::DriverPool;
 use crate::error::Result;
 use crate::heap::{Heap, HeapConfig};
 use crate::order::Order;
+use crate::pages::Pages;
 use crate::resource::MemoryResource;
 
 /// Where a stack is built.
@@ -24,7 +25,7 @@ pub struct Site {
     pub driver: Arc<dyn Driver>,
     /// The order of its streams.
     pub order: Arc<dyn Order>,
-    /// How a heap at the bottom is set up; layers share its pressure.
+    /// How a heap or pages at the bottom are set up; layers share its pressure.
     pub heap: HeapConfig,
 }
 
@@ -39,7 +40,7 @@ impl Stack {
     /// Makes the resource.
     ///
     /// # Errors
-    /// Unsupported where the device has no pool and the text asks for it, and for a guard around host memory; whatever
+    /// Unsupported where the device has no pool or no pages and the text asks for them, and for a guard around host memory; whatever
     /// the driver says.
     pub fn build(&self, site: &Site) -> Result<Arc<dyn MemoryResource>> {
         let has_guard = self.layers().iter().any(|layer| matches!(layer, Layer::Guard(_)));
@@ -57,6 +58,7 @@ fn build_base(base: Base, site: &Site) -> Result<Arc<dyn MemoryResource>> {
         Base::Heap if driver.info().features.pages => Arc::new(Heap::over_pages(driver, order, config)?),
         Base::Heap | Base::Chunks => Arc::new(Heap::over_chunks(driver, order, config)),
         Base::Host => Arc::new(Heap::over_host(driver, order, config)),
+        Base::Pages => Arc::new(Pages::new(driver, order, config)?),
         Base::Direct => Arc::new(Direct::new(driver, order)),
         Base::Pool => Arc::new(DriverPool::new(driver, order)?),
     })

@@ -15,6 +15,8 @@ pub enum Base {
     Chunks,
     /// The heap over pinned host memory.
     Host,
+    /// Whole pages for each block.
+    Pages,
     /// One driver call for each block.
     Direct,
     /// The driver's pool.
@@ -23,7 +25,7 @@ pub enum Base {
 
 impl Base {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Heap, Self::Chunks, Self::Host, Self::Direct, Self::Pool];
+    pub const ALL: [Self; 6] = [Self::Heap, Self::Chunks, Self::Host, Self::Pages, Self::Direct, Self::Pool];
 
     /// Its word in a text.
     pub fn name(self) -> &'static str {
@@ -31,6 +33,7 @@ impl Base {
             Self::Heap => "heap",
             Self::Chunks => "chunks",
             Self::Host => "host",
+            Self::Pages => "pages",
             Self::Direct => "direct",
             Self::Pool => "pool",
         }

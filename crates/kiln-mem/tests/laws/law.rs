@@ -71,8 +71,9 @@ fn disjointness(subject: &Subject, rig: Rig) {
     with_resource(subject, rig, |_, resource, stream| {
         let mut random = Random::new(1);
         let (mut live, mut blocks) = (BTreeMap::new(), Vec::new());
-        for _ in 0..400 {
-            if random.below(5) < 3 && blocks.len() < 100 {
+        // As many blocks as the device has pages, for those that give each block one.
+        for _ in 0..1000 {
+            if random.below(5) < 3 && blocks.len() < 30 {
                 let block = resource.allocate(&Request::new(random.size(256 << 10), stream)).unwrap();
                 assert_disjoint(&mut live, &block);
                 assert_inside(&block);

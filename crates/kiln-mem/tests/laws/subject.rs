@@ -6,7 +6,7 @@ use kiln_mem::decorator::{
     Aligned, Budgeted, FailPlan, Failing, GuardConfig, Guarded, LeakTracking, Limited, Retrying, Statistics,
     TraceConfig, Traced,
 };
-use kiln_mem::{Budget, Direct, DriverPool, Heap, HeapConfig, MemoryResource};
+use kiln_mem::{Budget, Direct, DriverPool, Heap, HeapConfig, MemoryResource, Pages};
 
 use crate::rig::Rig;
 
@@ -27,6 +27,7 @@ const HOST_MEMORY: (&str, &str) = ("exhaustion", "host memory is not the device'
 /// All of them.
 pub(crate) const SUBJECTS: &[Subject] = &[
     Subject { name: "direct", text: "direct", make: direct, exclusions: &[DRIVER_ALIGNS] },
+    Subject { name: "pages", text: "pages", make: pages, exclusions: &[] },
     Subject { name: "pool", text: "pool", make: pool, exclusions: &[DRIVER_ALIGNS] },
     Subject { name: "heap over pages", text: "heap", make: heap, exclusions: &[] },
     Subject { name: "heap over chunks", text: "chunks", make: chunks, exclusions: &[] },
@@ -90,6 +91,12 @@ pub(crate) const SUBJECTS: &[Subject] = &[
         exclusions: &[],
     },
     Subject {
+        name: "counted and limited pages",
+        text: "stats(limit(1 GiB, leaks(pages)))",
+        make: |rig| Arc::new(Statistics::new(Limited::new(GIB, LeakTracking::new(pages(rig))))),
+        exclusions: &[],
+    },
+    Subject {
         name: "the same in another order, over the pool",
         text: "stats(trace(100, leaks(limit(1 GiB, retry(1, pool)))))",
         make: stacked_pool,
@@ -99,6 +106,10 @@ pub(crate) const SUBJECTS: &[Subject] = &[
 
 fn direct(rig: &Rig) -> Arc<dyn MemoryResource> {
     Arc::new(Direct::new(rig.driver(), rig.order()))
+}
+
+fn pages(rig: &Rig) -> Arc<dyn MemoryResource> {
+    Arc::new(Pages::new(rig.driver(), rig.order(), HeapConfig::default()).unwrap())
 }
 
 fn pool(rig: &Rig) -> Arc<dyn MemoryResource> {

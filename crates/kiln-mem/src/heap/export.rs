@@ -1,0 +1,41 @@
+//! Which pages a block lies in, and handing them to another process.
+
+use std::os::fd::OwnedFd;
+
+use super::Heap;
+use super::page_ground::PageGround;
+use crate::block::DeviceBlock;
+use crate::error::{ErrorKind, Refusal, Result};
+use crate::page_part::PagePart;
+
+impl Heap {
+    /// The physical memory that a block lies in. A block that passed through decorators will do. Other blocks may lie in
+    /// the same memory: whoever imports it can reach them too.
+    ///
+    /// # Errors
+    /// Refused for a block that is not of this heap; unsupported for a heap that is not over pages.
+    pub fn page_parts(&self, block: &DeviceBlock) -> Result<Vec<PagePart>> {
+        let ground = self.exporting()?;
+        let parts = match block.device_place() {
+            None if block.is_empty() => Some(Vec::new()),
+            place => place.and_then(|place| ground.parts(place, block.bytes())),
+        };
+        let foreign = || Refusal::Foreign { block: block.id(), owner: block.owner(), resource: self.key };
+        parts.ok_or_else(|| ErrorKind::from(foreign()).into())
+    }
+
+    /// A descriptor of the physical memory that a part lies in, for another process to import. Each call makes a new one,
+    /// which may be closed once it was imported.
+    ///
+    /// # Errors
+    /// Unsupported unless [`HeapConfig::exportable`](super::HeapConfig::exportable) was set; whatever the driver says.
+    pub fn export_pages(&self, part: &PagePart) -> Result<OwnedFd> {
+        self.exporting()?.export(part.pages)
+    }
+
+    fn exporting(&self) -> Result<&PageGround> {
+        let what = || format!("a heap over {} has no pages", self.ground.name());
+        let refused = || Refusal::Unsupported { what: what(), next: "use a heap over pages" };
+        self.ground.pages().ok_or_else(|| ErrorKind::from(refused()).into())
+    }
+}

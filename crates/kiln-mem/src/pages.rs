@@ -1,0 +1,302 @@
+//! Whole pages for each block, in one window of addresses.
+//!
+//! Physical allocations of 2 to 64 MiB are mapped lowest address first and stay mapped when the blocks in them are gone:
+//! the next block that fits gets them without a driver call. They are unmapped under pressure and on trim. A block is
+//! handed on only when all work that may use it is done.
+
+mod page_map;
+mod relief;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kiln_driver::{
+    Base, DeviceAddress, DevicePlace, Driver, Object, PageRequest, PagesId, Place, Protection, Reservation,
+    Timeout,
+};
+
+use crate::accounting::Accounting;
+use crate::block::{BlockParts, DeviceBlock, ResourceKey, Token};
+use crate::error::{ErrorKind, FreeError, Refusal, Result};
+use crate::heap::{GrowError, HeapConfig, PAGE_BYTES, PageRun, not_exportable, reserve_window};
+use crate::ladder::{Relief, Rung};
+use crate::order::Order;
+use crate::page_part::{PagePart, parts_of};
+use crate::request::Request;
+use crate::resource::MemoryResource;
+use crate::stamp::{Stamp, Stamps};
+use page_map::PageMap;
+
+/// Physical allocations are no larger.
+const FRAME_PAGES: u32 = 32;
+
+/// Blocks of whole pages: for large buffers that are shared with other processes, or that must not share a page.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use kiln_driver::{Driver, StreamRequest};
+/// use kiln_mem::{DriverOrder, HeapConfig, MemoryResource, MemoryResourceExt, Pages, Request};
+///
+/// let driver: Arc<dyn Driver> = kiln_sim::SimDevice::single(1);
+/// let order = Arc::new(DriverOrder::new(driver.clone()));
+/// let stream = order.add(driver.create_stream(StreamRequest::New { priority: 0 })?);
+/// let pages = Pages::new(driver, order, HeapConfig::default())?;
+/// let block = pages.allocate(&Request::new(3 << 20, stream))?;
+/// assert_eq!(pages.accounting().reserved_bytes, 4 << 20, "two pages of 2 MiB");
+/// pages.free(block)?;
+/// assert_eq!(pages.accounting().reserved_bytes, 4 << 20, "which stay mapped");
+/// assert_eq!(pages.trim()?.released_bytes, 4 << 20);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Pages {
+    key: ResourceKey,
+    driver: Arc<dyn Driver>,
+    order: Arc<dyn Order>,
+    config: HeapConfig,
+    window: Reservation,
+    books: Mutex<Books>,
+}
+
+/// What the lock protects.
+struct Books {
+    map: PageMap,
+    pending: VecDeque<Pending>,
+    counted: Accounting,
+}
+
+/// A freed block that work may still use.
+struct Pending {
+    run: PageRun,
+    bytes: u64,
+    uses: Stamps,
+    /// The last submission of the block's own stream.
+    own: Stamp,
+}
+
+impl Pages {
+    /// Pages of a driver.
+    ///
+    /// # Errors
+    /// Unsupported where the device has no pages; whatever the driver says to reserving addresses.
+    pub fn new(driver: Arc<dyn Driver>, order: Arc<dyn Order>, config: HeapConfig) -> Result<Self> {
+        // Nothing is mapped twice, so several times the device's memory will do.
+        let window = reserve_window(&*driver, 0)?;
+        let map = PageMap::new(u32::try_from(window.bytes / PAGE_BYTES).unwrap_or(u32::MAX));
+        let books = Books { map, pending: VecDeque::new(), counted: Accounting::default() };
+        Ok(Self { key: ResourceKey::fresh(), driver, order, config, window, books: Mutex::new(books) })
+    }
+
+    /// The physical memory that a block lies in. A block that passed through decorators will do.
+    ///
+    /// # Errors
+    /// Refused for a block that is not of these pages.
+    pub fn page_parts(&self, block: &DeviceBlock) -> Result<Vec<PagePart>> {
+        let parts = match block.device_place() {
+            None if block.is_empty() => Some(Vec::new()),
+            Some(DevicePlace { base, offset }) if base == Base::Reservation(self.window.id) => {
+                let books = self.books();
+                parts_of(offset, block.bytes(), books.map.located(offset))
+            }
+            _ => None,
+        };
+        let foreign = || Refusal::Foreign { block: block.id(), owner: block.owner(), resource: self.key };
+        parts.ok_or_else(|| ErrorKind::from(foreign()).into())
+    }
+
+    /// A descriptor of the physical memory that a part lies in, for another process to import.
+    ///
+    /// # Errors
+    /// Unsupported unless the configuration asked for pages that can be exported; whatever the driver says.
+    pub fn export_pages(&self, part: &PagePart) -> Result<OwnedFd> {
+        if !self.config.exportable {
+            return Err(not_exportable("these pages").into());
+        }
+        Ok(self.driver.export_pages(part.pages)?)
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_done(&self, pending: &Pending) -> bool {
+        let done = |stamp: Stamp| stamp.number == 0 || self.order.is_complete(stamp);
+        done(pending.own) && pending.uses.as_slice().iter().all(|stamp| done(*stamp))
+    }
+
+    /// Makes pending pages free that are known not to be used any more; returns the bytes.
+    fn settle(&self, books: &mut Books) -> u64 {
+        let mut freed = 0;
+        for _ in 0..books.pending.len() {
+            let Some(pending) = books.pending.pop_front() else { break };
+            if self.is_done(&pending) {
+                books.map.give(pending.run);
+                books.counted.pending_bytes -= pending.bytes;
+                freed += pending.bytes;
+            } else {
+                books.pending.push_back(pending);
+            }
+        }
+        freed
+    }
+
+    /// Takes a run and maps what is not mapped of it.
+    fn obtain(&self, pages: u32) -> std::result::Result<PageRun, GrowError> {
+        let site = {
+            let mut books = self.books();
+            self.settle(&mut books);
+            books.map.take(pages)
+        };
+        let site = site.ok_or(GrowError::Window { bytes: u64::from(pages) * PAGE_BYTES })?;
+        for hole in &site.holes {
+            if let Err(error) = self.fill(*hole) {
+                // What was mapped already is mapped for the next one.
+                self.books().map.give(site.run);
+                return Err(error);
+            }
+        }
+        Ok(site.run)
+    }
+
+    /// Maps memory where there is none, in allocations as large as they can be.
+    fn fill(&self, hole: PageRun) -> std::result::Result<(), GrowError> {
+        let mut left = hole;
+        while left.pages > 0 {
+            let pages = (1 << left.pages.ilog2()).min(FRAME_PAGES);
+            let run = PageRun { pages, ..left };
+            let bytes = run.bytes();
+            if let Some(budget) = &self.config.budget {
+                budget.charge(bytes).map_err(GrowError::Budget)?;
+            }
+            let handle = self.map(run).inspect_err(|_| self.refund(bytes)).map_err(GrowError::Driver)?;
+            let mut books = self.books();
+            books.map.enter(run, handle);
+            let Accounting { reserved_bytes, peak_reserved_bytes, .. } = &mut books.counted;
+            *reserved_bytes += bytes;
+            *peak_reserved_bytes = (*peak_reserved_bytes).max(*reserved_bytes);
+            left = PageRun { first_page: run.end(), pages: left.pages - pages };
+        }
+        Ok(())
+    }
+
+    fn map(&self, run: PageRun) -> kiln_driver::Result<PagesId> {
+        let request = PageRequest { bytes: run.bytes(), exportable: self.config.exportable };
+        let handle = self.driver.create_pages(request)?;
+        let mapped = self.driver.map(self.window.id, run.offset(), &[handle], Protection::ReadWrite);
+        mapped.map(|()| handle).inspect_err(|_| {
+            // It was never mapped, so nothing can use it; if it cannot be destroyed, the device is lost.
+            let _ = self.driver.destroy(Object::Pages(handle));
+        })
+    }
+
+    fn refund(&self, bytes: u64) {
+        if let Some(budget) = &self.config.budget {
+            budget.refund(bytes);
+        }
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl MemoryResource for Pages {
+    fn key(&self) -> ResourceKey {
+        self.key
+    }
+
+    fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
+        let Request { bytes, align, stream, tag, .. } = *request;
+        if !align.is_power_of_two() || align > PAGE_BYTES {
+            return Err(ErrorKind::from(Refusal::Alignment { align, most: PAGE_BYTES }).into());
+        }
+        let pages =
+            u32::try_from(bytes.div_ceil(PAGE_BYTES)).map_err(|_| ErrorKind::from(Refusal::Size(bytes)))?;
+        let mut parts = BlockParts {
+            place: None,
+            address: DeviceAddress(0),
+            bytes,
+            stream: stream.key,
+            tag,
+            token: Token::default(),
+        };
+        let run = match pages {
+            0 => None,
+            _ => Some(self.obtain(pages).or_else(|refused| self.climb(request, pages, refused))?),
+        };
+        let mut books = self.books();
+        if let Some(run) = run {
+            books.map.hand_out(run, tag, bytes);
+            let place = DevicePlace { base: Base::Reservation(self.window.id), offset: run.offset() };
+            parts.place = Some(Place::Device(place));
+            parts.address = DeviceAddress(self.window.address.0 + run.offset());
+            parts.token = Token { first: u64::from(run.first_page), second: u64::from(run.pages) };
+        }
+        let counted = &mut books.counted;
+        counted.live_blocks += 1;
+        counted.live_bytes += bytes;
+        counted.peak_live_bytes = counted.peak_live_bytes.max(counted.live_bytes);
+        Ok(DeviceBlock::new(self.key, parts))
+    }
+
+    fn deallocate(&self, block: DeviceBlock, uses: &Stamps) -> std::result::Result<(), FreeError> {
+        if block.owner() != self.key {
+            return Err(FreeError::foreign(block, self.key));
+        }
+        let bytes = block.bytes();
+        let mut books = self.books();
+        if block.place().is_some() {
+            let run = PageRun { first_page: block.token.first as u32, pages: block.token.second as u32 };
+            if !books.map.take_back(run) {
+                return Err(FreeError::stale(block));
+            }
+            let own = Stamp { stream: block.stream(), number: self.order.latest(block.stream()) };
+            let pending = Pending { run, bytes, uses: *uses, own };
+            if self.is_done(&pending) {
+                books.map.give(run);
+            } else {
+                books.counted.pending_bytes += bytes;
+                books.pending.push_back(pending);
+            }
+        }
+        books.counted.live_bytes -= bytes;
+        books.counted.live_blocks -= 1;
+        Ok(())
+    }
+
+    fn accounting(&self) -> Accounting {
+        let books = self.books();
+        let largest_free_bytes = u64::from(books.map.largest_free()) * PAGE_BYTES;
+        Accounting { largest_free_bytes, ..books.counted }
+    }
+
+    fn reap(&self, rung: Rung) -> Result<Relief> {
+        self.relieve(rung, 0)
+    }
+}
+
+impl Drop for Pages {
+    /// Waits for what is pending and gives everything back; with a block that is still live, everything is left to the
+    /// device, because nobody says what uses it.
+    fn drop(&mut self) {
+        let mut books = self.books();
+        let pending = std::mem::take(&mut books.pending);
+        let mut stamps =
+            pending.iter().flat_map(|pending| pending.uses.as_slice().iter().chain([&pending.own]));
+        let done = stamps.all(|stamp| stamp.number == 0 || self.order.wait(*stamp, Timeout::Never).is_ok());
+        if !done || books.map.has_live() {
+            return;
+        }
+        let _ = self.driver.unmap(self.window.id, 0, self.window.bytes);
+        for handle in books.map.handles() {
+            let _ = self.driver.destroy(Object::Pages(handle));
+        }
+        let _ = self.driver.destroy(Object::Reservation(self.window.id));
+        self.refund(books.counted.reserved_bytes);
+    }
+}
+
+impl fmt::Display for Pages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("pages")
+    }
+}
