@@ -81,4 +81,5 @@ pub use executable::Graph;
 pub use host_data::{Input, Output};
 pub use launch::GraphLaunch;
 pub use node::NodeId;
+pub(crate) use node::Work;
 pub use update::LaunchUpdate;

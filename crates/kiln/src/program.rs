@@ -12,7 +12,9 @@
 //!
 //! - A dispatch is a [`Sequence`] of one step, so no route differs from another.
 //! - An output that kiln allocates is zero before the program runs; one that the caller brought keeps what the program does not write.
-//! - A trap is an error with its code and thread; host vectors are then as they were, and resident buffers are not to be trusted.
+//! - A trap is an error with its code and thread; host vectors are then as they were, and resident buffers are
+//!   [not to be trusted](crate::GpuRef::is_trusted). The same holds of a program that was not done in time.
+//! - A [`Typed`] handle has the parameters of its program in its type, and what does not fit them does not compile.
 //!
 //! ```
 //! use kiln::{Backend, Bindings, DeviceRuntime, Program};
@@ -33,7 +35,9 @@
 //! # Ok::<(), kiln::Error>(())
 //! ```
 
+mod argument;
 mod backend;
+mod batch;
 mod bindings;
 mod config;
 mod dispatch;
@@ -41,9 +45,17 @@ mod element_kind;
 mod error;
 mod fitting;
 mod outputs;
+mod parameter;
+mod part;
 mod pipeline;
+mod placed;
+mod queue;
+mod run;
 mod sequence;
+mod turn;
+mod typed;
 
+pub use argument::{Argument, Arguments, Parameters};
 pub use backend::Backend;
 pub use bindings::Bindings;
 pub use config::{Converge, DispatchConfig};
@@ -51,7 +63,10 @@ pub use dispatch::Dispatched;
 pub use element_kind::ElementKind;
 pub use error::ProgramError;
 pub use outputs::Outputs;
+pub use parameter::{Kept, Parameter, Read, ReadWrite, Value, Write};
 pub use pipeline::Pipeline;
 pub use sequence::Sequence;
+pub use turn::Turn;
+pub use typed::Typed;
 
 pub use kiln_ir::{Binding, BindingPlan, LaunchPlan, PlanError, Program};

@@ -108,6 +108,12 @@ impl<T: Element> GpuRef<T> {
         }
     }
 
+    /// Whether the block it lies in holds what the programs that wrote it were to leave. A program that trapped, or was not done in time, leaves
+    /// the buffers it writes in doubt, until an upload, a fill or a copy has overwritten the whole block.
+    pub fn is_trusted(&self) -> bool {
+        self.block.track().lock().is_trusted()
+    }
+
     /// Says that library code queued a write to it on a stream; for code that ordered that work itself.
     ///
     /// # Errors
@@ -301,7 +307,9 @@ impl<T: Element> GpuRef<T> {
     fn upload_lane(&self, runtime: &Arc<Inner>, lane: &Lane, data: &[T]) -> Result<Ticket> {
         self.check_len(data.len())?;
         let uses = &mut [self.used(Access::Write, 0)];
-        transfer::upload(runtime, lane, uses, self.place(), bytemuck::cast_slice(data))
+        let ticket = transfer::upload(runtime, lane, uses, self.place(), bytemuck::cast_slice(data))?;
+        self.overwritten();
+        Ok(ticket)
     }
 
     fn download_lane(&self, runtime: &Arc<Inner>, lane: &Lane, into: &mut [T]) -> Result<()> {
@@ -327,7 +335,9 @@ impl<T: Element> GpuRef<T> {
             to: Place::Device(to),
             bytes: self.bytes(),
         });
-        runtime.submit_command(lane, uses, command.as_ref())
+        let ticket = runtime.submit_command(lane, uses, command.as_ref())?;
+        self.overwritten();
+        Ok(ticket)
     }
 
     fn fill_pattern(&self, pattern: Pattern) -> Result<Ticket> {
@@ -335,7 +345,13 @@ impl<T: Element> GpuRef<T> {
         let count = self.bytes() / pattern.bytes();
         let command = self.place().map(|to| Command::Fill { to, pattern, count });
         let uses = &mut [self.used(Access::Write, 0)];
-        runtime.submit_command(self.block.home(&runtime), uses, command.as_ref())
+        let ticket = runtime.submit_command(self.block.home(&runtime), uses, command.as_ref())?;
+        self.overwritten();
+        Ok(ticket)
+    }
+
+    fn overwritten(&self) {
+        self.block.track().lock().overwritten(&self.byte_range());
     }
 
     fn runtime(&self) -> Result<Arc<Inner>> {

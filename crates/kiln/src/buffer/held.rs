@@ -43,6 +43,11 @@ impl Held {
         self.block.place(self.range.start)
     }
 
+    /// Notes that all of the bytes were written anew.
+    pub(crate) fn overwritten(&self) {
+        self.block.track().lock().overwritten(&self.range);
+    }
+
     /// Whether two share bytes.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.block, &other.block)

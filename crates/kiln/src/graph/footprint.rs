@@ -103,6 +103,12 @@ impl Footprint {
         })
     }
 
+    /// The blocks that some node writes.
+    pub(super) fn written(&self) -> impl Iterator<Item = &Arc<Block>> {
+        let writes = |owned: &&Owned| owned.touches.iter().any(|(_, touch)| touch.access.writes());
+        self.owners.values().filter(writes).filter_map(|owned| owned.block.as_ref())
+    }
+
     /// How many spans an owner with these touches added would bring.
     pub(super) fn span_count(&self) -> usize {
         self.owners.values().map(|owned| owned.merged.len()).sum()

@@ -32,7 +32,8 @@ impl fmt::Debug for NodeId {
 }
 
 /// What a node does.
-pub(super) enum Work {
+#[derive(Clone)]
+pub(crate) enum Work {
     /// A copy or fill of no bytes; the driver never hears of it.
     Nothing,
     Launch {
@@ -90,6 +91,17 @@ impl Work {
                 vec![device(from, Access::Read), on_host(*host, from.bytes(), Access::Write)]
             }
             Self::Fill { to, .. } => vec![device(to, Access::Write)],
+        }
+    }
+
+    /// The bytes that it writes whatever they were before.
+    pub(super) fn overwrites(&self) -> Option<&Held> {
+        match self {
+            Self::Copy { to, .. }
+            | Self::Upload { to, .. }
+            | Self::Fill { to, .. }
+            | Self::Repeat { to, .. } => Some(to),
+            Self::Nothing | Self::Launch { .. } | Self::Download { .. } => None,
         }
     }
 

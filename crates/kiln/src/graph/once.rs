@@ -6,7 +6,8 @@ use smallvec::SmallVec;
 use super::builder::{GraphBuilder, MAX_RANGES};
 use super::error::GraphError;
 use super::host_data::Output;
-use crate::buffer::Element;
+use super::node::{NodeId, Work};
+use crate::buffer::{Element, Held};
 use crate::error::Result;
 use crate::order::{Lane, Use};
 use crate::runtime::Ticket;
@@ -21,6 +22,7 @@ impl GraphBuilder {
         let _span = span::submission(lane.stream, "sequence");
         let stamp =
             runtime.submit(lane, &mut self.uses(), |driver, stream| self.queue(driver, stream, lane))?;
+        self.note_overwritten();
         Ok(Ticket::new(runtime, stamp))
     }
 
@@ -29,7 +31,27 @@ impl GraphBuilder {
         self.settle()?;
         let lane = self.home();
         let work = |driver: &dyn Driver, stream| self.queue(driver, stream, lane);
-        self.runtime.inner().submit_work_timed(lane, &mut self.uses(), work)
+        let timed = self.runtime.inner().submit_work_timed(lane, &mut self.uses(), work)?;
+        self.note_overwritten();
+        Ok(timed)
+    }
+
+    /// The work of some nodes, to be recorded again. Host data belongs to its builder, so nodes that copy it stay behind.
+    pub(crate) fn works(&self, nodes: &[NodeId]) -> Vec<Work> {
+        let work = |node: &NodeId| self.nodes.get(node.index as usize).cloned();
+        nodes.iter().filter(|node| node.graph == self.id).filter_map(work).collect()
+    }
+
+    /// Records work once more.
+    pub(crate) fn again(&mut self, works: &[Work]) {
+        for work in works {
+            self.push(work.clone());
+        }
+    }
+
+    /// Notes that what was queued did not end as it should: whatever it writes is in doubt.
+    pub(crate) fn doubt_written(&self) {
+        self.footprint.written().for_each(|block| block.track().lock().doubt());
     }
 
     /// What a download brought, once it is done.
@@ -52,6 +74,10 @@ impl GraphBuilder {
             lane.counters().note(&command);
         }
         Ok(())
+    }
+
+    fn note_overwritten(&self) {
+        self.nodes.iter().filter_map(Work::overwrites).for_each(Held::overwritten);
     }
 
     fn settle(&mut self) -> Result<()> {

@@ -24,6 +24,8 @@ pub struct Track {
     sole: Sole,
     first: Segment,
     rest: Vec<Segment>,
+    /// Something that wrote it did not end as it should.
+    is_doubted: bool,
 }
 
 /// The uses of a whole block by one stream; number 0 is none.
@@ -52,6 +54,7 @@ impl Track {
             sole: Sole { stream: allocated.stream, write: allocated.number, read: 0, is_spread: false },
             first: Segment { start: 0, writes: Stamps::default(), reads: Stamps::default() },
             rest: Vec::new(),
+            is_doubted: false,
         }
     }
 
@@ -136,6 +139,21 @@ impl Track {
             self.first.writes.replace(self.sole.write());
             self.first.reads.replace(self.sole.read());
         }
+    }
+
+    /// Whether the contents are what the work that wrote them was to leave.
+    pub fn is_trusted(&self) -> bool {
+        !self.is_doubted
+    }
+
+    /// Notes that work which wrote the block did not end as it should.
+    pub fn doubt(&mut self) {
+        self.is_doubted = true;
+    }
+
+    /// Notes that bytes were written by work that needs none of what was there; all of them make the block trusted again.
+    pub fn overwritten(&mut self, range: &Range<u64>) {
+        self.is_doubted &= range.start > 0 || range.end < self.bytes;
     }
 
     /// Every stamp a free has to come after.

@@ -1,5 +1,7 @@
 //! What does not fit between a program and what it was given. Nothing was queued.
 
+use std::time::Duration;
+
 use kiln_ir::{PlanError, Role, Type};
 
 use super::element_kind::ElementKind;
@@ -89,6 +91,52 @@ pub enum ProgramError {
         /// The first such buffer.
         buffer: String,
     },
+    /// Two resident buffers share bytes, and the program writes one of them.
+    #[error(
+        "program `{program}`: `{first}` and `{second}` share bytes that it writes; give each bytes of its own"
+    )]
+    Overlap {
+        /// The program.
+        program: String,
+        /// One of the buffers.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// More blocks than can be on the device at once, although all of them must be.
+    #[error(
+        "program `{program}` must have its {blocks} blocks resident at once, and {limit} can be; use fewer or smaller blocks"
+    )]
+    CooperativeResidencyExceeded {
+        /// The program.
+        program: String,
+        /// Blocks of the grid.
+        blocks: u64,
+        /// Blocks that fit.
+        limit: u64,
+    },
+    /// A typed handle has another number of buffers or scalars than its program.
+    #[error("program `{program}` has {declared} {what}, and its typed handle names {named}")]
+    ParameterCount {
+        /// The program.
+        program: String,
+        /// "buffers" or "scalars".
+        what: &'static str,
+        /// What the program has.
+        declared: usize,
+        /// What the handle names.
+        named: usize,
+    },
+    /// A typed handle says something of a parameter that its program does not.
+    #[error("program `{program}`: {declared}, and its typed handle says `{said}` of it")]
+    ParameterType {
+        /// The program.
+        program: String,
+        /// What the program says, with the name of the parameter.
+        declared: String,
+        /// What the handle says.
+        said: String,
+    },
     /// A device older than any architecture a program can be compiled for.
     #[error("programs run on compute capability 7.0 and above, and the device has {capability}")]
     DeviceTooOld {
@@ -116,10 +164,14 @@ pub enum ProgramError {
         block: u64,
     },
     /// The time was up before the program was done. It still runs; what it writes is not to be trusted yet.
-    #[error("program `{program}` was not done in time")]
+    #[error(
+        "program `{program}` was not done within {limit:?}; it still runs, and what it writes is not to be trusted"
+    )]
     TimedOut {
-        /// The program.
+        /// The program, or the first one of the sequence.
         program: String,
+        /// The time it had.
+        limit: Duration,
     },
     /// The flag still said that something changed after the last step.
     #[error("program `{program}` did not converge in {steps} steps")]

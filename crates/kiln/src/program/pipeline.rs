@@ -6,6 +6,7 @@ use kiln_driver::DeviceKind;
 use kiln_ir::{Draft, Layout, Program, Target};
 
 use super::backend::Backend;
+use super::config::DispatchConfig;
 use super::error::ProgramError;
 use crate::error::Result;
 use crate::launch::Kernel;
@@ -68,6 +69,12 @@ impl Pipeline {
             limit: error.to_string(),
         })?;
         self.backend.compile(&program)
+    }
+
+    /// The program with blocks as a configuration says, if that says other ones.
+    pub(super) fn variant(&self, config: &DispatchConfig) -> Result<Option<Arc<Self>>> {
+        let other = config.block.filter(|block| *block != self.program.block);
+        other.map(|block| self.with_block(block)).transpose()
     }
 
     /// Refuses a program that checks its accesses only in part.

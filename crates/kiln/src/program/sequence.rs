@@ -2,55 +2,97 @@
 
 use std::time::Duration;
 
-use kiln_driver::{Access, Dim3};
-use kiln_ir::{Binding, ParameterKind, STATUS_BYTES, Status, Type};
+use kiln_ir::Type;
 
 use super::backend::Backend;
-use super::bindings::{Bindings, Bound, HostVector};
-use super::config::DispatchConfig;
+use super::bindings::{Bindings, HostVector};
+use super::config::{Converge, DispatchConfig};
+use super::dispatch::Dispatched;
 use super::error::ProgramError;
-use super::fitting::Fitting;
-use super::outputs::Outputs;
+use super::part::{Again, FirstTurn, Part, Until, find_flag};
 use super::pipeline::Pipeline;
+use super::run::Run;
+use super::turn::Turn;
 use crate::buffer::{Element, GpuRef};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, GraphBuilder, Output};
-use crate::misuse::Misuse;
-use crate::telemetry::Timing;
 
-/// Fills, uploads, steps and reads, in order: one submission, one wait.
+/// Commands of a repetition that are recorded in place. More are submitted in batches, and cannot be part of a graph.
+const MAX_RECORDED_COMMANDS: u64 = 4096;
+
+/// Fills, uploads, steps, loops and reads, in order: one submission, one wait.
 ///
 /// Host data that goes up is copied when it is named, so it may change afterwards; vectors that receive results are written when
-/// [`run`](Self::run) returns, and only if nothing trapped.
+/// [`run`](Self::run) returns, and only if nothing trapped. A loop [until](Self::until) a flag is more than one submission: the host looks at
+/// the flag after a turn, then after two more, four more, and so on.
+///
+/// ```
+/// use kiln::{Backend, Bindings, DeviceRuntime, Program};
+///
+/// // Every cell takes the largest of its neighbours; `changed` says whether one did.
+/// let spread = Program::parse("
+///     kernel spread(in from: u32[], out to: u32[like from], inout changed: u32[1]) block(32) over(from) {
+///         let i: u64 = global.x;
+///         let best: u32 = max(from[i], max(from[i - 1], from[i + 1]));
+///         to[i] = best;
+///         if (i < len(from)) & (best != from[i]) { atomic_max(changed[0], 1); }
+///     }")?;
+/// let gpu = DeviceRuntime::simulated(1)?;
+/// let backend = Backend::over(gpu.clone());
+/// let spread = backend.compile(&spread)?;
+/// let (a, b, changed) = (gpu.allocate::<u32>(5)?, gpu.allocate::<u32>(5)?, gpu.allocate::<u32>(1)?);
+///
+/// let mut cells = Vec::new();
+/// let mut sequence = backend.sequence();
+/// sequence.upload(&a, &[0, 0, 7, 0, 0])?;
+/// sequence.until(&changed, 100, |turn| {
+///     turn.step(&spread, Bindings::new().resident("from", &a).resident("to", &b).resident("changed", &changed))?;
+///     turn.copy(&b, &a)?;
+///     Ok(())
+/// })?;
+/// sequence.read(&a, &mut cells)?;
+/// sequence.run()?;
+/// assert_eq!(cells, [7; 5]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use = "a sequence does nothing until it is run"]
 pub struct Sequence<'a> {
-    backend: Backend,
-    builder: GraphBuilder,
-    reads: Vec<Read<'a>>,
-    statuses: Vec<(String, Output<u8>)>,
-    timeout: Option<Duration>,
+    pub(super) backend: Backend,
+    /// What came before, each part ended by a loop.
+    pub(super) parts: Vec<Part>,
+    /// What is recorded since.
+    pub(super) builder: GraphBuilder,
+    pub(super) reads: Vec<Read<'a>>,
+    pub(super) watched: Vec<Watched>,
+    /// Programs that run, but for turns that are submitted in batches.
+    pub(super) steps: u64,
+    pub(super) timeout: Option<Duration>,
+    pub(super) profile: bool,
+    /// The first program, for messages.
+    pub(super) name: Option<String>,
     label: Option<String>,
-    profile: bool,
+    /// A loop was recorded in part.
+    is_broken: bool,
 }
 
-struct Read<'a> {
-    from: Output<u8>,
-    to: Destination<'a>,
+/// Bytes that come back.
+pub(super) struct Read<'a> {
+    pub(super) part: usize,
+    pub(super) from: Output<u8>,
+    pub(super) to: Destination<'a>,
 }
 
-enum Destination<'a> {
+/// Where they go.
+pub(super) enum Destination<'a> {
     Into(&'a mut dyn HostVector),
     Returned(String, Type),
 }
 
-/// A program with its buffers on the device.
-pub(super) struct Placed<'a> {
-    pub(super) fitting: Fitting,
-    pub(super) buffers: Vec<GpuRef<u8>>,
-    status: Option<GpuRef<u8>>,
-    barrier: Option<GpuRef<u8>>,
-    cooperative: bool,
-    given: Vec<(String, Option<Bound<'a>>)>,
+/// What a program says of how it ended.
+pub(super) struct Watched {
+    pub(super) part: usize,
+    pub(super) program: String,
+    pub(super) output: Output<u8>,
 }
 
 impl Backend {
@@ -58,18 +100,23 @@ impl Backend {
     pub fn sequence<'a>(&self) -> Sequence<'a> {
         Sequence {
             backend: self.clone(),
+            parts: Vec::new(),
             builder: self.runtime().graph(),
             reads: Vec::new(),
-            statuses: Vec::new(),
+            watched: Vec::new(),
+            steps: 0,
             timeout: None,
-            label: None,
             profile: false,
+            name: None,
+            label: None,
+            is_broken: false,
         }
     }
 }
 
 impl<'a> Sequence<'a> {
-    /// How long to wait for the end.
+    /// How long all of it may take. What is not done by then still runs; the buffers it writes are [not to be
+    /// trusted](GpuRef::is_trusted).
     pub fn timeout(&mut self, limit: Duration) -> &mut Self {
         self.timeout = Some(limit);
         self
@@ -119,8 +166,8 @@ impl<'a> Sequence<'a> {
     /// # Errors
     /// A buffer of another runtime.
     pub fn read<T: Element>(&mut self, from: &GpuRef<T>, into: &'a mut Vec<T>) -> Result<&mut Self> {
-        let from = self.builder.download(&from.cast::<u8>()?)?;
-        self.reads.push(Read { from, to: Destination::Into(into) });
+        let (part, from) = (self.parts.len(), self.builder.download(&from.cast::<u8>()?)?);
+        self.reads.push(Read { part, from, to: Destination::Into(into) });
         Ok(self)
     }
 
@@ -132,8 +179,7 @@ impl<'a> Sequence<'a> {
         self.step_with(pipeline, bindings, &DispatchConfig::default())
     }
 
-    /// Runs a program as a configuration says. Time-out, label and profile are said of the whole sequence, and a loop until a flag is a dispatch of
-    /// its own.
+    /// Runs a program as a configuration says. Time-out, label and profile are said of the whole sequence.
     ///
     /// # Errors
     /// As for [`step`](Self::step); a choice that cannot be honoured here.
@@ -143,42 +189,78 @@ impl<'a> Sequence<'a> {
         bindings: Bindings<'a>,
         config: &DispatchConfig,
     ) -> Result<&mut Self> {
-        pipeline.check_safe()?;
-        if config.timeout.is_some() || config.label.is_some() || config.profile {
-            let why = "a time-out, a label and a profile belong to the whole sequence";
-            return Err(ProgramError::Unsupported { what: "a setting of one step", why }.into());
-        }
-        if config.converge.is_some() {
-            let why = "a sequence is one submission; dispatch the program by itself";
-            return Err(ProgramError::Unsupported { what: "a loop until a flag", why }.into());
-        }
+        self.check_step(pipeline, config)?;
         self.run_step(pipeline, bindings, config)?;
         Ok(self)
     }
 
-    /// Runs everything, waits once, and hands out the results.
+    /// Does something a number of times; 0 times record nothing.
     ///
     /// # Errors
-    /// A trap, a time-out, the fault of a lost device. Vectors of the caller are then as they were.
-    pub fn run(mut self) -> Result<(Outputs, Option<Timing>)> {
-        let mut outputs = Outputs::default();
-        let timing = self.flush(&mut outputs)?;
-        Ok((outputs, timing))
+    /// What the function answers; the sequence can then not be run.
+    pub fn repeat(
+        &mut self,
+        turns: u64,
+        body: impl FnOnce(&mut Turn<'_, 'a>) -> Result<()>,
+    ) -> Result<&mut Self> {
+        if turns > 0 {
+            let first = self.first_turn(None, body)?;
+            self.close_loop(first, turns, None)?;
+        }
+        Ok(self)
+    }
+
+    /// Does something until it leaves a flag of one element at zero, but no more often than `limit` times. The flag is zero when a turn
+    /// begins, and a turn that changed something makes it something else. Once a turn has left it at zero further ones must change nothing: some
+    /// may have run already.
+    ///
+    /// # Errors
+    /// What the function answers; the sequence can then not be run. A flag that is not one element, or of another runtime; a limit of 0.
+    pub fn until(
+        &mut self,
+        flag: &GpuRef<u32>,
+        limit: u64,
+        body: impl FnOnce(&mut Turn<'_, 'a>) -> Result<()>,
+    ) -> Result<&mut Self> {
+        if flag.len() != 1 {
+            let why = "its flag must be a buffer of one u32";
+            return Err(ProgramError::Unsupported { what: "a loop until a flag", why }.into());
+        }
+        let flag = flag.cast::<u8>()?;
+        let first = self.first_turn(Some(&flag), body)?;
+        self.close_loop(first, limit, Some(flag))?;
+        Ok(self)
+    }
+
+    /// Runs everything, waits, and hands out the results.
+    ///
+    /// # Errors
+    /// A trap, a time-out, a flag that never says stop, the fault of a lost device. Vectors of the caller are then as they were.
+    pub fn run(mut self) -> Result<Dispatched> {
+        let label = self.label.take();
+        let done = self.check_whole().and_then(|()| Run::new(self).finish());
+        done.map_err(|error| labelled(error, label.as_deref()))
     }
 
     /// Makes a graph of it, to be replayed.
     ///
     /// # Errors
-    /// Results that go to vectors of the caller, which a later replay could not reach; a program that can trap, which nobody would hear of; as for
-    /// [`GraphBuilder::build`].
+    /// Results that go to vectors of the caller, which a later replay could not reach; a program that can trap, which nobody would hear of; a loop
+    /// until a flag, which nobody would look at; as for [`GraphBuilder::build`].
     pub fn build(self) -> Result<Graph> {
+        self.check_whole()?;
         let refused = if !self.reads.is_empty() {
             Some((
                 "a read into host memory",
                 "replays outlive the borrow; read the resident buffer afterwards",
             ))
-        } else if !self.statuses.is_empty() {
+        } else if !self.watched.is_empty() {
             Some(("a program that can trap", "a replay has nobody to tell; dispatch it in a sequence"))
+        } else if !self.parts.is_empty() {
+            Some((
+                "a loop until a flag, or of very many turns",
+                "a replay is one submission; run the sequence",
+            ))
         } else {
             None
         };
@@ -188,274 +270,128 @@ impl<'a> Sequence<'a> {
         }
     }
 
-    /// One step with everything around it.
+    /// Refuses what a step cannot say of the whole.
+    pub(super) fn check_step(&self, pipeline: &Pipeline, config: &DispatchConfig) -> Result<()> {
+        pipeline.check_safe()?;
+        if config.timeout.is_some() || config.label.is_some() || config.profile {
+            let why = "a time-out, a label and a profile belong to the whole sequence";
+            return Err(ProgramError::Unsupported { what: "a setting of one step", why }.into());
+        }
+        Ok(())
+    }
+
+    /// One step with everything around it; whoever calls vouches for what the program does not check.
     pub(super) fn run_step(
         &mut self,
         pipeline: &Pipeline,
         bindings: Bindings<'a>,
         config: &DispatchConfig,
     ) -> Result<()> {
-        match config.block.filter(|block| *block != pipeline.program().block) {
-            Some(block) => {
-                let variant = pipeline.with_block(block)?;
-                self.run_block(&variant, bindings, config)
-            }
-            None => self.run_block(pipeline, bindings, config),
-        }
+        let step = self.record_step(pipeline, bindings, config);
+        step.map_err(|error| labelled(error, self.label.as_deref()))
     }
 
-    fn run_block(
+    fn record_step(
         &mut self,
         pipeline: &Pipeline,
         bindings: Bindings<'a>,
         config: &DispatchConfig,
     ) -> Result<()> {
+        let turns = match &config.converge {
+            None => config.steps,
+            Some(_) if config.steps != 1 => {
+                let why = "the flag says how often it runs; leave the number of steps at one";
+                return Err(ProgramError::Unsupported { what: "a loop until a flag", why }.into());
+            }
+            Some(Converge { limit, .. }) => *limit,
+        };
+        let variant = pipeline.variant(config)?;
+        let pipeline = variant.as_deref().unwrap_or(pipeline);
         let placed = self.place(pipeline, bindings, config)?;
-        for _ in 0..config.steps {
-            self.launch(pipeline, &placed)?;
+        let flag = config.converge.as_ref().map(|converge| find_flag(&placed, converge)).transpose()?;
+        let mut first = FirstTurn::default();
+        if let Some(flag) = &flag {
+            first.nodes.push(self.builder.fill(flag, 0)?);
         }
-        self.watch(pipeline, &placed)?;
-        self.bring_back(placed)
+        if turns > 0 {
+            self.launch(pipeline, &placed, &mut first.nodes)?;
+            first.programs = 1;
+        }
+        first.placed.push(placed);
+        self.close_loop(first, turns, flag)
     }
 
-    /// Checks everything, then puts the buffers of a program on the device.
-    pub(super) fn place(
+    /// Records the first turn of a loop, which begins with its flag at zero.
+    fn first_turn(
         &mut self,
-        pipeline: &Pipeline,
-        bindings: Bindings<'a>,
-        config: &DispatchConfig,
-    ) -> Result<Placed<'a>> {
-        let limits = &self.backend.runtime().info().limits;
-        let fitting = Fitting::new(pipeline.program(), &bindings, config, limits)?;
-        let mut given: Vec<(String, Option<Bound<'a>>)> =
-            bindings.buffers.into_iter().map(|(name, bound)| (name, Some(bound))).collect();
-        let mut buffers = Vec::with_capacity(fitting.buffers.len());
-        for binding in &fitting.buffers {
-            let bound = given.iter_mut().find(|(name, _)| *name == binding.name).map(|(_, bound)| bound);
-            buffers.push(self.place_buffer(binding, bound)?);
+        flag: Option<&GpuRef<u8>>,
+        body: impl FnOnce(&mut Turn<'_, 'a>) -> Result<()>,
+    ) -> Result<FirstTurn<'a>> {
+        let mut turn = Turn { sequence: self, first: FirstTurn::default() };
+        if let Some(flag) = flag {
+            turn.fill(flag, 0)?;
         }
-        let hidden = |sequence: &mut Self, kind, bytes: u64| -> Result<Option<GpuRef<u8>>> {
-            if !pipeline.layout().has(kind) {
-                return Ok(None);
-            }
-            sequence.builder.scratch(bytes as usize).map(Some)
-        };
-        let status = hidden(self, ParameterKind::Status, STATUS_BYTES)?;
-        if let Some(status) = &status {
-            self.builder.fill(status, 0)?;
-        }
-        let barrier = hidden(self, ParameterKind::GridBarrier, 8)?;
-        let cooperative = config.cooperative || pipeline.is_cooperative();
-        Ok(Placed { fitting, buffers, status, barrier, cooperative, given })
+        let recorded = body(&mut turn);
+        let first = turn.first;
+        self.is_broken |= recorded.is_err();
+        recorded.map(|()| first)
     }
 
-    fn place_buffer(
-        &mut self,
-        binding: &Binding,
-        bound: Option<&mut Option<Bound<'a>>>,
-    ) -> Result<GpuRef<u8>> {
-        let bound = match bound {
-            Some(Some(Bound::Resident { buffer, .. })) => return aligned(binding, buffer),
-            Some(wrong @ Some(Bound::Wrong(_))) => match wrong.take() {
-                Some(Bound::Wrong(error)) => return Err(error),
-                _ => None,
-            },
-            Some(bound) => bound.as_ref(),
-            None => None,
-        };
-        let buffer = self.builder.scratch::<u8>(binding.bytes() as usize)?;
-        match bound {
-            Some(Bound::Input { bytes, .. }) => {
-                self.builder.upload(&buffer, bytes)?;
+    /// Adds the turns behind the first, and what looks at a loop when it is over.
+    fn close_loop(&mut self, first: FirstTurn<'a>, turns: u64, flag: Option<GpuRef<u8>>) -> Result<()> {
+        let name =
+            || first.placed.first().map_or_else(|| "sequence".to_owned(), |placed| placed.program.clone());
+        let works = self.builder.works(&first.nodes);
+        let more = turns.saturating_sub(1);
+        if turns == 0 && flag.is_some() {
+            self.is_broken = true;
+            return Err(ProgramError::NotConverged { program: name(), steps: 0 }.into());
+        }
+        let commands = more.saturating_mul(works.len() as u64);
+        if flag.is_none() && commands <= MAX_RECORDED_COMMANDS {
+            (0..more).for_each(|_| self.builder.again(&works));
+            self.steps = self.steps.saturating_add(first.programs.saturating_mul(turns));
+        } else {
+            let mut statuses = Vec::new();
+            for placed in &first.placed {
+                self.watch(placed)?;
+                statuses.extend(placed.watched().map(|status| (placed.program.clone(), status.clone())));
             }
-            Some(Bound::InOut(vector)) => {
-                self.builder.upload(&buffer, vector.bytes())?;
-            }
-            _ => {
-                self.builder.fill(&buffer, 0)?;
-            }
-        }
-        Ok(buffer)
-    }
-
-    /// Records one launch; nothing if there are no elements to run over.
-    pub(super) fn launch(&mut self, pipeline: &Pipeline, placed: &Placed<'_>) -> Result<()> {
-        let plan = &placed.fitting.launch;
-        if plan.is_empty {
-            return Ok(());
-        }
-        if let Some(barrier) = &placed.barrier {
-            self.builder.fill(barrier, 0)?;
-        }
-        let mut launch = self.builder.launch(pipeline.kernel());
-        launch.grid(extents(plan.grid)).block(extents(plan.block)).shared(plan.dynamic_shared_bytes);
-        if placed.cooperative {
-            launch.cooperative();
-        }
-        for parameter in &pipeline.layout().parameters {
-            match parameter.kind {
-                ParameterKind::Pointer(id) => {
-                    let at = id.0 as usize;
-                    let role = placed.fitting.buffers[at].role;
-                    launch.buffer(&placed.buffers[at], access(role.is_readable(), role.is_writable()));
-                }
-                ParameterKind::Length(id) => {
-                    launch.value(placed.fitting.buffers[id.0 as usize].length);
-                }
-                ParameterKind::Scalar(id) => {
-                    // As an array of one: here nobody knows whether the bits are those of a float.
-                    let bits = placed.fitting.scalars[id.0 as usize];
-                    match parameter.bytes {
-                        1 => launch.value([bits as u8]),
-                        2 => launch.value([bits as u16]),
-                        4 => launch.value([bits as u32]),
-                        _ => launch.value([bits]),
-                    };
-                }
-                ParameterKind::Status => {
-                    if let Some(status) = &placed.status {
-                        launch.read_write(status);
-                    }
-                }
-                ParameterKind::GridBarrier => {
-                    if let Some(barrier) = &placed.barrier {
-                        launch.read_write(barrier);
-                    }
-                }
-            }
-        }
-        // SAFETY: the program was verified, so the kernel made of it touches nothing outside of the buffers and lengths given here: every
-        // access is checked against the length, or the caller vouched for it when it chose an unchecked dispatch. Hidden parameters are as
-        // long as the layout asks.
-        unsafe { launch.record() }?;
-        Ok(())
-    }
-
-    /// Records that somebody looks whether the program trapped.
-    pub(super) fn watch(&mut self, pipeline: &Pipeline, placed: &Placed<'_>) -> Result<()> {
-        if let Some(status) = &placed.status {
-            let output = self.builder.download(status)?;
-            self.statuses.push((pipeline.program().name.clone(), output));
-        }
-        Ok(())
-    }
-
-    /// Records that the results come back.
-    pub(super) fn bring_back(&mut self, placed: Placed<'a>) -> Result<()> {
-        let Placed { fitting, buffers, mut given, .. } = placed;
-        for (binding, buffer) in fitting.buffers.into_iter().zip(&buffers) {
-            let bound =
-                given.iter_mut().find(|(name, _)| *name == binding.name).and_then(|(_, bound)| bound.take());
-            let to = match bound {
-                Some(Bound::Resident { .. } | Bound::Wrong(_)) => continue,
-                Some(Bound::InOut(vector) | Bound::Output { into: vector, .. }) => Destination::Into(vector),
-                _ if binding.is_written() => Destination::Returned(binding.name, binding.element),
-                _ => continue,
+            let until = match flag {
+                Some(flag) => Some(Until { program: name(), look: self.builder.download(&flag)?, flag }),
+                None => None,
             };
-            self.reads.push(Read { from: self.builder.download(buffer)?, to });
+            let builder = std::mem::replace(&mut self.builder, self.backend.runtime().graph());
+            let again = Again { works, turns: more, programs: first.programs, statuses, until };
+            self.parts.push(Part { builder, again: Some(again) });
+            self.steps = self.steps.saturating_add(first.programs);
+        }
+        for placed in first.placed {
+            self.watch(&placed)?;
+            self.bring_back(placed)?;
         }
         Ok(())
     }
 
-    /// Downloads one word and runs everything recorded so far.
-    pub(super) fn flush_word(
-        &mut self,
-        word: &GpuRef<u8>,
-        outputs: &mut Outputs,
-    ) -> Result<(u32, Option<Timing>)> {
-        let output = self.builder.download(word)?;
-        let timing = self.submit_and_wait()?;
-        let bytes: Vec<u8> = self.builder.output(&output)?.to_vec();
-        self.deliver(outputs)?;
-        let word = <[u8; 4]>::try_from(bytes.as_slice()).map_or(0, u32::from_le_bytes);
-        Ok((word, timing))
-    }
-
-    /// Runs everything recorded so far, waits, and hands out what came back.
-    pub(super) fn flush(&mut self, outputs: &mut Outputs) -> Result<Option<Timing>> {
-        let timing = self.submit_and_wait()?;
-        self.deliver(outputs)?;
-        Ok(timing)
-    }
-
-    fn submit_and_wait(&mut self) -> Result<Option<Timing>> {
-        if self.profile {
-            let timed = self.builder.submit_once_timed().map_err(|error| self.labelled(error))?;
-            self.wait_for(timed.ticket())?;
-            return timed.wait().map(Some).map_err(|error| self.labelled(error));
+    fn check_whole(&self) -> Result<()> {
+        if self.is_broken {
+            let why = "recording it failed; begin the sequence anew";
+            return Err(ProgramError::Unsupported { what: "a loop that was recorded in part", why }.into());
         }
-        let ticket = self.builder.submit_once().map_err(|error| self.labelled(error))?;
-        self.wait_for(&ticket)?;
-        Ok(None)
-    }
-
-    fn wait_for(&self, ticket: &crate::Ticket) -> Result<()> {
-        let done = match self.timeout {
-            Some(limit) => ticket.wait_within(limit),
-            None => ticket.wait().map(|()| true),
-        };
-        match done {
-            Ok(true) => Ok(()),
-            Ok(false) => {
-                let program =
-                    self.statuses.first().map_or_else(|| "sequence".to_owned(), |(name, _)| name.clone());
-                Err(self.labelled(ProgramError::TimedOut { program }.into()))
-            }
-            Err(error) => Err(self.labelled(error)),
-        }
-    }
-
-    /// Traps first: what a program that trapped wrote goes nowhere.
-    fn deliver(&mut self, outputs: &mut Outputs) -> Result<()> {
-        for (program, status) in std::mem::take(&mut self.statuses) {
-            let bytes = self.builder.output(&status)?;
-            let Some(words) = bytes.first_chunk::<{ STATUS_BYTES as usize }>() else { continue };
-            if let Status::Trapped { code, thread, block } = Status::read(words) {
-                return Err(self.labelled(ProgramError::Trap { program, code, thread, block }.into()));
-            }
-        }
-        for read in std::mem::take(&mut self.reads) {
-            let bytes = self.builder.output(&read.from)?;
-            match read.to {
-                Destination::Into(vector) => vector.replace(bytes),
-                Destination::Returned(name, element) => outputs.buffers.push((name, element, bytes.to_vec())),
-            }
-        }
-        self.builder = self.backend.runtime().graph();
         Ok(())
     }
-
-    fn labelled(&self, error: Error) -> Error {
-        match &self.label {
-            Some(label) => error.labelled(label),
-            None => error,
-        }
-    }
 }
 
-/// A buffer of the caller's, if its address suits the program's elements: a view of bytes may begin anywhere.
-fn aligned(binding: &Binding, buffer: &GpuRef<u8>) -> Result<GpuRef<u8>> {
-    let (address, element_bytes) = (buffer.address().0, binding.element.bytes());
-    if address.is_multiple_of(element_bytes) {
-        return Ok(buffer.clone());
-    }
-    Err(Misuse::Cast { bytes: buffer.bytes(), offset: address, element_bytes }.into())
-}
-
-fn extents([x, y, z]: [u32; 3]) -> Dim3 {
-    Dim3::new(x, y, z)
-}
-
-fn access(reads: bool, writes: bool) -> Access {
-    match (reads, writes) {
-        (_, false) => Access::Read,
-        (false, true) => Access::Write,
-        (true, true) => Access::ReadWrite,
+fn labelled(error: Error, label: Option<&str>) -> Error {
+    match label {
+        Some(label) => error.labelled(label),
+        None => error,
     }
 }
 
 impl std::fmt::Debug for Sequence<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "sequence of {} commands", self.builder.len())
+        let commands = self.parts.iter().map(|part| part.builder.len()).sum::<usize>() + self.builder.len();
+        write!(f, "sequence of {commands} commands")
     }
 }

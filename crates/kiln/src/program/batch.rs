@@ -1,0 +1,65 @@
+//! Some turns of a loop as one submission.
+
+use kiln_ir::{STATUS_BYTES, Status};
+
+use super::error::ProgramError;
+use super::part::Again;
+use super::queue::Queue;
+use crate::error::Result;
+use crate::graph::{GraphBuilder, Output};
+use crate::runtime::Ticket;
+
+/// Some turns of a loop, which may be submitted more than once.
+pub(super) struct Batch {
+    builder: GraphBuilder,
+    pub(super) turns: u64,
+    statuses: Vec<(String, Output<u8>)>,
+    flag: Option<Output<u8>>,
+}
+
+impl Batch {
+    pub(super) fn new(mut builder: GraphBuilder, again: &Again, turns: u64) -> Result<Self> {
+        for _ in 0..turns {
+            builder.again(&again.works);
+        }
+        let mut statuses = Vec::new();
+        let mut flag = None;
+        if let Some(until) = &again.until {
+            flag = Some(builder.download(&until.flag)?);
+            for (program, status) in &again.statuses {
+                statuses.push((program.clone(), builder.download(status)?));
+            }
+        }
+        Ok(Self { builder, turns, statuses, flag })
+    }
+
+    pub(super) fn submit(&mut self, queue: &mut Queue) -> Result<Ticket> {
+        queue.submit(&mut self.builder)
+    }
+
+    /// Once it is done: whether the last of its turns changed something. A trap is an error.
+    pub(super) fn look(&mut self) -> Result<bool> {
+        for (program, status) in &self.statuses {
+            check_status(program, self.builder.output(status)?)?;
+        }
+        match &self.flag {
+            Some(flag) => Ok(is_set(self.builder.output(flag)?)),
+            None => Ok(true),
+        }
+    }
+}
+
+/// Whether a flag says that something changed.
+pub(super) fn is_set(flag: &[u8]) -> bool {
+    flag.iter().any(|byte| *byte != 0)
+}
+
+/// Refuses the status of a program that trapped.
+pub(super) fn check_status(program: &str, status: &[u8]) -> Result<()> {
+    match status.first_chunk::<{ STATUS_BYTES as usize }>().map(Status::read) {
+        Some(Status::Trapped { code, thread, block }) => {
+            Err(ProgramError::Trap { program: program.to_owned(), code, thread, block }.into())
+        }
+        _ => Ok(()),
+    }
+}

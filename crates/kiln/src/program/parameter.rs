@@ -1,0 +1,107 @@
+//! Parameters of a program as Rust types: what a [`Typed`](super::Typed) handle is made of.
+
+use std::any::type_name;
+use std::marker::PhantomData;
+
+use kiln_ir::{Buffer, Role, Scalar, Type};
+
+use super::element_kind::ElementKind;
+use crate::buffer::Element;
+
+/// A buffer the program reads. Given as a slice, an array or a vector of the host, or as a [`GpuRef`](crate::GpuRef).
+pub struct Read<T>(PhantomData<fn() -> T>);
+
+/// A buffer the program writes. Given as a vector of the host, alone or as `(length, &mut vector)`, or as a [`GpuRef`](crate::GpuRef).
+pub struct Write<T>(PhantomData<fn() -> T>);
+
+/// A buffer the program reads and writes. Given as a vector of the host or as a [`GpuRef`](crate::GpuRef).
+pub struct ReadWrite<T>(PhantomData<fn() -> T>);
+
+/// A buffer the program keeps between dispatches. Given as a [`GpuRef`](crate::GpuRef).
+pub struct Kept<T>(PhantomData<fn() -> T>);
+
+/// A scalar.
+pub struct Value<T>(PhantomData<fn() -> T>);
+
+/// What a type says of a parameter.
+pub struct Said {
+    what: What,
+    /// As it stands in the handle's type.
+    text: String,
+}
+
+enum What {
+    Buffer(Role, ElementKind),
+    Scalar(Type),
+}
+
+impl Said {
+    pub(super) fn is_buffer(&self) -> bool {
+        matches!(self.what, What::Buffer(..))
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn fits_buffer(&self, buffer: &Buffer) -> bool {
+        matches!(self.what, What::Buffer(role, element) if role == buffer.role && element.fits(buffer.element))
+    }
+
+    pub(super) fn fits_scalar(&self, scalar: &Scalar) -> bool {
+        matches!(self.what, What::Scalar(ty) if ty == scalar.ty)
+    }
+
+    fn buffer<T: Element>(word: &str, role: Role) -> Self {
+        let text = format!("{word}<{}>", type_name::<T>());
+        Self { what: What::Buffer(role, ElementKind::of::<T>()), text }
+    }
+}
+
+/// A parameter of a program: [`Read`], [`Write`], [`ReadWrite`], [`Kept`] or [`Value`].
+pub trait Parameter: sealed::Sealed {
+    /// What it says.
+    #[doc(hidden)]
+    fn said() -> Said;
+}
+
+impl<T: Element> Parameter for Read<T> {
+    fn said() -> Said {
+        Said::buffer::<T>("Read", Role::Input)
+    }
+}
+
+impl<T: Element> Parameter for Write<T> {
+    fn said() -> Said {
+        Said::buffer::<T>("Write", Role::Output)
+    }
+}
+
+impl<T: Element> Parameter for ReadWrite<T> {
+    fn said() -> Said {
+        Said::buffer::<T>("ReadWrite", Role::InOut)
+    }
+}
+
+impl<T: Element> Parameter for Kept<T> {
+    fn said() -> Said {
+        Said::buffer::<T>("Kept", Role::Persistent)
+    }
+}
+
+impl<T: kiln_ir::Element> Parameter for Value<T> {
+    fn said() -> Said {
+        Said { what: What::Scalar(T::TYPE), text: format!("Value<{}>", type_name::<T>()) }
+    }
+}
+
+mod sealed {
+    /// Nobody else says what a parameter can be.
+    pub trait Sealed {}
+
+    impl<T> Sealed for super::Read<T> {}
+    impl<T> Sealed for super::Write<T> {}
+    impl<T> Sealed for super::ReadWrite<T> {}
+    impl<T> Sealed for super::Kept<T> {}
+    impl<T> Sealed for super::Value<T> {}
+}

@@ -1,0 +1,65 @@
+//! A sequence in parts. What needs no look from the host is one submission; a loop ends a part.
+//!
+//! The first turn of a loop is recorded with what comes before it. Further turns are the same work again: a few of them are recorded in place,
+//! many are submitted in batches, and where a flag decides, the host looks at it between two batches.
+
+use kiln_ir::Type;
+
+use super::config::Converge;
+use super::error::ProgramError;
+use super::placed::Placed;
+use crate::buffer::GpuRef;
+use crate::error::Result;
+use crate::graph::{GraphBuilder, NodeId, Output, Work};
+
+/// One submission, and the loop whose first turn is its end.
+pub(super) struct Part {
+    pub(super) builder: GraphBuilder,
+    pub(super) again: Option<Again>,
+}
+
+/// The turns of a loop behind the first one.
+pub(super) struct Again {
+    pub(super) works: Vec<Work>,
+    /// How many there are, or how many there may be.
+    pub(super) turns: u64,
+    /// Programs that run in one.
+    pub(super) programs: u64,
+    /// Where programs of the loop say that they trapped.
+    pub(super) statuses: Vec<(String, GpuRef<u8>)>,
+    pub(super) until: Option<Until>,
+}
+
+/// What ends a loop.
+pub(super) struct Until {
+    pub(super) program: String,
+    pub(super) flag: GpuRef<u8>,
+    /// The flag as the first turn left it.
+    pub(super) look: Output<u8>,
+}
+
+/// The first turn of a loop as it is recorded.
+#[derive(Default)]
+pub(super) struct FirstTurn<'a> {
+    /// What is done again in each further turn; what only places buffers is not among it.
+    pub(super) nodes: Vec<NodeId>,
+    pub(super) placed: Vec<Placed<'a>>,
+    pub(super) programs: u64,
+}
+
+/// The flag of a loop among the buffers of its program.
+pub(super) fn find_flag(placed: &Placed<'_>, converge: &Converge) -> Result<GpuRef<u8>> {
+    let buffers = &placed.fitting.buffers;
+    let Some(at) = buffers.iter().position(|binding| binding.name == converge.flag) else {
+        let known: Vec<&str> = buffers.iter().map(|binding| binding.name.as_str()).collect();
+        let (what, name) = ("buffer", converge.flag.clone());
+        return Err(ProgramError::Unknown { what, name, known: known.join(", ") }.into());
+    };
+    let binding = &buffers[at];
+    if binding.element == Type::U32 && binding.length == 1 && binding.role.is_writable() {
+        Ok(placed.buffers[at].clone())
+    } else {
+        let why = "its flag must be a buffer of one u32 that the program writes";
+        Err(ProgramError::Unsupported { what: "a loop until a flag", why }.into())
+    }
+}

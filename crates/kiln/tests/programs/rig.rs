@@ -1,0 +1,87 @@
+//! A device to run programs on: a simulated one whose traffic is counted and whose report is looked at, or a GPU.
+
+use std::sync::Arc;
+
+use kiln::cache::{CacheConfig, CachePlace};
+use kiln::probe::TestGate;
+use kiln::program::{Backend, ProgramError};
+use kiln::{DeviceRuntime, Error, ErrorKind, RuntimeConfig};
+use kiln_driver::layer::{CommandKind, Counting, Counts, Layered};
+use kiln_driver::{DeviceKind, Driver};
+use kiln_sim::{Machine, MachineConfig, PtxEngine};
+
+pub(crate) struct Rig {
+    machine: Option<Machine>,
+    driver: Arc<Layered<Counting>>,
+    pub(crate) backend: Backend,
+}
+
+impl Rig {
+    pub(crate) fn simulated() -> Self {
+        Self::of(MachineConfig::seeded(5))
+    }
+
+    /// The first device of a machine that can run PTX.
+    pub(crate) fn of(config: MachineConfig) -> Self {
+        let machine = Machine::new(config.engine(Arc::new(PtxEngine::default())));
+        let driver = machine.device(0).unwrap();
+        Self::over(driver, Some(machine))
+    }
+
+    /// The GPU; none where there is none, which is counted.
+    pub(crate) fn cuda(test: &str) -> Option<Self> {
+        match kiln::gpu_for_test(test).unwrap() {
+            TestGate::Ready(gpu) if gpu.info().kind == DeviceKind::Cuda => {
+                Some(Self::over(gpu.driver().clone(), None))
+            }
+            TestGate::Ready(_) => None,
+            TestGate::Skipped(absence) => {
+                println!("skipped: {absence}");
+                None
+            }
+        }
+    }
+
+    fn over(driver: Arc<dyn Driver>, machine: Option<Machine>) -> Self {
+        let driver = Arc::new(Layered::new(driver, Counting::default()));
+        let cache = CacheConfig { place: CachePlace::Off, ..CacheConfig::default() };
+        let config = RuntimeConfig { cache, ..RuntimeConfig::default() };
+        let gpu = DeviceRuntime::from_driver(driver.clone(), config).unwrap();
+        Self { machine, driver, backend: Backend::over(gpu) }
+    }
+
+    pub(crate) fn gpu(&self) -> &DeviceRuntime {
+        self.backend.runtime()
+    }
+
+    /// Calls of the driver so far.
+    pub(crate) fn counts(&self) -> Counts {
+        self.driver.layer().counts()
+    }
+
+    pub(crate) fn launches_since(&self, before: &Counts) -> u64 {
+        self.counts().since(before).submitted(CommandKind::Launch)
+    }
+
+    /// What the simulator found so far.
+    pub(crate) fn findings(&self) -> Vec<kiln_sim::Finding> {
+        self.machine.as_ref().map_or_else(Vec::new, Machine::findings)
+    }
+
+    /// Ends the runtime; a simulator must have found nothing. Whatever holds something of the device is gone before.
+    pub(crate) fn finish(self) {
+        drop((self.backend, self.driver));
+        if let Some(machine) = self.machine {
+            let report = machine.finish();
+            assert!(report.is_clean(), "{report}");
+        }
+    }
+}
+
+/// Why a program was refused.
+pub(crate) fn refusal<T: std::fmt::Debug>(result: Result<T, Error>) -> ProgramError {
+    match result.expect_err("this is to be refused").kind() {
+        ErrorKind::Program(error) => error.clone(),
+        other => panic!("expected a refusal of the program, got {other}"),
+    }
+}
