@@ -52,13 +52,14 @@ mod placed;
 mod queue;
 mod run;
 mod sequence;
+mod step;
 mod turn;
 mod typed;
 
 pub use argument::{Argument, Arguments, Parameters};
 pub use backend::Backend;
 pub use bindings::Bindings;
-pub use config::{Converge, DispatchConfig};
+pub use config::{Converge, DispatchConfig, Speculation};
 pub use dispatch::Dispatched;
 pub use element_kind::ElementKind;
 pub use error::ProgramError;
@@ -66,6 +67,7 @@ pub use outputs::Outputs;
 pub use parameter::{Kept, Parameter, Read, ReadWrite, Value, Write};
 pub use pipeline::Pipeline;
 pub use sequence::Sequence;
+pub use step::Step;
 pub use turn::Turn;
 pub use typed::Typed;
 

@@ -88,6 +88,16 @@ fn port_xlog() {
 }
 
 #[test]
+fn port_vyre() {
+    let text = output("port_vyre");
+    assert!(
+        text.contains("audit backend: program `guard` trapped with code 4 in thread 1 of block 0"),
+        "{text}"
+    );
+    assert!(text.ends_with("every promise of a program kept\n"), "{text}");
+}
+
+#[test]
 fn futures() {
     assert!(output("09_await").contains("100 tasks awaited together"));
 }

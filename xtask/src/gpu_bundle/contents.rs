@@ -41,6 +41,7 @@ pub(crate) const TESTS: &[Item] = &[
     Item { package: "kiln-conform", target: Target::Test("cuda") },
     Item { package: "kiln", target: Target::Test("cudarc") },
     Item { package: "kiln", target: Target::Test("kernels") },
+    Item { package: "kiln", target: Target::Test("programs") },
     Item { package: "kiln-ir", target: Target::Test("device") },
     Item { package: "kiln-isolate", target: Target::Test("checksum") },
     Item { package: "kiln-isolate", target: Target::Test("cuda") },

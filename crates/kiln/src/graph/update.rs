@@ -215,7 +215,12 @@ impl LaunchUpdate<'_> {
         self.graph.change(&self.runtime, self.index, work)
     }
 
-    fn buffer<T: Element>(&mut self, index: usize, buffer: &GpuRef<T>, access: Access) -> &mut Self {
+    pub(crate) fn buffer<T: Element>(
+        &mut self,
+        index: usize,
+        buffer: &GpuRef<T>,
+        access: Access,
+    ) -> &mut Self {
         let replaced = self.template.replace_buffer(&self.runtime, index, buffer, access);
         self.note(replaced)
     }

@@ -13,14 +13,14 @@ pub struct Bindings<'a> {
     pub(super) buffers: Vec<(String, Bound<'a>)>,
 }
 
-/// One buffer.
+/// One buffer. Vectors own their elements, and saying so lets bindings that live long be used where shorter ones are wanted.
 pub(super) enum Bound<'a> {
     /// Host data to read. If the program writes it too, the result is returned.
     Input { element: ElementKind, len: u64, bytes: &'a [u8] },
     /// A host vector to read and to write back.
-    InOut(&'a mut dyn HostVector),
+    InOut(&'a mut (dyn HostVector + 'static)),
     /// A host vector to write.
-    Output { into: &'a mut dyn HostVector, len: Option<u64> },
+    Output { into: &'a mut (dyn HostVector + 'static), len: Option<u64> },
     /// Nothing but a length; the result is returned.
     Length(u64),
     /// A buffer on the device.

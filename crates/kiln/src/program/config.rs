@@ -25,6 +25,19 @@ pub struct DispatchConfig {
     pub label: Option<String>,
     /// Whether device time is taken.
     pub profile: bool,
+    /// Whether a result may be computed before it is known to be wanted.
+    pub speculation: Speculation,
+}
+
+/// Whether a result may be computed before it is known to be wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Speculation {
+    /// It is not.
+    #[default]
+    Off,
+    /// It must be, which is refused: nothing here speculates.
+    Force,
 }
 
 /// When to stop.
@@ -49,6 +62,7 @@ impl Default for DispatchConfig {
             timeout: None,
             label: None,
             profile: false,
+            speculation: Speculation::Off,
         }
     }
 }

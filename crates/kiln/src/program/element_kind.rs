@@ -34,11 +34,17 @@ impl ElementKind {
         Self { bytes: size_of::<T>() as u64, number }
     }
 
+    /// Of elements that are known to be of a type.
+    pub(super) fn exactly(ty: Type) -> Self {
+        Self { bytes: ty.bytes(), number: Some(ty) }
+    }
+
     /// Whether it can be an element of a type. Truth is a byte.
     pub fn fits(self, ty: Type) -> bool {
         match self.number {
-            Some(Type::U8) => matches!(ty, Type::U8 | Type::Bool),
-            Some(number) => number == ty,
+            Some(number) if number == ty => true,
+            Some(Type::U8) => ty == Type::Bool,
+            Some(_) => false,
             None => self.bytes == ty.bytes(),
         }
     }

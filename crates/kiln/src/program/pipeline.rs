@@ -11,7 +11,8 @@ use super::error::ProgramError;
 use crate::error::Result;
 use crate::launch::Kernel;
 
-/// A program, compiled for a device and ready to be dispatched. It keeps its code loaded.
+/// A program, compiled for a device and ready to be dispatched. It keeps its code loaded. Clones share it.
+#[derive(Clone)]
 pub struct Pipeline {
     backend: Backend,
     program: Program,

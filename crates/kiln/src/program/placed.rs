@@ -4,7 +4,7 @@ use kiln_driver::{Access, Dim3};
 use kiln_ir::{Binding, LaunchPlan, ParameterKind, STATUS_BYTES};
 
 use super::bindings::{Bindings, Bound};
-use super::config::DispatchConfig;
+use super::config::{DispatchConfig, Speculation};
 use super::error::ProgramError;
 use super::fitting::Fitting;
 use super::pipeline::Pipeline;
@@ -45,6 +45,10 @@ impl<'a> Sequence<'a> {
         bindings: Bindings<'a>,
         config: &DispatchConfig,
     ) -> Result<Placed<'a>> {
+        if config.speculation == Speculation::Force {
+            let why = "nothing here computes what is not wanted yet; leave it off";
+            return Err(ProgramError::Unsupported { what: "speculation", why }.into());
+        }
         let limits = &self.backend.runtime().info().limits;
         let fitting = Fitting::new(pipeline.program(), &bindings, config, limits)?;
         let cooperative = config.cooperative || pipeline.is_cooperative();
@@ -191,7 +195,7 @@ impl<'a> Sequence<'a> {
 }
 
 /// Refuses blocks that must be on the device together and cannot be.
-fn check_residency(pipeline: &Pipeline, plan: &LaunchPlan) -> Result<()> {
+pub(super) fn check_residency(pipeline: &Pipeline, plan: &LaunchPlan) -> Result<()> {
     let info = pipeline.backend().runtime().info();
     if !info.features.cooperative_launch {
         let why = "the device cannot keep all blocks of a grid resident";
@@ -209,7 +213,7 @@ fn check_residency(pipeline: &Pipeline, plan: &LaunchPlan) -> Result<()> {
 }
 
 /// Refuses resident buffers that share bytes one of them writes. A program may take it that what it only reads does not change while it runs.
-fn check_overlap(pipeline: &Pipeline, fitting: &Fitting, bindings: &Bindings<'_>) -> Result<()> {
+pub(super) fn check_overlap(pipeline: &Pipeline, fitting: &Fitting, bindings: &Bindings<'_>) -> Result<()> {
     let resident = |binding: &Binding| {
         let bound = bindings.buffers.iter().find(|(name, _)| *name == binding.name);
         match bound {
@@ -233,7 +237,7 @@ fn check_overlap(pipeline: &Pipeline, fitting: &Fitting, bindings: &Bindings<'_>
 }
 
 /// A buffer of the caller's, if its address suits the program's elements: a view of bytes may begin anywhere.
-fn aligned(binding: &Binding, buffer: &GpuRef<u8>) -> Result<GpuRef<u8>> {
+pub(super) fn aligned(binding: &Binding, buffer: &GpuRef<u8>) -> Result<GpuRef<u8>> {
     let (address, element_bytes) = (buffer.address().0, binding.element.bytes());
     if address.is_multiple_of(element_bytes) {
         return Ok(buffer.clone());
@@ -241,11 +245,11 @@ fn aligned(binding: &Binding, buffer: &GpuRef<u8>) -> Result<GpuRef<u8>> {
     Err(Misuse::Cast { bytes: buffer.bytes(), offset: address, element_bytes }.into())
 }
 
-fn extents([x, y, z]: [u32; 3]) -> Dim3 {
+pub(super) fn extents([x, y, z]: [u32; 3]) -> Dim3 {
     Dim3::new(x, y, z)
 }
 
-fn access(reads: bool, writes: bool) -> Access {
+pub(super) fn access(reads: bool, writes: bool) -> Access {
     match (reads, writes) {
         (_, false) => Access::Read,
         (false, true) => Access::Write,

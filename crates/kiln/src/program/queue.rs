@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::error::ProgramError;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::GraphBuilder;
 use crate::runtime::{DeviceRuntime, Ticket};
 use crate::telemetry::Timing;
@@ -42,19 +42,32 @@ impl Queue {
             return builder.submit_once();
         }
         let timed = builder.submit_once_timed()?;
-        self.wait(timed.ticket())?;
-        self.timing = Some(sum(self.timing, timed.wait()?));
+        let timing = match self.left() {
+            None => timed.wait()?,
+            Some(left) => timed.wait_within(left)?.ok_or_else(|| self.timed_out())?,
+        };
+        self.timing = Some(sum(self.timing, timing));
         Ok(timed.ticket().clone())
     }
 
     /// Waits for a submission, as long as the sequence may take.
     pub(super) fn wait(&self, ticket: &Ticket) -> Result<()> {
-        let Some(deadline) = &self.deadline else { return ticket.wait() };
-        let left = deadline.at.saturating_sub(self.runtime.driver().clock().now());
-        if ticket.wait_within(left)? {
-            return Ok(());
+        match self.left() {
+            None => ticket.wait(),
+            Some(left) if ticket.wait_within(left)? => Ok(()),
+            Some(_) => Err(self.timed_out()),
         }
-        Err(ProgramError::TimedOut { program: self.program.clone(), limit: deadline.limit }.into())
+    }
+
+    /// The time that is left, if somebody set a limit.
+    fn left(&self) -> Option<Duration> {
+        let now = self.runtime.driver().clock().now();
+        self.deadline.as_ref().map(|deadline| deadline.at.saturating_sub(now))
+    }
+
+    fn timed_out(&self) -> Error {
+        let limit = self.deadline.as_ref().map_or(Duration::ZERO, |deadline| deadline.limit);
+        ProgramError::TimedOut { program: self.program.clone(), limit }.into()
     }
 }
 

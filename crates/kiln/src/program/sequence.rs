@@ -12,6 +12,7 @@ use super::error::ProgramError;
 use super::part::{Again, FirstTurn, Part, Until, find_flag};
 use super::pipeline::Pipeline;
 use super::run::Run;
+use super::step::Step;
 use super::turn::Turn;
 use crate::buffer::{Element, GpuRef};
 use crate::error::{Error, Result};
@@ -84,7 +85,7 @@ pub(super) struct Read<'a> {
 
 /// Where they go.
 pub(super) enum Destination<'a> {
-    Into(&'a mut dyn HostVector),
+    Into(&'a mut (dyn HostVector + 'static)),
     Returned(String, Type),
 }
 
@@ -192,6 +193,33 @@ impl<'a> Sequence<'a> {
         self.check_step(pipeline, config)?;
         self.run_step(pipeline, bindings, config)?;
         Ok(self)
+    }
+
+    /// As [`step_with`](Self::step_with), and says which step it is: in the graph that [`build`](Self::build) makes, it can be changed.
+    ///
+    /// # Errors
+    /// As for [`step_with`](Self::step_with); a step that runs more than once.
+    pub fn record(
+        &mut self,
+        pipeline: &Pipeline,
+        bindings: Bindings<'a>,
+        config: &DispatchConfig,
+    ) -> Result<Step> {
+        self.check_step(pipeline, config)?;
+        if config.steps != 1 || config.converge.is_some() {
+            let why = "each run is a node of its own; record them one by one";
+            return Err(ProgramError::Unsupported { what: "a step that runs more than once", why }.into());
+        }
+        let variant = pipeline.variant(config)?;
+        let pipeline = variant.as_deref().unwrap_or(pipeline);
+        let placed = self.place(pipeline, bindings, config)?;
+        let mut first = FirstTurn::default();
+        self.launch(pipeline, &placed, &mut first.nodes)?;
+        let step = Step::new(pipeline, config, &placed, first.nodes.last().copied());
+        first.programs = 1;
+        first.placed.push(placed);
+        self.close_loop(first, 1, None)?;
+        Ok(step)
     }
 
     /// Does something a number of times; 0 times record nothing.

@@ -93,10 +93,23 @@ impl Timed {
     /// # Errors
     /// The fault, if the device is lost.
     pub fn wait(&self) -> Result<Timing> {
-        let clock = self.runtime.driver().clock();
-        let before = clock.now();
+        let before = self.now();
         self.ticket.wait()?;
-        let after = clock.now();
+        self.taken(before)
+    }
+
+    /// As [`wait`](Self::wait), but no longer than this; none if time ran out.
+    ///
+    /// # Errors
+    /// As for [`wait`](Self::wait).
+    pub fn wait_within(&self, limit: Duration) -> Result<Option<Timing>> {
+        let before = self.now();
+        if self.ticket.wait_within(limit)? { self.taken(before).map(Some) } else { Ok(None) }
+    }
+
+    /// The times of a submission that is done, and was waited for from a moment on.
+    fn taken(&self, before: Duration) -> Result<Timing> {
+        let after = self.now();
         let device = self.runtime.driver().elapsed(self.events.start, self.events.end)?;
         Ok(Timing {
             device,
@@ -104,6 +117,10 @@ impl Timed {
             wait: after.saturating_sub(before),
             wall: after.saturating_sub(self.began),
         })
+    }
+
+    fn now(&self) -> Duration {
+        self.runtime.driver().clock().now()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kiln::program::{Bindings, Converge, DispatchConfig, Program, ProgramError};
+use kiln::program::{Bindings, Converge, DispatchConfig, Program, ProgramError, Speculation};
 use kiln_driver::Dim3;
 use kiln_sim::{DeviceConfig, Fault, FaultPlan, MachineConfig};
 
@@ -229,6 +229,12 @@ fn label_is_in_every_error() {
     labelled(config());
     labelled(DispatchConfig { block: Some([4096, 1, 1]), grid: Some(1.into()), ..config() });
     labelled(DispatchConfig { timeout: Some(Duration::ZERO), grid: Some(1.into()), ..config() });
+    labelled(DispatchConfig {
+        timeout: Some(Duration::ZERO),
+        grid: Some(1.into()),
+        profile: true,
+        ..config()
+    });
     labelled(until("gone", 3));
     rig.finish();
 }
@@ -251,9 +257,19 @@ fn profile_says_how_long_the_device_took() {
     );
     for timing in [once, often, loops] {
         assert!(timing.device > Duration::ZERO && timing.wall >= timing.device, "{timing:?}");
-        assert!(timing.wall >= timing.enqueue + timing.wait, "{timing:?}");
+        assert!(timing.wait > Duration::ZERO && timing.wall >= timing.enqueue + timing.wait, "{timing:?}");
     }
     assert!(once.device < often.device && often.device < loops.device);
     drop(pipeline);
+    rig.finish();
+}
+
+#[test]
+fn speculation_is_refused_where_it_must_be() {
+    let rig = Rig::simulated();
+    let config = DispatchConfig { speculation: Speculation::Force, grid: Some(1.into()), ..config() };
+    let before = rig.counts();
+    assert!(matches!(refusal(counted(&rig, &config)), ProgramError::Unsupported { what: "speculation", .. }));
+    assert_eq!(rig.launches_since(&before), 0);
     rig.finish();
 }

@@ -18,6 +18,7 @@ mod mistakes;
 mod refusals;
 mod rig;
 mod routes;
+mod steps;
 mod typed;
 
 use std::sync::Arc;
