@@ -55,8 +55,9 @@ mod past_the_cache {
         let (places, _) = into.as_chunks_mut::<WORD>();
         for line in (0..PAGE).step_by(LINE) {
             for page in (0..PAGES * PAGE).step_by(PAGE) {
-                for at in page + line..page + line + LINE {
-                    store(&mut places[at], word(at));
+                let first = page + line;
+                for (at, place) in places[first..first + LINE].iter_mut().enumerate() {
+                    store(place, word(first + at));
                 }
             }
         }

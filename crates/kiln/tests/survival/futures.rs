@@ -183,8 +183,7 @@ fn a_runtime_may_end_on_its_own_reactor() {
     let watch = gpu.watch();
     let ticket = buffer.fill(1).unwrap();
     drop(buffer);
-    ticket.clone().on_done(move |_| drop(gpu));
-    drop(ticket);
+    ticket.on_done(move |_| drop(gpu));
     let end = watch.wait_until(|status| status.phase() == kiln::state::Phase::Stopped, None);
     assert_eq!(end.phase(), kiln::state::Phase::Stopped);
     drop(machine);
