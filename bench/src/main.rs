@@ -17,6 +17,7 @@ mod workload {
     pub(crate) mod graph;
     pub(crate) mod launch;
     pub(crate) mod overlap;
+    pub(crate) mod quality;
     pub(crate) mod recording;
     pub(crate) mod simulated;
     pub(crate) mod threads;
@@ -111,6 +112,7 @@ const WORKLOADS: &[(&str, Workload)] = &[
     ("m5", Workload::Memory(memory::filling::nine_tenths)),
     ("m6", Workload::Cuda(workload::overlap::spinning)),
     ("m7", Workload::Memory(memory::counts::warm)),
+    ("q1", Workload::Cuda(workload::quality::programs)),
     ("record", Workload::Cuda(workload::recording::on_demand_and_at_once)),
     ("s1", Workload::Any(workload::simulated::instructions)),
     ("t1", Workload::Cuda(workload::transfer::pageable_and_pinned)),

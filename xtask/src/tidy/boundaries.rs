@@ -48,6 +48,7 @@ const BOUNDARIES: &[Boundary] = &[
             "kiln",
             "kiln-cuda",
             "kiln-driver",
+            "kiln-ir",
             "kiln-isolate",
             "kiln-kernels",
             "kiln-mem",

@@ -56,8 +56,8 @@ impl Writer<'_> {
                 StatementKind::Declare { .. } | StatementKind::Assign { .. } => {}
                 StatementKind::Store { memory: Memory::Buffer(other), .. } if other != id => {}
                 StatementKind::Store { memory: Memory::Shared(_), .. } => {}
-                // Nobody changes what no program may write.
-                _ if is_constant => {}
+                // Nobody changes what no program may write. Without checks a condition may be what keeps the index in range.
+                _ if is_constant && !self.draft.buffers[id.index()].unchecked => {}
                 _ => break,
             }
         }

@@ -17,6 +17,7 @@ impl Writer<'_> {
     fn statements(&mut self, block: &Block) {
         let mut stores = Stores::default();
         for (at, statement) in block.iter().enumerate() {
+            self.locate(statement.place);
             if !self.gather(block, at, &mut stores) {
                 self.statement(statement);
             }
@@ -24,7 +25,6 @@ impl Writer<'_> {
     }
 
     fn statement(&mut self, statement: &Statement) {
-        self.locate(statement.place);
         match &statement.kind {
             StatementKind::Let { value, op } => self.define(*value, op),
             StatementKind::Declare { variable, initial: Some(value) }

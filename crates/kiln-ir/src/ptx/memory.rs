@@ -115,7 +115,11 @@ impl Writer<'_> {
         let start = self.pointer(id).to_string();
         let size = self.draft.buffers[id.index()].element.bytes().to_string();
         match index {
-            Index::Narrow(index) => self.compute(Class::B64, "mad.wide.u32", &[index, &size, &start]),
+            Index::Narrow(index) => {
+                // In two steps, which the assembler joins; of one it makes a pair.
+                let bytes = self.compute(Class::B64, "mul.wide.u32", &[index, &size]).to_string();
+                self.compute(Class::B64, "add.u64", &[&start, &bytes])
+            }
             Index::Wide(index) => self.compute(Class::B64, "mad.lo.u64", &[index, &size, &start]),
         }
     }

@@ -103,7 +103,9 @@ impl Writer<'_> {
         let registers: Vec<Register> = indices.iter().map(|_| self.fresh(loaded_class(ty))).collect();
         let (at_once, end) = (self.label(), self.label());
         ins!(self, "@{whole} bra {at_once}");
-        for (lane, index) in indices.iter().enumerate().filter(|(lane, _)| group.lanes[*lane].is_some()) {
+        for (lane, index) in indices.iter().enumerate() {
+            let Some(at) = group.lanes[lane] else { continue };
+            self.locate(block[at].place);
             let reach = group.offset + lane as u64;
             let is_proven = self.is_sum_proven(group.buffer, group.base, reach);
             let spot = self.spot_at(group.buffer, index, is_proven);
@@ -144,6 +146,9 @@ impl Writer<'_> {
         let (at_once, end) = (self.label(), self.label());
         ins!(self, "@{whole} bra {at_once}");
         for (lane, (index, value)) in indices.iter().zip(&values).enumerate() {
+            if let Some(at) = group.lanes[lane] {
+                self.locate(block[at].place);
+            }
             let is_proven = self.is_sum_proven(group.buffer, group.base, group.offset + lane as u64);
             let spot = self.spot_at(group.buffer, index, is_proven);
             ins!(self, "{}st.global.{} {}, {value}", spot.guard, memory_type(ty), spot.address);
