@@ -1,9 +1,10 @@
 //! A device that runs programs.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use kiln_ir::{Program, Target};
+use kiln_mem::MemoryResourceExt;
 
 use super::error::ProgramError;
 use super::pipeline::Pipeline;
@@ -51,6 +52,19 @@ impl Backend {
         &self.shared.runtime
     }
 
+    /// Gives back what nobody uses: device memory to the device, pinned memory to the host, pipelines that everybody let go of. Nothing that is
+    /// in use is touched, so this may be called at any time. Says how many bytes went back.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub fn cleanup(&self) -> Result<u64> {
+        let runtime = self.runtime();
+        self.pipelines().retain(is_used);
+        runtime.reap_pending()?;
+        let pinned_bytes = runtime.inner().staging().release_all(&**runtime.driver());
+        Ok(runtime.memory().trim()?.released_bytes + pinned_bytes)
+    }
+
     /// Makes a program ready to run. The same program is compiled once, as long as somebody has its pipeline, and its machine code is kept
     /// by the caches of the runtime beyond that.
     ///
@@ -58,10 +72,8 @@ impl Backend {
     /// A device that is too old; what the loader says.
     pub fn compile(&self, program: &Program) -> Result<Arc<Pipeline>> {
         let slot = {
-            let mut pipelines = self.shared.pipelines.lock().unwrap_or_else(PoisonError::into_inner);
-            pipelines.retain(|_, slot| {
-                Arc::strong_count(slot) > 1 || slot.lock().is_ok_and(|slot| slot.strong_count() > 0)
-            });
+            let mut pipelines = self.pipelines();
+            pipelines.retain(is_used);
             pipelines.entry(program.to_string()).or_default().clone()
         };
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
@@ -75,6 +87,15 @@ impl Backend {
         *slot = Arc::downgrade(&pipeline);
         Ok(pipeline)
     }
+
+    fn pipelines(&self) -> MutexGuard<'_, HashMap<String, Slot>> {
+        self.shared.pipelines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether somebody has a pipeline, or is about to.
+fn is_used(_: &String, slot: &mut Slot) -> bool {
+    Arc::strong_count(slot) > 1 || slot.lock().is_ok_and(|slot| slot.strong_count() > 0)
 }
 
 impl std::fmt::Debug for Backend {

@@ -91,13 +91,17 @@ impl Staging {
         }
     }
 
-    /// Gives everything back to the driver; for the end of a runtime.
-    pub(crate) fn release_all(&self, driver: &dyn Driver) {
+    /// Gives everything that is idle back to the driver, which keeps it until copies that use it are done. Says how many bytes.
+    pub(crate) fn release_all(&self, driver: &dyn Driver) -> u64 {
+        let mut released_bytes = 0;
         for shift in MIN_SHIFT..=MAX_SHIFT {
             for idle in std::mem::take(&mut *self.class(shift)) {
+                released_bytes += idle.block.len() as u64;
                 let _ = driver.destroy(idle.block.id().into());
             }
         }
+        self.idle_bytes.fetch_sub(released_bytes, Ordering::Relaxed);
+        released_bytes
     }
 
     /// An idle block whose copy is done. What is known to be done costs no driver call; else a few are asked about, outside of the
