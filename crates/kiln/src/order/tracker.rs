@@ -412,16 +412,15 @@ impl Tracker {
         if submitted > number {
             lane.note_overshoot();
         }
+        let stamp = Stamp { stream: lane.key, number: submitted };
         // Read before the event is recorded: every wait it speaks of is with the driver already.
-        let mut clock = Clock::default();
-        lane.read_published_clock(&mut clock);
-        let point = self.record(lane, Stamp { stream: lane.key, number: submitted }, &clock)?;
+        let point = self.record(lane, stamp, |clock| lane.read_published_clock(clock))?;
         lane.remember(point.clone());
         Ok(point)
     }
 
-    /// Records an event. Its stream is to remember the point.
-    fn record(&self, lane: &Lane, stamp: Stamp, clock: &Clock) -> Result<Point, Error> {
+    /// Records an event, once `read` has said what it brings along. Its stream is to remember the point.
+    fn record(&self, lane: &Lane, stamp: Stamp, read: impl FnOnce(&mut Clock)) -> Result<Point, Error> {
         let mut point = match lane.take_oldest() {
             Some(point) => point,
             None => {
@@ -430,7 +429,7 @@ impl Tracker {
         };
         if let Some(recorded) = Arc::get_mut(&mut point) {
             recorded.stamp = stamp;
-            recorded.clock.clone_from(clock);
+            read(&mut recorded.clock);
         }
         let _: Submission = self.driver.submit(lane.stream, &Command::Signal(point.event.event()))?;
         lane.counters().add(Count::Signals, 1);
@@ -445,7 +444,7 @@ impl Tracker {
             Recording::AtOnce => true,
         };
         if now {
-            lane.remember(self.record(lane, stamp, &entry.clock)?);
+            lane.remember(self.record(lane, stamp, |clock| clock.clone_from(&entry.clock))?);
         }
         Ok(())
     }

@@ -1,0 +1,86 @@
+//! Transfers: in chunks by several threads, through memory that users fill themselves, and with nothing borrowed once a call returns.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
+use kiln::telemetry::Count;
+use kiln::{DeviceRuntime, RuntimeConfig};
+use kiln_sim::{Machine, MachineConfig};
+
+/// Large enough for several threads, and no multiple of anything.
+const LEN: usize = (16 << 20) + 12_345;
+
+fn pattern(seed: usize, len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at.wrapping_mul(31) >> 3).wrapping_add(seed * 7) as u8).collect()
+}
+
+#[test]
+fn large_transfers_arrive_whole_whatever_the_chunks_and_threads() {
+    for (seed, (transfer_threads, chunk)) in
+        [(1, 2 << 20), (3, 1 << 20), (8, 64 << 10), (2, 5_000_001)].into_iter().enumerate()
+    {
+        let machine = Machine::new(MachineConfig::seeded(seed as u64));
+        let config =
+            RuntimeConfig { transfer_threads, transfer_chunk_bytes: chunk, ..RuntimeConfig::default() };
+        let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), config).unwrap();
+        let data = pattern(seed, LEN);
+        let buffer = gpu.upload(&data).unwrap();
+        assert!(buffer.download().unwrap() == data, "{transfer_threads} threads, chunks of {chunk}");
+        // Into memory of the caller's that begins at no word, from a view that begins at no word.
+        let mut into = vec![0; LEN];
+        let view = buffer.view(3..LEN - 2).unwrap();
+        view.download_into(&mut into[5..]).unwrap();
+        assert!(into[5..] == data[3..LEN - 2] && into[..5] == [0; 5]);
+        let chunks = LEN.div_ceil(chunk) as u64;
+        let seen = gpu.telemetry().snapshot();
+        assert_eq!((seen.count(Count::Uploads), seen.count(Count::UploadedBytes)), (chunks, LEN as u64));
+        assert_eq!(seen.count(Count::Downloads), 2 * chunks);
+        drop((view, buffer, gpu));
+        assert!(machine.finish().is_clean());
+    }
+}
+
+#[test]
+fn chunks_of_no_size_are_of_the_smallest() {
+    let machine = Machine::new(MachineConfig::seeded(5));
+    let config = RuntimeConfig { transfer_chunk_bytes: 0, ..RuntimeConfig::default() };
+    let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), config).unwrap();
+    let data = pattern(5, 200_000);
+    assert!(gpu.upload(&data).unwrap().download().unwrap() == data);
+}
+
+#[test]
+fn the_callers_bytes_are_free_when_an_upload_returns() {
+    let machine = Machine::new(MachineConfig::seeded(6));
+    let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), RuntimeConfig::default()).unwrap();
+    let buffer = gpu.zeros::<u8>(1 << 20).unwrap();
+    let mut data = pattern(6, 1 << 20);
+    let expected = data.clone();
+    let ticket = buffer.upload(&data).unwrap();
+    data.fill(0xff);
+    drop(data);
+    ticket.wait().unwrap();
+    assert!(buffer.download().unwrap() == expected);
+}
+
+#[test]
+fn a_pinned_buffer_knows_which_copies_are_under_way() {
+    let machine = Machine::new(MachineConfig::seeded(7));
+    let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), RuntimeConfig::default()).unwrap();
+    let (first, second) = (gpu.zeros::<u32>(4096).unwrap(), gpu.zeros::<u32>(4096).unwrap());
+    let mut pinned = gpu.pinned::<u32>(4096).unwrap();
+    pinned.write().unwrap().fill(1);
+    pinned.copy_to(&first).unwrap();
+    // Waits for the copy that reads it, or `first` would get some of these.
+    pinned.write().unwrap().fill(2);
+    pinned.copy_to(&second).unwrap();
+    pinned.copy_from(&first).unwrap();
+    assert_eq!(pinned.read().unwrap(), [1; 4096], "reading waits for the copy that writes it");
+    assert_eq!(second.download().unwrap(), [2; 4096]);
+    drop((first, second, pinned, gpu));
+    assert!(machine.finish().is_clean());
+}
