@@ -132,13 +132,15 @@ impl Victim {
 
     /// Waits until the standby has everything; the kernel is made last.
     fn await_standby(&self) -> Result<(), Failure> {
-        while self.standby {
-            match self.news.recv_timeout(START_LIMIT)? {
-                News::Prepared { has, .. } if has.kernels == 1 => break,
-                _ => {}
+        if !self.standby {
+            return Ok(());
+        }
+        loop {
+            if matches!(self.news.recv_timeout(START_LIMIT)?, News::Prepared { has, .. } if has.kernels == 1)
+            {
+                return Ok(());
             }
         }
-        Ok(())
     }
 }
 

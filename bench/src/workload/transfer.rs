@@ -76,7 +76,10 @@ pub(crate) fn chunks(table: &mut Table, repeats: usize) -> Result<(), Failure> {
             for _ in 0..repeats {
                 up.push(rate(|| Ok(buffer.upload(&pageable)?.wait()?))?);
                 down.push(rate(|| Ok(buffer.download_into(&mut pageable)?))?);
-                fresh.push(rate(|| Ok(drop(buffer.download()?)))?);
+                fresh.push(rate(|| {
+                    buffer.download()?;
+                    Ok(())
+                })?);
             }
             let subject = format!("kiln, {transfer_threads} threads, chunks of {mib} MiB");
             table.add_in("GB/s", "chunks up", &subject, Spread::of(up));
