@@ -2,9 +2,10 @@
 //!
 //! Each workload prints one row per subject: the median and the 99th percentile of an operation in nanoseconds, and the ratio to the
 //! first subject, which on a GPU is the raw driver call. `--json FILE` keeps the rows, `--peers FILE` adds those that programs in
-//! other languages measured in the same run (`bench/peers`). The memory workloads M1 to M5 and M7 also run on the simulated device:
+//! other languages measured in the same run (`bench/peers`), `--from FILE --markdown` prints kept rows as a table for a page. The memory workloads M1 to M5 and M7 also run on the simulated device:
 //! what kiln's heap costs on the host does not depend on the GPU, and its peers need one.
 
+mod markdown;
 mod memory;
 mod raw;
 mod row;
@@ -61,6 +62,12 @@ struct Arguments {
     /// Keeps the rows as JSON; `-` prints them instead of the table.
     #[arg(long)]
     json: Option<std::path::PathBuf>,
+    /// Takes the rows of an earlier run, which `--json` kept, and measures nothing.
+    #[arg(long, conflicts_with = "workloads")]
+    from: Option<std::path::PathBuf>,
+    /// Prints the rows as a table in Markdown, with medians and 99th percentiles.
+    #[arg(long)]
+    markdown: bool,
     /// Measures one first launch in this process: what, and the folder of its code.
     #[arg(long, hide = true, num_args = 2)]
     first: Vec<String>,
@@ -138,13 +145,33 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let [what, folder] = &arguments.first[..] {
         return workload::first::in_this_process(what, std::path::Path::new(folder));
     }
+    let is_quiet = arguments.markdown || arguments.json.as_deref() == Some(std::path::Path::new("-"));
+    let mut table = match &arguments.from {
+        Some(path) => Table::kept(&std::fs::read_to_string(path)?, is_quiet)?,
+        None => measure(arguments, is_quiet)?,
+    };
+    if let Some(path) = &arguments.peers {
+        table.add_peers(&std::fs::read_to_string(path)?)?;
+    }
+    match &arguments.json {
+        Some(path) if path == std::path::Path::new("-") => table.print_json()?,
+        Some(path) => std::fs::write(path, table.json()?)?,
+        None => {}
+    }
+    if arguments.markdown {
+        table.print_markdown();
+    }
+    Ok(())
+}
+
+/// Runs the workloads.
+fn measure(arguments: &Arguments, is_quiet: bool) -> Result<Table, Failure> {
     // M4 is the space that M2 takes, and is measured with it.
     let wanted: Vec<&str> =
         arguments.workloads.iter().map(|name| if name == "m4" { "m2" } else { name.as_str() }).collect();
     if let Some(unknown) = wanted.iter().find(|name| WORKLOADS.iter().all(|(known, _)| known != *name)) {
         return Err(format!("there is no workload `{unknown}`; see --help").into());
     }
-    let is_quiet = arguments.json.as_deref() == Some(std::path::Path::new("-"));
     let mut table = Table::new(is_quiet);
     let bench = Bench::open(arguments)?;
     table.note(bench.describe());
@@ -161,13 +188,5 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
             Workload::Cuda(_) => table.note(format!("{name} needs a GPU and was left out")),
         }
     }
-    if let Some(path) = &arguments.peers {
-        table.add_peers(&std::fs::read_to_string(path)?)?;
-    }
-    match &arguments.json {
-        Some(_) if is_quiet => table.print_json()?,
-        Some(path) => std::fs::write(path, table.json()?)?,
-        None => {}
-    }
-    Ok(())
+    Ok(table)
 }

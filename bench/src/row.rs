@@ -6,15 +6,15 @@ use crate::Failure;
 use crate::timing::Spread;
 
 /// One measurement.
-#[derive(Clone, Serialize, Debug)]
+#[derive(Clone, Serialize, Deserialize, Debug)]
 pub(crate) struct Row {
-    workload: String,
-    subject: String,
-    p50: f64,
-    p99: f64,
-    unit: String,
+    pub(crate) workload: String,
+    pub(crate) subject: String,
+    pub(crate) p50: f64,
+    pub(crate) p99: f64,
+    pub(crate) unit: String,
     /// Against the first subject of the workload.
-    ratio: f64,
+    pub(crate) ratio: f64,
 }
 
 /// A measurement of another program.
@@ -28,7 +28,7 @@ struct PeerRow {
 }
 
 /// All measurements of a run, printed as they come.
-#[derive(Default, Serialize, Debug)]
+#[derive(Default, Serialize, Deserialize, Debug)]
 pub(crate) struct Table {
     notes: Vec<String>,
     rows: Vec<Row>,
@@ -40,6 +40,17 @@ impl Table {
     /// An empty table; a quiet one prints nothing by itself.
     pub(crate) fn new(is_quiet: bool) -> Self {
         Self { is_quiet, ..Self::default() }
+    }
+
+    /// The table of an earlier run, as it was kept.
+    pub(crate) fn kept(json: &str, is_quiet: bool) -> Result<Self, serde_json::Error> {
+        Ok(Self { is_quiet, ..serde_json::from_str(json)? })
+    }
+
+    /// Prints the rows as a table for a page.
+    #[expect(clippy::print_stdout, reason = "that is what was asked for")]
+    pub(crate) fn print_markdown(&self) {
+        print!("{}", crate::markdown::table(&self.rows));
     }
 
     /// Adds a measurement in nanoseconds per operation, and prints it.

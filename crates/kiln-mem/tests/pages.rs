@@ -83,6 +83,22 @@ fn pages_are_unmapped_when_memory_is_short() {
 }
 
 #[test]
+fn more_than_the_window_holds_is_refused_with_that_reason() {
+    let rig = Rig::new(8, 16 * MIB);
+    let stream = rig.stream();
+    let pages = pages(&rig, HeapConfig::default());
+    let error = pages.allocate(&request(1 << 40, stream)).unwrap_err();
+    assert!(error.is_oom(), "{error}");
+    assert!(
+        error.to_string().contains("no addresses are left in the window for 1099511627776 bytes"),
+        "{error}"
+    );
+    assert_eq!(pages.accounting(), kiln_mem::Accounting::default());
+    drop(pages);
+    rig.finish(&[stream]);
+}
+
+#[test]
 fn a_block_is_not_handed_on_before_its_work_is_done() {
     let rig = Rig::new(3, 2 * MIB);
     let stream = rig.stream();
