@@ -98,9 +98,9 @@ impl Subject<'_> {
         Ok(())
     }
 
-    /// The limit is the heap's; a stack over something else is filled as far as its device goes.
+    /// The limit is that of a heap or of pages; a stack over something else is filled as far as its device goes.
     fn filling(&self, add: &mut dyn FnMut(Row)) -> Result<()> {
-        if !matches!(self.stack.base(), Base::Heap | Base::Chunks) {
+        if !matches!(self.stack.base(), Base::Heap | Base::Chunks | Base::Pages) {
             return Ok(());
         }
         let filling = Filling::default();
