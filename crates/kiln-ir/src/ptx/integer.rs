@@ -159,6 +159,14 @@ impl Writer<'_> {
 
     fn rotate(&mut self, op: BinaryOp, ty: Type, a: Operand, by: Operand) -> Register {
         let width = ty.bits();
+        let literal = match by {
+            Operand::Literal(count) => Some(count.bits() % u64::from(width)),
+            Operand::Value(_) => None,
+        };
+        // The other shift would be by the whole width, which is not left to the driver's compiler where it is a literal.
+        if literal == Some(0) {
+            return self.register(a);
+        }
         let value = self.zero_filled(ty, a);
         let by = self.operand(by);
         if width == 32 {
@@ -166,9 +174,15 @@ impl Writer<'_> {
             return self.compute(Class::B32, &format!("shf.{direction}.wrap.b32"), &[&value, &value, &by]);
         }
         let class = Class::of(ty);
-        let by = self.compute(Class::B32, "and.b32", &[&by, &(width - 1).to_string()]).to_string();
-        // Where nothing is moved this is the whole width, and a shift by that gives 0.
-        let rest = self.compute(Class::B32, "sub.u32", &[&width.to_string(), &by]).to_string();
+        let (by, rest) = match literal {
+            Some(count) => (count.to_string(), (u64::from(width) - count).to_string()),
+            None => {
+                let by = self.compute(Class::B32, "and.b32", &[&by, &(width - 1).to_string()]).to_string();
+                // Where nothing is moved this is the whole width, and a shift by that gives 0.
+                let rest = self.compute(Class::B32, "sub.u32", &[&width.to_string(), &by]).to_string();
+                (by, rest)
+            }
+        };
         let (up, down) = if op == BinaryOp::RotateLeft { (by, rest) } else { (rest, by) };
         let high = self.compute(class, &format!("shl.{}", bits_name(ty)), &[&value, &up]).to_string();
         let unsigned = if width == 64 { "u64" } else { "u32" };
