@@ -15,12 +15,15 @@ struct Target {
     name: &'static str,
     package: &'static str,
     example: &'static str,
+    /// What the package has to be built with.
+    features: &'static [&'static str],
 }
 
 /// Everything that reads foreign input.
 const TARGETS: &[Target] = &[
-    Target { name: "ptx", package: "kiln-ptx", example: "fuzz_parse" },
-    Target { name: "kir", package: "kiln-ir", example: "fuzz_kir" },
+    Target { name: "ptx", package: "kiln-ptx", example: "fuzz_parse", features: &[] },
+    Target { name: "kir", package: "kiln-ir", example: "fuzz_kir", features: &[] },
+    Target { name: "wire", package: "kiln-isolate", example: "fuzz_wire", features: &["fuzzing"] },
 ];
 
 /// Optimised, but with the checks on that turn a wrong sum into a finding.
@@ -51,6 +54,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result {
         let (seconds, seed) = (arguments.seconds.to_string(), arguments.seed.to_string());
         let mut command = workspace.cargo();
         command.arg("run").args(PROFILE).args(["--package", target.package, "--example", target.example]);
+        command.args(target.features.iter().map(|feature| format!("--features={feature}")));
         command.args(["--", &seconds, &seed]);
         process::succeed(&mut command)?;
     }

@@ -2,6 +2,7 @@
 
 mod check;
 mod examination;
+mod isolation;
 mod text;
 
 use clap::Args;

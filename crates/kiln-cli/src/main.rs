@@ -68,6 +68,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    // A device that is isolated lives in this program, started again.
+    kiln_isolate::worker_entry();
     let line = CommandLine::parse();
     let mut console = Console::stdout();
     let exit = match &line.command {

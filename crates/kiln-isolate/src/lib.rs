@@ -52,7 +52,7 @@
 //! # Reading order
 //!
 //! [`Config`], [`Backend`], [`Entry`], [`IsolatedDevice`], [`Takeover`], [`Cause`], [`News`]; [`worker_entry`] and
-//! [`Worker`]; [`Checksum`]. Inside: `area` says what the shared memory holds, `ring` and `bell` how it is used, `wire` what travels;
+//! [`Worker`]; [`Checksum`]; [`Readiness`]. Inside: `area` says what the shared memory holds, `ring` and `bell` how it is used, `wire` what travels;
 //! `link` is the client's end, `worker` the other; `supervisor` looks after processes, `takeover` replaces them,
 //! `outfit` gives a worker what the client has, and `preparation` does so ahead of time.
 //!
@@ -72,6 +72,9 @@ mod code;
 mod config;
 mod device;
 mod driver;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod inventory;
 mod launcher;
 mod link;
@@ -83,6 +86,7 @@ mod objects;
 mod outfit;
 mod pages;
 mod preparation;
+mod readiness;
 mod restarts;
 mod ring;
 mod shared;
@@ -106,6 +110,7 @@ pub use checksum::{Checksum, Summed};
 pub use config::{Config, Entry};
 pub use device::IsolatedDevice;
 pub use news::News;
+pub use readiness::Readiness;
 pub use restarts::RestartPolicy;
 pub use start_error::StartError;
 pub use takeover::{Phases, Takeover, TakeoverError, Unfinished};

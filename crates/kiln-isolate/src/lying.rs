@@ -3,7 +3,7 @@
 //! The liar speaks the protocol with this crate's own words, so it is told here and not in a test from outside. It runs
 //! as a test of this binary, once: the next worker finds the note gone and is honest.
 
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::ring::{RingReader, RingWriter, word};
 use crate::shared_file::SharedFile;
 use crate::socket::Socket;
 use crate::wire::{Put, Request, Welcome, Writer};
-use crate::{Backend, Cause, Config, Entry, IsolatedDevice, StartError};
+use crate::{Backend, Cause, Config, Entry, IsolatedDevice, StartError, TakeoverError};
 
 const NOTE: &str = "KILN_TEST_LIE";
 
@@ -114,6 +114,17 @@ fn answer(lie: &str, area: &Area, number: u64) {
         "cut off" => area.reply(number, &honest[..5]),
         "left over" => area.reply(number, &[1; 100]),
         "unknown error" => area.reply(number, &[0, 1, 0, 0, 0, b'x', 77]),
+        "none of many" => area.reply(number, &answers(0, &[])),
+        "more than were asked" => area.reply(number, &answers(2, &[1])),
+        "refused and went on" => {
+            let mut refused = vec![0];
+            let mut writer = Writer::new();
+            crate::wire::put_error(&Error::out_of_memory("reserve", 1, None), &mut writer);
+            false.put(&mut writer);
+            refused.extend(writer.bytes());
+            area.reply(number, &answers(2, &refused));
+        }
+        "other addresses" => area.reply(number, &answers(1, &honest)),
         "no descriptor" => {
             honest[0] = 2;
             area.reply(number, &honest);
@@ -121,6 +132,15 @@ fn answer(lie: &str, area: &Area, number: u64) {
         _ => area.reply(number, &honest),
     }
     area.wake_client();
+}
+
+/// An answer to several questions: the same one, so often.
+fn answers(count: u32, each: &[u8]) -> Vec<u8> {
+    let mut writer = Writer::new();
+    writer.u8(1);
+    writer.u32(count);
+    (0..count).for_each(|_| writer.slice(each));
+    writer.into_bytes()
 }
 
 fn lie_about_streams(lie: &str, area: &Area, cell: u32) {
@@ -181,6 +201,29 @@ fn provoke(device: &IsolatedDevice) -> Error {
         Ok::<(), Error>(())
     };
     calls().unwrap_err()
+}
+
+#[test]
+fn a_worker_that_lies_while_it_takes_over_is_replaced() {
+    for lie in ["none of many", "more than were asked", "refused and went on", "other addresses"] {
+        let config = config(lie);
+        let Some((_, note)) = config.variables.iter().find(|(name, _)| name == NOTE).cloned() else {
+            panic!("a liar has a note")
+        };
+        // The first is honest.
+        std::fs::remove_file(&note).unwrap();
+        let device: Arc<IsolatedDevice> = IsolatedDevice::open(config).unwrap();
+        let granule = device.info().limits.page_granularity_bytes;
+        let request = kiln_driver::ReserveRequest { bytes: granule, at: None };
+        let range = device.reserve(request).unwrap();
+        std::fs::write(&note, lie).unwrap();
+        device.kill_worker();
+        let error = device.take_over().unwrap_err();
+        assert!(matches!(error, TakeoverError::Rebuild { .. }) && error.is_retryable(), "{lie}: {error}");
+        assert!(matches!(device.cause(), Some(Cause::Killed)), "{lie}: the first cause counts");
+        assert_eq!(device.take_over().unwrap().generation, 2, "{lie}");
+        device.destroy(range.id.into()).unwrap();
+    }
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub enum StartError {
         error: io::Error,
     },
     /// The system had no more of something, descriptors perhaps.
-    #[error("the system gave no {what}: {error}")]
+    #[error("the system did not give {what}: {error}")]
     System {
         /// What was asked for.
         what: &'static str,
@@ -77,7 +77,14 @@ impl StartError {
 
     /// Whether the same may work later: the system was short of something, or the worker came to grief by itself.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::System { .. } | Self::Ended { .. } | Self::TimedOut { .. } | Self::Thread(_))
+        match self {
+            Self::System { .. } | Self::Ended { .. } | Self::TimedOut { .. } | Self::Thread(_) => true,
+            // No process to be had now, as opposed to no program to be run.
+            Self::Spawn { error, .. } => {
+                matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::OutOfMemory)
+            }
+            _ => false,
+        }
     }
 }
 

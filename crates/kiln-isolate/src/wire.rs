@@ -14,6 +14,8 @@ mod greeting;
 mod interned;
 mod reader;
 mod request;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod samples;
 mod writer;
 
 pub(crate) use command::{WireCommand, WireLaunch, WirePlace};

@@ -169,10 +169,13 @@ impl Worker {
         observe(Step::Opened);
         let info = opened.driver.info().clone();
         let welcome = Writer::of(&Welcome::Ready(Box::new(info)));
+        let (observe, spin) = (Arc::new(observe), Duration::from_nanos(hello.spin_ns));
+        // All a worker needs of the system it has before it says that it is ready.
+        let server = Server::new(area, socket.clone(), opened, spin, observe.clone());
+        let server = server.map_err(|_| Stop::NoMemory)?;
         socket.send(&welcome, None).map_err(|_| Stop::ClientGone)?;
         observe(Step::Welcomed);
-        let spin = Duration::from_nanos(hello.spin_ns);
-        Server::new(area, socket, opened, spin, observe.into()).serve().map_err(|_| Stop::Violation)
+        server.serve().map_err(|_| Stop::Violation)
     }
 }
 

@@ -4,13 +4,15 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a test stops at the first surprise"
+    clippy::print_stdout,
+    reason = "a test stops at the first surprise, and one speaks to another"
 )]
 
 mod rig;
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -24,6 +26,10 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 static TURN: Mutex<()> = Mutex::new(());
 /// Makes a test of this binary a client that is going to be killed.
 const CLIENT: &str = "KILN_TEST_CLIENT";
+/// Makes a test of this binary a client with few tasks.
+const CROWDED: &str = "KILN_TEST_CROWDED";
+/// Users nobody has.
+const NOBODY: u32 = 65_000;
 
 #[test]
 fn worker() {
@@ -112,6 +118,63 @@ fn no_descriptors_are_a_typed_error_and_nothing_is_left() {
         assert_eq!(Held::now(), before, "{more} descriptors");
     }
     assert!(refused > 0 && opened > 0, "{refused} refused, {opened} opened");
+}
+
+/// A client that may have so many tasks, and no more: threads and processes alike.
+#[test]
+fn crowded() {
+    let Some(more) = std::env::var(CROWDED).ok().and_then(|text| text.parse::<u64>().ok()) else { return };
+    let held = Held::now();
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().count() as u64;
+    let limit = getrlimit(Resource::Nproc);
+    setrlimit(Resource::Nproc, Rlimit { current: Some(tasks + more), ..limit }).unwrap();
+    match IsolatedDevice::open(rig::config()) {
+        Ok(device) => Scene::build(&device).play(&device, 7),
+        Err(error) => {
+            assert!(error.is_retryable(), "{error}");
+            println!("refused: {error:?}");
+        }
+    }
+    assert_eq!(Held::now(), held);
+}
+
+#[test]
+fn no_processes_and_threads_are_a_typed_error_and_nothing_is_left() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut said = String::new();
+    for more in 0..8 {
+        let mut client = Command::new("/proc/self/exe");
+        client.args(["crowded", "--exact", "--nocapture"]).env(CROWDED, more.to_string());
+        if rustix::process::geteuid().is_root() {
+            // The system does not limit root, so the client is somebody who has nothing else here.
+            client.uid(NOBODY + more as u32).gid(NOBODY);
+        }
+        let output = client.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{more}: {text}\n{}", String::from_utf8_lossy(&output.stderr));
+        said += &text;
+    }
+    // Whoever is not root shares the limit with his other processes, and never gets as far as the process.
+    assert!(said.contains("refused: Thread("), "{said}");
+    if rustix::process::geteuid().is_root() {
+        assert!(said.contains("refused: Spawn"), "{said}");
+        assert!(said.contains("refused: Ended"), "{said}");
+    }
+}
+
+#[test]
+fn more_shared_memory_than_there_is_is_out_of_memory() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = Held::now();
+    let device = IsolatedDevice::open(rig::config()).unwrap();
+    for bytes in [1 << 62, u64::MAX] {
+        let error = device.allocate_host(bytes).unwrap_err();
+        assert!(error.is_oom(), "{error}");
+    }
+    let scene = Scene::build(&device);
+    scene.play(&device, 4);
+    drop((scene, device));
+    assert_eq!(Held::now(), before);
 }
 
 /// Makes objects with descriptors until there are none, and one more when there are some again.

@@ -55,7 +55,8 @@ fn on(stage: Stage, standby: bool, play: impl FnOnce(Scene)) {
 
 /// Past the harness, which would keep it to itself.
 fn say(line: &str) {
-    writeln!(std::io::stdout(), "{line}").unwrap();
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}").unwrap();
 }
 
 fn milliseconds(time: Duration) -> String {

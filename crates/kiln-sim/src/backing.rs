@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 
 use kiln_driver::SharedBytes;
-use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::fs::{MemfdFlags, Mode, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 
 /// Smaller blocks come from the heap.
@@ -54,6 +54,8 @@ impl PageFile {
     pub(crate) fn create(bytes: u64) -> io::Result<Self> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let descriptor = rustix::fs::memfd_create("kiln-sim-pages", flags)?;
+        // The system makes it everybody's, though it has no name they could open.
+        rustix::fs::fchmod(&descriptor, Mode::RUSR | Mode::WUSR)?;
         let whole = bytes.checked_add(HEADER_BYTES).ok_or(io::ErrorKind::OutOfMemory)?;
         rustix::fs::ftruncate(&descriptor, whole)?;
         rustix::fs::fcntl_add_seals(&descriptor, SEALS)?;

@@ -39,7 +39,7 @@ const BOUNDARIES: &[Boundary] = &[
     },
     Boundary {
         package: "kiln-cli",
-        may_use: &["kiln", "kiln-driver", "kiln-mem", "kiln-sim", "kiln-ptx", "kiln-ir"],
+        may_use: &["kiln", "kiln-driver", "kiln-isolate", "kiln-mem", "kiln-sim", "kiln-ptx", "kiln-ir"],
         unsafe_code: true,
     },
     Boundary {

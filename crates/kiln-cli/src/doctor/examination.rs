@@ -3,9 +3,11 @@
 use kiln::libraries::{self, DriverLibrary, FoundLibrary, Library, MissingLibrary};
 use kiln::probe::{DeviceSummary, Devices, prober};
 use kiln::{Absence, Availability, DeviceRuntime, Error, Policy};
+use kiln_driver::DeviceKind;
 use serde::Serialize;
 
 use super::check::{Check, Status};
+use super::isolation;
 use crate::exit::Exit;
 
 /// What is known of this machine.
@@ -70,6 +72,10 @@ impl Examination {
         }
         if policy != Policy::Off {
             examination.look_at_simulator();
+            // A device that does not work in this process is not tried in another.
+            let cuda = examination.devices.iter().find(|device| device.kind == DeviceKind::Cuda.to_string());
+            let cuda = cuda.map(|device| device.ordinal).filter(|_| examination.verdict == Exit::Done);
+            examination.checks.extend(isolation::look(cuda));
         }
         examination.exit = examination.verdict.code();
         examination

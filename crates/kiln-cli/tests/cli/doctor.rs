@@ -76,6 +76,35 @@ fn the_text_says_the_same_as_the_json() {
     }
 }
 
+#[test]
+fn isolation_is_tried_and_not_only_looked_at() {
+    let json = examined(&run(without_driver(&["doctor", "--json", "--policy", "simulate"])));
+    for name in ["isolation: system", "isolation: simulated device"] {
+        assert_eq!(check(&json, name)["status"], "ok", "{json}");
+    }
+    let detail = check(&json, "isolation: simulated device")["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("killed") && detail.contains("unchanged"), "{detail}");
+    let off = examined(&run(without_driver(&["doctor", "--json", "--policy", "off"])));
+    let is_isolation = |check: &Value| check["name"].as_str().unwrap().starts_with("isolation");
+    assert!(!off["checks"].as_array().unwrap().iter().any(is_isolation), "nothing is started under `off`");
+}
+
+#[test]
+fn few_descriptors_are_told_with_what_to_do() {
+    // No more than the trial itself needs, and then not even that.
+    for (limit, works) in [("60", true), ("6", false)] {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "ulimit -n $0 && exec \"$@\"", limit, env!("CARGO_BIN_EXE_kiln")]);
+        shell.args(["doctor", "--json", "--policy", "simulate"]).env_remove("KILN_POLICY");
+        let json = examined(&run(shell));
+        let descriptors = check(&json, "isolation: descriptors");
+        assert_eq!(descriptors["status"], "missing");
+        assert!(descriptors["next_step"].as_str().unwrap().contains("ulimit -n"));
+        let worker = check(&json, "isolation: simulated device");
+        assert_eq!(worker["status"] == "ok", works, "{limit}: {worker}");
+    }
+}
+
 on_machine! {
     fn a_gpu_is_examined_and_used() on Machine::fake().devices(2) => {
         let outcome = run(command(&["doctor", "--json", "--policy", "required"]));

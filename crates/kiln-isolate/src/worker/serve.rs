@@ -1,7 +1,9 @@
 //! The loop of a worker: a message out of the ring, what it asks for, the next.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use kiln_driver::{EventRequest, Result, StreamRequest};
@@ -34,6 +36,8 @@ pub(super) struct Server {
     spin: Duration,
     /// The question that is being answered.
     question: u64,
+    watches: Sender<Watch>,
+    watcher: JoinHandle<()>,
 }
 
 /// Whether to go on.
@@ -50,10 +54,20 @@ impl Server {
         opened: Opened,
         spin: Duration,
         observe: Arc<Observer>,
-    ) -> Self {
+    ) -> io::Result<Self> {
         let reporter = Arc::new(Reporter::new(area.clone()));
         let Opened { driver, findings } = opened;
-        Self {
+        let (watches, asked) = mpsc::channel();
+        let watcher = Watcher {
+            area: area.clone(),
+            driver: driver.clone(),
+            reporter: reporter.clone(),
+            observe: observe.clone(),
+            spin,
+        };
+        let thread = std::thread::Builder::new().name("kiln watcher".into());
+        let watcher = thread.spawn(move || watcher.run(&asked))?;
+        Ok(Self {
             area,
             socket,
             driver,
@@ -63,22 +77,13 @@ impl Server {
             findings,
             spin,
             question: 0,
-        }
+            watches,
+            watcher,
+        })
     }
 
     /// Serves until the client says goodbye.
     pub(super) fn serve(mut self) -> std::result::Result<(), Violation> {
-        let (watches, asked) = mpsc::channel();
-        let watcher = Watcher {
-            area: self.area.clone(),
-            driver: self.driver.clone(),
-            reporter: self.reporter.clone(),
-            observe: self.observe.clone(),
-            spin: self.spin,
-        };
-        let thread = std::thread::Builder::new().name("kiln watcher".into());
-        let thread = thread.spawn(move || watcher.run(&asked));
-        let thread = thread.map_err(|_| Violation::new("no thread for the watcher"))?;
         let mut ring = RingReader::new(self.area.bytes(), COMMANDS);
         let mut message = Vec::new();
         loop {
@@ -88,19 +93,20 @@ impl Server {
             }
             (self.observe)(Step::Took);
             self.area.bell(Sleep::Room).ring();
-            if self.handle(&message, &watches)? == Next::End {
+            if self.handle(&message)? == Next::End {
                 break;
             }
         }
         (self.observe)(Step::Leaving);
+        let Self { watches, watcher, findings, socket, .. } = self;
         drop(watches);
-        let _ = thread.join();
-        let findings = self.findings.take().map_or_else(String::new, |findings| findings());
-        let _ = self.socket.send(&Writer::of(&Farewell { findings }), None);
+        let _ = watcher.join();
+        let findings = findings.map_or_else(String::new, |findings| findings());
+        let _ = socket.send(&Writer::of(&Farewell { findings }), None);
         Ok(())
     }
 
-    fn handle(&mut self, message: &[u8], watches: &Sender<Watch>) -> std::result::Result<Next, Violation> {
+    fn handle(&mut self, message: &[u8]) -> std::result::Result<Next, Violation> {
         match Request::take(message)? {
             Request::Submit { stream, number, command } => self.submit(stream, number, &command),
             Request::Ask { number, ask } => self.ask(number, &ask),
@@ -114,15 +120,15 @@ impl Server {
             }
             Request::WatchStream { stream, number } => {
                 if let Some(stream) = self.mirror.streams.get(&stream) {
-                    let _ = watches.send(Watch::Stream { stream: stream.clone(), number });
+                    let _ = self.watches.send(Watch::Stream { stream: stream.clone(), number });
                 }
             }
             Request::WatchEvent { event, ticket } => {
                 if let Some(event) = self.mirror.events.get(&event) {
-                    let _ = watches.send(Watch::Event { event: event.clone(), ticket });
+                    let _ = self.watches.send(Watch::Event { event: event.clone(), ticket });
                 }
             }
-            Request::Examine { number } => drop(watches.send(Watch::Health { number })),
+            Request::Examine { number } => drop(self.watches.send(Watch::Health { number })),
             Request::Bye => return Ok(Next::End),
             request => {
                 let done = self.arrange(&request);

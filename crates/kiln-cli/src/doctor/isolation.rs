@@ -1,0 +1,147 @@
+//! Whether a device can live in a worker process here, found out by having one live in it and come to an end.
+
+use kiln_driver::{Driver, DriverExt, PageRequest, Protection, ReserveRequest, StreamRequest};
+use kiln_isolate::{Backend, Config, IsolatedDevice, Readiness, StartError, TakeoverError};
+
+use super::check::{Check, Status};
+
+/// Fewer descriptors than this are soon used up: each piece of device memory and each host block takes one.
+const DESCRIPTORS_WANTED: u64 = 1024;
+/// What the memory holds that has to survive.
+const MARK: u8 = 0x5A;
+const MARKED_BYTES: u64 = 4096;
+
+/// Everything about isolation; with a CUDA device, if there is one to try.
+pub(super) fn look(cuda: Option<u32>) -> Vec<Check> {
+    let readiness = Readiness::of_this_machine();
+    let mut checks = vec![memory(&readiness), descriptors(&readiness)];
+    if let Some(pipe) = &readiness.mps {
+        checks.push(Check::bad(
+            Status::Missing,
+            "isolation: MPS",
+            format!("a Multi-Process Service listens at {}; its clients fault together", pipe.display()),
+            "stop it (echo quit | nvidia-cuda-mps-control), or set CUDA_MPS_PIPE_DIRECTORY to an empty folder",
+        ));
+    }
+    checks.push(worker("isolation: simulated device".into(), Backend::simulated(0)));
+    checks.extend(cuda.map(|device| worker(format!("isolation: device {device}"), Backend::cuda(device))));
+    checks
+}
+
+fn memory(readiness: &Readiness) -> Check {
+    const NAME: &str = "isolation: system";
+    match (&readiness.shared_memory, &readiness.process_handles) {
+        (Ok(()), Ok(())) => {
+            Check::ok(NAME, "memory files can be sealed and shared, processes can be watched")
+        }
+        (Err(error), _) => Check::bad(
+            Status::Missing,
+            NAME,
+            format!("no memory file can be shared: {error}"),
+            "allow memfd_create and socketpair (a container's seccomp profile may forbid them), and free memory",
+        ),
+        (_, Err(error)) => Check::bad(
+            Status::Missing,
+            NAME,
+            format!("processes cannot be watched: {error}"),
+            "use Linux 5.3 or newer, and allow pidfd_open",
+        ),
+    }
+}
+
+fn descriptors(readiness: &Readiness) -> Check {
+    const NAME: &str = "isolation: descriptors";
+    match readiness.descriptors_left() {
+        Some(left) if left < DESCRIPTORS_WANTED => Check::bad(
+            Status::Missing,
+            NAME,
+            format!("{left} left; each piece of device memory and each host block takes one"),
+            "raise the limit (ulimit -n, or LimitNOFILE of the service)",
+        ),
+        Some(left) => Check::ok(NAME, format!("{left} left; one for each piece of memory")),
+        None => Check::ok(NAME, "no limit"),
+    }
+}
+
+/// Starts a worker, kills it, and has another take over what it held.
+fn worker(name: String, backend: Backend) -> Check {
+    match try_worker(backend) {
+        Ok(detail) => Check::ok(name, detail),
+        Err(Trial::Start(error) | Trial::Takeover(TakeoverError::Start(error))) => {
+            let next_step = next_step(&error);
+            Check::bad(Status::Missing, name, error.to_string(), next_step)
+        }
+        Err(Trial::Takeover(error)) => Check::bad(
+            Status::Missing,
+            name,
+            format!("a worker was ended, and none could take over: {error}"),
+            "run without isolation; a fault will cost the process",
+        ),
+        Err(Trial::Driver(error)) => Check::bad(
+            Status::Missing,
+            name,
+            format!("a worker runs, and its device does not serve: {error}"),
+            "run without isolation; a fault will cost the process",
+        ),
+        Err(Trial::Lost(why)) => Check::bad(
+            Status::Missing,
+            name,
+            why,
+            "run without isolation, or expect all device memory to be lost with a fault",
+        ),
+    }
+}
+
+fn next_step(error: &StartError) -> &'static str {
+    match error {
+        StartError::Spawn { .. } | StartError::Thread(_) => {
+            "allow processes to be started (ulimit -u, the cgroup's pids.max) from /proc/self/exe"
+        }
+        StartError::System { .. } => "raise the limit of descriptors (ulimit -n) or free memory",
+        StartError::Device { .. } => {
+            "let two processes use the device: compute mode `default` (nvidia-smi -c 0), and permission for its files"
+        }
+        _ => "look at what the worker wrote to standard error",
+    }
+}
+
+/// Why a worker does not do.
+enum Trial {
+    Start(StartError),
+    Takeover(TakeoverError),
+    Driver(kiln_driver::Error),
+    Lost(String),
+}
+
+impl From<kiln_driver::Error> for Trial {
+    fn from(error: kiln_driver::Error) -> Self {
+        Self::Driver(error)
+    }
+}
+
+fn try_worker(backend: Backend) -> Result<String, Trial> {
+    let device = IsolatedDevice::open(Config::new(backend)).map_err(Trial::Start)?;
+    if !device.info().features.page_export {
+        return Err(Trial::Lost(
+            "a worker starts, but the device exports no memory that could outlive it".into(),
+        ));
+    }
+    let bytes = device.info().limits.page_granularity_bytes;
+    let range = device.reserve(ReserveRequest { bytes, at: None })?;
+    let pages = device.create_pages(PageRequest { bytes, exportable: false })?;
+    device.map(range.id, 0, &[pages], Protection::ReadWrite)?;
+    let stream = device.create_stream(StreamRequest::New { priority: 0 })?;
+    device.fill(stream, range.id.into(), MARK, MARKED_BYTES)?;
+    device.synchronize(stream)?;
+    device.kill_worker();
+    let takeover = device.take_over().map_err(Trial::Takeover)?;
+    let host = device.allocate_host(MARKED_BYTES)?;
+    device.download(stream, range.id.into(), &host, MARKED_BYTES)?;
+    device.synchronize(stream)?;
+    let mut found = [0; MARKED_BYTES as usize];
+    if !host.read(0, &mut found) || found.iter().any(|byte| *byte != MARK) {
+        return Err(Trial::Lost("a worker took over, and the memory had changed".into()));
+    }
+    let milliseconds = takeover.phases.total().as_millis();
+    Ok(format!("a worker was killed, another had its memory after {milliseconds} ms, unchanged"))
+}
