@@ -1,6 +1,7 @@
 //! Which device a command runs on.
 
 use clap::ValueEnum;
+use kiln::survival::Backend;
 use kiln::{Availability, DeviceRuntime, Policy};
 
 /// What was asked for.
@@ -23,6 +24,29 @@ pub(crate) struct Choice {
 }
 
 impl Where {
+    /// Names a device for a worker process to open, without opening it here; and why it is this one.
+    ///
+    /// # Errors
+    /// As for [`choose`](Self::choose).
+    pub(crate) fn backend(self, seed: u64) -> kiln::Result<(Backend, String)> {
+        let simulated = |reason: String| (Backend::simulated(seed), reason);
+        let policy = if self == Self::Cuda { Policy::Required } else { kiln::policy()? };
+        if self == Self::Sim {
+            return Ok(simulated("as asked".into()));
+        }
+        match kiln::probe::prober().availability_under(policy)? {
+            Availability::Absent(absence) if policy == Policy::Required => Err(absence.into()),
+            Availability::Absent(absence) => {
+                Ok(simulated(format!("no CUDA device is used: {}; kiln doctor says more", absence.name())))
+            }
+            _ if policy == Policy::Simulate => Ok(simulated("the policy says so".into())),
+            Availability::Available(devices) => {
+                let ordinal = devices.working().next().map_or(0, |device| device.ordinal);
+                Ok((Backend::cuda(ordinal), "a GPU was found".into()))
+            }
+        }
+    }
+
     /// Picks a device.
     ///
     /// # Errors

@@ -33,7 +33,7 @@ pub enum Cause {
 
 impl Cause {
     /// The answer to every call from then on.
-    pub(crate) fn error(&self, call: &'static str) -> Error {
+    pub fn error(&self, call: &'static str) -> Error {
         let code = match self {
             Self::Fault(error) => return error.clone().seen_by(call),
             Self::Hung { .. } => Code::LAUNCH_TIMEOUT,

@@ -157,6 +157,20 @@ impl IsolatedDevice {
         Ok(progress)
     }
 
+    /// Has the worker look at every stream with work, so that what it finds is known here without anybody waiting for it. Says whether
+    /// the worker is lost.
+    pub fn look(&self) -> bool {
+        let link = self.shared.link();
+        for (_, count) in self.shared.streams.all() {
+            let progress = count.progress(&link.area);
+            if progress.completed < progress.submitted {
+                // A worker that is gone says so below.
+                let _ = watch_stream("look", &link, &count, progress.submitted.0);
+            }
+        }
+        link.lost().is_some()
+    }
+
     pub(crate) fn wait(&self, target: WaitTarget, timeout: Timeout) -> Result<Waited> {
         const CALL: &str = "wait";
         let link = self.shared.link();

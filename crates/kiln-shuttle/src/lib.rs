@@ -69,6 +69,8 @@ mod clock;
 mod counters;
 #[path = "../../kiln/src/order/events.rs"]
 mod events;
+#[path = "../../kiln/src/order/freeze.rs"]
+mod freeze;
 #[path = "../../kiln/src/order/gate.rs"]
 mod gate;
 #[path = "../../kiln/src/order/lane.rs"]

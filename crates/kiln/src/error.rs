@@ -89,6 +89,9 @@ pub enum ErrorKind {
         #[source]
         cause: kiln_driver::Error,
     },
+    /// No worker process could be started for a device.
+    #[error(transparent)]
+    Worker(Arc<kiln_isolate::StartError>),
     /// No device answers to that name.
     #[error("there is no {kind} device with {wanted}; there is {}", listed(known))]
     UnknownDevice {
@@ -213,7 +216,11 @@ impl Error {
 
     /// Whether there simply is no device; nothing is broken.
     pub fn is_absence(&self) -> bool {
-        matches!(self.kind(), ErrorKind::Absent(_))
+        match self.kind() {
+            ErrorKind::Absent(_) => true,
+            ErrorKind::Worker(error) => error.is_absence(),
+            _ => false,
+        }
     }
 
     /// Whether freeing memory may help.
@@ -238,6 +245,7 @@ impl Error {
         match self.kind() {
             ErrorKind::StreamsExhausted { .. } | ErrorKind::NotReady { .. } => true,
             ErrorKind::Memory(error) => error.is_retryable(),
+            ErrorKind::Worker(error) => error.is_retryable(),
             ErrorKind::Listing { cause, .. } | ErrorKind::Context { cause, .. } => !cause.is_sticky(),
             _ => self.driver().is_some_and(kiln_driver::Error::is_retryable),
         }
@@ -274,6 +282,12 @@ impl fmt::Debug for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         std::error::Error::source(&*self.kind)
+    }
+}
+
+impl From<kiln_isolate::StartError> for ErrorKind {
+    fn from(error: kiln_isolate::StartError) -> Self {
+        Self::Worker(Arc::new(error))
     }
 }
 

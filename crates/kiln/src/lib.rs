@@ -18,6 +18,7 @@ pub mod program;
 mod runtime;
 pub mod service;
 pub mod state;
+pub mod survival;
 pub mod telemetry;
 
 pub use backend::{BackendContext, BackendParts, CachedBackend};
@@ -42,4 +43,5 @@ pub use runtime::{
     BlockId, DeviceRuntime, Generation, MemoryConfig, RuntimeConfig, Stream, StreamPool, Ticket,
 };
 pub use state::{Cause, DeviceState, StateWatch, Status};
+pub use survival::{Isolation, PostMortem, worker_entry};
 pub use telemetry::{Telemetry, Timed, Timing};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::buffer::Stale;
 use crate::error::ErrorKind;
 use crate::order::{OverlappingWrites, SubmitError};
 use crate::runtime::BlockId;
@@ -16,6 +17,35 @@ pub enum Misuse {
     /// Somebody decides already what becomes of the device when it is lost.
     #[error("the device has a supervisor already; there can be one")]
     Supervised,
+    /// A driver that is open in this process cannot move to another.
+    #[error(
+        "the configuration wants the device in a worker process, and this driver is open here; use `DeviceRuntime::open`"
+    )]
+    OpenInProcess,
+    /// A device whose memory cannot outlive its context.
+    #[error(
+        "{device} cannot hand its pages to another process, so a worker could not be replaced; use it in this process"
+    )]
+    NotIsolatable {
+        /// The device.
+        device: String,
+    },
+    /// A memory stack that a worker would take along.
+    #[error(
+        "memory of the base `{base}` goes with its worker process; base the stack on `heap`, or use the device in this process"
+    )]
+    MemoryOfWorker {
+        /// The base.
+        base: String,
+    },
+    /// A kind of device that cannot be opened.
+    #[error(
+        "no device of the kind `{name}` can be opened there; name one that kiln knows, or use a worker that knows it"
+    )]
+    UnknownBackend {
+        /// The kind.
+        name: String,
+    },
     /// A ticket of another runtime.
     #[error("the ticket belongs to another runtime; wait for it on the host instead")]
     ForeignTicket,
@@ -96,6 +126,7 @@ impl From<SubmitError> for ErrorKind {
     fn from(error: SubmitError) -> Self {
         match error {
             SubmitError::Driver(error) => error.into(),
+            SubmitError::Lost { .. } => Stale::Lost.into(),
             SubmitError::Overlap(OverlappingWrites { first, second }) => {
                 Misuse::Overlap { first, second }.into()
             }

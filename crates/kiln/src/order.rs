@@ -19,6 +19,7 @@
 
 mod clock;
 mod events;
+mod freeze;
 mod gate;
 mod lane;
 mod launch_sites;
@@ -39,6 +40,6 @@ pub use mutation::Mutation;
 pub use plan::Waits;
 pub use stamp::{MAX_STREAMS, Stamp, Stamps, StreamKey};
 pub(crate) use step::INLINE_USES;
-pub use step::{OverlappingWrites, Use};
+pub use step::{OverlappingWrites, StepRefusal, Use};
 pub use track::Track;
 pub use tracker::{Begun, Recording, SubmitError, Tracker};

@@ -5,6 +5,7 @@ mod config;
 mod inner;
 mod memory_config;
 mod memory_order;
+mod open;
 mod registry;
 mod staging;
 mod stream;
@@ -27,7 +28,7 @@ pub use stream_pool::StreamPool;
 pub use ticket::Ticket;
 
 pub(crate) use block::Block;
-pub(crate) use inner::Inner;
+pub(crate) use inner::{Inner, MakeMemory};
 pub(crate) use registry::Whereabouts;
 pub(crate) use stream::Keep;
 
@@ -35,7 +36,9 @@ use crate::buffer::{Element, GpuRef};
 use crate::cache::DiskCache;
 use crate::code::CodeCounters;
 use crate::error::Result;
+use crate::misuse::Misuse;
 use crate::state::Phase;
+use crate::survival::{Isolation, Survival};
 
 /// The runtime of one device.
 ///
@@ -68,14 +71,30 @@ impl DeviceRuntime {
     /// A runtime whose memory is a stack of the caller's own. `make` gets the device and the order that the stack has to ask.
     ///
     /// # Errors
-    /// What `make` answers; a stack that gives out memory of another device.
+    /// What `make` answers; a stack that gives out memory of another device; a configuration that wants a worker process, since the
+    /// driver is open in this one.
     pub fn with_resource(
         driver: Arc<dyn Driver>,
         config: RuntimeConfig,
         make: impl Fn(&Arc<dyn Driver>, Arc<dyn Order>) -> Result<Arc<dyn MemoryResource>>,
     ) -> Result<Self> {
-        let runtime = Self { inner: Inner::new(driver, config, &make)? };
+        if config.isolation != Isolation::InProcess {
+            return Err(Misuse::OpenInProcess.into());
+        }
+        Self::build(driver, config, None, &make)
+    }
+
+    fn build(
+        driver: Arc<dyn Driver>,
+        config: RuntimeConfig,
+        survival: Option<Survival>,
+        make: MakeMemory<'_>,
+    ) -> Result<Self> {
+        let runtime = Self { inner: Inner::new(driver, config, survival, make)? };
         runtime.inner.check_memory()?;
+        if let Some(survival) = runtime.inner.survival() {
+            survival.guard(&runtime)?;
+        }
         // A device that was lost meanwhile stays so, and says why at the first call.
         let _ = runtime.inner.state().change(Phase::Ready);
         Ok(runtime)

@@ -98,6 +98,13 @@ fn port_vyre() {
 }
 
 #[test]
+fn survive() {
+    let text = output("08_survive");
+    assert!(text.ends_with("100000 elements survived and go on\n"), "{text}");
+    assert!(text.contains("launch wild") && text.contains("untouched by declaration"), "{text}");
+}
+
+#[test]
 fn futures() {
     assert!(output("09_await").contains("100 tasks awaited together"));
 }

@@ -41,6 +41,7 @@ pub(crate) const TESTS: &[Item] = &[
     Item { package: "kiln-conform", target: Target::Test("cuda") },
     Item { package: "kiln", target: Target::Test("cudarc") },
     Item { package: "kiln", target: Target::Test("kernels") },
+    Item { package: "kiln", target: Target::Test("isolated_cuda") },
     Item { package: "kiln", target: Target::Test("programs") },
     Item { package: "kiln-ir", target: Target::Test("device") },
     Item { package: "kiln-isolate", target: Target::Test("checksum") },
@@ -74,6 +75,7 @@ pub(crate) type Line = (&'static str, &'static str);
 pub(crate) const COMMANDS: &[Line] = &[
     ("doctor", "bin/kiln doctor --policy required"),
     ("demo", "bin/kiln demo --device cuda"),
+    ("demo-isolate", "bin/kiln demo --device cuda --isolate"),
     ("commands", "sh samples/compare.sh"),
 ];
 

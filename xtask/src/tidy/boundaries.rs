@@ -34,7 +34,7 @@ const BOUNDARIES: &[Boundary] = &[
     Boundary { package: "kiln-kernels", may_use: &[], unsafe_code: false },
     Boundary {
         package: "kiln",
-        may_use: &["kiln-driver", "kiln-cuda", "kiln-sim", "kiln-mem", "kiln-ptx", "kiln-ir"],
+        may_use: &["kiln-driver", "kiln-cuda", "kiln-sim", "kiln-mem", "kiln-ptx", "kiln-ir", "kiln-isolate"],
         unsafe_code: true,
     },
     Boundary {

@@ -116,3 +116,17 @@ on_machine! {
         assert!(outcome.stderr.contains("CUDA_ERROR_INVALID_PTX"));
     }
 }
+
+#[test]
+fn a_killed_worker_is_replaced_and_its_data_verified() {
+    let outcome = run(without_driver(&["demo", "--isolate"]));
+    assert_eq!(outcome.code, Some(0), "{}{}", outcome.stdout, outcome.stderr);
+    for words in ["worker lost", "killed by its client", "untouched by declaration", "bit by bit", "in all"] {
+        assert!(outcome.stdout.contains(words), "{words} is not in {}", outcome.stdout);
+    }
+    assert!(!outcome.stdout.contains("FAILED"));
+    let json = run(without_driver(&["demo", "--isolate", "--device", "sim", "--json", "--seed", "3"])).json();
+    assert_eq!((json["exit"].as_i64(), json["generation"].as_i64()), (Some(0), Some(1)));
+    assert!(json["checks"].as_array().unwrap().iter().all(|check| check["passed"] == true), "{json}");
+    assert!(json["kept_blocks"].as_i64() >= Some(7) && json["takeover_ms"].as_f64() > Some(0.0), "{json}");
+}

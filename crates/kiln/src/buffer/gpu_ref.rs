@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::misuse::Misuse;
 use crate::order::{Lane, StreamKey, Use};
 use crate::runtime::{Block, BlockId, Generation, Inner, Stream, Ticket, transfer};
-use crate::state::Phase;
+use crate::state::{Cause, Phase};
 
 /// Elements on a device.
 ///
@@ -91,6 +91,12 @@ impl<T: Element> GpuRef<T> {
         }
         self.block.check_kept(&runtime).map_err(|_| Stale::Lost)?;
         Ok(Memory { address: self.address(), bytes: self.bytes() })
+    }
+
+    /// Why its contents are gone, if they are: the fault of the context they were lost with.
+    pub fn loss(&self) -> Option<Arc<Cause>> {
+        let runtime = self.block.runtime().ok()?;
+        self.block.loss(&runtime).map(|(_, cause)| cause)
     }
 
     /// The stream it was allocated on, where its work goes when nothing else is said.

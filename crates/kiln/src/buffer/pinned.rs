@@ -88,7 +88,12 @@ impl<T: Element> PinnedBuffer<T> {
     /// # Errors
     /// As for [`read`](Self::read).
     pub fn write(&mut self) -> Result<&mut [T]> {
-        let Some(block) = self.settled(Access::Write)? else { return Ok(&mut []) };
+        if self.settled(Access::Write)?.is_none() {
+            return Ok(&mut []);
+        }
+        // Nothing uses it any more, and what it holds from here on is the host's.
+        *self.track.get_mut() = Track::new((self.len * size_of::<T>()) as u64, Stamp::default());
+        let Some(block) = &self.block else { return Ok(&mut []) };
         // SAFETY: as for `read`; copies from it are done too, and no new one can be queued while `self` is borrowed.
         Ok(unsafe { std::slice::from_raw_parts_mut(block.bytes().as_ptr().cast(), self.len) })
     }
@@ -152,6 +157,10 @@ impl<T: Element> PinnedBuffer<T> {
         let runtime = self.runtime()?;
         for stamp in stamps.iter() {
             let _ = runtime.tracker().wait(stamp, Timeout::Never)?;
+            // What a lost device was to copy here is not here. Whoever overwrites it does not care.
+            if let Some(cause) = runtime.state().fate(stamp).filter(|_| !access.writes()) {
+                return Err(cause.error().clone().into());
+            }
         }
         let _ = block.touch(0, bytes, access);
         Ok(Some(block))

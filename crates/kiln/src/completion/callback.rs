@@ -18,7 +18,13 @@ impl Ticket {
             // It ended between the two questions, and waited for its work.
             return callback(self.wait());
         };
-        let waiter = Waiter::Callback(Box::new(callback));
+        // The state alone: whoever waits does not hold the runtime.
+        let (state, stamp) = (runtime.state().clone(), self.stamp());
+        let confirmed = move |answer: Result<()>| {
+            let fate = state.fate(stamp).map(|cause| cause.error().clone().into());
+            callback(answer.and_then(|()| fate.map_or(Ok(()), Err)));
+        };
+        let waiter = Waiter::Callback(Box::new(confirmed));
         if let Err((error, Waiter::Callback(callback))) = runtime.reactor().wait(self.stamp(), waiter) {
             callback(Err(error));
         }

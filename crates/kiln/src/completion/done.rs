@@ -99,7 +99,11 @@ impl Future for Done {
         let polled = match &this.stage {
             Stage::Over(answer) => return Poll::Ready(answer.clone()),
             Stage::New => this.begin(context),
-            Stage::Waiting { answer, .. } => answer.poll(context).map_err(Error::new),
+            Stage::Waiting { runtime, answer, .. } => match answer.poll(context) {
+                Poll::Ready(Ok(())) => Poll::Ready(this.ticket.check_fate(runtime)),
+                Poll::Ready(Err(error)) => Poll::Ready(Err(Error::new(error))),
+                Poll::Pending => Poll::Pending,
+            },
         };
         if let Poll::Ready(answer) = &polled {
             this.stage = Stage::Over(answer.clone());

@@ -47,6 +47,8 @@ pub struct Lane {
     overshoots: AtomicU32,
     /// Somebody asked for a recorded point since the stream last looked.
     asked: AtomicBool,
+    /// The first number whose work was not queued whole because the device was lost meanwhile.
+    broken: AtomicU64,
 }
 
 /// What the submitting thread may change.
@@ -108,7 +110,19 @@ impl Lane {
             gate: Gate::default(),
             counters: Counters::default(),
             sites: LaunchSites::default(),
+            broken: AtomicU64::new(u64::MAX),
         }
+    }
+
+    /// The work of a number was queued in part or not at all.
+    #[cold]
+    pub fn note_broken(&self, number: u64) {
+        self.broken.fetch_min(number, Ordering::AcqRel);
+    }
+
+    /// The first number whose work was not queued whole since this was last asked.
+    pub fn take_broken(&self) -> Option<u64> {
+        Some(self.broken.swap(u64::MAX, Ordering::AcqRel)).filter(|number| *number != u64::MAX)
     }
 
     /// What the stream did, in numbers.

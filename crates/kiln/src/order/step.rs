@@ -43,6 +43,18 @@ pub struct OverlappingWrites {
     pub second: u16,
 }
 
+/// Why a step was not taken; nothing was published.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StepRefusal {
+    /// Two uses write the same bytes.
+    Overlap(OverlappingWrites),
+    /// The contents of a block are gone.
+    Lost {
+        /// The caller's number for it.
+        argument: u16,
+    },
+}
+
 /// The parts of a stream that a step reads and writes.
 pub(crate) struct Step<'a> {
     /// The stream.
@@ -59,29 +71,39 @@ pub(crate) struct Step<'a> {
     pub mutation: Option<Mutation>,
 }
 
-/// Another thread is in the middle of a step with one of the blocks, or a block occurs twice.
-struct Contended;
+/// What keeps a step from being taken at the first try.
+enum Hitch {
+    /// Another thread is in the middle of a step with one of the blocks, or a block occurs twice.
+    Contended,
+    /// A block is lost.
+    Lost(LostUse),
+}
+
+/// A use of a block whose contents are gone.
+struct LostUse(u16);
 
 impl Step<'_> {
     /// Plans, announces the stamp and publishes it. An error has done none of these.
-    pub(crate) fn take(&mut self, uses: &mut [Use<'_>]) -> Result<(), OverlappingWrites> {
-        if self.try_all(uses).is_ok() {
-            return Ok(());
+    pub(crate) fn take(&mut self, uses: &mut [Use<'_>]) -> Result<(), StepRefusal> {
+        let lost = |LostUse(argument)| StepRefusal::Lost { argument };
+        match self.try_all(uses) {
+            Ok(()) => return Ok(()),
+            Err(Hitch::Lost(block)) => return Err(lost(block)),
+            Err(Hitch::Contended) => {}
         }
         self.waits.clear();
         uses.sort_unstable_by_key(|each| (std::ptr::from_ref(each.track), each.range.start));
-        refuse_overlapping_writes(uses)?;
-        self.lock_all(uses);
-        Ok(())
+        refuse_overlapping_writes(uses).map_err(StepRefusal::Overlap)?;
+        self.lock_all(uses).map_err(lost)
     }
 
-    fn try_all(&mut self, uses: &[Use<'_>]) -> Result<(), Contended> {
+    fn try_all(&mut self, uses: &[Use<'_>]) -> Result<(), Hitch> {
         let mut held = SmallVec::<[LatchGuard<'_, Track>; INLINE_USES]>::new();
         for each in uses {
-            let track = each.track.try_lock().ok_or(Contended)?;
+            let track = each.track.try_lock().ok_or(Hitch::Contended)?;
             // What nearly every use finds.
             if !track.is_sole(self.stamp.stream) || self.mutation.is_some() {
-                self.need(&track, each);
+                self.need(&track, each).map_err(Hitch::Lost)?;
             }
             held.push(track);
         }
@@ -93,26 +115,35 @@ impl Step<'_> {
     }
 
     /// As `try_all`, over uses sorted by block; uses of the same block share its lock.
-    fn lock_all(&mut self, uses: &[Use<'_>]) {
-        let Some(first) = uses.first() else { return self.lane.announce(self.stamp.number) };
+    fn lock_all(&mut self, uses: &[Use<'_>]) -> Result<(), LostUse> {
+        let Some(first) = uses.first() else {
+            self.lane.announce(self.stamp.number);
+            return Ok(());
+        };
         let same = uses.iter().take_while(|each| std::ptr::eq(each.track, first.track)).count();
         let (group, rest) = uses.split_at(same);
         let mut track = first.track.lock();
-        group.iter().for_each(|each| self.need(&track, each));
-        self.lock_all(rest);
+        group.iter().try_for_each(|each| self.need(&track, each))?;
+        self.lock_all(rest)?;
         // Reads first: a write of the same bytes then stands as the last word.
         group.iter().filter(|each| !each.access.writes()).for_each(|each| self.publish(&mut track, each));
         group.iter().filter(|each| each.access.writes()).for_each(|each| self.publish(&mut track, each));
+        Ok(())
     }
 
     #[inline(never)]
-    fn need(&mut self, track: &Track, each: &Use<'_>) {
+    fn need(&mut self, track: &Track, each: &Use<'_>) -> Result<(), LostUse> {
         if self.mutation.is_some() {
-            return self.need_mutated(track, each);
+            self.need_mutated(track, each);
+            return Ok(());
+        }
+        if track.is_lost() {
+            return Err(LostUse(each.argument));
         }
         track.needs(&each.range, each.access, |stamp| {
             self.waits.need(stamp, self.stamp.stream, self.clock, self.host);
         });
+        Ok(())
     }
 
     #[cold]

@@ -26,6 +26,8 @@ pub struct Track {
     rest: Vec<Segment>,
     /// Something that wrote it did not end as it should.
     is_doubted: bool,
+    /// The contents are gone and no use is planned any more. Always spread then, so that a plain block need not be asked.
+    is_lost: bool,
 }
 
 /// The uses of a whole block by one stream; number 0 is none.
@@ -55,6 +57,7 @@ impl Track {
             first: Segment { start: 0, writes: Stamps::default(), reads: Stamps::default() },
             rest: Vec::new(),
             is_doubted: false,
+            is_lost: false,
         }
     }
 
@@ -77,7 +80,25 @@ impl Track {
         self.sole.stream == stream && !self.sole.is_spread
     }
 
-    /// The reads alone; for a planner with a rule taken out.
+    /// Says that the contents are gone: every later use is refused.
+    pub fn lose(&mut self) {
+        self.spread();
+        self.is_lost = true;
+    }
+
+    /// Whether the contents are gone.
+    #[inline]
+    pub fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
+    /// The contents are there again, written by a stamp.
+    pub fn restore(&mut self, stamp: Stamp) {
+        self.is_lost = false;
+        self.sole = Sole { stream: stamp.stream, write: stamp.number, read: 0, is_spread: false };
+    }
+
+    /// The reads alone.
     pub(super) fn reads_only(&self, range: &Range<u64>, mut need: impl FnMut(Stamp)) {
         if self.sole.is_spread {
             self.overlapping(range).for_each(|segment| segment.reads.iter().for_each(&mut need));
@@ -161,6 +182,13 @@ impl Track {
         let mut all = Stamps::default();
         self.needs(&(0..u64::MAX), Access::Write, |stamp| all.insert(stamp));
         all
+    }
+
+    /// The reads since the last writes, of any bytes.
+    pub fn reads(&self) -> Stamps {
+        let mut reads = Stamps::default();
+        self.reads_only(&(0..u64::MAX), |stamp| reads.insert(stamp));
+        reads
     }
 
     /// The last writes, of any bytes.

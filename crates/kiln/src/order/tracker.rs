@@ -9,7 +9,7 @@ use super::events::{EventLease, EventPool};
 use super::lane::{Entry, Lane, Point, Recorded};
 use super::mutation::Mutation;
 use super::stamp::{MAX_STREAMS, Stamp, Stamps, StreamKey};
-use super::step::{OverlappingWrites, Step, Use, publish_late};
+use super::step::{OverlappingWrites, Step, StepRefusal, Use, publish_late};
 use super::sync::{LatchGuard, RwLock};
 use crate::telemetry::Count;
 
@@ -31,8 +31,22 @@ pub enum Recording {
 pub enum SubmitError {
     /// Two uses write the same bytes; nothing was queued or stamped.
     Overlap(OverlappingWrites),
+    /// The contents of a block are gone; nothing was queued or stamped.
+    Lost {
+        /// The caller's number for the use.
+        argument: u16,
+    },
     /// The driver said no.
     Driver(Error),
+}
+
+impl From<StepRefusal> for SubmitError {
+    fn from(refusal: StepRefusal) -> Self {
+        match refusal {
+            StepRefusal::Overlap(overlap) => Self::Overlap(overlap),
+            StepRefusal::Lost { argument } => Self::Lost { argument },
+        }
+    }
 }
 
 impl From<Error> for SubmitError {
@@ -48,8 +62,8 @@ pub struct Tracker {
     driver: Arc<dyn Driver>,
     recording: Recording,
     mutation: Option<Mutation>,
-    lanes: RwLock<Vec<Arc<Lane>>>,
-    host: HostClock,
+    pub(super) lanes: RwLock<Vec<Arc<Lane>>>,
+    pub(super) host: HostClock,
     events: Arc<EventPool>,
 }
 
@@ -155,7 +169,7 @@ impl Tracker {
         work: impl FnOnce(&dyn Driver, StreamId) -> Result<(), Error>,
     ) -> Result<Stamp, SubmitError> {
         let mut begun = self.begin(lane, uses)?;
-        work(&*self.driver, lane.stream)?;
+        work(&*self.driver, lane.stream).map_err(|error| begun.failed(error))?;
         if self.mutation == Some(Mutation::PublicationInsideStep) {
             publish_late(uses, begun.stamp, &self.host);
         }
@@ -173,7 +187,7 @@ impl Tracker {
     pub fn begin<'a>(&'a self, lane: &'a Lane, uses: &mut [Use<'_>]) -> Result<Begun<'a>, SubmitError> {
         let mut begun = self.enter(lane, uses)?;
         if !begun.entry.waits.is_empty() {
-            self.queue_waits(lane, &mut begun.entry)?;
+            self.queue_waits(lane, &mut begun.entry).map_err(|error| begun.failed(error))?;
         }
         Ok(begun)
     }
@@ -290,30 +304,6 @@ impl Tracker {
         self.events.destroy_all(&*self.driver);
     }
 
-    /// What is known to be done, and what has been asked for.
-    pub fn horizon(&self) -> (Clock, Clock) {
-        let known = self.host.snapshot();
-        let mut planned = Clock::default();
-        for lane in self.lanes.read().unwrap_or_else(PoisonError::into_inner).iter() {
-            planned.learn(Stamp { stream: lane.key, number: lane.planned() });
-        }
-        (known, planned)
-    }
-
-    /// Nothing submitted so far is running any more, done or not: nobody has to wait for it. For a device that was rebuilt.
-    pub fn forget_unfinished(&self) {
-        for lane in self.lanes.read().unwrap_or_else(PoisonError::into_inner).iter() {
-            self.host.learn(Stamp { stream: lane.key, number: lane.submitted() });
-            lane.forget_points();
-        }
-    }
-
-    /// Waits until every submission that is being made right now is made.
-    pub fn pass_every_lane(&self) {
-        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner).clone();
-        lanes.iter().for_each(|lane| drop(lane.enter()));
-    }
-
     /// The stream of that name.
     pub fn lane_of(&self, stream: StreamId) -> Option<Arc<Lane>> {
         let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
@@ -333,7 +323,7 @@ impl Tracker {
         entry.waits.clear();
         let (clock, host, waits) = (&entry.clock, &self.host, &mut entry.waits);
         let mut step = Step { lane, stamp, clock, host, waits, mutation: self.mutation };
-        step.take(uses).map_err(SubmitError::Overlap)?;
+        step.take(uses)?;
         entry.next = stamp.number + 1;
         Ok(Begun { tracker: self, lane, entry: guard, stamp })
     }
@@ -479,6 +469,16 @@ impl Begun<'_> {
     #[inline]
     pub fn record(&mut self) -> Result<(), Error> {
         self.tracker.record_at_once(self.lane, &mut self.entry, self.stamp)
+    }
+
+    /// The work is not with the driver, or a part of it only. If that is because the device is lost, nothing says later how much of it
+    /// happened; so that is noted here.
+    #[cold]
+    fn failed(&self, error: Error) -> Error {
+        if error.is_sticky() {
+            self.lane.note_broken(self.stamp.number);
+        }
+        error
     }
 }
 

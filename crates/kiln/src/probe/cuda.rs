@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kiln_cuda::{CudaDevice, DeviceDescription, OpenError, StartFault, Unavailable};
 use kiln_driver::{Code, DeviceKind, Driver, Fault, Refusal};
+use kiln_isolate::Backend;
 
 use super::devices::DeviceSummary;
 use super::platform::{Listing, Platform};
@@ -47,6 +48,10 @@ impl Platform for CudaPlatform {
             .into()),
             Err(other) => Err(Error::other(other)),
         }
+    }
+
+    fn backend(&self, ordinal: u32) -> Result<Option<Backend>> {
+        Ok(Some(Backend::cuda(ordinal)))
     }
 }
 

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use kiln_driver::{DeviceKind, Driver};
+use kiln_isolate::Backend;
 
 use super::absence::Absence;
 use super::devices::DeviceEntry;
@@ -30,6 +31,15 @@ pub trait Platform: Send + Sync + 'static {
     /// # Errors
     /// The device is there and cannot be opened.
     fn open(&self, ordinal: u32) -> Result<Arc<dyn Driver>>;
+
+    /// How a worker process can open a device instead, for runtimes that are configured so; none if it cannot.
+    ///
+    /// # Errors
+    /// What keeps the device from being named.
+    fn backend(&self, ordinal: u32) -> Result<Option<Backend>> {
+        let _ = ordinal;
+        Ok(None)
+    }
 }
 
 /// What a platform found.
@@ -52,5 +62,9 @@ impl<P: Platform + ?Sized> Platform for Arc<P> {
 
     fn open(&self, ordinal: u32) -> Result<Arc<dyn Driver>> {
         (**self).open(ordinal)
+    }
+
+    fn backend(&self, ordinal: u32) -> Result<Option<Backend>> {
+        (**self).backend(ordinal)
     }
 }

@@ -20,7 +20,9 @@ use super::platform::{Listing, Platform};
 use super::retry_cell::RetryCell;
 use super::selection::Selection;
 use crate::error::{Error, ErrorKind, Result};
+use crate::misuse::Misuse;
 use crate::runtime::{DeviceRuntime, RuntimeConfig};
+use crate::survival::Isolation;
 
 /// Devices of one platform that a process can use.
 pub const MAX_DEVICES: usize = 64;
@@ -121,12 +123,19 @@ impl Registry {
 
     fn build(&self, ordinal: u32) -> Result<&'static DeviceRuntime> {
         let kind = self.kind();
-        let driver = self
-            .platform
-            .open(ordinal)
-            .map_err(|error| explain(error, |cause| ErrorKind::Context { kind, ordinal, cause }))?;
         let config = self.config.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let runtime = DeviceRuntime::from_driver(driver, config)?;
+        let runtime = match config.isolation {
+            Isolation::InProcess => {
+                let opened = self.platform.open(ordinal);
+                let stopped = |cause| ErrorKind::Context { kind, ordinal, cause };
+                DeviceRuntime::from_driver(opened.map_err(|error| explain(error, stopped))?, config)?
+            }
+            Isolation::Process(_) => {
+                let unknown = || Misuse::UnknownBackend { name: format!("{kind} device {ordinal}") };
+                let backend = self.platform.backend(ordinal)?.ok_or_else(unknown)?;
+                DeviceRuntime::open(&backend, config)?
+            }
+        };
         let DeviceInfo { name, capability, uuid, .. } = runtime.info();
         match kind {
             DeviceKind::Cuda => {

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::sync::{Arc, LazyLock};
 
 use kiln_driver::{DeviceKind, Driver};
+use kiln_isolate::Backend;
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
 use super::devices::DeviceSummary;
@@ -67,6 +68,12 @@ impl Platform for ProcessMachine {
 
     fn open(&self, ordinal: u32) -> Result<Arc<dyn Driver>> {
         SimulatorPlatform::new(Self::machine()?.clone()).open(ordinal)
+    }
+
+    /// A worker has a machine of its own, with one device driven by the same seed.
+    fn backend(&self, ordinal: u32) -> Result<Option<Backend>> {
+        let seed = seed(std::env::var_os(SEED_VARIABLE).as_deref())?;
+        Ok((ordinal == 0).then(|| Backend::simulated(seed)))
     }
 }
 

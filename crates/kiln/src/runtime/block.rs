@@ -1,7 +1,8 @@
 //! A block of device memory: what handles share.
 
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
 use kiln_driver::{Access, DeviceAddress, DevicePlace, ForeignMemory, Latch, MemoryId, Place};
 use kiln_mem::{AllocTag, BlockParts, DeviceBlock, Request, ResourceKey, Token};
@@ -13,7 +14,7 @@ use crate::buffer::Stale;
 use crate::error::{Error, Result};
 use crate::misuse::Misuse;
 use crate::order::{Lane, Mutation, Stamp, Stamps, StreamKey, Track, Use};
-use crate::state::Loss;
+use crate::state::{Cause, Loss};
 
 /// The name of a block; no other block of its runtime ever has it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -37,13 +38,19 @@ pub(crate) struct Block {
     /// Where it starts, for kernels; 0 for a block of no bytes.
     start: u64,
     track: Latch<Track>,
-    born: Generation,
+    /// The generation up to which it was found to be kept.
+    kept: AtomicU64,
     home: Arc<Lane>,
     id: BlockId,
     /// Taken when the block is dropped.
     memory: Option<DeviceBlock>,
     /// Set if the memory is another library's.
     lent: Option<Lent>,
+    /// What stands for the allocation among its writes; nothing was written by it.
+    allocated: Stamp,
+    born: Generation,
+    /// Set if it was found to be lost, for whatever reason.
+    lost: OnceLock<(Generation, Arc<Cause>)>,
 }
 
 /// Memory of another library.
@@ -80,6 +87,7 @@ impl Block {
         }
         runtime.check_ready()?;
         let lane = home.lane();
+        let generation = runtime.state().generation();
         let named = runtime.adopt(memory)?;
         let parts = BlockParts {
             place: Some(Place::Device(named.id.into())),
@@ -93,10 +101,13 @@ impl Block {
             runtime: Arc::downgrade(runtime),
             start: named.address.0,
             id: BlockId(runtime.next_block()),
-            born: runtime.state().generation(),
+            kept: AtomicU64::new(generation.0),
             home: lane.clone(),
             memory: Some(DeviceBlock::new(ResourceKey::fresh(), parts)),
             lent: Some(Lent { name: named.id, home: home.clone(), keep }),
+            allocated: Stamp::default(),
+            born: generation,
+            lost: OnceLock::new(),
             track: Latch::new(Track::new(named.bytes, Stamp::default())),
         });
         // A number of its own, behind what the owner queued: whoever waits for it waits for that, too.
@@ -116,22 +127,30 @@ impl Block {
         }
         runtime.check_ready()?;
         let lane = home.lane();
+        let generation = runtime.state().generation();
         let memory = runtime.memory().allocate(&Request::new(bytes, stream_ref(lane)).tag(tag))?;
         // Whoever had the memory before may still be busy with it on this stream, so other streams come after what is planned here.
         let first_write = match runtime.tracker().mutation() {
             Some(Mutation::AllocationBeforeUse) => Stamp::default(),
             _ => Stamp { stream: lane.key, number: lane.planned() },
         };
-        Ok(Arc::new(Self {
+        let block = Arc::new(Self {
             runtime: Arc::downgrade(runtime),
             start: if memory.is_empty() { 0 } else { memory.address().0 },
             id: BlockId(runtime.next_block()),
-            born: runtime.state().generation(),
+            kept: AtomicU64::new(generation.0),
             home: lane.clone(),
             memory: Some(memory),
             lent: None,
+            allocated: first_write,
+            born: generation,
+            lost: OnceLock::new(),
             track: Latch::new(Track::new(bytes, first_write)),
-        }))
+        });
+        if let Some(survival) = runtime.survival() {
+            survival.census().register(&block);
+        }
+        Ok(block)
     }
 
     pub(crate) fn id(&self) -> BlockId {
@@ -165,20 +184,30 @@ impl Block {
     /// Refuses a block that was lost with the context it was written in.
     #[inline]
     pub(crate) fn check_kept(&self, runtime: &Inner) -> Result<()> {
-        // In the first generation nothing was lost, and where the block was born need not be looked up.
-        let now = runtime.state().generation();
-        if now == Generation::default() || self.born == now || self.loss(runtime).is_none() {
+        // In the first generation nothing was lost, and what was found about the block need not be looked up.
+        let generation = runtime.state().generation();
+        if generation == Generation::default() || self.kept.load(Ordering::Relaxed) == generation.0 {
             Ok(())
         } else {
-            Err(Stale::Lost.into())
+            self.judge(runtime, generation)
         }
+    }
+
+    /// Whether a generation that has ended took the contents along. What is found to be kept need not be asked about again.
+    #[cold]
+    fn judge(&self, runtime: &Inner, generation: Generation) -> Result<()> {
+        if self.loss(runtime).is_some() {
+            return Err(Stale::Lost.into());
+        }
+        self.kept.fetch_max(generation.0, Ordering::Relaxed);
+        Ok(())
     }
 
     /// The generation it belongs to: the one it was lost with, or else the one of now.
     pub(crate) fn generation(&self) -> Generation {
         match self.runtime.upgrade() {
             Some(runtime) => {
-                self.loss(&runtime).map_or_else(|| runtime.state().generation(), |loss| loss.generation)
+                self.loss(&runtime).map_or_else(|| runtime.state().generation(), |(generation, _)| generation)
             }
             None => self.born,
         }
@@ -187,12 +216,22 @@ impl Block {
     /// The loss that took its contents: the first in which one of its last writes was under way. Work on a lost block is refused, so no
     /// later write hides that.
     #[cold]
-    fn loss(&self, runtime: &Inner) -> Option<Loss> {
+    pub(crate) fn loss(&self, runtime: &Inner) -> Option<(Generation, Arc<Cause>)> {
+        if let Some(lost) = self.lost.get() {
+            return Some(lost.clone());
+        }
         let writes = self.track.lock().writes();
-        runtime.state().loss_where(|loss| {
-            let lived = self.born <= loss.generation && loss.generation < runtime.state().generation();
-            lived && (loss.everything || writes.iter().any(|stamp| loss.caught(stamp)))
-        })
+        let now = runtime.state().generation();
+        let loss = runtime.state().loss_where(|loss| {
+            let lived = self.born <= loss.generation && loss.generation < now;
+            lived && (loss.everything || self.is_caught(loss, &writes))
+        })?;
+        Some((loss.generation, loss.cause))
+    }
+
+    /// Whether one of its last writes was under way when a device was lost. Its allocation wrote nothing.
+    fn is_caught(&self, loss: &Loss, writes: &Stamps) -> bool {
+        writes.iter().any(|stamp| stamp != self.allocated && loss.caught(stamp))
     }
 
     /// The stream its work goes to when nothing else is said: the one it was allocated on, or the main one if that is gone.
@@ -219,10 +258,36 @@ impl Block {
     }
 }
 
+/// What a takeover does with blocks.
+impl Block {
+    /// Whether unfinished work was to write it.
+    pub(crate) fn is_touched(&self, loss: &Loss) -> bool {
+        self.is_caught(loss, &self.track.lock().writes())
+    }
+
+    /// Declares it lost: handles say so from here on, and a use that was checked before is refused.
+    pub(crate) fn lose(&self, generation: Generation, cause: &Arc<Cause>) {
+        // One that is lost already stays lost with its first cause.
+        let _ = self.lost.set((generation, cause.clone()));
+        self.track.lock().lose();
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.get().is_some()
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.memory.as_ref().map_or(0, DeviceBlock::bytes)
+    }
+}
+
 impl Drop for Block {
     fn drop(&mut self) {
         // A runtime that is gone has taken its memory along.
         let (Some(runtime), Some(memory)) = (self.runtime.upgrade(), self.memory.take()) else { return };
+        if let Some(survival) = runtime.survival() {
+            survival.census().strike(self.id);
+        }
         let uses = match runtime.tracker().mutation() {
             Some(Mutation::UseBeforeFree) => Stamps::default(),
             _ => self.track.get_mut().all(),

@@ -4,6 +4,7 @@ use super::memory_config::MemoryConfig;
 use crate::cache::CacheConfig;
 use crate::completion::CompletionConfig;
 use crate::order::{Mutation, Recording};
+use crate::survival::Isolation;
 
 /// What a runtime is built with.
 #[derive(Clone, Debug)]
@@ -24,6 +25,8 @@ pub struct RuntimeConfig {
     pub completion: CompletionConfig,
     /// Where compiled code is kept.
     pub cache: CacheConfig,
+    /// Where the device's context lives.
+    pub isolation: Isolation,
     /// A rule of the order taken out, for tests of tests.
     #[doc(hidden)]
     pub mutation: Option<Mutation>,
@@ -41,6 +44,7 @@ impl Default for RuntimeConfig {
             transfer_chunk_bytes: 2 << 20,
             completion: CompletionConfig::default(),
             cache: CacheConfig::default(),
+            isolation: Isolation::InProcess,
             mutation: None,
         }
     }

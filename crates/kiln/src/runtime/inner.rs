@@ -27,6 +27,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::misuse::Misuse;
 use crate::order::{Lane, Stamp, Tracker, Use};
 use crate::state::{Phase, Sentinel, StateCell};
+use crate::survival::Survival;
 use crate::telemetry::{Baseline, Count, Counters, Timed, Timers, span};
 
 /// How long the end of a runtime waits for work that is still running, before it lets go of the device all the same.
@@ -45,6 +46,8 @@ pub(crate) struct Inner {
     tracker: Arc<Tracker>,
     key: RuntimeKey,
     reactor: Reactor,
+    /// Set if the device lives in a worker process.
+    survival: Option<Survival>,
     pool: StreamPool,
     main: Stream,
     memory: Arc<dyn MemoryResource>,
@@ -69,6 +72,7 @@ impl Inner {
     pub(crate) fn new(
         driver: Arc<dyn Driver>,
         config: RuntimeConfig,
+        survival: Option<Survival>,
         make: MakeMemory<'_>,
     ) -> Result<Arc<Self>> {
         let bell = Arc::new(Bell::default());
@@ -77,6 +81,9 @@ impl Inner {
         let driver: Arc<dyn Driver> = watched.clone();
         let tracker = Arc::new(Tracker::new(driver.clone(), config.recording, config.mutation));
         watched.layer().knows(&tracker);
+        if let Some(survival) = &survival {
+            survival.knows(&tracker, &state);
+        }
         let reactor = Reactor::new(bell, tracker.clone(), state.clone());
         let stream = driver.create_stream(StreamRequest::New { priority: 0 })?;
         let lane = tracker.add(stream)?;
@@ -93,6 +100,7 @@ impl Inner {
             state,
             reactor,
             tracker,
+            survival,
             config,
             loaded: Mutex::default(),
             adopted: Mutex::default(),
@@ -124,6 +132,9 @@ impl Inner {
     /// Refuses work that the device does not take, and says why.
     #[inline]
     pub(crate) fn check_ready(&self) -> Result<()> {
+        if let Some(survival) = &self.survival {
+            survival.look();
+        }
         if self.state.is_ready() { Ok(()) } else { self.refuse() }
     }
 
@@ -152,6 +163,16 @@ impl Inner {
 
     pub(crate) fn tracker(&self) -> &Tracker {
         &self.tracker
+    }
+
+    pub(crate) fn tracker_handle(&self) -> &Arc<Tracker> {
+        &self.tracker
+    }
+
+    /// What keeps the device alive beyond its worker; none if it lives in this process.
+    #[inline]
+    pub(crate) fn survival(&self) -> Option<&Survival> {
+        self.survival.as_ref()
     }
 
     pub(crate) fn pool(&self) -> &StreamPool {
@@ -390,6 +411,9 @@ impl Drop for Inner {
     /// answers every call with its fault, which is nobody's concern any more.
     fn drop(&mut self) {
         let drained = self.shut_down(DRAIN_LIMIT);
+        if let Some(survival) = &self.survival {
+            survival.end();
+        }
         // Those who still want to be told need the device no more, and nobody else asks it.
         self.reactor.stop();
         self.destroy_retired();

@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use kiln_driver::Timeout;
 
-use super::block::Generation;
 use super::inner::Inner;
 use super::registry::{RuntimeKey, Whereabouts};
 use crate::error::{Error, Result};
@@ -19,13 +18,12 @@ use crate::order::Stamp;
 pub struct Ticket {
     runtime: RuntimeKey,
     stamp: Stamp,
-    generation: Generation,
 }
 
 impl Ticket {
     #[inline]
     pub(crate) fn new(runtime: &Inner, stamp: Stamp) -> Self {
-        Self { runtime: runtime.key(), stamp, generation: runtime.state().generation() }
+        Self { runtime: runtime.key(), stamp }
     }
 
     /// What became of its runtime.
@@ -100,10 +98,10 @@ impl Ticket {
     }
 
     fn ask(&self, runtime: &Inner, timeout: Timeout) -> Result<bool> {
-        if self.generation != runtime.state().generation() {
-            return self.fate(runtime);
-        }
-        Ok(runtime.tracker().wait(self.stamp, timeout)?.is_done())
+        self.check_fate(runtime)?;
+        let done = runtime.tracker().wait(self.stamp, timeout)?.is_done();
+        // The device may have been rebuilt meanwhile, and then nobody waits for what the last one left unfinished.
+        if done { self.check_fate(runtime).map(|()| true) } else { Ok(false) }
     }
 
     /// Waits for a runtime that is being taken down, which waits for its work and not for long.
@@ -124,16 +122,13 @@ impl Ticket {
             }
         }
     }
-}
 
-impl Ticket {
-    /// What became of work of a generation that has ended: it was done before, or it failed with the rest.
-    #[cold]
-    fn fate(&self, runtime: &Inner) -> Result<bool> {
-        let state = runtime.state();
-        match state.loss_where(|loss| loss.generation == self.generation && loss.caught(self.stamp)) {
-            Some(loss) => Err(loss.cause.error().clone().into()),
-            None => Ok(true),
+    /// Refuses work that was under way when a device that has been rebuilt since was lost. Before that it is the driver who says so.
+    #[inline]
+    pub(crate) fn check_fate(&self, runtime: &Inner) -> Result<()> {
+        match runtime.state().fate(self.stamp) {
+            Some(cause) => Err(cause.error().clone().into()),
+            None => Ok(()),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::panic::Location;
+use std::sync::Arc;
 
 use kiln_driver::Code;
 
@@ -16,12 +17,13 @@ pub struct Cause {
     error: kiln_driver::Error,
     ticket: Option<Stamp>,
     launched_at: Option<&'static Location<'static>>,
+    given_up: Option<Arc<str>>,
 }
 
 impl Cause {
     /// The error alone.
     pub(crate) fn new(error: kiln_driver::Error) -> Self {
-        Self { error, ticket: None, launched_at: None }
+        Self { error, ticket: None, launched_at: None, given_up: None }
     }
 
     /// The error, and which launch of ours it belongs to, if the driver knows the submission and it is not long ago.
@@ -32,7 +34,13 @@ impl Cause {
             let (number, at) = lane.sites().find(site.submission)?;
             Some((Stamp { stream: lane.key, number }, at))
         });
-        Self { error, ticket: launch.map(|(stamp, _)| stamp), launched_at: launch.map(|(_, at)| at) }
+        let (ticket, launched_at) = launch.unzip();
+        Self { error, ticket, launched_at, given_up: None }
+    }
+
+    /// The same, and why the device did not come back.
+    pub(crate) fn given_up(&self, why: &str) -> Self {
+        Self { given_up: Some(why.into()), ..self.clone() }
     }
 
     /// What the driver said. Every waiter was told the same.
@@ -55,6 +63,11 @@ impl Cause {
         self.ticket
     }
 
+    /// Why the device was not brought back, if that was tried in vain.
+    pub fn why_given_up(&self) -> Option<&str> {
+        self.given_up.as_deref()
+    }
+
     /// The line that launched it, if that is known.
     pub fn launched_at(&self) -> Option<&'static Location<'static>> {
         self.launched_at
@@ -67,8 +80,11 @@ impl fmt::Display for Cause {
         if let Some(ticket) = self.ticket {
             write!(f, ", ticket {ticket}")?;
         }
-        match self.launched_at {
-            Some(at) => write!(f, ", launched at {}:{}", at.file(), at.line()),
+        if let Some(at) = self.launched_at {
+            write!(f, ", launched at {}:{}", at.file(), at.line())?;
+        }
+        match &self.given_up {
+            Some(why) => write!(f, "; it was not brought back: {why}"),
             None => Ok(()),
         }
     }

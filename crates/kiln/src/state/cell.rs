@@ -11,7 +11,7 @@ use super::loss::Loss;
 use super::phase::{ForbiddenChange, Phase};
 use super::status::{DeviceState, Status};
 use crate::completion::Bell;
-use crate::order::{Clock, Tracker};
+use crate::order::{Clock, Stamp, Tracker};
 use crate::runtime::Generation;
 
 /// The state of one device. Changing it may happen under any lock of ours, so nobody is called from here: blocked threads are
@@ -97,6 +97,14 @@ impl StateCell {
         }
     }
 
+    /// A lost device is given up, and this is why it could not be brought back.
+    pub(crate) fn fail_because(&self, why: &str) {
+        if let Some(loss) = self.board().losses.last_mut() {
+            loss.cause = Arc::new(loss.cause.given_up(why));
+        }
+        self.fail();
+    }
+
     /// A lost device is given up.
     pub(crate) fn fail(&self) {
         // A device that is shutting down, or failed already, stays so.
@@ -115,6 +123,23 @@ impl StateCell {
     /// The loss that caught something, if one did: the earliest that `caught` says yes to.
     pub(crate) fn loss_where(&self, caught: impl Fn(&Loss) -> bool) -> Option<Loss> {
         self.board().losses.iter().find(|loss| caught(loss)).cloned()
+    }
+
+    /// Says what more was found to be done when the device was lost, and what had been asked for by the time nobody asked any more.
+    pub(crate) fn settle(&self, known: &Clock, planned: &Clock) -> Option<Loss> {
+        let mut board = self.board();
+        let loss = board.losses.last_mut()?;
+        loss.known.join(known);
+        loss.planned.join(planned);
+        Some(loss.clone())
+    }
+
+    /// The loss that caught some work, if one did. Numbers are never used twice, so no more than one can have.
+    pub(crate) fn fate(&self, stamp: Stamp) -> Option<Arc<Cause>> {
+        if self.generation().0 == 0 && self.phase() != Phase::Rebuilding {
+            return None;
+        }
+        self.loss_where(|loss| loss.caught(stamp)).map(|loss| loss.cause)
     }
 
     /// Says that nothing of the last generation is kept.

@@ -45,7 +45,8 @@ impl Sentinel {
 }
 
 impl Layer for Sentinel {
-    /// Nothing is queued behind the back of a shutdown. What orders and ends work is still let through.
+    /// Nothing is queued behind the back of a shutdown, though what orders and ends work is still let through; and nothing at all on a
+    /// device that is lost or being rebuilt.
     #[inline]
     fn before(&self, _: &dyn Driver, call: &Call<'_>) -> kiln_driver::Result<()> {
         match call {
@@ -74,6 +75,11 @@ impl Sentinel {
                 let next = "take a runtime that is not shut down";
                 Err(Error::invalid("submit", "the device is shutting down", next))
             }
+            // Another context may be there already while it is still being decided what the last one left behind.
+            Phase::Lost | Phase::Rebuilding => match self.state.fault() {
+                Some(cause) => Err(cause.error().clone().seen_by("submit")),
+                None => Ok(()),
+            },
             _ => Ok(()),
         }
     }

@@ -8,7 +8,8 @@ use super::cell::StateCell;
 use super::phase::{ForbiddenChange, Phase};
 use crate::error::Result;
 use crate::misuse::Misuse;
-use crate::runtime::{DeviceRuntime, Generation, Inner};
+use crate::order::Tracker;
+use crate::runtime::{DeviceRuntime, Generation};
 
 /// What survives a rebuild.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -36,7 +37,7 @@ pub enum Keep {
 #[must_use = "dropping it gives the decision back"]
 pub struct Supervisor {
     state: Arc<StateCell>,
-    runtime: Weak<Inner>,
+    tracker: Weak<Tracker>,
 }
 
 impl DeviceRuntime {
@@ -46,7 +47,8 @@ impl DeviceRuntime {
     /// If somebody else has it.
     pub fn supervise(&self) -> Result<Supervisor> {
         if self.inner().state().set_supervised(true) {
-            Ok(Supervisor { state: self.inner().state().clone(), runtime: Arc::downgrade(self.inner()) })
+            let tracker = Arc::downgrade(self.inner().tracker_handle());
+            Ok(Supervisor { state: self.inner().state().clone(), tracker })
         } else {
             Err(Misuse::Supervised.into())
         }
@@ -72,8 +74,8 @@ impl Supervisor {
             self.state.keep_nothing();
         }
         // The new context runs nothing: what the old one left unfinished is waited for by nobody any more.
-        if let Some(runtime) = self.runtime.upgrade() {
-            runtime.tracker().forget_unfinished();
+        if let Some(tracker) = self.tracker.upgrade() {
+            tracker.forget_unfinished();
         }
         self.state.change(Phase::Ready).map(|status| status.generation)
     }
@@ -84,9 +86,15 @@ impl Supervisor {
     /// If the device was not being rebuilt.
     pub fn lost_again(&self, error: kiln_driver::Error) -> std::result::Result<(), ForbiddenChange> {
         self.expect_rebuilding(Phase::Lost)?;
-        let runtime = self.runtime.upgrade();
-        self.state.lose(|| Cause::new(error), runtime.as_ref().map(|runtime| runtime.tracker()));
+        self.state.lose(|| Cause::new(error), self.tracker.upgrade().as_deref());
         Ok(())
+    }
+
+    /// There is no way back, and this is why.
+    pub(crate) fn give_up_because(self, why: &str) {
+        if matches!(self.state.phase(), Phase::Lost | Phase::Rebuilding) {
+            self.state.fail_because(why);
+        }
     }
 
     /// There is no way back.

@@ -1,0 +1,67 @@
+//! Opening a device where its configuration wants it: in this process or in a worker.
+
+use std::sync::Arc;
+
+use kiln_driver::Driver;
+use kiln_isolate::Backend;
+use kiln_mem::stack::Base;
+use kiln_sim::{Machine, MachineConfig, PtxEngine};
+
+use super::{DeviceRuntime, RuntimeConfig};
+use crate::error::Result;
+use crate::misuse::Misuse;
+use crate::probe::{CudaPlatform, Platform};
+use crate::survival::{Isolation, Survival};
+
+impl DeviceRuntime {
+    /// A runtime of its own over a device that is opened for it, in this process or in a worker, as the configuration says.
+    ///
+    /// ```no_run
+    /// use kiln::survival::{Backend, Isolation, Process};
+    /// use kiln::{DeviceRuntime, RuntimeConfig};
+    ///
+    /// kiln::worker_entry();
+    /// let isolation = Isolation::Process(Process { standby: true, ..Process::default() });
+    /// let gpu = DeviceRuntime::open(&Backend::cuda(0), RuntimeConfig { isolation, ..RuntimeConfig::default() })?;
+    /// # Ok::<(), kiln::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There is no such device or it does not work; no worker can be started; its memory could not outlive the worker, because the device
+    /// cannot hand pages to another process or the memory stack is not based on the heap.
+    pub fn open(backend: &Backend, config: RuntimeConfig) -> Result<Self> {
+        match config.isolation.clone() {
+            Isolation::InProcess => Self::from_driver(open_here(backend)?, config),
+            Isolation::Process(process) => {
+                let base = config.memory.stack.base();
+                if base != Base::Heap {
+                    return Err(Misuse::MemoryOfWorker { base: base.to_string() }.into());
+                }
+                let survival = Survival::open(backend.clone(), &process)?;
+                let driver = survival.driver();
+                let features = driver.info().features;
+                if !features.page_export {
+                    return Err(Misuse::NotIsolatable { device: driver.info().name.clone() }.into());
+                }
+                let memory = config.memory.clone();
+                Self::build(driver, config, Some(survival), &|driver, order| Ok(memory.build(driver, order)?))
+            }
+        }
+    }
+}
+
+fn open_here(backend: &Backend) -> Result<Arc<dyn Driver>> {
+    let unknown = || Misuse::UnknownBackend { name: backend.name().into() };
+    match backend.name() {
+        "cuda" => {
+            let ordinal = backend.argument().try_into().map(u32::from_le_bytes).map_err(|_| unknown())?;
+            CudaPlatform.open(ordinal)
+        }
+        "sim" => {
+            let seed = backend.argument().try_into().map(u64::from_le_bytes).map_err(|_| unknown())?;
+            let machine = Machine::new(MachineConfig::seeded(seed).engine(Arc::new(PtxEngine::default())));
+            Ok(machine.device(0)?)
+        }
+        _ => Err(unknown().into()),
+    }
+}

@@ -1,0 +1,57 @@
+//! A device that outlives its context: isolated in a worker process, and taken over by another when that is gone.
+//!
+//! After one illegal access a CUDA context is dead for good. With [`Isolation::Process`] the context lives in a worker process
+//! ([`kiln_isolate`]), and a runtime brings its device back by itself:
+//!
+//! ```text
+//!   fault, death or hang of the worker
+//!        │ noticed by whoever calls, or by the guardian, which looks now and then
+//!        ▼
+//!   Lost ── every waiter gets the fault, once; calls are refused until it is over
+//!        ▼
+//!   Rebuilding ── another worker maps the same pages at the same addresses, loads the same code, makes the same streams
+//!        │
+//!        ├─ nobody submits for a moment: how far was each stream? which blocks was unfinished work to write?
+//!        ▼
+//!   Ready, one generation later ── those blocks are lost, all others are as they were; a [`PostMortem`] says which and why
+//! ```
+//!
+//! # The contract
+//!
+//! - A block is **lost** if the last write of any of its bytes was queued and is not known to have completed: the host waited for it, or
+//!   the worker had said so. Its handles are [stale](crate::Stale::Lost) from then on, with the [cause](crate::GpuRef::loss).
+//! - Every other block is **kept**: same handle, same address, same bytes. A block that was allocated and never written is kept.
+//! - Work that was queued and not known to be done has failed, whatever it did; its tickets say so for ever. Work that was known to be
+//!   done is done.
+//! - Pinned buffers, staging memory, streams, events, kernels, modules and graphs stay valid. Memory that was freed behind unfinished work
+//!   comes back at once, since nothing runs any more. Variables of modules start over.
+//! - When a takeover fails, or there were too many, the device is Failed with the cause, as if it had never been isolated.
+//!
+//! What "untouched" is worth: accesses are declared, and a kernel that strays outside of what it declared may have written anywhere before
+//! it faulted. Programs of [`kiln_ir`] cannot stray; foreign kernels can.
+//!
+//! # Types in reading order
+//!
+//! [`Isolation`], [`Process`], [`Backend`], [`Entry`]; [`worker_entry`]; [`PostMortem`], [`UnfinishedWork`], [`BlockRecord`].
+//!
+//! # What it does not do
+//!
+//! An isolated device takes in no streams, events or memory of other libraries, which live in this process. Its memory stack is based on the
+//! heap over pages: what other bases give out would be gone with its worker.
+
+mod account;
+mod alarm;
+mod census;
+mod guardian;
+mod isolation;
+mod keeper;
+mod ledger;
+mod page;
+mod post_mortem;
+mod verdict;
+
+pub use isolation::{Isolation, Process};
+pub use kiln_isolate::{Backend, Entry, Phases, RestartPolicy, worker_entry};
+pub use post_mortem::{BlockRecord, PostMortem, Standing, UnfinishedWork};
+
+pub(crate) use keeper::Survival;

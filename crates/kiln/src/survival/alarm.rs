@@ -1,0 +1,29 @@
+//! How a runtime hears that its worker is gone, from whoever notices first.
+
+use std::sync::{Arc, OnceLock, Weak};
+
+use crate::order::Tracker;
+use crate::state::{Cause, Phase, StateCell};
+
+/// The way from a lost worker to the state of its device. Made before the device is, and connected when there is a runtime.
+#[derive(Default)]
+pub(super) struct Alarm {
+    target: OnceLock<(Weak<StateCell>, Weak<Tracker>)>,
+}
+
+impl Alarm {
+    pub(super) fn connect(&self, state: &Arc<StateCell>, tracker: &Arc<Tracker>) {
+        // There is one runtime for each device, so nobody came before.
+        let _ = self.target.set((Arc::downgrade(state), Arc::downgrade(tracker)));
+    }
+
+    /// The worker is gone.
+    pub(super) fn raise(&self, cause: &kiln_isolate::Cause) {
+        let Some((state, tracker)) = self.target.get() else { return };
+        let (Some(state), Some(tracker)) = (state.upgrade(), tracker.upgrade()) else { return };
+        // While one is being replaced nobody but who replaces it decides; a new one that is gone again is noticed afterwards.
+        if matches!(state.phase(), Phase::Starting | Phase::Ready | Phase::ShuttingDown) {
+            state.lose(|| Cause::found(cause.error("worker"), &tracker), Some(&tracker));
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Where a device's context lives.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use kiln_isolate::{Backend, Config, Entry, RestartPolicy};
+
+use crate::state::Keep;
+
+/// Where a device's context lives.
+///
+/// ```
+/// use kiln::survival::{Isolation, Process};
+/// use kiln::RuntimeConfig;
+///
+/// let isolation = Isolation::Process(Process { standby: true, ..Process::default() });
+/// let config = RuntimeConfig { isolation, ..RuntimeConfig::default() };
+/// # let _ = config;
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Isolation {
+    /// In this process: the fastest way, and a fault is the end of it.
+    #[default]
+    InProcess,
+    /// In a worker process, which another one replaces when it is gone. The program's `main` begins with
+    /// [`worker_entry`](crate::worker_entry).
+    Process(Process),
+}
+
+/// How a device is kept in a worker process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Process {
+    /// Whether a second worker is kept ready, so that a takeover does not wait for one to start.
+    pub standby: bool,
+    /// How long work may go without getting on before the worker counts as hung. None is for ever.
+    pub watchdog: Option<Duration>,
+    /// How often, and how fast, workers are replaced. Past that the device is Failed.
+    pub restarts: RestartPolicy,
+    /// What is kept when a worker is replaced.
+    pub on_loss: Keep,
+    /// What is started as a worker.
+    pub entry: Entry,
+    /// How long a worker has to start and to open its device.
+    pub start_limit: Duration,
+    /// Variables set for workers alone.
+    pub variables: Vec<(OsString, OsString)>,
+}
+
+impl Default for Process {
+    /// This program as its own worker, no standby, no watchdog; everything kept that unfinished work was not to write.
+    fn default() -> Self {
+        Self {
+            standby: false,
+            watchdog: None,
+            restarts: RestartPolicy::default(),
+            on_loss: Keep::Untouched,
+            entry: Entry::Main,
+            start_limit: Duration::from_secs(60),
+            variables: Vec::new(),
+        }
+    }
+}
+
+impl Process {
+    /// The same in the words of the crate that starts workers.
+    pub(super) fn config(&self, backend: Backend) -> Config {
+        let mut config =
+            Config::new(backend).entry(self.entry.clone()).standby(self.standby).restarts(self.restarts);
+        config.watchdog = self.watchdog;
+        config.start_limit = self.start_limit;
+        config.variables.clone_from(&self.variables);
+        config
+    }
+}

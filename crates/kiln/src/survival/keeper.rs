@@ -1,0 +1,143 @@
+//! What a runtime holds of the survival of its device.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use kiln_driver::Driver;
+use kiln_driver::layer::Layered;
+use kiln_isolate::{Backend, IsolatedDevice, News};
+
+use super::alarm::Alarm;
+use super::census::Census;
+use super::guardian::Guardian;
+use super::isolation::Process;
+use super::ledger::Ledger;
+use super::post_mortem::PostMortem;
+use crate::error::{Error, Result};
+use crate::order::Tracker;
+use crate::runtime::DeviceRuntime;
+use crate::state::{Keep, StateCell};
+
+/// Reports that are kept.
+const REPORTS: usize = 16;
+
+/// A device in a worker process, and what is written down to survive the loss of that.
+pub(crate) struct Survival {
+    device: Arc<IsolatedDevice>,
+    ledger: Arc<Layered<Ledger>>,
+    alarm: Arc<Alarm>,
+    census: Arc<Census>,
+    reports: Arc<Reports>,
+    on_loss: Keep,
+    guardian: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// The last takeovers.
+#[derive(Default)]
+pub(super) struct Reports(Mutex<VecDeque<Arc<PostMortem>>>);
+
+impl Survival {
+    /// Starts a worker and has it open the device.
+    pub(crate) fn open(backend: Backend, process: &Process) -> Result<Self> {
+        let alarm = Arc::new(Alarm::default());
+        let bell = alarm.clone();
+        let config = process.config(backend).observe(move |news| {
+            if let News::Lost { cause } = news {
+                bell.raise(cause);
+            }
+        });
+        let device = IsolatedDevice::open(config)?;
+        Ok(Self {
+            ledger: Arc::new(Layered::new(device.clone(), Ledger::default())),
+            device,
+            alarm,
+            census: Arc::default(),
+            reports: Arc::default(),
+            on_loss: process.on_loss,
+            guardian: Mutex::default(),
+        })
+    }
+
+    /// The device, for a runtime to be built over.
+    pub(crate) fn driver(&self) -> Arc<dyn Driver> {
+        self.ledger.clone()
+    }
+
+    pub(crate) fn device(&self) -> &Arc<IsolatedDevice> {
+        &self.device
+    }
+
+    pub(crate) fn census(&self) -> &Census {
+        &self.census
+    }
+
+    /// Connects what was made before the runtime was.
+    pub(crate) fn knows(&self, tracker: &Arc<Tracker>, state: &Arc<StateCell>) {
+        self.ledger.layer().knows(tracker);
+        self.alarm.connect(state, tracker);
+    }
+
+    /// Notices a worker that is gone before anything is stamped that could not be queued.
+    #[inline]
+    pub(crate) fn look(&self) {
+        if let Some(cause) = self.device.cause() {
+            self.alarm.raise(&cause);
+        }
+    }
+
+    /// Starts the thread that takes over when the worker is gone.
+    pub(crate) fn guard(&self, runtime: &DeviceRuntime) -> Result<()> {
+        let guardian = Guardian {
+            device: self.device.clone(),
+            ledger: self.ledger.clone(),
+            alarm: self.alarm.clone(),
+            census: self.census.clone(),
+            reports: self.reports.clone(),
+            on_loss: self.on_loss,
+            state: runtime.inner().state().clone(),
+            tracker: runtime.inner().tracker_handle().clone(),
+            supervisor: runtime.supervise()?,
+        };
+        let thread = std::thread::Builder::new().name("kiln guardian".into());
+        let thread = thread.spawn(move || guardian.run()).map_err(Error::other)?;
+        *self.guardian() = Some(thread);
+        Ok(())
+    }
+
+    /// Waits for the thread, which ends with the device.
+    pub(crate) fn end(&self) {
+        let thread = self.guardian().take();
+        // The last block may be dropped by the guardian itself, and with it the runtime.
+        if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id()) {
+            let _ = thread.join();
+        }
+    }
+
+    fn guardian(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
+        self.guardian.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reports {
+    pub(super) fn push(&self, report: PostMortem) {
+        let mut reports = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if reports.len() == REPORTS {
+            reports.pop_front();
+        }
+        reports.push_back(Arc::new(report));
+    }
+}
+
+impl DeviceRuntime {
+    /// What the last takeovers of its device found, kept and lost, the oldest first. Empty for a device in this process.
+    pub fn post_mortems(&self) -> Vec<Arc<PostMortem>> {
+        let Some(survival) = self.inner().survival() else { return Vec::new() };
+        survival.reports.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    /// The isolated device below, to be asked about or to have its worker killed; none for a device in this process.
+    pub fn isolated_device(&self) -> Option<&Arc<IsolatedDevice>> {
+        self.inner().survival().map(Survival::device)
+    }
+}

@@ -1,0 +1,83 @@
+//! Which of the driver's submissions belong to which of ours.
+//!
+//! The driver of an isolated device says how many submissions of a stream its worker had completed; blocks are stamped with numbers of the
+//! order. This layer sees each command on its way and writes down which is which. Waits and signals write nothing and are left out.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
+
+use kiln_driver::call::{Answer, Call};
+use kiln_driver::layer::Layer;
+use kiln_driver::{Command, Error, FunctionId, StreamId, Submission};
+
+use super::account::{Account, Work};
+use crate::order::{Lane, Stamp, Tracker};
+
+/// The submissions of an isolated device.
+#[derive(Default)]
+pub(super) struct Ledger {
+    tracker: OnceLock<Weak<Tracker>>,
+    accounts: RwLock<HashMap<StreamId, Arc<Mutex<Account>>>>,
+    kernels: Mutex<HashMap<FunctionId, Arc<str>>>,
+}
+
+impl Ledger {
+    /// Tells it whose submissions they are.
+    pub(super) fn knows(&self, tracker: &Arc<Tracker>) {
+        // There is one tracker for each runtime, so nobody came before.
+        let _ = self.tracker.set(Arc::downgrade(tracker));
+    }
+
+    /// What is written down about a stream.
+    pub(super) fn account<R>(&self, lane: &Lane, read: impl FnOnce(&mut Account) -> R) -> R {
+        let known = self.accounts.read().unwrap_or_else(PoisonError::into_inner).get(&lane.stream).cloned();
+        let account = known.unwrap_or_else(|| {
+            let mut accounts = self.accounts.write().unwrap_or_else(PoisonError::into_inner);
+            accounts.entry(lane.stream).or_default().clone()
+        });
+        read(&mut account.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The name of a kernel that was looked up.
+    pub(super) fn kernel(&self, function: FunctionId) -> Option<Arc<str>> {
+        self.kernels().get(&function).cloned()
+    }
+
+    fn note(&self, stream: StreamId, command: &Command<'_>, Submission(submission): Submission) {
+        let work = match command {
+            Command::Signal(_) | Command::Wait(_) => return,
+            Command::Launch(launch) => Work::Launch(launch.function),
+            other => Work::Other(other.name()),
+        };
+        let Some(tracker) = self.tracker.get().and_then(Weak::upgrade) else { return };
+        let Some(lane) = tracker.lane_of(stream) else { return };
+        // The stream is entered by whoever queues this, so what was planned last is what it belongs to.
+        let number = lane.planned();
+        self.account(&lane, |account| {
+            let mut known = 0;
+            if tracker.host().covers(Stamp { stream: lane.key, number: number.saturating_sub(1) }) {
+                known = number.saturating_sub(1);
+            }
+            account.forget_up_to(known);
+            account.note(number, submission, work);
+        });
+    }
+
+    fn kernels(&self) -> MutexGuard<'_, HashMap<FunctionId, Arc<str>>> {
+        self.kernels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Layer for Ledger {
+    fn after(&self, call: &Call<'_>, answer: Result<Answer<'_>, &Error>) {
+        match (call, answer) {
+            (Call::Submit { stream, command }, Ok(Answer::Submission(submission))) => {
+                self.note(*stream, command, submission);
+            }
+            (Call::Function { name, .. }, Ok(Answer::Function(function))) => {
+                self.kernels().insert(function.id, Arc::from(*name));
+            }
+            _ => {}
+        }
+    }
+}

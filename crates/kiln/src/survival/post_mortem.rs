@@ -1,0 +1,115 @@
+//! What a takeover found.
+
+use std::panic::Location;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kiln_isolate::{Phases, Takeover};
+
+use crate::order::Stamp;
+use crate::runtime::{BlockId, Generation};
+use crate::state::{Cause, Loss};
+
+/// Why a worker was lost, what was under way, what became of every block, and how long it took. Its `Display` is a page to be read.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PostMortem {
+    /// The generation that began.
+    pub generation: Generation,
+    /// Why the one before ended.
+    pub cause: Arc<Cause>,
+    /// The same as the worker's keeper saw it.
+    pub worker: kiln_isolate::Cause,
+    /// Whether a standby took over, as opposed to a worker that had to be started.
+    pub standby: bool,
+    /// Work that was queued and is not known to be done, by stream and number. The first of each stream may have been running.
+    pub unfinished: Vec<UnfinishedWork>,
+    /// Every block there was, by its name.
+    pub blocks: Vec<BlockRecord>,
+    /// Graphs that could not be built again and are refused from here on.
+    pub lost_graphs: usize,
+    /// How long the parts of replacing the worker took.
+    pub phases: Phases,
+    /// How long it took to decide about blocks, while nobody could submit.
+    pub judged: Duration,
+    /// All of it, from when the loss was taken up until work was taken again.
+    pub total: Duration,
+}
+
+/// Work that was queued and is not known to be done.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct UnfinishedWork {
+    /// Its ticket.
+    pub stamp: Stamp,
+    /// What it was: `launch` and the kernel's name, `copy`, `fill` or `graph`.
+    pub what: String,
+    /// The line that launched it, where that is known.
+    pub launched_at: Option<&'static Location<'static>>,
+    /// How long ago it was queued when the worker was replaced.
+    pub queued: Duration,
+    /// Blocks it was the last to write.
+    pub writes: Vec<BlockId>,
+    /// Blocks it was the last of its stream to read.
+    pub reads: Vec<BlockId>,
+}
+
+/// What became of a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BlockRecord {
+    /// The block.
+    pub block: BlockId,
+    /// Its size.
+    pub bytes: u64,
+    /// What became of it.
+    pub standing: Standing,
+}
+
+/// What became of a block, and how that is known.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
+pub enum Standing {
+    /// Kept: no unfinished work had declared to write it.
+    Untouched,
+    /// Lost: unfinished work was to write it.
+    Touched,
+    /// Lost because the configuration keeps nothing.
+    Dismissed,
+}
+
+impl Standing {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Untouched, Self::Touched, Self::Dismissed];
+
+    /// Whether the contents are gone.
+    pub fn is_lost(self) -> bool {
+        matches!(self, Self::Touched | Self::Dismissed)
+    }
+}
+
+impl PostMortem {
+    pub(super) fn new(loss: &Loss, takeover: &Takeover, unfinished: Vec<UnfinishedWork>) -> Self {
+        Self {
+            generation: Generation(loss.generation.0 + 1),
+            cause: loss.cause.clone(),
+            worker: takeover.cause.clone(),
+            standby: takeover.standby,
+            unfinished,
+            blocks: Vec::new(),
+            lost_graphs: takeover.lost_graphs.len(),
+            phases: takeover.phases,
+            judged: Duration::ZERO,
+            total: Duration::ZERO,
+        }
+    }
+
+    /// The blocks whose contents are gone.
+    pub fn lost(&self) -> impl Iterator<Item = &BlockRecord> {
+        self.blocks.iter().filter(|record| record.standing.is_lost())
+    }
+
+    /// The blocks that are as they were.
+    pub fn kept(&self) -> impl Iterator<Item = &BlockRecord> {
+        self.blocks.iter().filter(|record| !record.standing.is_lost())
+    }
+}

@@ -1,0 +1,136 @@
+//! What unfinished work could have written, by numbers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use kiln_driver::{StreamId, Submission};
+use kiln_isolate::Takeover;
+
+use super::account::{Entry, Work};
+use super::ledger::Ledger;
+use super::post_mortem::{BlockRecord, PostMortem, Standing, UnfinishedWork};
+use crate::order::{Clock, Lane, Stamp, Tracker};
+use crate::runtime::{Block, BlockId};
+use crate::state::{Keep, Loss};
+
+/// How far each stream was when its worker was lost.
+pub(super) struct Verdict {
+    /// Everything here is done.
+    pub(super) known: Clock,
+    /// Everything here was asked for.
+    pub(super) planned: Clock,
+}
+
+impl Verdict {
+    /// Holds what the worker had said it completed against what was queued. No submission is being made.
+    pub(super) fn reach(
+        ledger: &Ledger,
+        tracker: &Tracker,
+        lanes: &[Arc<Lane>],
+        takeover: &Takeover,
+    ) -> Self {
+        let (mut known, planned) = tracker.horizon();
+        let completed: HashMap<StreamId, Submission> =
+            takeover.unfinished.iter().map(|it| (it.stream, it.progress.completed)).collect();
+        for lane in lanes {
+            let planned = lane.planned();
+            // A stream that is not named had done all it was given.
+            let completed = completed.get(&lane.stream).map_or(u64::MAX, |completed| completed.0);
+            let done = ledger.account(lane, |account| account.done_up_to(completed, planned));
+            // Work that was queued in part ended with the part that was not.
+            let whole = lane.take_broken().map_or(u64::MAX, |broken| broken.saturating_sub(1));
+            if let Some(done) = done {
+                known.learn(Stamp { stream: lane.key, number: done.min(whole) });
+            }
+        }
+        Self { known, planned }
+    }
+
+    /// What was unfinished, and what it was to do with which blocks.
+    pub(super) fn report(
+        &self,
+        ledger: &Ledger,
+        lanes: &[Arc<Lane>],
+        takeover: &Takeover,
+        loss: &Loss,
+        blocks: &[Arc<Block>],
+    ) -> PostMortem {
+        let mut uses = Uses::of(blocks, loss);
+        let now = Instant::now();
+        let mut unfinished = Vec::new();
+        for lane in lanes {
+            let entries: Vec<Entry> =
+                ledger.account(lane, |account| account.beyond(self.known.at(lane.key)).collect());
+            unfinished.extend(entries.into_iter().map(|entry| {
+                let stamp = Stamp { stream: lane.key, number: entry.number };
+                let what = match entry.work {
+                    Work::Launch(function) => match ledger.kernel(function) {
+                        Some(name) => format!("launch {name}"),
+                        None => "launch".into(),
+                    },
+                    Work::Other(name) => name.into(),
+                };
+                let launched = matches!(entry.work, Work::Launch(_));
+                let site = launched.then(|| lane.sites().find(Submission(entry.last))).flatten();
+                UnfinishedWork {
+                    stamp,
+                    what,
+                    launched_at: site.map(|(_, at)| at),
+                    queued: now.saturating_duration_since(entry.queued),
+                    writes: uses.writes.remove(&stamp).unwrap_or_default(),
+                    reads: uses.reads.remove(&stamp).unwrap_or_default(),
+                }
+            }));
+        }
+        PostMortem::new(loss, takeover, unfinished)
+    }
+
+    /// Declares blocks lost or kept. The loss is settled, so that whoever asks by numbers gets the same answer.
+    pub(super) fn sentence(
+        &self,
+        report: &mut PostMortem,
+        loss: &Loss,
+        blocks: &[Arc<Block>],
+        on_loss: Keep,
+    ) {
+        for block in blocks.iter().filter(|block| !block.is_lost()) {
+            let standing = if block.is_touched(loss) {
+                Standing::Touched
+            } else if on_loss == Keep::Nothing {
+                Standing::Dismissed
+            } else {
+                Standing::Untouched
+            };
+            if standing.is_lost() {
+                block.lose(loss.generation, &loss.cause);
+            }
+            report.blocks.push(BlockRecord { block: block.id(), bytes: block.bytes(), standing });
+        }
+    }
+}
+
+/// Which blocks unfinished work was to use, as far as their stamps still say so.
+#[derive(Default)]
+struct Uses {
+    writes: HashMap<Stamp, Vec<BlockId>>,
+    reads: HashMap<Stamp, Vec<BlockId>>,
+}
+
+impl Uses {
+    fn of(blocks: &[Arc<Block>], loss: &Loss) -> Self {
+        let mut uses = Self::default();
+        for block in blocks {
+            let track = block.track().lock();
+            let (writes, reads) = (track.writes(), track.reads());
+            drop(track);
+            for stamp in writes.iter().filter(|stamp| loss.caught(*stamp)) {
+                uses.writes.entry(stamp).or_default().push(block.id());
+            }
+            for stamp in reads.iter().filter(|stamp| loss.caught(*stamp)) {
+                uses.reads.entry(stamp).or_default().push(block.id());
+            }
+        }
+        uses
+    }
+}

@@ -1,0 +1,72 @@
+//! When there is no way back, and what is asked for that cannot be.
+
+use std::time::Duration;
+
+use kiln::state::{Keep, Phase};
+use kiln::survival::{Backend, Entry, Isolation, Process, RestartPolicy, Standing};
+use kiln::{DeviceRuntime, ErrorKind, MemoryConfig, Misuse, RuntimeConfig, Stale};
+use kiln_sim::{Machine, MachineConfig};
+
+use crate::rig;
+
+#[test]
+fn too_many_restarts_are_the_end_with_the_cause() {
+    let restarts = RestartPolicy { limit: 2, ..rig::RESTARTS };
+    let gpu = rig::open(30, Process { restarts, ..rig::process() });
+    let buffer = gpu.upload(&[1_u32]).unwrap();
+    gpu.synchronize().unwrap();
+    for _ in 0..2 {
+        rig::kill(&gpu);
+        assert_eq!(buffer.download().unwrap(), [1]);
+    }
+    gpu.isolated_device().unwrap().kill_worker();
+    let status =
+        gpu.watch().wait_until(|status| status.phase() == Phase::Failed, Some(Duration::from_secs(60)));
+    let cause = status.state.cause().unwrap();
+    assert!(cause.why_given_up().is_some_and(|why| why.contains("2 workers were replaced")), "{cause}");
+    assert_eq!(buffer.access(), Err(Stale::Failed));
+    assert!(gpu.zeros::<u32>(1).unwrap_err().is_sticky());
+    assert_eq!(gpu.post_mortems().len(), 2);
+}
+
+#[test]
+fn a_policy_can_keep_nothing() {
+    let gpu = rig::open(31, Process { on_loss: Keep::Nothing, ..rig::process() });
+    let buffer = gpu.upload(&[1_u32]).unwrap();
+    gpu.synchronize().unwrap();
+    let report = rig::kill(&gpu);
+    assert_eq!(buffer.access(), Err(Stale::Lost));
+    assert!(report.lost().all(|record| record.standing == Standing::Dismissed) && report.kept().count() == 0);
+    let fresh = gpu.upload(&[2_u32]).unwrap();
+    assert_eq!(fresh.download().unwrap(), [2]);
+}
+
+#[test]
+fn what_cannot_be_isolated_is_refused() {
+    let isolation = Isolation::Process(rig::process());
+    let config = RuntimeConfig { isolation, ..RuntimeConfig::default() };
+    let here = Machine::new(MachineConfig::seeded(1)).device(0).unwrap();
+    let error = DeviceRuntime::from_driver(here, config.clone()).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Misuse(Misuse::OpenInProcess)), "{error}");
+    for base in ["direct", "pool", "stats(chunks)"] {
+        let memory = MemoryConfig { stack: base.parse().unwrap(), ..MemoryConfig::default() };
+        let error = DeviceRuntime::open(&Backend::simulated(1), RuntimeConfig { memory, ..config.clone() });
+        assert!(matches!(error.unwrap_err().kind(), ErrorKind::Misuse(Misuse::MemoryOfWorker { .. })));
+    }
+    let custom = Backend::custom("abacus", []);
+    let error = DeviceRuntime::open(&custom, RuntimeConfig::default()).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Misuse(Misuse::UnknownBackend { .. })), "{error}");
+    assert!(matches!(DeviceRuntime::open(&custom, config).unwrap_err().kind(), ErrorKind::Worker(_)));
+    let entry = Entry::Program("/nonexistent/worker".into());
+    let isolation = Isolation::Process(Process { entry, ..Process::default() });
+    let config = RuntimeConfig { isolation, ..RuntimeConfig::default() };
+    let error = DeviceRuntime::open(&Backend::simulated(1), config).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Worker(_)) && !error.is_absence(), "{error}");
+}
+
+#[test]
+fn the_same_device_can_be_opened_here() {
+    let gpu = DeviceRuntime::open(&Backend::simulated(33), RuntimeConfig::default()).unwrap();
+    assert!(gpu.isolated_device().is_none() && gpu.post_mortems().is_empty());
+    assert_eq!(gpu.upload(&[7_u8]).unwrap().download().unwrap(), [7]);
+}

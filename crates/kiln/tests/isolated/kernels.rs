@@ -1,0 +1,93 @@
+//! Kernels that do what they say, and kernels that go wrong in every way there is.
+
+/// What the kernels are written in.
+pub(crate) const PTX: &str = "
+.version 7.0
+.target sm_70
+.address_size 64
+
+.visible .entry copy(.param .u64 from, .param .u64 to) {
+    .reg .b32 %r<2>;
+    .reg .b64 %rd<3>;
+    ld.param.u64 %rd0, [from];
+    ld.param.u64 %rd1, [to];
+    ld.global.u32 %r0, [%rd0];
+    st.global.u32 [%rd1], %r0;
+    ret;
+}
+
+// Writes its block, and then an address nobody has.
+.visible .entry illegal(.param .u64 to) {
+    .reg .b32 %r<1>;
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd0, [to];
+    mov.u32 %r0, 77;
+    st.global.u32 [%rd0], %r0;
+    mov.u64 %rd1, 64;
+    st.global.u32 [%rd1], %r0;
+    ret;
+}
+
+.visible .entry misaligned(.param .u64 to) {
+    .reg .b32 %r<1>;
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd0, [to];
+    mov.u32 %r0, 77;
+    st.global.u32 [%rd0], %r0;
+    add.s64 %rd1, %rd0, 1;
+    st.global.u32 [%rd1], %r0;
+    ret;
+}
+
+.visible .entry traps(.param .u64 to) {
+    .reg .b32 %r<1>;
+    .reg .b64 %rd<1>;
+    ld.param.u64 %rd0, [to];
+    mov.u32 %r0, 77;
+    st.global.u32 [%rd0], %r0;
+    trap;
+    ret;
+}
+
+.extern .func __assertfail(.param .b64 message, .param .b64 file, .param .b32 line, .param .b64 function, .param .b64 size);
+.global .align 1 .b8 text[6] = {102, 97, 108, 115, 101, 0};
+
+.visible .entry asserts(.param .u64 to) {
+    .reg .b32 %r<2>;
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd0, [to];
+    mov.u32 %r0, 77;
+    st.global.u32 [%rd0], %r0;
+    mov.u64 %rd1, text;
+    cvta.global.u64 %rd1, %rd1;
+    mov.u32 %r1, 1;
+    {
+        .param .b64 message;
+        .param .b64 file;
+        .param .b32 line;
+        .param .b64 function;
+        .param .b64 size;
+        st.param.b64 [message+0], %rd1;
+        st.param.b64 [file+0], %rd1;
+        st.param.b32 [line+0], %r1;
+        st.param.b64 [function+0], %rd1;
+        st.param.b64 [size+0], 1;
+        call.uni __assertfail, (message, file, line, function, size);
+    }
+    ret;
+}
+
+// Until its word is 78, which nobody makes it.
+.visible .entry endless(.param .u64 to) {
+    .reg .b32 %r<2>;
+    .reg .b64 %rd<1>;
+    .reg .pred %p;
+    ld.param.u64 %rd0, [to];
+    mov.u32 %r0, 77;
+    st.global.u32 [%rd0], %r0;
+again:
+    ld.volatile.global.u32 %r1, [%rd0];
+    setp.ne.u32 %p, %r1, 78;
+    @%p bra again;
+    ret;
+}";

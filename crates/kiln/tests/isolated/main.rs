@@ -1,0 +1,22 @@
+//! Devices in worker processes: what a runtime keeps and loses when a worker faults, hangs or is killed.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
+mod endings;
+mod faults;
+mod kernels;
+mod lost_set;
+mod rig;
+mod table;
+mod waiters;
+
+/// The worker process; in the test run itself it does nothing.
+#[test]
+fn worker() {
+    kiln::worker_entry();
+}

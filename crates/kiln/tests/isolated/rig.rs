@@ -1,0 +1,47 @@
+//! A runtime over a worker that is this very binary, and what must not be left of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kiln::state::{Phase, Status};
+use kiln::survival::{Backend, Entry, Isolation, PostMortem, Process, RestartPolicy};
+use kiln::{DeviceRuntime, RuntimeConfig};
+
+/// Restarts without pause, as many as a test likes.
+pub(crate) const RESTARTS: RestartPolicy = RestartPolicy {
+    limit: 10_000,
+    span: Duration::from_secs(600),
+    pause: Duration::ZERO,
+    longest_pause: Duration::ZERO,
+};
+
+/// This binary's test `worker` as the worker.
+pub(crate) fn process() -> Process {
+    Process { entry: Entry::Test("worker".into()), restarts: RESTARTS, ..Process::default() }
+}
+
+pub(crate) fn open(seed: u64, process: Process) -> DeviceRuntime {
+    open_on(&Backend::simulated(seed), process)
+}
+
+pub(crate) fn open_on(backend: &Backend, process: Process) -> DeviceRuntime {
+    let isolation = Isolation::Process(process);
+    let config = RuntimeConfig { isolation, ..RuntimeConfig::default() };
+    DeviceRuntime::open(backend, config).unwrap()
+}
+
+/// Ends the worker and waits until another has taken over.
+pub(crate) fn kill(gpu: &DeviceRuntime) -> Arc<PostMortem> {
+    let generation = gpu.status().generation.0;
+    gpu.isolated_device().unwrap().kill_worker();
+    recovered(gpu, generation)
+}
+
+/// Waits until the generation after that one is ready.
+pub(crate) fn recovered(gpu: &DeviceRuntime, generation: u64) -> Arc<PostMortem> {
+    let ready = |status: &Status| status.generation.0 > generation && status.phase() == Phase::Ready;
+    let over = |status: &Status| ready(status) || status.phase().is_over();
+    let status = gpu.watch().wait_until(over, Some(Duration::from_secs(60)));
+    assert!(ready(&status), "{status}");
+    gpu.post_mortems().last().unwrap().clone()
+}

@@ -1,0 +1,113 @@
+//! Everybody who waits is answered, once, and told the truth.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use kiln::{ErrorKind, Stale};
+
+use crate::{kernels, rig};
+
+#[test]
+fn blocked_threads_callbacks_and_futures_get_the_fault_once() {
+    const EACH: usize = 16;
+    let gpu = rig::open(20, rig::process());
+    let held = gpu.zeros::<u32>(1).unwrap();
+    let done = held.fill(1).unwrap();
+    done.wait().unwrap();
+    let endless = gpu.kernel(kernels::PTX, "endless").unwrap();
+    // SAFETY: it writes one element, for ever.
+    let ticket = unsafe { gpu.launch(&endless).write(&held).submit() }.unwrap();
+    let (failed, told) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+    for _ in 0..EACH {
+        let (failed, told) = (failed.clone(), told.clone());
+        ticket.on_done(move |answer| {
+            told.fetch_add(1, Ordering::SeqCst);
+            failed.fetch_add(usize::from(answer.is_err_and(|error| error.is_sticky())), Ordering::SeqCst);
+        });
+    }
+    std::thread::scope(|scope| {
+        let blocked: Vec<_> = (0..EACH).map(|_| scope.spawn(|| ticket.wait())).collect();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let awaited = scope.spawn({
+            let ticket = ticket.clone();
+            move || {
+                runtime.block_on(async {
+                    let mut answers = Vec::new();
+                    for ticket in vec![ticket; EACH] {
+                        answers.push(ticket.await);
+                    }
+                    answers
+                })
+            }
+        });
+        std::thread::sleep(Duration::from_millis(50));
+        rig::kill(&gpu);
+        for thread in blocked {
+            assert!(thread.join().unwrap().unwrap_err().is_sticky());
+        }
+        assert!(awaited.join().unwrap().iter().all(Result::is_err));
+    });
+    // The callbacks are called by the reactor, which the new generation does not wait for.
+    while told.load(Ordering::SeqCst) < EACH {
+        std::thread::yield_now();
+    }
+    gpu.zeros::<u32>(1).unwrap().download().unwrap();
+    assert_eq!((told.load(Ordering::SeqCst), failed.load(Ordering::SeqCst)), (EACH, EACH));
+    assert!(done.is_done().unwrap() && ticket.is_done().is_err());
+}
+
+/// Threads that write and read without a pause while worker after worker is killed under them. What they find is what the last call
+/// that said yes had written, or a block that says that it is lost.
+#[test]
+fn threads_that_never_stop_see_no_wrong_byte() {
+    const THREADS: u32 = 3;
+    const KILLS: usize = 30;
+    let gpu = rig::open(21, rig::process());
+    let kills_left = AtomicUsize::new(KILLS);
+    let streams: Vec<_> = (0..THREADS).map(|_| gpu.stream().unwrap()).collect();
+    std::thread::scope(|scope| {
+        for (thread, stream) in (0..THREADS).zip(&streams) {
+            let (gpu, kills_left) = (&gpu, &kills_left);
+            scope.spawn(move || {
+                let settle = || {
+                    gpu.watch().wait_until(|status| status.phase().is_over() || status.state.is_ready(), None)
+                };
+                let fresh = || loop {
+                    settle();
+                    if let Ok(buffer) = gpu.allocate_on::<u32>(stream, 100) {
+                        return buffer;
+                    }
+                };
+                let (mut buffer, mut value, mut known) = (fresh(), thread << 24, None);
+                while kills_left.load(Ordering::SeqCst) > 0 {
+                    value += 1;
+                    match buffer.upload_on(stream, &[value; 100]) {
+                        Ok(_) => known = Some(value),
+                        // Nothing was queued.
+                        Err(error) if matches!(error.kind(), ErrorKind::NotReady { .. }) => drop(settle()),
+                        Err(error) if matches!(error.kind(), ErrorKind::Stale(Stale::Lost)) => {
+                            (buffer, known) = (fresh(), None);
+                        }
+                        // It may have been queued in part; the block is lost, or as it was.
+                        Err(error) => {
+                            assert!(error.is_sticky(), "{error}");
+                            settle();
+                        }
+                    }
+                    let mut seen = [0; 100];
+                    let Some(known) = known else { continue };
+                    if buffer.download_into_on(stream, &mut seen).is_ok() {
+                        assert!(seen.iter().all(|word| *word == known), "{known} was {}", seen[0]);
+                    }
+                }
+            });
+        }
+        while kills_left.load(Ordering::SeqCst) > 0 {
+            rig::kill(&gpu);
+            std::thread::sleep(Duration::from_millis(20));
+            kills_left.fetch_sub(1, Ordering::SeqCst);
+        }
+    });
+    assert_eq!(gpu.generation().0, KILLS as u64);
+}
