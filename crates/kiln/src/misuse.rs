@@ -96,6 +96,16 @@ pub enum Misuse {
         /// What there is.
         len: usize,
     },
+    /// A view where a whole block is needed.
+    #[error(
+        "{bytes} bytes are a part of a block of {block}, and blocks are lost and kept whole; use the handle it was allocated as"
+    )]
+    PartOfBlock {
+        /// Bytes of the view.
+        bytes: u64,
+        /// Bytes of its block.
+        block: u64,
+    },
     /// Bytes that are no whole number of elements, or not aligned for them.
     #[error("{bytes} bytes at offset {offset} cannot be elements of {element_bytes} bytes")]
     Cast {

@@ -241,6 +241,10 @@ impl DeviceRuntime {
         self.inner.modules().disk()
     }
 
+    pub(crate) fn from_inner(inner: Arc<Inner>) -> Self {
+        Self { inner }
+    }
+
     pub(crate) fn inner(&self) -> &Arc<Inner> {
         &self.inner
     }

@@ -27,8 +27,13 @@
 //!   comes back at once, since nothing runs any more. Variables of modules start over.
 //! - When a takeover fails, or there were too many, the device is Failed with the cause, as if it had never been isolated.
 //!
+//! - A block that is lost and carries a way to be filled again ([`GpuRef::heal_with`](crate::GpuRef::heal_with),
+//!   [`heal_by`](crate::GpuRef::heal_by)) is **healed** instead, before anybody sees it.
+//!
 //! What "untouched" is worth: accesses are declared, and a kernel that strays outside of what it declared may have written anywhere before
-//! it faulted. Programs of [`kiln_ir`] cannot stray; foreign kernels can.
+//! it faulted. Programs of [`kiln_ir`] cannot stray; foreign kernels can. So a block that is filled and then only read can be
+//! [sealed](crate::GpuRef::seal): it is summed on the device, summed again after a takeover, and lost (or healed) if the sums differ. The report
+//! says of each kept block whether it was verified or is only untouched by declaration.
 //!
 //! # Types in reading order
 //!
@@ -46,8 +51,11 @@ mod guardian;
 mod isolation;
 mod keeper;
 mod ledger;
+mod mender;
 mod page;
 mod post_mortem;
+mod refill;
+mod seal;
 mod verdict;
 
 pub use isolation::{Isolation, Process};

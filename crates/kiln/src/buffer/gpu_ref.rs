@@ -366,6 +366,14 @@ impl<T: Element> GpuRef<T> {
         Ok(runtime)
     }
 
+    /// Its runtime, if it is all of its block.
+    pub(crate) fn whole_block(&self) -> Result<Arc<Inner>> {
+        if self.byte_range() != (0..self.block.bytes()) {
+            return Err(Misuse::PartOfBlock { bytes: self.bytes(), block: self.block.bytes() }.into());
+        }
+        self.runtime()
+    }
+
     fn runtime_for(&self, stream: &Stream) -> Result<Arc<Inner>> {
         let runtime = self.runtime()?;
         if !stream.belongs_to(&runtime) {

@@ -125,6 +125,15 @@ impl<T: Element> PinnedBuffer<T> {
         Use { track: &self.track, range: 0..bytes, access, argument: 0 }
     }
 
+    /// The elements as they are, for somebody who knows that every copy into them is done.
+    pub(crate) fn as_it_is(&self) -> Option<Vec<T>> {
+        let mut elements = vec![T::zeroed(); self.len];
+        match &self.block {
+            Some(block) => block.read(0, bytemuck::cast_slice_mut(&mut elements)).then_some(elements),
+            None => Some(elements),
+        }
+    }
+
     /// Refuses a buffer of another runtime.
     pub(crate) fn check_runtime(&self, runtime: &Inner) -> Result<()> {
         if std::ptr::eq(self.runtime.as_ptr(), runtime) { Ok(()) } else { Err(Misuse::ForeignPinned.into()) }

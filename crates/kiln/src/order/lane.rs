@@ -120,9 +120,14 @@ impl Lane {
         self.broken.fetch_min(number, Ordering::AcqRel);
     }
 
-    /// The first number whose work was not queued whole since this was last asked.
-    pub fn take_broken(&self) -> Option<u64> {
-        Some(self.broken.swap(u64::MAX, Ordering::AcqRel)).filter(|number| *number != u64::MAX)
+    /// The first number whose work was not queued whole, since the last of them was forgotten.
+    pub fn broken(&self) -> Option<u64> {
+        Some(self.broken.load(Ordering::Acquire)).filter(|number| *number != u64::MAX)
+    }
+
+    /// Forgets which work was not queued whole; for a device that was rebuilt.
+    pub fn forget_broken(&self) {
+        self.broken.store(u64::MAX, Ordering::Release);
     }
 
     /// What the stream did, in numbers.

@@ -272,6 +272,11 @@ impl Block {
         self.track.lock().lose();
     }
 
+    /// Its contents are there again, and nothing that was submitted before has to do with them.
+    pub(crate) fn restore(&self) {
+        self.track.lock().restore(Stamp::default());
+    }
+
     pub(crate) fn is_lost(&self) -> bool {
         self.lost.get().is_some()
     }

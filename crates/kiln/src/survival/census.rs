@@ -1,33 +1,77 @@
-//! All blocks of an isolated device, so that a takeover can say of each what became of it.
+//! All blocks of an isolated device, so that a takeover can say of each what became of it; and what was provided for them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use super::refill::Refill;
+use super::seal::Seal;
+use crate::order::Clock;
 use crate::runtime::{Block, BlockId};
 
 /// The blocks that are alive.
 #[derive(Default)]
 pub(crate) struct Census {
-    blocks: Mutex<HashMap<BlockId, Weak<Block>>>,
+    blocks: Mutex<HashMap<BlockId, Entry>>,
+}
+
+struct Entry {
+    block: Weak<Block>,
+    refill: Option<Refill>,
+    /// By itself, since most blocks have none.
+    seal: Option<Box<Seal>>,
+}
+
+/// What can be done for a block.
+pub(super) struct Provision {
+    /// The sums it must have, if it is sealed.
+    pub(super) sums: Option<Vec<u64>>,
+    pub(super) refill: Option<Refill>,
 }
 
 impl Census {
     pub(crate) fn register(&self, block: &Arc<Block>) {
-        self.blocks().insert(block.id(), Arc::downgrade(block));
+        let entry = Entry { block: Arc::downgrade(block), refill: None, seal: None };
+        self.blocks().insert(block.id(), entry);
     }
 
     pub(crate) fn strike(&self, block: BlockId) {
-        self.blocks().remove(&block);
+        let entry = self.blocks().remove(&block);
+        // With no lock held: a refill is the caller's own.
+        drop(entry);
+    }
+
+    pub(super) fn set_refill(&self, block: BlockId, refill: Refill) {
+        let mut blocks = self.blocks();
+        let before = blocks.get_mut(&block).and_then(|entry| entry.refill.replace(refill));
+        drop(blocks);
+        drop(before);
+    }
+
+    pub(super) fn set_seal(&self, block: BlockId, seal: Seal) {
+        let mut blocks = self.blocks();
+        let before = blocks.get_mut(&block).and_then(|entry| entry.seal.replace(Box::new(seal)));
+        drop(blocks);
+        drop(before);
+    }
+
+    /// What can be done for a block; none if nothing can.
+    pub(super) fn provision(&self, block: &Block, known: &Clock) -> Option<Provision> {
+        let blocks = self.blocks();
+        let entry = blocks.get(&block.id())?;
+        let sums = entry.seal.as_ref().and_then(|seal| seal.sums(block, known));
+        let refill = entry.refill.clone();
+        (sums.is_some() || refill.is_some()).then_some(Provision { sums, refill })
     }
 
     /// Those of now, by name. They are alive as long as what is returned.
     pub(super) fn all(&self) -> Vec<Arc<Block>> {
-        let mut all: Vec<Arc<Block>> = self.blocks().values().filter_map(Weak::upgrade).collect();
+        let mut all: Vec<Arc<Block>> =
+            self.blocks().values().filter_map(|entry| entry.block.upgrade()).collect();
         all.sort_unstable_by_key(|block| block.id());
         all
     }
 
-    fn blocks(&self) -> MutexGuard<'_, HashMap<BlockId, Weak<Block>>> {
+    fn blocks(&self) -> MutexGuard<'_, HashMap<BlockId, Entry>> {
         self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

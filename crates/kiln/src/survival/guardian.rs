@@ -10,6 +10,8 @@ use super::alarm::Alarm;
 use super::census::Census;
 use super::keeper::Reports;
 use super::ledger::Ledger;
+use super::mender::{Mended, Mender};
+use super::seal::Sealer;
 use super::verdict::Verdict;
 use crate::order::Tracker;
 use crate::runtime::Block;
@@ -25,6 +27,7 @@ pub(super) struct Guardian {
     pub(super) ledger: Arc<Layered<Ledger>>,
     pub(super) alarm: Arc<Alarm>,
     pub(super) census: Arc<Census>,
+    pub(super) sealer: Arc<Sealer>,
     pub(super) reports: Arc<Reports>,
     pub(super) on_loss: Keep,
     pub(super) state: Arc<StateCell>,
@@ -64,10 +67,21 @@ impl Guardian {
             // It is being shut down, which the next look sees.
             return Ok(());
         }
+        // How far the streams of the old worker were is known from the first takeover; one that has to follow it only brings another worker.
         let takeover = self.replace_worker()?;
         // Kept alive until everything is over: the last handle of one may be dropped meanwhile, and giving a block back takes a stream.
         let blocks = self.census.all();
-        self.begin_generation(&takeover, &blocks, begun);
+        let mending = Instant::now();
+        let mended = loop {
+            match self.mend(&takeover, &blocks) {
+                Ok(mended) => break mended,
+                Err(error) => {
+                    tracing::warn!(%error, "a worker was lost while it was made ready");
+                    self.replace_worker()?;
+                }
+            }
+        };
+        self.begin_generation(&takeover, &blocks, &mended, [begun, mending]);
         drop(blocks);
         // A worker that was gone again before the device was ready was not heard of.
         self.look();
@@ -88,16 +102,42 @@ impl Guardian {
         }
     }
 
+    /// Verifies and heals blocks, as things stand now. What is submitted until the decision is refused, so nothing that is found out here
+    /// changes; a block that somebody stamps all the same is lost.
+    fn mend(&self, takeover: &Takeover, blocks: &[Arc<Block>]) -> kiln_driver::Result<Mended> {
+        if self.on_loss == Keep::Nothing {
+            return Ok(Mended::new());
+        }
+        let loss = self.tracker.frozen(|lanes| {
+            let verdict = Verdict::reach(self.ledger.layer(), &self.tracker, lanes, takeover);
+            self.state.settle(&verdict.known, &verdict.planned)
+        });
+        match loss {
+            Some(loss) => Mender::mend(&self.device, &self.sealer, &self.census, blocks, &loss, &loss.known),
+            None => Ok(Mended::new()),
+        }
+    }
+
     /// Decides what was lost, and takes work again. Nobody submits meanwhile: whoever was about to is refused before or finds the new
     /// generation after.
-    fn begin_generation(&self, takeover: &Takeover, blocks: &[Arc<Block>], begun: Instant) {
+    fn begin_generation(
+        &self,
+        takeover: &Takeover,
+        blocks: &[Arc<Block>],
+        mended: &Mended,
+        [begun, mending]: [Instant; 2],
+    ) {
         let judging = Instant::now();
         self.tracker.frozen(|lanes| {
             let verdict = Verdict::reach(self.ledger.layer(), &self.tracker, lanes, takeover);
             let Some(loss) = self.state.settle(&verdict.known, &verdict.planned) else { return };
             let mut report = verdict.report(self.ledger.layer(), lanes, takeover, &loss, blocks);
-            verdict.sentence(&mut report, &loss, blocks, self.on_loss);
-            lanes.iter().for_each(|lane| self.ledger.layer().account(lane, |account| account.clear()));
+            verdict.sentence(&mut report, &loss, blocks, mended, self.on_loss);
+            for lane in lanes {
+                self.ledger.layer().account(lane, |account| account.clear());
+                lane.forget_broken();
+            }
+            report.mended = judging.duration_since(mending);
             report.judged = judging.elapsed();
             report.total = begun.elapsed();
             tracing::warn!(cause = %report.cause, lost = report.lost().count(), "a worker was replaced");

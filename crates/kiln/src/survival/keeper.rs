@@ -14,6 +14,7 @@ use super::guardian::Guardian;
 use super::isolation::Process;
 use super::ledger::Ledger;
 use super::post_mortem::PostMortem;
+use super::seal::Sealer;
 use crate::error::{Error, Result};
 use crate::order::Tracker;
 use crate::runtime::DeviceRuntime;
@@ -28,6 +29,7 @@ pub(crate) struct Survival {
     ledger: Arc<Layered<Ledger>>,
     alarm: Arc<Alarm>,
     census: Arc<Census>,
+    sealer: Arc<Sealer>,
     reports: Arc<Reports>,
     on_loss: Keep,
     guardian: Mutex<Option<JoinHandle<()>>>,
@@ -53,6 +55,7 @@ impl Survival {
             device,
             alarm,
             census: Arc::default(),
+            sealer: Arc::default(),
             reports: Arc::default(),
             on_loss: process.on_loss,
             guardian: Mutex::default(),
@@ -70,6 +73,10 @@ impl Survival {
 
     pub(crate) fn census(&self) -> &Census {
         &self.census
+    }
+
+    pub(crate) fn sealer(&self) -> &Sealer {
+        &self.sealer
     }
 
     /// Connects what was made before the runtime was.
@@ -93,6 +100,7 @@ impl Survival {
             ledger: self.ledger.clone(),
             alarm: self.alarm.clone(),
             census: self.census.clone(),
+            sealer: self.sealer.clone(),
             reports: self.reports.clone(),
             on_loss: self.on_loss,
             state: runtime.inner().state().clone(),
@@ -112,6 +120,7 @@ impl Survival {
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id()) {
             let _ = thread.join();
         }
+        self.sealer.end(&*self.device);
     }
 
     fn guardian(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {

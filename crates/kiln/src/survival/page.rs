@@ -43,7 +43,7 @@ impl fmt::Display for PostMortem {
         let from = if self.standby { "standby" } else { "fresh worker" };
         write!(
             f,
-            "  time      {} in all: pause {}, end of the old {}, {from} {}, pages {}, host memory {}, code {}, streams {}, deciding {}",
+            "  time      {} in all: pause {}, end of the old {}, {from} {}, pages {}, host memory {}, code {}, streams {}, verifying and healing {}, deciding {}",
             Milliseconds(self.total),
             Milliseconds(phases.pause),
             Milliseconds(phases.kill),
@@ -52,6 +52,7 @@ impl fmt::Display for PostMortem {
             Milliseconds(phases.hosts),
             Milliseconds(phases.code),
             Milliseconds(phases.queues),
+            Milliseconds(self.mended),
             Milliseconds(self.judged),
         )
     }
@@ -77,7 +78,10 @@ impl fmt::Display for Standing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Untouched => "untouched by declaration",
+            Self::Verified => "sealed and found right",
+            Self::Healed => "filled again",
             Self::Touched => "written by unfinished work",
+            Self::Broken => "sealed and found changed",
             Self::Dismissed => "because nothing is to be kept",
         })
     }

@@ -30,6 +30,8 @@ pub struct PostMortem {
     pub lost_graphs: usize,
     /// How long the parts of replacing the worker took.
     pub phases: Phases,
+    /// How long sealed blocks took to be verified, and lost ones to be filled again.
+    pub mended: Duration,
     /// How long it took to decide about blocks, while nobody could submit.
     pub judged: Duration,
     /// All of it, from when the loss was taken up until work was taken again.
@@ -69,21 +71,28 @@ pub struct BlockRecord {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[non_exhaustive]
 pub enum Standing {
-    /// Kept: no unfinished work had declared to write it.
+    /// Kept: no unfinished work had declared to write it, and nothing more is known.
     Untouched,
+    /// Kept: it was sealed, and its sums are what they were.
+    Verified,
+    /// Kept: it was lost, and filled again.
+    Healed,
     /// Lost: unfinished work was to write it.
     Touched,
+    /// Lost: it was sealed, and something wrote it that had not declared to.
+    Broken,
     /// Lost because the configuration keeps nothing.
     Dismissed,
 }
 
 impl Standing {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Untouched, Self::Touched, Self::Dismissed];
+    pub const ALL: [Self; 6] =
+        [Self::Untouched, Self::Verified, Self::Healed, Self::Touched, Self::Broken, Self::Dismissed];
 
     /// Whether the contents are gone.
     pub fn is_lost(self) -> bool {
-        matches!(self, Self::Touched | Self::Dismissed)
+        matches!(self, Self::Touched | Self::Broken | Self::Dismissed)
     }
 }
 
@@ -98,6 +107,7 @@ impl PostMortem {
             blocks: Vec::new(),
             lost_graphs: takeover.lost_graphs.len(),
             phases: takeover.phases,
+            mended: Duration::ZERO,
             judged: Duration::ZERO,
             total: Duration::ZERO,
         }
@@ -108,7 +118,7 @@ impl PostMortem {
         self.blocks.iter().filter(|record| record.standing.is_lost())
     }
 
-    /// The blocks that are as they were.
+    /// The blocks that are as they were, or were filled again.
     pub fn kept(&self) -> impl Iterator<Item = &BlockRecord> {
         self.blocks.iter().filter(|record| !record.standing.is_lost())
     }

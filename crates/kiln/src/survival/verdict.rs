@@ -9,6 +9,7 @@ use kiln_isolate::Takeover;
 
 use super::account::{Entry, Work};
 use super::ledger::Ledger;
+use super::mender::Mended;
 use super::post_mortem::{BlockRecord, PostMortem, Standing, UnfinishedWork};
 use crate::order::{Clock, Lane, Stamp, Tracker};
 use crate::runtime::{Block, BlockId};
@@ -39,7 +40,7 @@ impl Verdict {
             let completed = completed.get(&lane.stream).map_or(u64::MAX, |completed| completed.0);
             let done = ledger.account(lane, |account| account.done_up_to(completed, planned));
             // Work that was queued in part ended with the part that was not.
-            let whole = lane.take_broken().map_or(u64::MAX, |broken| broken.saturating_sub(1));
+            let whole = lane.broken().map_or(u64::MAX, |broken| broken.saturating_sub(1));
             if let Some(done) = done {
                 known.learn(Stamp { stream: lane.key, number: done.min(whole) });
             }
@@ -92,18 +93,21 @@ impl Verdict {
         report: &mut PostMortem,
         loss: &Loss,
         blocks: &[Arc<Block>],
+        mended: &Mended,
         on_loss: Keep,
     ) {
         for block in blocks.iter().filter(|block| !block.is_lost()) {
-            let standing = if block.is_touched(loss) {
-                Standing::Touched
-            } else if on_loss == Keep::Nothing {
-                Standing::Dismissed
-            } else {
-                Standing::Untouched
+            let standing = match mended.get(&block.id()) {
+                _ if on_loss == Keep::Nothing && !block.is_touched(loss) => Standing::Dismissed,
+                Some(Standing::Healed) if on_loss == Keep::Untouched => Standing::Healed,
+                _ if block.is_touched(loss) => Standing::Touched,
+                Some(standing) => *standing,
+                None => Standing::Untouched,
             };
-            if standing.is_lost() {
-                block.lose(loss.generation, &loss.cause);
+            match standing {
+                Standing::Healed => block.restore(),
+                lost if lost.is_lost() => block.lose(loss.generation, &loss.cause),
+                _ => {}
             }
             report.blocks.push(BlockRecord { block: block.id(), bytes: block.bytes(), standing });
         }

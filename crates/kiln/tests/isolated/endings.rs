@@ -70,3 +70,33 @@ fn the_same_device_can_be_opened_here() {
     assert!(gpu.isolated_device().is_none() && gpu.post_mortems().is_empty());
     assert_eq!(gpu.upload(&[7_u8]).unwrap().download().unwrap(), [7]);
 }
+
+#[test]
+fn workers_killed_at_every_moment_of_a_takeover_are_replaced_too() {
+    let gpu = rig::open(34, Process { standby: true, ..rig::process() });
+    let words: Vec<u32> = (0..1000).collect();
+    let (kept, healed) = (gpu.upload(&words).unwrap(), gpu.upload(&words).unwrap());
+    kept.seal().unwrap().wait().unwrap();
+    healed.heal_with(&words).unwrap();
+    for moment in 0..30 {
+        healed.upload(&words).unwrap();
+        let device = gpu.isolated_device().unwrap();
+        device.kill_worker();
+        std::thread::sleep(Duration::from_micros(500 * moment));
+        device.kill_worker();
+        // Ready may be seen before the second loss is; a call that fails says so, and the next is after it.
+        for buffer in [&kept, &healed] {
+            let found = loop {
+                let settled = |status: &kiln::Status| status.state.is_ready() || status.phase().is_over();
+                let status = gpu.watch().wait_until(settled, Some(Duration::from_secs(60)));
+                assert!(status.state.is_ready(), "{status}");
+                match buffer.download() {
+                    Ok(found) => break found,
+                    Err(error) => assert!(error.is_sticky() || error.is_retryable(), "{error}"),
+                }
+            };
+            assert_eq!(found, words, "after {moment}");
+        }
+    }
+    assert!(gpu.generation().0 >= 30);
+}

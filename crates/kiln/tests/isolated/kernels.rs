@@ -77,6 +77,23 @@ pub(crate) const PTX: &str = "
     ret;
 }
 
+// Writes its block, a word far from it that is not its own, and then an address nobody has.
+.visible .entry wild(.param .u64 to, .param .u32 words) {
+    .reg .b32 %r<2>;
+    .reg .b64 %rd<3>;
+    ld.param.u64 %rd0, [to];
+    ld.param.u32 %r1, [words];
+    mul.wide.s32 %rd1, %r1, 4;
+    add.s64 %rd1, %rd0, %rd1;
+    mov.u32 %r0, 77;
+    st.global.u32 [%rd0], %r0;
+    st.global.u32 [%rd1], %r0;
+    membar.sys;
+    mov.u64 %rd2, 64;
+    st.global.u32 [%rd2], %r0;
+    ret;
+}
+
 // Until its word is 78, which nobody makes it.
 .visible .entry endless(.param .u64 to) {
     .reg .b32 %r<2>;

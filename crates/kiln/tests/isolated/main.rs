@@ -11,6 +11,7 @@ mod endings;
 mod faults;
 mod kernels;
 mod lost_set;
+mod mended;
 mod rig;
 mod table;
 mod waiters;

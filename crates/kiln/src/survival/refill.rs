@@ -1,0 +1,76 @@
+//! How a block is filled again when its contents are gone.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::buffer::{Element, GpuRef};
+use crate::error::Result;
+use crate::misuse::Misuse;
+
+/// A way to fill a block again.
+#[derive(Clone)]
+pub(crate) enum Refill {
+    /// The bytes themselves, kept on the host.
+    Mirror(Arc<[u8]>),
+    /// Whoever can make them.
+    Source(Arc<dyn Fn() -> Vec<u8> + Send + Sync>),
+}
+
+impl Refill {
+    /// Hands the bytes on; false if there are none, or not as many as the block has.
+    pub(super) fn pour(&self, bytes: u64, into: impl FnOnce(&[u8])) -> bool {
+        let fits = |found: &[u8]| found.len() as u64 == bytes;
+        match self {
+            Self::Mirror(mirror) if fits(mirror) => into(mirror),
+            Self::Source(source) => match catch_unwind(AssertUnwindSafe(|| source())) {
+                Ok(made) if fits(&made) => into(&made),
+                Ok(made) => {
+                    tracing::error!(
+                        wanted = bytes,
+                        made = made.len(),
+                        "a lost block was refilled with another size"
+                    );
+                    return false;
+                }
+                Err(_) => {
+                    tracing::error!("what was to refill a lost block panicked");
+                    return false;
+                }
+            },
+            Self::Mirror(_) => return false,
+        }
+        true
+    }
+}
+
+/// Filling again. On a device in this process, which does not come back, these do nothing.
+impl<T: Element> GpuRef<T> {
+    /// Keeps a copy of these elements on the host: if the contents are lost, the buffer holds them again when the device is ready, instead of
+    /// being stale. It is these elements that come back, whatever was written since; call it again when that matters.
+    ///
+    /// # Errors
+    /// Another number of elements; a part of a block, since blocks are lost whole.
+    pub fn heal_with(&self, contents: &[T]) -> Result<()> {
+        if contents.len() != self.len() {
+            return Err(Misuse::Length { buffer: self.len(), given: contents.len() }.into());
+        }
+        self.set_refill(Refill::Mirror(bytemuck::cast_slice(contents).into()))
+    }
+
+    /// As [`heal_with`](Self::heal_with), with a function that makes the elements when they are needed. It is called by the thread that brings the
+    /// device back and must not use that device; if it panics or makes another number of elements, the buffer is lost.
+    ///
+    /// # Errors
+    /// A part of a block, since blocks are lost whole.
+    pub fn heal_by(&self, source: impl Fn() -> Vec<T> + Send + Sync + 'static) -> Result<()> {
+        self.set_refill(Refill::Source(Arc::new(move || bytemuck::cast_slice(&source()).to_vec())))
+    }
+
+    fn set_refill(&self, refill: Refill) -> Result<()> {
+        let runtime = self.whole_block()?;
+        if let Some(survival) = runtime.survival() {
+            survival.census().set_refill(self.block_id(), refill);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,110 @@
+//! Blocks that are filled again, and blocks that are sealed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use kiln::survival::{PostMortem, Standing};
+use kiln::{DeviceRuntime, ErrorKind, GpuRef, Misuse, Stale};
+
+use crate::{kernels, rig};
+
+fn standing<T: kiln::Element>(report: &PostMortem, buffer: &GpuRef<T>) -> Standing {
+    report.blocks.iter().find(|record| record.block == buffer.block_id()).unwrap().standing
+}
+
+/// A kernel that never ends writes each of them, and its worker is killed.
+fn spoil(gpu: &DeviceRuntime, buffers: &[&GpuRef<u32>]) -> Arc<PostMortem> {
+    let endless = gpu.kernel(kernels::PTX, "endless").unwrap();
+    for buffer in buffers {
+        // SAFETY: it writes one element, for ever.
+        unsafe { gpu.launch(&endless).write(buffer).submit() }.unwrap();
+    }
+    rig::kill(gpu)
+}
+
+#[test]
+fn what_is_lost_and_can_be_filled_again_is_healed() {
+    let gpu = rig::open(40, rig::process());
+    let mirrored: Vec<u32> = (0..2_000_000).collect();
+    let [mirror, source, panics, wrong, plain] =
+        [2_000_000, 10, 10, 10, 10].map(|len| gpu.zeros::<u32>(len).unwrap());
+    let untouched = gpu.upload(&[6_u32]).unwrap();
+    mirror.upload(&mirrored).unwrap();
+    mirror.heal_with(&mirrored).unwrap();
+    let calls = Arc::<AtomicUsize>::default();
+    let counted = calls.clone();
+    source.heal_by(move || vec![counted.fetch_add(1, Ordering::SeqCst) as u32 + 100; 10]).unwrap();
+    panics.heal_by(|| panic!("as planned")).unwrap();
+    wrong.heal_by(|| vec![1; 11]).unwrap();
+    untouched.heal_by(|| panic!("nobody needs it")).unwrap();
+    gpu.synchronize().unwrap();
+    let old = mirror.clone();
+    for round in 0..2 {
+        let report = spoil(&gpu, &[&mirror, &source]);
+        assert_eq!(
+            [&mirror, &source].map(|buffer| standing(&report, buffer)),
+            [Standing::Healed; 2],
+            "{report}"
+        );
+        assert!(old.download().unwrap() == mirrored, "every handle holds it again");
+        assert_eq!(source.download().unwrap(), [100 + round; 10]);
+        assert!(report.to_string().contains("filled again"));
+    }
+    assert_eq!(calls.load(Ordering::SeqCst), 2);
+    let report = spoil(&gpu, &[&panics, &wrong, &plain]);
+    for buffer in [&panics, &wrong, &plain] {
+        assert_eq!((standing(&report, buffer), buffer.access()), (Standing::Touched, Err(Stale::Lost)));
+    }
+    assert_eq!(untouched.download().unwrap(), [6]);
+    let part = untouched.heal_with(&[1, 2]).unwrap_err();
+    assert!(matches!(part.kind(), ErrorKind::Misuse(Misuse::Length { .. })), "{part}");
+    let view = mirror.view(0..4).unwrap().heal_with(&[0; 4]).unwrap_err();
+    assert!(matches!(view.kind(), ErrorKind::Misuse(Misuse::PartOfBlock { .. })), "{view}");
+}
+
+#[test]
+fn a_wild_write_into_a_sealed_block_is_found() {
+    let gpu = rig::open(41, rig::process());
+    let large: Vec<u32> = (0..1_500_000).collect();
+    let [right, broken, mended] = [0, 1, 2].map(|_| gpu.upload(&large).unwrap());
+    let (unsealed, rewritten) = (gpu.upload(&[5_u32]).unwrap(), gpu.upload(&[5_u32]).unwrap());
+    for buffer in [&right, &broken, &mended, &rewritten] {
+        buffer.seal().unwrap().wait().unwrap();
+    }
+    mended.heal_with(&large).unwrap();
+    // A write that is waited for breaks the seal rightfully.
+    rewritten.fill(6).unwrap().wait().unwrap();
+    let wild = gpu.kernel(kernels::PTX, "wild").unwrap();
+    let victims = [Some(&broken), Some(&mended), None];
+    for (generation, victim) in (0..).zip(victims) {
+        let declared = gpu.zeros::<u32>(1).unwrap();
+        let elsewhere = match victim {
+            Some(victim) => victim.access().unwrap().address.0 + 4 * 1_400_000,
+            None => declared.access().unwrap().address.0,
+        };
+        let words = elsewhere as i64 - declared.access().unwrap().address.0 as i64;
+        let words = i32::try_from(words / 4).unwrap();
+        gpu.synchronize().unwrap();
+        // SAFETY: it is not; that is the point.
+        unsafe { gpu.launch(&wild).write(&declared).value(words).submit() }.unwrap();
+        let report = rig::recovered(&gpu, generation);
+        assert_eq!(standing(&report, &right), Standing::Verified, "{report}");
+        assert_eq!(standing(&report, &unsealed), Standing::Untouched);
+        assert_eq!(
+            standing(&report, &rewritten),
+            Standing::Untouched,
+            "its seal speaks of what it was before"
+        );
+        assert_eq!(standing(&report, &declared), Standing::Touched);
+        match generation {
+            0 => assert_eq!(
+                (standing(&report, &broken), broken.access()),
+                (Standing::Broken, Err(Stale::Lost))
+            ),
+            1 => assert_eq!(standing(&report, &mended), Standing::Healed, "{report}"),
+            _ => {}
+        }
+        assert!(mended.download().unwrap() == large && right.download().unwrap() == large);
+        assert_eq!((unsealed.download().unwrap(), rewritten.download().unwrap()), (vec![5], vec![6]));
+    }
+}
