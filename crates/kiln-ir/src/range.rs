@@ -56,6 +56,11 @@ impl Ranges {
         count.is_some_and(|count| self.operand(draft, index).is_within(Range::new(0, i128::from(count) - 1)))
     }
 
+    /// Whether a number is never more than this.
+    pub(crate) fn is_at_most(&self, draft: &Draft, value: Operand, most: u64) -> bool {
+        self.operand(draft, value).most <= i128::from(most)
+    }
+
     /// Whether a value was computed without leaving its type.
     pub(crate) fn is_known(&self, value: ValueId) -> bool {
         self.values.get(value.index()).is_some_and(Option::is_some)

@@ -138,13 +138,25 @@ impl Writer<'_> {
         if beyond && !fills {
             return self.register(Literal::new(ty, 0).into());
         }
+        // Seen with products of 64 bits alone.
+        let beyond_is_possible = ty.bits() == 64
+            && matches!(by, Operand::Value(_))
+            && !self.ranges.is_at_most(self.draft, by, most);
         let by = if beyond { most.to_string() } else { self.operand(by) };
         let a = self.operand(a);
         if op == BinaryOp::Shr {
             return self.compute(Class::of(ty), &format!("shr.{}", name(ty)), &[&a, &by]);
         }
         let result = self.compute(Class::of(ty), &format!("shl.{}", bits_name(ty)), &[&a, &by]);
+        let result = if beyond_is_possible { self.zero_beyond(ty, result, &by) } else { result };
         self.filled(ty, result)
+    }
+
+    /// Zero where a count is beyond the width. The driver's compiler unrolls loops, and then a counter is a literal to it.
+    fn zero_beyond(&mut self, ty: Type, shifted: Register, by: &str) -> Register {
+        let inside = self.compute(Class::Pred, "setp.lt.u32", &[by, &ty.bits().to_string()]).to_string();
+        let select = format!("selp.{}", bits_name(ty));
+        self.compute(Class::of(ty), &select, &[&shifted.to_string(), "0", &inside])
     }
 
     fn multiply_high(&mut self, ty: Type, a: Operand, b: Operand) -> Register {
@@ -178,8 +190,10 @@ impl Writer<'_> {
             Some(count) => (count.to_string(), (u64::from(width) - count).to_string()),
             None => {
                 let by = self.compute(Class::B32, "and.b32", &[&by, &(width - 1).to_string()]).to_string();
-                // Where nothing is moved this is the whole width, and a shift by that gives 0.
-                let rest = self.compute(Class::B32, "sub.u32", &[&width.to_string(), &by]).to_string();
+                // Where nothing is moved both shifts are by nothing, and what they give is the same.
+                let rest = self.compute(Class::B32, "neg.s32", &[&by]).to_string();
+                let rest =
+                    self.compute(Class::B32, "and.b32", &[&rest, &(width - 1).to_string()]).to_string();
                 (by, rest)
             }
         };
