@@ -20,6 +20,13 @@ use crate::wire::{Ask, WireObject};
 /// Above this the addresses are for others.
 const LAST_ADDRESS: u64 = 0x7000_0000_0000;
 
+/// Ranges begin at multiples of this. A driver takes addresses from the system in blocks larger than a page, and one close behind
+/// another range is in a block that it has filled already.
+const ADDRESS_STRIDE: u64 = 1 << 30;
+
+/// How many addresses are tried before the driver chooses.
+const ADDRESSES_TRIED: usize = 8;
+
 impl IsolatedDevice {
     pub(crate) fn reserve(&self, request: ReserveRequest) -> Result<Reservation> {
         const CALL: &str = "reserve";
@@ -28,12 +35,13 @@ impl IsolatedDevice {
         let wire = self.shared.number();
         let ask =
             |at| link.ask(CALL, &Ask::Reserve { id: wire, bytes: request.bytes, at }, None, take_memory);
-        let hint = request.at.or_else(|| self.address_hint(request.bytes));
-        let mut answer = ask(hint);
-        if request.at.is_none() && hint.is_some() && answer.as_ref().is_err_and(Error::is_refused) {
-            answer = ask(None);
+        let mut answer = None;
+        if request.at.is_none() {
+            let hints = (0..ADDRESSES_TRIED).map_while(|_| self.address_hint(request.bytes));
+            answer =
+                hints.map(|at| ask(Some(at))).find(|answer| !answer.as_ref().is_err_and(Error::is_refused));
         }
-        let ((address, bytes), _) = answer?;
+        let ((address, bytes), _) = answer.unwrap_or_else(|| ask(request.at))?;
         let range = Range { wire, address, bytes, changes: Mutex::default(), mappings: RwLock::default() };
         let id = self.objects.reservations.insert(Arc::new(range))?;
         self.shared.preparation.changed();
@@ -43,8 +51,7 @@ impl IsolatedDevice {
     /// An address that another process can probably have, too.
     fn address_hint(&self, bytes: u64) -> Option<DeviceAddress> {
         let next = self.next_address.as_ref()?;
-        let granularity = self.info.limits.page_granularity_bytes.max(1);
-        let rounded = bytes.checked_next_multiple_of(granularity)?.checked_add(granularity)?;
+        let rounded = bytes.checked_add(1)?.checked_next_multiple_of(ADDRESS_STRIDE)?;
         let at = next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |at| {
             at.checked_add(rounded).filter(|end| *end < LAST_ADDRESS)
         });
