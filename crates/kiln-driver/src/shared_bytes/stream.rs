@@ -35,19 +35,29 @@ mod past_the_cache {
     /// Pages that are written side by side.
     const PAGES: usize = 8;
 
-    /// As [`fill`](super::fill), for bytes that begin at a word.
+    /// As [`fill`](super::fill), for bytes that begin at a word. Bands begin at a line of the destination: a line that is written in
+    /// two visits goes to memory twice, and in part, which costs more than all that the pages side by side bring.
     pub(super) fn fill(into: &mut [u8], word: impl Fn(usize) -> u64) {
-        let (bands, rest) = into.as_chunks_mut::<{ PAGES * PAGE * WORD }>();
-        let written = bands.len() * PAGES * PAGE;
+        let head = into.as_ptr().align_offset(LINE * WORD).min(into.len());
+        let (head, lines) = into.split_at_mut(head);
+        let (bands, rest) = lines.as_chunks_mut::<{ PAGES * PAGE * WORD }>();
+        let first = head.len() / WORD;
+        let last = first + bands.len() * PAGES * PAGE;
+        fill_in_turn(head, &word);
         for (band, into) in bands.iter_mut().enumerate() {
-            fill_band(into, |at| word(band * PAGES * PAGE + at));
+            fill_band(into, |at| word(first + band * PAGES * PAGE + at));
         }
-        for (at, place) in rest.as_chunks_mut::<WORD>().0.iter_mut().enumerate() {
-            store(place, word(written + at));
-        }
+        fill_in_turn(rest, |at| word(last + at));
         // Such stores are not ordered with what follows, so the bytes are made visible before anybody is told of them.
         // SAFETY: every x86-64 has the instruction.
         unsafe { _mm_sfence() };
+    }
+
+    #[inline(always)]
+    fn fill_in_turn(into: &mut [u8], word: impl Fn(usize) -> u64) {
+        for (at, place) in into.as_chunks_mut::<WORD>().0.iter_mut().enumerate() {
+            store(place, word(at));
+        }
     }
 
     #[inline(always)]
