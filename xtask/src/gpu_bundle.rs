@@ -19,6 +19,10 @@ use contents::{BENCHMARKS, COMMANDS, FILES, Line, OUTSIDERS, PROGRAMS, TESTS};
 /// More does not travel well to a borrowed machine.
 const SIZE_LIMIT_BYTES: u64 = 60 * 1024 * 1024;
 
+/// What is compressed, and into which file; the script knows the name, too.
+const LARGE: &[&str] = &["tests", "bin", "peers", "samples"];
+const PACKED: &str = "packed.tar.gz";
+
 /// The script on the host.
 const RUN: &str = include_str!("gpu_bundle/run.sh");
 
@@ -61,9 +65,22 @@ pub(crate) fn run(workspace: &Workspace) -> Result {
     write(&bundle.join("MANIFEST"), &manifest, false)?;
 
     print!("{manifest}");
-    let bytes: u64 = files.iter().map(|file| file.bytes).sum::<u64>() + RUN.len() as u64;
+    let bytes = pack(&bundle)? + (RUN.len() + manifest.len()) as u64;
     println!("{}: {:.1} MiB", bundle.display(), bytes as f64 / (1024.0 * 1024.0));
     check_size(bytes)
+}
+
+/// Puts everything large into one compressed file, which `run.sh` unpacks, and says how long that is.
+fn pack(bundle: &Path) -> Result<u64> {
+    let packed = bundle.join(PACKED);
+    let large: Vec<_> = LARGE.iter().filter(|name| bundle.join(name).exists()).collect();
+    process::succeed(Command::new("tar").arg("-czf").arg(&packed).arg("-C").arg(bundle).args(&large))?;
+    for name in large {
+        let directory = bundle.join(name);
+        std::fs::remove_dir_all(&directory).map_err(|error| Failure::file("remove", &directory, &error))?;
+    }
+    let facts = std::fs::metadata(&packed).map_err(|error| Failure::file("read", &packed, &error))?;
+    Ok(facts.len())
 }
 
 /// One file of the bundle.

@@ -69,6 +69,24 @@ fn results_add_up_and_the_gpu_is_required() {
 }
 
 #[test]
+fn what_is_packed_is_unpacked_once() {
+    let bundle = Bundle::new("packed");
+    bundle.test("a", GOOD);
+    let packed = bundle.directory.join("packed.tar.gz");
+    let mut tar = Command::new("tar");
+    tar.arg("-czf").arg(&packed).arg("-C").arg(&bundle.directory).arg("tests");
+    assert!(tar.status().unwrap().success());
+    fs::remove_dir_all(bundle.directory.join("tests")).unwrap();
+    for _ in 0..2 {
+        let (code, text) = bundle.run(&[]);
+        assert_eq!((code, last_line(&text)), (0, "3 passed, 0 failed"), "{text}");
+    }
+    assert!(!packed.exists());
+    bundle.file("packed.tar.gz", "damaged");
+    assert_ne!(bundle.run(&[]).0, 0);
+}
+
+#[test]
 fn a_failed_test_is_named_and_its_log_is_kept() {
     let bundle = Bundle::new("failed");
     bundle.test("a", GOOD);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs what this bundle holds, on a host with a CUDA driver. Needs nothing but a POSIX shell, coreutils, awk and sed.
+# Runs what this bundle holds, on a host with a CUDA driver. Needs a POSIX shell, coreutils, awk, sed, tar and gzip.
 #
 #   ./run.sh               every test binary and every command; the last line is "N passed, N failed"
 #   ./run.sh only NAME     one test binary, command or benchmark
@@ -15,6 +15,10 @@ logs=${LOGS:-$here/logs}
 seconds=${TEST_SECONDS:-300}
 passed=0
 failed=0
+
+if [ -f "$here/packed.tar.gz" ]; then
+    tar -xzf "$here/packed.tar.gz" -C "$here" && rm "$here/packed.tar.gz" || exit 1
+fi
 
 export KILN_REQUIRE_GPU=1
 export KILN_POLICY=required
