@@ -153,9 +153,9 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(path) = &arguments.peers {
         table.add_peers(&std::fs::read_to_string(path)?)?;
     }
-    match &arguments.json {
-        Some(path) if path == std::path::Path::new("-") => table.print_json()?,
+    match arguments.kept_rows() {
         Some(path) => std::fs::write(path, table.json()?)?,
+        None if arguments.json.is_some() => table.print_json()?,
         None => {}
     }
     if arguments.markdown {
@@ -187,6 +187,17 @@ fn measure(arguments: &Arguments, is_quiet: bool) -> Result<Table, Failure> {
             Workload::Cuda(_) if is_named => return Err(format!("{name} needs a GPU").into()),
             Workload::Cuda(_) => table.note(format!("{name} needs a GPU and was left out")),
         }
+        // A run that is stopped keeps what it has.
+        if let Some(path) = arguments.kept_rows() {
+            std::fs::write(path, table.json()?)?;
+        }
     }
     Ok(table)
+}
+
+impl Arguments {
+    /// The file that keeps the rows; `-` is none.
+    fn kept_rows(&self) -> Option<&std::path::Path> {
+        self.json.as_deref().filter(|path| *path != std::path::Path::new("-"))
+    }
 }
