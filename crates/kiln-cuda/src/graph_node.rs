@@ -1,5 +1,6 @@
 //! The nodes of a graph: a command in the form libcuda takes it.
 
+use std::ffi::c_void;
 use std::sync::Arc;
 
 use cudarc::driver::sys;
@@ -108,7 +109,7 @@ impl CudaDevice {
                 unsafe { (api.graph_add_fill)(raw.slot(), graph, edges, count, &fill, context) }
             }
             NodeParts::Launch(kernel, launch) => {
-                let mut arguments = PackedArguments::new(kernel, launch.arguments);
+                let mut arguments = NodeArguments::new(kernel, launch);
                 let parameters = kernel_parameters(kernel, launch, &mut arguments);
                 // SAFETY: as above; the kernel is pinned, and whoever vouched for the launch said that the arguments fit.
                 unsafe { (api.graph_add_kernel)(raw.slot(), graph, edges, count, &parameters) }
@@ -160,7 +161,7 @@ impl CudaDevice {
                 (changed, graph.follow(changed, || unsafe { (api.graph_set_fill)(raw, &fill) }))
             }
             NodeParts::Launch(kernel, launch) => {
-                let mut arguments = PackedArguments::new(kernel, launch.arguments);
+                let mut arguments = NodeArguments::new(kernel, launch);
                 let parameters = kernel_parameters(kernel, launch, &mut arguments);
                 // SAFETY: as above; the launch was vouched for.
                 let changed = unsafe { (api.graph_exec_set_kernel)(executable, raw, &parameters) };
@@ -301,8 +302,9 @@ fn fill_parameters(filled: &Filled<'_>) -> sys::CUDA_MEMSET_NODE_PARAMS {
 fn kernel_parameters(
     kernel: &Kernel,
     launch: &Launch<'_>,
-    arguments: &mut PackedArguments,
+    arguments: &mut NodeArguments,
 ) -> sys::CUDA_KERNEL_NODE_PARAMS {
+    let (each, packed) = arguments.lists();
     sys::CUDA_KERNEL_NODE_PARAMS {
         func: kernel.raw(),
         gridDimX: launch.grid.x,
@@ -312,9 +314,35 @@ fn kernel_parameters(
         blockDimY: launch.block.y,
         blockDimZ: launch.block.z,
         sharedMemBytes: launch.dynamic_shared_bytes,
-        kernelParams: std::ptr::null_mut(),
-        extra: arguments.extra(),
+        kernelParams: each,
+        extra: packed,
         kern: std::ptr::null_mut(),
         ctx: std::ptr::null_mut(),
+    }
+}
+
+/// The arguments of a node, in one of two forms. CUDA documents that those of a cooperative kernel are given one by one. Driver 580
+/// takes packed ones of a launch all the same, and refused a graph with such a node.
+struct NodeArguments {
+    each: Vec<*mut c_void>,
+    packed: PackedArguments,
+}
+
+impl NodeArguments {
+    /// They point into the launch's bytes.
+    fn new(kernel: &Kernel, launch: &Launch<'_>) -> Self {
+        let spans =
+            kernel.attributes().parameters.as_deref().filter(|_| launch.cooperative).unwrap_or_default();
+        let bytes = spans.iter().filter_map(|span| launch.arguments.get(span.offset as usize..));
+        let each = bytes.map(|bytes| bytes.as_ptr().cast_mut().cast()).collect();
+        Self { each, packed: PackedArguments::new(kernel, launch.arguments) }
+    }
+
+    /// One by one, and packed, as libcuda takes them; one is null, and both point into `self`.
+    fn lists(&mut self) -> (*mut *mut c_void, *mut *mut c_void) {
+        match self.each.is_empty() {
+            true => (std::ptr::null_mut(), self.packed.extra()),
+            false => (self.each.as_mut_ptr(), std::ptr::null_mut()),
+        }
     }
 }

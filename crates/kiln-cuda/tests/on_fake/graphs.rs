@@ -147,6 +147,22 @@ on_machine! {
         run(&bench, graph);
     }
 
+    fn a_cooperative_node_gets_its_arguments_one_by_one() on Machine::fake() => {
+        let bench = Bench::new();
+        let memory = bench.memory(4);
+        let kernel = bench.function("set");
+        let arguments = [set_arguments(memory, 0x0505_0505, 1), set_arguments(memory, 0x0606_0606, 1)];
+        let command = |at: usize| {
+            Command::Launch(Launch { cooperative: true, ..launch(&kernel, &arguments[at]) })
+        };
+        let graph = bench.device.build_graph(&[GraphNode { command: command(0), after: &[] }]).unwrap();
+        run(&bench, graph);
+        assert_eq!(bench.read(memory.id, 4), [5; 4]);
+        bench.device.update_graph(graph, 0, &command(1)).unwrap();
+        run(&bench, graph);
+        assert_eq!(bench.read(memory.id, 4), [6; 4]);
+    }
+
     fn nothing_to_copy_is_an_empty_node() on Machine::fake() => {
         let bench = Bench::new();
         let memory = bench.memory(4);

@@ -24,6 +24,7 @@ struct Node {
     struct Launch launch;
     unsigned char arguments[256];
     size_t size;
+    int packed;
     struct Graph *child;
     int cooperative;
 };
@@ -61,7 +62,13 @@ static struct Node *add(struct Node **node, struct Graph *graph, struct Node *co
 static void set_kernel(struct Node *node, const struct Kernel *kernel) {
     node->function = kernel->function;
     node->launch = kernel->launch;
+    node->packed = kernel->extra != NULL;
     node->size = arguments_of(kernel->extra, node->arguments, sizeof node->arguments);
+    for (size_t at = 0; kernel->parameters && at < kernel->function->parameters; at++) {
+        size_t offset = kernel->function->offsets[at], bytes = kernel->function->sizes[at];
+        memcpy(node->arguments + offset, kernel->parameters[at], bytes);
+        node->size = offset + bytes;
+    }
 }
 
 static Status run(struct Graph *graph, struct Stream *stream) {
@@ -158,6 +165,7 @@ Status cuGraphAddChildGraphNode(struct Node **node, struct Graph *graph, struct 
 
 Status cuGraphKernelNodeSetAttribute(struct Node *node, unsigned attribute, const int *value) {
     ENTER_CONTEXT("%u %d", attribute, *value);
+    if (attribute == 2 && node->packed) return INVALID_VALUE;
     if (attribute == 2) node->cooperative = *value;
     return SUCCESS;
 }
