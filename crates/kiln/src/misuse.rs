@@ -32,7 +32,7 @@ pub enum Misuse {
     },
     /// A memory stack that a worker would take along.
     #[error(
-        "memory of the base `{base}` goes with its worker process; base the stack on `heap`, or use the device in this process"
+        "memory of the base `{base}` goes with its worker process; base the stack on `heap` or `pages`, or use the device in this process"
     )]
     MemoryOfWorker {
         /// The base.

@@ -41,8 +41,8 @@
 //!
 //! # What it does not do
 //!
-//! An isolated device takes in no streams, events or memory of other libraries, which live in this process. Its memory stack is based on the
-//! heap over pages: what other bases give out would be gone with its worker.
+//! An isolated device takes in no streams, events or memory of other libraries, which live in this process. Its memory stack is based on
+//! pages, by the heap over them or whole: what other bases give out would be gone with its worker.
 
 mod account;
 mod alarm;

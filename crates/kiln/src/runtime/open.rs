@@ -28,13 +28,13 @@ impl DeviceRuntime {
     ///
     /// # Errors
     /// There is no such device or it does not work; no worker can be started; its memory could not outlive the worker, because the device
-    /// cannot hand pages to another process or the memory stack is not based on the heap.
+    /// cannot hand pages to another process or the memory stack is not based on pages.
     pub fn open(backend: &Backend, config: RuntimeConfig) -> Result<Self> {
         match config.isolation.clone() {
             Isolation::InProcess => Self::from_driver(open_here(backend)?, config),
             Isolation::Process(process) => {
                 let base = config.memory.stack.base();
-                if base != Base::Heap {
+                if !matches!(base, Base::Heap | Base::Pages) {
                     return Err(Misuse::MemoryOfWorker { base: base.to_string() }.into());
                 }
                 let survival = Survival::open(backend.clone(), &process)?;

@@ -65,6 +65,20 @@ fn what_cannot_be_isolated_is_refused() {
 }
 
 #[test]
+fn whole_pages_outlive_a_worker_too() {
+    let memory = MemoryConfig { stack: "stats(pages)".parse().unwrap(), ..MemoryConfig::default() };
+    let isolation = Isolation::Process(rig::process());
+    let config = RuntimeConfig { isolation, memory, ..RuntimeConfig::default() };
+    let gpu = DeviceRuntime::open(&Backend::simulated(35), config).unwrap();
+    let words: Vec<u32> = (0..1000).collect();
+    let kept = [gpu.upload(&words).unwrap(), gpu.upload(&words).unwrap()];
+    gpu.synchronize().unwrap();
+    let report = rig::kill(&gpu);
+    assert_eq!((report.kept().count(), report.lost().count()), (2, 0), "{report}");
+    kept.iter().for_each(|buffer| assert_eq!(buffer.download().unwrap(), words));
+}
+
+#[test]
 fn the_same_device_can_be_opened_here() {
     let gpu = DeviceRuntime::open(&Backend::simulated(33), RuntimeConfig::default()).unwrap();
     assert!(gpu.isolated_device().is_none() && gpu.post_mortems().is_empty());
