@@ -48,7 +48,11 @@ fn texts() -> Vec<(String, String)> {
         }
     }
     texts.sort();
-    assert!(texts.len() >= 17, "only {} test modules found", texts.len());
+    assert!(texts.len() >= 23, "only {} test modules found", texts.len());
+    for version in ["7.8", "8.4", "9.0"] {
+        let line = format!(".version {version}");
+        assert!(texts.iter().any(|(_, text)| text.contains(&line)), "no module of PTX {version}");
+    }
     texts
 }
 

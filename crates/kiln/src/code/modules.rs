@@ -181,14 +181,18 @@ impl CompiledModule {
 /// Loads what was compiled: machine code first, the PTX if the device does not take it.
 fn load(runtime: &DeviceRuntime, payload: &Payload) -> Result<CompiledModule> {
     let code = Arc::new(read(payload)?);
+    let module = load_first(payload, runtime.info().kind, |image| runtime.load_module(image))?;
+    Ok(CompiledModule { module, code })
+}
+
+/// The first of a payload's images that loads. A lost device takes none, so nothing more is tried on it.
+fn load_first<T>(payload: &Payload, kind: DeviceKind, load: impl Fn(&Image<'_>) -> Result<T>) -> Result<T> {
     let ptx = Image::Ptx(&payload.ptx);
-    let module = match (&payload.cubin, runtime.info().kind) {
-        (Some(cubin), DeviceKind::Cuda) => runtime
-            .load_module(&Image::Cubin(cubin))
-            .or_else(|error| if error.is_sticky() { Err(error) } else { runtime.load_module(&ptx) }),
-        _ => runtime.load_module(&ptx),
-    };
-    Ok(CompiledModule { module: module?, code })
+    match (&payload.cubin, kind) {
+        (Some(cubin), DeviceKind::Cuda) => load(&Image::Cubin(cubin))
+            .or_else(|error| if error.is_sticky() { Err(error) } else { load(&ptx) }),
+        _ => load(&ptx),
+    }
 }
 
 /// Loads machine code of which nothing else is known.
@@ -204,4 +208,40 @@ fn read(payload: &Payload) -> Result<Code> {
         .filter_map(|entry| Some((entry.name.to_string(), signature(&facts(&entry.name)?))))
         .collect();
     Ok(Code { entries, names: payload.names.iter().cloned().collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use kiln_driver::{Code as CudaCode, Error, Fault};
+
+    use super::*;
+
+    /// Which images are tried, and whether one loaded, on a device that answers machine code with that error.
+    fn tried(kind: DeviceKind, refusal: Option<Error>) -> (Vec<&'static str>, bool) {
+        let payload = Payload { cubin: Some(vec![1]), ..Payload::of_ptx("ptx".into()) };
+        let tried = RefCell::new(Vec::new());
+        let loaded = load_first(&payload, kind, |image| match image {
+            Image::Cubin(_) => {
+                tried.borrow_mut().push("cubin");
+                refusal.clone().map_or(Ok(()), |error| Err(error.into()))
+            }
+            _ => {
+                tried.borrow_mut().push("ptx");
+                Ok(())
+            }
+        });
+        (tried.into_inner(), loaded.is_ok())
+    }
+
+    #[test]
+    fn machine_code_comes_first_and_ptx_where_it_is_refused() {
+        let refused = Error::invalid("load", "another architecture", "compile for this one");
+        let lost = Error::lost("load", Fault { code: CudaCode::ILLEGAL_ADDRESS, detail: String::new() });
+        assert_eq!(tried(DeviceKind::Cuda, None), (vec!["cubin"], true));
+        assert_eq!(tried(DeviceKind::Cuda, Some(refused)), (vec!["cubin", "ptx"], true));
+        assert_eq!(tried(DeviceKind::Cuda, Some(lost)), (vec!["cubin"], false));
+        assert_eq!(tried(DeviceKind::Simulated, None), (vec!["ptx"], true));
+    }
 }
