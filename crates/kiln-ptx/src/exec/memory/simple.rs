@@ -136,7 +136,10 @@ impl Memory for SimpleMemory {
             return Miss { kind: MissKind::Freed, near };
         }
         if offset < size {
-            return out(format!("{} bytes over the end of a block of {size} bytes", offset + bytes - size));
+            return out(format!(
+                "{} bytes over the end of a block of {size} bytes",
+                offset.saturating_add(bytes).saturating_sub(size)
+            ));
         }
         let freed = if block.live { "" } else { " that was freed" };
         out(format!("{} bytes behind the end of a block of {size} bytes{freed}", offset - size))
