@@ -82,6 +82,20 @@ fn pages_are_unmapped_when_memory_is_short() {
     }
 }
 
+/// A process has so many addresses for all of them: 16 TiB in the simulation.
+#[test]
+fn heaps_share_the_addresses_there_are() {
+    let rig = Rig::new(12, 128 << 30);
+    let stream = rig.stream();
+    let heaps: Vec<_> = (0..6).map(|_| rig.heap()).collect();
+    for heap in &heaps {
+        let block = heap.allocate(&request(2 * MIB, stream)).unwrap();
+        heap.free(block).unwrap();
+    }
+    drop(heaps);
+    rig.finish(&[stream]);
+}
+
 #[test]
 fn more_than_the_window_holds_is_refused_with_that_reason() {
     let rig = Rig::new(8, 16 * MIB);

@@ -24,8 +24,11 @@ use crate::page_part::{PagePart, parts_of};
 
 /// Bytes of a page.
 pub(crate) const PAGE_BYTES: u64 = PAGE_UNITS * UNIT_BYTES;
-/// The window that is asked for, with room for many folds; half of it, and half again, if the driver has not so many addresses.
-const WINDOW_BYTES: u64 = 64 << 40;
+/// The least of a window, in times the device's memory: room for all of it, and for folds.
+const LEAST_WINDOW: u64 = 2;
+/// The window that is asked for, with room for many folds; half of it, and half again, if the driver has not so many addresses. A process
+/// has 128 TiB of them, and a heap is not alone in it.
+const WINDOW_BYTES: u64 = 16 << 40;
 /// The frame a small request makes the heap grow by is this part of what its arena has, so that growing many times
 /// costs few frames and at most this part is not needed.
 const SMALL_GROWTH_PART: u64 = 32;
@@ -266,7 +269,7 @@ fn extent_of(site: Site) -> Extent {
     }
 }
 
-/// A window of so many addresses, or fewer if the driver has not as many, but always of several times the device's memory.
+/// A window of so many addresses, or fewer if the driver has not as many, but always of more than the device has memory.
 pub(crate) fn reserve_window(driver: &dyn Driver, wanted_bytes: u64) -> Result<Reservation> {
     let info = driver.info();
     let granularity = info.limits.page_granularity_bytes;
@@ -275,7 +278,7 @@ pub(crate) fn reserve_window(driver: &dyn Driver, wanted_bytes: u64) -> Result<R
         let next = "use a heap over chunks";
         return Err(ErrorKind::from(Refusal::Unsupported { what, next }).into());
     }
-    let least_bytes = info.total_memory_bytes.next_multiple_of(PAGE_BYTES).saturating_mul(4);
+    let least_bytes = info.total_memory_bytes.next_multiple_of(PAGE_BYTES).saturating_mul(LEAST_WINDOW);
     let mut bytes = wanted_bytes.max(least_bytes.next_multiple_of(PAGE_BYTES));
     loop {
         match driver.reserve(ReserveRequest { bytes, at: None }) {
