@@ -21,6 +21,9 @@ use crate::pages::Pages;
 /// No device has more addresses; a size near 2^64 must not reach arithmetic in the driver.
 const ADDRESS_SPACE_BYTES: u64 = 1 << 49;
 
+/// The alignment that is asked for with an address, at most.
+const MOST_ALIGNMENT_BYTES: u64 = 1 << 30;
+
 /// A reservation as a handle finds it.
 pub(crate) struct Range {
     address: u64,
@@ -40,9 +43,12 @@ impl CudaDevice {
             .filter(|_| request.bytes <= ADDRESS_SPACE_BYTES)
             .ok_or_else(|| Error::invalid(CALL, "more bytes than there are addresses", "reserve less"))?;
         let wanted = request.at.map_or(0, |at| at.0);
+        // The driver takes addresses from the system in blocks of 32 MiB, and what fits into the rest of one goes there, whatever
+        // the hint says. The rest of a block is not aligned as the hint is.
+        let alignment = (wanted & wanted.wrapping_neg()).min(MOST_ALIGNMENT_BYTES) as usize;
         let mut address = 0;
         // SAFETY: the out-parameter is a live local and the context is current.
-        let status = unsafe { (api.reserve)(&mut address, size, 0, wanted, 0) };
+        let status = unsafe { (api.reserve)(&mut address, size, alignment, wanted, 0) };
         if Code(status) == Code::OUT_OF_MEMORY || Code(status) == Code::INVALID_VALUE {
             let what = format!("{size} bytes of addresses are not to be had ({})", Code(status));
             return Err(Error::invalid(CALL, what, "reserve less, or elsewhere"));

@@ -20,8 +20,7 @@ use crate::wire::{Ask, WireObject};
 /// Above this the addresses are for others.
 const LAST_ADDRESS: u64 = 0x7000_0000_0000;
 
-/// Ranges begin at multiples of this. A driver takes addresses from the system in blocks larger than a page, and one close behind
-/// another range is in a block that it has filled already.
+/// Ranges begin at multiples of this, so that they can be asked for with an alignment no other addresses of the driver have.
 const ADDRESS_STRIDE: u64 = 1 << 30;
 
 /// How many addresses are tried before the driver chooses.

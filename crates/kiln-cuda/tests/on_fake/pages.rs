@@ -41,6 +41,18 @@ on_machine! {
         bench.device.destroy(range.id.into()).unwrap();
     }
 
+    fn a_range_of_any_size_gets_the_address_it_asks_for_or_none() on Machine::fake() => {
+        let bench = Bench::new();
+        for (turn, bytes) in [PAGE, 5 * PAGE, 32 << 20, 1 << 30].into_iter().enumerate() {
+            let at = DeviceAddress(0x6000_0000_0000 + ((turn as u64) << 31));
+            let range = bench.device.reserve(ReserveRequest { bytes, at: Some(at) }).unwrap();
+            assert_eq!(range.address, at);
+            let again = bench.device.reserve(ReserveRequest { bytes, at: Some(at) }).unwrap_err();
+            assert!(again.is_refused() && again.to_string().contains("is taken"), "{again}");
+            bench.device.destroy(range.id.into()).unwrap();
+        }
+    }
+
     fn a_copy_to_addresses_with_nothing_behind_them_is_refused() on Machine::fake() => {
         let bench = Bench::new();
         let range = reserve(&bench, 4 * PAGE);

@@ -28,6 +28,8 @@ enum {
 
 #define DEVICE_BYTES (64ull << 20)
 #define PAGE_GRANULARITY (2ull << 20)
+/* The driver takes addresses from the system in blocks of this. */
+#define ADDRESS_BLOCK (32ull << 20)
 #define OPTIN_SHARED_BYTES 99000
 #define STATIC_LIMIT_BYTES 49152
 #define MULTIPROCESSORS 4

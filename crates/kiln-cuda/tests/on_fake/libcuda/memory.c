@@ -191,15 +191,18 @@ Status cuMemAddressReserve(Address *address, size_t bytes, size_t alignment, Add
     ENTER_CONTEXT("%zu %zu %llx %llu", bytes, alignment, (unsigned long long)wanted, flags);
     if (!bytes || bytes % PAGE_GRANULARITY) return INVALID_VALUE;
     int flags_of_map = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    size_t granule = alignment > PAGE_GRANULARITY ? alignment : PAGE_GRANULARITY;
+    /* What fits into the rest of a block goes there, whatever the hint says. */
+    if (bytes < ADDRESS_BLOCK && granule <= ADDRESS_BLOCK) wanted = 0;
     char *start = mmap((void *)(uintptr_t)wanted, bytes, PROT_NONE, flags_of_map, -1, 0);
-    if (start != MAP_FAILED && (uintptr_t)start % PAGE_GRANULARITY) {
+    if (start != MAP_FAILED && (uintptr_t)start % granule) {
         /* Once more with room to cut off what is not aligned. */
         munmap(start, bytes);
-        start = mmap(NULL, bytes + PAGE_GRANULARITY, PROT_NONE, flags_of_map, -1, 0);
+        start = mmap(NULL, bytes + granule, PROT_NONE, flags_of_map, -1, 0);
         if (start != MAP_FAILED) {
-            char *aligned = start + (PAGE_GRANULARITY - (uintptr_t)start % PAGE_GRANULARITY) % PAGE_GRANULARITY;
+            char *aligned = start + (granule - (uintptr_t)start % granule) % granule;
             if (aligned > start) munmap(start, (size_t)(aligned - start));
-            munmap(aligned + bytes, (size_t)(start + PAGE_GRANULARITY - aligned));
+            munmap(aligned + bytes, (size_t)(start + granule - aligned));
             start = aligned;
         }
     }
