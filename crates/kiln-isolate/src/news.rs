@@ -1,5 +1,7 @@
 //! What happens to workers, for those who want to know.
 
+use kiln_driver::Error;
+
 use crate::cause::Cause;
 use crate::tally::Tally;
 
@@ -20,6 +22,15 @@ pub enum News {
         process: u32,
         /// What it has.
         has: Tally,
+    },
+    /// A standby could not have something. It is given what it lacks in a takeover, or is replaced there.
+    Unprepared {
+        /// Its process.
+        process: u32,
+        /// What it was to have.
+        what: String,
+        /// Why it could not.
+        error: Error,
     },
     /// The worker in use is no longer there; calls answer with the cause.
     Lost {

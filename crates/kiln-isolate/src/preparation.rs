@@ -139,8 +139,12 @@ impl Preparation {
                 drop(state);
                 self.turned.notify_all();
                 // A standby that cannot have something may get it in a takeover; until the next change it is left alone.
-                if is_same && prepared.is_ok_and(|is_complete| is_complete) {
-                    config.tell(&News::Prepared { process: standby.process, has: standby.tally() });
+                let process = standby.process;
+                match prepared {
+                    _ if !is_same => {}
+                    Ok(true) => config.tell(&News::Prepared { process, has: standby.tally() }),
+                    Ok(false) => {}
+                    Err(Unfit { what, error }) => config.tell(&News::Unprepared { process, what, error }),
                 }
             }
             self.followed.store(seen, Ordering::SeqCst);

@@ -200,6 +200,7 @@ impl Scene {
             };
             match news {
                 News::Started { process, standby: false } => self.process = process,
+                News::Unprepared { what, error, .. } => eprintln!("a standby lacks {what}: {error}"),
                 News::Prepared { has, .. } if has.mappings == wanted && has.kernels == self.kernel_count => {
                     return;
                 }
