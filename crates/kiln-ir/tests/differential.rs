@@ -16,6 +16,8 @@ mod rig;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use generate::examine::examine;
+use generate::generate;
+use generate::inventory::Inventory;
 
 /// Programs if nobody says how many.
 const PROGRAMS: u64 = 20_000;
@@ -42,4 +44,11 @@ fn random_programs_give_the_same_on_interpreter_and_executor() {
             });
         }
     });
+}
+
+#[test]
+fn random_programs_hold_every_statement_and_every_operation_on_every_type() {
+    let mut inventory = Inventory::default();
+    (1..=PROGRAMS).for_each(|seed| inventory.add(&generate(seed).0));
+    assert_eq!(inventory.missing(), [""; 0], "the first {PROGRAMS} programs lack these");
 }

@@ -54,6 +54,21 @@ fn what_is_out_of_range_is_counted_by_kind() {
 }
 
 #[test]
+fn a_place_in_the_grid_does_not_wrap() {
+    let text = "kernel far(inout x: u64[1]) block(1024) { atomic_max(x[0], global.x); }";
+    // The last block comes first, and what it wrote stays when the others are too many.
+    let how = Interpretation {
+        order: ThreadOrder::Descending,
+        step_limit: 20_000,
+        ..Interpretation::new([(1 << 22) + 1, 1, 1])
+    };
+    let mut buffers = [vec![0; 8]];
+    assert_eq!(how.run(&parse(text), &[], &mut buffers), Err(InterpretError::StepLimit { limit: 20_000 }));
+    let seen = u64::from_le_bytes(buffers[0][..].try_into().unwrap());
+    assert_eq!(seen, (1 << 32) + 1023);
+}
+
+#[test]
 fn a_program_without_an_end_is_stopped() {
     let endless = parse("kernel endless() block(1) { while true { fence block; } }");
     let how = Interpretation { step_limit: 1000, ..Interpretation::new([1, 1, 1]) };

@@ -1,8 +1,8 @@
 //! Random programs whose result does not depend on the order of threads.
 //!
 //! Every thread writes only its own element of an output, atomics of one buffer are all of one kind and their results
-//! are not used, and shared memory is written and read with barriers between. Everything else is free: every operation on
-//! every type, indices out of range, loops, early returns.
+//! are not used, and shared memory is written and read with barriers between, as is the board on which all blocks write. Everything
+//! else is free: every operation on every type, indices out of range, loops, early returns.
 
 #![allow(dead_code, reason = "every test uses a part of it")]
 
@@ -10,6 +10,8 @@ mod adjacent;
 pub(crate) mod examine;
 mod expression;
 mod guard;
+pub(crate) mod inventory;
+mod meet;
 mod random;
 mod statement;
 
@@ -41,7 +43,11 @@ pub(crate) struct Generator {
     digests: BufferId,
     /// Several elements for each thread.
     wide: BufferId,
-    /// Whether all threads of a block come here.
+    /// What all blocks write and read around barriers of the grid, if there are any.
+    board: Option<BufferId>,
+    /// Barriers of the grid so far, in pairs.
+    meetings: u64,
+    /// Whether all threads of the grid come here: nothing here decides by what only the threads of a block agree on.
     uniform: bool,
     /// Loops around, those whose rounds all threads make together and the others.
     uniform_loops: usize,
@@ -65,6 +71,8 @@ pub(crate) fn generate(seed: u64) -> (Program, Launch) {
         digest: VariableId(0),
         digests: BufferId(0),
         wide: BufferId(0),
+        board: None,
+        meetings: 0,
         uniform: true,
         uniform_loops: 0,
         other_loops: 0,
@@ -120,6 +128,10 @@ impl Generator {
             self.atomics.push((id, ATOMIC_OPS[self.random.below(6)]));
             let count = self.random.below(4) as u64 + 1;
             buffers.push(self.elements(ty, count));
+        }
+        if self.random.below(3) == 0 {
+            self.board = Some(self.add_buffer("board", Type::U64, Role::InOut));
+            buffers.push(vec![0; threads as usize * 8]);
         }
         let scalars = self.scalars();
         let dynamic_shared_bytes = self.shared();

@@ -1,12 +1,12 @@
 //! Statements around the operations.
 
 use kiln_ir::{
-    Axis, BarrierScope, BinaryOp, Block, Builtin, CompareOp, Literal, Memory, Op, Operand, Order, Scope,
-    SharedId, StatementKind, Type, Variable, VariableId,
+    AtomicOp, Axis, BarrierScope, BinaryOp, Block, Builtin, CompareOp, Literal, Memory, Op, Operand, Order,
+    Scope, SharedId, StatementKind, Type, Variable, VariableId,
 };
 
-use super::Generator;
 use super::expression::statement;
+use super::{ATOMIC_OPS, ATOMIC_TYPES, Generator};
 
 /// Rounds of a loop, at most.
 const ROUNDS: usize = 4;
@@ -87,7 +87,7 @@ impl Generator {
 
     fn statement(&mut self, block: &mut Block, own: Operand) {
         self.fuel = self.fuel.saturating_sub(1);
-        match self.random.below(34) {
+        match self.random.below(36) {
             0..=16 => self.operation(block),
             17 => self.declare_variable(block),
             18 => self.assign(block),
@@ -106,6 +106,7 @@ impl Generator {
             30 => self.walk(block, own),
             31 => self.load_beside(block, own),
             32 => self.store_beside(block, own),
+            33 | 34 => self.meet(block, own),
             _ => {
                 let scope = Scope::ALL[self.random.below(3)];
                 block.push(statement(StatementKind::Fence(scope)));
@@ -208,7 +209,7 @@ impl Generator {
         self.uniform &= returned == self.returns;
     }
 
-    /// Counts a variable up to a few rounds.
+    /// Counts a variable up to a few rounds, all threads together or each as long as something holds.
     fn repeat(&mut self, block: &mut Block, own: Operand) {
         if self.uniform_loops + self.other_loops > 1 || self.fuel < 2 {
             return self.operation(block);
@@ -223,13 +224,17 @@ impl Generator {
         let mut condition = Block::new();
         let now = self.add(&mut condition, Op::Read(variable), Type::U32);
         let below = Op::Compare { op: CompareOp::Lt, ty: Type::U32, a: now, b: rounds };
-        let few = self.add(&mut condition, below, Type::Bool);
-        let also = self.operand(Type::Bool);
-        let both = Op::Binary { op: BinaryOp::And, ty: Type::Bool, a: few, b: also };
-        let test = self.add(&mut condition, both, Type::Bool);
+        let mut test = self.add(&mut condition, below, Type::Bool);
+        let uniform = self.random.below(3) == 0;
+        if !uniform {
+            let also = self.operand(Type::Bool);
+            let both = Op::Binary { op: BinaryOp::And, ty: Type::Bool, a: test, b: also };
+            test = self.add(&mut condition, both, Type::Bool);
+        }
         self.scope.truncate(scope);
-        self.other_loops += 1;
-        let body = self.inner(false, own, |generator, block| {
+        let [together, apart] = [uniform, !uniform].map(usize::from);
+        (self.uniform_loops, self.other_loops) = (self.uniform_loops + together, self.other_loops + apart);
+        let body = self.inner(uniform, own, |generator, block| {
             // Counted first, so that skipping the rest of a round still counts it.
             let ty = Type::U32;
             let now = generator.add(block, Op::Read(variable), ty);
@@ -237,7 +242,7 @@ impl Generator {
             let value = generator.add(block, next, ty);
             block.push(statement(StatementKind::Assign { variable, value }));
         });
-        self.other_loops -= 1;
+        (self.uniform_loops, self.other_loops) = (self.uniform_loops - together, self.other_loops - apart);
         block.push(statement(StatementKind::While { condition, test, body }));
         self.uniform &= returned == self.returns;
     }
@@ -269,11 +274,18 @@ impl Generator {
 
     fn atomic(&mut self, block: &mut Block) {
         let Some((id, op)) = self.atomics.first().copied() else { return self.operation(block) };
-        let ty = self.draft.buffers[id.0 as usize].element;
+        self.change(block, Memory::Buffer(id), op, &Scope::ALL[1..]);
+    }
+
+    /// An atomic with any order, for one of some scopes.
+    fn change(&mut self, block: &mut Block, memory: Memory, op: AtomicOp, scopes: &[Scope]) {
+        let ty = match memory {
+            Memory::Buffer(id) => self.draft.buffers[id.0 as usize].element,
+            Memory::Shared(id) => self.draft.shared[id.0 as usize].element,
+        };
         let (index, value) = (self.index(), self.operand(ty));
         let order = Order::ALL[self.random.below(Order::ALL.len())];
-        let scope = [Scope::Device, Scope::System][self.random.below(2)];
-        let memory = Memory::Buffer(id);
+        let scope = scopes[self.random.below(scopes.len())];
         let op = Op::Atomic { op, memory, index, value, expected: None, order, scope };
         let old = self.add(block, op, ty);
         // What was there before depends on the order of threads.
@@ -298,6 +310,12 @@ impl Generator {
         let value = self.operand(element);
         block.push(statement(StatementKind::Store { memory, index: number, value }));
         block.push(barrier());
+        if ATOMIC_TYPES.contains(&element) {
+            // All threads do the same between two barriers, so the order in which they come does not matter.
+            let op = ATOMIC_OPS[self.random.below(ATOMIC_OPS.len())];
+            self.change(block, memory, op, &Scope::ALL[..2]);
+            block.push(barrier());
+        }
         for _ in 0..=self.random.below(2) {
             let index = self.index();
             self.add(block, Op::Load { memory, index }, element);

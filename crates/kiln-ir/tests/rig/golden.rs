@@ -14,6 +14,7 @@ pub(crate) const GOLDEN: &[(&str, &str)] = programs! {
     "conversions"
     "doubles"
     "early_return"
+    "fences"
     "floats"
     "flushed"
     "folding"
