@@ -1,11 +1,12 @@
 //! `cargo xtask gpu-bundle`: the GPU tests and benchmarks, ready for a host that has a driver but no Rust and no network.
 //!
-//! What goes in is data ([`contents`]); how it is built is [`build`]; what its peers are built from on the host is
+//! What goes in is data ([`contents`]), and so is what runs under compute-sanitizer ([`sanitized`]); how it is built is [`build`]; what its peers are built from on the host is
 //! [`wheels`]; the script that runs it there is `run.sh`, plain POSIX shell. The bundle links only the C library, and the
 //! manifest says which version of it the host needs.
 
 mod build;
 mod contents;
+mod sanitized;
 mod wheels;
 
 use std::path::{Path, PathBuf};
@@ -61,6 +62,8 @@ pub(crate) fn run(workspace: &Workspace) -> Result {
     write(&bundle.join("run.sh"), RUN, true)?;
     write(&bundle.join("commands"), &lines(COMMANDS), false)?;
     write(&bundle.join("benchmarks"), &lines(BENCHMARKS), false)?;
+    write(&bundle.join("sanitized"), &sanitized::run_lines(), false)?;
+    write(&bundle.join("left-out"), &sanitized::left_out_lines(), false)?;
     let manifest = manifest(workspace, &files)?;
     write(&bundle.join("MANIFEST"), &manifest, false)?;
 

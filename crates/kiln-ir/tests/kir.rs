@@ -164,6 +164,34 @@ fn lines_add_nothing_but_lines_and_every_one_is_in_the_text() {
     }
 }
 
+/// The versions of PTX there have been since the first that knows an architecture of ours, and the one before.
+const VERSIONS: [&str; 26] = [
+    "5.0", "6.0", "6.1", "6.2", "6.3", "6.4", "6.5", "7.0", "7.1", "7.2", "7.3", "7.4", "7.5", "7.6", "7.7",
+    "7.8", "8.0", "8.1", "8.2", "8.3", "8.4", "8.5", "8.6", "8.7", "8.8", "9.0",
+];
+
+#[test]
+fn the_version_of_ptx_is_the_lowest_that_does_the_job() {
+    let Some(ptxas) = find_ptxas() else {
+        println!("skipped: no ptxas; set KILN_PTXAS to its path, or put it on PATH");
+        return;
+    };
+    for target in Target::all() {
+        let headers: BTreeMap<String, String> = programs()
+            .iter()
+            .map(|(_, _, program)| program.emit(target).text)
+            .map(|text| (text.lines().next().unwrap().to_owned(), text))
+            .collect();
+        for (header, text) in headers {
+            let version = header.strip_prefix(".version ").unwrap();
+            let at = VERSIONS.iter().position(|known| *known == version).unwrap();
+            let lower = text.replacen(&header, &format!(".version {}", VERSIONS[at - 1]), 1);
+            assert!(assemble(&ptxas, "as_is", &text, target).0, "{target} with {version}");
+            assert!(!assemble(&ptxas, "lower", &lower, target).0, "{target} takes {} too", VERSIONS[at - 1]);
+        }
+    }
+}
+
 /// Runs the line everywhere; what does not hold.
 fn failures_of(run: &Run, program: &Program) -> Vec<String> {
     let mut failures = Vec::new();

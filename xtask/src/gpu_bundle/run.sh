@@ -5,9 +5,14 @@
 #   ./run.sh only NAME     one test binary, command or benchmark
 #   ./run.sh bench         every benchmark
 #   ./run.sh list          what there is
+#   ./run.sh sanitize      the test binaries under compute-sanitizer, in about eight minutes at the most; ends well if all
+#                          are clean: nothing reported, nothing failed, nothing stopped
+#   ./run.sh sanitize only NAME   one of these; they are in the file `sanitized`
 #
 # Logs go to the directory LOGS (default: logs beside this script). TEST_SECONDS (default 300) is how long one test
 # binary or command may take before it is stopped and counted as failed. A test that wants a GPU and finds none fails here.
+# COMPUTE_SANITIZER is the path of that tool where it is neither on PATH nor with the toolkit; SANITIZE_SECONDS (default 480) is how
+# long all runs under it may take together.
 
 set -u
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
@@ -72,6 +77,53 @@ run_line() {
     fi
 }
 
+# Where compute-sanitizer is.
+find_sanitizer() {
+    for tool in "${COMPUTE_SANITIZER:-}" "$(command -v compute-sanitizer)" /usr/local/cuda*/bin/compute-sanitizer \
+        /usr/local/cuda*/compute-sanitizer/compute-sanitizer; do
+        [ -n "$tool" ] && [ -x "$tool" ] && echo "$tool" && return 0
+    done
+    return 1
+}
+
+# One run under compute-sanitizer, a line of the list: `sanitize NAME`. Calls that answer with an error are not reported: tests make
+# them on purpose. Neither are processes that a test starts, which fault on purpose.
+sanitize() {
+    name=$1
+    tool=$(awk -F '\t' -v name="$name" '$1 == name { print $2 }' "$here/sanitized")
+    limit=$(awk -F '\t' -v name="$name" '$1 == name { print $3 }' "$here/sanitized")
+    line=$(awk -F '\t' -v name="$name" '$1 == name { print $4 }' "$here/sanitized")
+    left=$((deadline - $(date +%s)))
+    [ "$left" -ge 1 ] || left=1
+    [ "$limit" -le "$left" ] || limit=$left
+    log=$logs/$name.sanitize.log
+    report=$logs/$name.report
+    : > "$report"
+    # The command is one of the bundle's own lines, split at its blanks on purpose.
+    # shellcheck disable=SC2086
+    (cd "$here" && timeout -k 5 "$limit" "$sanitizer" --tool "$tool" --report-api-errors no --target-processes application-only \
+        --error-exitcode 86 --log-file "$report" $line) > "$log" 2>&1 < /dev/null
+    code=$?
+    reported=$(awk '/SUMMARY:/ { for (i = 1; i < NF; i++) if ($i == "SUMMARY:") n += $(i + 1) } END { print n + 0 }' "$report")
+    # A run that was stopped has no summary.
+    [ "$reported" -ne 0 ] || reported=$(grep -c '^========= \(Invalid\|Error: Race\|Warning: Race\)' "$report")
+    if [ "$reported" -ne 0 ]; then
+        dirty=$((dirty + 1))
+        echo "$name ($tool): $reported accesses reported"
+        head -n 40 "$report" | sed 's/^/  | /'
+    elif [ "$code" -eq 124 ] || [ "$code" -eq 137 ]; then
+        stopped=$((stopped + 1))
+        echo "$name ($tool): timed out after $limit s"
+    elif [ "$code" -ne 0 ]; then
+        failed=$((failed + 1))
+        echo "$name ($tool): failed (exit $code), nothing reported"
+        tail -n 20 "$log" | sed 's/^/  | /'
+    else
+        clean=$((clean + 1))
+        echo "$name ($tool): passed"
+    fi
+}
+
 tests() { for file in "$here"/tests/*; do [ -f "$file" ] && basename "$file"; done; }
 names() { awk -F '\t' '{ print $1 }' "$here/$1"; }
 has() { names "$1" | grep -qxF -- "$2"; }
@@ -83,9 +135,9 @@ case ${1:-test} in
         names benchmarks
         exit 0
         ;;
-    test | bench | only) ;;
+    test | bench | only | sanitize) ;;
     *)
-        echo "usage: run.sh [only NAME | bench | list]" >&2
+        echo "usage: run.sh [only NAME | bench | list | sanitize [only NAME]]" >&2
         exit 2
         ;;
 esac
@@ -96,6 +148,36 @@ case ${1:-test} in
     test)
         for name in $(tests); do run_test "$name"; done
         for name in $(names commands); do run_line commands "$name" "$seconds"; done
+        ;;
+    sanitize)
+        clean=0
+        dirty=0
+        stopped=0
+        deadline=$(($(date +%s) + ${SANITIZE_SECONDS:-480}))
+        sanitizer=$(find_sanitizer) || {
+            echo "there is no compute-sanitizer; set COMPUTE_SANITIZER to its path" >&2
+            exit 2
+        }
+        case ${2:-} in
+            '')
+                awk -F '\t' '{ print "left out: " $1 ": " $2 }' "$here/left-out"
+                for name in $(names sanitized); do sanitize "$name"; done
+                ;;
+            only)
+                has sanitized "${3:-}" || {
+                    echo "there is no \`${3:-}\` to sanitize; the file \`sanitized\` shows what there is" >&2
+                    exit 2
+                }
+                sanitize "$3"
+                ;;
+            *)
+                echo "usage: run.sh sanitize [only NAME]" >&2
+                exit 2
+                ;;
+        esac
+        echo "$clean clean, $dirty with reports, $failed failed, $stopped timed out"
+        [ "$((dirty + failed + stopped))" -eq 0 ]
+        exit
         ;;
     bench)
         for name in $(names benchmarks); do run_line benchmarks "$name" 0; done

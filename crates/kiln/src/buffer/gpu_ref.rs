@@ -114,8 +114,8 @@ impl<T: Element> GpuRef<T> {
         }
     }
 
-    /// Whether the block it lies in holds what the programs that wrote it were to leave. A program that trapped, or was not done in time, leaves
-    /// the buffers it writes in doubt, until an upload, a fill or a copy has overwritten the whole block.
+    /// Whether the block it lies in holds what the programs that wrote it were to leave. A program that trapped, or was not done in time, or
+    /// whose sequence the device took in part, leaves the buffers it writes in doubt, until an upload, a fill or a copy has overwritten the whole block.
     pub fn is_trusted(&self) -> bool {
         self.block.track().lock().is_trusted()
     }

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use kiln_driver::GraphNode;
-use kiln_mem::AllocTag;
+use kiln_driver::{GraphId, GraphNode};
+use kiln_mem::{AllocTag, MemoryResourceExt};
 
 use super::edges::Edges;
 use super::error::GraphError;
@@ -50,6 +50,8 @@ pub struct GraphBuilder {
     pub(super) hazards: Hazards,
     pub(super) edges: Edges,
     pub(super) footprint: Footprint,
+    /// Whether some of it was run already, by itself or with the rest.
+    pub(super) is_queued: bool,
 }
 
 impl DeviceRuntime {
@@ -64,6 +66,7 @@ impl DeviceRuntime {
             hazards: Hazards::default(),
             edges: Edges::default(),
             footprint: Footprint::default(),
+            is_queued: false,
         }
     }
 
@@ -202,12 +205,25 @@ impl GraphBuilder {
         }
         let nodes: Vec<GraphNode<'_>> =
             listed.iter().map(|(command, after)| GraphNode { command: *command, after }).collect();
-        let driver = self.runtime.driver();
         let _span = span::graph(nodes.len(), edges);
-        let native = if nodes.is_empty() { None } else { Some(driver.build_graph(&nodes)?) };
+        let native = if nodes.is_empty() { None } else { Some(self.instantiate(&nodes)?) };
         self.runtime.inner().counters().add(Count::GraphsBuilt, u64::from(native.is_some()));
         drop(listed);
         Ok(Graph::new(self, native, slots))
+    }
+
+    /// Has the driver build the graph. It keeps graphs in device memory that is not the runtime's; where it finds none, the runtime gives
+    /// back what nobody uses, and asks once more.
+    fn instantiate(&self, nodes: &[GraphNode<'_>]) -> Result<GraphId> {
+        let driver = self.runtime.driver();
+        match driver.build_graph(nodes) {
+            Err(error) if error.is_oom() => {
+                self.runtime.reap_pending()?;
+                self.runtime.memory().trim()?;
+                Ok(driver.build_graph(nodes)?)
+            }
+            built => Ok(built?),
+        }
     }
 
     pub(super) fn runtime(&self) -> &DeviceRuntime {

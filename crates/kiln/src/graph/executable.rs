@@ -44,7 +44,7 @@ pub struct Graph {
 impl Graph {
     /// What was recorded, as the driver built it.
     pub(super) fn new(recorded: GraphBuilder, native: Option<GraphId>, slots: Vec<Option<u32>>) -> Self {
-        let GraphBuilder { runtime, id, nodes, hosts, edges, footprint, hazards: _ } = recorded;
+        let GraphBuilder { runtime, id, nodes, hosts, edges, footprint, hazards: _, is_queued: _ } = recorded;
         let touches = nodes.iter().flat_map(Work::touches);
         let home = touches.filter(|(touch, _)| touch.access.writes()).find_map(|(_, block)| block.cloned());
         let runtime = Arc::downgrade(runtime.inner());

@@ -1,5 +1,7 @@
 //! Recorded work run once, without a graph: the commands go to a stream in the order of recording, as one submission.
 
+use std::cell::Cell;
+
 use kiln_driver::{Driver, StreamId};
 use smallvec::SmallVec;
 
@@ -17,21 +19,26 @@ impl GraphBuilder {
     /// Queues everything recorded so far as one submission.
     pub(crate) fn submit_once(&mut self) -> Result<Ticket> {
         self.settle()?;
-        let runtime = self.runtime.inner();
-        let lane = self.home();
-        let _span = span::submission(lane.stream, "sequence");
-        let stamp =
-            runtime.submit(lane, &mut self.uses(), |driver, stream| self.queue(driver, stream, lane))?;
+        let (lane, queued) = (self.home(), Cell::new(false));
+        let submitted = {
+            let _span = span::submission(lane.stream, "sequence");
+            let work = |driver: &dyn Driver, stream| self.queue(driver, stream, lane, &queued);
+            self.runtime.inner().submit(lane, &mut self.uses(), work)
+        };
+        self.is_queued |= queued.get();
+        let stamp = submitted?;
         self.note_overwritten();
-        Ok(Ticket::new(runtime, stamp))
+        Ok(Ticket::new(self.runtime.inner(), stamp))
     }
 
     /// As [`submit_once`](Self::submit_once), with the device's time for it.
     pub(crate) fn submit_once_timed(&mut self) -> Result<Timed> {
         self.settle()?;
-        let lane = self.home();
-        let work = |driver: &dyn Driver, stream| self.queue(driver, stream, lane);
-        let timed = self.runtime.inner().submit_work_timed(lane, &mut self.uses(), work)?;
+        let (lane, queued) = (self.home(), Cell::new(false));
+        let work = |driver: &dyn Driver, stream| self.queue(driver, stream, lane, &queued);
+        let submitted = self.runtime.inner().submit_work_timed(lane, &mut self.uses(), work);
+        self.is_queued |= queued.get();
+        let timed = submitted?;
         self.note_overwritten();
         Ok(timed)
     }
@@ -49,9 +56,11 @@ impl GraphBuilder {
         }
     }
 
-    /// Notes that what was queued did not end as it should: whatever it writes is in doubt.
+    /// Notes that what was queued did not end as it should: whatever it writes is in doubt. If nothing was, everything is as it was.
     pub(crate) fn doubt_written(&self) {
-        self.footprint.written().for_each(|block| block.track().lock().doubt());
+        if self.is_queued {
+            self.footprint.written().for_each(|block| block.track().lock().doubt());
+        }
     }
 
     /// What a download brought, once it is done.
@@ -68,9 +77,11 @@ impl GraphBuilder {
         driver: &dyn Driver,
         stream: StreamId,
         lane: &Lane,
+        queued: &Cell<bool>,
     ) -> std::result::Result<(), kiln_driver::Error> {
         for command in self.nodes.iter().filter_map(|work| work.command(&self.hosts)) {
             driver.submit(stream, &command)?;
+            queued.set(true);
             lane.counters().note(&command);
         }
         Ok(())

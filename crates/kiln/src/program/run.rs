@@ -21,8 +21,6 @@ const MAX_BATCH_COMMANDS: u64 = 1024;
 /// A sequence being run.
 pub(super) struct Run<'a> {
     parts: Vec<Part>,
-    /// Parts that the device has.
-    submitted: usize,
     watched: Vec<Watched>,
     reads: Vec<Read<'a>>,
     steps: u64,
@@ -36,14 +34,14 @@ impl<'a> Run<'a> {
         parts.push(Part { builder, again: None });
         let name = name.unwrap_or_else(|| "sequence".to_owned());
         let queue = Queue::new(backend.runtime().clone(), name, timeout, profile);
-        Self { parts, submitted: 0, watched, reads, steps, queue }
+        Self { parts, watched, reads, steps, queue }
     }
 
     /// Runs everything, waits, and hands out the results.
     pub(super) fn finish(mut self) -> Result<Dispatched> {
         if let Err(error) = self.run_parts() {
             if leaves_doubt(&error) {
-                self.parts.iter().take(self.submitted).for_each(|part| part.builder.doubt_written());
+                self.parts.iter().for_each(|part| part.builder.doubt_written());
             }
             return Err(error);
         }
@@ -62,7 +60,6 @@ impl<'a> Run<'a> {
     fn run_parts(&mut self) -> Result<()> {
         let mut last = None;
         for at in 0..self.parts.len() {
-            self.submitted = at + 1;
             let ticket = self.queue.submit(&mut self.parts[at].builder)?;
             last = match self.parts[at].again.take() {
                 None => Some(ticket),
@@ -135,7 +132,12 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Whether resident buffers may hold something no program was to leave there.
+/// Whether resident buffers may hold something no program was to leave there: a part of what was queued, or what a trap left. What did not
+/// converge holds what its turns made, and of a lost device it is found out block by block what went with it.
 fn leaves_doubt(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Program(ProgramError::Trap { .. } | ProgramError::TimedOut { .. }))
+    match error.kind() {
+        ErrorKind::Program(error) => !matches!(error, ProgramError::NotConverged { .. }),
+        ErrorKind::Stale(_) | ErrorKind::NotReady { .. } => false,
+        _ => !error.is_sticky(),
+    }
 }

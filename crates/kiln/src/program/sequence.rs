@@ -140,7 +140,8 @@ impl<'a> Sequence<'a> {
     /// # Errors
     /// A buffer of another runtime.
     pub fn fill<T: Element>(&mut self, to: &GpuRef<T>, value: T) -> Result<&mut Self> {
-        self.builder.fill(to, value)?;
+        let recorded = self.builder.fill(to, value);
+        self.named(recorded)?;
         Ok(self)
     }
 
@@ -149,7 +150,8 @@ impl<'a> Sequence<'a> {
     /// # Errors
     /// If the lengths differ; a buffer of another runtime.
     pub fn upload<T: Element>(&mut self, to: &GpuRef<T>, data: &[T]) -> Result<&mut Self> {
-        self.builder.upload(to, data)?;
+        let recorded = self.builder.upload(to, data);
+        self.named(recorded)?;
         Ok(self)
     }
 
@@ -158,7 +160,8 @@ impl<'a> Sequence<'a> {
     /// # Errors
     /// If the lengths differ or they overlap; a buffer of another runtime.
     pub fn copy<T: Element>(&mut self, from: &GpuRef<T>, to: &GpuRef<T>) -> Result<&mut Self> {
-        self.builder.copy(from, to)?;
+        let recorded = self.builder.copy(from, to);
+        self.named(recorded)?;
         Ok(self)
     }
 
@@ -167,7 +170,8 @@ impl<'a> Sequence<'a> {
     /// # Errors
     /// A buffer of another runtime.
     pub fn read<T: Element>(&mut self, from: &GpuRef<T>, into: &'a mut Vec<T>) -> Result<&mut Self> {
-        let (part, from) = (self.parts.len(), self.builder.download(&from.cast::<u8>()?)?);
+        let recorded = from.cast::<u8>().and_then(|bytes| self.builder.download(&bytes));
+        let (part, from) = (self.parts.len(), self.named(recorded)?);
         self.reads.push(Read { part, from, to: Destination::Into(into) });
         Ok(self)
     }
@@ -190,7 +194,8 @@ impl<'a> Sequence<'a> {
         bindings: Bindings<'a>,
         config: &DispatchConfig,
     ) -> Result<&mut Self> {
-        self.check_step(pipeline, config)?;
+        let allowed = self.check_step(pipeline, config);
+        self.named(allowed)?;
         self.run_step(pipeline, bindings, config)?;
         Ok(self)
     }
@@ -200,6 +205,16 @@ impl<'a> Sequence<'a> {
     /// # Errors
     /// As for [`step_with`](Self::step_with); a step that runs more than once.
     pub fn record(
+        &mut self,
+        pipeline: &Pipeline,
+        bindings: Bindings<'a>,
+        config: &DispatchConfig,
+    ) -> Result<Step> {
+        let recorded = self.record_one(pipeline, bindings, config);
+        self.named(recorded)
+    }
+
+    fn record_one(
         &mut self,
         pipeline: &Pipeline,
         bindings: Bindings<'a>,
@@ -232,8 +247,9 @@ impl<'a> Sequence<'a> {
         body: impl FnOnce(&mut Turn<'_, 'a>) -> Result<()>,
     ) -> Result<&mut Self> {
         if turns > 0 {
-            let first = self.first_turn(None, body)?;
-            self.close_loop(first, turns, None)?;
+            let first = self.first_turn(None, body);
+            let closed = first.and_then(|first| self.close_loop(first, turns, None));
+            self.named(closed)?;
         }
         Ok(self)
     }
@@ -250,14 +266,24 @@ impl<'a> Sequence<'a> {
         limit: u64,
         body: impl FnOnce(&mut Turn<'_, 'a>) -> Result<()>,
     ) -> Result<&mut Self> {
+        let closed = self.turn_until(flag, limit, body);
+        self.named(closed)?;
+        Ok(self)
+    }
+
+    fn turn_until(
+        &mut self,
+        flag: &GpuRef<u32>,
+        limit: u64,
+        body: impl FnOnce(&mut Turn<'_, 'a>) -> Result<()>,
+    ) -> Result<()> {
         if flag.len() != 1 {
             let why = "its flag must be a buffer of one u32";
             return Err(ProgramError::Unsupported { what: "a loop until a flag", why }.into());
         }
         let flag = flag.cast::<u8>()?;
         let first = self.first_turn(Some(&flag), body)?;
-        self.close_loop(first, limit, Some(flag))?;
-        Ok(self)
+        self.close_loop(first, limit, Some(flag))
     }
 
     /// Runs everything, waits, and hands out the results.
@@ -274,10 +300,20 @@ impl<'a> Sequence<'a> {
     ///
     /// # Errors
     /// Results that go to vectors of the caller, which a later replay could not reach; a program that can trap, which nobody would hear of; a loop
-    /// until a flag, which nobody would look at; as for [`GraphBuilder::build`].
-    pub fn build(self) -> Result<Graph> {
+    /// until a flag, which nobody would look at; a time-out or a profile, which each replay says for itself; as for [`GraphBuilder::build`].
+    pub fn build(mut self) -> Result<Graph> {
+        let label = self.label.take();
+        self.into_graph().map_err(|error| labelled(error, label.as_deref()))
+    }
+
+    fn into_graph(self) -> Result<Graph> {
         self.check_whole()?;
-        let refused = if !self.reads.is_empty() {
+        let refused = if self.timeout.is_some() || self.profile {
+            Some((
+                "a time-out or a profile of a graph",
+                "each replay has its own; wait for its ticket as long as you like, or replay with time taken",
+            ))
+        } else if !self.reads.is_empty() {
             Some((
                 "a read into host memory",
                 "replays outlive the borrow; read the resident buffer afterwards",
@@ -316,7 +352,12 @@ impl<'a> Sequence<'a> {
         config: &DispatchConfig,
     ) -> Result<()> {
         let step = self.record_step(pipeline, bindings, config);
-        step.map_err(|error| labelled(error, self.label.as_deref()))
+        self.named(step)
+    }
+
+    /// The same; an error carries the name of the sequence.
+    fn named<T>(&self, result: Result<T>) -> Result<T> {
+        result.map_err(|error| labelled(error, self.label.as_deref()))
     }
 
     fn record_step(

@@ -9,7 +9,7 @@ use kiln_sim::{DeviceConfig, Fault, FaultPlan, MachineConfig};
 use crate::rig::{Rig, refusal};
 
 /// Every thread counts itself, and its block where it is the first one.
-const COUNT: &str = "
+pub(crate) const COUNT: &str = "
     kernel count(inout threads: u32[1], inout blocks: u32[1]) block(32) {
         atomic_add(threads[0], 1);
         if (thread.x == 0) & (thread.y == 0) { atomic_add(blocks[0], 1); }

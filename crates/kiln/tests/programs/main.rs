@@ -13,6 +13,8 @@
 
 mod case;
 mod config;
+mod doubt;
+mod fields;
 mod loops;
 mod mistakes;
 mod refusals;

@@ -1,6 +1,7 @@
 //! A device to run programs on: a simulated one whose traffic is counted and whose report is looked at, or a GPU.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kiln::cache::{CacheConfig, CachePlace};
 use kiln::probe::TestGate;
@@ -9,6 +10,10 @@ use kiln::{DeviceRuntime, Error, ErrorKind, RuntimeConfig};
 use kiln_driver::layer::{CommandKind, Counting, Counts, Layered};
 use kiln_driver::{DeviceKind, Driver};
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
+
+/// How often a GPU is asked for memory that others have, and how long nobody asks in between.
+const MAX_ASKED: u32 = 300;
+const ASK_AGAIN: Duration = Duration::from_millis(200);
 
 pub(crate) struct Rig {
     machine: Option<Machine>,
@@ -52,6 +57,22 @@ impl Rig {
 
     pub(crate) fn gpu(&self) -> &DeviceRuntime {
         self.backend.runtime()
+    }
+
+    /// Takes much of a GPU's memory, which other programs may have for the moment: asks again until they have given some back. What else goes
+    /// wrong, and memory that stays away, ends the test with its error.
+    pub(crate) fn when_free<T>(&self, take: impl Fn() -> Result<T, Error>) -> T {
+        for _ in 0..MAX_ASKED {
+            match take() {
+                Err(error) if error.is_oom() && self.machine.is_none() => std::thread::sleep(ASK_AGAIN),
+                taken => return taken.unwrap_or_else(|error| panic!("{error}")),
+            }
+        }
+        let free = self.driver.memory_info().map(|memory| memory.free_bytes);
+        panic!(
+            "{}; free bytes of the device: {free:?}",
+            take().err().map_or_else(String::new, |e| e.to_string())
+        )
     }
 
     /// Calls of the driver so far.

@@ -59,6 +59,61 @@ fn judge(rig: &Rig) {
     drop((pipeline, graph, step));
 }
 
+/// Every round adds what the neighbour had; the neighbour of a block's last thread is in another block.
+const MEET: &str = "
+    kernel meet(inout x: u32[], n: u32) block(32) {
+        let i = global.x;
+        let next = (i + 1) % len(x);
+        for turn in 0..n {
+            let sum = x[i] + x[next];
+            barrier grid;
+            x[i] = sum;
+            barrier grid;
+        }
+    }";
+
+/// What it means.
+fn met(mut x: Vec<u32>, rounds: u32) -> Vec<u32> {
+    for _ in 0..rounds {
+        x = (0..x.len()).map(|at| x[at].wrapping_add(x[(at + 1) % x.len()])).collect();
+    }
+    x
+}
+
+/// Blocks that wait for each other still do so when their step has been changed, and begin to count anew at each replay.
+fn judge_meeting(rig: &Rig) {
+    let pipeline = rig.backend.compile(&Program::parse(MEET).unwrap()).unwrap();
+    let start = |len: u32| (0..len).map(|at| at * at).collect::<Vec<u32>>();
+    let (x, other) = (rig.gpu().upload(&start(128)).unwrap(), rig.gpu().upload(&start(97)).unwrap());
+    let mut sequence = rig.backend.sequence();
+    let config = DispatchConfig { grid: Some(4.into()), ..DispatchConfig::default() };
+    let given = Bindings::new().resident("x", &x).scalar("n", 3_u32);
+    let mut step = sequence.record(&pipeline, given, &config).unwrap();
+    let mut graph = sequence.build().unwrap();
+    graph.replay().unwrap();
+    graph.replay().unwrap();
+    assert_eq!(x.download().unwrap(), met(start(128), 6));
+
+    step.update(&mut graph, Bindings::new().resident("x", &other).scalar("n", 5_u32)).unwrap();
+    for replays in 1..4 {
+        graph.replay().unwrap();
+        assert_eq!(other.download().unwrap(), met(start(97), 5 * replays));
+    }
+    assert_eq!(x.download().unwrap(), met(start(128), 6), "what it had before is left alone");
+    drop((pipeline, graph, step));
+}
+
+#[test]
+fn a_step_whose_blocks_meet_changes_in_place() {
+    let rig = Rig::simulated();
+    judge_meeting(&rig);
+    rig.finish();
+    if let Some(rig) = Rig::cuda("a_step_whose_blocks_meet_changes_in_place") {
+        judge_meeting(&rig);
+        rig.finish();
+    }
+}
+
 #[test]
 fn scalars_buffers_and_sizes_of_a_step_change_in_place_on_the_simulated_device() {
     let rig = Rig::simulated();
