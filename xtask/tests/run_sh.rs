@@ -21,6 +21,8 @@ impl Bundle {
         bundle.file("MANIFEST", "commit  0123\nrustc   1\nhost    h\nglibc   2.1 or newer\n");
         bundle.file("commands", "");
         bundle.file("benchmarks", "");
+        bundle.file("left-out", "hurt\tits kernels fault on purpose\n");
+        bundle.script("sanitizer", SANITIZER);
         bundle
     }
 
@@ -45,11 +47,26 @@ impl Bundle {
 
     fn run_for(&self, seconds: &str, arguments: &[&str]) -> (i32, String) {
         let mut command = Command::new(self.directory.join("run.sh"));
+        command.env("COMPUTE_SANITIZER", self.directory.join("sanitizer"));
         let output = command.args(arguments).env("TEST_SECONDS", seconds).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
         (output.status.code().unwrap(), text)
     }
 }
+
+/// A sanitizer that runs the command and reports as many errors as the file `report` says.
+const SANITIZER: &str = r#"#!/bin/sh
+while [ "${1#--}" != "$1" ]; do
+    [ "$1" = --log-file ] && log=$2
+    shift 2
+done
+"$@"
+code=$?
+errors=$(cat report 2> /dev/null || echo 0)
+echo "========= ERROR SUMMARY: $errors errors" > "$log"
+[ "$errors" -eq 0 ] || exit 86
+exit $code
+"#;
 
 const GOOD: &str =
     "echo 'test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 2 filtered out; finished in 0.1s'";
@@ -146,4 +163,37 @@ fn commands_count_as_tests_and_benchmarks_wait_to_be_asked_for() {
     assert!(text.contains("  median 5\n"), "{text}");
     assert_eq!(bundle.run(&["only", "first"]).0, 0);
     assert_eq!(bundle.run(&["only", "demo"]).0, 1);
+}
+
+#[test]
+fn what_runs_under_the_sanitizer_says_how_it_ended() {
+    let bundle = Bundle::new("sanitize");
+    bundle.test("good", GOOD);
+    bundle.test("bad", "exit 101");
+    bundle.test("slow", "exec sleep 60");
+    bundle.file("sanitized", "good\tmemcheck\t20\ttests/good\n");
+    let (code, text) = bundle.run(&["sanitize"]);
+    assert!(text.contains("\nleft out: hurt: its kernels fault on purpose\n"), "{text}");
+    assert!(text.contains("\ngood (memcheck): passed\n"), "{text}");
+    assert_eq!((code, last_line(&text)), (0, "1 clean, 0 with reports, 0 failed, 0 timed out"), "{text}");
+
+    // What is reported counts, whatever the tests say.
+    bundle.file("report", "4");
+    let (code, text) = bundle.run(&["sanitize"]);
+    assert!(text.contains("\ngood (memcheck): 4 accesses reported\n"), "{text}");
+    assert_eq!((code, last_line(&text)), (1, "0 clean, 1 with reports, 0 failed, 0 timed out"), "{text}");
+
+    bundle.file("report", "0");
+    let all =
+        "good\tmemcheck\t20\ttests/good\nbad\tracecheck\t20\ttests/bad\nslow\tmemcheck\t1\ttests/slow\n";
+    bundle.file("sanitized", all);
+    let (code, text) = bundle.run(&["sanitize"]);
+    assert!(text.contains("\nbad (racecheck): failed (exit 101), nothing reported\n"), "{text}");
+    assert!(text.contains("\nslow (memcheck): timed out after 1 s\n"), "{text}");
+    assert_eq!((code, last_line(&text)), (1, "1 clean, 0 with reports, 1 failed, 1 timed out"), "{text}");
+
+    let (code, text) = bundle.run(&["sanitize", "only", "good"]);
+    assert!(code == 0 && !text.contains("bad ("), "{text}");
+    assert_eq!(bundle.run(&["sanitize", "only", "gone"]).0, 2);
+    assert_eq!(bundle.run(&["sanitize", "nonsense"]).0, 2);
 }

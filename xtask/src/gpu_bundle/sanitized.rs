@@ -79,11 +79,7 @@ pub(crate) fn left_out_lines() -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-    use std::process::Command;
-
     use super::super::contents::TESTS;
-    use super::super::{RUN, write};
     use super::*;
 
     #[test]
@@ -106,80 +102,5 @@ mod tests {
             assert!(run.name.starts_with(binary), "{}", run.name);
             assert!(!SANITIZED[..at].iter().any(|other| other.name == run.name), "{}", run.name);
         }
-    }
-
-    /// A bundle of shell scripts, and a sanitizer that is one, too: it runs the command and reports what the command asks it to.
-    struct Fake(PathBuf);
-
-    impl Fake {
-        fn new(name: &str) -> Self {
-            let folder = std::env::temp_dir().join(format!("kiln-sanitize-{name}-{}", std::process::id()));
-            let fake = Self(folder);
-            fake.add("run.sh", RUN);
-            fake.add("MANIFEST", "commit none\n");
-            fake.add("commands", "");
-            fake.add("benchmarks", "");
-            fake.add("left-out", "hurt\tits kernels fault on purpose\n");
-            fake.add(
-                "sanitizer",
-                "#!/bin/sh\nwhile [ \"${1#--}\" != \"$1\" ]; do\n    [ \"$1\" = --log-file ] && log=$2\n    shift 2\ndone\n\"$@\"\n\
-                 code=$?\necho \"========= ERROR SUMMARY: ${REPORT:-0} errors\" > \"$log\"\n[ \"${REPORT:-0}\" -eq 0 ] || exit 86\nexit $code\n",
-            );
-            fake
-        }
-
-        fn add(&self, name: &str, text: &str) {
-            write(&self.0.join(name), text, true).unwrap();
-        }
-
-        /// What the script prints, and whether it ends well.
-        fn run(&self, arguments: &[&str], report: &str) -> (String, bool) {
-            let mut command = Command::new("sh");
-            command.arg(self.0.join("run.sh")).arg("sanitize").args(arguments);
-            command.env("COMPUTE_SANITIZER", self.0.join("sanitizer")).env("REPORT", report);
-            let output = command.output().unwrap();
-            (String::from_utf8(output.stdout).unwrap(), output.status.success())
-        }
-    }
-
-    impl Drop for Fake {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
-
-    #[test]
-    fn the_script_says_of_each_run_how_it_ended() {
-        let fake = Fake::new("ends");
-        fake.add("tests/good", "#!/bin/sh\necho 'test result: ok. 3 passed; 0 failed'\n");
-        fake.add("tests/bad", "#!/bin/sh\necho 'test result: FAILED. 1 passed; 2 failed'\nexit 101\n");
-        fake.add("tests/slow", "#!/bin/sh\nexec sleep 30\n");
-        fake.add("sanitized", "good\tmemcheck\t20\ttests/good\n");
-        let (text, ended_well) = fake.run(&[], "0");
-        assert!(text.contains("\nleft out: hurt: its kernels fault on purpose\n"), "{text}");
-        assert!(text.contains("\ngood (memcheck): passed\n"), "{text}");
-        assert!(text.ends_with("1 clean, 0 with reports, 0 failed, 0 timed out\n") && ended_well, "{text}");
-        // What the tool reports counts, whatever the tests say.
-        let (text, ended_well) = fake.run(&[], "4");
-        assert!(text.contains("\ngood (memcheck): 4 accesses reported\n") && !ended_well, "{text}");
-        fake.add(
-            "sanitized",
-            "good\tmemcheck\t20\ttests/good\nbad\tracecheck\t20\ttests/bad\nslow\tmemcheck\t1\ttests/slow\n",
-        );
-        let (text, ended_well) = fake.run(&[], "0");
-        assert!(text.contains("\nbad (racecheck): failed (exit 101), nothing reported\n"), "{text}");
-        assert!(text.contains("\nslow (memcheck): timed out after 1 s\n"), "{text}");
-        assert!(text.ends_with("1 clean, 0 with reports, 1 failed, 1 timed out\n") && !ended_well, "{text}");
-    }
-
-    #[test]
-    fn the_script_runs_one_alone_and_refuses_what_is_not_there() {
-        let fake = Fake::new("only");
-        fake.add("tests/good", "#!/bin/sh\nexit 0\n");
-        fake.add("sanitized", "good\tmemcheck\t20\ttests/good\nother\tmemcheck\t20\ttests/good\n");
-        let (text, ended_well) = fake.run(&["only", "other"], "0");
-        assert!(text.contains("other (memcheck): passed") && !text.contains("good ("), "{text}");
-        assert!(ended_well);
-        assert!(!fake.run(&["only", "gone"], "0").1);
     }
 }
