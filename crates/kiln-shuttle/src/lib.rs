@@ -81,6 +81,8 @@ mod latch;
 mod launch_sites;
 #[path = "../../kiln/src/order/mutation.rs"]
 mod mutation;
+#[path = "../../kiln/src/order/places.rs"]
+mod places;
 #[path = "../../kiln/src/order/plan.rs"]
 mod plan;
 #[path = "../../kiln/src/order/stamp.rs"]
@@ -95,7 +97,7 @@ mod tracker;
 pub use lane::Lane;
 pub use latch::Latch;
 pub use mutation::Mutation;
-pub use stamp::Stamp;
+pub use stamp::{MAX_STREAMS, Stamp};
 pub use step::Use;
 pub use track::Track;
 pub use tracker::{Recording, Tracker};

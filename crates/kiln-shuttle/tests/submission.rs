@@ -15,7 +15,7 @@ use kiln_driver::layer::{Layer, Layered};
 use kiln_driver::{
     Access, Command, Driver, DriverExt, Memory, MemoryRequest, Pattern, Place, StreamRequest, Timeout,
 };
-use kiln_shuttle::{Lane, Latch, Mutation, Recording, Stamp, Track, Tracker, Use};
+use kiln_shuttle::{Lane, Latch, MAX_STREAMS, Mutation, Recording, Stamp, Track, Tracker, Use};
 use kiln_sim::{Machine, MachineConfig};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::thread;
@@ -219,6 +219,37 @@ fn a_stream_can_go_while_others_wait_for_its_work() {
         let words = world.words();
         world.assert_ordered();
         assert_eq!(words, [0, 0]);
+    });
+}
+
+/// A new stream takes the place of one that is gone with work still running, while others come after that work: they find its end, or the
+/// new stream behind it.
+#[test]
+fn a_stream_can_be_succeeded_while_others_wait_for_its_work() {
+    explore(|| {
+        let world = World::new(2, Recording::OnDemand, None);
+        let gone = world.lane();
+        world.copy(&gone, 0, 1);
+        world.tracker.retire(&gone);
+        let place = gone.key.index();
+        drop(gone);
+        // All other places are taken.
+        let held: Vec<_> = (place + 1..MAX_STREAMS).map(|_| world.lane()).collect();
+        let (heir, others) = (world.clone(), world.clone());
+        let succeeding = thread::spawn(move || {
+            let lane = heir.lane();
+            heir.copy(&lane, 0, 1);
+            lane.key.index()
+        });
+        let using = thread::spawn(move || {
+            others.copy(&held[0], 1, 0);
+            others.copy(&held[1], 0, 1);
+        });
+        assert_eq!(succeeding.join().unwrap(), place);
+        using.join().unwrap();
+        let words = world.words();
+        world.assert_ordered();
+        assert_eq!(words[0], words[1], "the copies came one after the other");
     });
 }
 

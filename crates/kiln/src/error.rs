@@ -26,7 +26,14 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Clone)]
 pub struct Error {
     label: Option<Box<str>>,
-    kind: Box<ErrorKind>,
+    detail: Box<Detail>,
+}
+
+#[derive(Clone)]
+struct Detail {
+    kind: ErrorKind,
+    /// Where in a request it went wrong.
+    place: Option<String>,
 }
 
 /// The kinds of failure.
@@ -165,7 +172,7 @@ pub enum ErrorKind {
 impl Error {
     /// An error of a kind.
     pub fn new(kind: impl Into<ErrorKind>) -> Self {
-        Self { label: None, kind: Box::new(kind.into()) }
+        Self { label: None, detail: Box::new(Detail { kind: kind.into(), place: None }) }
     }
 
     /// An error of the caller's own, to be returned through kiln.
@@ -180,9 +187,21 @@ impl Error {
         self
     }
 
+    /// The same error with the place in a request where it went wrong, in words; a place that is there already stays.
+    #[must_use]
+    pub(crate) fn placed(mut self, place: impl Into<String>) -> Self {
+        self.detail.place.get_or_insert_with(|| place.into());
+        self
+    }
+
     /// What went wrong.
     pub fn kind(&self) -> &ErrorKind {
-        &self.kind
+        &self.detail.kind
+    }
+
+    /// Where in a request it went wrong, such as "kernel `axpy`, parameter 1", where the kind does not say it.
+    pub fn place(&self) -> Option<&str> {
+        self.detail.place.as_deref()
     }
 
     /// The label of the backend that asked, if one did.
@@ -263,7 +282,10 @@ impl fmt::Display for Error {
         if let Some(label) = &self.label {
             write!(f, "{label} backend: ")?;
         }
-        write!(f, "{}", self.kind)?;
+        if let Some(place) = self.place() {
+            write!(f, "{place}: ")?;
+        }
+        write!(f, "{}", self.kind())?;
         let mut cause = std::error::Error::source(self);
         while let Some(error) = cause.filter(|_| f.alternate()) {
             write!(f, ": {error}")?;
@@ -281,7 +303,7 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        std::error::Error::source(&*self.kind)
+        std::error::Error::source(self.kind())
     }
 }
 

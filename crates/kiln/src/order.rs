@@ -24,6 +24,7 @@ mod gate;
 mod lane;
 mod launch_sites;
 mod mutation;
+mod places;
 mod plan;
 mod stamp;
 mod step;

@@ -9,46 +9,14 @@
 
 mod order {
     pub(crate) mod library;
+    pub(crate) mod reports;
 }
 
-use kiln::{DeviceRuntime, ErrorKind, GpuRef, Misuse, RuntimeConfig};
+use kiln::{DeviceRuntime, ErrorKind, GpuRef, Misuse};
 use kiln_driver::{Access, ForeignHandle};
-use kiln_sim::{FindingKind, Machine, MachineConfig, Report};
+use kiln_sim::{FindingKind, Machine, MachineConfig};
 use order::library::Library;
-
-const LEN: usize = 16;
-const SEEDS: u64 = 40;
-
-/// Runs a program for some seeds; the reports of those that found something.
-fn run(program: impl Fn(&DeviceRuntime, &Library, &GpuRef<u32>)) -> Vec<Report> {
-    let of_seed = |seed| {
-        let machine = Machine::new(MachineConfig::seeded(seed));
-        {
-            let gpu = runtime(&machine);
-            let library = Library::new(gpu.driver());
-            let buffer = gpu.upload(&[0_u32; LEN]).unwrap();
-            gpu.synchronize().unwrap();
-            program(&gpu, &library, &buffer);
-            gpu.synchronize().unwrap();
-            library.close();
-        }
-        machine.finish()
-    };
-    (0..SEEDS).map(of_seed).filter(|report| !report.is_clean()).collect()
-}
-
-fn runtime(machine: &Machine) -> DeviceRuntime {
-    DeviceRuntime::from_driver(machine.device(0).unwrap(), RuntimeConfig::default()).unwrap()
-}
-
-fn assert_clean(reports: &[Report]) {
-    assert!(reports.is_empty(), "{}", reports[0]);
-}
-
-fn assert_races(reports: &[Report], what: &str) {
-    let races = reports.iter().flat_map(|report| &report.findings).filter(|found| found.kind.is_race());
-    assert!(races.count() > 0, "{what}: the missing edge was not caught");
-}
+use order::reports::{LEN, assert_clean, assert_races, run, runtime};
 
 #[test]
 fn a_stream_comes_after_the_event_of_another_library() {

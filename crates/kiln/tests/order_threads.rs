@@ -8,17 +8,15 @@
 )]
 
 mod order {
+    pub(crate) mod between;
     pub(crate) mod kernels;
 }
-
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use kiln::order::{Mutation, Recording, Tracker};
 use kiln::{DeviceRuntime, GpuRef, RuntimeConfig};
 use kiln_driver::Access;
 use kiln_sim::{Machine, MachineConfig};
+use order::between::reader_went_ahead;
 use order::kernels::{Kernels, library};
 
 const LEN: usize = 8;
@@ -96,106 +94,6 @@ fn a_reader_between_check_and_publication_waits_for_the_writer() {
     assert_eq!(reader_went_ahead(None), Ok(false));
     let without = reader_went_ahead(Some(Mutation::PublicationInsideStep));
     assert_ne!(without, Ok(false), "publication taken out of the step was not caught");
-}
-
-/// Whether a reader that comes while a writer is between its plan and its work is queued first, or what the simulator found.
-fn reader_went_ahead(mutation: Option<Mutation>) -> Result<bool, String> {
-    let machine = Machine::new(MachineConfig::seeded(3).library(library()));
-    let went_ahead = {
-        let config = RuntimeConfig { mutation, ..RuntimeConfig::default() };
-        let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), config).unwrap();
-        let buffer = gpu.upload(&[1_u32; LEN]).unwrap();
-        let (writer, reader) = (gpu.stream().unwrap(), gpu.stream().unwrap());
-        let (planned, queued) = (Barrier::new(2), AtomicBool::new(false));
-        std::thread::scope(|scope| {
-            let reading = scope.spawn(|| {
-                planned.wait();
-                let before = queued.load(Ordering::SeqCst);
-                gpu.prepare_block_use(&reader, &[buffer.used_as(Access::Read)]).unwrap().finish().unwrap();
-                !before && !queued.load(Ordering::SeqCst)
-            });
-            let used = gpu.prepare_block_use(&writer, &[buffer.used_as(Access::Write)]).unwrap();
-            planned.wait();
-            std::thread::sleep(Duration::from_millis(100));
-            let command = kiln_driver::Command::Fill {
-                to: buffer.place().unwrap(),
-                pattern: kiln_driver::Pattern::U32(9),
-                count: LEN as u64,
-            };
-            gpu.driver().submit(used.stream(), &command).unwrap();
-            queued.store(true, Ordering::SeqCst);
-            used.finish().unwrap();
-            reading.join().unwrap()
-        })
-    };
-    let report = machine.finish();
-    if report.is_clean() { Ok(went_ahead) } else { Err(report.to_string()) }
-}
-
-/// Planning costs what is needed and no more: for every order of a few writes and reads on three streams, the waits queued are the fewest
-/// that order everything.
-#[test]
-fn small_programs_get_the_fewest_waits() {
-    use kiln_driver::layer::{Counting, Layered};
-    for program in 0..6_u32.pow(4) {
-        let steps: Vec<(usize, bool)> = (0..4)
-            .map(|at| program / 6_u32.pow(at) % 6)
-            .map(|code| ((code / 2) as usize, code % 2 == 0))
-            .collect();
-        let machine = Machine::new(MachineConfig::seeded(1).library(library()));
-        let driver = std::sync::Arc::new(Layered::new(machine.device(0).unwrap(), Counting::default()));
-        {
-            let gpu = DeviceRuntime::from_driver(driver.clone(), RuntimeConfig::default()).unwrap();
-            let streams = [gpu.stream().unwrap(), gpu.stream().unwrap(), gpu.stream().unwrap()];
-            let buffer = gpu.allocate_on::<u32>(&streams[0], LEN).unwrap();
-            let before = driver.layer().counts();
-            for (stream, writes) in &steps {
-                let access = if *writes { Access::Write } else { Access::Read };
-                gpu.prepare_block_use(&streams[*stream], &[buffer.used_as(access)])
-                    .unwrap()
-                    .finish()
-                    .unwrap();
-            }
-            let counts = driver.layer().counts().since(&before);
-            let waits = counts.submitted(kiln_driver::layer::CommandKind::Wait);
-            assert_eq!(waits, fewest_waits(&steps), "{steps:?}");
-        }
-        let _ = machine.finish();
-    }
-}
-
-/// Waits needed when each step waits for what it conflicts with and is not ordered after yet, knowing everything every stream was ordered
-/// after at the moment it is waited for. Written over sets of steps, with no numbers and no clocks.
-fn fewest_waits(steps: &[(usize, bool)]) -> u64 {
-    let mut before: Vec<Vec<usize>> = Vec::new();
-    let mut waits = 0;
-    for (at, (stream, writes)) in steps.iter().enumerate() {
-        let mut known: Vec<usize> = Vec::new();
-        if let Some(last) = (0..at).rev().find(|step| steps[*step].0 == *stream) {
-            known.push(last);
-            known.extend(&before[last]);
-        }
-        let last_write = (0..at).rev().find(|step| steps[*step].1);
-        let conflicts = |step: &usize| {
-            let since = last_write.is_none_or(|write| *step >= write);
-            since && (*writes || steps[*step].1)
-        };
-        // The latest conflict first: it may bring the earlier ones along.
-        for step in (0..at).rev().filter(conflicts) {
-            if known.contains(&step) {
-                continue;
-            }
-            // Waiting for a step waits for everything its stream did until now.
-            let newest = (0..at).rev().find(|other| steps[*other].0 == steps[step].0).unwrap_or(step);
-            waits += 1;
-            known.push(newest);
-            known.extend(before[newest].clone());
-            let same_stream = (0..newest).filter(|other| steps[*other].0 == steps[step].0);
-            known.extend(same_stream);
-        }
-        before.push(known);
-    }
-    waits
 }
 
 /// The parts can be used from any thread.

@@ -14,9 +14,9 @@ mod order {
 use std::sync::Arc;
 
 use kiln::{DeviceRuntime, Error, ErrorKind, GpuRef, Mismatch, Misuse, Number, RuntimeConfig, Stale, Ticket};
-use kiln_driver::Access;
 use kiln_driver::call::CallKind;
 use kiln_driver::layer::{Counting, Layered};
+use kiln_driver::{Access, Driver, EventRequest, ForeignHandle, Object, StreamRequest};
 use kiln_sim::{Machine, MachineConfig};
 use order::kernels::{Kernels, library};
 
@@ -272,4 +272,113 @@ fn shapes_outside_of_the_limits() {
     };
     assert!(exceeded(mismatch(&error)), "{error}");
     scene.close();
+}
+
+#[test]
+fn work_of_the_callers_own_is_refused_by_the_same_rules() {
+    let scene = Scene::new();
+    let Scene { gpu, to, from, other, foreign, .. } = &scene;
+    let (ours, theirs) = (gpu.main_stream(), other.main_stream());
+    let uses = [to.used_as(Access::Write), foreign.used_as(Access::Read)];
+    let own = [to.used_as(Access::Write)];
+    let mut recorder = gpu.recorder(ours);
+    recorder.write(to).read(foreign);
+    for error in [
+        scene.refused("a first use of a foreign block", |_| gpu.prepare_first_use(ours, foreign).map(drop)),
+        scene.refused("a record of a foreign block", |_| gpu.record_block_use(ours, &uses).map(drop)),
+        scene.refused("an address of a foreign block", |_| {
+            gpu.raw_device_ptr(ours, foreign, Access::Read).map(drop)
+        }),
+        scene.refused("a recorder with a foreign block", |_| recorder.preflight().map(drop)),
+    ] {
+        assert!(matches!(misuse(&error), Misuse::ForeignBlock { .. }), "{error}");
+    }
+    let elsewhere = gpu.recorder(theirs);
+    for error in [
+        scene.refused("a use", |_| gpu.prepare_block_use(theirs, &own).map(drop)),
+        scene.refused("a first use", |_| gpu.prepare_first_use(theirs, to).map(drop)),
+        scene.refused("a record", |_| gpu.record_block_use(theirs, &own).map(drop)),
+        scene.refused("an address", |_| gpu.raw_device_ptr(theirs, to, Access::Read).map(drop)),
+        scene.refused("a recorder", |_| elsewhere.preflight().map(drop)),
+        scene.refused("an allocation", |_| gpu.allocate_on::<u32>(theirs, 1).map(drop)),
+        scene.refused("a download", |_| from.download_into_on(theirs, &mut [0; LEN])),
+        scene.refused("a copy", |_| to.copy_from_on(theirs, from).map(drop)),
+    ] {
+        assert!(matches!(misuse(&error), Misuse::ForeignStream { .. }), "on a foreign stream: {error}");
+    }
+    let (low, high) = (to.view(..5).unwrap(), to.view(4..).unwrap());
+    let twice = [low.used_as(Access::Write), high.used_as(Access::ReadWrite)];
+    let mut recorder = gpu.recorder(ours);
+    recorder.write(&low).read_write(&high);
+    for error in [
+        scene.refused("bytes written twice", |_| gpu.prepare_block_use(ours, &twice).map(drop)),
+        scene.refused("bytes recorded twice", |_| gpu.record_block_use(ours, &twice).map(drop)),
+        scene.refused("a recorder of them", |_| recorder.preflight().map(drop)),
+    ] {
+        assert!(matches!(misuse(&error), Misuse::Overlap { first: 0, second: 1 }), "{error}");
+    }
+    assert_eq!(gpu.unfinished_uses(), 0, "what was refused needs no end");
+    drop((low, high));
+    scene.close();
+}
+
+#[test]
+fn everything_after_shutdown() {
+    let scene = Scene::new();
+    let Scene { gpu, driver, to, from, .. } = &scene;
+    let stream = gpu.stream().unwrap();
+    let event = driver.create_event(EventRequest::Plain).unwrap();
+    let theirs = driver.create_stream(StreamRequest::New { priority: 0 }).unwrap();
+    // SAFETY: both are destroyed at the end, when the names kiln has for them are given back.
+    let handle = |object: Object| unsafe { ForeignHandle::new(driver.native(object).unwrap()) };
+    let lent = gpu.import_event(handle(event.into())).unwrap();
+    let mut pinned = gpu.pinned::<u32>(LEN).unwrap();
+    let none = gpu.allocate::<u32>(0).unwrap();
+    let ticket = to.fill(1).unwrap();
+    let uses = [to.used_as(Access::Write)];
+    let mut recorder = gpu.recorder(&stream);
+    recorder.read(from);
+    assert!(gpu.shutdown(std::time::Duration::from_secs(10)).unwrap());
+    let mut refused: Vec<(&str, Error)> = Vec::new();
+    let mut refuse = |what: &'static str, request: &mut dyn FnMut() -> kiln::Result<()>| {
+        refused.push((what, scene.refused(what, |_| request())));
+    };
+    refuse("a launch", &mut || {
+        let mut launch = gpu.launch(&scene.kernels.mix);
+        launch.on(&stream).read_write(to).read(from).value(8_u32).value(1_u32);
+        // SAFETY: the launch is refused before it is queued.
+        unsafe { launch.submit() }.map(drop)
+    });
+    refuse("an allocation", &mut || gpu.allocate::<u32>(1).map(drop));
+    refuse("an upload", &mut || to.upload_on(&stream, &[0; LEN]).map(drop));
+    refuse("a download", &mut || from.download_into_on(&stream, &mut [0; LEN]));
+    refuse("a copy", &mut || to.copy_from_on(&stream, from).map(drop));
+    refuse("a fill", &mut || to.fill(1).map(drop));
+    refuse("a fill of nothing", &mut || none.fill(1).map(drop));
+    refuse("an upload of nothing", &mut || none.upload(&[]).map(drop));
+    refuse("a copy to pinned memory", &mut || pinned.copy_from(from).map(drop));
+    refuse("a written mark", &mut || to.record_write(&stream).map(drop));
+    refuse("a prepared use", &mut || gpu.prepare_block_use(&stream, &uses).map(drop));
+    refuse("a first use", &mut || gpu.prepare_first_use(&stream, to).map(drop));
+    refuse("a recorded use", &mut || gpu.record_block_use(&stream, &uses).map(drop));
+    refuse("a foreign use", &mut || gpu.record_foreign_use(&stream, &uses, &lent).map(drop));
+    refuse("a recorder", &mut || recorder.preflight().map(drop));
+    refuse("an address", &mut || gpu.raw_device_ptr(&stream, to, Access::Read).map(drop));
+    refuse("a wait for a ticket", &mut || stream.wait_for(&ticket));
+    refuse("a wait for an event", &mut || stream.wait_event(&lent));
+    refuse("a signal", &mut || stream.signal_event(&lent));
+    refuse("a stream", &mut || gpu.stream().map(drop));
+    refuse("a foreign stream", &mut || gpu.streams().import(handle(theirs.into())).map(drop));
+    refuse("a foreign event", &mut || gpu.import_event(handle(event.into())).map(drop));
+    for (what, error) in refused {
+        assert!(matches!(error.kind(), ErrorKind::Stale(Stale::ShuttingDown)), "{what}: {error}");
+    }
+    assert!(ticket.is_done().unwrap(), "tickets still answer");
+    assert_eq!(to.last_write_stream(), Some(gpu.main_stream().key()));
+    drop((lent, pinned, none, stream));
+    driver.destroy(event.into()).unwrap();
+    driver.destroy(theirs.into()).unwrap();
+    let Scene { machines, driver, gpu, kernels, to, from, other, foreign } = scene;
+    drop((gpu, driver, kernels, to, from, other, foreign));
+    assert!(machines.iter().all(|machine| machine.finish().is_clean()));
 }

@@ -8,7 +8,7 @@
 )]
 
 use kiln::telemetry::Count;
-use kiln::{DeviceRuntime, RuntimeConfig};
+use kiln::{Backend, Bindings, DeviceRuntime, DispatchConfig, Program, RuntimeConfig};
 use kiln_sim::{Machine, MachineConfig};
 
 /// Large enough for several threads, and no multiple of anything.
@@ -83,4 +83,49 @@ fn a_pinned_buffer_knows_which_copies_are_under_way() {
     assert_eq!(second.download().unwrap(), [2; 4096]);
     drop((first, second, pinned, gpu));
     assert!(machine.finish().is_clean());
+}
+
+#[test]
+fn a_wide_value_fills_a_buffer_with_little_of_the_host() {
+    let machine = Machine::new(MachineConfig::seeded(8));
+    {
+        let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), RuntimeConfig::default()).unwrap();
+        // Three floats that are no multiple of anything, and no power of two of them.
+        let value = [1.5_f64, -2.5, 3.5];
+        for len in [0, 1, 2, 2_730, 2_731, 2_732, 5_461, 100_003] {
+            let buffer = gpu.zeros::<[f64; 3]>(len + 2).unwrap();
+            let before = gpu.telemetry().snapshot().count(Count::UploadedBytes);
+            buffer.view(1..=len).unwrap().fill(value).unwrap();
+            let uploaded = gpu.telemetry().snapshot().count(Count::UploadedBytes) - before;
+            assert!(uploaded <= 64 << 10, "{len} elements took {uploaded} bytes of the host");
+            let seen = buffer.download().unwrap();
+            assert!(seen[1..=len].iter().all(|each| *each == value), "{len} elements");
+            assert_eq!((seen[0], seen[len + 1]), ([0.0; 3], [0.0; 3]), "and nothing beside them");
+        }
+    }
+    let report = machine.finish();
+    assert!(report.is_clean(), "{report}");
+}
+
+#[test]
+fn memory_is_trusted_again_once_a_copy_has_overwritten_it() {
+    let gpu = DeviceRuntime::simulated(9).unwrap();
+    let backend = Backend::over(gpu.clone());
+    let text = "kernel stop(inout x: u32[4]) block(1) { x[0] = 1; trap(3); }";
+    let stop = backend.compile(&Program::parse(text).unwrap()).unwrap();
+    let (buffer, good) = (gpu.zeros::<u32>(4).unwrap(), gpu.zeros::<u32>(4).unwrap());
+    let pinned = gpu.pinned::<u32>(4).unwrap();
+    let config = DispatchConfig { grid: Some(1.into()), ..DispatchConfig::default() };
+    let overwrite: [(&str, &dyn Fn()); 4] = [
+        ("an upload", &|| drop(buffer.upload(&[2; 4]).unwrap())),
+        ("a fill", &|| drop(buffer.fill(2).unwrap())),
+        ("a copy", &|| drop(buffer.copy_from(&good).unwrap())),
+        ("a copy of pinned memory", &|| drop(pinned.copy_to(&buffer).unwrap())),
+    ];
+    for (what, overwrite) in overwrite {
+        let error = stop.dispatch_with(Bindings::new().resident("x", &buffer), &config).unwrap_err();
+        assert!(!buffer.is_trusted(), "{error}");
+        overwrite();
+        assert!(buffer.is_trusted(), "{what}");
+    }
 }

@@ -263,7 +263,7 @@ impl<T: Element> GpuRef<T> {
     pub fn fill(&self, value: T) -> Result<Ticket> {
         match pattern(bytemuck::bytes_of(&value)) {
             Some(pattern) => self.fill_pattern(pattern),
-            None => self.upload(&vec![value; self.len]),
+            None => self.fill_wide(value),
         }
     }
 
@@ -356,7 +356,18 @@ impl<T: Element> GpuRef<T> {
         Ok(ticket)
     }
 
-    fn overwritten(&self) {
+    /// As [`fill`](Self::fill), with a value that is wider than what the device can fill with.
+    fn fill_wide(&self, value: T) -> Result<Ticket> {
+        let runtime = self.runtime()?;
+        let (uses, unit) = (&mut [self.used(Access::Write, 0)], bytemuck::bytes_of(&value));
+        let home = self.block.home(&runtime);
+        let ticket = transfer::repeat(&runtime, home, uses, self.place(), unit, self.bytes())?;
+        self.overwritten();
+        Ok(ticket)
+    }
+
+    /// Notes that all of its bytes were written anew.
+    pub(crate) fn overwritten(&self) {
         self.block.track().lock().overwritten(&self.byte_range());
     }
 

@@ -152,7 +152,11 @@ impl<T: Element> PinnedBuffer<T> {
         };
         let command = from.zip(to).map(|(from, to)| Command::Copy { from, to, bytes: device.bytes() });
         let uses = &mut [self.used(host_access), device.used(device_access, 1)];
-        runtime.submit_command(device.block().home(&runtime), uses, command.as_ref())
+        let ticket = runtime.submit_command(device.block().home(&runtime), uses, command.as_ref())?;
+        if device_access.writes() {
+            device.overwritten();
+        }
+        Ok(ticket)
     }
 
     /// The block, once the copies that an access of the host has to come after are done.

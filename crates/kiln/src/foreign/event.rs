@@ -49,6 +49,7 @@ impl DeviceRuntime {
     }
 
     fn take_event_in(&self, event: ForeignHandle, keep: Option<Keep>) -> Result<ForeignEvent> {
+        self.inner().check_ready()?;
         let id = self.driver().create_event(EventRequest::Foreign(event))?;
         Ok(ForeignEvent { runtime: std::sync::Arc::downgrade(self.inner()), id, _keep: keep })
     }

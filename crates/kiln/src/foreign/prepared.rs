@@ -87,7 +87,7 @@ impl DeviceRuntime {
     pub fn record_block_use(&self, stream: &Stream, uses: &[BlockUse<'_>]) -> Result<Ticket> {
         let mut checked = Checked::new();
         self.check_uses(stream, uses, &mut checked)?;
-        let stamp = self.inner().tracker().stamp(stream.lane(), &mut checked)?;
+        let stamp = self.inner().stamp(stream.lane(), &mut checked)?;
         Ok(Ticket::new(self.inner(), stamp))
     }
 

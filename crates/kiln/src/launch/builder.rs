@@ -8,11 +8,11 @@ use smallvec::SmallVec;
 
 use super::arguments::Arguments;
 use super::kernel::Kernel;
-use super::mismatch::{Given, Mismatch, explain};
+use super::mismatch::{Given, Mismatch, explain, place};
 use super::pass::Pass;
 use super::shape::Shape;
 use crate::buffer::{Element, GpuRef};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::misuse::Misuse;
 use crate::order::{INLINE_USES, Lane, Use};
 use crate::runtime::{Block, DeviceRuntime, Inner, Stream, Ticket};
@@ -136,7 +136,9 @@ impl<'a> Launch<'a> {
         // was given, where the layout is known; the memory is mapped until the stamps of this launch are done.
         let vouched = unsafe { Vouched::new() };
         let command = command(self.kernel, &self.shape, &self.arguments, vouched);
-        self.runtime.submit_launch(lane, &mut self.uses, &command, caller)
+        self.runtime
+            .submit_launch(lane, &mut self.uses, &command, caller)
+            .map_err(|error| named(self.kernel, error))
     }
 
     /// As [`submit`](Self::submit), with the device's time for it.
@@ -151,13 +153,16 @@ impl<'a> Launch<'a> {
         // SAFETY: as for `submit`.
         let vouched = unsafe { Vouched::new() };
         let command = command(self.kernel, &self.shape, &self.arguments, vouched);
-        self.runtime.submit_timed(lane, &mut self.uses, Some(command))
+        self.runtime
+            .submit_timed(lane, &mut self.uses, Some(command))
+            .map_err(|error| named(self.kernel, error))
     }
 
     #[inline]
     pub(super) fn buffer<T: Element>(&mut self, buffer: &'a GpuRef<T>, access: Access) -> &mut Self {
         if let Err(error) = buffer.check_runtime(self.runtime) {
-            self.wrong.get_or_insert(error);
+            let (kernel, index) = (self.kernel, self.given);
+            self.wrong.get_or_insert_with(|| error.placed(place(kernel, index)));
             return self;
         }
         let better = self.home.is_none_or(|(_, home)| access.writes() && !home.writes());
@@ -197,8 +202,9 @@ impl<'a> Launch<'a> {
     /// Everything that can be said before anything is queued; the stream if there is nothing to say.
     fn check(&mut self) -> Result<&'a Lane> {
         let kernel = || self.kernel.name().to_owned();
-        if let Some(wrong) = self.wrong.take() {
-            return Err(wrong);
+        // It stays, so that asking again does not launch with what was refused.
+        if let Some(wrong) = &self.wrong {
+            return Err(wrong.clone());
         }
         if !self.kernel.belongs_to(self.runtime) {
             return Err(Mismatch::ForeignKernel { kernel: kernel() }.into());
@@ -221,6 +227,15 @@ impl<'a> Launch<'a> {
             (None, Some((block, _))) => Ok(block.home(self.runtime)),
             (None, None) => Ok(self.runtime.main_stream().lane()),
         }
+    }
+}
+
+/// An error about the arguments, with the kernel they were for.
+#[cold]
+fn named(kernel: &Kernel, error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Misuse(Misuse::Overlap { .. }) => error.placed(format!("kernel `{}`", kernel.name())),
+        _ => error,
     }
 }
 

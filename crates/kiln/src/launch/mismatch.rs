@@ -4,6 +4,7 @@ use std::fmt;
 
 use kiln_driver::{Access, Dim3};
 
+use super::kernel::Kernel;
 use super::number::Number;
 use super::signature::{Effect, Parameter, ParameterKind};
 
@@ -174,6 +175,14 @@ impl fmt::Display for ParameterName {
             None => write!(f, "parameter {}", self.index),
         }
     }
+}
+
+/// A parameter of a kernel in words, for what its kind of error does not say.
+#[cold]
+pub(super) fn place(kernel: &Kernel, index: usize) -> String {
+    let known = kernel.signature().and_then(|signature| signature.parameters().get(index));
+    let name = known.and_then(|parameter| parameter.name.clone());
+    format!("kernel `{}`, {}", kernel.name(), ParameterName { index, name })
 }
 
 /// Whether an argument fits its parameter.

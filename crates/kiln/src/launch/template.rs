@@ -6,7 +6,7 @@
 use kiln_driver::{Access, Command, Dim3, Driver, Vouched};
 
 use super::kernel::Kernel;
-use super::mismatch::{Given, Mismatch, explain, fits};
+use super::mismatch::{Given, Mismatch, explain, fits, place};
 use super::shape::Shape;
 use crate::buffer::{Element, GpuRef, Held};
 use crate::error::{Error, Result};
@@ -69,7 +69,7 @@ impl LaunchTemplate {
         buffer: &GpuRef<T>,
         access: Access,
     ) -> Result<()> {
-        buffer.check_runtime(runtime)?;
+        self.check_buffer(runtime, self.arguments.len(), buffer)?;
         let address = buffer.address().0.to_ne_bytes();
         self.push(&address, size_of::<u64>(), Given::Buffer(access), buffer.held())
     }
@@ -87,7 +87,7 @@ impl LaunchTemplate {
         buffer: &GpuRef<T>,
         access: Access,
     ) -> Result<()> {
-        buffer.check_runtime(runtime)?;
+        self.check_buffer(runtime, index, buffer)?;
         let address = buffer.address().0.to_ne_bytes();
         self.replace(index, &address, Given::Buffer(access), buffer.held())
     }
@@ -185,6 +185,10 @@ impl LaunchTemplate {
         }
     }
 
+    fn check_buffer<T: Element>(&self, runtime: &Inner, index: usize, buffer: &GpuRef<T>) -> Result<()> {
+        buffer.check_runtime(runtime).map_err(|error| error.placed(place(&self.kernel, index)))
+    }
+
     fn fit(&self, index: usize, given: Given) -> Result<()> {
         let signature = self.kernel.signature();
         match signature.and_then(|signature| signature.parameters().get(index)) {
@@ -211,7 +215,8 @@ impl LaunchTemplate {
         for (place, (first, held)) in writes.iter().enumerate() {
             if let Some((second, _)) = writes[place + 1..].iter().find(|(_, other)| held.overlaps(other)) {
                 let (first, second) = (*first as u16, *second as u16);
-                return Err(Misuse::Overlap { first, second }.into());
+                let kernel = format!("kernel `{}`", self.kernel.name());
+                return Err(Error::new(Misuse::Overlap { first, second }).placed(kernel));
             }
         }
         Ok(())

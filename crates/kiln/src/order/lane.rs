@@ -49,6 +49,8 @@ pub struct Lane {
     asked: AtomicBool,
     /// The first number whose work was not queued whole because the device was lost meanwhile.
     broken: AtomicU64,
+    /// Another stream is about to take its place.
+    claimed: AtomicBool,
 }
 
 /// What the submitting thread may change.
@@ -111,7 +113,31 @@ impl Lane {
             counters: Counters::default(),
             sites: LaunchSites::default(),
             broken: AtomicU64::new(u64::MAX),
+            claimed: AtomicBool::new(false),
         }
+    }
+
+    /// A stream that takes the place of this one, which was given back. All that is stamped with the key so far is done, or comes before
+    /// whatever the new one does, because that waits for `end`, the last point of this one.
+    pub fn heir(&self, stream: StreamId, end: Option<&Recorded>) -> Self {
+        let mut heir = Self::new(self.key, stream, self.submitted());
+        heir.counters.inherit(&self.counters);
+        heir.broken = AtomicU64::new(self.broken.load(Ordering::Acquire));
+        if let Some(end) = end {
+            heir.entry.get_mut().clock.clone_from(&end.clock);
+            heir.points.get_mut().clock.clone_from(&end.clock);
+        }
+        heir
+    }
+
+    /// Claims the place of a stream that was given back; whoever asks next is told no.
+    pub fn claim(&self) -> bool {
+        self.is_retired() && !self.claimed.swap(true, Ordering::AcqRel)
+    }
+
+    /// Nothing came of a claim.
+    pub fn unclaim(&self) {
+        self.claimed.store(false, Ordering::Release);
     }
 
     /// The work of a number was queued in part or not at all.

@@ -2,15 +2,15 @@
 
 use std::sync::{Arc, PoisonError};
 
-use kiln_driver::{Command, Driver, Error, Refusal, StreamId, Submission, Timeout, WaitTarget, Waited};
+use kiln_driver::{Command, Driver, Error, StreamId, Submission, Timeout, WaitTarget, Waited};
 
 use super::clock::{Clock, HostClock};
 use super::events::{EventLease, EventPool};
 use super::lane::{Entry, Lane, Point, Recorded};
 use super::mutation::Mutation;
-use super::stamp::{MAX_STREAMS, Stamp, Stamps, StreamKey};
+use super::stamp::{Stamp, Stamps, StreamKey};
 use super::step::{OverlappingWrites, Step, StepRefusal, Use, publish_late};
-use super::sync::{LatchGuard, RwLock};
+use super::sync::{AtomicU32, LatchGuard, RwLock};
 use crate::telemetry::Count;
 
 /// When an event is recorded for work that another stream consumes.
@@ -59,12 +59,14 @@ impl From<Error> for SubmitError {
 // In this order: what every submission looks at stands first.
 #[repr(C)]
 pub struct Tracker {
-    driver: Arc<dyn Driver>,
+    pub(super) driver: Arc<dyn Driver>,
     recording: Recording,
     mutation: Option<Mutation>,
     pub(super) lanes: RwLock<Vec<Arc<Lane>>>,
     pub(super) host: HostClock,
     events: Arc<EventPool>,
+    /// Streams that had to take the place of another.
+    pub(super) turns: AtomicU32,
 }
 
 impl Tracker {
@@ -75,6 +77,7 @@ impl Tracker {
             lanes: RwLock::default(),
             host: HostClock::default(),
             events: EventPool::new(),
+            turns: AtomicU32::new(0),
             recording,
             mutation,
         }
@@ -83,31 +86,6 @@ impl Tracker {
     /// The device.
     pub fn driver(&self) -> &Arc<dyn Driver> {
         &self.driver
-    }
-
-    /// Takes a stream in. The key of a stream that went away is used again once all its work is known to be done.
-    ///
-    /// # Errors
-    /// Refused past [`MAX_STREAMS`].
-    pub fn add(&self, stream: StreamId) -> Result<Arc<Lane>, Error> {
-        let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
-        let reusable = lanes.iter().position(|lane| {
-            // Nobody but this table holds it, and nothing of it can still be running.
-            Arc::strong_count(lane) == 1
-                && self.host.covers(Stamp { stream: lane.key, number: lane.submitted() })
-        });
-        if let Some(index) = reusable {
-            let old = &lanes[index];
-            let lane = Arc::new(Lane::new(old.key, stream, old.submitted()));
-            lane.counters().inherit(old.counters());
-            lanes[index] = lane.clone();
-            return Ok(lane);
-        }
-        let limit = || Refusal::Limit { what: "streams of one runtime at once", limit: MAX_STREAMS as u64 };
-        let key = StreamKey::new(lanes.len()).ok_or_else(|| Error::refused("create_stream", limit()))?;
-        let lane = Arc::new(Lane::new(key, stream, 0));
-        lanes.push(lane.clone());
-        Ok(lane)
     }
 
     /// What is known to be done.
@@ -349,6 +327,8 @@ impl Tracker {
         if let Some((known, lane)) = &entry.peer
             && *known == key
             && let Some(lane) = lane.upgrade()
+            // One that was given back may have an heir by now, who has the later numbers.
+            && !lane.is_retired()
         {
             return Ok(lane);
         }
@@ -390,7 +370,7 @@ impl Tracker {
     }
 
     /// A point that covers a number of a stream: one that is recorded, or a new one.
-    fn point(&self, lane: &Lane, number: u64) -> Result<Point, Error> {
+    pub(super) fn point(&self, lane: &Lane, number: u64) -> Result<Point, Error> {
         if let Some(point) = lane.point(number) {
             return Ok(point);
         }

@@ -344,7 +344,10 @@ impl Inner {
                     Ok(())
                 })?
             }
-            None => Stamp { stream: lane.key, number: 0 },
+            None => {
+                self.check_ready()?;
+                Stamp { stream: lane.key, number: 0 }
+            }
         };
         Ok(Ticket::new(self, stamp))
     }

@@ -99,6 +99,7 @@ impl Stream {
     pub fn wait_for(&self, ticket: &Ticket) -> Result<()> {
         let runtime = self.runtime()?;
         ticket.check_runtime(&runtime)?;
+        runtime.check_ready()?;
         runtime.tracker().order_after(self.lane(), &crate::order::Stamps::of(ticket.stamp()))?;
         Ok(())
     }

@@ -79,6 +79,7 @@ impl StreamPool {
 
     fn take_in(&self, foreign: ForeignHandle, keep: Option<Keep>) -> Result<Stream> {
         let runtime = self.runtime()?;
+        runtime.check_ready()?;
         let lane = self.add(runtime.tracker(), &**runtime.driver(), StreamRequest::Foreign(foreign))?;
         Ok(Stream::foreign(lane, Arc::downgrade(&runtime), keep))
     }

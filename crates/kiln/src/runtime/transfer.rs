@@ -75,6 +75,33 @@ pub(crate) fn download(
     ticket.wait()
 }
 
+/// Repeats some bytes from a place on, until so many are written. None as the place: nothing to write.
+///
+/// The first of them come from the host; then the device copies what is there behind itself, twice as much each time.
+pub(crate) fn repeat(
+    runtime: &Arc<Inner>,
+    lane: &Lane,
+    uses: &mut [Use<'_>],
+    to: Option<DevicePlace>,
+    unit: &[u8],
+    bytes: u64,
+) -> Result<Ticket> {
+    let Some(to) = to else { return runtime.submit_command(lane, uses, None) };
+    let units = (MIN_CHUNK_BYTES / unit.len().max(1)).max(1);
+    let mut first = unit.repeat(units);
+    first.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
+    run(runtime, lane, uses, first.len(), |porter| {
+        porter.upload(&first, to)?;
+        let mut written = first.len() as u64;
+        while written < bytes {
+            let more = written.min(bytes - written);
+            porter.copy_behind(to, written, more)?;
+            written += more;
+        }
+        Ok(())
+    })
+}
+
 /// Bytes of a chunk.
 fn chunk_bytes(runtime: &Inner) -> usize {
     runtime.config().transfer_chunk_bytes.max(MIN_CHUNK_BYTES)
@@ -146,6 +173,19 @@ impl Porter<'_> {
         }
         let from = Place::Host { block: block.id(), offset: 0 };
         self.copy(slot, Command::Copy { from, to: Place::Device(to), bytes: chunk.len() as u64 })
+    }
+
+    /// Copies the first bytes at a place behind those that are written.
+    fn copy_behind(
+        &mut self,
+        start: DevicePlace,
+        written: u64,
+        bytes: u64,
+    ) -> std::result::Result<(), Error> {
+        let (from, to) = (Place::Device(start), Place::Device(start.plus(written)));
+        self.driver.submit(self.stream, &Command::Copy { from, to, bytes })?;
+        self.lane.counters().note_copy(&from, &to, bytes);
+        Ok(())
     }
 
     fn start_download(&mut self, from: DevicePlace, bytes: usize) -> std::result::Result<usize, Error> {

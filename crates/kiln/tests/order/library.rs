@@ -9,6 +9,7 @@ pub(crate) struct Library {
     event: EventId,
 }
 
+#[allow(dead_code, reason = "not every test lets it do everything")]
 impl Library {
     pub(crate) fn new(driver: &std::sync::Arc<dyn Driver>) -> Self {
         Self {
@@ -42,7 +43,6 @@ impl Library {
     }
 
     /// Waits on its stream for its own event, which somebody signalled.
-    #[allow(dead_code, reason = "only one test lets kiln signal it")]
     pub(crate) fn wait_for_own_event(&self) {
         self.driver.submit(self.stream, &Command::Wait(self.event)).unwrap();
     }

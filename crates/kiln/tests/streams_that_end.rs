@@ -1,0 +1,199 @@
+//! Streams that go away before what they had to do with: their work, their blocks, and those who come after.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
+use std::sync::Arc;
+
+use kiln::order::MAX_STREAMS;
+use kiln::{DeviceRuntime, GpuRef, RuntimeConfig, Stream};
+use kiln_driver::call::CallKind;
+use kiln_driver::layer::{Counting, Layered};
+use kiln_driver::{Access, Command, Driver, ForeignHandle, Pattern, Refusal, StreamId, StreamRequest};
+use kiln_sim::{Machine, MachineConfig};
+
+const LEN: usize = 16;
+const SEEDS: u64 = 30;
+
+struct Scene {
+    driver: Arc<Layered<Counting>>,
+    gpu: DeviceRuntime,
+}
+
+impl Scene {
+    fn run(seeds: u64, program: impl Fn(&Self)) {
+        for seed in 0..seeds {
+            let machine = Machine::new(MachineConfig::seeded(seed));
+            {
+                let driver = Arc::new(Layered::new(machine.device(0).unwrap(), Counting::default()));
+                let gpu = DeviceRuntime::from_driver(driver.clone(), RuntimeConfig::default()).unwrap();
+                program(&Self { driver, gpu });
+            }
+            let report = machine.finish();
+            assert!(report.is_clean(), "{report}");
+        }
+    }
+
+    /// A stream of another library, and the same as kiln takes it in.
+    fn foreign(&self) -> (StreamId, Stream) {
+        let theirs = self.driver.create_stream(StreamRequest::New { priority: 0 }).unwrap();
+        (theirs, self.import(theirs).unwrap())
+    }
+
+    fn import(&self, theirs: StreamId) -> kiln::Result<Stream> {
+        // SAFETY: the caller destroys the stream after kiln has given its name back.
+        self.gpu.streams().import(unsafe { ForeignHandle::new(self.driver.native(theirs.into())?) })
+    }
+
+    fn write(&self, stream: &Stream, to: &GpuRef<u32>, value: u32) {
+        let used = self.gpu.prepare_block_use(stream, &[to.used_as(Access::Write)]).unwrap();
+        let (to, count) = (to.place().unwrap(), to.len() as u64);
+        let fill = Command::Fill { to, pattern: Pattern::U32(value), count };
+        self.driver.submit(used.stream(), &fill).unwrap();
+        used.finish().unwrap();
+    }
+}
+
+#[test]
+fn the_last_handle_goes_after_its_stream() {
+    Scene::run(SEEDS, |scene| {
+        let Scene { driver, gpu } = scene;
+        let (theirs, home) = scene.foreign();
+        let other = gpu.stream().unwrap();
+        let mut buffers = [(); 3].map(|()| Some(gpu.allocate_on::<u32>(&home, LEN).unwrap()));
+        for (at, buffer) in buffers.iter().flatten().enumerate() {
+            scene.write(&home, buffer, at as u32);
+        }
+        let key = home.key();
+        drop(home);
+        // Its owner does not wait for its work either.
+        driver.destroy(theirs.into()).unwrap();
+        // One was used nowhere else, one elsewhere since, and one goes on being used.
+        scene.write(&other, buffers[1].as_ref().unwrap(), 11);
+        let before = driver.layer().counts();
+        drop((buffers[0].take(), buffers[1].take()));
+        assert_eq!(driver.layer().counts().since(&before).of(CallKind::Wait), 0, "nobody is held up");
+        let reused: Vec<GpuRef<u32>> = (0..8).map(|_| gpu.allocate::<u32>(LEN).unwrap()).collect();
+        for (at, buffer) in reused.iter().enumerate() {
+            buffer.fill(100 + at as u32).unwrap();
+        }
+        let last = buffers[2].take().unwrap();
+        assert_eq!((last.download().unwrap(), last.home()), (vec![2; LEN], key));
+        for (at, buffer) in reused.iter().enumerate() {
+            assert_eq!(buffer.download().unwrap(), [100 + at as u32; LEN]);
+        }
+        // Work that names no stream goes to the main one.
+        assert_eq!(last.fill(5).unwrap().stamp().stream, gpu.main_stream().key());
+        drop((last, reused, other));
+        gpu.synchronize().unwrap();
+        gpu.reap_pending().unwrap();
+        assert_eq!(gpu.bytes_outstanding(), 0, "nothing is kept for a stream that is gone");
+    });
+}
+
+#[test]
+fn streams_come_and_go_more_often_than_there_is_room_for() {
+    Scene::run(3, |scene| {
+        let Scene { driver, gpu } = scene;
+        let buffer = gpu.zeros::<u32>(LEN).unwrap();
+        // Nobody waits on the host, as in a program that takes another library's stream in for each of its calls.
+        let (waits, mut expected) = (driver.layer().counts(), 0);
+        let turns = 3 * MAX_STREAMS as u32;
+        for turn in 0..turns {
+            let (theirs, stream) = scene.foreign();
+            scene.write(&stream, &buffer, turn);
+            expected = turn;
+            drop(stream);
+            driver.destroy(theirs.into()).unwrap();
+        }
+        let asked = driver.layer().counts().since(&waits).of(CallKind::Wait);
+        assert!(asked <= 4 * u64::from(turns), "{asked} looks at streams that were given back");
+        assert_eq!(buffer.download().unwrap(), [expected; LEN]);
+    });
+}
+
+#[test]
+fn blocks_do_not_keep_the_place_of_a_stream_that_is_gone() {
+    Scene::run(3, |scene| {
+        let Scene { driver, gpu } = scene;
+        let mut homeless = Vec::new();
+        for turn in 0..2 * MAX_STREAMS as u32 {
+            let (theirs, stream) = scene.foreign();
+            let buffer = gpu.allocate_on::<u32>(&stream, LEN).unwrap();
+            // Every third is never used on its stream.
+            if turn % 3 != 0 {
+                scene.write(&stream, &buffer, turn);
+            }
+            homeless.push(buffer);
+            drop(stream);
+            driver.destroy(theirs.into()).unwrap();
+        }
+        for (turn, buffer) in homeless.iter().enumerate() {
+            if turn % 3 != 0 {
+                assert_eq!(buffer.download().unwrap(), [turn as u32; LEN]);
+            }
+            buffer.fill(7).unwrap();
+        }
+        // All of the memory is used again, by one stream, right behind those who had it.
+        drop(homeless);
+        let again: Vec<_> = (0..2 * MAX_STREAMS).map(|_| gpu.upload(&[9_u32; LEN]).unwrap()).collect();
+        assert!(again.iter().all(|buffer| buffer.download().unwrap() == [9; LEN]));
+        drop(again);
+        gpu.synchronize().unwrap();
+        gpu.reap_pending().unwrap();
+        assert_eq!(gpu.bytes_outstanding(), 0);
+    });
+}
+
+#[test]
+fn room_that_is_taken_over_is_in_order_after_whoever_had_it() {
+    Scene::run(SEEDS, |scene| {
+        let Scene { driver, gpu } = scene;
+        let buffers: Vec<GpuRef<u32>> = (0..4).map(|_| gpu.zeros::<u32>(LEN).unwrap()).collect();
+        let mut expected = [0; 4];
+        for turn in 0..2 * MAX_STREAMS as u32 {
+            let (theirs, stream) = scene.foreign();
+            let at = turn as usize % 3;
+            scene.write(&stream, &buffers[at], turn);
+            // A stream that has the place of one that is gone must not take that one's work for its own.
+            buffers[at + 1].copy_from_on(&stream, &buffers[at]).unwrap();
+            (expected[at], expected[at + 1]) = (turn, turn);
+            drop(stream);
+            driver.destroy(theirs.into()).unwrap();
+        }
+        for (buffer, value) in buffers.iter().zip(expected) {
+            assert_eq!(buffer.download().unwrap(), [value; LEN]);
+        }
+    });
+}
+
+#[test]
+fn more_streams_at_once_than_there_is_room_for_are_refused_until_one_goes() {
+    Scene::run(1, |scene| {
+        let theirs = scene.driver.create_stream(StreamRequest::New { priority: 0 }).unwrap();
+        let mut taken = Vec::new();
+        let error = loop {
+            match scene.import(theirs) {
+                Ok(stream) => taken.push(stream),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(taken.len(), MAX_STREAMS - 1, "the main stream has one place");
+        let refusal = error.driver().and_then(|error| error.refusal()).cloned();
+        assert!(
+            matches!(refusal, Some(Refusal::Limit { limit, .. }) if limit == MAX_STREAMS as u64),
+            "{error}"
+        );
+        taken.pop();
+        taken.push(scene.import(theirs).unwrap());
+        assert!(scene.import(theirs).is_err() && scene.gpu.stream().is_err());
+        drop(taken);
+        let lease = scene.gpu.stream().unwrap();
+        scene.gpu.zeros::<u32>(LEN).unwrap().upload_on(&lease, &[1; LEN]).unwrap().wait().unwrap();
+        scene.driver.destroy(theirs.into()).unwrap();
+    });
+}
