@@ -73,9 +73,11 @@ impl Account {
         self.state.fetch_sub(UNSETTLED + bytes, Ordering::AcqRel);
     }
 
-    /// Gives settled bytes back; no more than were charged.
-    pub(crate) fn refund(&self, bytes: u64) {
-        let before = self.state.fetch_sub(bytes, Ordering::AcqRel);
-        debug_assert!(before & BYTES >= bytes, "more was given back than charged");
+    /// Gives settled bytes back; returns how many. Of more than are charged only those are given back: a count that wrapped
+    /// around would be taken for charges that never settle.
+    pub(crate) fn refund(&self, bytes: u64) -> u64 {
+        let less = |state: u64| Some(state - bytes.min(state & BYTES));
+        let before = self.state.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less);
+        bytes.min(before.unwrap_or_else(|state| state) & BYTES)
     }
 }

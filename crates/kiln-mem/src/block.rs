@@ -41,6 +41,15 @@ impl fmt::Display for BlockId {
 ///
 /// It is given out by a [`MemoryResource`](crate::MemoryResource) and goes back to the same one. It cannot be copied,
 /// so it cannot be freed twice; dropping it without freeing it leaks the memory until the resource goes.
+///
+/// ```compile_fail,E0382
+/// use kiln_mem::{DeviceBlock, MemoryResource, MemoryResourceExt};
+///
+/// fn free_twice(resource: &dyn MemoryResource, block: DeviceBlock) {
+///     resource.free(block).ok();
+///     resource.free(block).ok(); // It was given away.
+/// }
+/// ```
 #[must_use = "dropping a block leaks its memory; give it back to its resource"]
 pub struct DeviceBlock {
     pub(crate) place: Option<Place>,

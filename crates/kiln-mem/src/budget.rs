@@ -7,6 +7,9 @@
 //! One case needs care. A charge that fits its account but not the one above has to be taken back, and meanwhile a
 //! small request that would fit sees the account full. A charge is therefore unsettled until all accounts have it, and
 //! whoever finds no room while some are unsettled looks again.
+//!
+//! Another case is bytes that were charged ahead and that nobody uses. Whoever keeps such bytes at hand says so, and
+//! gives them up before a request is refused on their account.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -39,6 +42,14 @@ struct Entry {
     account: Account,
     parent: Option<Budget>,
     children: Mutex<Vec<Weak<Entry>>>,
+    /// Who keeps bytes of this tree at hand; kept by the account at its root.
+    hands: Mutex<Vec<Weak<dyn AtHand>>>,
+}
+
+/// Somebody who keeps bytes at hand that are charged to a budget and that nobody uses.
+pub(crate) trait AtHand: Send + Sync {
+    /// Gives them back to the budget; returns how many.
+    fn give_up(&self) -> u64;
 }
 
 /// A charge that did not fit.
@@ -142,14 +153,18 @@ impl Budget {
     /// # Errors
     /// If they do not fit one of them; then none was charged.
     pub fn charge(&self, bytes: u64) -> Result<(), Shortage> {
-        self.charge_chain(bytes)?;
-        self.accounts(Account::settle);
-        Ok(())
+        match self.charge_as_it_is(bytes) {
+            Err(_) if self.collect() > 0 => self.charge_as_it_is(bytes),
+            answer => answer,
+        }
     }
 
-    /// Gives bytes back that were charged.
+    /// Gives bytes back that were charged here. Of more than are in use only those are given back.
     pub fn refund(&self, bytes: u64) {
-        self.accounts(|account| account.refund(bytes));
+        let given = self.entry.account.refund(bytes);
+        if let Some(parent) = &self.entry.parent {
+            parent.refund(given);
+        }
     }
 
     /// Sets bytes aside.
@@ -158,7 +173,28 @@ impl Budget {
     /// If they do not fit.
     pub fn reserve(&self, bytes: u64) -> Result<Reserved, Shortage> {
         self.charge(bytes)?;
-        Ok(Reserved { budget: self.clone(), left: Account::new(bytes) })
+        Ok(Reserved::of_charged(self, bytes))
+    }
+
+    /// The same as [`charge`](Self::charge), leaving what others have at hand where it is.
+    pub(crate) fn charge_as_it_is(&self, bytes: u64) -> Result<(), Shortage> {
+        self.charge_chain(bytes)?;
+        self.accounts(Account::settle);
+        Ok(())
+    }
+
+    /// Says that somebody is going to keep bytes at hand.
+    pub(crate) fn add_hand(&self, hand: Weak<dyn AtHand>) {
+        let mut hands = self.root().entry.hands.lock().unwrap_or_else(PoisonError::into_inner);
+        hands.retain(|hand| hand.strong_count() > 0);
+        hands.push(hand);
+    }
+
+    /// Has everybody give up what they have at hand of this budget, those above and those beside it; returns how much
+    /// that was.
+    pub(crate) fn collect(&self) -> u64 {
+        let hands = self.root().entry.hands.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        hands.iter().filter_map(Weak::upgrade).map(|hand| hand.give_up()).sum()
     }
 
     /// Whether both are the same account.
@@ -180,7 +216,12 @@ impl Budget {
 
     fn with_parent(name: String, limit_bytes: u64, parent: Option<Self>) -> Self {
         let account = Account::new(limit_bytes);
-        Self { entry: Arc::new(Entry { name, account, parent, children: Mutex::default() }) }
+        let (children, hands) = (Mutex::default(), Mutex::default());
+        Self { entry: Arc::new(Entry { name, account, parent, children, hands }) }
+    }
+
+    fn root(&self) -> &Self {
+        self.entry.parent.as_ref().map_or(self, Self::root)
     }
 
     fn charge_chain(&self, bytes: u64) -> Result<(), Shortage> {
@@ -208,6 +249,11 @@ impl Budget {
 }
 
 impl Reserved {
+    /// Bytes that were charged to a budget for this.
+    pub(crate) fn of_charged(budget: &Budget, bytes: u64) -> Self {
+        Self { budget: budget.clone(), left: Account::new(bytes) }
+    }
+
     /// Draws bytes from what was set aside. They stay charged until they are given back with [`Budget::refund`].
     ///
     /// # Errors
@@ -224,7 +270,7 @@ impl Reserved {
         Ok(())
     }
 
-    /// Puts bytes back that were drawn.
+    /// Puts bytes back that were drawn. Of more than were drawn only those are put back.
     pub fn put_back(&self, bytes: u64) {
         self.left.refund(bytes);
     }

@@ -1,17 +1,17 @@
 //! Memory straight from the driver, one call each.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kiln_driver::{Base, DeviceAddress, Driver, MemoryId, MemoryRequest, Place, Timeout};
+use kiln_driver::{Base, DeviceAddress, Driver, Memory, MemoryId, MemoryRequest, Place, Timeout};
 
 use crate::accounting::Accounting;
 use crate::block::{BlockParts, DeviceBlock, ResourceKey, Token};
 use crate::error::{ErrorKind, FreeError, Refusal, Result};
 use crate::exhausted::Exhausted;
-use crate::ladder::{Relief, Rung};
+use crate::ladder::{Relief, Rung, Step};
 use crate::order::Order;
 use crate::request::Request;
 use crate::resource::MemoryResource;
@@ -24,6 +24,7 @@ pub struct Direct {
     key: ResourceKey,
     driver: Arc<dyn Driver>,
     order: Arc<dyn Order>,
+    live: Mutex<HashSet<MemoryId>>,
     pending: Mutex<VecDeque<Pending>>,
     live_bytes: AtomicU64,
     live_blocks: AtomicU64,
@@ -38,6 +39,14 @@ struct Pending {
     own: Stamp,
 }
 
+impl Pending {
+    /// Everything it waits for.
+    fn stamps(&self) -> impl Iterator<Item = Stamp> + '_ {
+        let stamps = self.uses.as_slice().iter().chain([&self.own]);
+        stamps.copied().filter(|stamp| stamp.number > 0)
+    }
+}
+
 impl Direct {
     /// Memory of a driver.
     pub fn new(driver: Arc<dyn Driver>, order: Arc<dyn Order>) -> Self {
@@ -45,6 +54,7 @@ impl Direct {
             key: ResourceKey::fresh(),
             driver,
             order,
+            live: Mutex::default(),
             pending: Mutex::default(),
             live_bytes: AtomicU64::new(0),
             live_blocks: AtomicU64::new(0),
@@ -56,9 +66,18 @@ impl Direct {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn live(&self) -> MutexGuard<'_, HashSet<MemoryId>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn is_done(&self, pending: &Pending) -> bool {
-        let done = |stamp: Stamp| stamp.number == 0 || self.order.is_complete(stamp);
-        done(pending.own) && pending.uses.as_slice().iter().all(|stamp| done(*stamp))
+        pending.stamps().all(|stamp| self.order.is_complete(stamp))
+    }
+
+    /// The first submission that something pending waits for.
+    fn pending_until(&self) -> Option<Stamp> {
+        let pending = self.pending();
+        pending.iter().flat_map(Pending::stamps).find(|stamp| !self.order.is_complete(*stamp))
     }
 
     /// Frees what is pending and done; returns the bytes.
@@ -70,17 +89,44 @@ impl Direct {
                 pending.iter().position(|pending| self.is_done(pending)).and_then(|at| pending.remove(at))
             };
             let Some(done) = next else { return Ok(freed) };
-            self.driver.free(done.memory, None)?;
+            if let Err(error) = self.driver.free(done.memory, None) {
+                self.pending().push_back(done);
+                return Err(error.into());
+            }
             freed += done.bytes;
         }
+    }
+
+    /// Asks the driver; where it has too little, again after everything was freed that is done.
+    fn obtain(&self, bytes: u64) -> Result<Memory> {
+        let ask = || self.driver.allocate(MemoryRequest::Direct { bytes });
+        let mut answer = ask();
+        let mut steps = Vec::new();
+        if answer.as_ref().is_err_and(kiln_driver::Error::is_oom) {
+            let relief = self.reap(Rung::Completed)?;
+            steps.push(Step { rung: Rung::Completed, relief });
+            if !relief.is_nothing() {
+                answer = ask();
+            }
+        }
+        answer.map_err(|error| {
+            if !error.is_oom() {
+                return error.into();
+            }
+            let exhausted = Exhausted {
+                pending_until: self.pending_until(),
+                steps,
+                driver: Some(error.to_string()),
+                ..Exhausted::over("direct", bytes, &self.accounting())
+            };
+            ErrorKind::from(exhausted).into()
+        })
     }
 
     fn refresh(&self) -> Result<()> {
         let streams: Vec<StreamKey> = {
             let pending = self.pending();
-            let used =
-                pending.iter().flat_map(|pending| pending.uses.as_slice().iter().chain([&pending.own]));
-            used.map(|stamp| stamp.stream).collect()
+            pending.iter().flat_map(Pending::stamps).map(|stamp| stamp.stream).collect()
         };
         for stream in streams {
             self.order.refresh(stream)?;
@@ -104,21 +150,9 @@ impl MemoryResource for Direct {
             (None, DeviceAddress(0))
         } else {
             self.free_done()?;
-            match self.driver.allocate(MemoryRequest::Direct { bytes: request.bytes }) {
-                Ok(memory) => (Some(Place::Device(memory.id.into())), memory.address),
-                Err(error) if error.is_oom() => {
-                    let counted = self.accounting();
-                    let exhausted = Exhausted {
-                        in_use_bytes: counted.live_bytes,
-                        reserved_bytes: counted.reserved_bytes,
-                        pending_bytes: counted.pending_bytes,
-                        driver: Some(error.to_string()),
-                        ..Exhausted::new("direct", request.bytes)
-                    };
-                    return Err(ErrorKind::from(exhausted).into());
-                }
-                Err(error) => return Err(error.into()),
-            }
+            let memory = self.obtain(request.bytes)?;
+            self.live().insert(memory.id);
+            (Some(Place::Device(memory.id.into())), memory.address)
         };
         let live = self.live_bytes.fetch_add(request.bytes, Ordering::Relaxed) + request.bytes;
         self.peak_bytes.fetch_max(live, Ordering::Relaxed);
@@ -133,11 +167,16 @@ impl MemoryResource for Direct {
             return Err(FreeError::foreign(block, self.key));
         }
         if let Some(Base::Memory(memory)) = block.device_place().map(|place| place.base) {
+            // Taken out first, so that nobody else frees it meanwhile.
+            if !self.live().remove(&memory) {
+                return Err(FreeError::stale(block));
+            }
             let own = Stamp { stream: block.stream(), number: self.order.latest(block.stream()) };
             let pending = Pending { memory, bytes: block.bytes(), uses: *uses, own };
             if !self.is_done(&pending) {
                 self.pending().push_back(pending);
             } else if let Err(error) = self.driver.free(memory, None) {
+                self.live().insert(memory);
                 return Err(FreeError::new(block, ErrorKind::from(error)));
             }
         }
@@ -177,11 +216,7 @@ impl Drop for Direct {
     fn drop(&mut self) {
         let pending = std::mem::take(&mut *self.pending());
         for pending in pending {
-            let waits = pending.uses.as_slice().iter().chain([&pending.own]);
-            if waits
-                .filter(|stamp| stamp.number > 0)
-                .all(|stamp| self.order.wait(*stamp, Timeout::Never).is_ok())
-            {
+            if pending.stamps().all(|stamp| self.order.wait(stamp, Timeout::Never).is_ok()) {
                 let _ = self.driver.free(pending.memory, None);
             }
         }

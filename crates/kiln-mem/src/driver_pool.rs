@@ -3,30 +3,35 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kiln_driver::{Base, DeviceAddress, Driver, MemoryId, MemoryRequest, Place, StreamId};
+use kiln_driver::{
+    Base, DeviceAddress, Driver, Memory, MemoryId, MemoryRequest, Object, Place, StreamId, StreamRequest,
+    Timeout,
+};
 
 use crate::accounting::Accounting;
 use crate::block::{BlockParts, DeviceBlock, ResourceKey, Token};
 use crate::error::{ErrorKind, FreeError, Refusal, Result};
 use crate::exhausted::Exhausted;
-use crate::ladder::{Relief, Rung};
+use crate::ladder::{Relief, Rung, Step};
 use crate::order::Order;
 use crate::request::Request;
 use crate::resource::MemoryResource;
-use crate::stamp::Stamps;
+use crate::stamp::{Stamps, StreamKey};
 
 /// `cuMemAllocAsync` and `cuMemFreeAsync`.
 ///
 /// A block is freed in the order of its own stream; uses on other streams are ordered before that with device-side
-/// waits. What the pool keeps is given back on [`Rung::IdlePages`].
+/// waits. If its stream is gone, and its work with it, it is freed in the order of a stream of the pool's own. What the pool keeps is given back on [`Rung::IdlePages`].
 pub struct DriverPool {
     key: ResourceKey,
     driver: Arc<dyn Driver>,
     order: Arc<dyn Order>,
     /// The stream each block was allocated on.
     streams: Mutex<HashMap<MemoryId, StreamId>>,
+    /// Where blocks are freed whose stream is gone.
+    late: Mutex<Option<StreamId>>,
     live_bytes: AtomicU64,
     live_blocks: AtomicU64,
     peak_bytes: AtomicU64,
@@ -48,6 +53,7 @@ impl DriverPool {
             driver,
             order,
             streams: Mutex::default(),
+            late: Mutex::default(),
             live_bytes: AtomicU64::new(0),
             live_blocks: AtomicU64::new(0),
             peak_bytes: AtomicU64::new(0),
@@ -55,17 +61,61 @@ impl DriverPool {
         })
     }
 
-    fn free(&self, memory: MemoryId, block: &DeviceBlock, uses: &Stamps) -> Result<()> {
+    fn streams(&self) -> MutexGuard<'_, HashMap<MemoryId, StreamId>> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn free(&self, memory: MemoryId, stream: StreamId, key: StreamKey, uses: &Stamps) -> Result<()> {
         for stamp in uses.as_slice() {
-            if !self.order.is_ordered(block.stream(), *stamp) {
-                self.order.wait_on(block.stream(), *stamp)?;
+            if !self.order.is_ordered(key, *stamp) {
+                self.order.wait_on(key, *stamp)?;
                 self.waits.fetch_add(1, Ordering::Relaxed);
             }
         }
-        let stream = self.streams.lock().unwrap_or_else(PoisonError::into_inner).get(&memory).copied();
-        self.driver.free(memory, stream)?;
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner).remove(&memory);
-        Ok(())
+        match self.driver.free(memory, Some(stream)) {
+            // The memory is there, so it is the stream that is not.
+            Err(error) if matches!(error.refusal(), Some(kiln_driver::Refusal::Stale { .. })) => {
+                self.free_late(memory, uses)
+            }
+            freed => Ok(freed?),
+        }
+    }
+
+    fn free_late(&self, memory: MemoryId, uses: &Stamps) -> Result<()> {
+        for stamp in uses.as_slice() {
+            let _ = self.order.wait(*stamp, Timeout::Never)?;
+        }
+        let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
+        let stream = match *late {
+            Some(stream) => stream,
+            None => *late.insert(self.driver.create_stream(StreamRequest::New { priority: 0 })?),
+        };
+        Ok(self.driver.free(memory, Some(stream))?)
+    }
+
+    /// Asks the driver; where it has too little, again after it gave back what the pool holds and nobody uses.
+    fn obtain(&self, bytes: u64, stream: StreamId) -> Result<Memory> {
+        let ask = || self.driver.allocate(MemoryRequest::Pool { bytes, stream });
+        let mut answer = ask();
+        let mut steps = Vec::new();
+        if answer.as_ref().is_err_and(kiln_driver::Error::is_oom) {
+            let relief = self.reap(Rung::IdlePages)?;
+            steps.push(Step { rung: Rung::IdlePages, relief });
+            if !relief.is_nothing() {
+                answer = ask();
+            }
+        }
+        answer.map_err(|error| {
+            if !error.is_oom() {
+                return error.into();
+            }
+            let exhausted = Exhausted {
+                steps,
+                driver: Some(error.to_string()),
+                ..Exhausted::over("pool", bytes, &self.accounting())
+            };
+            ErrorKind::from(exhausted).into()
+        })
     }
 }
 
@@ -84,22 +134,9 @@ impl MemoryResource for DriverPool {
         let (place, address) = if bytes == 0 {
             (None, DeviceAddress(0))
         } else {
-            match self.driver.allocate(MemoryRequest::Pool { bytes, stream: stream.id }) {
-                Ok(memory) => {
-                    let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
-                    streams.insert(memory.id, stream.id);
-                    (Some(Place::Device(memory.id.into())), memory.address)
-                }
-                Err(error) if error.is_oom() => {
-                    let exhausted = Exhausted {
-                        in_use_bytes: self.live_bytes.load(Ordering::Relaxed),
-                        driver: Some(error.to_string()),
-                        ..Exhausted::new("pool", bytes)
-                    };
-                    return Err(ErrorKind::from(exhausted).into());
-                }
-                Err(error) => return Err(error.into()),
-            }
+            let memory = self.obtain(bytes, stream.id)?;
+            self.streams().insert(memory.id, stream.id);
+            (Some(Place::Device(memory.id.into())), memory.address)
         };
         let live = self.live_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         self.peak_bytes.fetch_max(live, Ordering::Relaxed);
@@ -112,10 +149,13 @@ impl MemoryResource for DriverPool {
         if block.owner() != self.key {
             return Err(FreeError::foreign(block, self.key));
         }
-        if let Some(Base::Memory(memory)) = block.device_place().map(|place| place.base)
-            && let Err(error) = self.free(memory, &block, uses)
-        {
-            return Err(FreeError { block, error });
+        if let Some(Base::Memory(memory)) = block.device_place().map(|place| place.base) {
+            // Taken out first, so that nobody else frees it meanwhile.
+            let Some(stream) = self.streams().remove(&memory) else { return Err(FreeError::stale(block)) };
+            if let Err(error) = self.free(memory, stream, block.stream(), uses) {
+                self.streams().insert(memory, stream);
+                return Err(FreeError { block, error });
+            }
         }
         self.live_bytes.fetch_sub(block.bytes(), Ordering::Relaxed);
         self.live_blocks.fetch_sub(1, Ordering::Relaxed);
@@ -143,6 +183,16 @@ impl MemoryResource for DriverPool {
         self.driver.trim_pool(0)?;
         let after = self.driver.memory_info()?.free_bytes;
         Ok(Relief::released(after.saturating_sub(before)))
+    }
+}
+
+impl Drop for DriverPool {
+    fn drop(&mut self) {
+        let late = self.late.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(stream) = late {
+            // If it cannot be destroyed, the device is lost.
+            let _ = self.driver.destroy(Object::Stream(stream));
+        }
     }
 }
 

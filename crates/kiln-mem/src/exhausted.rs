@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::accounting::Accounting;
 use crate::ladder::Step;
 use crate::stamp::Stamp;
 use crate::tag::AllocTag;
@@ -45,6 +46,18 @@ impl Exhausted {
     /// A layer cannot give so many bytes.
     pub fn new(layer: impl Into<String>, requested_bytes: u64) -> Self {
         Self { layer: layer.into(), requested_bytes, rounded_bytes: requested_bytes, ..Self::default() }
+    }
+
+    /// The same, with what the layer and everything below it hold.
+    pub(crate) fn over(layer: impl Into<String>, requested_bytes: u64, counted: &Accounting) -> Self {
+        Self {
+            in_use_bytes: counted.live_bytes,
+            reserved_bytes: counted.reserved_bytes,
+            free_bytes: counted.free_bytes(),
+            largest_free_bytes: counted.largest_free_bytes,
+            pending_bytes: counted.pending_bytes,
+            ..Self::new(layer, requested_bytes)
+        }
     }
 
     /// How much of the free memory is outside of the largest piece, in percent.

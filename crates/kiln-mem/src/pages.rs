@@ -76,6 +76,14 @@ struct Pending {
     own: Stamp,
 }
 
+impl Pending {
+    /// Everything it waits for.
+    fn stamps(&self) -> impl Iterator<Item = Stamp> + '_ {
+        let stamps = self.uses.as_slice().iter().chain([&self.own]);
+        stamps.copied().filter(|stamp| stamp.number > 0)
+    }
+}
+
 impl Pages {
     /// Pages of a driver.
     ///
@@ -122,8 +130,7 @@ impl Pages {
     }
 
     fn is_done(&self, pending: &Pending) -> bool {
-        let done = |stamp: Stamp| stamp.number == 0 || self.order.is_complete(stamp);
-        done(pending.own) && pending.uses.as_slice().iter().all(|stamp| done(*stamp))
+        pending.stamps().all(|stamp| self.order.is_complete(stamp))
     }
 
     /// Makes pending pages free that are known not to be used any more; returns the bytes.
@@ -280,9 +287,8 @@ impl Drop for Pages {
     fn drop(&mut self) {
         let mut books = self.books();
         let pending = std::mem::take(&mut books.pending);
-        let mut stamps =
-            pending.iter().flat_map(|pending| pending.uses.as_slice().iter().chain([&pending.own]));
-        let done = stamps.all(|stamp| stamp.number == 0 || self.order.wait(*stamp, Timeout::Never).is_ok());
+        let mut stamps = pending.iter().flat_map(Pending::stamps);
+        let done = stamps.all(|stamp| self.order.wait(stamp, Timeout::Never).is_ok());
         if !done || books.map.has_live() {
             return;
         }

@@ -7,9 +7,14 @@
     reason = "a test stops at the first surprise"
 )]
 
+#[path = "rig/mod.rs"]
+mod rig;
+
 use kiln_driver::Driver;
-use kiln_mem::Budget;
+use kiln_mem::decorator::Budgeted;
+use kiln_mem::{AllocTag, Budget, HeapConfig, MemoryResource, MemoryResourceExt, Request};
 use kiln_sim::SimDevice;
+use rig::{MIB, Rig};
 
 #[test]
 fn a_refused_charge_leaves_no_trace_in_any_account() {
@@ -74,4 +79,101 @@ fn a_device_has_one_budget_however_often_it_is_asked_for() {
     );
     drop(budget);
     assert_eq!(Budget::of_device(device.info()).used_bytes(), 0, "it went with whoever held it");
+}
+
+#[test]
+fn more_than_was_charged_is_not_given_back() {
+    let root = Budget::new("root", 100);
+    let child = root.child("child", 50);
+    root.charge(10).unwrap();
+    child.charge(5).unwrap();
+    child.refund(40);
+    assert_eq!((child.used_bytes(), root.used_bytes()), (0, 10), "what others charged stays");
+    let reserved = child.reserve(30).unwrap();
+    reserved.draw(10).unwrap();
+    reserved.put_back(u64::MAX);
+    assert_eq!(reserved.left_bytes(), 30);
+    drop(reserved);
+    child.refund(u64::MAX);
+    assert_eq!((child.used_bytes(), root.used_bytes()), (0, 10));
+    assert!(child.charge(51).is_err(), "and the limit is what it was");
+    child.charge(50).unwrap();
+}
+
+#[test]
+fn a_tag_has_a_limit_of_its_own_below_the_budget() {
+    let rig = Rig::new(1, 64 * MIB);
+    let stream = rig.stream();
+    let (rows, other) = (AllocTag::new("limited rows").unwrap(), AllocTag::new("unlimited").unwrap());
+    let budget = Budget::new("model", 4 * MIB);
+    let resource = Budgeted::new(budget.clone(), rig.heap()).limit_tag(rows, MIB);
+    let allocate = |bytes, tag| resource.allocate(&Request::new(bytes, stream).tag(tag));
+    let block = allocate(MIB, rows).unwrap();
+    let full = allocate(1, rows).unwrap_err();
+    let exhausted = full.exhausted().unwrap();
+    assert_eq!((exhausted.layer.as_str(), exhausted.limit_bytes), ("budget limited rows", Some(MIB)));
+    assert_eq!(exhausted.top_tags, [(rows, MIB)], "the tags that are counted apart are named");
+    let rest = allocate(3 * MIB, other).unwrap();
+    assert_eq!((budget.children()[0].used_bytes(), budget.used_bytes()), (MIB, 4 * MIB));
+    let full = allocate(1, other).unwrap_err();
+    assert_eq!(full.exhausted().unwrap().layer, "budget model");
+    resource.free(block).unwrap();
+    assert_eq!(budget.children()[0].used_bytes(), 0);
+    resource.free(allocate(MIB, rows).unwrap()).unwrap();
+    resource.free(rest).unwrap();
+    drop(resource);
+    assert_eq!((budget.used_bytes(), budget.children().len()), (0, 0));
+    rig.finish(&[stream]);
+}
+
+/// What threads have at hand is used by nobody; it refuses nobody either, whoever shares the budget.
+#[test]
+fn what_one_keeps_at_hand_is_there_for_all_who_share_the_budget() {
+    let rig = Rig::new(1, 64 * MIB);
+    let stream = rig.stream();
+    let root = Budget::new("device", 4 * MIB);
+    let (left, right) = (root.child("left", 4 * MIB), root.child("right", 4 * MIB));
+    let keeps = Budgeted::new(left, rig.heap());
+    let stock = || {
+        let block = keeps.allocate(&Request::new(100, stream)).unwrap();
+        keeps.free(block).unwrap();
+        assert!(root.used_bytes() > 0, "something is kept at hand");
+    };
+    stock();
+    let other = Budgeted::new(right.clone(), rig.heap());
+    let block = other.allocate(&Request::new(4 * MIB, stream)).unwrap();
+    other.free(block).unwrap();
+    stock();
+    drop(other.reserve(4 * MIB).unwrap());
+    stock();
+    let config = HeapConfig { budget: Some(right), ..HeapConfig::default() };
+    let heap = rig.heap_with(config);
+    let block = heap.allocate(&Request::new(4 * MIB, stream)).unwrap();
+    heap.free(block).unwrap();
+    drop((keeps, other, heap));
+    assert_eq!(root.used_bytes(), 0);
+    rig.finish(&[stream]);
+}
+
+#[test]
+fn what_was_set_aside_pays_for_a_tag_with_an_account_of_its_own() {
+    let rig = Rig::new(14, 64 * MIB);
+    let stream = rig.stream();
+    let tag = AllocTag::new("rows").unwrap();
+    let budget = Budget::new("model", 8 * MIB);
+    let resource = Budgeted::new(budget.clone(), rig.heap()).limit_tag(tag, 3 * MIB);
+    let reserved = resource.reserve(4 * MIB).unwrap();
+    let request = Request::new(2 * MIB, stream).tag(tag);
+    let block = resource.allocate_from(&reserved, &request).unwrap();
+    assert_eq!((budget.used_bytes(), budget.children()[0].used_bytes()), (4 * MIB, 2 * MIB));
+    let error = resource.allocate_from(&reserved, &request).unwrap_err();
+    assert!(error.to_string().starts_with("budget rows: out of memory"), "{error}");
+    assert_eq!(reserved.left_bytes(), 2 * MIB, "a refused draw is put back");
+    let elsewhere = Budget::new("other", 8 * MIB).reserve(MIB).unwrap();
+    assert!(resource.allocate_from(&elsewhere, &request).unwrap_err().refusal().is_some());
+    resource.free(block).unwrap();
+    drop(reserved);
+    assert_eq!((budget.used_bytes(), budget.children()[0].used_bytes()), (0, 0));
+    drop(resource);
+    rig.finish(&[stream]);
 }

@@ -10,9 +10,12 @@
 #[path = "rig/mod.rs"]
 mod rig;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::thread::ThreadId;
 
-use kiln_driver::WallClock;
+use kiln_driver::call::Call;
+use kiln_driver::layer::{Layer, Layered};
+use kiln_driver::{Driver, MemoryRequest, StreamId, WallClock};
 use kiln_mem::decorator::{TraceConfig, Traced};
 use kiln_mem::replay::{
     Action, Log, LogError, LogOptions, LogProblem, Report, SMALLEST_STEP_BYTES, Stage, replay,
@@ -168,12 +171,48 @@ fn calls_of_a_log_are_made_by_as_many_threads_in_its_order() {
     assert_eq!((log.threads(), log.streams()), (7, 3));
     assert_eq!(log.peak_bytes(), 6 * 4096);
     let rig = Rig::new(1, 64 * MIB);
-    let stage =
-        Stage::new(rig.driver(), &"trace(4096, heap)".parse().unwrap(), HeapConfig::default(), &log).unwrap();
+    // The driver's pool is called for each block.
+    let driver = Arc::new(Layered::new(rig.driver(), Witness::default()));
+    let stage = Stage::new(driver.clone(), &"pool".parse().unwrap(), HeapConfig::default(), &log).unwrap();
     let report = replay(&log, &stage, &WallClock::new()).unwrap();
     assert_eq!((report.allocations, report.frees, report.peak_live_bytes), (300, 295, 6 * 4096));
-    drop(stage);
+    let seen = driver.layer().0.lock().unwrap().clone();
+    let (mut threads, mut streams) = (Vec::new(), Vec::new());
+    for (event, (thread, stream, allocates)) in log.events().iter().zip(seen) {
+        assert_eq!(matches!(event.action, Action::Allocate { .. }), allocates, "in the order of the log");
+        assert_eq!(number(&mut threads, thread), event.thread);
+        assert_eq!(number(&mut streams, stream), event.stream);
+    }
+    assert_eq!((threads.len(), streams.len()), (7, 3));
+    drop((stage, driver));
     rig.finish(&[]);
+}
+
+/// Who called the driver's pool, for which stream, and whether to allocate.
+#[derive(Default)]
+struct Witness(Mutex<Vec<(ThreadId, StreamId, bool)>>);
+
+impl Layer for Witness {
+    fn before(&self, _: &dyn Driver, call: &Call<'_>) -> kiln_driver::Result<()> {
+        let seen = match *call {
+            Call::Allocate { request: MemoryRequest::Pool { stream, .. } } => Some((stream, true)),
+            Call::Free { stream: Some(stream), .. } => Some((stream, false)),
+            _ => None,
+        };
+        if let Some((stream, allocates)) = seen {
+            self.0.lock().unwrap().push((std::thread::current().id(), stream, allocates));
+        }
+        Ok(())
+    }
+}
+
+/// The place of a name among those seen so far.
+fn number<T: PartialEq>(names: &mut Vec<T>, name: T) -> u32 {
+    let known = names.iter().position(|known| *known == name);
+    known.unwrap_or_else(|| {
+        names.push(name);
+        names.len() - 1
+    }) as u32
 }
 
 /// Whether a problem is the one a log has.
@@ -262,4 +301,30 @@ fn a_damaged_trace_file_is_an_error_and_never_a_panic() {
         (error.line, &error.problem),
         (recorded.records.len() as u64, &LogProblem::Action("9".into()))
     );
+}
+
+#[test]
+fn a_log_cut_anywhere_says_where_or_ends_sooner() {
+    let recorded = recorded(11, 40, 4096);
+    let mut csv = Vec::new();
+    write_rmm_csv(&recorded.records, &mut csv).unwrap();
+    let whole = Log::read(&mut csv.as_slice(), LogOptions::default()).unwrap();
+    let mut refused = 0;
+    for end in 0..csv.len() {
+        let cut = &csv[..end];
+        let line = 1 + cut.iter().filter(|byte| **byte == b'\n').count();
+        match Log::read(&mut &*cut, LogOptions::default()) {
+            Err(error) => {
+                refused += 1;
+                assert_eq!(error.line, line as u64, "{end}: {error}");
+            }
+            Ok(log) => {
+                let calls = log.events();
+                assert!(calls.len() + 2 >= line && calls.len() < line, "{end}");
+                let actions = |log: &Log| log.events().iter().map(|event| event.action).collect::<Vec<_>>();
+                assert_eq!(actions(&log), actions(&whole)[..calls.len()], "{end}");
+            }
+        }
+    }
+    assert!(refused > csv.len() / 2, "{refused} of {}", csv.len());
 }

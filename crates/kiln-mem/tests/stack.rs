@@ -44,7 +44,7 @@ fn random_layer(random: &mut Random) -> Layer {
 
 fn random_stack(seed: u64) -> Stack {
     let mut random = Random::new(seed);
-    let base = Base::ALL[random.below(5) as usize];
+    let base = Base::ALL[random.below(Base::ALL.len() as u64) as usize];
     let layers = (0..random.below(8)).map(|_| random_layer(&mut random));
     // A guard looks at device memory.
     let layers = layers.filter(|layer| base != Base::Host || !matches!(layer, Layer::Guard(_)));

@@ -1,11 +1,12 @@
 //! A budget on live bytes, shared with everything else that is charged to it.
 
 use std::fmt;
+use std::sync::{Arc, Weak};
 
 use super::{free_below, unwrap};
 use crate::accounting::Accounting;
 use crate::block::{DeviceBlock, ResourceKey};
-use crate::budget::{Budget, Reserved, Shortage};
+use crate::budget::{AtHand, Budget, Reserved, Shortage};
 use crate::byte_size::ByteSize;
 use crate::error::{Error, ErrorKind, FreeError, Refusal, Result};
 use crate::exhausted::Exhausted;
@@ -24,35 +25,37 @@ const CREDIT_PART: u64 = 256;
 /// Charges live bytes to a [`Budget`].
 ///
 /// A thread charges a little more than it needs and pays small requests from that, so that threads do not meet at the
-/// budget; when the budget is short, what all threads have at hand goes back first.
+/// budget; when the budget is short, what all threads have at hand goes back first, here and wherever else the same
+/// budget is charged.
 pub struct Budgeted<R> {
     key: ResourceKey,
-    budget: Budget,
+    credit: Arc<Credit>,
     /// Accounts below the budget for some tags.
     by_tag: Vec<(AllocTag, Budget)>,
     pressure: Pressure,
-    credit: Shards<Biased<u64>>,
     inner: R,
+}
+
+/// A budget, and what each thread has at hand of it.
+struct Credit {
+    budget: Budget,
+    parts: Shards<Biased<u64>>,
 }
 
 impl<R: MemoryResource> Budgeted<R> {
     /// Puts a budget around a resource.
     pub fn new(budget: Budget, inner: R) -> Self {
-        Self {
-            key: ResourceKey::fresh(),
-            budget,
-            by_tag: Vec::new(),
-            pressure: Pressure::default(),
-            credit: Shards::new(),
-            inner,
-        }
+        let credit = Arc::new(Credit { budget, parts: Shards::new() });
+        let hand: Weak<dyn AtHand> = Arc::downgrade(&credit) as _;
+        credit.budget.add_hand(hand);
+        Self { key: ResourceKey::fresh(), credit, by_tag: Vec::new(), pressure: Pressure::default(), inner }
     }
 
     /// Charges a tag to an account of its own below the budget.
     #[must_use]
     pub fn limit_tag(mut self, tag: AllocTag, limit_bytes: u64) -> Self {
         self.by_tag.retain(|(known, _)| *known != tag);
-        let account = self.budget.child(tag.name(), limit_bytes);
+        let account = self.budget().child(tag.name(), limit_bytes);
         self.by_tag.push((tag, account));
         self
     }
@@ -66,7 +69,7 @@ impl<R: MemoryResource> Budgeted<R> {
 
     /// The budget.
     pub fn budget(&self) -> &Budget {
-        &self.budget
+        &self.credit.budget
     }
 
     /// The resource below.
@@ -79,9 +82,9 @@ impl<R: MemoryResource> Budgeted<R> {
     /// # Errors
     /// Out of memory.
     pub fn reserve(&self, bytes: u64) -> Result<Reserved> {
-        match self.with_room(bytes, || self.budget.reserve(bytes)) {
-            Ok(reserved) => Ok(reserved),
-            Err((short, steps)) => Err(explain(&short, bytes, steps)),
+        match self.with_room(bytes, || self.budget().charge_as_it_is(bytes)) {
+            Ok(()) => Ok(Reserved::of_charged(self.budget(), bytes)),
+            Err((short, steps)) => Err(self.explain(&short, bytes, steps)),
         }
     }
 
@@ -91,12 +94,12 @@ impl<R: MemoryResource> Budgeted<R> {
     /// As for [`MemoryResource::allocate`]; out of memory when too little is left of what was set aside, or of what the
     /// tag may have; refused if it was set aside in another budget.
     pub fn allocate_from(&self, reserved: &Reserved, request: &Request) -> Result<DeviceBlock> {
-        if !reserved.budget().is(&self.budget) {
+        if !reserved.budget().is(self.budget()) {
             let what = format!("bytes set aside in {} cannot pay here", reserved.budget().name());
             let next = "set them aside with `reserve` of the same resource";
             return Err(ErrorKind::from(Refusal::Unsupported { what, next }).into());
         }
-        let explained = |short: Shortage| explain(&short, request.bytes, Vec::new());
+        let explained = |short: Shortage| self.explain(&short, request.bytes, Vec::new());
         reserved.draw(request.bytes).map_err(explained)?;
         // The budget is charged already; the tag's account below it is not.
         let account = self.account(request.tag);
@@ -123,17 +126,17 @@ impl<R: MemoryResource> Budgeted<R> {
     }
 
     fn own_credit(&self) -> &Biased<u64> {
-        self.credit.own(|_| Biased::new(0, u32::MAX))
+        self.credit.parts.own(|_| Biased::new(0, u32::MAX))
     }
 
     fn credit_limit(&self) -> u64 {
-        CREDIT_BYTES.min(self.budget.limit_bytes() / CREDIT_PART)
+        CREDIT_BYTES.min(self.budget().limit_bytes() / CREDIT_PART)
     }
 
     /// Charges bytes, from what this thread has at hand if that is enough.
     fn charge(&self, tag: AllocTag, bytes: u64) -> std::result::Result<(), (Shortage, Vec<Step>)> {
         if let Some(account) = self.account(tag) {
-            return self.with_room(bytes, || account.charge(bytes));
+            return self.with_room(bytes, || account.charge_as_it_is(bytes));
         }
         // SAFETY: a part of `credit` is reached as one's own only here and in `refund`, by the thread whose number it has;
         // no two living threads have the same number, and numbers are handed on under a lock (`thread::number`).
@@ -146,12 +149,12 @@ impl<R: MemoryResource> Budgeted<R> {
             return Ok(());
         }
         let extra = self.credit_limit();
-        if bytes <= extra && self.budget.charge(bytes + extra).is_ok() {
+        if bytes <= extra && self.budget().charge_as_it_is(bytes + extra).is_ok() {
             // SAFETY: as above.
             unsafe { self.own_credit().lock_owner() }.with(|credit| *credit += extra);
             return Ok(());
         }
-        self.with_room(bytes, || self.budget.charge(bytes))
+        self.with_room(bytes, || self.budget().charge_as_it_is(bytes))
     }
 
     fn refund(&self, tag: AllocTag, bytes: u64) {
@@ -167,40 +170,53 @@ impl<R: MemoryResource> Budgeted<R> {
             excess
         });
         if excess > 0 {
-            self.budget.refund(excess);
+            self.budget().refund(excess);
         }
     }
 
     /// Tries a charge, and again after each step that may have made room for it.
-    fn with_room<T>(
+    fn with_room(
         &self,
         bytes: u64,
-        charge: impl Fn() -> std::result::Result<T, Shortage>,
-    ) -> std::result::Result<T, (Shortage, Vec<Step>)> {
-        let mut last = match charge() {
-            Ok(charged) => return Ok(charged),
-            Err(short) => short,
-        };
+        charge: impl Fn() -> std::result::Result<(), Shortage>,
+    ) -> std::result::Result<(), (Shortage, Vec<Step>)> {
+        let Err(mut last) = charge() else { return Ok(()) };
         let mut steps = Vec::new();
         for rung in self.pressure.rungs.iter().copied() {
             let relief = match rung {
-                Rung::FrontCaches => Relief::freed(self.collect_credit()),
+                Rung::FrontCaches => Relief::freed(self.budget().collect()),
                 Rung::Callbacks => Relief::freed(self.pressure.call_back(bytes)),
                 // What is live stays live, whatever else is done.
                 Rung::Completed | Rung::Ordered | Rung::IdlePages | Rung::Wait => continue,
             };
             steps.push(Step { rung, relief });
             match charge() {
-                Ok(charged) => return Ok(charged),
+                Ok(()) => return Ok(()),
                 Err(short) => last = short,
             }
         }
         Err((last, steps))
     }
 
-    /// Gives back what threads have at hand; returns how much that was.
-    fn collect_credit(&self) -> u64 {
-        let collected: u64 = self.credit.iter().map(|credit| std::mem::take(&mut *credit.visit())).sum();
+    fn explain(&self, short: &Shortage, bytes: u64, steps: Vec<Step>) -> Error {
+        let held = self.by_tag.iter().map(|(tag, account)| (*tag, account.used_bytes()));
+        let mut top_tags: Vec<(AllocTag, u64)> = held.filter(|(_, bytes)| *bytes > 0).collect();
+        top_tags.sort_by_key(|(tag, bytes)| (std::cmp::Reverse(*bytes), *tag));
+        let layer = format!("budget {}", short.name);
+        let exhausted = Exhausted {
+            limit_bytes: Some(short.limit),
+            in_use_bytes: short.used,
+            top_tags,
+            steps,
+            ..Exhausted::over(layer, bytes, &self.inner.accounting())
+        };
+        ErrorKind::from(exhausted).into()
+    }
+}
+
+impl AtHand for Credit {
+    fn give_up(&self) -> u64 {
+        let collected: u64 = self.parts.iter().map(|credit| std::mem::take(&mut *credit.visit())).sum();
         self.budget.refund(collected);
         collected
     }
@@ -214,7 +230,7 @@ impl<R: MemoryResource> MemoryResource for Budgeted<R> {
 
     fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
         self.charge(request.tag, request.bytes)
-            .map_err(|(short, steps)| explain(&short, request.bytes, steps))?;
+            .map_err(|(short, steps)| self.explain(&short, request.bytes, steps))?;
         match self.inner.allocate(request) {
             Ok(block) => Ok(block.rebound(self.key)),
             Err(error) => {
@@ -237,7 +253,7 @@ impl<R: MemoryResource> MemoryResource for Budgeted<R> {
 
     fn reap(&self, rung: Rung) -> Result<Relief> {
         if rung == Rung::FrontCaches {
-            self.collect_credit();
+            self.credit.give_up();
         }
         self.inner.reap(rung)
     }
@@ -245,23 +261,12 @@ impl<R: MemoryResource> MemoryResource for Budgeted<R> {
 
 impl<R> Drop for Budgeted<R> {
     fn drop(&mut self) {
-        let collected: u64 = self.credit.iter().map(|credit| std::mem::take(&mut *credit.visit())).sum();
-        self.budget.refund(collected);
+        self.credit.give_up();
     }
 }
 
 impl<R: MemoryResource> fmt::Display for Budgeted<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "budget({}, {})", ByteSize(self.budget.limit_bytes()), self.inner)
+        write!(f, "budget({}, {})", ByteSize(self.budget().limit_bytes()), self.inner)
     }
-}
-
-fn explain(short: &Shortage, bytes: u64, steps: Vec<Step>) -> Error {
-    let exhausted = Exhausted {
-        limit_bytes: Some(short.limit),
-        in_use_bytes: short.used,
-        steps,
-        ..Exhausted::new(format!("budget {}", short.name), bytes)
-    };
-    ErrorKind::from(exhausted).into()
 }

@@ -56,7 +56,7 @@ impl Default for GuardConfig {
 }
 
 /// Watches blocks for writes outside of them and after their end.
-pub struct Guarded<R> {
+pub struct Guarded<R: MemoryResource> {
     key: ResourceKey,
     config: GuardConfig,
     order: Arc<dyn Order>,
@@ -126,17 +126,35 @@ impl<R: MemoryResource> Guarded<R> {
         Ok(written.map(|offset| watched.finding(Damage::UseAfterFree { offset })))
     }
 
-    /// Takes blocks out of quarantine until so many bytes are left, looks at them, and frees them.
+    /// Takes blocks out of quarantine until so many bytes are left, looks at them, and frees them. One that cannot be looked
+    /// at or freed stays.
     fn release(&self, keep_bytes: u64) -> Result<u64> {
         let mut released = 0;
         loop {
             let Some(Quarantined { watched, block }) = self.watch().leave(keep_bytes) else {
                 return Ok(released);
             };
-            let found = self.look_at_body(&watched)?.or(self.look_at_zones(&watched)?);
-            self.watch().findings.extend(found);
-            released += block.bytes();
-            self.inner.deallocate(block, &Stamps::NONE).map_err(|failed| failed.error)?;
+            let bytes = block.bytes();
+            let failed = match self.look_at_dead(&watched) {
+                Ok(found) => match self.inner.deallocate(block, &Stamps::NONE) {
+                    Ok(()) => {
+                        self.watch().findings.extend(found);
+                        released += bytes;
+                        continue;
+                    }
+                    Err(failed) => failed,
+                },
+                Err(error) => FreeError { block, error },
+            };
+            self.watch().stay(Quarantined { watched, block: failed.block });
+            return Err(failed.error);
+        }
+    }
+
+    fn look_at_dead(&self, watched: &Watched) -> Result<Option<GuardFinding>> {
+        match self.look_at_body(watched)? {
+            None => self.look_at_zones(watched),
+            found => Ok(found),
         }
     }
 
@@ -201,6 +219,10 @@ impl<R: MemoryResource> MemoryResource for Guarded<R> {
         }
         let watched = self.watch().find(block.id());
         let Some(watched) = watched else {
+            if !block.is_empty() {
+                // Whatever has bytes is watched until it is freed.
+                return Err(FreeError::stale(block));
+            }
             return free_below(block.rebound(self.inner.key()), uses, self.key, &self.inner);
         };
         if !watched.forgiven
@@ -233,9 +255,13 @@ impl<R: MemoryResource> MemoryResource for Guarded<R> {
     }
 }
 
-impl<R> Drop for Guarded<R> {
+impl<R: MemoryResource> Drop for Guarded<R> {
+    /// Frees what is in quarantine: the resource below may outlive the guard.
     fn drop(&mut self) {
-        // What is in quarantine belongs to the resource below, which goes too.
+        while let Some(Quarantined { block, .. }) = self.watch().leave(0) {
+            // If it cannot be freed, the device is lost.
+            let _ = self.inner.deallocate(block, &Stamps::NONE);
+        }
         self.bytes.release();
     }
 }

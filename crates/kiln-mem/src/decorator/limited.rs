@@ -52,7 +52,7 @@ impl<R: MemoryResource> MemoryResource for Limited<R> {
             let exhausted = Exhausted {
                 limit_bytes: Some(limit),
                 in_use_bytes: used,
-                ..Exhausted::new("limit", request.bytes)
+                ..Exhausted::over("limit", request.bytes, &self.inner.accounting())
             };
             ErrorKind::from(exhausted)
         })?;

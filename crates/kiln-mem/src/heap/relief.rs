@@ -57,6 +57,10 @@ impl Heap {
                 return Ok(ticket);
             }
             if !relief.is_nothing() {
+                if rung > Rung::IdlePages && self.pressure.rungs.contains(&Rung::IdlePages) {
+                    // What came free lies where the request does not fit; others may have room for its pages.
+                    self.release_idle()?;
+                }
                 match self.grow(shard, cell, ask) {
                     Ok(ticket) => return Ok(ticket),
                     Err(error) => refused = error,

@@ -74,14 +74,12 @@ impl Pages {
             let stamps: Vec<Stamp> = {
                 let books = self.books();
                 let first = books.pending.front();
-                first.map_or_else(Vec::new, |first| {
-                    first.uses.as_slice().iter().copied().chain([first.own]).collect()
-                })
+                first.map_or_else(Vec::new, |first| first.stamps().collect())
             };
             if left.is_zero() || stamps.is_empty() {
                 return Ok(relief);
             }
-            for stamp in stamps.into_iter().filter(|stamp| stamp.number > 0) {
+            for stamp in stamps {
                 if !self.order.wait(stamp, Timeout::After(left))?.is_done() {
                     return Ok(relief);
                 }
@@ -119,17 +117,13 @@ impl Pages {
     fn explain(&self, request: &Request, pages: u32, refused: GrowError, steps: Vec<Step>) -> Error {
         let counted = self.accounting();
         let books = self.books();
+        let mut waited_for = books.pending.iter().flat_map(|pending| pending.stamps());
         let mut exhausted = Exhausted {
             rounded_bytes: u64::from(pages) * PAGE_BYTES,
-            in_use_bytes: counted.live_bytes,
-            reserved_bytes: counted.reserved_bytes,
-            free_bytes: counted.free_bytes(),
-            largest_free_bytes: counted.largest_free_bytes,
-            pending_bytes: counted.pending_bytes,
-            pending_until: books.pending.front().map(|pending| pending.own),
+            pending_until: waited_for.find(|stamp| !self.order.is_complete(*stamp)),
             top_tags: books.map.top_tags(TOP_TAGS),
             steps,
-            ..Exhausted::new("pages", request.bytes)
+            ..Exhausted::over("pages", request.bytes, &counted)
         };
         refused.write_into(&mut exhausted);
         ErrorKind::from(exhausted).into()

@@ -48,6 +48,9 @@ impl LogBuilder {
 
     /// Adds a call. Threads and streams are whatever the log calls them.
     pub(super) fn add(&mut self, thread: &str, stream: &str, raw: Raw) -> Result<(), LogProblem> {
+        if self.options.partial && raw.action == TraceAction::Allocate && raw.bytes > 0 {
+            self.end_unseen(thread, stream, raw.pointer);
+        }
         let action = match raw.action {
             TraceAction::Allocate => Some(self.allocate(raw)?),
             TraceAction::Free => self.free(raw)?,
@@ -57,9 +60,21 @@ impl LogBuilder {
             self.log.orphans += 1;
             return Ok(());
         };
+        self.push(thread, stream, action);
+        Ok(())
+    }
+
+    fn push(&mut self, thread: &str, stream: &str, action: Action) {
         let (thread, stream) = (number(&mut self.threads, thread), number(&mut self.streams, stream));
         self.log.events.push(Event { thread, stream, action });
-        Ok(())
+    }
+
+    /// Frees what is live at an address that is handed out again: that it was freed is not in the log.
+    fn end_unseen(&mut self, thread: &str, stream: &str, pointer: u64) {
+        if let Some(Live { block, bytes }) = self.live.remove(&pointer) {
+            self.live_bytes -= bytes;
+            self.push(thread, stream, Action::Free { block });
+        }
     }
 
     pub(super) fn finish(mut self) -> Log {
@@ -93,10 +108,11 @@ impl LogBuilder {
                 return Ok(Some(Action::Free { block }));
             }
         } else if let Some(live) = self.live.get(&pointer) {
-            if live.bytes != bytes {
+            // A part of the log that is missing may have freed this block and allocated the one of another size.
+            if live.bytes != bytes && !self.options.partial {
                 return Err(LogProblem::OtherSize { allocated: live.bytes, freed: bytes });
             }
-            let block = live.block;
+            let Live { block, bytes } = *live;
             self.live.remove(&pointer);
             self.live_bytes -= bytes;
             return Ok(Some(Action::Free { block }));

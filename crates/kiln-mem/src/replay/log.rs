@@ -10,7 +10,8 @@ use crate::trace::{Recorded, TRACE_MAGIC, read_trace};
 /// How a log is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LogOptions {
-    /// Whether it may begin in the middle: frees of blocks that it does not allocate are left out and counted.
+    /// Whether calls may be missing, as from a log that begins in the middle: frees of blocks that it does not allocate are
+    /// left out and counted, and a block whose address is handed out again was freed before.
     pub partial: bool,
 }
 

@@ -30,7 +30,9 @@ pub fn write_snapshot(records: &[TraceRecord], to: &mut impl Write) -> io::Resul
         out.list(&segments, |out, segment| write_segment(out, segment, &live))?;
         out.text("device_traces")?;
         out.list(&[()], |out, ()| {
-            let events: Vec<(&TraceRecord, &str)> = records.iter().flat_map(events_of).collect();
+            // Blocks of no bytes share an address with others, which the viewer tells apart by nothing else.
+            let shown = records.iter().filter(|record| record.bytes > 0);
+            let events: Vec<(&TraceRecord, &str)> = shown.flat_map(events_of).collect();
             out.list(&events, |out, (record, action)| write_event(out, record, action))
         })
     })?;
@@ -117,8 +119,8 @@ fn blocks_of<'a>(
         if *address > at {
             blocks.push((at, address - at, None));
         }
-        blocks.push((*address, record.bytes, Some(*record)));
-        at = address + record.bytes;
+        at = end_of(record);
+        blocks.push((*address, at - address, Some(*record)));
     }
     if at < segment.end {
         blocks.push((at, segment.end - at, None));
@@ -126,16 +128,31 @@ fn blocks_of<'a>(
     blocks
 }
 
+/// The blocks that are live when the records end. Records may have been dropped: a block that lies where another one was
+/// says that the other one was freed.
 fn live_at_end(records: &[TraceRecord]) -> BTreeMap<u64, &TraceRecord> {
-    let mut live = BTreeMap::new();
-    for record in records {
+    let mut live: BTreeMap<u64, &TraceRecord> = BTreeMap::new();
+    for record in records.iter().filter(|record| record.bytes > 0) {
+        let (start, end) = (record.address.0, end_of(record));
         match record.action {
-            TraceAction::Allocate if record.bytes > 0 => live.insert(record.address.0, record),
-            TraceAction::Free if record.bytes > 0 => live.remove(&record.address.0),
-            _ => None,
-        };
+            TraceAction::Allocate => {
+                while let Some((at, other)) = live.range(..end).next_back()
+                    && end_of(other) > start
+                {
+                    let at = *at;
+                    live.remove(&at);
+                }
+                live.insert(start, record);
+            }
+            TraceAction::Free => drop(live.remove(&start)),
+            TraceAction::Fail => {}
+        }
     }
     live
+}
+
+fn end_of(record: &TraceRecord) -> u64 {
+    record.address.0.saturating_add(record.bytes)
 }
 
 /// Every address that occurs lies in exactly one of these.
@@ -144,7 +161,7 @@ fn segments_of(records: &[TraceRecord]) -> Vec<Segment> {
     let mut spans: Vec<Segment> = blocks
         .map(|record| Segment {
             start: record.address.0,
-            end: record.address.0.saturating_add(record.bytes),
+            end: end_of(record),
             stream: u64::from(record.stream.number()),
         })
         .collect();

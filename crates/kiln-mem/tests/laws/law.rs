@@ -7,13 +7,15 @@ use kiln_driver::Place;
 use kiln_mem::{DeviceBlock, MemoryResource, MemoryResourceExt, Request, Rung, Stamps, StreamRef};
 
 use crate::rig::{MIB, Random, Rig};
-use crate::subject::Subject;
 
 /// Something that holds for every resource.
 pub(crate) struct Law {
     pub name: &'static str,
-    pub check: fn(&Subject, Rig),
+    pub check: fn(Make<'_>, Rig),
 }
+
+/// Makes the resource that is looked at.
+pub(crate) type Make<'a> = &'a dyn Fn(&Rig) -> Arc<dyn MemoryResource>;
 
 /// All of them.
 pub(crate) const LAWS: &[Law] = &[
@@ -23,6 +25,7 @@ pub(crate) const LAWS: &[Law] = &[
     Law { name: "zero bytes", check: zero_bytes },
     Law { name: "bad requests", check: bad_requests },
     Law { name: "foreign blocks", check: foreign_blocks },
+    Law { name: "stale blocks", check: stale_blocks },
     Law { name: "exhaustion", check: exhaustion },
     Law { name: "threads", check: threads },
     Law { name: "frees on other threads and streams", check: frees_elsewhere },
@@ -30,9 +33,9 @@ pub(crate) const LAWS: &[Law] = &[
 ];
 
 /// A resource, its rig, and a stream; the verdict is looked at in the end.
-fn with_resource(subject: &Subject, rig: Rig, run: impl FnOnce(&Rig, &Arc<dyn MemoryResource>, StreamRef)) {
+fn with_resource(make: Make<'_>, rig: Rig, run: impl FnOnce(&Rig, &Arc<dyn MemoryResource>, StreamRef)) {
     let stream = rig.stream();
-    let resource = (subject.make)(&rig);
+    let resource = make(&rig);
     run(&rig, &resource, stream);
     // A guard keeps freed blocks until it is asked for them.
     resource.trim().unwrap();
@@ -55,8 +58,8 @@ fn assert_disjoint(live: &mut BTreeMap<u64, u64>, block: &DeviceBlock) {
     live.insert(start, end);
 }
 
-fn alignment(subject: &Subject, rig: Rig) {
-    with_resource(subject, rig, |_, resource, stream| {
+fn alignment(make: Make<'_>, rig: Rig) {
+    with_resource(make, rig, |_, resource, stream| {
         for (bytes, align) in
             [(1, 1), (100, 256), (5000, 512), (70_000, 4096), (300, 65_536), (3 * MIB, 2 * MIB)]
         {
@@ -67,8 +70,8 @@ fn alignment(subject: &Subject, rig: Rig) {
     });
 }
 
-fn disjointness(subject: &Subject, rig: Rig) {
-    with_resource(subject, rig, |_, resource, stream| {
+fn disjointness(make: Make<'_>, rig: Rig) {
+    with_resource(make, rig, |_, resource, stream| {
         let mut random = Random::new(1);
         let (mut live, mut blocks) = (BTreeMap::new(), Vec::new());
         // As many blocks as the device has pages, for those that give each block one.
@@ -97,8 +100,8 @@ fn assert_inside(block: &DeviceBlock) {
     }
 }
 
-fn accounting(subject: &Subject, rig: Rig) {
-    with_resource(subject, rig, |_, resource, stream| {
+fn accounting(make: Make<'_>, rig: Rig) {
+    with_resource(make, rig, |_, resource, stream| {
         let sizes = [1, 1000, 65_536, 3 * MIB];
         let blocks: Vec<_> =
             sizes.iter().map(|bytes| resource.allocate(&Request::new(*bytes, stream)).unwrap()).collect();
@@ -115,8 +118,8 @@ fn accounting(subject: &Subject, rig: Rig) {
     });
 }
 
-fn zero_bytes(subject: &Subject, rig: Rig) {
-    with_resource(subject, rig, |_, resource, stream| {
+fn zero_bytes(make: Make<'_>, rig: Rig) {
+    with_resource(make, rig, |_, resource, stream| {
         let blocks: Vec<_> = (0..3).map(|_| resource.allocate(&Request::new(0, stream)).unwrap()).collect();
         for block in blocks {
             assert!(block.is_empty() && block.place().is_none());
@@ -125,8 +128,8 @@ fn zero_bytes(subject: &Subject, rig: Rig) {
     });
 }
 
-fn bad_requests(subject: &Subject, rig: Rig) {
-    with_resource(subject, rig, |_, resource, stream| {
+fn bad_requests(make: Make<'_>, rig: Rig) {
+    with_resource(make, rig, |_, resource, stream| {
         let before = resource.accounting();
         for bytes in [u64::MAX, u64::MAX - 4096, 1 << 50] {
             let error = resource.allocate(&Request::new(bytes, stream)).unwrap_err();
@@ -141,9 +144,9 @@ fn bad_requests(subject: &Subject, rig: Rig) {
     });
 }
 
-fn foreign_blocks(subject: &Subject, rig: Rig) {
-    with_resource(subject, rig, |rig, resource, stream| {
-        let other = (subject.make)(rig);
+fn foreign_blocks(make: Make<'_>, rig: Rig) {
+    with_resource(make, rig, |rig, resource, stream| {
+        let other = make(rig);
         let block = other.allocate(&Request::new(1000, stream)).unwrap();
         let (address, before) = (block.address(), resource.accounting());
         let refused = resource.free(block).unwrap_err();
@@ -155,8 +158,24 @@ fn foreign_blocks(subject: &Subject, rig: Rig) {
     });
 }
 
-fn exhaustion(subject: &Subject, rig: Rig) {
-    with_resource(subject, rig, |_, resource, stream| {
+/// A block cannot be copied, but whoever writes a resource can make one from its parts: the same one, a second time.
+fn stale_blocks(make: Make<'_>, rig: Rig) {
+    with_resource(make, rig, |_, resource, stream| {
+        let block = resource.allocate(&Request::new(3 * MIB, stream)).unwrap();
+        let parts = block.into_parts(resource.key()).unwrap();
+        resource.free(DeviceBlock::new(resource.key(), parts)).unwrap();
+        let before = resource.accounting();
+        let refused = resource.free(DeviceBlock::new(resource.key(), parts)).unwrap_err();
+        assert!(refused.error.is_stale(), "{}", refused.error);
+        assert_eq!(refused.block.address(), parts.address, "the block comes back as it was");
+        let after = resource.accounting();
+        assert_eq!((after.live_bytes, after.live_blocks), (before.live_bytes, before.live_blocks));
+        drop(refused);
+    });
+}
+
+fn exhaustion(make: Make<'_>, rig: Rig) {
+    with_resource(make, rig, |_, resource, stream| {
         let mut blocks = Vec::new();
         let error = loop {
             match resource.allocate(&Request::new(4 * MIB, stream)) {
@@ -178,8 +197,8 @@ fn exhaustion(subject: &Subject, rig: Rig) {
     });
 }
 
-fn threads(subject: &Subject, rig: Rig) {
-    with_resource(subject, rig, |rig, resource, stream| {
+fn threads(make: Make<'_>, rig: Rig) {
+    with_resource(make, rig, |rig, resource, stream| {
         let streams = [stream, rig.stream(), rig.stream()];
         let live = Mutex::new(BTreeMap::new());
         let handed_over: Mutex<Vec<DeviceBlock>> = Mutex::default();
@@ -213,8 +232,8 @@ fn threads(subject: &Subject, rig: Rig) {
     });
 }
 
-fn frees_elsewhere(subject: &Subject, rig: Rig) {
-    with_resource(subject, rig, |rig, resource, stream| {
+fn frees_elsewhere(make: Make<'_>, rig: Rig) {
+    with_resource(make, rig, |rig, resource, stream| {
         let other = rig.stream();
         let block = resource.allocate(&Request::new(5000, stream)).unwrap();
         let mut uses = Stamps::NONE;
@@ -235,8 +254,8 @@ fn frees_elsewhere(subject: &Subject, rig: Rig) {
     });
 }
 
-fn reaping(subject: &Subject, rig: Rig) {
-    with_resource(subject, rig, |rig, resource, stream| {
+fn reaping(make: Make<'_>, rig: Rig) {
+    with_resource(make, rig, |rig, resource, stream| {
         let block = resource.allocate(&Request::new(100_000, stream)).unwrap();
         let on_device = block.device_place().is_some();
         if on_device {

@@ -69,6 +69,12 @@ impl Rig {
         self.order.submit(stream, &fill).unwrap()
     }
 
+    /// More work on a block than is done by the time anybody asks; the last of it.
+    pub(crate) fn keep_busy(&self, stream: StreamRef, block: &DeviceBlock) -> Stamp {
+        let write = || self.write_at(stream, block.device_place().unwrap(), 1, 1);
+        (0..500).fold(write(), |_, _| write())
+    }
+
     /// The bytes of a block, after everything on a stream.
     pub(crate) fn read(&self, stream: StreamRef, block: &DeviceBlock) -> Vec<u8> {
         let host = self.device.allocate_host(block.bytes()).unwrap();

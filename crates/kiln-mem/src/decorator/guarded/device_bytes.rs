@@ -87,7 +87,10 @@ impl DeviceBytes {
             return Ok(tools.clone());
         }
         let stream = self.driver.create_stream(StreamRequest::New { priority: 0 })?;
-        let window = self.driver.allocate_host(WINDOW_BYTES)?;
+        let window = self.driver.allocate_host(WINDOW_BYTES).inspect_err(|_| {
+            // Nothing was submitted to it; if it cannot be destroyed, the device is lost.
+            let _ = self.driver.destroy(Object::Stream(stream));
+        })?;
         Ok(kept.insert(Tools { window, stream }).clone())
     }
 

@@ -116,4 +116,10 @@ impl Watch {
         self.dead_bytes -= dead.block.bytes();
         Some(dead)
     }
+
+    /// Puts the oldest block back that could not be freed.
+    pub(super) fn stay(&mut self, dead: Quarantined) {
+        self.dead_bytes += dead.block.bytes();
+        self.dead.push_front(dead);
+    }
 }

@@ -1,0 +1,159 @@
+//! A guard finds writes that should not have happened, says of which allocation, and loses no block.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
+#[path = "rig/mod.rs"]
+mod rig;
+
+use std::sync::Arc;
+
+use kiln_mem::decorator::{Damage, FailPlan, Failing, GuardConfig, Guarded};
+use kiln_mem::{AllocTag, DeviceBlock, Heap, MemoryResource, MemoryResourceExt, Request, StreamRef};
+use kiln_sim::{DeviceConfig, Fault, FaultPlan};
+use rig::{MIB, Rig};
+
+fn with_rig(run: impl FnOnce(&Rig, StreamRef)) {
+    let rig = Rig::new(1, 64 * MIB);
+    let stream = rig.stream();
+    run(&rig, stream);
+    rig.finish(&[stream]);
+}
+
+fn guard(rig: &Rig, quarantine_bytes: u64) -> Guarded<Heap> {
+    let config = GuardConfig { zone_bytes: 256, quarantine_bytes };
+    Guarded::new(config, rig.driver(), rig.order(), rig.heap())
+}
+
+#[test]
+fn a_guard_finds_writes_beside_a_block_and_says_which() {
+    with_rig(|rig, stream| {
+        let guard = guard(rig, 0);
+        let tag = AllocTag::new("victim").unwrap();
+        let victim = || guard.allocate(&Request::new(1000, stream).tag(tag)).unwrap();
+        let (under, over) = (victim(), victim());
+        assert_eq!(guard.check().unwrap(), []);
+        let before = |block: &DeviceBlock, bytes: u64| {
+            let mut place = block.device_place().unwrap();
+            place.offset -= bytes;
+            place
+        };
+        rig.write_at(stream, before(&under, 5), 7, 1);
+        rig.write_at(stream, over.device_place().unwrap().plus(1000 + 3), 7, 1);
+        let found = guard.check().unwrap();
+        let damage: Vec<(u64, Damage)> = found.iter().map(|found| (found.serial, found.damage)).collect();
+        assert_eq!(damage, [(1, Damage::Underrun { before: 5 }), (2, Damage::Overrun { past: 3 })]);
+        assert_eq!((found[0].tag, found[0].bytes, found[1].block), (tag, 1000, over.id()));
+        let text = found[1].to_string();
+        assert!(
+            text.starts_with("allocation 2 (1000 bytes for victim") && text.ends_with("3 bytes past its end")
+        );
+        for block in [under, over] {
+            let failed = guard.free(block).unwrap_err();
+            assert!(failed.error.is_corrupt(), "{}", failed.error);
+            guard.free(failed.block).expect("what was reported once can be freed");
+        }
+        assert_eq!(guard.accounting().live_blocks, 0);
+    });
+}
+
+#[test]
+fn a_guard_finds_writes_after_the_end() {
+    with_rig(|rig, stream| {
+        let guard = guard(rig, MIB);
+        let block = guard.allocate(&Request::new(5000, stream)).unwrap();
+        let place = block.device_place().unwrap();
+        guard.free(block).unwrap();
+        assert_eq!(guard.check().unwrap(), []);
+        rig.write_at(stream, place.plus(123), 7, 1);
+        let found = guard.check().unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].damage, Damage::UseAfterFree { offset: 123 });
+        guard.trim().unwrap();
+        assert_eq!(guard.take_findings(), found, "and when it leaves the quarantine");
+        assert_eq!(guard.take_findings(), []);
+    });
+}
+
+#[test]
+fn a_new_block_holds_what_no_program_mistakes_for_data() {
+    with_rig(|rig, stream| {
+        let guard = guard(rig, 0);
+        let block = guard.allocate(&Request::new(300, stream)).unwrap();
+        assert!(rig.read(stream, &block).iter().all(|byte| *byte == 0xcd));
+        guard.free(block).unwrap();
+    });
+}
+
+#[test]
+fn a_block_in_quarantine_cannot_be_freed_again() {
+    with_rig(|rig, stream| {
+        let guard = guard(rig, MIB);
+        let block = guard.allocate(&Request::new(5000, stream)).unwrap();
+        let parts = block.into_parts(guard.key()).unwrap();
+        guard.free(DeviceBlock::new(guard.key(), parts)).unwrap();
+        let refused = guard.free(DeviceBlock::new(guard.key(), parts)).unwrap_err();
+        assert!(refused.error.is_stale(), "{}", refused.error);
+        assert_eq!(guard.accounting().live_blocks, 1, "it is watched as before");
+        guard.trim().unwrap();
+        assert_eq!((guard.accounting().live_blocks, guard.take_findings()), (0, Vec::new()));
+        drop(refused);
+    });
+}
+
+#[test]
+fn a_block_that_cannot_be_freed_stays_in_quarantine() {
+    with_rig(|rig, stream| {
+        let plan = FailPlan { every_free: 2, ..FailPlan::default() };
+        let config = GuardConfig { zone_bytes: 256, quarantine_bytes: MIB };
+        let guard = Guarded::new(config, rig.driver(), rig.order(), Failing::new(plan, rig.heap()));
+        let blocks = [1, 2, 3].map(|bytes| guard.allocate(&Request::new(bytes, stream)).unwrap());
+        let late = blocks[1].device_place().unwrap();
+        blocks.into_iter().for_each(|block| guard.free(block).unwrap());
+        rig.write_at(stream, late, 7, 1);
+        assert!(guard.trim().unwrap_err().driver().is_some(), "the second free fails");
+        assert_eq!(guard.accounting().live_blocks, 2);
+        assert_eq!(guard.take_findings(), [], "which is not over yet");
+        assert_eq!(guard.check().unwrap().len(), 1);
+        assert!(guard.trim().is_err(), "the fourth one too");
+        guard.trim().unwrap();
+        assert_eq!(guard.accounting().live_blocks, 0);
+        let found = guard.take_findings();
+        assert_eq!((found.len(), found[0].damage), (1, Damage::UseAfterFree { offset: 0 }));
+    });
+}
+
+#[test]
+fn a_guard_that_goes_gives_back_what_it_kept() {
+    with_rig(|rig, stream| {
+        let heap: Arc<Heap> = Arc::new(rig.heap());
+        let config = GuardConfig { zone_bytes: 256, quarantine_bytes: MIB };
+        let guard = Guarded::new(config, rig.driver(), rig.order(), heap.clone());
+        for bytes in [1000, 3000] {
+            let block = guard.allocate(&Request::new(bytes, stream)).unwrap();
+            guard.free(block).unwrap();
+        }
+        assert_eq!(heap.accounting().live_blocks, 2, "kept and watched");
+        drop(guard);
+        assert_eq!((heap.accounting().live_blocks, heap.accounting().live_bytes), (0, 0));
+    });
+}
+
+#[test]
+fn a_guard_without_room_to_look_through_takes_nothing() {
+    // The first allocation is the heap's, the second the guard's window.
+    let faults = FaultPlan::none().on(0, Fault::OutOfMemory { allocation: 2 });
+    let rig = Rig::with(1, DeviceConfig::with_memory(64 * MIB), faults);
+    let stream = rig.stream();
+    let guard = guard(&rig, 0);
+    guard.allocate(&Request::new(1000, stream)).unwrap_err();
+    assert_eq!(guard.accounting().live_blocks, 0);
+    let block = guard.allocate(&Request::new(1000, stream)).unwrap();
+    guard.free(block).unwrap();
+    drop(guard);
+    rig.finish(&[stream]);
+}

@@ -1,0 +1,252 @@
+//! What a trace keeps, and what others read of it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
+#[path = "trace/pickled.rs"]
+mod pickled;
+#[path = "rig/mod.rs"]
+mod rig;
+#[path = "trace/viewer.rs"]
+mod viewer;
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::sync::Barrier;
+use std::sync::mpsc::channel;
+
+use kiln_mem::decorator::{TraceConfig, Traced};
+use kiln_mem::replay::{Log, LogOptions};
+use kiln_mem::trace::{Recorded, TraceAction, TraceRecord, write_rmm_csv, write_snapshot};
+use kiln_mem::{AllocTag, HeapConfig, MemoryResource, MemoryResourceExt, Pages, Request, StreamRef};
+use rig::{MIB, Random, Rig};
+use viewer::View;
+
+fn with_rig(run: impl FnOnce(&Rig, StreamRef)) {
+    let rig = Rig::new(1, 64 * MIB);
+    let stream = rig.stream();
+    run(&rig, stream);
+    rig.finish(&[stream]);
+}
+
+fn keeping(records_per_thread: usize) -> TraceConfig {
+    TraceConfig { records_per_thread, ..TraceConfig::default() }
+}
+
+fn snapshot_of(records: &[TraceRecord]) -> Vec<u8> {
+    let mut snapshot = Vec::new();
+    write_snapshot(records, &mut snapshot).unwrap();
+    snapshot
+}
+
+#[test]
+fn a_trace_keeps_the_newest_and_counts_what_it_dropped() {
+    with_rig(|rig, stream| {
+        let config = TraceConfig { records_per_thread: 4, ..TraceConfig::default() };
+        let traced = Traced::new(config, rig.heap());
+        for bytes in 1..=5 {
+            let block = traced.allocate(&Request::new(bytes, stream)).unwrap();
+            traced.free(block).unwrap();
+        }
+        let records = traced.records();
+        assert_eq!(records.iter().map(|record| record.bytes).collect::<Vec<_>>(), [4, 4, 5, 5]);
+        assert_eq!(traced.dropped(), 6);
+        assert!(traced.allocate(&Request::new(1 << 45, stream)).is_err());
+        assert_eq!(traced.records().last().unwrap().action, TraceAction::Fail);
+    });
+}
+
+#[test]
+fn rmms_log_format_is_written_as_rmm_writes_it() {
+    with_rig(|rig, stream| {
+        let traced = Traced::new(TraceConfig::default(), rig.heap());
+        let tag = AllocTag::new("a, b").unwrap();
+        let block = traced.allocate(&Request::new(1000, stream).tag(tag)).unwrap();
+        let address = block.address();
+        traced.free(block).unwrap();
+        let mut csv = Vec::new();
+        write_rmm_csv(&traced.records(), &mut csv).unwrap();
+        let text = String::from_utf8(csv).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "Thread,Time,Action,Pointer,Size,Stream,Tag");
+        let fields: Vec<&str> = lines[1].split(',').collect();
+        assert_eq!(fields[2..], ["allocate", &address.to_string(), "1000", "0x0", "a  b"]);
+        let time: Vec<usize> = fields[1].split([':', '.']).map(str::len).collect();
+        assert_eq!(time, [2, 2, 2, 6], "hours, minutes, seconds, microseconds");
+        assert!(lines[2].contains(",free,") && lines.len() == 3);
+    });
+}
+
+#[test]
+fn each_thread_has_a_ring_of_its_own() {
+    with_rig(|rig, stream| {
+        let traced = Traced::new(keeping(4), rig.heap());
+        let together = Barrier::new(2);
+        std::thread::scope(|scope| {
+            for (pairs, bytes) in [(1, 100), (50, 200)] {
+                let (traced, together) = (&traced, &together);
+                scope.spawn(move || {
+                    // No thread inherits the ring of the other one.
+                    together.wait();
+                    for _ in 0..pairs {
+                        traced.free(traced.allocate(&Request::new(bytes, stream)).unwrap()).unwrap();
+                    }
+                    together.wait();
+                });
+            }
+        });
+        let records = traced.records();
+        let of = |bytes| records.iter().filter(|record| record.bytes == bytes).collect::<Vec<_>>();
+        assert_eq!((of(100).len(), of(200).len(), traced.dropped()), (2, 4, 96));
+        assert_ne!(of(100)[0].thread, of(200)[0].thread);
+        assert!(records.is_sorted_by_key(|record| record.nanoseconds));
+    });
+}
+
+/// One thread allocates where another one freed; the ring of the other one is the shorter one.
+fn with_frees_dropped() -> Recorded {
+    let rig = Rig::new(1, 64 * MIB);
+    let stream = rig.stream();
+    // Pages give out the lowest address, which is the one that was freed last.
+    let pages = Pages::new(rig.driver(), rig.order(), HeapConfig::default()).unwrap();
+    let traced = Traced::new(keeping(60), pages);
+    let (give, given) = channel();
+    let (freed, was_freed) = channel();
+    std::thread::scope(|scope| {
+        let traced = &traced;
+        scope.spawn(move || {
+            for block in given {
+                traced.free(block).unwrap();
+                traced.free(traced.allocate(&Request::new(MIB, stream)).unwrap()).unwrap();
+                freed.send(()).unwrap();
+            }
+        });
+        for at in 0..50 {
+            give.send(traced.allocate(&Request::new(5000 + at, stream)).unwrap()).unwrap();
+            was_freed.recv().unwrap();
+        }
+        drop(give);
+    });
+    let recorded = Recorded { records: traced.records(), dropped: traced.dropped() };
+    drop(traced);
+    rig.finish(&[stream]);
+    recorded
+}
+
+#[test]
+fn a_trace_with_gaps_is_shown_and_replayed() {
+    let recorded = with_frees_dropped();
+    assert_eq!(recorded.dropped, 90);
+    let view = View::of(&snapshot_of(&recorded.records));
+    assert!(view.live.is_empty(), "the last free is there, and no two blocks lie in the same place");
+    let log = Log::from_recorded(&recorded, LogOptions::default()).unwrap();
+    assert_eq!(log.peak_bytes(), MIB, "never two at once");
+    let complete = Recorded { dropped: 0, ..recorded };
+    assert!(Log::from_recorded(&complete, LogOptions::default()).is_err(), "which nobody may hide");
+}
+
+/// What a program did on two streams, with blocks of all sizes and of none, of which some stay.
+fn random_program(steps: usize) -> (Vec<TraceRecord>, Vec<(u64, u64, String)>) {
+    let rig = Rig::new(4, 64 * MIB);
+    let streams = [rig.stream(), rig.stream()];
+    let traced = Traced::new(TraceConfig::default(), rig.heap());
+    let tags = ["weights", "rows, and \"columns\"", "größe"].map(|name| AllocTag::new(name).unwrap());
+    let mut random = Random::new(4);
+    let mut blocks = Vec::new();
+    for _ in 0..steps {
+        if blocks.is_empty() || (random.below(2) == 0 && blocks.len() < 40) {
+            let bytes = if random.below(10) == 0 { 0 } else { random.size(256 << 10) };
+            let tag = tags[random.below(3) as usize];
+            let stream = streams[random.below(2) as usize];
+            blocks.push(traced.allocate(&Request::new(bytes, stream).tag(tag)).unwrap());
+        } else {
+            let at = random.below(blocks.len() as u64) as usize;
+            traced.free(blocks.swap_remove(at)).unwrap();
+        }
+    }
+    assert!(traced.allocate(&Request::new(1 << 45, streams[0])).is_err());
+    let records = traced.records();
+    let with_bytes = blocks.iter().filter(|block| !block.is_empty());
+    let mut live: Vec<_> =
+        with_bytes.map(|block| (block.address().0, block.bytes(), block.tag().name().to_owned())).collect();
+    live.sort();
+    blocks.into_iter().for_each(|block| traced.free(block).unwrap());
+    drop(traced);
+    rig.finish(&streams);
+    (records, live)
+}
+
+#[test]
+fn the_viewer_sees_what_is_live_and_what_happened() {
+    // More than are appended to a list at once.
+    let (records, live) = random_program(3000);
+    let view = View::of(&snapshot_of(&records));
+    assert!(live.len() > 10);
+    assert_eq!(view.live, live);
+    let count = |action| records.iter().filter(|record| record.action == action && record.bytes > 0).count();
+    let (allocated, freed) = (count(TraceAction::Allocate), count(TraceAction::Free));
+    assert_eq!((view.allocations, view.frees, view.refusals), (allocated, freed, 1));
+    assert_eq!(snapshot_of(&records), snapshot_of(&records), "the same records give the same bytes");
+    assert!(View::of(&snapshot_of(&[])).live.is_empty());
+}
+
+#[test]
+fn records_that_make_no_sense_are_written_all_the_same() {
+    let (mut records, _) = random_program(20);
+    for (at, record) in records.iter_mut().enumerate() {
+        (record.address.0, record.bytes) = (u64::MAX - at as u64, u64::MAX >> (at % 3));
+    }
+    pickled::Pickled::read(&snapshot_of(&records));
+    write_rmm_csv(&records, &mut Vec::new()).unwrap();
+}
+
+/// Runs a program in Python on some input; none where there is no Python.
+fn python(program: &str, input: &[u8]) -> Option<String> {
+    let mut command = Command::new("python3");
+    command.args(["-c", program]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut python = command.spawn().ok()?;
+    python.stdin.take().unwrap().write_all(input).unwrap();
+    let output = python.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+/// Reads a snapshot as PyTorch's tools do, and says what is live.
+const READ_SNAPSHOT: &str = "
+import pickle, sys
+snapshot = pickle.load(sys.stdin.buffer)
+for block in (b for s in snapshot['segments'] for b in s['blocks'] if b['state'] == 'active_allocated'):
+    print(block['address'], block['size'], block['frames'][0]['name'])
+";
+
+/// Reads a log as a table, and says what is live.
+const READ_LOG: &str = "
+import csv, sys, datetime
+live = {}
+for row in csv.DictReader(line.decode() for line in sys.stdin.buffer):
+    datetime.datetime.strptime(row['Time'], '%H:%M:%S.%f')
+    int(row['Thread']), int(row['Stream'], 16)
+    pointer, size = int(row['Pointer'], 16), int(row['Size'])
+    if row['Action'] == 'allocate' and size: live[pointer] = size, row['Tag']
+    elif row['Action'] == 'free' and size: assert live.pop(pointer)[0] == size
+    else: assert row['Action'] == 'allocate failure' or size == 0, row
+for pointer in sorted(live): print(pointer, *live[pointer])
+";
+
+#[test]
+fn python_reads_the_same() {
+    let (records, live) = random_program(1500);
+    let text = |name: fn(&str) -> String| -> String {
+        live.iter().map(|(address, bytes, tag)| format!("{address} {bytes} {}\n", name(tag))).collect()
+    };
+    let mut csv = Vec::new();
+    write_rmm_csv(&records, &mut csv).unwrap();
+    if let Some(said) = python(READ_SNAPSHOT, &snapshot_of(&records)) {
+        assert_eq!(said, text(str::to_owned));
+        assert_eq!(python(READ_LOG, &csv).unwrap(), text(|tag| tag.replace(',', " ")));
+    }
+}
