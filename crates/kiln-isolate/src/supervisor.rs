@@ -47,7 +47,7 @@ pub(crate) struct Supervisor {
 pub(crate) struct Replacement {
     pub(crate) worker: Outfitted,
     pub(crate) info: DeviceInfo,
-    pub(crate) kill: Duration,
+    /// Taking the standby, or starting a worker; not the end of the one before, which comes first.
     pub(crate) start: Duration,
     pub(crate) standby: bool,
 }
@@ -134,9 +134,12 @@ struct Keeper {
     current: Option<Running>,
     standby: Option<Standby>,
     preparation: Arc<Preparation>,
-    /// Workers that are ending. Those that faulted run nothing any more, and are struck when the takeover is over:
-    /// the system takes a device's context apart slowly, and keeps others waiting meanwhile.
+    /// Workers that faulted and run nothing any more. They are struck when the takeover is over: the system takes a device's context
+    /// apart slowly, and keeps others waiting meanwhile.
     dying: Vec<Running>,
+    /// The worker that was struck and may still be writing. The next one does not work before it has ended, which takes the system
+    /// tens of milliseconds where a kernel runs. Nobody waits for that but who replaces it.
+    struck: Option<Running>,
     /// A worker is being replaced; no standby is started meanwhile, which would be in the way as well.
     is_replacing: bool,
     /// Since when it is not, as far as the others know.
@@ -169,6 +172,7 @@ impl Keeper {
             standby: None,
             preparation,
             dying: Vec::new(),
+            struck: None,
             is_replacing: false,
             replaced: None,
             is_dismissed: false,
@@ -192,6 +196,7 @@ impl Keeper {
             let woken = self.sleep(wake);
             let _ = rustix::io::read(wake, &mut [0; 8]);
             self.dying.retain_mut(|running| running.status().is_none());
+            self.struck.take_if(|running| running.status().is_some());
             if woken.current {
                 self.note_end();
             }
@@ -212,7 +217,7 @@ impl Keeper {
             None => None,
         };
         let watched = [current, standby];
-        let dying = self.dying.iter().map(Running::handle);
+        let dying = self.dying.iter().chain(&self.struck).map(Running::handle);
         let all = watched.into_iter().flatten().chain(dying);
         waiting.extend(all.map(|handle| PollFd::from_borrowed_fd(handle, PollFlags::IN)));
         let dog = self.config.watchdog.filter(|_| self.current.is_some()).map(Watchdog::tick);
@@ -301,16 +306,29 @@ impl Keeper {
         if let Some(running) = self.current.take() {
             // What the worker says of itself counts more than that we ended it.
             running.link().condemn(cause);
-            self.tell_lost(running.link());
-            match running.link().lost().map(|lost| &lost.cause) {
+            let link = running.outfitted.link.clone();
+            match link.lost().map(|lost| &lost.cause) {
                 // A context that faulted runs nothing any more, so the next worker need not wait until the system has
                 // taken this one apart. In every other case a kernel may still be writing.
                 Some(Cause::Fault(_)) => self.dying.push(running),
-                _ => drop(running.kill()),
+                _ => {
+                    running.strike();
+                    self.await_struck();
+                    self.struck = Some(running);
+                }
             }
+            // Whoever is told asks for a replacement, and finds this thread at leisure.
+            self.tell_lost(&link);
         }
         if !matches!(self.standby, Some(Standby::Ready(_))) {
             self.strike_dying();
+        }
+    }
+
+    /// Waits until nothing of a worker that was struck can be writing any more.
+    fn await_struck(&mut self) {
+        if let Some(running) = self.struck.take() {
+            running.kill();
         }
     }
 
@@ -327,11 +345,11 @@ impl Keeper {
     }
 
     fn replace(&mut self) -> Result<Replacement, StartError> {
-        let begun = Instant::now();
         (self.is_replacing, self.replaced) = (true, None);
         self.kill(Cause::Killed);
+        self.await_struck();
         self.dog = Watchdog::default();
-        let killed = Instant::now();
+        let begun = Instant::now();
         let ready = self.take_ready();
         let standby = ready.is_some();
         let running = match (ready, self.standby.take()) {
@@ -344,7 +362,7 @@ impl Keeper {
         self.config.tell(&News::Started { process: running.process(), standby: false });
         let (worker, info) = (running.outfitted.clone(), running.info.clone());
         self.current = Some(running);
-        Ok(Replacement { worker, info, kill: killed - begun, start: killed.elapsed(), standby })
+        Ok(Replacement { worker, info, start: begun.elapsed(), standby })
     }
 
     /// The standby, if it is ready and what prepares it lets go of it.
@@ -380,6 +398,7 @@ impl Keeper {
 
     fn close(&mut self) {
         self.dismiss();
+        self.await_struck();
         for running in self.dying.drain(..) {
             running.kill();
         }

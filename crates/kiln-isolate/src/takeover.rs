@@ -71,7 +71,8 @@ pub struct Phases {
     pub idle: Duration,
     /// The pause the restart policy wants.
     pub pause: Duration,
-    /// Ending the old worker.
+    /// Ending the old worker. One that faulted is not waited for; one that was killed or hung may still be writing, and the system takes
+    /// its time with a process whose kernels run.
     pub kill: Duration,
     /// Taking the standby, or starting a worker and opening its device.
     pub start: Duration,
@@ -175,11 +176,14 @@ impl IsolatedDevice {
     }
 
     fn take_over_from(&self, old: &Link) -> Result<Takeover, TakeoverError> {
+        let asked = Instant::now();
         // Calls that were making something when the worker ended find that out before anything is looked at.
         let _still = self.objects.hold_still();
         let replacement = self.supervisor.replace()?;
+        let kill = asked.elapsed().saturating_sub(replacement.start);
         let taken = self.rebuild_on(old, &replacement);
         let mut takeover = taken.inspect_err(|_| self.supervisor.kill(Cause::Killed))?;
+        takeover.phases.kill = kill;
         self.let_go(&takeover);
         takeover.generation = self.generation.fetch_add(1, Ordering::AcqRel) + 1;
         self.shared.put_link(replacement.worker.link);
@@ -200,7 +204,7 @@ impl IsolatedDevice {
         self.shared.event_cells.start_over();
         let mut outfit = new.worker.outfit.lock().unwrap_or_else(PoisonError::into_inner);
         let ahead = outfit.tally();
-        let mut phases = Phases { kill: new.kill, start: new.start, ..Phases::default() };
+        let mut phases = Phases { start: new.start, ..Phases::default() };
         let mut fitting = Fitting {
             link: &new.worker.link,
             objects: &self.objects,

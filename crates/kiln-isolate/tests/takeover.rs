@@ -130,6 +130,37 @@ fn next_standby(told: &Receiver<News>) -> u32 {
     }
 }
 
+/// The process of the next worker that is put to use.
+fn next_worker(told: &Receiver<News>) -> u32 {
+    loop {
+        if let News::Started { process, standby: false } = told.recv_timeout(Duration::from_secs(60)).unwrap()
+        {
+            return process;
+        }
+    }
+}
+
+#[test]
+fn a_worker_that_may_still_write_has_ended_before_the_next_one_works() {
+    for standby in [false, true] {
+        let (config, told) = listening(rig::config().standby(standby));
+        let device = IsolatedDevice::open(config).unwrap();
+        let module = device.load(&Image::HostKernels("test")).unwrap();
+        let hang = device.function(module, "hang").unwrap();
+        let stream = device.create_stream(NEW).unwrap();
+        for _ in 0..3 {
+            let process = next_worker(&told);
+            if standby {
+                next_standby(&told);
+            }
+            device.submit(stream, &rig::launch(&hang, &[])).unwrap();
+            device.kill_worker();
+            assert_eq!(device.take_over().unwrap().standby, standby);
+            assert!(!std::path::Path::new(&format!("/proc/{process}")).exists(), "standby {standby}");
+        }
+    }
+}
+
 #[test]
 fn a_standby_takes_over_and_is_replaced_itself() {
     let (config, told) = listening(rig::config().standby(true));
