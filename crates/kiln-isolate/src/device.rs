@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use kiln_driver::{DeviceInfo, DeviceKind, WallClock};
 
+use crate::addresses::Addresses;
 use crate::cause::Cause;
 use crate::config::Config;
 use crate::inventory::Inventory;
@@ -16,10 +17,6 @@ use crate::shared::Shared;
 use crate::start_error::StartError;
 use crate::streams::StreamTable;
 use crate::supervisor::Supervisor;
-
-/// Where reservations without a wish are placed on hardware: far from what the driver and the system place themselves,
-/// so that another process is likely to get the same addresses.
-const FIRST_ADDRESS: u64 = 0x6000_0000_0000;
 
 /// A device whose driver lives in a worker process.
 ///
@@ -45,7 +42,8 @@ pub struct IsolatedDevice {
     pub(crate) objects: Arc<Inventory>,
     pub(crate) generation: AtomicU64,
     pub(crate) restarts: Mutex<Restarts>,
-    pub(crate) next_address: Option<AtomicU64>,
+    /// Where reservations without a wish are placed on hardware.
+    pub(crate) addresses: Option<Addresses>,
     pub(crate) supervisor: Supervisor,
     preparing: Option<JoinHandle<()>>,
 }
@@ -71,7 +69,7 @@ impl IsolatedDevice {
         Ok(Arc::new(Self {
             shared: Shared::new(first.worker.link, streams, preparation),
             config,
-            next_address: (info.kind == DeviceKind::Cuda).then(|| AtomicU64::new(FIRST_ADDRESS)),
+            addresses: (info.kind == DeviceKind::Cuda).then(Addresses::default),
             info,
             worker_info: first.info,
             clock: WallClock::new(),

@@ -46,8 +46,9 @@
 //! The waist knows no accesses, so a takeover here keeps all pages. Which of them hold what unfinished work was to write is
 //! known where accesses are declared: whoever calls `take_over` holds [`Takeover::unfinished`] against the stamps of its
 //! blocks, and declares those lost whose last write lies beyond. A foreign kernel that faulted may have written elsewhere,
-//! too. Memory that is only read can be guarded against that: mapped [`Protection::Read`](kiln_driver::Protection), so
-//! that the write is a fault and changes nothing, or summed by [`Checksum`], so that it is found.
+//! too. Memory that is only read can be guarded against that: mapped [`Protection::Read`](kiln_driver::Protection)
+//! everywhere ([`IsolatedDevice::protect_pages`]), so that the write is a fault and changes nothing, or summed by [`Checksum`],
+//! so that it is found.
 //!
 //! # Reading order
 //!
@@ -62,6 +63,7 @@
 //! process: those mean nothing on the other side. It does not copy between two isolated devices. It does not sandbox the
 //! worker, which runs as the same user. The simulator in a worker does not see what this process does to host blocks.
 
+mod addresses;
 mod area;
 mod backend;
 mod bell;
@@ -86,6 +88,7 @@ mod objects;
 mod outfit;
 mod pages;
 mod preparation;
+mod protection;
 mod readiness;
 mod restarts;
 mod ring;

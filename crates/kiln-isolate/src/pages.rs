@@ -3,28 +3,18 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use kiln_driver::{
-    DeviceAddress, Error, PageRequest, PagesId, Protection, Reservation, ReservationId, ReserveRequest,
-    Result,
+    Error, PageRequest, PagesId, Protection, Reservation, ReservationId, ReserveRequest, Result,
 };
 
+use crate::addresses::TRIED;
 use crate::device::IsolatedDevice;
 use crate::memory::{busy, take_memory};
 use crate::objects::{Mapping, Pages, Range};
 use crate::shared::Remote;
 use crate::wire::{Ask, WireObject};
-
-/// Above this the addresses are for others.
-const LAST_ADDRESS: u64 = 0x7000_0000_0000;
-
-/// Ranges begin at multiples of this, so that they can be asked for with an alignment no other addresses of the driver have.
-const ADDRESS_STRIDE: u64 = 1 << 30;
-
-/// How many addresses are tried before the driver chooses.
-const ADDRESSES_TRIED: usize = 8;
 
 impl IsolatedDevice {
     pub(crate) fn reserve(&self, request: ReserveRequest) -> Result<Reservation> {
@@ -35,8 +25,8 @@ impl IsolatedDevice {
         let ask =
             |at| link.ask(CALL, &Ask::Reserve { id: wire, bytes: request.bytes, at }, None, take_memory);
         let mut answer = None;
-        if request.at.is_none() {
-            let hints = (0..ADDRESSES_TRIED).map_while(|_| self.address_hint(request.bytes));
+        if let (None, Some(addresses)) = (request.at, &self.addresses) {
+            let hints = (0..TRIED).map_while(|refused| addresses.propose(request.bytes, refused));
             answer =
                 hints.map(|at| ask(Some(at))).find(|answer| !answer.as_ref().is_err_and(Error::is_refused));
         }
@@ -45,16 +35,6 @@ impl IsolatedDevice {
         let id = self.objects.reservations.insert(Arc::new(range))?;
         self.shared.preparation.changed();
         Ok(Reservation { id, address, bytes })
-    }
-
-    /// An address that another process can probably have, too.
-    fn address_hint(&self, bytes: u64) -> Option<DeviceAddress> {
-        let next = self.next_address.as_ref()?;
-        let rounded = bytes.checked_add(1)?.checked_next_multiple_of(ADDRESS_STRIDE)?;
-        let at = next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |at| {
-            at.checked_add(rounded).filter(|end| *end < LAST_ADDRESS)
-        });
-        at.ok().map(DeviceAddress)
     }
 
     pub(crate) fn create_pages(&self, request: PageRequest) -> Result<PagesId> {

@@ -17,7 +17,7 @@ use kiln_driver::{
     Command, Driver, DriverExt, EventRequest, GraphNode, Image, MemoryRequest, PageRequest, Pattern,
     Protection, ReserveRequest, StreamRequest,
 };
-use kiln_isolate::{Config, IsolatedDevice, News, RestartPolicy, Tally};
+use kiln_isolate::{Config, IsolatedDevice, News, RestartPolicy, TakeoverError, Tally};
 use rig::{Held, Scene};
 
 const NEW: StreamRequest = StreamRequest::New { priority: 0 };
@@ -208,4 +208,39 @@ fn changes_while_a_standby_is_told_are_not_lost() {
     device.memory_info().unwrap();
     device.kill_worker();
     assert!(device.take_over().unwrap().left.is_empty());
+}
+
+#[test]
+fn an_address_that_is_taken_is_told_and_the_next_worker_is_tried() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let file = rig::trap("taken");
+    let (config, told) = listening(rig::crowded(rig::config().standby(true), &file));
+    let restarts =
+        RestartPolicy { pause: Duration::ZERO, longest_pause: Duration::ZERO, ..RestartPolicy::default() };
+    let device = IsolatedDevice::open(config.restarts(restarts)).unwrap();
+    let scene = Scene::build(&device);
+    scene.play(&device, 65);
+    prepared(&told, |has| has.mappings == 2);
+    std::fs::write(&file, scene.reservation.address.0.to_string()).unwrap();
+    device.kill_worker();
+    assert!(device.take_over().unwrap().standby, "it was started before");
+    scene.play(&device, 66);
+    // The next one has something of its own there.
+    let error = loop {
+        let news = told.recv_timeout(Duration::from_secs(60)).expect("a standby that lacks something");
+        if let News::Unprepared { error, .. } = news {
+            break error;
+        }
+    };
+    assert!(error.is_refused(), "{error}");
+    device.kill_worker();
+    for _ in 0..2 {
+        let error = device.take_over().unwrap_err();
+        assert!(matches!(&error, TakeoverError::Rebuild { .. }) && error.is_retryable(), "{error}");
+    }
+    assert!(scene.download(&device, 0).unwrap_err().is_sticky(), "lost as before");
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(device.take_over().unwrap().generation, 3);
+    assert_eq!(scene.download(&device, 0).unwrap(), [66; 64]);
+    scene.play(&device, 67);
 }

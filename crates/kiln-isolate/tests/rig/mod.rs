@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use kiln_driver::{
-    Access, Command, DevicePlace, Driver, DriverExt, Function, HostBlock, Image, Launch, PageRequest,
-    Protection, Reservation, ReserveRequest, Result, StreamId, StreamRequest, Vouched,
+    Access, Command, DeviceAddress, DevicePlace, Driver, DriverExt, Function, HostBlock, Image, Launch,
+    PageRequest, Protection, Reservation, ReserveRequest, Result, StreamId, StreamRequest, Vouched,
 };
 use kiln_isolate::{Backend, Config, Entry, IsolatedDevice, OpenFailure, Opened, Step, Worker};
 use kiln_sim::{DeviceConfig, HostKernel, KernelLibrary, LaunchContext, Machine, MachineConfig};
@@ -17,6 +17,8 @@ use rustix::process::{Signal, getpid, kill_process};
 
 /// Where a worker ends itself: a file that says at which step, and is gone once it happened.
 const TRAP: &str = "KILN_TEST_TRAP";
+/// Addresses that are taken in a worker from its start: a file that says which, while it is there.
+const TAKEN: &str = "KILN_TEST_TAKEN";
 
 /// The body of the test that is the worker process.
 pub(crate) fn worker() {
@@ -36,8 +38,18 @@ pub(crate) fn worker() {
 fn open(argument: &[u8]) -> std::result::Result<Opened, OpenFailure> {
     let seed = u64::from(argument.first().copied().unwrap_or(0));
     let config = MachineConfig::seeded(seed).device(DeviceConfig::default()).library(library());
-    let device = Machine::new(config).device(0);
-    device.map(|device| Opened::new(device)).map_err(|error| OpenFailure::broken(error.to_string()))
+    let device = Machine::new(config).device(0).map_err(|error| OpenFailure::broken(error.to_string()))?;
+    let taken = std::env::var_os(TAKEN).and_then(|file| std::fs::read_to_string(file).ok());
+    if let Some(address) = taken.and_then(|text| text.parse().ok()) {
+        let bytes = device.info().limits.page_granularity_bytes;
+        device.reserve(ReserveRequest { bytes, at: Some(DeviceAddress(address)) }).unwrap();
+    }
+    Ok(Opened::new(device))
+}
+
+/// Workers in which an address is taken, while the file says so.
+pub(crate) fn crowded(config: Config, file: &std::path::Path) -> Config {
+    config.variable(TAKEN, file)
 }
 
 fn library() -> KernelLibrary {

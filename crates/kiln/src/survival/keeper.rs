@@ -44,10 +44,12 @@ impl Survival {
     pub(crate) fn open(backend: Backend, process: &Process) -> Result<Self> {
         let alarm = Arc::new(Alarm::default());
         let bell = alarm.clone();
-        let config = process.config(backend).observe(move |news| {
-            if let News::Lost { cause } = news {
-                bell.raise(cause);
+        let config = process.config(backend).observe(move |news| match news {
+            News::Lost { cause } => bell.raise(cause),
+            News::Unprepared { process, what, error } => {
+                tracing::warn!(process, what, %error, "a standby lacks something it would need");
             }
+            _ => {}
         });
         let device = IsolatedDevice::open(config)?;
         Ok(Self {

@@ -1,0 +1,79 @@
+//! Addresses that another process can probably have, too.
+//!
+//! A worker that takes over has to map every page where it was, in a process that has its libraries, stacks and the driver's own
+//! ranges elsewhere. So ranges without a wish are placed where neither the system nor a driver places anything by itself, and far apart.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use kiln_driver::DeviceAddress;
+
+/// Far above what a driver reserves for itself, and below the libraries and stacks of a process.
+const FIRST_ADDRESS: u64 = 0x6000_0000_0000;
+/// Above this the addresses are for others.
+const LAST_ADDRESS: u64 = 0x7000_0000_0000;
+
+/// Ranges begin at multiples of this, so that they can be asked for with an alignment no other addresses of the driver have.
+const STRIDE: u64 = 1 << 30;
+
+/// How many addresses are worth trying.
+pub(crate) const TRIED: u32 = 8;
+
+/// The addresses that were proposed so far.
+#[derive(Debug)]
+pub(crate) struct Addresses {
+    next: AtomicU64,
+}
+
+impl Default for Addresses {
+    fn default() -> Self {
+        Self { next: AtomicU64::new(FIRST_ADDRESS) }
+    }
+}
+
+impl Addresses {
+    /// An address for so many bytes, of which that many were refused just before. Each lies further away than the last, since what is in the
+    /// way may be large. At the end it goes on at the beginning, where ranges may have been given back.
+    pub(crate) fn propose(&self, bytes: u64, refused: u32) -> Option<DeviceAddress> {
+        // Behind each range there is a gap at the least, so that a range of another process's driver does not end in its block.
+        let room = bytes.checked_add(1)?.checked_next_multiple_of(STRIDE)?;
+        let skipped = if refused == 0 { 0 } else { STRIDE.checked_shl(refused)? };
+        let fits = |from: &u64| from.checked_add(room).is_some_and(|end| end <= LAST_ADDRESS);
+        let from = |next: u64| [next.saturating_add(skipped), FIRST_ADDRESS].into_iter().find(fits);
+        let proposed = self
+            .next
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| from(next).map(|from| from + room));
+        proposed.ok().and_then(from).map(DeviceAddress)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_lie_apart_and_further_after_a_refusal() {
+        let addresses = Addresses::default();
+        let at = |bytes, refused| addresses.propose(bytes, refused).map(|at| at.0 - FIRST_ADDRESS);
+        assert_eq!(
+            [at(1, 0), at(STRIDE - 1, 0), at(STRIDE, 0), at(1, 0)],
+            [Some(0), Some(STRIDE), Some(2 * STRIDE), Some(4 * STRIDE)]
+        );
+        let tried: Vec<_> = (0..TRIED).filter_map(|refused| at(1, refused)).collect();
+        assert_eq!(tried.len(), TRIED as usize);
+        let steps: Vec<_> = tried.windows(2).map(|pair| (pair[1] - pair[0]) / STRIDE).collect();
+        assert_eq!(steps, [3, 5, 9, 17, 33, 65, 129]);
+    }
+
+    #[test]
+    fn no_range_passes_the_end_and_the_beginning_comes_again() {
+        let addresses = Addresses::default();
+        let room = LAST_ADDRESS - FIRST_ADDRESS;
+        assert_eq!(addresses.propose(room, 0), None, "a gap must fit behind it");
+        assert_eq!([addresses.propose(u64::MAX, 0), addresses.propose(1, 64)], [None; 2]);
+        let half = room / 2 - STRIDE;
+        let all: Vec<u64> = (0..5).filter_map(|_| addresses.propose(half, 0)).map(|at| at.0).collect();
+        assert_eq!(all.len(), 5);
+        assert!(all.iter().all(|at| (FIRST_ADDRESS..=LAST_ADDRESS - half).contains(at)));
+        assert_eq!((all[0], all[2]), (FIRST_ADDRESS, FIRST_ADDRESS));
+    }
+}
