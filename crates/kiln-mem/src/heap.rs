@@ -70,7 +70,8 @@ pub use config::HeapConfig;
 
 pub(crate) use atlas::PageRun;
 pub(crate) use ground::GrowError;
-pub(crate) use page_ground::{PAGE_BYTES, not_exportable, reserve_window};
+pub use page_ground::PAGE_BYTES;
+pub(crate) use page_ground::{not_exportable, reserve_window};
 
 /// A heap over pages, or over chunks where there are no pages or the memory is the host's.
 ///

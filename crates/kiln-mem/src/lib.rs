@@ -72,7 +72,7 @@ pub use direct::Direct;
 pub use driver_pool::DriverPool;
 pub use error::{Error, ErrorKind, ExhaustedError, FreeError, Refusal, Result};
 pub use exhausted::Exhausted;
-pub use heap::{Heap, HeapActivity, HeapConfig};
+pub use heap::{Heap, HeapActivity, HeapConfig, PAGE_BYTES};
 pub use ladder::{Callback, Pressure, Registration, Relief, Rung, Step};
 pub use ledger::Counts;
 pub use order::{Clocks, DriverOrder, Order};

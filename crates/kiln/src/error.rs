@@ -18,6 +18,7 @@ use crate::misuse::Misuse;
 use crate::probe::{Absence, Policy};
 use crate::program::ProgramError;
 use crate::state::{Cause, Phase};
+use crate::survival::SealError;
 
 /// The answer of most calls here.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -96,6 +97,9 @@ pub enum ErrorKind {
         #[source]
         cause: kiln_driver::Error,
     },
+    /// A block cannot be mapped read-only; nothing was changed.
+    #[error(transparent)]
+    Seal(#[from] SealError),
     /// No worker process could be started for a device.
     #[error(transparent)]
     Worker(Arc<kiln_isolate::StartError>),

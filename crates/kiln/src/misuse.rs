@@ -106,6 +106,12 @@ pub enum Misuse {
         /// Bytes of its block.
         block: u64,
     },
+    /// A write to a block that is mapped read-only.
+    #[error("argument {argument} is written and its block is sealed, read-only; `unseal` it first")]
+    Sealed {
+        /// Its number.
+        argument: u16,
+    },
     /// Bytes that are no whole number of elements, or not aligned for them.
     #[error("{bytes} bytes at offset {offset} cannot be elements of {element_bytes} bytes")]
     Cast {
@@ -137,6 +143,7 @@ impl From<SubmitError> for ErrorKind {
         match error {
             SubmitError::Driver(error) => error.into(),
             SubmitError::Lost { .. } => Stale::Lost.into(),
+            SubmitError::Sealed { argument } => Misuse::Sealed { argument }.into(),
             SubmitError::Overlap(OverlappingWrites { first, second }) => {
                 Misuse::Overlap { first, second }.into()
             }

@@ -31,13 +31,20 @@
 //!   [`heal_by`](crate::GpuRef::heal_by)) is **healed** instead, before anybody sees it.
 //!
 //! What "untouched" is worth: accesses are declared, and a kernel that strays outside of what it declared may have written anywhere before
-//! it faulted. Programs of [`kiln_ir`] cannot stray; foreign kernels can. So a block that is filled and then only read can be
-//! [sealed](crate::GpuRef::seal): it is summed on the device, summed again after a takeover, and lost (or healed) if the sums differ. The report
-//! says of each kept block whether it was verified or is only untouched by declaration.
+//! it faulted. Programs of [`kiln_ir`] cannot stray; foreign kernels can. So a block that is filled and then only read can be sealed, in
+//! two ways:
+//!
+//! - [By checksum](crate::GpuRef::seal): it is summed on the device, summed again after a takeover, and lost (or healed) if the sums differ. A
+//!   wild write is found.
+//! - [Read-only](crate::GpuRef::seal_read_only), if it owns its pages: a wild write is a fault, and the block is as it was. A write through
+//!   this crate is refused before it is queued.
+//!
+//! The report says of each kept block whether it was verified, sealed, or is only untouched by declaration.
 //!
 //! # Types in reading order
 //!
-//! [`Isolation`], [`Process`], [`Backend`], [`Entry`]; [`worker_entry`]; [`PostMortem`], [`UnfinishedWork`], [`BlockRecord`].
+//! [`Isolation`], [`Process`], [`Backend`], [`Entry`]; [`worker_entry`]; [`PostMortem`], [`UnfinishedWork`], [`BlockRecord`], [`Standing`];
+//! [`SealError`].
 //!
 //! # What it does not do
 //!
@@ -54,12 +61,16 @@ mod ledger;
 mod mender;
 mod page;
 mod post_mortem;
+mod read_only;
 mod refill;
 mod seal;
+mod seal_error;
 mod verdict;
 
 pub use isolation::{Isolation, Process};
 pub use kiln_isolate::{Backend, Entry, Phases, RestartPolicy, worker_entry};
 pub use post_mortem::{BlockRecord, PostMortem, Standing, UnfinishedWork};
+pub use seal_error::SealError;
 
 pub(crate) use keeper::Survival;
+pub(crate) use read_only::OwnPages;

@@ -7,45 +7,30 @@
     reason = "a test stops at the first surprise"
 )]
 
+#[path = "isolated/held.rs"]
+mod held;
+#[path = "isolated/kernels.rs"]
+mod kernels;
 #[path = "isolated/rig.rs"]
 mod rig;
 
-use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
+use held::Held;
 use kiln::state::Phase;
 use kiln::survival::Process;
+
+/// What a process holds is counted, so one test at a time.
+static TURN: Mutex<()> = Mutex::new(());
 
 #[test]
 fn worker() {
     kiln::worker_entry();
 }
 
-/// Descriptors, children and threads of ours that are there now.
-#[derive(PartialEq, Eq, Debug)]
-pub(crate) struct Held {
-    descriptors: usize,
-    children: Vec<String>,
-    threads: usize,
-}
-
-impl Held {
-    pub(crate) fn now() -> Self {
-        let tasks = || std::fs::read_dir("/proc/self/task").unwrap().flatten();
-        let read = |path: PathBuf| std::fs::read_to_string(path).unwrap_or_default();
-        let children = tasks().flat_map(|task| {
-            let text = read(task.path().join("children"));
-            text.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
-        });
-        Self {
-            descriptors: std::fs::read_dir("/proc/self/fd").unwrap().count(),
-            children: children.collect(),
-            threads: tasks().filter(|task| read(task.path().join("comm")).starts_with("kiln ")).count(),
-        }
-    }
-}
-
 #[test]
 fn nothing_is_left_of_lost_workers_and_their_runtimes() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let one_life = |standby: bool, kills: u64| {
         let gpu = rig::open(3, Process { standby, ..rig::process() });
         let kept = gpu.upload(&[1_u32, 2, 3]).unwrap();
@@ -76,4 +61,42 @@ fn nothing_is_left_of_lost_workers_and_their_runtimes() {
     assert_ne!(gpu.state().phase(), Phase::Failed);
     drop(gpu);
     assert_eq!(Held::now(), before);
+}
+
+/// A fault and what comes with it, in one runtime: a kernel, blocks that are lost, blocks that are freed.
+fn fault(gpu: &kiln::DeviceRuntime, generation: u64) {
+    let illegal = gpu.kernel(kernels::PTX, "illegal").unwrap();
+    let touched = gpu.zeros::<u32>(1).unwrap();
+    // SAFETY: it is to fault.
+    let ticket = unsafe { gpu.launch(&illegal).write(&touched).submit() }.unwrap();
+    assert!(ticket.wait().unwrap_err().is_sticky());
+    rig::recovered(gpu, generation);
+}
+
+#[test]
+fn as_much_is_held_after_many_faults_as_after_the_first() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    for standby in [false, true] {
+        let gpu = rig::open(4, Process { standby, ..rig::process() });
+        let kept = gpu.upload(&[7_u32; 1000]).unwrap();
+        assert_eq!(kept.download().unwrap(), [7; 1000]);
+        let workers = 1 + usize::from(standby);
+        // The first fault makes what is made once.
+        fault(&gpu, 0);
+        assert_eq!(kept.download().unwrap(), [7; 1000]);
+        let before = Held::settled(workers);
+        let mut generation = 1;
+        for faults in [1, 4, 15] {
+            for _ in 0..faults {
+                fault(&gpu, generation);
+                generation += 1;
+            }
+            assert_eq!(kept.download().unwrap(), [7; 1000]);
+            assert!(
+                Held::settles_at(before.counts()),
+                "standby {standby}, {generation} faults: {before:?} and {:?}",
+                Held::now()
+            );
+        }
+    }
 }

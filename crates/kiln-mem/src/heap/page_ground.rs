@@ -22,8 +22,8 @@ use crate::budget::Budget;
 use crate::error::{ErrorKind, Refusal, Result};
 use crate::page_part::{PagePart, parts_of};
 
-/// Bytes of a page.
-pub(crate) const PAGE_BYTES: u64 = PAGE_UNITS * UNIT_BYTES;
+/// Bytes of a page: what physical memory is made in multiples of.
+pub const PAGE_BYTES: u64 = PAGE_UNITS * UNIT_BYTES;
 /// The least of a window, in times the device's memory: room for all of it, and for folds.
 const LEAST_WINDOW: u64 = 2;
 /// The window that is asked for, with room for many folds; half of it, and half again, if the driver has not so many addresses. A process

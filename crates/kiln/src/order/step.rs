@@ -53,6 +53,11 @@ pub enum StepRefusal {
         /// The caller's number for it.
         argument: u16,
     },
+    /// A block that is sealed would be written.
+    Sealed {
+        /// The caller's number for it.
+        argument: u16,
+    },
 }
 
 /// The parts of a stream that a step reads and writes.
@@ -75,26 +80,22 @@ pub(crate) struct Step<'a> {
 enum Hitch {
     /// Another thread is in the middle of a step with one of the blocks, or a block occurs twice.
     Contended,
-    /// A block is lost.
-    Lost(LostUse),
+    /// A block does not take the use.
+    Refused(StepRefusal),
 }
-
-/// A use of a block whose contents are gone.
-struct LostUse(u16);
 
 impl Step<'_> {
     /// Plans, announces the stamp and publishes it. An error has done none of these.
     pub(crate) fn take(&mut self, uses: &mut [Use<'_>]) -> Result<(), StepRefusal> {
-        let lost = |LostUse(argument)| StepRefusal::Lost { argument };
         match self.try_all(uses) {
             Ok(()) => return Ok(()),
-            Err(Hitch::Lost(block)) => return Err(lost(block)),
+            Err(Hitch::Refused(refusal)) => return Err(refusal),
             Err(Hitch::Contended) => {}
         }
         self.waits.clear();
         uses.sort_unstable_by_key(|each| (std::ptr::from_ref(each.track), each.range.start));
         refuse_overlapping_writes(uses).map_err(StepRefusal::Overlap)?;
-        self.lock_all(uses).map_err(lost)
+        self.lock_all(uses)
     }
 
     fn try_all(&mut self, uses: &[Use<'_>]) -> Result<(), Hitch> {
@@ -103,7 +104,7 @@ impl Step<'_> {
             let track = each.track.try_lock().ok_or(Hitch::Contended)?;
             // What nearly every use finds.
             if !track.is_sole(self.stamp.stream) || self.mutation.is_some() {
-                self.need(&track, each).map_err(Hitch::Lost)?;
+                self.need(&track, each).map_err(Hitch::Refused)?;
             }
             held.push(track);
         }
@@ -115,7 +116,7 @@ impl Step<'_> {
     }
 
     /// As `try_all`, over uses sorted by block; uses of the same block share its lock.
-    fn lock_all(&mut self, uses: &[Use<'_>]) -> Result<(), LostUse> {
+    fn lock_all(&mut self, uses: &[Use<'_>]) -> Result<(), StepRefusal> {
         let Some(first) = uses.first() else {
             self.lane.announce(self.stamp.number);
             return Ok(());
@@ -132,13 +133,16 @@ impl Step<'_> {
     }
 
     #[inline(never)]
-    fn need(&mut self, track: &Track, each: &Use<'_>) -> Result<(), LostUse> {
+    fn need(&mut self, track: &Track, each: &Use<'_>) -> Result<(), StepRefusal> {
         if self.mutation.is_some() {
             self.need_mutated(track, each);
             return Ok(());
         }
         if track.is_lost() {
-            return Err(LostUse(each.argument));
+            return Err(StepRefusal::Lost { argument: each.argument });
+        }
+        if track.is_sealed() && each.access.writes() {
+            return Err(StepRefusal::Sealed { argument: each.argument });
         }
         track.needs(&each.range, each.access, |stamp| {
             self.waits.need(stamp, self.stamp.stream, self.clock, self.host);

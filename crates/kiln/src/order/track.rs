@@ -28,6 +28,8 @@ pub struct Track {
     is_doubted: bool,
     /// The contents are gone and no use is planned any more. Always spread then, so that a plain block need not be asked.
     is_lost: bool,
+    /// The contents may not be written, and no write is planned. Always spread then, too.
+    is_sealed: bool,
 }
 
 /// The uses of a whole block by one stream; number 0 is none.
@@ -58,6 +60,7 @@ impl Track {
             rest: Vec::new(),
             is_doubted: false,
             is_lost: false,
+            is_sealed: false,
         }
     }
 
@@ -96,6 +99,26 @@ impl Track {
     pub fn restore(&mut self, stamp: Stamp) {
         self.is_lost = false;
         self.sole = Sole { stream: stamp.stream, write: stamp.number, read: 0, is_spread: false };
+        if self.is_sealed {
+            self.spread();
+        }
+    }
+
+    /// Says that the contents may not be written: every later write is refused.
+    pub fn seal(&mut self) {
+        self.spread();
+        self.is_sealed = true;
+    }
+
+    /// Says that the contents may be written again. The next write of the whole block makes it plain.
+    pub fn unseal(&mut self) {
+        self.is_sealed = false;
+    }
+
+    /// Whether the contents may not be written.
+    #[inline]
+    pub fn is_sealed(&self) -> bool {
+        self.is_sealed
     }
 
     /// The reads alone.

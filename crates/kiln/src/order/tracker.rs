@@ -36,6 +36,11 @@ pub enum SubmitError {
         /// The caller's number for the use.
         argument: u16,
     },
+    /// A block that is sealed would be written; nothing was queued or stamped.
+    Sealed {
+        /// The caller's number for the use.
+        argument: u16,
+    },
     /// The driver said no.
     Driver(Error),
 }
@@ -45,6 +50,7 @@ impl From<StepRefusal> for SubmitError {
         match refusal {
             StepRefusal::Overlap(overlap) => Self::Overlap(overlap),
             StepRefusal::Lost { argument } => Self::Lost { argument },
+            StepRefusal::Sealed { argument } => Self::Sealed { argument },
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::misuse::Misuse;
 use crate::order::{Lane, Mutation, Stamp, Stamps, StreamKey, Track, Use};
 use crate::state::{Cause, Loss};
+use crate::survival::OwnPages;
 
 /// The name of a block; no other block of its runtime ever has it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -281,6 +282,11 @@ impl Block {
         self.lost.get().is_some()
     }
 
+    /// Whether it is mapped read-only.
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.track.lock().is_sealed()
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         self.memory.as_ref().map_or(0, DeviceBlock::bytes)
     }
@@ -292,6 +298,10 @@ impl Drop for Block {
         let (Some(runtime), Some(memory)) = (self.runtime.upgrade(), self.memory.take()) else { return };
         if let Some(survival) = runtime.survival() {
             survival.census().strike(self.id);
+            // Memory that cannot be opened again is given to nobody, who could not write it.
+            if self.track.get_mut().is_sealed() && !OwnPages::reopen(&runtime, survival, &memory) {
+                return;
+            }
         }
         let uses = match runtime.tracker().mutation() {
             Some(Mutation::UseBeforeFree) => Stamps::default(),

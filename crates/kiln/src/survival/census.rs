@@ -54,6 +54,13 @@ impl Census {
         drop(before);
     }
 
+    pub(super) fn break_seal(&self, block: BlockId) {
+        let mut blocks = self.blocks();
+        let before = blocks.get_mut(&block).and_then(|entry| entry.seal.take());
+        drop(blocks);
+        drop(before);
+    }
+
     /// What can be done for a block; none if nothing can.
     pub(super) fn provision(&self, block: &Block, known: &Clock) -> Option<Provision> {
         let blocks = self.blocks();

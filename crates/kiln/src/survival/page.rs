@@ -79,6 +79,7 @@ impl fmt::Display for Standing {
         f.write_str(match self {
             Self::Untouched => "untouched by declaration",
             Self::Verified => "sealed and found right",
+            Self::Sealed => "sealed, read-only",
             Self::Healed => "filled again",
             Self::Touched => "written by unfinished work",
             Self::Broken => "sealed and found changed",

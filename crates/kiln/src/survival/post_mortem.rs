@@ -75,6 +75,8 @@ pub enum Standing {
     Untouched,
     /// Kept: it was sealed, and its sums are what they were.
     Verified,
+    /// Kept: it was mapped read-only, so that nothing could write it.
+    Sealed,
     /// Kept: it was lost, and filled again.
     Healed,
     /// Lost: unfinished work was to write it.
@@ -87,8 +89,15 @@ pub enum Standing {
 
 impl Standing {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Untouched, Self::Verified, Self::Healed, Self::Touched, Self::Broken, Self::Dismissed];
+    pub const ALL: [Self; 7] = [
+        Self::Untouched,
+        Self::Verified,
+        Self::Sealed,
+        Self::Healed,
+        Self::Touched,
+        Self::Broken,
+        Self::Dismissed,
+    ];
 
     /// Whether the contents are gone.
     pub fn is_lost(self) -> bool {

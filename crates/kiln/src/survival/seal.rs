@@ -1,6 +1,6 @@
 //! A checksum of a block that is only read from here on, so that a wild write is found.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kiln_driver::{Access, Driver};
 use kiln_isolate::{Checksum, Summed};
@@ -30,13 +30,19 @@ impl Seal {
     }
 }
 
-/// The kernel that sums, loaded when the first block is sealed.
+/// What sealing takes: the kernel that sums, loaded when the first block is sealed by checksum.
 #[derive(Default)]
 pub(crate) struct Sealer {
     kernel: Mutex<Option<Checksum>>,
+    /// Held while a block is being mapped another way, so that what is noted of it is how it is mapped.
+    turn: Mutex<()>,
 }
 
 impl Sealer {
+    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn kernel(&self, driver: &dyn Driver) -> kiln_driver::Result<Checksum> {
         let mut kernel = self.kernel.lock().unwrap_or_else(PoisonError::into_inner);
         match *kernel {
@@ -59,7 +65,8 @@ impl<T: Element> GpuRef<T> {
     /// are summed again, and a buffer whose sums differ is lost (or [healed](Self::heal_with)), although no unfinished work had declared to
     /// write it. A kernel that went astray before it faulted may have written anywhere, and nothing else shows that.
     ///
-    /// The next write breaks the seal; seal again after it. On a device in this process, which does not come back, nothing is done.
+    /// The next write breaks the seal; seal again after it. [`seal_read_only`](Self::seal_read_only) keeps such a write from happening, where the
+    /// block owns its pages. On a device in this process, which does not come back, nothing is done.
     ///
     /// # Errors
     /// A part of a block, since blocks are lost whole; what the device says.

@@ -102,6 +102,7 @@ impl Verdict {
                 Some(Standing::Healed) if on_loss == Keep::Untouched => Standing::Healed,
                 _ if block.is_touched(loss) => Standing::Touched,
                 Some(standing) => *standing,
+                None if block.is_sealed() => Standing::Sealed,
                 None => Standing::Untouched,
             };
             match standing {

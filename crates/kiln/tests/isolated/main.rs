@@ -12,9 +12,11 @@ mod faults;
 mod kernels;
 mod lost_set;
 mod mended;
+mod read_only;
 mod rig;
 mod table;
 mod waiters;
+mod wild;
 
 /// The worker process; in the test run itself it does nothing.
 #[test]

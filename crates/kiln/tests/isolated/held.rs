@@ -1,0 +1,64 @@
+//! What a process holds because of its workers.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Descriptors, children, threads and mappings of ours that are there now.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Held {
+    pub(crate) descriptors: usize,
+    pub(crate) children: Vec<String>,
+    pub(crate) threads: usize,
+    /// Mappings of memory that is shared with a worker.
+    pub(crate) mappings: usize,
+}
+
+impl Held {
+    pub(crate) fn now() -> Self {
+        let tasks = || std::fs::read_dir("/proc/self/task").unwrap().flatten();
+        let read = |path: PathBuf| std::fs::read_to_string(path).unwrap_or_default();
+        let children = tasks().flat_map(|task| {
+            let text = read(task.path().join("children"));
+            text.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        });
+        let maps = read("/proc/self/maps".into());
+        Self {
+            descriptors: std::fs::read_dir("/proc/self/fd").unwrap().count(),
+            children: children.collect(),
+            threads: tasks().filter(|task| read(task.path().join("comm")).starts_with("kiln ")).count(),
+            mappings: maps.lines().filter(|line| line.contains("memfd:kiln-isolate")).count(),
+        }
+    }
+
+    /// The same in numbers, since each worker is another process.
+    pub(crate) fn counts(&self) -> [usize; 4] {
+        [self.descriptors, self.children.len(), self.threads, self.mappings]
+    }
+
+    /// Looks until there are so many of each. The worker before is ended and the next standby started when the program has had a moment for
+    /// itself, so what is there right after a takeover is more, or less.
+    pub(crate) fn settles_at(counts: [usize; 4]) -> bool {
+        let begun = Instant::now();
+        while Self::now().counts() != counts {
+            if begun.elapsed() > Duration::from_secs(60) {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        true
+    }
+
+    /// Looks until there are so many children, and the same of everything a few times in a row.
+    pub(crate) fn settled(children: usize) -> Self {
+        let (mut last, mut same) = (Self::now(), 0);
+        let begun = Instant::now();
+        while same < 20 || last.children.len() != children {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{last:?}");
+            std::thread::sleep(Duration::from_millis(5));
+            let now = Self::now();
+            same = if now == last { same + 1 } else { 0 };
+            last = now;
+        }
+        last
+    }
+}
