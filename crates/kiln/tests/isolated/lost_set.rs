@@ -1,8 +1,14 @@
-//! Which blocks are lost: never one that unfinished work could not have written, and never one kept with other bytes than it had.
+//! Which blocks are lost: never one kept with other bytes than it had, and hardly one whose last write was done.
+//!
+//! What really happened is read from the memory itself, which outlives the worker: every write leaves another value, so a block that holds
+//! that of its last write was written to the end. If it is reported lost all the same, nobody knew.
 
+use std::fmt;
+use std::ops::AddAssign;
 use std::sync::Arc;
 
 use kiln::{DeviceRuntime, GpuRef, Kernel, PostMortem, Stale, Stream, Ticket};
+use kiln_driver::{Driver, DriverExt, StreamRequest};
 
 use crate::{kernels, rig};
 
@@ -36,15 +42,44 @@ struct Scenario {
     slots: Vec<Slot>,
     dice: Dice,
     next: u32,
-    lost: usize,
-    kept_unfinished: usize,
+    found: Found,
 }
 
 /// How a worker ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum End {
+    /// Killed right behind a submission.
     Killed,
+    /// By a kernel, and noticed a moment later.
     Fault,
+    /// Killed when it had said that everything is done, and nobody had waited for that.
+    Told,
+}
+
+/// What became of blocks whose last write nobody had waited for.
+#[derive(Clone, Copy, Default, Debug)]
+struct Found {
+    /// Reported lost.
+    lost: usize,
+    /// Of these, those that hold what their last write was to leave: it was done, and nobody knew.
+    done: usize,
+    /// Reported kept, because the worker had said that the write was done.
+    kept: usize,
+}
+
+impl AddAssign for Found {
+    fn add_assign(&mut self, other: Self) {
+        self.lost += other.lost;
+        self.done += other.done;
+        self.kept += other.kept;
+    }
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { lost, done, kept } = self;
+        write!(f, "{lost} lost, of these {done} whose last write was done; {kept} kept")
+    }
 }
 
 impl Scenario {
@@ -61,8 +96,7 @@ impl Scenario {
             slots: Vec::new(),
             dice: Dice(seed),
             next: 0,
-            lost: 0,
-            kept_unfinished: 0,
+            found: Found::default(),
         };
         for at in 0..BLOCKS {
             let slot = scenario.fresh(if at % 2 == 0 { 1 } else { 5000 });
@@ -122,6 +156,10 @@ impl Scenario {
         let generation = self.gpu.generation().0;
         let report = match end {
             End::Killed => rig::kill(&self.gpu),
+            End::Told => {
+                self.await_word();
+                rig::kill(&self.gpu)
+            }
             End::Fault => {
                 let victim = self.gpu.zeros::<u32>(1).unwrap();
                 let mut launch = self.gpu.launch(&self.spoil);
@@ -140,6 +178,20 @@ impl Scenario {
         }
     }
 
+    /// Waits until the worker has said that everything is done. The device is asked, past the runtime, which learns nothing from that.
+    fn await_word(&self) {
+        let device = self.gpu.isolated_device().unwrap();
+        for stream in self.streams.iter().chain([self.gpu.main_stream()]) {
+            loop {
+                let progress = device.progress(stream.id()).unwrap();
+                if progress.completed == progress.submitted {
+                    break;
+                }
+                std::thread::yield_now();
+            }
+        }
+    }
+
     fn judge(&mut self, at: usize, report: &Arc<PostMortem>) {
         let slot = &mut self.slots[at];
         let id = slot.buffer.block_id();
@@ -151,7 +203,7 @@ impl Scenario {
                 assert!(kept.iter().all(|value| *value == slot.value), "{id} holds {}\n{report}", kept[0]);
                 if let Some(ticket) = slot.unfinished.take() {
                     ticket.wait().unwrap();
-                    self.kept_unfinished += 1;
+                    self.found.kept += 1;
                 }
             }
             Err(stale) => {
@@ -161,7 +213,9 @@ impl Scenario {
                 let ticket = ticket.unwrap_or_else(|| panic!("{id} was waited for\n{report}"));
                 assert!(ticket.wait().unwrap_err().is_sticky(), "its work has failed");
                 assert!(slot.buffer.loss().is_some() && slot.buffer.download().is_err());
-                self.lost += 1;
+                let really = contents(&self.gpu, &slot.buffer);
+                self.found.lost += 1;
+                self.found.done += usize::from(really.iter().all(|value| *value == slot.value));
                 let len = slot.buffer.len();
                 self.slots[at] = self.fresh(len);
             }
@@ -169,31 +223,53 @@ impl Scenario {
     }
 }
 
-fn survive(seed: u64, end: End) -> (usize, usize) {
-    let mut scenario = Scenario::new(seed);
-    // Ended after one step, after two, and so on.
-    for steps in 0..STEPS {
-        (0..steps).for_each(|_| scenario.step());
-        scenario.end(end);
+/// What a block holds, asked of the device itself: the runtime gives out nothing of a lost one.
+fn contents(gpu: &DeviceRuntime, buffer: &GpuRef<u32>) -> Vec<u32> {
+    let device = gpu.isolated_device().unwrap();
+    let stream = device.create_stream(StreamRequest::New { priority: 0 }).unwrap();
+    let host = device.allocate_host(buffer.bytes()).unwrap();
+    device.download(stream, buffer.place().unwrap(), &host, buffer.bytes()).unwrap();
+    device.synchronize(stream).unwrap();
+    let mut bytes = vec![0; host.len()];
+    assert!(host.read(0, &mut bytes));
+    device.destroy(host.id().into()).unwrap();
+    device.destroy(stream.into()).unwrap();
+    bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect()
+}
+
+fn survive(seeds: std::ops::Range<u64>, end: End) -> Found {
+    let mut found = Found::default();
+    for seed in seeds {
+        let mut scenario = Scenario::new(seed);
+        // Ended after one step, after two, and so on.
+        for steps in 0..STEPS {
+            (0..steps).for_each(|_| scenario.step());
+            scenario.end(end);
+        }
+        found += scenario.found;
     }
-    (scenario.lost, scenario.kept_unfinished)
+    eprintln!("{end:?}: {found}");
+    found
 }
 
 #[test]
 fn a_worker_killed_after_every_step_costs_what_was_not_known_to_be_done() {
-    let (mut lost, mut kept) = (0, 0);
-    for seed in 0..3 {
-        let (seed_lost, seed_kept) = survive(seed, End::Killed);
-        (lost, kept) = (lost + seed_lost, kept + seed_kept);
-    }
-    assert!(lost > 0, "something was under way");
-    eprintln!("{lost} blocks lost, {kept} kept because their unwaited write was known to be done");
+    let found = survive(0..3, End::Killed);
+    assert!(found.lost > 0, "something was under way");
 }
 
 #[test]
 fn a_fault_after_every_step_costs_what_was_not_known_to_be_done() {
-    for seed in 10..12 {
-        let (lost, _) = survive(seed, End::Fault);
-        assert!(lost > 0, "something was under way");
-    }
+    let found = survive(10..12, End::Fault);
+    assert!(found.lost > 0, "something was under way");
+    // One in twenty or so: what was done between the last look and the fault. Nothing is learned from a device that faulted, so without the looks
+    // that a worker takes by itself it would be nine of ten.
+    assert!(2 * found.done <= found.lost + found.kept, "{found}");
+}
+
+#[test]
+fn nothing_is_lost_that_a_worker_had_said_is_done() {
+    let found = survive(20..22, End::Told);
+    assert_eq!((found.lost, found.done), (0, 0), "{found}");
+    assert!(found.kept > 0, "what nobody had waited for was known to be done");
 }
