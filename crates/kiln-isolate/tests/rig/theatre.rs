@@ -1,5 +1,6 @@
 //! A device with memory whose every byte is known, kernels that end badly, and what is found afterwards.
 
+use std::io::Write;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -200,7 +201,9 @@ impl Scene {
             };
             match news {
                 News::Started { process, standby: false } => self.process = process,
-                News::Unprepared { what, error, .. } => eprintln!("a standby lacks {what}: {error}"),
+                News::Unprepared { what, error, .. } => {
+                    writeln!(std::io::stderr(), "a standby lacks {what}: {error}").unwrap();
+                }
                 News::Prepared { has, .. } if has.mappings == wanted && has.kernels == self.kernel_count => {
                     return;
                 }
