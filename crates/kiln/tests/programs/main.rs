@@ -20,6 +20,7 @@ mod mistakes;
 mod refusals;
 mod rig;
 mod routes;
+mod sequences;
 mod steps;
 mod typed;
 
