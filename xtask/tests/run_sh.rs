@@ -171,7 +171,7 @@ fn what_runs_under_the_sanitizer_says_how_it_ended() {
     bundle.test("good", GOOD);
     bundle.test("bad", "exit 101");
     bundle.test("slow", "exec sleep 60");
-    bundle.file("sanitized", "good\tmemcheck\t20\ttests/good\n");
+    bundle.file("sanitized", "good\tmemcheck\t20\t\ttests/good\n");
     let (code, text) = bundle.run(&["sanitize"]);
     assert!(text.contains("\nleft out: hurt: its kernels fault on purpose\n"), "{text}");
     assert!(text.contains("\ngood (memcheck): passed\n"), "{text}");
@@ -184,9 +184,10 @@ fn what_runs_under_the_sanitizer_says_how_it_ended() {
     assert_eq!((code, last_line(&text)), (1, "0 clean, 1 with reports, 0 failed, 0 timed out"), "{text}");
 
     bundle.file("report", "0");
-    let all =
-        "good\tmemcheck\t20\ttests/good\nbad\tracecheck\t20\ttests/bad\nslow\tmemcheck\t1\ttests/slow\n";
+    let all = "good\tmemcheck\t20\tFEW=3 LITTLE=1\ttests/good\n\
+               bad\tracecheck\t20\t\ttests/bad\nslow\tmemcheck\t1\t\ttests/slow\n";
     bundle.file("sanitized", all);
+    bundle.test("good", "test \"$FEW$LITTLE\" = 31");
     let (code, text) = bundle.run(&["sanitize"]);
     assert!(text.contains("\nbad (racecheck): failed (exit 101), nothing reported\n"), "{text}");
     assert!(text.contains("\nslow (memcheck): timed out after 1 s\n"), "{text}");

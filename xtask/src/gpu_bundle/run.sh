@@ -92,17 +92,19 @@ sanitize() {
     name=$1
     tool=$(awk -F '\t' -v name="$name" '$1 == name { print $2 }' "$here/sanitized")
     limit=$(awk -F '\t' -v name="$name" '$1 == name { print $3 }' "$here/sanitized")
-    line=$(awk -F '\t' -v name="$name" '$1 == name { print $4 }' "$here/sanitized")
+    settings=$(awk -F '\t' -v name="$name" '$1 == name { print $4 }' "$here/sanitized")
+    line=$(awk -F '\t' -v name="$name" '$1 == name { print $5 }' "$here/sanitized")
     left=$((deadline - $(date +%s)))
     [ "$left" -ge 1 ] || left=1
     [ "$limit" -le "$left" ] || limit=$left
     log=$logs/$name.sanitize.log
     report=$logs/$name.report
     : > "$report"
-    # The command is one of the bundle's own lines, split at its blanks on purpose.
+    # Settings and command are the bundle's own, split at their blanks on purpose. A binary may try the simulated device for a while before
+    # it loads the driver, and is waited for.
     # shellcheck disable=SC2086
-    (cd "$here" && timeout -k 5 "$limit" "$sanitizer" --tool "$tool" --report-api-errors no --target-processes application-only \
-        --error-exitcode 86 --log-file "$report" $line) > "$log" 2>&1 < /dev/null
+    (cd "$here" && env $settings timeout -k 5 "$limit" "$sanitizer" --tool "$tool" --report-api-errors no --launch-timeout "$limit" \
+        --target-processes application-only --error-exitcode 86 --log-file "$report" $line) > "$log" 2>&1 < /dev/null
     code=$?
     reported=$(awk '/SUMMARY:/ { for (i = 1; i < NF; i++) if ($i == "SUMMARY:") n += $(i + 1) } END { print n + 0 }' "$report")
     # A run that was stopped has no summary.

@@ -10,6 +10,8 @@ pub(crate) struct Run {
     pub(crate) tool: &'static str,
     /// Seconds after which it is stopped.
     pub(crate) seconds: u32,
+    /// Variables of the environment, with blanks between.
+    pub(crate) settings: &'static str,
     /// The command as typed in the bundle's directory.
     pub(crate) command: &'static str,
 }
@@ -20,33 +22,50 @@ pub(crate) const SANITIZED: &[Run] = &[
         name: "kiln-ir-device",
         tool: "memcheck",
         seconds: 100,
-        command: "env KILN_IR_PROGRAMS=400 tests/kiln-ir-device gpu",
+        settings: "KILN_IR_PROGRAMS=400",
+        command: "tests/kiln-ir-device gpu",
     },
     Run {
         name: "kiln-ir-device-races",
         tool: "racecheck",
         seconds: 80,
-        command: "env KILN_IR_PROGRAMS=100 tests/kiln-ir-device random_programs_give_the_same_on_a_gpu --exact",
+        settings: "KILN_IR_PROGRAMS=100",
+        command: "tests/kiln-ir-device random_programs_give_the_same_on_a_gpu --exact",
     },
-    Run { name: "kiln-programs", tool: "memcheck", seconds: 100, command: "tests/kiln-programs" },
+    Run {
+        name: "kiln-programs",
+        tool: "memcheck",
+        seconds: 100,
+        settings: "",
+        command: "tests/kiln-programs",
+    },
     Run {
         name: "kiln-kernels",
         tool: "memcheck",
         seconds: 120,
+        settings: "",
         command: "tests/kiln-kernels every_kernel_agrees_with_its_oracle_and_the_simulator_on_a_gpu --exact",
     },
     Run {
         name: "kiln-conform-cuda",
         tool: "memcheck",
         seconds: 120,
+        settings: "",
         command: "tests/kiln-conform-cuda --skip loss",
     },
-    Run { name: "kiln-mem-cuda", tool: "memcheck", seconds: 60, command: "tests/kiln-mem-cuda" },
-    Run { name: "kiln-cudarc", tool: "memcheck", seconds: 40, command: "tests/kiln-cudarc" },
+    Run {
+        name: "kiln-mem-cuda",
+        tool: "memcheck",
+        seconds: 60,
+        settings: "",
+        command: "tests/kiln-mem-cuda",
+    },
+    Run { name: "kiln-cudarc", tool: "memcheck", seconds: 40, settings: "", command: "tests/kiln-cudarc" },
     Run {
         name: "kiln-isolate-checksum",
         tool: "memcheck",
         seconds: 40,
+        settings: "",
         command: "tests/kiln-isolate-checksum",
     },
 ];
@@ -66,9 +85,12 @@ pub(crate) const LEFT_OUT: &[(&str, &str)] = &[
     ),
 ];
 
-/// The runs as lines: name, tool, seconds, command, with tabs between.
+/// The runs as lines: name, tool, seconds, settings, command, with tabs between.
 pub(crate) fn run_lines() -> String {
-    let line = |run: &Run| format!("{}\t{}\t{}\t{}\n", run.name, run.tool, run.seconds, run.command);
+    let line = |run: &Run| {
+        let Run { name, tool, seconds, settings, command } = run;
+        format!("{name}\t{tool}\t{seconds}\t{settings}\t{command}\n")
+    };
     SANITIZED.iter().map(line).collect()
 }
 
