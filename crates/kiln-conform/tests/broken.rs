@@ -49,7 +49,10 @@ const FOUND_BY: &[(Flaw, &[&str])] = &[
         &["work.shapes_refused", "work.dynamic_shared_refused", "work.cooperative_refused"],
     ),
     (Flaw::LosesEdges, &["graphs.edges", "graphs.diamond", "graphs.large"]),
-    (Flaw::DropsUpdates, &["graphs.update", "graphs.update_leaves_queued_launches_alone"]),
+    (
+        Flaw::DropsUpdates,
+        &["graphs.update", "graphs.update_leaves_queued_launches_alone", "graphs.cooperative"],
+    ),
     (Flaw::UpdatesAnyKind, &["graphs.update_refused"]),
     (Flaw::FindsAnyKernel, &["code.unknown_name"]),
     (Flaw::TimeStandsStill, &["streams.elapsed"]),

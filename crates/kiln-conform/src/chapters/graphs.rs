@@ -63,6 +63,11 @@ pub(crate) const LAWS: &[Law] = &[
         run: updating::update_leaves_queued_launches_alone,
     },
     Law {
+        name: "graphs.cooperative",
+        says: "blocks of a cooperative launch are resident together in a graph too, also when the node was replaced",
+        run: updating::cooperative,
+    },
+    Law {
         name: "graphs.update_refused",
         says: "an unknown node or another kind of command is refused and the graph unchanged",
         run: updating::update_refused,

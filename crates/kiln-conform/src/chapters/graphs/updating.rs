@@ -1,12 +1,12 @@
 //! Changing nodes.
 
-use kiln_driver::{Command, DriverExt, GraphNode, Pattern};
+use kiln_driver::{Command, DriverExt, GraphNode, Launch, Pattern};
 
 use super::{copy, store};
-use crate::expect::{equal, refused_somehow, same_bytes};
+use crate::expect::{equal, inapplicable, refused_somehow, same_bytes};
 use crate::kernels::Arguments;
 use crate::law::Verdict;
-use crate::rig::{Rig, at, read_host};
+use crate::rig::{Rig, at, plain_launch, read_host};
 
 pub(super) fn update(rig: &Rig<'_>) -> Verdict {
     let stream = rig.stream()?;
@@ -60,6 +60,34 @@ pub(super) fn update_leaves_queued_launches_alone(rig: &Rig<'_>) -> Verdict {
         same_bytes("a run queued before the next update", &read_host(host)?, &number.to_le_bytes())?;
     }
     Ok(())
+}
+
+pub(super) fn cooperative(rig: &Rig<'_>) -> Verdict {
+    let info = rig.driver.info();
+    if !info.features.cooperative_launch {
+        return inapplicable("the device has no cooperative launches");
+    }
+    let stream = rig.stream()?;
+    let (first, second) = (rig.words(2)?, rig.words(2)?);
+    let kernel = rig.kernel("meet")?;
+    let per_multiprocessor = rig.driver.occupancy(kernel.id, 64, 0)?.blocks_per_multiprocessor;
+    let most = info.limits.multiprocessors * per_multiprocessor;
+    // As many blocks as fit, so that one that is kept waiting would keep all others waiting.
+    let (all, fewer) = (
+        Arguments::new().address(first.address).u32(most),
+        Arguments::new().address(second.address).u32(most - 1),
+    );
+    let meet = |blocks, arguments| {
+        Command::Launch(Launch { cooperative: true, ..plain_launch(kernel.id, blocks, 64, arguments) })
+    };
+    let graph = rig.graph(&[GraphNode { command: meet(most, &all), after: &[] }])?;
+    rig.driver.submit(stream, &Command::Graph(graph))?;
+    rig.driver.synchronize(stream)?;
+    equal("blocks that came and blocks that met all others", rig.get_words(&first, 2)?, vec![most; 2])?;
+    rig.driver.update_graph(graph, 0, &meet(most - 1, &fewer))?;
+    rig.driver.submit(stream, &Command::Graph(graph))?;
+    rig.driver.synchronize(stream)?;
+    equal("the same of the node that replaced it", rig.get_words(&second, 2)?, vec![most - 1; 2])
 }
 
 pub(super) fn update_refused(rig: &Rig<'_>) -> Verdict {
