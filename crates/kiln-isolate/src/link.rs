@@ -4,6 +4,7 @@
 //! of their numbers; questions are asked one at a time, because the worker answers one at a time. Once lost, a link
 //! is lost for good, with its cause; the next worker gets a link of its own.
 
+use std::io::ErrorKind;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -23,6 +24,8 @@ use crate::wire::{Ask, Malformed, Put, Reader, Request, Take, Writer, take_error
 /// How long a sleeper goes without looking whether its worker is still there. It is woken if not; this is for the case
 /// that the worker scribbled over the bell.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// How long the end of a process may stay behind that of its socket.
+const HANG_UP_LIMIT: Duration = Duration::from_secs(1);
 /// A descriptor was sent before the answer that says so.
 const DESCRIPTOR_LIMIT: Duration = Duration::from_secs(1);
 
@@ -232,6 +235,16 @@ impl Link {
         }
     }
 
+    /// The worker closed its socket. Its process ends, which is known a moment later and with its status; one that goes on cannot be used.
+    fn hung_up(&self, call: &'static str) -> Error {
+        let ended = || self.lost().is_some();
+        self.area.bell(Sleep::Reply).sleep_until(self.spin, Some(HANG_UP_LIMIT), ended);
+        match self.lost() {
+            Some(lost) => lost.cause.error(call),
+            None => self.violated(call, Violation::new("a socket that it closed")),
+        }
+    }
+
     fn send_question(
         &self,
         call: &'static str,
@@ -249,7 +262,14 @@ impl Link {
         let file = long.then(|| SharedFile::holding(&parcel)).transpose().map_err(no_descriptor)?;
         let all = file.as_ref().map(SharedFile::descriptor).into_iter().chain(descriptors.iter().copied());
         for descriptor in all {
-            self.socket.send(&number.to_le_bytes(), Some(descriptor)).map_err(no_descriptor)?;
+            self.socket.send(&number.to_le_bytes(), Some(descriptor)).map_err(|error| {
+                match error.kind() {
+                    ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::NotConnected => {
+                        self.hung_up(call)
+                    }
+                    _ => no_descriptor(error),
+                }
+            })?;
         }
         match file {
             Some(file) => self.send(call, &Request::Parcel { number, bytes: file.bytes() }),

@@ -38,7 +38,7 @@ fn worker() {
 /// Runs a test if there is such a device; otherwise it counts as skipped.
 fn on(stage: Stage, standby: bool, play: impl FnOnce(Scene)) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let before = Held::now();
+    let before = Held::settled();
     let required = std::env::var_os("KILN_REQUIRE_GPU").is_some_and(|value| value == "1");
     match Scene::open(stage, standby) {
         Some(scene) => play(scene),
@@ -50,7 +50,7 @@ fn on(stage: Stage, standby: bool, play: impl FnOnce(Scene)) {
             }
         }
     }
-    assert_eq!(Held::now(), before, "nothing is left");
+    assert_eq!(Held::settled(), before, "nothing is left");
 }
 
 /// Past the harness, which would keep it to itself.

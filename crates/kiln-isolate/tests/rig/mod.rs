@@ -219,6 +219,18 @@ impl Held {
             threads: tasks().filter(|task| read(task.path().join("comm")).starts_with("kiln ")).count(),
         }
     }
+
+    /// As [`now`](Self::now), found several times in a row: threads of other tests that start and end open files of the system for a moment.
+    pub(crate) fn settled() -> Self {
+        let (mut last, mut same) = (Self::now(), 0);
+        while same < 5 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            let now = Self::now();
+            same = if now == last { same + 1 } else { 0 };
+            last = now;
+        }
+        last
+    }
 }
 
 /// Opens a device, runs a scenario on it, and drops it.
