@@ -78,6 +78,10 @@ fn tell(lie: &str) {
         "device" => return socket.send(&welcome[..welcome.len() - 1], None).unwrap(),
         _ => socket.send(&welcome, None).unwrap(),
     }
+    if lie == "hang up" {
+        drop(socket);
+        return rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null").unwrap()).unwrap();
+    }
     let mut ring = RingReader::new(area.bytes(), COMMANDS);
     let mut message = Vec::new();
     loop {
@@ -240,4 +244,16 @@ fn lies_of_a_worker_at_work_are_found_out_and_it_is_replaced() {
         device.fill(stream, memory.id.into(), 1, 64).unwrap();
         device.synchronize(stream).unwrap();
     }
+}
+
+#[test]
+fn a_worker_that_closes_its_socket_and_goes_on_is_replaced() {
+    let device = IsolatedDevice::open(config("hang up")).unwrap();
+    // Give the liar time to hang up.
+    std::thread::sleep(Duration::from_millis(50));
+    let error = device.allocate_host(64).unwrap_err();
+    assert!(error.is_sticky(), "{error}");
+    assert!(matches!(device.cause(), Some(Cause::Violation(_))), "{:?}", device.cause());
+    assert_eq!(device.take_over().unwrap().generation, 2);
+    device.allocate_host(64).unwrap();
 }
