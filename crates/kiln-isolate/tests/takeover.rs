@@ -143,7 +143,7 @@ fn next_worker(told: &Receiver<News>) -> u32 {
 #[test]
 fn a_worker_that_may_still_write_has_ended_before_the_next_one_works() {
     for standby in [false, true] {
-        let (config, told) = listening(rig::config().standby(standby));
+        let (config, told) = listening(rig::heavy(rig::config()).standby(standby));
         let device = IsolatedDevice::open(config).unwrap();
         let module = device.load(&Image::HostKernels("test")).unwrap();
         let hang = device.function(module, "hang").unwrap();

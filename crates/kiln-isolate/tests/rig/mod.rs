@@ -20,8 +20,14 @@ const TRAP: &str = "KILN_TEST_TRAP";
 /// Addresses that are taken in a worker from its start: a file that says which, while it is there.
 const TAKEN: &str = "KILN_TEST_TAKEN";
 
+/// A worker with so many bytes of memory of its own, which the system takes a while to take apart.
+const BALLAST: &str = "KILN_TEST_BALLAST";
+
 /// The body of the test that is the worker process.
 pub(crate) fn worker() {
+    if let Some(bytes) = std::env::var(BALLAST).ok().and_then(|text| text.parse().ok()) {
+        Vec::leak(vec![1_u8; bytes]);
+    }
     let steps = AtomicU64::new(0);
     let trap = std::env::var_os(TRAP).map(PathBuf::from);
     let observe = move |_: Step| {
@@ -45,6 +51,11 @@ fn open(argument: &[u8]) -> std::result::Result<Opened, OpenFailure> {
         device.reserve(ReserveRequest { bytes, at: Some(DeviceAddress(address)) }).unwrap();
     }
     Ok(Opened::new(device))
+}
+
+/// Workers that take a while to end.
+pub(crate) fn heavy(config: Config) -> Config {
+    config.variable(BALLAST, (128_u32 << 20).to_string())
 }
 
 /// Workers in which an address is taken, while the file says so.
