@@ -11,6 +11,7 @@ mod failure;
 mod fuzz;
 mod gpu_bundle;
 mod process;
+mod sanitize;
 mod sim;
 mod skips;
 mod test;
@@ -45,6 +46,8 @@ enum Command {
     Fuzz(fuzz::Arguments),
     /// Runs random programs against the oracles of the order, for a range of seeds
     Sim(sim::Arguments),
+    /// Runs the parts without a driver under AddressSanitizer, ThreadSanitizer or miri
+    Sanitize(sanitize::Arguments),
     /// Runs random programs on the interpreter and, as PTX, on the executor
     Differential(differential::Arguments),
     /// Writes target/gpu-bundle: the GPU tests and benchmarks for a host that has a driver but no Rust
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         Command::Tidy => tidy::run(&workspace),
         Command::Fuzz(arguments) => fuzz::run(&workspace, &arguments),
         Command::Sim(arguments) => sim::run(&workspace, &arguments),
+        Command::Sanitize(arguments) => sanitize::run(&workspace, &arguments),
         Command::Differential(arguments) => differential::run(&workspace, &arguments),
         Command::GpuBundle => gpu_bundle::run(&workspace),
         Command::Toolkit(arguments) => toolkit::run(&workspace, &arguments),

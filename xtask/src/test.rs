@@ -51,7 +51,7 @@ fn cargo_test(workspace: &Workspace, arguments: &Arguments, toolkit: &Toolkit) -
 }
 
 /// Runs the tests, shows what they print as they print it, and adds the results up.
-fn stream(command: &mut Command) -> Result<(Totals, bool)> {
+pub(crate) fn stream(command: &mut Command) -> Result<(Totals, bool)> {
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
     let mut child = child.map_err(|error| process::not_started(command, &error))?;
     let mut totals = Totals::default();

@@ -125,7 +125,6 @@ fn check(len: usize, buffers: usize) {
         let fewest = fewest_waits(program, &History::default());
         assert_eq!(queued_waits(program), fewest, "{program:?}");
     }
-    println!("{} programs of {len} steps over {buffers} buffers", programs.len());
 }
 
 #[test]

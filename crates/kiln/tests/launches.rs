@@ -36,7 +36,8 @@ struct Seen {
 
 type Log = Arc<Mutex<Vec<Seen>>>;
 
-/// `shape()` declares shared memory of its own; `wide(half, four floats, byte)` takes values of three sizes. Both write down what they saw.
+/// `shape()` declares shared memory of its own; `wide(half, four floats, byte)` takes values of three sizes; `back(from, to)` writes its
+/// second parameter and `peek(from)` none. All of them write down what they saw and do nothing else.
 fn own(log: &Log) -> KernelLibrary {
     let noting = |kernel: HostKernel| {
         let log = log.clone();
@@ -50,7 +51,10 @@ fn own(log: &Log) -> KernelLibrary {
     let shape = HostKernel::new("shape").needs(|needs| needs.static_shared_bytes = FIXED_BYTES);
     let value = |bytes, alignment| Parameter::Value { bytes, alignment };
     let wide = HostKernel::new("wide").parameter(value(2, 2)).parameter(value(16, 16)).parameter(value(1, 1));
-    KernelLibrary::new(OWN).kernel(noting(shape)).kernel(noting(wide))
+    let back = HostKernel::new("back").pointer(Access::Read).pointer(Access::Write);
+    let peek = HostKernel::new("peek").pointer(Access::Read);
+    let library = KernelLibrary::new(OWN).kernel(noting(shape)).kernel(noting(wide));
+    library.kernel(noting(back)).kernel(noting(peek))
 }
 
 struct Scene {
@@ -251,13 +255,16 @@ fn a_launch_goes_where_its_buffers_are_unless_it_is_told() {
         submit(launch.write(to).read(&b).read(&a).value(LEN as u32)).unwrap().stamp().stream
     };
     assert_eq!(join(&c), third.key(), "to the first that is written");
-    let shape = scene.own("shape");
+    let (shape, back, peek) = (scene.own("shape"), scene.own("back"), scene.own("peek"));
+    let ticket = submit(gpu.launch(&back).read(&a).write(&b)).unwrap();
+    assert_eq!(ticket.stamp().stream, second.key(), "also if it is not the first of all");
+    assert_eq!(submit(gpu.launch(&peek).read(&a)).unwrap().stamp().stream, first.key(), "or is read");
     assert_eq!(submit(&mut gpu.launch(&shape)).unwrap().stamp().stream, gpu.main_stream().key());
     let mut told = gpu.launch(&kernels.join);
     let ticket = submit(told.on(&first).write(&c).read(&b).read(&a).value(LEN as u32)).unwrap();
     assert_eq!((ticket.stamp().stream, c.last_write_stream()), (first.key(), Some(first.key())));
     drop(told);
-    drop((a, b, c, shape));
+    drop((a, b, c, shape, back, peek));
     scene.close();
 }
 

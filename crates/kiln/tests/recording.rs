@@ -12,11 +12,13 @@ mod order {
     pub(crate) mod kernels;
 }
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use kiln::order::Recording;
 use kiln::{DeviceRuntime, GpuRef, RuntimeConfig, Stream};
-use kiln_driver::layer::{CommandKind, Counting, Layered};
+use kiln_driver::call::Call;
+use kiln_driver::layer::{CommandKind, Counting, Layer, Layered};
+use kiln_driver::{Driver, EventRequest};
 use kiln_sim::{Machine, MachineConfig};
 use order::kernels::{Kernels, library};
 
@@ -108,4 +110,41 @@ fn what_was_asked_for_is_not_changed() {
     Scene::run(Recording::AtOnce, |scene| {
         assert_eq!((0..ENOUGH).map(|_| scene.stay()).sum::<u64>(), ENOUGH as u64);
     });
+}
+
+/// Events of the order are made once, without timing, and used again once their point is past.
+#[test]
+fn events_are_few_and_tell_no_time() {
+    struct Requests(Mutex<Vec<EventRequest>>);
+    impl Layer for Requests {
+        fn before(&self, _: &dyn Driver, call: &Call<'_>) -> kiln_driver::Result<()> {
+            if let Call::CreateEvent { request } = call {
+                self.0.lock().unwrap().push(*request);
+            }
+            Ok(())
+        }
+    }
+    for recording in [Recording::Adaptive, Recording::OnDemand, Recording::AtOnce] {
+        let machine = Machine::new(MachineConfig::seeded(1));
+        {
+            let requests = Requests(Mutex::default());
+            let driver = Arc::new(Layered::new(machine.device(0).unwrap(), requests));
+            let config = RuntimeConfig { recording, ..RuntimeConfig::default() };
+            let gpu = DeviceRuntime::from_driver(driver.clone(), config).unwrap();
+            let streams = [(); 3].map(|()| gpu.stream().unwrap());
+            let buffer = gpu.zeros::<u32>(LEN).unwrap();
+            for turn in 0..3 * ENOUGH {
+                // Each comes after the last, on another stream, and now and then the host looks.
+                let ticket = buffer.upload_on(&streams[turn % 3], &[turn as u32; LEN]).unwrap();
+                if turn % 50 == 49 {
+                    ticket.wait().unwrap();
+                }
+            }
+            let made = driver.layer().0.lock().unwrap().clone();
+            assert!(made.iter().all(|request| *request == EventRequest::Plain), "{made:?}");
+            assert!(made.len() <= 3 * ENOUGH / 4, "{recording:?} made {} events", made.len());
+        }
+        let report = machine.finish();
+        assert!(report.is_clean(), "{report}");
+    }
 }
