@@ -132,11 +132,14 @@ fn many_are_waited_for_within_one_deadline() {
     });
 }
 
+/// A way for the host to wait for a ticket.
+type Way = fn(&Scene, &Ticket);
+
 /// Whoever waited, and however: what the host knows to be done needs no event on any stream, and neither does what came before it.
 #[test]
 fn what_the_host_waited_for_needs_no_event() {
-    let nobody: fn(&Scene, &Ticket) = |_, _| {};
-    let ways: [(&str, fn(&Scene, &Ticket)); 7] = [
+    let nobody: Way = |_, _| {};
+    let ways: [(&str, Way); 7] = [
         ("a wait", |_, ticket| ticket.wait().unwrap()),
         ("a wait with a deadline", |_, ticket| assert!(ticket.wait_within(SPIN * 9).unwrap())),
         ("looks", |_, ticket| assert!((0..100_000).any(|_| ticket.is_done().unwrap()))),
@@ -151,7 +154,7 @@ fn what_the_host_waited_for_needs_no_event() {
             assert!(told.recv().unwrap());
         }),
     ];
-    let edges = |wait: fn(&Scene, &Ticket)| {
+    let edges = |wait: Way| {
         let mut edges = 0;
         Scene::run(Recording::Adaptive, |scene| {
             let [first, second, third, zero] = scene.buffers();

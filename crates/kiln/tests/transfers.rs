@@ -8,7 +8,7 @@
 )]
 
 use kiln::telemetry::Count;
-use kiln::{Backend, Bindings, DeviceRuntime, DispatchConfig, Program, RuntimeConfig};
+use kiln::{Backend, Bindings, DeviceRuntime, DispatchConfig, Program, RuntimeConfig, Ticket};
 use kiln_sim::{Machine, MachineConfig};
 
 /// Large enough for several threads, and no multiple of anything.
@@ -116,16 +116,16 @@ fn memory_is_trusted_again_once_a_copy_has_overwritten_it() {
     let (buffer, good) = (gpu.zeros::<u32>(4).unwrap(), gpu.zeros::<u32>(4).unwrap());
     let pinned = gpu.pinned::<u32>(4).unwrap();
     let config = DispatchConfig { grid: Some(1.into()), ..DispatchConfig::default() };
-    let overwrite: [(&str, &dyn Fn()); 4] = [
-        ("an upload", &|| drop(buffer.upload(&[2; 4]).unwrap())),
-        ("a fill", &|| drop(buffer.fill(2).unwrap())),
-        ("a copy", &|| drop(buffer.copy_from(&good).unwrap())),
-        ("a copy of pinned memory", &|| drop(pinned.copy_to(&buffer).unwrap())),
+    let overwrite: [(&str, &dyn Fn() -> Ticket); 4] = [
+        ("an upload", &|| buffer.upload(&[2; 4]).unwrap()),
+        ("a fill", &|| buffer.fill(2).unwrap()),
+        ("a copy", &|| buffer.copy_from(&good).unwrap()),
+        ("a copy of pinned memory", &|| pinned.copy_to(&buffer).unwrap()),
     ];
     for (what, overwrite) in overwrite {
         let error = stop.dispatch_with(Bindings::new().resident("x", &buffer), &config).unwrap_err();
         assert!(!buffer.is_trusted(), "{error}");
-        overwrite();
+        overwrite().wait().unwrap();
         assert!(buffer.is_trusted(), "{what}");
     }
 }
