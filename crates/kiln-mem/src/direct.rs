@@ -5,13 +5,13 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kiln_driver::{Base, DeviceAddress, Driver, Memory, MemoryId, MemoryRequest, Place, Timeout};
+use kiln_driver::{Base, DeviceAddress, Driver, MemoryId, MemoryRequest, Place, Timeout};
 
 use crate::accounting::Accounting;
 use crate::block::{BlockParts, DeviceBlock, ResourceKey, Token};
+use crate::driver_memory::obtain;
 use crate::error::{ErrorKind, FreeError, Refusal, Result};
-use crate::exhausted::Exhausted;
-use crate::ladder::{Relief, Rung, Step};
+use crate::ladder::{Relief, Rung};
 use crate::order::Order;
 use crate::request::Request;
 use crate::resource::MemoryResource;
@@ -97,32 +97,6 @@ impl Direct {
         }
     }
 
-    /// Asks the driver; where it has too little, again after everything was freed that is done.
-    fn obtain(&self, bytes: u64) -> Result<Memory> {
-        let ask = || self.driver.allocate(MemoryRequest::Direct { bytes });
-        let mut answer = ask();
-        let mut steps = Vec::new();
-        if answer.as_ref().is_err_and(kiln_driver::Error::is_oom) {
-            let relief = self.reap(Rung::Completed)?;
-            steps.push(Step { rung: Rung::Completed, relief });
-            if !relief.is_nothing() {
-                answer = ask();
-            }
-        }
-        answer.map_err(|error| {
-            if !error.is_oom() {
-                return error.into();
-            }
-            let exhausted = Exhausted {
-                pending_until: self.pending_until(),
-                steps,
-                driver: Some(error.to_string()),
-                ..Exhausted::over("direct", bytes, &self.accounting())
-            };
-            ErrorKind::from(exhausted).into()
-        })
-    }
-
     fn refresh(&self) -> Result<()> {
         let streams: Vec<StreamKey> = {
             let pending = self.pending();
@@ -150,7 +124,9 @@ impl MemoryResource for Direct {
             (None, DeviceAddress(0))
         } else {
             self.free_done()?;
-            let memory = self.obtain(request.bytes)?;
+            let bytes = request.bytes;
+            let ask = || self.driver.allocate(MemoryRequest::Direct { bytes });
+            let memory = obtain(self, bytes, Rung::Completed, || self.pending_until(), ask)?;
             self.live().insert(memory.id);
             (Some(Place::Device(memory.id.into())), memory.address)
         };

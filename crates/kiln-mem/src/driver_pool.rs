@@ -3,18 +3,17 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use kiln_driver::{
-    Base, DeviceAddress, Driver, Memory, MemoryId, MemoryRequest, Object, Place, StreamId, StreamRequest,
-    Timeout,
+    Base, DeviceAddress, Driver, MemoryId, MemoryRequest, Object, Place, StreamId, StreamRequest, Timeout,
 };
 
 use crate::accounting::Accounting;
 use crate::block::{BlockParts, DeviceBlock, ResourceKey, Token};
+use crate::driver_memory::obtain;
 use crate::error::{ErrorKind, FreeError, Refusal, Result};
-use crate::exhausted::Exhausted;
-use crate::ladder::{Relief, Rung, Step};
+use crate::ladder::{Relief, Rung};
 use crate::order::Order;
 use crate::request::Request;
 use crate::resource::MemoryResource;
@@ -31,7 +30,7 @@ pub struct DriverPool {
     /// The stream each block was allocated on.
     streams: Mutex<HashMap<MemoryId, StreamId>>,
     /// Where blocks are freed whose stream is gone.
-    late: Mutex<Option<StreamId>>,
+    late: OnceLock<StreamId>,
     live_bytes: AtomicU64,
     live_blocks: AtomicU64,
     peak_bytes: AtomicU64,
@@ -53,7 +52,7 @@ impl DriverPool {
             driver,
             order,
             streams: Mutex::default(),
-            late: Mutex::default(),
+            late: OnceLock::new(),
             live_bytes: AtomicU64::new(0),
             live_blocks: AtomicU64::new(0),
             peak_bytes: AtomicU64::new(0),
@@ -85,37 +84,20 @@ impl DriverPool {
         for stamp in uses.as_slice() {
             let _ = self.order.wait(*stamp, Timeout::Never)?;
         }
-        let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
-        let stream = match *late {
-            Some(stream) => stream,
-            None => *late.insert(self.driver.create_stream(StreamRequest::New { priority: 0 })?),
-        };
-        Ok(self.driver.free(memory, Some(stream))?)
+        Ok(self.driver.free(memory, Some(self.late_stream()?))?)
     }
 
-    /// Asks the driver; where it has too little, again after it gave back what the pool holds and nobody uses.
-    fn obtain(&self, bytes: u64, stream: StreamId) -> Result<Memory> {
-        let ask = || self.driver.allocate(MemoryRequest::Pool { bytes, stream });
-        let mut answer = ask();
-        let mut steps = Vec::new();
-        if answer.as_ref().is_err_and(kiln_driver::Error::is_oom) {
-            let relief = self.reap(Rung::IdlePages)?;
-            steps.push(Step { rung: Rung::IdlePages, relief });
-            if !relief.is_nothing() {
-                answer = ask();
-            }
+    fn late_stream(&self) -> Result<StreamId> {
+        if let Some(stream) = self.late.get() {
+            return Ok(*stream);
         }
-        answer.map_err(|error| {
-            if !error.is_oom() {
-                return error.into();
-            }
-            let exhausted = Exhausted {
-                steps,
-                driver: Some(error.to_string()),
-                ..Exhausted::over("pool", bytes, &self.accounting())
-            };
-            ErrorKind::from(exhausted).into()
-        })
+        let new = self.driver.create_stream(StreamRequest::New { priority: 0 })?;
+        let stream = *self.late.get_or_init(|| new);
+        if stream != new {
+            // Another thread was faster, and nothing was submitted to this one.
+            self.driver.destroy(Object::Stream(new))?;
+        }
+        Ok(stream)
     }
 }
 
@@ -134,7 +116,8 @@ impl MemoryResource for DriverPool {
         let (place, address) = if bytes == 0 {
             (None, DeviceAddress(0))
         } else {
-            let memory = self.obtain(bytes, stream.id)?;
+            let ask = || self.driver.allocate(MemoryRequest::Pool { bytes, stream: stream.id });
+            let memory = obtain(self, bytes, Rung::IdlePages, || None, ask)?;
             self.streams().insert(memory.id, stream.id);
             (Some(Place::Device(memory.id.into())), memory.address)
         };
@@ -188,8 +171,7 @@ impl MemoryResource for DriverPool {
 
 impl Drop for DriverPool {
     fn drop(&mut self) {
-        let late = self.late.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(stream) = late {
+        if let Some(stream) = self.late.take() {
             // If it cannot be destroyed, the device is lost.
             let _ = self.driver.destroy(Object::Stream(stream));
         }

@@ -45,6 +45,7 @@ mod budget;
 mod byte_size;
 pub mod decorator;
 mod direct;
+mod driver_memory;
 mod driver_pool;
 mod error;
 mod exhausted;

@@ -11,15 +11,8 @@
 mod rig;
 
 use kiln_mem::decorator::{Aligned, FailPlan, Failing, LeakTracking, Limited, Retrying, Statistics};
-use kiln_mem::{AllocTag, DeviceBlock, MemoryResource, MemoryResourceExt, Request, StreamRef};
-use rig::{MIB, Rig};
-
-fn with_rig(run: impl FnOnce(&Rig, StreamRef)) {
-    let rig = Rig::new(1, 64 * MIB);
-    let stream = rig.stream();
-    run(&rig, stream);
-    rig.finish(&[stream]);
-}
+use kiln_mem::{AllocTag, DeviceBlock, MemoryResource, MemoryResourceExt, Request};
+use rig::{MIB, with_rig};
 
 /// A call site that is found by its name, however the rest of the test was compiled.
 #[inline(never)]

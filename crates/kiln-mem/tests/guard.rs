@@ -13,16 +13,9 @@ mod rig;
 use std::sync::Arc;
 
 use kiln_mem::decorator::{Damage, FailPlan, Failing, GuardConfig, Guarded};
-use kiln_mem::{AllocTag, DeviceBlock, Heap, MemoryResource, MemoryResourceExt, Request, StreamRef};
+use kiln_mem::{AllocTag, DeviceBlock, Heap, MemoryResource, MemoryResourceExt, Request};
 use kiln_sim::{DeviceConfig, Fault, FaultPlan};
-use rig::{MIB, Rig};
-
-fn with_rig(run: impl FnOnce(&Rig, StreamRef)) {
-    let rig = Rig::new(1, 64 * MIB);
-    let stream = rig.stream();
-    run(&rig, stream);
-    rig.finish(&[stream]);
-}
+use rig::{MIB, Rig, with_rig};
 
 fn guard(rig: &Rig, quarantine_bytes: u64) -> Guarded<Heap> {
     let config = GuardConfig { zone_bytes: 256, quarantine_bytes };

@@ -22,16 +22,9 @@ use std::sync::mpsc::channel;
 use kiln_mem::decorator::{TraceConfig, Traced};
 use kiln_mem::replay::{Log, LogOptions};
 use kiln_mem::trace::{Recorded, TraceAction, TraceRecord, write_rmm_csv, write_snapshot};
-use kiln_mem::{AllocTag, HeapConfig, MemoryResource, MemoryResourceExt, Pages, Request, StreamRef};
-use rig::{MIB, Random, Rig};
+use kiln_mem::{AllocTag, HeapConfig, MemoryResource, MemoryResourceExt, Pages, Request};
+use rig::{MIB, Random, Rig, with_rig};
 use viewer::View;
-
-fn with_rig(run: impl FnOnce(&Rig, StreamRef)) {
-    let rig = Rig::new(1, 64 * MIB);
-    let stream = rig.stream();
-    run(&rig, stream);
-    rig.finish(&[stream]);
-}
 
 fn keeping(records_per_thread: usize) -> TraceConfig {
     TraceConfig { records_per_thread, ..TraceConfig::default() }

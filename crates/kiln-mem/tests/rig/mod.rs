@@ -105,6 +105,14 @@ impl Rig {
     }
 }
 
+/// Runs something on a device with a stream, and looks at the verdict.
+pub(crate) fn with_rig(run: impl FnOnce(&Rig, StreamRef)) {
+    let rig = Rig::new(1, 64 * MIB);
+    let stream = rig.stream();
+    run(&rig, stream);
+    rig.finish(&[stream]);
+}
+
 /// A request of so many bytes.
 pub(crate) fn request(bytes: u64, stream: StreamRef) -> Request {
     Request::new(bytes, stream)

@@ -122,7 +122,7 @@ impl<R: Request> Drop for Envelope<R> {
 }
 
 /// Runs the caller's code; a panic is an answer too.
-fn guarded<T>(run: impl FnOnce() -> Result<T>) -> std::result::Result<T, Why> {
+pub(super) fn guarded<T>(run: impl FnOnce() -> Result<T>) -> std::result::Result<T, Why> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(result) => Ok(result?),
         Err(panic) => Err(Why::Panicked { message: message(&*panic) }),

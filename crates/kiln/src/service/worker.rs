@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::desk::{Desk, Next};
+use super::envelope::guarded;
 use super::refused::Why;
 use super::restart::Restarts;
+use crate::buffer::Stale;
 use crate::error::{Error, Result};
 use crate::runtime::DeviceRuntime;
 use crate::state::{Cause, DeviceState, Phase, Subscription};
@@ -56,7 +58,10 @@ impl Worker {
     }
 
     fn open(&mut self) -> Result<()> {
-        let device = (self.make)()?;
+        let device = guarded(&self.make).map_err(|why| match why {
+            Why::Device(error) => error,
+            panicked => Error::other(panicked),
+        })?;
         let desk = self.desk.clone();
         let subscription = device.on_change(move |_| desk.tell())?;
         self.device = Some((device, subscription));
@@ -66,13 +71,7 @@ impl Worker {
     /// The device is gone: rebuild it after a pause, or give up. Whether to rebuild.
     fn try_again(&mut self, error: &Error) -> bool {
         self.device = None;
-        let cause = error
-            .driver()
-            .cloned()
-            .unwrap_or_else(|| kiln_driver::Error::unsupported("start", "this device", format!("{error:#}")));
-        self.desk.state.set_supervised(true);
-        self.desk.state.lose(|| Cause::new(cause), None);
-        self.desk.state.deliver();
+        self.lose(error);
         match self.restarts.next(Instant::now()) {
             Some(pause) => {
                 tracing::warn!(%error, ?pause, "a device is lost and will be built again");
@@ -80,13 +79,28 @@ impl Worker {
                 !self.desk.pause(pause)
             }
             None => {
-                tracing::error!(%error, "a device is lost");
-                self.desk.state.fail();
-                self.desk.state.deliver();
-                self.desk.fail(error);
+                self.give_up(error);
                 false
             }
         }
+    }
+
+    fn lose(&self, error: &Error) {
+        let cause = error
+            .driver()
+            .cloned()
+            .unwrap_or_else(|| kiln_driver::Error::unsupported("start", "this device", format!("{error:#}")));
+        self.desk.state.set_supervised(true);
+        self.desk.state.lose(|| Cause::new(cause), None);
+        self.desk.state.deliver();
+    }
+
+    /// There is no device any more: whoever waits is told, and whoever comes.
+    fn give_up(&self, error: &Error) {
+        tracing::error!(%error, "a device is lost");
+        self.desk.state.fail();
+        self.desk.state.deliver();
+        self.desk.fail(error);
     }
 
     /// The device's state changed: follow it.
@@ -105,8 +119,13 @@ impl Worker {
             }
             DeviceState::Rebuilding(_) => self.change(Phase::Rebuilding),
             DeviceState::Ready => self.follow_ready(),
-            // Somebody shut the runtime down, under the service; requests are told so by the runtime.
-            DeviceState::Starting | DeviceState::ShuttingDown | DeviceState::Stopped => {}
+            // Somebody shut the runtime down, under the service; what it has begun it ends.
+            DeviceState::ShuttingDown | DeviceState::Stopped => {
+                let error = Error::new(Stale::ShuttingDown);
+                self.lose(&error);
+                self.give_up(&error);
+            }
+            DeviceState::Starting => {}
         }
     }
 

@@ -15,5 +15,6 @@ mod kernels;
 mod rebuild;
 mod scenario;
 mod service;
+mod service_ends;
 mod shutdown;
 mod watch;

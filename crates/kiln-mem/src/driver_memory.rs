@@ -1,0 +1,41 @@
+//! Memory that is asked of the driver block by block, and asked for again where there was too little.
+
+use kiln_driver::Memory;
+
+use crate::error::{ErrorKind, Result};
+use crate::exhausted::Exhausted;
+use crate::ladder::{Rung, Step};
+use crate::resource::MemoryResource;
+use crate::stamp::Stamp;
+
+/// Asks the driver for a block of a resource that has one step to take when there is too little: takes it, asks again if it
+/// brought something, and otherwise explains. `pending_until` is what the resource waits for by then.
+pub(crate) fn obtain(
+    resource: &impl MemoryResource,
+    bytes: u64,
+    rung: Rung,
+    pending_until: impl FnOnce() -> Option<Stamp>,
+    ask: impl Fn() -> kiln_driver::Result<Memory>,
+) -> Result<Memory> {
+    let mut answer = ask();
+    let mut steps = Vec::new();
+    if answer.as_ref().is_err_and(kiln_driver::Error::is_oom) {
+        let relief = resource.reap(rung)?;
+        steps.push(Step { rung, relief });
+        if !relief.is_nothing() {
+            answer = ask();
+        }
+    }
+    answer.map_err(|error| {
+        if !error.is_oom() {
+            return error.into();
+        }
+        let exhausted = Exhausted {
+            pending_until: pending_until(),
+            steps,
+            driver: Some(error.to_string()),
+            ..Exhausted::over(resource.to_string(), bytes, &resource.accounting())
+        };
+        ErrorKind::from(exhausted).into()
+    })
+}
