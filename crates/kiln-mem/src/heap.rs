@@ -32,11 +32,13 @@ mod folds;
 mod front;
 mod gaps;
 mod ground;
+mod habits;
 mod lend;
 mod page_ground;
 mod pieces;
 mod relief;
 mod size_class;
+mod spare;
 mod streams;
 mod trim;
 
@@ -67,6 +69,7 @@ use size_class::{CLASSED_UNITS, UNIT_BYTES, class_of, class_units, large_units};
 
 pub use activity::HeapActivity;
 pub use config::HeapConfig;
+pub use spare::{BadSpare, Spare};
 
 pub(crate) use atlas::PageRun;
 pub(crate) use ground::GrowError;
@@ -96,6 +99,7 @@ pub struct Heap {
     ground: Ground,
     order: Arc<dyn Order>,
     pressure: Pressure,
+    spare: Spare,
     arenas: Chunked<ArenaCell>,
     next_arena: AtomicU32,
     /// The arena of each stream.
@@ -133,29 +137,30 @@ impl Heap {
     /// Unsupported where the device has no pages; whatever the driver says to reserving addresses.
     pub fn over_pages(driver: Arc<dyn Driver>, order: Arc<dyn Order>, config: HeapConfig) -> Result<Self> {
         let ground = page_ground::PageGround::new(driver, config.exportable, config.budget)?;
-        Ok(Self::over(Ground::Pages(ground), order, config.pressure))
+        Ok(Self::over(Ground::Pages(ground), order, config.pressure, config.spare))
     }
 
     /// A heap of device memory over chunks, for devices without pages.
     pub fn over_chunks(driver: Arc<dyn Driver>, order: Arc<dyn Order>, config: HeapConfig) -> Self {
         let kind = chunk_ground::ChunkKind::Direct;
         let ground = chunk_ground::ChunkGround::new(driver, kind, config.budget);
-        Self::over(Ground::Chunks(ground), order, config.pressure)
+        Self::over(Ground::Chunks(ground), order, config.pressure, Spare::default())
     }
 
     /// A heap of pinned host memory.
     pub fn over_host(driver: Arc<dyn Driver>, order: Arc<dyn Order>, config: HeapConfig) -> Self {
         let kind = chunk_ground::ChunkKind::PinnedHost;
         let ground = chunk_ground::ChunkGround::new(driver, kind, config.budget);
-        Self::over(Ground::Chunks(ground), order, config.pressure)
+        Self::over(Ground::Chunks(ground), order, config.pressure, Spare::default())
     }
 
-    fn over(ground: Ground, order: Arc<dyn Order>, pressure: Pressure) -> Self {
+    fn over(ground: Ground, order: Arc<dyn Order>, pressure: Pressure, spare: Spare) -> Self {
         Self {
             key: ResourceKey::fresh(),
             ground,
             order,
             pressure,
+            spare,
             arenas: Chunked::new(),
             next_arena: AtomicU32::new(0),
             streams: RwLock::default(),
@@ -359,7 +364,8 @@ impl Ticket {
 
 impl fmt::Display for Heap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.ground.name())
+        f.write_str(self.ground.name())?;
+        if self.spare == Spare::default() { Ok(()) } else { write!(f, "(spare={})", self.spare) }
     }
 }
 

@@ -26,7 +26,7 @@
 //! # In reading order
 //!
 //! [`Request`], [`DeviceBlock`], [`MemoryResource`] and [`MemoryResourceExt`]: what is asked for, what is given.
-//! [`Heap`] with [`HeapConfig`] and [`HeapActivity`]; [`Pages`] for blocks of whole pages, [`PagePart`] for handing pages to
+//! [`Heap`] with [`HeapConfig`], [`Spare`] and [`HeapActivity`]; [`Pages`] for blocks of whole pages, [`PagePart`] for handing pages to
 //! another process; [`Direct`] and [`DriverPool`] for what the driver does by itself. [`decorator`] for what
 //! stands around them, [`Budget`] for limits that are shared, [`Stack`] for all of it as text. [`Order`], [`Stamp`] and
 //! [`Clocks`]: the seam to whoever submits work. [`Pressure`], [`Rung`], [`Exhausted`]: when memory is short. [`trace`]
@@ -73,7 +73,7 @@ pub use direct::Direct;
 pub use driver_pool::DriverPool;
 pub use error::{Error, ErrorKind, ExhaustedError, FreeError, Refusal, Result};
 pub use exhausted::Exhausted;
-pub use heap::{Heap, HeapActivity, HeapConfig, PAGE_BYTES};
+pub use heap::{BadSpare, Heap, HeapActivity, HeapConfig, PAGE_BYTES, Spare};
 pub use ladder::{Callback, Pressure, Registration, Relief, Rung, Step};
 pub use ledger::Counts;
 pub use order::{Clocks, DriverOrder, Order};

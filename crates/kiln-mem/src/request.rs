@@ -5,12 +5,23 @@ use crate::tag::AllocTag;
 
 /// A request for memory.
 ///
-/// ```no_run
-/// # fn stream() -> kiln_mem::StreamRef { unimplemented!() }
-/// use kiln_mem::{AllocTag, Request};
+/// ```
+/// use std::sync::Arc;
 ///
-/// let request = Request::new(4096, stream()).align(4096).tag(AllocTag::new("scratch")?);
-/// # Ok::<(), kiln_mem::TooManyTags>(())
+/// use kiln_driver::{Driver, StreamRequest};
+/// use kiln_mem::{AllocTag, DriverOrder, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Request};
+///
+/// let driver: Arc<dyn Driver> = kiln_sim::SimDevice::single(1);
+/// let order = Arc::new(DriverOrder::new(driver.clone()));
+/// let stream = order.add(driver.create_stream(StreamRequest::New { priority: 0 })?);
+/// let heap = Heap::over_pages(driver, order, HeapConfig::default())?;
+///
+/// let request = Request::new(5000, stream).align(4096).tag(AllocTag::new("scratch")?);
+/// let block = heap.allocate(&request)?;
+/// assert!(block.bytes() == 5000 && block.address().0 % 4096 == 0);
+/// assert_eq!(heap.counts(request.tag).live_bytes(), 5000);
+/// heap.free(block)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {

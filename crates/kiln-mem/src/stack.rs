@@ -4,6 +4,7 @@
 //!
 //! ```text
 //!   heap                       kiln's heap over pages, or over chunks where the device has none
+//!   heap(spare=50%)            the same, which may hold half as much again as is in use (see `Spare`)
 //!   chunks  host               the same heap over plain device memory; over pinned host memory
 //!   pages                      whole pages of 2 MiB for each block, mapped until memory is short
 //!   direct  pool               cuMemAlloc; cuMemAllocAsync
@@ -24,6 +25,8 @@ mod layer;
 mod parse;
 
 use std::fmt;
+
+use crate::heap::Spare;
 
 pub use build::Site;
 pub use layer::{Base, Layer};
@@ -48,6 +51,7 @@ pub use parse::{StackError, StackProblem};
 pub struct Stack {
     layers: Vec<Layer>,
     base: Base,
+    spare: Option<Spare>,
 }
 
 impl Stack {
@@ -56,7 +60,13 @@ impl Stack {
 
     /// A base with nothing around it.
     pub fn new(base: Base) -> Self {
-        Self { layers: Vec::new(), base }
+        Self { layers: Vec::new(), base, spare: None }
+    }
+
+    /// The same with a heap that may hold so much beside what is in use; another base has nothing to spare.
+    #[must_use]
+    pub fn with_spare(self, spare: Spare) -> Self {
+        Self { spare: (self.base == Base::Heap).then_some(spare), ..self }
     }
 
     /// The same with one more layer around everything.
@@ -75,12 +85,20 @@ impl Stack {
     pub fn base(&self) -> Base {
         self.base
     }
+
+    /// What the heap may hold beside what is in use, if the stack says it.
+    pub fn spare(&self) -> Option<Spare> {
+        self.spare
+    }
 }
 
 impl fmt::Display for Stack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.layers.iter().try_for_each(|layer| write!(f, "{layer}"))?;
         write!(f, "{}", self.base)?;
+        if let Some(spare) = self.spare {
+            write!(f, "(spare={spare})")?;
+        }
         self.layers.iter().try_for_each(|_| f.write_str(")"))
     }
 }

@@ -122,6 +122,33 @@ fn idle_chunks_go_back_to_the_device() {
 }
 
 #[test]
+fn idle_pages_go_back_to_the_device_and_no_other_step_can_stand_in_for_it() {
+    const OTHERS: &[Rung] = &[Rung::FrontCaches, Rung::Completed, Rung::Ordered, Rung::Callbacks, Rung::Wait];
+    let scene = |rungs| {
+        let rig = Rig::new(16, 64 * MIB);
+        let stream = rig.stream();
+        let heap = heap(&rig, 16 * MIB, rungs);
+        let blocks: Vec<_> = (0..8).map(|_| heap.allocate(&Request::new(2 * MIB, stream)).unwrap()).collect();
+        // Every second page is free. A block that wants an alignment of its own is not made of scattered pages, so these
+        // have to go before there is room in the budget for others in a row.
+        let (freed, kept): (Vec<_>, Vec<_>) = (0..).zip(blocks).partition(|(at, _)| at % 2 == 0);
+        freed.into_iter().for_each(|(_, block)| heap.free(block).unwrap());
+        let request = Request::new(4 * MIB, stream).align(4096);
+        let answer = heap.allocate(&request).map(|block| {
+            assert_eq!(heap.accounting().reserved_bytes, 14 * MIB, "four pages went, three came");
+            heap.free(block).unwrap();
+        });
+        kept.into_iter().for_each(|(_, block)| heap.free(block).unwrap());
+        drop(heap);
+        rig.finish(&[stream]);
+        answer
+    };
+    let without = scene(OTHERS).expect_err("the step was not needed");
+    assert!(without.is_oom(), "{without}");
+    helps(&[Rung::IdlePages], scene);
+}
+
+#[test]
 fn callbacks_give_memory_up() {
     helps(&[Rung::Callbacks], |rungs| {
         let rig = Rig::new(5, 64 * MIB);

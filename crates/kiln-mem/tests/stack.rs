@@ -12,7 +12,7 @@ mod rig;
 
 use kiln_mem::decorator::{FailPlan, GuardConfig};
 use kiln_mem::stack::{Base, Layer, Site, StackProblem};
-use kiln_mem::{ByteSize, MemoryResourceExt, Request, Stack};
+use kiln_mem::{ByteSize, MemoryResourceExt, Request, Spare, Stack};
 use kiln_sim::{DeviceConfig, FaultPlan};
 use rig::{MIB, Random, Rig};
 
@@ -48,7 +48,9 @@ fn random_stack(seed: u64) -> Stack {
     let layers = (0..random.below(8)).map(|_| random_layer(&mut random));
     // A guard looks at device memory.
     let layers = layers.filter(|layer| base != Base::Host || !matches!(layer, Layer::Guard(_)));
-    layers.fold(Stack::new(base), Stack::inside)
+    let stack = layers.fold(Stack::new(base), Stack::inside);
+    // The default is not said by what is built from it.
+    if seed.is_multiple_of(3) { stack.with_spare(Spare::percent(10 + seed as u32 % 900)) } else { stack }
 }
 
 #[test]
@@ -71,6 +73,8 @@ fn what_is_built_prints_the_stack_it_was_built_from() {
     let site = Site::new(rig.driver(), rig.order());
     for text in [
         "heap",
+        "heap(spare=50%)",
+        "stats(heap(spare=0%))",
         "chunks",
         "host",
         "direct",
@@ -141,6 +145,13 @@ fn a_text_that_is_no_stack_is_refused_where_it_goes_wrong() {
         ("heep", 0, |problem| matches!(problem, UnknownWord(word) if word == "heep")),
         ("stats(heep)", 6, |problem| matches!(problem, UnknownWord(_))),
         ("stats", 0, |problem| matches!(problem, Parenthesis { is_layer: true, .. })),
+        ("heap(spare)", 10, |problem| matches!(problem, Expected(_))),
+        ("heap(spare=50%", 14, |problem| matches!(problem, Expected("`)`"))),
+        ("heap(spare=50)", 11, |problem| matches!(problem, Number { .. })),
+        ("heap(spare=1001%)", 11, |problem| matches!(problem, Number { .. })),
+        ("heap(spare=5%)(", 14, |problem| matches!(problem, Parenthesis { is_layer: false, .. })),
+        ("stats(heap(spare=5%)", 20, |problem| matches!(problem, Expected("`)`"))),
+        ("chunks(spare=5%)", 6, |problem| matches!(problem, Parenthesis { is_layer: false, .. })),
         ("heap(pool)", 4, |problem| matches!(problem, Parenthesis { is_layer: false, .. })),
         ("stats(heap", 10, |problem| matches!(problem, Expected("`)`"))),
         ("stats()", 6, |problem| matches!(problem, Expected(_))),

@@ -205,3 +205,39 @@ fn whoever_is_inside_of_the_driver_holds_nobody_up() {
         rig.finish(&[]);
     }
 }
+
+#[test]
+fn a_row_that_is_being_mapped_stays_when_all_else_is_freed() {
+    let rig = Rig::new(1, 512 * MIB);
+    let (arrived, has_arrived) = channel();
+    let (let_go, go) = channel();
+    let held = Held { kind: CallKind::Map, arrived: Mutex::new(None), go: Mutex::new(go) };
+    let driver = Arc::new(Layered::new(rig.driver(), held));
+    let order = Arc::new(DriverOrder::new(driver.clone()));
+    let stream = order.add(driver.create_stream(StreamRequest::New { priority: 0 }).unwrap());
+    let config = HeapConfig { budget: Some(Budget::new("all", 16 * MIB)), ..HeapConfig::default() };
+    let heap = Heap::over_pages(driver.clone(), order.clone(), config).unwrap();
+    let allocate = |bytes| heap.allocate(&Request::new(bytes, stream)).unwrap();
+    let blocks: Vec<_> = (0..8).map(|_| allocate(2 * MIB)).collect();
+    let (freed, kept): (Vec<_>, Vec<_>) = (0..).zip(blocks).partition(|(at, _)| at % 2 == 0);
+    freed.into_iter().for_each(|(_, block)| heap.free(block).unwrap());
+    let first_row = allocate(4 * MIB);
+    *driver.layer().arrived.lock().unwrap() = Some(arrived);
+    std::thread::scope(|scope| {
+        let mapper = scope.spawn(|| pair(&heap, &Request::new(4 * MIB, stream)));
+        has_arrived.recv().unwrap();
+        // Nothing is in use any more, but the pages of the row are not the arena's to lay out anew.
+        heap.free(first_row).unwrap();
+        kept.into_iter().for_each(|(_, block)| heap.free(block).unwrap());
+        let_go.send(()).unwrap();
+        mapper.join().unwrap();
+    });
+    assert_eq!(heap.activity().homecomings, 1);
+    pair(&heap, &Request::new(16 * MIB, stream));
+    assert_eq!(heap.activity().growths, 8);
+    drop(heap);
+    order.remove(stream).unwrap();
+    driver.destroy(stream.id.into()).unwrap();
+    drop((order, driver));
+    rig.finish(&[]);
+}

@@ -29,6 +29,8 @@ pub struct HeapActivity {
     pub growths: u64,
     /// Free frames were mapped in a row: a driver call for each frame.
     pub folds_mapped: u64,
+    /// The frames that were mapped for it.
+    pub frames_mapped: u64,
     /// Free frames were found mapped in that order already.
     pub folds_reused: u64,
     /// Rows that were nobody's home were unmapped: a driver call each.
@@ -46,6 +48,7 @@ impl HeapActivity {
         Self {
             growths: self.growths.wrapping_sub(earlier.growths),
             folds_mapped: self.folds_mapped.wrapping_sub(earlier.folds_mapped),
+            frames_mapped: self.frames_mapped.wrapping_sub(earlier.frames_mapped),
             folds_reused: self.folds_reused.wrapping_sub(earlier.folds_reused),
             folds_unmapped: self.folds_unmapped.wrapping_sub(earlier.folds_unmapped),
             homecomings: self.homecomings.wrapping_sub(earlier.homecomings),
@@ -63,9 +66,10 @@ impl fmt::Display for HeapActivity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} growths, {} folds mapped, {} reused, {} unmapped, {} homecomings, {} climbs",
+            "{} growths, {} folds mapped with {} frames, {} reused, {} unmapped, {} homecomings, {} climbs",
             self.growths,
             self.folds_mapped,
+            self.frames_mapped,
             self.folds_reused,
             self.folds_unmapped,
             self.homecomings,
@@ -79,6 +83,7 @@ impl fmt::Display for HeapActivity {
 pub(crate) struct Happened {
     pub(crate) growths: Count,
     pub(crate) folds_mapped: Count,
+    pub(crate) frames_mapped: Count,
     pub(crate) folds_unmapped: Count,
     pub(crate) climbs: Count,
 }
@@ -96,7 +101,11 @@ pub(crate) struct Count(AtomicU64);
 
 impl Count {
     pub(crate) fn note(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.add(1);
+    }
+
+    pub(crate) fn add(&self, times: u64) {
+        self.0.fetch_add(times, Ordering::Relaxed);
     }
 
     fn read(&self) -> u64 {
@@ -110,6 +119,7 @@ impl Happened {
         let mut activity = HeapActivity {
             growths: self.growths.read(),
             folds_mapped: self.folds_mapped.read(),
+            frames_mapped: self.frames_mapped.read(),
             folds_unmapped: self.folds_unmapped.read(),
             climbs: self.climbs.read(),
             ..HeapActivity::default()

@@ -16,10 +16,8 @@ use crate::stamp::{Stamp, Stamps, StreamKey};
 
 /// Pending blocks that an ordinary request looks at.
 const SETTLED_AT_ONCE: usize = 16;
-/// Free memory an arena may have, as a part of what is in use, before frames are folded rather than added: 9 %.
-const SLACK_PART: u64 = 11;
-/// ... and however little is in use.
-const SLACK_LEAST_UNITS: u64 = (16 << 20) / UNIT_BYTES;
+/// Free memory an arena may have before frames are folded rather than added, however little is in use.
+const SPARE_LEAST_UNITS: u64 = (16 << 20) / UNIT_BYTES;
 /// How often a thread grows an arena and finds that another one took what it added.
 const GROWN_AT_MOST: usize = 16;
 
@@ -201,14 +199,15 @@ impl Heap {
 
     /// Whether an arena has so little to spare that adding to it is better than folding.
     fn may_grow(&self, cell: &ArenaCell, ask: Ask) -> bool {
-        if ask.padded_units() < PAGE_UNITS || self.ground.pages().is_none() {
+        let Some(ground) = self.ground.pages().filter(|_| ask.padded_units() >= PAGE_UNITS) else {
             return true;
-        }
+        };
         let books = cell.lock();
         let growth = growth_of(&books.arena, cell.number, ask);
         let owned = books.arena.owned_units() + growth.missing_units;
         let used = books.arena.used_units() + u64::from(ask.units);
-        owned.saturating_sub(used) <= (used / SLACK_PART).max(SLACK_LEAST_UNITS)
+        let spare = self.spare.of(used, ground.room_pages() * PAGE_UNITS);
+        owned.saturating_sub(used) <= spare.max(SPARE_LEAST_UNITS)
     }
 
     /// Makes a taken piece free, at once or when `uses` are over. `false` if there is no such piece.

@@ -34,6 +34,8 @@ pub(crate) struct Books {
     pending_units: u64,
     /// Whether frames have their homes elsewhere than at their births.
     pub(crate) away: bool,
+    /// How many threads map frames of it at the moment, whose pieces they hold.
+    pub(crate) mapping: u32,
     /// What was done beside taking and giving.
     pub(crate) happened: HappenedHere,
     /// Room for choosing frames, kept so that choosing allocates nothing.
@@ -64,6 +66,7 @@ impl ArenaCell {
             pending: VecDeque::new(),
             pending_units: 0,
             away: false,
+            mapping: 0,
             happened: HappenedHere::default(),
             runs: Vec::new(),
             frames: Vec::new(),

@@ -17,8 +17,8 @@
 
 use kiln_driver::PagesId;
 
-use super::choose::{FrameMap, FrameRow};
-use super::folds::{Folds, IdleFold, NewFold, Row};
+use super::choose::{FrameMap, FrameRow, Run};
+use super::folds::{Folds, IdleFold, NewFold};
 use super::gaps::Gaps;
 use super::page_ground::PAGE_BYTES;
 use crate::page_part::Located;
@@ -46,16 +46,10 @@ struct Frame {
     handle: PagesId,
     pages: u32,
     owner: u32,
-    birth: Home,
-    home: Home,
-}
-
-/// Where a frame is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Home {
-    first_page: u32,
-    /// The row of frames it is in; none in a lane.
-    row: Row,
+    /// The first page of its birth.
+    birth: u32,
+    /// The fold it was born in; `NONE` in a lane.
+    birth_fold: u32,
 }
 
 /// Where an arena grows.
@@ -149,8 +143,7 @@ impl Atlas {
         let mut page = first_page;
         let mut entered = Vec::with_capacity(frames.len());
         for (handle, pages) in frames {
-            let home = Home { first_page: page, row: Row::NONE };
-            let frame = Frame { handle: *handle, pages: *pages, owner: arena, birth: home, home };
+            let frame = Frame { handle: *handle, pages: *pages, owner: arena, birth: page, birth_fold: NONE };
             entered.push(self.add_frame(frame));
             page += pages;
         }
@@ -163,11 +156,7 @@ impl Atlas {
             None => {
                 let sizes: Vec<u32> = frames.iter().map(|(_, pages)| *pages).collect();
                 let fold = self.folds.add_births(first_page, &entered, &sizes);
-                for (index, at) in entered.iter().enumerate() {
-                    let frame = &mut self.frames[*at as usize];
-                    frame.birth.row = Row::new(fold, index);
-                    frame.home = frame.birth;
-                }
+                entered.iter().for_each(|at| self.frames[*at as usize].birth_fold = fold);
             }
         }
     }
@@ -202,7 +191,7 @@ impl Atlas {
         while let Some((_, offset)) = self.lane_of(page).filter(|(at, _)| page < end && *at == lane) {
             let Some(at) = self.lanes[lane].frames.get(offset).copied() else { break };
             let Some(frame) = self.frames.get(at as usize) else { break };
-            let run = PageRun { first_page: frame.birth.first_page, pages: frame.pages };
+            let run = PageRun { first_page: frame.birth, pages: frame.pages };
             located.extend(self.located_at(at, run));
             page = run.end();
         }
@@ -220,18 +209,15 @@ impl Atlas {
         self.folds.add(frames, &sizes, key)
     }
 
-    /// Moves the home of frames into a fold of them, and their ownership to an arena whose newest submission is `now`.
-    pub(crate) fn move_home(&mut self, frames: &[u32], fold: u32, first_page: u32, arena: u32, now: Stamp) {
-        let mut page = first_page;
-        for (index, at) in frames.iter().enumerate() {
-            let frame = &mut self.frames[*at as usize];
-            let old =
-                std::mem::replace(&mut frame.home, Home { first_page: page, row: Row::new(fold, index) });
-            frame.owner = arena;
-            page += frame.pages;
-            self.folds.leave(old.row, now);
+    /// Moves the home of the frames of an arena, whose newest submission is `now`, into a fold of them.
+    #[inline]
+    pub(crate) fn move_home(&mut self, runs: &[Run], fold: u32, now: Stamp) {
+        for run in runs {
+            if self.lane_of(run.row.first_page).is_none() {
+                self.folds.leave(run.row, now);
+            }
         }
-        self.folds.settle(fold, frames.len());
+        self.folds.settle(fold);
     }
 
     /// Gives the frames of a row to another arena, where they are.
@@ -246,17 +232,25 @@ impl Atlas {
         self.lane_of(row.first_page).is_some_and(|(lane, _)| lane == arena as usize)
     }
 
-    /// Moves all frames of an arena, whose newest submission is `now`, to their births; returns the rows they form
-    /// there, in order.
-    pub(crate) fn go_home(&mut self, arena: u32, now: Stamp) -> Vec<PageRun> {
-        let mut rows: Vec<PageRun> = Vec::new();
-        for frame in self.frames.iter_mut().filter(|frame| frame.owner == arena) {
-            let old = std::mem::replace(&mut frame.home, frame.birth);
-            if old != frame.birth {
-                self.folds.leave(old.row, now);
-                self.folds.come_back(frame.birth.row);
+    /// Moves all frames of an arena, whose newest submission is `now` and which has them in `homes`, to their births;
+    /// returns the rows they form there, in order.
+    pub(crate) fn go_home(
+        &mut self,
+        arena: u32,
+        homes: impl Iterator<Item = PageRun>,
+        now: Stamp,
+    ) -> Vec<PageRun> {
+        for home in homes.filter(|home| home.first_page >> self.lane_bits >= LANES) {
+            if let Some(row) = self.folds.whole_frames(home.first_page, home.end(), home.pages) {
+                self.folds.leave(row, now);
             }
-            rows.push(PageRun { first_page: frame.birth.first_page, pages: frame.pages });
+        }
+        let mut rows: Vec<PageRun> = Vec::new();
+        for frame in self.frames.iter().filter(|frame| frame.owner == arena) {
+            if frame.birth_fold != NONE {
+                self.folds.come_back(frame.birth_fold);
+            }
+            rows.push(PageRun { first_page: frame.birth, pages: frame.pages });
         }
         rows.sort_unstable();
         rows.dedup_by(|next, row| {
@@ -274,14 +268,22 @@ impl Atlas {
         self.folds.take_idle(is_over)
     }
 
-    /// Takes a frame out and says where it is mapped and what to destroy. Its home is free and belongs to no arena any
-    /// more.
-    pub(crate) fn take_frame(&mut self, frame: u32) -> Option<(PagesId, Vec<PageRun>)> {
+    /// Takes the frames of a row out, of an arena whose newest submission is `now`, and says where they are mapped and what
+    /// to destroy. Their homes are free and belong to no arena any more.
+    pub(crate) fn take_frames(&mut self, row: FrameRow, now: Stamp) -> Vec<(PagesId, Vec<PageRun>)> {
+        let mut frames = Vec::new();
+        self.list_frames(row, &mut frames);
+        if self.lane_of(row.first_page).is_none() {
+            self.folds.leave(row, now);
+        }
+        frames.into_iter().filter_map(|frame| self.take_frame(frame)).collect()
+    }
+
+    fn take_frame(&mut self, frame: u32) -> Option<(PagesId, Vec<PageRun>)> {
         let entry = *self.frames.get(frame as usize)?;
         let mut places = self.folds.lose(frame);
-        self.folds.forget_home(entry.home.row);
-        if let Some((lane, offset)) = self.lane_of(entry.birth.first_page) {
-            let birth = PageRun { first_page: entry.birth.first_page, pages: entry.pages };
+        if let Some((lane, offset)) = self.lane_of(entry.birth) {
+            let birth = PageRun { first_page: entry.birth, pages: entry.pages };
             let pages = self.lanes[lane].frames.iter_mut().skip(offset).take(entry.pages as usize);
             pages.for_each(|page| *page = NONE);
             self.lanes[lane].gaps.add(birth);
@@ -317,7 +319,7 @@ impl Atlas {
     fn bounds(&self, lane: usize, offset: usize) -> (u32, u32) {
         let frame = self.lanes[lane].frames.get(offset).and_then(|frame| self.frames.get(*frame as usize));
         // Nobody asks about pages without memory.
-        frame.map_or((NONE, NONE), |frame| (frame.birth.first_page, frame.birth.first_page + frame.pages))
+        frame.map_or((NONE, NONE), |frame| (frame.birth, frame.birth + frame.pages))
     }
 
     /// The first end of a frame at or after a page of a lane.

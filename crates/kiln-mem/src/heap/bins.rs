@@ -5,6 +5,7 @@
 //! the lists whose every piece is large enough, so the first one found fits and at most 1/32 of a power of two is
 //! passed over; only when all of those are empty are a few pieces of the request's own list tried.
 
+use super::choose::PAGE_UNITS;
 use super::pieces::{NIL, Piece};
 
 const STEP_BITS: u32 = 5;
@@ -22,6 +23,8 @@ pub(crate) struct Bins {
     /// Which lists may hold something that [`walk`](Self::walk) is interested in.
     interesting: [u32; ROWS],
     heads: [u32; ROWS * STEPS],
+    /// A sum over the pieces of a page and more that are in the lists.
+    state: u64,
 }
 
 /// What came of a visit.
@@ -37,13 +40,27 @@ pub(crate) enum Visit {
 
 impl Bins {
     pub(crate) fn new() -> Self {
-        Self { rows: 0, steps: [0; ROWS], interesting: [0; ROWS], heads: [NIL; ROWS * STEPS] }
+        Self { rows: 0, steps: [0; ROWS], interesting: [0; ROWS], heads: [NIL; ROWS * STEPS], state: 0 }
+    }
+
+    /// A number that is the same when the same pieces of a page and more are free, and almost never otherwise.
+    #[inline]
+    pub(crate) fn state(&self) -> u64 {
+        self.state
+    }
+
+    /// The free piece with exactly these addresses; none too if it is deep in its list.
+    #[inline]
+    pub(crate) fn find_exact(&self, table: &[Piece], start: u64, units: u32) -> Option<u32> {
+        let fits = |at: &u32| table[*at as usize].start() == start && table[*at as usize].units == units;
+        self.list(table, bin_of(units)).take(TRIED_PIECES).find(fits)
     }
 
     /// Puts a free piece into the list of its size.
     #[inline]
     pub(crate) fn add(&mut self, table: &mut [Piece], at: u32) {
         let bin = bin_of(table[at as usize].units);
+        self.state ^= trait_of(&table[at as usize]);
         let head = std::mem::replace(&mut self.heads[bin], at);
         table[head as usize].list_before = at;
         let piece = &mut table[at as usize];
@@ -59,6 +76,7 @@ impl Bins {
     #[inline]
     pub(crate) fn remove(&mut self, table: &mut [Piece], at: u32) {
         let Piece { units, list_before: before, list_after: after, .. } = table[at as usize];
+        self.state ^= trait_of(&table[at as usize]);
         table[after as usize].list_before = before;
         if before != NIL {
             table[before as usize].list_after = after;
@@ -160,6 +178,17 @@ impl Bins {
     }
 }
 
+/// What a piece adds to the state; nothing where it holds no page.
+#[inline]
+fn trait_of(piece: &Piece) -> u64 {
+    const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+    if u64::from(piece.units) < PAGE_UNITS {
+        return 0;
+    }
+    let mixed = (piece.start() ^ u64::from(piece.units) << 40).wrapping_mul(MIX);
+    (mixed ^ mixed >> 32).wrapping_mul(MIX)
+}
+
 /// The list of pieces of so many units.
 #[inline]
 fn bin_of(units: u32) -> usize {
@@ -233,6 +262,23 @@ mod tests {
         }
         assert_eq!((bins.rows, bins.steps), (0, [0; ROWS]));
         assert_eq!(bins.largest(pieces.table()), 0);
+    }
+
+    #[test]
+    fn the_same_free_pieces_are_the_same_state_in_whatever_order_they_came() {
+        let page = PAGE_UNITS as u32;
+        let (mut pieces, mut bins) = filled(&[page, 3 * page, page - 1]);
+        let whole = bins.state();
+        bins.remove(pieces.table(), 3);
+        assert_eq!(bins.state(), whole, "what holds no page does not count");
+        bins.remove(pieces.table(), 1);
+        let without = bins.state();
+        bins.remove(pieces.table(), 2);
+        assert!(bins.state() == 0 && without != 0 && without != whole);
+        [1, 3, 2].into_iter().for_each(|at| bins.add(pieces.table(), at));
+        assert_eq!(bins.state(), whole);
+        let found = bins.find_exact(pieces.table(), 0, 3 * page);
+        assert_eq!((found, bins.find_exact(pieces.table(), 1, 3 * page)), (Some(2), None));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! passed over until it changes.
 
 use super::arena::{Arena, later};
+use super::atlas::PageRun;
 use super::bins::Visit;
 use super::pieces::NIL;
 
@@ -93,6 +94,16 @@ impl Arena {
             if found < wanted { Visit::Next } else { Visit::Stop }
         });
         found
+    }
+
+    /// The whole pages in each free piece.
+    pub(crate) fn free_pages(&self) -> impl Iterator<Item = PageRun> + '_ {
+        self.bins.from(self.pieces.as_slice(), PAGE_UNITS as u32).filter_map(|at| {
+            let piece = &self.pieces[at];
+            let first_page = piece.start().div_ceil(PAGE_UNITS) as u32;
+            let end = (piece.end() / PAGE_UNITS) as u32;
+            (first_page < end).then(|| PageRun { first_page, pages: end - first_page })
+        })
     }
 
     /// Keeps chosen pieces from being taken while their frames are mapped elsewhere.

@@ -3,6 +3,8 @@
 use crate::budget::Budget;
 use crate::ladder::Pressure;
 
+use super::spare::Spare;
+
 /// What a heap may do. The default is a heap that takes what the device has, waits for nothing and exports nothing.
 #[derive(Clone, Debug, Default)]
 pub struct HeapConfig {
@@ -10,6 +12,8 @@ pub struct HeapConfig {
     pub budget: Option<Budget>,
     /// What may be done when memory is short.
     pub pressure: Pressure,
+    /// What may be held beside what is in use; only a heap over pages has a choice.
+    pub spare: Spare,
     /// Whether pages can be handed to another process; [`Heap::page_parts`](crate::Heap::page_parts) says which ones.
     pub exportable: bool,
 }

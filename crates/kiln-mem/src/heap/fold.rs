@@ -2,17 +2,18 @@
 //!
 //! A request for more pages in a row than are free in a row is met by mapping free frames one after the other at new
 //! addresses. The frames are chosen from the smallest free pieces, so that long rows stay long. If the same frames
-//! were folded in the same order before, the mapping is still there and no driver call is made.
+//! were folded in the same order before, the mapping is still there and no driver call is made. If what is free is what
+//! was free then, they are not even looked for (see [`habits`](super::habits)).
 
 use kiln_driver::PagesId;
 
 use super::allocate::Ask;
-use super::arena::{Edge, Taken};
-
+use super::arena::{Arena, Edge, Taken};
 use super::arena_cell::{ArenaCell, Books};
 use super::atlas::{Atlas, PageRun};
 use super::choose::{PAGE_UNITS, Run};
 use super::folds::NewFold;
+use super::habits::Source;
 use super::page_ground::PageGround;
 use super::streams::STOCK_MOST_UNITS;
 use super::{Heap, Shard, Ticket};
@@ -34,7 +35,7 @@ enum Found {
         new: NewFold,
         handles: Vec<PagesId>,
         runs: Vec<Run>,
-        frames: Vec<u32>,
+        state: u64,
     },
 }
 
@@ -53,26 +54,29 @@ impl Heap {
         match found {
             Found::Nothing | Found::NoAddresses => Ok(None),
             Found::Taken(taken) => Ok(ticket(taken)),
-            Found::Unmapped { new, handles, runs, frames } => {
+            Found::Unmapped { new, handles, runs, state } => {
                 let mapped = ground.map_fold(new, &handles);
                 let now = self.now(cell);
                 let mut books = cell.lock();
                 let mut atlas = ground.atlas();
+                books.mapping -= 1;
                 if let Err(error) = mapped {
                     atlas.folds().abandon(new);
                     books.arena.let_go(&runs, now.number as u32);
                     return if error.is_oom() { Ok(None) } else { Err(error.into()) };
                 }
                 atlas.folds().enter(new.fold);
+                remember(&mut atlas, &books.arena, &runs, state, new.fold);
                 self.happened.folds_mapped.note();
-                Ok(ticket(move_in(&mut books, &mut atlas, cell, &runs, &frames, new, now, ask)))
+                self.happened.frames_mapped.add(handles.len() as u64);
+                Ok(ticket(move_in(&mut books, &mut atlas, &runs, new, now, ask)))
             }
         }
     }
 
     /// When nothing of an arena is in use but what this thread has in stock, its frames go back to their births.
     pub(super) fn go_home_if_empty(&self, shard: &Shard, cell: &ArenaCell, books: &mut Books) {
-        if books.arena.used_units() > STOCK_MOST_UNITS {
+        if books.arena.used_units() > STOCK_MOST_UNITS || books.mapping > 0 {
             return;
         }
         if books.arena.taken() > 0 {
@@ -111,7 +115,11 @@ impl Heap {
         let mut books = cell.lock();
         let mut atlas = ground.atlas();
         let pages = u64::from(ask.units).div_ceil(PAGE_UNITS) as u32;
-        let Books { arena, runs, frames, .. } = &mut *books;
+        let state = state_of(&books, cell, pages);
+        if let Some(known) = recall(&mut books, &mut atlas, state, pages) {
+            return Found::Taken(reuse(&mut books, &mut atlas, known, now, ask));
+        }
+        let Books { arena, runs, frames, mapping, .. } = &mut *books;
         if !arena.choose_frames(pages, &*atlas, |_| true, runs) {
             return Found::Nothing;
         }
@@ -120,33 +128,58 @@ impl Heap {
         }
         let key = list_frames(&atlas, runs, frames);
         if let Some(known) = atlas.folds().find(frames, key) {
-            let (runs, frames) = (std::mem::take(runs), std::mem::take(frames));
-            let taken = move_in(&mut books, &mut atlas, cell, &runs, &frames, known, now, ask);
-            (books.runs, books.frames) = (runs, frames);
-            books.happened.folds_reused += 1;
-            return Found::Taken(taken);
+            remember(&mut atlas, arena, runs, state, known.fold);
+            return Found::Taken(reuse(&mut books, &mut atlas, known, now, ask));
         }
         let Some(new) = atlas.new_fold(frames, key) else { return Found::NoAddresses };
         arena.hold(runs);
+        *mapping += 1;
         let handles = frames.iter().filter_map(|frame| atlas.handle(*frame)).collect();
-        Found::Unmapped { new, handles, runs: runs.clone(), frames: frames.clone() }
+        Found::Unmapped { new, handles, runs: runs.clone(), state }
     }
 }
 
+/// What the choice of frames depends on: the pieces that are free, and how many pages are wanted.
+fn state_of(books: &Books, cell: &ArenaCell, pages: u32) -> u64 {
+    let wanted = u64::from(cell.number) << 32 | u64::from(pages);
+    (books.arena.bins.state() ^ wanted).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// The fold that was made in this state before; its frames are then in `runs`.
+fn recall(books: &mut Books, atlas: &mut Atlas, state: u64, pages: u32) -> Option<NewFold> {
+    let Books { arena, runs, .. } = books;
+    runs.clear();
+    let (fold, sources) = atlas.folds().habits().recall(state)?;
+    for source in sources {
+        let piece = arena.bins.find_exact(arena.pieces.as_slice(), source.start, source.units)?;
+        runs.push(Run { piece, row: source.row });
+    }
+    // Another request in another state may have looked the same.
+    Some(atlas.folds().known(fold)).filter(|known| known.run.pages >= pages)
+}
+
+/// Remembers which pieces the frames of a fold were taken from.
+fn remember(atlas: &mut Atlas, arena: &Arena, runs: &[Run], state: u64, fold: u32) {
+    let sources = runs.iter().map(|run| {
+        let piece = &arena.pieces[run.piece];
+        Source { start: piece.start(), units: piece.units, row: run.row }
+    });
+    atlas.folds().habits().remember(state, fold, sources);
+}
+
+/// Takes units from a fold that is mapped, whose frames are in `runs`.
+fn reuse(books: &mut Books, atlas: &mut Atlas, fold: NewFold, now: Stamp, ask: Ask) -> Taken {
+    let runs = std::mem::take(&mut books.runs);
+    let taken = move_in(books, atlas, &runs, fold, now, ask);
+    books.runs = runs;
+    books.happened.folds_reused += 1;
+    taken
+}
+
 /// Moves the home of chosen frames into a mapped fold and takes units from its front.
-#[expect(clippy::too_many_arguments, reason = "two books, and the three ways to name the same frames")]
-fn move_in(
-    books: &mut Books,
-    atlas: &mut Atlas,
-    cell: &ArenaCell,
-    runs: &[Run],
-    frames: &[u32],
-    fold: NewFold,
-    now: Stamp,
-    ask: Ask,
-) -> Taken {
+fn move_in(books: &mut Books, atlas: &mut Atlas, runs: &[Run], fold: NewFold, now: Stamp, ask: Ask) -> Taken {
     let stamp = books.arena.part_with(runs, now.number as u32);
-    atlas.move_home(frames, fold.fold, fold.run.first_page, cell.number, now);
+    atlas.move_home(runs, fold.fold, now);
     books.away = true;
     let (start, units) = units_of(fold.run);
     let piece = books.arena.extend(start, units as u32, Edge::Apart, stamp, now.number as u32);
@@ -156,8 +189,9 @@ fn move_in(
 /// Lays the frames of an arena, of which nothing is in use, out at their births.
 fn go_home(books: &mut Books, atlas: &mut Atlas, arena: u32, now: Stamp) {
     let stamp = now.number as u32;
+    let homes: Vec<PageRun> = books.arena.free_pages().collect();
     books.arena.clear();
-    for row in atlas.go_home(arena, now) {
+    for row in atlas.go_home(arena, homes.into_iter(), now) {
         let edge = if atlas.is_in_lane(arena, row) { Edge::Lane } else { Edge::Apart };
         let (mut start, mut units) = units_of(row);
         while units > 0 {

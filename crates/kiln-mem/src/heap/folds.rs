@@ -6,6 +6,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use super::atlas::{NONE, PageRun};
 use super::choose::FrameRow;
 use super::gaps::Gaps;
+use super::habits::Habits;
 use crate::stamp::Stamp;
 
 /// Folds begin at multiples of so many pages, so that a page finds its fold in a small table.
@@ -20,6 +21,8 @@ pub(crate) struct Folds {
     slots: Vec<u32>,
     /// Folds by their key.
     known: HashMap<u64, u32, BuildHasherDefault<KeyHasher>>,
+    /// What was folded in which state of an arena.
+    habits: Habits,
     first_page: u32,
     next_page: u32,
     end_page: u32,
@@ -46,13 +49,6 @@ struct Fold {
     key: u64,
 }
 
-/// A fold and an index in it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Row {
-    fold: u32,
-    index: u32,
-}
-
 /// A fold that has its addresses but is not mapped yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct NewFold {
@@ -69,16 +65,6 @@ pub(crate) struct IdleFold {
     pub(crate) is_mapped: bool,
 }
 
-impl Row {
-    /// In no fold.
-    pub(crate) const NONE: Self = Self { fold: NONE, index: 0 };
-
-    #[inline]
-    pub(crate) fn new(fold: u32, index: usize) -> Self {
-        Self { fold, index: index as u32 }
-    }
-}
-
 impl Folds {
     /// No folds, and addresses for them.
     pub(crate) fn new(first_page: u32, end_page: u32) -> Self {
@@ -88,6 +74,7 @@ impl Folds {
             vacant: Vec::new(),
             slots: Vec::new(),
             known: HashMap::default(),
+            habits: Habits::default(),
             first_page,
             next_page: first_page,
             end_page,
@@ -215,35 +202,42 @@ impl Folds {
         places.filter(|(_, place)| place.end() > from && place.first_page < end).collect()
     }
 
-    /// So many frames have their home in a fold now.
-    pub(crate) fn settle(&mut self, fold: u32, frames: usize) {
-        if let Some(fold) = self.folds.get_mut(fold as usize) {
-            fold.homes += frames as u32;
-            fold.idle_since = None;
-        }
+    /// All frames of a fold have their home in it now.
+    #[inline]
+    pub(crate) fn settle(&mut self, fold: u32) {
+        let fold = &mut self.folds[fold as usize];
+        fold.homes = fold.frames.len() as u32;
+        fold.idle_since = None;
     }
 
-    /// A frame has its home elsewhere from now on.
+    /// The frames of a row have their home elsewhere from now on.
     #[inline]
-    pub(crate) fn leave(&mut self, row: Row, now: Stamp) {
-        if let Some(fold) = self.folds.get_mut(row.fold as usize) {
-            fold.homes -= 1;
-            if fold.homes == 0 {
-                fold.idle_since = Some(now);
-            }
+    pub(crate) fn leave(&mut self, row: FrameRow, now: Stamp) {
+        let (at, _, frames) = row.hint;
+        let fold = &mut self.folds[at as usize];
+        fold.homes -= frames;
+        if fold.homes == 0 {
+            fold.idle_since = Some(now);
         }
     }
 
     /// A frame has its home where it was born again.
-    pub(crate) fn come_back(&mut self, row: Row) {
-        self.settle(row.fold, 1);
+    pub(crate) fn come_back(&mut self, fold: u32) {
+        let fold = &mut self.folds[fold as usize];
+        fold.homes += 1;
+        fold.idle_since = None;
     }
 
-    /// A frame that has its home here is going away.
-    pub(crate) fn forget_home(&mut self, row: Row) {
-        if let Some(fold) = self.folds.get_mut(row.fold as usize) {
-            fold.homes -= 1;
-        }
+    /// What was folded in which state of an arena.
+    #[inline]
+    pub(crate) fn habits(&mut self) -> &mut Habits {
+        &mut self.habits
+    }
+
+    /// A fold that is known to be there.
+    #[inline]
+    pub(crate) fn known(&self, fold: u32) -> NewFold {
+        NewFold { fold, run: self.folds[fold as usize].run() }
     }
 
     /// Takes a fold out that is nobody's home and whose last use is over.
@@ -254,12 +248,14 @@ impl Folds {
         let idle = IdleFold { run: fold.run(), is_mapped: fold.frames.iter().any(|frame| *frame != NONE) };
         self.write_slots(at, NONE);
         self.forget(at);
+        self.habits.clear();
         Some(idle)
     }
 
     /// Forgets a frame that is going away; returns where it is mapped.
     pub(crate) fn lose(&mut self, frame: u32) -> Vec<PageRun> {
         let mut places = Vec::new();
+        self.habits.clear();
         for fold in &mut self.folds {
             if let Some(place) = fold.lose(frame) {
                 places.push(place);
@@ -342,7 +338,7 @@ impl Fold {
 
 /// Keys are mixed already.
 #[derive(Default, Debug)]
-struct KeyHasher(u64);
+pub(super) struct KeyHasher(u64);
 
 impl Hasher for KeyHasher {
     fn finish(&self) -> u64 {

@@ -174,7 +174,7 @@ impl PageGround {
     }
 
     /// Pages that may still be taken, as far as it is known: others use the device too.
-    fn room_pages(&self) -> u64 {
+    pub(crate) fn room_pages(&self) -> u64 {
         let left = self.device_bytes.saturating_sub(self.reserved_bytes());
         self.budget.as_ref().map_or(left, |budget| left.min(budget.room_bytes())) / PAGE_BYTES
     }

@@ -54,12 +54,9 @@ impl Heap {
             // There are never as many pages; what is wanted is all there are.
             books.arena.choose_frames(u32::MAX, &*atlas, ready, &mut runs);
             books.arena.part_with(&runs, now.number as u32);
-            let mut frames = Vec::new();
-            for run in &runs {
-                atlas.list_frames(run.row, &mut frames);
-            }
+            let taken: Vec<_> = runs.iter().flat_map(|run| atlas.take_frames(run.row, now)).collect();
             books.runs = runs;
-            frames.into_iter().filter_map(|frame| atlas.take_frame(frame)).collect::<Vec<_>>()
+            taken
         };
         let mut released = 0;
         for (handle, places) in taken {

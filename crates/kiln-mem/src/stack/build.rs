@@ -47,14 +47,16 @@ impl Stack {
         if has_guard && self.base() == Base::Host {
             return Err(Guarded::<Heap>::host_memory().into());
         }
-        let base = build_base(self.base(), site)?;
+        let base = build_base(self, site)?;
         self.layers().iter().rev().try_fold(base, |inner, layer| build_layer(layer, inner, site))
     }
 }
 
-fn build_base(base: Base, site: &Site) -> Result<Arc<dyn MemoryResource>> {
-    let (driver, order, config) = (site.driver.clone(), site.order.clone(), site.heap.clone());
-    Ok(match base {
+fn build_base(stack: &Stack, site: &Site) -> Result<Arc<dyn MemoryResource>> {
+    let (driver, order) = (site.driver.clone(), site.order.clone());
+    let spare = stack.spare().unwrap_or(site.heap.spare);
+    let config = HeapConfig { spare, ..site.heap.clone() };
+    Ok(match stack.base() {
         Base::Heap if driver.info().features.pages => Arc::new(Heap::over_pages(driver, order, config)?),
         Base::Heap | Base::Chunks => Arc::new(Heap::over_chunks(driver, order, config)),
         Base::Host => Arc::new(Heap::over_host(driver, order, config)),

@@ -10,6 +10,7 @@ use super::Stack;
 use super::layer::{Base, Layer};
 use crate::byte_size::ByteSize;
 use crate::decorator::{FailPlan, GuardConfig, TraceConfig};
+use crate::heap::Spare;
 use crate::request::Request;
 
 /// A text that is no stack.
@@ -83,15 +84,16 @@ impl FromStr for Stack {
     fn from_str(text: &str) -> Result<Self, StackError> {
         let mut cursor = Cursor { text, at: 0 };
         let mut layers = Vec::new();
-        let base = loop {
+        let (base, spare) = loop {
             let at = cursor.skip_blanks();
             let word = cursor.word()?;
             if let Some(base) = Base::from_name(word) {
+                let spare = if base == Base::Heap { cursor.spare()? } else { None };
                 if cursor.peek() == Some('(') {
                     let problem = StackProblem::Parenthesis { word: word.to_owned(), is_layer: false };
                     return Err(cursor.error(problem));
                 }
-                break base;
+                break (base, spare);
             }
             if !Layer::NAMES.contains(&word) {
                 return Err(StackError { at, problem: StackProblem::UnknownWord(word.to_owned()) });
@@ -117,7 +119,7 @@ impl FromStr for Stack {
         if cursor.peek().is_some() {
             return Err(cursor.error(StackProblem::Expected("the end")));
         }
-        Ok(Self { layers, base })
+        Ok(Self { layers, base, spare })
     }
 }
 
@@ -184,6 +186,32 @@ impl<'a> Cursor<'a> {
                 numbers.push(Written { text: rest[..len].trim_end(), at });
             }
         }
+    }
+
+    /// `(spare=50%)`, if that is what follows.
+    fn spare(&mut self) -> Result<Option<Spare>, StackError> {
+        let start = self.at;
+        let opened = self.take('(');
+        self.skip_blanks();
+        if !opened || self.word().ok() != Some("spare") {
+            self.at = start;
+            return Ok(None);
+        }
+        if !self.take('=') {
+            return Err(self.error(StackProblem::Expected("`=`, as in `heap(spare=50%)`,")));
+        }
+        let at = self.skip_blanks();
+        let rest = self.rest();
+        let Some(len) = rest.find(')') else {
+            self.at = self.text.len();
+            return Err(self.error(StackProblem::Expected("`)`")));
+        };
+        let written = Written { text: rest[..len].trim_end(), at };
+        let wanted = "a percentage from 0% to 1000%";
+        let spare = written.text.parse().map_err(|_| written.bad(wanted))?;
+        self.at += len + 1;
+        self.skip_blanks();
+        Ok(Some(spare))
     }
 
     fn error(&self, problem: StackProblem) -> StackError {

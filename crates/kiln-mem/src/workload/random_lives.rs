@@ -39,12 +39,26 @@ impl RandomLives {
     /// ... and the counts.
     pub const COUNTS: [usize; 3] = [1_000, 10_000, 100_000];
 
-    /// Runs it. What is left at the end is freed, untimed.
+    /// Runs it from the seed of all workloads, so that every run asks for the same. What is left at the end is freed,
+    /// untimed.
     ///
     /// # Errors
     /// Whatever the allocator says.
     pub fn run<A: Allocator>(&self, allocator: &mut A, clock: &dyn Clock) -> Result<Lived, A::Error> {
-        let mut random = Lcg::new(Lcg::SEED);
+        self.run_from(Lcg::SEED, allocator, clock)
+    }
+
+    /// Runs it from a seed: a program that never repeats itself is one that has another seed in every run.
+    ///
+    /// # Errors
+    /// Whatever the allocator says.
+    pub fn run_from<A: Allocator>(
+        &self,
+        seed: u64,
+        allocator: &mut A,
+        clock: &dyn Clock,
+    ) -> Result<Lived, A::Error> {
+        let mut random = Lcg::new(seed);
         let mut live: Vec<(A::Block, u64)> = Vec::with_capacity(self.count);
         let (mut live_bytes, mut allocated) = (0, 0);
         let mut lived = Lived::default();

@@ -34,7 +34,7 @@ impl MemoryConfig {
             None => device,
         };
         let (pressure, exportable) = (self.pressure.clone(), self.exportable);
-        let heap = HeapConfig { budget: Some(budget), pressure, exportable };
+        let heap = HeapConfig { budget: Some(budget), pressure, exportable, ..HeapConfig::default() };
         self.stack.build(&Site { driver: driver.clone(), order, heap })
     }
 }

@@ -1,0 +1,126 @@
+//! What a program that never repeats itself costs, with memory to spare and without, counted in driver calls.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
+mod rig;
+
+use std::sync::Arc;
+
+use kiln_driver::layer::{Counting, Layered};
+use kiln_driver::{Driver, StreamRequest, WallClock};
+use kiln_mem::workload::{Filling, OnStream, RandomLives};
+use kiln_mem::{
+    Budget, DriverOrder, Heap, HeapActivity, HeapConfig, MemoryResource, MemoryResourceExt, Request, Spare,
+};
+use rig::{MIB, Rig};
+
+/// What some runs cost.
+struct Cost {
+    operations: u64,
+    calls: u64,
+    activity: HeapActivity,
+    reserved_over_live: f64,
+}
+
+/// Runs random lives, each run from a seed of its own, and counts what all but the first two cost.
+fn never_repeating(max_bytes: u64, spare: Spare) -> Cost {
+    const WARM_UP: u64 = 2;
+    const RUNS: u64 = 5;
+    let rig = Rig::new(1, 128 << 30);
+    let driver = Arc::new(Layered::new(rig.driver(), Counting::default()));
+    let order = Arc::new(DriverOrder::new(driver.clone()));
+    let stream = order.add(driver.create_stream(StreamRequest::New { priority: 0 }).unwrap());
+    let config = HeapConfig { spare, ..HeapConfig::default() };
+    let heap = Heap::over_pages(driver.clone(), order.clone(), config).unwrap();
+    let lives = RandomLives { count: 4_000, max_bytes };
+    let (mut operations, mut peak_live) = (0, 0);
+    let (mut calls, mut activity) = (driver.layer().counts(), heap.activity());
+    for run in 0..RUNS {
+        if run == WARM_UP {
+            (operations, calls, activity) = (0, driver.layer().counts(), heap.activity());
+        }
+        let lived = lives.run_from(1000 + run, &mut OnStream::new(&heap, stream), &WallClock::new()).unwrap();
+        assert_eq!(lived.refused, 0);
+        operations += lived.operations;
+        peak_live = peak_live.max(lived.peak_live_bytes);
+    }
+    let cost = Cost {
+        operations,
+        calls: driver.layer().counts().since(&calls).total(),
+        activity: heap.activity().since(&activity),
+        reserved_over_live: heap.accounting().peak_reserved_bytes as f64 / peak_live as f64,
+    };
+    drop(heap);
+    order.remove(stream).unwrap();
+    driver.destroy(stream.id.into()).unwrap();
+    drop((order, driver));
+    rig.finish(&[]);
+    cost
+}
+
+#[test]
+fn with_memory_to_spare_a_program_that_never_repeats_itself_calls_no_driver() {
+    for max_bytes in [64 * MIB, 256 * MIB] {
+        let Cost { operations, calls, activity, reserved_over_live } =
+            never_repeating(max_bytes, Spare::percent(50));
+        assert!(calls * 1000 <= operations, "{calls} calls for {operations} operations: {activity}");
+        assert!(reserved_over_live <= 1.5, "{reserved_over_live}");
+    }
+}
+
+#[test]
+fn without_it_rows_are_mapped_and_little_is_reserved() {
+    let Cost { operations, calls, activity, reserved_over_live } =
+        never_repeating(256 * MIB, Spare::default());
+    assert!(calls * 50 > operations, "{calls} calls for {operations} operations: {activity}");
+    assert!(activity.frames_mapped > 4 * activity.folds_mapped, "{activity}");
+    assert!(reserved_over_live <= 1.1, "{reserved_over_live}");
+}
+
+#[test]
+fn near_a_budget_spare_memory_refuses_nothing() {
+    let rig = Rig::new(5, 128 << 30);
+    let stream = rig.stream();
+    let limit_bytes = 4 << 30;
+    let heap = rig.heap_with(HeapConfig {
+        budget: Some(Budget::new("limit", limit_bytes)),
+        spare: Spare::percent(100),
+        ..HeapConfig::default()
+    });
+    let filled = Filling { limit_bytes, steps: 40_000 }.run(&mut OnStream::new(&heap, stream)).unwrap();
+    assert_eq!(filled.refused, 0, "{filled:?}");
+    assert!(heap.accounting().peak_reserved_bytes <= limit_bytes);
+    drop(heap);
+    rig.finish(&[stream]);
+}
+
+#[test]
+fn what_is_spared_ends_where_the_room_does_and_is_given_back_by_trim() {
+    // So many blocks of 16 MiB; every second one is freed, so that nothing larger is free in a row.
+    const BLOCKS: u64 = 16;
+    let reserved_after = |device_mib: u64| {
+        let rig = Rig::new(7, device_mib * MIB);
+        let stream = rig.stream();
+        let heap = rig.heap_with(HeapConfig { spare: Spare::percent(100), ..HeapConfig::default() });
+        let allocate = |bytes| heap.allocate(&Request::new(bytes, stream)).unwrap();
+        let blocks: Vec<_> = (0..BLOCKS).map(|_| allocate(16 * MIB)).collect();
+        let (freed, mut kept): (Vec<_>, Vec<_>) = (0..).zip(blocks).partition(|(at, _)| at % 2 == 0);
+        freed.into_iter().for_each(|(_, block)| heap.free(block).unwrap());
+        kept.push((BLOCKS, allocate(24 * MIB)));
+        let reserved = heap.accounting().reserved_bytes / MIB;
+        heap.trim().unwrap();
+        let trimmed = heap.accounting();
+        assert!(trimmed.reserved_bytes <= trimmed.live_bytes + 8 * MIB, "{trimmed:?}");
+        kept.into_iter().for_each(|(_, block)| heap.free(block).unwrap());
+        drop(heap);
+        rig.finish(&[stream]);
+        reserved
+    };
+    assert_eq!(reserved_after(1024), 256 + 24, "there is room: new memory is taken");
+    assert_eq!(reserved_after(272), 256, "there is little: what is scattered is gathered");
+}
