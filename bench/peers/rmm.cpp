@@ -85,6 +85,7 @@ void run(const std::string& subject, Takes takes, Make make) {
         workloads::many_threads(subject, [&] { return std::make_unique<OnStream>(resource); });
         workloads::overlap(subject, [&] { return std::make_unique<OnStream>(resource); });
     }
+    workloads::never_repeating(subject, [&] { return std::make_unique<Fresh<Resource>>(make, takes); });
     workloads::time_and_space(subject, [&] { return std::make_unique<Fresh<Resource>>(make, takes); });
     constexpr std::size_t LIMIT = 16 * GIB;
     Resource limited = make(LIMIT);

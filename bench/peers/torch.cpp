@@ -52,6 +52,7 @@ int main() {
     caching::init(c10::cuda::device_count());
     Caching allocator;
     workloads::one_thread(subject, allocator);
+    workloads::never_repeating(subject, fresh);
     workloads::time_and_space(subject, fresh);
     workloads::many_threads(subject, [] { return std::make_unique<Caching>(); });
     constexpr std::size_t LIMIT = std::size_t{16} << 30;

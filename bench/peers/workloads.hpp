@@ -45,13 +45,17 @@ inline void print_row(const std::string& workload, const std::string& subject, d
 // The generator of every workload.
 class Lcg {
   public:
+    static constexpr std::uint64_t SEED = 42;
+
+    explicit Lcg(std::uint64_t seed = SEED) : state_(seed) {}
+
     std::uint64_t draw() {
         state_ = state_ * 6364136223846793005ULL + 1442695040888963407ULL;
         return state_ >> 33;
     }
 
   private:
-    std::uint64_t state_ = 42;
+    std::uint64_t state_;
 };
 
 struct Block {
@@ -99,9 +103,9 @@ struct Lived {
 
 // M2, once.
 template <class Allocator>
-Lived random_lives(Allocator& allocator, std::size_t count, std::size_t max_bytes) {
+Lived random_lives(Allocator& allocator, std::size_t count, std::size_t max_bytes, std::uint64_t seed = Lcg::SEED) {
     constexpr std::size_t LIVE_LIMIT = 16000 * MIB;
-    Lcg random;
+    Lcg random(seed);
     std::vector<Block> live;
     live.reserve(count);
     std::size_t live_bytes = 0, allocated = 0, operations = 0, peak = 0;
@@ -151,6 +155,28 @@ void time_and_space(const std::string& subject, Make make) {
             const double ratio = static_cast<double>(reserved) / static_cast<double>(warm.peak_live);
             print_row("m4 " + point, subject, ratio, ratio, "res/live");
         }
+    }
+}
+
+// M2 and M4 of a program that never repeats itself: another seed in every run. `make` as above.
+template <class Make>
+void never_repeating(const std::string& subject, Make make) {
+    constexpr std::size_t COUNT = 10000;
+    for (std::size_t mib : {1, 4, 64, 256, 1024}) {
+        auto allocator = make();
+        std::vector<double> values;
+        std::size_t peak_live = 0;
+        for (int run = 0; run <= REPEATS; ++run) {
+            const Lived lived = random_lives(*allocator, COUNT, mib * MIB, Lcg::SEED + static_cast<std::uint64_t>(run));
+            peak_live = std::max(peak_live, lived.peak_live);
+            if (run > 0) values.push_back(lived.nanoseconds);
+        }
+        const std::string point = "never repeating max " + std::to_string(mib) + " MiB n " + std::to_string(COUNT);
+        print_row("m2 " + point, subject, at_percent(values, 50), at_percent(values, 99), "ns");
+        const std::size_t reserved = allocator->peak_reserved();
+        if (reserved == 0) continue;
+        const double ratio = static_cast<double>(reserved) / static_cast<double>(peak_live);
+        print_row("m4 " + point, subject, ratio, ratio, "res/live");
     }
 }
 

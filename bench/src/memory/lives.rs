@@ -3,13 +3,19 @@
 //! The first run of a point grows the heap and is not counted; those after it are. Space is the peak over all of them. What
 //! the first run took is a row of its own for kiln, and every run that called the driver is noted: a heap that starts with
 //! its frames in other places maps other rows of them, which is what makes a run slow.
+//!
+//! These runs repeat themselves. The rows "never repeating" have another seed in every run, which is where a heap that keeps
+//! its reserve small has to pay, and one that has memory to spare does not.
 
-use kiln_mem::workload::{Allocator, Lived, OnStream, RandomLives, Spread};
-use kiln_mem::{HeapActivity, HeapConfig, MemoryResource};
+use kiln_mem::workload::{Allocator, Lcg, Lived, OnStream, RandomLives, Spread};
+use kiln_mem::{HeapActivity, HeapConfig, MemoryResource, Spare};
 
 use super::{Bench, CudarcSlices, RawPool};
 use crate::Failure;
 use crate::row::Table;
+
+/// Blocks of the runs that never repeat themselves; their cost hardly depends on how many there are.
+const NEVER_REPEATING_COUNT: usize = 10_000;
 
 /// M2 and M4.
 pub(crate) fn time_and_space(bench: &Bench, table: &mut Table) -> Result<(), Failure> {
@@ -18,7 +24,72 @@ pub(crate) fn time_and_space(bench: &Bench, table: &mut Table) -> Result<(), Fai
             point(bench, table, RandomLives { count, max_bytes })?;
         }
     }
+    for max_bytes in RandomLives::MAX_BYTES {
+        never_repeating(bench, table, RandomLives { count: NEVER_REPEATING_COUNT, max_bytes })?;
+    }
     Ok(())
+}
+
+/// Measures every subject with another seed in every run.
+fn never_repeating(bench: &Bench, table: &mut Table, lives: RandomLives) -> Result<(), Failure> {
+    let name = format!("never repeating max {} MiB n {}", lives.max_bytes >> 20, lives.count);
+    if bench.is_cuda() {
+        let mut pool = RawPool::new(0)?;
+        let (spread, peak) = repeat_anew(bench, lives, &mut pool)?;
+        add_point(table, &name, "raw cuMemAllocAsync", spread, pool.peak_reserved_bytes()?, peak);
+    }
+    for spare in [Spare::default(), Spare::percent(50)] {
+        if !bench.with_kiln {
+            break;
+        }
+        let setting = bench.setting(HeapConfig { spare, ..HeapConfig::default() })?;
+        let mut kiln = OnStream::new(&setting.heap, setting.stream()?);
+        let (spread, peak) = repeat_anew(bench, lives, &mut kiln)?;
+        let subject = format!("kiln {}", setting.heap);
+        let reserved = setting.heap.accounting().peak_reserved_bytes;
+        add_point(table, &name, &subject, spread, reserved, peak);
+        let operations = 2 * lives.count * (bench.repeats + 1);
+        table.note(format!("m2 {name}: {subject}, {operations} operations: {}", setting.heap.activity()));
+    }
+    if bench.is_cuda() {
+        let (spread, _) = repeat_anew(bench, lives, &mut CudarcSlices::new()?)?;
+        table.add(format!("m2 {name}"), "cudarc", spread);
+    }
+    Ok(())
+}
+
+fn add_point(table: &mut Table, name: &str, subject: &str, time: Spread, reserved: u64, live: u64) {
+    table.add(format!("m2 {name}"), subject, time);
+    let ratio = reserved as f64 / live as f64;
+    table.add_in("res/live", format!("m4 {name}"), subject, Spread { p50: ratio, p99: ratio });
+}
+
+/// A run that is not counted, then the others, each from a seed of its own; with the most that was live in any of them.
+fn repeat_anew<A: Allocator>(
+    bench: &Bench,
+    lives: RandomLives,
+    allocator: &mut A,
+) -> Result<(Spread, u64), Failure>
+where
+    Failure: From<A::Error>,
+{
+    let (mut values, mut peak) = (Vec::with_capacity(bench.repeats), 0);
+    for run in 0..=bench.repeats as u64 {
+        let lived = lives.run_from(Lcg::SEED + run, allocator, bench.thread_clock())?;
+        check_refused(&lived)?;
+        peak = peak.max(lived.peak_live_bytes);
+        if run > 0 {
+            values.push(lived.nanoseconds);
+        }
+    }
+    Ok((Spread::of(values), peak))
+}
+
+fn check_refused(lived: &Lived) -> Result<(), Failure> {
+    match lived.refused {
+        0 => Ok(()),
+        refused => Err(format!("{refused} requests were refused; the device is too small").into()),
+    }
 }
 
 fn point(bench: &Bench, table: &mut Table, lives: RandomLives) -> Result<(), Failure> {
@@ -72,9 +143,7 @@ where
     let mut values = Vec::with_capacity(bench.repeats);
     for repeat in 0..bench.repeats {
         let lived = lives.run(allocator, bench.thread_clock())?;
-        if lived.refused > 0 {
-            return Err(format!("{} requests were refused; the device is too small", lived.refused).into());
-        }
+        check_refused(&lived)?;
         after(repeat + 1, lived.nanoseconds);
         values.push(lived.nanoseconds);
     }
