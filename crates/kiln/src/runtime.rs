@@ -3,6 +3,7 @@
 mod block;
 mod config;
 mod inner;
+mod kept;
 mod memory_config;
 mod memory_order;
 mod open;

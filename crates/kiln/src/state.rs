@@ -32,6 +32,7 @@ mod cause;
 mod cell;
 mod loss;
 mod phase;
+mod runs;
 mod sentinel;
 mod shutdown;
 mod status;
@@ -46,4 +47,5 @@ pub use watch::{Changed, StateWatch, Subscription};
 
 pub(crate) use cell::StateCell;
 pub(crate) use loss::Loss;
+pub(crate) use runs::Runs;
 pub(crate) use sentinel::Sentinel;

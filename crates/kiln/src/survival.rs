@@ -63,6 +63,7 @@ mod page;
 mod post_mortem;
 mod read_only;
 mod refill;
+mod replay;
 mod seal;
 mod seal_error;
 mod verdict;
@@ -70,7 +71,9 @@ mod verdict;
 pub use isolation::{Isolation, Process};
 pub use kiln_isolate::{Backend, Entry, Phases, RestartPolicy, worker_entry};
 pub use post_mortem::{BlockRecord, PostMortem, Standing, UnfinishedWork};
+pub use replay::{Outcome, Replay, Why};
 pub use seal_error::SealError;
 
 pub(crate) use keeper::Survival;
 pub(crate) use read_only::OwnPages;
+pub(crate) use replay::Log;

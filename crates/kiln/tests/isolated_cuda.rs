@@ -14,6 +14,10 @@
 mod held;
 #[path = "isolated/kernels.rs"]
 mod kernels;
+#[path = "isolated/replay_kernels.rs"]
+mod replay_kernels;
+#[path = "isolated/replay_scene.rs"]
+mod replay_scene;
 #[path = "isolated/rig.rs"]
 #[allow(dead_code, reason = "the table uses a part of it")]
 mod rig;
@@ -27,7 +31,7 @@ use std::time::{Duration, Instant};
 
 use held::Held;
 use kiln::Availability;
-use kiln::survival::{Backend, Process};
+use kiln::survival::{Backend, Process, Replay};
 
 /// What a process holds is counted, so one test at a time.
 static TURN: Mutex<()> = Mutex::new(());
@@ -56,6 +60,49 @@ fn every_kind_of_fault_on_a_gpu() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     if has_gpu("every_kind_of_fault_on_a_gpu") {
         println!("{}", table::run(&Backend::cuda(0), 16 << 20, Duration::from_millis(1500)));
+    }
+}
+
+/// About a third of a second of going around before the fault, in which everything else is queued.
+const ROUNDS: u32 = 1_000_000;
+
+#[test]
+fn work_behind_a_fault_is_done_again_on_a_gpu() {
+    if has_gpu("work_behind_a_fault_is_done_again_on_a_gpu") {
+        for standby in [false, true] {
+            println!("{}\n", replay_scene::run(&Backend::cuda(0), ROUNDS, standby));
+        }
+    }
+}
+
+/// What a launch costs where its work may be done again, and where it may not.
+#[test]
+fn the_price_of_marks_on_a_gpu() {
+    const LAUNCHES: u32 = 20_000;
+    if !has_gpu("the_price_of_marks_on_a_gpu") {
+        return;
+    }
+    for replay in [Replay::Never, Replay::NotStarted] {
+        let gpu = rig::open_on(&Backend::cuda(0), Process { replay, ..rig::process() });
+        let bump = gpu.kernel(replay_kernels::PTX, "bump").unwrap();
+        let counter = gpu.upload(&[0_u32]).unwrap();
+        for (round, launches) in [(1, 1000), (2, LAUNCHES)] {
+            gpu.synchronize().unwrap();
+            let begun = Instant::now();
+            for _ in 0..launches {
+                // SAFETY: the kernel touches one element.
+                unsafe { gpu.launch(&bump).read_write(&counter).submit() }.unwrap();
+            }
+            let queued = begun.elapsed() / launches;
+            gpu.synchronize().unwrap();
+            if round == 2 {
+                println!(
+                    "{replay:?}: {queued:?} to queue a launch, {:?} to have it done",
+                    begun.elapsed() / launches
+                );
+            }
+        }
+        assert_eq!(counter.download().unwrap(), [LAUNCHES + 1000]);
     }
 }
 

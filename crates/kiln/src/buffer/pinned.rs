@@ -169,7 +169,7 @@ impl<T: Element> PinnedBuffer<T> {
         drop(track);
         let runtime = self.runtime()?;
         for stamp in stamps.iter() {
-            let _ = runtime.tracker().wait(stamp, Timeout::Never)?;
+            let _ = runtime.wait_out(stamp, Timeout::Never)?;
             // What a lost device was to copy here is not here. Whoever overwrites it does not care.
             if let Some(cause) = runtime.state().fate(stamp).filter(|_| !access.writes()) {
                 return Err(cause.error().clone().into());

@@ -85,12 +85,14 @@ impl Reactor {
         // Recorded now, so that the answer does not have to wait for work that is queued later.
         let point = self.handle().start().and_then(|()| Ok(self.shared.tracker.event_after(stamp)?));
         let point = match point {
-            Ok(point) => point,
+            Ok(point) => Some(point),
+            // What becomes of the work is not known yet; it will be, and needs no event then.
+            Err(error) if error.is_sticky() && self.shared.defers() => None,
             Err(error) => return Err((error, waiter)),
         };
         let place = {
             let mut pending = self.shared.pending();
-            let place = pending.insert(stamp, Some(point), waiter);
+            let place = pending.insert(stamp, point, waiter);
             self.shared.waiting.store(pending.len(), Ordering::Relaxed);
             place
         };
@@ -158,6 +160,11 @@ impl Shared {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether a fault is not the last word about unfinished work.
+    fn defers(&self) -> bool {
+        self.state.defers() && !self.state.phase().is_over()
+    }
+
     fn thread(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -210,6 +217,9 @@ impl<'a> Look<'a> {
         if fronts.is_empty() {
             return false;
         }
+        if self.shared.state.is_undecided() {
+            return false;
+        }
         if !self.shared.state.is_ready()
             && let Some(cause) = self.shared.state.fault()
         {
@@ -222,7 +232,8 @@ impl<'a> Look<'a> {
             }
             if let Err(error) = self.ask(front, now) {
                 if error.is_sticky() {
-                    return self.answer_all(&error);
+                    // Where work may be done again, those who wait for it are told when that is known.
+                    return if self.shared.defers() { answered } else { self.answer_all(&error) };
                 }
                 answered |= self.answer_up_to(front.stamp, &error);
             }

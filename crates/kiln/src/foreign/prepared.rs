@@ -48,6 +48,7 @@ impl DeviceRuntime {
         let mut checked = Checked::new();
         self.check_uses(stream, uses, &mut checked)?;
         let begun = self.inner().tracker().begin(stream.lane(), &mut checked)?;
+        self.inner().note_foreign(stream.lane(), &checked);
         Ok(PreparedUse { runtime: self, stream, begun, finished: false })
     }
 

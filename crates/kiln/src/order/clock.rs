@@ -77,6 +77,11 @@ impl HostClock {
         self.0[stamp.stream.index()].load(Ordering::Acquire) >= stamp.number
     }
 
+    /// The latest submission of a stream that is known to be done.
+    pub fn at(&self, stream: StreamKey) -> u64 {
+        self.0[stream.index()].load(Ordering::Acquire)
+    }
+
     /// Learns that a stamp is done.
     pub fn learn(&self, stamp: Stamp) {
         self.0[stamp.stream.index()].fetch_max(stamp.number, Ordering::AcqRel);

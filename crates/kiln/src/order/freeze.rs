@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError};
 use super::clock::Clock;
 use super::lane::Lane;
 use super::stamp::Stamp;
+use super::sync::Ordering;
 use super::tracker::Tracker;
 
 impl Tracker {
@@ -18,12 +19,25 @@ impl Tracker {
         (known, planned)
     }
 
+    /// Learns nothing from waits until [`forget_unfinished`](Self::forget_unfinished): another context is being made, in which events that
+    /// stood behind unfinished work look as if they had never been recorded, and so as if they were done.
+    pub fn hold(&self) {
+        self.held.store(true, Ordering::Release);
+    }
+
     /// Nothing submitted so far is running any more, done or not: nobody has to wait for it. For a device that was rebuilt.
     pub fn forget_unfinished(&self) {
         for lane in self.lanes.read().unwrap_or_else(PoisonError::into_inner).iter() {
             self.host.learn(Stamp { stream: lane.key, number: lane.submitted() });
             lane.forget_points();
         }
+        self.held.store(false, Ordering::Release);
+    }
+
+    /// Looks at every stream.
+    pub fn each_lane(&self, look: impl FnMut(&Arc<Lane>)) {
+        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner).clone();
+        lanes.iter().for_each(look);
     }
 
     /// Waits until every submission that is being made right now is made.

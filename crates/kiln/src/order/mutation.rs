@@ -24,6 +24,10 @@ pub enum Mutation {
     PublicationInsideStep,
     /// A graph is built without the edge of that number.
     GraphEdge(usize),
+    /// After a takeover, work that may have started is done again.
+    ReplayStarted,
+    /// After a takeover, work that needs what is lost is done again.
+    ReplayOnLost,
 }
 
 impl Mutation {
@@ -38,4 +42,12 @@ impl Mutation {
         Self::ReaderPerStream,
         Self::PublicationInsideStep,
     ];
+
+    /// Those of what is done again after a takeover.
+    pub const REPLAY: [Self; 2] = [Self::ReplayStarted, Self::ReplayOnLost];
+
+    /// The rule that is taken out of the order itself, if it is one of those.
+    pub(super) fn of_order(this: Option<Self>) -> Option<Self> {
+        this.filter(|rule| !Self::REPLAY.contains(rule))
+    }
 }

@@ -30,6 +30,8 @@ pub struct Track {
     is_lost: bool,
     /// The contents may not be written, and no write is planned. Always spread then, too.
     is_sealed: bool,
+    /// The number of the block, where it is one of a device.
+    block: Option<u64>,
 }
 
 /// The uses of a whole block by one stream; number 0 is none.
@@ -61,7 +63,19 @@ impl Track {
             is_doubted: false,
             is_lost: false,
             is_sealed: false,
+            block: None,
         }
+    }
+
+    /// The same, of a block with a number.
+    #[must_use]
+    pub fn of_block(self, number: u64) -> Self {
+        Self { block: Some(number), ..self }
+    }
+
+    /// The number of the block it speaks of; none for memory of the host.
+    pub fn block(&self) -> Option<u64> {
+        self.block
     }
 
     /// Says which stamps an access has to come after: a read after the last writes, a write after those and all reads

@@ -10,7 +10,7 @@ use super::lane::{Entry, Lane, Point, Recorded};
 use super::mutation::Mutation;
 use super::stamp::{Stamp, Stamps, StreamKey};
 use super::step::{OverlappingWrites, Step, StepRefusal, Use, publish_late};
-use super::sync::{AtomicU32, LatchGuard, RwLock};
+use super::sync::{AtomicBool, AtomicU32, LatchGuard, Ordering, RwLock};
 use crate::telemetry::Count;
 
 /// When an event is recorded for work that another stream consumes.
@@ -70,6 +70,8 @@ pub struct Tracker {
     mutation: Option<Mutation>,
     pub(super) lanes: RwLock<Vec<Arc<Lane>>>,
     pub(super) host: HostClock,
+    /// Another context answers for events of the last one, which says nothing about the work they stood behind.
+    pub(super) held: AtomicBool,
     events: Arc<EventPool>,
     /// Streams that had to take the place of another.
     pub(super) turns: AtomicU32,
@@ -82,10 +84,11 @@ impl Tracker {
             driver,
             lanes: RwLock::default(),
             host: HostClock::default(),
+            held: AtomicBool::new(false),
             events: EventPool::new(),
             turns: AtomicU32::new(0),
             recording,
-            mutation,
+            mutation: Mutation::of_order(mutation),
         }
     }
 
@@ -99,7 +102,7 @@ impl Tracker {
         &self.host
     }
 
-    /// Whether a rule is taken out.
+    /// Whether a rule of the order is taken out.
     pub fn mutation(&self) -> Option<Mutation> {
         self.mutation
     }
@@ -251,13 +254,13 @@ impl Tracker {
         self.wait_point(&point, timeout)
     }
 
-    /// Waits on the host for a point.
+    /// Waits on the host for a point. What is done then is known from here on, unless the order is [held](Self::hold).
     ///
     /// # Errors
     /// What the driver says.
     pub fn wait_point(&self, point: &Point, timeout: Timeout) -> Result<Waited, Error> {
         let waited = self.driver.wait(WaitTarget::Event(point.event.event()), timeout)?;
-        if waited.is_done() {
+        if waited.is_done() && !self.held.load(Ordering::Acquire) {
             self.host.learn(point.stamp);
             self.host.join(&point.clock);
         }
@@ -460,7 +463,7 @@ impl Begun<'_> {
     /// The work is not with the driver, or a part of it only. If that is because the device is lost, nothing says later how much of it
     /// happened; so that is noted here.
     #[cold]
-    fn failed(&self, error: Error) -> Error {
+    pub(crate) fn failed(&self, error: Error) -> Error {
         if error.is_sticky() {
             self.lane.note_broken(self.stamp.number);
         }

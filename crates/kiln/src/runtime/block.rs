@@ -21,6 +21,13 @@ use crate::survival::OwnPages;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct BlockId(u64);
 
+impl BlockId {
+    /// The name with that number.
+    pub(crate) fn of(number: u64) -> Self {
+        Self(number)
+    }
+}
+
 impl fmt::Display for BlockId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "block {}", self.0)
@@ -98,10 +105,11 @@ impl Block {
             tag: AllocTag::default(),
             token: Token::default(),
         };
+        let number = runtime.next_block();
         let block = Arc::new(Self {
             runtime: Arc::downgrade(runtime),
             start: named.address.0,
-            id: BlockId(runtime.next_block()),
+            id: BlockId(number),
             kept: AtomicU64::new(generation.0),
             home: lane.clone(),
             memory: Some(DeviceBlock::new(ResourceKey::fresh(), parts)),
@@ -109,7 +117,7 @@ impl Block {
             allocated: Stamp::default(),
             born: generation,
             lost: OnceLock::new(),
-            track: Latch::new(Track::new(named.bytes, Stamp::default())),
+            track: Latch::new(Track::new(named.bytes, Stamp::default()).of_block(number)),
         });
         // A number of its own, behind what the owner queued: whoever waits for it waits for that, too.
         let first = Use { track: &block.track, range: 0..named.bytes, access: Access::Write, argument: 0 };
@@ -135,10 +143,11 @@ impl Block {
             Some(Mutation::AllocationBeforeUse) => Stamp::default(),
             _ => Stamp { stream: lane.key, number: lane.planned() },
         };
+        let number = runtime.next_block();
         let block = Arc::new(Self {
             runtime: Arc::downgrade(runtime),
             start: if memory.is_empty() { 0 } else { memory.address().0 },
-            id: BlockId(runtime.next_block()),
+            id: BlockId(number),
             kept: AtomicU64::new(generation.0),
             home: lane.clone(),
             memory: Some(memory),
@@ -146,7 +155,7 @@ impl Block {
             allocated: first_write,
             born: generation,
             lost: OnceLock::new(),
-            track: Latch::new(Track::new(bytes, first_write)),
+            track: Latch::new(Track::new(bytes, first_write).of_block(number)),
         });
         if let Some(survival) = runtime.survival() {
             survival.census().register(&block);

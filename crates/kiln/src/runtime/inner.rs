@@ -299,13 +299,16 @@ impl Inner {
         work: impl FnOnce(&dyn Driver, StreamId) -> std::result::Result<(), kiln_driver::Error>,
     ) -> Result<Stamp> {
         self.check_ready()?;
-        Ok(self.tracker.submit(lane, uses, work)?)
+        match self.replay_log() {
+            None => Ok(self.tracker.submit(lane, uses, work)?),
+            Some(log) => self.submit_kept(log, lane, uses, None, work),
+        }
     }
 
     /// Stamps blocks that work queued already uses.
     pub(crate) fn stamp(&self, lane: &Lane, uses: &mut [Use<'_>]) -> Result<Stamp> {
         self.check_ready()?;
-        Ok(self.tracker.stamp(lane, uses)?)
+        self.stamp_foreign(lane, uses)
     }
 
     /// Submits a launch, and remembers which line made it.
@@ -378,15 +381,15 @@ impl Inner {
         let began = self.driver.clock().now();
         let events = self.timers.take(&*self.driver)?;
         let _span = span::submission(lane.stream, "timed");
-        let submitted = self.submit(lane, uses, |driver, stream| {
+        let work = |driver: &dyn Driver, stream| {
             driver.submit(stream, &Command::Signal(events.start))?;
             lane.counters().add(Count::Signals, 1);
             work(driver, stream)?;
             driver.submit(stream, &Command::Signal(events.end))?;
             lane.counters().add(Count::Signals, 1);
             Ok(())
-        });
-        match submitted {
+        };
+        match self.submit_not_again(lane, uses, "its time is taken", work) {
             Ok(stamp) => Ok(Timed::new(self.clone(), Ticket::new(self, stamp), events, began)),
             Err(error) => {
                 self.timers.put_back(events);
@@ -399,10 +402,18 @@ impl Inner {
     pub(crate) fn synchronize(&self, limit: Option<Duration>) -> Result<bool> {
         let clock = self.driver.clock();
         let end = limit.map(|limit| clock.now() + limit);
-        for stamp in self.tracker.latest() {
+        let generation = self.state.generation();
+        let latest = self.tracker.latest();
+        for stamp in &latest {
             let timeout = end.map_or(Timeout::Never, |end| Timeout::After(end.saturating_sub(clock.now())));
-            if !self.tracker.wait(stamp, timeout)?.is_done() {
+            if !self.wait_out(*stamp, timeout)? {
                 return Ok(false);
+            }
+        }
+        if self.state.defers() {
+            // The device may have been lost and rebuilt meanwhile, with a part of the work done again.
+            for stamp in &latest {
+                self.check_stream(generation, stamp.stream)?;
             }
         }
         Ok(true)

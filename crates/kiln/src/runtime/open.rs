@@ -37,12 +37,8 @@ impl DeviceRuntime {
                 if !matches!(base, Base::Heap | Base::Pages) {
                     return Err(Misuse::MemoryOfWorker { base: base.to_string() }.into());
                 }
-                let survival = Survival::open(backend.clone(), &process)?;
+                let survival = Survival::open(backend.clone(), &process, config.mutation)?;
                 let driver = survival.driver();
-                let features = driver.info().features;
-                if !features.page_export {
-                    return Err(Misuse::NotIsolatable { device: driver.info().name.clone() }.into());
-                }
                 let memory = config.memory.clone();
                 Self::build(driver, config, Some(survival), &|driver, order| Ok(memory.build(driver, order)?))
             }

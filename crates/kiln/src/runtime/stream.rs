@@ -72,7 +72,7 @@ impl Stream {
     /// # Errors
     /// The fault, if the device is lost.
     pub fn synchronize(&self) -> Result<()> {
-        self.ticket()?.wait()
+        self.synchronize_for(Timeout::Never).map(|_| ())
     }
 
     /// As [`synchronize`](Self::synchronize), but no longer than this; false if time ran out.
@@ -80,7 +80,18 @@ impl Stream {
     /// # Errors
     /// The fault, if the device is lost.
     pub fn synchronize_within(&self, limit: Duration) -> Result<bool> {
-        self.ticket()?.wait_for(Timeout::After(limit))
+        self.synchronize_for(Timeout::After(limit))
+    }
+
+    fn synchronize_for(&self, timeout: Timeout) -> Result<bool> {
+        let runtime = self.runtime()?;
+        let generation = runtime.state().generation();
+        let done = self.ticket()?.wait_for(timeout)?;
+        // The latest work may have been done again, and work before it not.
+        if done && runtime.state().defers() {
+            runtime.check_stream(generation, self.key())?;
+        }
+        Ok(done)
     }
 
     /// A ticket for everything submitted so far.

@@ -99,7 +99,7 @@ impl Ticket {
 
     fn ask(&self, runtime: &Inner, timeout: Timeout) -> Result<bool> {
         self.check_fate(runtime)?;
-        let done = runtime.tracker().wait(self.stamp, timeout)?.is_done();
+        let done = runtime.wait_out(self.stamp, timeout)?;
         // The device may have been rebuilt meanwhile, and then nobody waits for what the last one left unfinished.
         if done { self.check_fate(runtime).map(|()| true) } else { Ok(false) }
     }

@@ -91,7 +91,7 @@ impl Worker {
             .cloned()
             .unwrap_or_else(|| kiln_driver::Error::unsupported("start", "this device", format!("{error:#}")));
         self.desk.state.set_supervised(true);
-        self.desk.state.lose(|| Cause::new(cause), None);
+        self.desk.state.lose_whenever(Cause::new(cause));
         self.desk.state.deliver();
     }
 
@@ -114,7 +114,7 @@ impl Worker {
             }
             DeviceState::Lost(cause) => {
                 self.desk.state.set_supervised(true);
-                self.desk.state.lose(|| (*cause).clone(), None);
+                self.desk.state.lose_whenever((*cause).clone());
                 self.desk.state.deliver();
             }
             DeviceState::Rebuilding(_) => self.change(Phase::Rebuilding),

@@ -9,9 +9,10 @@ use super::board::Board;
 use super::cause::Cause;
 use super::loss::Loss;
 use super::phase::{ForbiddenChange, Phase};
+use super::runs::Runs;
 use super::status::{DeviceState, Status};
 use crate::completion::Bell;
-use crate::order::{Clock, Stamp, Tracker};
+use crate::order::{Clock, Stamp, StreamKey, Tracker};
 use crate::runtime::Generation;
 
 /// The state of one device. Changing it may happen under any lock of ours, so nobody is called from here: blocked threads are
@@ -24,6 +25,8 @@ pub(crate) struct StateCell {
     generation: AtomicU64,
     /// Somebody else decides what becomes of a lost device.
     supervised: AtomicBool,
+    /// Work that was unfinished when the device was lost may be done again, so that nobody is told before that is known.
+    defers: AtomicBool,
     board: Mutex<Board>,
     changed: Condvar,
     bell: Arc<Bell>,
@@ -35,6 +38,7 @@ impl StateCell {
             phase: AtomicU8::new(Phase::Starting as u8),
             generation: AtomicU64::new(0),
             supervised: AtomicBool::new(false),
+            defers: AtomicBool::new(false),
             board: Mutex::new(Board::new()),
             changed: Condvar::new(),
             bell,
@@ -76,22 +80,48 @@ impl StateCell {
 
     /// Changes the state to one that carries no cause.
     pub(crate) fn change(&self, to: Phase) -> Result<Status, ForbiddenChange> {
-        self.apply(to, None)
+        self.apply(to)
     }
 
-    /// The device is lost. The first cause of a generation stays; without a supervisor there is no way back.
+    /// The device is lost. The first cause of a generation stays; without a supervisor there is no way back. While it is being rebuilt the old
+    /// context still answers with its fault, which is no news: whoever builds the new one says what becomes of that.
     pub(crate) fn lose(&self, cause: impl FnOnce() -> Cause, tracker: Option<&Tracker>) {
         let known = match self.phase() {
-            Phase::Lost | Phase::Failed | Phase::Stopped => true,
+            Phase::Lost | Phase::Failed | Phase::Stopped | Phase::Rebuilding => true,
             Phase::ShuttingDown => self.fault().is_some(),
-            Phase::Starting | Phase::Ready | Phase::Rebuilding => false,
+            Phase::Starting | Phase::Ready => false,
         };
-        if known {
-            return;
+        if !known {
+            self.lose_from(&[Phase::Starting, Phase::Ready, Phase::ShuttingDown], cause(), tracker);
         }
-        let cause = Arc::new(cause());
+    }
+
+    /// The new context is lost too, before it was ready.
+    pub(crate) fn lose_again(&self, cause: Cause, tracker: Option<&Tracker>) {
+        self.lose_from(&[Phase::Rebuilding], cause, tracker);
+    }
+
+    /// As [`lose`](Self::lose), for somebody who follows a device that is rebuilt by others.
+    pub(crate) fn lose_whenever(&self, cause: Cause) {
+        self.lose_from(&[Phase::Starting, Phase::Ready, Phase::ShuttingDown, Phase::Rebuilding], cause, None);
+    }
+
+    fn lose_from(&self, phases: &[Phase], cause: Cause, tracker: Option<&Tracker>) {
         let (known, planned) = tracker.map(Tracker::horizon).unwrap_or_default();
-        let _ = self.apply(Phase::Lost, Some((cause.clone(), known, planned)));
+        {
+            let mut board = self.board();
+            let (from, generation) = (board.status.phase(), board.status.generation);
+            let first = board.losses.last().is_none_or(|last| last.generation < generation);
+            // Decided under the lock: of two who notice at the same time one is first, and the other has nothing to say.
+            if !phases.contains(&from) || !(first || from == Phase::Rebuilding) {
+                return;
+            }
+            let (cause, replayed, is_decided) = (Arc::new(cause), Arc::default(), !self.defers());
+            // Also while shutting down: the state stays, and whoever asks is told why.
+            let loss = Loss { generation, cause, known, planned, replayed, is_decided, everything: false };
+            board.losses.push(loss);
+            let _ = self.apply_to(board, Phase::Lost);
+        }
         if !self.is_supervised() {
             self.fail();
         }
@@ -108,7 +138,7 @@ impl StateCell {
     /// A lost device is given up.
     pub(crate) fn fail(&self) {
         // A device that is shutting down, or failed already, stays so.
-        let _ = self.apply(Phase::Failed, None);
+        let _ = self.apply(Phase::Failed);
     }
 
     pub(crate) fn is_supervised(&self) -> bool {
@@ -134,12 +164,56 @@ impl StateCell {
         Some(loss.clone())
     }
 
+    /// From here on, unfinished work of a lost device fails only when somebody [decided](Self::decide) so.
+    pub(crate) fn defer(&self) {
+        self.defers.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn defers(&self) -> bool {
+        self.defers.load(Ordering::Acquire)
+    }
+
+    /// Whether the device is lost and it is not known yet which of its work will have been done.
+    pub(crate) fn is_undecided(&self) -> bool {
+        self.defers() && matches!(self.phase(), Phase::Lost | Phase::Rebuilding)
+    }
+
+    /// Waits until that is known; false if time ran out.
+    pub(crate) fn await_decision(&self, limit: Option<Duration>) -> bool {
+        let open = |status: &Status| matches!(status.phase(), Phase::Lost | Phase::Rebuilding);
+        !open(&self.wait_until(|status| !open(status), limit))
+    }
+
+    /// Says which unfinished work was done again. Whoever asks about a block gets the answer from here on.
+    pub(crate) fn settle_replayed(&self, replayed: Runs) {
+        if let Some(loss) = self.board().losses.last_mut() {
+            loss.replayed = Arc::new(replayed);
+        }
+    }
+
+    /// What was not done again has failed, and whoever waits is told.
+    pub(crate) fn decide(&self) {
+        if let Some(loss) = self.board().losses.last_mut() {
+            loss.is_decided = true;
+        }
+    }
+
     /// The loss that caught some work, if one did. Numbers are never used twice, so no more than one can have.
     pub(crate) fn fate(&self, stamp: Stamp) -> Option<Arc<Cause>> {
         if self.generation().0 == 0 && self.phase() != Phase::Rebuilding {
             return None;
         }
-        self.loss_where(|loss| loss.caught(stamp)).map(|loss| loss.cause)
+        let board = self.board();
+        // One that nobody brings back any more decides itself.
+        let over = !matches!(board.status.phase(), Phase::Lost | Phase::Rebuilding);
+        let mut decided = board.losses.iter().filter(|loss| loss.is_decided || over);
+        decided.find(|loss| loss.caught(stamp)).map(|loss| loss.cause.clone())
+    }
+
+    /// The loss, since a generation was the one of now, in which work of a stream stayed unfinished.
+    pub(crate) fn failure_since(&self, generation: Generation, stream: StreamKey) -> Option<Arc<Cause>> {
+        let failed = |loss: &Loss| loss.generation >= generation && loss.caught_any_of(stream);
+        self.loss_where(failed).map(|loss| loss.cause)
     }
 
     /// Says that nothing of the last generation is kept.
@@ -190,14 +264,13 @@ impl StateCell {
         }
     }
 
-    fn apply(&self, to: Phase, loss: Option<(Arc<Cause>, Clock, Clock)>) -> Result<Status, ForbiddenChange> {
-        let mut board = self.board();
+    fn apply(&self, to: Phase) -> Result<Status, ForbiddenChange> {
+        self.apply_to(self.board(), to)
+    }
+
+    fn apply_to(&self, mut board: MutexGuard<'_, Board>, to: Phase) -> Result<Status, ForbiddenChange> {
         let from = board.status.phase();
         let generation = board.status.generation;
-        if let Some((cause, known, planned)) = loss {
-            // Also while shutting down: the state stays, and whoever asks is told why.
-            board.losses.push(Loss { generation, cause, known, planned, everything: false });
-        }
         if !from.may_become(to) {
             return Err(ForbiddenChange { from, to });
         }
@@ -282,12 +355,10 @@ mod tests {
             for to in Phase::ALL {
                 let cell = in_phase(from);
                 let before = cell.status();
-                let loss =
-                    (to == Phase::Lost).then(|| (Arc::new(cause()), Clock::default(), Clock::default()));
                 // A cause is there for every phase that needs one.
-                let has_cause = loss.is_some() || cell.cause().is_some();
+                let has_cause = cell.cause().is_some();
                 let needs_cause = matches!(to, Phase::Lost | Phase::Rebuilding | Phase::Failed);
-                let answer = cell.apply(to, loss);
+                let answer = cell.apply(to);
                 let after = cell.status();
                 if from.may_become(to) && (has_cause || !needs_cause) {
                     assert!(answer.is_ok());
@@ -311,6 +382,22 @@ mod tests {
         cell.lose(|| panic!("a second cause is not asked for"), None);
         assert!(matches!(cell.status().state, DeviceState::Failed(_)));
         assert_eq!(cell.status().changes, 3, "ready, lost, failed");
+    }
+
+    #[test]
+    fn of_many_who_notice_a_loss_at_the_same_time_one_is_heard() {
+        for _ in 0..200 {
+            let cell = in_phase(Phase::Ready);
+            std::thread::scope(|scope| {
+                (0..4).for_each(|_| drop(scope.spawn(|| cell.lose(cause, None))));
+            });
+            assert_eq!((cell.phase(), cell.board().losses.len()), (Phase::Lost, 1));
+            cell.change(Phase::Rebuilding).unwrap();
+            cell.lose(cause, None);
+            assert_eq!((cell.phase(), cell.board().losses.len()), (Phase::Rebuilding, 1), "it is no news");
+            cell.lose_again(cause(), None);
+            assert_eq!((cell.phase(), cell.board().losses.len()), (Phase::Lost, 2));
+        }
     }
 
     #[test]

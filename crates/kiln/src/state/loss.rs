@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::cause::Cause;
-use crate::order::{Clock, Stamp};
+use super::runs::Runs;
+use crate::order::{Clock, Stamp, StreamKey};
 use crate::runtime::Generation;
 
 /// The end of a generation: what was known to be done then, and what had been asked for.
@@ -18,21 +19,35 @@ pub(crate) struct Loss {
     pub(crate) known: Clock,
     /// Everything here had been asked for.
     pub(crate) planned: Clock,
+    /// Work in between that was done again in the next generation.
+    pub(crate) replayed: Arc<Runs>,
+    /// Whether it is known what was done again; until then nobody is told that work failed.
+    pub(crate) is_decided: bool,
     /// Whoever rebuilt the device keeps nothing.
     pub(crate) everything: bool,
 }
 
 impl Loss {
-    /// Whether work was unfinished when the device was lost.
+    /// Whether work was unfinished when the device was lost, and stayed so.
     pub(crate) fn caught(&self, stamp: Stamp) -> bool {
+        self.was_unfinished(stamp) && !self.replayed.contains(stamp)
+    }
+
+    /// Whether work was unfinished when the device was lost.
+    pub(crate) fn was_unfinished(&self, stamp: Stamp) -> bool {
         self.planned.covers(stamp) && !self.known.covers(stamp)
+    }
+
+    /// Whether work of a stream stayed unfinished.
+    pub(crate) fn caught_any_of(&self, stream: StreamKey) -> bool {
+        let unfinished = self.planned.at(stream).saturating_sub(self.known.at(stream));
+        unfinished > self.replayed.count(stream)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::order::StreamKey;
     use kiln_driver::{Code, Error, Fault};
 
     fn stamp(number: u64) -> Stamp {
@@ -46,8 +61,16 @@ mod tests {
         planned.learn(stamp(5));
         let error = Error::lost("wait", Fault { code: Code::LAUNCH_FAILED, detail: String::new() });
         let (generation, cause) = (Generation(0), Arc::new(Cause::new(error)));
-        let loss = Loss { generation, cause, known, planned, everything: false };
-        let caught: Vec<u64> = (1..8).filter(|number| loss.caught(stamp(*number))).collect();
-        assert_eq!(caught, [4, 5]);
+        let replayed = Arc::default();
+        let loss = Loss { generation, cause, known, planned, replayed, is_decided: true, everything: false };
+        let caught = |loss: &Loss| (1..8).filter(|number| loss.caught(stamp(*number))).collect::<Vec<_>>();
+        assert_eq!((caught(&loss), loss.caught_any_of(stamp(0).stream)), (vec![4, 5], true));
+        let mut runs = Runs::default();
+        runs.push(stamp(5));
+        let loss = Loss { replayed: Arc::new(runs.clone()), ..loss };
+        assert_eq!((caught(&loss), loss.caught_any_of(stamp(0).stream)), (vec![4], true));
+        runs.push(stamp(4));
+        let loss = Loss { replayed: Arc::new(runs), ..loss };
+        assert_eq!((caught(&loss), loss.caught_any_of(stamp(0).stream)), (vec![], false));
     }
 }

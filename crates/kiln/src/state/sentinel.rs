@@ -31,10 +31,6 @@ impl Sentinel {
 
     #[cold]
     fn lost(&self, error: &Error) {
-        if self.state.phase() == Phase::Rebuilding {
-            // The old context still answers; whoever builds the new one says what becomes of that.
-            return;
-        }
         let tracker = self.tracker.get().and_then(Weak::upgrade);
         let cause = || match &tracker {
             Some(tracker) => Cause::found(error.clone(), tracker),

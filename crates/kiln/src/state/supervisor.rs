@@ -73,6 +73,7 @@ impl Supervisor {
         if keep == Keep::Nothing {
             self.state.keep_nothing();
         }
+        self.state.decide();
         // The new context runs nothing: what the old one left unfinished is waited for by nobody any more.
         if let Some(tracker) = self.tracker.upgrade() {
             tracker.forget_unfinished();
@@ -86,7 +87,7 @@ impl Supervisor {
     /// If the device was not being rebuilt.
     pub fn lost_again(&self, error: kiln_driver::Error) -> std::result::Result<(), ForbiddenChange> {
         self.expect_rebuilding(Phase::Lost)?;
-        self.state.lose(|| Cause::new(error), self.tracker.upgrade().as_deref());
+        self.state.lose_again(Cause::new(error), self.tracker.upgrade().as_deref());
         Ok(())
     }
 

@@ -67,6 +67,13 @@ impl Account {
         Some(unfinished.map_or(planned, |entry| entry.number.saturating_sub(1)))
     }
 
+    /// The latest number that is known to be done with everything before it, if the driver completed that many submissions and none beyond
+    /// `submitted` is looked at, of which parts may be missing.
+    pub(super) fn completed(&self, completed: u64, submitted: u64) -> u64 {
+        let done = |entry: &&Entry| entry.last <= completed && entry.number <= submitted;
+        self.entries.iter().take_while(done).last().map_or(0, |entry| entry.number)
+    }
+
     /// What lies beyond a number, the oldest first.
     pub(super) fn beyond(&self, number: u64) -> impl Iterator<Item = Entry> + '_ {
         self.entries.iter().filter(move |entry| entry.number > number).copied()
@@ -94,6 +101,8 @@ mod tests {
         }
         let done: Vec<Option<u64>> = [0, 1, 3, 4, 5, 6].map(|at| account.done_up_to(at, 9)).into();
         assert_eq!(done, [0, 1, 1, 1, 3, 9].map(Some));
+        assert_eq!([0, 1, 3, 5, 6].map(|at| account.completed(at, 9)), [0, 1, 1, 2, 4]);
+        assert_eq!(account.completed(6, 3), 2, "the last one may get another part");
         assert_eq!(account.beyond(1).map(|entry| entry.number).collect::<Vec<_>>(), [2, 4]);
         account.forget_up_to(2);
         assert_eq!(account.done_up_to(5, 9), Some(3));

@@ -1,5 +1,6 @@
 //! The thread that takes over when a worker is gone.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,10 +12,12 @@ use super::census::Census;
 use super::keeper::Reports;
 use super::ledger::Ledger;
 use super::mender::{Mended, Mender};
+use super::post_mortem::Standing;
+use super::replay::{Log, Player, Resumption};
 use super::seal::Sealer;
 use super::verdict::Verdict;
-use crate::order::Tracker;
-use crate::runtime::Block;
+use crate::order::{Clock, Lane, Mutation, Tracker};
+use crate::runtime::{Block, BlockId};
 use crate::state::{Keep, Phase, StateCell, Supervisor};
 
 /// How often the worker is made to look at its streams while nobody else asks: a fault is noticed after this, and what is done is known
@@ -29,6 +32,9 @@ pub(super) struct Guardian {
     pub(super) census: Arc<Census>,
     pub(super) sealer: Arc<Sealer>,
     pub(super) reports: Arc<Reports>,
+    /// Where work may be done again.
+    pub(super) log: Option<Arc<Log>>,
+    pub(super) mutation: Option<Mutation>,
     pub(super) on_loss: Keep,
     pub(super) state: Arc<StateCell>,
     pub(super) tracker: Arc<Tracker>,
@@ -53,6 +59,13 @@ impl Guardian {
     }
 
     fn look(&self) {
+        if self.log.is_some() {
+            self.tracker.each_lane(|lane| {
+                if let Some(progress) = self.device.known_progress(lane.stream) {
+                    self.ledger.layer().forget_completed(lane, progress.completed);
+                }
+            });
+        }
         if self.device.look()
             && let Some(cause) = self.device.cause()
         {
@@ -67,13 +80,16 @@ impl Guardian {
             // It is being shut down, which the next look sees.
             return Ok(());
         }
+        self.tracker.hold();
         // How far the streams of the old worker were is known from the first takeover; one that has to follow it only brings another worker.
         let takeover = self.replace_worker()?;
         // Kept alive until everything is over: the last handle of one may be dropped meanwhile, and giving a block back takes a stream.
         let blocks = self.census.all();
+        let replaying = Instant::now();
+        let Some(mut resumption) = self.resume(&takeover)? else { return Ok(()) };
         let mending = Instant::now();
         let mended = loop {
-            match self.mend(&takeover, &blocks) {
+            match self.mend(&takeover, &resumption, &blocks) {
                 Ok(mended) => break mended,
                 Err(error) => {
                     tracing::warn!(%error, "a worker was lost while it was made ready");
@@ -81,7 +97,9 @@ impl Guardian {
                 }
             }
         };
-        self.begin_generation(&takeover, &blocks, &mended, [begun, mending]);
+        self.revise(&mut resumption, &blocks, &mended);
+        let found = Found { takeover, resumption, mended };
+        self.begin_generation(&found, &blocks, [begun, replaying, mending]);
         drop(blocks);
         // A worker that was gone again before the device was ready was not heard of.
         self.look();
@@ -104,12 +122,17 @@ impl Guardian {
 
     /// Verifies and heals blocks, as things stand now. What is submitted until the decision is refused, so nothing that is found out here
     /// changes; a block that somebody stamps all the same is lost.
-    fn mend(&self, takeover: &Takeover, blocks: &[Arc<Block>]) -> kiln_driver::Result<Mended> {
+    fn mend(
+        &self,
+        takeover: &Takeover,
+        resumption: &Resumption,
+        blocks: &[Arc<Block>],
+    ) -> kiln_driver::Result<Mended> {
         if self.on_loss == Keep::Nothing {
             return Ok(Mended::new());
         }
         let loss = self.tracker.frozen(|lanes| {
-            let verdict = Verdict::reach(self.ledger.layer(), &self.tracker, lanes, takeover);
+            let verdict = self.verdict(lanes, takeover, resumption);
             self.state.settle(&verdict.known, &verdict.planned)
         });
         match loss {
@@ -118,32 +141,107 @@ impl Guardian {
         }
     }
 
+    fn verdict(&self, lanes: &[Arc<Lane>], takeover: &Takeover, resumption: &Resumption) -> Verdict {
+        Verdict::reach(self.ledger.layer(), &self.tracker, lanes, takeover, resumption.known())
+    }
+
     /// Decides what was lost, and takes work again. Nobody submits meanwhile: whoever was about to is refused before or finds the new
     /// generation after.
     fn begin_generation(
         &self,
-        takeover: &Takeover,
+        found: &Found,
         blocks: &[Arc<Block>],
-        mended: &Mended,
-        [begun, mending]: [Instant; 2],
+        [begun, replaying, mending]: [Instant; 3],
     ) {
         let judging = Instant::now();
+        let Found { takeover, resumption, mended } = found;
         self.tracker.frozen(|lanes| {
-            let verdict = Verdict::reach(self.ledger.layer(), &self.tracker, lanes, takeover);
+            let verdict = self.verdict(lanes, takeover, resumption);
             let Some(loss) = self.state.settle(&verdict.known, &verdict.planned) else { return };
-            let mut report = verdict.report(self.ledger.layer(), lanes, takeover, &loss, blocks);
+            let ledger = self.ledger.layer();
+            let mut report = verdict.report(ledger, lanes, takeover, (&loss, resumption), blocks);
             verdict.sentence(&mut report, &loss, blocks, mended, self.on_loss);
             for lane in lanes {
-                self.ledger.layer().account(lane, |account| account.clear());
+                ledger.account(lane, |account| account.clear());
                 lane.forget_broken();
             }
+            report.replayed = mending.duration_since(replaying);
             report.mended = judging.duration_since(mending);
             report.judged = judging.elapsed();
             report.total = begun.elapsed();
-            tracing::warn!(cause = %report.cause, lost = report.lost().count(), "a worker was replaced");
+            let (lost, replayed) = (report.lost().count(), report.replayed_work().count());
+            tracing::warn!(cause = %report.cause, lost, replayed, "a worker was replaced");
             // Whoever waits for the device to be ready finds the report. A device that is being shut down meanwhile stays so.
             self.reports.push(report);
             let _ = self.supervisor.rebuilt(self.on_loss);
         });
+    }
+}
+
+/// What a takeover brought to light before it is decided.
+struct Found {
+    takeover: Takeover,
+    resumption: Resumption,
+    mended: Mended,
+}
+
+/// Work that is done again.
+impl Guardian {
+    /// Finds out what had started, and does again what had not. That costs no more than one further worker: what is lost with it fails. None
+    /// if the device was shut down meanwhile.
+    fn resume(&self, takeover: &Takeover) -> Result<Option<Resumption>, TakeoverError> {
+        let Some(log) = self.log.as_deref().filter(|_| self.on_loss == Keep::Untouched) else {
+            return Ok(Some(Resumption::refused()));
+        };
+        let words = self.persist(|| log.marks().read(&*self.device))?;
+        let mut resumption = self.tracker.frozen(|lanes| {
+            let verdict = self.verdict(lanes, takeover, &Resumption::refused());
+            let found = Resumption::find(log, &words, lanes, &verdict.known, self.mutation);
+            let _ = self.state.settle(found.known(), &verdict.planned);
+            found
+        });
+        let player = Player { device: &*self.device, marks: log.marks(), state: &self.state };
+        let mut played = resumption.play(&player);
+        if self.state.phase() != Phase::Rebuilding {
+            return Ok(None);
+        }
+        if played.interrupted.is_some() && self.device.cause().is_some() {
+            self.replace_worker()?;
+            played.resume(&self.persist(|| log.marks().read(&*self.device))?);
+        }
+        resumption.accept(played);
+        self.state.settle_replayed(resumption.runs());
+        self.persist(|| log.clear(&*self.device))?;
+        Ok(Some(resumption))
+    }
+
+    /// What was done again on a block that turns out to be broken was done in vain.
+    fn revise(&self, resumption: &mut Resumption, blocks: &[Arc<Block>], mended: &Mended) {
+        let Some(loss) = self.state.settle(&Clock::default(), &Clock::default()) else { return };
+        let is_broken = |block: &&Arc<Block>| match mended.get(&block.id()) {
+            Some(Standing::Broken) => true,
+            Some(Standing::Healed) => !block.is_touched(&loss),
+            _ => false,
+        };
+        let broken: HashSet<BlockId> = blocks.iter().filter(is_broken).map(|block| block.id()).collect();
+        if !broken.is_empty() && resumption.revise(&broken) {
+            self.state.settle_replayed(resumption.runs());
+        }
+    }
+
+    /// Does something on the new worker, and on another one if that is lost.
+    fn persist<T>(&self, act: impl Fn() -> kiln_driver::Result<T>) -> Result<T, TakeoverError> {
+        loop {
+            match act() {
+                Ok(value) => return Ok(value),
+                Err(error) if self.device.cause().is_some() => {
+                    tracing::warn!(%error, "a worker was lost while it was made ready");
+                    self.replace_worker()?;
+                }
+                Err(error) => {
+                    return Err(TakeoverError::Rebuild { what: "the marks of streams".into(), error });
+                }
+            }
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kiln_isolate::{Backend, Config, Entry, RestartPolicy};
 
+use super::replay::Replay;
 use crate::state::Keep;
 
 /// Where a device's context lives.
@@ -38,6 +39,8 @@ pub struct Process {
     pub restarts: RestartPolicy,
     /// What is kept when a worker is replaced.
     pub on_loss: Keep,
+    /// What becomes of work that had not started when its worker was lost.
+    pub replay: Replay,
     /// What is started as a worker.
     pub entry: Entry,
     /// How long a worker has to start and to open its device.
@@ -47,13 +50,15 @@ pub struct Process {
 }
 
 impl Default for Process {
-    /// This program as its own worker, no standby, no watchdog; everything kept that unfinished work was not to write.
+    /// This program as its own worker, no standby, no watchdog; everything kept that unfinished work was not to write, and no work done
+    /// again.
     fn default() -> Self {
         Self {
             standby: false,
             watchdog: None,
             restarts: RestartPolicy::default(),
             on_loss: Keep::Untouched,
+            replay: Replay::Never,
             entry: Entry::Main,
             start_limit: Duration::from_secs(60),
             variables: Vec::new(),

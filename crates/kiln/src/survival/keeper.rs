@@ -14,9 +14,11 @@ use super::guardian::Guardian;
 use super::isolation::Process;
 use super::ledger::Ledger;
 use super::post_mortem::PostMortem;
+use super::replay::{Log, Marks, Replay};
 use super::seal::Sealer;
 use crate::error::{Error, Result};
-use crate::order::Tracker;
+use crate::misuse::Misuse;
+use crate::order::{Mutation, Tracker};
 use crate::runtime::DeviceRuntime;
 use crate::state::{Keep, StateCell};
 
@@ -31,6 +33,8 @@ pub(crate) struct Survival {
     census: Arc<Census>,
     sealer: Arc<Sealer>,
     reports: Arc<Reports>,
+    log: Option<Arc<Log>>,
+    mutation: Option<Mutation>,
     on_loss: Keep,
     guardian: Mutex<Option<JoinHandle<()>>>,
 }
@@ -41,7 +45,7 @@ pub(super) struct Reports(Mutex<VecDeque<Arc<PostMortem>>>);
 
 impl Survival {
     /// Starts a worker and has it open the device.
-    pub(crate) fn open(backend: Backend, process: &Process) -> Result<Self> {
+    pub(crate) fn open(backend: Backend, process: &Process, mutation: Option<Mutation>) -> Result<Self> {
         let alarm = Arc::new(Alarm::default());
         let bell = alarm.clone();
         let config = process.config(backend).observe(move |news| match news {
@@ -52,8 +56,17 @@ impl Survival {
             _ => {}
         });
         let device = IsolatedDevice::open(config)?;
+        if !device.info().features.page_export {
+            return Err(Misuse::NotIsolatable { device: device.info().name.clone() }.into());
+        }
+        let log = match process.replay {
+            Replay::Never => None,
+            Replay::NotStarted => Some(Arc::new(Log::new(Marks::make(&*device)?))),
+        };
         Ok(Self {
-            ledger: Arc::new(Layered::new(device.clone(), Ledger::default())),
+            ledger: Arc::new(Layered::new(device.clone(), Ledger::new(log.clone()))),
+            log,
+            mutation,
             device,
             alarm,
             census: Arc::default(),
@@ -81,8 +94,17 @@ impl Survival {
         &self.sealer
     }
 
+    /// What was submitted and may be done again; none if nothing is.
+    #[inline]
+    pub(crate) fn log(&self) -> Option<&Log> {
+        self.log.as_deref()
+    }
+
     /// Connects what was made before the runtime was.
     pub(crate) fn knows(&self, tracker: &Arc<Tracker>, state: &Arc<StateCell>) {
+        if self.log.is_some() {
+            state.defer();
+        }
         self.ledger.layer().knows(tracker);
         self.alarm.connect(state, tracker);
     }
@@ -104,6 +126,8 @@ impl Survival {
             census: self.census.clone(),
             sealer: self.sealer.clone(),
             reports: self.reports.clone(),
+            log: self.log.clone(),
+            mutation: self.mutation,
             on_loss: self.on_loss,
             state: runtime.inner().state().clone(),
             tracker: runtime.inner().tracker_handle().clone(),
@@ -123,6 +147,9 @@ impl Survival {
             let _ = thread.join();
         }
         self.sealer.end(&*self.device);
+        if let Some(log) = &self.log {
+            log.marks().end(&*self.device);
+        }
     }
 
     fn guardian(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {

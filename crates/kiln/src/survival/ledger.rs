@@ -1,16 +1,18 @@
 //! Which of the driver's submissions belong to which of ours.
 //!
 //! The driver of an isolated device says how many submissions of a stream its worker had completed; blocks are stamped with numbers of the
-//! order. This layer sees each command on its way and writes down which is which. Waits and signals write nothing and are left out.
+//! order. This layer sees each command on its way and writes down which is which. Waits and signals write nothing and are left out. Where
+//! work may be done again, the command itself is kept, behind a mark on its stream.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
 use kiln_driver::call::{Answer, Call};
 use kiln_driver::layer::Layer;
-use kiln_driver::{Command, Error, FunctionId, StreamId, Submission};
+use kiln_driver::{Command, Driver, Error, FunctionId, StreamId, Submission};
 
 use super::account::{Account, Work};
+use super::replay::Log;
 use crate::order::{Lane, Stamp, Tracker};
 
 /// The submissions of an isolated device.
@@ -19,9 +21,15 @@ pub(super) struct Ledger {
     tracker: OnceLock<Weak<Tracker>>,
     accounts: RwLock<HashMap<StreamId, Arc<Mutex<Account>>>>,
     kernels: Mutex<HashMap<FunctionId, Arc<str>>>,
+    /// Where work may be done again.
+    log: Option<Arc<Log>>,
 }
 
 impl Ledger {
+    pub(super) fn new(log: Option<Arc<Log>>) -> Self {
+        Self { log, ..Self::default() }
+    }
+
     /// Tells it whose submissions they are.
     pub(super) fn knows(&self, tracker: &Arc<Tracker>) {
         // There is one tracker for each runtime, so nobody came before.
@@ -61,6 +69,17 @@ impl Ledger {
             account.forget_up_to(known);
             account.note(number, submission, work);
         });
+        if let Some(log) = &self.log {
+            log.note(&lane, number, command);
+        }
+    }
+
+    /// Forgets what is kept of work that a stream has completed, as far as its worker said.
+    pub(super) fn forget_completed(&self, lane: &Lane, Submission(completed): Submission) {
+        if let Some(log) = &self.log {
+            let done = self.account(lane, |account| account.completed(completed, lane.submitted()));
+            log.forget_up_to(lane.key, done);
+        }
     }
 
     fn kernels(&self) -> MutexGuard<'_, HashMap<FunctionId, Arc<str>>> {
@@ -69,7 +88,20 @@ impl Ledger {
 }
 
 impl Layer for Ledger {
+    /// A mark in front of work that may have to be told from work that had not started.
+    fn before(&self, driver: &dyn Driver, call: &Call<'_>) -> kiln_driver::Result<()> {
+        let (Some(log), Call::Submit { stream, command }) = (&self.log, call) else { return Ok(()) };
+        if matches!(command, Command::Signal(_) | Command::Wait(_)) {
+            return Ok(());
+        }
+        let lane = self.tracker.get().and_then(Weak::upgrade).and_then(|tracker| tracker.lane_of(*stream));
+        lane.map_or(Ok(()), |lane| log.mark(driver, *stream, &lane))
+    }
+
     fn after(&self, call: &Call<'_>, answer: Result<Answer<'_>, &Error>) {
+        if let (Some(log), Ok(answer)) = (&self.log, &answer) {
+            log.learn(call, answer);
+        }
         match (call, answer) {
             (Call::Submit { stream, command }, Ok(Answer::Submission(submission))) => {
                 self.note(*stream, command, submission);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use kiln_mem::ByteSize;
 
 use super::post_mortem::{BlockRecord, PostMortem, Standing, UnfinishedWork};
+use super::replay::{Outcome, Why};
 use crate::runtime::BlockId;
 
 /// Names of one line; the rest is a count.
@@ -43,7 +44,7 @@ impl fmt::Display for PostMortem {
         let from = if self.standby { "standby" } else { "fresh worker" };
         write!(
             f,
-            "  time      {} in all: pause {}, end of the old {}, {from} {}, pages {}, host memory {}, code {}, streams {}, verifying and healing {}, deciding {}",
+            "  time      {} in all: pause {}, end of the old {}, {from} {}, pages {}, host memory {}, code {}, streams {}, doing again {}, verifying and healing {}, deciding {}",
             Milliseconds(self.total),
             Milliseconds(phases.pause),
             Milliseconds(phases.kill),
@@ -52,6 +53,7 @@ impl fmt::Display for PostMortem {
             Milliseconds(phases.hosts),
             Milliseconds(phases.code),
             Milliseconds(phases.queues),
+            Milliseconds(self.replayed),
             Milliseconds(self.mended),
             Milliseconds(self.judged),
         )
@@ -70,7 +72,10 @@ impl fmt::Display for UnfinishedWork {
         if !self.reads.is_empty() {
             write!(f, ", reads {}", names(self.reads.iter().copied()))?;
         }
-        Ok(())
+        match self.outcome {
+            Outcome::Failed(Why::NotAsked) => Ok(()),
+            outcome => write!(f, "; {outcome}"),
+        }
     }
 }
 

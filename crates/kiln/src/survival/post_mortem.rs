@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use kiln_isolate::{Phases, Takeover};
 
+use super::replay::Outcome;
 use crate::order::Stamp;
 use crate::runtime::{BlockId, Generation};
 use crate::state::{Cause, Loss};
@@ -30,6 +31,8 @@ pub struct PostMortem {
     pub lost_graphs: usize,
     /// How long the parts of replacing the worker took.
     pub phases: Phases,
+    /// How long it took to find out what had started and to do again what had not.
+    pub replayed: Duration,
     /// How long sealed blocks took to be verified, and lost ones to be filled again.
     pub mended: Duration,
     /// How long it took to decide about blocks, while nobody could submit.
@@ -54,6 +57,8 @@ pub struct UnfinishedWork {
     pub writes: Vec<BlockId>,
     /// Blocks it was the last of its stream to read.
     pub reads: Vec<BlockId>,
+    /// What became of it.
+    pub outcome: Outcome,
 }
 
 /// What became of a block.
@@ -116,10 +121,16 @@ impl PostMortem {
             blocks: Vec::new(),
             lost_graphs: takeover.lost_graphs.len(),
             phases: takeover.phases,
+            replayed: Duration::ZERO,
             mended: Duration::ZERO,
             judged: Duration::ZERO,
             total: Duration::ZERO,
         }
+    }
+
+    /// The unfinished work that was done again.
+    pub fn replayed_work(&self) -> impl Iterator<Item = &UnfinishedWork> {
+        self.unfinished.iter().filter(|work| work.outcome.is_replayed())
     }
 
     /// The blocks whose contents are gone.

@@ -11,6 +11,7 @@ use super::account::{Entry, Work};
 use super::ledger::Ledger;
 use super::mender::Mended;
 use super::post_mortem::{BlockRecord, PostMortem, Standing, UnfinishedWork};
+use super::replay::Resumption;
 use crate::order::{Clock, Lane, Stamp, Tracker};
 use crate::runtime::{Block, BlockId};
 use crate::state::{Keep, Loss};
@@ -24,12 +25,13 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
-    /// Holds what the worker had said it completed against what was queued. No submission is being made.
+    /// Holds what the worker had said it completed against what was queued, and adds what is known otherwise. No submission is being made.
     pub(super) fn reach(
         ledger: &Ledger,
         tracker: &Tracker,
         lanes: &[Arc<Lane>],
         takeover: &Takeover,
+        otherwise: &Clock,
     ) -> Self {
         let (mut known, planned) = tracker.horizon();
         let completed: HashMap<StreamId, Submission> =
@@ -45,6 +47,7 @@ impl Verdict {
                 known.learn(Stamp { stream: lane.key, number: done.min(whole) });
             }
         }
+        known.join(otherwise);
         Self { known, planned }
     }
 
@@ -54,7 +57,7 @@ impl Verdict {
         ledger: &Ledger,
         lanes: &[Arc<Lane>],
         takeover: &Takeover,
-        loss: &Loss,
+        (loss, resumption): (&Loss, &Resumption),
         blocks: &[Arc<Block>],
     ) -> PostMortem {
         let mut uses = Uses::of(blocks, loss);
@@ -81,6 +84,7 @@ impl Verdict {
                     queued: now.saturating_duration_since(entry.queued),
                     writes: uses.writes.remove(&stamp).unwrap_or_default(),
                     reads: uses.reads.remove(&stamp).unwrap_or_default(),
+                    outcome: resumption.outcome(stamp),
                 }
             }));
         }
@@ -129,10 +133,10 @@ impl Uses {
             let track = block.track().lock();
             let (writes, reads) = (track.writes(), track.reads());
             drop(track);
-            for stamp in writes.iter().filter(|stamp| loss.caught(*stamp)) {
+            for stamp in writes.iter().filter(|stamp| loss.was_unfinished(*stamp)) {
                 uses.writes.entry(stamp).or_default().push(block.id());
             }
-            for stamp in reads.iter().filter(|stamp| loss.caught(*stamp)) {
+            for stamp in reads.iter().filter(|stamp| loss.was_unfinished(*stamp)) {
                 uses.reads.entry(stamp).or_default().push(block.id());
             }
         }

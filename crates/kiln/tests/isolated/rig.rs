@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kiln::order::Mutation;
 use kiln::state::{Phase, Status};
 use kiln::survival::{Backend, Entry, Isolation, PostMortem, Process, RestartPolicy};
 use kiln::{DeviceRuntime, RuntimeConfig};
@@ -25,8 +26,13 @@ pub(crate) fn open(seed: u64, process: Process) -> DeviceRuntime {
 }
 
 pub(crate) fn open_on(backend: &Backend, process: Process) -> DeviceRuntime {
+    open_mutated(backend, process, None)
+}
+
+/// With a rule taken out.
+pub(crate) fn open_mutated(backend: &Backend, process: Process, mutation: Option<Mutation>) -> DeviceRuntime {
     let isolation = Isolation::Process(process);
-    let config = RuntimeConfig { isolation, ..RuntimeConfig::default() };
+    let config = RuntimeConfig { isolation, mutation, ..RuntimeConfig::default() };
     DeviceRuntime::open(backend, config).unwrap()
 }
 

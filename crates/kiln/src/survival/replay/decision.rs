@@ -1,0 +1,94 @@
+//! Which work can be done again, by what was declared and by what had started. Knows no driver.
+
+use std::collections::{HashMap, HashSet};
+
+use super::outcome::Why;
+use super::record::Record;
+use super::spans::Spans;
+use crate::order::{Clock, Mutation};
+use crate::runtime::BlockId;
+
+/// What is known while unfinished work is gone through, in the order of submission.
+pub(in crate::survival) struct Decision<'a> {
+    /// Nothing beyond it had started.
+    started: &'a Clock,
+    /// Bytes that do not hold what they would have held here.
+    spoilt: HashMap<BlockId, Spans>,
+    /// Blocks of which nothing can be relied upon.
+    broken: &'a HashSet<BlockId>,
+    /// A rule that is taken out.
+    mutation: Option<Mutation>,
+}
+
+impl<'a> Decision<'a> {
+    /// Begins in front of all unfinished work.
+    pub(in crate::survival) fn new(
+        unfinished: &[Record],
+        started: &'a Clock,
+        broken: &'a HashSet<BlockId>,
+        mutation: Option<Mutation>,
+    ) -> Self {
+        let mut decision = Self { started, spoilt: HashMap::new(), broken, mutation };
+        // At once and not each in its turn: what started has written whatever was in front of it.
+        for record in unfinished {
+            if decision.may_have_started(record) {
+                decision.spoil(record);
+            }
+        }
+        decision
+    }
+
+    /// Whether the next one is right to be done again.
+    pub(in crate::survival) fn judge(&self, record: &Record) -> Result<(), Why> {
+        if self.may_have_started(record) {
+            return Err(Why::MayHaveStarted);
+        }
+        if let Some(hindrance) = record.hindrance {
+            return Err(Why::Unsuited(hindrance));
+        }
+        match self.missing(record) {
+            Some(block) if self.mutation != Some(Mutation::ReplayOnLost) => Err(Why::NeedsLost(block)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The next one was done: what it overwrote is what it would have been.
+    pub(in crate::survival) fn done(&mut self, record: &Record) {
+        if let Some(declared) = record.overwrites()
+            && let Some(spans) = declared.block.and_then(|block| self.spoilt.get_mut(&block))
+        {
+            spans.remove(&declared.range);
+        }
+    }
+
+    /// The next one failed: nothing can be said of what it was to write.
+    pub(in crate::survival) fn failed(&mut self, record: &Record) {
+        self.spoil(record);
+    }
+
+    fn may_have_started(&self, record: &Record) -> bool {
+        self.started.covers(record.stamp) && self.mutation != Some(Mutation::ReplayStarted)
+    }
+
+    /// A block of which it needs more than there is.
+    fn missing(&self, record: &Record) -> Option<BlockId> {
+        let overwritten = record.overwrites().map(std::ptr::from_ref);
+        let needed =
+            record.accesses.iter().filter(|declared| Some(std::ptr::from_ref(*declared)) != overwritten);
+        needed
+            .filter_map(|declared| Some((declared.block?, &declared.range)))
+            .find(|(block, range)| {
+                self.broken.contains(block)
+                    || self.spoilt.get(block).is_some_and(|spans| spans.intersects(range))
+            })
+            .map(|(block, _)| block)
+    }
+
+    fn spoil(&mut self, record: &Record) {
+        for declared in record.accesses.iter().filter(|declared| declared.access.writes()) {
+            if let Some(block) = declared.block {
+                self.spoilt.entry(block).or_default().insert(&declared.range);
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! What becomes of the unfinished work of one takeover.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::decision::Decision;
+use super::log::Log;
+use super::marks::Words;
+use super::outcome::{Outcome, Why};
+use super::player::{Played, Player};
+use super::record::Record;
+use crate::order::{Clock, Lane, Mutation, Stamp, StreamKey};
+use crate::runtime::BlockId;
+use crate::state::Runs;
+
+/// The unfinished work of one takeover, and what became of it.
+pub(in crate::survival) struct Resumption {
+    /// Known to be done by the marks.
+    known: Clock,
+    /// Nothing beyond it had started.
+    started: Clock,
+    stretches: Vec<Stretch>,
+    /// In the order of submission; none where it is not known what all of it uses.
+    unfinished: Vec<Record>,
+    outcomes: HashMap<Stamp, Outcome>,
+    /// Of work that is not named.
+    otherwise: Why,
+    mutation: Option<Mutation>,
+}
+
+/// The unfinished numbers of one stream.
+struct Stretch {
+    stream: StreamKey,
+    known: u64,
+    planned: u64,
+    /// Numbers from here on were not queued whole.
+    broken: u64,
+}
+
+impl Resumption {
+    /// Nothing is done again.
+    pub(in crate::survival) fn refused() -> Self {
+        Self {
+            known: Clock::default(),
+            started: Clock::default(),
+            stretches: Vec::new(),
+            unfinished: Vec::new(),
+            outcomes: HashMap::new(),
+            otherwise: Why::NotAsked,
+            mutation: None,
+        }
+    }
+
+    /// Holds the marks against what was submitted. Nobody submits meanwhile; `known` is known to be done by other means.
+    pub(in crate::survival) fn find(
+        log: &Log,
+        words: &Words,
+        lanes: &[Arc<Lane>],
+        known: &Clock,
+        mutation: Option<Mutation>,
+    ) -> Self {
+        let mut found = Self { known: known.clone(), mutation, ..Self::refused() };
+        for lane in lanes {
+            let (stream, planned) = (lane.key, lane.planned());
+            let broken = lane.broken().unwrap_or(u64::MAX);
+            // A word that no mark can have left there says nothing, and everything may have started.
+            let number = log.started(lane, words);
+            let done = number.unwrap_or(0).saturating_sub(1).min(broken.saturating_sub(1));
+            found.known.learn(Stamp { stream, number: done });
+            found.started.learn(Stamp { stream, number: number.unwrap_or(planned) });
+            let known = found.known.at(stream);
+            found.stretches.push(Stretch { stream, known, planned, broken });
+        }
+        match log.unfinished(&found.known) {
+            Some(unfinished) => (found.unfinished, found.otherwise) = (unfinished, Why::MayHaveStarted),
+            None => found.otherwise = Why::Unsuited("not all of its accesses are known"),
+        }
+        found
+    }
+
+    /// What is known to be done, by the marks and by other means.
+    pub(in crate::survival) fn known(&self) -> &Clock {
+        &self.known
+    }
+
+    /// Does again what can be.
+    pub(in crate::survival) fn play(&mut self, player: &Player<'_>) -> Played {
+        let broken = HashSet::new();
+        let decision = Decision::new(&self.unfinished, &self.started, &broken, self.mutation);
+        player.play(&self.unfinished, decision)
+    }
+
+    /// That is what became of it.
+    pub(in crate::survival) fn accept(&mut self, played: Played) {
+        self.outcomes = played.outcomes;
+    }
+
+    /// Blocks turn out to have been written by somebody who had not declared to: what was done on them is not what it was to be. Says whether
+    /// that changes anything.
+    pub(in crate::survival) fn revise(&mut self, broken: &HashSet<BlockId>) -> bool {
+        let mut decision = Decision::new(&self.unfinished, &self.started, broken, self.mutation);
+        let mut changed = false;
+        for record in &self.unfinished {
+            let outcome = self.outcomes.entry(record.stamp()).or_insert(Outcome::Failed(Why::Interrupted));
+            if outcome.is_replayed()
+                && let Err(why) = decision.judge(record)
+            {
+                *outcome = Outcome::Failed(why);
+                changed = true;
+            }
+            if outcome.is_replayed() { decision.done(record) } else { decision.failed(record) }
+        }
+        changed
+    }
+
+    /// What became of some work.
+    pub(in crate::survival) fn outcome(&self, stamp: Stamp) -> Outcome {
+        self.outcomes.get(&stamp).copied().unwrap_or(Outcome::Failed(self.otherwise))
+    }
+
+    /// Everything that was done again. A number that stands for no work, such as a wait, is over if all before it on its stream is.
+    pub(in crate::survival) fn runs(&self) -> Runs {
+        let mut runs = Runs::default();
+        for Stretch { stream, known, planned, broken } in &self.stretches {
+            let mut whole = self.outcomes.values().any(|outcome| outcome.is_replayed());
+            for number in known + 1..=*planned {
+                let stamp = Stamp { stream: *stream, number };
+                let done = match self.outcomes.get(&stamp) {
+                    Some(outcome) => outcome.is_replayed(),
+                    None => whole && number < *broken,
+                };
+                whole &= done;
+                if done {
+                    runs.push(stamp);
+                }
+            }
+        }
+        runs
+    }
+}

@@ -1,0 +1,83 @@
+//! Which kernels may depend on more than their arguments.
+//!
+//! Variables of modules start over with each worker, and nobody declares to use them. A kernel of a module that has any would be done again on
+//! other values than it was queued for, so it is not.
+
+use std::collections::HashSet;
+use std::sync::{PoisonError, RwLock};
+
+use kiln_driver::{FunctionId, Image, ModuleId};
+
+/// Modules that have variables or may have, and their kernels.
+#[derive(Default)]
+pub(super) struct Variables {
+    known: RwLock<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    modules: HashSet<ModuleId>,
+    functions: HashSet<FunctionId>,
+}
+
+impl Variables {
+    /// A module was loaded from an image.
+    pub(super) fn loaded(&self, module: ModuleId, image: &Image<'_>) {
+        if may_have_variables(image) {
+            self.known.write().unwrap_or_else(PoisonError::into_inner).modules.insert(module);
+        }
+    }
+
+    /// A kernel was looked up.
+    pub(super) fn found(&self, module: ModuleId, function: FunctionId) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.modules.contains(&module) {
+            known.functions.insert(function);
+        }
+    }
+
+    /// Why a launch of a kernel must not be repeated.
+    pub(super) fn hindrance(&self, function: FunctionId) -> Option<&'static str> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.functions.contains(&function).then_some("its kernel's module has variables")
+    }
+}
+
+/// Whether an image may declare variables that a kernel or the host can write. What cannot be looked into may.
+fn may_have_variables(image: &Image<'_>) -> bool {
+    match image {
+        Image::Ptx(text) => {
+            let mut before = "";
+            text.split_ascii_whitespace().any(|word| {
+                // A parameter says the same of what it points to.
+                let declares = matches!(word, ".global" | ".const") && before != ".ptr";
+                before = word;
+                declares
+            })
+        }
+        Image::Cubin(bytes) => {
+            let has = |section: &[u8]| bytes.windows(section.len()).any(|window| window == section);
+            !bytes.starts_with(b"\x7fELF") || has(b".nv.global") || has(b".nv.constant3")
+        }
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_told_from_accesses_and_parameters() {
+        let ptx = |text| may_have_variables(&Image::Ptx(text));
+        assert!(!ptx("ld.global.u32 %r1, [%rd1]; cvta.to.global.u64 %rd1, %rd0; st.global.u32 [%rd1], %r1;"));
+        assert!(!ptx(".param .u64 .ptr .global .align 1 from, .param .u64 .ptr .const to"));
+        assert!(ptx(".visible .global .align 4 .u32 counter;"));
+        assert!(ptx("\n.const .f32 scale = 0f3F800000;"));
+        let cubin = |bytes: &[u8]| may_have_variables(&Image::Cubin(bytes));
+        assert!(!cubin(b"\x7fELF .text.axpy .nv.constant0.axpy .nv.info"));
+        assert!(cubin(b"\x7fELF .text.axpy .nv.global.init"));
+        assert!(cubin(b"\x7fELF .text.axpy .nv.constant3"));
+        assert!(cubin(b"several bound together, perhaps compressed"));
+    }
+}

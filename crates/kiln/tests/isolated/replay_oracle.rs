@@ -1,0 +1,457 @@
+//! Random programs whose worker ends at every place: what is left must be what one stream, one step after another, would have left.
+//!
+//! The oracle knows the program and nothing of marks, records or spans. It holds three things against each other: what blocks hold, what
+//! tickets and callbacks said, and what the report says had started.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use kiln::order::{Mutation, Stamp};
+use kiln::survival::{Backend, Outcome, PostMortem, Process, Replay, Why};
+use kiln::{DeviceRuntime, ErrorKind, GpuRef, Kernel, Stream, Ticket};
+
+use crate::{replay_kernels, rig};
+
+const BLOCKS: usize = 7;
+const STREAMS: usize = 3;
+const STEPS: usize = 22;
+/// What a kernel that faults would have left is nothing anybody may find.
+const POISON: u32 = u32::MAX;
+
+/// A generator that needs no crate.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) as usize) % sides
+    }
+}
+
+/// How a worker ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    /// Killed when everything is queued.
+    Killed,
+    /// Killed by another thread while work is being queued.
+    Ambushed,
+    /// By a kernel that faults.
+    Fault,
+}
+
+/// Something that was queued.
+struct Item {
+    ticket: Ticket,
+    /// By the number of a block, which no other block ever has.
+    reads: Vec<usize>,
+    writes: usize,
+    /// Whether nothing of what was in the block shows through.
+    overwrites: bool,
+    /// How often a callback was called, and how often with good news.
+    told: Option<Arc<[AtomicUsize; 2]>>,
+}
+
+struct Slot {
+    buffer: GpuRef<u32>,
+    number: usize,
+    /// What it holds when everything that was queued is done; none where a submission failed, of which nobody knows how far it came.
+    value: Option<u32>,
+    last: Option<usize>,
+}
+
+struct Program {
+    gpu: DeviceRuntime,
+    streams: Vec<Stream>,
+    kernels: [Kernel; 4],
+    dice: Dice,
+    slots: Vec<Slot>,
+    items: Vec<Item>,
+    blocks: usize,
+    next: u32,
+}
+
+/// What is wrong.
+#[derive(Debug)]
+enum Wrong {
+    /// A block holds other bytes than it was to.
+    Bytes(String),
+    /// Something was said that is not so.
+    Word(String),
+}
+
+impl Wrong {
+    fn with(self, report: &PostMortem) -> Self {
+        match self {
+            Self::Bytes(what) => Self::Bytes(format!("{what}\n{report}")),
+            Self::Word(what) => Self::Word(format!("{what}\n{report}")),
+        }
+    }
+}
+
+/// What was found, for those who want to know that something happened at all.
+#[derive(Default, Debug)]
+pub(crate) struct Tally {
+    pub(crate) replayed: usize,
+    pub(crate) started: usize,
+    pub(crate) needs_lost: usize,
+    pub(crate) lost: usize,
+    pub(crate) kept: usize,
+}
+
+impl Program {
+    fn new(seed: u64, standby: bool, mutation: Option<Mutation>) -> Self {
+        let watchdog = Some(Duration::from_secs(10));
+        let process = Process { standby, watchdog, replay: Replay::NotStarted, ..rig::process() };
+        let gpu = rig::open_mutated(&Backend::simulated(seed), process, mutation);
+        let kernels =
+            ["copy", "bump", "sum", "late"].map(|name| gpu.kernel(replay_kernels::PTX, name).unwrap());
+        let streams = (0..STREAMS).map(|_| gpu.stream().unwrap()).collect();
+        let (dice, slots, items) = (Dice(seed), Vec::new(), Vec::new());
+        let mut program = Self { gpu, streams, kernels, dice, slots, items, blocks: 0, next: 0 };
+        for _ in 0..BLOCKS {
+            let slot = program.fresh();
+            program.slots.push(slot);
+        }
+        program.gpu.synchronize().unwrap();
+        program
+    }
+
+    /// A block that was filled, perhaps where another was a moment ago.
+    fn fresh(&mut self) -> Slot {
+        self.next += 1000;
+        let buffer = self.gpu.upload(&[self.next]).unwrap();
+        self.blocks += 1;
+        Slot { buffer, number: self.blocks, value: Some(self.next), last: None }
+    }
+
+    /// Queues one thing. False if the device took nothing any more.
+    fn step(&mut self) -> bool {
+        let [to, from, other] = [0; 3].map(|_| self.dice.roll(BLOCKS));
+        let stream = self.streams[self.dice.roll(STREAMS)].clone();
+        let kind = self.dice.roll(10);
+        self.next += 1000;
+        let fill = self.next;
+        let value = |slot: usize| self.slots[slot].value;
+        let buffer = |slot: usize| &self.slots[slot].buffer;
+        let distinct = to != from && to != other;
+        let (submitted, reads, overwrites, value) = match kind {
+            0 => (buffer(to).fill(fill), vec![], true, Some(fill)),
+            1 => (buffer(to).upload_on(&stream, &[fill]), vec![], true, Some(fill)),
+            2 if distinct => (buffer(to).copy_from_on(&stream, buffer(from)), vec![from], true, value(from)),
+            3 | 4 if distinct => {
+                let mut launch = self.gpu.launch(&self.kernels[0]);
+                launch.on(&stream).read(buffer(from)).write(buffer(to));
+                // SAFETY: the kernel touches one element of each.
+                (unsafe { launch.submit() }, vec![from], false, value(from))
+            }
+            5 | 6 => {
+                let mut launch = self.gpu.launch(&self.kernels[1]);
+                launch.on(&stream).read_write(buffer(to));
+                // SAFETY: as above.
+                (unsafe { launch.submit() }, vec![to], false, value(to).map(plus_one))
+            }
+            7 if distinct => {
+                let mut launch = self.gpu.launch(&self.kernels[2]);
+                launch.on(&stream).read(buffer(from)).read(buffer(other)).write(buffer(to));
+                // SAFETY: as above.
+                let submitted = unsafe { launch.submit() };
+                let sum = value(from).zip(value(other)).map(|(left, right)| plus(left, right));
+                (submitted, vec![from, other], false, sum)
+            }
+            8 => {
+                // Somebody waits for something, and the device gets on meanwhile.
+                if let Some(item) = self.items.len().checked_sub(1) {
+                    let item = &self.items[self.dice.roll(item + 1)];
+                    let _ = item.ticket.wait_within(Duration::from_millis(5));
+                }
+                return true;
+            }
+            _ => {
+                // The memory of one that is dropped behind its work goes to the next.
+                if self.gpu.state().is_ready() && self.slots[to].value.is_some() {
+                    let len = 1;
+                    let Ok(buffer) = self.gpu.allocate_on::<u32>(&stream, len) else { return false };
+                    self.blocks += 1;
+                    self.slots[to] = Slot { buffer, number: self.blocks, value: None, last: None };
+                    let slot = &self.slots[to];
+                    return match slot.buffer.upload_on(&stream, &[fill]) {
+                        Ok(ticket) => {
+                            self.note(ticket, to, vec![], true, Some(fill));
+                            true
+                        }
+                        Err(error) => self.refused(&error, to),
+                    };
+                }
+                return true;
+            }
+        };
+        match submitted {
+            Ok(ticket) => {
+                self.note(ticket, to, reads, overwrites, value);
+                true
+            }
+            Err(error) => self.refused(&error, to),
+        }
+    }
+
+    /// A kernel that writes its block and then faults. False if the device took nothing any more.
+    fn fault(&mut self) -> bool {
+        let to = 1 + self.dice.roll(BLOCKS - 1);
+        let stream = self.streams[1 + self.dice.roll(STREAMS - 1)].clone();
+        let submitted = {
+            let mut launch = self.gpu.launch(&self.kernels[3]);
+            launch.on(&stream).write(&self.slots[to].buffer).value(50_u32);
+            // SAFETY: it is to fault.
+            unsafe { launch.submit() }
+        };
+        match submitted {
+            Ok(ticket) => {
+                self.note(ticket, to, vec![], false, Some(POISON));
+                true
+            }
+            Err(error) => self.refused(&error, to),
+        }
+    }
+
+    fn note(&mut self, ticket: Ticket, to: usize, reads: Vec<usize>, overwrites: bool, value: Option<u32>) {
+        let told = Arc::<[AtomicUsize; 2]>::default();
+        let seen = told.clone();
+        ticket.on_done(move |answer| {
+            seen[1].fetch_add(usize::from(answer.is_ok()), Ordering::SeqCst);
+            seen[0].fetch_add(1, Ordering::SeqCst);
+        });
+        let reads = reads.into_iter().map(|slot| self.slots[slot].number).collect();
+        self.slots[to].value = value;
+        self.slots[to].last = Some(self.items.len());
+        let writes = self.slots[to].number;
+        self.items.push(Item { ticket, reads, writes, overwrites, told: Some(told) });
+    }
+
+    fn note_unwatched(&mut self, ticket: Ticket, to: usize, reads: Vec<usize>, value: Option<u32>) {
+        let reads = reads.into_iter().map(|slot| self.slots[slot].number).collect();
+        (self.slots[to].value, self.slots[to].last) = (value, Some(self.items.len()));
+        let (writes, told) = (self.slots[to].number, None);
+        self.items.push(Item { ticket, reads, writes, overwrites: false, told });
+    }
+
+    /// What a submission that was refused leaves: nothing, or a block of which nothing is known.
+    fn refused(&mut self, error: &kiln::Error, to: usize) -> bool {
+        // Not ready, or ready again already, without the block.
+        if !matches!(error.kind(), ErrorKind::NotReady { .. } | ErrorKind::Stale(_)) {
+            assert!(error.is_sticky(), "{error}");
+            self.slots[to].value = None;
+        }
+        false
+    }
+
+    /// Ends the worker after some steps, queues the rest as far as that is taken, and says what is wrong with what is left.
+    fn run(mut self, end: End, at: usize) -> Result<Tally, Wrong> {
+        let steps = if end == End::Killed { at + 1 } else { STEPS };
+        let ambush = (end == End::Ambushed).then(|| {
+            let (device, pause) = (self.gpu.isolated_device().unwrap().clone(), self.dice.roll(3000) as u64);
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_micros(pause));
+                device.kill_worker();
+            })
+        });
+        for step in 0..steps {
+            if step == at && end == End::Fault && !self.fault() {
+                break;
+            }
+            if !self.step() {
+                break;
+            }
+        }
+        if let Some(ambush) = ambush {
+            ambush.join().unwrap();
+        }
+        let report = match end {
+            End::Killed => rig::kill(&self.gpu),
+            End::Fault | End::Ambushed => rig::recovered(&self.gpu, 0),
+        };
+        self.judge(&report)
+    }
+
+    /// One more on one stream while another faults: it may have run or not, and nobody knows.
+    fn run_beside_a_fault(mut self) -> Result<Tally, Wrong> {
+        let submitted = {
+            let mut launch = self.gpu.launch(&self.kernels[1]);
+            launch.on(&self.streams[0]).read_write(&self.slots[0].buffer);
+            // SAFETY: the kernel touches one element.
+            unsafe { launch.submit() }
+        };
+        let value = self.slots[0].value.map(plus_one);
+        // Nobody who waits, since that would make it known.
+        self.note_unwatched(submitted.unwrap(), 0, vec![0], value);
+        self.fault();
+        let report = rig::recovered(&self.gpu, 0);
+        self.judge(&report)
+    }
+
+    fn judge(&self, report: &PostMortem) -> Result<Tally, Wrong> {
+        let mut tally = Tally::default();
+        let outcomes: HashMap<Stamp, Outcome> =
+            report.unfinished.iter().map(|work| (work.stamp, work.outcome)).collect();
+        self.judge_blocks(report, &mut tally).map_err(|wrong| wrong.with(report))?;
+        self.judge_work(&outcomes, &mut tally).map_err(|wrong| wrong.with(report))?;
+        Ok(tally)
+    }
+
+    /// What was said of each item: once, by everybody the same, and as it follows from what may have started.
+    fn judge_work(&self, outcomes: &HashMap<Stamp, Outcome>, tally: &mut Tally) -> Result<(), Wrong> {
+        let mut spoilt: HashMap<usize, bool> = HashMap::new();
+        let started =
+            |item: &Item| outcomes.get(&item.ticket.stamp()) == Some(&Outcome::Failed(Why::MayHaveStarted));
+        for item in self.items.iter().filter(|item| started(item)) {
+            spoilt.insert(item.writes, true);
+        }
+        for (index, item) in self.items.iter().enumerate() {
+            let done = item.ticket.wait().is_ok();
+            let outcome = outcomes.get(&item.ticket.stamp());
+            if let Some(told) = &item.told {
+                // Callbacks come from the reactor, which nobody waits for.
+                let begun = Instant::now();
+                while told[0].load(Ordering::SeqCst) == 0 && begun.elapsed() < Duration::from_secs(20) {
+                    std::thread::yield_now();
+                }
+                let told = [0, 1].map(|at: usize| told[at].load(Ordering::SeqCst));
+                if told != [1, usize::from(done)] {
+                    let said = format!("item {index} was done: {done}, and its callback was told {told:?}");
+                    return Err(Wrong::Word(said));
+                }
+            }
+            let needs = item.reads.iter().chain((!item.overwrites).then_some(&item.writes));
+            let needs_spoilt = needs.clone().any(|block| spoilt.get(block) == Some(&true));
+            let right = match outcome {
+                None => done,
+                Some(Outcome::Replayed) => done && !needs_spoilt,
+                Some(Outcome::Failed(Why::MayHaveStarted)) => !done,
+                Some(Outcome::Failed(Why::NeedsLost(_))) => !done && needs_spoilt,
+                Some(_) => !done,
+            };
+            if !right {
+                return Err(Wrong::Word(format!(
+                    "item {index} is {outcome:?}, done: {done}, needs what is lost: {needs_spoilt}"
+                )));
+            }
+            match outcome {
+                Some(Outcome::Replayed) => tally.replayed += 1,
+                Some(Outcome::Failed(Why::MayHaveStarted)) => tally.started += 1,
+                Some(Outcome::Failed(Why::NeedsLost(_))) => tally.needs_lost += 1,
+                _ => {}
+            }
+            let spoils = outcome.is_some_and(|outcome| !outcome.is_replayed());
+            if spoils {
+                spoilt.insert(item.writes, true);
+            } else if outcome.is_some() && item.overwrites {
+                spoilt.insert(item.writes, false);
+            }
+        }
+        Ok(())
+    }
+
+    fn judge_blocks(&self, report: &PostMortem, tally: &mut Tally) -> Result<(), Wrong> {
+        for slot in &self.slots {
+            let id = slot.buffer.block_id();
+            let kept = slot.buffer.access().is_ok();
+            let record = report.blocks.iter().find(|record| record.block == id);
+            if record.is_some_and(|record| record.standing.is_lost() == kept) {
+                return Err(Wrong::Word(format!("{id} is kept: {kept}, and the report says something else")));
+            }
+            let Some(value) = slot.value else {
+                tally.lost += usize::from(!kept);
+                continue;
+            };
+            let last_done = slot.last.is_none_or(|item| self.items[item].ticket.wait().is_ok());
+            if kept != last_done {
+                return Err(Wrong::Word(format!(
+                    "{id} is kept: {kept}, and its last write is done: {last_done}"
+                )));
+            }
+            if kept {
+                tally.kept += 1;
+                let found = slot.buffer.download().map_err(|error| Wrong::Word(error.to_string()))?;
+                if found != [value] || value == POISON {
+                    return Err(Wrong::Bytes(format!("{id} holds {found:?} where {value} was to be")));
+                }
+            } else {
+                tally.lost += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn plus_one(value: u32) -> u32 {
+    plus(value, 1)
+}
+
+/// Nothing that comes of poison is anything else.
+fn plus(left: u32, right: u32) -> u32 {
+    if left == POISON || right == POISON { POISON } else { left + right }
+}
+
+fn program(seed: u64, end: End, standby: bool) -> Result<Tally, Wrong> {
+    Program::new(seed, standby, None).run(end, (seed as usize * 5) % STEPS)
+}
+
+fn programs(seeds: std::ops::Range<u64>, end: End, standby: bool) -> Tally {
+    let mut all = Tally::default();
+    for seed in seeds {
+        let tally = program(seed, end, standby)
+            .unwrap_or_else(|wrong| panic!("seed {seed}, {end:?}, standby {standby}: {wrong:?}"));
+        all.replayed += tally.replayed;
+        all.started += tally.started;
+        all.needs_lost += tally.needs_lost;
+        all.lost += tally.lost;
+        all.kept += tally.kept;
+    }
+    eprintln!("{end:?}, standby {standby}: {all:?}");
+    all
+}
+
+#[test]
+fn what_is_left_by_a_killed_worker_is_what_one_stream_would_have_left() {
+    let all = programs(0..110, End::Killed, false);
+    assert!(all.replayed > 50 && all.started > 5 && all.kept > 50, "{all:?}");
+}
+
+#[test]
+fn what_is_left_by_a_worker_that_dies_while_work_is_queued_is_what_one_stream_would_have_left() {
+    let all = programs(3000..3080, End::Ambushed, false);
+    assert!(all.replayed > 50 && all.kept > 50, "{all:?}");
+}
+
+#[test]
+fn what_is_left_by_a_fault_is_what_one_stream_would_have_left() {
+    let all = programs(1000..1080, End::Fault, false);
+    assert!(all.replayed > 50 && all.needs_lost > 20 && all.lost > 50, "{all:?}");
+}
+
+#[test]
+fn a_standby_does_work_again_as_a_fresh_worker_does() {
+    let all = programs(2000..2030, End::Fault, true);
+    assert!(all.replayed > 0 && all.lost > 0, "{all:?}");
+}
+
+/// By its bytes, and not because the report gives it away.
+#[test]
+fn each_rule_that_is_taken_out_is_missed() {
+    let runs: [(_, fn(Program) -> Result<Tally, Wrong>); 2] = [
+        (Mutation::ReplayStarted, |program| program.run_beside_a_fault()),
+        (Mutation::ReplayOnLost, |program| program.run(End::Fault, 5)),
+    ];
+    for (mutation, run) in runs {
+        let caught = (0..100).find_map(|seed| match run(Program::new(seed, false, Some(mutation))) {
+            Err(Wrong::Bytes(wrong)) => Some((seed, wrong)),
+            Ok(_) | Err(Wrong::Word(_)) => None,
+        });
+        let (seed, wrong) = caught.unwrap_or_else(|| panic!("{mutation:?} was not noticed"));
+        eprintln!("{mutation:?}, seed {seed}: {}", wrong.lines().next().unwrap_or_default());
+        for seed in 0..=seed {
+            run(Program::new(seed, false, None)).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong:?}"));
+        }
+    }
+}
