@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use kiln::state::Phase;
-use kiln::survival::{Backend, Isolation, Process};
+use kiln::survival::{Backend, Isolation, Process, Replay};
 use kiln::{Availability, DeviceRuntime, RuntimeConfig, Stale};
 
 const KERNELS: &str = include_str!("vectors.ptx");
@@ -49,12 +49,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     add()?.wait()?;
 
     // A kernel that strays. In one process this would be the end of every buffer on the device.
-    let scratch = gpu.zeros::<u32>(1)?;
+    let (scratch, result) = (gpu.zeros::<u32>(1)?, gpu.zeros::<u32>(1)?);
     let wild = gpu.kernel(WILD, "wild")?;
     // SAFETY: it is not; that is what is shown.
     let ticket = unsafe { gpu.launch(&wild).write(&scratch).submit() }?;
+    // Queued behind it. If it had not started when the worker was lost, the next worker does it.
+    let behind = result.fill(3);
     let error = ticket.wait().err().ok_or("a wild store went unnoticed")?;
     println!("the launch failed: {error}");
+    println!("what was queued behind it: {:?}", behind.and_then(|ticket| ticket.wait()));
 
     // The runtime replaces the worker by itself. Whoever has to do with the device waits until it is ready.
     let ready = |status: &kiln::Status| status.generation.0 == 1 && status.phase() == Phase::Ready;
@@ -81,7 +84,8 @@ fn open() -> kiln::Result<DeviceRuntime> {
         Ok(Availability::Available(_)) => Backend::cuda(0),
         _ => Backend::simulated(1),
     };
-    let process = Process { standby: true, watchdog: Some(Duration::from_secs(10)), ..Process::default() };
+    let watchdog = Some(Duration::from_secs(10));
+    let process = Process { standby: true, watchdog, replay: Replay::NotStarted, ..Process::default() };
     let isolation = Isolation::Process(process);
     DeviceRuntime::open(&backend, RuntimeConfig { isolation, ..RuntimeConfig::default() })
 }

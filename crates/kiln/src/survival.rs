@@ -23,6 +23,8 @@
 //! - Every other block is **kept**: same handle, same address, same bytes. A block that was allocated and never written is kept.
 //! - Work that was queued and not known to be done has failed, whatever it did; its tickets say so for ever. Work that was known to be
 //!   done is done.
+//! - By choice ([`Replay::NotStarted`]), work that had certainly not started and needs nothing that is lost is done again before the device is
+//!   ready, once; its tickets say that it is done, and the blocks it writes are kept. Whoever waits is then told when that is decided.
 //! - Pinned buffers, staging memory, streams, events, kernels, modules and graphs stay valid. Memory that was freed behind unfinished work
 //!   comes back at once, since nothing runs any more. Variables of modules start over.
 //! - When a takeover fails, or there were too many, the device is Failed with the cause, as if it had never been isolated.
@@ -43,8 +45,8 @@
 //!
 //! # Types in reading order
 //!
-//! [`Isolation`], [`Process`], [`Backend`], [`Entry`]; [`worker_entry`]; [`PostMortem`], [`UnfinishedWork`], [`BlockRecord`], [`Standing`];
-//! [`SealError`].
+//! [`Isolation`], [`Process`], [`Replay`], [`Backend`], [`Entry`]; [`worker_entry`]; [`PostMortem`], [`UnfinishedWork`], [`Outcome`],
+//! [`BlockRecord`], [`Standing`]; [`SealError`].
 //!
 //! # What it does not do
 //!

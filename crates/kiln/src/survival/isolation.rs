@@ -18,6 +18,15 @@ use crate::state::Keep;
 /// let config = RuntimeConfig { isolation, ..RuntimeConfig::default() };
 /// # let _ = config;
 /// ```
+///
+/// Work that was queued behind a fault and had not started can be done again by the next worker:
+///
+/// ```
+/// use kiln::survival::{Isolation, Process, Replay};
+///
+/// let isolation = Isolation::Process(Process { replay: Replay::NotStarted, ..Process::default() });
+/// # let _ = isolation;
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Isolation {
     /// In this process: the fastest way, and a fault is the end of it.
