@@ -13,7 +13,7 @@ use super::keeper::Reports;
 use super::ledger::Ledger;
 use super::mender::{Mended, Mender};
 use super::post_mortem::Standing;
-use super::replay::{Log, Player, Resumption};
+use super::replay::{Log, Player, Resumption, Why};
 use super::seal::Sealer;
 use super::verdict::Verdict;
 use crate::order::{Clock, Lane, Mutation, Tracker};
@@ -191,11 +191,13 @@ impl Guardian {
     /// if the device was shut down meanwhile.
     fn resume(&self, takeover: &Takeover) -> Result<Option<Resumption>, TakeoverError> {
         let Some(log) = self.log.as_deref().filter(|_| self.on_loss == Keep::Untouched) else {
-            return Ok(Some(Resumption::refused()));
+            return Ok(Some(Resumption::refused(Why::NotAsked)));
         };
-        let words = self.persist(|| log.marks().read(&*self.device))?;
+        let Some(words) = self.persist(|| log.marks().read(&*self.device))? else {
+            return Ok(Some(Resumption::refused(Why::Unsuited("the marks could not be read"))));
+        };
         let mut resumption = self.tracker.frozen(|lanes| {
-            let verdict = self.verdict(lanes, takeover, &Resumption::refused());
+            let verdict = self.verdict(lanes, takeover, &Resumption::refused(Why::NotAsked));
             let found = Resumption::find(log, &words, lanes, &verdict.known, self.mutation);
             let _ = self.state.settle(found.known(), &verdict.planned);
             found
@@ -207,7 +209,9 @@ impl Guardian {
         }
         if played.interrupted.is_some() && self.device.cause().is_some() {
             self.replace_worker()?;
-            played.resume(&self.persist(|| log.marks().read(&*self.device))?);
+            if let Some(words) = self.persist(|| log.marks().read(&*self.device))? {
+                played.resume(&words);
+            }
         }
         resumption.accept(played);
         self.state.settle_replayed(resumption.runs());
@@ -229,17 +233,19 @@ impl Guardian {
         }
     }
 
-    /// Does something on the new worker, and on another one if that is lost.
-    fn persist<T>(&self, act: impl Fn() -> kiln_driver::Result<T>) -> Result<T, TakeoverError> {
+    /// Does something on the new worker, and on another one if that is lost. None if it is there and refuses: the marks then say nothing that
+    /// could be believed, and nothing is done again.
+    fn persist<T>(&self, act: impl Fn() -> kiln_driver::Result<T>) -> Result<Option<T>, TakeoverError> {
         loop {
             match act() {
-                Ok(value) => return Ok(value),
+                Ok(value) => return Ok(Some(value)),
                 Err(error) if self.device.cause().is_some() => {
                     tracing::warn!(%error, "a worker was lost while it was made ready");
                     self.replace_worker()?;
                 }
                 Err(error) => {
-                    return Err(TakeoverError::Rebuild { what: "the marks of streams".into(), error });
+                    tracing::warn!(%error, "the marks of streams could not be read or set");
+                    return Ok(None);
                 }
             }
         }

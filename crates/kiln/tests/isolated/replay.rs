@@ -190,7 +190,9 @@ fn work_costs_a_command_more_where_it_may_be_done_again_and_else_nothing() {
         let device = gpu.isolated_device().unwrap().clone();
         let submitted = || device.known_progress(gpu.main_stream().id()).unwrap().submitted.0;
         let before = submitted();
-        (0..LAUNCHES).for_each(|_| drop(bump(&gpu, &plus, &counter)));
+        for _ in 0..LAUNCHES {
+            bump(&gpu, &plus, &counter);
+        }
         assert_eq!(submitted() - before, LAUNCHES * each, "{replay:?}");
         assert_eq!(counter.download().unwrap(), [LAUNCHES as u32]);
     }

@@ -38,15 +38,15 @@ struct Stretch {
 }
 
 impl Resumption {
-    /// Nothing is done again.
-    pub(in crate::survival) fn refused() -> Self {
+    /// Nothing is done again, and this is why.
+    pub(in crate::survival) fn refused(why: Why) -> Self {
         Self {
             known: Clock::default(),
             started: Clock::default(),
             stretches: Vec::new(),
             unfinished: Vec::new(),
             outcomes: HashMap::new(),
-            otherwise: Why::NotAsked,
+            otherwise: why,
             mutation: None,
         }
     }
@@ -59,7 +59,7 @@ impl Resumption {
         known: &Clock,
         mutation: Option<Mutation>,
     ) -> Self {
-        let mut found = Self { known: known.clone(), mutation, ..Self::refused() };
+        let mut found = Self { known: known.clone(), mutation, ..Self::refused(Why::MayHaveStarted) };
         for lane in lanes {
             let (stream, planned) = (lane.key, lane.planned());
             let broken = lane.broken().unwrap_or(u64::MAX);
@@ -72,7 +72,7 @@ impl Resumption {
             found.stretches.push(Stretch { stream, known, planned, broken });
         }
         match log.unfinished(&found.known) {
-            Some(unfinished) => (found.unfinished, found.otherwise) = (unfinished, Why::MayHaveStarted),
+            Some(unfinished) => found.unfinished = unfinished,
             None => found.otherwise = Why::Unsuited("not all of its accesses are known"),
         }
         found
