@@ -6,7 +6,7 @@
 
 use std::io::ErrorKind;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -41,6 +41,8 @@ pub(crate) struct Link {
     started: Instant,
     /// Since when a question is open, in nanoseconds from `started`, plus one; zero if none is.
     asked_ns: AtomicU64,
+    /// How many questions that is: as many as a batch has.
+    asked_count: AtomicU32,
     examinations: AtomicU64,
     streams: Arc<StreamTable>,
 }
@@ -85,6 +87,7 @@ impl Link {
             spin,
             started: Instant::now(),
             asked_ns: AtomicU64::new(0),
+            asked_count: AtomicU32::new(1),
             examinations: AtomicU64::new(0),
             streams,
         }
@@ -215,7 +218,9 @@ impl Link {
         let mut number = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
         *number += 1;
         self.send_question(call, *number, ask, descriptors)?;
-        self.asked_ns.store(self.started.elapsed().as_nanos() as u64 + 1, Ordering::Relaxed);
+        let count = if let Ask::Batch { asks } = ask { asks.len().max(1) } else { 1 };
+        self.asked_count.store(count.try_into().unwrap_or(u32::MAX), Ordering::Relaxed);
+        self.asked_ns.store(self.started.elapsed().as_nanos() as u64 + 1, Ordering::Release);
         let answered = || self.area.replied().load(Ordering::Acquire) >= *number;
         let bell = self.area.bell(Sleep::Reply);
         while !bell.sleep_until(self.spin, Some(LOOK_AGAIN), || answered() || self.lost().is_some()) {}
@@ -331,10 +336,11 @@ impl Link {
         Ok(failures)
     }
 
-    /// How long the open question has been open.
-    pub(crate) fn open_question(&self) -> Option<Duration> {
-        let asked_ns = self.asked_ns.load(Ordering::Relaxed).checked_sub(1)?;
-        Some(self.started.elapsed().saturating_sub(Duration::from_nanos(asked_ns)))
+    /// How long the open question has been open, and how many questions it is made of.
+    pub(crate) fn open_question(&self) -> Option<(Duration, u32)> {
+        let asked_ns = self.asked_ns.load(Ordering::Acquire).checked_sub(1)?;
+        let after = self.started.elapsed().saturating_sub(Duration::from_nanos(asked_ns));
+        Some((after, self.asked_count.load(Ordering::Relaxed)))
     }
 
     /// Whether the worker took everything out of the ring.

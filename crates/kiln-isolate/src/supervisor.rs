@@ -297,7 +297,11 @@ impl Keeper {
 
     fn watch(&mut self) {
         let (Some(limit), Some(running)) = (self.config.watchdog, &self.current) else { return };
-        if let Some(cause) = self.dog.look(limit, running.link(), &self.streams) {
+        // A worker that takes over gets its streams last; until then they stand where they were left.
+        let is_rebuilding = self.is_replacing && self.replaced.is_none();
+        let none = StreamTable::default();
+        let streams = if is_rebuilding { &none } else { &*self.streams };
+        if let Some(cause) = self.dog.look(limit, running.link(), streams) {
             self.kill(cause);
         }
     }

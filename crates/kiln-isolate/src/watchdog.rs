@@ -1,8 +1,8 @@
 //! Notices work that does not get on.
 //!
 //! A stream with work is given until the limit to complete one more submission, counted from when it last did. A question
-//! is given as long. The worker is asked to look at streams with work, so that they are seen to move although nobody
-//! waits for them.
+//! is given as long, and several that are asked together as much longer. The worker is asked to look at streams with work,
+//! so that they are seen to move although nobody waits for them.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -28,7 +28,8 @@ impl Watchdog {
 
     /// Looks once; the cause if something did not get on for too long.
     pub(crate) fn look(&mut self, limit: Duration, link: &Link, streams: &StreamTable) -> Option<Cause> {
-        if let Some(after) = link.open_question().filter(|after| *after > limit) {
+        let is_too_long = |(after, count): &(Duration, u32)| *after > limit.saturating_mul(*count);
+        if let Some((after, _)) = link.open_question().filter(is_too_long) {
             return Some(Cause::Hung { what: "a question to the worker".into(), after });
         }
         let now = Instant::now();

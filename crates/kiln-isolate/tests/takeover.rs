@@ -93,6 +93,21 @@ fn work_that_hangs_is_noticed() {
 }
 
 #[test]
+fn a_takeover_may_take_longer_than_work_that_hangs() {
+    let config = rig::paced(rig::config(), 10).watchdog(Duration::from_millis(400));
+    let device = IsolatedDevice::open(config).unwrap();
+    let modules: Vec<_> = (0..50).map(|_| device.load(&Image::HostKernels("test")).unwrap()).collect();
+    let fault = device.function(modules[0], "fault").unwrap();
+    let stream = device.create_stream(NEW).unwrap();
+    device.submit(stream, &rig::launch(&fault, &[])).unwrap();
+    assert_eq!(device.synchronize(stream).unwrap_err().code(), Some(Code::ILLEGAL_ADDRESS));
+    // The stream stands where the fault left it until the new worker has everything else.
+    let takeover = device.take_over().unwrap();
+    assert!(takeover.phases.code > Duration::from_millis(400), "{:?}", takeover.phases);
+    device.synchronize(stream).unwrap();
+}
+
+#[test]
 fn waits_end_when_the_worker_is_killed() {
     let device = IsolatedDevice::open(rig::config()).unwrap();
     let module = device.load(&Image::HostKernels("test")).unwrap();

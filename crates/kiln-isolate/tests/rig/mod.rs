@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use kiln_driver::{
     Access, Command, DeviceAddress, DevicePlace, Driver, DriverExt, Function, HostBlock, Image, Launch,
@@ -20,6 +21,8 @@ const TRAP: &str = "KILN_TEST_TRAP";
 /// Addresses that are taken in a worker from its start: a file that says which, while it is there.
 const TAKEN: &str = "KILN_TEST_TAKEN";
 
+/// Milliseconds a worker takes for each of its steps.
+const PACE: &str = "KILN_TEST_PACE";
 /// A worker with so many bytes of memory of its own, which the system takes a while to take apart.
 const BALLAST: &str = "KILN_TEST_BALLAST";
 
@@ -28,9 +31,11 @@ pub(crate) fn worker() {
     if let Some(bytes) = std::env::var(BALLAST).ok().and_then(|text| text.parse().ok()) {
         Vec::leak(vec![1_u8; bytes]);
     }
+    let pace = std::env::var(PACE).ok().and_then(|text| text.parse().ok()).map(Duration::from_millis);
     let steps = AtomicU64::new(0);
     let trap = std::env::var_os(TRAP).map(PathBuf::from);
     let observe = move |_: Step| {
+        pace.into_iter().for_each(std::thread::sleep);
         let step = steps.fetch_add(1, Ordering::SeqCst) + 1;
         let Some(trap) = &trap else { return };
         let Ok(wanted) = std::fs::read_to_string(trap) else { return };
@@ -56,6 +61,11 @@ fn open(argument: &[u8]) -> std::result::Result<Opened, OpenFailure> {
 /// Workers that take a while to end.
 pub(crate) fn heavy(config: Config) -> Config {
     config.variable(BALLAST, (128_u32 << 20).to_string())
+}
+
+/// Workers that take so many milliseconds for each step.
+pub(crate) fn paced(config: Config, milliseconds: u32) -> Config {
+    config.variable(PACE, milliseconds.to_string())
 }
 
 /// Workers in which an address is taken, while the file says so.
@@ -235,7 +245,7 @@ impl Held {
     pub(crate) fn settled() -> Self {
         let (mut last, mut same) = (Self::now(), 0);
         while same < 5 {
-            std::thread::sleep(std::time::Duration::from_millis(1));
+            std::thread::sleep(Duration::from_millis(1));
             let now = Self::now();
             same = if now == last { same + 1 } else { 0 };
             last = now;
