@@ -27,6 +27,8 @@ use theatre::{BLOCKS, Ending, Outcome, Scene, Stage, WRITTEN};
 
 /// What is held by a process is counted, so one test at a time.
 static TURN: Mutex<()> = Mutex::new(());
+/// What a device writes at once.
+const SECTOR_BYTES: usize = 32;
 /// Free memory of a device others use as well is not the same twice.
 const MEMORY_SLACK_BYTES: u64 = 64 << 20;
 
@@ -63,12 +65,22 @@ fn milliseconds(time: Duration) -> String {
     format!("{:.2}", time.as_secs_f64() * 1e3)
 }
 
-/// Every byte of a block but those of the word that the kernel wrote.
-fn check_block(scene: &Scene, block: u64, may_hold_word: bool) {
+/// Every byte of a block, but for what its kernel wrote where it did: a device writes whole sectors.
+fn check_block(scene: &Scene, block: u64, is_written: bool) {
     let (found, expected) = (scene.download(block), &scene.contents[block as usize]);
-    let skip = if may_hold_word && found[..4] == WRITTEN { 4 } else { 0 };
-    let differs = found.iter().zip(expected).skip(skip).position(|(a, b)| a != b);
-    assert_eq!(differs, None, "block {block}");
+    let differing: Vec<_> = (0..found.len()).filter(|at| found[*at] != expected[*at]).collect();
+    let may_differ = if is_written { SECTOR_BYTES } else { 0 };
+    let (head, wanted) = (&found[..SECTOR_BYTES], &expected[..SECTOR_BYTES]);
+    let last = differing.last().copied().unwrap_or(0);
+    assert!(
+        differing.iter().all(|at| *at < may_differ),
+        "block {block}: {} bytes differ, the first at {:?}, the last at {last}; {head:02x?} instead of {wanted:02x?}",
+        differing.len(),
+        differing.first()
+    );
+    if differing.iter().any(|at| *at >= WRITTEN.len()) {
+        say(&format!("block {block}: {head:02x?} instead of {wanted:02x?}"));
+    }
 }
 
 fn check_outcome(

@@ -1,6 +1,6 @@
 //! A device to run programs on: a simulated one whose traffic is counted and whose report is looked at, or a GPU.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kiln::cache::{CacheConfig, CachePlace};
@@ -15,10 +15,15 @@ use kiln_sim::{Machine, MachineConfig, PtxEngine};
 const MAX_ASKED: u32 = 300;
 const ASK_AGAIN: Duration = Duration::from_millis(200);
 
+/// The GPU is for one test at a time: each takes two runtimes, and a process has addresses for about a dozen.
+static TURN: Mutex<()> = Mutex::new(());
+
 pub(crate) struct Rig {
     machine: Option<Machine>,
     driver: Arc<Layered<Counting>>,
     pub(crate) backend: Backend,
+    /// Let go of last.
+    _turn: Option<MutexGuard<'static, ()>>,
 }
 
 impl Rig {
@@ -30,14 +35,15 @@ impl Rig {
     pub(crate) fn of(config: MachineConfig) -> Self {
         let machine = Machine::new(config.engine(Arc::new(PtxEngine::default())));
         let driver = machine.device(0).unwrap();
-        Self::over(driver, Some(machine))
+        Self::over(driver, Some(machine), None)
     }
 
     /// The GPU; none where there is none, which is counted.
     pub(crate) fn cuda(test: &str) -> Option<Self> {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         match kiln::gpu_for_test(test).unwrap() {
             TestGate::Ready(gpu) if gpu.info().kind == DeviceKind::Cuda => {
-                Some(Self::over(gpu.driver().clone(), None))
+                Some(Self::over(gpu.driver().clone(), None, Some(turn)))
             }
             TestGate::Ready(_) => None,
             TestGate::Skipped(absence) => {
@@ -47,12 +53,16 @@ impl Rig {
         }
     }
 
-    fn over(driver: Arc<dyn Driver>, machine: Option<Machine>) -> Self {
+    fn over(
+        driver: Arc<dyn Driver>,
+        machine: Option<Machine>,
+        turn: Option<MutexGuard<'static, ()>>,
+    ) -> Self {
         let driver = Arc::new(Layered::new(driver, Counting::default()));
         let cache = CacheConfig { place: CachePlace::Off, ..CacheConfig::default() };
         let config = RuntimeConfig { cache, ..RuntimeConfig::default() };
         let gpu = DeviceRuntime::from_driver(driver.clone(), config).unwrap();
-        Self { machine, driver, backend: Backend::over(gpu) }
+        Self { machine, driver, backend: Backend::over(gpu), _turn: turn }
     }
 
     pub(crate) fn gpu(&self) -> &DeviceRuntime {
