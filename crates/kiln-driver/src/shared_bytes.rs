@@ -41,13 +41,28 @@ unsafe impl Send for SharedBytes {}
 // SAFETY: as above.
 unsafe impl Sync for SharedBytes {}
 
+/// Words on the heap, held by their address: a box would claim them for itself alone each time it is moved.
+struct Words(NonNull<[AtomicU64]>);
+
+// SAFETY: it does nothing but free the words, which any thread may do.
+unsafe impl Send for Words {}
+// SAFETY: as above.
+unsafe impl Sync for Words {}
+
+impl Drop for Words {
+    fn drop(&mut self) {
+        // SAFETY: the words come from a box that `zeroed` leaked, and this is the only place that takes them back.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
+
 impl SharedBytes {
     /// Zeros on the heap, aligned to eight bytes.
     pub fn zeroed(len: usize) -> Self {
         let words: Box<[AtomicU64]> = (0..len.div_ceil(WORD)).map(|_| AtomicU64::new(0)).collect();
-        let start = NonNull::from(&*words).cast::<u8>();
-        // SAFETY: the words are live while their box is, the box is the owner, moving it does not move them, and
-        // the only other way to reach them would be through that box.
+        let words = Words(NonNull::from(Box::leak(words)));
+        let start = words.0.cast::<u8>();
+        // SAFETY: the words are live until their owner is dropped, and nobody makes a reference to them but through `start`.
         unsafe { Self::from_raw(start, len, Box::new(words)) }
     }
 
