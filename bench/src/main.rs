@@ -16,11 +16,13 @@ mod workload {
     pub(crate) mod faults;
     pub(crate) mod first;
     pub(crate) mod graph;
+    pub(crate) mod hollow;
     pub(crate) mod launch;
     pub(crate) mod overlap;
     pub(crate) mod quality;
     pub(crate) mod recording;
     pub(crate) mod simulated;
+    pub(crate) mod standin;
     pub(crate) mod threads;
     pub(crate) mod transfer;
     pub(crate) mod turns;
@@ -71,6 +73,9 @@ struct Arguments {
     /// Measures one first launch in this process: what, and the folder of its code.
     #[arg(long, hide = true, num_args = 2)]
     first: Vec<String>,
+    /// Measures l0 in this process, which has a library in place of libcuda: how often.
+    #[arg(long, hide = true)]
+    hollow: Option<usize>,
 }
 
 /// Where workloads run.
@@ -108,6 +113,7 @@ const WORKLOADS: &[(&str, Workload)] = &[
     ("fl1", Workload::Memory(workload::worker::four_buffers)),
     ("ft1", Workload::Memory(workload::worker::copies)),
     ("g1", Workload::Cuda(workload::graph::replayed)),
+    ("l0", Workload::Any(workload::hollow::launches)),
     ("l1", Workload::Cuda(workload::launch::four_buffers)),
     ("l2", Workload::Cuda(workload::turns::two_streams)),
     ("l3", Workload::Cuda(workload::launch::many_buffers)),
@@ -144,6 +150,9 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let [what, folder] = &arguments.first[..] {
         return workload::first::in_this_process(what, std::path::Path::new(folder));
+    }
+    if let Some(repeats) = arguments.hollow {
+        return workload::hollow::in_this_process(repeats);
     }
     let is_quiet = arguments.markdown || arguments.json.as_deref() == Some(std::path::Path::new("-"));
     let mut table = match &arguments.from {

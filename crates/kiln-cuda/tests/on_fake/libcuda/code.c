@@ -33,7 +33,7 @@ static void read_word(char *into, size_t room, const char *from) {
 static void read_parameters(struct Function *function, const char *text) {
     const char *end = strchr(text, ')');
     size_t offset = 0;
-    while (end && (text = strstr(text, ".param .")) && text < end) {
+    while (end && function->parameters < PARAMETERS && (text = strstr(text, ".param .")) && text < end) {
         text += strlen(".param .") + 1;
         size_t size = (size_t)atoi(text) / 8;
         offset = (offset + size - 1) / size * size;

@@ -33,6 +33,7 @@ enum {
 #define OPTIN_SHARED_BYTES 99000
 #define STATIC_LIMIT_BYTES 49152
 #define MULTIPROCESSORS 4
+#define PARAMETERS 40 /* of a kernel; those behind them are not known */
 
 /* Logs a call and returns what the plan says, or SUCCESS. */
 Status enter(const char *name, const char *format, ...);
@@ -56,7 +57,7 @@ struct Event { struct Stream *stream; int recorded; int timed; double at; };
 struct Function {
     char name[64];
     struct Module *module;
-    size_t offsets[16], sizes[16];
+    size_t offsets[PARAMETERS], sizes[PARAMETERS];
     size_t parameters;
     int dynamic_shared_bytes;
 };

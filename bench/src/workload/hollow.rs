@@ -1,0 +1,190 @@
+//! L0: what a submission costs the host beside the driver, over a driver whose calls do nothing.
+//!
+//! A library stands in for libcuda, so no GPU is needed and none is used. Each operation is measured twice: with the caches left alone, and
+//! with a library that runs through as much code and data as the first caches hold, which is what a real driver does to whoever calls
+//! it. The time inside of the library is taken off, and so is what the bare calls take.
+
+use std::process::Command;
+use std::ptr;
+use std::sync::Arc;
+
+use kiln::{DeviceRuntime, GpuRef, Graph, Kernel, Stream};
+use kiln_cuda::CudaDevice;
+use kiln_driver::{
+    Access, Command as Work, Dim3, Driver, FunctionId, Image, Launch, StreamId, StreamRequest, Vouched,
+};
+use serde_json::json;
+
+use crate::Failure;
+use crate::raw::{self, KERNELS};
+use crate::row::Table;
+use crate::timing::Spread;
+use crate::workload::standin::{Meter, StandIn};
+
+/// Launches of the graph that is replayed.
+const NODES: usize = 10;
+/// Bytes of the arguments of a launch with four buffers and a scalar.
+const ARGUMENT_BYTES: usize = 36;
+
+/// L0.
+pub(crate) fn launches(table: &mut Table, repeats: usize) -> Result<(), Failure> {
+    let Some(library) = StandIn::compile()? else {
+        table.note("l0 needs a C compiler and was left out");
+        return Ok(());
+    };
+    let mut child = Command::new(std::env::current_exe()?);
+    let output = library.stand_in(child.arg("--hollow").arg(repeats.to_string())).output()?;
+    if !output.status.success() {
+        return Err(format!("l0: {}", String::from_utf8_lossy(&output.stderr)).into());
+    }
+    table.add_peers(&String::from_utf8_lossy(&output.stdout))
+}
+
+/// Measures in this process, which has the library in place of libcuda, and prints a row a line.
+#[expect(clippy::print_stdout, reason = "the process that started this one reads it")]
+pub(crate) fn in_this_process(repeats: usize) -> Result<(), Failure> {
+    let (subjects, meter) = (Subjects::new()?, Meter::find()?);
+    for (drives_out, caches) in [(false, "left alone"), (true, "driven out")] {
+        meter.drive_out(drives_out);
+        for (workload, subject, Spread { p50, p99 }) in subjects.measure(&meter, repeats.max(1))? {
+            let subject = format!("{subject}, caches {caches}");
+            let row = json!({"workload": workload, "subject": subject, "p50": p50, "p99": p99, "unit": "ns"});
+            println!("{row}");
+        }
+    }
+    Ok(())
+}
+
+/// What is measured.
+struct Subjects {
+    device: Arc<CudaDevice>,
+    stream: StreamId,
+    function: FunctionId,
+    gpu: DeviceRuntime,
+    four: Kernel,
+    one: Kernel,
+    buffers: [GpuRef<f32>; 4],
+    leases: [Stream; 2],
+    graph: Graph,
+}
+
+type Figure = (&'static str, &'static str, Spread);
+
+impl Subjects {
+    fn new() -> Result<Self, Failure> {
+        let device = CudaDevice::open(0)?;
+        let module = device.load(&Image::Ptx(KERNELS))?;
+        let gpu = DeviceRuntime::from_driver(device.clone(), kiln::RuntimeConfig::default())?;
+        let kernel = |name| gpu.load_kernel(&Image::Ptx(KERNELS), name, None);
+        let zeros = || gpu.zeros(1024);
+        let buffers = [zeros()?, zeros()?, zeros()?, zeros()?];
+        let (four, one) = (kernel("four")?, kernel("one")?);
+        let mut builder = gpu.graph();
+        for _ in 0..NODES {
+            let mut launch = builder.launch(&one);
+            launch.read_write(&buffers[0]).value(0_i32);
+            // SAFETY: the kernel touches nothing when its last argument is not negative.
+            unsafe { launch.record() }?;
+        }
+        Ok(Self {
+            stream: device.create_stream(StreamRequest::New { priority: 0 })?,
+            function: device.function(module, "four")?.id,
+            device,
+            graph: builder.build()?,
+            leases: [gpu.stream()?, gpu.stream()?],
+            gpu,
+            four,
+            one,
+            buffers,
+        })
+    }
+
+    /// One after the other in each repeat, so that what disturbs the machine disturbs all of them.
+    fn measure(&self, meter: &Meter, repeats: usize) -> Result<Vec<Figure>, Failure> {
+        let mut turn = 0;
+        let mut spreads: [Vec<Spread>; 8] = Default::default();
+        for _ in 0..repeats {
+            let measured = [
+                meter.time(|| raw::launch(ptr::null_mut(), ptr::null_mut(), &[0; ARGUMENT_BYTES]))?,
+                meter.time(|| self.launch_untracked())?,
+                meter.time(|| self.launch())?,
+                meter.time(bare_turn)?,
+                meter.time(|| self.take_turn(&mut turn))?,
+                meter.time(|| raw::launch_graph(ptr::null_mut(), ptr::null_mut()))?,
+                meter.time(|| self.replay())?,
+                meter.time(|| self.prepare())?,
+            ];
+            spreads.iter_mut().zip(measured).for_each(|(all, spread)| all.push(spread));
+        }
+        let [bare, untracked, launch, bare_turn, turn, bare_graph, graph, task] =
+            spreads.map(|all| Spread::median(&all));
+        let over = |bare: &Spread, all: Spread| Spread { p50: all.p50 - bare.p50, p99: all.p99 - bare.p99 };
+        Ok(vec![
+            ("l0.launch", "kiln's driver over the bare call", over(&bare, untracked)),
+            ("l0.launch", "kiln, 4 tracked buffers + scalar, the same", over(&bare, launch)),
+            ("l0.turns", "kiln, two streams in turn, over bare calls", over(&bare_turn, turn)),
+            ("l0.replay", "kiln, over the bare call", over(&bare_graph, graph)),
+            ("l0.task", "kiln, task of 4 blocks without a kernel", task),
+        ])
+    }
+
+    fn launch_untracked(&self) -> Result<(), Failure> {
+        let one = Dim3::new(1, 1, 1);
+        let driver: &dyn Driver = &*self.device;
+        // SAFETY: the library in place of libcuda runs nothing.
+        let vouched = unsafe { Vouched::new() };
+        driver.submit(
+            self.stream,
+            &Work::Launch(Launch {
+                function: self.function,
+                grid: one,
+                block: one,
+                cluster: None,
+                dynamic_shared_bytes: 0,
+                cooperative: false,
+                arguments: &[0; ARGUMENT_BYTES],
+                vouched,
+            }),
+        )?;
+        Ok(())
+    }
+
+    fn launch(&self) -> Result<(), Failure> {
+        let [a, b, c, d] = &self.buffers;
+        let mut launch = self.gpu.launch(&self.four);
+        launch.read_write(a).read(b).read(c).read(d).value(0_i32);
+        // SAFETY: the kernel touches nothing when its last argument is not negative.
+        unsafe { launch.submit() }?;
+        Ok(())
+    }
+
+    fn take_turn(&self, turn: &mut usize) -> Result<(), Failure> {
+        *turn ^= 1;
+        let mut launch = self.gpu.launch(&self.one);
+        launch.on(&self.leases[*turn]).read_write(&self.buffers[0]).value(0_i32);
+        // SAFETY: the kernel touches nothing when its last argument is not negative.
+        unsafe { launch.submit() }?;
+        Ok(())
+    }
+
+    fn replay(&self) -> Result<(), Failure> {
+        self.graph.replay()?;
+        Ok(())
+    }
+
+    fn prepare(&self) -> Result<(), Failure> {
+        let [a, b, c, d] = &self.buffers;
+        let reads = [b, c, d].map(|buffer| buffer.used_as(Access::Read));
+        let [b, c, d] = reads;
+        let uses = [a.used_as(Access::ReadWrite), b, c, d];
+        self.gpu.prepare_block_use(self.gpu.main_stream(), &uses)?.finish()?;
+        Ok(())
+    }
+}
+
+/// The calls of a launch on one of two streams that take turns.
+fn bare_turn() -> Result<(), Failure> {
+    raw::wait(ptr::null_mut(), ptr::null_mut())?;
+    raw::launch(ptr::null_mut(), ptr::null_mut(), &[0; ARGUMENT_BYTES])?;
+    raw::record(ptr::null_mut(), ptr::null_mut())
+}

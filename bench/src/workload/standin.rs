@@ -1,0 +1,130 @@
+//! A library in the place of libcuda: compiled, loaded by a process of its own, and asked how long it took.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use libloading::Library;
+
+use crate::Failure;
+use crate::timing::Spread;
+
+/// Names libcuda for kiln; cudarc finds it on the loader's path.
+const VARIABLE: &str = "KILN_LIBCUDA";
+const LIBRARY: &str = "libcuda.so.1";
+/// Operations that are timed one by one.
+const OPERATIONS: usize = 20_000;
+
+const SOURCES: [(&str, &str); 7] = [
+    ("fake.h", include_str!("../../../crates/kiln-cuda/tests/on_fake/libcuda/fake.h")),
+    ("start.c", include_str!("../../../crates/kiln-cuda/tests/on_fake/libcuda/start.c")),
+    ("memory.c", include_str!("../../../crates/kiln-cuda/tests/on_fake/libcuda/memory.c")),
+    ("streams.c", include_str!("../../../crates/kiln-cuda/tests/on_fake/libcuda/streams.c")),
+    ("code.c", include_str!("../../../crates/kiln-cuda/tests/on_fake/libcuda/code.c")),
+    ("graphs.c", include_str!("../../../crates/kiln-cuda/tests/on_fake/libcuda/graphs.c")),
+    ("hollow.c", include_str!("hollow.c")),
+];
+/// What `hollow.c` answers itself.
+const HOLLOW: [&str; 4] = ["cuLaunchKernel", "cuEventRecord", "cuStreamWaitEvent", "cuGraphLaunch"];
+
+/// The compiled library, in a folder that goes away with this.
+pub(crate) struct StandIn {
+    folder: PathBuf,
+}
+
+impl StandIn {
+    /// None where there is no C compiler.
+    pub(crate) fn compile() -> Result<Option<Self>, Failure> {
+        if Command::new("cc").arg("--version").output().is_err() {
+            return Ok(None);
+        }
+        let folder = std::env::temp_dir().join(format!("kiln-bench-l0-{}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        let made = Self { folder };
+        let mut compiler = Command::new("cc");
+        compiler.args(["-O2", "-w", "-shared", "-fPIC", "-o"]).arg(made.folder.join(LIBRARY));
+        // Those of the tests go by another name here.
+        compiler.args(HOLLOW.map(|name| format!("-D{name}=fake_{name}")));
+        for (name, text) in SOURCES {
+            let source = made.folder.join(name);
+            std::fs::write(&source, text)?;
+            if name.ends_with(".c") {
+                compiler.arg(source);
+            }
+        }
+        let output = compiler.arg("-lm").output()?;
+        if output.status.success() {
+            Ok(Some(made))
+        } else {
+            Err(format!("cc: {}", String::from_utf8_lossy(&output.stderr)).into())
+        }
+    }
+
+    /// Puts it in the place of libcuda for a process.
+    pub(crate) fn stand_in<'a>(&self, process: &'a mut Command) -> &'a mut Command {
+        process.env(VARIABLE, self.folder.join(LIBRARY)).env("LD_LIBRARY_PATH", &self.folder)
+    }
+}
+
+impl Drop for StandIn {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Times operations, without what the library takes.
+pub(crate) struct Meter {
+    now: unsafe extern "C" fn() -> u64,
+    inside: *const u64,
+    drives_out: *mut i32,
+    ticks_per_ns: f64,
+}
+
+impl Meter {
+    /// That of the library this process has in place of libcuda.
+    pub(crate) fn find() -> Result<Self, Failure> {
+        let path = std::env::var_os(VARIABLE).ok_or("no library stands in for libcuda")?;
+        // SAFETY: the library was compiled from the sources above, and nothing runs when it is loaded.
+        let library = Box::leak(Box::new(unsafe { Library::new(path) }?));
+        // SAFETY: the types are those of `hollow.c`; the library is never unloaded.
+        let (now, inside, drives_out) = unsafe {
+            let now: unsafe extern "C" fn() -> u64 = *library.get(b"hollow_now\0")?;
+            let inside: *const u64 = *library.get(b"hollow_inside\0")?;
+            let drives_out: *mut i32 = *library.get(b"hollow_drives_out\0")?;
+            (now, inside, drives_out)
+        };
+        let mut meter = Self { now, inside, drives_out, ticks_per_ns: 1.0 };
+        let (start, began) = (Instant::now(), meter.now());
+        std::thread::sleep(Duration::from_millis(50));
+        meter.ticks_per_ns = (meter.now() - began) as f64 / start.elapsed().as_nanos() as f64;
+        Ok(meter)
+    }
+
+    /// Whether calls drive out what the caches hold.
+    pub(crate) fn drive_out(&self, drives_out: bool) {
+        // SAFETY: an int of the library, which is read on this thread alone.
+        unsafe { self.drives_out.write_volatile(i32::from(drives_out)) };
+    }
+
+    /// Nanoseconds of an operation beside the library.
+    pub(crate) fn time(&self, mut operation: impl FnMut() -> Result<(), Failure>) -> Result<Spread, Failure> {
+        let mut values = Vec::with_capacity(OPERATIONS);
+        for _ in 0..OPERATIONS {
+            let (inside, start) = (self.inside(), self.now());
+            operation()?;
+            let spent = self.now() - start;
+            values.push((spent - (self.inside() - inside)) as f64 / self.ticks_per_ns);
+        }
+        Ok(Spread::of(values))
+    }
+
+    fn now(&self) -> u64 {
+        // SAFETY: it reads a counter of the processor.
+        unsafe { (self.now)() }
+    }
+
+    fn inside(&self) -> u64 {
+        // SAFETY: a number of the library, which is written on this thread alone.
+        unsafe { self.inside.read_volatile() }
+    }
+}
