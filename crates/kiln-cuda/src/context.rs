@@ -23,13 +23,16 @@ use crate::faults::Faults;
 use crate::journal::Journal;
 use crate::library::{Library, start_check};
 use crate::native::Native;
+use crate::process::Birth;
 use crate::rest::Rest;
 
 /// The primary context of one device, retained.
-// In this order: every call looks at the first two.
+// In this order: every call looks at the first three.
 #[repr(C)]
 pub(crate) struct Context {
     library: &'static Library,
+    /// The library's, where every call finds it.
+    birth: Birth,
     faults: Faults,
     device: sys::CUdevice,
     raw: Native<sys::CUctx_st>,
@@ -85,6 +88,7 @@ impl Context {
         start_check("cuDevicePrimaryCtxRetain", status)?;
         let context = Self {
             library,
+            birth: library.birth(),
             device,
             raw,
             faults: Faults::default(),
@@ -147,7 +151,7 @@ impl Context {
     /// Unsupported on the other side of a fork.
     #[inline]
     pub(crate) fn check_process(&self, call: &'static str) -> Result<()> {
-        if self.library.birth().is_here() { Ok(()) } else { Err(convert::forked(call)) }
+        if self.birth.is_here() { Ok(()) } else { Err(convert::forked(call)) }
     }
 
     /// An error unless the driver said yes.
@@ -196,7 +200,7 @@ impl Context {
 
     /// Whether nothing more can be done with it: the device is lost, or a fork lies between.
     pub(crate) fn is_gone(&self) -> bool {
-        !self.library.birth().is_here() || self.faults.first().is_some()
+        !self.birth.is_here() || self.faults.first().is_some()
     }
 
     /// Events nobody uses right now.
@@ -247,7 +251,7 @@ impl Drop for Context {
                 self.release(|api| unsafe { (api.event_destroy)(event.raw()) });
             }
         }
-        if self.library.birth().is_here() {
+        if self.birth.is_here() {
             // SAFETY: gives back what `retain` took, once. The answer does not matter: at the end of the process the
             // driver may be gone already.
             unsafe { (self.library.api().context_release)(self.device) };

@@ -171,10 +171,13 @@ impl Kernel {
     /// ever before, and then once.
     #[inline]
     pub(crate) fn allow_shared(&self, call: &'static str, context: &Context, bytes: u32) -> Result<()> {
-        if bytes <= self.allowed_shared_bytes.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        self.grow_shared(call, context, bytes)
+        if self.allows_shared(bytes) { Ok(()) } else { self.grow_shared(call, context, bytes) }
+    }
+
+    /// Whether blocks may have so much dynamic shared memory without a further word to the driver.
+    #[inline(always)]
+    pub(crate) fn allows_shared(&self, bytes: u32) -> bool {
+        bytes <= self.allowed_shared_bytes.load(Ordering::Relaxed)
     }
 
     /// How many blocks of so many threads a multiprocessor holds at once.

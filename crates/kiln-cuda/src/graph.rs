@@ -12,7 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys;
 use kiln_driver::graph::{check_node_command, check_nodes};
-use kiln_driver::{Command, Error, GraphId, GraphNode, Latch, LatchGuard, Refusal, Result, Submission};
+use kiln_driver::{
+    Command, Error, GraphId, GraphNode, Latch, LatchGuard, Refusal, Result, StreamId, Submission,
+};
 
 use crate::api::{Api, Status};
 use crate::context::Context;
@@ -20,7 +22,6 @@ use crate::device::CudaDevice;
 use crate::graph_node::BuiltNode;
 use crate::journal::Entry;
 use crate::native::Native;
-use crate::stream::Stream;
 
 /// A graph as a handle finds it. The executable is given back before the template.
 pub(crate) struct Graph {
@@ -99,13 +100,15 @@ impl CudaDevice {
         self.change_node(CALL, api, &graph, executable.raw.raw(), built, parts)
     }
 
+    #[inline(never)]
     pub(crate) fn submit_graph(
         &self,
         call: &'static str,
-        api: &Api,
-        stream: &Stream,
+        stream: StreamId,
         graph: GraphId,
     ) -> Result<Submission> {
+        let stream = self.streams.pin(stream).map_err(|error| error.seen_by(call))?;
+        let api = self.api_for(call, &stream)?;
         let graph = self.graphs.pin(graph).map_err(|error| error.seen_by(call))?;
         let running = graph.running();
         // SAFETY: graph and stream are pinned, and the lock keeps other threads from the executable meanwhile. What the

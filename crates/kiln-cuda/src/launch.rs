@@ -7,7 +7,7 @@
 use std::ffi::{c_int, c_void};
 
 use cudarc::driver::sys;
-use kiln_driver::{Code, Dim3, Error, Launch, Refusal, Result, Submission};
+use kiln_driver::{Code, Dim3, Error, Launch, Refusal, Result, StreamId, Submission};
 
 use crate::api::{Api, Status};
 use crate::convert;
@@ -20,28 +20,41 @@ use crate::stream::Stream;
 const ARGUMENT_ALIGNMENT: usize = 16;
 
 impl CudaDevice {
-    #[inline]
+    #[inline(never)]
     pub(crate) fn submit_launch(
         &self,
         call: &'static str,
-        api: &Api,
-        stream: &Stream,
+        stream: StreamId,
         launch: &Launch<'_>,
     ) -> Result<Submission> {
+        let stream = self.streams.pin(stream).map_err(|error| error.seen_by(call))?;
+        if launch.cluster.is_some() || launch.cooperative {
+            return self.submit_shaped(call, &stream, launch);
+        }
+        let api = self.api_for(call, &stream)?;
+        let kernel = self.functions.pin(launch.function).map_err(|error| error.seen_by(call))?;
+        if !kernel.takes(launch) {
+            self.check_launch(call, api, &kernel, launch)?;
+        }
+        let entry = Entry::Launch(launch.function);
+        let submitted = stream.queue(call, entry, |_| launch_plain(api, &stream, &kernel, launch));
+        submitted.map_err(|error| self.explain_launch(call, error, launch))
+    }
+
+    /// A launch in clusters, or one whose blocks are all resident at once.
+    #[cold]
+    #[inline(never)]
+    fn submit_shaped(&self, call: &'static str, stream: &Stream, launch: &Launch<'_>) -> Result<Submission> {
+        let api = self.context.enter(call)?;
         let kernel = self.functions.pin(launch.function).map_err(|error| error.seen_by(call))?;
         self.check_launch(call, api, &kernel, launch)?;
-        let plain = launch.cluster.is_none() && !launch.cooperative;
-        let submitted = stream.queue(call, Entry::Launch(launch.function), |_| {
-            if plain {
-                launch_plain(api, stream, &kernel, launch)
-            } else {
-                launch_shaped(api, stream, &kernel, launch)
-            }
-        });
+        let entry = Entry::Launch(launch.function);
+        let submitted = stream.queue(call, entry, |_| launch_shaped(api, stream, &kernel, launch));
         submitted.map_err(|error| self.explain_launch(call, error, launch))
     }
 
     /// Refuses what the driver would, in words, and prepares the kernel for what it would not.
+    #[inline(never)]
     pub(crate) fn check_launch(
         &self,
         call: &'static str,
@@ -73,7 +86,7 @@ impl CudaDevice {
     fn check_arguments(&self, call: &'static str, kernel: &Kernel, given: usize) -> Result<()> {
         match kernel.argument_bytes() {
             // What the device loaded it can launch, so its limit need not be looked up for as many bytes as the kernel takes.
-            Some(bytes) if (bytes..=bytes.next_multiple_of(ARGUMENT_ALIGNMENT)).contains(&given) => Ok(()),
+            Some(bytes) if takes_arguments(bytes, given) => Ok(()),
             _ if given > self.info.limits.max_argument_bytes as usize => {
                 let limit = u64::from(self.info.limits.max_argument_bytes);
                 Err(Error::refused(call, Refusal::Limit { what: "bytes of arguments", limit }))
@@ -203,7 +216,34 @@ impl PackedArguments {
     }
 }
 
-#[inline]
+impl Kernel {
+    /// Whether a launch without clusters is within what was read when the kernel was looked up. Nearly every launch is, and the others
+    /// are looked at again to say why not.
+    #[inline(always)]
+    fn takes(&self, launch: &Launch<'_>) -> bool {
+        let (grid, block) = self.most_extents();
+        let within = |given: Dim3, most: Dim3| {
+            // None is the largest number when one is taken off.
+            let each = |given: u32, most: u32| given.wrapping_sub(1) < most;
+            each(given.x, most.x) & each(given.y, most.y) & each(given.z, most.z)
+        };
+        // Once the extents are within those of the device, their product fits.
+        let threads = || u64::from(launch.block.x) * u64::from(launch.block.y) * u64::from(launch.block.z);
+        within(launch.grid, grid)
+            && within(launch.block, block)
+            && threads() <= u64::from(self.most_threads())
+            && self.argument_bytes().is_some_and(|bytes| takes_arguments(bytes, launch.arguments.len()))
+            && self.allows_shared(launch.dynamic_shared_bytes)
+    }
+}
+
+/// Whether a kernel with so many bytes of parameters takes so many bytes of arguments.
+#[inline(always)]
+fn takes_arguments(bytes: usize, given: usize) -> bool {
+    (bytes..=bytes.next_multiple_of(ARGUMENT_ALIGNMENT)).contains(&given)
+}
+
+#[inline(always)]
 fn launch_plain(api: &Api, stream: &Stream, kernel: &Kernel, launch: &Launch<'_>) -> Status {
     let mut arguments = PackedArguments::new(kernel, launch.arguments);
     let (grid, block) = (launch.grid, launch.block);

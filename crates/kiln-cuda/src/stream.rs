@@ -117,7 +117,7 @@ impl Stream {
 
     /// Hands work to the driver as the next submission. `give` gets the number it will have if the driver takes it, and is called
     /// again if the driver did not because another context was current.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn queue(
         &self,
         call: &'static str,
@@ -125,14 +125,17 @@ impl Stream {
         give: impl Fn(u64) -> Status,
     ) -> Result<Submission> {
         let turn = self.journal.turn();
-        let number = turn.submitted() + 1;
-        let mut status = give(number);
-        if status != 0 && self.context.was_elsewhere(status) {
-            status = give(number);
-        }
-        if status == 0 {
-            return Ok(turn.queued(entry));
-        }
+        let mut is_again = false;
+        let status = loop {
+            let status = give(turn.submitted() + 1);
+            if status == 0 {
+                return Ok(turn.queued(entry));
+            }
+            if is_again || !self.context.was_elsewhere(status) {
+                break status;
+            }
+            is_again = true;
+        };
         // Looking for who is to blame takes the turns of all streams.
         drop(turn);
         Err(self.context.failure(call, status, Some(&self.journal)))

@@ -1,4 +1,7 @@
 //! Commands: each kind to its own file.
+//!
+//! Each kind has a function of its own, too, that finds the stream and goes to the driver, so that the way of one runs through no code of
+//! the others.
 
 use kiln_driver::{Command, Error, EventId, Result, StreamId, Submission};
 
@@ -7,46 +10,47 @@ use crate::device::CudaDevice;
 use crate::journal::Entry;
 use crate::stream::Stream;
 
+const CALL: &str = "submit";
+
 impl CudaDevice {
+    #[inline]
     pub(crate) fn submit(&self, stream: StreamId, command: &Command<'_>) -> Result<Submission> {
-        const CALL: &str = "submit";
-        let stream = self.streams.pin(stream).map_err(|error| error.seen_by(CALL))?;
-        let api = if names_its_context(&stream, command) {
-            self.context.pass(CALL)?
-        } else {
-            self.context.enter(CALL)?
-        };
         match *command {
-            Command::Launch(ref launch) => self.submit_launch(CALL, api, &stream, launch),
+            Command::Launch(ref launch) => self.submit_launch(CALL, stream, launch),
+            Command::Signal(event) => self.submit_signal(stream, event),
+            Command::Wait(event) => self.submit_wait(stream, event),
+            Command::Graph(graph) => self.submit_graph(CALL, stream, graph),
+            ref other => self.submit_transfer(stream, other),
+        }
+    }
+
+    #[inline(never)]
+    fn submit_transfer(&self, stream: StreamId, command: &Command<'_>) -> Result<Submission> {
+        let stream = self.streams.pin(stream).map_err(|error| error.seen_by(CALL))?;
+        let api = self.context.enter(CALL)?;
+        match *command {
             Command::Copy { from, to, bytes } => self.submit_copy(CALL, api, &stream, from, to, bytes),
             Command::Fill { to, pattern, count } => self.submit_fill(CALL, api, &stream, to, pattern, count),
-            Command::Signal(event) => self.submit_signal(CALL, api, &stream, event),
-            Command::Wait(event) => self.submit_wait(CALL, api, &stream, event),
-            Command::Graph(graph) => self.submit_graph(CALL, api, &stream, graph),
             ref other => Err(Error::unsupported(CALL, "this command", other.name())),
         }
     }
 
-    fn submit_signal(
-        &self,
-        call: &'static str,
-        api: &Api,
-        stream: &Stream,
-        event: EventId,
-    ) -> Result<Submission> {
-        let event = self.events.pin(event).map_err(|error| error.seen_by(call))?;
-        stream.queue(call, Entry::Signal, |number| event.record(api, stream, number))
+    #[inline(never)]
+    fn submit_signal(&self, stream: StreamId, event: EventId) -> Result<Submission> {
+        let pinned = self.streams.pin(stream).map_err(|error| error.seen_by(CALL))?;
+        let stream: &Stream = &pinned;
+        let api = self.api_for(CALL, stream)?;
+        let event = self.events.pin(event).map_err(|error| error.seen_by(CALL))?;
+        stream.queue(CALL, Entry::Signal, |number| event.record(api, stream, number))
     }
 
-    fn submit_wait(
-        &self,
-        call: &'static str,
-        api: &Api,
-        stream: &Stream,
-        event: EventId,
-    ) -> Result<Submission> {
-        let event = self.events.pin(event).map_err(|error| error.seen_by(call))?;
-        stream.queue(call, Entry::Wait, |_| {
+    #[inline(never)]
+    fn submit_wait(&self, stream: StreamId, event: EventId) -> Result<Submission> {
+        let pinned = self.streams.pin(stream).map_err(|error| error.seen_by(CALL))?;
+        let stream: &Stream = &pinned;
+        let api = self.api_for(CALL, stream)?;
+        let event = self.events.pin(event).map_err(|error| error.seen_by(CALL))?;
+        stream.queue(CALL, Entry::Wait, |_| {
             // An event from the pool may carry the record of its former life.
             if !event.was_signalled() {
                 return 0;
@@ -55,16 +59,11 @@ impl CudaDevice {
             unsafe { (api.stream_wait)(stream.raw(), event.raw(), 0) }
         })
     }
-}
 
-/// Whether the driver finds the context by the handles it is given. Another library's stream may be the default one of whatever
-/// context is current.
-#[inline]
-fn names_its_context(stream: &Stream, command: &Command<'_>) -> bool {
-    stream.is_owned()
-        && match command {
-            Command::Launch(launch) => !launch.cooperative && launch.cluster.is_none(),
-            Command::Signal(_) | Command::Wait(_) | Command::Graph(_) => true,
-            _ => false,
-        }
+    /// The driver for a call that finds its context by the handles it is given, unless the stream is another library's: that may be the
+    /// default one of whatever context is current.
+    #[inline(always)]
+    pub(crate) fn api_for(&self, call: &'static str, stream: &Stream) -> Result<&Api> {
+        if stream.is_owned() { self.context.pass(call) } else { self.context.enter(call) }
+    }
 }

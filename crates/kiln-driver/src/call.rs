@@ -165,6 +165,7 @@ pub trait Answered {
 macro_rules! answered {
     ($($type:ty => $answer:expr;)*) => {$(
         impl Answered for $type {
+            #[inline]
             fn answer(&self) -> Answer<'_> {
                 let make: fn(&$type) -> Answer<'_> = $answer;
                 make(self)

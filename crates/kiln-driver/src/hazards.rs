@@ -8,17 +8,20 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicUsize, Ordering};
 
 use crate::asymmetric;
 
 /// Objects one thread may look at at once; a launch looks at a stream and a kernel, a copy at a stream and two blocks.
 const WORDS: usize = 6;
 
-/// The words of one thread.
+/// The words of one thread, in a cache line of their own.
+#[repr(align(64))]
 struct Words {
     /// Addresses; 0 is none.
     at: [AtomicUsize; WORDS],
+    /// A bit for each that is in use. Only their thread looks at it.
+    used: AtomicU8,
     taken: AtomicBool,
     next: Option<&'static Words>,
 }
@@ -27,37 +30,40 @@ struct Words {
 static ALL: AtomicPtr<Words> = AtomicPtr::new(std::ptr::null_mut());
 
 thread_local! {
-    static OWN: Own = Own { words: take_words(), used: Cell::new(0) };
+    /// This thread's words, once it has some. Without a destructor, so that looking here is a load and nothing else.
+    static OWN: Cell<Option<&'static Words>> = const { Cell::new(None) };
+    /// Gives them back.
+    static LEASE: Lease = Lease(take_words());
 }
 
-/// This thread's words, and which of them are in use.
-struct Own {
-    words: &'static Words,
-    used: Cell<u8>,
-}
+/// The right to some words until the thread ends.
+struct Lease(&'static Words);
 
 /// A place this thread is looking at, until dropped. It stays with its thread.
 pub(crate) struct Hazard {
-    word: &'static AtomicUsize,
+    words: &'static Words,
     index: u8,
     stays: PhantomData<*const ()>,
 }
 
 impl Hazard {
-    /// Says that this thread looks at a place. Nothing, if it looks at too many already or is ending.
+    /// Says that this thread looks at a place. Nothing, if it looks at too many already or is ending, or where the kernel offers no
+    /// fence for the other side.
     ///
     /// What is at the place has to be looked at after this, and may be gone already.
     #[inline(always)]
     pub(crate) fn at(place: usize) -> Option<Self> {
-        OWN.try_with(|own| {
-            let index = own.used.get().trailing_ones() as usize;
-            let word = own.words.at.get(index)?;
-            own.used.set(own.used.get() | 1 << index);
-            word.store(place, Ordering::Relaxed);
-            asymmetric::light();
-            Some(Self { word, index: index as u8, stays: PhantomData })
-        })
-        .ok()?
+        let words = match OWN.get() {
+            Some(words) => words,
+            None => own_words()?,
+        };
+        let used = words.used.load(Ordering::Relaxed);
+        let index = used.trailing_ones() as usize;
+        let word = words.at.get(index)?;
+        words.used.store(used | 1 << index, Ordering::Relaxed);
+        word.store(place, Ordering::Relaxed);
+        asymmetric::light();
+        Some(Self { words, index: index as u8, stays: PhantomData })
     }
 }
 
@@ -65,11 +71,24 @@ impl Drop for Hazard {
     /// What was looked at has to be asked after this whether it is to be dropped.
     #[inline(always)]
     fn drop(&mut self) {
-        self.word.store(0, Ordering::Release);
+        if let Some(word) = self.words.at.get(usize::from(self.index)) {
+            word.store(0, Ordering::Release);
+        }
         asymmetric::light();
-        // A thread that is ending has given its words back; the bit went with them.
-        let _ = OWN.try_with(|own| own.used.set(own.used.get() & !(1 << self.index)));
+        let used = self.words.used.load(Ordering::Relaxed);
+        self.words.used.store(used & !(1 << self.index), Ordering::Relaxed);
     }
+}
+
+/// Words for a thread that has none yet.
+#[cold]
+fn own_words() -> Option<&'static Words> {
+    if !asymmetric::is_offered() {
+        return None;
+    }
+    let words = LEASE.try_with(|lease| lease.0).ok()?;
+    OWN.set(Some(words));
+    Some(words)
 }
 
 /// Whether some thread looks at a place. Whoever asks has made it unfindable before.
@@ -85,9 +104,13 @@ pub(crate) fn is_looked_at(place: usize) -> bool {
     false
 }
 
-impl Drop for Own {
+impl Drop for Lease {
+    /// Something that ends later may still look at a place; the words then stay with the thread that is gone.
     fn drop(&mut self) {
-        self.words.taken.store(false, Ordering::Release);
+        OWN.set(None);
+        if self.0.used.load(Ordering::Relaxed) == 0 {
+            self.0.taken.store(false, Ordering::Release);
+        }
     }
 }
 
@@ -97,7 +120,6 @@ fn first_words() -> Option<&'static Words> {
 }
 
 fn take_words() -> &'static Words {
-    asymmetric::prepare();
     let mut next = first_words();
     while let Some(words) = next {
         if words.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok() {
@@ -108,6 +130,7 @@ fn take_words() -> &'static Words {
     let mut head = ALL.load(Ordering::Acquire);
     let words: *mut Words = Box::into_raw(Box::new(Words {
         at: [const { AtomicUsize::new(0) }; WORDS],
+        used: AtomicU8::new(0),
         taken: AtomicBool::new(true),
         next: None,
     }));

@@ -16,7 +16,8 @@
 //! ```
 //!
 //! Invariant: a guard exists for the owner (`inside`, `owner` seen unchanged after the fence) or for the thread that set `held` and then
-//! saw `owner` empty and `inside` false after a fence; never for both, because at least one of them sees what the other wrote.
+//! saw `owner` empty and `inside` false after a fence; never for both, because at least one of them sees what the other wrote. Where
+//! the kernel offers no such fence a latch belongs to nobody from the start.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -75,9 +76,8 @@ impl<T> Latch<T> {
     }
 
     fn owned_by(owner: usize, value: T) -> Self {
-        asymmetric::prepare();
         Self {
-            owner: AtomicUsize::new(owner),
+            owner: AtomicUsize::new(if asymmetric::is_offered() { owner } else { NOBODY }),
             inside: AtomicBool::new(false),
             held: AtomicBool::new(false),
             value: UnsafeCell::new(value),

@@ -293,6 +293,10 @@ fn wanted<K: Kind>(handle: Handle<K>) -> u64 {
 /// Chunk and offset of a slot: chunk `c` holds `64 << c` slots.
 #[inline]
 fn locate(index: u32) -> (usize, usize) {
+    // Few programs have more of anything than the first chunk holds.
+    if (index as usize) < FIRST_CHUNK_SLOTS {
+        return (0, index as usize);
+    }
     let shifted = index as usize + FIRST_CHUNK_SLOTS;
     let chunk = (shifted / FIRST_CHUNK_SLOTS).ilog2() as usize;
     (chunk, shifted - (FIRST_CHUNK_SLOTS << chunk))

@@ -58,7 +58,9 @@ mod telemetry {
 mod asymmetric {
     //! Every atomic is sequentially consistent here, so there is nothing to fence.
 
-    pub(super) fn prepare() {}
+    pub(super) fn is_offered() -> bool {
+        true
+    }
     pub(super) fn light() {}
     pub(super) fn heavy() {}
 }
@@ -73,6 +75,8 @@ mod events;
 mod freeze;
 #[path = "../../kiln/src/order/gate.rs"]
 mod gate;
+#[path = "../../kiln/src/order/guards.rs"]
+mod guards;
 #[path = "../../kiln/src/order/lane.rs"]
 mod lane;
 #[path = "../../kiln-driver/src/latch.rs"]
@@ -89,6 +93,8 @@ mod plan;
 mod stamp;
 #[path = "../../kiln/src/order/step.rs"]
 mod step;
+#[path = "../../kiln/src/order/submit_error.rs"]
+mod submit_error;
 #[path = "../../kiln/src/order/track.rs"]
 mod track;
 #[path = "../../kiln/src/order/tracker.rs"]

@@ -59,6 +59,7 @@ impl<L: Layer> Layered<L> {
         &self.inner
     }
 
+    #[inline]
     fn run<R: Answered>(&self, call: Call<'_>, run: impl FnOnce(&dyn Driver) -> Result<R>) -> Result<R> {
         self.layer.before(&*self.inner, &call)?;
         let result = run(&*self.inner);

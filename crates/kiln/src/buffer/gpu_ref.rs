@@ -292,6 +292,12 @@ impl<T: Element> GpuRef<T> {
         self.block.check_runtime(runtime)
     }
 
+    /// Whether it can be used by work of a runtime, as far as a look can tell; if not, [`check_runtime`](Self::check_runtime) says.
+    #[inline(always)]
+    pub(crate) fn is_usable(&self, runtime: &Inner) -> bool {
+        self.block.is_usable(runtime)
+    }
+
     pub(crate) fn block(&self) -> &Block {
         &self.block
     }

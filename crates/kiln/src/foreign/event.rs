@@ -11,10 +11,9 @@ use std::time::Duration;
 use kiln_driver::{Command, EventId, EventRequest, ForeignHandle, Timeout, WaitTarget};
 
 use super::block_use::BlockUse;
-use super::prepared::Checked;
 use crate::error::{Error, Result};
 use crate::misuse::Misuse;
-use crate::order::EventLease;
+use crate::order::{EventLease, Uses};
 use crate::runtime::{DeviceRuntime, Inner, Keep, Stream, Ticket, Whereabouts};
 
 /// An event that another library made and signals. It is left alone when this is dropped.
@@ -68,7 +67,7 @@ impl DeviceRuntime {
         done: &ForeignEvent,
     ) -> Result<Ticket> {
         done.check_runtime(self.inner())?;
-        let mut checked = Checked::new();
+        let mut checked = Uses::new();
         self.check_uses(stream, uses, &mut checked)?;
         let wait = Command::Wait(done.id);
         let stamp = self

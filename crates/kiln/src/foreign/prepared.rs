@@ -1,20 +1,13 @@
 //! Both ends of a use in one value.
 
 use kiln_driver::{Access, DeviceAddress, StreamId};
-use smallvec::SmallVec;
 
 use super::block_use::BlockUse;
 use crate::buffer::{Element, GpuRef};
 use crate::error::Result;
 use crate::misuse::Misuse;
-use crate::order::{Begun, Use};
+use crate::order::{Begun, Uses};
 use crate::runtime::{DeviceRuntime, Stream, Ticket};
-
-/// Blocks of foreign work that need no heap.
-const INLINE_USES: usize = 32;
-
-/// Uses that can be planned.
-pub(super) type Checked<'u> = SmallVec<[Use<'u>; INLINE_USES]>;
 
 /// Blocks that are ready to be used by work the caller queues on a stream.
 ///
@@ -45,7 +38,7 @@ impl DeviceRuntime {
         uses: &[BlockUse<'_>],
     ) -> Result<PreparedUse<'a>> {
         self.inner().check_ready()?;
-        let mut checked = Checked::new();
+        let mut checked = Uses::new();
         self.check_uses(stream, uses, &mut checked)?;
         let begun = self.inner().tracker().begin(stream.lane(), &mut checked)?;
         self.inner().note_foreign(stream.lane(), &checked);
@@ -86,7 +79,7 @@ impl DeviceRuntime {
     /// # Errors
     /// As for [`prepare_block_use`](Self::prepare_block_use).
     pub fn record_block_use(&self, stream: &Stream, uses: &[BlockUse<'_>]) -> Result<Ticket> {
-        let mut checked = Checked::new();
+        let mut checked = Uses::new();
         self.check_uses(stream, uses, &mut checked)?;
         let stamp = self.inner().stamp(stream.lane(), &mut checked)?;
         Ok(Ticket::new(self.inner(), stamp))
@@ -97,7 +90,7 @@ impl DeviceRuntime {
         &self,
         stream: &Stream,
         uses: &[BlockUse<'u>],
-        checked: &mut Checked<'u>,
+        checked: &mut Uses<'u>,
     ) -> Result<()> {
         if !stream.belongs_to(self.inner()) {
             return Err(Misuse::ForeignStream { stream: stream.id().to_string() }.into());

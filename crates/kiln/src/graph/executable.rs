@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use kiln_driver::{Command, GraphId};
-use smallvec::SmallVec;
 
 use super::builder::GraphBuilder;
 use super::edges::Edges;
@@ -15,12 +14,9 @@ use super::node::{NodeId, Work};
 use crate::buffer::{Element, Stale};
 use crate::error::{Error, Result};
 use crate::misuse::Misuse;
-use crate::order::{Lane, Stamp, Use};
+use crate::order::{Lane, Stamp, Uses};
 use crate::runtime::{Block, Inner, Stream, Ticket};
-use crate::telemetry::{Timed, span};
-
-/// Ranges of a replay that need no heap.
-const INLINE_SPANS: usize = 16;
+use crate::telemetry::{Count, Timed, span};
 
 /// Recorded work. The [builder](crate::GraphBuilder) has an example.
 ///
@@ -80,7 +76,9 @@ impl Graph {
     /// As for [`replay`](Self::replay).
     pub fn replay_timed(&self) -> Result<Timed> {
         let runtime = self.runtime()?;
-        runtime.submit_timed(self.home_lane(&runtime), &mut self.uses(), self.native.map(Command::Graph))
+        let mut uses = Uses::new();
+        self.footprint.add_uses(&self.hosts, &mut uses);
+        runtime.submit_timed(self.home_lane(&runtime), &mut uses, self.native.map(Command::Graph))
     }
 
     /// The elements an upload reads, to be changed, once every replay that reads them is done.
@@ -146,17 +144,29 @@ impl Graph {
         let Some(native) = self.native else {
             return Ok(Stamp { stream: lane.key, number: 0 });
         };
-        let command = Command::Graph(native);
-        let _span = span::submission(lane.stream, command.name());
-        runtime.submit(lane, &mut self.uses(), |driver, stream| {
-            driver.submit(stream, &command)?;
-            lane.counters().note(&command);
-            Ok(())
-        })
+        if span::is_submission_heard() {
+            self.submit_heard(runtime, lane, native)
+        } else {
+            self.queue(runtime, lane, native)
+        }
     }
 
-    fn uses(&self) -> SmallVec<[Use<'_>; INLINE_SPANS]> {
-        self.footprint.spans().filter_map(|span| span.used(&self.hosts)).collect()
+    #[cold]
+    #[inline(never)]
+    fn submit_heard(&self, runtime: &Inner, lane: &Lane, native: GraphId) -> Result<Stamp> {
+        let _span = span::submission(lane.stream, Command::Graph(native).name());
+        self.queue(runtime, lane, native)
+    }
+
+    #[inline(always)]
+    fn queue(&self, runtime: &Inner, lane: &Lane, native: GraphId) -> Result<Stamp> {
+        let mut uses = Uses::new();
+        self.footprint.add_uses(&self.hosts, &mut uses);
+        runtime.submit(lane, &mut uses, |driver, stream| {
+            driver.submit(stream, &Command::Graph(native))?;
+            lane.counters().add_entered(Count::Replays, 1);
+            Ok(())
+        })
     }
 }
 

@@ -1,24 +1,26 @@
 //! Everything a graph does to which bytes: what one replay is to the rest of the world.
 //!
 //! A replay is one submission, so it names each byte once, with the strongest access any node has to it. Kept by owner, so that changing one
-//! node looks at the blocks it used and uses, and at no others.
+//! node looks at the blocks it used and uses, and at no others. A replay goes through a list that the first one after a change makes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kiln_driver::Access;
 
 use super::host_data::HostList;
 use super::touch::{Owner, Touch};
 use crate::buffer::used;
-use crate::order::Use;
+use crate::order::{Use, Uses};
 use crate::runtime::Block;
 
 /// What a graph does to which bytes.
 #[derive(Default)]
 pub(super) struct Footprint {
     owners: BTreeMap<Owner, Owned>,
+    /// The spans of all owners one after the other, once somebody asked for them.
+    spans: OnceLock<Box<[Span]>>,
 }
 
 #[derive(Default)]
@@ -30,28 +32,18 @@ struct Owned {
 }
 
 /// One range of bytes as the rest of the world sees it.
-pub(super) struct Span<'a> {
-    pub(super) owner: Owner,
-    pub(super) block: Option<&'a Arc<Block>>,
-    pub(super) range: &'a Range<u64>,
-    pub(super) access: Access,
-}
-
-impl<'a> Span<'a> {
-    /// The bytes, as a submission uses them.
-    #[inline]
-    pub(super) fn used(&self, hosts: &'a HostList) -> Option<Use<'a>> {
-        match (self.owner, self.block) {
-            (_, Some(block)) => Some(used(block, self.range.clone(), self.access)),
-            (Owner::Host(index), None) => Some(hosts.find(index)?.used(self.access)),
-            (Owner::Device(_), None) => None,
-        }
-    }
+struct Span {
+    owner: Owner,
+    /// None for host data.
+    block: Option<Arc<Block>>,
+    range: Range<u64>,
+    access: Access,
 }
 
 impl Footprint {
     /// Adds a touch of a node. [`merge`](Self::merge) its owner before the spans are looked at.
     pub(super) fn add(&mut self, node: u32, touch: Touch, block: Option<&Arc<Block>>) {
+        self.spans.take();
         let owned = self.owners.entry(touch.owner).or_default();
         if owned.block.is_none() {
             owned.block = block.cloned();
@@ -61,6 +53,7 @@ impl Footprint {
 
     /// Takes out what a node does to an owner.
     pub(super) fn remove(&mut self, node: u32, owner: Owner) {
+        self.spans.take();
         if let Some(owned) = self.owners.get_mut(&owner) {
             owned.touches.retain(|(of, _)| *of != node);
         }
@@ -68,6 +61,7 @@ impl Footprint {
 
     /// Works an owner's spans out anew; forgets it if no node touches it any more.
     pub(super) fn merge(&mut self, owner: Owner) {
+        self.spans.take();
         if let Some(owned) = self.owners.get_mut(&owner) {
             owned.merged = merged(owned.touches.iter().map(|(_, touch)| touch));
             if owned.merged.is_empty() {
@@ -90,17 +84,38 @@ impl Footprint {
         touches.iter().find(conflicts).map(|(other, _)| *other)
     }
 
-    /// The spans, by owner and place; no two share bytes.
-    #[inline]
-    pub(super) fn spans(&self) -> impl Iterator<Item = Span<'_>> {
-        self.owners.iter().flat_map(|(owner, owned)| {
+    /// Adds every byte with what a replay does to it, by owner and place; no two uses share bytes. They are too large to be handed back.
+    #[inline(always)]
+    pub(super) fn add_uses<'a>(&'a self, hosts: &'a HostList, uses: &mut Uses<'a>) {
+        for Span { owner, block, range, access } in self.spans.get_or_init(|| self.list()) {
+            if let Some(each) = used_of(*owner, block.as_ref(), range, *access, hosts) {
+                uses.push(each);
+            }
+        }
+    }
+
+    /// The same for who asks once.
+    pub(super) fn add_uses_once<'a>(&'a self, hosts: &'a HostList, uses: &mut Uses<'a>) {
+        for (owner, owned) in &self.owners {
+            for (range, access) in &owned.merged {
+                if let Some(each) = used_of(*owner, owned.block.as_ref(), range, *access, hosts) {
+                    uses.push(each);
+                }
+            }
+        }
+    }
+
+    #[cold]
+    fn list(&self) -> Box<[Span]> {
+        let spans = self.owners.iter().flat_map(|(owner, owned)| {
             owned.merged.iter().map(|(range, access)| Span {
                 owner: *owner,
-                block: owned.block.as_ref(),
-                range,
+                block: owned.block.clone(),
+                range: range.clone(),
                 access: *access,
             })
-        })
+        });
+        spans.collect()
     }
 
     /// The blocks that some node writes.
@@ -112,6 +127,22 @@ impl Footprint {
     /// How many spans an owner with these touches added would bring.
     pub(super) fn span_count(&self) -> usize {
         self.owners.values().map(|owned| owned.merged.len()).sum()
+    }
+}
+
+/// Bytes of an owner, as a submission uses them.
+#[inline(always)]
+fn used_of<'a>(
+    owner: Owner,
+    block: Option<&'a Arc<Block>>,
+    range: &Range<u64>,
+    access: Access,
+    hosts: &'a HostList,
+) -> Option<Use<'a>> {
+    match (owner, block) {
+        (_, Some(block)) => Some(used(block, range.clone(), access)),
+        (Owner::Host(index), None) => Some(hosts.find(index)?.used(access)),
+        (Owner::Device(_), None) => None,
     }
 }
 

@@ -3,7 +3,6 @@
 use std::cell::Cell;
 
 use kiln_driver::{Driver, StreamId};
-use smallvec::SmallVec;
 
 use super::builder::{GraphBuilder, MAX_RANGES};
 use super::error::GraphError;
@@ -11,7 +10,7 @@ use super::host_data::Output;
 use super::node::{NodeId, Work};
 use crate::buffer::{Element, Held};
 use crate::error::Result;
-use crate::order::{Lane, Use};
+use crate::order::{Lane, Uses};
 use crate::runtime::Ticket;
 use crate::telemetry::{Timed, span};
 
@@ -20,10 +19,12 @@ impl GraphBuilder {
     pub(crate) fn submit_once(&mut self) -> Result<Ticket> {
         self.settle()?;
         let (lane, queued) = (self.home(), Cell::new(false));
+        let mut uses = Uses::new();
+        self.footprint.add_uses_once(&self.hosts, &mut uses);
         let submitted = {
             let _span = span::submission(lane.stream, "sequence");
             let work = |driver: &dyn Driver, stream| self.queue(driver, stream, lane, &queued);
-            self.runtime.inner().submit(lane, &mut self.uses(), work)
+            self.runtime.inner().submit(lane, &mut uses, work)
         };
         self.is_queued |= queued.get();
         let stamp = submitted?;
@@ -35,8 +36,10 @@ impl GraphBuilder {
     pub(crate) fn submit_once_timed(&mut self) -> Result<Timed> {
         self.settle()?;
         let (lane, queued) = (self.home(), Cell::new(false));
+        let mut uses = Uses::new();
+        self.footprint.add_uses_once(&self.hosts, &mut uses);
         let work = |driver: &dyn Driver, stream| self.queue(driver, stream, lane, &queued);
-        let submitted = self.runtime.inner().submit_work_timed(lane, &mut self.uses(), work);
+        let submitted = self.runtime.inner().submit_work_timed(lane, &mut uses, work);
         self.is_queued |= queued.get();
         let timed = submitted?;
         self.note_overwritten();
@@ -98,10 +101,6 @@ impl GraphBuilder {
             return Err(GraphError::TooManyRanges { ranges, limit: MAX_RANGES }.into());
         }
         Ok(())
-    }
-
-    fn uses(&self) -> SmallVec<[Use<'_>; 16]> {
-        self.footprint.spans().filter_map(|span| span.used(&self.hosts)).collect()
     }
 
     fn home(&self) -> &Lane {

@@ -9,16 +9,19 @@ use std::mem::MaybeUninit;
 const INLINE_BYTES: usize = 512;
 
 /// The packed arguments of one launch, with zeros between them.
+// In this order: the first arguments lie beside their length.
+#[repr(C)]
 pub(super) struct Arguments {
-    /// Written up to `len`, unless all moved to `spill`.
-    inline: [MaybeUninit<u8>; INLINE_BYTES],
     len: usize,
     /// All of them, once they are more than fit inline.
     spill: Vec<u8>,
+    /// Written up to `len`, unless all moved to `spill`.
+    inline: [MaybeUninit<u8>; INLINE_BYTES],
 }
 
 impl Arguments {
     /// None yet.
+    #[inline(always)]
     pub(super) fn new() -> Self {
         Self { inline: [const { MaybeUninit::uninit() }; INLINE_BYTES], len: 0, spill: Vec::new() }
     }
@@ -27,11 +30,9 @@ impl Arguments {
     #[inline(always)]
     pub(super) fn put(&mut self, offset: usize, bytes: &[u8]) {
         let end = offset + bytes.len();
-        if end > INLINE_BYTES || !self.spill.is_empty() {
+        // Nearly always each follows the one before it.
+        if offset != self.len && !self.fill_up_to(offset) || end > INLINE_BYTES {
             return self.put_spilled(offset, bytes);
-        }
-        if let Some(gap) = self.inline.get_mut(self.len..offset) {
-            gap.fill(MaybeUninit::new(0));
         }
         if let Some(place) = self.inline.get_mut(offset..end) {
             // SAFETY: the place has as many bytes as are given, is borrowed mutably, and may hold any of them.
@@ -40,7 +41,17 @@ impl Arguments {
         self.len = self.len.max(end);
     }
 
+    /// Writes zeros between what is there and an offset; false once all is on the heap.
+    #[inline(never)]
+    fn fill_up_to(&mut self, offset: usize) -> bool {
+        if let Some(gap) = self.inline.get_mut(self.len..offset) {
+            gap.fill(MaybeUninit::new(0));
+        }
+        self.spill.is_empty()
+    }
+
     #[cold]
+    #[inline(never)]
     fn put_spilled(&mut self, offset: usize, bytes: &[u8]) {
         if self.spill.is_empty() {
             self.spill = self.bytes().to_vec();

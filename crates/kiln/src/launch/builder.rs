@@ -4,17 +4,17 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use kiln_driver::{Access, Command, Dim3, Vouched};
-use smallvec::SmallVec;
 
 use super::arguments::Arguments;
 use super::kernel::Kernel;
 use super::mismatch::{Given, Mismatch, explain, place};
 use super::pass::Pass;
 use super::shape::Shape;
+use super::slot::Slot;
 use crate::buffer::{Element, GpuRef};
 use crate::error::{Error, ErrorKind, Result};
 use crate::misuse::Misuse;
-use crate::order::{INLINE_USES, Lane, Use};
+use crate::order::{Lane, Uses};
 use crate::runtime::{Block, DeviceRuntime, Inner, Stream, Ticket};
 use crate::telemetry::Timed;
 
@@ -22,16 +22,20 @@ use crate::telemetry::Timed;
 ///
 /// Everything is checked before anything is queued. The first thing that does not fit is what `submit` answers.
 #[must_use = "a launch does nothing until it is submitted"]
+// In this order: what every launch writes lies together, before the room that few of them need.
+#[repr(C)]
 pub struct Launch<'a> {
     runtime: &'a Arc<Inner>,
     kernel: &'a Kernel,
-    shape: Shape,
+    /// The kernel's parameters, if they are known.
+    slots: Option<&'a [Slot]>,
+    given: usize,
     stream: Option<&'a Stream>,
     home: Option<(&'a Block, Access)>,
-    arguments: Arguments,
-    uses: SmallVec<[Use<'a>; INLINE_USES]>,
-    given: usize,
     wrong: Option<Error>,
+    shape: Shape,
+    arguments: Arguments,
+    uses: Uses<'a>,
 }
 
 impl DeviceRuntime {
@@ -42,15 +46,17 @@ impl DeviceRuntime {
 }
 
 impl<'a> Launch<'a> {
+    #[inline]
     fn new(runtime: &'a Arc<Inner>, kernel: &'a Kernel) -> Self {
         Self {
             runtime,
             kernel,
+            slots: kernel.slots(),
             shape: Shape::ONE,
             stream: None,
             home: None,
             arguments: Arguments::new(),
-            uses: SmallVec::new(),
+            uses: Uses::new(),
             given: 0,
             wrong: None,
         }
@@ -160,13 +166,10 @@ impl<'a> Launch<'a> {
 
     #[inline]
     pub(super) fn buffer<T: Element>(&mut self, buffer: &'a GpuRef<T>, access: Access) -> &mut Self {
-        if let Err(error) = buffer.check_runtime(self.runtime) {
-            let (kernel, index) = (self.kernel, self.given);
-            self.wrong.get_or_insert_with(|| error.placed(place(kernel, index)));
+        if !buffer.is_usable(self.runtime) && !self.admit(buffer.block()) {
             return self;
         }
-        let better = self.home.is_none_or(|(_, home)| access.writes() && !home.writes());
-        if better {
+        if self.home.is_none_or(|(_, home)| access.writes() && !home.writes()) {
             self.home = Some((buffer.block(), access));
         }
         if !buffer.is_empty() {
@@ -180,7 +183,7 @@ impl<'a> Launch<'a> {
     fn put(&mut self, bytes: &[u8], align: usize, given: Given) {
         let index = self.given;
         self.given += 1;
-        let Some(slots) = self.kernel.slots() else {
+        let Some(slots) = self.slots else {
             return self.arguments.append(bytes, align);
         };
         // One argument too many is said when the count is known.
@@ -192,6 +195,7 @@ impl<'a> Launch<'a> {
     }
 
     #[cold]
+    #[inline(never)]
     fn refuse(&mut self, index: usize, given: Given) {
         let signature = self.kernel.signature();
         if let Some(parameter) = signature.and_then(|signature| signature.parameters().get(index)) {
@@ -199,8 +203,43 @@ impl<'a> Launch<'a> {
         }
     }
 
+    /// A closer look at a block: whether it can be used after all. If not, that is what is wrong.
+    #[cold]
+    #[inline(never)]
+    fn admit(&mut self, block: &Block) -> bool {
+        match block.check_runtime(self.runtime) {
+            Ok(()) => true,
+            Err(error) => {
+                let (kernel, index) = (self.kernel, self.given);
+                self.wrong.get_or_insert_with(|| error.placed(place(kernel, index)));
+                false
+            }
+        }
+    }
+
     /// Everything that can be said before anything is queued; the stream if there is nothing to say.
+    #[inline(always)]
     fn check(&mut self) -> Result<&'a Lane> {
+        let fits = self.wrong.is_none()
+            && self.kernel.belongs_to(self.runtime)
+            && self.slots.is_none_or(|slots| slots.len() == self.given)
+            && self.shape.is_allowed(self.kernel)
+            && !self.shape.cooperative
+            && self.stream.is_none_or(|stream| stream.belongs_to(self.runtime));
+        if !fits {
+            self.explain()?;
+        }
+        Ok(match (self.stream, self.home) {
+            (Some(stream), _) => stream.lane(),
+            (None, Some((block, _))) => block.home(self.runtime),
+            (None, None) => self.runtime.main_stream().lane(),
+        })
+    }
+
+    /// What is wrong; nothing, if it was a launch that needs a closer look.
+    #[cold]
+    #[inline(never)]
+    fn explain(&mut self) -> Result<()> {
         let kernel = || self.kernel.name().to_owned();
         // It stays, so that asking again does not launch with what was refused.
         if let Some(wrong) = &self.wrong {
@@ -209,23 +248,20 @@ impl<'a> Launch<'a> {
         if !self.kernel.belongs_to(self.runtime) {
             return Err(Mismatch::ForeignKernel { kernel: kernel() }.into());
         }
-        if let Some(slots) = self.kernel.slots()
+        if let Some(slots) = self.slots
             && slots.len() != self.given
         {
-            let wanted = slots.len();
-            return Err(Mismatch::Count { kernel: kernel(), wanted, given: self.given }.into());
+            return Err(Mismatch::Count { kernel: kernel(), wanted: slots.len(), given: self.given }.into());
         }
         self.shape.check(self.kernel).map_err(|wrong| Error::new(*wrong))?;
         if self.shape.cooperative {
             self.shape.check_residency(self.kernel, &**self.runtime.driver())?;
         }
-        match (self.stream, self.home) {
-            (Some(stream), _) if !stream.belongs_to(self.runtime) => {
+        match self.stream {
+            Some(stream) if !stream.belongs_to(self.runtime) => {
                 Err(Misuse::ForeignStream { stream: stream.id().to_string() }.into())
             }
-            (Some(stream), _) => Ok(stream.lane()),
-            (None, Some((block, _))) => Ok(block.home(self.runtime)),
-            (None, None) => Ok(self.runtime.main_stream().lane()),
+            _ => Ok(()),
         }
     }
 }

@@ -106,7 +106,7 @@ impl Kernel {
     }
 
     /// Its parameters, if they are known.
-    #[inline]
+    #[inline(always)]
     pub(super) fn slots(&self) -> Option<&[Slot]> {
         self.parts.slots.as_deref()
     }

@@ -57,16 +57,20 @@ impl Shape {
     };
 
     /// Refuses what the kernel or its device does not allow.
-    #[inline]
     pub(super) fn check(&self, kernel: &Kernel) -> std::result::Result<(), Box<Mismatch>> {
+        if self.is_allowed(kernel) { Ok(()) } else { Err(Box::new(self.explain(kernel))) }
+    }
+
+    /// Whether the kernel and its device allow it.
+    #[inline(always)]
+    pub(super) fn is_allowed(&self, kernel: &Kernel) -> bool {
         let bounds = kernel.bounds();
-        let allowed = within(self.grid, bounds.grid)
+        within(self.grid, bounds.grid)
             && within(self.block, bounds.block)
             // Each extent is within that of a device, so that the product fits.
             && u64::from(self.block.x) * u64::from(self.block.y) * u64::from(self.block.z) <= u64::from(bounds.threads)
             && self.dynamic_shared_bytes <= bounds.dynamic_shared_bytes
-            && self.cluster.is_none_or(|cluster| bounds.allow_cluster(cluster));
-        if allowed { Ok(()) } else { Err(Box::new(self.explain(kernel))) }
+            && self.cluster.is_none_or(|cluster| bounds.allow_cluster(cluster))
     }
 
     /// What is not allowed.
@@ -111,7 +115,10 @@ impl Shape {
     }
 }
 
+/// Without a branch for each extent: a launch that fits is the only one that is in a hurry.
+#[inline(always)]
 fn within(given: Dim3, limit: Dim3) -> bool {
-    let each = |given: u32, limit: u32| (1..=limit).contains(&given);
-    each(given.x, limit.x) && each(given.y, limit.y) && each(given.z, limit.z)
+    // None is the largest number when one is taken off.
+    let each = |given: u32, limit: u32| given.wrapping_sub(1) < limit;
+    each(given.x, limit.x) & each(given.y, limit.y) & each(given.z, limit.z)
 }

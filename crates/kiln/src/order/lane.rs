@@ -7,12 +7,12 @@ use kiln_driver::StreamId;
 
 use super::clock::Clock;
 use super::events::EventLease;
-use super::gate::Gate;
+use super::gate::{Gate, Pass};
 use super::launch_sites::LaunchSites;
 use super::plan::Waits;
 use super::stamp::{Stamp, StreamKey};
 use super::sync::{AtomicBool, AtomicU32, AtomicU64, Latch, LatchGuard, Ordering, spin_loop, yield_now};
-use crate::telemetry::Counters;
+use crate::telemetry::{Count, Counters};
 
 /// Recorded points a stream remembers.
 const MAX_POINTS: usize = 16;
@@ -27,10 +27,14 @@ const LAZY_AFTER: u32 = 64;
 pub struct Lane {
     /// Its key.
     pub key: StreamKey,
+    /// Nobody gives it back before the runtime ends.
+    is_lasting: bool,
     /// Its name at the driver.
     pub stream: StreamId,
     /// Closed when the stream takes no more work.
     gate: Gate,
+    /// Waits that had to cover later work than they needed.
+    overshoots: AtomicU32,
     /// The latest number that is given out; at least as large as any stamp that anybody has seen.
     planned: AtomicU64,
     /// The latest number whose work the driver has.
@@ -43,8 +47,8 @@ pub struct Lane {
     counters: Counters,
     /// Held for moments, never over a driver call.
     points: Latch<Points>,
-    /// Waits that had to cover later work than they needed.
-    overshoots: AtomicU32,
+    /// Events recorded. Added to by whoever holds the points, without a locked instruction.
+    signals: AtomicU64,
     /// Somebody asked for a recorded point since the stream last looked.
     asked: AtomicBool,
     /// The first number whose work was not queued whole because the device was lost meanwhile.
@@ -61,31 +65,41 @@ pub struct Entry {
     eager: bool,
     /// Recorded submissions in a row that nobody asked about.
     unasked: u32,
+    /// The stream that was waited for last, which is likely the next one, too.
+    pub peer: Option<(StreamKey, Weak<Lane>)>,
     /// Room for planning.
     pub waits: Waits,
     /// What everything submitted from here on is ordered after.
     pub clock: Clock,
-    /// The stream that was waited for last, which is likely the next one, too.
-    pub peer: Option<(StreamKey, Weak<Lane>)>,
 }
 
+// In this order: what is looked at of a program with few streams lies in one cache line, and the latch with it.
+#[repr(C)]
 struct Points {
+    /// By number. A search looks at the numbers here and not into each point.
+    recorded: VecDeque<Known>,
     /// What everything the driver has is ordered after; never ahead of what was submitted.
     clock: Clock,
-    recorded: VecDeque<Point>,
+}
+
+/// A recorded point, and its number once more.
+struct Known {
+    number: u64,
+    point: Point,
 }
 
 /// A place in a stream's work that can be waited for. It does not change while anybody but its stream holds it.
 pub type Point = Arc<Recorded>;
 
 /// An event, and what is ordered before whoever waits for it.
+#[repr(C)]
 pub struct Recorded {
     /// The event is done when everything up to here is.
     pub stamp: Stamp,
-    /// What that brings along.
-    pub clock: Clock,
     /// The event.
     pub event: EventLease,
+    /// What that brings along.
+    pub clock: Clock,
 }
 
 impl Lane {
@@ -103,6 +117,8 @@ impl Lane {
         Self {
             key,
             stream,
+            is_lasting: false,
+            signals: AtomicU64::new(0),
             entry: Latch::new(entry),
             planned: AtomicU64::new(number),
             submitted: AtomicU64::new(number),
@@ -117,11 +133,17 @@ impl Lane {
         }
     }
 
+    /// The same for a stream that nobody gives back before the runtime ends.
+    pub fn lasting(self) -> Self {
+        Self { is_lasting: true, ..self }
+    }
+
     /// A stream that takes the place of this one, which was given back. All that is stamped with the key so far is done, or comes before
     /// whatever the new one does, because that waits for `end`, the last point of this one.
     pub fn heir(&self, stream: StreamId, end: Option<&Recorded>) -> Self {
         let mut heir = Self::new(self.key, stream, self.submitted());
         heir.counters.inherit(&self.counters);
+        heir.signals = AtomicU64::new(self.signals.load(Ordering::Relaxed));
         heir.broken = AtomicU64::new(self.broken.load(Ordering::Acquire));
         if let Some(end) = end {
             heir.entry.get_mut().clock.clone_from(&end.clock);
@@ -138,6 +160,13 @@ impl Lane {
     /// Nothing came of a claim.
     pub fn unclaim(&self) {
         self.claimed.store(false, Ordering::Release);
+    }
+
+    /// Adds what the stream did to other numbers.
+    pub(crate) fn add_counts(&self, numbers: &mut [u64; Count::ALL.len()]) {
+        self.counters.add_to(numbers);
+        let signals = &mut numbers[Count::Signals as usize];
+        *signals = signals.wrapping_add(self.signals.load(Ordering::Relaxed));
     }
 
     /// The work of a number was queued in part or not at all.
@@ -168,9 +197,19 @@ impl Lane {
         &self.sites
     }
 
-    /// What to pass while something is queued on the stream by somebody who has not entered it; closed when it takes no more work.
-    pub fn gate(&self) -> &Gate {
-        &self.gate
+    /// Lets somebody queue something on the stream who has not entered it, as long as what is returned lives. Nothing, if the stream
+    /// takes no more work. One that lasts need not be held for that.
+    #[inline]
+    pub fn admit(&self) -> Option<Admission<'_>> {
+        if self.is_lasting {
+            return Some(Admission(None));
+        }
+        self.gate.pass().map(|pass| Admission(Some(pass)))
+    }
+
+    /// Takes no more work, once those who were let in are done.
+    pub fn close(&self) {
+        self.gate.close();
     }
 
     /// Whether the stream takes no more work.
@@ -229,19 +268,16 @@ impl Lane {
 
     /// The earliest recorded point that covers a number.
     pub fn point(&self, number: u64) -> Option<Point> {
-        let found = self.points().recorded.iter().find(|point| point.stamp.number >= number).cloned();
-        if found.is_some() {
-            self.asked.store(true, Ordering::Relaxed);
-        }
-        found
+        let found = self.points().find(number)?.clone();
+        self.asked.store(true, Ordering::Relaxed);
+        Some(found)
     }
 
     /// Whether waiting for a number of this stream is likely to order a stamp of another one before, too. A guess: the point that is
     /// waited for in the end may be one that another thread is recording right now.
     pub fn brings_along(&self, number: u64, stamp: Stamp) -> bool {
         let points = self.points();
-        let recorded = points.recorded.iter().find(|point| point.stamp.number >= number);
-        recorded.map_or(&points.clock, |point| &point.clock).covers(stamp)
+        points.find(number).map_or(&points.clock, |point| &point.clock).covers(stamp)
     }
 
     /// Whether everything the driver has so far is ordered after a stamp.
@@ -262,21 +298,30 @@ impl Lane {
     /// The oldest point, if the stream remembers as many as it may and nobody else holds it: to be recorded anew.
     pub fn take_oldest(&self) -> Option<Point> {
         let mut points = self.points();
-        let is_spare = points.recorded.len() >= MAX_POINTS
-            && points
-                .recorded
-                .front_mut()
-                .and_then(Arc::get_mut)
-                .is_some_and(|oldest| oldest.event.is_sole());
-        if is_spare { points.recorded.pop_front() } else { None }
+        if points.recorded.len() < MAX_POINTS {
+            return None;
+        }
+        // Whoever takes hold of a point holds the latch for it, so one that nobody holds now stays so.
+        let is_spare =
+            |oldest: &&Known| Arc::strong_count(&oldest.point) == 1 && oldest.point.event.is_sole();
+        points.recorded.front().filter(is_spare)?;
+        points.recorded.pop_front().map(|oldest| oldest.point)
     }
 
-    /// Remembers a recorded point.
+    /// Remembers a point that was recorded.
     pub fn remember(&self, point: Point) {
+        let number = point.stamp.number;
         let forgotten = {
             let mut points = self.points();
-            let at = points.recorded.partition_point(|known| known.stamp.number <= point.stamp.number);
-            points.recorded.insert(at, point);
+            self.signals.store(self.signals.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+            // Nearly always it is the newest.
+            match points.recorded.back() {
+                Some(newest) if newest.number > number => {
+                    let at = points.recorded.partition_point(|known| known.number <= number);
+                    points.recorded.insert(at, Known { number, point });
+                }
+                _ => points.recorded.push_back(Known { number, point }),
+            }
             if points.recorded.len() > MAX_POINTS { points.recorded.pop_front() } else { None }
         };
         drop(forgotten);
@@ -312,3 +357,16 @@ impl Lane {
         self.points.lock()
     }
 }
+
+impl Points {
+    /// The earliest point that covers a number.
+    fn find(&self, number: u64) -> Option<&Point> {
+        // Most who ask want one that is newer than all of them.
+        self.recorded.back().filter(|newest| newest.number >= number)?;
+        let at = self.recorded.partition_point(|known| known.number < number);
+        self.recorded.get(at).map(|known| &known.point)
+    }
+}
+
+/// The right to queue something on a stream without having entered it.
+pub struct Admission<'a>(#[expect(dead_code, reason = "held until it is dropped")] Option<Pass<'a>>);

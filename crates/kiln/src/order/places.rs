@@ -24,24 +24,36 @@ impl Tracker {
     /// # Errors
     /// Refused past [`MAX_STREAMS`] at once; what the driver says.
     pub fn add(&self, stream: StreamId) -> Result<Arc<Lane>, Error> {
-        match self.take_place(stream) {
+        self.take_in(stream, |lane| lane)
+    }
+
+    /// As [`add`](Self::add), for a stream that is never [retired](Self::retire).
+    ///
+    /// # Errors
+    /// As for [`add`](Self::add).
+    pub fn add_lasting(&self, stream: StreamId) -> Result<Arc<Lane>, Error> {
+        self.take_in(stream, Lane::lasting)
+    }
+
+    fn take_in(&self, stream: StreamId, make: fn(Lane) -> Lane) -> Result<Arc<Lane>, Error> {
+        match self.take_place(stream, make) {
             Some(lane) => Ok(lane),
-            None => self.take_over(stream),
+            None => self.take_over(stream, make),
         }
     }
 
     /// A place in the table that nobody has.
-    fn take_place(&self, stream: StreamId) -> Option<Arc<Lane>> {
+    fn take_place(&self, stream: StreamId, make: fn(Lane) -> Lane) -> Option<Arc<Lane>> {
         let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
         let reusable = lanes.iter().position(|lane| {
             is_abandoned(lane) && self.host.covers(Stamp { stream: lane.key, number: lane.submitted() })
         });
         if let Some(index) = reusable {
-            let lane = Arc::new(lanes[index].heir(stream, None));
+            let lane = Arc::new(make(lanes[index].heir(stream, None)));
             lanes[index] = lane.clone();
             return Some(lane);
         }
-        let lane = Arc::new(Lane::new(StreamKey::new(lanes.len())?, stream, 0));
+        let lane = Arc::new(make(Lane::new(StreamKey::new(lanes.len())?, stream, 0)));
         lanes.push(lane.clone());
         Some(lane)
     }
@@ -49,11 +61,11 @@ impl Tracker {
     /// The place of a stream that was given back with work that nobody has waited for. A few are asked whether it is done by now; else
     /// the new stream is made to wait for one of them, which holds up nobody here. They take turns, so that it is an old one.
     #[cold]
-    fn take_over(&self, stream: StreamId) -> Result<Arc<Lane>, Error> {
+    fn take_over(&self, stream: StreamId, make: fn(Lane) -> Lane) -> Result<Arc<Lane>, Error> {
         let turn = self.turns.fetch_add(1, Ordering::Relaxed) as usize;
         for stamp in self.ends(turn) {
             if self.is_done(stamp)?
-                && let Some(lane) = self.take_place(stream)
+                && let Some(lane) = self.take_place(stream, make)
             {
                 return Ok(lane);
             }
@@ -63,7 +75,7 @@ impl Tracker {
             Error::refused("create_stream", limit)
         })?;
         let end = self.wait_for_all_of(&old, stream).inspect_err(|_| old.unclaim())?;
-        let heir = Arc::new(old.heir(stream, end.as_deref()));
+        let heir = Arc::new(make(old.heir(stream, end.as_deref())));
         let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
         lanes[index] = heir.clone();
         Ok(heir)

@@ -8,18 +8,15 @@
 use std::ops::Range;
 
 use kiln_driver::Access;
-use smallvec::SmallVec;
 
 use super::clock::{Clock, HostClock};
+use super::guards::{self, Guards};
 use super::lane::Lane;
 use super::mutation::Mutation;
 use super::plan::Waits;
 use super::stamp::Stamp;
-use super::sync::{Latch, LatchGuard};
+use super::sync::Latch;
 use super::track::Track;
-
-/// Blocks of one submission that need no heap.
-pub(crate) const INLINE_USES: usize = 32;
 
 /// One block of a submission.
 #[derive(Clone)]
@@ -86,11 +83,22 @@ enum Hitch {
 
 impl Step<'_> {
     /// Plans, announces the stamp and publishes it. An error has done none of these.
+    #[inline]
     pub(crate) fn take(&mut self, uses: &mut [Use<'_>]) -> Result<(), StepRefusal> {
-        match self.try_all(uses) {
-            Ok(()) => return Ok(()),
-            Err(Hitch::Refused(refusal)) => return Err(refusal),
-            Err(Hitch::Contended) => {}
+        let is_plain = self.mutation.is_none() && uses.len() <= guards::MOST;
+        let tried = if is_plain { self.try_all(uses) } else { self.try_many(uses) };
+        match tried {
+            Ok(()) => Ok(()),
+            Err(hitch) => self.take_sorted(uses, hitch),
+        }
+    }
+
+    /// The way of those who found a block held, or one that does not take the use.
+    #[cold]
+    #[inline(never)]
+    fn take_sorted(&mut self, uses: &mut [Use<'_>], hitch: Hitch) -> Result<(), StepRefusal> {
+        if let Hitch::Refused(refusal) = hitch {
+            return Err(refusal);
         }
         self.waits.clear();
         uses.sort_unstable_by_key(|each| (std::ptr::from_ref(each.track), each.range.start));
@@ -98,20 +106,41 @@ impl Step<'_> {
         self.lock_all(uses)
     }
 
+    /// For no more blocks than guards have room, with all rules in force.
+    #[inline]
     fn try_all(&mut self, uses: &[Use<'_>]) -> Result<(), Hitch> {
-        let mut held = SmallVec::<[LatchGuard<'_, Track>; INLINE_USES]>::new();
+        let stream = self.stamp.stream;
+        let mut held = Guards::new();
         for each in uses {
             let track = each.track.try_lock().ok_or(Hitch::Contended)?;
             // What nearly every use finds.
-            if !track.is_sole(self.stamp.stream) || self.mutation.is_some() {
+            if !track.is_sole(stream) {
                 self.need(&track, each).map_err(Hitch::Refused)?;
             }
             held.push(track);
         }
         self.lane.announce(self.stamp.number);
-        for (each, track) in uses.iter().zip(&mut held) {
-            self.publish(track, each);
+        let (stamp, host) = (self.stamp, self.host);
+        held.release(|at, track| {
+            if let Some(each) = uses.get(at) {
+                track.publish(&each.range, each.access, stamp, |stamp| host.covers(stamp));
+            }
+        });
+        Ok(())
+    }
+
+    /// As `try_all`, for many blocks or with a rule taken out.
+    #[cold]
+    #[inline(never)]
+    fn try_many(&mut self, uses: &[Use<'_>]) -> Result<(), Hitch> {
+        let mut held = Vec::with_capacity(uses.len());
+        for each in uses {
+            let track = each.track.try_lock().ok_or(Hitch::Contended)?;
+            self.need(&track, each).map_err(Hitch::Refused)?;
+            held.push(track);
         }
+        self.lane.announce(self.stamp.number);
+        uses.iter().zip(&mut held).for_each(|(each, track)| self.publish(track, each));
         Ok(())
     }
 
@@ -167,7 +196,6 @@ impl Step<'_> {
         });
     }
 
-    #[inline]
     fn publish(&self, track: &mut Track, each: &Use<'_>) {
         if self.mutation.is_some() && !self.may_publish(track, each) {
             return;

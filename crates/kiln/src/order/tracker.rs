@@ -9,7 +9,8 @@ use super::events::{EventLease, EventPool};
 use super::lane::{Entry, Lane, Point, Recorded};
 use super::mutation::Mutation;
 use super::stamp::{Stamp, Stamps, StreamKey};
-use super::step::{OverlappingWrites, Step, StepRefusal, Use, publish_late};
+use super::step::{Step, Use, publish_late};
+use super::submit_error::SubmitError;
 use super::sync::{AtomicBool, AtomicU32, LatchGuard, Ordering, RwLock};
 use crate::telemetry::Count;
 
@@ -24,41 +25,6 @@ pub enum Recording {
     OnDemand,
     /// After every submission.
     AtOnce,
-}
-
-/// Why a submission was not made.
-#[derive(Debug)]
-pub enum SubmitError {
-    /// Two uses write the same bytes; nothing was queued or stamped.
-    Overlap(OverlappingWrites),
-    /// The contents of a block are gone; nothing was queued or stamped.
-    Lost {
-        /// The caller's number for the use.
-        argument: u16,
-    },
-    /// A block that is sealed would be written; nothing was queued or stamped.
-    Sealed {
-        /// The caller's number for the use.
-        argument: u16,
-    },
-    /// The driver said no.
-    Driver(Error),
-}
-
-impl From<StepRefusal> for SubmitError {
-    fn from(refusal: StepRefusal) -> Self {
-        match refusal {
-            StepRefusal::Overlap(overlap) => Self::Overlap(overlap),
-            StepRefusal::Lost { argument } => Self::Lost { argument },
-            StepRefusal::Sealed { argument } => Self::Sealed { argument },
-        }
-    }
-}
-
-impl From<Error> for SubmitError {
-    fn from(error: Error) -> Self {
-        Self::Driver(error)
-    }
 }
 
 /// The order of one device.
@@ -121,7 +87,7 @@ impl Tracker {
     /// Adds up what the streams did.
     pub(crate) fn add_counts(&self, numbers: &mut [u64; Count::ALL.len()]) {
         let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
-        lanes.iter().for_each(|lane| lane.counters().add_to(numbers));
+        lanes.iter().for_each(|lane| lane.add_counts(numbers));
     }
 
     /// Every stream that was not given back.
@@ -138,7 +104,7 @@ impl Tracker {
             // A device that cannot take the event is lost, and then nothing on it is waited for.
             let _ = self.point(lane, lane.submitted());
         }
-        lane.gate().close();
+        lane.close();
         drop(entry);
     }
 
@@ -350,7 +316,7 @@ impl Tracker {
     ///
     /// Which ones those are is decided by the points that were really waited for. What another stream publishes may be newer than a
     /// point that a third thread recorded there meanwhile, so it serves to guess a good order and for nothing else.
-    #[cold]
+    #[inline(never)]
     fn queue_waits(&self, lane: &Lane, entry: &mut Entry) -> Result<usize, Error> {
         if entry.waits.len() > 1 {
             let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
@@ -364,15 +330,18 @@ impl Tracker {
             if entry.clock.covers(stamp) {
                 continue;
             }
-            let point = self.point(&*self.peer(entry, stamp.stream)?, stamp.number)?;
-            self.driver.submit(lane.stream, &Command::Wait(point.event.event()))?;
+            let peer = self.peer(entry, stamp.stream)?;
+            self.with_point(&peer, stamp.number, |point| {
+                self.driver.submit(lane.stream, &Command::Wait(point.event.event()))?;
+                entry.clock.join(&point.clock);
+                entry.clock.learn(match self.mutation {
+                    Some(Mutation::TransitiveElision) => Stamp { number: u64::MAX, ..point.stamp },
+                    _ => point.stamp,
+                });
+                Ok(())
+            })?;
             queued += 1;
             lane.counters().add_entered(Count::StreamWaits, 1);
-            entry.clock.join(&point.clock);
-            entry.clock.learn(match self.mutation {
-                Some(Mutation::TransitiveElision) => Stamp { number: u64::MAX, ..point.stamp },
-                _ => point.stamp,
-            });
         }
         lane.publish_clock(&entry.clock);
         Ok(queued)
@@ -380,13 +349,24 @@ impl Tracker {
 
     /// A point that covers a number of a stream: one that is recorded, or a new one.
     pub(super) fn point(&self, lane: &Lane, number: u64) -> Result<Point, Error> {
+        self.with_point(lane, number, |point| Ok(point.clone()))
+    }
+
+    /// Does something with a point that covers a number of a stream. A new one is remembered by its stream after that, so that it need
+    /// not be counted who holds it.
+    fn with_point<R>(
+        &self,
+        lane: &Lane,
+        number: u64,
+        then: impl FnOnce(&Point) -> Result<R, Error>,
+    ) -> Result<R, Error> {
         if let Some(point) = lane.point(number) {
-            return Ok(point);
+            return then(&point);
         }
         let submitted = lane.await_submitted(number);
-        let Some(_pass) = lane.gate().pass() else {
+        let Some(_admission) = lane.admit() else {
             // It was given back meanwhile, and its end recorded before that.
-            return lane.point(number).ok_or_else(|| given_back(lane));
+            return then(&lane.point(number).ok_or_else(|| given_back(lane))?);
         };
         if submitted > number {
             lane.note_overshoot();
@@ -394,8 +374,9 @@ impl Tracker {
         let stamp = Stamp { stream: lane.key, number: submitted };
         // Read before the event is recorded: every wait it speaks of is with the driver already.
         let point = self.record(lane, stamp, |clock| lane.read_published_clock(clock))?;
-        lane.remember(point.clone());
-        Ok(point)
+        let done = then(&point);
+        lane.remember(point);
+        done
     }
 
     /// Records an event, once `read` has said what it brings along. Its stream is to remember the point.
@@ -411,7 +392,6 @@ impl Tracker {
             read(&mut recorded.clock);
         }
         let _: Submission = self.driver.submit(lane.stream, &Command::Signal(point.event.event()))?;
-        lane.counters().add(Count::Signals, 1);
         Ok(point)
     }
 

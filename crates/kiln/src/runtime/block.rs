@@ -42,13 +42,15 @@ pub struct Generation(pub u64);
 // In this order: between two launches the driver has had the cache to itself, and of each block a launch looks at the first line.
 #[repr(C, align(64))]
 pub(crate) struct Block {
-    runtime: Weak<Inner>,
+    /// Where its runtime lies; it is compared and never followed.
+    place_of_runtime: usize,
     /// Where it starts, for kernels; 0 for a block of no bytes.
     start: u64,
     track: Latch<Track>,
     /// The generation up to which it was found to be kept.
     kept: AtomicU64,
     home: Arc<Lane>,
+    runtime: Weak<Inner>,
     id: BlockId,
     /// Taken when the block is dropped.
     memory: Option<DeviceBlock>,
@@ -107,6 +109,7 @@ impl Block {
         };
         let number = runtime.next_block();
         let block = Arc::new(Self {
+            place_of_runtime: Arc::as_ptr(runtime).addr(),
             runtime: Arc::downgrade(runtime),
             start: named.address.0,
             id: BlockId(number),
@@ -145,6 +148,7 @@ impl Block {
         };
         let number = runtime.next_block();
         let block = Arc::new(Self {
+            place_of_runtime: Arc::as_ptr(runtime).addr(),
             runtime: Arc::downgrade(runtime),
             start: if memory.is_empty() { 0 } else { memory.address().0 },
             id: BlockId(number),
@@ -173,7 +177,20 @@ impl Block {
     }
 
     pub(crate) fn belongs_to(&self, runtime: &Inner) -> bool {
-        std::ptr::eq(self.runtime.as_ptr(), runtime)
+        self.place_of_runtime == std::ptr::from_ref(runtime).addr()
+    }
+
+    /// Whether it belongs to a runtime and needs no closer look to be found kept.
+    #[inline(always)]
+    pub(crate) fn is_usable(&self, runtime: &Inner) -> bool {
+        self.belongs_to(runtime) && self.is_kept(runtime.state().generation())
+    }
+
+    /// Whether it is known that no context that ended took the contents along.
+    #[inline(always)]
+    fn is_kept(&self, generation: Generation) -> bool {
+        // In the first generation nothing was lost, and what was found about the block need not be looked up.
+        generation == Generation::default() || self.kept.load(Ordering::Relaxed) == generation.0
     }
 
     /// Refuses a block of another runtime, or of one that is gone.
@@ -194,13 +211,8 @@ impl Block {
     /// Refuses a block that was lost with the context it was written in.
     #[inline]
     pub(crate) fn check_kept(&self, runtime: &Inner) -> Result<()> {
-        // In the first generation nothing was lost, and what was found about the block need not be looked up.
         let generation = runtime.state().generation();
-        if generation == Generation::default() || self.kept.load(Ordering::Relaxed) == generation.0 {
-            Ok(())
-        } else {
-            self.judge(runtime, generation)
-        }
+        if self.is_kept(generation) { Ok(()) } else { self.judge(runtime, generation) }
     }
 
     /// Whether a generation that has ended took the contents along. What is found to be kept need not be asked about again.

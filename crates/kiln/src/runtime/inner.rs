@@ -45,9 +45,9 @@ pub(crate) struct Inner {
     state: Arc<StateCell>,
     tracker: Arc<Tracker>,
     key: RuntimeKey,
-    reactor: Reactor,
     /// Set if the device lives in a worker process.
     survival: Option<Survival>,
+    reactor: Reactor,
     pool: StreamPool,
     main: Stream,
     memory: Arc<dyn MemoryResource>,
@@ -86,7 +86,7 @@ impl Inner {
         }
         let reactor = Reactor::new(bell, tracker.clone(), state.clone());
         let stream = driver.create_stream(StreamRequest::New { priority: 0 })?;
-        let lane = tracker.add(stream)?;
+        let lane = tracker.add_lasting(stream)?;
         let memory = make(&driver, Arc::new(MemoryOrder::new(tracker.clone())))?;
         let key = RuntimeKey::fresh();
         let inner = Arc::new_cyclic(|weak: &Weak<Self>| Self {
@@ -312,19 +312,45 @@ impl Inner {
     }
 
     /// Submits a launch, and remembers which line made it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn submit_launch(
-        self: &Arc<Self>,
+        &self,
+        lane: &Lane,
+        uses: &mut [Use<'_>],
+        command: &Command<'_>,
+        caller: &'static Location<'static>,
+    ) -> Result<Ticket> {
+        if span::is_submission_heard() {
+            return self.submit_launch_heard(lane, uses, command, caller);
+        }
+        self.submit_launch_unheard(lane, uses, command, caller)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn submit_launch_heard(
+        &self,
         lane: &Lane,
         uses: &mut [Use<'_>],
         command: &Command<'_>,
         caller: &'static Location<'static>,
     ) -> Result<Ticket> {
         let _span = span::submission(lane.stream, command.name());
+        self.submit_launch_unheard(lane, uses, command, caller)
+    }
+
+    #[inline(always)]
+    fn submit_launch_unheard(
+        &self,
+        lane: &Lane,
+        uses: &mut [Use<'_>],
+        command: &Command<'_>,
+        caller: &'static Location<'static>,
+    ) -> Result<Ticket> {
         let stamp = self.submit(lane, uses, |driver, stream| {
             // The stream is entered, so what was planned last is this launch.
             lane.sites().note(lane.planned(), caller, || driver.submit(stream, command))?;
-            lane.counters().note(command);
+            lane.counters().add_entered(Count::Launches, 1);
             Ok(())
         })?;
         Ok(Ticket::new(self, stamp))

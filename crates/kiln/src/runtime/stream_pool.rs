@@ -124,7 +124,11 @@ impl StreamPool {
 
     fn add(&self, tracker: &Tracker, driver: &dyn Driver, request: StreamRequest) -> Result<Arc<Lane>> {
         let stream = driver.create_stream(request)?;
-        match tracker.add(stream) {
+        let added = match request {
+            StreamRequest::New { .. } => tracker.add_lasting(stream),
+            _ => tracker.add(stream),
+        };
+        match added {
             Ok(lane) => Ok(lane),
             Err(error) => {
                 driver.destroy(stream.into())?;

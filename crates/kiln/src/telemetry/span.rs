@@ -9,11 +9,19 @@ use tracing::{Level, debug_span, span_enabled, trace_span};
 /// Around one submission.
 #[inline]
 pub(crate) fn submission(stream: StreamId, command: &'static str) -> Option<EnteredSpan> {
-    #[cold]
-    fn span(stream: StreamId, command: &'static str) -> EnteredSpan {
-        trace_span!(target: "kiln", "submit", %stream, command).entered()
-    }
-    span_enabled!(target: "kiln", Level::TRACE).then(|| span(stream, command))
+    is_submission_heard().then(|| enter_submission(stream, command))
+}
+
+/// Whether anybody listens to submissions. Who is in a hurry asks this first and goes another way then, so that no span has to be ended.
+#[inline(always)]
+pub(crate) fn is_submission_heard() -> bool {
+    span_enabled!(target: "kiln", Level::TRACE)
+}
+
+#[cold]
+#[inline(never)]
+fn enter_submission(stream: StreamId, command: &'static str) -> EnteredSpan {
+    trace_span!(target: "kiln", "submit", %stream, command).entered()
 }
 
 /// Around a transfer between host and device.

@@ -1,0 +1,55 @@
+//! The blocks a step holds, on the stack.
+
+use std::mem::MaybeUninit;
+
+use super::sync::LatchGuard;
+use super::track::Track;
+
+/// Blocks that need no heap.
+pub(super) const MOST: usize = 32;
+
+/// Some held blocks, let go of when dropped.
+pub(super) struct Guards<'a> {
+    len: usize,
+    /// The first `len` are there.
+    held: [MaybeUninit<LatchGuard<'a, Track>>; MOST],
+}
+
+impl<'a> Guards<'a> {
+    #[inline(always)]
+    pub(super) fn new() -> Self {
+        Self { len: 0, held: [const { MaybeUninit::uninit() }; MOST] }
+    }
+
+    /// Holds one more. One too many is let go of at once; there is none as long as there are at most [`MOST`].
+    #[inline(always)]
+    pub(super) fn push(&mut self, guard: LatchGuard<'a, Track>) {
+        if let Some(place) = self.held.get_mut(self.len) {
+            place.write(guard);
+            self.len += 1;
+        }
+    }
+
+    /// Lets go of each, the last first, after something was done to it. Not by value: they would be copied.
+    #[inline(always)]
+    pub(super) fn release(&mut self, mut last: impl FnMut(usize, &mut Track)) {
+        while let Some(at) = self.len.checked_sub(1) {
+            self.len = at;
+            if let Some(place) = self.held.get(at) {
+                // SAFETY: it was below `len` and is not any more, so that this is the only one who takes it out.
+                let mut guard = unsafe { place.assume_init_read() };
+                last(at, &mut guard);
+            }
+        }
+    }
+}
+
+impl Drop for Guards<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        for place in self.held.iter_mut().take(self.len) {
+            // SAFETY: the first `len` are there, and this is the last look at them.
+            unsafe { place.assume_init_drop() };
+        }
+    }
+}
