@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 
 use kiln_driver::{Driver, PageRequest, StreamRequest};
 use kiln_isolate::{Backend, Entry, IsolatedDevice, News, RestartPolicy, StartError, TakeoverError};
-use rig::{Held, Scene};
+use rig::Scene;
+use rig::held::Held;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// What is held by a process is counted, and its limits changed, so one test at a time.
@@ -171,10 +172,25 @@ fn more_shared_memory_than_there_is_is_out_of_memory() {
         let error = device.allocate_host(bytes).unwrap_err();
         assert!(error.is_oom(), "{error}");
     }
+    // There may be memory, and no addresses to map it at.
+    let error = with_addresses(64 << 20, || device.allocate_host(1 << 30)).unwrap_err();
+    assert!(error.is_oom() && !error.is_sticky(), "{error}");
     let scene = Scene::build(&device);
     scene.play(&device, 4);
     drop((scene, device));
     assert_eq!(Held::now(), before);
+}
+
+/// Runs something with room for so many more bytes of addresses.
+fn with_addresses<T>(more: u64, run: impl FnOnce() -> T) -> T {
+    let limit = getrlimit(Resource::As);
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let used = status.lines().find_map(|line| line.strip_prefix("VmSize:")?.strip_suffix(" kB")).unwrap();
+    let current = Some(used.trim().parse::<u64>().unwrap() * 1024 + more);
+    setrlimit(Resource::As, Rlimit { current, ..limit }).unwrap();
+    let answer = run();
+    setrlimit(Resource::As, limit).unwrap();
+    answer
 }
 
 /// Makes objects with descriptors until there are none, and one more when there are some again.

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use kiln_driver::{DevicePlace, Driver, DriverExt, Protection};
 use kiln_isolate::{Cause, Checksum};
-use rig::Held;
+use rig::held::Held;
 use theatre::{BLOCKS, Ending, Outcome, Scene, Stage, WRITTEN};
 
 /// What is held by a process is counted, so one test at a time.

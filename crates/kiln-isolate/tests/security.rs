@@ -12,7 +12,7 @@ mod rig;
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -105,9 +105,24 @@ fn client() {
     }
     let environment = std::fs::read(format!("/proc/{}/environ", workers[1])).unwrap();
     let text = String::from_utf8_lossy(&environment).into_owned();
-    let names: Vec<&str> =
-        text.split('\0').filter_map(|pair| pair.split_once('=')).map(|(name, _)| name).collect();
+    let pairs: Vec<(&str, &str)> = text.split('\0').filter_map(|pair| pair.split_once('=')).collect();
+    let names: Vec<&str> = pairs.iter().map(|(name, _)| *name).collect();
     println!("names: {}", names.join(" "));
+    // What kiln adds: a mark, and the process that it has to outlive by nothing. No number of a descriptor.
+    let added: BTreeSet<(&str, &str)> =
+        pairs.into_iter().filter(|(name, _)| std::env::var_os(name).is_none()).collect();
+    let client = std::process::id().to_string();
+    assert_eq!(added, BTreeSet::from([("KILN_WORKER", "1"), ("KILN_WORKER_PARENT", client.as_str())]));
+    assert_nothing_is_inherited();
+}
+
+/// Whatever else the program starts gets neither the sockets nor the memory of its workers.
+fn assert_nothing_is_inherited() {
+    let mut other = Command::new("ls");
+    let output = other.args(["-l", "/proc/self/fd"]).stdin(Stdio::null()).output().unwrap();
+    let held = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && held.contains("/dev/null"), "{held}");
+    assert!(!held.contains("socket:") && !held.contains("memfd:") && !held.contains("anon_inode:"), "{held}");
 }
 
 #[test]

@@ -18,7 +18,8 @@ use kiln_driver::{
     Protection, ReserveRequest, StreamRequest,
 };
 use kiln_isolate::{Config, IsolatedDevice, News, RestartPolicy, TakeoverError, Tally};
-use rig::{Held, Scene};
+use rig::Scene;
+use rig::held::Held;
 
 const NEW: StreamRequest = StreamRequest::New { priority: 0 };
 /// What is held by a process is counted, so one test at a time.

@@ -13,7 +13,8 @@ mod rig;
 use std::sync::{Mutex, PoisonError};
 
 use kiln_isolate::{IsolatedDevice, RestartPolicy, StartError};
-use rig::{Held, Scene};
+use rig::Scene;
+use rig::held::Held;
 
 /// What is held by a process is counted, so one test at a time.
 static TURN: Mutex<()> = Mutex::new(());

@@ -3,6 +3,8 @@
 // Each of the test files uses its own part.
 #![allow(dead_code)]
 
+pub(crate) mod held;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -215,42 +217,6 @@ impl Scene {
         let mut bytes = [0; 64];
         assert!(self.host.read(0, &mut bytes));
         Ok(bytes)
-    }
-}
-
-/// Descriptors, children and threads of ours that are there now.
-#[derive(PartialEq, Eq, Debug)]
-pub(crate) struct Held {
-    pub(crate) descriptors: usize,
-    pub(crate) children: Vec<String>,
-    pub(crate) threads: usize,
-}
-
-impl Held {
-    pub(crate) fn now() -> Self {
-        let tasks = || std::fs::read_dir("/proc/self/task").unwrap().flatten();
-        let read = |path: PathBuf| std::fs::read_to_string(path).unwrap_or_default();
-        let children = tasks().flat_map(|task| {
-            let text = read(task.path().join("children"));
-            text.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
-        });
-        Self {
-            descriptors: std::fs::read_dir("/proc/self/fd").unwrap().count(),
-            children: children.collect(),
-            threads: tasks().filter(|task| read(task.path().join("comm")).starts_with("kiln ")).count(),
-        }
-    }
-
-    /// As [`now`](Self::now), found several times in a row: threads of other tests that start and end open files of the system for a moment.
-    pub(crate) fn settled() -> Self {
-        let (mut last, mut same) = (Self::now(), 0);
-        while same < 5 {
-            std::thread::sleep(Duration::from_millis(1));
-            let now = Self::now();
-            same = if now == last { same + 1 } else { 0 };
-            last = now;
-        }
-        last
     }
 }
 
