@@ -1,16 +1,17 @@
 //! Waiting for a device in an async program: on any executor, with no thread for each wait.
 //!
 //! `cargo run --example 09_await` runs on the GPU where there is one, and on the simulated device otherwise. The executor is a dozen lines
-//! at the end of this file; any other does as well.
+//! in `block_on.rs` beside this file; any other does as well.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
-use std::future::{Future, IntoFuture};
-use std::pin::{Pin, pin};
-use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
+mod block_on;
 
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::task::Poll;
+
+use block_on::block_on;
 use kiln::state::Phase;
 use kiln::{DeviceRuntime, GpuRef, Kernel, Ticket};
 
@@ -81,24 +82,6 @@ fn add(gpu: &DeviceRuntime, axpy: &Kernel, a: f32, x: &GpuRef<f32>, y: &GpuRef<f
 /// Threads of this process, where the system can tell.
 fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
-}
-
-/// Runs a future on this thread, which sleeps while there is nothing to do.
-fn block_on<F: Future>(future: F) -> F::Output {
-    struct Unpark(Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let mut future = pin!(future);
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => std::thread::park(),
-        }
-    }
 }
 
 /// All futures side by side, and their outputs in order.

@@ -1,12 +1,11 @@
 //! A1: awaiting a launch against blocking on it: one that is done already, a short one there and back, and one of about a millisecond.
 
-use std::future::Future;
-use std::pin::pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
+#[path = "../../../examples/block_on.rs"]
+mod block_on;
+
 use std::time::Instant;
 
+use block_on::block_on;
 use kiln::{DeviceRuntime, GpuRef, Kernel, Ticket};
 use kiln_driver::DriverExt;
 
@@ -93,23 +92,5 @@ impl Rig {
         launch.on(self.gpu.main_stream()).write(&self.buffer).value(clocks);
         // SAFETY: the kernel touches nothing when its last argument is not negative.
         Ok(unsafe { launch.submit() }?)
-    }
-}
-
-/// Runs a future on this thread, which sleeps while there is nothing to do.
-fn block_on<F: Future>(future: F) -> F::Output {
-    struct Unpark(Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let mut future = pin!(future);
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => std::thread::park(),
-        }
     }
 }

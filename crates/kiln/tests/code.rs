@@ -25,19 +25,7 @@ extern "C" __global__ void axpy(float a, const float* x, float* y, unsigned n) {
 }
 "#;
 
-const PTX: &str = "
-.version 7.0
-.target sm_70
-.address_size 64
-.visible .entry copy(.param .u64 from, .param .u64 to) {
-    .reg .b32 %r<2>;
-    .reg .b64 %rd<3>;
-    ld.param.u64 %rd0, [from];
-    ld.param.u64 %rd1, [to];
-    ld.global.u32 %r0, [%rd0];
-    st.global.u32 [%rd1], %r0;
-    ret;
-}";
+const PTX: &str = include_str!("copy.ptx");
 
 /// Parameters of every kind of number; it does nothing.
 const NUMBERS: &str = "

@@ -8,6 +8,7 @@
 )]
 
 mod order {
+    pub(crate) mod asked_seeds;
     pub(crate) mod kernels;
 }
 mod graph {
@@ -16,15 +17,9 @@ mod graph {
 }
 
 use graph::program::{Route, replay_once, run};
+use order::asked_seeds::seeds;
 
 const STEPS: usize = 30;
-
-/// Seeds of one test; more can be asked for from outside.
-fn seeds(default: u64) -> std::ops::Range<u64> {
-    let from = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
-    let start = from("KILN_FIRST_SEED").unwrap_or(0);
-    start..start + from("KILN_SEEDS").unwrap_or(default)
-}
 
 /// The simulator's happens-before finds nothing, the results are those of the host, and those of the same work queued piece by piece.
 #[test]

@@ -9,7 +9,7 @@
     reason = "a test stops at the first surprise, and this one prints a table"
 )]
 
-#[path = "isolated/held.rs"]
+#[path = "../../kiln-isolate/tests/rig/held.rs"]
 #[allow(dead_code, reason = "what is there before a runtime is is not asked here")]
 mod held;
 #[path = "isolated/kernels.rs"]
@@ -140,7 +140,7 @@ fn a_hundred_faults_in_a_row_on_a_gpu() {
         assert!(ticket.wait().unwrap_err().is_sticky());
         rig::recovered(&gpu, generation);
         if generation == 0 {
-            first = Some(Held::settled(2));
+            first = Some(Held::settled_with(2));
         }
     }
     assert_eq!(kept.download().unwrap(), [7; 1 << 20]);

@@ -7,7 +7,7 @@
     reason = "a test stops at the first surprise"
 )]
 
-#[path = "isolated/held.rs"]
+#[path = "../../kiln-isolate/tests/rig/held.rs"]
 mod held;
 #[path = "isolated/kernels.rs"]
 mod kernels;
@@ -49,10 +49,10 @@ fn nothing_is_left_of_lost_workers_and_their_runtimes() {
         assert!(gpu.bytes_outstanding() < outstanding && gpu.bytes_outstanding() == 0);
     };
     one_life(true, 1);
-    let before = Held::settled(0);
+    let before = Held::settled_with(0);
     for (standby, kills) in [(false, 0), (true, 0), (false, 5), (true, 5)] {
         one_life(standby, kills);
-        assert_eq!(Held::settled(0), before, "standby {standby}, {kills} kills");
+        assert_eq!(Held::settled_with(0), before, "standby {standby}, {kills} kills");
     }
     // A runtime that ends in the middle of a takeover.
     let gpu = rig::open(3, rig::process());
@@ -60,7 +60,7 @@ fn nothing_is_left_of_lost_workers_and_their_runtimes() {
     gpu.isolated_device().unwrap().kill_worker();
     assert_ne!(gpu.state().phase(), Phase::Failed);
     drop(gpu);
-    assert_eq!(Held::settled(0), before);
+    assert_eq!(Held::settled_with(0), before);
 }
 
 /// A fault and what comes with it, in one runtime: a kernel, blocks that are lost, blocks that are freed.
@@ -84,7 +84,7 @@ fn as_much_is_held_after_many_faults_as_after_the_first() {
         // The first fault makes what is made once.
         fault(&gpu, 0);
         assert_eq!(kept.download().unwrap(), [7; 1000]);
-        let before = Held::settled(workers);
+        let before = Held::settled_with(workers);
         let mut generation = 1;
         for faults in [1, 4, 15] {
             for _ in 0..faults {

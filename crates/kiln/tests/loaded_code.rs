@@ -18,19 +18,7 @@ use kiln_driver::{Code, Dim3, Image, Object};
 use kiln_ptx::exec::FindingKind;
 use kiln_sim::{Fault, FaultPlan, Machine, MachineConfig, PtxEngine};
 
-const COPY: &str = "
-.version 7.0
-.target sm_70
-.address_size 64
-.visible .entry copy(.param .u64 from, .param .u64 to) {
-    .reg .b32 %r<2>;
-    .reg .b64 %rd<3>;
-    ld.param.u64 %rd0, [from];
-    ld.param.u64 %rd1, [to];
-    ld.global.u32 %r0, [%rd0];
-    st.global.u32 [%rd1], %r0;
-    ret;
-}";
+const COPY: &str = include_str!("copy.ptx");
 
 /// Modules a driver was asked to load and to unload.
 #[derive(Default)]

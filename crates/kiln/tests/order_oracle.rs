@@ -8,6 +8,7 @@
 )]
 
 mod order {
+    pub(crate) mod asked_seeds;
     pub(crate) mod between;
     pub(crate) mod kernels;
     pub(crate) mod library;
@@ -15,17 +16,11 @@ mod order {
 }
 
 use kiln::order::{Mutation, Recording};
+use order::asked_seeds::seeds;
 use order::between::reader_went_ahead;
 use order::program::{run, run_threads};
 
 const STEPS: usize = 40;
-
-/// Seeds of one test; more can be asked for from outside.
-fn seeds(default: u64) -> std::ops::Range<u64> {
-    let from = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
-    let start = from("KILN_FIRST_SEED").unwrap_or(0);
-    start..start + from("KILN_SEEDS").unwrap_or(default)
-}
 
 fn all_clean(seeds: std::ops::Range<u64>, recording: Recording) {
     for seed in seeds {

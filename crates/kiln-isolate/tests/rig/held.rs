@@ -1,14 +1,17 @@
-//! What a process has open, to be held against what it has later.
-#![allow(dead_code, reason = "some compare it and some look into it")]
+//! What a process holds because of its workers.
+#![allow(dead_code, reason = "each test binary uses its own part")]
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
-/// Descriptors, children and threads of ours that are there now.
-#[derive(PartialEq, Eq, Debug)]
+/// Descriptors, children, threads and mappings of ours that are there now.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Held {
     pub(crate) descriptors: usize,
     pub(crate) children: Vec<String>,
     pub(crate) threads: usize,
+    /// Mappings of memory that is shared with a worker.
+    pub(crate) mappings: usize,
 }
 
 impl Held {
@@ -19,18 +22,50 @@ impl Held {
             let text = read(task.path().join("children"));
             text.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
         });
+        let maps = read("/proc/self/maps".into());
         Self {
             descriptors: std::fs::read_dir("/proc/self/fd").unwrap().count(),
             children: children.collect(),
             threads: tasks().filter(|task| read(task.path().join("comm")).starts_with("kiln ")).count(),
+            mappings: maps.lines().filter(|line| line.contains("memfd:kiln-isolate")).count(),
         }
     }
 
-    /// As [`now`](Self::now), found several times in a row: threads of other tests that start and end open files of the system for a moment.
+    /// The same in numbers, since each worker is another process.
+    pub(crate) fn counts(&self) -> [usize; 4] {
+        [self.descriptors, self.children.len(), self.threads, self.mappings]
+    }
+
+    /// Looks until there are so many of each. The worker before is ended and the next standby started when the program has had a moment for
+    /// itself, so what is there right after a takeover is more, or less.
+    pub(crate) fn settles_at(counts: [usize; 4]) -> bool {
+        let begun = Instant::now();
+        while Self::now().counts() != counts {
+            if begun.elapsed() > Duration::from_secs(60) {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        true
+    }
+
+    /// Looks until the same was found several times in a row: threads of other tests that start and end open files of the system for a
+    /// moment.
     pub(crate) fn settled() -> Self {
+        Self::found_again(5, |_| true)
+    }
+
+    /// The same with so many children.
+    pub(crate) fn settled_with(children: usize) -> Self {
+        Self::found_again(20, |held| held.children.len() == children)
+    }
+
+    fn found_again(times: u32, is_right: impl Fn(&Self) -> bool) -> Self {
         let (mut last, mut same) = (Self::now(), 0);
-        while same < 5 {
-            std::thread::sleep(std::time::Duration::from_millis(1));
+        let begun = Instant::now();
+        while same < times || !is_right(&last) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{last:?}");
+            std::thread::sleep(Duration::from_millis(1));
             let now = Self::now();
             same = if now == last { same + 1 } else { 0 };
             last = now;

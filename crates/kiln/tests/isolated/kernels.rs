@@ -1,21 +1,9 @@
 //! Kernels that do what they say, and kernels that go wrong in every way there is.
 
 /// What the kernels are written in.
-pub(crate) const PTX: &str = "
-.version 7.0
-.target sm_70
-.address_size 64
-
-.visible .entry copy(.param .u64 from, .param .u64 to) {
-    .reg .b32 %r<2>;
-    .reg .b64 %rd<3>;
-    ld.param.u64 %rd0, [from];
-    ld.param.u64 %rd1, [to];
-    ld.global.u32 %r0, [%rd0];
-    st.global.u32 [%rd1], %r0;
-    ret;
-}
-
+pub(crate) const PTX: &str = concat!(
+    include_str!("../copy.ptx"),
+    "
 // Writes its block, and then an address nobody has.
 .visible .entry illegal(.param .u64 to) {
     .reg .b32 %r<1>;
@@ -107,4 +95,5 @@ again:
     setp.ne.u32 %p, %r1, 78;
     @%p bra again;
     ret;
-}";
+}"
+);

@@ -1,30 +1,16 @@
 //! Executors of a few lines: one thread that parks, and one that runs many tasks.
 
+#[path = "../../../../examples/block_on.rs"]
+mod block_on;
+
 use std::collections::VecDeque;
 use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
 
-/// Runs one future on this thread, which sleeps while there is nothing to do.
-pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
-    struct Unpark(Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let mut future = pin!(future);
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => std::thread::park(),
-        }
-    }
-}
+pub(crate) use block_on::block_on;
 
 /// A waker that counts how often it was woken.
 #[derive(Default)]
