@@ -10,7 +10,6 @@
 )]
 
 #[path = "../../kiln-isolate/tests/rig/held.rs"]
-#[allow(dead_code, reason = "what is there before a runtime is is not asked here")]
 mod held;
 #[path = "isolated/kernels.rs"]
 mod kernels;
