@@ -13,7 +13,7 @@ use std::sync::Arc;
 use clap::Args;
 use kiln_driver::{Driver, WallClock};
 use kiln_mem::replay::{Log, LogOptions, Report, Stage, replay, smallest_memory};
-use kiln_mem::{HeapConfig, Stack};
+use kiln_mem::{Budget, HeapConfig, Stack};
 use kiln_sim::{DeviceConfig, Machine, MachineConfig};
 
 use crate::console::{Console, complain};
@@ -79,20 +79,28 @@ fn perform(arguments: &Arguments) -> Result<Outcome, Failure> {
     let log = Log::read(&mut BufReader::new(file), options).map_err(|error| unreadable(error.to_string()))?;
     let (driver, _machine) = device(arguments.device, &log)?;
     let name = driver.info().name.clone();
-    let report = replay_on(driver, &log, &arguments.stack).map_err(memory_failure)?;
+    let heap = HeapConfig::default();
+    let report = replay_on(driver, &log, &arguments.stack, heap).map_err(memory_failure)?;
     // More than this is never taken, unless the stack refuses by itself.
     let most = report.peak_reserved_bytes.max(log.peak_bytes());
     let smallest = smallest_memory(&log, most, |bytes| {
         let (driver, _machine) = simulated(bytes)?;
+        // The device's memory is no limit for a heap of the host's.
+        let heap = HeapConfig { budget: Some(Budget::new("memory", bytes)), ..HeapConfig::default() };
         // A device too small for the stack itself is too small.
-        Ok(replay_on(driver, &log, &arguments.stack).is_ok_and(|report| report.refusals == 0))
+        Ok(replay_on(driver, &log, &arguments.stack, heap).is_ok_and(|report| report.refusals == 0))
     });
     let smallest = if log.peak_bytes() == 0 { Some(0) } else { smallest.map_err(memory_failure)? };
     Ok(Outcome::new(name, &arguments.stack, &log, &report, smallest))
 }
 
-fn replay_on(driver: Arc<dyn Driver>, log: &Log, stack: &Stack) -> kiln_mem::Result<Report> {
-    let stage = Stage::new(driver, stack, HeapConfig::default(), log)?;
+fn replay_on(
+    driver: Arc<dyn Driver>,
+    log: &Log,
+    stack: &Stack,
+    heap: HeapConfig,
+) -> kiln_mem::Result<Report> {
+    let stage = Stage::new(driver, stack, heap, log)?;
     replay(log, &stage, &WallClock::new())
 }
 

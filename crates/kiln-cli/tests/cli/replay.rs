@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use kiln_mem::trace::{TraceAction, TraceRecord, write_trace};
+use kiln_mem::{AllocTag, StreamKey};
+
 use crate::outcome::{run, without_driver};
 
 /// A log in a file of its own.
@@ -99,4 +102,63 @@ fn a_gpu_that_is_not_there_ends_with_3() {
     let refused =
         run(without_driver(&["replay", path.to_str().unwrap(), "--stack", "guard(host)", "--device", "sim"]));
     assert_eq!(refused.code, Some(3), "{}", refused.stderr);
+}
+
+/// The same calls as in [`sliding`], in a trace file of kiln's own, of which some older ones were dropped.
+fn sliding_trace() -> Vec<u8> {
+    let record = |action, at: u64, call: u64| TraceRecord {
+        nanoseconds: call,
+        address: kiln_driver::DeviceAddress((at + 1) << 20),
+        bytes: 1 << 20,
+        stream: StreamKey::new((at % 2) as u32),
+        thread: (call % 2) as u32,
+        tag: AllocTag::default(),
+        action,
+    };
+    let mut records = vec![record(TraceAction::Free, 999, 0)];
+    for at in 0..40 {
+        records.push(record(TraceAction::Allocate, at, 2 * at + 1));
+        if at >= 9 {
+            records.push(record(TraceAction::Free, at - 9, 2 * at + 2));
+        }
+    }
+    let mut file = Vec::new();
+    write_trace(&records, 17, &mut file).unwrap();
+    file
+}
+
+#[test]
+fn a_trace_of_kiln_is_replayed_and_a_cut_one_is_refused_where_it_ends() {
+    let whole = sliding_trace();
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("sliding.trace");
+    std::fs::write(&path, &whole).unwrap();
+    let words = ["replay", path.to_str().unwrap(), "--device", "sim", "--json"];
+    let outcome = run(without_driver(&words));
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let json = outcome.json();
+    let number = |name: &str| json[name].as_u64().unwrap();
+    assert_eq!((number("allocations"), number("frees"), number("live_at_end")), (40, 31, 9));
+    assert_eq!((number("threads"), number("streams"), number("orphan_frees")), (2, 2, 1));
+    assert_eq!(number("peak_live_bytes"), 10 << 20);
+    for cut in [0, 4, 8, 20, 30, whole.len() / 2, whole.len() - 1] {
+        std::fs::write(&path, &whole[..cut]).unwrap();
+        let outcome = run(without_driver(&words));
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(2), ""), "{cut}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains("sliding.trace: "), "{cut}: {}", outcome.stderr);
+    }
+}
+
+#[test]
+fn the_smallest_memory_is_that_of_the_host_for_a_heap_of_the_host() {
+    // Four blocks of 3 MiB at once, for which a heap of chunks takes more than their sum.
+    let mut text = "Thread,Time,Action,Pointer,Size,Stream\n".to_owned();
+    for at in 1..5 {
+        text += &format!("1,t,allocate,{:#x},3145728,0x0\n", at << 24);
+    }
+    let path = log("host", &text);
+    let smallest = |stack| {
+        let words = ["replay", path.to_str().unwrap(), "--stack", stack, "--json", "--device", "sim"];
+        run(without_driver(&words)).json()["smallest_memory_bytes"].as_u64().unwrap()
+    };
+    assert_eq!(smallest("host"), smallest("chunks"), "the same engine needs the same");
 }
