@@ -65,7 +65,7 @@ impl Held {
         let begun = Instant::now();
         while same < times || !is_right(&last) {
             assert!(begun.elapsed() < Duration::from_secs(60), "{last:?}");
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::sleep(Duration::from_millis(5));
             let now = Self::now();
             same = if now == last { same + 1 } else { 0 };
             last = now;
