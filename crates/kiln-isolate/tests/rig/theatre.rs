@@ -202,7 +202,7 @@ impl Scene {
             match news {
                 News::Started { process, standby: false } => self.process = process,
                 News::Unprepared { what, error, .. } => {
-                    writeln!(std::io::stderr(), "a standby lacks {what}: {error}").unwrap();
+                    writeln!(std::io::stderr().lock(), "a standby lacks {what}: {error}").unwrap();
                 }
                 News::Prepared { has, .. } if has.mappings == wanted && has.kernels == self.kernel_count => {
                     return;

@@ -250,7 +250,8 @@ fn survive(seeds: std::ops::Range<u64>, end: End) -> Found {
         found += scenario.found;
     }
     // Past the harness, which would keep it to itself.
-    writeln!(std::io::stdout(), "{end:?}: {found}").unwrap();
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{end:?}: {found}").unwrap();
     found
 }
 
