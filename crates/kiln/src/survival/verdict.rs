@@ -38,7 +38,8 @@ impl Verdict {
             takeover.unfinished.iter().map(|it| (it.stream, it.progress.completed)).collect();
         for lane in lanes {
             let planned = lane.planned();
-            // A stream that is not named had done all it was given.
+            // A stream that is not named had done all it was given. No stream stands in the place of another here: only those of other
+            // libraries are given back, and a worker's process has none that could be imported.
             let completed = completed.get(&lane.stream).map_or(u64::MAX, |completed| completed.0);
             let done = ledger.account(lane, |account| account.done_up_to(completed, planned));
             // Work that was queued in part ended with the part that was not.
