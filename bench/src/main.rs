@@ -121,6 +121,7 @@ const WORKLOADS: &[(&str, Workload)] = &[
     ("l5", Workload::Cuda(workload::launch::no_kernel)),
     ("m1", Workload::Memory(memory::pairs::one_thread)),
     ("m2", Workload::Memory(memory::lives::time_and_space)),
+    ("m2-anew", Workload::Memory(memory::lives::never_twice)),
     ("m3", Workload::Memory(memory::pairs::many_threads)),
     ("m5", Workload::Memory(memory::filling::nine_tenths)),
     ("m6", Workload::Cuda(workload::overlap::spinning)),

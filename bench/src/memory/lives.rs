@@ -24,6 +24,11 @@ pub(crate) fn time_and_space(bench: &Bench, table: &mut Table) -> Result<(), Fai
             point(bench, table, RandomLives { count, max_bytes })?;
         }
     }
+    Ok(())
+}
+
+/// The same, never twice.
+pub(crate) fn never_twice(bench: &Bench, table: &mut Table) -> Result<(), Failure> {
     for max_bytes in RandomLives::MAX_BYTES {
         never_repeating(bench, table, RandomLives { count: NEVER_REPEATING_COUNT, max_bytes })?;
     }
