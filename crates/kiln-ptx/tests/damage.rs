@@ -84,3 +84,21 @@ proptest! {
         examine(&format!(".version 9.0\n.target sm_90\n.entry k() {{ .reg .b32 %r<4>;\n{text}\n}}"))?;
     }
 }
+
+/// A row of an initializer that begins in the middle of a row would end behind the variable.
+#[test]
+fn an_initializer_ends_with_its_variable() {
+    let text = |values: &str| {
+        format!(
+            ".version 8.4\n.target sm_90\n.address_size 64\n.const .align 16 .v4 .f32 unit[2] = {values};\n"
+        )
+    };
+    for values in ["{1.0, {2.0, 3.0, 4.0}, {5.0, 6.0, 7.0}}", "{{1.0, 2.0}, {3.0, 4.0, 5.0, 6.0}}"] {
+        let module = Module::parse(&text(values)).unwrap();
+        assert_eq!(Module::parse(&module.to_string()).as_ref(), Ok(&module), "{values}");
+    }
+    for values in ["{1.0, {2.0, 3.0, 4.0}, {5.0, 6.0, 7.0, 8.0}}", "{{1.0}, {2.0}, {3.0}}"] {
+        let error = Module::parse(&text(values)).unwrap_err();
+        assert!(error.to_string().contains("no more elements"), "{error}");
+    }
+}

@@ -1,5 +1,7 @@
 //! Initializers of variables, laid out as bytes while they are read.
 
+use std::ops::Range;
+
 use super::Parser;
 use super::cursor::{invalid, limit, unknown_name};
 use super::lexer::TokenKind;
@@ -29,7 +31,7 @@ impl<'a> Parser<'a> {
         let layout = Layout::new(shape);
         let mut out = Initializer::default();
         let end = if self.is_punct(b'{') {
-            self.initializer_list(&layout, 0, 0, &mut out)?
+            self.initializer_list(&layout, 0, 0..layout.total.unwrap_or(u64::MAX), &mut out)?
         } else {
             self.initializer_value(&layout, 0, &mut out)?;
             1
@@ -40,22 +42,18 @@ impl<'a> Parser<'a> {
         Ok(out)
     }
 
-    /// A list in braces at `level`, its first scalar being number `start`; returns the number behind its last.
+    /// A list in braces at `level`, for the scalars of these numbers; returns the number behind its last.
     fn initializer_list(
         &mut self,
         layout: &Layout,
         level: usize,
-        start: u64,
+        room: Range<u64>,
         out: &mut Initializer,
     ) -> Result<u64, ParseError> {
         self.expect(b'{')?;
-        let stop = match level.checked_sub(1) {
-            None => layout.total,
-            Some(above) => layout.strides.get(above).map(|n| start.saturating_add(*n)),
-        };
-        let mut next = start;
+        let mut next = room.start;
         while !self.is_punct(b'}') {
-            if stop.is_some_and(|stop| next >= stop) {
+            if next >= room.end {
                 return Err(self.unexpected("`}`, because the variable has no more elements"));
             }
             if self.is_punct(b'{') {
@@ -63,8 +61,10 @@ impl<'a> Parser<'a> {
                 else {
                     return Err(self.unexpected("a constant, because the variable has no more dimensions"));
                 };
-                self.initializer_list(layout, level + 1, next, out)?;
-                next = next.saturating_add(*stride);
+                // A row behind single scalars begins in the middle of one, and must end with the variable all the same.
+                let end = next.saturating_add(*stride);
+                self.initializer_list(layout, level + 1, next..end.min(room.end), out)?;
+                next = end;
             } else {
                 self.initializer_value(layout, next, out)?;
                 next += 1;
