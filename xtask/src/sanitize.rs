@@ -49,7 +49,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result {
     for (at, part) in parts.iter().enumerate() {
         println!("{} {}/{}: {part}", tool.name(), at + 1, parts.len());
         let mut command = workspace.cargo();
-        tool.prepare(&mut command, workspace, &toolchain);
+        tool.prepare(&mut command, workspace, &toolchain, part);
         command.args(part.arguments()).args(&arguments.rest);
         let (totals, succeeded) = test::stream(&mut command)?;
         passed += totals.passed;

@@ -197,7 +197,8 @@ mod tests {
         let pages = || std::iter::once(&page);
         let mut random = crate::heap::lcg(9);
         let (mut live, mut peak, mut blocks) = (0_u64, 0, Vec::new());
-        for _ in 0..5000 {
+        let turns = if cfg!(miri) { 200 } else { 5000 };
+        for _ in 0..turns {
             if random().is_multiple_of(2) || blocks.is_empty() {
                 let bytes = random() % (1 << (random() % 24));
                 ledger.note_allocated(&page, AllocTag::default(), bytes);

@@ -90,7 +90,13 @@ impl Tool {
     }
 
     /// Everything of the command line and the environment up to the part.
-    pub(super) fn prepare(self, command: &mut Command, workspace: &Workspace, toolchain: &Toolchain) {
+    pub(super) fn prepare(
+        self,
+        command: &mut Command,
+        workspace: &Workspace,
+        toolchain: &Toolchain,
+        part: &Part,
+    ) {
         let directory = workspace.target.join("sanitize").join(self.directory());
         command.env("CARGO_TARGET_DIR", directory);
         match self {
@@ -104,7 +110,8 @@ impl Tool {
             }
             Self::Miri => {
                 // The tests look at the clock and at files of their own.
-                command.args(["miri", "test"]).env("MIRIFLAGS", "-Zmiri-disable-isolation");
+                let flags = format!("-Zmiri-disable-isolation -Zmiri-strict-provenance {}", part.flags);
+                command.args(["miri", "test"]).env("MIRIFLAGS", flags).env("PROPTEST_CASES", "4");
             }
         }
     }
@@ -181,7 +188,7 @@ mod tests {
         let toolchain = Toolchain { sysroot: "/t".into(), host: "h".into() };
         let of = |tool: Tool| {
             let mut command = Command::new("cargo");
-            tool.prepare(&mut command, &workspace, &toolchain);
+            tool.prepare(&mut command, &workspace, &toolchain, &tool.parts()[0]);
             let environment =
                 command.get_envs().map(|(name, value)| (name.to_owned(), value.map(ToOwned::to_owned)));
             (environment.collect::<Vec<_>>(), command.get_args().map(ToOwned::to_owned).collect::<Vec<_>>())

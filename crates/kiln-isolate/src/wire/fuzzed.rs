@@ -7,7 +7,7 @@ use super::samples::{read_all, requests};
 use super::{Ask, Farewell, Hello, Put, Reader, Request, Take, Welcome, Writer};
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 256 }))]
 
     #[test]
     fn random_bytes_are_an_answer_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {

@@ -86,7 +86,8 @@ mod tests {
         let sites = LaunchSites::default();
         assert!(sites.find(Submission(1)).is_none());
         let here = Location::caller();
-        let last = 3 * REMEMBERED as u64 + 5;
+        let times = if cfg!(miri) { 1 } else { 3 };
+        let last = times * REMEMBERED as u64 + 5;
         for number in 1..=last {
             sites.note(number, here, || Ok(Submission(10 * number))).unwrap();
         }

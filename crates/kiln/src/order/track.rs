@@ -364,13 +364,14 @@ mod tests {
 
     #[test]
     fn a_block_cut_to_pieces_stays_small_and_loses_nothing() {
+        let pieces = if cfg!(miri) { 60 } else { 4096 };
         let mut track = Track::new(1 << 20, Stamp::default());
-        for piece in 0..4096_u64 {
+        for piece in 0..pieces {
             let range = piece * 256..piece * 256 + 128;
             track.publish(&range, Access::Write, stamp((piece % 40) as usize, piece + 1), |_| false);
         }
         assert!(track.rest.len() <= MAX_SEGMENTS);
-        for piece in 0..4096_u64 {
+        for piece in 0..pieces {
             let at = piece * 256..piece * 256 + 128;
             let stream = (piece % 40) as usize;
             assert!(

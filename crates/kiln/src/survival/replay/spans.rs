@@ -62,7 +62,8 @@ mod tests {
         const BYTES: u64 = 40;
         let (mut spans, mut flags) = (Spans::default(), [false; BYTES as usize]);
         let mut state = 1_u64;
-        for _ in 0..20_000 {
+        let turns = if cfg!(miri) { 100 } else { 20_000 };
+        for _ in 0..turns {
             let mut roll = |sides: u64| {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 (state >> 33) % sides
