@@ -235,6 +235,25 @@ fn choices_count_for_every_choice() {
 }
 
 #[test]
+fn a_choice_between_a_pointer_and_a_number_that_came_of_one_counts_for_both() {
+    // Shifted back, the number is the pointer again.
+    let number = "shr.u64 %rd0, %b, 3; shl.b64 %rd1, %rd0, 3;";
+    for choice in [
+        "max.u64 %rd2, %rd1, %c;",
+        "min.u64 %rd2, %c, %rd1;",
+        "selp.b64 %rd2, %rd1, %c, %p0;",
+        "mov.u64 %rd2, %c; @%p0 mov.u64 %rd2, %rd1;",
+        "@%p0 mov.u64 %rd2, %rd1; @!%p0 mov.u64 %rd2, %c;",
+    ] {
+        must_admit_write_of_b(&format!("{number} setp.ne.u32 %p0, %n, 0; {choice} st.u32 [%rd2], %n;"));
+    }
+    // Put together from halves that were loaded, it may be any pointer.
+    let halves = "ld.global.u32 %r0, [%ga]; ld.global.u32 %r1, [%ga+4]; mul.wide.u32 %rd0, %r1, 65536;
+        shl.b64 %rd0, %rd0, 16; cvt.u64.u32 %rd1, %r0; add.s64 %rd1, %rd0, %rd1;";
+    must_admit_write_of_b(&format!("{halves} max.u64 %rd2, %rd1, %c; st.u32 [%rd2], %n;"));
+}
+
+#[test]
 fn an_escaped_local_variable_can_be_written_from_anywhere() {
     must_admit_write_of_b(
         "mov.u64 %rd1, frame; cvta.local.u64 %rd2, %rd1; st.global.u64 [%ga], %rd2; ld.global.u64 %rd3, [%ga];

@@ -133,6 +133,20 @@ impl Value {
             *self = other.clone();
             return true;
         }
+        // Between a pointer and a number it does not show any more which of the two is the number.
+        match (self.base.is_empty(), other.base.is_empty()) {
+            (true, false) => {
+                *self = std::mem::replace(self, Self::UNSEEN).into_address();
+                self.include(other);
+                // It points somewhere now.
+                true
+            }
+            (false, true) => self.include(&other.clone().into_address()),
+            _ => self.include(other),
+        }
+    }
+
+    fn include(&mut self, other: &Self) -> bool {
         let before = (self.definite, self.all, self.base, self.constant);
         self.definite &= other.definite;
         self.all |= other.all;
@@ -147,6 +161,13 @@ impl Value {
             changed |= old != self.places;
         }
         changed
+    }
+
+    /// A number as the address it may be: of whatever it was computed from, since a pointer that was shifted away and back points where it
+    /// did.
+    fn into_address(self) -> Self {
+        let address = Self::pointer(self.all.assembled());
+        Self { base: address.base, places: address.places, ..self }
     }
 
     /// The same value, now known to be a pointer.
