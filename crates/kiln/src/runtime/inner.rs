@@ -15,7 +15,7 @@ use kiln_mem::{MemoryResource, MemoryResourceExt, Order, Request};
 
 use super::config::RuntimeConfig;
 use super::memory_order::{MemoryOrder, stream_ref};
-use super::registry::RuntimeKey;
+use super::registry::{Remains, RuntimeKey};
 use super::staging::Staging;
 use super::stream::{Home, Stream};
 use super::stream_pool::StreamPool;
@@ -469,10 +469,11 @@ impl Drop for Inner {
         for stream in self.tracker.streams() {
             let _ = self.driver.destroy(stream.into());
         }
-        self.key.leave(match drained {
+        let reason = match drained {
             Ok(true) => None,
             Ok(false) => Some(Stale::DeviceDropped.into()),
             Err(error) => Some(error),
-        });
+        };
+        self.key.leave(Remains { losses: self.state.losses(), reason });
     }
 }

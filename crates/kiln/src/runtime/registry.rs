@@ -4,7 +4,7 @@
 //! launch, each of which waits for all stores before it. A ticket carries the name, and only who asks it something looks here.
 //!
 //! A runtime waits for its work when it ends. A name that is not known any more therefore stands for work that is done; a runtime
-//! that ended otherwise leaves the reason behind.
+//! that ended otherwise leaves the reason behind, and one that had lost work before leaves what that was.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,6 +12,8 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use super::inner::Inner;
 use crate::error::Error;
+use crate::order::Stamp;
+use crate::state::Loss;
 
 /// The name of a runtime; no other one of this process ever has it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -23,15 +25,23 @@ pub(crate) enum Whereabouts {
     Here(Arc<Inner>),
     /// It is being taken down right now, and its work waited for.
     Ending,
-    /// It is gone, and all its work was done.
+    /// It is gone, and the work that was asked about was done.
     Done,
-    /// It is gone, and its work was not waited for to the end.
+    /// It is gone, and the work was lost or not waited for to the end.
     Failed(Error),
 }
 
 enum Known {
     Live(Weak<Inner>),
-    Failed(Error),
+    Ended(Remains),
+}
+
+/// What a runtime leaves behind for its tickets.
+pub(super) struct Remains {
+    /// The times it lost work.
+    pub(super) losses: Vec<Loss>,
+    /// Why it did not wait for its work, if it did not.
+    pub(super) reason: Option<Error>,
 }
 
 static RUNTIMES: RwLock<BTreeMap<RuntimeKey, Known>> = RwLock::new(BTreeMap::new());
@@ -48,24 +58,29 @@ impl RuntimeKey {
         write(|runtimes| drop(runtimes.insert(self, Known::Live(runtime))));
     }
 
-    /// The runtime ended; the reason if that was before its work did.
-    pub(super) fn leave(self, reason: Option<Error>) {
+    /// The runtime ended.
+    pub(super) fn leave(self, remains: Remains) {
+        let nothing = remains.losses.is_empty() && remains.reason.is_none();
         write(|runtimes| {
-            drop(match reason {
-                Some(reason) => runtimes.insert(self, Known::Failed(reason)),
-                None => runtimes.remove(&self),
-            });
+            drop(if nothing { runtimes.remove(&self) } else { runtimes.insert(self, Known::Ended(remains)) });
         });
     }
 
-    /// What became of it.
-    pub(crate) fn find(self) -> Whereabouts {
+    /// What became of it, and if it is gone, of that work.
+    pub(crate) fn find(self, stamp: Stamp) -> Whereabouts {
         let runtimes = RUNTIMES.read().unwrap_or_else(PoisonError::into_inner);
         match runtimes.get(&self) {
             None => Whereabouts::Done,
-            Some(Known::Failed(reason)) => Whereabouts::Failed(reason.clone()),
+            Some(Known::Ended(remains)) => remains.fate(stamp).map_or(Whereabouts::Done, Whereabouts::Failed),
             Some(Known::Live(runtime)) => runtime.upgrade().map_or(Whereabouts::Ending, Whereabouts::Here),
         }
+    }
+}
+
+impl Remains {
+    fn fate(&self, stamp: Stamp) -> Option<Error> {
+        let loss = self.losses.iter().find(|loss| loss.caught(stamp));
+        loss.map(|loss| loss.cause.error().clone().into()).or_else(|| self.reason.clone())
     }
 }
 

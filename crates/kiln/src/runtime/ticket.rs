@@ -26,9 +26,9 @@ impl Ticket {
         Self { runtime: runtime.key(), stamp }
     }
 
-    /// What became of its runtime.
+    /// What became of its runtime, and of it where that is gone.
     pub(crate) fn whereabouts(&self) -> Whereabouts {
-        self.runtime.find()
+        self.runtime.find(self.stamp)
     }
 
     pub(crate) fn check_runtime(&self, runtime: &Inner) -> Result<()> {

@@ -155,6 +155,11 @@ impl StateCell {
         self.board().losses.iter().find(|loss| caught(loss)).cloned()
     }
 
+    /// Every time the device was lost.
+    pub(crate) fn losses(&self) -> Vec<Loss> {
+        self.board().losses.clone()
+    }
+
     /// Says what more was found to be done when the device was lost, and what had been asked for by the time nobody asked any more.
     pub(crate) fn settle(&self, known: &Clock, planned: &Clock) -> Option<Loss> {
         let mut board = self.board();
@@ -200,7 +205,11 @@ impl StateCell {
 
     /// The loss that caught some work, if one did. Numbers are never used twice, so no more than one can have.
     pub(crate) fn fate(&self, stamp: Stamp) -> Option<Arc<Cause>> {
-        if self.generation().0 == 0 && self.phase() != Phase::Rebuilding {
+        // The phase first: once a rebuilt device is ready, its generation is another. One that is shut down may have been rebuilt as far as the
+        // driver goes, which then knows nothing of what was lost.
+        let phase = self.phase();
+        let untold = !matches!(phase, Phase::Rebuilding | Phase::ShuttingDown | Phase::Stopped);
+        if untold && self.generation().0 == 0 {
             return None;
         }
         let board = self.board();
@@ -407,6 +416,30 @@ mod tests {
         cell.lose(cause, None);
         assert_eq!((cell.phase(), cell.fault().is_some()), (Phase::ShuttingDown, true));
         cell.lose(|| panic!("a second cause is not asked for"), None);
+    }
+
+    #[test]
+    fn work_that_was_caught_stays_so_when_the_device_is_shut_down_before_it_is_rebuilt() {
+        let stamp = |number| Stamp { stream: StreamKey::default(), number };
+        let clock = |number| {
+            let mut clock = Clock::default();
+            clock.learn(stamp(number));
+            clock
+        };
+        for defers in [false, true] {
+            let cell = in_phase(Phase::Ready);
+            if defers {
+                cell.defer();
+            }
+            cell.lose(cause, None);
+            cell.change(Phase::Rebuilding).unwrap();
+            cell.settle(&clock(1), &clock(2));
+            for phase in [Phase::ShuttingDown, Phase::Stopped] {
+                cell.change(phase).unwrap();
+                let fates = [1, 2].map(|number| cell.fate(stamp(number)).is_some());
+                assert_eq!(fates, [false, true], "{phase:?}, defers: {defers}");
+            }
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ impl DeviceRuntime {
     /// Takes no more work, waits until what is queued is done, but no longer than this on the device's clock, and then says that
     /// the device has stopped; false if time ran out and work is still running. Handles are stale from here on, tickets still answer.
     ///
-    /// It stops for all clones. A second call waits for the first.
+    /// It stops for all clones. A second call waits for the first, and then for what that left running.
     ///
     /// # Errors
     /// The fault, if the device is lost; it has stopped then, too.
@@ -35,15 +35,18 @@ impl DeviceRuntime {
 impl Inner {
     pub(crate) fn shut_down(&self, limit: Duration) -> Result<bool> {
         let state = self.state();
-        if state.change(Phase::ShuttingDown).is_err() {
+        let first = state.change(Phase::ShuttingDown).is_ok();
+        if first {
+            // Whoever found the device ready just before is in one of these and sees the change at the driver.
+            self.tracker().pass_every_lane();
+        } else {
             state.wait_until(|status| status.phase() == Phase::Stopped, None);
-            return Ok(true);
         }
-        // Whoever found the device ready just before is in one of these and sees the change at the driver.
-        self.tracker().pass_every_lane();
         let drained = self.synchronize(Some(limit));
-        // Nobody else leads out of this phase.
-        let _ = state.change(Phase::Stopped);
+        if first {
+            // Nobody else leads out of this phase.
+            let _ = state.change(Phase::Stopped);
+        }
         match (drained, state.fault()) {
             (Ok(drained), None) => Ok(drained),
             (Ok(_), Some(cause)) => Err(Error::new(cause.error().clone())),

@@ -7,6 +7,7 @@
     reason = "a test stops at the first surprise"
 )]
 
+mod between;
 mod endings;
 mod faults;
 mod kernels;

@@ -48,12 +48,21 @@ fn a_deadline_is_kept_and_a_fault_is_told() {
         let mut launch = gpu.launch(&kernels.mix);
         launch.read_write(&x).read(&y).value(LEN as u32).value(1_u32);
         // SAFETY: the kernel indexes both buffers below the length only.
-        unsafe { launch.submit() }.unwrap();
-        let end = gpu.shutdown(Duration::from_secs(5));
+        let ticket = unsafe { launch.submit() }.unwrap();
+        let end =
+            [5, 0].map(|seconds| gpu.shutdown(Duration::from_secs(seconds)).map_err(|error| error.code()));
         assert_eq!(gpu.status().phase(), Phase::Stopped);
-        end.map_err(|error| error.code())
+        assert!(!ticket.is_done().unwrap_or(false));
+        drop(launch);
+        drop((kernels, x, y, gpu));
+        assert!(ticket.wait().is_err(), "it never was done");
+        end
     });
-    assert_eq!(ends, [Ok(false), Err(Some(Code::LAUNCH_FAILED))]);
+    assert_eq!(
+        ends,
+        [[Ok(false); 2], [Err(Some(Code::LAUNCH_FAILED)); 2]],
+        "a second call says what the first did"
+    );
 }
 
 #[test]
