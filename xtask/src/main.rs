@@ -11,6 +11,7 @@ mod failure;
 mod fuzz;
 mod gpu_bundle;
 mod process;
+mod properties;
 mod sanitize;
 mod sim;
 mod skips;
@@ -46,6 +47,8 @@ enum Command {
     Fuzz(fuzz::Arguments),
     /// Runs random programs against the oracles of the order, for a range of seeds
     Sim(sim::Arguments),
+    /// Runs the tests of properties with other random values than the gate's, seed after seed
+    Properties(properties::Arguments),
     /// Runs the parts without a driver under AddressSanitizer, ThreadSanitizer or miri
     Sanitize(sanitize::Arguments),
     /// Runs random programs on the interpreter and, as PTX, on the executor
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Command::Tidy => tidy::run(&workspace),
         Command::Fuzz(arguments) => fuzz::run(&workspace, &arguments),
         Command::Sim(arguments) => sim::run(&workspace, &arguments),
+        Command::Properties(arguments) => properties::run(&workspace, &arguments),
         Command::Sanitize(arguments) => sanitize::run(&workspace, &arguments),
         Command::Differential(arguments) => differential::run(&workspace, &arguments),
         Command::GpuBundle => gpu_bundle::run(&workspace),
