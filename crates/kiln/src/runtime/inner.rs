@@ -436,11 +436,9 @@ impl Inner {
                 return Ok(false);
             }
         }
-        if self.state.defers() {
-            // The device may have been lost and rebuilt meanwhile, with a part of the work done again.
-            for stamp in &latest {
-                self.check_stream(generation, stamp.stream)?;
-            }
+        // The device may have been lost meanwhile, and have another worker that knows nothing of the work; a part of it may have been done again.
+        for stamp in &latest {
+            self.check_stream(generation, stamp.stream)?;
         }
         Ok(true)
     }

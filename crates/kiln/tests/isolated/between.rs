@@ -58,11 +58,6 @@ impl Between {
         self.lost.on_done(move |answer| *told.lock().unwrap() = Some(answer.is_ok()));
         let executor = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let future = executor.block_on(async { tokio::time::timeout(limit, self.lost.clone()).await });
-        let settled = |answer: kiln::Result<bool>| match answer {
-            Ok(false) => None,
-            Ok(true) => Some(true),
-            Err(_) => Some(false),
-        };
         let told = *callback.lock().unwrap();
         vec![
             settled(self.lost.is_done()),
@@ -74,12 +69,25 @@ impl Between {
     }
 }
 
+fn settled(answer: kiln::Result<bool>) -> Option<bool> {
+    match answer {
+        Ok(false) => None,
+        Ok(true) => Some(true),
+        Err(_) => Some(false),
+    }
+}
+
 #[test]
 fn nobody_hears_that_lost_work_is_done_before_it_is_decided() {
     for replay in [Replay::Never, Replay::NotStarted] {
         let between = Between::stop_at(80, replay);
         assert_eq!(between.gpu.status().phase(), Phase::Rebuilding);
-        for answer in between.ask() {
+        let limit = Duration::from_millis(20);
+        let everything = [
+            settled(between.gpu.main_stream().synchronize_within(limit)),
+            settled(between.gpu.synchronize_within(limit)),
+        ];
+        for answer in between.ask().into_iter().chain(everything) {
             assert_ne!(answer, Some(true), "{replay:?}");
             // Where work may be done again, it is too early to say that it was not.
             assert!(replay == Replay::Never || answer.is_none(), "{replay:?}");
