@@ -472,6 +472,7 @@ impl Drop for Inner {
             Ok(false) => Some(Stale::DeviceDropped.into()),
             Err(error) => Some(error),
         };
-        self.key.leave(Remains { losses: self.state.losses(), reason });
+        let cut_short = reason.map(|reason| (self.tracker.host().snapshot(), reason));
+        self.key.leave(Remains { losses: self.state.losses(), cut_short });
     }
 }

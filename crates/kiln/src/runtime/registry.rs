@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use super::inner::Inner;
 use crate::error::Error;
-use crate::order::Stamp;
+use crate::order::{Clock, Stamp};
 use crate::state::Loss;
 
 /// The name of a runtime; no other one of this process ever has it.
@@ -40,8 +40,8 @@ enum Known {
 pub(super) struct Remains {
     /// The times it lost work.
     pub(super) losses: Vec<Loss>,
-    /// Why it did not wait for its work, if it did not.
-    pub(super) reason: Option<Error>,
+    /// What was known to be done, and why that was not waited for which was not; none if everything was.
+    pub(super) cut_short: Option<(Clock, Error)>,
 }
 
 static RUNTIMES: RwLock<BTreeMap<RuntimeKey, Known>> = RwLock::new(BTreeMap::new());
@@ -60,7 +60,7 @@ impl RuntimeKey {
 
     /// The runtime ended.
     pub(super) fn leave(self, remains: Remains) {
-        let nothing = remains.losses.is_empty() && remains.reason.is_none();
+        let nothing = remains.losses.is_empty() && remains.cut_short.is_none();
         write(|runtimes| {
             drop(if nothing { runtimes.remove(&self) } else { runtimes.insert(self, Known::Ended(remains)) });
         });
@@ -79,8 +79,14 @@ impl RuntimeKey {
 
 impl Remains {
     fn fate(&self, stamp: Stamp) -> Option<Error> {
-        let loss = self.losses.iter().find(|loss| loss.caught(stamp));
-        loss.map(|loss| loss.cause.error().clone().into()).or_else(|| self.reason.clone())
+        if let Some(loss) = self.losses.iter().find(|loss| loss.caught(stamp)) {
+            return Some(loss.cause.error().clone().into());
+        }
+        // What a loss did not catch was done before it or again after it.
+        let done = |known: &Clock| {
+            known.covers(stamp) || self.losses.iter().any(|loss| loss.planned.covers(stamp))
+        };
+        self.cut_short.as_ref().filter(|(known, _)| !done(known)).map(|(_, reason)| reason.clone())
     }
 }
 

@@ -20,6 +20,7 @@ mod replay_oracle;
 mod replay_scene;
 mod rig;
 mod table;
+mod truth;
 mod waiters;
 mod wild;
 
