@@ -30,7 +30,7 @@ pub struct Config {
     /// How long a worker has to start and to open its device.
     pub start_limit: Duration,
     /// How long a stream may have work and not get on, or a question be open, before the worker counts as hung. None is
-    /// for ever.
+    /// for ever. Time in which this process was stopped, or could not look, does not count.
     pub watchdog: Option<Duration>,
     /// Whether a second worker is kept ready.
     pub standby: bool,

@@ -65,6 +65,7 @@
 
 mod addresses;
 mod area;
+mod awake;
 mod backend;
 mod bell;
 mod cause;

@@ -38,9 +38,8 @@ pub(crate) struct Link {
     notices: Mutex<RingReader>,
     lost: OnceLock<Lost>,
     spin: Duration,
-    started: Instant,
-    /// Since when a question is open, in nanoseconds from `started`, plus one; zero if none is.
-    asked_ns: AtomicU64,
+    /// The number of the question that is open; zero if none is.
+    open: AtomicU64,
     /// How many questions that is: as many as a batch has.
     asked_count: AtomicU32,
     examinations: AtomicU64,
@@ -85,8 +84,7 @@ impl Link {
             questions: Mutex::new(0),
             lost: OnceLock::new(),
             spin,
-            started: Instant::now(),
-            asked_ns: AtomicU64::new(0),
+            open: AtomicU64::new(0),
             asked_count: AtomicU32::new(1),
             examinations: AtomicU64::new(0),
             streams,
@@ -220,11 +218,11 @@ impl Link {
         self.send_question(call, *number, ask, descriptors)?;
         let count = if let Ask::Batch { asks } = ask { asks.len().max(1) } else { 1 };
         self.asked_count.store(count.try_into().unwrap_or(u32::MAX), Ordering::Relaxed);
-        self.asked_ns.store(self.started.elapsed().as_nanos() as u64 + 1, Ordering::Release);
+        self.open.store(*number, Ordering::Release);
         let answered = || self.area.replied().load(Ordering::Acquire) >= *number;
         let bell = self.area.bell(Sleep::Reply);
         while !bell.sleep_until(self.spin, Some(LOOK_AGAIN), || answered() || self.lost().is_some()) {}
-        self.asked_ns.store(0, Ordering::Relaxed);
+        self.open.store(0, Ordering::Relaxed);
         if !answered() {
             self.check(call)?;
         }
@@ -336,17 +334,24 @@ impl Link {
         Ok(failures)
     }
 
-    /// How long the open question has been open, and how many questions it is made of.
-    pub(crate) fn open_question(&self) -> Option<(Duration, u32)> {
-        let asked_ns = self.asked_ns.load(Ordering::Acquire).checked_sub(1)?;
-        let after = self.started.elapsed().saturating_sub(Duration::from_nanos(asked_ns));
-        Some((after, self.asked_count.load(Ordering::Relaxed)))
+    /// The question that the worker has not answered yet.
+    pub(crate) fn open_question(&self) -> Option<OpenQuestion> {
+        let number = self.open.load(Ordering::Acquire);
+        (number != 0).then(|| OpenQuestion { number, count: self.asked_count.load(Ordering::Relaxed) })
     }
 
     /// Whether the worker took everything out of the ring.
     pub(crate) fn is_drained(&self) -> bool {
         self.sender.try_lock().is_ok_and(|outbox| outbox.ring.is_drained())
     }
+}
+
+/// A question that is open.
+pub(crate) struct OpenQuestion {
+    /// No other one of this link has it.
+    pub(crate) number: u64,
+    /// How many questions it is made of.
+    pub(crate) count: u32,
 }
 
 /// Sole hold on the way into the ring.

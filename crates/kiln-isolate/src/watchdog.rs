@@ -3,12 +3,15 @@
 //! A stream with work is given until the limit to complete one more submission, counted from when it last did. A question
 //! is given as long, and several that are asked together as much longer. The worker is asked to look at streams with work,
 //! so that they are seen to move although nobody waits for them.
+//!
+//! The limit is in time this process was there to [see](Awake): work is not late because the machine stood still.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use kiln_driver::{StreamId, Submission};
 
+use crate::awake::Awake;
 use crate::cause::Cause;
 use crate::link::Link;
 use crate::streams::StreamTable;
@@ -17,7 +20,10 @@ use crate::wire::Request;
 /// What was seen, and when it last changed.
 #[derive(Debug, Default)]
 pub(crate) struct Watchdog {
-    seen: HashMap<StreamId, (Submission, Instant)>,
+    awake: Awake,
+    seen: HashMap<StreamId, (Submission, Duration)>,
+    /// The number of the open question, and when it was first seen.
+    question: Option<(u64, Duration)>,
 }
 
 impl Watchdog {
@@ -28,11 +34,10 @@ impl Watchdog {
 
     /// Looks once; the cause if something did not get on for too long.
     pub(crate) fn look(&mut self, limit: Duration, link: &Link, streams: &StreamTable) -> Option<Cause> {
-        let is_too_long = |(after, count): &(Duration, u32)| *after > limit.saturating_mul(*count);
-        if let Some((after, _)) = link.open_question().filter(is_too_long) {
+        let now = self.awake.look(Instant::now(), 2 * Self::tick(limit));
+        if let Some(after) = self.look_at_question(now, limit, link) {
             return Some(Cause::Hung { what: "a question to the worker".into(), after });
         }
-        let now = Instant::now();
         let streams = streams.all();
         self.seen.retain(|id, _| streams.iter().any(|(known, _)| known == id));
         for (id, count) in streams {
@@ -45,7 +50,7 @@ impl Watchdog {
             if *completed != progress.completed {
                 (*completed, *since) = (progress.completed, now);
             }
-            let after = now.saturating_duration_since(*since);
+            let after = now.saturating_sub(*since);
             if after > limit {
                 let next = Submission(progress.completed.0 + 1);
                 return Some(Cause::Hung { what: format!("{id} at {next}"), after });
@@ -57,5 +62,16 @@ impl Watchdog {
             }
         }
         None
+    }
+    /// How long the worker has not answered, if that is too long.
+    fn look_at_question(&mut self, now: Duration, limit: Duration, link: &Link) -> Option<Duration> {
+        let Some(open) = link.open_question() else {
+            self.question = None;
+            return None;
+        };
+        let seen = self.question.filter(|(number, _)| *number == open.number);
+        let (_, since) = *self.question.insert(seen.unwrap_or((open.number, now)));
+        let after = now.saturating_sub(since);
+        (after > limit.saturating_mul(open.count)).then_some(after)
     }
 }

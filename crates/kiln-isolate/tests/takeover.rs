@@ -75,7 +75,7 @@ fn a_fault_costs_what_the_worker_alone_had() {
 
 #[test]
 fn work_that_hangs_is_noticed() {
-    let config = rig::config().watchdog(Duration::from_millis(300));
+    let config = rig::config().watchdog(Duration::from_secs(1));
     let device = IsolatedDevice::open(config).unwrap();
     let scene = Scene::build(&device);
     scene.play(&device, 31);
@@ -94,7 +94,7 @@ fn work_that_hangs_is_noticed() {
 
 #[test]
 fn a_takeover_may_take_longer_than_work_that_hangs() {
-    let config = rig::paced(rig::config(), 10).watchdog(Duration::from_millis(400));
+    let config = rig::paced(rig::config(), 30).watchdog(Duration::from_millis(1200));
     let device = IsolatedDevice::open(config).unwrap();
     let modules: Vec<_> = (0..50).map(|_| device.load(&Image::HostKernels("test")).unwrap()).collect();
     let fault = device.function(modules[0], "fault").unwrap();
@@ -103,7 +103,7 @@ fn a_takeover_may_take_longer_than_work_that_hangs() {
     assert_eq!(device.synchronize(stream).unwrap_err().code(), Some(Code::ILLEGAL_ADDRESS));
     // The stream stands where the fault left it until the new worker has everything else.
     let takeover = device.take_over().unwrap();
-    assert!(takeover.phases.code > Duration::from_millis(400), "{:?}", takeover.phases);
+    assert!(takeover.phases.code > Duration::from_millis(1200), "{:?}", takeover.phases);
     device.synchronize(stream).unwrap();
 }
 

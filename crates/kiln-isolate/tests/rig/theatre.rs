@@ -20,7 +20,7 @@ use rustix::process::{Pid, Signal, kill_process};
 /// Blocks of the scene, one granule each; kernels are told to write into the first.
 pub(crate) const BLOCKS: u64 = 4;
 /// How long work may not get on.
-const WATCHDOG: Duration = Duration::from_millis(400);
+const WATCHDOG: Duration = Duration::from_secs(1);
 /// What kernels write.
 pub(crate) const WRITTEN: [u8; 4] = 57005_u32.to_le_bytes();
 

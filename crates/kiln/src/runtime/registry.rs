@@ -83,9 +83,8 @@ impl Remains {
             return Some(loss.cause.error().clone().into());
         }
         // What a loss did not catch was done before it or again after it.
-        let done = |known: &Clock| {
-            known.covers(stamp) || self.losses.iter().any(|loss| loss.planned.covers(stamp))
-        };
+        let done =
+            |known: &Clock| known.covers(stamp) || self.losses.iter().any(|loss| loss.planned.covers(stamp));
         self.cut_short.as_ref().filter(|(known, _)| !done(known)).map(|(_, reason)| reason.clone())
     }
 }

@@ -42,7 +42,8 @@ pub enum Isolation {
 pub struct Process {
     /// Whether a second worker is kept ready, so that a takeover does not wait for one to start.
     pub standby: bool,
-    /// How long work may go without getting on before the worker counts as hung. None is for ever.
+    /// How long work may go without getting on before the worker counts as hung. None is for ever. Time in which this process was stopped does
+    /// not count.
     pub watchdog: Option<Duration>,
     /// How often, and how fast, workers are replaced. Past that the device is Failed.
     pub restarts: RestartPolicy,

@@ -25,7 +25,9 @@ struct Between {
 
 impl Between {
     fn stop_at(seed: u64, replay: Replay) -> Self {
-        let gpu = rig::open(seed, Process { replay, ..rig::process() });
+        // On a slow machine the kernel below may not have started when the worker is killed, and be done again until it is found to hang.
+        let watchdog = Some(Duration::from_secs(2));
+        let gpu = rig::open(seed, Process { replay, watchdog, ..rig::process() });
         let victim = gpu.upload(&[1_u32]).unwrap();
         let done = victim.fill(2).unwrap();
         gpu.synchronize().unwrap();

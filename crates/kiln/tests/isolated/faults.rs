@@ -67,7 +67,7 @@ fn every_kind_of_fault_is_survived_with_and_without_a_standby() {
 
 #[test]
 fn work_that_hangs_is_ended_by_the_watchdog() {
-    let gpu = rig::open(6, Process { watchdog: Some(Duration::from_millis(300)), ..rig::process() });
+    let gpu = rig::open(6, Process { watchdog: Some(Duration::from_secs(1)), ..rig::process() });
     let kept = gpu.upload(&[1_u32, 2]).unwrap();
     let touched = gpu.zeros::<u32>(1).unwrap();
     gpu.synchronize().unwrap();

@@ -110,7 +110,8 @@ impl Asker<'_> {
     /// Writes, copies to the host and asks; false if a fresh buffer is needed.
     fn round(&mut self, buffer: &GpuRef<u32>, copy: &mut PinnedBuffer<u32>) -> bool {
         self.value += 1;
-        let submitted = buffer.upload_on(self.stream, &[self.value; WORDS]).and_then(|_| copy.copy_from(buffer));
+        let submitted =
+            buffer.upload_on(self.stream, &[self.value; WORDS]).and_then(|_| copy.copy_from(buffer));
         let ticket = match submitted {
             Ok(ticket) => ticket,
             Err(error) => {

@@ -45,6 +45,8 @@ fn a_deadline_is_kept_and_a_fault_is_told() {
         let gpu = runtime(&machine, ordinal, Duration::ZERO).unwrap();
         let kernels = Kernels::load(&gpu);
         let (x, y) = (gpu.upload(&[1_u32; LEN]).unwrap(), gpu.upload(&[1_u32; LEN]).unwrap());
+        let known = x.fill(2).unwrap();
+        known.wait().unwrap();
         let mut launch = gpu.launch(&kernels.mix);
         launch.read_write(&x).read(&y).value(LEN as u32).value(1_u32);
         // SAFETY: the kernel indexes both buffers below the length only.
@@ -56,6 +58,7 @@ fn a_deadline_is_kept_and_a_fault_is_told() {
         drop(launch);
         drop((kernels, x, y, gpu));
         assert!(ticket.wait().is_err(), "it never was done");
+        assert!(known.wait().is_ok(), "it was");
         end
     });
     assert_eq!(
