@@ -102,3 +102,31 @@ fn an_initializer_ends_with_its_variable() {
         assert!(error.to_string().contains("no more elements"), "{error}");
     }
 }
+
+/// Registers of a header are named by their places, which a declaration and a definition have in common.
+#[test]
+fn a_function_has_the_same_registers_wherever_it_is_declared() {
+    let text = |declared: &str, defined: &str| {
+        format!(
+            ".version 8.4\n.target sm_90\n.address_size 64\n.func {declared};\n.func {defined} {{ ret; }}\n.func {declared};\n"
+        )
+    };
+    let same = [
+        ("(.reg .u32 %out) f(.reg .u32 %in)", "(.reg .u32 %to) f(.reg .u32 %from)"),
+        ("(.param .u32 out) f(.reg .u32 %in)", "(.param .u32 out) f(.reg .u32 %in)"),
+    ];
+    for (declared, defined) in same {
+        examine(&text(declared, defined)).unwrap();
+        assert!(Module::parse(&text(declared, defined)).is_ok());
+    }
+    let other = [
+        ("(.param .u32 out) f(.reg .u32 %in)", "(.reg .u32 %out) f(.reg .u32 %in)"),
+        ("(.reg .u32 %out) f(.reg .u32 %in)", "(.param .u32 out) f(.reg .u32 %in)"),
+        ("f(.reg .u32 %a, .reg .u32 %b)", "f(.reg .u32 %a)"),
+        ("f(.reg .u32 %a)", "(.reg .u32 %a) f()"),
+    ];
+    for (declared, defined) in other {
+        let error = Module::parse(&text(declared, defined)).unwrap_err();
+        assert!(error.to_string().contains("other registers"), "{error}");
+    }
+}

@@ -3,13 +3,14 @@
 use super::Parser;
 use super::cursor::{declared_twice, invalid};
 use super::lexer::{Token, TokenKind};
+use crate::call::Formal;
 use crate::error::ParseError;
 use crate::function::{Function, FunctionId, FunctionKind};
 use crate::launch_bounds::{LaunchBounds, OtherDirective};
 use crate::linkage::Linkage;
 use crate::module::{Declaration, Item};
 use crate::position::Origin;
-use crate::register::Registers;
+use crate::register::{RegisterId, Registers};
 
 impl<'a> Parser<'a> {
     /// A function from `.entry` or `.func` on: a declaration or a definition.
@@ -108,6 +109,10 @@ impl<'a> Parser<'a> {
         if known.kind != function.kind {
             return Err(invalid(name.position, "declared as `.entry` here and as `.func` there"));
         }
+        // Registers are named by their places among the function's, of which there is one list.
+        if registers_of(known) != registers_of(&function) {
+            return Err(invalid(name.position, "declared with other registers here than there"));
+        }
         if known.body.is_none() {
             *known = function;
         }
@@ -166,4 +171,15 @@ impl<'a> Parser<'a> {
         }
         Ok(dimensions)
     }
+}
+
+/// Which results and which parameters are registers, in order.
+fn registers_of(function: &Function) -> [Vec<RegisterId>; 2] {
+    let registers = |formals: &[Formal]| {
+        formals
+            .iter()
+            .filter_map(|formal| if let Formal::Register(id) = formal { Some(*id) } else { None })
+            .collect()
+    };
+    [registers(&function.returns), registers(&function.parameters)]
 }
