@@ -30,6 +30,7 @@ mod sync {
     pub(super) use shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
     pub(super) use shuttle::sync::{Mutex, RwLock};
     pub(super) use shuttle::thread::yield_now;
+    pub(super) use shuttle::thread_local;
 
     pub(super) use super::latch::{Latch, LatchGuard};
 
@@ -77,6 +78,8 @@ mod freeze;
 mod gate;
 #[path = "../../kiln/src/order/guards.rs"]
 mod guards;
+#[path = "../../kiln/src/order/held.rs"]
+mod held;
 #[path = "../../kiln/src/order/lane.rs"]
 mod lane;
 #[path = "../../kiln-driver/src/latch.rs"]

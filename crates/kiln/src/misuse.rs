@@ -58,6 +58,14 @@ pub enum Misuse {
         /// The stream.
         stream: String,
     },
+    /// A request that would wait for a prepared use which the thread that makes it holds.
+    #[error(
+        "this thread holds a prepared use on {stream} and would wait for itself; finish or drop that first"
+    )]
+    Prepared {
+        /// The stream.
+        stream: String,
+    },
     /// A buffer of another runtime.
     #[error("{block} belongs to another runtime; copy it to this one first")]
     ForeignBlock {
@@ -143,6 +151,7 @@ impl From<SubmitError> for ErrorKind {
         match error {
             SubmitError::Driver(error) => error.into(),
             SubmitError::Lost { .. } => Stale::Lost.into(),
+            SubmitError::Held { stream } => Misuse::Prepared { stream: stream.to_string() }.into(),
             SubmitError::Sealed { argument } => Misuse::Sealed { argument }.into(),
             SubmitError::Overlap(OverlappingWrites { first, second }) => {
                 Misuse::Overlap { first, second }.into()

@@ -6,7 +6,7 @@ use super::block_use::BlockUse;
 use crate::buffer::{Element, GpuRef};
 use crate::error::Result;
 use crate::misuse::Misuse;
-use crate::order::{Begun, Uses};
+use crate::order::{Begun, Hold, Uses};
 use crate::runtime::{DeviceRuntime, Stream, Ticket};
 
 /// Blocks that are ready to be used by work the caller queues on a stream.
@@ -14,12 +14,23 @@ use crate::runtime::{DeviceRuntime, Stream, Ticket};
 /// The waits are queued and the blocks stamped already: whoever uses one of them next comes after. Other submissions to the stream
 /// wait until this is finished, so queue the work and finish at once. Dropping it instead of finishing is reported by the runtime,
 /// and the stamps stay, so that no order is lost.
+///
+/// It stays with its thread. What the same thread asks for meanwhile and would have to wait for this is refused with
+/// [`Misuse::Prepared`], before anything is queued or stamped: a submission to the stream, work of another stream that uses one of the
+/// blocks, the end of the device. Memory whose last handle is dropped meanwhile is given back after this.
+///
+/// ```compile_fail,E0277
+/// fn leaves_its_thread<T: Send>() {}
+/// leaves_its_thread::<kiln::PreparedUse<'static>>();
+/// ```
 #[must_use = "queue the work, then finish"]
 pub struct PreparedUse<'a> {
     runtime: &'a DeviceRuntime,
     stream: &'a Stream,
     begun: Begun<'a>,
     finished: bool,
+    /// Behind `begun`, which leaves the stream when it is dropped.
+    _hold: Hold,
 }
 
 impl DeviceRuntime {
@@ -31,7 +42,8 @@ impl DeviceRuntime {
     /// Makes blocks ready for work the caller is about to queue on a stream: waits for what it has to come after, and stamps them.
     ///
     /// # Errors
-    /// Foreign or stale buffers, a foreign stream, two overlapping writes; nothing is queued or stamped then.
+    /// Foreign or stale buffers, a foreign stream, two overlapping writes, another prepared use that this thread holds and that this
+    /// one would wait for; nothing is queued or stamped then.
     pub fn prepare_block_use<'a>(
         &'a self,
         stream: &'a Stream,
@@ -42,7 +54,8 @@ impl DeviceRuntime {
         self.check_uses(stream, uses, &mut checked)?;
         let begun = self.inner().tracker().begin(stream.lane(), &mut checked)?;
         self.inner().note_foreign(stream.lane(), &checked);
-        Ok(PreparedUse { runtime: self, stream, begun, finished: false })
+        let hold = Hold::new(self.inner().tracker_handle(), stream.id(), begun.stamp());
+        Ok(PreparedUse { runtime: self, stream, begun, finished: false, _hold: hold })
     }
 
     /// As [`prepare_block_use`](Self::prepare_block_use) for the first use of a block that was just allocated, which overwrites it.

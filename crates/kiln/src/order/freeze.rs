@@ -40,10 +40,10 @@ impl Tracker {
         lanes.iter().for_each(look);
     }
 
-    /// Waits until every submission that is being made right now is made.
+    /// Waits until every submission that is being made right now is made, but for those of this thread.
     pub fn pass_every_lane(&self) {
         let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner).clone();
-        lanes.iter().for_each(|lane| drop(lane.enter()));
+        lanes.iter().for_each(|lane| drop(self.enter_lane(lane)));
     }
 
     /// Runs something while no submission is being made, on any stream. It must not submit, wait or drop a block.

@@ -223,6 +223,12 @@ impl Lane {
         self.entry.lock()
     }
 
+    /// As [`enter`](Self::enter), if nobody else is inside.
+    #[inline(always)]
+    pub fn try_enter(&self) -> Option<LatchGuard<'_, Entry>> {
+        self.entry.try_lock()
+    }
+
     /// The latest number that is given out; its work may not be with the driver yet.
     pub fn planned(&self) -> u64 {
         self.planned.load(Ordering::Acquire)

@@ -31,6 +31,13 @@ pub struct Stamp {
     pub number: u64,
 }
 
+impl Stamp {
+    /// Whether to wait for another stamp is to wait for this one.
+    pub fn is_awaited_by(self, wait: Self) -> bool {
+        self.stream == wait.stream && self.number <= wait.number
+    }
+}
+
 impl fmt::Display for Stamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}@{}", self.number, self.stream.0)

@@ -7,10 +7,11 @@
 
 use std::ops::Range;
 
-use kiln_driver::Access;
+use kiln_driver::{Access, StreamId};
 
 use super::clock::{Clock, HostClock};
 use super::guards::{self, Guards};
+use super::held::{held_here, holds_any};
 use super::lane::Lane;
 use super::mutation::Mutation;
 use super::plan::Waits;
@@ -54,6 +55,11 @@ pub enum StepRefusal {
     Sealed {
         /// The caller's number for it.
         argument: u16,
+    },
+    /// The work would have to wait for work that this thread is about to queue.
+    Held {
+        /// The stream of that.
+        stream: StreamId,
     },
 }
 
@@ -176,7 +182,16 @@ impl Step<'_> {
         track.needs(&each.range, each.access, |stamp| {
             self.waits.need(stamp, self.stamp.stream, self.clock, self.host);
         });
-        Ok(())
+        if holds_any() { self.refuse_own() } else { Ok(()) }
+    }
+
+    /// Refuses to wait for a submission that this thread has begun: it would not get to end it.
+    #[cold]
+    fn refuse_own(&self) -> Result<(), StepRefusal> {
+        match held_here(self.host, |held| self.waits.iter().any(|wait| held.is_awaited_by(wait))) {
+            Some(stream) => Err(StepRefusal::Held { stream }),
+            None => Ok(()),
+        }
     }
 
     #[cold]

@@ -1,6 +1,6 @@
 //! Why a submission was not made.
 
-use kiln_driver::Error;
+use kiln_driver::{Error, Refusal, StreamId};
 
 use super::step::{OverlappingWrites, StepRefusal};
 
@@ -19,6 +19,11 @@ pub enum SubmitError {
         /// The caller's number for the use.
         argument: u16,
     },
+    /// This thread is inside of a stream that the submission would have to wait for; nothing was queued or stamped.
+    Held {
+        /// That stream.
+        stream: StreamId,
+    },
     /// The driver said no.
     Driver(Error),
 }
@@ -29,6 +34,7 @@ impl From<StepRefusal> for SubmitError {
             StepRefusal::Overlap(overlap) => Self::Overlap(overlap),
             StepRefusal::Lost { argument } => Self::Lost { argument },
             StepRefusal::Sealed { argument } => Self::Sealed { argument },
+            StepRefusal::Held { stream } => Self::Held { stream },
         }
     }
 }
@@ -37,4 +43,23 @@ impl From<Error> for SubmitError {
     fn from(error: Error) -> Self {
         Self::Driver(error)
     }
+}
+
+impl SubmitError {
+    /// What is left to say to those who know only the errors of drivers. Waits use no blocks, so that nothing is said of those.
+    pub(crate) fn into_driver(self, call: &'static str) -> Error {
+        match self {
+            Self::Driver(error) => error,
+            Self::Held { stream } => held_error(call, stream),
+            Self::Overlap(_) | Self::Lost { .. } | Self::Sealed { .. } => {
+                Error::invalid(call, "a block that does not take the use", "use another block")
+            }
+        }
+    }
+}
+
+/// [`SubmitError::Held`] as an error of the driver.
+pub(crate) fn held_error(call: &'static str, stream: StreamId) -> Error {
+    let why = "this thread prepared a use of blocks on it; finish or drop that first".to_owned();
+    Error::refused(call, Refusal::Busy { handle: stream.to_string(), why })
 }

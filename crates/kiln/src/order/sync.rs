@@ -8,3 +8,4 @@ pub(super) use std::hint::spin_loop;
 pub(super) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 pub(super) use std::sync::{Mutex, RwLock};
 pub(super) use std::thread::yield_now;
+pub(super) use std::thread_local;

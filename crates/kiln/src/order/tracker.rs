@@ -6,11 +6,12 @@ use kiln_driver::{Command, Driver, Error, StreamId, Submission, Timeout, WaitTar
 
 use super::clock::{Clock, HostClock};
 use super::events::{EventLease, EventPool};
+use super::held::held_here;
 use super::lane::{Entry, Lane, Point, Recorded};
 use super::mutation::Mutation;
 use super::stamp::{Stamp, Stamps, StreamKey};
 use super::step::{Step, Use, publish_late};
-use super::submit_error::SubmitError;
+use super::submit_error::{SubmitError, held_error};
 use super::sync::{AtomicBool, AtomicU32, LatchGuard, Ordering, RwLock};
 use crate::telemetry::Count;
 
@@ -99,7 +100,8 @@ impl Tracker {
     /// Takes no more work for a stream whose name is about to be given back. Its end is recorded first, so that what it still runs
     /// can be waited for without the name.
     pub fn retire(&self, lane: &Lane) {
-        let entry = lane.enter();
+        // Whoever forgot that they are inside queues nothing more.
+        let entry = self.enter_lane(lane).ok();
         if lane.submitted() > 0 {
             // A device that cannot take the event is lost, and then nothing on it is waited for.
             let _ = self.point(lane, lane.submitted());
@@ -158,12 +160,12 @@ impl Tracker {
     /// Makes a stream wait, on the device, for stamps it is not ordered after yet. Returns how many waits that took.
     ///
     /// # Errors
-    /// What the driver says.
-    pub fn order_after(&self, lane: &Lane, stamps: &Stamps) -> Result<usize, Error> {
-        let mut guard = lane.enter();
+    /// What the driver says; a stream of which this thread is inside.
+    pub fn order_after(&self, lane: &Lane, stamps: &Stamps) -> Result<usize, SubmitError> {
+        let mut guard = self.enter_lane(lane)?;
         let entry = &mut *guard;
         if lane.is_retired() {
-            return Err(given_back(lane));
+            return Err(given_back(lane).into());
         }
         entry.waits.clear();
         for stamp in stamps.iter() {
@@ -172,11 +174,16 @@ impl Tracker {
         if entry.waits.is_empty() {
             return Ok(0);
         }
+        if let Some(stream) =
+            held_here(&self.host, |held| entry.waits.iter().any(|wait| held.is_awaited_by(wait)))
+        {
+            return Err(SubmitError::Held { stream });
+        }
         // The waits get a number, so that whoever waits for all of the stream's work waits for them too.
         let number = lane.plan(entry);
         let queued = self.queue_waits(lane, entry);
         lane.set_submitted(number);
-        queued
+        Ok(queued?)
     }
 
     /// Whether everything submitted to a stream from here on is ordered after a stamp, without any wait.
@@ -208,12 +215,20 @@ impl Tracker {
     /// Waits on the host for a stamp.
     ///
     /// # Errors
-    /// What the driver says.
+    /// What the driver says; work that this thread has yet to queue.
     pub fn wait(&self, stamp: Stamp, timeout: Timeout) -> Result<Waited, Error> {
         if self.host.covers(stamp) {
             return Ok(Waited::Done);
         }
         let lane = self.lane(stamp.stream)?;
+        if lane.submitted() < stamp.number {
+            if matches!(timeout, Timeout::Poll) {
+                return Ok(Waited::TimedOut);
+            }
+            if let Some(stream) = held_here(&self.host, |held| held.is_awaited_by(stamp)) {
+                return Err(held_error("wait", stream));
+            }
+        }
         let point = self.point(&lane, stamp.number)?;
         let kind = if matches!(timeout, Timeout::Poll) { Count::HostPolls } else { Count::HostWaits };
         lane.counters().add(kind, 1);
@@ -267,7 +282,7 @@ impl Tracker {
     /// the submission, the number is theirs when the value is dropped. A step that is refused uses up no number.
     #[inline(always)]
     fn enter<'a>(&'a self, lane: &'a Lane, uses: &mut [Use<'_>]) -> Result<Begun<'a>, SubmitError> {
-        let mut guard = lane.enter();
+        let mut guard = self.enter_lane(lane)?;
         if lane.is_retired() {
             return Err(given_back(lane).into());
         }

@@ -13,7 +13,7 @@ use super::stream::{Keep, Stream};
 use crate::buffer::Stale;
 use crate::error::{Error, Result};
 use crate::misuse::Misuse;
-use crate::order::{Lane, Mutation, Stamp, Stamps, StreamKey, Track, Use};
+use crate::order::{Lane, Mutation, Stamp, Stamps, StreamKey, Track, Use, holds_any, put_off};
 use crate::state::{Cause, Loss};
 use crate::survival::OwnPages;
 
@@ -77,6 +77,7 @@ impl Lent {
     fn give_back(self, runtime: &Inner, uses: &Stamps) {
         if let Err(error) = runtime.tracker().order_after(self.home.lane(), uses) {
             // A device that does not take the wait is lost, and then nothing on it runs any more.
+            let error = error.into_driver("wait_on");
             tracing::error!(%error, "the owner of adopted memory could not be made to wait for its last use");
         }
         runtime.disown(self.name);
@@ -319,21 +320,58 @@ impl Drop for Block {
         let (Some(runtime), Some(memory)) = (self.runtime.upgrade(), self.memory.take()) else { return };
         if let Some(survival) = runtime.survival() {
             survival.census().strike(self.id);
-            // Memory that cannot be opened again is given to nobody, who could not write it.
-            if self.track.get_mut().is_sealed() && !OwnPages::reopen(&runtime, survival, &memory) {
-                return;
-            }
         }
         let uses = match runtime.tracker().mutation() {
             Some(Mutation::UseBeforeFree) => Stamps::default(),
             _ => self.track.get_mut().all(),
         };
-        if let Some(lent) = self.lent.take() {
-            return lent.give_back(&runtime, &uses);
+        let remains =
+            Remains { memory, uses, is_sealed: self.track.get_mut().is_sealed(), lent: self.lent.take() };
+        if holds_any() {
+            return remains.put_off(&runtime, self.home.clone());
         }
-        let uses = other_uses(runtime.tracker(), &self.home, runtime.main_stream().lane(), &uses);
-        if let Err(failure) = runtime.memory().deallocate(memory, &uses) {
+        remains.give_back(&runtime, &self.home);
+    }
+}
+
+/// What is left of a block that nobody has any more.
+struct Remains {
+    memory: DeviceBlock,
+    /// What its memory is given back after.
+    uses: Stamps,
+    is_sealed: bool,
+    lent: Option<Lent>,
+}
+
+impl Remains {
+    #[inline(always)]
+    fn give_back(self, runtime: &Inner, home: &Lane) {
+        // Memory that cannot be opened again is given to nobody, who could not write it.
+        if let Some(survival) = runtime.survival()
+            && self.is_sealed
+            && !OwnPages::reopen(runtime, survival, &self.memory)
+        {
+            return;
+        }
+        if let Some(lent) = self.lent {
+            return lent.give_back(runtime, &self.uses);
+        }
+        let uses = other_uses(runtime.tracker(), home, runtime.main_stream().lane(), &self.uses);
+        if let Err(failure) = runtime.memory().deallocate(self.memory, &uses) {
             tracing::error!(%failure, "a block could not be given back");
         }
+    }
+
+    /// Gives it back when this thread has left the streams it is inside of: it may have to wait for what is queued there next.
+    #[cold]
+    fn put_off(self, runtime: &Arc<Inner>, home: Arc<Lane>) {
+        let weak = Arc::downgrade(runtime);
+        let later = move || {
+            // A runtime that is gone has taken its memory along.
+            if let Some(runtime) = weak.upgrade() {
+                self.give_back(&runtime, &home);
+            }
+        };
+        put_off(runtime.tracker().host(), Box::new(later));
     }
 }

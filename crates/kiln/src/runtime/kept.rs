@@ -7,7 +7,8 @@ use kiln_driver::{Driver, StreamId, Timeout};
 use super::block::Generation;
 use super::inner::Inner;
 use crate::error::Result;
-use crate::order::{Lane, Stamp, StreamKey, Use};
+use crate::misuse::Misuse;
+use crate::order::{Lane, Stamp, StreamKey, Use, held_here};
 use crate::survival::{Log, Survival};
 
 impl Inner {
@@ -94,6 +95,8 @@ impl Inner {
                 }
                 Ok(_) | Err(_) => {}
             }
+            // The takeover enters every stream first.
+            self.check_not_holding()?;
             // Only a device in a worker process gets here, and its clock is the wall's.
             let began = Instant::now();
             let decided = match left {
@@ -107,6 +110,14 @@ impl Inner {
             if let Timeout::After(limit) = left {
                 left = Timeout::After(limit.saturating_sub(began.elapsed()));
             }
+        }
+    }
+
+    /// Refuses to wait for somebody who waits until this thread has left the streams it is inside of.
+    pub(crate) fn check_not_holding(&self) -> Result<()> {
+        match held_here(self.tracker().host(), |_| true) {
+            Some(stream) => Err(Misuse::Prepared { stream: stream.to_string() }.into()),
+            None => Ok(()),
         }
     }
 

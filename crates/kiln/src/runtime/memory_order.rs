@@ -43,7 +43,10 @@ impl Order for MemoryOrder {
 
     fn wait_on(&self, stream: kiln_mem::StreamKey, stamp: kiln_mem::Stamp) -> Result<()> {
         match self.lane(stream).zip(from_memory(stamp)) {
-            Some((lane, stamp)) => self.tracker.order_after(&lane, &Stamps::of(stamp)).map(|_| ()),
+            Some((lane, stamp)) => match self.tracker.order_after(&lane, &Stamps::of(stamp)) {
+                Ok(_) => Ok(()),
+                Err(error) => Err(error.into_driver("wait_on")),
+            },
             None => Ok(()),
         }
     }

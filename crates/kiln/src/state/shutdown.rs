@@ -13,7 +13,8 @@ impl DeviceRuntime {
     /// It stops for all clones. A second call waits for the first, and then for what that left running.
     ///
     /// # Errors
-    /// The fault, if the device is lost; it has stopped then, too.
+    /// The fault, if the device is lost; it has stopped then, too. A [`PreparedUse`](crate::PreparedUse) that this thread holds: nothing has
+    /// changed then.
     ///
     /// ```
     /// # fn main() -> kiln::Result<()> {
@@ -28,6 +29,7 @@ impl DeviceRuntime {
     /// # }
     /// ```
     pub fn shutdown(&self, limit: Duration) -> Result<bool> {
+        self.inner().check_not_holding()?;
         self.inner().shut_down(limit)
     }
 }
