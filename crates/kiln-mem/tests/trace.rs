@@ -16,12 +16,16 @@ mod viewer;
 
 use std::io::Write;
 use std::process::{Command, Stdio};
-use std::sync::Barrier;
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
 
+use kiln_driver::Clock;
 use kiln_mem::decorator::{TraceConfig, Traced};
 use kiln_mem::replay::{Log, LogOptions};
-use kiln_mem::trace::{Recorded, TraceAction, TraceRecord, write_rmm_csv, write_snapshot};
+use kiln_mem::trace::{
+    Recorded, TraceAction, TraceRecord, read_trace, write_rmm_csv, write_snapshot, write_trace,
+};
 use kiln_mem::{AllocTag, HeapConfig, MemoryResource, MemoryResourceExt, Pages, Request};
 use rig::{MIB, Random, Rig, with_rig};
 use viewer::View;
@@ -100,13 +104,13 @@ fn each_thread_has_a_ring_of_its_own() {
     });
 }
 
-/// One thread allocates where another one freed; the ring of the other one is the shorter one.
-fn with_frees_dropped() -> Recorded {
+/// One thread allocates where another one freed, which records twice as much.
+fn two_threads_in_turn(config: TraceConfig) -> Recorded {
     let rig = Rig::new(1, 64 * MIB);
     let stream = rig.stream();
     // Pages give out the lowest address, which is the one that was freed last.
     let pages = Pages::new(rig.driver(), rig.order(), HeapConfig::default()).unwrap();
-    let traced = Traced::new(keeping(60), pages);
+    let traced = Traced::new(config, pages);
     let (give, given) = channel();
     let (freed, was_freed) = channel();
     std::thread::scope(|scope| {
@@ -132,7 +136,7 @@ fn with_frees_dropped() -> Recorded {
 
 #[test]
 fn a_trace_with_gaps_is_shown_and_replayed() {
-    let recorded = with_frees_dropped();
+    let recorded = two_threads_in_turn(keeping(60));
     assert_eq!(recorded.dropped, 90);
     let view = View::of(&snapshot_of(&recorded.records));
     assert!(view.live.is_empty(), "the last free is there, and no two blocks lie in the same place");
@@ -140,6 +144,38 @@ fn a_trace_with_gaps_is_shown_and_replayed() {
     assert_eq!(log.peak_bytes(), MIB, "never two at once");
     let complete = Recorded { dropped: 0, ..recorded };
     assert!(Log::from_recorded(&complete, LogOptions::default()).is_err(), "which nobody may hide");
+}
+
+struct StandingClock;
+
+impl Clock for StandingClock {
+    fn now(&self) -> Duration {
+        Duration::from_nanos(77)
+    }
+
+    fn sleep(&self, _: Duration) {}
+}
+
+#[test]
+fn records_of_one_nanosecond_are_replayed_in_the_order_they_were_made() {
+    let recorded = two_threads_in_turn(TraceConfig { clock: Arc::new(StandingClock), ..keeping(1000) });
+    let turn = [
+        (0, TraceAction::Allocate),
+        (1, TraceAction::Free),
+        (1, TraceAction::Allocate),
+        (1, TraceAction::Free),
+    ];
+    let expected: Vec<_> = turn.into_iter().cycle().take(4 * 50).collect();
+    let first = recorded.records[0].thread;
+    let mut file = Vec::new();
+    write_trace(&recorded.records, recorded.dropped, &mut file).unwrap();
+    let read = read_trace(&mut file.as_slice()).unwrap();
+    let happened = read.records.iter().map(|record| (i32::from(record.thread != first), record.action));
+    assert_eq!(happened.collect::<Vec<_>>(), expected);
+    let times = read.records.iter().map(|record| record.nanoseconds);
+    assert!(times.clone().is_sorted_by(|one, next| one < next) && times.min() == Some(77));
+    let log = Log::read(&mut file.as_slice(), LogOptions::default()).unwrap();
+    assert_eq!((log.peak_bytes(), log.orphans()), (MIB, 0), "never two at once");
 }
 
 /// What a program did on two streams, with blocks of all sizes and of none, of which some stay.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use kiln_driver::{Clock, DeviceAddress, WallClock};
 
@@ -36,6 +37,9 @@ impl Default for TraceConfig {
 pub struct Traced<R> {
     key: ResourceKey,
     config: TraceConfig,
+    /// The earliest time that the next record may have. Two records of one nanosecond, or of a clock that stands still, would have no
+    /// order among threads, and a replay could free a block before it is handed out.
+    next_nanoseconds: AtomicU64,
     rings: Shards<ThreadRing>,
     inner: R,
 }
@@ -63,10 +67,11 @@ struct ThreadRing {
 impl<R: MemoryResource> Traced<R> {
     /// Puts a trace around a resource.
     pub fn new(config: TraceConfig, inner: R) -> Self {
-        Self { key: ResourceKey::fresh(), config, rings: Shards::new(), inner }
+        let next_nanoseconds = AtomicU64::new(0);
+        Self { key: ResourceKey::fresh(), config, next_nanoseconds, rings: Shards::new(), inner }
     }
 
-    /// The records that are left, of all threads, in the order of time.
+    /// The records that are left, of all threads, in the order in which they were written. No two have the same time.
     pub fn records(&self) -> Vec<TraceRecord> {
         let mut records: Vec<TraceRecord> = Vec::new();
         for ring in self.rings.iter() {
@@ -86,13 +91,22 @@ impl<R: MemoryResource> Traced<R> {
         &self.inner
     }
 
+    /// The time, or as little more as it takes to come after every earlier record. What happens before a record is recorded before:
+    /// nothing but this one word has to be agreed on for that, so it needs no stronger order.
+    fn tick(&self) -> u64 {
+        let now = u64::try_from(self.config.clock.now().as_nanos()).unwrap_or(u64::MAX);
+        let after = |next: u64| Some(now.max(next).saturating_add(1));
+        let next = self.next_nanoseconds.fetch_update(Ordering::Relaxed, Ordering::Relaxed, after);
+        now.max(next.unwrap_or_else(|next| next))
+    }
+
     fn write(&self, action: TraceAction, event: Event) {
         let own = self.rings.own(|thread| ThreadRing {
             thread,
             ring: Biased::new(Ring::new(self.config.records_per_thread), u32::MAX),
         });
         let record = TraceRecord {
-            nanoseconds: u64::try_from(self.config.clock.now().as_nanos()).unwrap_or(u64::MAX),
+            nanoseconds: self.tick(),
             address: event.address,
             bytes: event.bytes,
             stream: event.stream,

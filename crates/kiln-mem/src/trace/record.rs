@@ -32,7 +32,8 @@ impl fmt::Display for TraceAction {
 /// One event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TraceRecord {
-    /// When, since the clock started, in nanoseconds.
+    /// When, since the clock started, in nanoseconds. No other record of the same trace has the same time: one that would is put off
+    /// until after the last.
     pub nanoseconds: u64,
     /// The block; 0 for a request that was not met.
     pub address: DeviceAddress,
