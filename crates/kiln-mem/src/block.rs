@@ -40,7 +40,8 @@ impl fmt::Display for BlockId {
 /// A block of memory, owned by whoever holds this value.
 ///
 /// It is given out by a [`MemoryResource`](crate::MemoryResource) and goes back to the same one. It cannot be copied,
-/// so it cannot be freed twice; dropping it without freeing it leaks the memory until the resource goes.
+/// and safe code cannot make another one for the same memory, so it cannot be freed twice; dropping it without freeing it
+/// leaks the memory until the resource goes.
 ///
 /// ```compile_fail,E0382
 /// use kiln_mem::{DeviceBlock, MemoryResource, MemoryResourceExt};
@@ -48,6 +49,14 @@ impl fmt::Display for BlockId {
 /// fn free_twice(resource: &dyn MemoryResource, block: DeviceBlock) {
 ///     resource.free(block).ok();
 ///     resource.free(block).ok(); // It was given away.
+/// }
+/// ```
+///
+/// ```compile_fail,E0133
+/// use kiln_mem::{BlockParts, DeviceBlock, MemoryResource, MemoryResourceExt};
+///
+/// fn free_a_forgery(resource: &dyn MemoryResource, parts: BlockParts) {
+///     resource.free(DeviceBlock::from_parts(resource.key(), parts)).ok(); // Nobody vouches for the parts.
 /// }
 /// ```
 #[must_use = "dropping a block leaks its memory; give it back to its resource"]
@@ -88,9 +97,20 @@ pub struct BlockParts {
 }
 
 impl DeviceBlock {
-    /// A block of a resource; for those who write one.
+    /// A block of a resource; for those who write one outside of this crate. [`into_parts`](Self::into_parts) undoes it.
+    ///
+    /// # Safety
+    /// The parts speak of memory that belongs to the caller, or are what [`into_parts`](Self::into_parts) made of a block of the caller's,
+    /// and no other block is made of them: whoever holds a block uses all its bytes and gives them back once. The resource with the key
+    /// `owner`, if there is one, is the one that knows the token.
     #[inline]
-    pub fn new(owner: ResourceKey, parts: BlockParts) -> Self {
+    pub unsafe fn from_parts(owner: ResourceKey, parts: BlockParts) -> Self {
+        Self::new(owner, parts)
+    }
+
+    /// A block of a resource of this crate, each of which makes one block of the memory it takes out of its tables.
+    #[inline]
+    pub(crate) fn new(owner: ResourceKey, parts: BlockParts) -> Self {
         let BlockParts { place, address, bytes, stream, tag, token } = parts;
         Self { place, address, bytes, stream, token, owner, tag }
     }
@@ -163,20 +183,20 @@ impl DeviceBlock {
     /// Makes it a block of another resource of the same stack; decorators do this on the way out and undo it on the
     /// way in, so that a block can only be freed where it was allocated.
     #[inline]
-    pub fn rebound(mut self, owner: ResourceKey) -> Self {
+    pub(crate) fn rebound(mut self, owner: ResourceKey) -> Self {
         self.owner = owner;
         self
     }
 
     /// The part of it from `skip` on, `bytes` long; undone by [`widened`](Self::widened).
-    pub fn narrowed(mut self, skip: u64, bytes: u64) -> Self {
+    pub(crate) fn narrowed(mut self, skip: u64, bytes: u64) -> Self {
         self.shift(skip, false);
         self.bytes = bytes;
         self
     }
 
     /// The block that [`narrowed`](Self::narrowed) made smaller.
-    pub fn widened(mut self, skip: u64, bytes: u64) -> Self {
+    pub(crate) fn widened(mut self, skip: u64, bytes: u64) -> Self {
         self.shift(skip, true);
         self.bytes = bytes;
         self

@@ -108,6 +108,9 @@ impl Block {
             tag: AllocTag::default(),
             token: Token::default(),
         };
+        // SAFETY: the name was made for this block alone and its memory was vouched for by whoever handed it over. No resource has that key,
+        // so none takes it back.
+        let memory = unsafe { DeviceBlock::from_parts(ResourceKey::fresh(), parts) };
         let number = runtime.next_block();
         let block = Arc::new(Self {
             place_of_runtime: Arc::as_ptr(runtime).addr(),
@@ -116,7 +119,7 @@ impl Block {
             id: BlockId(number),
             kept: AtomicU64::new(generation.0),
             home: lane.clone(),
-            memory: Some(DeviceBlock::new(ResourceKey::fresh(), parts)),
+            memory: Some(memory),
             lent: Some(Lent { name: named.id, home: home.clone(), keep }),
             allocated: Stamp::default(),
             born: generation,
