@@ -53,7 +53,7 @@ const FOUND_BY: &[(Flaw, &[&str])] = &[
         Flaw::DropsUpdates,
         &["graphs.update", "graphs.update_leaves_queued_launches_alone", "graphs.cooperative"],
     ),
-    (Flaw::UpdatesAnyKind, &["graphs.update_refused"]),
+    (Flaw::UpdatesAnyKind, &["graphs.update_refused", "graphs.update_keeps_the_shape"]),
     (Flaw::FindsAnyKernel, &["code.unknown_name"]),
     (Flaw::TimeStandsStill, &["streams.elapsed"]),
     (Flaw::ClaimsHealth, &["loss.once_lost_always_lost"]),

@@ -208,11 +208,13 @@ pub trait Driver: Send + Sync + 'static {
     /// would refuse.
     fn build_graph(&self, nodes: &[GraphNode<'_>]) -> Result<GraphId>;
 
-    /// Replaces the command of a node by one of the same kind. Launches of the graph already queued keep the old one.
+    /// Replaces the command of a node by one of the same kind and shape. Launches of the graph already queued keep the
+    /// old one. Of the same shape are launches that are both cooperative or both not and have the same clusters, copies
+    /// between the same sides (host or device), and copies and fills of no bytes, which are all alike.
     ///
     /// # Errors
-    /// Refused for an unknown node, another kind of command, or a kernel of another function where the driver cannot
-    /// change that; the graph is unchanged.
+    /// Refused for an unknown node, another kind or shape of command, or a kernel of another function where the driver
+    /// cannot change that; the graph is unchanged.
     fn update_graph(&self, graph: GraphId, node: u32, command: &Command<'_>) -> Result<()>;
 
     // Everything.

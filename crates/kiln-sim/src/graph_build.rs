@@ -69,8 +69,12 @@ impl Core {
             _ => return Err(differs()),
         };
         let mut graph = found.lock().unwrap_or_else(PoisonError::into_inner);
-        if changes.iter().any(|(at, task)| !graph.plan.nodes[*at].task.is_like(task)) {
-            return Err(differs());
+        for (at, task) in &changes {
+            let (is, wanted) = (graph.plan.nodes[*at].task.shape(), task.shape());
+            if is != wanted {
+                let what = format!("a node that is {is:?} cannot become {wanted:?}");
+                return Err(Error::invalid(CALL, what, "build another graph"));
+            }
         }
         let plan = Arc::make_mut(&mut graph.plan);
         for (at, task) in changes {

@@ -15,6 +15,22 @@ pub(crate) enum Task {
     Launch(Arc<LaunchTask>),
 }
 
+/// What cannot change in a node of a graph once it is built.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Shape {
+    /// A copy or fill of no bytes.
+    Nothing,
+    Copy {
+        from_host: bool,
+        to_host: bool,
+    },
+    Fill,
+    Launch {
+        cluster: Option<Dim3>,
+        cooperative: bool,
+    },
+}
+
 /// One end of a copy.
 #[derive(Clone, Debug)]
 pub(crate) enum End {
@@ -43,8 +59,16 @@ impl Task {
         }
     }
 
-    /// Whether one can take the place of the other in a graph.
-    pub(crate) fn is_like(&self, other: &Self) -> bool {
-        std::mem::discriminant(self) == std::mem::discriminant(other)
+    /// One task can take the place of another in a graph if both have the same.
+    pub(crate) fn shape(&self) -> Shape {
+        let is_host = |end: &End| matches!(end, End::Host { .. });
+        match self {
+            Self::Copy { bytes: 0, .. } | Self::Fill { count: 0, .. } => Shape::Nothing,
+            Self::Copy { from, to, .. } => Shape::Copy { from_host: is_host(from), to_host: is_host(to) },
+            Self::Fill { .. } => Shape::Fill,
+            Self::Launch(launch) => {
+                Shape::Launch { cluster: launch.cluster, cooperative: launch.cooperative }
+            }
+        }
     }
 }

@@ -72,6 +72,11 @@ pub(crate) const LAWS: &[Law] = &[
         says: "an unknown node or another kind of command is refused and the graph unchanged",
         run: updating::update_refused,
     },
+    Law {
+        name: "graphs.update_keeps_the_shape",
+        says: "a launch that is cooperative or clustered otherwise, a copy with other ends, and work on no bytes instead of some are refused as replacements",
+        run: updating::update_keeps_the_shape,
+    },
 ];
 
 /// A node that writes a word.

@@ -1,12 +1,12 @@
 //! Changing nodes.
 
-use kiln_driver::{Command, DriverExt, GraphNode, Launch, Pattern};
+use kiln_driver::{Command, Dim3, DriverExt, GraphNode, Launch, Pattern, Place};
 
 use super::{copy, store};
 use crate::expect::{equal, inapplicable, refused_somehow, same_bytes};
 use crate::kernels::Arguments;
 use crate::law::Verdict;
-use crate::rig::{Rig, at, plain_launch, read_host};
+use crate::rig::{Rig, at, host_at, plain_launch, read_host};
 
 pub(super) fn update(rig: &Rig<'_>) -> Verdict {
     let stream = rig.stream()?;
@@ -116,4 +116,47 @@ pub(super) fn update_refused(rig: &Rig<'_>) -> Verdict {
     rig.driver.synchronize(stream)?;
     same_bytes("the fill as it was", &rig.get(memory.id, 64)?, &[6; 64])?;
     equal("the launch as it was", rig.get_words(&word, 1)?, vec![5])
+}
+
+/// What CUDA cannot change in a node that is built, whatever else may change.
+pub(super) fn update_keeps_the_shape(rig: &Rig<'_>) -> Verdict {
+    let info = rig.driver.info();
+    let stream = rig.stream()?;
+    let (from, to, host) = (rig.memory_with(&[3; 64])?, rig.memory_with(&[0; 64])?, rig.host(64)?);
+    let visited = rig.words(8 * 32)?;
+    let visit = rig.kernel("visit")?;
+    let arguments = Arguments::new().address(visited.address);
+    let launch = |cooperative, cluster: Option<Dim3>| {
+        Command::Launch(Launch { cooperative, cluster, ..plain_launch(visit.id, 8, 32, &arguments) })
+    };
+    let across = |bytes| copy(&from, &to, bytes);
+    let down = Command::Copy { from: Place::Device(from.id.into()), to: host_at(&host, 0), bytes: 64 };
+    let fill = |count| Command::Fill { to: to.id.into(), pattern: Pattern::U8(6), count };
+    let mut pairs = vec![
+        ("a copy to the host and one on the device", across(64), down),
+        ("a copy of no bytes and one of some", across(64), across(0)),
+        ("a fill of no bytes and one of some", fill(64), fill(0)),
+    ];
+    if info.features.cooperative_launch {
+        pairs.push(("a plain launch and a cooperative one", launch(false, None), launch(true, None)));
+    }
+    if info.features.cluster_launch {
+        let (two, one) = (launch(false, Some(2.into())), launch(false, Some(1.into())));
+        pairs.push(("a launch and one in clusters", launch(false, None), two));
+        pairs.push(("launches in clusters of two sizes", two, one));
+    }
+    let visits = pairs.iter().filter(|(_, one, _)| matches!(one, Command::Launch(_))).count() as u32 * 2;
+    for (what, one, other) in pairs {
+        for (built, replacement) in [(one, other), (other, one)] {
+            let graph = rig.graph(&[GraphNode { command: built, after: &[] }])?;
+            let updated = rig.driver.update_graph(graph, 0, &replacement);
+            refused_somehow(format!("{what}, of which one replaces the other"), updated)?;
+            rig.driver.update_graph(graph, 0, &built)?;
+            rig.driver.submit(stream, &Command::Graph(graph))?;
+        }
+    }
+    rig.driver.synchronize(stream)?;
+    same_bytes("the fill as it was", &rig.get(to.id, 64)?, &[6; 64])?;
+    same_bytes("the copy as it was", &read_host(&host)?, &[3; 64])?;
+    equal("launches as they were", rig.get_words(&visited, 256)?, vec![visits; 256])
 }
