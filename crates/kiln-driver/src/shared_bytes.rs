@@ -2,9 +2,25 @@
 //!
 //! A device copies into host memory at its own time, a worker process has the same page mapped, and the threads
 //! of a simulated kernel all write to one block. No Rust reference to such bytes can be handed out, so this type
-//! copies: every access goes through relaxed atomics, a word at a time where it can, which is defined whatever
-//! another thread does meanwhile and costs about what a plain copy costs. Those who know that nobody else is
-//! there take the pointer and the unsafe step.
+//! copies: every access goes through relaxed atomics, a word at a time where it can, which costs about what a plain
+//! copy costs. Those who know that nobody else is there take the pointer and the unsafe step.
+//!
+//! What that is worth depends on how two accesses meet, if one of them writes:
+//!
+//! - One is ordered after the other, by a wait, a lock or a count that is published: any sizes will do.
+//! - They are not ordered, and name the same bytes with the same size: the reader gets a value that somebody wrote.
+//! - They are not ordered and overlap otherwise, as when a byte is stored while the word around it is read. Rust's
+//!   memory model, like that of C++, gives such a pair no meaning at all. kiln makes none: its own words in shared memory
+//!   have one size each, and what they announce is read after them. A *program* makes one when its work races with
+//!   itself or with the host, and the simulator has to run even that, to report it.
+//!
+//! In that last case, and in threads only, kiln relies on what lies below the language: on the machines it runs on
+//! (x86-64 and AArch64) each access here is one instruction on aligned bytes, as an atomic of at most eight bytes
+//! always is, and memory keeps each byte coherent. So every byte that is read is one that somebody wrote, and no more
+//! than that is believed: bytes from here are data of the program, or input that is checked before it is used as a length
+//! or a place. To stay inside the model, every access would have to be one of whole words, and each store of
+//! less a loop of compare and exchange, for the sake of programs that are wrong. The interpreter that checks for undefined
+//! behaviour stops at such a pair, so what is run under it does not race.
 
 mod stream;
 
@@ -18,6 +34,10 @@ const WORD: usize = size_of::<u64>();
 /// A fixed span of memory, readable and writable from any thread.
 ///
 /// Offsets outside of the span are refused (`None` or `false`); nothing is touched then.
+///
+/// Threads that agree on the size of what they share, or that are ordered, may use it at the same time as they please. Accesses that are
+/// neither, and overlap only in part, leave bytes of which each was written by one of them, where the machine keeps bytes coherent; Rust
+/// itself does not promise that, so do not build on it.
 ///
 /// ```
 /// use kiln_driver::SharedBytes;
@@ -36,7 +56,7 @@ pub struct SharedBytes {
     _owner: Box<dyn Any + Send + Sync>,
 }
 
-// SAFETY: all access through a shared reference is atomic, and the owner is `Send + Sync` itself.
+// SAFETY: all access through a shared reference is atomic, with sizes as the header says, and the owner is `Send + Sync` itself.
 unsafe impl Send for SharedBytes {}
 // SAFETY: as above.
 unsafe impl Sync for SharedBytes {}
