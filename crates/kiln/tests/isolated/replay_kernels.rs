@@ -1,21 +1,10 @@
 //! Kernels of a module without variables, so that they can be done again.
 
 /// What the kernels are written in.
-pub(crate) const PTX: &str = "
-.version 7.0
-.target sm_70
-.address_size 64
-
-.visible .entry copy(.param .u64 from, .param .u64 to) {
-    .reg .b32 %r<1>;
-    .reg .b64 %rd<2>;
-    ld.param.u64 %rd0, [from];
-    ld.param.u64 %rd1, [to];
-    ld.global.u32 %r0, [%rd0];
-    st.global.u32 [%rd1], %r0;
-    ret;
-}
-
+pub(crate) const PTX: &str = concat!(
+    include_str!("../copy.ptx"),
+    include_str!("endless.ptx"),
+    "
 // One more than it was: done twice, it shows.
 .visible .entry bump(.param .u64 at) {
     .reg .b32 %r<1>;
@@ -57,19 +46,5 @@ again:
     mov.u64 %rd1, 64;
     st.global.u32 [%rd1], %r0;
     ret;
-}
-
-// Until its word is 78, which nobody makes it.
-.visible .entry endless(.param .u64 to) {
-    .reg .b32 %r<2>;
-    .reg .b64 %rd<1>;
-    .reg .pred %p;
-    ld.param.u64 %rd0, [to];
-    mov.u32 %r0, 77;
-    st.global.u32 [%rd0], %r0;
-again:
-    ld.volatile.global.u32 %r1, [%rd0];
-    setp.ne.u32 %p, %r1, 78;
-    @%p bra again;
-    ret;
-}";
+}"
+);
