@@ -33,7 +33,7 @@ pub(crate) enum Whereabouts {
 
 enum Known {
     Live(Weak<Inner>),
-    Ended(Remains),
+    Ended(Box<Remains>),
 }
 
 /// What a runtime leaves behind for its tickets.
@@ -62,7 +62,11 @@ impl RuntimeKey {
     pub(super) fn leave(self, remains: Remains) {
         let nothing = remains.losses.is_empty() && remains.cut_short.is_none();
         write(|runtimes| {
-            drop(if nothing { runtimes.remove(&self) } else { runtimes.insert(self, Known::Ended(remains)) });
+            drop(if nothing {
+                runtimes.remove(&self)
+            } else {
+                runtimes.insert(self, Known::Ended(Box::new(remains)))
+            });
         });
     }
 
