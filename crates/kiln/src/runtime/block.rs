@@ -328,17 +328,17 @@ impl Drop for Block {
             Some(Mutation::UseBeforeFree) => Stamps::default(),
             _ => self.track.get_mut().all(),
         };
-        let remains =
-            Remains { memory, uses, is_sealed: self.track.get_mut().is_sealed(), lent: self.lent.take() };
+        let leftover =
+            Leftover { memory, uses, is_sealed: self.track.get_mut().is_sealed(), lent: self.lent.take() };
         if holds_any() {
-            return remains.put_off(&runtime, self.home.clone());
+            return leftover.put_off(&runtime, self.home.clone());
         }
-        remains.give_back(&runtime, &self.home);
+        leftover.give_back(&runtime, &self.home);
     }
 }
 
 /// What is left of a block that nobody has any more.
-struct Remains {
+struct Leftover {
     memory: DeviceBlock,
     /// What its memory is given back after.
     uses: Stamps,
@@ -346,7 +346,7 @@ struct Remains {
     lent: Option<Lent>,
 }
 
-impl Remains {
+impl Leftover {
     #[inline(always)]
     fn give_back(self, runtime: &Inner, home: &Lane) {
         // Memory that cannot be opened again is given to nobody, who could not write it.

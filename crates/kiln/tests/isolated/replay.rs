@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kiln::survival::{Backend, Outcome, PostMortem, Process, Replay, Standing, Why};
-use kiln::{DeviceRuntime, GpuRef, Kernel, Ticket};
+use kiln::{DeviceRuntime, ErrorKind, GpuRef, Kernel, Misuse, Ticket};
+use kiln_driver::Access;
 
 use crate::{kernels, replay_kernels, replay_scene, rig};
 
@@ -77,6 +78,29 @@ fn what_must_not_be_done_twice_is_not() {
     }
     assert_eq!(one.download().unwrap(), [2]);
     assert!([&two, &three, &four, &five].iter().all(|buffer| buffer.access().is_err()), "{report}");
+}
+
+/// A takeover enters every stream, and work that may be done again is waited for until it is over.
+#[test]
+fn who_is_inside_of_a_stream_does_not_wait_for_a_takeover() {
+    let gpu = open(75);
+    let (stream, [held, used]) =
+        (gpu.stream().unwrap(), [1_u32, 2].map(|value| gpu.upload(&[value]).unwrap()));
+    gpu.synchronize().unwrap();
+    let holding = hold(&gpu, &held);
+    let generation = gpu.status().generation.0;
+    let prepared = gpu.prepare_block_use(&stream, &[used.used_as(Access::Read)]).unwrap();
+    gpu.isolated_device().unwrap().kill_worker();
+    for answer in [holding.wait(), gpu.synchronize(), holding.wait_within(Duration::from_secs(60)).map(drop)]
+    {
+        let error = answer.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Misuse(Misuse::Prepared { .. })), "{error}");
+    }
+    assert!(!holding.is_done().unwrap(), "to ask is not to wait");
+    drop(prepared);
+    rig::recovered(&gpu, generation);
+    assert!(holding.wait().unwrap_err().is_sticky());
+    assert_eq!(used.download().unwrap(), [2]);
 }
 
 #[test]
