@@ -42,6 +42,8 @@ pub struct Tracker {
     events: Arc<EventPool>,
     /// Streams that had to take the place of another.
     pub(super) turns: AtomicU32,
+    /// Memory is made on streams, past the order.
+    makes_memory: AtomicBool,
 }
 
 impl Tracker {
@@ -54,9 +56,20 @@ impl Tracker {
             held: AtomicBool::new(false),
             events: EventPool::new(),
             turns: AtomicU32::new(0),
+            makes_memory: AtomicBool::new(false),
             recording,
             mutation: Mutation::of_order(mutation),
         }
+    }
+
+    /// Somebody had the driver make memory on a stream. That is work without a number.
+    pub fn note_made_memory(&self) {
+        self.makes_memory.store(true, Ordering::Release);
+    }
+
+    /// Whether memory is made on streams here.
+    pub fn makes_memory(&self) -> bool {
+        self.makes_memory.load(Ordering::Acquire)
     }
 
     /// The device.

@@ -11,7 +11,7 @@ use super::inner::Inner;
 use super::memory_order::{other_uses, stream_ref};
 use super::stream::{Keep, Stream};
 use crate::buffer::Stale;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::misuse::Misuse;
 use crate::order::{Lane, Mutation, Stamp, Stamps, StreamKey, Track, Use, holds_any, put_off};
 use crate::state::{Cause, Loss};
@@ -146,10 +146,9 @@ impl Block {
         let generation = runtime.state().generation();
         let memory = runtime.memory().allocate(&Request::new(bytes, stream_ref(lane)).tag(tag))?;
         // Whoever had the memory before may still be busy with it on this stream, so other streams come after what is planned here.
-        let first_write = match runtime.tracker().mutation() {
-            Some(Mutation::AllocationBeforeUse) => Stamp::default(),
-            _ => Stamp { stream: lane.key, number: lane.planned() },
-        };
+        let is_forgotten = runtime.tracker().mutation() == Some(Mutation::AllocationBeforeUse);
+        let planned = Stamp { stream: lane.key, number: lane.planned() };
+        let first_write = if is_forgotten { Stamp::default() } else { planned };
         let number = runtime.next_block();
         let block = Arc::new(Self {
             place_of_runtime: Arc::as_ptr(runtime).addr(),
@@ -168,7 +167,23 @@ impl Block {
         if let Some(survival) = runtime.survival() {
             survival.census().register(&block);
         }
+        if runtime.tracker().makes_memory() && bytes > 0 && !is_forgotten {
+            block.take_number(runtime)?;
+        }
         Ok(block)
+    }
+
+    /// Memory that was made on its stream is there once the stream got so far, which the order does not see: what it knows to be done on that stream
+    /// may be everything that has a number. The next number stands for it.
+    #[cold]
+    fn take_number(&self, runtime: &Arc<Inner>) -> Result<()> {
+        let range = 0..self.bytes();
+        let first = Use { track: &self.track, range, access: Access::Write, argument: 0 };
+        match runtime.submit(&self.home, &mut [first], |_, _| Ok(())) {
+            // This thread is inside of the stream by a use it has prepared. That has a number which is not done, and comes after the memory.
+            Err(error) if matches!(error.kind(), ErrorKind::Misuse(Misuse::Prepared { .. })) => Ok(()),
+            numbered => numbered.map(drop),
+        }
     }
 
     pub(crate) fn id(&self) -> BlockId {

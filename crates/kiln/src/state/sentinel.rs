@@ -1,10 +1,10 @@
-//! The one place where the runtime learns that a device is lost.
+//! The one place where the runtime learns that a device is lost, or makes memory on streams.
 
 use std::sync::{Arc, OnceLock, Weak};
 
 use kiln_driver::call::{Answer, Call};
 use kiln_driver::layer::Layer;
-use kiln_driver::{Command, Driver, Error};
+use kiln_driver::{Command, Driver, Error, MemoryRequest};
 
 use super::cause::Cause;
 use super::cell::StateCell;
@@ -30,6 +30,13 @@ impl Sentinel {
     }
 
     #[cold]
+    fn made_memory(&self) {
+        if let Some(tracker) = self.tracker.get().and_then(Weak::upgrade) {
+            tracker.note_made_memory();
+        }
+    }
+
+    #[cold]
     fn lost(&self, error: &Error) {
         let tracker = self.tracker.get().and_then(Weak::upgrade);
         let cause = || match &tracker {
@@ -52,11 +59,13 @@ impl Layer for Sentinel {
     }
 
     #[inline]
-    fn after(&self, _: &Call<'_>, answer: Result<Answer<'_>, &Error>) {
-        if let Err(error) = answer
-            && error.is_sticky()
-        {
-            self.lost(error);
+    fn after(&self, call: &Call<'_>, answer: Result<Answer<'_>, &Error>) {
+        match answer {
+            Err(error) if error.is_sticky() => self.lost(error),
+            Ok(_) if matches!(call, Call::Allocate { request: MemoryRequest::Pool { .. } }) => {
+                self.made_memory()
+            }
+            _ => {}
         }
     }
 }
