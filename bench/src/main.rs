@@ -46,7 +46,8 @@ static ALLOCATOR: memory::CountedAllocator = memory::CountedAllocator;
 struct Arguments {
     /// Workloads to run, by name (see WORKLOADS in the source, or the table it prints); all that the device can run if none is named.
     workloads: Vec<String>,
-    /// Repeats of each measurement; the median of their medians is what counts.
+    /// Repeats of each measurement; the median of their medians is what counts. A point of m2 is run at least so often, and
+    /// until its runs fill 50 ms together.
     #[arg(long, default_value_t = 5)]
     repeats: usize,
     /// Where to run.

@@ -196,30 +196,39 @@ impl Heap {
         self.shards.own(|_| Shard::new())
     }
 
-    /// Units from the stock of this thread.
+    /// Units from the stock of this thread or from the arena of the stream, where that takes no more than looking into their
+    /// lists; otherwise, how far it got.
     #[inline]
-    fn take_stocked(shard: &Shard, request: &Request, class: usize) -> Option<Ticket> {
-        let (taken, arena) = shard.enter()?.with(|front| {
-            let stock = front.stock(request.stream.key.number())?;
-            Some((stock.pop(class)?, stock.arena))
-        })?;
-        Some(Ticket { taken, units: class_units(class), arena })
-    }
-
-    /// Units from the arena of the stream, where that takes no more than looking into its lists; otherwise, how far it
-    /// got.
-    fn take_listed(
+    fn take_common(
         &self,
         shard: &Shard,
-        request: &Request,
+        stream: StreamKey,
         units: u32,
     ) -> std::result::Result<Ticket, Tried> {
-        let stock_arena =
-            |front: &mut Front| front.stock(request.stream.key.number()).map(|stock| stock.arena);
-        let arena = shard.enter().and_then(|mut turn| turn.with(stock_arena));
-        let Some(cell) = arena.and_then(|arena| self.arenas.get(arena)) else { return Err(Tried::Nothing) };
-        let taken = cell.lock().take_common(units)?;
-        Ok(Ticket { taken, units, arena: cell.number })
+        let Some(mut turn) = shard.enter() else { return Err(Tried::Nothing) };
+        let looked = turn.with(|front| {
+            let stock = front.stock(stream.number())?;
+            let (taken, units) = if units <= CLASSED_UNITS {
+                let class = class_of(units);
+                (stock.pop(class), class_units(class))
+            } else {
+                (None, large_units(units))
+            };
+            Some((taken, units, stock.arena))
+        });
+        drop(turn);
+        let (taken, units, arena) = looked.ok_or(Tried::Nothing)?;
+        let taken = match taken {
+            Some(taken) => taken,
+            None => self.take_listed(arena, units)?,
+        };
+        Ok(Ticket { taken, units, arena })
+    }
+
+    /// Units from an arena of a stream that this thread has a stock for.
+    fn take_listed(&self, arena: u32, units: u32) -> std::result::Result<Taken, Tried> {
+        let Some(cell) = self.arenas.get(arena) else { return Err(Tried::Nothing) };
+        cell.lock().take_common(units)
     }
 
     /// Writes a block out.
@@ -227,7 +236,8 @@ impl Heap {
     fn block(&self, shard: &Shard, request: &Request, ticket: Ticket) -> DeviceBlock {
         self.ledger.note_allocated(&shard.page, request.tag, request.bytes);
         let (place, address) = match self.ground.locate(ticket.taken.start) {
-            Some((place, address)) => (Some(place), address),
+            // A block of no bytes has an address, and no memory that could be named.
+            Some((place, address)) => ((ticket.units > 0).then_some(place), address),
             None => (None, DeviceAddress(0)),
         };
         let (stream, token) = (request.stream.key, ticket.token());
@@ -273,22 +283,19 @@ impl MemoryResource for Heap {
         let shard = self.shard();
         // Zero bytes wrap around to a huge number and go the long way, like everything unusual.
         let last = request.bytes.wrapping_sub(1);
-        if request.align <= Request::MIN_ALIGN && request.align.is_power_of_two() && last < COMMON_BYTES {
-            let units = (last / UNIT_BYTES) as u32 + 1;
-            let stocked = if units <= CLASSED_UNITS {
-                let class = class_of(units);
-                Self::take_stocked(shard, request, class).ok_or(class_units(class))
-            } else {
-                Err(large_units(units))
-            };
-            // A block is written out in one place only, so that it is written to where the caller wants it and not copied.
-            let ticket = match stocked.or_else(|rounded| self.take_listed(shard, request, rounded)) {
-                Ok(ticket) => ticket,
-                Err(tried) => return self.allocate_from_arena(shard, request, tried),
-            };
-            return Ok(self.block(shard, request, ticket));
-        }
-        self.allocate_from_arena(shard, request, Tried::Nothing)
+        let is_aligned = request.align <= Request::MIN_ALIGN && request.align.is_power_of_two();
+        let common = if is_aligned && last < COMMON_BYTES {
+            self.take_common(shard, request.stream.key, (last / UNIT_BYTES) as u32 + 1)
+        } else {
+            Err(Tried::Nothing)
+        };
+        let ticket = match common {
+            Ok(ticket) => ticket,
+            Err(tried) => self.take_uncommon(shard, request, tried)?,
+        };
+        // All ways meet before the block is written out, in one place and to where the caller wants it. A copy of it would have
+        // to wait until every store before it has reached the cache.
+        Ok(self.block(shard, request, ticket))
     }
 
     #[inline]
@@ -342,6 +349,8 @@ impl Shard {
 }
 
 impl Ticket {
+    /// What a block of no bytes has.
+    const NOTHING: Self = Self { taken: Taken { piece: 0, start: 0 }, units: 0, arena: 0 };
     const ARENA_BITS: u32 = 24;
 
     #[inline]

@@ -2,16 +2,21 @@
 //!
 //! A thread adds to its own counters and to nobody else's, so counting costs a few plain instructions and no shared
 //! cache line. Sums are made by whoever asks. The one thing that cannot be summed afterwards is a peak: each thread
-//! therefore publishes how its share of the live bytes changed once that is more than [`PUBLISHED_BYTES`], with the
-//! highest point it passed. A peak is exact for one thread and off by at most that much for each further one.
+//! therefore publishes how its share of the live bytes changed once that is more than [`PUBLISHED_BYTES`] and more than
+//! [a small part](PUBLISHED_PART) of all that is live, with the highest point it passed. A peak is exact for one thread and
+//! off by at most that much for each further one. Publishing is a locked instruction, which waits until all that was
+//! written before has reached the cache; blocks of a few MiB would pay for it each time if the bound did not grow with
+//! what is live.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::tag::AllocTag;
 use crate::thread::{Chunked, Tally};
 
-/// A thread publishes its share of the live bytes when it has changed by more than this.
+/// A thread publishes its share of the live bytes when it has changed by more than this ...
 const PUBLISHED_BYTES: i64 = 1 << 20;
+/// ... and by more than this part of what is live.
+const PUBLISHED_PART: i64 = 256;
 /// Tags whose counters lie beside the others; the first ones a program uses.
 const NEAR_TAGS: usize = 8;
 
@@ -30,6 +35,8 @@ pub(crate) struct Page {
     /// How the live bytes changed since it was published, and the highest that was; as two's complement.
     change: Tally,
     highest: Tally,
+    /// How much it may change before it is published again.
+    unpublished_most: Tally,
 }
 
 /// What a thread did for one tag.
@@ -93,7 +100,7 @@ impl Ledger {
         let change = page.change.add(bytes) as i64;
         if change > page.highest.get() as i64 {
             page.highest.set(change as u64);
-            if change > PUBLISHED_BYTES {
+            if change > page.unpublished_most.get() as i64 {
                 self.publish(page);
             }
         }
@@ -104,7 +111,7 @@ impl Ledger {
         let entry = page.entry(tag);
         entry.freed_bytes.add(bytes);
         entry.freed_blocks.add(1);
-        if (page.change.add(bytes.wrapping_neg()) as i64) < -PUBLISHED_BYTES {
+        if (page.change.add(bytes.wrapping_neg()) as i64) < -(page.unpublished_most.get() as i64) {
             self.publish(page);
         }
     }
@@ -125,6 +132,7 @@ impl Ledger {
         page.change.set(0);
         page.highest.set(0);
         let before = self.live_bytes.fetch_add(change, Ordering::Relaxed);
+        page.unpublished_most.set(PUBLISHED_BYTES.max((before + change) / PUBLISHED_PART) as u64);
         // A locked instruction less where there is no new peak, which is nearly always.
         if before + highest > self.peak_bytes.load(Ordering::Relaxed) {
             self.peak_bytes.fetch_max(before + highest, Ordering::Relaxed);
@@ -166,11 +174,14 @@ pub(crate) fn top_tags<'a>(
 
 impl Page {
     pub(crate) fn new() -> Self {
+        let unpublished_most = Tally::default();
+        unpublished_most.set(PUBLISHED_BYTES as u64);
         Self {
             near: std::array::from_fn(|_| Entry::default()),
             far: Chunked::new(),
             change: Tally::default(),
             highest: Tally::default(),
+            unpublished_most,
         }
     }
 
@@ -214,6 +225,31 @@ mod tests {
         }
         assert_eq!(ledger.peak_bytes(pages()), peak);
         assert_eq!(total(pages()).live_blocks(), blocks.len() as u64);
+    }
+
+    #[test]
+    fn the_peak_of_several_threads_is_off_by_a_small_part_for_each() {
+        const THREADS: usize = 3;
+        let (ledger, pages) = (Ledger::default(), std::array::from_fn::<_, THREADS, _>(|_| Page::new()));
+        let mut random = crate::heap::lcg(11);
+        let (mut live, mut peak, mut blocks) = (0_u64, 0, Vec::new());
+        let turns = if cfg!(miri) { 200 } else { 20_000 };
+        for turn in 0..turns {
+            let page = &pages[random() as usize % THREADS];
+            if random() % turns > turn || blocks.is_empty() {
+                let bytes = random() % (64 << 20);
+                ledger.note_allocated(page, AllocTag::default(), bytes);
+                live += bytes;
+                blocks.push(bytes);
+            } else {
+                let bytes = blocks.swap_remove(random() as usize % blocks.len());
+                ledger.note_freed(page, AllocTag::default(), bytes);
+                live -= bytes;
+            }
+            peak = peak.max(live);
+        }
+        let most = THREADS as u64 * (peak / PUBLISHED_PART as u64).max(PUBLISHED_BYTES as u64);
+        assert!(ledger.peak_bytes(pages.iter()).abs_diff(peak) <= most);
     }
 
     #[test]

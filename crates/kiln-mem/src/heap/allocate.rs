@@ -1,7 +1,5 @@
 //! The way of a request that the front could not serve, and of a free that the front did not take.
 
-use kiln_driver::DeviceAddress;
-
 use super::arena::{Arena, Taken};
 use super::arena_cell::{ArenaCell, Tried};
 use super::choose::PAGE_UNITS;
@@ -9,7 +7,7 @@ use super::front::Batch;
 use super::ground::{GrowError, Growth};
 use super::size_class::{CLASSED_UNITS, UNIT_BYTES, rounded_units};
 use super::{Heap, Shard, Ticket};
-use crate::block::{BlockParts, DeviceBlock, Token};
+use crate::block::DeviceBlock;
 use crate::error::{ErrorKind, FreeError, Refusal, Result};
 use crate::request::Request;
 use crate::stamp::{Stamp, Stamps, StreamKey};
@@ -53,21 +51,16 @@ impl Ask {
 }
 
 impl Heap {
+    /// Units for a request that is unusual, or that the lists hold nothing for.
     #[inline(never)]
-    pub(super) fn allocate_from_arena(
-        &self,
-        shard: &Shard,
-        request: &Request,
-        tried: Tried,
-    ) -> Result<DeviceBlock> {
+    pub(super) fn take_uncommon(&self, shard: &Shard, request: &Request, tried: Tried) -> Result<Ticket> {
         if request.bytes == 0 {
             check_align(request.align)?;
-            return Ok(self.empty_block(shard, request));
+            return Ok(Ticket::NOTHING);
         }
         let ask = self.ask(request)?;
         let cell = self.arena_of(shard, request.stream.key);
-        let ticket = self.acquire(shard, cell, ask, tried)?;
-        Ok(self.block(shard, request, ticket))
+        self.acquire(shard, cell, ask, tried)
     }
 
     #[inline(never)]
@@ -263,14 +256,6 @@ impl Heap {
             return Err(refused().into());
         }
         Ok(ask)
-    }
-
-    fn empty_block(&self, shard: &Shard, request: &Request) -> DeviceBlock {
-        self.ledger.note_allocated(&shard.page, request.tag, 0);
-        let address = self.ground.locate(0).map_or(DeviceAddress(0), |(_, address)| address);
-        let Request { bytes, stream, tag, .. } = *request;
-        let (stream, token) = (stream.key, Token::default());
-        DeviceBlock::new(self.key, BlockParts { place: None, address, bytes, stream, tag, token })
     }
 }
 

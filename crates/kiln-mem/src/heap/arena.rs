@@ -141,6 +141,15 @@ impl Arena {
         Some(self.take_from(rest, units))
     }
 
+    /// The free piece with exactly these addresses, looked for first where it may be; none too if it is deep in its list.
+    #[inline]
+    pub(crate) fn find_free(&self, maybe: u32, start: u64, units: u32) -> Option<u32> {
+        match self.pieces.free_at(maybe, start) {
+            Some(piece) if piece.units == units => Some(maybe),
+            _ => self.bins.find_exact(self.pieces.as_slice(), start, units),
+        }
+    }
+
     /// Whether a piece is taken.
     pub(crate) fn is_taken(&self, taken: Taken) -> bool {
         self.pieces.taken_at(taken.piece, taken.start).is_some()

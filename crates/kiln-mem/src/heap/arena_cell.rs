@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::activity::HappenedHere;
 use super::arena::{Arena, Taken};
 use super::choose::Run;
-use super::streams::STOCK_MOST_UNITS;
+use super::size_class::UNIT_BYTES;
+use super::streams::stock_limit;
 use crate::order::Order;
 use crate::stamp::{Stamp, Stamps, StreamKey};
 use crate::thread::{Biased, Spot, Turn, thread_spot};
@@ -25,6 +26,9 @@ pub(crate) struct ArenaCell {
 
 /// After so many turns of other threads an arena is nobody's own.
 const PATIENCE: u32 = 64;
+
+/// With no more than this in use, an arena may be about to be empty.
+const NEARLY_UNUSED_UNITS: u64 = (32 << 20) / UNIT_BYTES;
 
 /// What the lock protects.
 #[derive(Debug)]
@@ -125,7 +129,14 @@ impl Books {
     /// Whether something is pending, or frames could go home.
     #[inline]
     fn has_chores(&self) -> bool {
-        !self.pending.is_empty() || self.away && self.arena.used_units() <= STOCK_MOST_UNITS
+        !self.pending.is_empty() || self.away && self.is_nearly_unused()
+    }
+
+    /// Whether so little is in use that it may be nothing but what a thread has in stock, and a block that is being freed.
+    #[inline]
+    pub(crate) fn is_nearly_unused(&self) -> bool {
+        let stocked = stock_limit(self.arena.owned_units());
+        self.arena.used_units() <= stocked.max(NEARLY_UNUSED_UNITS)
     }
 
     pub(crate) fn pending_units(&self) -> u64 {

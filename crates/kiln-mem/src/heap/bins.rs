@@ -72,25 +72,22 @@ impl Bins {
         self.interesting[row] |= 1 << step;
     }
 
-    /// Takes a free piece out of its list.
+    /// Takes a free piece out of its list. Whether it is the first of its list, and the last, is as good as random, so nothing
+    /// here is decided by a branch; links that lead nowhere are written to the entry that is no piece.
     #[inline]
     pub(crate) fn remove(&mut self, table: &mut [Piece], at: u32) {
         let Piece { units, list_before: before, list_after: after, .. } = table[at as usize];
         self.state ^= trait_of(&table[at as usize]);
         table[after as usize].list_before = before;
-        if before != NIL {
-            table[before as usize].list_after = after;
-            return;
-        }
+        table[before as usize].list_after = after;
         let bin = bin_of(units);
-        self.heads[bin] = after;
-        if after == NIL {
-            let (row, step) = (bin / STEPS, bin % STEPS);
-            self.steps[row] &= !(1 << step);
-            if self.steps[row] == 0 {
-                self.rows &= !(1 << row);
-            }
-        }
+        let is_first = before == NIL;
+        let head = &mut self.heads[bin];
+        *head = if is_first { after } else { *head };
+        let (row, step) = (bin / STEPS, bin % STEPS);
+        let is_only = u32::from(is_first & (after == NIL));
+        self.steps[row] &= !(is_only << step);
+        self.rows &= !(u32::from(self.steps[row] == 0) << row);
     }
 
     /// A free piece of at least so many units, and of little more if there is one.
@@ -182,11 +179,10 @@ impl Bins {
 #[inline]
 fn trait_of(piece: &Piece) -> u64 {
     const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
-    if u64::from(piece.units) < PAGE_UNITS {
-        return 0;
-    }
     let mixed = (piece.start() ^ u64::from(piece.units) << 40).wrapping_mul(MIX);
-    (mixed ^ mixed >> 32).wrapping_mul(MIX)
+    let mixed = (mixed ^ mixed >> 32).wrapping_mul(MIX);
+    // Sizes are random too: a product costs less than a branch that is taken half of the time.
+    mixed * u64::from(u64::from(piece.units) >= PAGE_UNITS)
 }
 
 /// The list of pieces of so many units.

@@ -15,7 +15,6 @@ use super::choose::{PAGE_UNITS, Run};
 use super::folds::NewFold;
 use super::habits::Source;
 use super::page_ground::PageGround;
-use super::streams::STOCK_MOST_UNITS;
 use super::{Heap, Shard, Ticket};
 use crate::error::Result;
 use crate::stamp::Stamp;
@@ -76,7 +75,7 @@ impl Heap {
 
     /// When nothing of an arena is in use but what this thread has in stock, its frames go back to their births.
     pub(super) fn go_home_if_empty(&self, shard: &Shard, cell: &ArenaCell, books: &mut Books) {
-        if books.arena.used_units() > STOCK_MOST_UNITS || books.mapping > 0 {
+        if !books.is_nearly_unused() || books.mapping > 0 {
             return;
         }
         if books.arena.taken() > 0 {
@@ -151,8 +150,7 @@ fn recall(books: &mut Books, atlas: &mut Atlas, state: u64, pages: u32) -> Optio
     runs.clear();
     let (fold, sources) = atlas.folds().habits().recall(state)?;
     for source in sources {
-        let piece = arena.bins.find_exact(arena.pieces.as_slice(), source.start, source.units)?;
-        runs.push(Run { piece, row: source.row });
+        runs.push(Run { piece: arena.find_free(source.piece, source.start, source.units)?, row: source.row });
     }
     // Another request in another state may have looked the same.
     Some(atlas.folds().known(fold)).filter(|known| known.run.pages >= pages)
@@ -162,7 +160,7 @@ fn recall(books: &mut Books, atlas: &mut Atlas, state: u64, pages: u32) -> Optio
 fn remember(atlas: &mut Atlas, arena: &Arena, runs: &[Run], state: u64, fold: u32) {
     let sources = runs.iter().map(|run| {
         let piece = &arena.pieces[run.piece];
-        Source { start: piece.start(), units: piece.units, row: run.row }
+        Source { start: piece.start(), units: piece.units, piece: run.piece, row: run.row }
     });
     atlas.folds().habits().remember(state, fold, sources);
 }

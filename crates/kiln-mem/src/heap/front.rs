@@ -160,34 +160,42 @@ impl Stock {
         true
     }
 
-    /// Whether more lies here than should.
+    /// Whether more lies here than should, or no further block would find an entry.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
-        self.units > self.limit_units
+        self.units > self.limit_units || self.vacant == NONE
     }
 
-    /// Takes blocks out, class after class, until half of the limit is left or the batch is full.
+    /// Takes blocks out, one of each class in turn, until half of the limit is left and there are vacant entries again, or
+    /// the batch is full.
     pub(crate) fn shrink(&mut self) -> Batch {
-        self.take_out(self.limit_units / 2)
+        self.take_out(1, |stock| stock.units > stock.limit_units / 2 || stock.count > ENTRIES - BATCH)
     }
 
-    /// Takes blocks out until none is left or the batch is full.
+    /// Takes blocks out, class after class, until none is left or the batch is full.
     pub(crate) fn drain(&mut self) -> Batch {
-        self.take_out(0)
+        self.take_out(0, |_| true)
     }
 
-    fn take_out(&mut self, keep_units: u64) -> Batch {
+    /// Takes blocks out for as long as it is wanted; after each one the hand goes on by so many classes.
+    #[inline]
+    fn take_out(&mut self, stride: usize, goes_on: impl Fn(&Self) -> bool) -> Batch {
         let mut batch = Batch { blocks: [Taken { piece: 0, start: 0 }; BATCH], len: 0 };
-        while batch.len < BATCH && self.count > 0 && (self.units > keep_units || keep_units == 0) {
-            match self.pop(self.hand) {
-                Some(taken) => {
-                    batch.blocks[batch.len] = taken;
-                    batch.len += 1;
-                }
-                None => self.hand = (self.hand + 1) % CLASSES,
-            }
+        while batch.len < BATCH && goes_on(self) {
+            let Some(class) = self.next_class() else { break };
+            let Some(taken) = self.pop(class) else { break };
+            batch.blocks[batch.len] = taken;
+            batch.len += 1;
+            self.hand = (class + stride) % CLASSES;
         }
         batch
+    }
+
+    /// The first class at or after the hand that has a block.
+    fn next_class(&self) -> Option<usize> {
+        let first = |classes: &[u16]| classes.iter().position(|head| *head != NONE);
+        let (before, after) = self.heads.split_at(self.hand);
+        first(after).map(|class| self.hand + class).or_else(|| first(before))
     }
 }
 
@@ -245,6 +253,19 @@ mod tests {
     }
 
     #[test]
+    fn a_stock_shrinks_by_one_block_of_each_class_in_turn() {
+        let mut front = Front::new();
+        let stock = front.stock_or_new(1, 0);
+        for class in [3, 3, 3, 3, 9, 170] {
+            assert!(stock.push(class, class_units(class), Taken { piece: class as u32, start: 0 }));
+        }
+        stock.set_limit(stock.units() - 1);
+        let gone = stock.shrink();
+        assert_eq!(gone.as_slice().iter().map(|taken| taken.piece).collect::<Vec<_>>(), [3, 9, 170]);
+        assert_eq!(stock.drain().as_slice().len(), 3);
+    }
+
+    #[test]
     fn a_full_stock_takes_no_more() {
         let mut front = Front::new();
         let stock = front.stock_or_new(1, 0);
@@ -252,5 +273,10 @@ mod tests {
             assert!(stock.push(0, 1, Taken { piece, start: 0 }));
         }
         assert!(!stock.push(0, 1, Taken { piece: 0, start: 0 }));
+        // However small the blocks are, a full stock makes room again.
+        stock.set_limit(1 << 20);
+        assert!(stock.is_over());
+        assert_eq!(stock.shrink().as_slice().len(), BATCH);
+        assert!(!stock.is_over() && stock.push(0, 1, Taken { piece: 0, start: 0 }));
     }
 }

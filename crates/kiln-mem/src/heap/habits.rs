@@ -1,9 +1,9 @@
 //! What was folded in which state, so that a program that repeats itself need not look for frames again.
 //!
 //! Which frames are chosen depends on which pieces are free and on how many pages are wanted. Where both are as they were
-//! when a fold was made, the fold is found by that state alone; its pieces are then looked up by their addresses, and if one
-//! of them is not there, frames are looked for as if nothing had been remembered. Nothing depends on two states never
-//! looking alike.
+//! when a fold was made, the fold is found by that state alone; its pieces are then looked up by their numbers, or by their
+//! addresses where a number has gone to another piece, and if one of them is not there, frames are looked for as if nothing
+//! had been remembered. Nothing depends on two states never looking alike.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -29,6 +29,8 @@ pub(crate) struct Habits {
 pub(crate) struct Source {
     pub(crate) start: u64,
     pub(crate) units: u32,
+    /// The piece that had these addresses, and may well have them again.
+    pub(crate) piece: u32,
     pub(crate) row: FrameRow,
 }
 
@@ -70,7 +72,7 @@ mod tests {
 
     fn source(start: u64) -> Source {
         let row = FrameRow { first_page: 0, pages: 1, hint: (0, 0, 1), is_first: true, is_last: true };
-        Source { start, units: 8192, row }
+        Source { start, units: 8192, piece: 1, row }
     }
 
     #[test]

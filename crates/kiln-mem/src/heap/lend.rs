@@ -18,7 +18,8 @@ use crate::stamp::{Stamp, StreamKey};
 impl Heap {
     /// Takes frames over from another arena that has enough of them; `false` if none has.
     pub(super) fn import(&self, cell: &ArenaCell, ask: Ask) -> bool {
-        let Some(ground) = self.ground.pages() else { return false };
+        let is_only = self.next_arena.load(Ordering::Relaxed) == 1;
+        let Some(ground) = self.ground.pages().filter(|_| !is_only) else { return false };
         let pages = ask.padded_units().div_ceil(PAGE_UNITS) as u32;
         self.others(cell).any(|other| self.import_from(ground, other, cell, pages, false) >= pages)
     }

@@ -129,6 +129,12 @@ impl Pieces {
         self.table.get(at as usize).filter(|piece| piece.start == start && piece.units > 0)
     }
 
+    /// The piece, if there is one at this index and it begins there and is free.
+    #[inline]
+    pub(crate) fn free_at(&self, at: u32, start: u64) -> Option<&Piece> {
+        self.table.get(at as usize).filter(|piece| piece.is_free() && piece.start() == start)
+    }
+
     pub(crate) fn clear(&mut self) {
         self.table.truncate(1);
         self.vacant = NIL;
@@ -179,6 +185,7 @@ mod tests {
         assert_eq!(pieces.add(7, 1), first);
         pieces[first].set_free(true);
         assert!(pieces.taken_at(first, 7).is_none(), "a free piece is not taken");
+        assert!(pieces.free_at(first, 7).is_some() && pieces.free_at(first, 8).is_none());
         assert_eq!(pieces[first].start(), 7);
     }
 }

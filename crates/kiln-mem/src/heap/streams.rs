@@ -13,7 +13,13 @@ const STOCK_PART: u64 = 64;
 /// ... but at least this ...
 const STOCK_LEAST_UNITS: u64 = (1 << 20) / UNIT_BYTES;
 /// ... and no more than this.
-pub(super) const STOCK_MOST_UNITS: u64 = (32 << 20) / UNIT_BYTES;
+const STOCK_MOST_UNITS: u64 = (128 << 20) / UNIT_BYTES;
+
+/// What a thread may have in stock for a stream whose arena owns so much.
+#[inline]
+pub(super) fn stock_limit(owned_units: u64) -> u64 {
+    (owned_units / STOCK_PART).clamp(STOCK_LEAST_UNITS, STOCK_MOST_UNITS)
+}
 
 impl Heap {
     /// Says that a stream is gone or about to go. What it freed is given to others once its work is done; blocks that
@@ -67,9 +73,8 @@ impl Heap {
 
     /// Limits a thread's stock to a part of what the arena has.
     pub(super) fn limit_stock(&self, shard: &Shard, cell: &ArenaCell, owned_units: u64) {
-        let limit = (owned_units / STOCK_PART).clamp(STOCK_LEAST_UNITS, STOCK_MOST_UNITS);
         let (stream, arena) = (cell.stream().number(), cell.number);
-        shard.with_front(|front| front.stock_or_new(stream, arena).set_limit(limit));
+        shard.with_front(|front| front.stock_or_new(stream, arena).set_limit(stock_limit(owned_units)));
     }
 
     #[cold]

@@ -25,6 +25,10 @@ impl<T> Chunked<T> {
     /// The entry with this number, if it was made.
     #[inline]
     pub(crate) fn get(&self, number: u32) -> Option<&T> {
+        if number < FIRST_CHUNK as u32 {
+            // Nearly all there are, and found without working out where.
+            return self.chunks[0].get()?.get(number as usize)?.0.get();
+        }
         self.at(Spot::of(number))
     }
 

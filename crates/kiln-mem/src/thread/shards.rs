@@ -20,8 +20,13 @@ impl<T> Shards<T> {
         let spot = thread_spot();
         match self.parts.at(spot) {
             Some(part) => part,
-            None => self.parts.get_or_make(spot.number(), || make(spot.number())),
+            None => self.make(spot.number(), make),
         }
+    }
+
+    #[cold]
+    fn make(&self, number: u32, make: impl FnOnce(u32) -> T) -> &T {
+        self.parts.get_or_make(number, || make(number))
     }
 
     /// All parts there are.

@@ -1,5 +1,7 @@
 //! M2 and M4: random sizes that live for random times.
 
+use std::time::Duration;
+
 use kiln_driver::Clock;
 
 use super::allocator::Allocator;
@@ -27,6 +29,8 @@ pub struct Lived {
     pub operations: u64,
     /// Nanoseconds for each of them.
     pub nanoseconds: f64,
+    /// The time they took together.
+    pub time: Duration,
     /// The most bytes that were live at once.
     pub peak_live_bytes: u64,
     /// Requests that were not met.
@@ -87,8 +91,8 @@ impl RandomLives {
                 live_bytes -= bytes;
             }
         }
-        let time = clock.now() - start;
-        lived.nanoseconds = time.as_nanos() as f64 / lived.operations.max(1) as f64;
+        lived.time = clock.now() - start;
+        lived.nanoseconds = lived.time.as_nanos() as f64 / lived.operations.max(1) as f64;
         live.into_iter().try_for_each(|(block, _)| allocator.free(block))?;
         Ok(lived)
     }
