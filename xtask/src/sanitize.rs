@@ -4,10 +4,17 @@
 //! freed a moment ago. AddressSanitizer sees that, ThreadSanitizer sees two threads at one place without an order between them, and miri
 //! sees every step that the language does not define. Each is a [`Tool`] with its own build; what runs under it is a list of [`Part`]s.
 //!
+//! A toolchain that lacks miri or the source of the standard library is given them below target/ ([`overlay`]).
+//!
 //! A part that fails does not keep the others from running. The last line is `N passed, N failed`.
 
+mod manifest;
+mod overlay;
 mod part;
 mod tool;
+mod toolchain;
+
+use std::time::Instant;
 
 use clap::Args;
 
@@ -16,7 +23,7 @@ use crate::test;
 use crate::totals::Totals;
 use crate::workspace::Workspace;
 use part::Part;
-use tool::{Tool, Toolchain};
+use tool::Tool;
 
 /// What can be said on the command line.
 #[derive(Args)]
@@ -24,10 +31,10 @@ pub(crate) struct Arguments {
     /// Parts to run, by the name of their package; all of them if it is left out
     #[arg(value_name = "PACKAGE")]
     packages: Vec<String>,
-    /// ThreadSanitizer instead of AddressSanitizer; needs the source of the standard library (rust-src)
+    /// ThreadSanitizer instead of AddressSanitizer
     #[arg(long, conflicts_with = "miri")]
     thread: bool,
-    /// miri instead of AddressSanitizer; needs a toolchain that has it
+    /// miri instead of AddressSanitizer, with the nightly toolchain
     #[arg(long)]
     miri: bool,
     /// Handed to every test binary, such as a part of a test's name
@@ -43,15 +50,16 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result {
         _ => Tool::Address,
     };
     let parts = chosen(tool.parts(), &arguments.packages)?;
-    let toolchain = Toolchain::find()?;
-    tool.check(&toolchain)?;
+    let directory = workspace.target.join("sanitize/toolchains");
+    let toolchain = overlay::complete(tool.toolchain()?, tool.components(), &directory)?;
     let (mut passed, mut failed) = (0, Vec::new());
     for (at, part) in parts.iter().enumerate() {
         println!("{} {}/{}: {part}", tool.name(), at + 1, parts.len());
-        let mut command = workspace.cargo();
-        tool.prepare(&mut command, workspace, &toolchain, part);
+        let start = Instant::now();
+        let mut command = tool.command(workspace, &toolchain, part);
         command.args(part.arguments()).args(&arguments.rest);
         let (totals, succeeded) = test::stream(&mut command)?;
+        println!("{part}: {} passed, {} s with the build", totals.passed, start.elapsed().as_secs());
         passed += totals.passed;
         if let Some(what) = complaint(&totals, succeeded) {
             failed.push(format!("{part}: {what}"));

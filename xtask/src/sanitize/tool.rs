@@ -3,12 +3,11 @@
 //! The sanitizers are unstable options of a stable compiler, whose runtimes come with it; `RUSTC_BOOTSTRAP` lets it take them. What they
 //! are built with differs from what is shipped, so each has a target directory of its own and the usual one is left alone.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use super::part::{self, Part};
+use super::toolchain::{Component, Toolchain};
 use crate::failure::{Failure, Result};
-use crate::process;
 use crate::workspace::Workspace;
 
 /// A tool that sees what a test cannot.
@@ -20,42 +19,6 @@ pub(super) enum Tool {
     Thread,
     /// Whatever the language does not define.
     Miri,
-}
-
-/// The compiler that cargo will use.
-pub(super) struct Toolchain {
-    /// Where it lies.
-    sysroot: PathBuf,
-    /// What it builds for by itself.
-    host: String,
-}
-
-impl Toolchain {
-    /// Asks the compiler.
-    pub(super) fn find() -> Result<Self> {
-        let rustc = || Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
-        let sysroot = process::output(rustc().args(["--print", "sysroot"]))?;
-        let version = process::output(rustc().arg("-vV"))?;
-        let host = version.lines().find_map(|line| line.strip_prefix("host: "));
-        let host = host.ok_or_else(|| Failure::new("`rustc -vV` names no host"))?;
-        Ok(Self { sysroot: PathBuf::from(sysroot.trim()), host: host.to_owned() })
-    }
-
-    /// Whether it has the runtime of a sanitizer.
-    fn has_runtime(&self, short: &str) -> bool {
-        let ending = format!("_rt.{short}.a");
-        let files = self.libraries().read_dir().into_iter().flatten().flatten();
-        files.into_iter().any(|file| file.file_name().to_string_lossy().ends_with(&ending))
-    }
-
-    fn libraries(&self) -> PathBuf {
-        self.sysroot.join("lib/rustlib").join(&self.host).join("lib")
-    }
-
-    /// Where the source of the standard library would be.
-    fn source(&self) -> PathBuf {
-        self.sysroot.join("lib/rustlib/src/rust/library/std")
-    }
 }
 
 impl Tool {
@@ -77,43 +40,64 @@ impl Tool {
         }
     }
 
-    /// Refuses a toolchain that lacks what it needs, before anything is built.
-    pub(super) fn check(self, toolchain: &Toolchain) -> Result {
+    /// The toolchain it runs with.
+    pub(super) fn toolchain(self) -> Result<Toolchain> {
+        let toolchain = match self {
+            Self::Address | Self::Thread => Toolchain::ours()?,
+            Self::Miri => Toolchain::nightly()?,
+        };
+        self.check(&toolchain)?;
+        Ok(toolchain)
+    }
+
+    /// What it needs that a toolchain may lack and can be given.
+    pub(super) fn components(self) -> &'static [Component] {
         match self {
-            Self::Address => check_runtime(toolchain, self, "asan"),
-            Self::Thread => {
-                check_runtime(toolchain, self, "tsan")?;
-                check_source(&toolchain.source())
-            }
-            Self::Miri => check_miri(),
+            Self::Address => &[],
+            Self::Thread => &[Component::Source],
+            Self::Miri => &[Component::Miri, Component::Source],
         }
     }
 
-    /// Everything of the command line and the environment up to the part.
-    pub(super) fn prepare(
-        self,
-        command: &mut Command,
-        workspace: &Workspace,
-        toolchain: &Toolchain,
-        part: &Part,
-    ) {
-        let directory = workspace.target.join("sanitize").join(self.directory());
-        command.env("CARGO_TARGET_DIR", directory);
-        match self {
-            Self::Address => {
-                sanitize(command, toolchain, "address");
-            }
+    /// Refuses a toolchain that lacks what it cannot be given, before anything is built.
+    fn check(self, toolchain: &Toolchain) -> Result {
+        let short = match self {
+            Self::Address => "asan",
+            Self::Thread => "tsan",
+            Self::Miri => return Ok(()),
+        };
+        if toolchain.has_runtime(short) {
+            return Ok(());
+        }
+        let (name, host, place) = (self.name(), &toolchain.host, toolchain.libraries());
+        Err(Failure::new(format!(
+            "this toolchain has no {name} for {host}: there is no librustc-*_rt.{short}.a in {}; \
+             take a toolchain of rustup for x86_64-unknown-linux-gnu, which has it",
+            place.display()
+        )))
+    }
+
+    /// A cargo that is about to build a part for it, up to what it is told of the part.
+    pub(super) fn command(self, workspace: &Workspace, toolchain: &Toolchain, part: &Part) -> Command {
+        let mut command = match self {
+            Self::Address => sanitized(workspace, toolchain, "address"),
             Self::Thread => {
-                sanitize(command, toolchain, "thread");
+                let mut command = sanitized(workspace, toolchain, "thread");
                 // The standard library's own locks and counters are seen only if it is built the same way.
                 command.arg("-Zbuild-std").env("TSAN_OPTIONS", "halt_on_error=1");
+                command
             }
             Self::Miri => {
+                // Not through cargo, which may find that of another toolchain first.
+                let mut command = toolchain.command(workspace, "cargo-miri");
                 // The tests look at the clock and at files of their own.
                 let flags = format!("-Zmiri-disable-isolation -Zmiri-strict-provenance {}", part.flags);
                 command.args(["miri", "test"]).env("MIRIFLAGS", flags).env("PROPTEST_CASES", "4");
+                command
             }
-        }
+        };
+        command.env("CARGO_TARGET_DIR", workspace.target.join("sanitize").join(self.directory()));
+        command
     }
 
     fn directory(self) -> &'static str {
@@ -125,86 +109,61 @@ impl Tool {
     }
 }
 
-fn sanitize(command: &mut Command, toolchain: &Toolchain, which: &str) {
+fn sanitized(workspace: &Workspace, toolchain: &Toolchain, which: &str) -> Command {
+    let mut command = toolchain.command(workspace, "cargo");
     // With the target named, build scripts and macros are built without it.
     command.args(["test", "--target", &toolchain.host]);
     command.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", format!("-Zsanitizer={which}"));
-}
-
-fn check_runtime(toolchain: &Toolchain, tool: Tool, short: &str) -> Result {
-    if toolchain.has_runtime(short) {
-        return Ok(());
-    }
-    let (name, host, place) = (tool.name(), &toolchain.host, toolchain.libraries());
-    Err(Failure::new(format!(
-        "this toolchain has no {name} for {host}: there is no librustc-*_rt.{short}.a in {}; \
-         take a toolchain of rustup for x86_64-unknown-linux-gnu, which has it",
-        place.display()
-    )))
-}
-
-fn check_source(source: &Path) -> Result {
-    if source.is_dir() {
-        return Ok(());
-    }
-    Err(Failure::new(format!(
-        "ThreadSanitizer needs the source of the standard library, which is not at {}: what std does between threads would look \
-         like a race if it were not built for it, too; run `rustup component add rust-src`",
-        source.display()
-    )))
-}
-
-fn check_miri() -> Result {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(["miri", "--version"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        _ => Err(Failure::new(
-            "this toolchain has no miri; run `rustup toolchain install nightly --component miri,rust-src`, \
-             then `cargo +nightly xtask sanitize --miri`",
-        )),
-    }
+    command
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_toolchain_without_a_runtime_is_told_what_it_lacks() {
-        let toolchain = Toolchain { sysroot: "/nowhere".into(), host: "riscv64gc-unknown-linux-gnu".into() };
-        for (tool, file) in [(Tool::Address, "_rt.asan.a"), (Tool::Thread, "_rt.tsan.a")] {
-            let text = tool.check(&toolchain).unwrap_err().to_string();
-            assert!(text.contains(tool.name()) && text.contains(file), "{text}");
-            assert!(text.contains("riscv64gc") && text.contains("rustup"), "{text}");
-        }
-        let text = check_source(&toolchain.source()).unwrap_err().to_string();
-        assert!(text.contains("rustup component add rust-src"), "{text}");
+    fn toolchain(is_ours: bool) -> Toolchain {
+        let host = "riscv64gc-unknown-linux-gnu".into();
+        Toolchain { sysroot: "/nowhere".into(), host, version: "1.97.0-nightly".into(), is_ours }
     }
 
     #[test]
-    fn each_tool_builds_where_nothing_else_does() {
+    fn a_toolchain_without_a_runtime_is_told_what_it_lacks() {
+        for (tool, file) in [(Tool::Address, "_rt.asan.a"), (Tool::Thread, "_rt.tsan.a")] {
+            let text = tool.check(&toolchain(true)).unwrap_err().to_string();
+            assert!(text.contains(tool.name()) && text.contains(file), "{text}");
+            assert!(text.contains("riscv64gc") && text.contains("rustup"), "{text}");
+        }
+    }
+
+    #[test]
+    fn each_tool_builds_where_nothing_else_does_with_its_own_toolchain() {
         let workspace = Workspace { root: "/w".into(), target: "/w/target".into(), packages: Vec::new() };
-        let toolchain = Toolchain { sysroot: "/t".into(), host: "h".into() };
-        let of = |tool: Tool| {
-            let mut command = Command::new("cargo");
-            tool.prepare(&mut command, &workspace, &toolchain, &tool.parts()[0]);
-            let environment =
-                command.get_envs().map(|(name, value)| (name.to_owned(), value.map(ToOwned::to_owned)));
-            (environment.collect::<Vec<_>>(), command.get_args().map(ToOwned::to_owned).collect::<Vec<_>>())
+        let of = |tool: Tool, is_ours| {
+            let command = tool.command(&workspace, &toolchain(is_ours), &tool.parts()[0]);
+            let environment: Vec<_> = command
+                .get_envs()
+                .filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value?.to_str()?.to_owned())))
+                .collect();
+            let arguments: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
+            (command.get_program().to_owned(), environment, arguments)
+        };
+        let has = |environment: &[(String, String)], name: &str, value: &str| {
+            environment.iter().any(|known| known.0 == name && known.1 == value)
         };
         for (tool, directory) in [(Tool::Address, "address"), (Tool::Thread, "thread"), (Tool::Miri, "miri")]
         {
-            let (environment, _) = of(tool);
+            let (program, environment, _) = of(tool, false);
             let target = format!("/w/target/sanitize/{directory}");
-            assert!(
-                environment.contains(&("CARGO_TARGET_DIR".into(), Some(target.into()))),
-                "{environment:?}"
-            );
+            assert!(has(&environment, "CARGO_TARGET_DIR", &target), "{environment:?}");
+            assert!(has(&environment, "CARGO", "/nowhere/bin/cargo"), "{environment:?}");
+            assert!(has(&environment, "RUSTC", "/nowhere/bin/rustc"), "{environment:?}");
+            let name = if tool == Tool::Miri { "/nowhere/bin/cargo-miri" } else { "/nowhere/bin/cargo" };
+            assert_eq!(program, name);
         }
-        let (environment, arguments) = of(Tool::Address);
-        assert!(environment.contains(&("RUSTFLAGS".into(), Some("-Zsanitizer=address".into()))));
-        assert_eq!(arguments, ["test", "--target", "h"]);
-        assert_eq!(of(Tool::Miri).1, ["miri", "test"]);
+        let (_, environment, arguments) = of(Tool::Address, true);
+        assert!(has(&environment, "RUSTFLAGS", "-Zsanitizer=address"));
+        assert!(!environment.iter().any(|known| known.0 == "RUSTC"), "what runs us is used as it is");
+        assert_eq!(arguments, ["test", "--target", "riscv64gc-unknown-linux-gnu"]);
+        assert_eq!(of(Tool::Miri, true).2, ["miri", "test"]);
     }
 }
