@@ -24,12 +24,20 @@ mod gate;
 mod guards;
 mod held;
 mod lane;
+#[cfg(test)]
+mod lane_tests;
 mod launch_sites;
 mod mutation;
 mod places;
 mod plan;
+#[cfg(test)]
+mod queues;
 mod stamp;
 mod step;
+#[cfg(test)]
+mod step_tests;
+#[cfg(test)]
+mod submission_tests;
 mod submit_error;
 mod sync;
 mod track;
