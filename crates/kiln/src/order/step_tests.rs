@@ -172,6 +172,9 @@ fn uses_of_one_block_in_one_step_end_with_the_write() {
         [part(&track, 32..64, Write, 0), part(&track, 0..32, Write, 1), part(&track, 8..8, Write, 2)];
     assert!(one.take(&mut halves).is_ok());
     assert_eq!(stamps(&track), [stamp(1, 2)]);
+    // Whoever asks for the readers since the last write is told of none that are part of it.
+    one.take(&mut [part(&track, 0..BYTES, Write, 0), part(&track, 0..BYTES, Read, 1)]).unwrap();
+    assert!(track.lock().reads().is_empty());
 }
 
 #[test]
@@ -188,27 +191,57 @@ fn as_many_blocks_as_one_likes_take_the_step_together() {
 }
 
 #[test]
-fn a_step_that_finds_a_block_held_sees_what_the_holder_left() {
+fn a_step_that_finds_a_block_held_plans_anew_with_what_the_holder_left() {
     let rounds = if cfg!(miri) { 3 } else { 100 };
     for _ in 0..rounds {
         let one = Stepper::new(1);
-        let [a, b] = [block(stamp(0, 1)), block(stamp(0, 1))];
+        // Of two that are held by turns the first in memory is locked first, and the first argument is looked at first.
+        let [second, first] = &[block(stamp(0, 1)), block(stamp(3, 1))];
         let holding = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let mut held = b.lock();
+                let mut held = second.lock();
                 holding.store(true, Ordering::Release);
-                std::thread::yield_now();
-                held.publish(&(0..BYTES), Write, stamp(2, 1), |_| false);
+                (0..10).for_each(|_| std::thread::yield_now());
+                first.lock().publish(&(0..BYTES), Write, stamp(2, 1), |_| false);
+                held.publish(&(0..BYTES), Write, stamp(2, 2), |_| false);
             });
             while !holding.load(Ordering::Acquire) {
                 std::thread::yield_now();
             }
-            let waits = one.take(&mut [whole(&a, Write), whole(&b, Write)]);
-            assert_eq!(waits, Ok(vec![stamp(0, 1), stamp(2, 1)]));
+            let waits = one.take(&mut [whole(first, Write), whole(second, Write)]);
+            assert_eq!(waits, Ok(vec![stamp(2, 2)]), "and nothing of the first try");
         });
-        assert_eq!((stamps(&a), stamps(&b)), (vec![stamp(1, 1)], vec![stamp(1, 1)]));
+        assert_eq!((stamps(first), stamps(second)), (vec![stamp(1, 1)], vec![stamp(1, 1)]));
     }
+}
+
+#[test]
+fn a_step_keeps_the_blocks_it_has_while_it_waits_for_the_rest() {
+    let one = Stepper::new(1);
+    let [first, second] = &[block(stamp(0, 1)), block(stamp(0, 1))];
+    let (held, started) = (second.lock(), AtomicBool::new(false));
+    let stays_held = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            started.store(true, Ordering::Release);
+            one.take(&mut [whole(first, Write), whole(second, Write)]).unwrap()
+        });
+        while !started.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        // It is held for a moment by the first try, and from the second on until the other can be had.
+        let mut in_a_row = 0;
+        let tries = if cfg!(miri) { 2_000 } else { 1_000_000 };
+        let stays_held = (0..tries).any(|_| {
+            std::thread::yield_now();
+            in_a_row = if first.try_lock().is_some() { 0 } else { in_a_row + 1 };
+            in_a_row == 100
+        });
+        drop(held);
+        stays_held
+    });
+    assert!(stays_held, "another step could come between its planning and its stamp");
+    assert_eq!((stamps(first), stamps(second)), (vec![stamp(1, 1)], vec![stamp(1, 1)]));
 }
 
 #[test]

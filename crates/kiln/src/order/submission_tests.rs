@@ -86,6 +86,25 @@ fn work_on_one_stream_costs_no_edge_and_work_on_two_costs_one() {
 }
 
 #[test]
+fn a_wait_brings_along_what_its_stream_had_waited_for() {
+    for recording in RECORDINGS {
+        for together in [false, true] {
+            let device = Device::new(recording, None);
+            device.run(0, &[(0, Write)]);
+            device.run(1, &[(0, Read), (1, Write)]);
+            assert_eq!(device.queues.edges().0, 1);
+            if together {
+                device.run(2, &[(0, Read), (1, Read)]);
+            } else {
+                device.run(2, &[(1, Read)]);
+                device.run(2, &[(0, Read)]);
+            }
+            assert_eq!((device.queues.edges().0, device.queues.races()), (2, vec![]), "{recording:?}");
+        }
+    }
+}
+
+#[test]
 fn every_edge_is_there_however_events_are_recorded() {
     for recording in RECORDINGS {
         let device = Device::new(recording, None);
