@@ -17,7 +17,7 @@ use crate::ladder::{Relief, Rung};
 use crate::order::Order;
 use crate::request::Request;
 use crate::resource::MemoryResource;
-use crate::stamp::{Stamps, StreamKey};
+use crate::stamp::{Stamp, Stamps, StreamKey};
 
 /// `cuMemAllocAsync` and `cuMemFreeAsync`.
 ///
@@ -67,21 +67,27 @@ impl DriverPool {
     fn free(&self, memory: MemoryId, stream: StreamId, key: StreamKey, uses: &Stamps) -> Result<()> {
         for stamp in uses.as_slice() {
             if !self.order.is_ordered(key, *stamp) {
-                self.order.wait_on(key, *stamp)?;
-                self.waits.fetch_add(1, Ordering::Relaxed);
+                match self.order.wait_on(key, *stamp) {
+                    Ok(()) => drop(self.waits.fetch_add(1, Ordering::Relaxed)),
+                    // A stream that takes no wait is gone, or being given back; a lost device takes nothing.
+                    Err(error) if !error.is_sticky() => return self.free_late(memory, key, uses),
+                    Err(error) => return Err(error.into()),
+                }
             }
         }
         match self.driver.free(memory, Some(stream)) {
             // The memory is there, so it is the stream that is not.
             Err(error) if matches!(error.refusal(), Some(kiln_driver::Refusal::Stale { .. })) => {
-                self.free_late(memory, uses)
+                self.free_late(memory, key, uses)
             }
             freed => Ok(freed?),
         }
     }
 
-    fn free_late(&self, memory: MemoryId, uses: &Stamps) -> Result<()> {
-        for stamp in uses.as_slice() {
+    /// Frees memory whose stream is gone, once everything is done that may use it; on its own stream that is everything.
+    fn free_late(&self, memory: MemoryId, key: StreamKey, uses: &Stamps) -> Result<()> {
+        let own = Stamp { stream: key, number: self.order.latest(key) };
+        for stamp in uses.as_slice().iter().chain([&own]) {
             let _ = self.order.wait(*stamp, Timeout::Never)?;
         }
         Ok(self.driver.free(memory, Some(self.late_stream()?))?)

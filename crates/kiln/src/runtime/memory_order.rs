@@ -65,10 +65,14 @@ pub(crate) fn stream_ref(lane: &Lane) -> kiln_mem::StreamRef {
 }
 
 /// The uses of a block on streams other than its own, as memory takes them. More streams than it can name are joined first: the
-/// block's own stream is made to wait for the rest, or another one if that is gone, which then stands for all of them.
+/// block's own stream is made to wait for the rest, or another one if that is gone, which then stands for all of them. A stream that was
+/// given back takes no more work, so what is done with the memory next is not ordered after it by being queued there: its uses are
+/// named as well.
 pub(crate) fn other_uses(tracker: &Tracker, own: &Lane, other: &Lane, uses: &Stamps) -> kiln_mem::Stamps {
     let mut named = kiln_mem::Stamps::default();
-    for stamp in uses.iter().filter(|stamp| stamp.stream != own.key && !tracker.host().covers(*stamp)) {
+    let is_gone = own.is_retired();
+    let needs_name = |stamp: &Stamp| (is_gone || stamp.stream != own.key) && !tracker.host().covers(*stamp);
+    for stamp in uses.iter().filter(needs_name) {
         let joined =
             named.add(to_memory(stamp)).is_ok() || tracker.order_after(own, &Stamps::of(stamp)).is_ok();
         // A device that takes the wait on neither is lost, and then nothing on it is used again.

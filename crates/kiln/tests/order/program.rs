@@ -6,7 +6,7 @@
 use std::fmt;
 
 use kiln::order::{Mutation, Recording};
-use kiln::{DeviceRuntime, GpuRef, RuntimeConfig, Stream, Ticket};
+use kiln::{DeviceRuntime, GpuRef, MemoryConfig, RuntimeConfig, Stream, Ticket};
 use kiln_driver::{Access, Command, Pattern};
 use kiln_sim::{Machine, MachineConfig, Report};
 
@@ -62,6 +62,9 @@ impl fmt::Display for Outcome {
     }
 }
 
+/// Where memory comes from, program by program.
+const STACKS: [&str; 6] = ["heap", "pool", "heap", "direct", "pages", "guard(chunks)"];
+
 /// Runs the program of a seed.
 pub(crate) fn run(seed: u64, steps: usize, recording: Recording, mutation: Option<Mutation>) -> Outcome {
     let config = RuntimeConfig { recording, mutation, max_streams: STREAMS, ..RuntimeConfig::default() };
@@ -100,6 +103,11 @@ fn on_machine(
     program: impl FnOnce(&DeviceRuntime) -> Result<(), String>,
 ) -> Outcome {
     let machine = Machine::new(MachineConfig::seeded(seed).library(library()));
+    // A rule that is taken out may take memory away that is in use, and the programs do not live through that where it is gone at once.
+    let stack =
+        if config.mutation.is_some() { STACKS[0] } else { STACKS[(seed % STACKS.len() as u64) as usize] };
+    let stack = stack.parse().unwrap();
+    let config = RuntimeConfig { memory: MemoryConfig { stack, ..config.memory }, ..config };
     let mismatch = {
         let runtime = DeviceRuntime::from_driver(machine.device(0).unwrap(), config).unwrap();
         program(&runtime).err()
