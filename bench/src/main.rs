@@ -77,6 +77,9 @@ struct Arguments {
     /// Measures l0 in this process, which has a library in place of libcuda: how often.
     #[arg(long, hide = true)]
     hollow: Option<usize>,
+    /// Does one operation of l0 over and over in such a process, for tools that count: which, and how often.
+    #[arg(long, hide = true, num_args = 2)]
+    hollow_repeat: Vec<String>,
 }
 
 /// Where workloads run.
@@ -152,6 +155,9 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let [what, folder] = &arguments.first[..] {
         return workload::first::in_this_process(what, std::path::Path::new(folder));
+    }
+    if let [operation, times] = &arguments.hollow_repeat[..] {
+        return workload::hollow::repeat(operation, times.parse()?);
     }
     if let Some(repeats) = arguments.hollow {
         return workload::hollow::in_this_process(repeats);

@@ -1,8 +1,9 @@
 /* The calls of a launch without a driver behind them.
  *
  * They take the place of those of the library that the tests of kiln-cuda use, which answers everything else. A real driver runs through
- * more code and data than the first caches hold, so that whoever called it fetches his own again. When `hollow_drives_out` is set these
- * calls do so, too, and nothing else. The time spent in here is added up, to be taken off.
+ * more code and data than the first caches hold, so that whoever called it fetches his own again. `hollow_drives_out` says how much these
+ * calls run through: nothing, as much as the first caches hold, or as much as the second hold, too. They do nothing else. The time spent in
+ * here is added up, to be taken off.
  */
 #include <stddef.h>
 
@@ -11,7 +12,8 @@
 #undef cuStreamWaitEvent
 #undef cuGraphLaunch
 
-#define BYTES (48 * 1024)
+#define FIRST_BYTES (48 * 1024)
+#define SECOND_BYTES (4 * 1024 * 1024)
 #define LINE 64
 
 #if defined(__x86_64__)
@@ -29,12 +31,13 @@ unsigned long long hollow_now(void) {
 
 unsigned long long hollow_inside;
 int hollow_drives_out;
-static volatile char data[BYTES];
+static volatile char data[SECOND_BYTES];
 
 static int call(void) {
     unsigned long long start = hollow_now();
     if (hollow_drives_out) {
-        for (size_t at = 0; at < BYTES; at += LINE) data[at]++;
+        size_t bytes = hollow_drives_out > 1 ? SECOND_BYTES : FIRST_BYTES;
+        for (size_t at = 0; at < bytes; at += LINE) data[at]++;
         /* A jump in each line of as many bytes of code. */
         __asm__ volatile(".p2align 6\n .rept 768\n " JUMP "\n .p2align 6\n 1:\n .endr\n");
     }

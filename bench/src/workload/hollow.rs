@@ -1,8 +1,9 @@
 //! L0: what a submission costs the host beside the driver, over a driver whose calls do nothing.
 //!
-//! A library stands in for libcuda, so no GPU is needed and none is used. Each operation is measured twice: with the caches left alone, and
-//! with a library that runs through as much code and data as the first caches hold, which is what a real driver does to whoever calls
-//! it. The time inside of the library is taken off, and so is what the bare calls take.
+//! A library stands in for libcuda, so no GPU is needed and none is used. Each operation is measured three times: with the caches left
+//! alone; with a library that runs through as much code and data as the first caches hold, which is what a real driver does to whoever
+//! calls it; and with one that runs through as much data as the second hold, which is what a driver and busy neighbours do together. The time
+//! inside of the library is taken off, and so is what the bare calls take.
 
 use std::process::Command;
 use std::ptr;
@@ -19,10 +20,12 @@ use crate::Failure;
 use crate::raw::{self, KERNELS};
 use crate::row::Table;
 use crate::timing::Spread;
-use crate::workload::standin::{Meter, StandIn};
+use crate::workload::standin::{Caches, Meter, StandIn};
 
 /// Launches of the graph that is replayed.
 const NODES: usize = 10;
+/// Buffers of the launch with many.
+const MANY: usize = 32;
 /// Bytes of the arguments of a launch with four buffers and a scalar.
 const ARGUMENT_BYTES: usize = 36;
 
@@ -44,12 +47,34 @@ pub(crate) fn launches(table: &mut Table, repeats: usize) -> Result<(), Failure>
 #[expect(clippy::print_stdout, reason = "the process that started this one reads it")]
 pub(crate) fn in_this_process(repeats: usize) -> Result<(), Failure> {
     let (subjects, meter) = (Subjects::new()?, Meter::find()?);
-    for (drives_out, caches) in [(false, "left alone"), (true, "driven out")] {
-        meter.drive_out(drives_out);
+    let kinds = [
+        (Caches::LeftAlone, "caches left alone"),
+        (Caches::FirstDrivenOut, "first caches driven out"),
+        (Caches::SecondDrivenOut, "second caches driven out"),
+    ];
+    for (kind, caches) in kinds {
+        meter.set_caches(kind);
         for (workload, subject, Spread { p50, p99 }) in subjects.measure(&meter, repeats.max(1))? {
-            let subject = format!("{subject}, caches {caches}");
+            let subject = format!("{subject}, {caches}");
             let row = json!({"workload": workload, "subject": subject, "p50": p50, "p99": p99, "unit": "ns"});
             println!("{row}");
+        }
+    }
+    Ok(())
+}
+
+/// Does one operation over and over in this process, for tools that count what it executes and touches.
+pub(crate) fn repeat(operation: &str, times: usize) -> Result<(), Failure> {
+    let subjects = Subjects::new()?;
+    let mut turn = 0;
+    for _ in 0..times {
+        match operation {
+            "launch" => subjects.launch()?,
+            "many" => subjects.launch_many()?,
+            "turns" => subjects.take_turn(&mut turn)?,
+            "replay" => subjects.replay()?,
+            "task" => subjects.prepare()?,
+            other => return Err(format!("no operation is called {other}").into()),
         }
     }
     Ok(())
@@ -63,7 +88,9 @@ struct Subjects {
     gpu: DeviceRuntime,
     four: Kernel,
     one: Kernel,
+    many: Kernel,
     buffers: [GpuRef<f32>; 4],
+    many_buffers: Vec<GpuRef<f32>>,
     leases: [Stream; 2],
     graph: Graph,
 }
@@ -78,7 +105,7 @@ impl Subjects {
         let kernel = |name| gpu.load_kernel(&Image::Ptx(KERNELS), name, None);
         let zeros = || gpu.zeros(1024);
         let buffers = [zeros()?, zeros()?, zeros()?, zeros()?];
-        let (four, one) = (kernel("four")?, kernel("one")?);
+        let (four, one, many) = (kernel("four")?, kernel("one")?, kernel("many")?);
         let mut builder = gpu.graph();
         for _ in 0..NODES {
             let mut launch = builder.launch(&one);
@@ -92,9 +119,11 @@ impl Subjects {
             device,
             graph: builder.build()?,
             leases: [gpu.stream()?, gpu.stream()?],
+            many_buffers: (0..MANY).map(|_| zeros()).collect::<Result<_, _>>()?,
             gpu,
             four,
             one,
+            many,
             buffers,
         })
     }
@@ -102,12 +131,13 @@ impl Subjects {
     /// One after the other in each repeat, so that what disturbs the machine disturbs all of them.
     fn measure(&self, meter: &Meter, repeats: usize) -> Result<Vec<Figure>, Failure> {
         let mut turn = 0;
-        let mut spreads: [Vec<Spread>; 8] = Default::default();
+        let mut spreads: [Vec<Spread>; 9] = Default::default();
         for _ in 0..repeats {
             let measured = [
                 meter.time(|| raw::launch(ptr::null_mut(), ptr::null_mut(), &[0; ARGUMENT_BYTES]))?,
                 meter.time(|| self.launch_untracked())?,
                 meter.time(|| self.launch())?,
+                meter.time(|| self.launch_many())?,
                 meter.time(bare_turn)?,
                 meter.time(|| self.take_turn(&mut turn))?,
                 meter.time(|| raw::launch_graph(ptr::null_mut(), ptr::null_mut()))?,
@@ -116,12 +146,13 @@ impl Subjects {
             ];
             spreads.iter_mut().zip(measured).for_each(|(all, spread)| all.push(spread));
         }
-        let [bare, untracked, launch, bare_turn, turn, bare_graph, graph, task] =
+        let [bare, untracked, launch, many, bare_turn, turn, bare_graph, graph, task] =
             spreads.map(|all| Spread::median(&all));
         let over = |bare: &Spread, all: Spread| Spread { p50: all.p50 - bare.p50, p99: all.p99 - bare.p99 };
         Ok(vec![
             ("l0.launch", "kiln's driver over the bare call", over(&bare, untracked)),
             ("l0.launch", "kiln, 4 tracked buffers + scalar, the same", over(&bare, launch)),
+            ("l0.many", "kiln, 32 tracked buffers, the same", over(&bare, many)),
             ("l0.turns", "kiln, two streams in turn, over bare calls", over(&bare_turn, turn)),
             ("l0.replay", "kiln, over the bare call", over(&bare_graph, graph)),
             ("l0.task", "kiln, task of 4 blocks without a kernel", task),
@@ -154,6 +185,16 @@ impl Subjects {
         let mut launch = self.gpu.launch(&self.four);
         launch.read_write(a).read(b).read(c).read(d).value(0_i32);
         // SAFETY: the kernel touches nothing when its last argument is not negative.
+        unsafe { launch.submit() }?;
+        Ok(())
+    }
+
+    fn launch_many(&self) -> Result<(), Failure> {
+        let mut launch = self.gpu.launch(&self.many);
+        for buffer in &self.many_buffers {
+            launch.read(buffer);
+        }
+        // SAFETY: the kernel does nothing.
         unsafe { launch.submit() }?;
         Ok(())
     }

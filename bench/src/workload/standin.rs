@@ -14,6 +14,8 @@ const VARIABLE: &str = "KILN_LIBCUDA";
 const LIBRARY: &str = "libcuda.so.1";
 /// Operations that are timed one by one.
 const OPERATIONS: usize = 20_000;
+/// The same where each of them runs through megabytes.
+const SLOW_OPERATIONS: usize = 1_000;
 
 const SOURCES: [(&str, &str); 7] = [
     ("fake.h", include_str!("../../../crates/kiln-cuda/tests/on_fake/libcuda/fake.h")),
@@ -72,6 +74,17 @@ impl Drop for StandIn {
     }
 }
 
+/// What the calls of the library do to the caches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Caches {
+    /// Nothing.
+    LeftAlone,
+    /// The first hold nothing of the caller's any more.
+    FirstDrivenOut,
+    /// Nor do the second.
+    SecondDrivenOut,
+}
+
 /// Times operations, without what the library takes.
 pub(crate) struct Meter {
     now: unsafe extern "C" fn() -> u64,
@@ -100,16 +113,24 @@ impl Meter {
         Ok(meter)
     }
 
-    /// Whether calls drive out what the caches hold.
-    pub(crate) fn drive_out(&self, drives_out: bool) {
+    /// What calls do to the caches from here on.
+    pub(crate) fn set_caches(&self, caches: Caches) {
         // SAFETY: an int of the library, which is read on this thread alone.
-        unsafe { self.drives_out.write_volatile(i32::from(drives_out)) };
+        unsafe { self.drives_out.write_volatile(caches as i32) };
+    }
+
+    /// What calls do to the caches.
+    fn caches_are(&self, caches: Caches) -> bool {
+        // SAFETY: as above.
+        unsafe { self.drives_out.read_volatile() == caches as i32 }
     }
 
     /// Nanoseconds of an operation beside the library.
     pub(crate) fn time(&self, mut operation: impl FnMut() -> Result<(), Failure>) -> Result<Spread, Failure> {
-        let mut values = Vec::with_capacity(OPERATIONS);
-        for _ in 0..OPERATIONS {
+        let is_slow = self.caches_are(Caches::SecondDrivenOut);
+        let operations = if is_slow { SLOW_OPERATIONS } else { OPERATIONS };
+        let mut values = Vec::with_capacity(operations);
+        for _ in 0..operations {
             let (inside, start) = (self.inside(), self.now());
             operation()?;
             let spent = self.now() - start;
