@@ -23,6 +23,8 @@ macro_rules! api {
         optional { $($extra:ident = $extra_symbol:literal ($($extra_argument:ty),* $(,)?);)* }
     ) => {
         /// The entry points kiln calls.
+        // In the order in which they are listed: what queues work lies in one cache line.
+        #[repr(C, align(64))]
         pub(crate) struct Api {
             $(pub(crate) $name: unsafe extern "C" fn($($argument),*) -> Status,)*
             $(pub(crate) $extra: Option<unsafe extern "C" fn($($extra_argument),*) -> Status>,)*
@@ -45,6 +47,14 @@ macro_rules! api {
 
 api! {
     required {
+        // What is called once for each launch.
+        launch = "cuLaunchKernel"(
+            sys::CUfunction, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, sys::CUstream,
+            *mut *mut c_void, *mut *mut c_void,
+        );
+        stream_wait = "cuStreamWaitEvent"(sys::CUstream, sys::CUevent, c_uint);
+        event_record = "cuEventRecord"(sys::CUevent, sys::CUstream);
+
         // Start and devices.
         init = "cuInit"(c_uint);
         device_count = "cuDeviceGetCount"(*mut c_int);
@@ -98,10 +108,8 @@ api! {
         stream_create = "cuStreamCreateWithPriority"(*mut sys::CUstream, c_uint, c_int);
         stream_destroy = "cuStreamDestroy_v2"(sys::CUstream);
         stream_query = "cuStreamQuery"(sys::CUstream);
-        stream_wait = "cuStreamWaitEvent"(sys::CUstream, sys::CUevent, c_uint);
         event_create = "cuEventCreate"(*mut sys::CUevent, c_uint);
         event_destroy = "cuEventDestroy_v2"(sys::CUevent);
-        event_record = "cuEventRecord"(sys::CUevent, sys::CUstream);
         event_query = "cuEventQuery"(sys::CUevent);
         event_elapsed = "cuEventElapsedTime"(*mut f32, sys::CUevent, sys::CUevent);
 
@@ -123,10 +131,6 @@ api! {
         );
 
         // Work.
-        launch = "cuLaunchKernel"(
-            sys::CUfunction, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, sys::CUstream,
-            *mut *mut c_void, *mut *mut c_void,
-        );
         launch_shaped = "cuLaunchKernelEx"(
             *const sys::CUlaunchConfig, sys::CUfunction, *mut *mut c_void, *mut *mut c_void,
         );

@@ -27,8 +27,8 @@ use crate::process::Birth;
 use crate::rest::Rest;
 
 /// The primary context of one device, retained.
-// In this order: every call looks at the first three.
-#[repr(C)]
+// In this order and place: every call looks at the first three, in one cache line.
+#[repr(C, align(64))]
 pub(crate) struct Context {
     library: &'static Library,
     /// The library's, where every call finds it.
@@ -105,7 +105,8 @@ impl Context {
     ///
     /// # Errors
     /// Unsupported on the other side of a fork; lost once the device is.
-    #[inline]
+    // Not inlined: launches come here once for each thread, and their way is to be short.
+    #[inline(never)]
     pub(crate) fn enter(&self, call: &'static str) -> Result<&Api> {
         self.check_process(call)?;
         if let Some(error) = self.faults.first() {

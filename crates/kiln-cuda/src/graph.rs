@@ -108,7 +108,7 @@ impl CudaDevice {
         graph: GraphId,
     ) -> Result<Submission> {
         let stream = self.streams.pin(stream).map_err(|error| error.seen_by(call))?;
-        let api = self.api_for(call, &stream)?;
+        let api = stream.api(call)?;
         let graph = self.graphs.pin(graph).map_err(|error| error.seen_by(call))?;
         let running = graph.running();
         // SAFETY: graph and stream are pinned, and the lock keeps other threads from the executable meanwhile. What the

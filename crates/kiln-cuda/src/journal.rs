@@ -18,8 +18,8 @@ use kiln_driver::{FunctionId, Latch, LatchGuard, Progress, StreamId, Submission}
 const REMEMBERED: usize = 64;
 
 /// The submissions of one stream.
-// In this order: the number stands beside the latch that is taken to change it.
-#[repr(C)]
+// In this order and place: the number stands beside the latch that is taken to change it.
+#[repr(C, align(64))]
 pub(crate) struct Journal {
     submitted: AtomicU64,
     recent: Latch<[Entry; REMEMBERED]>,
@@ -28,6 +28,8 @@ pub(crate) struct Journal {
 }
 
 /// What a submission was, in a form that costs nothing to keep.
+// Placed so that none lies across two cache lines.
+#[repr(align(16))]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Entry {
     Copy,

@@ -31,7 +31,7 @@ impl CudaDevice {
         if launch.cluster.is_some() || launch.cooperative {
             return self.submit_shaped(call, &stream, launch);
         }
-        let api = self.api_for(call, &stream)?;
+        let api = stream.api(call)?;
         let kernel = self.functions.pin(launch.function).map_err(|error| error.seen_by(call))?;
         if !kernel.takes(launch) {
             self.check_launch(call, api, &kernel, launch)?;
@@ -54,6 +54,7 @@ impl CudaDevice {
     }
 
     /// Refuses what the driver would, in words, and prepares the kernel for what it would not.
+    #[cold]
     #[inline(never)]
     pub(crate) fn check_launch(
         &self,

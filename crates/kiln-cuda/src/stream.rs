@@ -17,8 +17,8 @@ use crate::native::Native;
 use crate::wait::wait_until;
 
 /// A stream as a handle finds it.
-// In this order: all but the marker is looked at by every submission.
-#[repr(C)]
+// In this order and place: all but the marker is looked at by every submission, in one cache line.
+#[repr(C, align(32))]
 pub(crate) struct Stream {
     raw: Native<sys::CUstream_st>,
     /// Another library's stream is left alone, and may be busy with work that is not ours.
@@ -103,6 +103,13 @@ impl Stream {
     #[inline]
     pub(crate) fn is_owned(&self) -> bool {
         self.owned
+    }
+
+    /// The driver for a call that finds its context by the handles it is given, unless the stream is another library's: that may be the
+    /// default one of whatever context is current.
+    #[inline(always)]
+    pub(crate) fn api(&self, call: &'static str) -> Result<&Api> {
+        if self.owned { self.context.pass(call) } else { self.context.enter(call) }
     }
 
     /// The stream as a number.

@@ -5,7 +5,6 @@
 
 use kiln_driver::{Command, Error, EventId, Result, StreamId, Submission};
 
-use crate::api::Api;
 use crate::device::CudaDevice;
 use crate::journal::Entry;
 use crate::stream::Stream;
@@ -15,8 +14,11 @@ const CALL: &str = "submit";
 impl CudaDevice {
     #[inline]
     pub(crate) fn submit(&self, stream: StreamId, command: &Command<'_>) -> Result<Submission> {
+        // Asked one after the other, the most frequent first: a table of jumps would be one more line to fetch.
+        if let Command::Launch(launch) = command {
+            return self.submit_launch(CALL, stream, launch);
+        }
         match *command {
-            Command::Launch(ref launch) => self.submit_launch(CALL, stream, launch),
             Command::Signal(event) => self.submit_signal(stream, event),
             Command::Wait(event) => self.submit_wait(stream, event),
             Command::Graph(graph) => self.submit_graph(CALL, stream, graph),
@@ -39,7 +41,7 @@ impl CudaDevice {
     fn submit_signal(&self, stream: StreamId, event: EventId) -> Result<Submission> {
         let pinned = self.streams.pin(stream).map_err(|error| error.seen_by(CALL))?;
         let stream: &Stream = &pinned;
-        let api = self.api_for(CALL, stream)?;
+        let api = stream.api(CALL)?;
         let event = self.events.pin(event).map_err(|error| error.seen_by(CALL))?;
         stream.queue(CALL, Entry::Signal, |number| event.record(api, stream, number))
     }
@@ -48,7 +50,7 @@ impl CudaDevice {
     fn submit_wait(&self, stream: StreamId, event: EventId) -> Result<Submission> {
         let pinned = self.streams.pin(stream).map_err(|error| error.seen_by(CALL))?;
         let stream: &Stream = &pinned;
-        let api = self.api_for(CALL, stream)?;
+        let api = stream.api(CALL)?;
         let event = self.events.pin(event).map_err(|error| error.seen_by(CALL))?;
         stream.queue(CALL, Entry::Wait, |_| {
             // An event from the pool may carry the record of its former life.
@@ -58,12 +60,5 @@ impl CudaDevice {
             // SAFETY: event and stream are pinned, and 0 is the default of the flags.
             unsafe { (api.stream_wait)(stream.raw(), event.raw(), 0) }
         })
-    }
-
-    /// The driver for a call that finds its context by the handles it is given, unless the stream is another library's: that may be the
-    /// default one of whatever context is current.
-    #[inline(always)]
-    pub(crate) fn api_for(&self, call: &'static str, stream: &Stream) -> Result<&Api> {
-        if stream.is_owned() { self.context.pass(call) } else { self.context.enter(call) }
     }
 }

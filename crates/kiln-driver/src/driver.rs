@@ -23,6 +23,17 @@ use crate::stream::{EventRequest, Health, Progress, StreamRequest, WaitTarget};
 /// Every call may come from any thread at any time. A call that returns an error has changed nothing, except that a
 /// lost device stays lost.
 pub trait Driver: Send + Sync + 'static {
+    // What every launch calls comes first: there it shares a cache line with what else a call through a table looks at.
+
+    /// Queues a command and returns its number on the stream. Two threads that submit to one stream at once are
+    /// ordered one way or the other.
+    ///
+    /// # Errors
+    /// Lost; refused for handles that are stale or foreign, ranges outside of their block, and shapes outside of the
+    /// limits. What goes wrong while the command runs is reported later, by [`wait`](Self::wait),
+    /// [`progress`](Self::progress) or [`health`](Self::health), with the site of the command.
+    fn submit(&self, stream: StreamId, command: &Command<'_>) -> Result<Submission>;
+
     // The device.
 
     /// What the device is and can do.
@@ -183,15 +194,6 @@ pub trait Driver: Send + Sync + 'static {
     ) -> Result<Occupancy>;
 
     // Work.
-
-    /// Queues a command and returns its number on the stream. Two threads that submit to one stream at once are
-    /// ordered one way or the other.
-    ///
-    /// # Errors
-    /// Lost; refused for handles that are stale or foreign, ranges outside of their block, and shapes outside of the
-    /// limits. What goes wrong while the command runs is reported later, by [`wait`](Self::wait),
-    /// [`progress`](Self::progress) or [`health`](Self::health), with the site of the command.
-    fn submit(&self, stream: StreamId, command: &Command<'_>) -> Result<Submission>;
 
     /// How far a stream is, without waiting.
     ///

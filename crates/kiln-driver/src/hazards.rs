@@ -39,7 +39,9 @@ thread_local! {
 /// The right to some words until the thread ends.
 struct Lease(&'static Words);
 
-/// A place this thread is looking at, until dropped. It stays with its thread.
+/// A place this thread is looking at, until it is [ended](Hazard::end). It stays with its thread.
+// Without a destructor: whoever holds one has one, and two in a row are more code than the way of a launch should have.
+#[must_use = "the thread looks at the place until it is ended"]
 pub(crate) struct Hazard {
     words: &'static Words,
     index: u8,
@@ -67,10 +69,10 @@ impl Hazard {
     }
 }
 
-impl Drop for Hazard {
-    /// What was looked at has to be asked after this whether it is to be dropped.
+impl Hazard {
+    /// The thread looks there no longer. What was looked at has to be asked after this whether it is to be dropped.
     #[inline(always)]
-    fn drop(&mut self) {
+    pub(crate) fn end(self) {
         if let Some(word) = self.words.at.get(usize::from(self.index)) {
             word.store(0, Ordering::Release);
         }

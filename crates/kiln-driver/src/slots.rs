@@ -40,8 +40,8 @@ const PINS: u64 = DYING - 1;
 /// assert_eq!(streams.remove(copy).unwrap(), Some("copy stream"));
 /// assert!(streams.pin(copy).is_err());
 /// ```
-// In this order, so that a lookup of one of the first objects looks at one line of the table.
-#[repr(C)]
+// In this order and place, so that a lookup of one of the first objects looks at one line of the table.
+#[repr(C, align(64))]
 pub struct Slots<K, T> {
     device: DeviceKey,
     chunks: [OnceLock<Box<[Slot<T>]>>; CHUNKS],
@@ -50,7 +50,8 @@ pub struct Slots<K, T> {
     kind: std::marker::PhantomData<fn() -> K>,
 }
 
-#[repr(C)]
+// On lines of its own: what a launch looks at of a kernel lies in the first, and no thread feels another one's pins.
+#[repr(C, align(64))]
 struct Slot<T> {
     state: AtomicU64,
     value: UnsafeCell<MaybeUninit<T>>,
@@ -248,6 +249,11 @@ impl<T> Slot<T> {
         });
         counted.map(|_| ()).map_err(|_| stale(handle))
     }
+
+    #[cold]
+    fn uncount_pin(&self) {
+        self.state.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 /// An object that stays in place while this lives.
@@ -273,8 +279,9 @@ impl<K: Kind, T> Deref for Pinned<'_, K, T> {
 impl<K: Kind, T> Drop for Pinned<'_, K, T> {
     #[inline(always)]
     fn drop(&mut self) {
-        if self.hazard.take().is_none() {
-            self.slot.state.fetch_sub(1, Ordering::AcqRel);
+        match self.hazard.take() {
+            Some(hazard) => hazard.end(),
+            None => self.slot.uncount_pin(),
         }
         // A pin that came too late may have kept a later object of the slot from being dropped, so the generation does not matter.
         let state = self.slot.state.load(Ordering::Acquire);

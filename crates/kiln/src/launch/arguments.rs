@@ -26,6 +26,12 @@ impl Arguments {
         Self { inline: [const { MaybeUninit::uninit() }; INLINE_BYTES], len: 0, spill: Vec::new() }
     }
 
+    /// Whether so many bytes at an offset follow those that are there, inline.
+    #[inline(always)]
+    pub(super) fn are_followed_by(&self, offset: usize, bytes: usize) -> bool {
+        offset == self.len && offset <= INLINE_BYTES - bytes
+    }
+
     /// Puts bytes at an offset. The number of bytes is known where this is called, and then it is a store and no call.
     #[inline(always)]
     pub(super) fn put(&mut self, offset: usize, bytes: &[u8]) {

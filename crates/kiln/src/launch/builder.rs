@@ -164,14 +164,48 @@ impl<'a> Launch<'a> {
             .map_err(|error| named(self.kernel, error))
     }
 
-    #[inline]
+    // Never inlined: a launch has several buffers, and the code of one call is fetched once for all of them.
+    #[inline(never)]
     pub(super) fn buffer<T: Element>(&mut self, buffer: &'a GpuRef<T>, access: Access) -> &mut Self {
+        let slot = self.slots.and_then(|slots| slots.get(self.given));
+        match slot.and_then(|slot| slot.place(Given::Buffer(access))) {
+            // What nearly every buffer is. All that is rare is asked for first and done elsewhere, so that this needs no call.
+            Some(offset)
+                if buffer.is_usable(self.runtime)
+                    && !buffer.is_empty()
+                    && self.uses.has_room()
+                    && self.arguments.are_followed_by(offset, size_of::<u64>()) =>
+            {
+                self.put_buffer(buffer, access, offset)
+            }
+            _ => self.buffer_slowly(buffer, access),
+        }
+    }
+
+    #[inline(always)]
+    fn put_buffer<T: Element>(&mut self, buffer: &'a GpuRef<T>, access: Access, offset: usize) -> &mut Self {
+        self.take_home(buffer.block(), access);
+        self.uses.push(buffer.used(access, self.given as u16));
+        self.arguments.put(offset, &buffer.address().0.to_ne_bytes());
+        self.given += 1;
+        self
+    }
+
+    #[inline(always)]
+    fn take_home(&mut self, block: &'a Block, access: Access) {
+        if self.home.is_none_or(|(_, home)| access.writes() && !home.writes()) {
+            self.home = Some((block, access));
+        }
+    }
+
+    /// A buffer of which something is to be said or done that is rare.
+    #[cold]
+    #[inline(never)]
+    fn buffer_slowly<T: Element>(&mut self, buffer: &'a GpuRef<T>, access: Access) -> &mut Self {
         if !buffer.is_usable(self.runtime) && !self.admit(buffer.block()) {
             return self;
         }
-        if self.home.is_none_or(|(_, home)| access.writes() && !home.writes()) {
-            self.home = Some((buffer.block(), access));
-        }
+        self.take_home(buffer.block(), access);
         if !buffer.is_empty() {
             self.uses.push(buffer.used(access, self.given as u16));
         }
@@ -205,7 +239,6 @@ impl<'a> Launch<'a> {
 
     /// A closer look at a block: whether it can be used after all. If not, that is what is wrong.
     #[cold]
-    #[inline(never)]
     fn admit(&mut self, block: &Block) -> bool {
         match block.check_runtime(self.runtime) {
             Ok(()) => true,
@@ -223,7 +256,7 @@ impl<'a> Launch<'a> {
         let fits = self.wrong.is_none()
             && self.kernel.belongs_to(self.runtime)
             && self.slots.is_none_or(|slots| slots.len() == self.given)
-            && self.shape.is_allowed(self.kernel)
+            && self.shape.is_allowed_unclustered(self.kernel)
             && !self.shape.cooperative
             && self.stream.is_none_or(|stream| stream.belongs_to(self.runtime));
         if !fits {

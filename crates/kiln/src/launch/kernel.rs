@@ -4,17 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use kiln_driver::{DeviceInfo, Function, FunctionAttributes, FunctionId, Image, Occupancy};
-use smallvec::SmallVec;
 
 use super::module::Module;
 use super::shape::Bounds;
 use super::signature::Signature;
-use super::slot::Slot;
+use super::slot::{Slot, SlotList};
 use crate::error::Result;
 use crate::runtime::{DeviceRuntime, Inner};
-
-/// Parameters that lie with the kernel; more are one step away.
-const INLINE_SLOTS: usize = 8;
 
 /// A kernel of a loaded module. Clones are the same kernel; it keeps its module loaded.
 #[derive(Clone)]
@@ -23,15 +19,15 @@ pub struct Kernel {
 }
 
 /// What the clones of a kernel share.
-// In this order: what every launch looks at stands together.
-#[repr(C)]
+// In this order and place: what every launch looks at stands together, in two cache lines.
+#[repr(C, align(64))]
 struct Parts {
     /// Where the runtime lies that loaded it; it is compared and never followed.
     home: usize,
     id: FunctionId,
     bounds: Bounds,
     /// The signature as launches compare with it.
-    slots: Option<SmallVec<[Slot; INLINE_SLOTS]>>,
+    slots: SlotList,
     signature: Option<Signature>,
     attributes: FunctionAttributes,
     module: Module,
@@ -58,12 +54,11 @@ impl Kernel {
         device: &DeviceInfo,
     ) -> Self {
         let signature = signature.or_else(|| Signature::from_attributes(&function.attributes));
-        let slots = signature.as_ref().map(|signature| signature.parameters().iter().map(Slot::of).collect());
         let parts = Parts {
             home: module.home(),
             id: function.id,
             bounds: Bounds::of(device, &function.attributes),
-            slots,
+            slots: SlotList::of(signature.as_ref()),
             signature,
             attributes: function.attributes,
             module,
@@ -108,7 +103,7 @@ impl Kernel {
     /// Its parameters, if they are known.
     #[inline(always)]
     pub(super) fn slots(&self) -> Option<&[Slot]> {
-        self.parts.slots.as_deref()
+        self.parts.slots.known()
     }
 
     pub(super) fn id(&self) -> FunctionId {

@@ -62,15 +62,22 @@ impl Shape {
     }
 
     /// Whether the kernel and its device allow it.
+    fn is_allowed(&self, kernel: &Kernel) -> bool {
+        let unclustered = Self { cluster: None, ..*self };
+        let cluster_fits = self.cluster.is_none_or(|cluster| kernel.bounds().allow_cluster(cluster));
+        unclustered.is_allowed_unclustered(kernel) && cluster_fits
+    }
+
+    /// The same where there are no clusters, which is nearly always; no, where there are.
     #[inline(always)]
-    pub(super) fn is_allowed(&self, kernel: &Kernel) -> bool {
+    pub(super) fn is_allowed_unclustered(&self, kernel: &Kernel) -> bool {
         let bounds = kernel.bounds();
         within(self.grid, bounds.grid)
             && within(self.block, bounds.block)
             // Each extent is within that of a device, so that the product fits.
             && u64::from(self.block.x) * u64::from(self.block.y) * u64::from(self.block.z) <= u64::from(bounds.threads)
             && self.dynamic_shared_bytes <= bounds.dynamic_shared_bytes
-            && self.cluster.is_none_or(|cluster| bounds.allow_cluster(cluster))
+            && self.cluster.is_none()
     }
 
     /// What is not allowed.

@@ -38,18 +38,22 @@ impl Clock {
     }
 
     /// The latest submission of a stream that is ordered before.
+    #[inline]
     pub fn at(&self, stream: StreamKey) -> u64 {
         self.numbers[stream.index()]
     }
 
     /// Learns that a stamp is ordered before.
+    #[inline]
     pub fn learn(&mut self, stamp: Stamp) {
         let index = stamp.stream.index();
         self.numbers[index] = stamp.number.max(self.numbers[index]);
         self.used = self.used.max(index + 1);
     }
 
-    /// Learns everything another clock knows.
+    /// Learns everything another clock knows. Of two clocks of one stream the later knows all the earlier does, so that this brings an
+    /// old copy up to date, too, and by single numbers: a copy would be a call, and would read in vectors what was written in words.
+    #[inline]
     pub fn join(&mut self, other: &Self) {
         for (known, new) in self.numbers.iter_mut().zip(&other.numbers[..other.used]) {
             *known = (*new).max(*known);

@@ -22,7 +22,8 @@ const EAGER_AFTER: u32 = 8;
 const LAZY_AFTER: u32 = 64;
 
 /// One stream.
-// In this order, here and in `Entry`: all that a submission looks at, its line and its count apart, lies in the first two cache lines.
+// In this order, here and in `Entry`: all that a submission looks at lies in the first two cache lines, and what is to be known of it to wait
+// for it in two others.
 #[repr(C, align(128))]
 pub struct Lane {
     /// Its key.
@@ -41,14 +42,18 @@ pub struct Lane {
     submitted: AtomicU64,
     /// Which line launched what.
     sites: LaunchSites,
+    /// Launches. Added to by whoever has entered the stream, without a locked instruction.
+    launches: AtomicU64,
     /// Held over one submission to this stream and to no other; lock this before any block.
     entry: Latch<Entry>,
-    /// What the stream did.
+    /// What else the stream did.
     counters: Counters,
-    /// Held for moments, never over a driver call.
-    points: Latch<Points>,
     /// Events recorded. Added to by whoever holds the points, without a locked instruction.
     signals: AtomicU64,
+    /// Waits for other streams. Added to by whoever has entered the stream.
+    waits: AtomicU64,
+    /// Held for moments, never over a driver call.
+    points: Latch<Points>,
     /// Somebody asked for a recorded point since the stream last looked.
     asked: AtomicBool,
     /// The first number whose work was not queued whole because the device was lost meanwhile.
@@ -65,15 +70,17 @@ pub struct Entry {
     eager: bool,
     /// Recorded submissions in a row that nobody asked about.
     unasked: u32,
-    /// The stream that was waited for last, which is likely the next one, too.
-    pub peer: Option<(StreamKey, Weak<Lane>)>,
     /// Room for planning.
     pub waits: Waits,
+    /// What a submission looks at that has to wait starts a line behind this.
+    _apart: [u64; 3],
+    /// The stream that was waited for last, which is likely the next one, too.
+    pub peer: Option<(StreamKey, Weak<Lane>)>,
     /// What everything submitted from here on is ordered after.
     pub clock: Clock,
 }
 
-// In this order: what is looked at of a program with few streams lies in one cache line, and the latch with it.
+// In this order: what is looked at of a program with few streams lies in two cache lines, and the latch with it.
 #[repr(C)]
 struct Points {
     /// By number. A search looks at the numbers here and not into each point.
@@ -109,6 +116,7 @@ impl Lane {
             next: number + 1,
             clock: Clock::default(),
             waits: Waits::default(),
+            _apart: [0; 3],
             peer: None,
             unasked: 0,
             eager: false,
@@ -118,7 +126,9 @@ impl Lane {
             key,
             stream,
             is_lasting: false,
+            launches: AtomicU64::new(0),
             signals: AtomicU64::new(0),
+            waits: AtomicU64::new(0),
             entry: Latch::new(entry),
             planned: AtomicU64::new(number),
             submitted: AtomicU64::new(number),
@@ -143,7 +153,9 @@ impl Lane {
     pub fn heir(&self, stream: StreamId, end: Option<&Recorded>) -> Self {
         let mut heir = Self::new(self.key, stream, self.submitted());
         heir.counters.inherit(&self.counters);
+        heir.launches = AtomicU64::new(self.launches.load(Ordering::Relaxed));
         heir.signals = AtomicU64::new(self.signals.load(Ordering::Relaxed));
+        heir.waits = AtomicU64::new(self.waits.load(Ordering::Relaxed));
         heir.broken = AtomicU64::new(self.broken.load(Ordering::Acquire));
         if let Some(end) = end {
             heir.entry.get_mut().clock.clone_from(&end.clock);
@@ -165,8 +177,27 @@ impl Lane {
     /// Adds what the stream did to other numbers.
     pub(crate) fn add_counts(&self, numbers: &mut [u64; Count::ALL.len()]) {
         self.counters.add_to(numbers);
-        let signals = &mut numbers[Count::Signals as usize];
-        *signals = signals.wrapping_add(self.signals.load(Ordering::Relaxed));
+        let own = [
+            (Count::Launches, &self.launches),
+            (Count::Signals, &self.signals),
+            (Count::StreamWaits, &self.waits),
+        ];
+        for (count, cell) in own {
+            let number = &mut numbers[count as usize];
+            *number = number.wrapping_add(cell.load(Ordering::Relaxed));
+        }
+    }
+
+    /// Counts a launch; the caller has entered the stream.
+    #[inline]
+    pub fn note_launch(&self) {
+        add_alone(&self.launches);
+    }
+
+    /// Counts a wait for another stream; the caller has entered this one.
+    #[inline]
+    pub fn note_wait(&self) {
+        add_alone(&self.waits);
     }
 
     /// The work of a number was queued in part or not at all.
@@ -230,6 +261,7 @@ impl Lane {
     }
 
     /// The latest number that is given out; its work may not be with the driver yet.
+    #[inline]
     pub fn planned(&self) -> u64 {
         self.planned.load(Ordering::Acquire)
     }
@@ -249,18 +281,28 @@ impl Lane {
     }
 
     /// The latest number whose work the driver has.
+    #[inline]
     pub fn submitted(&self) -> u64 {
         self.submitted.load(Ordering::Acquire)
     }
 
     /// The driver has the work of that number.
+    #[inline]
     pub fn set_submitted(&self, number: u64) {
         self.submitted.store(number, Ordering::Release);
     }
 
     /// Waits until the driver has the work of a number that another thread is submitting right now. That thread waits for
     /// no lock of ours and only for submissions that were planned before its own, so this ends.
+    #[inline]
     pub fn await_submitted(&self, number: u64) -> u64 {
+        let submitted = self.submitted();
+        if submitted >= number { submitted } else { self.spin_for(number) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn spin_for(&self, number: u64) -> u64 {
         let mut spins = 0_u32;
         loop {
             let submitted = self.submitted();
@@ -273,6 +315,7 @@ impl Lane {
     }
 
     /// The earliest recorded point that covers a number.
+    #[inline]
     pub fn point(&self, number: u64) -> Option<Point> {
         let found = self.points().find(number)?.clone();
         self.asked.store(true, Ordering::Relaxed);
@@ -291,17 +334,20 @@ impl Lane {
         self.points().clock.covers(stamp)
     }
 
-    /// Takes over what everything the driver has so far is ordered after.
+    /// Brings an earlier clock of this stream up to what everything the driver has so far is ordered after.
+    #[inline]
     pub fn read_published_clock(&self, into: &mut Clock) {
-        into.clone_from(&self.points().clock);
+        into.join(&self.points().clock);
     }
 
     /// Publishes what the stream is ordered after, once the waits that make it so are with the driver.
+    #[inline]
     pub fn publish_clock(&self, clock: &Clock) {
-        self.points().clock.clone_from(clock);
+        self.points().clock.join(clock);
     }
 
     /// The oldest point, if the stream remembers as many as it may and nobody else holds it: to be recorded anew.
+    #[inline]
     pub fn take_oldest(&self) -> Option<Point> {
         let mut points = self.points();
         if points.recorded.len() < MAX_POINTS {
@@ -315,11 +361,12 @@ impl Lane {
     }
 
     /// Remembers a point that was recorded.
+    #[inline]
     pub fn remember(&self, point: Point) {
         let number = point.stamp.number;
         let forgotten = {
             let mut points = self.points();
-            self.signals.store(self.signals.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+            add_alone(&self.signals);
             // Nearly always it is the newest.
             match points.recorded.back() {
                 Some(newest) if newest.number > number => {
@@ -359,13 +406,21 @@ impl Lane {
         entry.eager
     }
 
+    #[inline]
     fn points(&self) -> LatchGuard<'_, Points> {
         self.points.lock()
     }
 }
 
+/// Counts one more, while nobody else does.
+#[inline]
+fn add_alone(cell: &AtomicU64) {
+    cell.store(cell.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+}
+
 impl Points {
     /// The earliest point that covers a number.
+    #[inline]
     fn find(&self, number: u64) -> Option<&Point> {
         // Most who ask want one that is newer than all of them.
         self.recorded.back().filter(|newest| newest.number >= number)?;

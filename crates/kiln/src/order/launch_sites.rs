@@ -21,7 +21,7 @@ const UNDER_WAY: u64 = u64::MAX - 1;
 /// The last launches of one stream.
 #[derive(Debug, Default)]
 pub struct LaunchSites {
-    ring: OnceLock<Box<[Site]>>,
+    ring: OnceLock<Box<[Site; REMEMBERED]>>,
 }
 
 #[derive(Debug)]
@@ -44,7 +44,10 @@ impl LaunchSites {
         at: &'static Location<'static>,
         queue: impl FnOnce() -> Result<Submission, Error>,
     ) -> Result<(), Error> {
-        let ring = self.ring.get_or_init(|| (0..REMEMBERED).map(|_| Site::default()).collect());
+        let ring = match self.ring.get() {
+            Some(ring) => ring,
+            None => self.begin(),
+        };
         let Some(site) = ring.get(number as usize % REMEMBERED) else { return queue().map(|_| ()) };
         site.submission.store(NEVER, Ordering::Relaxed);
         site.number.store(number, Ordering::Relaxed);
@@ -53,6 +56,13 @@ impl LaunchSites {
         let queued = queue();
         site.submission.store(queued.as_ref().map_or(NEVER, |queued| queued.0), Ordering::Release);
         queued.map(|_| ())
+    }
+
+    /// Room for a stream's first launch.
+    #[cold]
+    #[inline(never)]
+    fn begin(&self) -> &[Site; REMEMBERED] {
+        self.ring.get_or_init(|| Box::new(std::array::from_fn(|_| Site::default())))
     }
 
     /// The number and the line of a launch, if it is among the last. One that ran before its queueing came to an end is the one that is

@@ -57,7 +57,7 @@ impl Waits {
         self.add(stamp);
     }
 
-    #[inline(never)]
+    #[inline]
     fn add(&mut self, stamp: Stamp) {
         match self.items[..self.len].iter_mut().find(|known| known.stream == stamp.stream) {
             Some(known) => known.number = known.number.max(stamp.number),

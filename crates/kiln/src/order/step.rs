@@ -167,22 +167,32 @@ impl Step<'_> {
         Ok(())
     }
 
-    #[inline(never)]
+    #[inline]
     fn need(&mut self, track: &Track, each: &Use<'_>) -> Result<(), StepRefusal> {
         if self.mutation.is_some() {
             self.need_mutated(track, each);
             return Ok(());
         }
+        // A plain block takes every use, and what says so lies on another line.
+        if !track.is_plain() {
+            Self::admit(track, each)?;
+        }
+        track.needs(&each.range, each.access, |stamp| {
+            self.waits.need(stamp, self.stamp.stream, self.clock, self.host);
+        });
+        if holds_any() { self.refuse_own() } else { Ok(()) }
+    }
+
+    /// Whether a block takes a use.
+    #[cold]
+    fn admit(track: &Track, each: &Use<'_>) -> Result<(), StepRefusal> {
         if track.is_lost() {
             return Err(StepRefusal::Lost { argument: each.argument });
         }
         if track.is_sealed() && each.access.writes() {
             return Err(StepRefusal::Sealed { argument: each.argument });
         }
-        track.needs(&each.range, each.access, |stamp| {
-            self.waits.need(stamp, self.stamp.stream, self.clock, self.host);
-        });
-        if holds_any() { self.refuse_own() } else { Ok(()) }
+        Ok(())
     }
 
     /// Refuses to wait for a submission that this thread has begun: it would not get to end it.

@@ -97,6 +97,12 @@ impl Track {
         self.sole.stream == stream && !self.sole.is_spread
     }
 
+    /// Whether two numbers say it all. A block that is lost or sealed is not plain.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        !self.sole.is_spread
+    }
+
     /// Says that the contents are gone: every later use is refused.
     pub fn lose(&mut self) {
         self.spread();

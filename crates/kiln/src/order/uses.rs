@@ -33,6 +33,12 @@ impl<'a> Uses<'a> {
         Self { len: 0, inline: [const { MaybeUninit::uninit() }; INLINE_USES], spill: Vec::new() }
     }
 
+    /// Whether there is room for one more inline.
+    #[inline(always)]
+    pub(crate) fn has_room(&self) -> bool {
+        self.len < INLINE_USES
+    }
+
     /// Adds one.
     #[inline(always)]
     pub(crate) fn push(&mut self, each: Use<'a>) {

@@ -17,8 +17,8 @@ use crate::runtime::Generation;
 
 /// The state of one device. Changing it may happen under any lock of ours, so nobody is called from here: blocked threads are
 /// notified, and everybody else is told by the reactor, for which the bell is rung.
-// In this order: every submission looks at the first three.
-#[repr(C)]
+// In this order and place: every submission looks at the first two, in one cache line.
+#[repr(C, align(16))]
 pub(crate) struct StateCell {
     /// The board's, for those who only compare.
     phase: AtomicU8,

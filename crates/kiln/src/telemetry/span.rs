@@ -3,6 +3,7 @@
 //! Whether anybody does is one comparison with a number that `tracing` keeps; the span itself is made out of line.
 
 use kiln_driver::StreamId;
+use tracing::level_filters::LevelFilter;
 use tracing::span::EnteredSpan;
 use tracing::{Level, debug_span, span_enabled, trace_span};
 
@@ -15,6 +16,13 @@ pub(crate) fn submission(stream: StreamId, command: &'static str) -> Option<Ente
 /// Whether anybody listens to submissions. Who is in a hurry asks this first and goes another way then, so that no span has to be ended.
 #[inline(always)]
 pub(crate) fn is_submission_heard() -> bool {
+    LevelFilter::current() >= Level::TRACE && is_submission_enabled()
+}
+
+/// The same once it is known that somebody listens to something as fine.
+#[cold]
+#[inline(never)]
+fn is_submission_enabled() -> bool {
     span_enabled!(target: "kiln", Level::TRACE)
 }
 
