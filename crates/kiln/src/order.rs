@@ -19,6 +19,8 @@
 
 mod clock;
 mod events;
+#[cfg(test)]
+mod events_tests;
 mod freeze;
 mod gate;
 mod guards;
