@@ -114,6 +114,11 @@ pub enum Misuse {
         /// Bytes of its block.
         block: u64,
     },
+    /// A wait, in a function that fills a lost block again, for the device that waits for this function.
+    #[error(
+        "the device is brought back when this function has returned; fill the block from what the host has"
+    )]
+    WaitWhileHealing,
     /// A write to a block that is mapped read-only.
     #[error("argument {argument} is written and its block is sealed, read-only; `unseal` it first")]
     Sealed {

@@ -76,6 +76,9 @@ impl Done {
             }
             std::hint::spin_loop();
         }
+        if let Err(error) = runtime.check_not_healing() {
+            return Poll::Ready(Err(error));
+        }
         let answer = Arc::new(Answer::new());
         // Before it is in line, so that an answer finds whom to wake.
         let waiting = answer.poll(context).is_pending();

@@ -98,6 +98,7 @@ impl Inner {
             if !matches!(left, Timeout::Poll) {
                 // The takeover enters every stream first.
                 self.check_not_holding()?;
+                self.check_not_healing()?;
             }
             // Only a device in a worker process gets here, and its clock is the wall's.
             let began = Instant::now();
@@ -121,6 +122,14 @@ impl Inner {
             Some(stream) => Err(Misuse::Prepared { stream: stream.to_string() }.into()),
             None => Ok(()),
         }
+    }
+
+    /// Refuses to wait for what this thread itself is to bring about.
+    pub(crate) fn check_not_healing(&self) -> Result<()> {
+        if self.state().is_undecided() && self.state().is_rebuilt_here() {
+            return Err(Misuse::WaitWhileHealing.into());
+        }
+        Ok(())
     }
 
     /// The fault, if work of a stream was not done because the device was lost since a generation was the one of now.

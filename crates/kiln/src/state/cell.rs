@@ -2,7 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use super::board::Board;
@@ -30,6 +31,8 @@ pub(crate) struct StateCell {
     board: Mutex<Board>,
     changed: Condvar,
     bell: Arc<Bell>,
+    /// Who brings the device back.
+    rebuilder: OnceLock<ThreadId>,
 }
 
 impl StateCell {
@@ -42,6 +45,7 @@ impl StateCell {
             board: Mutex::new(Board::new()),
             changed: Condvar::new(),
             bell,
+            rebuilder: OnceLock::new(),
         }
     }
 
@@ -148,6 +152,17 @@ impl StateCell {
     /// Takes or gives up the right to decide about a lost device; false if it was taken or given up already.
     pub(crate) fn set_supervised(&self, supervised: bool) -> bool {
         self.supervised.swap(supervised, Ordering::AcqRel) != supervised
+    }
+
+    /// From here on it is this thread that brings the device back.
+    pub(crate) fn rebuild_here(&self) {
+        // There is one for each device.
+        let _ = self.rebuilder.set(std::thread::current().id());
+    }
+
+    /// Whether this is the thread that brings the device back, and so cannot wait for that.
+    pub(crate) fn is_rebuilt_here(&self) -> bool {
+        self.rebuilder.get() == Some(&std::thread::current().id())
     }
 
     /// The loss that caught something, if one did: the earliest that `caught` says yes to.

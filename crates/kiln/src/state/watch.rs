@@ -84,8 +84,11 @@ impl StateWatch {
     }
 
     /// Waits until something is true of the status, can become true no more because the device has stopped, or time ran out (on the
-    /// wall, not on the device). Says how it was then.
+    /// wall, not on the device). Says how it was then. A function that heals a block is not waited with: nothing changes before it returns.
     pub fn wait_until(&self, want: impl Fn(&Status) -> bool, limit: Option<Duration>) -> Status {
+        if self.cell.is_rebuilt_here() {
+            return self.status();
+        }
         self.cell.wait_until(want, limit)
     }
 

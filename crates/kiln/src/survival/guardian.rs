@@ -44,6 +44,7 @@ pub(super) struct Guardian {
 impl Guardian {
     /// Looks after the device until it has ended, one way or the other.
     pub(super) fn run(self) {
+        self.state.rebuild_here();
         loop {
             let quiet = |phase| matches!(phase, Phase::Starting | Phase::Ready);
             let status = self.state.wait_until(|status| !quiet(status.phase()), Some(LOOK));

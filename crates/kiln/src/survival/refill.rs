@@ -58,7 +58,7 @@ impl<T: Element> GpuRef<T> {
     }
 
     /// As [`heal_with`](Self::heal_with), with a function that makes the elements when they are needed. It is called by the thread that brings the
-    /// device back and must not use that device; if it panics or makes another number of elements, the buffer is lost.
+    /// device back and must not use that device, which it cannot wait for ([`Misuse::WaitWhileHealing`]); if it panics or makes another number of elements, the buffer is lost.
     ///
     /// # Errors
     /// A part of a block, since blocks are lost whole.

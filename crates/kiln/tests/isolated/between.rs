@@ -109,6 +109,45 @@ fn nobody_hears_that_lost_work_is_done_before_it_is_decided() {
 }
 
 #[test]
+fn a_function_that_heals_is_told_that_it_cannot_wait_for_the_device() {
+    for replay in [Replay::Never, Replay::NotStarted] {
+        let watchdog = Some(Duration::from_secs(2));
+        let gpu = rig::open(82, Process { replay, watchdog, ..rig::process() });
+        let victim = gpu.upload(&[1_u32]).unwrap();
+        let asked = Arc::new(std::sync::Mutex::new(None::<Ticket>));
+        let (inside, ticket) = (gpu.clone(), asked.clone());
+        let (tell, told) = channel();
+        victim
+            .heal_by(move || {
+                let lost = ticket.lock().unwrap().clone().unwrap();
+                let executor = tokio::runtime::Builder::new_current_thread().build().unwrap();
+                let waits = [
+                    lost.wait().is_err(),
+                    lost.wait_within(Duration::from_secs(60)).is_err(),
+                    executor.block_on(async { lost.await.is_err() }),
+                    inside.synchronize().is_err(),
+                    inside.zeros::<u32>(1).is_err(),
+                    inside.watch().wait_until(|status| status.state.is_ready(), None).phase()
+                        == Phase::Rebuilding,
+                ];
+                tell.send(waits).unwrap();
+                vec![9]
+            })
+            .unwrap();
+        let endless = gpu.kernel(replay_kernels::PTX, "endless").unwrap();
+        // SAFETY: it writes one element, for ever.
+        let lost = unsafe { gpu.launch(&endless).write(&victim).submit() }.unwrap();
+        *asked.lock().unwrap() = Some(lost.clone());
+        assert!(!lost.wait_within(Duration::from_millis(300)).unwrap());
+        rig::kill(&gpu);
+        assert_eq!(told.recv().unwrap(), [true; 6], "{replay:?}");
+        assert_eq!(victim.download().unwrap(), [9]);
+        // What heals it holds the runtime, which would never end.
+        victim.heal_with(&[9]).unwrap();
+    }
+}
+
+#[test]
 fn a_device_that_is_shut_down_before_the_decision_says_that_lost_work_is_lost() {
     for replay in [Replay::Never, Replay::NotStarted] {
         let between = Between::stop_at(81, replay);
