@@ -39,7 +39,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result {
             command.env("PROPTEST_RNG_SEED", seed.to_string());
             process::succeed(&mut command).map_err(|_| {
                 let again = format!("cargo xtask properties --from {seed} --seeds 1");
-                Failure::new(format!("a property of {package} does not hold; see it again: {again}"))
+                Failure::new(format!(
+                    "a property of {package} does not hold, or its tests did not build; see it again: {again}"
+                ))
             })?;
         }
     }
