@@ -6,7 +6,7 @@
 use clap::Args;
 
 use crate::failure::{Failure, Result};
-use crate::process;
+use crate::test;
 use crate::workspace::Workspace;
 
 /// Packages with such tests, and the part of a test's name that finds them.
@@ -37,12 +37,14 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result {
             let mut command = workspace.cargo();
             command.args(["test", "--quiet", "--package", package]).args(*rest);
             command.env("PROPTEST_RNG_SEED", seed.to_string());
-            process::succeed(&mut command).map_err(|_| {
+            let (totals, succeeded) = test::stream(&mut command)?;
+            // A test that was renamed is not one that holds.
+            if !succeeded || totals.passed == 0 {
                 let again = format!("cargo xtask properties --from {seed} --seeds 1");
-                Failure::new(format!(
-                    "a property of {package} does not hold, or its tests did not build; see it again: {again}"
-                ))
-            })?;
+                return Err(Failure::new(format!(
+                    "a property of {package} does not hold, its tests did not build, or there are none; see it again: {again}"
+                )));
+            }
         }
     }
     println!("{} seeds from {from}: every property held", arguments.seeds);
