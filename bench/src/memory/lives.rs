@@ -5,7 +5,8 @@
 //! its frames in other places maps other rows of them, which is what makes a run slow.
 //!
 //! A run of a thousand blocks is over in a fifth of a millisecond, half of which is spent on getting the caches warm again after
-//! the one before. Every subject is therefore run until its runs fill [`FILLED`], and at least `--repeats` times.
+//! the one before. Every subject is therefore run until its runs fill [`FILLED`], and at least `--repeats` times, but not again
+//! once they fill [`ENOUGH`]: there are pools that take a quarter of a minute for one run.
 //!
 //! These runs repeat themselves. The rows "never repeating" have another seed in every run, which is where a heap that keeps
 //! its reserve small has to pay, and one that has memory to spare does not. They are made exactly `--repeats` times, so that every
@@ -25,6 +26,9 @@ const NEVER_REPEATING_COUNT: usize = 10_000;
 
 /// What the measured runs of a point fill together, whoever is measured.
 const FILLED: Duration = Duration::from_millis(50);
+
+/// What they fill at the most before the last of them begins.
+const ENOUGH: Duration = Duration::from_secs(5);
 
 /// M2 and M4.
 pub(crate) fn time_and_space(bench: &Bench, table: &mut Table) -> Result<(), Failure> {
@@ -156,7 +160,7 @@ where
     let warm = lives.run(allocator, bench.thread_clock())?;
     after(0, warm.nanoseconds);
     let (mut values, mut measured) = (Vec::with_capacity(bench.repeats), Duration::ZERO);
-    while values.len() < bench.repeats || measured < FILLED {
+    while (values.len() < bench.repeats && measured < ENOUGH) || measured < FILLED {
         let lived = lives.run(allocator, bench.thread_clock())?;
         check_refused(&lived)?;
         values.push(lived.nanoseconds);

@@ -164,6 +164,9 @@ fn many_faults(stage: Stage, default: u32) {
             for block in (0..BLOCKS).filter(|_| is_checked) {
                 check_block(&scene, block, block == 0);
             }
+            if is_checked {
+                say(&format!("{} faults, {:.1} s", round + 1, begun.elapsed().as_secs_f64()));
+            }
             assert_eq!(scene.device.generation(), u64::from(round) + 2);
         }
         scene.await_standby(true);
