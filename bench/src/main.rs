@@ -5,6 +5,7 @@
 //! other languages measured in the same run (`bench/peers`), `--from FILE --markdown` prints kept rows as a table for a page. The memory workloads M1 to M5 and M7 also run on the simulated device:
 //! what kiln's heap costs on the host does not depend on the GPU, and its peers need one.
 
+mod calm;
 mod markdown;
 mod memory;
 mod raw;
@@ -33,6 +34,7 @@ mod workload {
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
+use kiln_mem::workload::RandomLives;
 
 use memory::Bench;
 use row::Table;
@@ -56,6 +58,9 @@ struct Arguments {
     /// In m1 and m2, counts the time the thread ran instead of the time that passed; for machines that others use too.
     #[arg(long)]
     cpu_time: bool,
+    /// Numbers of blocks, separated by commas: m2 runs the points that have so many, and no others.
+    #[arg(long, value_delimiter = ',')]
+    blocks: Vec<usize>,
     /// Leaves kiln's own rows out and measures its peers alone.
     #[arg(long)]
     peers_only: bool,
@@ -164,21 +169,23 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let is_quiet = arguments.markdown || arguments.json.as_deref() == Some(std::path::Path::new("-"));
     let mut table = match &arguments.from {
-        Some(path) => Table::kept(&std::fs::read_to_string(path)?, is_quiet)?,
+        Some(path) => Table::kept(&std::fs::read_to_string(path)?, is_quiet, arguments.kept_rows())?,
         None => measure(arguments, is_quiet)?,
     };
     if let Some(path) = &arguments.peers {
         table.add_peers(&std::fs::read_to_string(path)?)?;
     }
-    match arguments.kept_rows() {
-        Some(path) => std::fs::write(path, table.json()?)?,
-        None if arguments.json.is_some() => table.print_json()?,
-        None => {}
+    if arguments.json.is_some() && arguments.kept_rows().is_none() {
+        table.print_json()?;
     }
+    table.keep()?;
     if arguments.markdown {
         table.print_markdown();
     }
-    Ok(())
+    match &table.failed[..] {
+        [] => Ok(()),
+        failed => Err(format!("not all could be measured: {}", failed.join(", ")).into()),
+    }
 }
 
 /// Runs the workloads.
@@ -189,7 +196,10 @@ fn measure(arguments: &Arguments, is_quiet: bool) -> Result<Table, Failure> {
     if let Some(unknown) = wanted.iter().find(|name| WORKLOADS.iter().all(|(known, _)| known != *name)) {
         return Err(format!("there is no workload `{unknown}`; see --help").into());
     }
-    let mut table = Table::new(is_quiet);
+    if let Some(unknown) = arguments.blocks.iter().find(|count| !RandomLives::COUNTS.contains(count)) {
+        return Err(format!("m2 has no point with {unknown} blocks; it has {:?}", RandomLives::COUNTS).into());
+    }
+    let mut table = Table::new(is_quiet, arguments.kept_rows());
     let bench = Bench::open(arguments)?;
     table.note(bench.describe());
     for (name, workload) in WORKLOADS {
@@ -197,16 +207,20 @@ fn measure(arguments: &Arguments, is_quiet: bool) -> Result<Table, Failure> {
         if !wanted.is_empty() && !is_named {
             continue;
         }
-        match workload {
-            Workload::Memory(run) => run(&bench, &mut table)?,
-            Workload::Any(run) => run(&mut table, arguments.repeats)?,
-            Workload::Cuda(run) if bench.is_cuda() => run(&mut table, arguments.repeats)?,
-            Workload::Cuda(_) if is_named => return Err(format!("{name} needs a GPU").into()),
-            Workload::Cuda(_) => table.note(format!("{name} needs a GPU and was left out")),
-        }
-        // A run that is stopped keeps what it has.
-        if let Some(path) = arguments.kept_rows() {
-            std::fs::write(path, table.json()?)?;
+        let measured = match workload {
+            Workload::Memory(run) => run(&bench, &mut table),
+            Workload::Any(run) => run(&mut table, arguments.repeats),
+            Workload::Cuda(run) if bench.is_cuda() => run(&mut table, arguments.repeats),
+            Workload::Cuda(_) if is_named => Err("it needs a GPU".into()),
+            Workload::Cuda(_) => {
+                table.note(format!("{name} needs a GPU and was left out"));
+                Ok(())
+            }
+        };
+        // The others may well be measured.
+        if let Err(failure) = measured {
+            table.note(format!("{name} could not be measured: {failure}"));
+            table.failed.push(name);
         }
     }
     Ok(table)

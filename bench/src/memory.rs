@@ -32,6 +32,8 @@ pub(crate) struct Bench {
     /// Whether kiln is measured, and not its peers alone.
     pub(crate) with_kiln: bool,
     pub(crate) repeats: usize,
+    /// Which points of M2 are wanted, by their number of blocks; all if there is none.
+    blocks: Vec<usize>,
     /// Time on the wall.
     pub(crate) clock: WallClock,
     is_cpu_time: bool,
@@ -62,6 +64,7 @@ impl Bench {
             is_cuda,
             with_kiln: !arguments.peers_only,
             repeats: repeats.max(1),
+            blocks: arguments.blocks.clone(),
             clock: WallClock::new(),
             is_cpu_time: arguments.cpu_time,
         })
@@ -70,6 +73,11 @@ impl Bench {
     /// Whether it is a GPU, and peers can be measured.
     pub(crate) fn is_cuda(&self) -> bool {
         self.is_cuda
+    }
+
+    /// Whether points of M2 with so many blocks are wanted.
+    pub(crate) fn wants_blocks(&self, count: usize) -> bool {
+        self.blocks.is_empty() || self.blocks.contains(&count)
     }
 
     /// The clock for work of one thread.

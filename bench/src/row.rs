@@ -1,5 +1,7 @@
 //! What a measurement says, and the table it stands in.
 
+use std::path::{Path, PathBuf};
+
 use serde::{Deserialize, Serialize};
 
 use crate::Failure;
@@ -34,17 +36,36 @@ pub(crate) struct Table {
     rows: Vec<Row>,
     #[serde(skip)]
     is_quiet: bool,
+    /// The file that keeps the rows.
+    #[serde(skip)]
+    kept_in: Option<PathBuf>,
+    /// The workloads that could not be measured.
+    #[serde(skip)]
+    pub(crate) failed: Vec<&'static str>,
 }
 
 impl Table {
-    /// An empty table; a quiet one prints nothing by itself.
-    pub(crate) fn new(is_quiet: bool) -> Self {
-        Self { is_quiet, ..Self::default() }
+    /// An empty table; a quiet one prints nothing by itself. What it holds is in the file, if there is one, as soon as it is measured.
+    pub(crate) fn new(is_quiet: bool, kept_in: Option<&Path>) -> Self {
+        Self { is_quiet, kept_in: kept_in.map(Path::to_path_buf), ..Self::default() }
+    }
+
+    /// Writes the rows to the file that keeps them, if there is one.
+    pub(crate) fn keep(&self) -> Result<(), Failure> {
+        if let Some(path) = &self.kept_in {
+            std::fs::write(path, self.json()?)?;
+        }
+        Ok(())
     }
 
     /// The table of an earlier run, as it was kept.
-    pub(crate) fn kept(json: &str, is_quiet: bool) -> Result<Self, serde_json::Error> {
-        Ok(Self { is_quiet, ..serde_json::from_str(json)? })
+    pub(crate) fn kept(
+        json: &str,
+        is_quiet: bool,
+        kept_in: Option<&Path>,
+    ) -> Result<Self, serde_json::Error> {
+        let kept_in = kept_in.map(Path::to_path_buf);
+        Ok(Self { is_quiet, kept_in, ..serde_json::from_str(json)? })
     }
 
     /// Prints the rows as a table for a page.
@@ -76,6 +97,8 @@ impl Table {
             row.workload, row.subject, row.p50, row.p99, row.unit, ratio
         ));
         self.rows.push(row);
+        // A run that is stopped keeps what it has; what cannot be written is said at the end.
+        let _ = self.keep();
     }
 
     /// Adds what another program printed, a JSON object a line.

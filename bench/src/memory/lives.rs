@@ -19,6 +19,7 @@ use kiln_mem::{HeapActivity, HeapConfig, MemoryResource, Spare};
 
 use super::{Bench, CudarcSlices, RawPool};
 use crate::Failure;
+use crate::calm::Calm;
 use crate::row::Table;
 
 /// Blocks of the runs that never repeat themselves; their cost hardly depends on how many there are.
@@ -28,12 +29,12 @@ const NEVER_REPEATING_COUNT: usize = 10_000;
 const FILLED: Duration = Duration::from_millis(50);
 
 /// What they fill at the most before the last of them begins.
-const ENOUGH: Duration = Duration::from_secs(5);
+const ENOUGH: Duration = Duration::from_secs(10);
 
 /// M2 and M4.
 pub(crate) fn time_and_space(bench: &Bench, table: &mut Table) -> Result<(), Failure> {
     for max_bytes in RandomLives::MAX_BYTES {
-        for count in RandomLives::COUNTS {
+        for count in RandomLives::COUNTS.into_iter().filter(|count| bench.wants_blocks(*count)) {
             point(bench, table, RandomLives { count, max_bytes })?;
         }
     }
@@ -91,6 +92,7 @@ fn repeat_anew<A: Allocator>(
 where
     Failure: From<A::Error>,
 {
+    let _calm = Calm::find();
     let (mut values, mut peak) = (Vec::with_capacity(bench.repeats), 0);
     for run in 0..=bench.repeats as u64 {
         let lived = lives.run_from(Lcg::SEED + run, allocator, bench.thread_clock())?;
@@ -157,6 +159,7 @@ fn repeat<A: Allocator>(
 where
     Failure: From<A::Error>,
 {
+    let _calm = Calm::find();
     let warm = lives.run(allocator, bench.thread_clock())?;
     after(0, warm.nanoseconds);
     let (mut values, mut measured) = (Vec::with_capacity(bench.repeats), Duration::ZERO);

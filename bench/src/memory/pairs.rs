@@ -5,6 +5,7 @@ use kiln_mem::workload::{OnStream, Spread, time_pairs, time_threads};
 
 use super::{Bench, CudarcSlices, RawPool};
 use crate::Failure;
+use crate::calm::Calm;
 use crate::row::Table;
 
 const THREADS: [usize; 4] = [1, 4, 8, 16];
@@ -14,6 +15,7 @@ const PEER_PAIRS: usize = 20_000;
 
 /// M1.
 pub(crate) fn one_thread(bench: &Bench, table: &mut Table) -> Result<(), Failure> {
+    let _calm = Calm::find();
     if bench.is_cuda() {
         let spread = time_pairs(&mut RawPool::new(0)?, bench.repeats, bench.thread_clock())?;
         table.add("m1", "raw cuMemAllocAsync + FreeAsync", spread);

@@ -6,7 +6,7 @@ use kiln_driver::{Access, Image};
 use crate::Failure;
 use crate::raw::{self, KERNELS, Raw};
 use crate::row::Table;
-use crate::timing::{Spread, batches};
+use crate::timing::{Spread, Subject, batches, in_turn, subject};
 
 const BATCH: usize = 100;
 const BATCHES: usize = 400;
@@ -32,19 +32,14 @@ pub(crate) fn four_buffers(table: &mut Table, repeats: usize) -> Result<(), Fail
     packed.extend(0_i32.to_ne_bytes());
 
     let four = Four::new(runtime()?)?;
-    let (mut raws, mut tracked) = (Vec::new(), Vec::new());
-    for _ in 0..repeats {
-        raws.push(batches(
-            BATCHES,
-            BATCH,
-            || raw::launch(function, stream, &packed),
-            || raw::synchronize(stream),
-        )?);
-        tracked.push(four.measure()?);
-    }
-    table.add("l1", "raw cuLaunchKernel, packed arguments", Spread::median(&raws));
-    table.add("l1", "kiln, 4 tracked buffers + scalar", Spread::median(&tracked));
-    cudarc_four(table, repeats)
+    let raw =
+        subject(BATCH, move || raw::launch(function, stream, &packed), move || raw::synchronize(stream));
+    let kiln = subject(BATCH, || four.launch(), || Ok(four.gpu.synchronize()?));
+    let [raw, kiln, cudarc] = in_turn(BATCHES * repeats, [raw, kiln, cudarc_four()?])?;
+    table.add("l1", "raw cuLaunchKernel, packed arguments", raw);
+    table.add("l1", "kiln, 4 tracked buffers + scalar", kiln);
+    table.add("l1", "cudarc, 4 tracked buffers + scalar", cudarc);
+    Ok(())
 }
 
 /// A kernel with four buffers.
@@ -63,22 +58,24 @@ impl Four {
 
     /// Nanoseconds of a launch.
     pub(crate) fn measure(&self) -> Result<Spread, Failure> {
+        batches(BATCHES, BATCH, || self.launch(), || Ok(self.gpu.synchronize()?))
+    }
+
+    fn launch(&self) -> Result<(), Failure> {
         let [a, b, c, d] = &self.buffers;
-        let launch = || {
-            let mut launch = self.gpu.launch(&self.kernel);
-            launch.read_write(a).read(b).read(c).read(d).value(0_i32);
-            // SAFETY: the kernel touches nothing when its last argument is not negative.
-            unsafe { launch.submit() }?;
-            Ok::<(), Failure>(())
-        };
-        batches(BATCHES, BATCH, launch, || Ok(self.gpu.synchronize()?))
+        let mut launch = self.gpu.launch(&self.kernel);
+        launch.read_write(a).read(b).read(c).read(d).value(0_i32);
+        // SAFETY: the kernel touches nothing when its last argument is not negative.
+        unsafe { launch.submit() }?;
+        Ok(())
     }
 }
 
-fn cudarc_four(table: &mut Table, repeats: usize) -> Result<(), Failure> {
+fn cudarc_four() -> Result<Subject<'static>, Failure> {
     use cudarc::driver::{CudaContext, LaunchConfig, PushKernelArg};
     let context = CudaContext::new(0)?;
     let stream = context.new_stream()?;
+    let settled = stream.clone();
     let module = context.load_module(cudarc::nvrtc::Ptx::from_src(KERNELS))?;
     let function = module.load_function("four")?;
     let mut a = stream.alloc_zeros::<f32>(1024)?;
@@ -88,19 +85,14 @@ fn cudarc_four(table: &mut Table, repeats: usize) -> Result<(), Failure> {
         stream.alloc_zeros::<f32>(1024)?,
     );
     let config = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
-    let mut spreads = Vec::new();
-    for _ in 0..repeats {
-        let launch = || {
-            let mut launch = stream.launch_builder(&function);
-            launch.arg(&mut a).arg(&b).arg(&c).arg(&d).arg(&0_i32);
-            // SAFETY: the kernel touches nothing when its last argument is not negative.
-            unsafe { launch.launch(config) }?;
-            Ok::<(), Failure>(())
-        };
-        spreads.push(batches(BATCHES, BATCH, launch, || Ok(stream.synchronize()?))?);
-    }
-    table.add("l1", "cudarc, 4 tracked buffers + scalar", Spread::median(&spreads));
-    Ok(())
+    let launch = move || {
+        let mut launch = stream.launch_builder(&function);
+        launch.arg(&mut a).arg(&b).arg(&c).arg(&d).arg(&0_i32);
+        // SAFETY: the kernel touches nothing when its last argument is not negative.
+        unsafe { launch.launch(config) }?;
+        Ok(())
+    };
+    Ok(subject(BATCH, launch, move || Ok(settled.synchronize()?)))
 }
 
 /// L3: 32 buffers read by one launch.
@@ -111,27 +103,21 @@ pub(crate) fn many_buffers(table: &mut Table, repeats: usize) -> Result<(), Fail
     let gpu = runtime()?;
     let many = kernel(&gpu, "many")?;
     let buffers: Vec<GpuRef<f32>> = (0..32).map(|_| gpu.zeros(16)).collect::<Result<_, _>>()?;
-    let (mut raws, mut tracked) = (Vec::new(), Vec::new());
-    for _ in 0..repeats {
-        raws.push(batches(
-            BATCHES,
-            BATCH,
-            || raw::launch(function, stream, &packed),
-            || raw::synchronize(stream),
-        )?);
-        let launch = || {
-            let mut launch = gpu.launch(&many);
-            for buffer in &buffers {
-                launch.read(buffer);
-            }
-            // SAFETY: the kernel does nothing.
-            unsafe { launch.submit() }?;
-            Ok::<(), Failure>(())
-        };
-        tracked.push(batches(BATCHES, BATCH, launch, || Ok(gpu.synchronize()?))?);
-    }
-    table.add("l3", "raw cuLaunchKernel, 32 pointers", Spread::median(&raws));
-    table.add("l3", "kiln, 32 tracked buffers", Spread::median(&tracked));
+    let launch = || {
+        let mut launch = gpu.launch(&many);
+        for buffer in &buffers {
+            launch.read(buffer);
+        }
+        // SAFETY: the kernel does nothing.
+        unsafe { launch.submit() }?;
+        Ok(())
+    };
+    let raw =
+        subject(BATCH, move || raw::launch(function, stream, &packed), move || raw::synchronize(stream));
+    let kiln = subject(BATCH, launch, || Ok(gpu.synchronize()?));
+    let [raw, kiln] = in_turn(BATCHES * repeats, [raw, kiln])?;
+    table.add("l3", "raw cuLaunchKernel, 32 pointers", raw);
+    table.add("l3", "kiln, 32 tracked buffers", kiln);
     Ok(())
 }
 
@@ -140,20 +126,17 @@ pub(crate) fn no_kernel(table: &mut Table, repeats: usize) -> Result<(), Failure
     let gpu = runtime()?;
     let buffers: Vec<GpuRef<f32>> = (0..4).map(|_| gpu.zeros(16)).collect::<Result<_, _>>()?;
     let stream = gpu.main_stream();
-    let mut spreads = Vec::new();
-    for _ in 0..repeats {
-        let task = || {
-            let uses = [
-                buffers[0].used_as(Access::ReadWrite),
-                buffers[1].used_as(Access::Read),
-                buffers[2].used_as(Access::Read),
-                buffers[3].used_as(Access::Read),
-            ];
-            gpu.prepare_block_use(stream, &uses)?.finish()?;
-            Ok::<(), Failure>(())
-        };
-        spreads.push(batches(BATCHES, BATCH, task, || Ok(()))?);
-    }
-    table.add("l5", "kiln, task of 4 blocks without a kernel", Spread::median(&spreads));
+    let task = || {
+        let uses = [
+            buffers[0].used_as(Access::ReadWrite),
+            buffers[1].used_as(Access::Read),
+            buffers[2].used_as(Access::Read),
+            buffers[3].used_as(Access::Read),
+        ];
+        gpu.prepare_block_use(stream, &uses)?.finish()?;
+        Ok(())
+    };
+    let [kiln] = in_turn(BATCHES * repeats, [subject(BATCH, task, || Ok(()))])?;
+    table.add("l5", "kiln, task of 4 blocks without a kernel", kiln);
     Ok(())
 }

@@ -12,6 +12,8 @@ use crate::timing::Spread;
 /// Names libcuda for kiln; cudarc finds it on the loader's path.
 const VARIABLE: &str = "KILN_LIBCUDA";
 const LIBRARY: &str = "libcuda.so.1";
+/// What cudarc looks for first, and finds elsewhere where a driver is installed.
+const OTHER_NAME: &str = "libcuda.so";
 /// Operations that are timed one by one.
 const OPERATIONS: usize = 20_000;
 /// The same where each of them runs through megabytes.
@@ -55,11 +57,11 @@ impl StandIn {
             }
         }
         let output = compiler.arg("-lm").output()?;
-        if output.status.success() {
-            Ok(Some(made))
-        } else {
-            Err(format!("cc: {}", String::from_utf8_lossy(&output.stderr)).into())
+        if !output.status.success() {
+            return Err(format!("cc: {}", String::from_utf8_lossy(&output.stderr)).into());
         }
+        std::os::unix::fs::symlink(LIBRARY, made.folder.join(OTHER_NAME))?;
+        Ok(Some(made))
     }
 
     /// Puts it in the place of libcuda for a process.

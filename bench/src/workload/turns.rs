@@ -3,7 +3,7 @@
 use crate::Failure;
 use crate::raw::{self, KERNELS, Raw};
 use crate::row::Table;
-use crate::timing::{Spread, batches};
+use crate::timing::{Subject, in_turn, subject};
 use crate::workload::launch::{kernel, runtime};
 
 const BATCH: usize = 100;
@@ -22,55 +22,52 @@ pub(crate) fn two_streams(table: &mut Table, repeats: usize) -> Result<(), Failu
     let buffer = gpu.zeros::<f32>(1024)?;
     let leases = [gpu.stream()?, gpu.stream()?];
 
-    let (mut raws, mut tracked) = (Vec::new(), Vec::new());
-    for _ in 0..repeats {
-        let mut turn = 0;
-        let step = || {
-            turn ^= 1;
-            raw::wait(streams[turn], events[turn ^ 1])?;
-            raw::launch(function, streams[turn], &packed)?;
-            raw::record(events[turn], streams[turn])
-        };
-        raws.push(batches(BATCHES, BATCH, step, || {
-            raw::synchronize(streams[0]).and_then(|()| raw::synchronize(streams[1]))
-        })?);
-        let mut turn = 0;
-        let step = || {
-            turn ^= 1;
-            let mut launch = gpu.launch(&one);
-            launch.on(&leases[turn]).read_write(&buffer).value(0_i32);
-            // SAFETY: the kernel touches nothing when its last argument is not negative.
-            unsafe { launch.submit() }?;
-            Ok::<(), Failure>(())
-        };
-        tracked.push(batches(BATCHES, BATCH, step, || Ok(gpu.synchronize()?))?);
-    }
-    table.add("l2", "raw launch + record + wait", Spread::median(&raws));
-    table.add("l2", "kiln, two streams in turn", Spread::median(&tracked));
-    cudarc_turns(table, repeats)
+    let mut turn = 0;
+    let raw_step = move || {
+        turn ^= 1;
+        raw::wait(streams[turn], events[turn ^ 1])?;
+        raw::launch(function, streams[turn], &packed)?;
+        raw::record(events[turn], streams[turn])
+    };
+    let raw_settle = move || raw::synchronize(streams[0]).and_then(|()| raw::synchronize(streams[1]));
+    let mut turn = 0;
+    let step = || {
+        turn ^= 1;
+        let mut launch = gpu.launch(&one);
+        launch.on(&leases[turn]).read_write(&buffer).value(0_i32);
+        // SAFETY: the kernel touches nothing when its last argument is not negative.
+        unsafe { launch.submit() }?;
+        Ok(())
+    };
+    let subjects = [
+        subject(BATCH, raw_step, raw_settle),
+        subject(BATCH, step, || Ok(gpu.synchronize()?)),
+        cudarc_turns()?,
+    ];
+    let [raw, kiln, cudarc] = in_turn(BATCHES * repeats, subjects)?;
+    table.add("l2", "raw launch + record + wait", raw);
+    table.add("l2", "kiln, two streams in turn", kiln);
+    table.add("l2", "cudarc, two streams in turn", cudarc);
+    Ok(())
 }
 
-fn cudarc_turns(table: &mut Table, repeats: usize) -> Result<(), Failure> {
+fn cudarc_turns() -> Result<Subject<'static>, Failure> {
     use cudarc::driver::{CudaContext, LaunchConfig, PushKernelArg};
     let context = CudaContext::new(0)?;
     let streams = [context.new_stream()?, context.new_stream()?];
+    let settled = streams.clone();
     let function = context.load_module(cudarc::nvrtc::Ptx::from_src(KERNELS))?.load_function("one")?;
     let mut buffer = streams[0].alloc_zeros::<f32>(1024)?;
     let config = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
-    let mut spreads = Vec::new();
-    for _ in 0..repeats {
-        let mut turn = 0;
-        let step = || {
-            turn ^= 1;
-            let mut launch = streams[turn].launch_builder(&function);
-            launch.arg(&mut buffer).arg(&0_i32);
-            // SAFETY: the kernel touches nothing when its last argument is not negative.
-            unsafe { launch.launch(config) }?;
-            Ok::<(), Failure>(())
-        };
-        let settle = || Ok(streams[0].synchronize().and_then(|()| streams[1].synchronize())?);
-        spreads.push(batches(BATCHES, BATCH, step, settle)?);
-    }
-    table.add("l2", "cudarc, two streams in turn", Spread::median(&spreads));
-    Ok(())
+    let mut turn = 0;
+    let step = move || {
+        turn ^= 1;
+        let mut launch = streams[turn].launch_builder(&function);
+        launch.arg(&mut buffer).arg(&0_i32);
+        // SAFETY: the kernel touches nothing when its last argument is not negative.
+        unsafe { launch.launch(config) }?;
+        Ok(())
+    };
+    let settle = move || Ok(settled[0].synchronize().and_then(|()| settled[1].synchronize())?);
+    Ok(subject(BATCH, step, settle))
 }

@@ -18,7 +18,7 @@
 use kiln_driver::PagesId;
 
 use super::choose::{FrameMap, FrameRow, Run};
-use super::folds::{Folds, IdleFold, NewFold};
+use super::folds::{Folds, NewFold};
 use super::gaps::Gaps;
 use super::page_ground::PAGE_BYTES;
 use crate::page_part::Located;
@@ -261,11 +261,6 @@ impl Atlas {
             joined
         });
         rows
-    }
-
-    /// Takes a fold out that is nobody's home and whose last use is over; none if there is none.
-    pub(crate) fn take_idle_fold(&mut self, is_over: impl Fn(Stamp) -> bool) -> Option<IdleFold> {
-        self.folds.take_idle(is_over)
     }
 
     /// Takes the frames of a row out, of an arena whose newest submission is `now`, and says where they are mapped and what

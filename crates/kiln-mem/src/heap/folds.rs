@@ -27,6 +27,8 @@ pub(crate) struct Folds {
     next_page: u32,
     end_page: u32,
     gaps: Gaps,
+    /// How often a fold became nobody's home.
+    left: u64,
 }
 
 /// Frames in a row.
@@ -44,6 +46,8 @@ struct Fold {
     homes: u32,
     /// The last submission that may have used it, once it is nobody's home.
     idle_since: Option<Stamp>,
+    /// Which of all leavings that was.
+    left: u64,
     /// Whether its frames were born here.
     is_birth: bool,
     key: u64,
@@ -79,6 +83,7 @@ impl Folds {
             next_page: first_page,
             end_page,
             gaps: Gaps::default(),
+            left: 0,
         }
     }
 
@@ -217,7 +222,8 @@ impl Folds {
         let fold = &mut self.folds[at as usize];
         fold.homes -= frames;
         if fold.homes == 0 {
-            fold.idle_since = Some(now);
+            self.left += 1;
+            (fold.idle_since, fold.left) = (Some(now), self.left);
         }
     }
 
@@ -240,11 +246,20 @@ impl Folds {
         NewFold { fold, run: self.folds[fold as usize].run() }
     }
 
-    /// Takes a fold out that is nobody's home and whose last use is over.
-    pub(crate) fn take_idle(&mut self, is_over: impl Fn(Stamp) -> bool) -> Option<IdleFold> {
-        let idle = |fold: &Fold| fold.homes == 0 && !fold.is_birth && fold.idle_since.is_some_and(&is_over);
-        let at = self.folds.iter().position(idle)? as u32;
-        let fold = &self.folds[at as usize];
+    /// The folds that are nobody's home, the one that was left longest ago first.
+    pub(crate) fn idle(&self) -> Vec<u32> {
+        let mut idle: Vec<u32> =
+            (0..self.folds.len() as u32).filter(|at| self.folds[*at as usize].is_idle()).collect();
+        idle.sort_unstable_by_key(|at| self.folds[*at as usize].left);
+        idle
+    }
+
+    /// Takes a fold out if it is nobody's home and its last use is over.
+    pub(crate) fn take_idle(&mut self, at: u32, is_over: impl Fn(Stamp) -> bool) -> Option<IdleFold> {
+        let fold = self.folds.get(at as usize).filter(|fold| fold.is_idle())?;
+        if !fold.idle_since.is_some_and(is_over) {
+            return None;
+        }
         let idle = IdleFold { run: fold.run(), is_mapped: fold.frames.iter().any(|frame| *frame != NONE) };
         self.write_slots(at, NONE);
         self.forget(at);
@@ -315,6 +330,7 @@ impl Fold {
             least_pages: sizes.iter().copied().min().unwrap_or(0),
             homes: 0,
             idle_since: None,
+            left: 0,
             is_birth: false,
             key,
         }
@@ -322,6 +338,11 @@ impl Fold {
 
     fn run(&self) -> PageRun {
         PageRun { first_page: self.first_page, pages: self.pages }
+    }
+
+    /// Whether it could be unmapped.
+    fn is_idle(&self) -> bool {
+        self.homes == 0 && !self.is_birth && self.idle_since.is_some()
     }
 
     fn lose(&mut self, frame: u32) -> Option<PageRun> {
@@ -349,5 +370,45 @@ impl Hasher for KeyHasher {
 
     fn write_u64(&mut self, key: u64) {
         self.0 = key;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stamp::StreamKey;
+
+    /// A fold of one frame, found by its key, that is at home.
+    fn settled(folds: &mut Folds, frame: u32) -> FrameRow {
+        let NewFold { fold, run } = folds.add(&[frame], &[4], u64::from(frame)).unwrap();
+        folds.enter(fold);
+        folds.settle(fold);
+        folds.whole_frames(run.first_page, run.end(), run.pages).unwrap()
+    }
+
+    #[test]
+    fn what_was_left_longest_ago_comes_first_and_is_taken_once_its_use_is_over() {
+        let mut folds = Folds::new(0, 1 << 20);
+        let [first, second, third] = [7, 8, 9].map(|frame| settled(&mut folds, frame));
+        let stamp = |number| Stamp { stream: StreamKey::new(0), number };
+        assert_eq!(folds.idle(), [], "all are homes");
+        for (row, now) in [(third, 5), (first, 6), (second, 7)] {
+            folds.leave(row, stamp(now));
+        }
+        assert_eq!(folds.idle(), [third, first, second].map(|row| row.hint.0));
+        // One that was used again was left again since.
+        folds.settle(third.hint.0);
+        folds.leave(third, stamp(8));
+        assert_eq!(folds.idle(), [first, second, third].map(|row| row.hint.0));
+
+        let is_over = |over: Stamp| over.number < 7;
+        assert_eq!(folds.take_idle(second.hint.0, is_over), None, "its last use is not over");
+        let taken = folds.take_idle(first.hint.0, is_over);
+        let run = PageRun { first_page: first.first_page, pages: 4 };
+        assert_eq!(taken, Some(IdleFold { run, is_mapped: true }));
+        assert_eq!(folds.take_idle(first.hint.0, is_over), None, "it is gone");
+        assert_eq!(folds.idle(), [second, third].map(|row| row.hint.0));
+        assert_eq!(folds.find(&[7], 7), None);
+        assert!(folds.find(&[8], 8).is_some());
     }
 }

@@ -27,13 +27,18 @@ impl Heap {
         }
     }
 
-    /// Takes out the mappings of folds that are nobody's home, until so many pages of addresses are free again; returns
-    /// how many are.
+    /// Takes out the mappings of folds that are nobody's home, those first that were not used for longest, until so many
+    /// pages of addresses are free again; returns how many are.
     pub(super) fn release_folds(&self, ground: &PageGround, pages: u64) -> Result<u64> {
         let mut released = 0;
-        while released < pages {
-            let idle = ground.atlas().take_idle_fold(|stamp| self.order.is_complete(stamp));
-            let Some(idle) = idle else { break };
+        let idle = ground.atlas().folds().idle();
+        for fold in idle {
+            if released >= pages {
+                break;
+            }
+            // It may have become a home since, or be another one by now; then that one is idle or it stays.
+            let idle = ground.atlas().folds().take_idle(fold, |stamp| self.order.is_complete(stamp));
+            let Some(idle) = idle else { continue };
             if idle.is_mapped {
                 ground.unmap(idle.run)?;
             }
