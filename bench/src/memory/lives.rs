@@ -10,12 +10,12 @@
 //!
 //! These runs repeat themselves. The rows "never repeating" have another seed in every run, which is where a heap that keeps
 //! its reserve small has to pay, and one that has memory to spare does not. They are made exactly `--repeats` times, so that every
-//! subject is asked for the same.
+//! subject is asked for the same; then kiln goes on until mapping has cost enough, and is measured once more.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kiln_mem::workload::{Allocator, Lcg, Lived, OnStream, RandomLives, Spread};
-use kiln_mem::{HeapActivity, HeapConfig, MemoryResource, Spare};
+use kiln_mem::{Heap, HeapActivity, HeapConfig, MemoryResource, Spare};
 
 use super::{Bench, CudarcSlices, RawPool};
 use crate::Failure;
@@ -30,6 +30,11 @@ const FILLED: Duration = Duration::from_millis(50);
 
 /// What they fill at the most before the last of them begins.
 const ENOUGH: Duration = Duration::from_secs(10);
+
+/// Seeds of the runs until a heap holds more.
+const LATER_SEED: u64 = 1 << 32;
+/// ... which are given up after this time.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// M2 and M4.
 pub(crate) fn time_and_space(bench: &Bench, table: &mut Table) -> Result<(), Failure> {
@@ -54,7 +59,7 @@ fn never_repeating(bench: &Bench, table: &mut Table, lives: RandomLives) -> Resu
     let name = format!("never repeating max {} MiB n {}", lives.max_bytes >> 20, lives.count);
     if bench.is_cuda() {
         let mut pool = RawPool::new(0)?;
-        let (spread, peak) = repeat_anew(bench, lives, &mut pool)?;
+        let (spread, peak) = repeat_anew(bench, lives, Lcg::SEED, &mut pool)?;
         add_point(table, &name, "raw cuMemAllocAsync", spread, pool.peak_reserved_bytes()?, peak);
     }
     for spare in [Spare::default(), Spare::percent(50)] {
@@ -63,18 +68,52 @@ fn never_repeating(bench: &Bench, table: &mut Table, lives: RandomLives) -> Resu
         }
         let setting = bench.setting(HeapConfig { spare, ..HeapConfig::default() })?;
         let mut kiln = OnStream::new(&setting.heap, setting.stream()?);
-        let (spread, peak) = repeat_anew(bench, lives, &mut kiln)?;
+        let (spread, peak) = repeat_anew(bench, lives, Lcg::SEED, &mut kiln)?;
         let subject = format!("kiln {}", setting.heap);
         let reserved = setting.heap.accounting().peak_reserved_bytes;
         add_point(table, &name, &subject, spread, reserved, peak);
         let operations = 2 * lives.count * (bench.repeats + 1);
         table.note(format!("m2 {name}: {subject}, {operations} operations: {}", setting.heap.activity()));
+        if let Some(runs) = runs_until_spared(bench, lives, &setting.heap, &mut kiln)? {
+            let seed = LATER_SEED + runs;
+            let (spread, later_peak) = repeat_anew(bench, lives, seed, &mut kiln)?;
+            let subject = format!("{subject}, once mapping has cost enough");
+            let reserved = setting.heap.accounting().peak_reserved_bytes;
+            add_point(table, &name, &subject, spread, reserved, peak.max(later_peak));
+            table.note(format!("m2 {name}: {subject}, after {runs} more runs: {}", setting.heap.activity()));
+        }
     }
     if bench.is_cuda() {
-        let (spread, _) = repeat_anew(bench, lives, &mut CudarcSlices::new()?)?;
+        let (spread, _) = repeat_anew(bench, lives, Lcg::SEED, &mut CudarcSlices::new()?)?;
         table.add(format!("m2 {name}"), "cudarc", spread);
     }
     Ok(())
+}
+
+/// Goes on until the heap holds more because mapping has cost enough; how many runs that took. None if it maps nothing or is not at that point
+/// after [`PATIENCE`].
+fn runs_until_spared<A: Allocator>(
+    bench: &Bench,
+    lives: RandomLives,
+    heap: &Heap,
+    allocator: &mut A,
+) -> Result<Option<u64>, Failure>
+where
+    Failure: From<A::Error>,
+{
+    if heap.activity().folds_mapped == 0 {
+        return Ok(None);
+    }
+    let (start, mut runs) = (Instant::now(), 0);
+    while heap.activity().spared == 0 {
+        let before = heap.activity();
+        check_refused(&lives.run_from(LATER_SEED + runs, allocator, bench.thread_clock())?)?;
+        runs += 1;
+        if start.elapsed() > PATIENCE || heap.activity().since(&before).folds_mapped == 0 {
+            return Ok(None);
+        }
+    }
+    Ok(Some(runs))
 }
 
 fn add_point(table: &mut Table, name: &str, subject: &str, time: Spread, reserved: u64, live: u64) {
@@ -87,6 +126,7 @@ fn add_point(table: &mut Table, name: &str, subject: &str, time: Spread, reserve
 fn repeat_anew<A: Allocator>(
     bench: &Bench,
     lives: RandomLives,
+    first_seed: u64,
     allocator: &mut A,
 ) -> Result<(Spread, u64), Failure>
 where
@@ -95,7 +135,7 @@ where
     let _calm = Calm::find();
     let (mut values, mut peak) = (Vec::with_capacity(bench.repeats), 0);
     for run in 0..=bench.repeats as u64 {
-        let lived = lives.run_from(Lcg::SEED + run, allocator, bench.thread_clock())?;
+        let lived = lives.run_from(first_seed + run, allocator, bench.thread_clock())?;
         check_refused(&lived)?;
         peak = peak.max(lived.peak_live_bytes);
         if run > 0 {

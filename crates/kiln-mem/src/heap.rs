@@ -35,6 +35,7 @@ mod ground;
 mod habits;
 mod lend;
 mod page_ground;
+mod patience;
 mod pieces;
 mod relief;
 mod size_class;
@@ -65,6 +66,7 @@ use arena::Taken;
 use arena_cell::{ArenaCell, Tried};
 use front::Front;
 use ground::Ground;
+use patience::Patience;
 use size_class::{CLASSED_UNITS, UNIT_BYTES, class_of, class_units, large_units};
 
 pub use activity::HeapActivity;
@@ -100,6 +102,7 @@ pub struct Heap {
     order: Arc<dyn Order>,
     pressure: Pressure,
     spare: Spare,
+    patience: Patience,
     arenas: Chunked<ArenaCell>,
     next_arena: AtomicU32,
     /// The arena of each stream.
@@ -161,6 +164,7 @@ impl Heap {
             order,
             pressure,
             spare,
+            patience: Patience::default(),
             arenas: Chunked::new(),
             next_arena: AtomicU32::new(0),
             streams: RwLock::default(),

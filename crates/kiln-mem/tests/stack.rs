@@ -74,6 +74,7 @@ fn what_is_built_prints_the_stack_it_was_built_from() {
     for text in [
         "heap",
         "heap(spare=50%)",
+        "heap(spare=9%..60%)",
         "stats(heap(spare=0%))",
         "chunks",
         "host",
@@ -148,6 +149,7 @@ fn a_text_that_is_no_stack_is_refused_where_it_goes_wrong() {
         ("heap(spare)", 10, |problem| matches!(problem, Expected(_))),
         ("heap(spare=50%", 14, |problem| matches!(problem, Expected("`)`"))),
         ("heap(spare=50)", 11, |problem| matches!(problem, Number { .. })),
+        ("heap(spare=50%..9%)", 11, |problem| matches!(problem, Number { .. })),
         ("heap(spare=1001%)", 11, |problem| matches!(problem, Number { .. })),
         ("heap(spare=5%)(", 14, |problem| matches!(problem, Parenthesis { is_layer: false, .. })),
         ("stats(heap(spare=5%)", 20, |problem| matches!(problem, Expected("`)`"))),

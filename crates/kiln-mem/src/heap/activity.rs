@@ -39,6 +39,8 @@ pub struct HeapActivity {
     pub homecomings: u64,
     /// Requests went down the ladder, whether they were met or not.
     pub climbs: u64,
+    /// Mapping had cost enough, and since then more is held beside what is in use (see [`Spare`](crate::Spare)): once at the most.
+    pub spared: u64,
 }
 
 impl HeapActivity {
@@ -53,6 +55,7 @@ impl HeapActivity {
             folds_unmapped: self.folds_unmapped.wrapping_sub(earlier.folds_unmapped),
             homecomings: self.homecomings.wrapping_sub(earlier.homecomings),
             climbs: self.climbs.wrapping_sub(earlier.climbs),
+            spared: self.spared.wrapping_sub(earlier.spared),
         }
     }
 
@@ -74,7 +77,8 @@ impl fmt::Display for HeapActivity {
             self.folds_unmapped,
             self.homecomings,
             self.climbs
-        )
+        )?;
+        if self.spared == 0 { Ok(()) } else { f.write_str(", and more is spared since") }
     }
 }
 
@@ -86,6 +90,7 @@ pub(crate) struct Happened {
     pub(crate) frames_mapped: Count,
     pub(crate) folds_unmapped: Count,
     pub(crate) climbs: Count,
+    pub(crate) spared: Count,
 }
 
 /// The part that does not; kept under the lock of an arena.
@@ -122,6 +127,7 @@ impl Happened {
             frames_mapped: self.frames_mapped.read(),
             folds_unmapped: self.folds_unmapped.read(),
             climbs: self.climbs.read(),
+            spared: self.spared.read(),
             ..HeapActivity::default()
         };
         for here in arenas {

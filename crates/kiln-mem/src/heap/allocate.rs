@@ -199,7 +199,8 @@ impl Heap {
         let growth = growth_of(&books.arena, cell.number, ask);
         let owned = books.arena.owned_units() + growth.missing_units;
         let used = books.arena.used_units() + u64::from(ask.units);
-        let spare = self.spare.of(used, ground.room_pages() * PAGE_UNITS);
+        let room = ground.room_pages() * PAGE_UNITS;
+        let spare = self.spare.of(used, room, self.patience.is_over());
         owned.saturating_sub(used) <= spare.max(SPARE_LEAST_UNITS)
     }
 

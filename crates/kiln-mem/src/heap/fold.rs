@@ -68,6 +68,9 @@ impl Heap {
                 remember(&mut atlas, &books.arena, &runs, state, new.fold);
                 self.happened.folds_mapped.note();
                 self.happened.frames_mapped.add(handles.len() as u64);
+                if self.patience.strain(handles.len() as u64, ground.driver().clock().now()) {
+                    self.happened.spared.note();
+                }
                 Ok(ticket(move_in(&mut books, &mut atlas, &runs, new, now, ask)))
             }
         }

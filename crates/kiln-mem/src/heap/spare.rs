@@ -10,55 +10,71 @@ use std::str::FromStr;
 /// every row mapped already and pays once; one that never repeats itself pays for a part of its large blocks, again and
 /// again. With memory to spare it does not have to: rows that are long enough stay free.
 ///
-/// The share is of what a stream has in use. More than the default is taken only while there is room: no more than half
+/// By default a heap begins with little, 9 % of what is in use, and goes over to 50 % once mapping has taken some twenty seconds and more than
+/// a fiftieth of the time ([`HeapActivity::spared`](crate::HeapActivity::spared) says so). A program that knows itself says
+/// which it wants from the start.
+///
+/// The share is of what a stream has in use. More than 9 % is taken only while there is room: no more than half
 /// of what the budget and the device still have, so that near a limit the heap holds what it would hold by default. When
 /// memory is refused, it gathers whatever is scattered, and [`trim`](crate::MemoryResourceExt::trim) gives the spare back.
 ///
 /// ```
 /// use kiln_mem::{HeapConfig, Spare, Stack};
 ///
-/// assert_eq!(HeapConfig::default().spare, Spare::percent(9));
+/// assert_eq!(HeapConfig::default().spare, Spare::between(9, 50));
 /// let stack: Stack = "budget(8GiB, heap(spare=50%))".parse()?;
 /// assert_eq!(stack.spare(), Some(Spare::percent(50)));
+/// let stack: Stack = "heap(spare=5%..100%)".parse()?;
+/// assert_eq!(stack.spare(), Some(Spare::between(5, 100)));
 /// # Ok::<(), kiln_mem::stack::StackError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Spare {
     percent: u32,
+    /// Once mapping has cost enough.
+    most: u32,
 }
 
 /// A text that is no share to spare.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("not a percentage from 0% to {}%; write, for example, 50%", Spare::MOST_PERCENT)]
+#[error("not a percentage from 0% to {}%; write, for example, 50%, or 9%..50%", Spare::MOST_PERCENT)]
 pub struct BadSpare;
 
 impl Spare {
     /// More is not worth a word: with ten times what is in use to spare nothing is ever scattered.
     pub const MOST_PERCENT: u32 = 1000;
 
-    /// So many hundredths of what is in use, at most [`MOST_PERCENT`](Self::MOST_PERCENT).
+    /// So many hundredths of what is in use, at most [`MOST_PERCENT`](Self::MOST_PERCENT), whatever mapping costs.
     pub const fn percent(percent: u32) -> Self {
-        Self { percent: if percent < Self::MOST_PERCENT { percent } else { Self::MOST_PERCENT } }
+        Self::between(percent, percent)
     }
 
-    /// The share of so much in use, where so much may still be taken.
-    pub(crate) fn of(self, used: u64, room: u64) -> u64 {
-        let share = |spare: Self| used.saturating_mul(u64::from(spare.percent)) / 100;
-        let (own, usual) = (share(self), share(Self::default()));
-        own.min(usual.saturating_add(room / 2))
+    /// So many hundredths of what is in use, and `most` once mapping has cost enough. Less than before is no more than before.
+    pub const fn between(percent: u32, most: u32) -> Self {
+        let percent = if percent < Self::MOST_PERCENT { percent } else { Self::MOST_PERCENT };
+        let most = if most < Self::MOST_PERCENT { most } else { Self::MOST_PERCENT };
+        Self { percent, most: if most > percent { most } else { percent } }
+    }
+
+    /// The share of so much in use, where so much may still be taken; `is_dear` if mapping has cost enough.
+    pub(crate) fn of(self, used: u64, room: u64, is_dear: bool) -> u64 {
+        let share = |percent: u32| used.saturating_mul(u64::from(percent)) / 100;
+        let own = share(if is_dear { self.most } else { self.percent });
+        own.min(share(Self::default().percent).saturating_add(room / 2))
     }
 }
 
 impl Default for Spare {
-    /// 9 %, which keeps what is held below 1.1 times what is in use.
+    /// 9 %, which keeps what is held below 1.1 times what is in use, and 50 % once mapping has cost enough.
     fn default() -> Self {
-        Self::percent(9)
+        Self::between(9, 50)
     }
 }
 
 impl fmt::Display for Spare {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}%", self.percent)
+        write!(f, "{}%", self.percent)?;
+        if self.most == self.percent { Ok(()) } else { write!(f, "..{}%", self.most) }
     }
 }
 
@@ -66,15 +82,20 @@ impl FromStr for Spare {
     type Err = BadSpare;
 
     fn from_str(text: &str) -> Result<Self, BadSpare> {
-        let digits = text.strip_suffix('%').ok_or(BadSpare)?.trim_end();
-        if !digits.bytes().all(|digit| digit.is_ascii_digit()) {
-            return Err(BadSpare);
-        }
-        match digits.parse() {
-            Ok(percent @ 0..=Self::MOST_PERCENT) => Ok(Self { percent }),
-            _ => Err(BadSpare),
-        }
+        let (least, most) = match text.split_once("..") {
+            Some((least, most)) => (percent_of(least.trim_end())?, percent_of(most.trim_start())?),
+            None => (percent_of(text)?, percent_of(text)?),
+        };
+        if most < least { Err(BadSpare) } else { Ok(Self::between(least, most)) }
     }
+}
+
+fn percent_of(text: &str) -> Result<u32, BadSpare> {
+    let digits = text.strip_suffix('%').ok_or(BadSpare)?.trim_end();
+    if !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return Err(BadSpare);
+    }
+    digits.parse().ok().filter(|percent| *percent <= Spare::MOST_PERCENT).ok_or(BadSpare)
 }
 
 #[cfg(test)]
@@ -84,20 +105,45 @@ mod tests {
     #[test]
     fn near_the_limit_nothing_but_the_default_is_left() {
         let spare = Spare::percent(50);
-        assert_eq!(spare.of(1000, u64::MAX), 500);
-        assert_eq!(spare.of(1000, 200), 190);
-        assert_eq!(spare.of(1000, 0), 90);
-        assert_eq!(Spare::percent(2).of(1000, 0), 20, "less than the default is less everywhere");
-        assert_eq!(Spare::percent(50).of(u64::MAX, u64::MAX), u64::MAX / 100);
+        assert_eq!(spare.of(1000, u64::MAX, false), 500);
+        assert_eq!(spare.of(1000, 200, false), 190);
+        assert_eq!(spare.of(1000, 0, false), 90);
+        assert_eq!(Spare::percent(2).of(1000, 0, true), 20, "less than the default is less everywhere");
+        assert_eq!(Spare::percent(50).of(u64::MAX, u64::MAX, false), u64::MAX / 100);
+    }
+
+    #[test]
+    fn more_is_spared_once_mapping_is_dear_but_not_near_the_limit() {
+        let spare = Spare::default();
+        assert_eq!((spare.of(1000, u64::MAX, false), spare.of(1000, u64::MAX, true)), (90, 500));
+        assert_eq!((spare.of(1000, 20, true), spare.of(1000, 0, true)), (100, 90));
+        assert_eq!(Spare::between(30, 10), Spare::percent(30));
+        assert_eq!(Spare::between(2000, 3000), Spare::percent(1000));
     }
 
     #[test]
     fn a_share_is_written_as_it_is_read() {
         for percent in [0, 9, 50, 1000] {
-            let spare = Spare::percent(percent);
-            assert_eq!(spare.to_string().parse(), Ok(spare));
+            for spare in [Spare::percent(percent), Spare::between(percent, 1000)] {
+                assert_eq!(spare.to_string().parse(), Ok(spare));
+            }
         }
-        for text in ["", "%", "50", "-1%", "+5%", "1001%", "9.5%", "99999999999%", "five%"] {
+        assert_eq!("5% .. 70%".parse(), Ok(Spare::between(5, 70)));
+        for text in [
+            "",
+            "%",
+            "50",
+            "-1%",
+            "+5%",
+            "1001%",
+            "9.5%",
+            "99999999999%",
+            "five%",
+            "50%..9%",
+            "..9%",
+            "9%..",
+            "9..50%",
+        ] {
             assert_eq!(text.parse::<Spare>(), Err(BadSpare), "{text}");
         }
     }

@@ -207,7 +207,7 @@ impl<'a> Cursor<'a> {
             return Err(self.error(StackProblem::Expected("`)`")));
         };
         let written = Written { text: rest[..len].trim_end(), at };
-        let wanted = "a percentage from 0% to 1000%";
+        let wanted = "a percentage from 0% to 1000%, or two as in 9%..50%";
         let spare = written.text.parse().map_err(|_| written.bad(wanted))?;
         self.at += len + 1;
         self.skip_blanks();
