@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use cudarc::driver::sys;
-use kiln_driver::{Command, Error, GraphId, Launch, Pattern, Pinned, Result, kind};
+use kiln_driver::{Command, Error, GraphId, Launch, NodeShape, Pattern, Pinned, Result, kind};
 
 use crate::api::{Api, Status};
 use crate::convert;
@@ -19,26 +19,9 @@ use crate::transfer::{Ends, Filled};
 /// A node as it stands in a graph.
 pub(crate) struct BuiltNode {
     raw: Native<sys::CUgraphNode_st>,
-    shape: Shape,
+    shape: NodeShape,
     /// The code of a kernel stays loaded while the node may run it.
     _code: Option<Arc<LoadedCode>>,
-}
-
-/// What the driver cannot change in a node once it is built.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Shape {
-    /// A copy or fill of no bytes.
-    Nothing,
-    Copy {
-        from_host: bool,
-        to_host: bool,
-    },
-    Fill,
-    Launch {
-        cluster: Option<kiln_driver::Dim3>,
-        cooperative: bool,
-    },
-    Graph,
 }
 
 /// A command, checked, with everything it names held in place.
@@ -218,18 +201,18 @@ impl BuiltNode {
 }
 
 impl NodeParts<'_> {
-    fn shape(&self) -> Shape {
+    fn shape(&self) -> NodeShape {
         match self {
-            Self::Nothing => Shape::Nothing,
-            Self::Copy(ends, _) => Shape::Copy {
+            Self::Nothing => NodeShape::Nothing,
+            Self::Copy(ends, _) => NodeShape::Copy {
                 from_host: matches!(ends, Ends::Up { .. } | Ends::Host { .. }),
                 to_host: matches!(ends, Ends::Down { .. } | Ends::Host { .. }),
             },
-            Self::Fill(_) => Shape::Fill,
+            Self::Fill(_) => NodeShape::Fill,
             Self::Launch(_, launch) => {
-                Shape::Launch { cluster: launch.cluster, cooperative: launch.cooperative }
+                NodeShape::Launch { cluster: launch.cluster, cooperative: launch.cooperative }
             }
-            Self::Graph(..) => Shape::Graph,
+            Self::Graph(..) => NodeShape::Graph,
         }
     }
 

@@ -64,8 +64,8 @@ impl CudaDevice {
         launch: &Launch<'_>,
     ) -> Result<()> {
         let (most_grid, most_block) = kernel.most_extents();
-        check_extents(call, "grid", launch.grid, most_grid)?;
-        check_extents(call, "block", launch.block, most_block)?;
+        launch.grid.check_extents(call, "grid", most_grid)?;
+        launch.block.check_extents(call, "block", most_block)?;
         // The extents are within those of the device, so that their product fits.
         let threads = u64::from(launch.block.x) * u64::from(launch.block.y) * u64::from(launch.block.z);
         let most = kernel.most_threads();
@@ -273,14 +273,4 @@ fn launch_shaped(api: &Api, stream: &Stream, kernel: &Kernel, launch: &Launch<'_
     let config = convert::launch_config(launch, stream.raw(), &mut attributes);
     // SAFETY: as for `launch_plain`; the configuration and its attributes are live locals.
     unsafe { (api.launch_shaped)(&config, kernel.raw(), std::ptr::null_mut(), arguments.extra()) }
-}
-
-#[inline]
-fn check_extents(call: &'static str, what: &'static str, given: Dim3, most: Dim3) -> Result<()> {
-    let fits = |given: u32, most: u32| (1..=most).contains(&given);
-    if fits(given.x, most.x) && fits(given.y, most.y) && fits(given.z, most.z) {
-        return Ok(());
-    }
-    let text = format!("a {what} of {given}; each extent is at least 1 and at most that of {most}");
-    Err(Error::invalid(call, text, "split the work differently"))
 }

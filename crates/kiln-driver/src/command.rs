@@ -8,6 +8,7 @@
 
 use std::fmt;
 
+use crate::error::Error;
 use crate::handle::{EventId, FunctionId, GraphId, HostId, MemoryId, ReservationId};
 
 /// One step of work on a stream.
@@ -165,6 +166,20 @@ impl Dim3 {
     /// The product, which fits 96 bits at most.
     pub fn count(self) -> u128 {
         u128::from(self.x) * u128::from(self.y) * u128::from(self.z)
+    }
+
+    /// Refuses a grid or a block, as `what` says, with an extent that is 0 or larger than that of `most`.
+    ///
+    /// # Errors
+    /// Invalid, naming both.
+    #[inline]
+    pub fn check_extents(self, call: &'static str, what: &'static str, most: Self) -> Result<(), Error> {
+        let fits = |extent: u32, most: u32| (1..=most).contains(&extent);
+        if fits(self.x, most.x) && fits(self.y, most.y) && fits(self.z, most.z) {
+            return Ok(());
+        }
+        let what = format!("a {what} of {self}, where at most {most} is allowed and at least 1");
+        Err(Error::invalid(call, what, "split the work differently"))
     }
 }
 

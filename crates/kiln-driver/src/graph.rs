@@ -1,6 +1,6 @@
 //! Graphs: commands with edges, built once and submitted as one command.
 
-use crate::command::Command;
+use crate::command::{Command, Dim3};
 use crate::error::Error;
 
 /// One node of a graph.
@@ -10,6 +10,31 @@ pub struct GraphNode<'a> {
     pub command: Command<'a>,
     /// The nodes it runs after, by their place in the list; each stands before it.
     pub after: &'a [u32],
+}
+
+/// What cannot change in a node once it is built. An update with another one is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NodeShape {
+    /// A copy or fill of no bytes.
+    Nothing,
+    /// A copy from one kind of memory to one kind of memory.
+    Copy {
+        /// Whether it begins in host memory.
+        from_host: bool,
+        /// Whether it ends in host memory.
+        to_host: bool,
+    },
+    /// A fill.
+    Fill,
+    /// A launch.
+    Launch {
+        /// The blocks of its clusters, if it has some.
+        cluster: Option<Dim3>,
+        /// Whether all its blocks are resident at once.
+        cooperative: bool,
+    },
+    /// Another graph.
+    Graph,
 }
 
 /// Refuses what no driver can build: nothing to do, an edge to a node that does not stand before, or a command that

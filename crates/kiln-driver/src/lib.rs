@@ -84,7 +84,7 @@ pub use device::{
 pub use driver::Driver;
 pub use driver_ext::DriverExt;
 pub use error::{Error, ErrorKind, Fault, Refusal, Result, Site};
-pub use graph::GraphNode;
+pub use graph::{GraphNode, NodeShape};
 pub use handle::{
     DeviceKey, EventId, FunctionId, GraphId, Handle, HostId, Kind, MemoryId, ModuleId, Object, PagesId,
     ReservationId, StreamId, kind,

@@ -125,8 +125,8 @@ impl IsolatedDevice {
         launch: &Launch<'_>,
     ) -> Result<()> {
         let limits = &self.info.limits;
-        check_shape(call, "grid", launch.grid, limits.max_grid)?;
-        check_shape(call, "block", launch.block, limits.max_block)?;
+        launch.grid.check_extents(call, "grid", limits.max_grid)?;
+        launch.block.check_extents(call, "block", limits.max_block)?;
         let threads = u32::try_from(launch.block.count()).unwrap_or(u32::MAX);
         let most = kernel.attributes.max_threads_per_block.min(limits.max_threads_per_block);
         if threads > most {
@@ -213,13 +213,4 @@ fn overlap(from: WirePlace, to: WirePlace, bytes: u64) -> bool {
         }
         _ => false,
     }
-}
-
-fn check_shape(call: &'static str, what: &'static str, shape: Dim3, limit: Dim3) -> Result<()> {
-    let fits = |extent: u32, limit: u32| extent >= 1 && extent <= limit;
-    if fits(shape.x, limit.x) && fits(shape.y, limit.y) && fits(shape.z, limit.z) {
-        return Ok(());
-    }
-    let what = format!("a {what} of {shape}, where at most {limit} is allowed and at least 1");
-    Err(Error::invalid(call, what, "change the shape"))
 }

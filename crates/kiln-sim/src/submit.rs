@@ -236,8 +236,8 @@ fn fill(
 fn launch_task(objects: &Objects, call: &'static str, launch: &Launch<'_>) -> Result<LaunchTask> {
     let function = objects.functions.find(call, launch.function)?;
     let limits = &objects.info.limits;
-    check_shape(call, "grid", launch.grid, limits.max_grid)?;
-    check_shape(call, "block", launch.block, limits.max_block)?;
+    launch.grid.check_extents(call, "grid", limits.max_grid)?;
+    launch.block.check_extents(call, "block", limits.max_block)?;
     let threads = u32::try_from(launch.block.count()).unwrap_or(u32::MAX);
     let attributes = &function.loaded.attributes;
     let shared = launch.dynamic_shared_bytes;
@@ -271,15 +271,6 @@ fn launch_task(objects: &Objects, call: &'static str, launch: &Launch<'_>) -> Re
         cooperative: launch.cooperative,
         arguments: launch.arguments.into(),
     })
-}
-
-fn check_shape(call: &'static str, what: &'static str, shape: Dim3, limit: Dim3) -> Result<()> {
-    let fits = |extent: u32, limit: u32| extent >= 1 && extent <= limit;
-    if fits(shape.x, limit.x) && fits(shape.y, limit.y) && fits(shape.z, limit.z) {
-        return Ok(());
-    }
-    let what = format!("a {what} of {shape}, where at most {limit} is allowed and at least 1");
-    Err(Error::invalid(call, what, "change the shape"))
 }
 
 fn check_cooperative(call: &'static str, objects: &Objects, grid: Dim3, limit: u64) -> Result<()> {

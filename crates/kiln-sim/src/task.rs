@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kiln_driver::{Dim3, Pattern};
+use kiln_driver::{Dim3, NodeShape, Pattern};
 
 use crate::objects::{HostMemory, LoadedFunction};
 use crate::party::Action;
@@ -13,22 +13,6 @@ pub(crate) enum Task {
     Copy { from: End, to: End, bytes: u64 },
     Fill { address: u64, pattern: Pattern, count: u64 },
     Launch(Arc<LaunchTask>),
-}
-
-/// What cannot change in a node of a graph once it is built.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Shape {
-    /// A copy or fill of no bytes.
-    Nothing,
-    Copy {
-        from_host: bool,
-        to_host: bool,
-    },
-    Fill,
-    Launch {
-        cluster: Option<Dim3>,
-        cooperative: bool,
-    },
 }
 
 /// One end of a copy.
@@ -60,14 +44,14 @@ impl Task {
     }
 
     /// One task can take the place of another in a graph if both have the same.
-    pub(crate) fn shape(&self) -> Shape {
+    pub(crate) fn shape(&self) -> NodeShape {
         let is_host = |end: &End| matches!(end, End::Host { .. });
         match self {
-            Self::Copy { bytes: 0, .. } | Self::Fill { count: 0, .. } => Shape::Nothing,
-            Self::Copy { from, to, .. } => Shape::Copy { from_host: is_host(from), to_host: is_host(to) },
-            Self::Fill { .. } => Shape::Fill,
+            Self::Copy { bytes: 0, .. } | Self::Fill { count: 0, .. } => NodeShape::Nothing,
+            Self::Copy { from, to, .. } => NodeShape::Copy { from_host: is_host(from), to_host: is_host(to) },
+            Self::Fill { .. } => NodeShape::Fill,
             Self::Launch(launch) => {
-                Shape::Launch { cluster: launch.cluster, cooperative: launch.cooperative }
+                NodeShape::Launch { cluster: launch.cluster, cooperative: launch.cooperative }
             }
         }
     }
