@@ -2,10 +2,12 @@
 //!
 //! Each workload prints one row per subject: the median and the 99th percentile of an operation in nanoseconds, and the ratio to the
 //! first subject, which on a GPU is the raw driver call. `--json FILE` keeps the rows, `--peers FILE` adds those that programs in
-//! other languages measured in the same run (`bench/peers`), `--from FILE --markdown` prints kept rows as a table for a page. The memory workloads M1 to M5 and M7 also run on the simulated device:
-//! what kiln's heap costs on the host does not depend on the GPU, and its peers need one.
+//! other languages measured in the same run (`bench/peers`), `--from FILE --markdown` prints kept rows as a table for a page, and
+//! `--chart FILE.svg --of WORKLOADS` draws them. The memory workloads M1 to M5 and M7 also run on the simulated device: what kiln's
+//! heap costs on the host does not depend on the GPU, and its peers need one.
 
 mod calm;
+mod chart;
 mod markdown;
 mod memory;
 mod raw;
@@ -76,6 +78,12 @@ struct Arguments {
     /// Prints the rows as a table in Markdown, with medians and 99th percentiles.
     #[arg(long)]
     markdown: bool,
+    /// Draws the workloads that `--of` names as a picture (SVG).
+    #[arg(long, requires = "of")]
+    chart: Option<std::path::PathBuf>,
+    /// Workloads to draw, named as in the table and separated by commas.
+    #[arg(long, value_delimiter = ',', requires = "chart")]
+    of: Vec<String>,
     /// Measures one first launch in this process: what, and the folder of its code.
     #[arg(long, hide = true, num_args = 2)]
     first: Vec<String>,
@@ -181,6 +189,9 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     table.keep()?;
     if arguments.markdown {
         table.print_markdown();
+    }
+    if let Some(path) = &arguments.chart {
+        std::fs::write(path, table.chart(&arguments.of)?)?;
     }
     match &table.failed[..] {
         [] => Ok(()),

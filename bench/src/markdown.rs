@@ -30,7 +30,7 @@ pub(crate) fn table(rows: &[Row]) -> String {
 }
 
 /// Three digits for what is small, whole thousands apart for what is large.
-fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     if value.abs() < 100.0 {
         let digits = if value.abs() < 10.0 { 2 } else { 1 };
         return format!("{value:.digits$}");

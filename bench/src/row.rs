@@ -74,6 +74,11 @@ impl Table {
         print!("{}", crate::markdown::table(&self.rows));
     }
 
+    /// Draws workloads.
+    pub(crate) fn chart(&self, workloads: &[String]) -> Result<String, Failure> {
+        crate::chart::svg(&self.rows, workloads)
+    }
+
     /// Adds a measurement in nanoseconds per operation, and prints it.
     pub(crate) fn add(&mut self, workload: impl Into<String>, subject: impl Into<String>, spread: Spread) {
         self.add_in("ns", workload, subject, spread);
