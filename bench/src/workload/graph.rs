@@ -8,7 +8,7 @@ use kiln::{DeviceRuntime, GpuRef, Graph, Kernel};
 use crate::Failure;
 use crate::raw::{self, Raw};
 use crate::row::Table;
-use crate::timing::{Spread, batches};
+use crate::timing::{in_turn, subject};
 use crate::workload::launch::{kernel, runtime};
 use crate::workload::untracked::Untracked;
 
@@ -86,20 +86,24 @@ impl Subjects<'_> {
         batch: usize,
         count: usize,
     ) -> Result<(), Failure> {
-        let (mut raws, mut untracked, mut graphs, mut singles) =
-            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let settle = || raw::settle().and_then(|()| Ok(self.gpu.synchronize()?));
-        for _ in 0..repeats {
-            raws.push(batches(count, batch, || self.raw_launch(), settle)?);
-            untracked.push(batches(count, batch, || self.untracked.replay(), settle)?);
-            graphs.push(batches(count, batch, || self.replay(), settle)?);
-            singles.push(batches(count, 1, || self.launch_each(), settle)?);
-        }
+        let measured = in_turn(
+            count * repeats,
+            [
+                subject(batch, || self.raw_launch(), settle),
+                subject(batch, || self.untracked.replay(), settle),
+                subject(batch, || self.replay(), settle),
+                subject(1, || self.launch_each(), settle),
+            ],
+        )?;
         let launches = self.launches;
-        table.add(workload, format!("raw cuGraphLaunch of {launches}"), Spread::median(&raws));
-        table.add(workload, format!("kiln's driver, replay of {launches}"), Spread::median(&untracked));
-        table.add(workload, format!("kiln, replay of {launches}"), Spread::median(&graphs));
-        table.add(workload, format!("kiln, {launches} single launches"), Spread::median(&singles));
+        let subjects = [
+            format!("raw cuGraphLaunch of {launches}"),
+            format!("kiln's driver, replay of {launches}"),
+            format!("kiln, replay of {launches}"),
+            format!("kiln, {launches} single launches"),
+        ];
+        subjects.into_iter().zip(measured).for_each(|(subject, spread)| table.add(workload, subject, spread));
         Ok(())
     }
 
@@ -112,17 +116,18 @@ impl Subjects<'_> {
         repeats: usize,
         count: usize,
     ) -> Result<(), Failure> {
-        let mut spreads: [Vec<Spread>; 5] = Default::default();
         let finish = || Ok::<(), Failure>(self.gpu.main_stream().synchronize()?);
-        let [raws, polls, untracked, graphs, singles] = &mut spreads;
-        for _ in 0..repeats {
-            let once = |work: &dyn Fn() -> Result<(), Failure>| batches(count, 1, work, || Ok(()));
-            raws.push(once(&|| self.raw_launch().and_then(|()| raw::synchronize(self.stream)))?);
-            polls.push(once(&|| self.raw_launch().and_then(|()| raw::poll(self.event, self.stream)))?);
-            untracked.push(once(&|| self.untracked.replay().and_then(|()| self.untracked.finish()))?);
-            graphs.push(once(&|| self.replay().and_then(|()| finish()))?);
-            singles.push(once(&|| self.launch_each().and_then(|()| finish()))?);
-        }
+        let settled = || Ok(());
+        let measured = in_turn(
+            count * repeats,
+            [
+                subject(1, || self.raw_launch().and_then(|()| raw::synchronize(self.stream)), settled),
+                subject(1, || self.raw_launch().and_then(|()| raw::poll(self.event, self.stream)), settled),
+                subject(1, || self.untracked.replay().and_then(|()| self.untracked.finish()), settled),
+                subject(1, || self.replay().and_then(|()| finish()), settled),
+                subject(1, || self.launch_each().and_then(|()| finish()), settled),
+            ],
+        )?;
         let subjects = [
             "raw cuGraphLaunch + cuStreamSynchronize, until done",
             "raw cuGraphLaunch + cuEventQuery, until done",
@@ -130,8 +135,8 @@ impl Subjects<'_> {
             "kiln, replay, until done",
             "kiln, single launches, until done",
         ];
-        for (subject, spreads) in subjects.into_iter().zip(&spreads) {
-            table.add(format!("{workload}.done"), subject, Spread::median(spreads));
+        for (subject, spread) in subjects.into_iter().zip(measured) {
+            table.add(format!("{workload}.done"), subject, spread);
         }
         Ok(())
     }
