@@ -1,11 +1,11 @@
 //! Memory straight from the driver, one call each.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kiln_driver::{Base, DeviceAddress, Driver, MemoryId, MemoryRequest, Place, Timeout};
+use kiln_driver::{Base, DeviceAddress, Driver, MemoryId, MemoryRequest, Place};
 
 use crate::accounting::Accounting;
 use crate::block::{BlockParts, DeviceBlock, ResourceKey, Token};
@@ -13,9 +13,10 @@ use crate::driver_memory::obtain;
 use crate::error::{ErrorKind, FreeError, Refusal, Result};
 use crate::ladder::{Relief, Rung};
 use crate::order::Order;
+use crate::pending::{Pending, PendingFrees};
 use crate::request::Request;
 use crate::resource::MemoryResource;
-use crate::stamp::{Stamp, Stamps, StreamKey};
+use crate::stamp::{Stamps, StreamKey};
 
 /// `cuMemAlloc` and `cuMemFree`: slow, and without surprises.
 ///
@@ -24,27 +25,12 @@ pub struct Direct {
     key: ResourceKey,
     driver: Arc<dyn Driver>,
     order: Arc<dyn Order>,
-    live: Mutex<HashSet<MemoryId>>,
-    pending: Mutex<VecDeque<Pending>>,
+    /// The stream each block is for.
+    live: Mutex<HashMap<MemoryId, StreamKey>>,
+    pending: PendingFrees,
     live_bytes: AtomicU64,
     live_blocks: AtomicU64,
     peak_bytes: AtomicU64,
-}
-
-struct Pending {
-    memory: MemoryId,
-    bytes: u64,
-    uses: Stamps,
-    /// The last submission of the block's own stream.
-    own: Stamp,
-}
-
-impl Pending {
-    /// Everything it waits for.
-    fn stamps(&self) -> impl Iterator<Item = Stamp> + '_ {
-        let stamps = self.uses.as_slice().iter().chain([&self.own]);
-        stamps.copied().filter(|stamp| stamp.number > 0)
-    }
 }
 
 impl Direct {
@@ -55,57 +41,24 @@ impl Direct {
             driver,
             order,
             live: Mutex::default(),
-            pending: Mutex::default(),
+            pending: PendingFrees::default(),
             live_bytes: AtomicU64::new(0),
             live_blocks: AtomicU64::new(0),
             peak_bytes: AtomicU64::new(0),
         }
     }
 
-    fn pending(&self) -> MutexGuard<'_, VecDeque<Pending>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn live(&self) -> MutexGuard<'_, HashSet<MemoryId>> {
+    fn live(&self) -> MutexGuard<'_, HashMap<MemoryId, StreamKey>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_done(&self, pending: &Pending) -> bool {
-        pending.stamps().all(|stamp| self.order.is_complete(stamp))
-    }
-
-    /// The first submission that something pending waits for.
-    fn pending_until(&self) -> Option<Stamp> {
-        let pending = self.pending();
-        pending.iter().flat_map(Pending::stamps).find(|stamp| !self.order.is_complete(*stamp))
+    fn free(&self, memory: MemoryId) -> Result<()> {
+        Ok(self.driver.free(memory, None)?)
     }
 
     /// Frees what is pending and done; returns the bytes.
     fn free_done(&self) -> Result<u64> {
-        let mut freed = 0;
-        loop {
-            let next = {
-                let mut pending = self.pending();
-                pending.iter().position(|pending| self.is_done(pending)).and_then(|at| pending.remove(at))
-            };
-            let Some(done) = next else { return Ok(freed) };
-            if let Err(error) = self.driver.free(done.memory, None) {
-                self.pending().push_back(done);
-                return Err(error.into());
-            }
-            freed += done.bytes;
-        }
-    }
-
-    fn refresh(&self) -> Result<()> {
-        let streams: Vec<StreamKey> = {
-            let pending = self.pending();
-            pending.iter().flat_map(Pending::stamps).map(|stamp| stamp.stream).collect()
-        };
-        for stream in streams {
-            self.order.refresh(stream)?;
-        }
-        Ok(())
+        self.pending.free_done(&*self.order, |memory| self.free(memory))
     }
 }
 
@@ -126,8 +79,8 @@ impl MemoryResource for Direct {
             self.free_done()?;
             let bytes = request.bytes;
             let ask = || self.driver.allocate(MemoryRequest::Direct { bytes });
-            let memory = obtain(self, bytes, Rung::Completed, || self.pending_until(), ask)?;
-            self.live().insert(memory.id);
+            let memory = obtain(self, bytes, Rung::Completed, || self.pending.until(&*self.order), ask)?;
+            self.live().insert(memory.id, request.stream.key);
             (Some(Place::Device(memory.id.into())), memory.address)
         };
         let live = self.live_bytes.fetch_add(request.bytes, Ordering::Relaxed) + request.bytes;
@@ -144,16 +97,13 @@ impl MemoryResource for Direct {
         }
         if let Some(Base::Memory(memory)) = block.device_place().map(|place| place.base) {
             // Taken out first, so that nobody else frees it meanwhile.
-            if !self.live().remove(&memory) {
-                return Err(FreeError::stale(block));
-            }
-            let own = Stamp { stream: block.stream(), number: self.order.latest(block.stream()) };
-            let pending = Pending { memory, bytes: block.bytes(), uses: *uses, own };
-            if !self.is_done(&pending) {
-                self.pending().push_back(pending);
-            } else if let Err(error) = self.driver.free(memory, None) {
-                self.live().insert(memory);
-                return Err(FreeError::new(block, ErrorKind::from(error)));
+            let Some(stream) = self.live().remove(&memory) else { return Err(FreeError::stale(block)) };
+            let pending = Pending::new(memory, block.bytes(), stream, uses, &*self.order);
+            if !pending.is_done(&*self.order) {
+                self.pending.push(pending);
+            } else if let Err(error) = self.free(memory) {
+                self.live().insert(memory, stream);
+                return Err(FreeError { block, error });
             }
         }
         self.live_bytes.fetch_sub(block.bytes(), Ordering::Relaxed);
@@ -163,7 +113,7 @@ impl MemoryResource for Direct {
 
     fn accounting(&self) -> Accounting {
         let live_bytes = self.live_bytes.load(Ordering::Relaxed);
-        let pending_bytes: u64 = self.pending().iter().map(|pending| pending.bytes).sum();
+        let pending_bytes = self.pending.bytes();
         let peak = self.peak_bytes.load(Ordering::Relaxed);
         Accounting {
             live_bytes,
@@ -179,7 +129,7 @@ impl MemoryResource for Direct {
     fn reap(&self, rung: Rung) -> Result<Relief> {
         match rung {
             Rung::Completed => {
-                self.refresh()?;
+                self.pending.refresh(&*self.order)?;
                 Ok(Relief::released(self.free_done()?))
             }
             _ => Ok(Relief::default()),
@@ -188,13 +138,13 @@ impl MemoryResource for Direct {
 }
 
 impl Drop for Direct {
-    /// Waits for what is pending and frees it.
+    /// Waits for what is pending and frees it, and frees what is still live where the work of its stream is done; otherwise it is left to
+    /// the device, because nobody says what uses it.
     fn drop(&mut self) {
-        let pending = std::mem::take(&mut *self.pending());
-        for pending in pending {
-            if pending.stamps().all(|stamp| self.order.wait(stamp, Timeout::Never).is_ok()) {
-                let _ = self.driver.free(pending.memory, None);
-            }
+        self.pending.free_all(&*self.order, |memory| self.free(memory));
+        let live = std::mem::take(&mut *self.live());
+        for (memory, _) in live.into_iter().filter(|(_, stream)| self.order.is_idle(*stream)) {
+            let _ = self.free(memory);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use kiln_driver::{
-    Base, DeviceAddress, Driver, MemoryId, MemoryRequest, Object, Place, StreamId, StreamRequest, Timeout,
+    Base, DeviceAddress, Driver, MemoryId, MemoryRequest, Object, Place, StreamId, StreamRequest,
 };
 
 use crate::accounting::Accounting;
@@ -15,21 +15,25 @@ use crate::driver_memory::obtain;
 use crate::error::{ErrorKind, FreeError, Refusal, Result};
 use crate::ladder::{Relief, Rung};
 use crate::order::Order;
+use crate::pending::{Pending, PendingFrees};
 use crate::request::Request;
 use crate::resource::MemoryResource;
-use crate::stamp::{Stamp, Stamps, StreamKey};
+use crate::stamp::{Stamps, StreamRef};
 
 /// `cuMemAllocAsync` and `cuMemFreeAsync`.
 ///
 /// A block is freed in the order of its own stream; uses on other streams are ordered before that with device-side
-/// waits. If its stream is gone, and its work with it, it is freed in the order of a stream of the pool's own. What the pool keeps is given back on [`Rung::IdlePages`].
+/// waits. If its stream is gone it is pending until all its uses are done, and then freed in the order of a stream of the pool's own:
+/// by whoever allocates next, or on [`Rung::Completed`]. What the driver keeps is given back on [`Rung::IdlePages`].
 pub struct DriverPool {
     key: ResourceKey,
     driver: Arc<dyn Driver>,
     order: Arc<dyn Order>,
     /// The stream each block was allocated on.
-    streams: Mutex<HashMap<MemoryId, StreamId>>,
-    /// Where blocks are freed whose stream is gone.
+    streams: Mutex<HashMap<MemoryId, StreamRef>>,
+    /// Blocks whose stream is gone.
+    pending: PendingFrees,
+    /// Where those are freed.
     late: OnceLock<StreamId>,
     live_bytes: AtomicU64,
     live_blocks: AtomicU64,
@@ -52,6 +56,7 @@ impl DriverPool {
             driver,
             order,
             streams: Mutex::default(),
+            pending: PendingFrees::default(),
             late: OnceLock::new(),
             live_bytes: AtomicU64::new(0),
             live_blocks: AtomicU64::new(0),
@@ -60,37 +65,37 @@ impl DriverPool {
         })
     }
 
-    fn streams(&self) -> MutexGuard<'_, HashMap<MemoryId, StreamId>> {
+    fn streams(&self) -> MutexGuard<'_, HashMap<MemoryId, StreamRef>> {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn free(&self, memory: MemoryId, stream: StreamId, key: StreamKey, uses: &Stamps) -> Result<()> {
+    /// Frees a block in the order of its stream; false if that stream takes nothing any more.
+    fn free_on(&self, memory: MemoryId, stream: StreamRef, uses: &Stamps) -> Result<bool> {
         for stamp in uses.as_slice() {
-            if !self.order.is_ordered(key, *stamp) {
-                match self.order.wait_on(key, *stamp) {
+            if !self.order.is_ordered(stream.key, *stamp) {
+                match self.order.wait_on(stream.key, *stamp) {
                     Ok(()) => drop(self.waits.fetch_add(1, Ordering::Relaxed)),
                     // A stream that takes no wait is gone, or being given back; a lost device takes nothing.
-                    Err(error) if !error.is_sticky() => return self.free_late(memory, key, uses),
+                    Err(error) if !error.is_sticky() => return Ok(false),
                     Err(error) => return Err(error.into()),
                 }
             }
         }
-        match self.driver.free(memory, Some(stream)) {
+        match self.driver.free(memory, Some(stream.id)) {
             // The memory is there, so it is the stream that is not.
-            Err(error) if matches!(error.refusal(), Some(kiln_driver::Refusal::Stale { .. })) => {
-                self.free_late(memory, key, uses)
-            }
-            freed => Ok(freed?),
+            Err(error) if matches!(error.refusal(), Some(kiln_driver::Refusal::Stale { .. })) => Ok(false),
+            freed => Ok(freed.map(|()| true)?),
         }
     }
 
-    /// Frees memory whose stream is gone, once everything is done that may use it; on its own stream that is everything.
-    fn free_late(&self, memory: MemoryId, key: StreamKey, uses: &Stamps) -> Result<()> {
-        let own = Stamp { stream: key, number: self.order.latest(key) };
-        for stamp in uses.as_slice().iter().chain([&own]) {
-            let _ = self.order.wait(*stamp, Timeout::Never)?;
-        }
+    /// Frees a block that nothing uses any more and whose stream is gone.
+    fn free_late(&self, memory: MemoryId) -> Result<()> {
         Ok(self.driver.free(memory, Some(self.late_stream()?))?)
+    }
+
+    /// Frees what is pending and done; returns the bytes.
+    fn free_done(&self) -> Result<u64> {
+        self.pending.free_done(&*self.order, |memory| self.free_late(memory))
     }
 
     fn late_stream(&self) -> Result<StreamId> {
@@ -122,9 +127,13 @@ impl MemoryResource for DriverPool {
         let (place, address) = if bytes == 0 {
             (None, DeviceAddress(0))
         } else {
+            // What is pending is not kept until memory is short: the driver's pool is everybody's. One look at a time, so that nobody
+            // pays for the frees of all others.
+            self.pending.refresh_oldest(&*self.order)?;
+            self.free_done()?;
             let ask = || self.driver.allocate(MemoryRequest::Pool { bytes, stream: stream.id });
-            let memory = obtain(self, bytes, Rung::IdlePages, || None, ask)?;
-            self.streams().insert(memory.id, stream.id);
+            let memory = obtain(self, bytes, Rung::IdlePages, || self.pending.until(&*self.order), ask)?;
+            self.streams().insert(memory.id, stream);
             (Some(Place::Device(memory.id.into())), memory.address)
         };
         let live = self.live_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
@@ -141,9 +150,15 @@ impl MemoryResource for DriverPool {
         if let Some(Base::Memory(memory)) = block.device_place().map(|place| place.base) {
             // Taken out first, so that nobody else frees it meanwhile.
             let Some(stream) = self.streams().remove(&memory) else { return Err(FreeError::stale(block)) };
-            if let Err(error) = self.free(memory, stream, block.stream(), uses) {
-                self.streams().insert(memory, stream);
-                return Err(FreeError { block, error });
+            match self.free_on(memory, stream, uses) {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.pending.push(Pending::new(memory, block.bytes(), stream.key, uses, &*self.order));
+                }
+                Err(error) => {
+                    self.streams().insert(memory, stream);
+                    return Err(FreeError { block, error });
+                }
             }
         }
         self.live_bytes.fetch_sub(block.bytes(), Ordering::Relaxed);
@@ -152,31 +167,48 @@ impl MemoryResource for DriverPool {
     }
 
     fn accounting(&self) -> Accounting {
-        let live_bytes = self.live_bytes.load(Ordering::Relaxed);
+        let (live_bytes, pending_bytes) = (self.live_bytes.load(Ordering::Relaxed), self.pending.bytes());
+        let peak = self.peak_bytes.load(Ordering::Relaxed);
         Accounting {
             live_bytes,
             live_blocks: self.live_blocks.load(Ordering::Relaxed),
-            peak_live_bytes: self.peak_bytes.load(Ordering::Relaxed),
-            reserved_bytes: live_bytes,
-            peak_reserved_bytes: self.peak_bytes.load(Ordering::Relaxed),
+            peak_live_bytes: peak,
+            pending_bytes,
+            reserved_bytes: live_bytes + pending_bytes,
+            peak_reserved_bytes: peak.max(live_bytes + pending_bytes),
             false_dependencies: self.waits.load(Ordering::Relaxed),
             ..Accounting::default()
         }
     }
 
     fn reap(&self, rung: Rung) -> Result<Relief> {
-        if rung != Rung::IdlePages {
-            return Ok(Relief::default());
+        match rung {
+            Rung::Completed => {
+                self.pending.refresh(&*self.order)?;
+                Ok(Relief::freed(self.free_done()?))
+            }
+            Rung::IdlePages => {
+                // What is pending and done is the driver's to keep or to give back as well.
+                let freed = self.reap(Rung::Completed)?;
+                let before = self.driver.memory_info()?.free_bytes;
+                self.driver.trim_pool(0)?;
+                let after = self.driver.memory_info()?.free_bytes;
+                Ok(freed + Relief::released(after.saturating_sub(before)))
+            }
+            _ => Ok(Relief::default()),
         }
-        let before = self.driver.memory_info()?.free_bytes;
-        self.driver.trim_pool(0)?;
-        let after = self.driver.memory_info()?.free_bytes;
-        Ok(Relief::released(after.saturating_sub(before)))
     }
 }
 
 impl Drop for DriverPool {
+    /// Waits for what is pending and frees it, and frees what is still live where the work of its stream is done; otherwise it is left to
+    /// the device, because nobody says what uses it.
     fn drop(&mut self) {
+        self.pending.free_all(&*self.order, |memory| self.free_late(memory));
+        let live = std::mem::take(&mut *self.streams());
+        for (memory, _) in live.into_iter().filter(|(_, stream)| self.order.is_idle(stream.key)) {
+            let _ = self.free_late(memory);
+        }
         if let Some(stream) = self.late.take() {
             // If it cannot be destroyed, the device is lost.
             let _ = self.driver.destroy(Object::Stream(stream));

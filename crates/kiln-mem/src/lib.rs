@@ -55,6 +55,7 @@ mod ledger;
 mod order;
 mod page_part;
 mod pages;
+mod pending;
 pub mod replay;
 mod request;
 mod resource;

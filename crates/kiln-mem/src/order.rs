@@ -45,3 +45,12 @@ pub trait Order: Send + Sync + 'static {
     /// As for [`Driver::wait`](kiln_driver::Driver::wait).
     fn wait(&self, stamp: Stamp, timeout: Timeout) -> Result<Waited>;
 }
+
+impl dyn Order {
+    /// Whether everything submitted to a stream so far is done, asking the driver if need be.
+    pub(crate) fn is_idle(&self, stream: StreamKey) -> bool {
+        let latest = Stamp { stream, number: self.latest(stream) };
+        let is_done = || latest.number == 0 || self.is_complete(latest);
+        is_done() || (self.refresh(stream).is_ok() && is_done())
+    }
+}

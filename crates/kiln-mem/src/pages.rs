@@ -7,7 +7,7 @@
 mod page_map;
 mod relief;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,7 +26,7 @@ use crate::order::Order;
 use crate::page_part::{PagePart, parts_of};
 use crate::request::Request;
 use crate::resource::MemoryResource;
-use crate::stamp::{Stamp, Stamps};
+use crate::stamp::{Stamp, Stamps, StreamKey};
 use page_map::PageMap;
 
 /// Physical allocations are no larger.
@@ -65,6 +65,8 @@ struct Books {
     map: PageMap,
     pending: VecDeque<Pending>,
     counted: Accounting,
+    /// Streams that blocks were for.
+    streams: BTreeSet<StreamKey>,
 }
 
 /// A freed block that work may still use.
@@ -93,7 +95,8 @@ impl Pages {
         // Nothing is mapped twice, so several times the device's memory will do.
         let window = reserve_window(&*driver, 0)?;
         let map = PageMap::new(u32::try_from(window.bytes / PAGE_BYTES).unwrap_or(u32::MAX));
-        let books = Books { map, pending: VecDeque::new(), counted: Accounting::default() };
+        let books =
+            Books { map, pending: VecDeque::new(), counted: Accounting::default(), streams: BTreeSet::new() };
         Ok(Self { key: ResourceKey::fresh(), driver, order, config, window, books: Mutex::new(books) })
     }
 
@@ -233,6 +236,7 @@ impl MemoryResource for Pages {
         let mut books = self.books();
         if let Some(run) = run {
             books.map.hand_out(run, tag, bytes);
+            books.streams.insert(stream.key);
             let place = DevicePlace { base: Base::Reservation(self.window.id), offset: run.offset() };
             parts.place = Some(Place::Device(place));
             parts.address = DeviceAddress(self.window.address.0 + run.offset());
@@ -282,14 +286,15 @@ impl MemoryResource for Pages {
 }
 
 impl Drop for Pages {
-    /// Waits for what is pending and gives everything back; with a block that is still live, everything is left to the
-    /// device, because nobody says what uses it.
+    /// Waits for what is pending and gives everything back. With a block that is still live, and work on a stream that had one, everything
+    /// is left to the device, because nobody says what uses it.
     fn drop(&mut self) {
         let mut books = self.books();
         let pending = std::mem::take(&mut books.pending);
         let mut stamps = pending.iter().flat_map(Pending::stamps);
         let done = stamps.all(|stamp| self.order.wait(stamp, Timeout::Never).is_ok());
-        if !done || books.map.has_live() {
+        let is_used = || books.map.has_live() && !books.streams.iter().all(|key| self.order.is_idle(*key));
+        if !done || is_used() {
             return;
         }
         let _ = self.driver.unmap(self.window.id, 0, self.window.bytes);
