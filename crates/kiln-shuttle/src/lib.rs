@@ -70,6 +70,8 @@ mod asymmetric {
 mod clock;
 #[path = "../../kiln/src/telemetry/counters.rs"]
 mod counters;
+#[path = "../../kiln/src/order/eventless.rs"]
+mod eventless;
 #[path = "../../kiln/src/order/events.rs"]
 mod events;
 #[path = "../../kiln/src/order/freeze.rs"]

@@ -126,7 +126,9 @@ pub enum Misuse {
         argument: u16,
     },
     /// Bytes that are no whole number of elements, or not aligned for them.
-    #[error("{bytes} bytes at offset {offset} cannot be elements of {element_bytes} bytes")]
+    #[error(
+        "{bytes} bytes at offset {offset} cannot be elements of {element_bytes} bytes; take a view that begins and ends where such elements do"
+    )]
     Cast {
         /// Bytes of the buffer.
         bytes: u64,

@@ -18,6 +18,7 @@
 //! the first alone.
 
 mod clock;
+mod eventless;
 mod events;
 #[cfg(test)]
 mod events_tests;

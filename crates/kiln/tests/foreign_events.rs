@@ -12,8 +12,11 @@ mod order {
     pub(crate) mod reports;
 }
 
-use kiln::{DeviceRuntime, ErrorKind, GpuRef, Misuse};
-use kiln_driver::{Access, ForeignHandle};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kiln::{DeviceRuntime, ErrorKind, GpuRef, Misuse, RuntimeConfig};
+use kiln_driver::{Access, Driver, ForeignHandle};
 use kiln_sim::{FindingKind, Machine, MachineConfig};
 use order::library::Library;
 use order::reports::{LEN, assert_clean, assert_races, run, runtime};
@@ -148,4 +151,24 @@ fn what_is_not_of_this_device_is_refused() {
         assert!(report.findings.iter().all(|found| found.kind != FindingKind::Leak), "{report}");
         assert!(report.is_clean(), "{report}");
     }
+}
+
+#[test]
+fn what_is_taken_in_and_outlives_the_runtime_leaves_no_name_behind() {
+    let machine = Machine::new(MachineConfig::seeded(1));
+    {
+        let driver: Arc<dyn Driver> = machine.device(0).unwrap();
+        let library = Library::new(&driver);
+        let gpu = DeviceRuntime::from_driver(driver.clone(), RuntimeConfig::default()).unwrap();
+        let (event, stream) = (library.lend_event(&gpu), library.lend_stream(&gpu));
+        stream.signal_event(&event).unwrap();
+        let handed = stream.ticket().unwrap().handed_event().unwrap();
+        drop(gpu);
+        assert!(handed.native().is_err() && stream.wait_event(&event).is_err());
+        assert!(event.wait_within(Duration::ZERO).is_err());
+        library.close();
+        drop((event, stream, handed));
+    }
+    let report = machine.finish();
+    assert!(report.is_clean(), "{report}");
 }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use kiln::{DeviceRuntime, ErrorKind, GpuRef, Misuse, RuntimeConfig, Stream};
 use kiln_driver::{
-    Access, Command, Driver, DriverExt, ForeignHandle, ForeignMemory, Memory, MemoryRequest, Pattern,
-    StreamId, StreamRequest,
+    Access, Command, DeviceAddress, Driver, DriverExt, ForeignHandle, ForeignMemory, Memory, MemoryRequest,
+    Pattern, StreamId, StreamRequest,
 };
 use kiln_sim::{Machine, MachineConfig};
 
@@ -134,5 +134,21 @@ fn what_cannot_be_elements_is_refused_and_given_back() {
         assert!(matches!(error.kind(), ErrorKind::Misuse(Misuse::Cast { bytes: 6, .. })), "{error}");
         let uses = gpu.zeros::<u32>(4).unwrap();
         gpu.prepare_block_use(home, &[uses.used_as(Access::Read)]).unwrap().finish().unwrap();
+    });
+}
+
+#[test]
+fn elements_lie_where_their_address_allows_it() {
+    run(|gpu, theirs, home| {
+        let slice = Slice::filled(gpu.driver(), theirs, 0x0101_0101);
+        let (address, bytes) = (DeviceAddress(slice.memory.address.0 + 4), slice.memory.bytes - 4);
+        // SAFETY: the slice is that memory but for its first word, and is handed over to be kept.
+        let memory = unsafe { ForeignMemory::new(address, bytes) };
+        let words = gpu.adopt_memory::<u32>(home, memory, slice).unwrap();
+        // The first word begins its block and no pair of words.
+        let error = words.view(..2).unwrap().cast::<u64>().unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Misuse(Misuse::Cast { element_bytes: 8, .. })), "{error}");
+        let pair = words.view(1..3).unwrap().cast::<u64>().unwrap();
+        assert_eq!(pair.download().unwrap(), [0x0101_0101_0101_0101]);
     });
 }

@@ -301,3 +301,75 @@ fn a_use_that_is_forgotten_keeps_nobody_from_ending() {
     drop(gpu);
     assert!(block.access().is_err(), "the runtime is gone, and the test is not");
 }
+
+#[test]
+fn as_many_blocks_as_anybody_names_need_no_more_stack() {
+    const BLOCKS: usize = 8_000;
+    let machine = Machine::new(MachineConfig::seeded(1));
+    let program = || {
+        let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), RuntimeConfig::default()).unwrap();
+        let blocks: Vec<GpuRef<u8>> = (0..BLOCKS).map(|_| gpu.allocate(1).unwrap()).collect();
+        let mut uses: Vec<_> = blocks.iter().map(|block| block.used_as(Access::Write)).collect();
+        gpu.prepare_block_use(gpu.main_stream(), &uses).unwrap().finish().unwrap();
+        // One of them twice, so that they are taken in order.
+        let stream = gpu.stream().unwrap();
+        uses[0] = blocks[0].used_as(Access::Read);
+        uses.push(blocks[0].used_as(Access::Write));
+        gpu.prepare_block_use(&stream, &uses).unwrap().finish().unwrap();
+        assert!(blocks.iter().all(|block| block.last_write_stream() == Some(stream.key())));
+    };
+    std::thread::scope(|scope| {
+        let small = std::thread::Builder::new().stack_size(256 << 10);
+        small.spawn_scoped(scope, program).unwrap().join().unwrap();
+    });
+    let report = machine.finish();
+    assert!(report.is_clean(), "{report}");
+}
+
+#[test]
+fn a_thread_that_panics_with_a_use_lets_go_of_it() {
+    let machine = Machine::new(MachineConfig::seeded(1));
+    {
+        let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), RuntimeConfig::default()).unwrap();
+        let (buffer, stream) = (gpu.upload(&[1_u32; LEN]).unwrap(), gpu.stream().unwrap());
+        let dropped = gpu.zeros::<u32>(LEN).unwrap();
+        let died = std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                let _used = gpu.prepare_block_use(&stream, &[buffer.used_as(Access::Write)]).unwrap();
+                // Put off until the use ends, which it does as the thread is unwound.
+                drop(dropped);
+                std::panic::resume_unwind(Box::new("as planned"));
+            });
+            thread.join().is_err()
+        });
+        assert!(died);
+        assert_eq!(gpu.unfinished_uses(), 1, "it was never finished");
+        assert_eq!(buffer.last_write_stream(), Some(stream.key()), "and may have been queued");
+        buffer.fill_on(&stream, 2).unwrap();
+        assert_eq!(buffer.download().unwrap(), [2; LEN], "others go on");
+        drop(buffer);
+        gpu.synchronize().unwrap();
+        gpu.reap_pending().unwrap();
+        assert_eq!(gpu.bytes_outstanding(), 0);
+    }
+    let report = machine.finish();
+    assert!(report.is_clean(), "{report}");
+}
+
+#[test]
+fn the_end_of_a_device_waits_no_longer_than_it_is_told_for_the_use_of_another_thread() {
+    let machine = Machine::new(MachineConfig::seeded(1));
+    {
+        let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), RuntimeConfig::default()).unwrap();
+        let buffer = gpu.upload(&[1_u32; LEN]).unwrap();
+        let used = gpu.prepare_block_use(gpu.main_stream(), &[buffer.used_as(Access::Read)]).unwrap();
+        std::thread::scope(|scope| {
+            let ending = scope.spawn(|| gpu.shutdown(Duration::from_millis(20)).unwrap());
+            assert!(!ending.join().unwrap(), "a use is still under way");
+        });
+        let ticket = used.finish().unwrap();
+        assert!(gpu.shutdown(Duration::from_secs(10)).unwrap() && ticket.is_done().unwrap());
+    }
+    let report = machine.finish();
+    assert!(report.is_clean(), "{report}");
+}

@@ -13,12 +13,15 @@ mod order {
 
 use std::sync::Arc;
 
-use kiln::{DeviceRuntime, Error, ErrorKind, GpuRef, Mismatch, Misuse, Number, RuntimeConfig, Stale, Ticket};
+use kiln::{
+    DeviceRuntime, Error, ErrorKind, GpuRef, Mismatch, Misuse, Number, Parameter, ParameterKind,
+    RuntimeConfig, Signature, Stale, Ticket,
+};
 use kiln_driver::call::CallKind;
 use kiln_driver::layer::{Counting, Layered};
-use kiln_driver::{Access, Driver, EventRequest, ForeignHandle, Object, StreamRequest};
-use kiln_sim::{Machine, MachineConfig};
-use order::kernels::{Kernels, library};
+use kiln_driver::{Access, Driver, EventRequest, ForeignHandle, Image, Object, StreamRequest};
+use kiln_sim::{DeviceConfig, Machine, MachineConfig};
+use order::kernels::{Kernels, LIBRARY, library};
 
 const LEN: usize = 8;
 
@@ -267,10 +270,75 @@ fn shapes_outside_of_the_limits() {
     let error = scene.launch_refused("more blocks than can be resident", |launch| {
         launch.cooperative().grid(1_000_000).read_write(to).read(from).value(8_u32).value(1_u32);
     });
+    for (cluster, grid) in [((0, 1, 1), 8), ((3, 1, 1), 8), ((2, 2, 1), 8), ((64, 1, 1), 64)] {
+        let error = scene.launch_refused("a cluster the grid has no whole number of", |launch| {
+            launch.cluster(cluster).grid(grid).read_write(to).read(from).value(8_u32).value(1_u32);
+        });
+        assert!(matches!(mismatch(&error), Mismatch::Shape { what: "cluster", .. }), "{error}");
+    }
     let exceeded = |mismatch: &Mismatch| {
         matches!(mismatch, Mismatch::CooperativeResidencyExceeded { blocks: 1_000_000, .. })
     };
     assert!(exceeded(mismatch(&error)), "{error}");
+    scene.close();
+}
+
+#[test]
+fn kinds_of_launches_that_the_device_has_not() {
+    let machine = Machine::new(MachineConfig::seeded(3).device(DeviceConfig::small()).library(library()));
+    {
+        let driver = Arc::new(Layered::new(machine.device(0).unwrap(), Counting::default()));
+        let gpu = DeviceRuntime::from_driver(driver.clone(), RuntimeConfig::default()).unwrap();
+        let (to, from) = (gpu.upload(&[1_u32; LEN]).unwrap(), gpu.upload(&[2_u32; LEN]).unwrap());
+        let kernels = Kernels::load(&gpu);
+        let before = driver.layer().counts();
+        let launch = |ask: fn(&mut kiln::Launch<'_>)| {
+            let mut launch = gpu.launch(&kernels.mix);
+            ask(launch.read_write(&to).read(&from).value(8_u32).value(1_u32));
+            // SAFETY: the launch is refused before it is queued.
+            unsafe { launch.submit() }.unwrap_err()
+        };
+        let error = launch(|launch| {
+            launch.cluster(1);
+        });
+        assert!(matches!(mismatch(&error), Mismatch::Shape { what: "cluster", .. }), "{error}");
+        let error = launch(|launch| {
+            launch.cooperative();
+        });
+        assert!(error.driver().is_some_and(|error| error.is_unsupported()), "{error}");
+        assert!(error.to_string().starts_with("kernel `mix`: "), "{error}");
+        assert_eq!(driver.layer().counts().since(&before).of(CallKind::Submit), 0, "nothing was queued");
+    }
+    assert!(machine.finish().is_clean());
+}
+
+#[test]
+fn signatures_that_are_not_the_kernels() {
+    let scene = Scene::new();
+    let parameter = |offset, bytes| {
+        let (kind, number) = (ParameterKind::Unknown, Number::Unknown);
+        Parameter { name: None, offset, bytes, kind, number }
+    };
+    let right = vec![parameter(0, 8), parameter(8, 8), parameter(16, 4), parameter(20, 4)];
+    let change = |at: usize, other| {
+        let mut all = right.clone();
+        all[at] = other;
+        all
+    };
+    for (what, parameters) in [
+        ("too few", right[..3].to_vec()),
+        ("another size", change(3, parameter(20, 8))),
+        ("another place", change(3, parameter(24, 4))),
+        ("a place past everything", change(0, parameter(u32::MAX, u32::MAX))),
+    ] {
+        let error = scene.refused(what, |scene| {
+            let signature = Signature::new(parameters);
+            scene.gpu.load_kernel(&Image::HostKernels(LIBRARY), "mix", Some(signature)).map(drop)
+        });
+        assert!(matches!(mismatch(&error), Mismatch::Layout { .. }), "{what}: {error}");
+        assert!(error.to_string().starts_with("kernel `mix` takes 8 bytes at 0, 8 bytes at 8, "), "{error}");
+    }
+    assert!(scene.gpu.load_kernel(&Image::HostKernels(LIBRARY), "mix", Some(Signature::new(right))).is_ok());
     scene.close();
 }
 
@@ -303,6 +371,9 @@ fn work_of_the_callers_own_is_refused_by_the_same_rules() {
         scene.refused("an allocation", |_| gpu.allocate_on::<u32>(theirs, 1).map(drop)),
         scene.refused("a download", |_| from.download_into_on(theirs, &mut [0; LEN])),
         scene.refused("a copy", |_| to.copy_from_on(theirs, from).map(drop)),
+        scene.refused("a fill", |_| to.fill_on(theirs, 7).map(drop)),
+        scene
+            .refused("a copy of pinned memory", |_| gpu.pinned::<u32>(LEN)?.copy_to_on(theirs, to).map(drop)),
     ] {
         assert!(matches!(misuse(&error), Misuse::ForeignStream { .. }), "on a foreign stream: {error}");
     }

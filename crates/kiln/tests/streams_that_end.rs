@@ -7,17 +7,20 @@
     reason = "a test stops at the first surprise"
 )]
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
 
 use kiln::order::MAX_STREAMS;
-use kiln::{DeviceRuntime, GpuRef, RuntimeConfig, Stream};
-use kiln_driver::call::CallKind;
-use kiln_driver::layer::{Counting, Layered};
+use kiln::{DeviceRuntime, GpuRef, MemoryConfig, RuntimeConfig, Stream};
+use kiln_driver::call::{Call, CallKind};
+use kiln_driver::layer::{Counting, Layer, Layered};
 use kiln_driver::{Access, Command, Driver, ForeignHandle, Pattern, Refusal, StreamId, StreamRequest};
 use kiln_sim::{Machine, MachineConfig};
 
 const LEN: usize = 16;
 const SEEDS: u64 = 30;
+/// Every base, and a layer that asks the device what it holds.
+const STACKS: [&str; 6] = ["heap", "chunks", "pages", "direct", "pool", "stats(pool)"];
 
 struct Scene {
     driver: Arc<Layered<Counting>>,
@@ -26,15 +29,22 @@ struct Scene {
 
 impl Scene {
     fn run(seeds: u64, program: impl Fn(&Self)) {
+        Self::run_with("heap", seeds, program);
+    }
+
+    /// As `run`, with memory of another kind.
+    fn run_with(stack: &str, seeds: u64, program: impl Fn(&Self)) {
         for seed in 0..seeds {
             let machine = Machine::new(MachineConfig::seeded(seed));
             {
                 let driver = Arc::new(Layered::new(machine.device(0).unwrap(), Counting::default()));
-                let gpu = DeviceRuntime::from_driver(driver.clone(), RuntimeConfig::default()).unwrap();
+                let memory = MemoryConfig { stack: stack.parse().unwrap(), ..MemoryConfig::default() };
+                let config = RuntimeConfig { memory, ..RuntimeConfig::default() };
+                let gpu = DeviceRuntime::from_driver(driver.clone(), config).unwrap();
                 program(&Self { driver, gpu });
             }
             let report = machine.finish();
-            assert!(report.is_clean(), "{report}");
+            assert!(report.is_clean(), "{stack}: {report}");
         }
     }
 
@@ -60,7 +70,13 @@ impl Scene {
 
 #[test]
 fn the_last_handle_goes_after_its_stream() {
-    Scene::run(SEEDS, |scene| {
+    for stack in STACKS {
+        the_last_handle_of(stack);
+    }
+}
+
+fn the_last_handle_of(stack: &str) {
+    Scene::run_with(stack, SEEDS, |scene| {
         let Scene { driver, gpu } = scene;
         let (theirs, home) = scene.foreign();
         let other = gpu.stream().unwrap();
@@ -196,4 +212,72 @@ fn more_streams_at_once_than_there_is_room_for_are_refused_until_one_goes() {
         scene.gpu.zeros::<u32>(LEN).unwrap().upload_on(&lease, &[1; LEN]).unwrap().wait().unwrap();
         scene.driver.destroy(theirs.into()).unwrap();
     });
+}
+
+/// The memory of a runtime goes with it, whoever still holds a handle; nobody but the device knows of it afterwards.
+#[test]
+fn a_handle_that_outlives_its_runtime_leaves_nothing_behind() {
+    for stack in STACKS {
+        for seed in 0..3 {
+            let machine = Machine::new(MachineConfig::seeded(seed));
+            let driver = machine.device(0).unwrap();
+            let memory = MemoryConfig { stack: stack.parse().unwrap(), ..MemoryConfig::default() };
+            let config = RuntimeConfig { memory, ..RuntimeConfig::default() };
+            let gpu = DeviceRuntime::from_driver(driver.clone(), config).unwrap();
+            let budget = gpu.budget();
+            let (here, elsewhere) = (gpu.upload(&[1_u32; LEN]).unwrap(), gpu.stream().unwrap());
+            let there = gpu.allocate_on::<u32>(&elsewhere, LEN).unwrap();
+            there.copy_from_on(&elsewhere, &here).unwrap();
+            let pinned = gpu.pinned::<u32>(LEN).unwrap();
+            pinned.copy_to(&here).unwrap();
+            drop(gpu);
+            assert_eq!(budget.used_bytes(), 0, "{stack}");
+            assert!(here.download().is_err() && there.fill(1).is_err() && pinned.read().is_err());
+            drop(driver);
+            let report = machine.finish();
+            assert!(report.is_clean(), "{stack}: {report}");
+            drop((here, there, pinned));
+        }
+    }
+}
+
+/// A stream that is given back between the choice of a buffer's home and the work that is to go there.
+#[test]
+fn a_home_that_goes_away_at_the_last_moment_is_nobodys_concern() {
+    #[derive(Default)]
+    struct Dropping(Mutex<Option<Stream>>);
+    impl Layer for Dropping {
+        fn before(&self, _: &dyn Driver, call: &Call<'_>) -> kiln_driver::Result<()> {
+            if matches!(call, Call::AllocateHost { .. }) {
+                drop(self.0.lock().unwrap().take());
+            }
+            Ok(())
+        }
+    }
+    let machine = Machine::new(MachineConfig::seeded(1));
+    {
+        let driver = Arc::new(Layered::new(machine.device(0).unwrap(), Dropping::default()));
+        let gpu = DeviceRuntime::from_driver(driver.clone(), RuntimeConfig::default()).unwrap();
+        let theirs = driver.create_stream(StreamRequest::New { priority: 0 }).unwrap();
+        // SAFETY: the stream is destroyed after kiln has given its name back.
+        let handle = unsafe { ForeignHandle::new(driver.native(theirs.into()).unwrap()) };
+        let home = gpu.streams().import(handle).unwrap();
+        let buffer = gpu.allocate_on::<u32>(&home, LEN).unwrap();
+        buffer.fill(4).unwrap();
+        *driver.layer().0.lock().unwrap() = Some(home);
+        // Its pinned memory is asked for when the home is chosen already.
+        let download = buffer.download_async().unwrap();
+        assert!(driver.layer().0.lock().unwrap().is_none(), "the stream went meanwhile");
+        let mut download = std::pin::pin!(download);
+        let seen = loop {
+            let mut context = Context::from_waker(Waker::noop());
+            if let Poll::Ready(seen) = download.as_mut().poll(&mut context) {
+                break seen.unwrap();
+            }
+        };
+        assert_eq!(seen, [4; LEN]);
+        driver.destroy(theirs.into()).unwrap();
+    }
+    let report = machine.finish();
+    assert!(report.is_clean(), "{report}");
 }

@@ -8,11 +8,14 @@
     reason = "a test stops at the first surprise"
 )]
 
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use kiln::order::Recording;
-use kiln::{DeviceRuntime, GpuRef, Kernel, RuntimeConfig, Stream, Ticket};
+use kiln::{CompletionConfig, DeviceRuntime, GpuRef, Kernel, RuntimeConfig, Stream, Ticket};
 use kiln_driver::layer::{CommandKind, Counting, Layered};
 use kiln_driver::{Access, Code, Driver, Image};
 use kiln_sim::{Fault, FaultPlan, HostKernel, KernelLibrary, Machine, MachineConfig};
@@ -214,4 +217,49 @@ fn a_fault_is_the_answer_to_everybody_who_waits() {
     let (tell, told) = std::sync::mpsc::channel();
     tickets[1].on_done(move |outcome| tell.send(outcome.map(|()| true)).unwrap());
     assert_eq!(said(told.recv().unwrap()), lost);
+}
+
+#[test]
+fn a_limit_that_no_clock_reaches_is_none() {
+    Scene::run(Recording::Adaptive, |scene| {
+        let [to, from] = scene.buffers();
+        let (spin, forever) = (|| scene.spin(0, &to, &from), Duration::MAX);
+        assert!(spin().wait_within(forever).unwrap());
+        assert!(Ticket::wait_all(&[spin(), spin()], Some(forever)).unwrap());
+        spin();
+        assert!(scene.streams[0].synchronize_within(forever).unwrap());
+        spin();
+        assert!(scene.gpu.synchronize_within(forever).unwrap());
+        let last = spin();
+        assert!(scene.gpu.shutdown(forever).unwrap() && last.is_done().unwrap());
+    });
+}
+
+#[test]
+fn tickets_of_several_devices_and_the_same_one_twice_are_waited_for() {
+    let machines = [1, 2].map(|seed| Machine::new(MachineConfig::seeded(seed).library(library())));
+    {
+        let gpus = machines.each_ref().map(|machine| {
+            DeviceRuntime::from_driver(machine.device(0).unwrap(), RuntimeConfig::default()).unwrap()
+        });
+        let buffers = gpus.each_ref().map(|gpu| gpu.zeros::<u32>(1000).unwrap());
+        let [first, second] = buffers.each_ref().map(|buffer| buffer.fill(7).unwrap());
+        let nothing = gpus[0].zeros::<u32>(0).unwrap().fill(1).unwrap();
+        let all = [first.clone(), second.clone(), first.clone(), nothing, second.clone()];
+        assert!(!Ticket::wait_all(&all, Some(Duration::ZERO)).unwrap(), "nothing ran yet");
+        assert!(Ticket::wait_all(&all, Some(Duration::from_secs(10))).unwrap());
+        assert!(Ticket::wait_all(&all, Some(Duration::ZERO)).unwrap(), "what is done needs no time");
+    }
+    assert!(machines.iter().all(|machine| machine.finish().is_clean()));
+}
+
+#[test]
+fn a_future_that_is_told_to_spin_for_ever_ends_with_its_work() {
+    let machine = Machine::new(MachineConfig::seeded(1));
+    let completion = CompletionConfig { spin: Duration::MAX };
+    let config = RuntimeConfig { completion, ..RuntimeConfig::default() };
+    let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), config).unwrap();
+    let mut done = gpu.zeros::<u32>(1000).unwrap().fill(1).unwrap().into_future();
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(matches!(Pin::new(&mut done).poll(&mut context), Poll::Ready(Ok(()))));
 }

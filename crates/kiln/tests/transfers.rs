@@ -8,7 +8,9 @@
 )]
 
 use kiln::telemetry::Count;
-use kiln::{Backend, Bindings, DeviceRuntime, DispatchConfig, Program, RuntimeConfig, Ticket};
+use kiln::{
+    Backend, Bindings, DeviceRuntime, DispatchConfig, ErrorKind, Misuse, Program, RuntimeConfig, Ticket,
+};
 use kiln_sim::{Machine, MachineConfig};
 
 /// Large enough for several threads, and no multiple of anything.
@@ -86,6 +88,40 @@ fn a_pinned_buffer_knows_which_copies_are_under_way() {
 }
 
 #[test]
+fn copies_and_fills_go_to_the_stream_that_is_named() {
+    let machine = Machine::new(MachineConfig::seeded(12));
+    {
+        let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), RuntimeConfig::default()).unwrap();
+        let (buffer, stream) = (gpu.zeros::<u32>(64).unwrap(), gpu.stream().unwrap());
+        let wide = gpu.zeros::<[u64; 3]>(10).unwrap();
+        let mut pinned = gpu.pinned::<u32>(64).unwrap();
+        pinned.write().unwrap().fill(5);
+        let stamp = |ticket: Ticket| ticket.stamp().stream;
+        assert_eq!(stamp(pinned.copy_to_on(&stream, &buffer).unwrap()), stream.key());
+        assert_eq!(buffer.download().unwrap(), [5; 64]);
+        assert_eq!(stamp(buffer.fill_on(&stream, 6).unwrap()), stream.key());
+        assert_eq!(stamp(wide.fill_on(&stream, [7, 8, 9]).unwrap()), stream.key());
+        assert_eq!(wide.download().unwrap(), [[7, 8, 9]; 10]);
+        assert_eq!(stamp(pinned.copy_from_on(&stream, &buffer).unwrap()), stream.key());
+        assert_eq!(pinned.read().unwrap(), [6; 64]);
+        let none = gpu.zeros::<u32>(0).unwrap();
+        let mut nothing = gpu.pinned::<u32>(0).unwrap();
+        for ticket in [
+            none.fill_on(&stream, 1),
+            nothing.copy_to_on(&stream, &none),
+            nothing.copy_from_on(&stream, &none),
+            none.copy_from_on(&stream, &none.clone()),
+        ] {
+            assert!(ticket.unwrap().is_done().unwrap(), "nothing is done");
+        }
+        assert!(nothing.read().unwrap().is_empty() && nothing.write().unwrap().is_empty());
+        assert!(pinned.copy_to(&none).is_err() && nothing.copy_from(&buffer).is_err());
+    }
+    let report = machine.finish();
+    assert!(report.is_clean(), "{report}");
+}
+
+#[test]
 fn a_wide_value_fills_a_buffer_with_little_of_the_host() {
     let machine = Machine::new(MachineConfig::seeded(8));
     {
@@ -128,4 +164,33 @@ fn memory_is_trusted_again_once_a_copy_has_overwritten_it() {
         overwrite().wait().unwrap();
         assert!(buffer.is_trusted(), "{what}");
     }
+}
+
+#[test]
+fn more_threads_than_anybody_has_are_as_many_as_there_are_chunks() {
+    let machine = Machine::new(MachineConfig::seeded(10));
+    let config = RuntimeConfig { transfer_threads: usize::MAX, ..RuntimeConfig::default() };
+    let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), config).unwrap();
+    let data = pattern(10, LEN);
+    let buffer = gpu.upload(&data).unwrap();
+    assert!(buffer.download().unwrap() == data);
+    drop((buffer, gpu));
+    assert!(machine.finish().is_clean());
+}
+
+#[test]
+fn more_elements_than_there_are_addresses_are_refused_everywhere() {
+    let gpu = DeviceRuntime::simulated(11).unwrap();
+    for len in [usize::MAX, usize::MAX / 2 + 1, usize::MAX / 4] {
+        let device = gpu.allocate::<[u8; 3]>(len).map(drop).unwrap_err();
+        let host = gpu.pinned::<[u8; 3]>(len).map(drop).unwrap_err();
+        let bytes = gpu.pinned_uninit::<u8>(len).map(drop).unwrap_err();
+        let is_refused = |error: &kiln::Error| {
+            error.is_oom() || matches!(error.kind(), ErrorKind::Misuse(Misuse::TooLarge { .. }))
+        };
+        for error in [device, host, bytes] {
+            assert!(is_refused(&error), "{len}: {error}");
+        }
+    }
+    assert_eq!(gpu.upload(&[1_u8; 4]).unwrap().download().unwrap(), [1; 4]);
 }

@@ -193,3 +193,42 @@ fn every_kind_of_element_can_be_filled_copied_and_seen_in_part() {
         check(gpu, [1_u64, 2], [3, 4]);
     });
 }
+
+#[test]
+fn elements_that_need_more_than_the_usual_alignment_get_it() {
+    #[repr(C, align(4096))]
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    struct Page([u32; 1024]);
+    // SAFETY: words that fill the struct to the last byte, of which every pattern is a value, and zero is one.
+    unsafe impl bytemuck::Zeroable for Page {}
+    // SAFETY: as above.
+    unsafe impl bytemuck::Pod for Page {}
+    Scene::run(|scene| {
+        let small = scene.gpu.upload(&[1_u8; 3]).unwrap();
+        let page = scene.gpu.upload(&[Page([7; 1024])]).unwrap();
+        let address = page.access().unwrap().address.0;
+        assert!(address.is_multiple_of(4096), "{address:#x}");
+        assert_eq!(
+            (page.download().unwrap(), small.download().unwrap()),
+            (vec![Page([7; 1024])], vec![1; 3])
+        );
+    });
+}
+
+#[test]
+fn the_last_writer_is_who_wrote_and_not_who_made_room() {
+    Scene::run(|scene| {
+        let Scene { gpu, streams, .. } = scene;
+        // So that the stream has a number that the memory could be taken to be written by.
+        gpu.zeros::<u32>(1).unwrap();
+        let buffer = gpu.allocate::<u32>(8).unwrap();
+        assert_eq!(buffer.last_write_stream(), None, "nobody wrote it");
+        let low = buffer.view(..4).unwrap();
+        scene.write(1, &low, 1);
+        assert_eq!(buffer.last_write_stream(), Some(streams[1].key()), "the rest is as it was made");
+        scene.write(2, &buffer.view(4..).unwrap(), 2);
+        assert_eq!(buffer.last_write_stream(), None, "two wrote parts of it");
+        scene.write(0, &buffer, 3);
+        assert_eq!(buffer.last_write_stream(), Some(streams[0].key()));
+    });
+}

@@ -5,10 +5,10 @@ use std::marker::PhantomData;
 use std::ops::{Bound, Range, RangeBounds};
 use std::sync::Arc;
 
-use kiln_driver::{Access, Command, DeviceAddress, DevicePlace, Pattern, Place};
+use kiln_driver::{Access, Command, DeviceAddress, DevicePlace, Place};
 use kiln_mem::AllocTag;
 
-use super::element::Element;
+use super::element::{Element, bytes_of};
 use super::pattern::pattern;
 use super::room::room;
 use super::stale::{Memory, Stale};
@@ -34,11 +34,7 @@ pub struct GpuRef<T> {
 
 impl<T: Element> GpuRef<T> {
     pub(crate) fn allocate(runtime: &Arc<Inner>, home: &Stream, len: usize, tag: AllocTag) -> Result<Self> {
-        let bytes = (len as u64)
-            .checked_mul(size_of::<T>() as u64)
-            .filter(|bytes| *bytes <= i64::MAX as u64)
-            .ok_or_else(|| Error::new(Misuse::TooLarge { len, element_bytes: size_of::<T>() }))?;
-        let block = Block::allocate(runtime, home, bytes, tag)?;
+        let block = Block::allocate(runtime, home, bytes_of::<T>(len)?, align_of::<T>() as u64, tag)?;
         Ok(Self { block, offset: 0, len, element: PhantomData })
     }
 
@@ -106,7 +102,7 @@ impl<T: Element> GpuRef<T> {
 
     /// The stream of the last write to any byte of its block; none if it was never written or if several streams wrote parts.
     pub fn last_write_stream(&self) -> Option<StreamKey> {
-        let writes = self.block.track().lock().writes();
+        let writes = self.block.writes();
         let mut all = writes.iter();
         match (all.next(), all.next()) {
             (Some(only), None) => Some(only.stream),
@@ -148,8 +144,9 @@ impl<T: Element> GpuRef<T> {
         let bytes = self.bytes();
         let size = size_of::<U>() as u64;
         let fits = if size == 0 { bytes == 0 } else { bytes.is_multiple_of(size) };
-        if !fits || !self.offset.is_multiple_of(align_of::<U>() as u64) {
-            return Err(Error::new(Misuse::Cast { bytes, offset: self.offset, element_bytes: size }));
+        // A block of another library may begin anywhere.
+        if !fits || !self.address().0.is_multiple_of(align_of::<U>() as u64) {
+            return Err(Misuse::Cast { bytes, offset: self.offset, element_bytes: size }.into());
         }
         let len = bytes.checked_div(size).unwrap_or(0) as usize;
         Ok(GpuRef { block: self.block.clone(), offset: self.offset, len, element: PhantomData })
@@ -161,7 +158,7 @@ impl<T: Element> GpuRef<T> {
     /// If the lengths differ, or the device is lost.
     pub fn upload(&self, data: &[T]) -> Result<Ticket> {
         let runtime = self.runtime()?;
-        self.upload_lane(&runtime, self.block.home(&runtime), data)
+        self.block.at_home(&runtime, |lane| self.upload_lane(&runtime, lane, data))
     }
 
     /// As [`upload`](Self::upload), on a stream.
@@ -208,7 +205,7 @@ impl<T: Element> GpuRef<T> {
     /// If the device is lost, or out of pinned memory.
     pub fn download_async(&self) -> Result<Download<T>> {
         let runtime = self.runtime()?;
-        self.download_async_lane(&runtime, self.block.home(&runtime))
+        self.block.at_home(&runtime, |lane| self.download_async_lane(&runtime, lane))
     }
 
     /// As [`download_async`](Self::download_async), on a stream.
@@ -226,7 +223,7 @@ impl<T: Element> GpuRef<T> {
     /// If the lengths differ, or the device is lost; what `into` holds then is not to be relied upon.
     pub fn download_into(&self, into: &mut [T]) -> Result<()> {
         let runtime = self.runtime()?;
-        self.download_lane(&runtime, self.block.home(&runtime), into)
+        self.block.at_home(&runtime, |lane| self.download_lane(&runtime, lane, into))
     }
 
     /// As [`download_into`](Self::download_into), on a stream.
@@ -244,7 +241,7 @@ impl<T: Element> GpuRef<T> {
     /// If the lengths differ, the handles belong to different runtimes, or they overlap.
     pub fn copy_from(&self, from: &Self) -> Result<Ticket> {
         let runtime = self.runtime()?;
-        self.copy_lane(&runtime, self.block.home(&runtime), from)
+        self.block.at_home(&runtime, |lane| self.copy_lane(&runtime, lane, from))
     }
 
     /// As [`copy_from`](Self::copy_from), on a stream.
@@ -261,10 +258,17 @@ impl<T: Element> GpuRef<T> {
     /// # Errors
     /// If the device is lost.
     pub fn fill(&self, value: T) -> Result<Ticket> {
-        match pattern(bytemuck::bytes_of(&value)) {
-            Some(pattern) => self.fill_pattern(pattern),
-            None => self.fill_wide(value),
-        }
+        let runtime = self.runtime()?;
+        self.block.at_home(&runtime, |lane| self.fill_lane(&runtime, lane, bytemuck::bytes_of(&value)))
+    }
+
+    /// As [`fill`](Self::fill), on a stream.
+    ///
+    /// # Errors
+    /// As for [`fill`](Self::fill); a stream of another runtime.
+    pub fn fill_on(&self, stream: &Stream, value: T) -> Result<Ticket> {
+        let runtime = self.runtime_for(stream)?;
+        self.fill_lane(&runtime, stream.lane(), bytemuck::bytes_of(&value))
     }
 
     /// Sets every byte.
@@ -272,7 +276,8 @@ impl<T: Element> GpuRef<T> {
     /// # Errors
     /// If the device is lost.
     pub fn fill_bytes(&self, byte: u8) -> Result<Ticket> {
-        self.fill_pattern(Pattern::U8(byte))
+        let runtime = self.runtime()?;
+        self.block.at_home(&runtime, |lane| self.fill_lane(&runtime, lane, &[byte]))
     }
 
     pub(crate) fn used(&self, access: Access, argument: u16) -> Use<'_> {
@@ -352,22 +357,18 @@ impl<T: Element> GpuRef<T> {
         Ok(ticket)
     }
 
-    fn fill_pattern(&self, pattern: Pattern) -> Result<Ticket> {
-        let runtime = self.runtime()?;
-        let count = self.bytes() / pattern.bytes();
-        let command = self.place().map(|to| Command::Fill { to, pattern, count });
+    /// Repeats some bytes all over it.
+    fn fill_lane(&self, runtime: &Arc<Inner>, lane: &Lane, unit: &[u8]) -> Result<Ticket> {
         let uses = &mut [self.used(Access::Write, 0)];
-        let ticket = runtime.submit_command(self.block.home(&runtime), uses, command.as_ref())?;
-        self.overwritten();
-        Ok(ticket)
-    }
-
-    /// As [`fill`](Self::fill), with a value that is wider than what the device can fill with.
-    fn fill_wide(&self, value: T) -> Result<Ticket> {
-        let runtime = self.runtime()?;
-        let (uses, unit) = (&mut [self.used(Access::Write, 0)], bytemuck::bytes_of(&value));
-        let home = self.block.home(&runtime);
-        let ticket = transfer::repeat(&runtime, home, uses, self.place(), unit, self.bytes())?;
+        let ticket = match pattern(unit) {
+            Some(pattern) => {
+                let count = self.bytes() / pattern.bytes();
+                let command = self.place().map(|to| Command::Fill { to, pattern, count });
+                runtime.submit_command(lane, uses, command.as_ref())?
+            }
+            // Wider than what the device can fill with.
+            None => transfer::repeat(runtime, lane, uses, self.place(), unit, self.bytes())?,
+        };
         self.overwritten();
         Ok(ticket)
     }

@@ -6,12 +6,12 @@ use std::sync::{Arc, Weak};
 
 use kiln_driver::{Access, Command, HostBlock, Latch, Place, Timeout};
 
-use super::element::Element;
+use super::element::{Element, bytes_of};
 use super::gpu_ref::GpuRef;
 use crate::error::{Error, Result};
 use crate::misuse::Misuse;
-use crate::order::{Stamp, Stamps, Track, Use};
-use crate::runtime::{DeviceRuntime, Inner, Ticket};
+use crate::order::{Lane, Stamp, Stamps, Track, Use};
+use crate::runtime::{DeviceRuntime, Inner, Stream, Ticket};
 
 /// Elements in pinned host memory.
 ///
@@ -42,18 +42,20 @@ impl DeviceRuntime {
     /// # Errors
     /// Out of pinned memory.
     pub fn pinned_uninit<T: Element>(&self, len: usize) -> Result<PinnedBuffer<T>> {
-        let too_large = || Error::new(Misuse::TooLarge { len, element_bytes: size_of::<T>() });
-        let bytes = len.checked_mul(size_of::<T>()).ok_or_else(too_large)?;
+        let bytes = bytes_of::<T>(len)?;
         let inner = self.inner();
         let block = match bytes {
             0 => None,
-            _ => Some(inner.staging().take(bytes as u64, inner.tracker())?),
+            _ => Some(inner.staging().take(bytes, inner.tracker())?),
         };
-        let track = Latch::new(Track::new(bytes as u64, Stamp::default()));
+        if let Some(block) = &block {
+            inner.lend(block.id());
+        }
+        let track = Latch::new(Track::new(bytes, Stamp::default()));
         let buffer = PinnedBuffer { runtime: Arc::downgrade(inner), block, track, len, element: PhantomData };
         let offset = buffer.block.as_ref().map_or(0, |block| block.bytes().as_ptr().addr() % align_of::<T>());
         if offset != 0 {
-            let (bytes, element_bytes) = (bytes as u64, size_of::<T>() as u64);
+            let element_bytes = size_of::<T>() as u64;
             return Err(Misuse::Cast { bytes, offset: offset as u64, element_bytes }.into());
         }
         Ok(buffer)
@@ -103,7 +105,15 @@ impl<T: Element> PinnedBuffer<T> {
     /// # Errors
     /// If the lengths differ or the buffers belong to different runtimes.
     pub fn copy_to(&self, to: &GpuRef<T>) -> Result<Ticket> {
-        self.copy(to, Access::Read)
+        self.copy(None, to, Access::Read)
+    }
+
+    /// As [`copy_to`](Self::copy_to), on a stream.
+    ///
+    /// # Errors
+    /// As for [`copy_to`](Self::copy_to); a stream of another runtime.
+    pub fn copy_to_on(&self, stream: &Stream, to: &GpuRef<T>) -> Result<Ticket> {
+        self.copy(Some(stream), to, Access::Read)
     }
 
     /// Queues a copy of all elements from a device buffer of the same length.
@@ -111,7 +121,15 @@ impl<T: Element> PinnedBuffer<T> {
     /// # Errors
     /// As for [`copy_to`](Self::copy_to).
     pub fn copy_from(&mut self, from: &GpuRef<T>) -> Result<Ticket> {
-        self.copy(from, Access::Write)
+        self.copy(None, from, Access::Write)
+    }
+
+    /// As [`copy_from`](Self::copy_from), on a stream.
+    ///
+    /// # Errors
+    /// As for [`copy_to_on`](Self::copy_to_on).
+    pub fn copy_from_on(&mut self, stream: &Stream, from: &GpuRef<T>) -> Result<Ticket> {
+        self.copy(Some(stream), from, Access::Write)
     }
 
     /// Where commands find the first byte; none for a buffer of no elements.
@@ -139,9 +157,13 @@ impl<T: Element> PinnedBuffer<T> {
         if std::ptr::eq(self.runtime.as_ptr(), runtime) { Ok(()) } else { Err(Misuse::ForeignPinned.into()) }
     }
 
-    fn copy(&self, device: &GpuRef<T>, host_access: Access) -> Result<Ticket> {
+    /// Copies on a stream, or on the home of the device buffer.
+    fn copy(&self, stream: Option<&Stream>, device: &GpuRef<T>, host_access: Access) -> Result<Ticket> {
         let runtime = self.runtime()?;
         device.check_runtime(&runtime)?;
+        if let Some(stream) = stream.filter(|stream| !stream.belongs_to(&runtime)) {
+            return Err(Misuse::ForeignStream { stream: stream.id().to_string() }.into());
+        }
         if device.len() != self.len {
             return Err(Misuse::Length { buffer: device.len(), given: self.len }.into());
         }
@@ -151,8 +173,14 @@ impl<T: Element> PinnedBuffer<T> {
             _ => (device.place().map(Place::Device), host, Access::Read),
         };
         let command = from.zip(to).map(|(from, to)| Command::Copy { from, to, bytes: device.bytes() });
-        let uses = &mut [self.used(host_access), device.used(device_access, 1)];
-        let ticket = runtime.submit_command(device.block().home(&runtime), uses, command.as_ref())?;
+        let submit = |lane: &Lane| {
+            let uses = &mut [self.used(host_access), device.used(device_access, 1)];
+            runtime.submit_command(lane, uses, command.as_ref())
+        };
+        let ticket = match stream {
+            Some(stream) => submit(stream.lane())?,
+            None => device.block().at_home(&runtime, submit)?,
+        };
         if device_access.writes() {
             device.overwritten();
         }
@@ -188,6 +216,7 @@ impl<T> Drop for PinnedBuffer<T> {
     fn drop(&mut self) {
         if let (Some(block), Some(runtime)) = (self.block.take(), self.runtime.upgrade()) {
             let uses = self.track.get_mut().all();
+            runtime.take_back(block.id());
             runtime.staging().put_back(block, uses, &**runtime.driver());
         }
     }

@@ -71,7 +71,7 @@ impl Done {
                 break;
             }
             let now = clock.now();
-            if now >= *until.get_or_insert(now + spin) {
+            if now >= *until.get_or_insert(now.saturating_add(spin)) {
                 break;
             }
             std::hint::spin_loop();

@@ -12,7 +12,7 @@ use kiln_driver::{DeviceKind, Error, Timeout};
 use super::bell::Bell;
 use super::pending::{Front, Outcome, Pending, Place, Waiter};
 use crate::error::Result;
-use crate::order::{Point, Stamp, Tracker};
+use crate::order::{Stamp, Tracker};
 use crate::state::StateCell;
 
 /// A shorter pause ends no sooner.
@@ -75,20 +75,22 @@ impl Reactor {
     /// Puts somebody in line.
     ///
     /// # Errors
-    /// If the thread is not there and cannot be started; what the driver says when an event is recorded for the waiter. The waiter
-    /// comes back.
+    /// If the thread is not there and cannot be started; the fault, if the device is lost. The waiter comes back.
     pub(super) fn wait(
         &self,
         stamp: Stamp,
         waiter: Waiter,
     ) -> std::result::Result<Place, (crate::error::Error, Waiter)> {
+        if let Err(error) = self.handle().start() {
+            return Err((error, waiter));
+        }
         // Recorded now, so that the answer does not have to wait for work that is queued later.
-        let point = self.handle().start().and_then(|()| Ok(self.shared.tracker.event_after(stamp)?));
-        let point = match point {
+        let point = match self.shared.tracker.event_after(stamp) {
             Ok(point) => Some(point),
-            // What becomes of the work is not known yet; it will be, and needs no event then.
-            Err(error) if error.is_sticky() && self.shared.defers() => None,
-            Err(error) => return Err((error, waiter)),
+            Err(error) if error.is_sticky() && !self.shared.defers() => return Err((error.into(), waiter)),
+            // What becomes of the work is not known yet, and needs no event once it is; or there is no event to be had, and the stream is
+            // looked at instead.
+            Err(_) => None,
         };
         let place = {
             let mut pending = self.shared.pending();
@@ -246,17 +248,20 @@ impl<'a> Look<'a> {
     fn ask(&self, front: Front, now: Duration) -> std::result::Result<(), Error> {
         let tracker = &self.shared.tracker;
         let known = front.event.and_then(|event| self.shared.pending().point(front.stamp.stream, event));
-        let point: Point = match known {
-            Some(point) => point,
-            None => {
-                let point = tracker.event_after(front.stamp)?;
-                self.shared.pending().keep(point.clone());
-                point
-            }
-        };
         let hangs = self.simulated && now.saturating_sub(front.since) > PATIENCE;
         let timeout = if hangs { Timeout::Never } else { Timeout::Poll };
-        tracker.wait_point(&point, timeout).map(|_| ())
+        if let Some(point) = known {
+            return tracker.wait_point(&point, timeout).map(|_| ());
+        }
+        match tracker.event_after(front.stamp) {
+            Ok(point) => {
+                self.shared.pending().keep(point.clone());
+                tracker.wait_point(&point, timeout).map(|_| ())
+            }
+            Err(error) if error.is_sticky() => Err(error),
+            // There is none to be had, and the order does without.
+            Err(_) => tracker.wait(front.stamp, timeout).map(|_| ()),
+        }
     }
 
     /// Looks at the device for those who watch its state: a fault is met by whoever asks, so somebody has to.

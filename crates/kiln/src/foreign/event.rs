@@ -50,6 +50,7 @@ impl DeviceRuntime {
     fn take_event_in(&self, event: ForeignHandle, keep: Option<Keep>) -> Result<ForeignEvent> {
         self.inner().check_ready()?;
         let id = self.driver().create_event(EventRequest::Foreign(event))?;
+        self.inner().lend(id);
         Ok(ForeignEvent { runtime: std::sync::Arc::downgrade(self.inner()), id, _keep: keep })
     }
 
@@ -100,6 +101,7 @@ impl ForeignEvent {
 impl Drop for ForeignEvent {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.upgrade() {
+            runtime.take_back(self.id);
             // Only the name is given back, and a lost device has no names.
             let _ = runtime.driver().destroy(self.id.into());
         }

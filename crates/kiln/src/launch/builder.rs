@@ -142,9 +142,10 @@ impl<'a> Launch<'a> {
         // was given, where the layout is known; the memory is mapped until the stamps of this launch are done.
         let vouched = unsafe { Vouched::new() };
         let command = command(self.kernel, &self.shape, &self.arguments, vouched);
-        self.runtime
-            .submit_launch(lane, &mut self.uses, &command, caller)
-            .map_err(|error| named(self.kernel, error))
+        self.runtime.submit_launch(lane, &mut self.uses, &command, caller).or_else(|error| {
+            let again = |lane: &Lane| self.runtime.submit_launch(lane, &mut self.uses, &command, caller);
+            elsewhere(self.runtime, lane, error, again).map_err(|error| named(self.kernel, error))
+        })
     }
 
     /// As [`submit`](Self::submit), with the device's time for it.
@@ -159,9 +160,10 @@ impl<'a> Launch<'a> {
         // SAFETY: as for `submit`.
         let vouched = unsafe { Vouched::new() };
         let command = command(self.kernel, &self.shape, &self.arguments, vouched);
-        self.runtime
-            .submit_timed(lane, &mut self.uses, Some(command))
-            .map_err(|error| named(self.kernel, error))
+        self.runtime.submit_timed(lane, &mut self.uses, Some(command)).or_else(|error| {
+            let again = |lane: &Lane| self.runtime.submit_timed(lane, &mut self.uses, Some(command));
+            elsewhere(self.runtime, lane, error, again).map_err(|error| named(self.kernel, error))
+        })
     }
 
     // Never inlined: a launch has several buffers, and the code of one call is fetched once for all of them.
@@ -299,11 +301,24 @@ impl<'a> Launch<'a> {
     }
 }
 
+/// A launch whose stream was given back just then: nobody named that, or it would still be there, so the main one serves as well.
+#[cold]
+fn elsewhere<R>(
+    runtime: &Inner,
+    lane: &Lane,
+    error: Error,
+    again: impl FnOnce(&Lane) -> Result<R>,
+) -> Result<R> {
+    if lane.is_retired() { again(runtime.main_stream().lane()) } else { Err(error) }
+}
+
 /// An error about the arguments, with the kernel they were for.
 #[cold]
 fn named(kernel: &Kernel, error: Error) -> Error {
     match error.kind() {
-        ErrorKind::Misuse(Misuse::Overlap { .. }) => error.placed(format!("kernel `{}`", kernel.name())),
+        ErrorKind::Misuse(Misuse::Overlap { .. } | Misuse::Sealed { .. }) => {
+            error.placed(format!("kernel `{}`", kernel.name()))
+        }
         _ => error,
     }
 }

@@ -39,7 +39,7 @@ impl DeviceRuntime {
     /// here, or else what the driver can tell.
     ///
     /// # Errors
-    /// What the loader says, with its log; no kernel of that name.
+    /// What the loader says, with its log; no kernel of that name; a signature that is not the kernel's.
     pub fn load_kernel(&self, image: &Image<'_>, name: &str, signature: Option<Signature>) -> Result<Kernel> {
         self.load_module(image)?.kernel(name, signature)
     }

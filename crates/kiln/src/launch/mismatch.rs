@@ -114,6 +114,18 @@ pub enum Mismatch {
         /// Blocks that fit.
         limit: u64,
     },
+    /// A signature that is not the kernel's.
+    #[error(
+        "kernel `{kernel}` takes {wanted}, and its signature says {given}; give it the one of its own text, or none"
+    )]
+    Layout {
+        /// The kernel.
+        kernel: String,
+        /// What the driver knows, in words.
+        wanted: String,
+        /// What the signature says, in words.
+        given: String,
+    },
     /// The kernel was loaded by another runtime.
     #[error("kernel `{kernel}` was loaded by another runtime; load it with the one that launches it")]
     ForeignKernel {

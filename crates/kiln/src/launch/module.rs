@@ -32,7 +32,7 @@ impl DeviceRuntime {
     /// [`CodeError`](crate::CodeError)s that say what to do.
     pub fn load_module(&self, image: &Image<'_>) -> Result<Module> {
         let id = self.driver().load(image).map_err(|error| explained(self.info(), image, error))?;
-        self.inner().keep_module(id);
+        self.inner().lend(id);
         Ok(Module { loaded: Arc::new(Loaded { runtime: Arc::downgrade(self.inner()), id }) })
     }
 }
@@ -47,11 +47,14 @@ impl Module {
     /// else what the driver can tell.
     ///
     /// # Errors
-    /// No kernel of that name; a runtime that is gone.
+    /// No kernel of that name; a signature that is not the kernel's; a runtime that is gone.
     pub fn kernel(&self, name: &str, signature: Option<Signature>) -> Result<Kernel> {
         let runtime = self.runtime()?;
-        let function = runtime.driver().function(self.id(), name)?;
-        Ok(Kernel::new(self.clone(), name, function, signature, runtime.driver().info()))
+        let (function, device) = (runtime.driver().function(self.id(), name)?, runtime.driver().info());
+        if let Some(signature) = &signature {
+            signature.check(name, &function.attributes, &device.limits)?;
+        }
+        Ok(Kernel::new(self.clone(), name, function, signature, device))
     }
 
     pub(crate) fn downgrade(&self) -> WeakModule {

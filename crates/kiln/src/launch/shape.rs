@@ -4,7 +4,7 @@ use kiln_driver::{DeviceInfo, Dim3, Driver, FunctionAttributes};
 
 use super::kernel::Kernel;
 use super::mismatch::Mismatch;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// What a kernel and its device allow.
 #[derive(Clone, Copy, Debug)]
@@ -27,12 +27,17 @@ impl Bounds {
             block: limits.max_block,
             threads: limits.max_threads_per_block.min(function.max_threads_per_block),
             dynamic_shared_bytes: shared.saturating_sub(function.static_shared_bytes),
-            cluster_blocks: limits.max_cluster_blocks,
+            cluster_blocks: if device.features.cluster_launch { limits.max_cluster_blocks } else { 0 },
         }
     }
 
-    fn allow_cluster(&self, cluster: Dim3) -> bool {
-        (1..=u128::from(self.cluster_blocks)).contains(&cluster.count())
+    /// Whether a grid can be made of clusters.
+    fn allow_cluster(&self, cluster: Dim3, grid: Dim3) -> bool {
+        let divides = |cluster: u32, grid: u32| cluster > 0 && grid.is_multiple_of(cluster);
+        cluster.count() <= u128::from(self.cluster_blocks)
+            && divides(cluster.x, grid.x)
+            && divides(cluster.y, grid.y)
+            && divides(cluster.z, grid.z)
     }
 }
 
@@ -64,7 +69,8 @@ impl Shape {
     /// Whether the kernel and its device allow it.
     fn is_allowed(&self, kernel: &Kernel) -> bool {
         let unclustered = Self { cluster: None, ..*self };
-        let cluster_fits = self.cluster.is_none_or(|cluster| kernel.bounds().allow_cluster(cluster));
+        let cluster_fits =
+            self.cluster.is_none_or(|cluster| kernel.bounds().allow_cluster(cluster, self.grid));
         unclustered.is_allowed_unclustered(kernel) && cluster_fits
     }
 
@@ -96,8 +102,9 @@ impl Shape {
             return shape("block", self.block, format!("{} threads for this kernel", bounds.threads));
         }
         match self.cluster {
-            Some(cluster) if !bounds.allow_cluster(cluster) => {
-                shape("cluster", cluster, format!("{} blocks", bounds.cluster_blocks))
+            Some(cluster) if !bounds.allow_cluster(cluster, self.grid) => {
+                let limit = format!("{} blocks that divide a grid of {}", bounds.cluster_blocks, self.grid);
+                shape("cluster", cluster, limit)
             }
             _ => {
                 let (dynamic, limit) = (self.dynamic_shared_bytes, bounds.dynamic_shared_bytes + fixed);
@@ -108,6 +115,11 @@ impl Shape {
 
     /// Refuses a cooperative launch whose blocks cannot all be resident at once; its shape was checked before.
     pub(super) fn check_residency(&self, kernel: &Kernel, driver: &dyn Driver) -> Result<()> {
+        if !driver.info().features.cooperative_launch {
+            let refused =
+                kiln_driver::Error::unsupported("launch", "a cooperative launch", "this device has none");
+            return Err(Error::new(refused).placed(format!("kernel `{}`", kernel.name())));
+        }
         let threads = self.block.count() as u32;
         let occupancy = driver.occupancy(kernel.id(), threads, self.dynamic_shared_bytes)?;
         let limit =

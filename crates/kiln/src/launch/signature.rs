@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use kiln_driver::{Access, FunctionAttributes};
+use kiln_driver::{Access, FunctionAttributes, Limits};
 
+use super::mismatch::Mismatch;
 use super::number::Number;
 
 /// The parameters of a kernel, in order.
@@ -80,7 +81,7 @@ impl fmt::Display for Effect {
 impl Signature {
     /// A signature from its parameters; the packed arguments end with the last of them.
     pub fn new(parameters: Vec<Parameter>) -> Self {
-        let bytes = parameters.iter().map(|each| each.offset + each.bytes).max().unwrap_or(0);
+        let bytes = parameters.iter().map(|each| each.offset.saturating_add(each.bytes)).max().unwrap_or(0);
         Self { parameters, bytes }
     }
 
@@ -97,6 +98,27 @@ impl Signature {
         Some(Self::new(spans.iter().map(parameter).collect()))
     }
 
+    /// Refuses a signature that cannot be the kernel's: where the driver knows the layout it has to agree, and otherwise to be one that the
+    /// device can pass.
+    pub(super) fn check(
+        &self,
+        kernel: &str,
+        attributes: &FunctionAttributes,
+        limits: &Limits,
+    ) -> Result<(), Mismatch> {
+        let given = || self.parameters.iter().map(|each| (each.offset, each.bytes));
+        let known =
+            attributes.parameters.as_ref().map(|spans| spans.iter().map(|span| (span.offset, span.bytes)));
+        let wanted = match known {
+            Some(spans) if !spans.clone().eq(given()) => layout(spans),
+            None if self.bytes > limits.max_argument_bytes => {
+                format!("no more than {} bytes", limits.max_argument_bytes)
+            }
+            _ => return Ok(()),
+        };
+        Err(Mismatch::Layout { kernel: kernel.to_owned(), wanted, given: layout(given()) })
+    }
+
     /// The parameters.
     pub fn parameters(&self) -> &[Parameter] {
         &self.parameters
@@ -106,4 +128,10 @@ impl Signature {
     pub fn bytes(&self) -> u32 {
         self.bytes
     }
+}
+
+/// Offsets and sizes in words.
+fn layout(spans: impl Iterator<Item = (u32, u32)>) -> String {
+    let spans: Vec<String> = spans.map(|(offset, bytes)| format!("{bytes} bytes at {offset}")).collect();
+    if spans.is_empty() { "nothing".to_owned() } else { spans.join(", ") }
 }

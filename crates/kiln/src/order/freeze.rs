@@ -3,6 +3,7 @@
 use std::sync::{Arc, PoisonError};
 
 use super::clock::Clock;
+use super::held::held_here;
 use super::lane::Lane;
 use super::stamp::Stamp;
 use super::sync::Ordering;
@@ -40,10 +41,21 @@ impl Tracker {
         lanes.iter().for_each(look);
     }
 
-    /// Waits until every submission that is being made right now is made, but for those of this thread.
-    pub fn pass_every_lane(&self) {
+    /// Waits until every submission that is being made right now is made, but for those of this thread. `is_late` is asked between two
+    /// looks and may sleep; if it says yes, this says no.
+    pub fn pass_every_lane(&self, mut is_late: impl FnMut() -> bool) -> bool {
         let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner).clone();
-        lanes.iter().for_each(|lane| drop(self.enter_lane(lane)));
+        lanes.iter().all(|lane| {
+            let is_own = held_here(&self.host, |held| held.stream == lane.key).is_some();
+            loop {
+                if is_own || lane.try_enter().is_some() {
+                    break true;
+                }
+                if is_late() {
+                    break false;
+                }
+            }
+        })
     }
 
     /// Runs something while no submission is being made, on any stream. It must not submit, wait or drop a block.

@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use kiln_driver::{Access, StreamId};
+use smallvec::SmallVec;
 
 use super::clock::{Clock, HostClock};
 use super::guards::{self, Guards};
@@ -152,18 +153,20 @@ impl Step<'_> {
 
     /// As `try_all`, over uses sorted by block; uses of the same block share its lock.
     fn lock_all(&mut self, uses: &[Use<'_>]) -> Result<(), StepRefusal> {
-        let Some(first) = uses.first() else {
-            self.lane.announce(self.stamp.number);
-            return Ok(());
-        };
-        let same = uses.iter().take_while(|each| std::ptr::eq(each.track, first.track)).count();
-        let (group, rest) = uses.split_at(same);
-        let mut track = first.track.lock();
-        group.iter().try_for_each(|each| self.need(&track, each))?;
-        self.lock_all(rest)?;
-        // Reads first: a write of the same bytes then stands as the last word.
-        group.iter().filter(|each| !each.access.writes()).for_each(|each| self.publish(&mut track, each));
-        group.iter().filter(|each| each.access.writes()).for_each(|each| self.publish(&mut track, each));
+        let groups = || uses.chunk_by(|one, next| std::ptr::eq(one.track, next.track));
+        let mut held: SmallVec<[_; guards::MOST]> = SmallVec::new();
+        for group in groups() {
+            let Some(first) = group.first() else { continue };
+            let track = first.track.lock();
+            group.iter().try_for_each(|each| self.need(&track, each))?;
+            held.push(track);
+        }
+        self.lane.announce(self.stamp.number);
+        for (group, track) in groups().zip(&mut held) {
+            // Reads first: a write of the same bytes then stands as the last word.
+            group.iter().filter(|each| !each.access.writes()).for_each(|each| self.publish(track, each));
+            group.iter().filter(|each| each.access.writes()).for_each(|each| self.publish(track, each));
+        }
         Ok(())
     }
 

@@ -58,6 +58,12 @@ impl SubmitError {
     }
 }
 
+/// A stream that takes no more work.
+#[cold]
+pub(crate) fn given_back(stream: StreamId) -> Error {
+    Error::invalid("submit", format!("{stream} was given back"), "use a stream that is leased or imported")
+}
+
 /// [`SubmitError::Held`] as an error of the driver.
 pub(crate) fn held_error(call: &'static str, stream: StreamId) -> Error {
     let why = "this thread prepared a use of blocks on it; finish or drop that first".to_owned();

@@ -11,7 +11,7 @@ use super::lane::{Entry, Lane, Point, Recorded};
 use super::mutation::Mutation;
 use super::stamp::{Stamp, Stamps, StreamKey};
 use super::step::{Step, Use, publish_late};
-use super::submit_error::{SubmitError, held_error};
+use super::submit_error::{SubmitError, given_back, held_error};
 use super::sync::{AtomicBool, AtomicU32, LatchGuard, Ordering, RwLock};
 use crate::telemetry::Count;
 
@@ -115,9 +115,10 @@ impl Tracker {
     pub fn retire(&self, lane: &Lane) {
         // Whoever forgot that they are inside queues nothing more.
         let entry = self.enter_lane(lane).ok();
-        if lane.submitted() > 0 {
-            // A device that cannot take the event is lost, and then nothing on it is waited for.
-            let _ = self.point(lane, lane.submitted());
+        let last = lane.submitted();
+        if last > 0 && self.point(lane, last).is_err_and(|error| !error.is_sticky()) {
+            // Without an event nobody could wait for it any more. If that fails too, the device is lost, and nothing on it is waited for.
+            let _ = self.wait_stream(lane, last, Timeout::Never);
         }
         lane.close();
         drop(entry);
@@ -178,7 +179,7 @@ impl Tracker {
         let mut guard = self.enter_lane(lane)?;
         let entry = &mut *guard;
         if lane.is_retired() {
-            return Err(given_back(lane).into());
+            return Err(given_back(lane.stream).into());
         }
         entry.waits.clear();
         for stamp in stamps.iter() {
@@ -204,7 +205,7 @@ impl Tracker {
         stamp.stream == lane.key || self.host.covers(stamp) || lane.published_covers(stamp)
     }
 
-    /// Whether a stamp is done, as far as can be told without recording anything new on its stream.
+    /// Whether a stamp is done, as far as the device says when it is asked.
     ///
     /// # Errors
     /// What the driver says: a lost device answers every question with its fault.
@@ -242,10 +243,13 @@ impl Tracker {
                 return Err(held_error("wait", stream));
             }
         }
-        let point = self.point(&lane, stamp.number)?;
         let kind = if matches!(timeout, Timeout::Poll) { Count::HostPolls } else { Count::HostWaits };
         lane.counters().add(kind, 1);
-        self.wait_point(&point, timeout)
+        match self.point(&lane, stamp.number) {
+            Ok(point) => self.wait_point(&point, timeout),
+            Err(error) if error.is_sticky() => Err(error),
+            Err(_) => self.wait_stream(&lane, stamp.number, timeout),
+        }
     }
 
     /// Waits on the host for a point. What is done then is known from here on, unless the order is [held](Self::hold).
@@ -297,7 +301,7 @@ impl Tracker {
     fn enter<'a>(&'a self, lane: &'a Lane, uses: &mut [Use<'_>]) -> Result<Begun<'a>, SubmitError> {
         let mut guard = self.enter_lane(lane)?;
         if lane.is_retired() {
-            return Err(given_back(lane).into());
+            return Err(given_back(lane.stream).into());
         }
         let entry = &mut *guard;
         let stamp = Stamp { stream: lane.key, number: entry.next };
@@ -359,7 +363,7 @@ impl Tracker {
                 continue;
             }
             let peer = self.peer(entry, stamp.stream)?;
-            self.with_point(&peer, stamp.number, |point| {
+            let edge = self.with_point(&peer, stamp.number, |point| {
                 self.driver.submit(lane.stream, &Command::Wait(point.event.event()))?;
                 entry.clock.join(&point.clock);
                 entry.clock.learn(match self.mutation {
@@ -367,9 +371,16 @@ impl Tracker {
                     _ => point.stamp,
                 });
                 Ok(())
-            })?;
-            queued += 1;
-            lane.note_wait();
+            });
+            match edge {
+                Ok(()) => {
+                    queued += 1;
+                    lane.note_wait();
+                }
+                Err(error) if error.is_sticky() => return Err(error),
+                // The blocks are stamped: whoever comes next counts on this edge.
+                Err(_) => drop(self.wait_stream(&peer, stamp.number, Timeout::Never)?),
+            }
         }
         lane.publish_clock(&entry.clock);
         Ok(queued)
@@ -394,7 +405,7 @@ impl Tracker {
         let submitted = lane.await_submitted(number);
         let Some(_admission) = lane.admit() else {
             // It was given back meanwhile, and its end recorded before that.
-            return then(&lane.point(number).ok_or_else(|| given_back(lane))?);
+            return then(&lane.point(number).ok_or_else(|| given_back(lane.stream))?);
         };
         if submitted > number {
             lane.note_overshoot();
@@ -431,18 +442,15 @@ impl Tracker {
             Recording::AtOnce => true,
         };
         if now {
-            lane.remember(self.record(lane, stamp, |clock| clock.join(&entry.clock))?);
+            match self.record(lane, stamp, |clock| clock.join(&entry.clock)) {
+                Ok(point) => lane.remember(point),
+                Err(error) if error.is_sticky() => return Err(error),
+                // The work is queued; an event that could not be recorded now is recorded when somebody needs it.
+                Err(_) => {}
+            }
         }
         Ok(())
     }
-}
-
-fn given_back(lane: &Lane) -> Error {
-    Error::invalid(
-        "submit",
-        format!("{} was given back", lane.stream),
-        "use a stream that is leased or imported",
-    )
 }
 
 /// A submission whose work is being queued.

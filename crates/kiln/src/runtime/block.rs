@@ -136,6 +136,7 @@ impl Block {
         runtime: &Arc<Inner>,
         home: &Stream,
         bytes: u64,
+        align: u64,
         tag: AllocTag,
     ) -> Result<Arc<Self>> {
         if !home.belongs_to(runtime) {
@@ -144,13 +145,14 @@ impl Block {
         runtime.check_ready()?;
         let lane = home.lane();
         let generation = runtime.state().generation();
-        let memory = runtime.memory().allocate(&Request::new(bytes, stream_ref(lane)).tag(tag))?;
+        let request = Request::new(bytes, stream_ref(lane)).align(align.max(Request::MIN_ALIGN)).tag(tag);
+        let memory = runtime.memory().allocate(&request)?;
         // Whoever had the memory before may still be busy with it on this stream, so other streams come after what is planned here.
         let is_forgotten = runtime.tracker().mutation() == Some(Mutation::AllocationBeforeUse);
         let planned = Stamp { stream: lane.key, number: lane.planned() };
         let first_write = if is_forgotten { Stamp::default() } else { planned };
         let number = runtime.next_block();
-        let block = Arc::new(Self {
+        let mut block = Self {
             place_of_runtime: Arc::as_ptr(runtime).addr(),
             runtime: Arc::downgrade(runtime),
             start: if memory.is_empty() { 0 } else { memory.address().0 },
@@ -163,12 +165,13 @@ impl Block {
             born: generation,
             lost: OnceLock::new(),
             track: Latch::new(Track::new(bytes, first_write).of_block(number)),
-        });
-        if let Some(survival) = runtime.survival() {
-            survival.census().register(&block);
-        }
+        };
         if runtime.tracker().makes_memory() && bytes > 0 && !is_forgotten {
             block.take_number(runtime)?;
+        }
+        let block = Arc::new(block);
+        if let Some(survival) = runtime.survival() {
+            survival.census().register(&block);
         }
         Ok(block)
     }
@@ -176,14 +179,23 @@ impl Block {
     /// Memory that was made on its stream is there once the stream got so far, which the order does not see: what it knows to be done on that stream
     /// may be everything that has a number. The next number stands for it.
     #[cold]
-    fn take_number(&self, runtime: &Arc<Inner>) -> Result<()> {
+    fn take_number(&mut self, runtime: &Arc<Inner>) -> Result<()> {
         let range = 0..self.bytes();
         let first = Use { track: &self.track, range, access: Access::Write, argument: 0 };
         match runtime.submit(&self.home, &mut [first], |_, _| Ok(())) {
             // This thread is inside of the stream by a use it has prepared. That has a number which is not done, and comes after the memory.
-            Err(error) if matches!(error.kind(), ErrorKind::Misuse(Misuse::Prepared { .. })) => Ok(()),
-            numbered => numbered.map(drop),
+            Err(error) if matches!(error.kind(), ErrorKind::Misuse(Misuse::Prepared { .. })) => {}
+            numbered => self.allocated = numbered?,
         }
+        Ok(())
+    }
+
+    /// The last writes of any bytes. Its allocation wrote nothing.
+    pub(crate) fn writes(&self) -> Stamps {
+        let mut writes = Stamps::default();
+        let all = self.track.lock().writes();
+        all.iter().filter(|stamp| *stamp != self.allocated).for_each(|stamp| writes.insert(stamp));
+        writes
     }
 
     pub(crate) fn id(&self) -> BlockId {
@@ -278,6 +290,16 @@ impl Block {
     /// The stream its work goes to when nothing else is said: the one it was allocated on, or the main one if that is gone.
     pub(crate) fn home<'a>(&'a self, runtime: &'a Inner) -> &'a Arc<Lane> {
         if self.home.is_retired() { runtime.main_stream().lane() } else { &self.home }
+    }
+
+    /// Does something on its home. That may be given back just then; since nobody named it, the main stream serves as well.
+    pub(crate) fn at_home<R>(&self, runtime: &Inner, mut run: impl FnMut(&Lane) -> Result<R>) -> Result<R> {
+        let home = self.home(runtime);
+        match run(home) {
+            // It was not when it was chosen, and took nothing.
+            Err(_) if home.is_retired() => run(runtime.main_stream().lane()),
+            done => done,
+        }
     }
 
     pub(crate) fn home_key(&self) -> StreamKey {

@@ -54,8 +54,8 @@ pub(crate) struct Inner {
     staging: Staging,
     modules: Modules,
     config: RuntimeConfig,
-    /// Modules that kernels still hold; they go with the runtime.
-    loaded: Mutex<HashSet<ModuleId>>,
+    /// What others still hold: modules, pinned memory, names of other libraries' events. It goes with the runtime.
+    lent: Mutex<HashSet<Object>>,
     /// Names of other libraries' memory that buffers still hold; they go with the runtime.
     adopted: Mutex<HashSet<MemoryId>>,
     /// Modules and graphs that nobody has any more, with the work that may still use them.
@@ -102,7 +102,7 @@ impl Inner {
             tracker,
             survival,
             config,
-            loaded: Mutex::default(),
+            lent: Mutex::default(),
             adopted: Mutex::default(),
             retired: Mutex::default(),
             unfinished_uses: AtomicU64::new(0),
@@ -246,9 +246,14 @@ impl Inner {
         self.unfinished_uses.load(Ordering::Relaxed)
     }
 
-    /// Remembers a module, so that it is unloaded with the runtime if a kernel outlives that.
-    pub(crate) fn keep_module(&self, module: ModuleId) {
-        self.loaded.lock().unwrap_or_else(PoisonError::into_inner).insert(module);
+    /// Remembers something that somebody else holds, so that it is given back with the runtime if they outlive that.
+    pub(crate) fn lend(&self, object: impl Into<Object>) {
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner).insert(object.into());
+    }
+
+    /// Whoever held it gives it back.
+    pub(crate) fn take_back(&self, object: impl Into<Object>) {
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner).remove(&object.into());
     }
 
     /// Names memory of another library.
@@ -267,7 +272,7 @@ impl Inner {
 
     /// Unloads a module once everything submitted so far is done; its kernels may be among that.
     pub(crate) fn retire_module(&self, module: ModuleId) {
-        self.loaded.lock().unwrap_or_else(PoisonError::into_inner).remove(&module);
+        self.take_back(module);
         self.retire(module);
     }
 
@@ -427,7 +432,8 @@ impl Inner {
     /// Waits until everything submitted so far is done; false if time ran out.
     pub(crate) fn synchronize(&self, limit: Option<Duration>) -> Result<bool> {
         let clock = self.driver.clock();
-        let end = limit.map(|limit| clock.now() + limit);
+        // A limit that no clock reaches is none.
+        let end = limit.and_then(|limit| clock.now().checked_add(limit));
         let generation = self.state.generation();
         let latest = self.tracker.latest();
         for stamp in &latest {
@@ -458,8 +464,8 @@ impl Drop for Inner {
         for memory in std::mem::take(self.adopted.get_mut().unwrap_or_else(PoisonError::into_inner)) {
             let _ = self.driver.free(memory, None);
         }
-        for module in std::mem::take(self.loaded.get_mut().unwrap_or_else(PoisonError::into_inner)) {
-            let _ = self.driver.destroy(module.into());
+        for object in std::mem::take(self.lent.get_mut().unwrap_or_else(PoisonError::into_inner)) {
+            let _ = self.driver.destroy(object);
         }
         self.staging.release_all(&*self.driver);
         self.tracker.destroy_events();

@@ -119,10 +119,12 @@ impl Staging {
                     None => class.swap_remove(0),
                 }
             };
-            if tracker.all_done(&idle.after)? {
+            let done = tracker.all_done(&idle.after);
+            if matches!(done, Ok(true)) {
                 return Ok(Some(idle.block));
             }
             self.class(shift).push(idle);
+            done?;
         }
         Ok(None)
     }

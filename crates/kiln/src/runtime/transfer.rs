@@ -115,8 +115,10 @@ fn run(
     bytes: usize,
     body: impl Fn(&mut Porter<'_>) -> std::result::Result<(), Error> + Sync,
 ) -> Result<Ticket> {
-    let threads = if bytes < PARALLEL_FROM_BYTES { 1 } else { runtime.config().transfer_threads.max(1) };
-    let used = Mutex::new(Vec::with_capacity(threads * CHUNKS_PER_THREAD));
+    let chunks = bytes.div_ceil(chunk_bytes(runtime)).max(1);
+    let threads =
+        if bytes < PARALLEL_FROM_BYTES { 1 } else { runtime.config().transfer_threads.clamp(1, chunks) };
+    let used = Mutex::new(Vec::with_capacity(CHUNKS_PER_THREAD));
     let stamp = runtime.submit(lane, uses, |driver, stream| {
         let work = || {
             let mut porter = Porter { runtime, driver, lane, stream, slots: Vec::new(), next: 0 };
@@ -128,13 +130,16 @@ fn run(
             return work();
         }
         std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            // This thread is one of them. A system that has no thread to spare leaves more to the others.
+            let start = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
+            let workers: Vec<_> = (1..threads).map_while(start).collect();
+            let own = work();
             // Every worker is waited for, whatever the first of them says.
             let ended: Vec<_> = workers
                 .into_iter()
                 .map(|worker| worker.join().unwrap_or_else(|_| Err(worker_died())))
                 .collect();
-            ended.into_iter().collect()
+            ended.into_iter().fold(own, std::result::Result::and)
         })
     });
     let after = match &stamp {
@@ -231,7 +236,15 @@ impl Porter<'_> {
     }
 
     fn signal(&mut self, slot: usize) -> std::result::Result<(), Error> {
-        let event = self.runtime.tracker().take_event()?;
+        let event = match self.runtime.tracker().take_event() {
+            Ok(event) => event,
+            Err(error) if error.is_sticky() => return Err(error),
+            // With no event to be had the stream is waited for, and then no copy uses the block.
+            Err(_) => {
+                self.lane.counters().add(Count::HostWaits, 1);
+                return self.driver.wait(WaitTarget::Stream(self.stream), Timeout::Never).map(|_| ());
+            }
+        };
         self.driver.submit(self.stream, &Command::Signal(event.event()))?;
         self.lane.counters().add(Count::Signals, 1);
         self.slots[slot].busy = Some(event);

@@ -1,6 +1,6 @@
 //! The end of a device's work.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::phase::Phase;
 use crate::error::{Error, Result};
@@ -8,7 +8,8 @@ use crate::runtime::{DeviceRuntime, Inner};
 
 impl DeviceRuntime {
     /// Takes no more work, waits until what is queued is done, but no longer than this on the device's clock, and then says that
-    /// the device has stopped; false if time ran out and work is still running. Handles are stale from here on, tickets still answer.
+    /// the device has stopped; false if time ran out and work is still running, or another thread is still about to queue some. Handles are
+    /// stale from here on, tickets still answer.
     ///
     /// It stops for all clones. A second call waits for the first, and then for what that left running.
     ///
@@ -34,17 +35,27 @@ impl DeviceRuntime {
     }
 }
 
+/// How long a look at submissions that are being made is put off.
+const NAP: Duration = Duration::from_micros(50);
+
 impl Inner {
     pub(crate) fn shut_down(&self, limit: Duration) -> Result<bool> {
         let state = self.state();
         let first = state.change(Phase::ShuttingDown).is_ok();
+        let began = Instant::now();
+        let mut passed = true;
         if first {
-            // Whoever found the device ready just before is in one of these and sees the change at the driver.
-            self.tracker().pass_every_lane();
+            // Whoever found the device ready just before is in one of these and sees the change at the driver. They may be there for as
+            // long as the device takes: in a transfer behind work that does not end, or with a use they have prepared.
+            passed = self.tracker().pass_every_lane(|| {
+                std::thread::sleep(NAP);
+                began.elapsed() >= limit
+            });
         } else {
             state.wait_until(|status| status.phase() == Phase::Stopped, None);
         }
-        let drained = self.synchronize(Some(limit));
+        let drained =
+            self.synchronize(Some(limit.saturating_sub(began.elapsed()))).map(|done| done && passed);
         if first {
             // Nobody else leads out of this phase.
             let _ = state.change(Phase::Stopped);

@@ -54,9 +54,19 @@ impl Library {
 
     /// Fills a buffer on a stream it was lent.
     pub(crate) fn fill_on(&self, stream: StreamId, buffer: &GpuRef<u32>, value: u32) {
+        self.try_fill_on(stream, buffer, value).unwrap();
+    }
+
+    /// The same on a device that may refuse.
+    pub(crate) fn try_fill_on(
+        &self,
+        stream: StreamId,
+        buffer: &GpuRef<u32>,
+        value: u32,
+    ) -> kiln_driver::Result<()> {
         let to = buffer.place().unwrap();
         let fill = Command::Fill { to, pattern: Pattern::U32(value), count: buffer.len() as u64 };
-        self.driver.submit(stream, &fill).unwrap();
+        self.driver.submit(stream, &fill).map(drop)
     }
 
     /// Signals its event after everything it queued.

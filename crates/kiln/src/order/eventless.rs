@@ -1,0 +1,34 @@
+//! What is done when there is no event to be had.
+//!
+//! Events are limited, and a program may hold on to all of them; the device may have no room for one more. Work that waits is stamped by
+//! then, and whoever comes next waits for it alone, so an edge cannot be left out. The host waits in the place of the event: that is slow,
+//! and nothing is lost.
+
+use kiln_driver::{Error, Timeout, WaitTarget, Waited};
+
+use super::lane::Lane;
+use super::stamp::Stamp;
+use super::submit_error::given_back;
+use super::sync::Ordering;
+use super::tracker::Tracker;
+
+impl Tracker {
+    /// Waits on the host for a number of a stream, and with it for everything the stream has to do by now.
+    ///
+    /// # Errors
+    /// What the driver says.
+    #[cold]
+    pub(super) fn wait_stream(&self, lane: &Lane, number: u64, timeout: Timeout) -> Result<Waited, Error> {
+        let stamp = Stamp { stream: lane.key, number: lane.await_submitted(number) };
+        let Some(_admission) = lane.admit() else {
+            // Where no event could be recorded at its end, that was waited for.
+            let is_done = self.host.covers(Stamp { stream: lane.key, number });
+            return if is_done { Ok(Waited::Done) } else { Err(given_back(lane.stream)) };
+        };
+        let waited = self.driver.wait(WaitTarget::Stream(lane.stream), timeout)?;
+        if waited.is_done() && !self.held.load(Ordering::Acquire) {
+            self.host.learn(stamp);
+        }
+        Ok(waited)
+    }
+}
