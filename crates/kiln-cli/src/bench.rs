@@ -7,7 +7,9 @@
 mod measure;
 mod peers;
 mod table;
+mod workload;
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
@@ -21,6 +23,7 @@ use crate::exit::Exit;
 
 use measure::Subject;
 use table::Table;
+use workload::{RowParser, Workload};
 
 /// Memory of the simulated device; nothing of it is touched.
 const SIMULATED_BYTES: u64 = 128 << 30;
@@ -28,9 +31,9 @@ const SIMULATED_BYTES: u64 = 128 << 30;
 /// The flags of `kiln bench`.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The workloads; all of them if none is named.
-    #[arg(value_enum)]
-    workloads: Vec<Workload>,
+    /// The workloads, or a row of them such as `m1..m5`; all of them if none is named.
+    #[arg(value_parser = RowParser)]
+    workloads: Vec<RangeInclusive<Workload>>,
     /// The memory stack that is measured, such as "budget(8GiB, stats(heap))".
     #[arg(long, default_value = "heap")]
     stack: Stack,
@@ -43,25 +46,6 @@ pub(crate) struct Arguments {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-}
-
-/// A workload.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, ValueEnum)]
-pub(crate) enum Workload {
-    /// 64 KiB allocated and freed, warm.
-    M1,
-    /// Random sizes and lives: time.
-    M2,
-    /// M1 on several threads.
-    M3,
-    /// Random sizes and lives: space.
-    M4,
-    /// Nine tenths of a limit in use: refusals.
-    M5,
-    /// Kernels on several streams that allocate; measured by `kiln-bench` on a GPU.
-    M6,
-    /// What a warm pair costs in driver calls.
-    M7,
 }
 
 /// Runs the command.
@@ -87,12 +71,9 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Exit {
 type Failure = (Exit, String);
 
 fn perform(arguments: &Arguments, table: &mut Table, console: &mut Console) -> Result<(), Failure> {
-    let mut workloads = arguments.workloads.clone();
-    if workloads.is_empty() {
-        workloads = Workload::value_variants().to_vec();
-    }
-    workloads.sort_unstable();
-    workloads.dedup();
+    let rows = &arguments.workloads;
+    let is_named = |workload: &&Workload| rows.is_empty() || rows.iter().any(|row| row.contains(workload));
+    let workloads: Vec<Workload> = Workload::value_variants().iter().filter(is_named).copied().collect();
     let driver = device(arguments.device)?;
     let info = driver.info();
     table.begin(console, format!("{} ({})", info.name, info.kind));

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use kiln_driver::{Driver, WallClock};
-use kiln_mem::replay::{Log, LogOptions, Report, Stage, replay, smallest_memory};
+use kiln_mem::replay::{Log, LogOptions, LogProblem, Report, Stage, replay, smallest_memory};
 use kiln_mem::{Budget, HeapConfig, Stack};
 use kiln_sim::{DeviceConfig, Machine, MachineConfig};
 
@@ -22,8 +22,10 @@ use crate::exit::Exit;
 
 use outcome::Outcome;
 
-/// A simulated device has at least so much memory, and four times what is live at once.
+/// A simulated device has at least so much memory, and four times what is live at once ...
 const SIMULATED_LEAST_BYTES: u64 = 1 << 30;
+/// ... but no more than this: a log may ask for what no device has, and is refused that.
+const SIMULATED_MOST_BYTES: u64 = 1 << 42;
 
 /// The flags of `kiln replay`.
 #[derive(Args)]
@@ -76,7 +78,10 @@ fn perform(arguments: &Arguments) -> Result<Outcome, Failure> {
     let unreadable = |text: String| Failure { exit: Exit::Usage, text: format!("{path}: {text}") };
     let file = File::open(&arguments.log).map_err(|error| unreadable(error.to_string()))?;
     let options = LogOptions { partial: arguments.partial };
-    let log = Log::read(&mut BufReader::new(file), options).map_err(|error| unreadable(error.to_string()))?;
+    let log = Log::read(&mut BufReader::new(file), options).map_err(|error| {
+        let next = if matches!(error.problem, LogProblem::NotLive(_)) { " (--partial)" } else { "" };
+        unreadable(format!("{error}{next}"))
+    })?;
     let (driver, _machine) = device(arguments.device, &log)?;
     let name = driver.info().name.clone();
     let heap = HeapConfig::default();
@@ -108,7 +113,7 @@ fn replay_on(
 fn device(wanted: Where, log: &Log) -> Result<(Arc<dyn Driver>, Option<Machine>), Failure> {
     let failed = |error: kiln::Error| Failure { exit: Exit::from(&error), text: error.to_string() };
     let simulated = || {
-        let bytes = log.peak_bytes().saturating_mul(4).clamp(SIMULATED_LEAST_BYTES, 1 << 44);
+        let bytes = log.peak_bytes().saturating_mul(4).clamp(SIMULATED_LEAST_BYTES, SIMULATED_MOST_BYTES);
         simulated(bytes).map(|(driver, machine)| (driver, Some(machine))).map_err(memory_failure)
     };
     let runtime = match wanted {

@@ -2,7 +2,8 @@
 //!
 //! A charge is added and then settled or cancelled. What may be cancelled may vanish again, so a charge that finds no
 //! room while others are unsettled looks again. Bytes and the number of unsettled charges are one word: nobody sees
-//! the one without the other.
+//! the one without the other. Settled bytes are counted once more by themselves: of them alone there is a peak, and of
+//! them alone something can be given back.
 
 use crate::atomic::{AtomicU64, Ordering, yield_now};
 
@@ -15,12 +16,15 @@ const BYTES: u64 = UNSETTLED - 1;
 pub(crate) struct Account {
     limit: AtomicU64,
     state: AtomicU64,
+    /// Bytes of charges that were settled; never more than `state` has.
+    settled: AtomicU64,
     peak: AtomicU64,
 }
 
 impl Account {
     pub(crate) fn new(limit: u64) -> Self {
-        Self { limit: AtomicU64::new(limit), state: AtomicU64::new(0), peak: AtomicU64::new(0) }
+        let [state, settled, peak] = std::array::from_fn(|_| AtomicU64::new(0));
+        Self { limit: AtomicU64::new(limit), state, settled, peak }
     }
 
     pub(crate) fn limit(&self) -> u64 {
@@ -62,10 +66,11 @@ impl Account {
         }
     }
 
-    /// The charge stands.
-    pub(crate) fn settle(&self) {
-        let before = self.state.fetch_sub(UNSETTLED, Ordering::AcqRel);
-        self.peak.fetch_max(before & BYTES, Ordering::Relaxed);
+    /// The charge of so many bytes stands.
+    pub(crate) fn settle(&self, bytes: u64) {
+        let before = self.settled.fetch_add(bytes, Ordering::AcqRel);
+        self.peak.fetch_max(before + bytes, Ordering::Relaxed);
+        self.state.fetch_sub(UNSETTLED, Ordering::AcqRel);
     }
 
     /// The charge is taken back.
@@ -73,11 +78,13 @@ impl Account {
         self.state.fetch_sub(UNSETTLED + bytes, Ordering::AcqRel);
     }
 
-    /// Gives settled bytes back; returns how many. Of more than are charged only those are given back: a count that wrapped
+    /// Gives settled bytes back; returns how many. Of more than are settled only those are given back: a count that wrapped
     /// around would be taken for charges that never settle.
     pub(crate) fn refund(&self, bytes: u64) -> u64 {
-        let less = |state: u64| Some(state - bytes.min(state & BYTES));
-        let before = self.state.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less);
-        bytes.min(before.unwrap_or_else(|state| state) & BYTES)
+        let less = |settled: u64| Some(settled - bytes.min(settled));
+        let before = self.settled.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less);
+        let given = bytes.min(before.unwrap_or_else(|settled| settled));
+        self.state.fetch_sub(given, Ordering::AcqRel);
+        given
     }
 }

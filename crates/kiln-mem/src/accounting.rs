@@ -12,7 +12,8 @@ pub struct Accounting {
     pub live_bytes: u64,
     /// Blocks they are in.
     pub live_blocks: u64,
-    /// The most `live_bytes` has been; exact for one thread, off by at most 1 MiB for each further one.
+    /// The most `live_bytes` has been; exact for one thread, off by at most 1 MiB, or a 256th of what was live, for each
+    /// further one.
     pub peak_live_bytes: u64,
     /// Bytes that were given back while work on other streams could still use them.
     pub pending_bytes: u64,

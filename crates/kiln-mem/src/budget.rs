@@ -179,7 +179,7 @@ impl Budget {
     /// The same as [`charge`](Self::charge), leaving what others have at hand where it is.
     pub(crate) fn charge_as_it_is(&self, bytes: u64) -> Result<(), Shortage> {
         self.charge_chain(bytes)?;
-        self.accounts(Account::settle);
+        self.accounts(|account| account.settle(bytes));
         Ok(())
     }
 
@@ -205,7 +205,7 @@ impl Budget {
     /// Charges bytes to this account alone; those above were charged when the bytes were set aside.
     pub(crate) fn charge_here(&self, bytes: u64) -> Result<(), Shortage> {
         self.try_charge(bytes)?;
-        self.entry.account.settle();
+        self.entry.account.settle(bytes);
         Ok(())
     }
 
@@ -266,7 +266,7 @@ impl Reserved {
             used,
             limit,
         })?;
-        self.left.settle();
+        self.left.settle(bytes);
         Ok(())
     }
 

@@ -31,6 +31,8 @@ pub struct Direct {
     live_bytes: AtomicU64,
     live_blocks: AtomicU64,
     peak_bytes: AtomicU64,
+    reserved_bytes: AtomicU64,
+    peak_reserved_bytes: AtomicU64,
 }
 
 impl Direct {
@@ -45,6 +47,8 @@ impl Direct {
             live_bytes: AtomicU64::new(0),
             live_blocks: AtomicU64::new(0),
             peak_bytes: AtomicU64::new(0),
+            reserved_bytes: AtomicU64::new(0),
+            peak_reserved_bytes: AtomicU64::new(0),
         }
     }
 
@@ -52,13 +56,15 @@ impl Direct {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn free(&self, memory: MemoryId) -> Result<()> {
-        Ok(self.driver.free(memory, None)?)
+    fn free(&self, memory: MemoryId, bytes: u64) -> Result<()> {
+        self.driver.free(memory, None)?;
+        self.reserved_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Frees what is pending and done; returns the bytes.
     fn free_done(&self) -> Result<u64> {
-        self.pending.free_done(&*self.order, |memory| self.free(memory))
+        self.pending.free_done(&*self.order, |memory, bytes| self.free(memory, bytes))
     }
 }
 
@@ -81,6 +87,8 @@ impl MemoryResource for Direct {
             let ask = || self.driver.allocate(MemoryRequest::Direct { bytes });
             let memory = obtain(self, bytes, Rung::Completed, || self.pending.until(&*self.order), ask)?;
             self.live().insert(memory.id, request.stream.key);
+            let reserved = self.reserved_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+            self.peak_reserved_bytes.fetch_max(reserved, Ordering::Relaxed);
             (Some(Place::Device(memory.id.into())), memory.address)
         };
         let live = self.live_bytes.fetch_add(request.bytes, Ordering::Relaxed) + request.bytes;
@@ -101,7 +109,7 @@ impl MemoryResource for Direct {
             let pending = Pending::new(memory, block.bytes(), stream, uses, &*self.order);
             if !pending.is_done(&*self.order) {
                 self.pending.push(pending);
-            } else if let Err(error) = self.free(memory) {
+            } else if let Err(error) = self.free(memory, block.bytes()) {
                 self.live().insert(memory, stream);
                 return Err(FreeError { block, error });
             }
@@ -112,16 +120,13 @@ impl MemoryResource for Direct {
     }
 
     fn accounting(&self) -> Accounting {
-        let live_bytes = self.live_bytes.load(Ordering::Relaxed);
-        let pending_bytes = self.pending.bytes();
-        let peak = self.peak_bytes.load(Ordering::Relaxed);
         Accounting {
-            live_bytes,
+            live_bytes: self.live_bytes.load(Ordering::Relaxed),
             live_blocks: self.live_blocks.load(Ordering::Relaxed),
-            peak_live_bytes: peak,
-            pending_bytes,
-            reserved_bytes: live_bytes + pending_bytes,
-            peak_reserved_bytes: peak.max(live_bytes + pending_bytes),
+            peak_live_bytes: self.peak_bytes.load(Ordering::Relaxed),
+            pending_bytes: self.pending.bytes(),
+            reserved_bytes: self.reserved_bytes.load(Ordering::Relaxed),
+            peak_reserved_bytes: self.peak_reserved_bytes.load(Ordering::Relaxed),
             ..Accounting::default()
         }
     }
@@ -141,10 +146,10 @@ impl Drop for Direct {
     /// Waits for what is pending and frees it, and frees what is still live where the work of its stream is done; otherwise it is left to
     /// the device, because nobody says what uses it.
     fn drop(&mut self) {
-        self.pending.free_all(&*self.order, |memory| self.free(memory));
+        self.pending.free_all(&*self.order, |memory, bytes| self.free(memory, bytes));
         let live = std::mem::take(&mut *self.live());
         for (memory, _) in live.into_iter().filter(|(_, stream)| self.order.is_idle(*stream)) {
-            let _ = self.free(memory);
+            let _ = self.driver.free(memory, None);
         }
     }
 }

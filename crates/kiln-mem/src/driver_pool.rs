@@ -95,7 +95,7 @@ impl DriverPool {
 
     /// Frees what is pending and done; returns the bytes.
     fn free_done(&self) -> Result<u64> {
-        self.pending.free_done(&*self.order, |memory| self.free_late(memory))
+        self.pending.free_done(&*self.order, |memory, _| self.free_late(memory))
     }
 
     fn late_stream(&self) -> Result<StreamId> {
@@ -204,7 +204,7 @@ impl Drop for DriverPool {
     /// Waits for what is pending and frees it, and frees what is still live where the work of its stream is done; otherwise it is left to
     /// the device, because nobody says what uses it.
     fn drop(&mut self) {
-        self.pending.free_all(&*self.order, |memory| self.free_late(memory));
+        self.pending.free_all(&*self.order, |memory, _| self.free_late(memory));
         let live = std::mem::take(&mut *self.streams());
         for (memory, _) in live.into_iter().filter(|(_, stream)| self.order.is_idle(stream.key)) {
             let _ = self.free_late(memory);

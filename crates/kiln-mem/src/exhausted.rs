@@ -22,6 +22,8 @@ pub struct Exhausted {
     pub rounded_bytes: u64,
     /// The limit that was reached, where it was a limit and not the device.
     pub limit_bytes: Option<u64>,
+    /// The budget that has the limit, where that is not the layer itself.
+    pub limited_by: Option<String>,
     /// Bytes in use under that limit, or in blocks.
     pub in_use_bytes: u64,
     /// Bytes taken from the device.
@@ -74,7 +76,9 @@ impl fmt::Display for Exhausted {
             write!(f, " ({} with rounding)", self.rounded_bytes)?;
         }
         if let Some(limit) = self.limit_bytes {
-            write!(f, "; {} of a limit of {limit} are in use", self.in_use_bytes)?;
+            write!(f, "; {} of a limit of {limit}", self.in_use_bytes)?;
+            self.limited_by.as_ref().map_or(Ok(()), |name| write!(f, " (budget {name})"))?;
+            write!(f, " are in use")?;
         } else {
             write!(f, "; {} are in use", self.in_use_bytes)?;
         }

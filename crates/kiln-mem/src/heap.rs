@@ -41,6 +41,7 @@ mod relief;
 mod size_class;
 mod spare;
 mod streams;
+mod stretches;
 mod trim;
 
 use std::collections::HashMap;

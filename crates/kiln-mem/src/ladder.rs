@@ -1,5 +1,6 @@
 //! What is tried before memory is said to be out, cheapest first.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::ops::Add;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -72,8 +73,9 @@ impl Add for Relief {
 
     fn add(self, other: Self) -> Self {
         Self {
-            freed_bytes: self.freed_bytes + other.freed_bytes,
-            released_bytes: self.released_bytes + other.released_bytes,
+            // A callback may say that it freed any number.
+            freed_bytes: self.freed_bytes.saturating_add(other.freed_bytes),
+            released_bytes: self.released_bytes.saturating_add(other.released_bytes),
         }
     }
 }
@@ -163,7 +165,8 @@ impl Pressure {
     }
 
     /// Asks this callback when memory is short. Those with a higher priority are asked first, until enough is free. It
-    /// may free blocks; it is called while no lock is held.
+    /// is called while no lock is held. It may free blocks, and allocate some; if what it asks for is not there either,
+    /// others are asked to give it up, but not itself.
     pub fn on_pressure(
         &self,
         priority: i32,
@@ -184,9 +187,41 @@ impl Pressure {
             if freed >= missing_bytes {
                 break;
             }
+            let Some(_running) = Running::enter(&entry.call) else { continue };
             freed = freed.saturating_add((entry.call)(missing_bytes - freed));
         }
         freed
+    }
+}
+
+thread_local! {
+    /// The callbacks that this thread is in, by their addresses, the outermost first.
+    static RUNNING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A callback that this thread is in until this is dropped, also by a panic.
+struct Running;
+
+impl Running {
+    /// None if the thread is in it already: it would call itself without end.
+    fn enter(call: &Arc<Callback>) -> Option<Self> {
+        let address = Arc::as_ptr(call).cast::<()>().addr();
+        let enter = |running: &RefCell<Vec<usize>>| {
+            let mut running = running.borrow_mut();
+            let is_new = !running.contains(&address);
+            if is_new {
+                running.push(address);
+            }
+            is_new
+        };
+        // A thread that is tearing its locals down keeps no account of where it is.
+        RUNNING.try_with(enter).unwrap_or(true).then_some(Self)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = RUNNING.try_with(|running| running.borrow_mut().pop());
     }
 }
 

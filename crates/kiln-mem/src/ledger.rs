@@ -62,14 +62,14 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Bytes that are live.
+    /// Bytes that are live; none if more was freed than allocated, as in a scope that frees what was there before.
     pub fn live_bytes(&self) -> u64 {
-        self.allocated_bytes.wrapping_sub(self.freed_bytes)
+        self.allocated_bytes.saturating_sub(self.freed_bytes)
     }
 
-    /// Blocks that are live.
+    /// Blocks that are live; none if more were freed than allocated.
     pub fn live_blocks(&self) -> u64 {
-        self.allocations.wrapping_sub(self.frees)
+        self.allocations.saturating_sub(self.frees)
     }
 
     /// What came after an earlier count.
@@ -83,11 +83,19 @@ impl Counts {
         }
     }
 
-    fn add(&mut self, entry: &Entry) {
-        self.allocations = self.allocations.wrapping_add(entry.allocated_blocks.get());
-        self.allocated_bytes = self.allocated_bytes.wrapping_add(entry.allocated_bytes.get());
-        self.frees = self.frees.wrapping_add(entry.freed_blocks.get());
-        self.freed_bytes = self.freed_bytes.wrapping_add(entry.freed_bytes.get());
+    /// The sum of entries, which may be written meanwhile. Frees are read before allocations: a block that is seen to be
+    /// freed was allocated before, by whatever thread, so what is live is never less than nothing.
+    fn sum<'a>(entries: impl Iterator<Item = &'a Entry> + Clone) -> Self {
+        let mut counts = Self::default();
+        for entry in entries.clone() {
+            counts.frees = counts.frees.wrapping_add(entry.freed_blocks.get());
+            counts.freed_bytes = counts.freed_bytes.wrapping_add(entry.freed_bytes.get());
+        }
+        for entry in entries {
+            counts.allocations = counts.allocations.wrapping_add(entry.allocated_blocks.get());
+            counts.allocated_bytes = counts.allocated_bytes.wrapping_add(entry.allocated_bytes.get());
+        }
+        counts
     }
 }
 
@@ -141,17 +149,13 @@ impl Ledger {
 }
 
 /// What was done for all tags together.
-pub(crate) fn total<'a>(pages: impl Iterator<Item = &'a Page>) -> Counts {
-    let mut counts = Counts::default();
-    pages.for_each(|page| page.near.iter().chain(page.far.iter()).for_each(|entry| counts.add(entry)));
-    counts
+pub(crate) fn total<'a>(pages: impl Iterator<Item = &'a Page> + Clone) -> Counts {
+    Counts::sum(pages.flat_map(|page| page.near.iter().chain(page.far.iter())))
 }
 
 /// What was done for one tag.
-pub(crate) fn count<'a>(pages: impl Iterator<Item = &'a Page>, tag: AllocTag) -> Counts {
-    let mut counts = Counts::default();
-    pages.filter_map(|page| page.known_entry(tag)).for_each(|entry| counts.add(entry));
-    counts
+pub(crate) fn count<'a>(pages: impl Iterator<Item = &'a Page> + Clone, tag: AllocTag) -> Counts {
+    Counts::sum(pages.filter_map(|page| page.known_entry(tag)))
 }
 
 /// What was done for each tag for which something was done.

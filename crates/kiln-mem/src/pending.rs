@@ -85,8 +85,12 @@ impl PendingFrees {
         Ok(stamps.map(|stamp| stamp.stream).try_for_each(|stream| order.refresh(stream))?)
     }
 
-    /// Frees those that are known to be done; returns the bytes. One that cannot be freed stays.
-    pub(crate) fn free_done(&self, order: &dyn Order, free: impl Fn(MemoryId) -> Result<()>) -> Result<u64> {
+    /// Frees those that are known to be done, each by its name and bytes; returns the bytes of all. One that cannot be freed stays.
+    pub(crate) fn free_done(
+        &self,
+        order: &dyn Order,
+        free: impl Fn(MemoryId, u64) -> Result<()>,
+    ) -> Result<u64> {
         let mut freed = 0;
         loop {
             let next = {
@@ -94,7 +98,7 @@ impl PendingFrees {
                 queue.iter().position(|pending| pending.is_done(order)).and_then(|at| queue.remove(at))
             };
             let Some(done) = next else { return Ok(freed) };
-            if let Err(error) = free(done.memory) {
+            if let Err(error) = free(done.memory, done.bytes) {
                 self.push(done);
                 return Err(error);
             }
@@ -103,10 +107,10 @@ impl PendingFrees {
     }
 
     /// Waits for all of them and frees them. What cannot be waited for is left to the device, which is lost.
-    pub(crate) fn free_all(&self, order: &dyn Order, free: impl Fn(MemoryId) -> Result<()>) {
+    pub(crate) fn free_all(&self, order: &dyn Order, free: impl Fn(MemoryId, u64) -> Result<()>) {
         for pending in std::mem::take(&mut *self.queue()) {
             if pending.stamps().all(|stamp| order.wait(stamp, Timeout::Never).is_ok()) {
-                let _ = free(pending.memory);
+                let _ = free(pending.memory, pending.bytes);
             }
         }
     }

@@ -116,7 +116,9 @@ fn a_tag_has_a_limit_of_its_own_below_the_budget() {
     let rest = allocate(3 * MIB, other).unwrap();
     assert_eq!((budget.children()[0].used_bytes(), budget.used_bytes()), (MIB, 4 * MIB));
     let full = allocate(1, other).unwrap_err();
-    assert_eq!(full.exhausted().unwrap().layer, "budget model");
+    let exhausted = full.exhausted().unwrap();
+    assert_eq!(exhausted.layer, "budget model");
+    assert_eq!(exhausted.top_tags, [(other, 3 * MIB), (rows, MIB)], "and those that are not");
     resource.free(block).unwrap();
     assert_eq!(budget.children()[0].used_bytes(), 0);
     resource.free(allocate(MIB, rows).unwrap()).unwrap();

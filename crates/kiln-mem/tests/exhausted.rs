@@ -98,7 +98,13 @@ fn the_error_explains_itself_for_a_budget() {
     assert_eq!(exhausted.top_tags, [(tag, 3 * MIB)]);
     assert_eq!(exhausted.steps.iter().map(|step| step.rung).collect::<Vec<_>>(), Rung::ALL);
     let text = error.to_string();
-    for part in ["heap: out of memory", "limit of 8388608", "weights 3145728", "tried front caches"] {
+    assert_eq!(exhausted.limited_by.as_deref(), Some("test"));
+    for part in [
+        "heap: out of memory",
+        "6291456 of a limit of 8388608 (budget test) are in use",
+        "weights 3145728",
+        "tried front caches",
+    ] {
         assert!(text.contains(part), "`{part}` is missing in: {text}");
     }
     heap.free(held).unwrap();

@@ -11,11 +11,12 @@
 mod rig;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kiln_mem::decorator::{Damage, FailPlan, Failing, GuardConfig, Guarded};
 use kiln_mem::{AllocTag, DeviceBlock, Heap, MemoryResource, MemoryResourceExt, Request};
 use kiln_sim::{DeviceConfig, Fault, FaultPlan};
-use rig::{MIB, Rig, with_rig};
+use rig::{MIB, Random, Rig, with_rig};
 
 fn guard(rig: &Rig, quarantine_bytes: u64) -> Guarded<Heap> {
     let config = GuardConfig { zone_bytes: 256, quarantine_bytes };
@@ -149,6 +150,67 @@ fn a_guard_without_room_to_look_through_takes_nothing() {
     assert_eq!(guard.accounting().live_blocks, 0);
     let block = guard.allocate(&Request::new(1000, stream)).unwrap();
     guard.free(block).unwrap();
+    drop(guard);
+    rig.finish(&[stream]);
+}
+
+/// Memory that other threads free, and get again with other bounds, is not taken for damage.
+#[test]
+fn a_guard_that_is_asked_while_others_allocate_finds_nothing_where_nothing_is() {
+    for quarantine_bytes in [0, 8 << 10] {
+        let rig = Rig::new(4, 64 * MIB);
+        let streams = [rig.stream(), rig.stream(), rig.stream()];
+        let guard = guard(&rig, quarantine_bytes);
+        let working = AtomicUsize::new(streams.len());
+        std::thread::scope(|scope| {
+            for (seed, stream) in streams.iter().enumerate() {
+                let (guard, rig, working) = (&guard, &rig, &working);
+                scope.spawn(move || {
+                    let mut random = Random::new(seed as u64);
+                    let mut live = Vec::new();
+                    for _ in 0..300 {
+                        if random.below(2) == 0 || live.is_empty() {
+                            let block = guard.allocate(&Request::new(random.size(2 << 10), *stream)).unwrap();
+                            rig.write(*stream, &block, 7);
+                            live.push(block);
+                        } else {
+                            guard.free(live.swap_remove(random.below(live.len() as u64) as usize)).unwrap();
+                        }
+                    }
+                    live.into_iter().for_each(|block| guard.free(block).unwrap());
+                    working.fetch_sub(1, Ordering::Relaxed);
+                });
+            }
+            while working.load(Ordering::Relaxed) > 0 {
+                assert_eq!(guard.check().unwrap(), []);
+            }
+        });
+        guard.trim().unwrap();
+        assert_eq!((guard.take_findings(), guard.accounting().live_blocks), (Vec::new(), 0));
+        drop(guard);
+        rig.finish(&streams);
+    }
+}
+
+/// One block that the resource below does not take now does not keep a guard from giving up the others.
+#[test]
+fn a_guard_gives_up_what_it_can_when_memory_is_short() {
+    let rig = Rig::new(5, 8 * MIB);
+    let stream = rig.stream();
+    let plan = FailPlan { every_free: 2, ..FailPlan::default() };
+    let config = GuardConfig { zone_bytes: 256, quarantine_bytes: 64 * MIB };
+    let guard = Guarded::new(config, rig.driver(), rig.order(), Failing::new(plan, rig.heap()));
+    let request = Request::new(3 * MIB, stream);
+    let blocks = [guard.allocate(&request).unwrap(), guard.allocate(&request).unwrap()];
+    blocks.into_iter().for_each(|block| guard.free(block).unwrap());
+    // The first of them is freed below; the second is not.
+    let block = guard.allocate(&request).unwrap();
+    let error = guard.allocate(&Request::new(6 * MIB, stream)).unwrap_err();
+    assert!(error.is_oom(), "{error}");
+    guard.free(block).unwrap();
+    while guard.accounting().live_blocks > 0 {
+        let _ = guard.trim();
+    }
     drop(guard);
     rig.finish(&[stream]);
 }

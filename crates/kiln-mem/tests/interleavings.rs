@@ -192,3 +192,38 @@ fn a_refused_large_request_does_not_make_a_small_one_fail() {
         assert_eq!(root.peak_bytes(), 7, "the peak counts admitted bytes only");
     });
 }
+
+/// A charge that the account above refuses is no part of any peak, whoever settles meanwhile.
+#[test]
+fn what_was_never_admitted_is_in_no_peak() {
+    explore(3, || {
+        let root = Budget::new("root", 10);
+        let child = root.child("child", 20);
+        let large = {
+            let child = child.clone();
+            loom::thread::spawn(move || assert!(child.charge(11).is_err()))
+        };
+        child.charge(2).unwrap();
+        large.join().unwrap();
+        assert_eq!((child.peak_bytes(), root.peak_bytes()), (2, 2));
+        child.refund(u64::MAX);
+        assert_eq!((child.used_bytes(), root.used_bytes()), (0, 0));
+    });
+}
+
+/// More than is there is given back while a charge is on its way; the charge is not among it.
+#[test]
+fn a_charge_on_its_way_is_not_given_back_by_others() {
+    explore(3, || {
+        let root = Budget::new("root", 10);
+        let child = root.child("child", 20);
+        let large = {
+            let child = child.clone();
+            loom::thread::spawn(move || assert!(child.charge(11).is_err()))
+        };
+        child.refund(5);
+        large.join().unwrap();
+        assert_eq!((child.used_bytes(), root.used_bytes()), (0, 0));
+        child.charge(10).unwrap();
+    });
+}

@@ -328,3 +328,46 @@ fn a_log_cut_anywhere_says_where_or_ends_sooner() {
     }
     assert!(refused > csv.len() / 2, "{refused} of {}", csv.len());
 }
+
+#[test]
+fn quotes_that_other_tools_put_around_fields_are_read() {
+    let quoted = "\u{feff}\"Thread\",Time,\"Action\",Pointer,\"Size\",Stream,\"Tag\"\r\n\
+                  \"7\",\"0:0,5\", \"allocate\" ,0x100,\"64\",\"0x0\",\"a \"\"b\"\", c\"\r\n\
+                  7,0,free,\"0x100\",64,0x0,\r\n";
+    let plain = "7,0,allocate,0x100,64,0x0\n7,0,free,0x100,64,0x0\n";
+    assert_eq!(read(quoted).unwrap(), read(&format!("{HEADER}{plain}")).unwrap());
+    for line in
+        ["7,0,\"allocate,0x100,64,0x0", "7,0,\"allocate\"s,0x100,64,0x0", "7,0,allocate,0x100,64,\"\"\"0x0"]
+    {
+        let error = read(&format!("{HEADER}{line}\n")).unwrap_err();
+        assert!(matches!(error, LogError { line: 2, problem: LogProblem::Quote(_) }), "{line}: {error}");
+    }
+    let tag = AllocTag::new("\"quoted\" tag").unwrap();
+    let rig = Rig::new(1, 64 * MIB);
+    let stream = rig.stream();
+    let traced = Traced::new(TraceConfig::default(), rig.heap());
+    traced.free(traced.allocate(&Request::new(64, stream).tag(tag)).unwrap()).unwrap();
+    let mut csv = Vec::new();
+    write_rmm_csv(&traced.records(), &mut csv).unwrap();
+    assert_eq!(
+        read(&String::from_utf8(csv).unwrap()).unwrap().events().len(),
+        2,
+        "our own tags are read back"
+    );
+    drop(traced);
+    rig.finish(&[stream]);
+}
+
+#[test]
+fn the_smallest_memory_is_looked_for_among_all_that_can_be_counted() {
+    let met = |bytes: u64| Ok(bytes >= 5 * MIB);
+    assert_eq!(smallest_memory(&Log::default(), u64::MAX, met).unwrap(), Some(6 * MIB));
+    assert_eq!(smallest_memory(&Log::default(), u64::MAX, |_| Ok(false)).unwrap(), None);
+}
+
+#[test]
+fn what_is_wrong_before_the_first_line_is_said_without_one() {
+    let error = Log::read(&mut &b"kilntrc1"[..], LogOptions::default()).unwrap_err();
+    assert_eq!(error, LogError { line: 0, problem: LogProblem::Truncated });
+    assert_eq!(error.to_string(), "it ends in the middle");
+}

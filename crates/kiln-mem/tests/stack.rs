@@ -138,7 +138,7 @@ type IsRight = fn(&StackProblem) -> bool;
 
 #[test]
 fn a_text_that_is_no_stack_is_refused_where_it_goes_wrong() {
-    use StackProblem::{Expected, Number, Numbers, Parenthesis, TooManyLayers, UnknownWord};
+    use StackProblem::{Expected, LeftOver, Number, Numbers, Parenthesis, TooManyLayers, UnknownWord};
     let deep = format!("{}heap{}", "stats(".repeat(33), ")".repeat(33));
     let cases: &[(&str, usize, IsRight)] = &[
         ("", 0, |problem| matches!(problem, Expected(_))),
@@ -157,8 +157,8 @@ fn a_text_that_is_no_stack_is_refused_where_it_goes_wrong() {
         ("heap(pool)", 4, |problem| matches!(problem, Parenthesis { is_layer: false, .. })),
         ("stats(heap", 10, |problem| matches!(problem, Expected("`)`"))),
         ("stats()", 6, |problem| matches!(problem, Expected(_))),
-        ("stats(heap))", 11, |problem| matches!(problem, Expected("the end"))),
-        ("heap pool", 5, |problem| matches!(problem, Expected("the end"))),
+        ("stats(heap))", 11, |problem| matches!(problem, LeftOver(_))),
+        ("heap pool", 5, |problem| matches!(problem, LeftOver(_))),
         ("budget(heap)", 0, |problem| matches!(problem, Numbers { layer: "budget", .. })),
         ("budget(8GiB)", 11, |problem| matches!(problem, Expected(_))),
         ("budget(8GiB heap)", 16, |problem| matches!(problem, Expected(_))),

@@ -26,7 +26,7 @@ use kiln_mem::replay::{Log, LogOptions};
 use kiln_mem::trace::{
     Recorded, TraceAction, TraceRecord, read_trace, write_rmm_csv, write_snapshot, write_trace,
 };
-use kiln_mem::{AllocTag, HeapConfig, MemoryResource, MemoryResourceExt, Pages, Request};
+use kiln_mem::{AllocTag, HeapConfig, MemoryResource, MemoryResourceExt, Pages, Request, Stack};
 use rig::{MIB, Random, Rig, with_rig};
 use viewer::View;
 
@@ -38,6 +38,19 @@ fn snapshot_of(records: &[TraceRecord]) -> Vec<u8> {
     let mut snapshot = Vec::new();
     write_snapshot(records, &mut snapshot).unwrap();
     snapshot
+}
+
+#[test]
+fn a_number_of_records_that_no_thread_can_keep_becomes_one_that_it_can() {
+    with_rig(|rig, stream| {
+        let most = Traced::new(keeping(usize::MAX), rig.heap());
+        assert_eq!(most.to_string(), format!("trace({}, heap)", TraceConfig::RECORDS_LIMIT));
+        assert_eq!(most.to_string().parse::<Stack>().unwrap().to_string(), most.to_string());
+        let least = Traced::new(keeping(0), rig.heap());
+        let block = least.allocate(&Request::new(1, stream)).unwrap();
+        least.free(block).unwrap();
+        assert_eq!((least.records().len(), least.dropped()), (1, 1));
+    });
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub(super) struct Outcome {
     peak_reserved_bytes: u64,
     reserved_over_live: f64,
     false_dependencies: u64,
-    /// None where the stack refuses by itself, however much memory there is.
+    /// None where the stack refuses some requests, however much memory there is.
     smallest_memory_bytes: Option<u64>,
 }
 
@@ -94,7 +94,7 @@ impl fmt::Display for Outcome {
         writeln!(f, "  waits      {} for memory of other streams", self.false_dependencies)?;
         match self.smallest_memory_bytes {
             Some(bytes) => write!(f, "  smallest   {:.0} MiB would have done", mib(bytes)),
-            None => write!(f, "  smallest   none: the stack refuses by itself"),
+            None => write!(f, "  smallest   none: some requests are refused however much there is"),
         }
     }
 }

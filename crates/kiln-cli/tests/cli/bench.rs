@@ -27,6 +27,9 @@ fn a_stack_of_the_callers_choice_is_measured() {
 fn wrong_words_end_with_2_and_a_missing_gpu_with_3() {
     for words in [
         &["bench", "m8"][..],
+        &["bench", "m1..m8"],
+        &["bench", "m7..m1"],
+        &["bench", "m1.."],
         &["bench", "m1", "--stack", "heap("],
         &["bench", "m1", "--repeats", "0"],
         &["bench", "m1", "--device", "tpu"],
@@ -35,4 +38,14 @@ fn wrong_words_end_with_2_and_a_missing_gpu_with_3() {
         assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(2), ""), "{words:?}");
     }
     assert_eq!(run(without_driver(&["bench", "m1", "--device", "cuda"])).code, Some(3));
+}
+
+#[test]
+fn a_row_of_workloads_is_measured_once_each() {
+    let outcome = run(without_driver(&["bench", "m6..m7", "m7", "--json", "--repeats", "1"]));
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let json = outcome.json();
+    let rows = json["rows"].as_array().unwrap();
+    let names: Vec<_> = rows.iter().map(|row| row["workload"].as_str().unwrap()).collect();
+    assert_eq!(names, ["m7"], "m6 needs a GPU");
 }

@@ -82,6 +82,7 @@ fn wrong_input_ends_with_2_and_names_the_place() {
     let (broken, fine) = (broken.to_str().unwrap(), fine.to_str().unwrap());
     for (words, part) in [
         (&["replay", broken][..], "line 2: 0x1 is freed and was not live"),
+        (&["replay", broken], "read it as partial (--partial)"),
         (&["replay", "/nonexistent/log.csv"], "log.csv"),
         (&["replay", fine, "--stack", "stats(heep)"], "at byte 6: `heep`"),
         (&["replay", fine, "--device", "tpu"], "tpu"),
@@ -92,6 +93,24 @@ fn wrong_input_ends_with_2_and_names_the_place() {
         assert!(outcome.stderr.contains(part), "{words:?}: {}", outcome.stderr);
     }
     assert_eq!(run(without_driver(&["replay", broken, "--partial", "--device", "sim"])).code, Some(0));
+}
+
+/// A log may say anything; what no device has is refused like any other request.
+#[test]
+fn requests_that_no_device_could_meet_are_refused_and_counted() {
+    for bytes in [u64::MAX, 1 << 60, 1 << 43] {
+        let lines = format!("1,t,allocate,0x1,{bytes},0x0\n1,t,allocate,0x2,64,0x0\n1,t,free,0x2,64,0x0\n");
+        let lines = if bytes == u64::MAX { lines.lines().take(1).collect() } else { lines };
+        let path = log("absurd", &format!("Thread,Time,Action,Pointer,Size,Stream\n{lines}"));
+        for stack in ["heap", "direct", "pages", "host", "guard(budget(8GiB, chunks))"] {
+            let words = ["replay", path.to_str().unwrap(), "--device", "sim", "--json", "--stack", stack];
+            let outcome = run(without_driver(&words));
+            assert_eq!(outcome.code, Some(0), "{bytes} on {stack}: {}", outcome.stderr);
+            let json = outcome.json();
+            assert_eq!(json["refusals"].as_u64(), Some(1), "{bytes} on {stack}");
+            assert!(json["smallest_memory_bytes"].is_null(), "{bytes} on {stack}");
+        }
+    }
 }
 
 #[test]

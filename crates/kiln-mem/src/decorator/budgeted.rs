@@ -11,6 +11,7 @@ use crate::byte_size::ByteSize;
 use crate::error::{Error, ErrorKind, FreeError, Refusal, Result};
 use crate::exhausted::Exhausted;
 use crate::ladder::{Pressure, Relief, Rung, Step};
+use crate::ledger::{self, Ledger, Page};
 use crate::request::Request;
 use crate::resource::MemoryResource;
 use crate::stamp::Stamps;
@@ -21,6 +22,8 @@ use crate::thread::{Biased, Shards};
 const CREDIT_BYTES: u64 = 1 << 20;
 /// ... and no more than this part of the limit.
 const CREDIT_PART: u64 = 256;
+/// Tags named in an error.
+const TOP_TAGS: usize = 5;
 
 /// Charges live bytes to a [`Budget`].
 ///
@@ -33,13 +36,21 @@ pub struct Budgeted<R> {
     /// Accounts below the budget for some tags.
     by_tag: Vec<(AllocTag, Budget)>,
     pressure: Pressure,
+    ledger: Ledger,
     inner: R,
 }
 
 /// A budget, and what each thread has at hand of it.
 struct Credit {
     budget: Budget,
-    parts: Shards<Biased<u64>>,
+    parts: Shards<Part>,
+}
+
+/// A thread's part.
+struct Part {
+    at_hand: Biased<u64>,
+    /// Who holds what; for whoever is refused.
+    page: Page,
 }
 
 impl<R: MemoryResource> Budgeted<R> {
@@ -48,7 +59,8 @@ impl<R: MemoryResource> Budgeted<R> {
         let credit = Arc::new(Credit { budget, parts: Shards::new() });
         let hand: Weak<dyn AtHand> = Arc::downgrade(&credit) as _;
         credit.budget.add_hand(hand);
-        Self { key: ResourceKey::fresh(), credit, by_tag: Vec::new(), pressure: Pressure::default(), inner }
+        let (key, pressure, ledger) = (ResourceKey::fresh(), Pressure::default(), Ledger::default());
+        Self { key, credit, by_tag: Vec::new(), pressure, ledger, inner }
     }
 
     /// Charges a tag to an account of its own below the budget.
@@ -99,18 +111,18 @@ impl<R: MemoryResource> Budgeted<R> {
             let next = "set them aside with `reserve` of the same resource";
             return Err(ErrorKind::from(Refusal::Unsupported { what, next }).into());
         }
-        let explained = |short: Shortage| self.explain(&short, request.bytes, Vec::new());
-        reserved.draw(request.bytes).map_err(explained)?;
+        let bytes = request.bytes;
+        reserved.draw(bytes).map_err(|short| self.explain(&short, bytes, Vec::new()))?;
         // The budget is charged already; the tag's account below it is not.
         let account = self.account(request.tag);
         if let Some(account) = account {
-            account.charge_here(request.bytes).map_err(|short| {
-                reserved.put_back(request.bytes);
-                explained(short)
+            self.with_room(bytes, || account.charge_here(bytes)).map_err(|(short, steps)| {
+                reserved.put_back(bytes);
+                self.explain(&short, bytes, steps)
             })?;
         }
         match self.inner.allocate(request) {
-            Ok(block) => Ok(block.rebound(self.key)),
+            Ok(block) => Ok(self.hand_out(block)),
             Err(error) => {
                 if let Some(account) = account {
                     account.refund_here(request.bytes);
@@ -125,8 +137,14 @@ impl<R: MemoryResource> Budgeted<R> {
         self.by_tag.iter().find(|(known, _)| *known == tag).map(|(_, account)| account)
     }
 
-    fn own_credit(&self) -> &Biased<u64> {
-        self.credit.parts.own(|_| Biased::new(0, u32::MAX))
+    fn own_part(&self) -> &Part {
+        self.credit.parts.own(|_| Part { at_hand: Biased::new(0, u32::MAX), page: Page::new() })
+    }
+
+    /// A block from below that was paid for.
+    fn hand_out(&self, block: DeviceBlock) -> DeviceBlock {
+        self.ledger.note_allocated(&self.own_part().page, block.tag(), block.bytes());
+        block.rebound(self.key)
     }
 
     fn credit_limit(&self) -> u64 {
@@ -140,7 +158,7 @@ impl<R: MemoryResource> Budgeted<R> {
         }
         // SAFETY: a part of `credit` is reached as one's own only here and in `refund`, by the thread whose number it has;
         // no two living threads have the same number, and numbers are handed on under a lock (`thread::number`).
-        let paid = unsafe { self.own_credit().lock_owner() }.with(|credit| {
+        let paid = unsafe { self.own_part().at_hand.lock_owner() }.with(|credit| {
             let enough = *credit >= bytes;
             *credit -= if enough { bytes } else { 0 };
             enough
@@ -151,7 +169,7 @@ impl<R: MemoryResource> Budgeted<R> {
         let extra = self.credit_limit();
         if bytes <= extra && self.budget().charge_as_it_is(bytes + extra).is_ok() {
             // SAFETY: as above.
-            unsafe { self.own_credit().lock_owner() }.with(|credit| *credit += extra);
+            unsafe { self.own_part().at_hand.lock_owner() }.with(|credit| *credit += extra);
             return Ok(());
         }
         self.with_room(bytes, || self.budget().charge_as_it_is(bytes))
@@ -163,7 +181,7 @@ impl<R: MemoryResource> Budgeted<R> {
         }
         let limit = self.credit_limit();
         // SAFETY: as in `charge`.
-        let excess = unsafe { self.own_credit().lock_owner() }.with(|credit| {
+        let excess = unsafe { self.own_part().at_hand.lock_owner() }.with(|credit| {
             *credit += bytes;
             let excess = if *credit > 2 * limit { *credit - limit } else { 0 };
             *credit -= excess;
@@ -199,9 +217,7 @@ impl<R: MemoryResource> Budgeted<R> {
     }
 
     fn explain(&self, short: &Shortage, bytes: u64, steps: Vec<Step>) -> Error {
-        let held = self.by_tag.iter().map(|(tag, account)| (*tag, account.used_bytes()));
-        let mut top_tags: Vec<(AllocTag, u64)> = held.filter(|(_, bytes)| *bytes > 0).collect();
-        top_tags.sort_by_key(|(tag, bytes)| (std::cmp::Reverse(*bytes), *tag));
+        let top_tags = ledger::top_tags(self.credit.parts.iter().map(|part| &part.page), TOP_TAGS);
         let layer = format!("budget {}", short.name);
         let exhausted = Exhausted {
             limit_bytes: Some(short.limit),
@@ -216,7 +232,7 @@ impl<R: MemoryResource> Budgeted<R> {
 
 impl AtHand for Credit {
     fn give_up(&self) -> u64 {
-        let collected: u64 = self.parts.iter().map(|credit| std::mem::take(&mut *credit.visit())).sum();
+        let collected = self.parts.iter().map(|part| std::mem::take(&mut *part.at_hand.visit())).sum();
         self.budget.refund(collected);
         collected
     }
@@ -232,7 +248,7 @@ impl<R: MemoryResource> MemoryResource for Budgeted<R> {
         self.charge(request.tag, request.bytes)
             .map_err(|(short, steps)| self.explain(&short, request.bytes, steps))?;
         match self.inner.allocate(request) {
-            Ok(block) => Ok(block.rebound(self.key)),
+            Ok(block) => Ok(self.hand_out(block)),
             Err(error) => {
                 self.refund(request.tag, request.bytes);
                 Err(error)
@@ -243,6 +259,7 @@ impl<R: MemoryResource> MemoryResource for Budgeted<R> {
     fn deallocate(&self, block: DeviceBlock, uses: &Stamps) -> std::result::Result<(), FreeError> {
         let (tag, bytes) = (block.tag(), block.bytes());
         free_below(unwrap(block, self.key, &self.inner)?, uses, self.key, &self.inner)?;
+        self.ledger.note_freed(&self.own_part().page, tag, bytes);
         self.refund(tag, bytes);
         Ok(())
     }

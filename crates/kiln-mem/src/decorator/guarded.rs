@@ -62,21 +62,25 @@ pub struct Guarded<R: MemoryResource> {
     order: Arc<dyn Order>,
     bytes: DeviceBytes,
     watch: Mutex<Watch>,
+    /// Held while all blocks are looked at, and while one goes to the resource below: its memory may be somebody else's
+    /// right after, and what is written there then is no damage.
+    passage: Mutex<()>,
     inner: R,
 }
 
 impl<R: MemoryResource> Guarded<R> {
     /// Puts a guard around a resource of device memory.
     pub fn new(config: GuardConfig, driver: Arc<dyn Driver>, order: Arc<dyn Order>, inner: R) -> Self {
-        let bytes = DeviceBytes::new(driver);
-        Self { key: ResourceKey::fresh(), config, order, bytes, watch: Mutex::default(), inner }
+        let (bytes, watch, passage) = (DeviceBytes::new(driver), Mutex::default(), Mutex::default());
+        Self { key: ResourceKey::fresh(), config, order, bytes, watch, passage, inner }
     }
 
-    /// Looks at all live blocks and at those in quarantine.
+    /// Looks at all live blocks and at those in quarantine. Blocks that other threads free meanwhile stay until it is done.
     ///
     /// # Errors
     /// Whatever the driver says.
     pub fn check(&self) -> Result<Vec<GuardFinding>> {
+        let _passage = self.passage();
         let (live, dead) = {
             let watch = self.watch();
             (watch.live(), watch.quarantined())
@@ -112,6 +116,16 @@ impl<R: MemoryResource> Guarded<R> {
         self.watch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn passage(&self) -> MutexGuard<'_, ()> {
+        self.passage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives a block to the resource below.
+    fn pass_down(&self, block: DeviceBlock, uses: &Stamps) -> std::result::Result<(), FreeError> {
+        let _passage = self.passage();
+        self.inner.deallocate(block, uses)
+    }
+
     fn look_at_zones(&self, watched: &Watched) -> Result<Option<GuardFinding>> {
         let before = self.bytes.first_other(watched.front(), watched.zone, ZONE, watched.stream)?;
         if let Some(at) = before {
@@ -136,7 +150,7 @@ impl<R: MemoryResource> Guarded<R> {
             };
             let bytes = block.bytes();
             let failed = match self.look_at_dead(&watched) {
-                Ok(found) => match self.inner.deallocate(block, &Stamps::NONE) {
+                Ok(found) => match self.pass_down(block, &Stamps::NONE) {
                     Ok(()) => {
                         self.watch().findings.extend(found);
                         released += bytes;
@@ -160,9 +174,15 @@ impl<R: MemoryResource> Guarded<R> {
 
     /// A block from below, if need be in exchange for what is in quarantine.
     fn allocate_below(&self, request: &Request) -> Result<DeviceBlock> {
-        match self.inner.allocate(request) {
-            Err(error) if error.is_oom() && self.release(0)? > 0 => self.inner.allocate(request),
-            allocated => allocated,
+        let error = match self.inner.allocate(request) {
+            Err(error) if error.is_oom() => error,
+            allocated => return allocated,
+        };
+        match self.release(0) {
+            Ok(0) => Err(error),
+            Err(failed) if failed.is_sticky() => Err(failed),
+            // One that could not be freed stays; those before it are free.
+            Ok(_) | Err(_) => self.inner.allocate(request),
         }
     }
 
@@ -234,7 +254,7 @@ impl<R: MemoryResource> MemoryResource for Guarded<R> {
         if watched.forgiven || self.config.quarantine_bytes == 0 {
             // Forgotten first: once the block is free, its address may be somebody else's.
             self.watch().forget(watched.id);
-            return self.inner.deallocate(outer, uses).map_err(|FreeError { block, error }| {
+            return self.pass_down(outer, uses).map_err(|FreeError { block, error }| {
                 self.watch().remember(watched);
                 FreeError { block: block.narrowed(watched.zone, watched.bytes).rebound(self.key), error }
             });

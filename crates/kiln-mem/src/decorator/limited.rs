@@ -56,7 +56,7 @@ impl<R: MemoryResource> MemoryResource for Limited<R> {
             };
             ErrorKind::from(exhausted)
         })?;
-        self.account.settle();
+        self.account.settle(request.bytes);
         match self.inner.allocate(request) {
             Ok(block) => Ok(block.rebound(self.key)),
             Err(error) => {

@@ -55,7 +55,8 @@ impl<R: MemoryResource> Statistics<R> {
         ledger::by_tag(self.pages.iter())
     }
 
-    /// The most that was live at once; exact for one thread, off by at most 1 MiB for each further one.
+    /// The most that was live at once; exact for one thread, off by at most 1 MiB, or a 256th of what was live, for each
+    /// further one.
     pub fn peak_bytes(&self) -> u64 {
         self.ledger.peak_bytes(self.pages.iter())
     }

@@ -21,10 +21,15 @@ use crate::trace::{Ring, TraceAction, TraceRecord};
 /// How much is kept, and what time it is.
 #[derive(Clone)]
 pub struct TraceConfig {
-    /// Records that each thread keeps; older ones are dropped and counted.
+    /// Records that each thread keeps, from 1 to [`RECORDS_LIMIT`](Self::RECORDS_LIMIT); older ones are dropped and counted.
     pub records_per_thread: usize,
     /// The time.
     pub clock: Arc<dyn Clock>,
+}
+
+impl TraceConfig {
+    /// The most records that a thread keeps. Room for all of them is made when a thread is first seen.
+    pub const RECORDS_LIMIT: usize = 1 << 26;
 }
 
 impl Default for TraceConfig {
@@ -65,8 +70,9 @@ struct ThreadRing {
 }
 
 impl<R: MemoryResource> Traced<R> {
-    /// Puts a trace around a resource.
-    pub fn new(config: TraceConfig, inner: R) -> Self {
+    /// Puts a trace around a resource. A number of records that no thread can keep becomes the nearest that one can.
+    pub fn new(mut config: TraceConfig, inner: R) -> Self {
+        config.records_per_thread = config.records_per_thread.clamp(1, TraceConfig::RECORDS_LIMIT);
         let next_nanoseconds = AtomicU64::new(0);
         Self { key: ResourceKey::fresh(), config, next_nanoseconds, rings: Shards::new(), inner }
     }

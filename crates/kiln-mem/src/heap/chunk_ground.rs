@@ -1,25 +1,21 @@
 //! Addresses with chunks of memory behind them: pinned host memory, and devices without pages.
 //!
 //! A chunk is one allocation of the driver with addresses of its own. Pieces never reach from one into the next, and
-//! nothing can be folded. The heap counts through all chunks as if they lay 16 GiB apart; a number once given to a
-//! chunk is not given to another, so an address can be looked up without a lock. Counting begins, in each chunk, where
-//! it keeps step with the addresses up to 2 MiB, so that what is aligned in units is aligned in memory.
+//! nothing can be folded. The heap counts through all chunks as if they lay far apart (see [`stretches`](super::stretches)).
+//! Counting begins, in each chunk, where it keeps step with the addresses up to 2 MiB, so that what is aligned in units is
+//! aligned in memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kiln_driver::{DeviceAddress, Driver, HostBlock, MemoryId, MemoryRequest, Object, Place};
 
 use super::arena::Edge;
 use super::ground::{Extent, GrowError, Growth};
 use super::size_class::UNIT_BYTES;
+use super::stretches::{STRIDE_BITS, Stretches};
 use crate::budget::Budget;
-use crate::thread::Chunked;
 
-/// Units from one number to the next.
-const STRIDE_BITS: u32 = 26;
-/// Numbers that can be given out.
-const NUMBERS: u64 = 1 << 14;
 /// The smallest chunk.
 const LEAST_UNITS: u64 = (4 << 20) / UNIT_BYTES;
 /// The largest chunk that is not made for one large request.
@@ -39,25 +35,10 @@ pub(crate) struct ChunkGround {
     driver: Arc<dyn Driver>,
     kind: ChunkKind,
     budget: Option<Budget>,
-    numbers: Chunked<Stretch>,
-    chunks: Mutex<Chunks>,
+    stretches: Stretches,
+    chunks: Mutex<Vec<Chunk>>,
     reserved_bytes: AtomicU64,
     peak_bytes: AtomicU64,
-}
-
-/// Where the units of one number lie.
-#[derive(Debug)]
-struct Stretch {
-    place: Place,
-    address: DeviceAddress,
-    /// What is added to an offset from the number's start to count from the chunk's, modulo 2^64.
-    origin: u64,
-}
-
-#[derive(Default)]
-struct Chunks {
-    next_number: u64,
-    live: Vec<Chunk>,
 }
 
 /// One allocation.
@@ -83,7 +64,7 @@ impl ChunkGround {
             driver,
             kind,
             budget,
-            numbers: Chunked::new(),
+            stretches: Stretches::new(),
             chunks: Mutex::default(),
             reserved_bytes: AtomicU64::new(0),
             peak_bytes: AtomicU64::new(0),
@@ -96,7 +77,9 @@ impl ChunkGround {
 
     #[inline]
     pub(crate) fn locate(&self, start: u64) -> Option<(Place, DeviceAddress)> {
-        let stretch = self.numbers.get((start >> STRIDE_BITS) as u32)?;
+        // SAFETY: a unit is located by the heap that has just taken it out of an arena, for a block (`Heap::block`); a block of no
+        // bytes has unit zero. Arenas are given the units of a chunk once it was entered (`Heap::grow`).
+        let stretch = unsafe { self.stretches.find(start) }?;
         let offset = stretch.origin.wrapping_add((start & ((1 << STRIDE_BITS) - 1)) * UNIT_BYTES);
         Some((plus(stretch.place, offset), DeviceAddress(stretch.address.0 + offset)))
     }
@@ -132,61 +115,73 @@ impl ChunkGround {
 
     /// Where the chunks lie.
     pub(crate) fn extents(&self) -> Vec<(u64, u64)> {
-        let chunks = self.chunks.lock().unwrap_or_else(PoisonError::into_inner);
-        chunks.live.iter().map(|chunk| (chunk.start, chunk.units)).collect()
+        self.chunks().iter().map(|chunk| (chunk.start, chunk.units)).collect()
     }
 
-    /// Gives a chunk back that belongs to no arena any more.
-    pub(crate) fn release(&self, start: u64) -> kiln_driver::Result<u64> {
+    /// Bytes that may still be taken, as far as it is known: others may be faster.
+    pub(crate) fn room_bytes(&self) -> kiln_driver::Result<u64> {
+        let free = match self.kind {
+            // The host does not say what it would pin.
+            ChunkKind::PinnedHost => u64::MAX,
+            ChunkKind::Direct => self.driver.memory_info()?.free_bytes,
+        };
+        Ok(self.budget.as_ref().map_or(free, |budget| free.min(budget.room_bytes())))
+    }
+
+    /// Gives a chunk back that belongs to no arena any more; returns its bytes.
+    ///
+    /// # Safety
+    /// No arena has the units of the chunk, and no block or stock does.
+    pub(crate) unsafe fn release(&self, start: u64) -> kiln_driver::Result<u64> {
         let chunk = {
-            let mut chunks = self.chunks.lock().unwrap_or_else(PoisonError::into_inner);
-            chunks.live.iter().position(|chunk| chunk.start == start).map(|at| chunks.live.swap_remove(at))
+            let mut chunks = self.chunks();
+            chunks.iter().position(|chunk| chunk.start == start).map(|at| chunks.swap_remove(at))
         };
         let Some(chunk) = chunk else { return Ok(0) };
-        match &chunk.memory {
-            ChunkMemory::Host(block) => self.driver.destroy(Object::Host(block.id()))?,
-            ChunkMemory::Device(memory) => self.driver.free(*memory, None)?,
-        }
+        self.free(&chunk.memory)?;
+        // SAFETY: the caller promises what this asks for.
+        unsafe { self.stretches.leave(chunk.start, chunk.units) };
         let bytes = chunk.units * UNIT_BYTES;
         self.reserved_bytes.fetch_sub(bytes, Ordering::Relaxed);
-        if let Some(budget) = &self.budget {
-            budget.refund(bytes);
-        }
+        self.refund(bytes);
         Ok(bytes)
     }
 
     fn grow_by(&self, units: u64) -> Result<Extent, GrowError> {
         let bytes = units * UNIT_BYTES;
-        let number = self.take_numbers(units + Self::MAX_ALIGN_UNITS).ok_or(GrowError::Window { bytes })?;
         if let Some(budget) = &self.budget {
             budget.charge(bytes).map_err(GrowError::Budget)?;
         }
-        let (memory, place, address) = self.allocate(bytes).map_err(|error| {
-            if let Some(budget) = &self.budget {
-                budget.refund(bytes);
-            }
-            GrowError::Driver(error)
-        })?;
+        let allocated = self.allocate(bytes).inspect_err(|_| self.refund(bytes));
+        let (memory, place, address) = allocated.map_err(GrowError::Driver)?;
         let bias = address.0 / UNIT_BYTES % Self::MAX_ALIGN_UNITS;
-        for at in 0..(bias + units).div_ceil(1 << STRIDE_BITS) {
-            let origin = ((at << STRIDE_BITS) * UNIT_BYTES).wrapping_sub(bias * UNIT_BYTES);
-            self.numbers.get_or_make((number + at) as u32, || Stretch { place, address, origin });
-        }
-        let start = (number << STRIDE_BITS) + bias;
+        let Some(start) = self.stretches.enter(place, address, bias, units) else {
+            // Nobody has seen it; if it cannot be given back, the device is lost.
+            let _ = self.free(&memory);
+            self.refund(bytes);
+            return Err(GrowError::Window { bytes });
+        };
         let reserved = self.reserved_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         self.peak_bytes.fetch_max(reserved, Ordering::Relaxed);
-        let mut chunks = self.chunks.lock().unwrap_or_else(PoisonError::into_inner);
-        chunks.live.push(Chunk { start, units, memory });
+        self.chunks().push(Chunk { start, units, memory });
         Ok(Extent { start, units, edge: Edge::Apart })
     }
 
-    fn take_numbers(&self, units: u64) -> Option<u64> {
-        let count = units.div_ceil(1 << STRIDE_BITS);
-        let mut chunks = self.chunks.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = chunks.next_number;
-        let next = first.checked_add(count).filter(|next| *next <= NUMBERS)?;
-        chunks.next_number = next;
-        Some(first)
+    fn chunks(&self) -> MutexGuard<'_, Vec<Chunk>> {
+        self.chunks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn refund(&self, bytes: u64) {
+        if let Some(budget) = &self.budget {
+            budget.refund(bytes);
+        }
+    }
+
+    fn free(&self, memory: &ChunkMemory) -> kiln_driver::Result<()> {
+        match memory {
+            ChunkMemory::Host(block) => self.driver.destroy(Object::Host(block.id())),
+            ChunkMemory::Device(memory) => self.driver.free(*memory, None),
+        }
     }
 
     fn allocate(&self, bytes: u64) -> kiln_driver::Result<(ChunkMemory, Place, DeviceAddress)> {

@@ -4,7 +4,7 @@ use kiln_driver::{DeviceAddress, Driver, Place};
 
 use super::arena::Edge;
 use super::chunk_ground::ChunkGround;
-use super::page_ground::PageGround;
+use super::page_ground::{PAGE_BYTES, PageGround};
 use super::size_class::UNIT_BYTES;
 use crate::budget::Shortage;
 use crate::error::Refusal;
@@ -66,6 +66,7 @@ impl GrowError {
         match self {
             Self::Budget(short) => {
                 exhausted.limit_bytes = Some(short.limit);
+                exhausted.limited_by = Some(short.name);
                 exhausted.in_use_bytes = short.used;
                 exhausted.driver = None;
             }
@@ -124,6 +125,17 @@ impl Ground {
         match self {
             Self::Pages(ground) => ground.peak_bytes(),
             Self::Chunks(ground) => ground.peak_bytes(),
+        }
+    }
+
+    /// Bytes that may still be taken, as far as it is known: others may be faster.
+    pub(crate) fn room_bytes(&self) -> kiln_driver::Result<u64> {
+        match self {
+            Self::Pages(ground) => {
+                let free = ground.driver().memory_info()?.free_bytes;
+                Ok(free.min(ground.room_pages() * PAGE_BYTES))
+            }
+            Self::Chunks(ground) => ground.room_bytes(),
         }
     }
 

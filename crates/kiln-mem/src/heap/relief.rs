@@ -30,14 +30,12 @@ impl Heap {
         ask: Ask,
         refused: GrowError,
     ) -> Result<Ticket> {
-        if !refused.is_shortage()
-            && let GrowError::Driver(error) = refused
-        {
-            return Err(error.into());
-        }
+        let mut refused = match refused {
+            GrowError::Driver(error) if !error.is_oom() => return Err(error.into()),
+            refused => refused,
+        };
         self.happened.climbs.note();
         let mut steps = Vec::new();
-        let mut refused = refused;
         for rung in self.pressure.rungs.iter().copied() {
             if rung == Rung::Ordered
                 && let Some(ticket) = self.lend_after_wait(cell, ask)?
@@ -56,13 +54,15 @@ impl Heap {
             if let Some(ticket) = self.fold(cell, ask)? {
                 return Ok(ticket);
             }
-            if !relief.is_nothing() {
+            // Callbacks may have freed more than they say, or something else.
+            if !relief.is_nothing() || rung == Rung::Callbacks {
                 if rung > Rung::IdlePages && self.pressure.rungs.contains(&Rung::IdlePages) {
                     // What came free lies where the request does not fit; others may have room for its pages.
                     self.release_idle()?;
                 }
                 match self.grow(shard, cell, ask) {
                     Ok(ticket) => return Ok(ticket),
+                    Err(GrowError::Driver(error)) if !error.is_oom() => return Err(error.into()),
                     Err(error) => refused = error,
                 }
             }
@@ -108,10 +108,11 @@ impl Heap {
     /// What the heap holds.
     pub(super) fn count(&self) -> Accounting {
         let total = ledger::total(self.pages());
+        let live_bytes = total.live_bytes();
         let mut counted = Accounting {
-            live_bytes: total.live_bytes(),
+            live_bytes,
             live_blocks: total.live_blocks(),
-            peak_live_bytes: self.ledger.peak_bytes(self.pages()),
+            peak_live_bytes: self.ledger.peak_bytes(self.pages()).max(live_bytes),
             reserved_bytes: self.ground.reserved_bytes(),
             peak_reserved_bytes: self.ground.peak_bytes(),
             false_dependencies: self.false_dependencies.load(Ordering::Relaxed),
@@ -147,11 +148,12 @@ impl Heap {
     }
 
     /// Waits, for as long as the program allows, for the uses that pending blocks wait for, the longest pending first,
-    /// until enough came free. If all that is free and pending together is not enough, waiting would be in vain.
+    /// until enough came free. If all that is free, pending and not taken yet is not enough, waiting would be in vain.
     fn wait_for_pending(&self, missing_bytes: u64) -> Result<Relief> {
         let counted = self.count();
         let mut relief = Relief::default();
-        if counted.free_bytes() + counted.pending_bytes < missing_bytes {
+        let held = counted.free_bytes() + counted.pending_bytes;
+        if held.saturating_add(self.ground.room_bytes()?) < missing_bytes {
             return Ok(relief);
         }
         let clock = self.ground.driver().clock();

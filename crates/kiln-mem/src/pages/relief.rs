@@ -58,55 +58,69 @@ impl Pages {
                 let called = self.config.pressure.call_back(missing_bytes);
                 Ok(Relief::freed(called.max(self.settle_all()?)))
             }
-            Rung::Wait if missing_bytes > 0 => self.wait_for_pending(),
+            Rung::Wait if missing_bytes > 0 => self.wait_for_pending(missing_bytes),
             // Nothing is cached, and nothing is handed on before its work is done.
             Rung::FrontCaches | Rung::Ordered | Rung::Callbacks | Rung::Wait => Ok(Relief::default()),
         }
     }
 
-    /// Waits, for as long as the program allows, until something pending is done.
-    fn wait_for_pending(&self) -> Result<Relief> {
+    /// Waits, for as long as the program allows, for what pending blocks wait for, the longest pending first, until enough
+    /// came free. If all that is free, pending and not taken yet is not enough, waiting would be in vain.
+    fn wait_for_pending(&self, missing_bytes: u64) -> Result<Relief> {
+        let counted = self.accounting();
+        let held = counted.free_bytes() + counted.pending_bytes;
+        let mut relief = Relief::default();
+        if held.saturating_add(self.room_bytes()?) < missing_bytes {
+            return Ok(relief);
+        }
         let clock = self.driver.clock();
         let end = clock.now().saturating_add(self.config.pressure.wait);
-        let mut relief = Relief::default();
-        loop {
-            let left = end.saturating_sub(clock.now());
+        while relief.freed_bytes < missing_bytes {
             let stamps: Vec<Stamp> = {
                 let books = self.books();
                 let first = books.pending.front();
                 first.map_or_else(Vec::new, |first| first.stamps().collect())
             };
-            if left.is_zero() || stamps.is_empty() {
-                return Ok(relief);
+            if stamps.is_empty() {
+                break;
             }
             for stamp in stamps {
-                if !self.order.wait(stamp, Timeout::After(left))?.is_done() {
+                let left = end.saturating_sub(clock.now());
+                if left.is_zero() || !self.order.wait(stamp, Timeout::After(left))?.is_done() {
                     return Ok(relief);
                 }
             }
             relief = relief + Relief::freed(self.settle_all()?);
         }
+        Ok(relief)
+    }
+
+    /// Bytes that may still be taken, as far as it is known: others may be faster.
+    fn room_bytes(&self) -> Result<u64> {
+        let free = self.driver.memory_info()?.free_bytes;
+        Ok(self.config.budget.as_ref().map_or(free, |budget| free.min(budget.room_bytes())))
     }
 
     /// Goes down the ladder until the request is met.
     #[cold]
     pub(super) fn climb(&self, request: &Request, pages: u32, refused: GrowError) -> Result<PageRun> {
-        if !refused.is_shortage()
-            && let GrowError::Driver(error) = refused
-        {
-            return Err(error.into());
-        }
-        let (mut refused, mut steps) = (refused, Vec::new());
+        let mut refused = match refused {
+            GrowError::Driver(error) if !error.is_oom() => return Err(error.into()),
+            refused => refused,
+        };
+        let mut steps = Vec::new();
         for rung in self.config.pressure.rungs.iter().copied() {
             let relief = self.relieve(rung, u64::from(pages) * PAGE_BYTES)?;
             steps.push(Step { rung, relief });
-            // What a callback freed may be pending still, so idle pages are looked at again.
-            if !relief.is_nothing() && rung > Rung::IdlePages {
-                self.release_idle()?;
-            }
-            if !relief.is_nothing() {
+            // Callbacks may have freed more than they say, or something else.
+            if !relief.is_nothing() || rung == Rung::Callbacks {
+                if rung > Rung::IdlePages {
+                    // What came free lies where the request does not fit; others may have room for its pages.
+                    self.release_idle()?;
+                }
                 match self.obtain(pages) {
                     Ok(run) => return Ok(run),
+                    Err(GrowError::Driver(error)) if !error.is_oom() => return Err(error.into()),
                     Err(error) => refused = error,
                 }
             }

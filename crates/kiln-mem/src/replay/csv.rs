@@ -1,5 +1,6 @@
 //! RMM's log, line by line.
 
+use std::borrow::Cow;
 use std::io::BufRead;
 
 use super::builder::{LogBuilder, Raw};
@@ -29,7 +30,7 @@ pub(super) fn read(from: impl BufRead, options: LogOptions) -> Result<Log, LogEr
         match &columns {
             None => columns = Some(Columns::of(&text).map_err(at)?),
             Some(columns) => {
-                let fields: Vec<&str> = text.split(',').map(str::trim).collect();
+                let fields = fields_of(&text).map_err(at)?;
                 let (thread, stream, raw) = columns.read(&fields).map_err(at)?;
                 builder.add(thread, stream, raw).map_err(at)?;
             }
@@ -43,7 +44,7 @@ pub(super) fn read(from: impl BufRead, options: LogOptions) -> Result<Log, LogEr
 
 impl Columns {
     fn of(header: &str) -> Result<Self, LogProblem> {
-        let names: Vec<&str> = header.trim_start_matches('\u{feff}').split(',').map(str::trim).collect();
+        let names = fields_of(header.trim_start_matches('\u{feff}'))?;
         let find = |wanted: &'static str| {
             let found = names.iter().position(|name| name.eq_ignore_ascii_case(wanted));
             found.ok_or(LogProblem::MissingColumn(wanted))
@@ -57,8 +58,9 @@ impl Columns {
         })
     }
 
-    fn read<'a>(&self, fields: &[&'a str]) -> Result<(&'a str, &'a str, Raw), LogProblem> {
-        let field = |at: usize, column| fields.get(at).copied().ok_or(LogProblem::MissingField(column));
+    fn read<'a>(&self, fields: &'a [Cow<'_, str>]) -> Result<(&'a str, &'a str, Raw), LogProblem> {
+        let field =
+            |at: usize, column| fields.get(at).map(|field| &**field).ok_or(LogProblem::MissingField(column));
         let action = match field(self.action, "Action")? {
             "allocate" => TraceAction::Allocate,
             "free" | "deallocate" => TraceAction::Free,
@@ -73,6 +75,50 @@ impl Columns {
             action,
         };
         Ok((field(self.thread, "Thread")?, field(self.stream, "Stream")?, raw))
+    }
+}
+
+/// The fields of a line, without the blanks around them and without the quotes that other tools put there.
+fn fields_of(line: &str) -> Result<Vec<Cow<'_, str>>, LogProblem> {
+    if !line.contains('"') {
+        return Ok(line.split(',').map(|field| Cow::Borrowed(field.trim())).collect());
+    }
+    let (mut fields, mut left) = (Vec::new(), Some(line));
+    while let Some(rest) = left {
+        let (field, next) = match rest.trim_start().strip_prefix('"') {
+            Some(quoted) => {
+                let (field, after) =
+                    unquoted(quoted).ok_or_else(|| LogProblem::Quote(rest.trim().to_owned()))?;
+                let next = after.strip_prefix(',');
+                if next.is_none() && !after.is_empty() {
+                    return Err(LogProblem::Quote(rest.trim().to_owned()));
+                }
+                (Cow::Owned(field), next)
+            }
+            None => match rest.split_once(',') {
+                Some((field, next)) => (Cow::Borrowed(field.trim()), Some(next)),
+                None => (Cow::Borrowed(rest.trim()), None),
+            },
+        };
+        fields.push(field);
+        left = next;
+    }
+    Ok(fields)
+}
+
+/// What stands before the closing quote, with doubled quotes as one, and what follows; none if it is not closed.
+fn unquoted(text: &str) -> Option<(String, &str)> {
+    let (mut field, mut rest) = (String::new(), text);
+    loop {
+        let (before, after) = rest.split_once('"')?;
+        field.push_str(before);
+        match after.strip_prefix('"') {
+            Some(after) => {
+                field.push('"');
+                rest = after;
+            }
+            None => return Some((field.trim().to_owned(), after.trim_start())),
+        }
     }
 }
 

@@ -3,8 +3,7 @@
 use std::fmt;
 
 /// A log that cannot be replayed.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("line {line}: {problem}")]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LogError {
     /// The line, counted from 1; in a trace file the record, and 0 for its header.
     pub line: u64,
@@ -27,6 +26,8 @@ pub enum LogProblem {
         /// What is there.
         text: String,
     },
+    /// A quoted field that does not end where it should.
+    Quote(String),
     /// An action that nobody takes.
     Action(String),
     /// A block at an address that is taken already.
@@ -52,6 +53,17 @@ pub enum LogProblem {
     Unreadable(String),
 }
 
+impl fmt::Display for LogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}", self.problem),
+            line => write!(f, "line {line}: {}", self.problem),
+        }
+    }
+}
+
+impl std::error::Error for LogError {}
+
 impl fmt::Display for LogProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -63,6 +75,9 @@ impl fmt::Display for LogProblem {
             }
             Self::MissingField(column) => write!(f, "the line ends before `{column}`"),
             Self::Field { column, text } => write!(f, "`{text}` is no {column}"),
+            Self::Quote(text) => {
+                write!(f, "the quoted field at `{text}` does not end at a comma or at the end of the line")
+            }
             Self::Action(text) => {
                 write!(f, "`{text}` is no action; there are allocate, free and allocate failure")
             }

@@ -27,19 +27,20 @@ pub fn smallest_memory(
     most_bytes: u64,
     mut meets_all: impl FnMut(u64) -> Result<bool>,
 ) -> Result<Option<u64>> {
+    let bytes = |steps: u64| steps.saturating_mul(SMALLEST_STEP_BYTES);
     let mut enough = most_bytes.div_ceil(SMALLEST_STEP_BYTES);
-    if !meets_all(enough * SMALLEST_STEP_BYTES)? {
+    if !meets_all(bytes(enough))? {
         return Ok(None);
     }
     // Less than what is live at once cannot be enough, and nothing never is.
     let mut too_little = log.peak_bytes().saturating_sub(1) / SMALLEST_STEP_BYTES;
     while enough - too_little.min(enough) > 1 {
         let middle = too_little + (enough - too_little) / 2;
-        if meets_all(middle * SMALLEST_STEP_BYTES)? {
+        if meets_all(bytes(middle))? {
             enough = middle;
         } else {
             too_little = middle;
         }
     }
-    Ok(Some(enough * SMALLEST_STEP_BYTES))
+    Ok(Some(bytes(enough)))
 }

@@ -38,6 +38,8 @@ pub enum StackProblem {
     },
     /// Something else should stand here.
     Expected(&'static str),
+    /// Something stands after the end.
+    LeftOver(String),
     /// A layer with more or fewer numbers than it takes.
     Numbers {
         /// The layer.
@@ -71,6 +73,7 @@ impl fmt::Display for StackProblem {
                 write!(f, "`{word}` is a base and has nothing inside; take the parenthesis away")
             }
             Self::Expected(what) => write!(f, "{what} is missing here"),
+            Self::LeftOver(text) => write!(f, "`{text}` stands after the end; take it away"),
             Self::Numbers { layer, takes } => write!(f, "`{layer}` takes {takes}"),
             Self::Number { text, wanted } => write!(f, "`{text}` is not {wanted}"),
             Self::TooManyLayers => write!(f, "more than {} layers; take some away", Stack::LAYERS_LIMIT),
@@ -117,7 +120,7 @@ impl FromStr for Stack {
         }
         cursor.skip_blanks();
         if cursor.peek().is_some() {
-            return Err(cursor.error(StackProblem::Expected("the end")));
+            return Err(cursor.error(StackProblem::LeftOver(cursor.rest().trim_end().to_owned())));
         }
         Ok(Self { layers, base, spare })
     }
@@ -221,7 +224,7 @@ impl<'a> Cursor<'a> {
 
 impl Written<'_> {
     fn size(&self) -> Result<ByteSize, StackError> {
-        self.text.parse().map_err(|_| self.bad("a size such as `8GiB`"))
+        self.text.parse().map_err(|_| self.bad("a size in B, KiB, MiB, GiB or TiB, such as `8GiB`"))
     }
 
     fn integer<T: FromStr>(&self) -> Result<T, StackError> {
@@ -278,9 +281,8 @@ fn plan(
     }))
 }
 
-/// A ring is allocated when a thread first uses it, so its size is bounded.
 fn trace_records(records: &Written<'_>) -> Result<usize, StackError> {
-    const RECORDS_LIMIT: usize = 1 << 26;
+    const RECORDS_LIMIT: usize = TraceConfig::RECORDS_LIMIT;
     let wanted = "a number of records from 1 to 67108864";
     match records.text.parse() {
         Ok(count @ 1..=RECORDS_LIMIT) => Ok(count),

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A sum kept by one thread. Adding is a load and a store, no locked instruction, because nobody else writes.
+/// A sum kept by one thread. Adding is a load and a store, no locked instruction, because nobody else writes. Whoever reads a
+/// sum sees, from then on, whatever happened before it was written.
 #[derive(Debug, Default)]
 pub(crate) struct Tally(AtomicU64);
 
@@ -12,18 +13,18 @@ impl Tally {
     #[inline]
     pub(crate) fn add(&self, amount: u64) -> u64 {
         let sum = self.0.load(Ordering::Relaxed).wrapping_add(amount);
-        self.0.store(sum, Ordering::Relaxed);
+        self.set(sum);
         sum
     }
 
     /// Writes the sum; for the same thread.
     #[inline]
     pub(crate) fn set(&self, sum: u64) {
-        self.0.store(sum, Ordering::Relaxed);
+        self.0.store(sum, Ordering::Release);
     }
 
     #[inline]
     pub(crate) fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.0.load(Ordering::Acquire)
     }
 }

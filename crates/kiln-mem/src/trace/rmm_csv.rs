@@ -17,7 +17,9 @@ pub fn write_rmm_csv(records: &[TraceRecord], to: &mut impl Write) -> io::Result
         let (seconds, micros) = (micros / 1_000_000, micros % 1_000_000);
         let (hours, minutes, seconds) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
         let time = format_args!("{hours:02}:{minutes:02}:{seconds:02}.{micros:06}");
+        // A field that begins with a quote is one that ends with it.
         let tag = tag.name().replace(['\n', '\r', ','], " ");
+        let tag = tag.trim_start_matches(['"', ' ']);
         writeln!(to, "{thread},{time},{action},{address},{bytes},{:#x},{tag}", stream.number())?;
     }
     Ok(())

@@ -1,0 +1,58 @@
+//! The workloads, and how a command line names them: `m3`, or `m1..m7` for a row of them.
+
+use std::ffi::OsStr;
+use std::ops::RangeInclusive;
+
+use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{Arg, Command, ValueEnum};
+
+/// A workload.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, ValueEnum)]
+pub(crate) enum Workload {
+    /// 64 KiB allocated and freed, warm.
+    M1,
+    /// Random sizes and lives: time.
+    M2,
+    /// M1 on several threads.
+    M3,
+    /// Random sizes and lives: space.
+    M4,
+    /// Nine tenths of a limit in use: refusals.
+    M5,
+    /// Kernels on several streams that allocate; measured by `kiln-bench` on a GPU.
+    M6,
+    /// What a warm pair costs in driver calls.
+    M7,
+}
+
+/// Reads a workload, or a row of them.
+#[derive(Clone)]
+pub(super) struct RowParser;
+
+impl TypedValueParser for RowParser {
+    type Value = RangeInclusive<Workload>;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<RangeInclusive<Workload>, clap::Error> {
+        let parse = |word: &OsStr| EnumValueParser::<Workload>::new().parse_ref(command, arg, word);
+        let Some((first, last)) = value.to_str().and_then(|text| text.split_once("..")) else {
+            return parse(value).map(|workload| workload..=workload);
+        };
+        let (first, last) = (parse(OsStr::new(first))?, parse(OsStr::new(last))?);
+        if first > last {
+            let text = "a row of workloads ends with the later one, as in `m1..m7`\n";
+            return Err(clap::Error::raw(ErrorKind::InvalidValue, text).with_cmd(command));
+        }
+        Ok(first..=last)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let values = Workload::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        Some(Box::new(values))
+    }
+}
