@@ -28,8 +28,19 @@ use workload::{RowParser, Workload};
 /// Memory of the simulated device; nothing of it is touched.
 const SIMULATED_BYTES: u64 = 128 << 30;
 
+const EXAMPLES: &str = "Examples:
+  kiln bench
+  kiln bench m1 m3 --repeats 9
+  kiln bench m1..m5 --stack \"stats(heap)\" --json
+
+`kiln replay --help` says what a stack is made of. The raw driver and cudarc are measured by `kiln-bench`, if it lies beside this
+program; RMM and PyTorch by the programs in bench/peers.
+
+Exit codes: 0 measured, 2 wrong usage, 3 refused, 5 a fault.";
+
 /// The flags of `kiln bench`.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// The workloads, or a row of them such as `m1..m5`; all of them if none is named.
     #[arg(value_parser = RowParser)]

@@ -27,8 +27,20 @@ const SIMULATED_LEAST_BYTES: u64 = 1 << 30;
 /// ... but no more than this: a log may ask for what no device has, and is refused that.
 const SIMULATED_MOST_BYTES: u64 = 1 << 42;
 
+const EXAMPLES: &str = "Examples:
+  kiln replay rmm_log.csv
+  kiln replay rmm_log.csv --stack \"budget(8GiB, stats(heap))\" --json
+  kiln replay kiln.trace --stack pool --device cuda
+
+A stack is a base inside of layers: heap, heap(spare=50%), chunks, host, pages, direct and pool; around them budget(8GiB, ...),
+limit(8GiB, ...), stats(...), trace(65536, ...), guard(256B, 64MiB, ...), leaks(100, ...), align(4KiB, ...), retry(2, ...) and
+fail(10, 3, 1MiB, ...), in any order.
+
+Exit codes: 0 replayed (refusals are counted), 2 wrong usage or log file, 3 refused, 5 a fault.";
+
 /// The flags of `kiln replay`.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// The log: RMM's CSV, kiln's CSV or a trace of kiln.
     log: PathBuf,
@@ -87,7 +99,7 @@ fn perform(arguments: &Arguments) -> Result<Outcome, Failure> {
     let heap = HeapConfig::default();
     let report = replay_on(driver, &log, &arguments.stack, heap).map_err(memory_failure)?;
     // More than this is never taken, unless the stack refuses by itself.
-    let most = report.peak_reserved_bytes.max(log.peak_bytes());
+    let most = report.peak_reserved_bytes.max(log.peak_bytes()).min(SIMULATED_MOST_BYTES);
     let smallest = smallest_memory(&log, most, |bytes| {
         let (driver, _machine) = simulated(bytes)?;
         // The device's memory is no limit for a heap of the host's.

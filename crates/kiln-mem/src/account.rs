@@ -58,9 +58,14 @@ impl Account {
                 if added.is_ok() {
                     return Ok(());
                 }
-            } else if state < UNSETTLED || bytes > limit {
+            } else if state < UNSETTLED {
                 return Err((used, limit));
             } else {
+                // If settled charges alone leave no room, it does not matter what becomes of the others.
+                let settled = self.settled.load(Ordering::Acquire);
+                if settled.checked_add(bytes).is_none_or(|wanted| wanted > limit) {
+                    return Err((settled, limit));
+                }
                 yield_now();
             }
         }

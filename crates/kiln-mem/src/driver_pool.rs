@@ -24,7 +24,8 @@ use crate::stamp::{Stamps, StreamRef};
 ///
 /// A block is freed in the order of its own stream; uses on other streams are ordered before that with device-side
 /// waits. If its stream is gone it is pending until all its uses are done, and then freed in the order of a stream of the pool's own:
-/// by whoever allocates next, or on [`Rung::Completed`]. What the driver keeps is given back on [`Rung::IdlePages`].
+/// by whoever allocates next, or on [`Rung::Completed`]. What the driver keeps is given back on [`Rung::IdlePages`]; how much that is
+/// the driver alone knows, so what counts as reserved is what is live or pending.
 pub struct DriverPool {
     key: ResourceKey,
     driver: Arc<dyn Driver>,

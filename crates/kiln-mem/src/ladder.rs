@@ -145,7 +145,7 @@ struct Entry {
     call: Arc<Callback>,
 }
 
-/// Keeps a callback registered until it is dropped.
+/// Keeps a callback registered until it is dropped. A thread that is in it by then, or about to be, is not waited for.
 #[must_use = "the callback is taken out again when this is dropped"]
 pub struct Registration {
     callbacks: Arc<Mutex<Vec<Entry>>>,

@@ -160,34 +160,36 @@ impl Pages {
             books.map.take(pages)
         };
         let site = site.ok_or(GrowError::Window { bytes: u64::from(pages) * PAGE_BYTES })?;
-        for hole in &site.holes {
-            if let Err(error) = self.fill(*hole) {
-                // What was mapped already is mapped for the next one.
-                self.books().map.give(site.run);
-                return Err(error);
-            }
-        }
+        self.fill(&site.holes).inspect_err(|_| self.books().map.give(site.run))?;
         Ok(site.run)
     }
 
-    /// Maps memory where there is none, in allocations as large as they can be.
-    fn fill(&self, hole: PageRun) -> std::result::Result<(), GrowError> {
-        let mut left = hole;
-        while left.pages > 0 {
-            let pages = (1 << left.pages.ilog2()).min(FRAME_PAGES);
-            let run = PageRun { pages, ..left };
-            let bytes = run.bytes();
-            if let Some(budget) = &self.config.budget {
-                budget.charge(bytes).map_err(GrowError::Budget)?;
-            }
-            let handle = self.map(run).inspect_err(|_| self.refund(bytes)).map_err(GrowError::Driver)?;
-            let mut books = self.books();
-            books.map.enter(run, handle);
-            let Accounting { reserved_bytes, peak_reserved_bytes, .. } = &mut books.counted;
-            *reserved_bytes += bytes;
-            *peak_reserved_bytes = (*peak_reserved_bytes).max(*reserved_bytes);
-            left = PageRun { first_page: run.end(), pages: left.pages - pages };
+    /// Maps memory where there is none, all of it or nothing: a request that is refused leaves memory and budget to others.
+    fn fill(&self, holes: &[PageRun]) -> std::result::Result<(), GrowError> {
+        let bytes: u64 = holes.iter().map(|hole| hole.bytes()).sum();
+        if bytes > self.driver.info().total_memory_bytes {
+            // Not tried: others would be out of memory until it fails.
+            return Err(GrowError::Driver(kiln_driver::Error::out_of_memory("create_pages", bytes, None)));
         }
+        if let Some(budget) = self.config.budget.as_ref().filter(|_| bytes > 0) {
+            budget.charge(bytes).map_err(GrowError::Budget)?;
+        }
+        let mut filled = Vec::new();
+        for run in holes.iter().flat_map(|hole| frames_of(*hole)) {
+            match self.map(run) {
+                Ok(handle) => filled.push((run, handle)),
+                Err(error) => {
+                    filled.iter().for_each(|(run, handle)| self.take_down(*run, *handle));
+                    self.refund(bytes);
+                    return Err(GrowError::Driver(error));
+                }
+            }
+        }
+        let mut books = self.books();
+        filled.iter().for_each(|(run, handle)| books.map.enter(*run, *handle));
+        let Accounting { reserved_bytes, peak_reserved_bytes, .. } = &mut books.counted;
+        *reserved_bytes += bytes;
+        *peak_reserved_bytes = (*peak_reserved_bytes).max(*reserved_bytes);
         Ok(())
     }
 
@@ -201,11 +203,28 @@ impl Pages {
         })
     }
 
+    /// Takes memory out again that nobody has seen. If it cannot be taken out, the device is lost.
+    fn take_down(&self, run: PageRun, handle: PagesId) {
+        let _ = self.driver.unmap(self.window.id, run.offset(), run.bytes());
+        let _ = self.driver.destroy(Object::Pages(handle));
+    }
+
     fn refund(&self, bytes: u64) {
         if let Some(budget) = &self.config.budget {
             budget.refund(bytes);
         }
     }
+}
+
+/// A run in allocations as large as they can be.
+fn frames_of(run: PageRun) -> impl Iterator<Item = PageRun> {
+    let mut left = run;
+    std::iter::from_fn(move || {
+        let pages = (1 << left.pages.checked_ilog2()?).min(FRAME_PAGES);
+        let frame = PageRun { pages, ..left };
+        left = PageRun { first_page: frame.end(), pages: left.pages - pages };
+        Some(frame)
+    })
 }
 
 #[deny(clippy::missing_trait_methods)]

@@ -10,7 +10,9 @@
 #[path = "rig/mod.rs"]
 mod rig;
 
-use kiln_mem::decorator::{Aligned, FailPlan, Failing, LeakTracking, Limited, Retrying, Statistics};
+use kiln_mem::decorator::{
+    Aligned, FailPlan, Failing, GuardConfig, Guarded, LeakTracking, Limited, Retrying, Statistics,
+};
 use kiln_mem::{AllocTag, DeviceBlock, MemoryResource, MemoryResourceExt, Request};
 use rig::{MIB, with_rig};
 
@@ -163,5 +165,22 @@ fn alignment_is_the_larger_of_both() {
             aligned.free(block).unwrap();
         }
         assert!(Aligned::new(3, rig.heap()).is_err());
+    });
+}
+
+#[test]
+fn a_step_that_cannot_be_taken_does_not_hide_that_memory_is_out() {
+    with_rig(|rig, stream| {
+        let heap = Failing::new(FailPlan { every_free: 1, ..FailPlan::default() }, rig.heap());
+        let config = GuardConfig { zone_bytes: 256, quarantine_bytes: 64 * MIB };
+        let retrying = Retrying::new(2, Guarded::new(config, rig.driver(), rig.order(), heap));
+        let block = retrying.allocate(&Request::new(MIB, stream)).unwrap();
+        // Into quarantine, which it cannot leave.
+        retrying.free(block).unwrap();
+        let error = retrying.allocate(&Request::new(80 * MIB, stream)).unwrap_err();
+        assert!(error.is_oom(), "{error}");
+        assert_eq!(error.exhausted().unwrap().layer, "heap");
+        let quarantined = retrying.accounting();
+        assert_eq!((quarantined.live_blocks, quarantined.pending_bytes), (1, 0));
     });
 }

@@ -183,6 +183,8 @@ fn a_guard_that_is_asked_while_others_allocate_finds_nothing_where_nothing_is() 
             }
             while working.load(Ordering::Relaxed) > 0 {
                 assert_eq!(guard.check().unwrap(), []);
+                // The others have to come to their turn.
+                std::thread::sleep(std::time::Duration::from_micros(200));
             }
         });
         guard.trim().unwrap();

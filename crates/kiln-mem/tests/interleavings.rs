@@ -67,6 +67,7 @@ mod unfenced {
 
 use std::sync::Arc;
 
+use account::Account;
 use budget::Budget;
 use thread::biased::Biased;
 
@@ -225,5 +226,22 @@ fn a_charge_on_its_way_is_not_given_back_by_others() {
         large.join().unwrap();
         assert_eq!((child.used_bytes(), root.used_bytes()), (0, 0));
         child.charge(10).unwrap();
+    });
+}
+
+/// Whoever is refused whatever becomes of charges on their way does not wait for them.
+#[test]
+fn a_charge_that_cannot_fit_does_not_wait_for_others() {
+    explore(2, || {
+        let account = Account::new(100);
+        account.try_charge(60).unwrap();
+        account.settle(60);
+        account.try_charge(10).unwrap();
+        assert_eq!(account.try_charge(50), Err((60, 100)));
+        assert_eq!(account.try_charge(u64::MAX), Err((60, 100)));
+        account.cancel(10);
+        account.try_charge(40).unwrap();
+        account.settle(40);
+        assert_eq!((account.used(), account.peak()), (100, 100));
     });
 }

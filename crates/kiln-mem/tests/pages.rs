@@ -192,3 +192,31 @@ fn what_cannot_be_exported_is_refused_with_a_reason() {
     drop((plain, heap, chunks));
     rig.finish(&[stream]);
 }
+
+/// A request that cannot be met takes nothing from others, neither memory nor budget.
+#[test]
+fn a_request_that_is_refused_leaves_nothing_mapped() {
+    for limit in [None, Some(32 * MIB)] {
+        let rig = Rig::new(1, 64 * MIB);
+        let stream = rig.stream();
+        let budget = limit.map(|limit| Budget::new("shared", limit));
+        let config = HeapConfig { budget: budget.clone(), ..HeapConfig::default() };
+        let pages = Pages::new(rig.driver(), rig.order(), config).unwrap();
+        let held = pages.allocate(&request(6 * MIB, stream)).unwrap();
+        let free = || rig.device.memory_info().unwrap().free_bytes;
+        let before = (free(), pages.accounting().reserved_bytes, budget.as_ref().map(Budget::used_bytes));
+        for megabytes in [33, 60, 64, 1000] {
+            if limit.is_none() && megabytes < 60 {
+                continue;
+            }
+            let error = pages.allocate(&request(megabytes * MIB, stream)).unwrap_err();
+            assert!(error.is_oom(), "{error}");
+            let after = (free(), pages.accounting().reserved_bytes, budget.as_ref().map(Budget::used_bytes));
+            assert_eq!(after, before, "{megabytes} MiB under {limit:?}");
+        }
+        assert!(pages.accounting().peak_reserved_bytes <= 6 * MIB);
+        pages.free(held).unwrap();
+        drop(pages);
+        rig.finish(&[stream]);
+    }
+}

@@ -144,3 +144,25 @@ fn a_pool_takes_blocks_back_whose_stream_is_gone() {
     drop(pool);
     rig.finish(&[stays]);
 }
+
+/// Whoever says that a stream is gone gets its memory back without being short of any: the next stream takes its place.
+#[test]
+fn a_stream_takes_the_place_of_one_that_is_gone() {
+    let rig = Rig::new(1, 256 * MIB);
+    let heap = rig.heap();
+    let mut reserved = None;
+    for _ in 0..20 {
+        let stream = rig.stream();
+        let blocks =
+            [100, 64 << 10, 3 * MIB].map(|bytes| heap.allocate(&Request::new(bytes, stream)).unwrap());
+        blocks.into_iter().for_each(|block| heap.free(block).unwrap());
+        rig.order.remove(stream).unwrap();
+        heap.release_stream(stream.key);
+        kiln_driver::Driver::destroy(&*rig.device, stream.id.into()).unwrap();
+        let counted = heap.accounting();
+        assert_eq!(counted.cached_bytes, 0, "no thread keeps anything for it");
+        assert_eq!(*reserved.get_or_insert(counted.reserved_bytes), counted.reserved_bytes);
+    }
+    drop(heap);
+    rig.finish(&[]);
+}

@@ -182,3 +182,12 @@ fn the_smallest_memory_is_that_of_the_host_for_a_heap_of_the_host() {
     assert_eq!(smallest("host"), smallest("chunks"), "the same engine needs the same");
     assert!(smallest("host") > 16 << 20, "which is more than what is live");
 }
+
+#[test]
+fn the_help_knows_every_word_of_a_stack() {
+    let help = run(without_driver(&["replay", "--help"])).stdout;
+    let bases = kiln_mem::stack::Base::ALL.map(kiln_mem::stack::Base::name);
+    for word in bases.iter().chain(&kiln_mem::stack::Layer::NAMES) {
+        assert!(help.contains(word), "`{word}` is missing in {help}");
+    }
+}

@@ -38,6 +38,8 @@ fn help_and_version_end_with_0() {
         &["run", "--help"],
         &["check", "--help"],
         &["cache", "--help"],
+        &["replay", "--help"],
+        &["bench", "--help"],
         &["cache", "prune", "--help"],
     ] {
         let outcome = run(command(words));

@@ -50,7 +50,11 @@ impl<R: MemoryResource> MemoryResource for Retrying<R> {
                 if !last.is_retryable() {
                     return Err(last);
                 }
-                let relief = self.inner.reap(rung)?;
+                let relief = match self.inner.reap(rung) {
+                    Err(error) if error.is_sticky() => return Err(error),
+                    // A step that could not be taken brought nothing; that memory is out is still what is wrong.
+                    answer => answer.unwrap_or_default(),
+                };
                 steps.push(Step { rung, relief });
                 if relief.is_nothing() {
                     continue;

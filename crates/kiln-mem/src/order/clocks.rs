@@ -5,6 +5,9 @@
 
 use crate::stamp::{Stamp, StreamKey};
 
+/// Clocks that are kept of the past of a stream. Of one that is far behind its submissions there would be more and more.
+const HISTORY_LIMIT: usize = 64;
+
 /// Vector clocks of streams.
 ///
 /// ```
@@ -58,8 +61,14 @@ impl Clocks {
         }
         joined[source] = joined[source].max(stamp.number);
         let row = self.row(stream);
-        let before = row.after.clone();
-        row.history.push((row.submitted, before));
+        if row.history.last().is_none_or(|(number, _)| *number < row.submitted) {
+            row.history.push((row.submitted, row.after.clone()));
+        }
+        if row.history.len() > HISTORY_LIMIT {
+            // Of the oldest two the later one is taken to have run after no more than the earlier one did.
+            let (number, _) = row.history.remove(1);
+            row.history[0].0 = number;
+        }
         if row.after.len() < joined.len() {
             row.after.resize(joined.len(), 0);
         }
@@ -107,6 +116,27 @@ impl Clocks {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_past_of_a_stream_that_is_never_done_stays_small_and_claims_nothing() {
+        let [a, b, c] = [0, 1, 2].map(StreamKey::new);
+        let mut clocks = Clocks::default();
+        for number in 1..=1000 {
+            clocks.submit(Stamp { stream: a, number });
+            clocks.order(b, Stamp { stream: a, number });
+            clocks.order(b, Stamp { stream: a, number });
+            clocks.submit(Stamp { stream: b, number });
+        }
+        assert!(clocks.row(b).history.len() <= HISTORY_LIMIT);
+        for number in [1, 2, 500, 990, 1000] {
+            let mut clocks = clocks.clone();
+            clocks.order(c, Stamp { stream: b, number });
+            let is_after = |number| clocks.is_ordered(c, Stamp { stream: a, number });
+            assert!(!is_after(number + 1), "submission {number} ran after nothing later");
+            // What lies near is known exactly.
+            assert!(number < 990 || is_after(number));
+        }
+    }
 
     /// Submissions as nodes, with an edge to what each directly runs after.
     #[derive(Default)]
