@@ -14,8 +14,9 @@ use crate::violation::Violation;
 pub enum Cause {
     /// The device said that it is lost; the error has the code, and the submission where that is known.
     Fault(Error),
-    /// The process ended.
-    Ended(ExitStatus),
+    /// The process ended; how, where the system can tell. It tells nobody if this program ignores how its children end, and only the first who
+    /// asks if it waits for them elsewhere.
+    Ended(Option<ExitStatus>),
     /// Work did not get on for longer than it may.
     Hung {
         /// What did not get on.
@@ -47,7 +48,8 @@ impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fault(error) => write!(f, "the device failed: {error}"),
-            Self::Ended(status) => write!(f, "the worker process ended by itself ({status})"),
+            Self::Ended(Some(status)) => write!(f, "the worker process ended by itself ({status})"),
+            Self::Ended(None) => f.write_str("the worker process ended by itself"),
             Self::Hung { what, after } => write!(f, "{what} did not get on for {after:?}"),
             Self::Violation(violation) => violation.fmt(f),
             Self::Killed => f.write_str("the worker process was killed by its client"),

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,16 +108,16 @@ impl Config {
     }
 
     /// Calls a function with what happens to workers, on the thread that looks after them; it must not block for long
-    /// and must not call the device.
+    /// and must not call the device. If it panics, nothing but that call is lost.
     #[must_use]
     pub fn observe(self, observer: impl Fn(&News) + Send + Sync + 'static) -> Self {
         Self { observer: Some(Arc::new(observer)), ..self }
     }
 
     pub(crate) fn tell(&self, news: &News) {
-        if let Some(observer) = &self.observer {
-            observer(news);
-        }
+        let Some(observer) = &self.observer else { return };
+        // Workers live as long as the thread that looks after them, so it survives an observer that panics. The panic was printed.
+        let _ = catch_unwind(AssertUnwindSafe(|| observer(news)));
     }
 }
 

@@ -11,6 +11,7 @@ use crate::addresses::Addresses;
 use crate::cause::Cause;
 use crate::config::Config;
 use crate::inventory::Inventory;
+use crate::patience::Patience;
 use crate::preparation::Preparation;
 use crate::restarts::Restarts;
 use crate::shared::Shared;
@@ -42,6 +43,7 @@ pub struct IsolatedDevice {
     pub(crate) objects: Arc<Inventory>,
     pub(crate) generation: AtomicU64,
     pub(crate) restarts: Mutex<Restarts>,
+    pub(crate) patience: Patience,
     /// Where reservations without a wish are placed on hardware.
     pub(crate) addresses: Option<Addresses>,
     pub(crate) supervisor: Supervisor,
@@ -76,6 +78,7 @@ impl IsolatedDevice {
             objects,
             generation: AtomicU64::new(1),
             restarts: Mutex::default(),
+            patience: Patience::default(),
             supervisor,
             preparing,
         }))
@@ -94,6 +97,12 @@ impl IsolatedDevice {
     /// Ends the worker at once, whatever it does. Every call and every wait ends with that, until another takes over.
     pub fn kill_worker(&self) {
         self.supervisor.kill(Cause::Killed);
+    }
+
+    /// Has no worker take over any more: a takeover that pauses ends, and none begins. For whoever is about to let go of the device while another
+    /// thread brings it back.
+    pub fn abandon(&self) {
+        self.patience.end();
     }
 }
 

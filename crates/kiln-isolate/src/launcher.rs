@@ -6,22 +6,20 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kiln_driver::DeviceInfo;
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::area::{AREA_BYTES, Area};
-use crate::bell::timespec;
 use crate::config::{Config, Entry};
 use crate::link::Link;
 use crate::preparation::Outfitted;
+use crate::process::{Ended, Process};
 use crate::shared_file::SharedFile;
 use crate::socket::{LONGEST_MESSAGE_BYTES, Socket};
 use crate::start_error::StartError;
@@ -38,20 +36,21 @@ pub(crate) const PARENT_VARIABLE: &str = "KILN_WORKER_PARENT";
 const PASSED_ON: [&str; 5] = ["HOME", "LD_LIBRARY_PATH", "PATH", "RUST_BACKTRACE", "TMPDIR"];
 const PASSED_ON_BEGINNINGS: [&str; 4] = ["CUDA_", "KILN_", "NVIDIA_", "LLVM_PROFILE"];
 
+/// How long the end of a process may stay behind that of its socket.
+const HANG_UP_LIMIT: Duration = Duration::from_secs(1);
+
 /// A worker that was started and greeted, and has not answered yet.
 pub(crate) struct Starting {
-    child: Option<Child>,
-    handle: OwnedFd,
+    process: Process,
     area: Area,
-    socket: Option<Socket>,
+    socket: Socket,
     sent: io::Result<()>,
     since: Instant,
 }
 
 /// A worker that has its device.
 pub(crate) struct Running {
-    child: Child,
-    handle: OwnedFd,
+    process: Process,
     pub(crate) outfitted: Outfitted,
     pub(crate) info: DeviceInfo,
 }
@@ -67,27 +66,24 @@ impl Starting {
         let file = SharedFile::create(AREA_BYTES).map_err(system("shared memory"))?;
         let area = Area::map(&file).map_err(system("shared memory"))?;
         let (socket, theirs) = Socket::pair().map_err(system("a socket"))?;
-        let mut child = command(config)?
+        let child = command(config)?
             .stdin(Stdio::from(theirs))
             .spawn()
             .map_err(|error| StartError::Spawn { program: program(config), error })?;
-        let handle = match process_handle(&child) {
-            Ok(handle) => handle,
-            Err(error) => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(StartError::System { what: "a handle of the worker", error });
-            }
-        };
+        let process = Process::adopt(child).map_err(system("a handle of the worker"))?;
         // A worker that ended already is found out when it does not answer, with its status.
         let sent = socket.send(&hello, Some(file.descriptor()));
-        let (child, socket) = (Some(child), Some(socket));
-        Ok(Self { child, handle, area, socket, sent, since: Instant::now() })
+        Ok(Self { process, area, socket, sent, since: Instant::now() })
     }
 
     /// Readable once it answered, or ended.
-    pub(crate) fn answer(&self) -> Option<BorrowedFd<'_>> {
-        self.socket.as_ref().map(Socket::descriptor)
+    pub(crate) fn answer(&self) -> BorrowedFd<'_> {
+        self.socket.descriptor()
+    }
+
+    /// How much longer it may take to answer.
+    pub(crate) fn left(&self, config: &Config) -> Duration {
+        config.start_limit.saturating_sub(self.since.elapsed())
     }
 
     /// Waits for its answer. A worker that gives none is ended.
@@ -96,32 +92,24 @@ impl Starting {
         config: &Config,
         streams: Arc<StreamTable>,
     ) -> Result<Running, StartError> {
-        let info = self.read_welcome(config.start_limit)?;
-        let handle = self.handle.try_clone();
-        let handle = handle.map_err(|error| StartError::System { what: "a descriptor", error })?;
-        let (Some(child), Some(socket)) = (self.child.take(), self.socket.take()) else {
-            return Err(StartError::Ended { status: None });
-        };
-        let link = Arc::new(Link::new(self.area.clone(), socket, config.spin, streams));
-        Ok(Running { outfitted: Outfitted::new(child.id(), link), child, handle, info })
+        let info = self.read_welcome(self.left(config))?;
+        let Self { process, area, socket, .. } = self;
+        let link = Arc::new(Link::new(area, socket, config.spin, streams));
+        Ok(Running { outfitted: Outfitted::new(process.id(), link), process, info })
     }
 
     fn read_welcome(&mut self, limit: Duration) -> Result<DeviceInfo, StartError> {
-        let (Some(socket), Some(child)) = (&self.socket, &mut self.child) else {
-            return Err(StartError::Ended { status: None });
-        };
-        let said = match socket.receive(limit.saturating_sub(self.since.elapsed())) {
+        let said = match self.socket.receive(limit) {
             Ok(said) => said,
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 return Err(StartError::TimedOut { after: self.since.elapsed() });
             }
             Err(_) => {
                 // The socket closes a moment before the process can be waited for.
-                ends_within(self.handle.as_fd(), Duration::from_secs(1));
-                let status = child.try_wait().ok().flatten();
+                let ended = self.process.ends_within(HANG_UP_LIMIT);
                 return match std::mem::replace(&mut self.sent, Ok(())) {
-                    Err(error) if status.is_none() => Err(StartError::System { what: "a greeting", error }),
-                    _ => Err(StartError::Ended { status }),
+                    Err(error) if !ended => Err(StartError::System { what: "a greeting", error }),
+                    _ => Err(StartError::Ended { status: self.process.ended().and_then(|it| it.status) }),
                 };
             }
         };
@@ -134,16 +122,6 @@ impl Starting {
     }
 }
 
-impl Drop for Starting {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.child {
-            // It has nothing of ours; whatever state it is in, it ends here.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
 impl Running {
     /// The way to it.
     pub(crate) fn link(&self) -> &Link {
@@ -152,49 +130,38 @@ impl Running {
 
     /// Its process.
     pub(crate) fn process(&self) -> u32 {
-        self.child.id()
+        self.process.id()
     }
 
     /// Readable once the process ended.
     pub(crate) fn handle(&self) -> BorrowedFd<'_> {
-        self.handle.as_fd()
+        self.process.handle()
     }
 
     /// Ends it at once, whatever it does, and does not wait for that.
     pub(crate) fn strike(&self) {
-        let _ = pidfd_send_signal(&self.handle, Signal::KILL);
+        self.process.strike();
     }
 
     /// Ends it at once, whatever it does, and waits for that.
-    pub(crate) fn kill(mut self) -> Option<ExitStatus> {
-        self.strike();
-        self.child.wait().ok()
+    pub(crate) fn kill(self) {
+        drop(self);
     }
 
     /// How it ended, if it did.
-    pub(crate) fn status(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().ok().flatten()
+    pub(crate) fn ended(&self) -> Option<Ended> {
+        self.process.ended()
     }
 
     /// Waits for it to end by itself for so long, then ends it. What it said last is the answer.
     pub(crate) fn finish(self, limit: Duration) -> Option<Farewell> {
         let said = self.link().socket.receive(limit).ok();
-        let ended = ends_within(self.handle(), limit);
-        if ended {
-            let mut child = self.child;
-            let _ = child.wait();
-        } else {
-            self.kill();
-        }
+        self.process.ends_within(limit);
+        self.kill();
         let said = said?;
         let mut reader = Reader::new(&said.bytes);
         Farewell::take(&mut reader).ok()
     }
-}
-
-fn ends_within(handle: BorrowedFd<'_>, limit: Duration) -> bool {
-    let mut waiting = [PollFd::from_borrowed_fd(handle, PollFlags::IN)];
-    matches!(poll(&mut waiting, Some(&timespec(limit))), Ok(1..))
 }
 
 fn program(config: &Config) -> PathBuf {
@@ -243,10 +210,4 @@ fn hello(config: &Config) -> Result<Vec<u8>, StartError> {
         return Err(StartError::Argument { bytes: config.backend.argument().len() });
     }
     Ok(hello)
-}
-
-fn process_handle(child: &Child) -> io::Result<OwnedFd> {
-    let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let process = process.ok_or(io::ErrorKind::NotFound)?;
-    Ok(pidfd_open(process, PidfdFlags::empty())?)
 }

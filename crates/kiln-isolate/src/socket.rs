@@ -6,9 +6,10 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::retry_on_intr;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
@@ -57,14 +58,18 @@ impl Socket {
         {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
-        let sent = sendmsg(&self.0, &[IoSlice::new(message)], &mut control, SendFlags::NOSIGNAL)?;
+        let parts = [IoSlice::new(message)];
+        let sent = retry_on_intr(|| sendmsg(&self.0, &parts, &mut control, SendFlags::NOSIGNAL))?;
         if sent == message.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
     }
 
     /// The next message, waited for at most so long. The end of the connection is an error.
     pub(crate) fn receive(&self, limit: Duration) -> io::Result<Received> {
+        let begun = Instant::now();
         let mut waiting = [PollFd::new(&self.0, PollFlags::IN)];
-        if poll(&mut waiting, Some(&timespec(limit)))? == 0 {
+        // A signal that some handler of the program takes on this thread is none of ours.
+        let poll = || poll(&mut waiting, Some(&timespec(limit.saturating_sub(begun.elapsed()))));
+        if retry_on_intr(poll)? == 0 {
             return Err(io::ErrorKind::TimedOut.into());
         }
         let mut bytes = vec![0; LONGEST_MESSAGE_BYTES];

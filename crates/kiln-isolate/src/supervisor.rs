@@ -195,12 +195,12 @@ impl Keeper {
             self.tend_standby();
             let woken = self.sleep(wake);
             let _ = rustix::io::read(wake, &mut [0; 8]);
-            self.dying.retain_mut(|running| running.status().is_none());
-            self.struck.take_if(|running| running.status().is_some());
+            self.dying.retain(|running| running.ended().is_none());
+            self.struck.take_if(|running| running.ended().is_some());
             if woken.current {
                 self.note_end();
             }
-            if woken.standby {
+            if woken.standby || self.standby_limit() == Some(Duration::ZERO) {
                 self.note_standby();
             }
             self.watch();
@@ -212,7 +212,7 @@ impl Keeper {
         let mut waiting = vec![PollFd::from_borrowed_fd(wake.as_fd(), PollFlags::IN)];
         let current = self.current.as_ref().map(|running| running.handle());
         let standby = match &self.standby {
-            Some(Standby::Starting(starting)) => starting.answer(),
+            Some(Standby::Starting(starting)) => Some(starting.answer()),
             Some(Standby::Ready(running)) => Some(running.handle()),
             None => None,
         };
@@ -223,7 +223,7 @@ impl Keeper {
         let dog = self.config.watchdog.filter(|_| self.current.is_some()).map(Watchdog::tick);
         let retry = self.retry_standby.map(|at| at.saturating_duration_since(Instant::now()));
         let settling = self.replaced.map(|at| SETTLE_DELAY.saturating_sub(at.elapsed()));
-        let limit = [dog, retry, settling].into_iter().flatten().min().map(timespec);
+        let limit = [dog, retry, settling, self.standby_limit()].into_iter().flatten().min().map(timespec);
         if poll(&mut waiting, limit.as_ref()).is_err() {
             return Woken::default();
         }
@@ -232,11 +232,19 @@ impl Keeper {
         Woken { current: next(current.is_some()), standby: next(standby.is_some()) }
     }
 
+    /// How much longer a standby may take to start, if one does.
+    fn standby_limit(&self) -> Option<Duration> {
+        match &self.standby {
+            Some(Standby::Starting(starting)) => Some(starting.left(&self.config)),
+            Some(Standby::Ready(_)) | None => None,
+        }
+    }
+
     /// The worker in use ended by itself.
     fn note_end(&mut self) {
-        let Some(status) = self.current.as_mut().and_then(Running::status) else { return };
+        let Some(ended) = self.current.as_ref().and_then(Running::ended) else { return };
         if let Some(running) = self.current.take() {
-            running.link().condemn(Cause::Ended(status));
+            running.link().condemn(Cause::Ended(ended.status));
             self.tell_lost(running.link());
         }
     }
@@ -259,9 +267,9 @@ impl Keeper {
                 }
                 Err(_) => self.standby_failed(),
             },
-            Some(Standby::Ready(mut running)) => match running.status() {
-                Some(status) => {
-                    running.link().condemn(Cause::Ended(status));
+            Some(Standby::Ready(running)) => match running.ended() {
+                Some(ended) => {
+                    running.link().condemn(Cause::Ended(ended.status));
                     self.preparation.withdraw(Duration::ZERO);
                     self.standby_failed()
                 }

@@ -111,6 +111,12 @@ pub enum TakeoverError {
         /// Why the last one is gone.
         cause: Cause,
     },
+    /// The device was [abandoned](IsolatedDevice::abandon).
+    #[error("no worker is wanted any more; the last ended because {cause}")]
+    Abandoned {
+        /// Why it is gone.
+        cause: Cause,
+    },
     /// No other worker could be started.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -143,7 +149,9 @@ impl TakeoverError {
         match self {
             Self::Start(error) => error.is_retryable(),
             Self::Rebuild { .. } => true,
-            Self::NotLost | Self::GivenUp { .. } | Self::AnotherDevice { .. } => false,
+            Self::NotLost | Self::GivenUp { .. } | Self::Abandoned { .. } | Self::AnotherDevice { .. } => {
+                false
+            }
         }
     }
 }
@@ -165,7 +173,9 @@ impl IsolatedDevice {
         let Some(pause) = restarts.admit(policy, self.clock.now()) else {
             return Err(TakeoverError::GivenUp { limit: policy.limit, span: policy.span, cause });
         };
-        self.clock.sleep(pause);
+        if !self.patience.pause(pause) {
+            return Err(TakeoverError::Abandoned { cause });
+        }
         let taken = self.take_over_from(&old);
         // The old worker is taken apart and the next standby started when nothing waits for it any more.
         self.supervisor.settle();

@@ -28,6 +28,7 @@ mod download;
 mod pending;
 mod queue;
 mod reactor;
+mod wake;
 
 pub use config::CompletionConfig;
 pub use done::Done;
@@ -36,3 +37,4 @@ pub use download::Download;
 pub(crate) use answer::Answer;
 pub(crate) use bell::Bell;
 pub(crate) use reactor::{Reactor, ReactorHandle};
+pub(crate) use wake::wake;

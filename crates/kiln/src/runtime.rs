@@ -204,10 +204,10 @@ impl DeviceRuntime {
     /// Waits until everything submitted so far, on every stream, is done.
     ///
     /// # Errors
-    /// The fault, if the device is lost.
+    /// The fault, if the device is lost. One that comes back has not done the work: that is told until something new is submitted to any
+    /// of its streams, also to those who ask only then. Where several threads submit, tickets tell for ever what became of each one's work.
     pub fn synchronize(&self) -> Result<()> {
-        self.inner.synchronize(None)?;
-        self.inner.check_not_failed()
+        self.inner.synchronize_all(None).map(|_| ())
     }
 
     /// As [`synchronize`](Self::synchronize), but no longer than this; false if time ran out.
@@ -215,8 +215,7 @@ impl DeviceRuntime {
     /// # Errors
     /// The fault, if the device is lost.
     pub fn synchronize_within(&self, limit: Duration) -> Result<bool> {
-        let done = self.inner.synchronize(Some(limit))?;
-        self.inner.check_not_failed().map(|()| done)
+        self.inner.synchronize_all(Some(limit))
     }
 
     /// Bytes of blocks that are alive or whose last use is not known to be done.

@@ -68,8 +68,10 @@ pub(super) fn run(wanted: Where, seed: u64) -> kiln::Result<Report> {
         device.kill_worker();
     }
     let came_back = |status: &Status| status.generation.0 > 0 && status.phase() == Phase::Ready;
-    gpu.watch().wait_until(|status| came_back(status) || status.phase().is_over(), Some(LIMIT));
-    gpu.synchronize()?;
+    let status = gpu.watch().wait_until(|status| came_back(status) || status.phase().is_over(), Some(LIMIT));
+    if let Some(cause) = status.state.cause().filter(|_| status.phase() == Phase::Failed) {
+        return Err(cause.error().clone().into());
+    }
     let checks = vec![show.check_finished()?, show.check_interrupted()?, show.go_on()?];
     let reports = gpu.post_mortems();
     Ok(Report::new(&gpu, chosen, seed, reports.last().map(|report| &**report), checks))

@@ -11,6 +11,7 @@ use kiln_driver::{DeviceKind, Error, Timeout};
 
 use super::bell::Bell;
 use super::pending::{Front, Outcome, Pending, Place, Waiter};
+use super::wake::wake;
 use crate::error::Result;
 use crate::order::{Stamp, Tracker};
 use crate::state::StateCell;
@@ -312,7 +313,7 @@ fn tell(waiters: Vec<Waiter>, outcome: &Outcome) -> bool {
         match waiter {
             Waiter::Task(answer) => {
                 if let Some(waker) = answer.give(outcome.clone()) {
-                    waker.wake();
+                    wake(waker);
                 }
             }
             Waiter::Callback(callback) => {

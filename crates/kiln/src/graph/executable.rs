@@ -78,7 +78,7 @@ impl Graph {
         let runtime = self.runtime()?;
         let mut uses = Uses::new();
         self.footprint.add_uses(&self.hosts, &mut uses);
-        runtime.submit_timed(self.home_lane(&runtime), &mut uses, self.native.map(Command::Graph))
+        runtime.submit_timed(self.home_lane(&runtime), &mut uses, self.native.map(Command::Graph), None)
     }
 
     /// The elements an upload reads, to be changed, once every replay that reads them is done.

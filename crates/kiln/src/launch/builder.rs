@@ -155,13 +155,16 @@ impl<'a> Launch<'a> {
     ///
     /// # Errors
     /// As for [`submit`](Self::submit).
+    #[track_caller]
     pub unsafe fn submit_timed(&mut self) -> Result<Timed> {
+        let caller = Location::caller();
         let lane = self.check()?;
         // SAFETY: as for `submit`.
         let vouched = unsafe { Vouched::new() };
         let command = command(self.kernel, &self.shape, &self.arguments, vouched);
-        self.runtime.submit_timed(lane, &mut self.uses, Some(command)).or_else(|error| {
-            let again = |lane: &Lane| self.runtime.submit_timed(lane, &mut self.uses, Some(command));
+        self.runtime.submit_timed(lane, &mut self.uses, Some(command), Some(caller)).or_else(|error| {
+            let again =
+                |lane: &Lane| self.runtime.submit_timed(lane, &mut self.uses, Some(command), Some(caller));
             elsewhere(self.runtime, lane, error, again).map_err(|error| named(self.kernel, error))
         })
     }

@@ -392,12 +392,16 @@ impl Inner {
         lane: &Lane,
         uses: &mut [Use<'_>],
         command: Option<Command<'_>>,
+        launched_at: Option<&'static Location<'static>>,
     ) -> Result<Timed> {
         self.submit_work_timed(lane, uses, |driver, stream| {
-            if let Some(command) = &command {
-                driver.submit(stream, command)?;
-                lane.counters().note(command);
+            let Some(command) = &command else { return Ok(()) };
+            let queue = || driver.submit(stream, command);
+            match launched_at {
+                Some(at) => lane.sites().note(lane.planned(), at, queue)?,
+                None => drop(queue()?),
             }
+            lane.counters().note(command);
             Ok(())
         })
     }
@@ -429,7 +433,18 @@ impl Inner {
         }
     }
 
-    /// Waits until everything submitted so far is done; false if time ran out.
+    /// Waits until everything submitted so far is done, and says so only if it was.
+    pub(crate) fn synchronize_all(&self, limit: Option<Duration>) -> Result<bool> {
+        let latest = self.tracker.latest();
+        let done = self.synchronize(limit)?;
+        self.check_not_failed()?;
+        if done {
+            self.check_latest(&latest)?;
+        }
+        Ok(done)
+    }
+
+    /// Waits until everything submitted so far is over; false if time ran out.
     pub(crate) fn synchronize(&self, limit: Option<Duration>) -> Result<bool> {
         let clock = self.driver.clock();
         // A limit that no clock reaches is none.

@@ -132,6 +132,15 @@ impl Inner {
         Ok(())
     }
 
+    /// The fault, if work of these streams was lost with it and nothing was asked of any of them since. A wait that begins when the device is
+    /// back must not say that everything is done.
+    pub(crate) fn check_latest(&self, latest: &[Stamp]) -> Result<()> {
+        match self.state().last_failure(latest) {
+            Some(cause) => Err(cause.error().clone().into()),
+            None => Ok(()),
+        }
+    }
+
     /// The fault, if work of a stream was not done because the device was lost since a generation was the one of now.
     pub(crate) fn check_stream(&self, since: Generation, stream: StreamKey) -> Result<()> {
         match self.state().failure_since(since, stream) {

@@ -70,7 +70,8 @@ impl Stream {
     /// Waits until everything submitted to it so far is done.
     ///
     /// # Errors
-    /// The fault, if the device is lost.
+    /// The fault, if the device is lost. One that comes back has not done the work: that is told until something new is submitted to the
+    /// stream, also to those who ask only then.
     pub fn synchronize(&self) -> Result<()> {
         self.synchronize_for(Timeout::Never).map(|_| ())
     }
@@ -86,10 +87,12 @@ impl Stream {
     fn synchronize_for(&self, timeout: Timeout) -> Result<bool> {
         let runtime = self.runtime()?;
         let generation = runtime.state().generation();
-        let done = self.ticket()?.wait_for(timeout)?;
+        let ticket = self.ticket()?;
+        let done = ticket.wait_for(timeout)?;
         // The latest work may have been done again, and work before it not.
         if done && runtime.state().defers() {
             runtime.check_stream(generation, self.key())?;
+            runtime.check_latest(&[ticket.stamp()])?;
         }
         Ok(done)
     }

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use kiln_driver::Driver;
 
-use super::envelope::{Aloft, Job};
+use super::envelope::{Aloft, Job, shielded};
 use super::load::{Load, Meter};
 use super::refused::Why;
 use crate::completion::Bell;
 use crate::error::Error;
 use crate::runtime::DeviceRuntime;
-use crate::state::{Phase, StateCell};
+use crate::state::{Phase, StateCell, Status};
 
 /// A request whose work is done, to be answered on the service's thread.
 type Landed = Box<dyn FnOnce() + Send>;
@@ -31,8 +31,8 @@ struct Inbox {
     waiting: VecDeque<Box<dyn Job>>,
     landed: VecDeque<Landed>,
     in_flight: usize,
-    /// The device's state changed.
-    news: bool,
+    /// Changes of the state of a device that nobody has followed yet, and which of the service's devices it is.
+    news: VecDeque<(u64, Status)>,
     /// No new requests; those that wait are dealt with until then.
     closing: Option<Option<Instant>>,
     /// Why the service failed.
@@ -50,8 +50,8 @@ pub(super) enum Next {
     Answer(Landed),
     /// Start one.
     Start(Box<dyn Job>, Flight),
-    /// Look what became of the device.
-    Look,
+    /// Follow a change of the state of one of the service's devices.
+    Follow(u64, Status),
     /// The end.
     End,
 }
@@ -62,7 +62,7 @@ impl Desk {
             waiting: VecDeque::new(),
             landed: VecDeque::new(),
             in_flight: 0,
-            news: false,
+            news: VecDeque::new(),
             closing: None,
             failure: None,
             aloft: Vec::new(),
@@ -119,9 +119,9 @@ impl Desk {
         inbox.aloft.push(job);
     }
 
-    /// The device's state changed.
-    pub(super) fn tell(&self) {
-        self.inbox().news = true;
+    /// The state of one of the service's devices changed.
+    pub(super) fn tell(&self, device: u64, status: Status) {
+        self.inbox().news.push_back((device, status));
         self.changed.notify_all();
     }
 
@@ -142,7 +142,7 @@ impl Desk {
             inbox.failure = Some(error.clone());
             std::mem::take(&mut inbox.waiting)
         };
-        waiting.into_iter().for_each(|job| job.refuse(Why::Device(error.clone())));
+        waiting.into_iter().for_each(|job| shielded(|| job.refuse(Why::Device(error.clone()))));
     }
 
     /// The end: answers what is done and sends everything else back.
@@ -154,10 +154,14 @@ impl Desk {
             let waiting = std::mem::take(&mut inbox.waiting);
             (waiting, std::mem::take(&mut inbox.landed), std::mem::take(&mut inbox.aloft))
         };
-        landed.into_iter().for_each(|landed| landed());
-        let abandoned = aloft.iter().filter_map(Weak::upgrade).filter(|job| job.abandon()).count();
-        self.inbox().unfinished |= abandoned > 0;
-        waiting.into_iter().for_each(|job| job.refuse(Why::Closed));
+        landed.into_iter().for_each(shielded);
+        for job in aloft.iter().filter_map(Weak::upgrade) {
+            shielded(|| {
+                let abandoned = job.abandon();
+                self.inbox().unfinished |= abandoned;
+            });
+        }
+        waiting.into_iter().for_each(|job| shielded(|| job.refuse(Why::Closed)));
     }
 
     /// Whether nothing was sent back at the end.
@@ -172,13 +176,14 @@ impl Desk {
             if let Some(landed) = inbox.landed.pop_front() {
                 return Next::Answer(landed);
             }
-            if std::mem::take(&mut inbox.news) {
-                return Next::Look;
+            if let Some((device, status)) = inbox.news.pop_front() {
+                return Next::Follow(device, status);
             }
             let deadline = inbox.closing.flatten();
             if inbox.closing.is_some() {
                 let over = deadline.is_none_or(|end| Instant::now() >= end);
-                let stuck = device.is_none_or(|device| !device.state().is_ready());
+                // A device that comes back by itself is waited for as long as there is time.
+                let stuck = device.is_none_or(|device| device.status().phase().is_over());
                 let done = inbox.in_flight == 0 && (inbox.waiting.is_empty() || stuck);
                 if over || done {
                     return Next::End;
@@ -204,7 +209,7 @@ impl Desk {
             // What was in flight when the device was lost is told now and not after the pause.
             if let Some(landed) = inbox.landed.pop_front() {
                 drop(inbox);
-                landed();
+                shielded(landed);
                 inbox = self.inbox();
                 continue;
             }

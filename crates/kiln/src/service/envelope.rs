@@ -8,7 +8,7 @@ use super::desk::{Desk, Flight};
 use super::refused::{Refused, Why};
 use super::reply::{Answered, Reply};
 use super::request::Request;
-use crate::completion::Answer;
+use crate::completion::{Answer, wake};
 use crate::error::Result;
 use crate::runtime::DeviceRuntime;
 
@@ -53,7 +53,7 @@ impl<R: Request> Envelope<R> {
 
     fn answer(&self, answer: Answered<R>) {
         if let Some(waker) = self.answer.give(answer) {
-            waker.wake();
+            wake(waker);
         }
     }
 
@@ -71,7 +71,8 @@ impl<R: Request> Envelope<R> {
         };
         match output {
             Ok(output) => {
-                self.request = None;
+                // Dropped behind the answer, which nothing it does can take away.
+                let _request = self.request.take();
                 self.answer(Ok(output));
             }
             Err(why) => self.send_back(why),
@@ -126,6 +127,13 @@ pub(super) fn guarded<T>(run: impl FnOnce() -> Result<T>) -> std::result::Result
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(result) => Ok(result?),
         Err(panic) => Err(Why::Panicked { message: message(&*panic) }),
+    }
+}
+
+/// Runs what may drop something of the caller's; if that panics, nothing else is harmed.
+pub(super) fn shielded(run: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(run)).is_err() {
+        tracing::error!("what a request brought along panicked when it was dropped");
     }
 }
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::desk::{Desk, Next};
-use super::envelope::guarded;
+use super::envelope::{guarded, shielded};
 use super::refused::Why;
 use super::restart::Restarts;
 use crate::buffer::Stale;
 use crate::error::{Error, Result};
 use crate::runtime::DeviceRuntime;
-use crate::state::{Cause, DeviceState, Phase, Subscription};
+use crate::state::{Cause, DeviceState, Phase, Status, Subscription};
 
 /// Makes the runtime of a service, and makes it again.
 pub(super) type Make = Box<dyn Fn() -> Result<DeviceRuntime> + Send>;
@@ -20,11 +20,13 @@ pub(super) struct Worker {
     make: Make,
     restarts: Restarts,
     device: Option<(DeviceRuntime, Subscription)>,
+    /// How many devices there were, which tells the one of now from those before.
+    devices: u64,
 }
 
 impl Worker {
     pub(super) fn new(desk: Arc<Desk>, make: Make, restarts: Restarts) -> Self {
-        Self { desk, make, restarts, device: None }
+        Self { desk, make, restarts, device: None, devices: 0 }
     }
 
     pub(super) fn run(mut self) {
@@ -32,13 +34,14 @@ impl Worker {
         loop {
             let device = self.device.as_ref().map(|(device, _)| device.clone());
             match self.desk.next(device.as_ref()) {
-                Next::Answer(landed) => landed(),
+                Next::Answer(landed) => shielded(landed),
                 Next::Start(job, flight) => match &device {
-                    Some(device) => job.start(device, flight, &self.desk),
+                    Some(device) => shielded(|| job.start(device, flight, &self.desk)),
                     // Nothing is started without a device.
                     None => job.refuse(Why::Closed),
                 },
-                Next::Look => self.look(),
+                Next::Follow(device, status) if device == self.devices => self.follow(&status),
+                Next::Follow(..) => {}
                 Next::End => return self.end(),
             }
         }
@@ -62,8 +65,10 @@ impl Worker {
             Why::Device(error) => error,
             panicked => Error::other(panicked),
         })?;
-        let desk = self.desk.clone();
-        let subscription = device.on_change(move |_| desk.tell())?;
+        self.devices += 1;
+        let (desk, number) = (self.desk.clone(), self.devices);
+        // Every change is followed, however late, so that the service has been in every phase its device was in.
+        let subscription = device.on_change(move |status| desk.tell(number, status.clone()))?;
         self.device = Some((device, subscription));
         Ok(())
     }
@@ -104,9 +109,11 @@ impl Worker {
     }
 
     /// The device's state changed: follow it.
-    fn look(&mut self) {
-        let Some((device, _)) = &self.device else { return };
-        match device.state() {
+    fn follow(&mut self, status: &Status) {
+        if self.device.is_none() {
+            return;
+        }
+        match &status.state {
             DeviceState::Failed(cause) => {
                 if self.try_again(&cause.error().clone().into()) {
                     self.build();
@@ -114,28 +121,18 @@ impl Worker {
             }
             DeviceState::Lost(cause) => {
                 self.desk.state.set_supervised(true);
-                self.desk.state.lose_whenever((*cause).clone());
+                self.desk.state.lose_whenever((**cause).clone());
                 self.desk.state.deliver();
             }
             DeviceState::Rebuilding(_) => self.change(Phase::Rebuilding),
-            DeviceState::Ready => self.follow_ready(),
+            DeviceState::Ready if self.desk.state.phase() == Phase::Rebuilding => self.change(Phase::Ready),
             // Somebody shut the runtime down, under the service; what it has begun it ends.
             DeviceState::ShuttingDown | DeviceState::Stopped => {
                 let error = Error::new(Stale::ShuttingDown);
                 self.lose(&error);
                 self.give_up(&error);
             }
-            DeviceState::Starting => {}
-        }
-    }
-
-    /// The device came back by itself; the phases in between may have been missed.
-    fn follow_ready(&self) {
-        if self.desk.state.phase() == Phase::Lost {
-            self.change(Phase::Rebuilding);
-        }
-        if self.desk.state.phase() == Phase::Rebuilding {
-            self.change(Phase::Ready);
+            DeviceState::Starting | DeviceState::Ready => {}
         }
     }
 

@@ -12,6 +12,9 @@ use crate::runtime::Generation;
 pub(super) type Callback = Arc<dyn Fn(&Status) + Send + Sync>;
 
 /// The status and the list of those who want to hear of changes.
+///
+/// What is taken out of it is handed to the caller, to be dropped once the lock is released: a callback or a task may own something that
+/// comes back here when it goes.
 pub(super) struct Board {
     pub(super) status: Status,
     pub(super) losses: Vec<Loss>,
@@ -22,7 +25,7 @@ pub(super) struct Board {
     subscribers: BTreeMap<u64, Subscriber>,
 }
 
-struct Subscriber {
+pub(super) struct Subscriber {
     callback: Callback,
     /// What it has not heard yet.
     unheard: VecDeque<Status>,
@@ -56,17 +59,14 @@ impl Board {
         self.next_id
     }
 
-    /// Wakes that task at the next change, instead of the one that waited under this id.
-    pub(super) fn wait(&mut self, id: u64, waker: &Waker) {
-        match self.wakers.get_mut(&id) {
-            Some(known) => known.clone_from(waker),
-            None => drop(self.wakers.insert(id, waker.clone())),
-        }
+    /// Wakes that task at the next change, instead of the one that waited under this id, which is the answer.
+    pub(super) fn wait(&mut self, id: u64, waker: Waker) -> Option<Waker> {
+        self.wakers.insert(id, waker)
     }
 
     /// The task does not want to be woken any more.
-    pub(super) fn stop_waiting(&mut self, id: u64) {
-        self.wakers.remove(&id);
+    pub(super) fn stop_waiting(&mut self, id: u64) -> Option<Waker> {
+        self.wakers.remove(&id)
     }
 
     /// Calls that with the status of now and with each that follows.
@@ -77,8 +77,8 @@ impl Board {
         id
     }
 
-    pub(super) fn unsubscribe(&mut self, id: u64) {
-        self.subscribers.remove(&id);
+    pub(super) fn unsubscribe(&mut self, id: u64) -> Option<Subscriber> {
+        self.subscribers.remove(&id)
     }
 
     pub(super) fn is_watched(&self) -> bool {

@@ -12,7 +12,7 @@ use super::loss::Loss;
 use super::phase::{ForbiddenChange, Phase};
 use super::runs::Runs;
 use super::status::{DeviceState, Status};
-use crate::completion::Bell;
+use crate::completion::{Bell, wake};
 use crate::order::{Clock, Stamp, StreamKey, Tracker};
 use crate::runtime::Generation;
 
@@ -240,6 +240,19 @@ impl StateCell {
         self.loss_where(failed).map(|loss| loss.cause)
     }
 
+    /// The last loss in which work of these streams stayed unfinished, if nothing was asked of any of them since.
+    pub(crate) fn last_failure(&self, latest: &[Stamp]) -> Option<Arc<Cause>> {
+        if self.generation().0 == 0 {
+            return None;
+        }
+        let board = self.board();
+        let last = board.losses.iter().rev().find(|loss| {
+            latest.iter().all(|stamp| loss.planned.covers(*stamp))
+                && latest.iter().any(|stamp| loss.caught_any_of(stamp.stream))
+        });
+        last.map(|loss| loss.cause.clone())
+    }
+
     /// Says that nothing of the last generation is kept.
     pub(crate) fn keep_nothing(&self) {
         if let Some(loss) = self.board().losses.last_mut() {
@@ -279,7 +292,7 @@ impl StateCell {
     /// Tells everybody what they have not heard yet. Called by the reactor, with no lock held.
     pub(crate) fn deliver(&self) {
         let wakers = self.board().take_wakers();
-        wakers.into_iter().for_each(std::task::Waker::wake);
+        wakers.into_iter().for_each(wake);
         while let Some((callback, status)) = { self.board().next_call() } {
             let call = AssertUnwindSafe(|| callback(&status));
             if catch_unwind(call).is_err() {

@@ -122,7 +122,7 @@ impl Future for Changed<'_> {
             // Without a thread that would wake this task, it has to look by itself.
             context.waker().wake_by_ref();
         }
-        let cell = this.watch.cell.clone();
+        let (cell, waker) = (this.watch.cell.clone(), context.waker().clone());
         let mut board = cell.board();
         // Counted from one, so that the first look is answered at once.
         if board.status.changes + 1 > this.watch.seen {
@@ -133,8 +133,9 @@ impl Future for Changed<'_> {
             return Poll::Ready(None);
         }
         let id = *this.id.get_or_insert_with(|| board.fresh_id());
-        board.wait(id, context.waker());
+        let before = board.wait(id, waker);
         drop(board);
+        drop(before);
         if let Some(reactor) = &this.watch.reactor {
             reactor.ring();
         }
@@ -145,7 +146,8 @@ impl Future for Changed<'_> {
 impl Drop for Changed<'_> {
     fn drop(&mut self) {
         if let Some(id) = self.id {
-            self.watch.cell.board().stop_waiting(id);
+            let waker = self.watch.cell.board().stop_waiting(id);
+            drop(waker);
         }
     }
 }
@@ -165,7 +167,8 @@ pub struct Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.cell.board().unsubscribe(self.id);
+        let subscriber = self.cell.board().unsubscribe(self.id);
+        drop(subscriber);
     }
 }
 

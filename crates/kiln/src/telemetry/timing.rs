@@ -9,7 +9,7 @@ use std::time::Duration;
 use kiln_driver::{Driver, EventId, EventRequest};
 
 use crate::error::Result;
-use crate::runtime::{Inner, Ticket};
+use crate::runtime::{Generation, Inner, Ticket};
 
 /// Events with timing, kept for the next time.
 #[derive(Default)]
@@ -58,6 +58,8 @@ pub struct Timed {
     runtime: Arc<Inner>,
     ticket: Ticket,
     events: EventPair,
+    /// The worker of that generation has the times.
+    generation: Generation,
     /// When the call began, by the device's clock.
     began: Duration,
     enqueue: Duration,
@@ -80,7 +82,8 @@ pub struct Timing {
 impl Timed {
     pub(crate) fn new(runtime: Arc<Inner>, ticket: Ticket, events: EventPair, began: Duration) -> Self {
         let enqueue = runtime.driver().clock().now().saturating_sub(began);
-        Self { runtime, ticket, events, began, enqueue }
+        let generation = runtime.state().generation();
+        Self { runtime, ticket, events, generation, began, enqueue }
     }
 
     /// The submission, as any other.
@@ -91,7 +94,8 @@ impl Timed {
     /// Waits for it and says how long it took.
     ///
     /// # Errors
-    /// The fault, if the device is lost.
+    /// The fault, if the device is lost. Times are lost with the worker that took them, also those of work that was done, which its
+    /// [`ticket`](Self::ticket) still says.
     pub fn wait(&self) -> Result<Timing> {
         let before = self.now();
         self.ticket.wait()?;
@@ -110,7 +114,12 @@ impl Timed {
     /// The times of a submission that is done, and was waited for from a moment on.
     fn taken(&self, before: Duration) -> Result<Timing> {
         let after = self.now();
-        let device = self.runtime.driver().elapsed(self.events.start, self.events.end)?;
+        let elapsed = self.runtime.driver().elapsed(self.events.start, self.events.end);
+        let device = elapsed.map_err(|error| {
+            // The events were made again in another worker, where nothing has passed them.
+            let lost = self.runtime.state().loss_where(|loss| loss.generation >= self.generation);
+            lost.map_or(error, |loss| loss.cause.error().clone())
+        })?;
         Ok(Timing {
             device,
             enqueue: self.enqueue,

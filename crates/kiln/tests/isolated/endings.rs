@@ -1,13 +1,16 @@
 //! When there is no way back, and what is asked for that cannot be.
 
+use std::sync::mpsc;
 use std::time::Duration;
 
+use kiln::service::{DeviceService, ServiceConfig, Upload, Why};
 use kiln::state::{Keep, Phase};
 use kiln::survival::{Backend, Entry, Isolation, Process, RestartPolicy, Standing};
 use kiln::{DeviceRuntime, ErrorKind, MemoryConfig, Misuse, RuntimeConfig, Stale};
 use kiln_sim::{Machine, MachineConfig};
 
 use crate::rig;
+use crate::script::Script;
 
 #[test]
 fn too_many_restarts_are_the_end_with_the_cause() {
@@ -113,4 +116,79 @@ fn workers_killed_at_every_moment_of_a_takeover_are_replaced_too() {
         }
     }
     assert!(gpu.generation().0 >= 30);
+}
+
+#[test]
+fn a_runtime_that_is_dropped_does_not_sit_out_the_pauses_between_restarts() {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let script = Script::new("dropped");
+    let restarts = RestartPolicy { pause: HOUR, longest_pause: HOUR, ..rig::RESTARTS };
+    let gpu = rig::open(36, Process { restarts, ..script.process() });
+    let ticket = gpu.upload(&[1_u32; 1000]).unwrap().fill(2).unwrap();
+    script.refuse();
+    gpu.isolated_device().unwrap().kill_worker();
+    script.await_refusal();
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        drop(gpu);
+        tell.send(()).unwrap();
+    });
+    told.recv_timeout(Duration::from_secs(60)).expect("a runtime that ends");
+    // Whether the work was done before the worker was killed is anybody's guess; it is known by now.
+    let _ = ticket.wait();
+}
+
+#[test]
+fn a_service_that_is_shut_down_waits_for_a_device_that_comes_back() {
+    let script = Script::new("stash");
+    let restarts = RestartPolicy {
+        pause: Duration::from_millis(1),
+        longest_pause: Duration::from_millis(10),
+        ..rig::RESTARTS
+    };
+    let gpu = rig::open(37, Process { restarts, ..script.process() });
+    let service = DeviceService::over(gpu.clone(), ServiceConfig::default()).unwrap();
+    service.submit(Upload::new(vec![1_u32])).wait().unwrap();
+    script.refuse();
+    gpu.isolated_device().unwrap().kill_worker();
+    script.await_refusal();
+    service.watch().wait_until(|status| status.phase() == Phase::Rebuilding, None);
+    std::thread::scope(|scope| {
+        let mut stashed = vec![service.submit(Upload::new(vec![0_u32; 8]))];
+        let end = scope.spawn(|| service.shutdown(Duration::from_secs(120)));
+        // Requests are taken until the service is being shut down, which is all that can be seen of it.
+        loop {
+            match service
+                .submit(Upload::new(vec![stashed.len() as u32; 8]))
+                .wait_within(Duration::from_millis(1))
+            {
+                Err(reply) => stashed.push(reply),
+                Ok(answer) => {
+                    let refused = answer.map(drop).unwrap_err();
+                    assert!(matches!(refused.why, Why::Closed), "{refused}");
+                    break;
+                }
+            }
+        }
+        script.relent();
+        for (at, reply) in (0..).zip(stashed) {
+            let buffer = reply.wait().expect("what waits is dealt with while there is time");
+            assert_eq!(buffer.download().unwrap(), [at; 8]);
+        }
+        assert!(end.join().unwrap());
+    });
+}
+
+#[test]
+fn a_service_has_been_in_every_phase_and_generation_its_device_was_in() {
+    const TIMES: u64 = 20;
+    let gpu = rig::open(38, Process { standby: true, ..rig::process() });
+    let service = DeviceService::over(gpu.clone(), ServiceConfig::default()).unwrap();
+    service.submit(Upload::new(vec![1_u32])).wait().unwrap();
+    (0..TIMES).for_each(|_| drop(rig::kill(&gpu)));
+    let ready = |status: &kiln::Status| status.generation.0 == TIMES && status.state.is_ready();
+    let status = service.watch().wait_until(ready, Some(Duration::from_secs(60)));
+    assert!(ready(&status), "{status}");
+    // Ready once, and three changes each time: lost, rebuilding, ready.
+    assert_eq!(status.changes, 1 + 3 * TIMES);
 }

@@ -19,6 +19,7 @@ mod replay_kernels;
 mod replay_oracle;
 mod replay_scene;
 mod rig;
+mod script;
 mod table;
 mod truth;
 mod waiters;

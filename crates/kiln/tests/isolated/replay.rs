@@ -257,8 +257,8 @@ fn everybody_who_waits_is_answered_once_with_what_became_of_it() {
     while answers.lock().unwrap().len() < 2 * EACH {
         std::thread::yield_now();
     }
-    gpu.synchronize().unwrap();
     assert_eq!(counter.download().unwrap(), [1]);
+    gpu.synchronize().unwrap();
     let answers = answers.lock().unwrap();
     assert_eq!(answers.len(), 2 * EACH);
     assert!(answers.iter().all(|(name, ok)| *ok == (*name == "done")), "{answers:?}");
@@ -281,6 +281,13 @@ fn a_wait_for_everything_says_that_something_failed() {
         assert!(stream.join().unwrap().is_err());
     });
     done.wait().unwrap();
-    gpu.synchronize().unwrap();
-    assert_eq!(counter.download().unwrap(), [1]);
+    let answers = || [gpu.synchronize().is_ok(), gpu.main_stream().synchronize().is_ok()];
+    assert_eq!(
+        answers(),
+        [false; 2],
+        "whoever asks later is told, too, although the last thing was done again"
+    );
+    counter.fill(2).unwrap();
+    assert_eq!(answers(), [true; 2], "this is about what is new");
+    assert_eq!(counter.download().unwrap(), [2]);
 }

@@ -111,3 +111,61 @@ fn threads_that_never_stop_see_no_wrong_byte() {
     });
     assert_eq!(gpu.generation().0, KILLS as u64);
 }
+
+/// Whoever comes when the device is back and asks whether everything is done, is not told that it is.
+#[test]
+fn work_that_was_lost_is_told_until_something_new_is_submitted() {
+    let gpu = rig::open(24, rig::process());
+    let (lost, kept) = (gpu.zeros::<u32>(1).unwrap(), gpu.upload(&[1_u32]).unwrap());
+    let (stream, other) = (gpu.stream().unwrap(), gpu.stream().unwrap());
+    gpu.synchronize().unwrap();
+    let endless = gpu.kernel(kernels::PTX, "endless").unwrap();
+    // SAFETY: it writes one element, for ever.
+    let ticket = unsafe { gpu.launch(&endless).on(&stream).write(&lost).submit() }.unwrap();
+    rig::kill(&gpu);
+    for _ in 0..2 {
+        assert!(gpu.synchronize().unwrap_err().is_sticky());
+        assert!(gpu.synchronize_within(Duration::ZERO).unwrap_err().is_sticky());
+        assert!(stream.synchronize().unwrap_err().is_sticky());
+        assert!(stream.synchronize_within(Duration::ZERO).unwrap_err().is_sticky());
+        other.synchronize().unwrap();
+    }
+    // A worker that is lost while nothing is under way changes nothing of that.
+    rig::kill(&gpu);
+    assert!(gpu.synchronize().unwrap_err().is_sticky() && stream.synchronize().unwrap_err().is_sticky());
+    kept.upload_on(&other, &[2]).unwrap();
+    gpu.synchronize().unwrap();
+    other.synchronize().unwrap();
+    assert!(stream.synchronize().unwrap_err().is_sticky(), "nothing new was submitted to this one");
+    kept.upload_on(&stream, &[3]).unwrap();
+    stream.synchronize().unwrap();
+    assert!(ticket.wait().unwrap_err().is_sticky(), "a ticket tells it for ever");
+    assert_eq!(kept.download().unwrap(), [3]);
+    // With nothing under way nothing is lost with a worker, and everything is done.
+    rig::kill(&gpu);
+    gpu.synchronize().unwrap();
+    stream.synchronize().unwrap();
+}
+
+#[test]
+fn times_are_lost_with_the_worker_that_took_them_and_say_so() {
+    let gpu = rig::open(25, rig::process());
+    let held = gpu.zeros::<u32>(1).unwrap();
+    let [copy, illegal] = ["copy", "illegal"].map(|name| gpu.kernel(kernels::PTX, name).unwrap());
+    let from = gpu.upload(&[7_u32]).unwrap();
+    // SAFETY: it copies one element.
+    let timed = || unsafe { gpu.launch(&copy).read(&from).write(&held).submit_timed() }.unwrap();
+    let done = timed();
+    done.ticket().wait().unwrap();
+    rig::kill(&gpu);
+    assert!(done.wait().unwrap_err().is_sticky() && done.ticket().is_done().unwrap());
+    assert_eq!(held.download().unwrap(), [7]);
+    timed().wait().unwrap();
+    // SAFETY: this is what is to go wrong.
+    let faulty = unsafe { gpu.launch(&illegal).write(&held).submit_timed() }.unwrap();
+    let launched_at = line!() - 1;
+    assert!(faulty.wait().unwrap_err().is_sticky());
+    let report = rig::recovered(&gpu, 1);
+    let site = report.cause.launched_at().expect("the line that launched it");
+    assert!(site.file().ends_with("waiters.rs") && site.line() == launched_at, "{site}");
+}

@@ -1,7 +1,10 @@
 //! Futures: woken once, by the waker of the last poll, and nothing is lost when they are dropped.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use kiln::{DeviceRuntime, GpuRef};
@@ -187,4 +190,31 @@ fn a_runtime_may_end_on_its_own_reactor() {
     let end = watch.wait_until(|status| status.phase() == kiln::state::Phase::Stopped, None);
     assert_eq!(end.phase(), kiln::state::Phase::Stopped);
     drop(machine);
+}
+
+#[test]
+fn a_waker_that_panics_costs_its_own_task_alone() {
+    struct Angry;
+    impl Wake for Angry {
+        fn wake(self: Arc<Self>) {
+            panic!("do not wake me");
+        }
+    }
+    let (machine, gpu) = quiet(Mode::Seeded(1));
+    let buffer = gpu.zeros::<u32>(1 << 16).unwrap();
+    let waker = Waker::from(Arc::new(Angry));
+    let mut angry: Vec<_> = (0..20).map(|_| buffer.fill(1).unwrap().into_future()).collect();
+    for future in &mut angry {
+        // A poll may find the work done; then there is nothing to be woken for.
+        let _ = Pin::new(future).poll(&mut Context::from_waker(&waker));
+    }
+    for value in 0..20 {
+        block_on(buffer.fill(value).unwrap().into_future()).unwrap();
+    }
+    let told = Arc::<Counted>::default();
+    for mut future in angry {
+        assert!(poll_once(&mut future, &told).is_ready());
+    }
+    drop(buffer);
+    close(&machine, gpu);
 }

@@ -126,3 +126,28 @@ fn every_sender_gets_its_own_answer_while_devices_come_and_go() {
     assert!(made.load(Ordering::SeqCst) > 1, "a device was lost and another one made");
     assert!(service.shutdown(Duration::from_secs(60)));
 }
+
+#[test]
+fn a_request_may_panic_when_it_is_dropped() {
+    /// Panics when it is dropped, unless it panicked already.
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            assert!(std::thread::panicking(), "a request that does not want to go");
+        }
+    }
+    let machine = machine(Mode::Seeded(4), FaultPlan::none());
+    let service =
+        DeviceService::over(runtime(&machine, 0, Duration::ZERO).unwrap(), ServiceConfig::default()).unwrap();
+    let now = Task::new(Bomb, |_, _| Ok(Started::now(1)));
+    assert_eq!(service.submit(now).wait().unwrap(), 1);
+    let later = Task::new(Bomb, |device: &DeviceRuntime, _: &mut Bomb| {
+        Ok(Started::after(device.zeros::<u32>(8)?.fill(1)?, 2))
+    });
+    assert_eq!(service.submit(later).wait().unwrap(), 2);
+    // Nobody waits for this one, so it goes with its refusal.
+    drop(service.submit(Task::new(Bomb, |_, _| -> Result<Started<()>> { Err(Stale::Lost.into()) })));
+    assert!(service.submit(Upload::new(vec![1_u32])).wait().is_ok());
+    assert!(service.shutdown(Duration::from_secs(60)));
+    assert_eq!((service.load().in_flight, service.status().phase()), (0, Phase::Stopped));
+}

@@ -1,6 +1,9 @@
 //! Watching: every change is heard, in order, by callback, by future and by a blocked thread.
 
+use std::future::Future;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use kiln::DeviceState;
@@ -8,7 +11,7 @@ use kiln::state::Phase;
 use kiln_driver::Code;
 use kiln_sim::{Fault, FaultPlan, Mode};
 
-use crate::executor::block_on;
+use crate::executor::{Counted, block_on};
 use crate::kernels::Kernels;
 use crate::scenario::{LEN, machine, runtime};
 
@@ -95,4 +98,54 @@ fn a_dropped_subscription_is_silent_and_a_panic_in_one_harms_no_other() {
         heard.lock().unwrap().iter().copied().filter(|phase| *phase != Phase::Starting).collect();
     assert_eq!(phases, [Phase::Ready, Phase::ShuttingDown, Phase::Stopped]);
     drop((panics, loud));
+}
+
+/// What is dropped with a subscription or a task may itself have to do with the state.
+#[test]
+fn a_callback_may_own_a_buffer_and_another_subscription() {
+    let machine = machine(Mode::Seeded(1), FaultPlan::none());
+    let gpu = runtime(&machine, 0, Duration::ZERO).unwrap();
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        let buffer = gpu.upload(&[1_u32; LEN]).unwrap();
+        let inner = gpu.on_change(move |_| assert_eq!(buffer.len(), LEN)).unwrap();
+        let outer = gpu.on_change(move |_| drop(format!("{inner:?}"))).unwrap();
+        drop(outer);
+        tell.send(()).unwrap();
+    });
+    told.recv_timeout(Duration::from_secs(60)).expect("a subscription that ends");
+}
+
+#[test]
+fn a_task_may_be_dropped_with_the_waker_it_left_behind() {
+    /// A waker that owns a watch of its own, as one that is the last to hold its task does.
+    struct Owner {
+        _task: Mutex<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    }
+    impl Wake for Owner {
+        fn wake(self: Arc<Self>) {}
+    }
+    let machine = machine(Mode::Seeded(1), FaultPlan::none());
+    let gpu = runtime(&machine, 0, Duration::ZERO).unwrap();
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        let waiting = |gpu: &kiln::DeviceRuntime| {
+            let mut watch = gpu.watch();
+            let mut future: Pin<Box<dyn Future<Output = ()> + Send>> =
+                Box::pin(async move { while watch.changed().await.is_some() {} });
+            let waker = Waker::from(Arc::new(Counted::default()));
+            assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+            future
+        };
+        let mut watch = gpu.watch();
+        let mut future = pin!(async move { while watch.changed().await.is_some() {} });
+        for _ in 0..2 {
+            let waker = Waker::from(Arc::new(Owner { _task: Mutex::new(waiting(&gpu)) }));
+            assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        }
+        let waker = Waker::from(Arc::new(Counted::default()));
+        assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        tell.send(()).unwrap();
+    });
+    told.recv_timeout(Duration::from_secs(60)).expect("tasks that come and go");
 }

@@ -1,0 +1,62 @@
+//! A program that is a worker, except while it is told not to be.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use kiln::survival::{Entry, Process};
+
+/// A script that starts this binary's worker, or ends at once.
+pub(crate) struct Script {
+    file: PathBuf,
+    /// While this is there the script ends, after it has added a line.
+    refusals: PathBuf,
+}
+
+impl Script {
+    pub(crate) fn new(name: &str) -> Self {
+        let place =
+            |kind| std::env::temp_dir().join(format!("kiln-isolated-{}-{name}-{kind}", std::process::id()));
+        let (file, refusals) = (place("script"), place("refusals"));
+        let text = format!(
+            "#!/bin/sh\nif [ -e {refusals} ]; then echo >> {refusals}; exit 1; fi\n\
+             exec {exe} worker --exact --nocapture > /dev/null\n",
+            refusals = refusals.display(),
+            exe = std::env::current_exe().unwrap().display(),
+        );
+        std::fs::write(&file, text).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o700)).unwrap();
+        Self { file, refusals }
+    }
+
+    /// A process whose workers are started by the script.
+    pub(crate) fn process(&self) -> Process {
+        Process { entry: Entry::Program(self.file.clone()), ..crate::rig::process() }
+    }
+
+    /// From here on no worker starts.
+    pub(crate) fn refuse(&self) {
+        std::fs::write(&self.refusals, []).unwrap();
+    }
+
+    /// From here on workers start again.
+    pub(crate) fn relent(&self) {
+        std::fs::remove_file(&self.refusals).unwrap();
+    }
+
+    /// Waits until a worker was not started.
+    pub(crate) fn await_refusal(&self) {
+        let limit = Instant::now() + Duration::from_secs(60);
+        while std::fs::read(&self.refusals).unwrap().is_empty() {
+            assert!(Instant::now() < limit, "nobody starts a worker");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.file);
+        let _ = std::fs::remove_file(&self.refusals);
+    }
+}
