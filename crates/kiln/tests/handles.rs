@@ -296,6 +296,7 @@ fn streams_are_leased_up_to_a_limit_and_come_back() {
         assert_eq!(gpu.stream().unwrap().id(), id);
         let urgent = gpu.streams().lease_with_priority(gpu.info().limits.priorities.highest).unwrap();
         assert_eq!(urgent.priority(), gpu.info().limits.priorities.highest);
+        assert_ne!(urgent.id(), id, "an idle stream of another priority does not serve");
         assert!(gpu.streams().lease_with_priority(1_000).is_err());
         assert_eq!(gpu.streams().leased(), 2);
     }

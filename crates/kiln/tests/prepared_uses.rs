@@ -362,6 +362,7 @@ fn the_end_of_a_device_waits_no_longer_than_it_is_told_for_the_use_of_another_th
     {
         let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), RuntimeConfig::default()).unwrap();
         let buffer = gpu.upload(&[1_u32; LEN]).unwrap();
+        gpu.synchronize().unwrap();
         let used = gpu.prepare_block_use(gpu.main_stream(), &[buffer.used_as(Access::Read)]).unwrap();
         std::thread::scope(|scope| {
             let ending = scope.spawn(|| gpu.shutdown(Duration::from_millis(20)).unwrap());

@@ -187,6 +187,62 @@ fn room_that_is_taken_over_is_in_order_after_whoever_had_it() {
     });
 }
 
+/// More streams than memory can name used a block, and its own, which could have waited for them, is gone.
+#[test]
+fn many_streams_use_a_block_whose_home_is_gone() {
+    for stack in STACKS {
+        Scene::run_with(stack, SEEDS / 3, |scene| {
+            let Scene { driver, gpu } = scene;
+            let (theirs, home) = scene.foreign();
+            let buffer = gpu.allocate_on::<u32>(&home, LEN).unwrap();
+            scene.write(&home, &buffer, 1);
+            drop(home);
+            driver.destroy(theirs.into()).unwrap();
+            let streams: Vec<Stream> = (0..7).map(|_| gpu.stream().unwrap()).collect();
+            let copies: Vec<GpuRef<u32>> = (0..7).map(|_| gpu.allocate(LEN).unwrap()).collect();
+            for (stream, copy) in streams.iter().zip(&copies) {
+                copy.copy_from_on(stream, &buffer).unwrap();
+            }
+            // Whoever gets the memory next, on whichever stream, comes after all of them.
+            drop(buffer);
+            let heirs: Vec<GpuRef<u32>> = (0..4).map(|_| gpu.allocate(LEN).unwrap()).collect();
+            heirs.iter().for_each(|heir| drop(heir.fill(9).unwrap()));
+            let elsewhere = gpu.allocate_on::<u32>(&streams[0], LEN).unwrap();
+            elsewhere.fill(9).unwrap();
+            assert!(copies.iter().all(|copy| copy.download().unwrap() == [1; LEN]));
+        });
+    }
+}
+
+#[test]
+fn a_stream_is_not_taken_for_whoever_had_its_place() {
+    Scene::run(3, |scene| {
+        let Scene { driver, gpu } = scene;
+        let (reader, buffer, seen) =
+            (gpu.stream().unwrap(), gpu.zeros(LEN).unwrap(), gpu.zeros::<u32>(LEN).unwrap());
+        let (theirs, first) = scene.foreign();
+        // Holds on to what is known of its home, which is gone soon.
+        let kept = gpu.allocate_on::<u32>(&first, LEN).unwrap();
+        scene.write(&first, &buffer, 1);
+        seen.copy_from_on(&reader, &buffer).unwrap();
+        let key = first.key();
+        drop(first);
+        driver.destroy(theirs.into()).unwrap();
+        let (theirs, mut taken) =
+            (driver.create_stream(StreamRequest::New { priority: 0 }).unwrap(), Vec::new());
+        while taken.last().is_none_or(|stream: &Stream| stream.key() != key) {
+            taken.push(scene.import(theirs).unwrap());
+        }
+        // The reader has waited for that place before, and it is another stream's now.
+        scene.write(&taken[taken.len() - 1], &buffer, 2);
+        seen.copy_from_on(&reader, &buffer).unwrap();
+        assert_eq!(seen.download().unwrap(), [2; LEN]);
+        drop((kept, taken));
+        gpu.synchronize().unwrap();
+        driver.destroy(theirs.into()).unwrap();
+    });
+}
+
 #[test]
 fn more_streams_at_once_than_there_is_room_for_are_refused_until_one_goes() {
     Scene::run(1, |scene| {
