@@ -238,6 +238,37 @@ fn two_writes_of_the_same_bytes_in_one_launch_are_refused() {
 }
 
 #[test]
+fn a_buffer_of_no_elements_goes_wherever_another_does() {
+    let machine = machine();
+    {
+        let gpu = runtime(&machine);
+        let (stream, full) = (gpu.stream().unwrap(), gpu.upload(&[1_u32; 4]).unwrap());
+        let handles =
+            [gpu.allocate_on::<u32>(&stream, 0).unwrap(), full.view(2..2).unwrap(), full.view(4..).unwrap()];
+        for empty in &handles {
+            assert_eq!((empty.len(), empty.bytes(), empty.access().unwrap().bytes), (0, 0, 0));
+            assert!(empty.cast::<[u8; 3]>().unwrap().is_empty() && empty.view(..).unwrap().is_empty());
+            assert!(empty.view(..1).is_err() && empty.upload(&[1]).is_err() && empty.place().is_none());
+            empty.upload_on(&stream, &[]).unwrap().wait().unwrap();
+            empty.download_into_on(&stream, &mut []).unwrap();
+            empty.fill_bytes(1).unwrap().wait().unwrap();
+            let (first, raw) = (gpu.prepare_first_use(&stream, empty).unwrap(), Access::ReadWrite);
+            gpu.finish_first_use(first).unwrap().wait().unwrap();
+            drop(gpu.raw_device_ptr(&stream, empty, raw).unwrap());
+            gpu.record_block_use(&stream, &[empty.used_as(raw), empty.used_as(raw)]).unwrap();
+            let mut recorder = gpu.recorder(&stream);
+            recorder.write(empty).write(&handles[0]).write(&full).read(&full);
+            recorder.preflight().unwrap().commit().unwrap().wait().unwrap();
+            empty.record_write(gpu.main_stream()).unwrap().wait().unwrap();
+            assert_eq!(full.last_write_stream(), Some(stream.key()), "no byte of it is in any of these");
+        }
+        assert_eq!((full.download().unwrap(), gpu.unfinished_uses()), (vec![1; 4], 0));
+    }
+    let report = machine.finish();
+    assert!(report.is_clean(), "{report}");
+}
+
+#[test]
 fn a_handle_outlives_its_runtime_and_says_so() {
     let machine = machine();
     let (buffer, stream, ticket) = {

@@ -187,6 +187,32 @@ fn room_that_is_taken_over_is_in_order_after_whoever_had_it() {
     });
 }
 
+/// Streams of each priority are made as they are asked for. Those that nobody has any more do not stand in the way of others.
+#[test]
+fn idle_streams_of_one_priority_make_room_for_those_of_another() {
+    Scene::run(3, |scene| {
+        let Scene { driver, gpu } = scene;
+        let priorities = gpu.info().limits.priorities;
+        let buffer = gpu.zeros::<u32>(LEN).unwrap();
+        let mut expected = 0;
+        for round in 0..2 {
+            for priority in priorities.highest..=priorities.lowest {
+                let leases: Vec<Stream> = (0..gpu.streams().limit())
+                    .map(|_| gpu.streams().lease_with_priority(priority).unwrap())
+                    .collect();
+                // Whoever makes room does not wait for this.
+                expected = (round * 100 - priority) as u32;
+                leases.iter().for_each(|stream| drop(buffer.fill_on(stream, expected).unwrap()));
+            }
+        }
+        let (theirs, stream) = scene.foreign();
+        scene.write(&stream, &buffer, expected + 1);
+        assert_eq!(buffer.download().unwrap(), [expected + 1; LEN]);
+        drop(stream);
+        driver.destroy(theirs.into()).unwrap();
+    });
+}
+
 /// More streams than memory can name used a block, and its own, which could have waited for them, is gone.
 #[test]
 fn many_streams_use_a_block_whose_home_is_gone() {

@@ -155,7 +155,7 @@ impl<T: Element> GpuRef<T> {
     /// Overwrites all elements from host data, which may be changed or dropped as soon as this returns.
     ///
     /// # Errors
-    /// If the lengths differ, or the device is lost.
+    /// If the lengths differ; if the device is lost or refuses a part, and then what the elements are is not to be relied upon.
     pub fn upload(&self, data: &[T]) -> Result<Ticket> {
         let runtime = self.runtime()?;
         self.block.at_home(&runtime, |lane| self.upload_lane(&runtime, lane, data))

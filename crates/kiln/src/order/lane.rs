@@ -143,6 +143,11 @@ impl Lane {
         }
     }
 
+    /// Whether nobody gives it back before the runtime ends.
+    pub fn is_lasting(&self) -> bool {
+        self.is_lasting
+    }
+
     /// The same for a stream that nobody gives back before the runtime ends.
     pub fn lasting(self) -> Self {
         Self { is_lasting: true, ..self }

@@ -1,18 +1,23 @@
 //! Streams that can be leased.
 //!
 //! A stream that comes back keeps what is queued on it; whoever leases it next is ordered after that, as on any stream.
-//! Streams are made when they are first needed and destroyed with the runtime. There is a cap and a clear error, never a
-//! silent default stream.
+//! Streams are made when they are first needed. The first few are destroyed with the runtime; others make room, once they are idle, where
+//! another stream would be one too many. There is a cap and a clear error, never a silent default stream.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use kiln_driver::{Driver, ForeignHandle, StreamRequest};
+use kiln_driver::{ForeignHandle, Refusal, StreamRequest};
 
 use super::inner::Inner;
 use super::stream::{Home, Keep, Stream};
 use crate::error::{Error, ErrorKind, Result};
 use crate::misuse::Misuse;
-use crate::order::{Lane, Tracker};
+use crate::order::Lane;
+
+/// The priority of streams for which none is asked.
+const USUAL: i32 = 0;
+/// Streams of that priority that last as long as the runtime, which makes waiting for them a little cheaper.
+const LASTING: usize = 8;
 
 /// The streams of one runtime.
 pub struct StreamPool {
@@ -25,6 +30,8 @@ pub struct StreamPool {
 struct State {
     idle: Vec<(i32, Arc<Lane>)>,
     leased: usize,
+    /// Streams that last.
+    lasting: usize,
 }
 
 impl StreamPool {
@@ -37,7 +44,7 @@ impl StreamPool {
     /// # Errors
     /// [`ErrorKind::StreamsExhausted`] if all are leased.
     pub fn lease(&self) -> Result<Stream> {
-        self.lease_with_priority(0)
+        self.lease_with_priority(USUAL)
     }
 
     /// A stream of a priority within the device's limits; the smaller the number, the sooner it is served.
@@ -50,8 +57,7 @@ impl StreamPool {
         let lane = match self.pick(priority)? {
             Some(idle) => idle,
             None => {
-                let request = StreamRequest::New { priority };
-                let made = self.add(runtime.tracker(), &**runtime.driver(), request);
+                let made = self.make(&runtime, StreamRequest::New { priority });
                 if made.is_err() {
                     self.state().leased -= 1;
                 }
@@ -80,7 +86,7 @@ impl StreamPool {
     fn take_in(&self, foreign: ForeignHandle, keep: Option<Keep>) -> Result<Stream> {
         let runtime = self.runtime()?;
         runtime.check_ready()?;
-        let lane = self.add(runtime.tracker(), &**runtime.driver(), StreamRequest::Foreign(foreign))?;
+        let lane = self.make(&runtime, StreamRequest::Foreign(foreign))?;
         Ok(Stream::foreign(lane, Arc::downgrade(&runtime), keep))
     }
 
@@ -101,11 +107,10 @@ impl StreamPool {
                 state.leased -= 1;
                 state.idle.push((priority, lane));
             }
+            // The stream itself is not ours, only its name.
             Home::Foreign | Home::Runtime => {
                 if let Ok(runtime) = self.runtime() {
-                    runtime.tracker().retire(&lane);
-                    // Its key is used again once its work is known to be done; the stream itself is not ours.
-                    let _ = runtime.driver().destroy(lane.stream.into());
+                    let_go(&runtime, &lane);
                 }
             }
         }
@@ -122,19 +127,36 @@ impl StreamPool {
         Ok(idle.map(|at| state.idle.swap_remove(at).1))
     }
 
-    fn add(&self, tracker: &Tracker, driver: &dyn Driver, request: StreamRequest) -> Result<Arc<Lane>> {
-        let stream = driver.create_stream(request)?;
-        let added = match request {
-            StreamRequest::New { .. } => tracker.add_lasting(stream),
-            _ => tracker.add(stream),
-        };
-        match added {
-            Ok(lane) => Ok(lane),
-            Err(error) => {
-                driver.destroy(stream.into())?;
-                Err(error.into())
+    /// A stream that is taken in; idle ones make room for it if need be.
+    fn make(&self, runtime: &Inner, request: StreamRequest) -> Result<Arc<Lane>> {
+        let stream = runtime.driver().create_stream(request)?;
+        loop {
+            let lasts = request == StreamRequest::New { priority: USUAL } && self.state().lasting < LASTING;
+            let tracker = runtime.tracker();
+            let error = match if lasts { tracker.add_lasting(stream) } else { tracker.add(stream) } {
+                Ok(lane) => {
+                    self.state().lasting += usize::from(lasts);
+                    return Ok(lane);
+                }
+                Err(error) => error,
+            };
+            let is_full = matches!(error.refusal(), Some(Refusal::Limit { .. }));
+            match is_full.then(|| self.spare()).flatten() {
+                Some(spare) => let_go(runtime, &spare),
+                None => {
+                    // If it cannot be destroyed, the device is lost, and that is what the error says.
+                    let _ = runtime.driver().destroy(stream.into());
+                    return Err(error.into());
+                }
             }
         }
+    }
+
+    /// An idle stream that need not be kept.
+    fn spare(&self) -> Option<Arc<Lane>> {
+        let mut state = self.state();
+        let at = state.idle.iter().position(|(_, lane)| !lane.is_lasting())?;
+        Some(state.idle.swap_remove(at).1)
     }
 
     fn runtime(&self) -> Result<Arc<Inner>> {
@@ -144,6 +166,13 @@ impl StreamPool {
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Gives a stream's name back. Its key is used again once its work is known to be done.
+fn let_go(runtime: &Inner, lane: &Lane) {
+    runtime.tracker().retire(lane);
+    // What is queued still runs; a lost device has no names.
+    let _ = runtime.driver().destroy(lane.stream.into());
 }
 
 impl std::fmt::Debug for StreamPool {
