@@ -312,13 +312,16 @@ fn a_handle_that_outlives_its_runtime_leaves_nothing_behind() {
             there.copy_from_on(&elsewhere, &here).unwrap();
             let pinned = gpu.pinned::<u32>(LEN).unwrap();
             pinned.copy_to(&here).unwrap();
+            let (graph, _) = gpu.record(|graph| graph.fill(&there, 7)).unwrap();
+            graph.replay().unwrap();
             drop(gpu);
             assert_eq!(budget.used_bytes(), 0, "{stack}");
             assert!(here.download().is_err() && there.fill(1).is_err() && pinned.read().is_err());
+            assert!(graph.replay().is_err());
             drop(driver);
             let report = machine.finish();
             assert!(report.is_clean(), "{stack}: {report}");
-            drop((here, there, pinned));
+            drop((here, there, pinned, graph));
         }
     }
 }

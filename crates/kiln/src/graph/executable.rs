@@ -43,6 +43,9 @@ impl Graph {
         let GraphBuilder { runtime, id, nodes, hosts, edges, footprint, hazards: _, is_queued: _ } = recorded;
         let touches = nodes.iter().flat_map(Work::touches);
         let home = touches.filter(|(touch, _)| touch.access.writes()).find_map(|(_, block)| block.cloned());
+        if let Some(native) = native {
+            runtime.inner().lend(native);
+        }
         let runtime = Arc::downgrade(runtime.inner());
         Self { runtime, id, native, nodes, slots, hosts, edges, footprint, home }
     }
@@ -53,7 +56,7 @@ impl Graph {
     /// If the device is lost; a runtime that is gone.
     pub fn replay(&self) -> Result<Ticket> {
         let runtime = self.runtime()?;
-        let stamp = self.submit(&runtime, self.home_lane(&runtime))?;
+        let stamp = self.at_home(&runtime, |lane| self.submit(&runtime, lane))?;
         Ok(Ticket::new(&runtime, stamp))
     }
 
@@ -78,7 +81,9 @@ impl Graph {
         let runtime = self.runtime()?;
         let mut uses = Uses::new();
         self.footprint.add_uses(&self.hosts, &mut uses);
-        runtime.submit_timed(self.home_lane(&runtime), &mut uses, self.native.map(Command::Graph), None)
+        self.at_home(&runtime, |lane| {
+            runtime.submit_timed(lane, &mut uses, self.native.map(Command::Graph), None)
+        })
     }
 
     /// The elements an upload reads, to be changed, once every replay that reads them is done.
@@ -132,10 +137,12 @@ impl Graph {
         }
     }
 
-    fn home_lane<'a>(&'a self, runtime: &'a Inner) -> &'a Lane {
+    /// Does something on the home of the first buffer it writes.
+    #[inline]
+    fn at_home<R>(&self, runtime: &Inner, mut run: impl FnMut(&Lane) -> Result<R>) -> Result<R> {
         match &self.home {
-            Some(block) => block.home(runtime),
-            None => runtime.main_stream().lane(),
+            Some(block) => block.at_home(runtime, run),
+            None => run(runtime.main_stream().lane()),
         }
     }
 

@@ -95,7 +95,7 @@ impl fmt::Debug for Module {
 impl Drop for Loaded {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.upgrade() {
-            runtime.retire_module(self.id);
+            runtime.retire(self.id);
         }
     }
 }

@@ -293,6 +293,7 @@ impl Block {
     }
 
     /// Does something on its home. That may be given back just then; since nobody named it, the main stream serves as well.
+    #[inline]
     pub(crate) fn at_home<R>(&self, runtime: &Inner, mut run: impl FnMut(&Lane) -> Result<R>) -> Result<R> {
         let home = self.home(runtime);
         match run(home) {

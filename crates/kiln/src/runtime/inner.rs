@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use kiln_driver::layer::Layered;
 use kiln_driver::{
-    Base, Command, Driver, ForeignMemory, Memory, MemoryId, MemoryRequest, ModuleId, Object, StreamId,
-    StreamRequest, Timeout,
+    Base, Command, Driver, ForeignMemory, Memory, MemoryId, MemoryRequest, Object, StreamId, StreamRequest,
+    Timeout,
 };
 use kiln_mem::{MemoryResource, MemoryResourceExt, Order, Request};
 
@@ -54,7 +54,7 @@ pub(crate) struct Inner {
     staging: Staging,
     modules: Modules,
     config: RuntimeConfig,
-    /// What others still hold: modules, pinned memory, names of other libraries' events. It goes with the runtime.
+    /// What others still hold: modules, graphs, pinned memory, names of other libraries' events. It goes with the runtime.
     lent: Mutex<HashSet<Object>>,
     /// Names of other libraries' memory that buffers still hold; they go with the runtime.
     adopted: Mutex<HashSet<MemoryId>>,
@@ -270,15 +270,10 @@ impl Inner {
         let _ = self.driver.free(memory, None);
     }
 
-    /// Unloads a module once everything submitted so far is done; its kernels may be among that.
-    pub(crate) fn retire_module(&self, module: ModuleId) {
-        self.take_back(module);
-        self.retire(module);
-    }
-
     /// Gives a module or a graph back once everything submitted so far is done; it may be used by that.
     pub(crate) fn retire(&self, object: impl Into<Object>) {
         let entry = (object.into(), self.tracker.latest());
+        self.take_back(entry.0);
         self.retired.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
         self.destroy_retired();
     }
