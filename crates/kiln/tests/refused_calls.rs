@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use kiln::order::Recording;
-use kiln::{DeviceRuntime, GpuRef, MemoryConfig, RuntimeConfig, Stream, Ticket};
+use kiln::{DeviceRuntime, GpuRef, Graph, MemoryConfig, PinnedBuffer, RuntimeConfig, Stream, Ticket};
 use kiln_driver::call::{Call, CallKind};
 use kiln_driver::layer::{Layer, Layered};
 use kiln_driver::{Access, Driver, Error};
@@ -55,6 +55,9 @@ struct Scene {
     kernels: Kernels,
     streams: [Stream; 3],
     buffers: [GpuRef<u32>; 3],
+    /// Sets the last of them to 17.
+    graph: Graph,
+    pinned: PinnedBuffer<u32>,
     /// What each buffer holds if everything went as its callers were told.
     expected: [u32; 3],
 }
@@ -64,7 +67,10 @@ impl Scene {
         let buffers = [1, 2, 3].map(|value| gpu.upload(&[value; LEN]).unwrap());
         gpu.synchronize().unwrap();
         let streams = [(); 3].map(|()| gpu.stream().unwrap());
-        Self { kernels: Kernels::load(&gpu), gpu, streams, buffers, expected: [1, 2, 3] }
+        let (graph, _) = gpu.record(|graph| graph.fill(&buffers[2], 17)).unwrap();
+        let mut pinned = gpu.pinned(LEN).unwrap();
+        pinned.write().unwrap().fill(19);
+        Self { kernels: Kernels::load(&gpu), gpu, streams, buffers, graph, pinned, expected: [1, 2, 3] }
     }
 
     /// `to = to * k + from`
@@ -73,7 +79,13 @@ impl Scene {
         launch.on(&self.streams[stream]).read_write(&self.buffers[to]).read(&self.buffers[from]);
         launch.value(LEN as u32).value(k);
         // SAFETY: the kernel touches `LEN` elements, which both buffers have.
-        if unsafe { launch.submit() }.is_ok() {
+        let done = unsafe {
+            match to {
+                0 => launch.submit_timed().map(drop),
+                _ => launch.submit().map(drop),
+            }
+        };
+        if done.is_ok() {
             self.expected[to] = mixed(self.expected[to], self.expected[from], k);
         }
     }
@@ -99,6 +111,14 @@ impl Scene {
             self.set(at(2), 11 + round, uploaded);
             self.work_of_another_library(theirs, at(0), at(2));
             self.memory_that_comes_and_goes(at(1), at(2));
+            let replayed = self.graph.replay_on(&self.streams[at(1)]);
+            self.set(2, 17, replayed);
+            self.mix(at(2), at(1), 2, 15 + round);
+            let copied = self.pinned.copy_to_on(&self.streams[at(0)], &self.buffers[at(2)]);
+            self.set(at(2), 19, copied);
+            if let Ok(seen) = self.buffers[at(1)].download() {
+                assert_eq!(seen, [self.expected[at(1)]; LEN], "a download that succeeds is right");
+            }
             let _ = self.streams[at(0)].synchronize();
         }
     }

@@ -411,16 +411,21 @@ impl Inner {
         let began = self.driver.clock().now();
         let events = self.timers.take(&*self.driver)?;
         let _span = span::submission(lane.stream, "timed");
+        let mut untimed = None;
         let work = |driver: &dyn Driver, stream| {
             driver.submit(stream, &Command::Signal(events.start))?;
             lane.counters().add(Count::Signals, 1);
             work(driver, stream)?;
-            driver.submit(stream, &Command::Signal(events.end))?;
-            lane.counters().add(Count::Signals, 1);
+            match driver.submit(stream, &Command::Signal(events.end)) {
+                Ok(_) => lane.counters().add(Count::Signals, 1),
+                Err(error) if error.is_sticky() => return Err(error),
+                // The work is queued; it is its time that nobody will know.
+                Err(error) => untimed = Some(error),
+            }
             Ok(())
         };
         match self.submit_not_again(lane, uses, "its time is taken", work) {
-            Ok(stamp) => Ok(Timed::new(self.clone(), Ticket::new(self, stamp), events, began)),
+            Ok(stamp) => Ok(Timed::new(self.clone(), Ticket::new(self, stamp), events, began, untimed)),
             Err(error) => {
                 self.timers.put_back(events);
                 Err(error)

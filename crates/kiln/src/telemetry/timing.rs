@@ -63,6 +63,8 @@ pub struct Timed {
     /// When the call began, by the device's clock.
     began: Duration,
     enqueue: Duration,
+    /// Why its time could not be taken.
+    untimed: Option<kiln_driver::Error>,
 }
 
 /// How long a submission took.
@@ -80,10 +82,16 @@ pub struct Timing {
 }
 
 impl Timed {
-    pub(crate) fn new(runtime: Arc<Inner>, ticket: Ticket, events: EventPair, began: Duration) -> Self {
+    pub(crate) fn new(
+        runtime: Arc<Inner>,
+        ticket: Ticket,
+        events: EventPair,
+        began: Duration,
+        untimed: Option<kiln_driver::Error>,
+    ) -> Self {
         let enqueue = runtime.driver().clock().now().saturating_sub(began);
         let generation = runtime.state().generation();
-        Self { runtime, ticket, events, generation, began, enqueue }
+        Self { runtime, ticket, events, generation, began, enqueue, untimed }
     }
 
     /// The submission, as any other.
@@ -94,8 +102,8 @@ impl Timed {
     /// Waits for it and says how long it took.
     ///
     /// # Errors
-    /// The fault, if the device is lost. Times are lost with the worker that took them, also those of work that was done, which its
-    /// [`ticket`](Self::ticket) still says.
+    /// The fault, if the device is lost; an event that the device refused. Times are lost with the worker that took them, also those of work
+    /// that was done, which its [`ticket`](Self::ticket) still says.
     pub fn wait(&self) -> Result<Timing> {
         let before = self.now();
         self.ticket.wait()?;
@@ -114,6 +122,9 @@ impl Timed {
     /// The times of a submission that is done, and was waited for from a moment on.
     fn taken(&self, before: Duration) -> Result<Timing> {
         let after = self.now();
+        if let Some(error) = &self.untimed {
+            return Err(error.clone().into());
+        }
         let elapsed = self.runtime.driver().elapsed(self.events.start, self.events.end);
         let device = elapsed.map_err(|error| {
             // The events were made again in another worker, where nothing has passed them.
