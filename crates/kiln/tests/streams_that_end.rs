@@ -202,7 +202,9 @@ fn idle_streams_of_one_priority_make_room_for_those_of_another() {
                     .collect();
                 // Whoever makes room does not wait for this.
                 expected = (round * 100 - priority) as u32;
-                leases.iter().for_each(|stream| drop(buffer.fill_on(stream, expected).unwrap()));
+                for stream in &leases {
+                    buffer.fill_on(stream, expected).unwrap();
+                }
             }
         }
         let (theirs, stream) = scene.foreign();
@@ -232,7 +234,9 @@ fn many_streams_use_a_block_whose_home_is_gone() {
             // Whoever gets the memory next, on whichever stream, comes after all of them.
             drop(buffer);
             let heirs: Vec<GpuRef<u32>> = (0..4).map(|_| gpu.allocate(LEN).unwrap()).collect();
-            heirs.iter().for_each(|heir| drop(heir.fill(9).unwrap()));
+            for heir in &heirs {
+                heir.fill(9).unwrap();
+            }
             let elsewhere = gpu.allocate_on::<u32>(&streams[0], LEN).unwrap();
             elsewhere.fill(9).unwrap();
             assert!(copies.iter().all(|copy| copy.download().unwrap() == [1; LEN]));
