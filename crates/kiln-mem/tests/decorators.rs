@@ -10,6 +10,8 @@
 #[path = "rig/mod.rs"]
 mod rig;
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use kiln_mem::decorator::{
     Aligned, FailPlan, Failing, GuardConfig, Guarded, LeakTracking, Limited, Retrying, Statistics,
 };
@@ -182,5 +184,89 @@ fn a_step_that_cannot_be_taken_does_not_hide_that_memory_is_out() {
         assert_eq!(error.exhausted().unwrap().layer, "heap");
         let quarantined = retrying.accounting();
         assert_eq!((quarantined.live_blocks, quarantined.pending_bytes), (1, 0));
+    });
+}
+
+/// Nothing of it is left, until it was asked so often to give something up.
+struct Stingy {
+    key: kiln_mem::ResourceKey,
+    reaps_left: AtomicU32,
+    heap: kiln_mem::Heap,
+}
+
+impl MemoryResource for Stingy {
+    fn key(&self) -> kiln_mem::ResourceKey {
+        self.key
+    }
+
+    fn allocate(&self, request: &Request) -> kiln_mem::Result<DeviceBlock> {
+        // An alignment that no block can have is refused first.
+        let block = self.heap.allocate(request)?;
+        if self.reaps_left.load(Ordering::Relaxed) > 0 {
+            self.heap.free(block).unwrap();
+            return Err(kiln_mem::ErrorKind::from(kiln_mem::Exhausted::new("stingy", request.bytes)).into());
+        }
+        let parts = block.into_parts(self.heap.key()).unwrap();
+        // SAFETY: the parts are those of a block of the heap's, and `deallocate` makes the block out of them again.
+        Ok(unsafe { DeviceBlock::from_parts(self.key, parts) })
+    }
+
+    fn deallocate(&self, block: DeviceBlock, uses: &kiln_mem::Stamps) -> Result<(), kiln_mem::FreeError> {
+        let parts = block.into_parts(self.key).unwrap();
+        // SAFETY: as above.
+        self.heap.deallocate(unsafe { DeviceBlock::from_parts(self.heap.key(), parts) }, uses)
+    }
+
+    fn accounting(&self) -> kiln_mem::Accounting {
+        self.heap.accounting()
+    }
+
+    /// Gives a little on one step.
+    fn reap(&self, rung: kiln_mem::Rung) -> kiln_mem::Result<kiln_mem::Relief> {
+        if rung != kiln_mem::Rung::Callbacks {
+            return Ok(kiln_mem::Relief::default());
+        }
+        self.reaps_left.fetch_sub(1, Ordering::Relaxed);
+        Ok(kiln_mem::Relief::freed(1))
+    }
+}
+
+impl std::fmt::Display for Stingy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("stingy")
+    }
+}
+
+#[test]
+fn the_ladder_is_gone_down_as_often_as_was_said_and_only_for_want_of_memory() {
+    with_rig(|rig, stream| {
+        let stingy = |reaps_left| Stingy {
+            key: kiln_mem::ResourceKey::fresh(),
+            reaps_left: AtomicU32::new(reaps_left),
+            heap: rig.heap(),
+        };
+        let retrying = Retrying::new(3, stingy(3));
+        retrying.free(retrying.allocate(&Request::new(64, stream)).unwrap()).unwrap();
+        let retrying = Retrying::new(3, stingy(4));
+        let error = retrying.allocate(&Request::new(64, stream)).unwrap_err();
+        assert_eq!(error.exhausted().unwrap().steps.len(), 3 * kiln_mem::Rung::ALL.len());
+        let retrying = Retrying::new(3, stingy(5));
+        assert!(retrying.allocate(&Request::new(64, stream).align(3)).unwrap_err().refusal().is_some());
+        assert_eq!(retrying.inner().reaps_left.load(Ordering::Relaxed), 5, "nothing was asked for it");
+    });
+}
+
+#[test]
+fn counters_leave_the_tags_that_a_layer_below_named() {
+    with_rig(|rig, stream| {
+        let hog = AllocTag::new("hog beside the counters").unwrap();
+        let heap = std::sync::Arc::new(rig.heap());
+        let held = heap.allocate(&Request::new(40 * MIB, stream).tag(hog)).unwrap();
+        let stats = Statistics::new(heap.clone());
+        let own = stats.allocate(&Request::new(MIB, stream)).unwrap();
+        let error = stats.allocate(&Request::new(40 * MIB, stream)).unwrap_err();
+        assert_eq!(error.exhausted().unwrap().top_tags[0], (hog, 40 * MIB));
+        stats.free(own).unwrap();
+        heap.free(held).unwrap();
     });
 }

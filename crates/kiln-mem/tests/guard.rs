@@ -216,3 +216,34 @@ fn a_guard_gives_up_what_it_can_when_memory_is_short() {
     drop(guard);
     rig.finish(&[stream]);
 }
+
+#[test]
+fn a_guard_finds_writes_beside_a_block_that_was_freed() {
+    with_rig(|rig, stream| {
+        let guard = guard(rig, MIB);
+        let block = guard.allocate(&Request::new(1000, stream)).unwrap();
+        let place = block.device_place().unwrap();
+        guard.free(block).unwrap();
+        rig.write_at(stream, place.plus(1000 + 9), 7, 1);
+        let found = guard.check().unwrap();
+        assert_eq!(found.iter().map(|found| found.damage).collect::<Vec<_>>(), [Damage::Overrun { past: 9 }]);
+        guard.trim().unwrap();
+        assert_eq!(guard.take_findings(), found, "and when it leaves the quarantine");
+    });
+}
+
+/// What was freed below is somebody else's; what is written there then is no damage.
+#[test]
+fn a_guard_forgets_what_it_gave_back() {
+    with_rig(|rig, stream| {
+        let heap = Arc::new(rig.heap());
+        let config = GuardConfig { zone_bytes: 256, quarantine_bytes: 0 };
+        let guard = Guarded::new(config, rig.driver(), rig.order(), heap.clone());
+        let block = guard.allocate(&Request::new(64 << 10, stream)).unwrap();
+        guard.free(block).unwrap();
+        let other = heap.allocate(&Request::new((64 << 10) + 2 * 256, stream)).unwrap();
+        rig.write(stream, &other, 7);
+        assert_eq!(guard.check().unwrap(), []);
+        heap.free(other).unwrap();
+    });
+}

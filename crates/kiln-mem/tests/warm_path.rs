@@ -20,7 +20,8 @@ use kiln_driver::layer::{Counting, Layer, Layered};
 use kiln_driver::{Driver, StreamRequest};
 use kiln_mem::decorator::{Budgeted, Limited, Statistics, TraceConfig, Traced};
 use kiln_mem::{
-    AllocTag, Budget, DriverOrder, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Request, StreamRef,
+    AllocTag, Budget, DriverOrder, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Order, Request,
+    StreamRef,
 };
 use rig::{MIB, Random, Rig};
 
@@ -99,13 +100,17 @@ fn pair(resource: &dyn MemoryResource, request: &Request) {
 fn a_warm_pair_costs_no_call_and_no_allocation_for_any_size() {
     let rig = CountedRig::new();
     let stream = rig.stream();
-    let heap = rig.heap();
-    for bytes in [1, 256, 5000, 64 << 10, MIB, 2 * MIB, 3 * MIB + 1, 40 * MIB] {
-        let request = Request::new(bytes, stream);
-        (0..10).for_each(|_| pair(&heap, &request));
-        assert_eq!(rig.cost(|| (0..1000).for_each(|_| pair(&heap, &request))), (0, 0), "{bytes} bytes");
+    let over = |make: fn(Arc<dyn Driver>, Arc<dyn Order>, HeapConfig) -> Heap| {
+        make(rig.driver.clone(), rig.order.clone(), HeapConfig::default())
+    };
+    for heap in [rig.heap(), over(Heap::over_chunks), over(Heap::over_host)] {
+        for bytes in [1, 256, 5000, 64 << 10, MIB, 2 * MIB, 3 * MIB + 1, 40 * MIB] {
+            let request = Request::new(bytes, stream);
+            (0..10).for_each(|_| pair(&heap, &request));
+            let warm = || (0..1000).for_each(|_| pair(&heap, &request));
+            assert_eq!(rig.cost(warm), (0, 0), "{bytes} bytes of {heap}");
+        }
     }
-    drop(heap);
     rig.finish(&[stream]);
 }
 
