@@ -1,0 +1,146 @@
+//! A call that fails below has changed nothing above.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
+#[path = "rig/mod.rs"]
+mod rig;
+
+use kiln_driver::DeviceAddress;
+use kiln_mem::decorator::{
+    Budgeted, Damage, FailPlan, Failing, GuardConfig, Guarded, LeakTracking, Limited, TraceConfig, Traced,
+};
+use kiln_mem::replay::{Log, LogOptions};
+use kiln_mem::trace::{Recorded, TraceAction};
+use kiln_mem::{
+    AllocTag, Budget, DeviceBlock, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Pages, Request,
+};
+use rig::{MIB, Rig, with_rig};
+
+/// A heap of which every so many allocations and frees fail.
+fn failing(rig: &Rig, every_allocation: u64, every_free: u64) -> Failing<Heap> {
+    Failing::new(FailPlan { every_allocation, every_free, above_bytes: 0 }, rig.heap())
+}
+
+#[test]
+fn limits_are_not_used_up_by_allocations_that_fail_below() {
+    with_rig(|rig, stream| {
+        let budget = Budget::new("test", 4 * MIB);
+        let layers: [Box<dyn MemoryResource>; 2] = [
+            Box::new(Limited::new(4 * MIB, failing(rig, 2, 0))),
+            Box::new(Budgeted::new(budget.clone(), failing(rig, 2, 0))),
+        ];
+        for resource in &layers {
+            for _ in 0..10 {
+                let block = resource.allocate(&Request::new(3 * MIB, stream)).unwrap();
+                resource.free(block).unwrap();
+                let error = resource.allocate(&Request::new(3 * MIB, stream)).unwrap_err();
+                assert_eq!(error.exhausted().unwrap().layer, "fail", "{resource}: {error}");
+            }
+        }
+        drop(layers);
+        assert_eq!(budget.used_bytes(), 0);
+    });
+}
+
+#[test]
+fn limits_count_what_could_not_be_freed() {
+    with_rig(|rig, stream| {
+        let budget = Budget::new("test", 4 * MIB);
+        let layers: [Box<dyn MemoryResource>; 2] = [
+            Box::new(Limited::new(4 * MIB, failing(rig, 0, 2))),
+            Box::new(Budgeted::new(budget.clone(), failing(rig, 0, 2))),
+        ];
+        for resource in &layers {
+            let block = resource.allocate(&Request::new(MIB, stream)).unwrap();
+            resource.free(block).unwrap();
+            let block = resource.allocate(&Request::new(3 * MIB, stream)).unwrap();
+            let block = resource.free(block).unwrap_err().block;
+            assert!(resource.allocate(&Request::new(2 * MIB, stream)).unwrap_err().is_oom(), "{resource}");
+            resource.free(block).unwrap();
+        }
+        drop(layers);
+        assert_eq!(budget.used_bytes(), 0);
+    });
+}
+
+#[test]
+fn what_was_set_aside_is_there_after_an_allocation_that_failed_below() {
+    with_rig(|rig, stream| {
+        let tag = AllocTag::new("set aside for nothing").unwrap();
+        let budget = Budget::new("test", 4 * MIB);
+        let resource = Budgeted::new(budget.clone(), failing(rig, 1, 0)).limit_tag(tag, 3 * MIB);
+        let reserved = resource.reserve(2 * MIB).unwrap();
+        for request in [Request::new(MIB, stream), Request::new(MIB, stream).tag(tag)] {
+            assert!(resource.allocate_from(&reserved, &request).unwrap_err().is_oom());
+            assert_eq!((reserved.left_bytes(), budget.used_bytes()), (2 * MIB, 2 * MIB));
+            assert_eq!(budget.children()[0].used_bytes(), 0);
+        }
+        // It goes where it came from, whoever drops it, and after its resource too.
+        drop(resource);
+        std::thread::scope(|scope| drop(scope.spawn(move || drop(reserved))));
+        assert_eq!(budget.used_bytes(), 0);
+    });
+}
+
+#[test]
+fn a_trace_and_a_table_of_live_blocks_know_what_could_not_be_freed() {
+    with_rig(|rig, stream| {
+        let traced = Traced::new(TraceConfig::default(), failing(rig, 0, 1));
+        let leaks = LeakTracking::new(traced);
+        let block = leaks.allocate(&Request::new(1000, stream)).unwrap();
+        let before = leaks.live()[0].to_string();
+        let block = leaks.free(block).unwrap_err().block;
+        assert_eq!(leaks.live().iter().map(ToString::to_string).collect::<Vec<_>>(), [before]);
+        let traced = leaks.inner();
+        let actions: Vec<TraceAction> = traced.records().iter().map(|record| record.action).collect();
+        assert_eq!(actions, [TraceAction::Allocate, TraceAction::Free, TraceAction::Allocate]);
+        let recorded = Recorded { records: traced.records(), dropped: 0 };
+        let log = Log::from_recorded(&recorded, LogOptions::default()).unwrap();
+        assert_eq!((log.blocks(), log.peak_bytes()), (2, 1000));
+        // The heap goes, and the block with it.
+        drop(block);
+    });
+}
+
+#[test]
+fn a_guard_still_watches_what_could_not_be_freed() {
+    with_rig(|rig, stream| {
+        let config = GuardConfig { zone_bytes: 256, quarantine_bytes: 0 };
+        let guard = Guarded::new(config, rig.driver(), rig.order(), failing(rig, 0, 1));
+        let block = guard.allocate(&Request::new(1000, stream)).unwrap();
+        let block = guard.free(block).unwrap_err().block;
+        assert_eq!((block.bytes(), guard.check().unwrap()), (1000, Vec::new()));
+        rig.write_at(stream, block.device_place().unwrap().plus(1000), 7, 1);
+        let found = guard.check().unwrap();
+        assert_eq!((found[0].serial, found[0].damage), (1, Damage::Overrun { past: 0 }));
+        drop(block);
+    });
+}
+
+/// Also while work may still use the block, so that it is not free yet.
+#[test]
+fn a_block_of_pages_that_is_pending_is_not_taken_back_twice() {
+    let rig = Rig::new(1, 64 * MIB);
+    let stream = rig.stream();
+    let pages = Pages::new(rig.driver(), rig.order(), HeapConfig::default()).unwrap();
+    let block = pages.allocate(&Request::new(3 * MIB, stream)).unwrap();
+    rig.keep_busy(stream, &block);
+    let parts = block.into_parts(pages.key()).unwrap();
+    // SAFETY: nothing uses the memory. The second block breaks the contract on purpose: it has to be refused.
+    let made = || unsafe { DeviceBlock::from_parts(pages.key(), parts) };
+    pages.free(made()).unwrap();
+    let before = pages.accounting();
+    assert_eq!(before.pending_bytes, 3 * MIB);
+    let refused = pages.free(made()).unwrap_err();
+    assert!(refused.error.is_stale(), "{}", refused.error);
+    assert_eq!((pages.accounting(), refused.block.address()), (before, DeviceAddress(parts.address.0)));
+    drop(refused);
+    rig.synchronize(stream);
+    drop(pages);
+    rig.finish(&[stream]);
+}
