@@ -371,3 +371,16 @@ fn what_is_wrong_before_the_first_line_is_said_without_one() {
     assert_eq!(error, LogError { line: 0, problem: LogProblem::Truncated });
     assert_eq!(error.to_string(), "it ends in the middle");
 }
+
+/// Also where what is handed out lies across several that were freed unseen.
+#[test]
+fn blocks_whose_addresses_are_handed_out_again_were_freed_where_calls_may_be_missing() {
+    let text = format!(
+        "{HEADER}1,t,allocate,0x1000,4096,0x0\n1,t,allocate,0x2000,4096,0x0\n1,t,allocate,0x4000,4096,0x0\n\
+         1,t,allocate,0x1800,4096,0x0\n1,t,free,0x1800,4096,0x0\n1,t,free,0x4000,4096,0x0\n"
+    );
+    let log = Log::from_csv(text.as_bytes(), LogOptions { partial: true }).unwrap();
+    let freed = log.events().iter().filter(|event| matches!(event.action, Action::Free { .. })).count();
+    assert_eq!((log.blocks(), freed, log.orphans()), (4, 4, 0));
+    assert_eq!(log.peak_bytes(), 3 * 4096);
+}

@@ -292,3 +292,21 @@ fn python_reads_the_same() {
         assert_eq!(python(READ_LOG, &csv).unwrap(), text(|tag| tag.replace(',', " ")));
     }
 }
+
+/// A block that lies where others were says that they are gone, though nobody recorded their ends.
+#[test]
+fn a_snapshot_of_a_trace_with_gaps_shows_no_two_blocks_in_one_place() {
+    let record = |nanoseconds, start: u64| TraceRecord {
+        nanoseconds,
+        address: kiln_driver::DeviceAddress(start),
+        bytes: 4096,
+        stream: kiln_mem::StreamKey::new(0),
+        thread: 0,
+        tag: AllocTag::default(),
+        action: TraceAction::Allocate,
+    };
+    let records = [record(1, 0x1000), record(2, 0x2000), record(3, 0x4000), record(4, 0x1800)];
+    let view = View::of(&snapshot_of(&records));
+    let live: Vec<(u64, u64)> = view.live.iter().map(|(start, bytes, _)| (*start, *bytes)).collect();
+    assert_eq!(live, [(0x1800, 4096), (0x4000, 4096)]);
+}

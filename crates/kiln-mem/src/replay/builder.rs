@@ -1,7 +1,7 @@
 //! Putting a log together, call by call, and refusing what cannot have happened.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 
 use super::log::{Action, Event, Log, LogOptions};
 use super::log_error::LogProblem;
@@ -14,7 +14,7 @@ pub(super) struct LogBuilder {
     threads: HashMap<String, u32>,
     streams: HashMap<String, u32>,
     /// Live blocks that have bytes, by address.
-    live: HashMap<u64, Live>,
+    live: BTreeMap<u64, Live>,
     /// Live blocks of no bytes, which may share an address with each other and with anything.
     empty: HashMap<u64, Vec<u32>>,
     live_bytes: u64,
@@ -40,7 +40,7 @@ impl LogBuilder {
             log: Log::default(),
             threads: HashMap::new(),
             streams: HashMap::new(),
-            live: HashMap::new(),
+            live: BTreeMap::new(),
             empty: HashMap::new(),
             live_bytes: 0,
         }
@@ -49,7 +49,7 @@ impl LogBuilder {
     /// Adds a call. Threads and streams are whatever the log calls them.
     pub(super) fn add(&mut self, thread: &str, stream: &str, raw: Raw) -> Result<(), LogProblem> {
         if self.options.partial && raw.action == TraceAction::Allocate && raw.bytes > 0 {
-            self.end_unseen(thread, stream, raw.pointer);
+            self.end_unseen(thread, stream, raw);
         }
         let action = match raw.action {
             TraceAction::Allocate => Some(self.allocate(raw)?),
@@ -69,9 +69,14 @@ impl LogBuilder {
         self.log.events.push(Event { thread, stream, action });
     }
 
-    /// Frees what is live at an address that is handed out again: that it was freed is not in the log.
-    fn end_unseen(&mut self, thread: &str, stream: &str, pointer: u64) {
-        if let Some(Live { block, bytes }) = self.live.remove(&pointer) {
+    /// Frees what is live at addresses that are handed out again: that it was freed is not in the log.
+    fn end_unseen(&mut self, thread: &str, stream: &str, raw: Raw) {
+        let end = raw.pointer.saturating_add(raw.bytes);
+        while let Some((at, Live { block, bytes })) = self.live.range(..end).next_back()
+            && at.saturating_add(*bytes) > raw.pointer
+        {
+            let (at, block, bytes) = (*at, *block, *bytes);
+            self.live.remove(&at);
             self.live_bytes -= bytes;
             self.push(thread, stream, Action::Free { block });
         }

@@ -11,7 +11,7 @@ use crate::trace::{Recorded, TRACE_MAGIC, read_trace};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LogOptions {
     /// Whether calls may be missing, as from a log that begins in the middle: frees of blocks that it does not allocate are
-    /// left out and counted, and a block whose address is handed out again was freed before.
+    /// left out and counted, and a block of which an address is handed out again was freed before.
     pub partial: bool,
 }
 
