@@ -10,14 +10,18 @@
 #[path = "rig/mod.rs"]
 mod rig;
 
-use kiln_driver::DeviceAddress;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use kiln_driver::{DeviceAddress, Timeout, Waited};
 use kiln_mem::decorator::{
     Budgeted, Damage, FailPlan, Failing, GuardConfig, Guarded, LeakTracking, Limited, TraceConfig, Traced,
 };
 use kiln_mem::replay::{Log, LogOptions};
 use kiln_mem::trace::{Recorded, TraceAction};
 use kiln_mem::{
-    AllocTag, Budget, DeviceBlock, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Pages, Request,
+    AllocTag, Budget, DeviceBlock, DriverOrder, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Order,
+    Pages, Request, Stamp, StreamKey,
 };
 use rig::{MIB, Rig, with_rig};
 
@@ -120,6 +124,67 @@ fn a_guard_still_watches_what_could_not_be_freed() {
         assert_eq!((found[0].serial, found[0].damage), (1, Damage::Overrun { past: 0 }));
         drop(block);
     });
+}
+
+/// An order that makes no stream wait for another while it is told not to.
+struct Reluctant {
+    order: Arc<DriverOrder>,
+    refuses: AtomicBool,
+}
+
+impl Order for Reluctant {
+    fn latest(&self, stream: StreamKey) -> u64 {
+        self.order.latest(stream)
+    }
+
+    fn is_ordered(&self, stream: StreamKey, stamp: Stamp) -> bool {
+        self.order.is_ordered(stream, stamp)
+    }
+
+    fn is_complete(&self, stamp: Stamp) -> bool {
+        self.order.is_complete(stamp)
+    }
+
+    fn refresh(&self, _: StreamKey) -> kiln_driver::Result<()> {
+        // Nobody is told how far a stream is, so that there is something to wait for.
+        Ok(())
+    }
+
+    fn wait_on(&self, stream: StreamKey, stamp: Stamp) -> kiln_driver::Result<()> {
+        if self.refuses.load(Ordering::Relaxed) {
+            return Err(kiln_driver::Error::invalid("wait_on", "an edge", "ask again"));
+        }
+        self.order.wait_on(stream, stamp)
+    }
+
+    fn wait(&self, stamp: Stamp, timeout: Timeout) -> kiln_driver::Result<Waited> {
+        self.order.wait(stamp, timeout)
+    }
+}
+
+#[test]
+fn memory_of_another_stream_is_still_there_after_a_wait_that_could_not_be_made() {
+    let rig = Rig::new(2, 64 * MIB);
+    let (first, second) = (rig.stream(), rig.stream());
+    let order = Arc::new(Reluctant { order: rig.order.clone(), refuses: AtomicBool::new(true) });
+    let config = HeapConfig { budget: Some(Budget::new("test", 8 * MIB)), ..HeapConfig::default() };
+    let heap = Heap::over_pages(rig.driver(), order.clone(), config).unwrap();
+    let block = heap.allocate(&Request::new(8 * MIB, first)).unwrap();
+    rig.write(first, &block, 1);
+    heap.free(block).unwrap();
+    for _ in 0..3 {
+        let error = heap.allocate(&Request::new(8 * MIB, second)).unwrap_err();
+        assert!(error.driver().is_some() && !error.is_oom(), "{error}");
+    }
+    order.refuses.store(false, Ordering::Relaxed);
+    let block = heap.allocate(&Request::new(8 * MIB, second)).unwrap();
+    rig.write(second, &block, 2);
+    heap.free(block).unwrap();
+    assert_eq!(heap.accounting().false_dependencies, 1);
+    rig.synchronize(second);
+    rig.synchronize(first);
+    drop((heap, order));
+    rig.finish(&[first, second]);
 }
 
 /// Also while work may still use the block, so that it is not free yet.
