@@ -43,7 +43,7 @@ pub struct IsolatedDevice {
     pub(crate) objects: Arc<Inventory>,
     pub(crate) generation: AtomicU64,
     pub(crate) restarts: Mutex<Restarts>,
-    pub(crate) patience: Patience,
+    pub(crate) patience: Arc<Patience>,
     /// Where reservations without a wish are placed on hardware.
     pub(crate) addresses: Option<Addresses>,
     pub(crate) supervisor: Supervisor,
@@ -59,7 +59,9 @@ impl IsolatedDevice {
         let config = Arc::new(config);
         let streams = Arc::new(StreamTable::default());
         let preparation = Arc::new(Preparation::default());
-        let (supervisor, first) = Supervisor::start(config.clone(), streams.clone(), preparation.clone())?;
+        let patience = Arc::new(Patience::default());
+        let (supervisor, first) =
+            Supervisor::start(config.clone(), streams.clone(), preparation.clone(), patience.clone())?;
         let mut info = first.info.clone();
         // A handle of another process is no use here, and memory of this process cannot be reached from there.
         info.features.native_handles = false;
@@ -78,7 +80,7 @@ impl IsolatedDevice {
             objects,
             generation: AtomicU64::new(1),
             restarts: Mutex::default(),
-            patience: Patience::default(),
+            patience,
             supervisor,
             preparing,
         }))
@@ -99,7 +101,7 @@ impl IsolatedDevice {
         self.supervisor.kill(Cause::Killed);
     }
 
-    /// Has no worker take over any more: a takeover that pauses ends, and none begins. For whoever is about to let go of the device while another
+    /// Has no worker take over any more: a takeover that pauses, or waits for a worker to start, ends, and none begins. For whoever is about to let go of the device while another
     /// thread brings it back.
     pub fn abandon(&self) {
         self.patience.end();

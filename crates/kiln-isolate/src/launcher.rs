@@ -18,6 +18,7 @@ use kiln_driver::DeviceInfo;
 use crate::area::{AREA_BYTES, Area};
 use crate::config::{Config, Entry};
 use crate::link::Link;
+use crate::patience::Patience;
 use crate::preparation::Outfitted;
 use crate::process::{Ended, Process};
 use crate::shared_file::SharedFile;
@@ -38,6 +39,8 @@ const PASSED_ON_BEGINNINGS: [&str; 4] = ["CUDA_", "KILN_", "NVIDIA_", "LLVM_PROF
 
 /// How long the end of a process may stay behind that of its socket.
 const HANG_UP_LIMIT: Duration = Duration::from_secs(1);
+/// How often somebody who waits for a worker to start looks whether that is still wanted.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// A worker that was started and greeted, and has not answered yet.
 pub(crate) struct Starting {
@@ -86,20 +89,28 @@ impl Starting {
         config.start_limit.saturating_sub(self.since.elapsed())
     }
 
-    /// Waits for its answer. A worker that gives none is ended.
+    /// Waits for its answer, as long as patience lasts. A worker that gives none is ended.
     pub(crate) fn finish(
         mut self,
         config: &Config,
         streams: Arc<StreamTable>,
+        patience: &Patience,
     ) -> Result<Running, StartError> {
-        let info = self.read_welcome(self.left(config))?;
+        let info = self.read_welcome(config, patience)?;
         let Self { process, area, socket, .. } = self;
         let link = Arc::new(Link::new(area, socket, config.spin, streams));
         Ok(Running { outfitted: Outfitted::new(process.id(), link), process, info })
     }
 
-    fn read_welcome(&mut self, limit: Duration) -> Result<DeviceInfo, StartError> {
-        let said = match self.socket.receive(limit) {
+    fn read_welcome(&mut self, config: &Config, patience: &Patience) -> Result<DeviceInfo, StartError> {
+        let mut said = self.socket.receive(self.left(config).min(LOOK));
+        while matches!(&said, Err(error) if error.kind() == io::ErrorKind::TimedOut)
+            && !self.left(config).is_zero()
+            && !patience.is_at_end()
+        {
+            said = self.socket.receive(self.left(config).min(LOOK));
+        }
+        let said = match said {
             Ok(said) => said,
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 return Err(StartError::TimedOut { after: self.since.elapsed() });

@@ -18,6 +18,11 @@ impl Patience {
         !*is_over
     }
 
+    /// Whether there is nothing to wait for any more.
+    pub(crate) fn is_at_end(&self) -> bool {
+        *self.is_over()
+    }
+
     /// Ends every pause, now and from here on.
     pub(crate) fn end(&self) {
         *self.is_over() = true;

@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::launcher::{Running, Starting};
 use crate::link::Link;
 use crate::news::News;
+use crate::patience::Patience;
 use crate::preparation::{Outfitted, Preparation};
 use crate::start_error::StartError;
 use crate::streams::StreamTable;
@@ -58,12 +59,13 @@ impl Supervisor {
         config: Arc<Config>,
         streams: Arc<StreamTable>,
         preparation: Arc<Preparation>,
+        patience: Arc<Patience>,
     ) -> Result<(Self, Replacement), StartError> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| StartError::System { what: "an event", error: error.into() })?;
         let wake = Arc::new(wake);
         let (jobs, queue) = mpsc::channel();
-        let keeper = Keeper::new(config, streams, preparation);
+        let keeper = Keeper::new(config, streams, preparation, patience);
         let seen = wake.clone();
         let thread = std::thread::Builder::new().name("kiln supervisor".into());
         let thread = thread.spawn(move || keeper.run(&queue, &seen)).map_err(StartError::Thread)?;
@@ -134,6 +136,7 @@ struct Keeper {
     current: Option<Running>,
     standby: Option<Standby>,
     preparation: Arc<Preparation>,
+    patience: Arc<Patience>,
     /// Workers that faulted and run nothing any more. They are struck when the takeover is over: the system takes a device's context
     /// apart slowly, and keeps others waiting meanwhile.
     dying: Vec<Running>,
@@ -164,13 +167,19 @@ struct Woken {
 }
 
 impl Keeper {
-    fn new(config: Arc<Config>, streams: Arc<StreamTable>, preparation: Arc<Preparation>) -> Self {
+    fn new(
+        config: Arc<Config>,
+        streams: Arc<StreamTable>,
+        preparation: Arc<Preparation>,
+        patience: Arc<Patience>,
+    ) -> Self {
         Self {
             config,
             streams,
             current: None,
             standby: None,
             preparation,
+            patience,
             dying: Vec::new(),
             struck: None,
             is_replacing: false,
@@ -258,7 +267,7 @@ impl Keeper {
     /// The standby is ready, or ended.
     fn note_standby(&mut self) {
         self.standby = match self.standby.take() {
-            Some(Standby::Starting(starting)) => match starting.finish(&self.config, self.streams.clone()) {
+            Some(Standby::Starting(starting)) => match self.finish(starting) {
                 Ok(running) => {
                     self.failed_standbys = 0;
                     self.config.tell(&News::Started { process: running.process(), standby: true });
@@ -366,15 +375,17 @@ impl Keeper {
         let standby = ready.is_some();
         let running = match (ready, self.standby.take()) {
             (Some(running), _) => running,
-            (None, Some(Standby::Starting(starting))) => {
-                starting.finish(&self.config, self.streams.clone())?
-            }
-            _ => Starting::spawn(&self.config)?.finish(&self.config, self.streams.clone())?,
+            (None, Some(Standby::Starting(starting))) => self.finish(starting)?,
+            _ => self.finish(Starting::spawn(&self.config)?)?,
         };
         self.config.tell(&News::Started { process: running.process(), standby: false });
         let (worker, info) = (running.outfitted.clone(), running.info.clone());
         self.current = Some(running);
         Ok(Replacement { worker, info, start: begun.elapsed(), standby })
+    }
+
+    fn finish(&self, starting: Starting) -> Result<Running, StartError> {
+        starting.finish(&self.config, self.streams.clone(), &self.patience)
     }
 
     /// The standby, if it is ready and what prepares it lets go of it.

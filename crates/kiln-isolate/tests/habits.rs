@@ -244,7 +244,7 @@ fn a_standby_that_does_not_start_is_replaced() {
     let (script, count) = (rig::trap("slow"), rig::trap("starts"));
     let exe = std::env::current_exe().unwrap();
     let text = format!(
-        "#!/bin/sh\nif [ -e {count} ]; then echo >> {count}; exec sleep 1000; fi\necho > {count}\n\
+        "#!/bin/sh\nif [ -e {count} ]; then echo >> {count}; exec sleep 300 > /dev/null 2>&1; fi\necho > {count}\n\
          exec {exe} worker --exact --nocapture > /dev/null\n",
         count = count.display(),
         exe = exe.display(),

@@ -226,7 +226,8 @@ impl<'a> Look<'a> {
         if !self.shared.state.is_ready()
             && let Some(cause) = self.shared.state.fault()
         {
-            return self.answer_all(cause.error());
+            // What was known to be done before the loss is done, and whoever asks for it by other means is told so.
+            return self.answer_done() | self.answer_all(cause.error());
         }
         let mut answered = false;
         for front in fronts {
@@ -236,13 +237,20 @@ impl<'a> Look<'a> {
             if let Err(error) = self.ask(front, now) {
                 if error.is_sticky() {
                     // Where work may be done again, those who wait for it are told when that is known.
-                    return if self.shared.defers() { answered } else { self.answer_all(&error) };
+                    return if self.shared.defers() {
+                        answered
+                    } else {
+                        self.answer_done() | self.answer_all(&error)
+                    };
                 }
                 answered |= self.answer_up_to(front.stamp, &error);
             }
         }
-        let done = self.take(|pending| pending.take_done(self.shared.tracker.host()));
-        tell(done, &Ok(())) || answered
+        self.answer_done() || answered
+    }
+
+    fn answer_done(&self) -> bool {
+        tell(self.take(|pending| pending.take_done(self.shared.tracker.host())), &Ok(()))
     }
 
     /// Asks about the first in line of a stream; what is done then is known to the order.

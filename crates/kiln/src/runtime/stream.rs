@@ -24,6 +24,8 @@ struct Lease {
     runtime: Weak<Inner>,
     priority: i32,
     home: Home,
+    /// The number of the last submission before the lease, which is somebody else's.
+    before: u64,
     /// What keeps a stream of another library alive; let go after its name is given back.
     _keep: Option<Keep>,
 }
@@ -44,12 +46,14 @@ pub(crate) enum Home {
 
 impl Stream {
     pub(crate) fn new(lane: Arc<Lane>, runtime: Weak<Inner>, priority: i32, home: Home) -> Self {
-        Self { lease: Arc::new(Lease { lane, runtime, priority, home, _keep: None }) }
+        let before = lane.submitted();
+        Self { lease: Arc::new(Lease { lane, runtime, priority, home, before, _keep: None }) }
     }
 
     /// A stream of another library, with what keeps it alive.
     pub(crate) fn foreign(lane: Arc<Lane>, runtime: Weak<Inner>, keep: Option<Keep>) -> Self {
-        Self { lease: Arc::new(Lease { lane, runtime, priority: 0, home: Home::Foreign, _keep: keep }) }
+        let (before, home) = (lane.submitted(), Home::Foreign);
+        Self { lease: Arc::new(Lease { lane, runtime, priority: 0, home, before, _keep: keep }) }
     }
 
     /// Its name at the driver, bound to its device.
@@ -88,6 +92,10 @@ impl Stream {
         let runtime = self.runtime()?;
         let generation = runtime.state().generation();
         let ticket = self.ticket()?;
+        if ticket.stamp().number == self.lease.before {
+            // What became of it is told to whoever had the stream then.
+            return runtime.wait_out(ticket.stamp(), timeout);
+        }
         let done = ticket.wait_for(timeout)?;
         // The latest work may have been done again, and work before it not.
         if done && runtime.state().defers() {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::thread::{JoinHandle, ThreadId};
 use std::time::Duration;
 
 use super::desk::Desk;
@@ -60,6 +60,8 @@ pub struct DeviceService {
 struct Handle {
     desk: Arc<Desk>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// Which it is, also when somebody else waits for its end.
+    thread_id: ThreadId,
 }
 
 impl DeviceService {
@@ -75,8 +77,9 @@ impl DeviceService {
         let desk = Arc::new(Desk::new(config.max_queued, config.max_in_flight));
         let worker = Worker::new(desk.clone(), Box::new(make), Restarts::new(config.restart));
         let thread = std::thread::Builder::new().name("kiln service".into()).spawn(|| worker.run());
-        let thread = Mutex::new(Some(thread.map_err(Error::other)?));
-        Ok(Self { handle: Arc::new(Handle { desk, thread }) })
+        let thread = thread.map_err(Error::other)?;
+        let thread_id = thread.thread().id();
+        Ok(Self { handle: Arc::new(Handle { desk, thread: Mutex::new(Some(thread)), thread_id }) })
     }
 
     /// A service over a runtime that is there already. It cannot be made again.
@@ -121,7 +124,7 @@ impl DeviceService {
     }
 
     /// Takes no more requests, deals with those it has for so long, and sends the rest back. Returns when the service has stopped; true if
-    /// everything was dealt with.
+    /// everything was dealt with. A request that calls this on the service's own thread does not wait.
     pub fn shutdown(&self, limit: Duration) -> bool {
         self.handle.stop(limit);
         self.desk().dealt_with_everything()
@@ -135,13 +138,15 @@ impl DeviceService {
 impl Handle {
     fn stop(&self, limit: Duration) {
         self.desk.close(limit);
+        if self.thread_id == std::thread::current().id() {
+            // A request may end its own service, or hold the last clone of it; it cannot wait for its own end.
+            return;
+        }
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         match thread {
-            // A request may hold the last clone of its own service.
-            Some(thread) if thread.thread().id() != std::thread::current().id() => {
+            Some(thread) => {
                 let _ = thread.join();
             }
-            Some(_) => {}
             None => {
                 self.desk.state.wait_until(|status| status.phase() == Phase::Stopped, None);
             }

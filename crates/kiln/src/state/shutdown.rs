@@ -45,6 +45,9 @@ impl Inner {
         let began = Instant::now();
         let mut passed = true;
         if first {
+            if let Some(survival) = self.survival() {
+                survival.abandon();
+            }
             // Whoever found the device ready just before is in one of these and sees the change at the driver. They may be there for as
             // long as the device takes: in a transfer behind work that does not end, or with a use they have prepared.
             passed = self.tracker().pass_every_lane(|| {

@@ -139,11 +139,14 @@ impl Survival {
         Ok(())
     }
 
+    /// Ends a takeover that waits for something, and has none begin: nobody needs another worker any more.
+    pub(crate) fn abandon(&self) {
+        self.device.abandon();
+    }
+
     /// Waits for the thread, which ends with the device.
     pub(crate) fn end(&self) {
         let thread = self.guardian().take();
-        // It may be in the middle of a takeover, or pause before the next one, and nobody needs that any more.
-        self.device.abandon();
         // The last block may be dropped by the guardian itself, and with it the runtime.
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id()) {
             let _ = thread.join();

@@ -118,14 +118,14 @@ fn workers_killed_at_every_moment_of_a_takeover_are_replaced_too() {
     assert!(gpu.generation().0 >= 30);
 }
 
-#[test]
-fn a_runtime_that_is_dropped_does_not_sit_out_the_pauses_between_restarts() {
+/// Loses the worker of a runtime, waits until none could be started, and drops it.
+fn drop_in_takeover(name: &str, hinder: impl FnOnce(&Script)) {
     const HOUR: Duration = Duration::from_secs(3600);
-    let script = Script::new("dropped");
+    let script = Script::new(name);
     let restarts = RestartPolicy { pause: HOUR, longest_pause: HOUR, ..rig::RESTARTS };
-    let gpu = rig::open(36, Process { restarts, ..script.process() });
+    let gpu = rig::open(36, Process { restarts, start_limit: HOUR, ..script.process() });
     let ticket = gpu.upload(&[1_u32; 1000]).unwrap().fill(2).unwrap();
-    script.refuse();
+    hinder(&script);
     gpu.isolated_device().unwrap().kill_worker();
     script.await_refusal();
     let (tell, told) = mpsc::channel();
@@ -136,6 +136,16 @@ fn a_runtime_that_is_dropped_does_not_sit_out_the_pauses_between_restarts() {
     told.recv_timeout(Duration::from_secs(60)).expect("a runtime that ends");
     // Whether the work was done before the worker was killed is anybody's guess; it is known by now.
     let _ = ticket.wait();
+}
+
+#[test]
+fn a_runtime_that_is_dropped_does_not_sit_out_the_pauses_between_restarts() {
+    drop_in_takeover("paused", Script::refuse);
+}
+
+#[test]
+fn a_runtime_that_is_dropped_does_not_wait_for_a_worker_that_does_not_start() {
+    drop_in_takeover("stalled", Script::stall);
 }
 
 #[test]

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use kiln::survival::{Entry, Process};
 
-/// A script that starts this binary's worker, or ends at once.
+/// A script that starts this binary's worker, or ends at once, or does nothing for a long time.
 pub(crate) struct Script {
     file: PathBuf,
-    /// While this is there the script ends, after it has added a line.
+    /// While this is there the script does what its first line says, after it has added another.
     refusals: PathBuf,
 }
 
@@ -19,7 +19,7 @@ impl Script {
             |kind| std::env::temp_dir().join(format!("kiln-isolated-{}-{name}-{kind}", std::process::id()));
         let (file, refusals) = (place("script"), place("refusals"));
         let text = format!(
-            "#!/bin/sh\nif [ -e {refusals} ]; then echo >> {refusals}; exit 1; fi\n\
+            "#!/bin/sh\nif [ -e {refusals} ]; then read how < {refusals}; echo >> {refusals}; exec > /dev/null 2>&1; $how; fi\n\
              exec {exe} worker --exact --nocapture > /dev/null\n",
             refusals = refusals.display(),
             exe = std::env::current_exe().unwrap().display(),
@@ -36,7 +36,12 @@ impl Script {
 
     /// From here on no worker starts.
     pub(crate) fn refuse(&self) {
-        std::fs::write(&self.refusals, []).unwrap();
+        std::fs::write(&self.refusals, "exit 1\n").unwrap();
+    }
+
+    /// From here on a worker that is started does not say that it is ready.
+    pub(crate) fn stall(&self) {
+        std::fs::write(&self.refusals, "exec sleep 300\n").unwrap();
     }
 
     /// From here on workers start again.
@@ -47,7 +52,7 @@ impl Script {
     /// Waits until a worker was not started.
     pub(crate) fn await_refusal(&self) {
         let limit = Instant::now() + Duration::from_secs(60);
-        while std::fs::read(&self.refusals).unwrap().is_empty() {
+        while std::fs::read_to_string(&self.refusals).unwrap().lines().count() < 2 {
             assert!(Instant::now() < limit, "nobody starts a worker");
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -169,3 +169,22 @@ fn times_are_lost_with_the_worker_that_took_them_and_say_so() {
     let site = report.cause.launched_at().expect("the line that launched it");
     assert!(site.file().ends_with("waiters.rs") && site.line() == launched_at, "{site}");
 }
+
+#[test]
+fn a_stream_that_is_leased_anew_says_nothing_of_what_was_lost_on_it() {
+    let gpu = rig::open(26, rig::process());
+    let held = gpu.zeros::<u32>(1).unwrap();
+    let stream = gpu.stream().unwrap();
+    gpu.synchronize().unwrap();
+    let endless = gpu.kernel(kernels::PTX, "endless").unwrap();
+    // SAFETY: it writes one element, for ever.
+    unsafe { gpu.launch(&endless).on(&stream).write(&held).submit() }.unwrap();
+    rig::kill(&gpu);
+    assert!(stream.synchronize().unwrap_err().is_sticky());
+    let key = stream.key();
+    drop(stream);
+    let leased: Vec<_> = (0..8).map(|_| gpu.stream().unwrap()).collect();
+    let again = leased.iter().find(|stream| stream.key() == key).expect("a stream that is used again");
+    again.synchronize().unwrap();
+    assert!(again.synchronize_within(Duration::ZERO).unwrap());
+}

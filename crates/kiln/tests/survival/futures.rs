@@ -2,13 +2,14 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use kiln::{DeviceRuntime, GpuRef};
-use kiln_sim::{FaultPlan, Machine, Mode};
+use kiln_driver::Code;
+use kiln_sim::{Fault, FaultPlan, Machine, Mode};
 
 use crate::executor::{Counted, Tasks, block_on, poll_once};
 use crate::kernels::Kernels;
@@ -168,7 +169,7 @@ fn a_callback_is_called_once_also_if_the_work_is_over_and_if_it_panics() {
     // The thread outlives a callback that panics.
     block_on(buffer.fill(4).unwrap().into_future()).unwrap();
     let done = calls.clone();
-    let end = Arc::new(std::sync::Barrier::new(2));
+    let end = Arc::new(Barrier::new(2));
     let other = end.clone();
     buffer.fill(5).unwrap().on_done(move |_| {
         std::thread::spawn(move || other.wait());
@@ -217,4 +218,40 @@ fn a_waker_that_panics_costs_its_own_task_alone() {
     }
     drop(buffer);
     close(&machine, gpu);
+}
+
+#[test]
+fn what_is_known_to_be_done_is_told_to_be_although_the_device_is_lost_since() {
+    let plan = FaultPlan::none().on(0, Fault::Sticky { launch: 1, code: Code::ASSERT });
+    let machine = machine(Mode::Seeded(1), plan);
+    let gpu = runtime(&machine, 0, Duration::ZERO).unwrap();
+    let kernels = Kernels::load(&gpu);
+    let [x, y] = [gpu.zeros::<u32>(1 << 16).unwrap(), gpu.zeros::<u32>(1 << 16).unwrap()];
+    gpu.synchronize().unwrap();
+    // The reactor is kept from looking while all of this happens.
+    let gates = [Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2))];
+    let (inside, is_first) = (gates.clone(), AtomicUsize::new(0));
+    let subscription = gpu.on_change(move |_| {
+        if is_first.fetch_add(1, Ordering::SeqCst) == 0 {
+            inside.iter().for_each(|gate| drop(gate.wait()));
+        }
+    });
+    gates[0].wait();
+    let waker = Arc::<Counted>::default();
+    let mut fills = (0..200).map(|_| x.fill(1).unwrap());
+    let waiting = fills.find_map(|ticket| {
+        let mut future = ticket.clone().into_future();
+        // A poll may find the work done; then nobody waits.
+        poll_once(&mut future, &waker).is_pending().then_some((ticket, future))
+    });
+    let (ticket, future) = waiting.expect("work that takes a while");
+    ticket.wait().unwrap();
+    let mut launch = gpu.launch(&kernels.mix);
+    launch.read_write(&y).read(&x).value(16_u32).value(1_u32);
+    // SAFETY: the kernel indexes both buffers below the length only.
+    assert!(unsafe { launch.submit() }.unwrap().wait().unwrap_err().is_sticky());
+    gates[1].wait();
+    block_on(future).unwrap();
+    ticket.wait().unwrap();
+    drop((subscription, gpu));
 }

@@ -1,7 +1,7 @@
 //! Services whose device, maker or requests end as nobody planned: still one reply for each request.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, mpsc};
 use std::time::Duration;
 
 use kiln::service::{DeviceService, Readback, Restart, ServiceConfig, Started, Task, Upload, Why};
@@ -150,4 +150,34 @@ fn a_request_may_panic_when_it_is_dropped() {
     assert!(service.submit(Upload::new(vec![1_u32])).wait().is_ok());
     assert!(service.shutdown(Duration::from_secs(60)));
     assert_eq!((service.load().in_flight, service.status().phase()), (0, Phase::Stopped));
+}
+
+#[test]
+fn a_request_may_shut_its_own_service_down_while_somebody_else_does() {
+    let machine = machine(Mode::Seeded(5), FaultPlan::none());
+    let service =
+        DeviceService::over(runtime(&machine, 0, Duration::ZERO).unwrap(), ServiceConfig::default()).unwrap();
+    let (inside, go_on) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+    let needs = (service.clone(), inside.clone(), go_on.clone());
+    let held = service.submit(Task::new(needs, |_, (service, inside, go_on)| {
+        inside.wait();
+        go_on.wait();
+        service.shutdown(Duration::ZERO);
+        Ok(Started::now(7))
+    }));
+    inside.wait();
+    let (tell, told) = mpsc::channel();
+    let (ended, outside) = (tell.clone(), service.clone());
+    std::thread::spawn(move || ended.send(outside.shutdown(Duration::from_secs(60))).unwrap());
+    // It is being shut down once it takes nothing more.
+    let is_closed = || {
+        let reply = service.submit(Upload::new(vec![1_u32])).wait_within(Duration::ZERO);
+        matches!(reply, Ok(Err(refused)) if matches!(refused.why, Why::Closed))
+    };
+    while !is_closed() {
+        std::thread::yield_now();
+    }
+    go_on.wait();
+    assert!(told.recv_timeout(Duration::from_secs(60)).is_ok(), "a service that ends");
+    assert_eq!(held.wait().unwrap(), 7);
 }
