@@ -233,7 +233,9 @@ fn what_is_known_to_be_done_is_told_to_be_although_the_device_is_lost_since() {
     let (inside, is_first) = (gates.clone(), AtomicUsize::new(0));
     let subscription = gpu.on_change(move |_| {
         if is_first.fetch_add(1, Ordering::SeqCst) == 0 {
-            inside.iter().for_each(|gate| drop(gate.wait()));
+            for gate in &inside {
+                gate.wait();
+            }
         }
     });
     gates[0].wait();
