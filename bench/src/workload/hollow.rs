@@ -26,6 +26,8 @@ use crate::workload::standin::{Caches, Meter, StandIn};
 const NODES: usize = 10;
 /// Buffers of the launch with many.
 const MANY: usize = 32;
+/// Bytes of the pinned block, as in T2.
+const PINNED_BYTES: usize = 1 << 20;
 /// Bytes of the arguments of a launch with four buffers and a scalar.
 const ARGUMENT_BYTES: usize = 36;
 
@@ -74,6 +76,7 @@ pub(crate) fn repeat(operation: &str, times: usize) -> Result<(), Failure> {
             "turns" => subjects.take_turn(&mut turn)?,
             "replay" => subjects.replay()?,
             "task" => subjects.prepare()?,
+            "pinned" => subjects.pin()?,
             other => return Err(format!("no operation is called {other}").into()),
         }
     }
@@ -131,7 +134,7 @@ impl Subjects {
     /// One after the other in each repeat, so that what disturbs the machine disturbs all of them.
     fn measure(&self, meter: &Meter, repeats: usize) -> Result<Vec<Figure>, Failure> {
         let mut turn = 0;
-        let mut spreads: [Vec<Spread>; 9] = Default::default();
+        let mut spreads: [Vec<Spread>; 10] = Default::default();
         for _ in 0..repeats {
             let measured = [
                 meter.time(|| raw::launch(ptr::null_mut(), ptr::null_mut(), &[0; ARGUMENT_BYTES]))?,
@@ -143,10 +146,11 @@ impl Subjects {
                 meter.time(|| raw::launch_graph(ptr::null_mut(), ptr::null_mut()))?,
                 meter.time(|| self.replay())?,
                 meter.time(|| self.prepare())?,
+                meter.time(|| self.pin())?,
             ];
             spreads.iter_mut().zip(measured).for_each(|(all, spread)| all.push(spread));
         }
-        let [bare, untracked, launch, many, bare_turn, turn, bare_graph, graph, task] =
+        let [bare, untracked, launch, many, bare_turn, turn, bare_graph, graph, task, pinned] =
             spreads.map(|all| Spread::median(&all));
         let over = |bare: &Spread, all: Spread| Spread { p50: all.p50 - bare.p50, p99: all.p99 - bare.p99 };
         Ok(vec![
@@ -156,6 +160,7 @@ impl Subjects {
             ("l0.turns", "kiln, two streams in turn, over bare calls", over(&bare_turn, turn)),
             ("l0.replay", "kiln, over the bare call", over(&bare_graph, graph)),
             ("l0.task", "kiln, task of 4 blocks without a kernel", task),
+            ("l0.pinned", "kiln, pinned block from the pool", pinned),
         ])
     }
 
@@ -210,6 +215,11 @@ impl Subjects {
 
     fn replay(&self) -> Result<(), Failure> {
         self.graph.replay()?;
+        Ok(())
+    }
+
+    fn pin(&self) -> Result<(), Failure> {
+        let _: () = drop(self.gpu.pinned_uninit::<u8>(PINNED_BYTES)?);
         Ok(())
     }
 

@@ -48,9 +48,6 @@ impl DeviceRuntime {
             0 => None,
             _ => Some(inner.staging().take(bytes, inner.tracker())?),
         };
-        if let Some(block) = &block {
-            inner.lend(block.id());
-        }
         let track = Latch::new(Track::new(bytes, Stamp::default()));
         let buffer = PinnedBuffer { runtime: Arc::downgrade(inner), block, track, len, element: PhantomData };
         let offset = buffer.block.as_ref().map_or(0, |block| block.bytes().as_ptr().addr() % align_of::<T>());
@@ -216,7 +213,6 @@ impl<T> Drop for PinnedBuffer<T> {
     fn drop(&mut self) {
         if let (Some(block), Some(runtime)) = (self.block.take(), self.runtime.upgrade()) {
             let uses = self.track.get_mut().all();
-            runtime.take_back(block.id());
             runtime.staging().put_back(block, uses, &**runtime.driver());
         }
     }

@@ -54,7 +54,7 @@ pub(crate) struct Inner {
     staging: Staging,
     modules: Modules,
     config: RuntimeConfig,
-    /// What others still hold: modules, graphs, pinned memory, names of other libraries' events. It goes with the runtime.
+    /// What others still hold: modules, graphs, names of other libraries' events. It goes with the runtime.
     lent: Mutex<HashSet<Object>>,
     /// Names of other libraries' memory that buffers still hold; they go with the runtime.
     adopted: Mutex<HashSet<MemoryId>>,
@@ -482,7 +482,7 @@ impl Drop for Inner {
         for object in std::mem::take(self.lent.get_mut().unwrap_or_else(PoisonError::into_inner)) {
             let _ = self.driver.destroy(object);
         }
-        self.staging.release_all(&*self.driver);
+        self.staging.destroy_all(&*self.driver);
         self.tracker.destroy_events();
         self.timers.destroy_all(&*self.driver);
         for stream in self.tracker.streams() {

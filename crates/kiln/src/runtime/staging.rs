@@ -4,10 +4,11 @@
 //! of the copy that uses it and is given out again once that is done. Idle blocks are kept up to a limit; past it a block that comes back
 //! is freed instead.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use kiln_driver::{Driver, Error, HostBlock};
+use kiln_driver::{Driver, Error, HostBlock, HostId};
 
 use crate::order::{Stamps, Tracker};
 
@@ -21,6 +22,8 @@ const LOOK_AT: usize = 4;
 /// The staging blocks of one device.
 pub(crate) struct Staging {
     classes: [Mutex<Vec<Idle>>; (MAX_SHIFT - MIN_SHIFT + 1) as usize],
+    /// Every block there is, idle or not: who holds one may outlive the runtime. Changes only when the driver is called anyway.
+    blocks: Mutex<HashSet<HostId>>,
     idle_bytes: AtomicU64,
     limit_bytes: u64,
     /// Blocks given out that were idle, and that were made.
@@ -37,6 +40,7 @@ impl Staging {
     pub(crate) fn new(limit_bytes: u64) -> Self {
         Self {
             classes: [const { Mutex::new(Vec::new()) }; _],
+            blocks: Mutex::default(),
             idle_bytes: AtomicU64::new(0),
             limit_bytes,
             reused: AtomicU64::new(0),
@@ -70,6 +74,7 @@ impl Staging {
             return Ok(block);
         }
         let block = tracker.driver().allocate_host(if shift > MAX_SHIFT { bytes } else { 1 << shift })?;
+        self.blocks().insert(block.id());
         self.made.fetch_add(1, Ordering::Relaxed);
         Ok(block)
     }
@@ -86,8 +91,14 @@ impl Staging {
             if kept {
                 self.idle_bytes.fetch_sub(bytes, Ordering::Relaxed);
             }
-            // The driver keeps the memory until copies that use it are done.
-            let _ = driver.destroy(block.id().into());
+            self.destroy(block.id(), driver);
+        }
+    }
+
+    /// Gives every block back to the driver, also those that somebody holds; for the end of a runtime.
+    pub(crate) fn destroy_all(&self, driver: &dyn Driver) {
+        for block in std::mem::take(&mut *self.blocks()) {
+            let _ = driver.destroy(block.into());
         }
     }
 
@@ -97,7 +108,7 @@ impl Staging {
         for shift in MIN_SHIFT..=MAX_SHIFT {
             for idle in std::mem::take(&mut *self.class(shift)) {
                 released_bytes += idle.block.len() as u64;
-                let _ = driver.destroy(idle.block.id().into());
+                self.destroy(idle.block.id(), driver);
             }
         }
         self.idle_bytes.fetch_sub(released_bytes, Ordering::Relaxed);
@@ -129,7 +140,17 @@ impl Staging {
         Ok(None)
     }
 
-    fn class(&self, shift: u32) -> std::sync::MutexGuard<'_, Vec<Idle>> {
+    /// The driver keeps the memory until copies that use it are done.
+    fn destroy(&self, block: HostId, driver: &dyn Driver) {
+        self.blocks().remove(&block);
+        let _ = driver.destroy(block.into());
+    }
+
+    fn blocks(&self) -> MutexGuard<'_, HashSet<HostId>> {
+        self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn class(&self, shift: u32) -> MutexGuard<'_, Vec<Idle>> {
         let index = (shift.clamp(MIN_SHIFT, MAX_SHIFT) - MIN_SHIFT) as usize;
         self.classes[index].lock().unwrap_or_else(PoisonError::into_inner)
     }
