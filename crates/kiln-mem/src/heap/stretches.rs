@@ -10,13 +10,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kiln_driver::{DeviceAddress, Place};
 
+use super::atlas::PageRun;
+use super::gaps::Gaps;
 use super::size_class::UNIT_BYTES;
 use crate::thread::Chunked;
 
 /// Units from one number to the next.
 pub(super) const STRIDE_BITS: u32 = 26;
 /// Numbers that can be in use at a time. Zero is none of them: it is what a block of no bytes has.
-const NUMBERS: u64 = 1 << 14;
+const NUMBERS: u32 = 1 << 14;
 
 /// The numbers, and what each stands for.
 pub(super) struct Stretches {
@@ -44,21 +46,15 @@ struct Entry(UnsafeCell<Option<Stretch>>);
 // the reads that follow and after those before it.
 unsafe impl Sync for Entry {}
 
-/// Numbers that stand for nothing: those that came back, in order and in rows, and all from `next` on.
+/// Numbers that stand for nothing: those that came back, and all from `next` on. Numbers in a row are kept as pages in a row are.
 struct Free {
-    rows: Vec<Row>,
-    next: u64,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Row {
-    first: u64,
-    count: u64,
+    back: Gaps,
+    next: u32,
 }
 
 impl Stretches {
     pub(super) fn new() -> Self {
-        Self { table: Chunked::new(), free: Mutex::new(Free { rows: Vec::new(), next: 1 }) }
+        Self { table: Chunked::new(), free: Mutex::new(Free { back: Gaps::default(), next: 1 }) }
     }
 
     /// What the number of a unit stands for; none for number zero.
@@ -77,7 +73,7 @@ impl Stretches {
     /// start of its number.
     pub(super) fn enter(&self, place: Place, address: DeviceAddress, bias: u64, units: u64) -> Option<u64> {
         let count = numbers_of(bias, units);
-        let first = self.free().take(count)?;
+        let first = u64::from(self.free().take(u32::try_from(count).ok()?)?.first_page);
         for at in 0..count {
             let origin = ((at << STRIDE_BITS) * UNIT_BYTES).wrapping_sub(bias * UNIT_BYTES);
             let entry = self.table.get_or_make((first + at) as u32, || Entry(UnsafeCell::new(None)));
@@ -93,7 +89,8 @@ impl Stretches {
     /// The chunk is in no arena, and nobody holds a unit of it.
     pub(super) unsafe fn leave(&self, start: u64, units: u64) {
         let (first, bias) = (start >> STRIDE_BITS, start & ((1 << STRIDE_BITS) - 1));
-        self.free().give(Row { first, count: numbers_of(bias, units) });
+        // They were taken as these same numbers, which fit.
+        self.free().give(PageRun { first_page: first as u32, pages: numbers_of(bias, units) as u32 });
     }
 
     fn free(&self) -> MutexGuard<'_, Free> {
@@ -106,34 +103,20 @@ fn numbers_of(bias: u64, units: u64) -> u64 {
 }
 
 impl Free {
-    /// The first of so many numbers in a row.
-    fn take(&mut self, count: u64) -> Option<u64> {
-        if let Some(at) = self.rows.iter().position(|row| row.count >= count) {
-            let Row { first, count: row } = self.rows[at];
-            if row == count {
-                self.rows.remove(at);
-            } else {
-                self.rows[at] = Row { first: first + count, count: row - count };
-            }
-            return Some(first);
+    /// So many numbers in a row.
+    fn take(&mut self, count: u32) -> Option<PageRun> {
+        if let Some(run) = self.back.take(count) {
+            return Some(run);
         }
-        let first = self.next;
-        self.next = first.checked_add(count).filter(|next| *next <= NUMBERS)?;
-        Some(first)
+        let first_page = self.next;
+        self.next = first_page.checked_add(count).filter(|next| *next <= NUMBERS)?;
+        Some(PageRun { first_page, pages: count })
     }
 
-    fn give(&mut self, row: Row) {
-        let at = self.rows.partition_point(|other| other.first < row.first);
-        self.rows.insert(at, row);
-        self.rows.dedup_by(|next, row| {
-            let joined = row.first + row.count == next.first;
-            if joined {
-                row.count += next.count;
-            }
-            joined
-        });
-        if let Some(row) = self.rows.pop_if(|row| row.first + row.count == self.next) {
-            self.next = row.first;
+    fn give(&mut self, run: PageRun) {
+        self.back.add(run);
+        if let Some(last) = self.back.take_last_before(self.next) {
+            self.next = last.first_page;
         }
     }
 }
@@ -144,23 +127,23 @@ mod tests {
 
     #[test]
     fn numbers_come_back_in_rows_and_are_never_out_twice() {
-        let mut free = Free { rows: Vec::new(), next: 1 };
+        let mut free = Free { back: Gaps::default(), next: 1 };
         let mut random = crate::heap::lcg(3);
-        let mut out: Vec<Row> = Vec::new();
+        let mut out: Vec<PageRun> = Vec::new();
         for _ in 0..if cfg!(miri) { 200 } else { 20_000 } {
-            let count = 1 + random() % 3;
+            let count = 1 + random() as u32 % 3;
             if random().is_multiple_of(2) && out.len() < 50 {
-                let first = free.take(count).unwrap();
-                let overlaps = |row: &Row| row.first < first + count && first < row.first + row.count;
-                assert!(first > 0 && !out.iter().any(overlaps));
-                out.push(Row { first, count });
+                let run = free.take(count).unwrap();
+                let overlaps = |other: &PageRun| other.first_page < run.end() && run.first_page < other.end();
+                assert!(run.pages == count && run.first_page > 0 && !out.iter().any(overlaps));
+                out.push(run);
             } else if !out.is_empty() {
                 free.give(out.swap_remove(random() as usize % out.len()));
             }
         }
-        out.drain(..).for_each(|row| free.give(row));
-        assert_eq!((free.rows.len(), free.next), (0, 1), "all are as they were");
-        assert_eq!(free.take(NUMBERS - 1), Some(1));
+        out.drain(..).for_each(|run| free.give(run));
+        assert_eq!(free.next, 1, "all are as they were");
+        assert_eq!(free.take(NUMBERS - 1).map(|run| run.first_page), Some(1));
         assert_eq!(free.take(1), None);
     }
 }
