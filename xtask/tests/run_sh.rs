@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// A bundle with the real script and tests that are shell scripts.
 struct Bundle {
@@ -38,6 +38,16 @@ impl Bundle {
     /// A test binary that prints and exits like one.
     fn test(&self, name: &str, body: &str) {
         self.script(&format!("tests/{name}"), &format!("#!/bin/sh\n{body}\n"));
+    }
+
+    /// Puts the tests into the packed file.
+    fn pack(&self) -> PathBuf {
+        let packed = self.directory.join("packed.tar.gz");
+        let mut tar = Command::new("tar");
+        tar.arg("-czf").arg(&packed).arg("-C").arg(&self.directory).arg("tests");
+        assert!(tar.status().unwrap().success());
+        fs::remove_dir_all(self.directory.join("tests")).unwrap();
+        packed
     }
 
     /// The exit code, and everything printed.
@@ -89,11 +99,7 @@ fn results_add_up_and_the_gpu_is_required() {
 fn what_is_packed_is_unpacked_once() {
     let bundle = Bundle::new("packed");
     bundle.test("a", GOOD);
-    let packed = bundle.directory.join("packed.tar.gz");
-    let mut tar = Command::new("tar");
-    tar.arg("-czf").arg(&packed).arg("-C").arg(&bundle.directory).arg("tests");
-    assert!(tar.status().unwrap().success());
-    fs::remove_dir_all(bundle.directory.join("tests")).unwrap();
+    let packed = bundle.pack();
     for _ in 0..2 {
         let (code, text) = bundle.run(&[]);
         assert_eq!((code, last_line(&text)), (0, "3 passed, 0 failed"), "{text}");
@@ -101,6 +107,28 @@ fn what_is_packed_is_unpacked_once() {
     assert!(!packed.exists());
     bundle.file("packed.tar.gz", "damaged");
     assert_ne!(bundle.run(&[]).0, 0);
+}
+
+#[test]
+fn several_that_start_at_once_wait_for_the_one_that_unpacks() {
+    let bundle = Bundle::new("at-once");
+    bundle.test("a", GOOD);
+    // Long enough that all of them see it.
+    bundle.file("tests/b.data", &"all work and no play ".repeat(2_000_000));
+    let packed = bundle.pack();
+    let runs: Vec<_> = (0..5)
+        .map(|run| {
+            let mut command = Command::new(bundle.directory.join("run.sh"));
+            let logs = bundle.directory.join(format!("logs-{run}"));
+            command.args(["only", "a"]).env("LOGS", logs).stdout(Stdio::piped()).spawn().unwrap()
+        })
+        .collect();
+    for run in runs {
+        let output = run.wait_with_output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!((output.status.code(), last_line(&text)), (Some(0), "3 passed, 0 failed"), "{text}");
+    }
+    assert!(!packed.exists());
 }
 
 #[test]

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs what this bundle holds, on a host with a CUDA driver. Needs a POSIX shell, coreutils, awk, sed, tar and gzip.
+# Runs what this bundle holds, on a host with a CUDA driver. Needs a POSIX shell, coreutils, awk, sed, tar, gzip and flock.
 #
 #   ./run.sh               every test binary and every command; the last line is "N passed, N failed"
 #   ./run.sh only NAME     one test binary, command or benchmark
@@ -21,8 +21,12 @@ seconds=${TEST_SECONDS:-300}
 passed=0
 failed=0
 
+# Several of these may be started at once: one unpacks, the others wait until it has. What one left that was killed is unpacked anew.
 if [ -f "$here/packed.tar.gz" ]; then
-    tar -xzf "$here/packed.tar.gz" -C "$here" && rm "$here/packed.tar.gz" || exit 1
+    (
+        flock 9 || exit 1
+        [ ! -f "$here/packed.tar.gz" ] || { tar -xzf "$here/packed.tar.gz" -C "$here" && rm "$here/packed.tar.gz"; }
+    ) 9> "$here/unpacking" || exit 1
 fi
 
 export KILN_REQUIRE_GPU=1
