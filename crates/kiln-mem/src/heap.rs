@@ -34,6 +34,7 @@ mod gaps;
 mod ground;
 mod habits;
 mod lend;
+mod mapping_limit;
 mod page_ground;
 mod patience;
 mod pieces;
@@ -53,6 +54,7 @@ use kiln_driver::{DeviceAddress, Driver};
 
 use crate::accounting::Accounting;
 use crate::block::{BlockParts, DeviceBlock, ResourceKey, Token};
+use crate::byte_size::ByteSize;
 use crate::error::{FreeError, Result};
 use crate::ladder::{Pressure, Relief, Rung};
 use crate::ledger::{self, Counts, Ledger, Page};
@@ -104,6 +106,8 @@ pub struct Heap {
     pressure: Pressure,
     spare: Spare,
     patience: Patience,
+    /// What the configuration said.
+    mapping_host_bytes: Option<u64>,
     arenas: Chunked<ArenaCell>,
     next_arena: AtomicU32,
     /// The arena of each stream.
@@ -140,32 +144,44 @@ impl Heap {
     /// # Errors
     /// Unsupported where the device has no pages; whatever the driver says to reserving addresses.
     pub fn over_pages(driver: Arc<dyn Driver>, order: Arc<dyn Order>, config: HeapConfig) -> Result<Self> {
-        let ground = page_ground::PageGround::new(driver, config.exportable, config.budget)?;
-        Ok(Self::over(Ground::Pages(ground), order, config.pressure, config.spare))
+        let ground = page_ground::PageGround::new(driver, &config)?;
+        Ok(Self::over(Ground::Pages(ground), order, config))
     }
 
     /// A heap of device memory over chunks, for devices without pages.
     pub fn over_chunks(driver: Arc<dyn Driver>, order: Arc<dyn Order>, config: HeapConfig) -> Self {
         let kind = chunk_ground::ChunkKind::Direct;
-        let ground = chunk_ground::ChunkGround::new(driver, kind, config.budget);
-        Self::over(Ground::Chunks(ground), order, config.pressure, Spare::default())
+        Self::over_chunks_of(kind, driver, order, config)
     }
 
     /// A heap of pinned host memory.
     pub fn over_host(driver: Arc<dyn Driver>, order: Arc<dyn Order>, config: HeapConfig) -> Self {
         let kind = chunk_ground::ChunkKind::PinnedHost;
-        let ground = chunk_ground::ChunkGround::new(driver, kind, config.budget);
-        Self::over(Ground::Chunks(ground), order, config.pressure, Spare::default())
+        Self::over_chunks_of(kind, driver, order, config)
     }
 
-    fn over(ground: Ground, order: Arc<dyn Order>, pressure: Pressure, spare: Spare) -> Self {
+    fn over_chunks_of(
+        kind: chunk_ground::ChunkKind,
+        driver: Arc<dyn Driver>,
+        order: Arc<dyn Order>,
+        config: HeapConfig,
+    ) -> Self {
+        let ground = chunk_ground::ChunkGround::new(driver, kind, config.budget);
+        // Chunks are not mapped, so there is nothing to choose.
+        let plain = HeapConfig { pressure: config.pressure, ..HeapConfig::default() };
+        Self::over(Ground::Chunks(ground), order, plain)
+    }
+
+    fn over(ground: Ground, order: Arc<dyn Order>, config: HeapConfig) -> Self {
+        let enough_frames = ground.pages().map_or(u64::MAX, |pages| pages.mapping_limit().enough_frames());
         Self {
             key: ResourceKey::fresh(),
             ground,
             order,
-            pressure,
-            spare,
-            patience: Patience::default(),
+            pressure: config.pressure,
+            spare: config.spare,
+            patience: Patience::new(enough_frames),
+            mapping_host_bytes: config.mapping_host_bytes,
             arenas: Chunked::new(),
             next_arena: AtomicU32::new(0),
             streams: RwLock::default(),
@@ -190,6 +206,13 @@ impl Heap {
     /// What it did beside looking into its lists.
     pub fn activity(&self) -> HeapActivity {
         self.happened.with(self.arenas.iter().map(|cell| cell.visit().happened))
+    }
+
+    /// What the rows of frames that are mapped at present cost the host, about, in bytes: driver memory that shows in no account of
+    /// the program. [`HeapConfig::mapping_host_bytes`] limits it.
+    pub fn mapping_host_bytes(&self) -> u64 {
+        let frames = self.ground.pages().map_or(0, |ground| ground.atlas().folds().mapped_frames());
+        mapping_limit::host_bytes_of(frames)
     }
 
     fn pages(&self) -> impl Iterator<Item = &Page> + Clone {
@@ -379,7 +402,8 @@ impl Ticket {
 impl fmt::Display for Heap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.ground.name())?;
-        if self.spare == Spare::default() { Ok(()) } else { write!(f, "(spare={})", self.spare) }
+        let spare = Some(self.spare).filter(|spare| *spare != Spare::default());
+        crate::stack::write_options(f, spare, self.mapping_host_bytes.map(ByteSize))
     }
 }
 

@@ -5,6 +5,7 @@
 //! ```text
 //!   heap                       kiln's heap over pages, or over chunks where the device has none
 //!   heap(spare=50%)            the same, which may hold half as much again as is in use (see `Spare`)
+//!   heap(mapping=1GiB)         the same, whose mapped rows may cost the host so much (see `HeapConfig`)
 //!   chunks  host               the same heap over plain device memory; over pinned host memory
 //!   pages                      whole pages of 2 MiB for each block, mapped until memory is short
 //!   direct  pool               cuMemAlloc; cuMemAllocAsync
@@ -26,6 +27,7 @@ mod parse;
 
 use std::fmt;
 
+use crate::byte_size::ByteSize;
 use crate::heap::Spare;
 
 pub use build::Site;
@@ -52,6 +54,7 @@ pub struct Stack {
     layers: Vec<Layer>,
     base: Base,
     spare: Option<Spare>,
+    mapping: Option<ByteSize>,
 }
 
 impl Stack {
@@ -60,13 +63,19 @@ impl Stack {
 
     /// A base with nothing around it.
     pub fn new(base: Base) -> Self {
-        Self { layers: Vec::new(), base, spare: None }
+        Self { layers: Vec::new(), base, spare: None, mapping: None }
     }
 
     /// The same with a heap that may hold so much beside what is in use; another base has nothing to spare.
     #[must_use]
     pub fn with_spare(self, spare: Spare) -> Self {
         Self { spare: (self.base == Base::Heap).then_some(spare), ..self }
+    }
+
+    /// The same with a heap whose rows of mapped frames may cost the host so much; another base maps none.
+    #[must_use]
+    pub fn with_mapping(self, host_bytes: ByteSize) -> Self {
+        Self { mapping: (self.base == Base::Heap).then_some(host_bytes), ..self }
     }
 
     /// The same with one more layer around everything.
@@ -90,15 +99,32 @@ impl Stack {
     pub fn spare(&self) -> Option<Spare> {
         self.spare
     }
+
+    /// What the heap's rows of mapped frames may cost the host, if the stack says it.
+    pub fn mapping(&self) -> Option<ByteSize> {
+        self.mapping
+    }
+}
+
+/// Writes what was said about a heap, as it is read.
+pub(crate) fn write_options(
+    f: &mut fmt::Formatter<'_>,
+    spare: Option<Spare>,
+    mapping: Option<ByteSize>,
+) -> fmt::Result {
+    match (spare, mapping) {
+        (None, None) => Ok(()),
+        (Some(spare), None) => write!(f, "(spare={spare})"),
+        (None, Some(mapping)) => write!(f, "(mapping={mapping})"),
+        (Some(spare), Some(mapping)) => write!(f, "(spare={spare}, mapping={mapping})"),
+    }
 }
 
 impl fmt::Display for Stack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.layers.iter().try_for_each(|layer| write!(f, "{layer}"))?;
         write!(f, "{}", self.base)?;
-        if let Some(spare) = self.spare {
-            write!(f, "(spare={spare})")?;
-        }
+        write_options(f, self.spare, self.mapping)?;
         self.layers.iter().try_for_each(|_| f.write_str(")"))
     }
 }

@@ -84,12 +84,14 @@ fn without_it_rows_are_mapped_and_little_is_reserved() {
 
 #[test]
 fn a_heap_that_mapped_enough_holds_more_and_maps_no_more() {
-    // Mapping takes no time on this device, so that nothing is forgotten and frames alone count.
-    const ENOUGH_FRAMES: u64 = 1 << 19;
+    // Mapping takes no time on this device, so that nothing is forgotten and frames alone count: twice what can be kept.
+    const KEPT_FRAMES: u64 = 1 << 14;
+    const ENOUGH_FRAMES: u64 = 2 * KEPT_FRAMES;
     const RUNS: u64 = 400;
     let rig = Rig::new(3, 128 << 30);
     let stream = rig.stream();
-    let heap = rig.heap_with(HeapConfig::default());
+    let mapping_host_bytes = Some(KEPT_FRAMES * (24 << 10));
+    let heap = rig.heap_with(HeapConfig { mapping_host_bytes, ..HeapConfig::default() });
     let lives = RandomLives { count: 4_000, max_bytes: 128 * MIB };
     let (mut peak_live, mut runs) = (0, 0..RUNS);
     let mut run = |seed: u64| {

@@ -50,7 +50,9 @@ fn random_stack(seed: u64) -> Stack {
     let layers = layers.filter(|layer| base != Base::Host || !matches!(layer, Layer::Guard(_)));
     let stack = layers.fold(Stack::new(base), Stack::inside);
     // The default is not said by what is built from it.
-    if seed.is_multiple_of(3) { stack.with_spare(Spare::percent(10 + seed as u32 % 900)) } else { stack }
+    let stack =
+        if seed.is_multiple_of(3) { stack.with_spare(Spare::percent(10 + seed as u32 % 900)) } else { stack };
+    if seed.is_multiple_of(5) { stack.with_mapping(ByteSize(seed * 1001)) } else { stack }
 }
 
 #[test]
@@ -76,6 +78,8 @@ fn what_is_built_prints_the_stack_it_was_built_from() {
         "heap(spare=50%)",
         "heap(spare=9%..60%)",
         "stats(heap(spare=0%))",
+        "heap(mapping=1 GiB)",
+        "stats(heap(spare=9%..60%, mapping=0 B))",
         "chunks",
         "host",
         "direct",
@@ -138,7 +142,7 @@ type IsRight = fn(&StackProblem) -> bool;
 
 #[test]
 fn a_text_that_is_no_stack_is_refused_where_it_goes_wrong() {
-    use StackProblem::{Expected, LeftOver, Number, Numbers, Parenthesis, TooManyLayers, UnknownWord};
+    use StackProblem::{Expected, LeftOver, Number, Numbers, Parenthesis, TooManyLayers, Twice, UnknownWord};
     let deep = format!("{}heap{}", "stats(".repeat(33), ")".repeat(33));
     let cases: &[(&str, usize, IsRight)] = &[
         ("", 0, |problem| matches!(problem, Expected(_))),
@@ -151,6 +155,14 @@ fn a_text_that_is_no_stack_is_refused_where_it_goes_wrong() {
         ("heap(spare=50)", 11, |problem| matches!(problem, Number { .. })),
         ("heap(spare=50%..9%)", 11, |problem| matches!(problem, Number { .. })),
         ("heap(spare=1001%)", 11, |problem| matches!(problem, Number { .. })),
+        ("heap(mapping)", 12, |problem| matches!(problem, Expected(_))),
+        ("heap(mapping=1GB)", 13, |problem| matches!(problem, Number { .. })),
+        ("heap(mapping=99999999999TiB)", 13, |problem| matches!(problem, Number { .. })),
+        ("heap(mapping=1GiB, pool)", 19, |problem| matches!(problem, Expected(_))),
+        ("heap(mapping=1GiB,)", 18, |problem| matches!(problem, Expected(_))),
+        ("heap(spare=5%, mapping=1GiB, spare=5%)", 29, |problem| matches!(problem, Twice("spare"))),
+        ("heap(mapping=1GiB, mapping=1GiB)", 19, |problem| matches!(problem, Twice("mapping"))),
+        ("pages(mapping=1GiB)", 5, |problem| matches!(problem, Parenthesis { is_layer: false, .. })),
         ("heap(spare=5%)(", 14, |problem| matches!(problem, Parenthesis { is_layer: false, .. })),
         ("stats(heap(spare=5%)", 20, |problem| matches!(problem, Expected("`)`"))),
         ("chunks(spare=5%)", 6, |problem| matches!(problem, Parenthesis { is_layer: false, .. })),

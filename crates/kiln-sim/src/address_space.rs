@@ -1,15 +1,15 @@
 //! Which addresses are taken. One space for all devices of a machine, as with unified addressing.
 //!
-//! Addresses are not given out again: a pointer that outlived its memory then never points into somebody else's by
-//! chance, and a hole after each block catches what runs past its end.
+//! Addresses of memory are not given out again: a pointer that outlived its memory then never points into somebody else's by
+//! chance, and a hole after each block catches what runs past its end. Reserved addresses come again when all were given out once.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Where blocks of memory are placed.
 const MEMORY: Range<u64> = 0x7000_0000_0000..0x7f00_0000_0000;
-/// Where reservations are placed that name no address; those that do go where they want below `MEMORY`.
-const RESERVATIONS: Range<u64> = 0x5000_0000_0000..0x6000_0000_0000;
+/// Where reservations are placed that name no address; those that do go where they want below `MEMORY`. As many as a driver has in a row.
+const RESERVATIONS: Range<u64> = 0x2000_0000_0000..0x7000_0000_0000;
 /// Where a reservation may ask to be.
 const CHOSEN: Range<u64> = 0x1_0000..MEMORY.start;
 /// At least so many addresses stay free after each block.
@@ -34,12 +34,26 @@ impl AddressSpace {
 
     /// Addresses for a reservation, anywhere; none when the space is used up.
     pub(crate) fn reserve(&mut self, bytes: u64, alignment: u64) -> Option<u64> {
-        loop {
-            let start = bump(&mut self.next_reservation, bytes, alignment, RESERVATIONS.end)?;
+        while let Some(start) = bump(&mut self.next_reservation, bytes, alignment, RESERVATIONS.end) {
             if self.reserve_at(start, bytes) {
                 return Some(start);
             }
         }
+        let start = self.first_gap(bytes, alignment)?;
+        self.reserve_at(start, bytes).then_some(start)
+    }
+
+    /// The first addresses that nobody has any more, with a hole after them.
+    fn first_gap(&self, bytes: u64, alignment: u64) -> Option<u64> {
+        let mut next = RESERVATIONS.start;
+        for (taken, taken_end) in &self.reserved {
+            let mut here = next;
+            if let Some(start) = bump(&mut here, bytes, alignment, *taken) {
+                return Some(start);
+            }
+            next = next.max(taken_end.checked_add(HOLE_BYTES)?);
+        }
+        bump(&mut next, bytes, alignment, RESERVATIONS.end)
     }
 
     /// These addresses, if nobody has them.
@@ -66,4 +80,51 @@ fn bump(next: &mut u64, bytes: u64, alignment: u64, limit: u64) -> Option<u64> {
     }
     *next = end;
     Some(start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIB: u64 = 1 << 40;
+    const PAGE: u64 = 2 << 20;
+
+    #[test]
+    fn reserved_addresses_come_again_once_all_were_given_out() {
+        let mut space = AddressSpace::new();
+        let first = space.reserve(32 * TIB, PAGE).unwrap();
+        let second = space.reserve(32 * TIB, PAGE).unwrap();
+        assert!(second >= first + 32 * TIB);
+        assert_eq!(space.reserve(32 * TIB, PAGE), None, "there are not as many in a row");
+        let small = space.reserve(8 * TIB, PAGE).unwrap();
+        space.release(first);
+        assert_eq!(
+            space.reserve(PAGE, PAGE),
+            Some((small + 8 * TIB).next_multiple_of(PAGE) + PAGE),
+            "new ones first"
+        );
+        for _ in 0..1000 {
+            let again = space.reserve(31 * TIB, PAGE).unwrap();
+            assert_eq!(again, first);
+            space.release(again);
+        }
+        assert_eq!(space.reserve(33 * TIB, PAGE), None, "the next one is in the way");
+        space.release(second);
+        assert_eq!(space.reserve(60 * TIB, PAGE), Some(first));
+        assert_eq!(space.reserve(32 * TIB, PAGE), None);
+    }
+
+    #[test]
+    fn what_was_chosen_is_gone_around() {
+        let mut space = AddressSpace::new();
+        assert!(space.reserve_at(RESERVATIONS.start + 10 * TIB, TIB));
+        let first = space.reserve(40 * TIB, PAGE).unwrap();
+        assert!(first >= RESERVATIONS.start + 11 * TIB, "{first:#x}");
+        assert_eq!(
+            space.reserve(20 * TIB, PAGE),
+            Some((first + 40 * TIB + HOLE_BYTES).next_multiple_of(PAGE))
+        );
+        assert_eq!(space.reserve(9 * TIB, PAGE), Some(RESERVATIONS.start), "what is left before it");
+        assert!(!space.reserve_at(RESERVATIONS.start + 8 * TIB, PAGE));
+    }
 }

@@ -98,7 +98,7 @@ impl Atlas {
     /// Books for a window of so many pages over a device that has `device_pages`.
     pub(crate) fn new(window_pages: u32, device_pages: u32) -> Self {
         let wanted = device_pages.max(1).next_power_of_two();
-        let most = (window_pages / (2 * LANES)).max(1);
+        let most = (window_pages / (4 * LANES)).max(1);
         let lane_bits = wanted.min(most).ilog2();
         Self {
             frames: Vec::new(),

@@ -15,6 +15,7 @@ use super::choose::{PAGE_UNITS, Run};
 use super::folds::NewFold;
 use super::habits::Source;
 use super::page_ground::PageGround;
+use super::trim::Room;
 use super::{Heap, Shard, Ticket};
 use crate::error::Result;
 use crate::stamp::Stamp;
@@ -26,8 +27,8 @@ const FOLDS_UNMAPPED_PART: u64 = 8;
 enum Found {
     /// There are not enough.
     Nothing,
-    /// There are, but no addresses for them.
-    NoAddresses,
+    /// There are, but no addresses for them, or more are mapped already than may be kept.
+    NoRoom(Room),
     Taken(Taken),
     /// They have to be mapped first.
     Unmapped {
@@ -46,12 +47,15 @@ impl Heap {
             return Ok(None);
         }
         let ticket = |taken| Some(Ticket { taken, units: ask.units, arena: cell.number });
-        let mut found = self.find_frames(ground, cell, ask);
-        if matches!(found, Found::NoAddresses) && self.make_room(ground, ask)? {
-            found = self.find_frames(ground, cell, ask);
+        let mut found = self.find_frames(ground, cell, ask, ground.mapping_limit().frames());
+        if let Found::NoRoom(room) = found {
+            self.refresh()?;
+            self.release_folds(ground, room)?;
+            // What work still uses stays mapped, and then there are more for a while: the request is met.
+            found = self.find_frames(ground, cell, ask, u64::MAX);
         }
         match found {
-            Found::Nothing | Found::NoAddresses => Ok(None),
+            Found::Nothing | Found::NoRoom(_) => Ok(None),
             Found::Taken(taken) => Ok(ticket(taken)),
             Found::Unmapped { new, handles, runs, state } => {
                 let mapped = ground.map_fold(new, &handles);
@@ -104,15 +108,8 @@ impl Heap {
         Stamp { stream, number: self.order.latest(stream) }
     }
 
-    /// Unmaps folds that were not used for longest, so that there are addresses for new ones.
-    fn make_room(&self, ground: &PageGround, ask: Ask) -> Result<bool> {
-        self.refresh()?;
-        let needed = u64::from(ask.units).div_ceil(PAGE_UNITS);
-        let batch = ground.window_pages() / FOLDS_UNMAPPED_PART;
-        Ok(self.release_folds(ground, needed.max(batch))? >= needed)
-    }
-
-    fn find_frames(&self, ground: &PageGround, cell: &ArenaCell, ask: Ask) -> Found {
+    /// Looks for frames, and addresses for them if no more than so many would be mapped then.
+    fn find_frames(&self, ground: &PageGround, cell: &ArenaCell, ask: Ask, most_frames: u64) -> Found {
         let now = self.now(cell);
         let mut books = cell.lock();
         let mut atlas = ground.atlas();
@@ -133,7 +130,14 @@ impl Heap {
             remember(&mut atlas, arena, runs, state, known.fold);
             return Found::Taken(reuse(&mut books, &mut atlas, known, now, ask));
         }
-        let Some(new) = atlas.new_fold(frames, key) else { return Found::NoAddresses };
+        let count = frames.len() as u64;
+        if atlas.folds().mapped_frames() + count > most_frames {
+            return Found::NoRoom(Room { pages: 0, frames: count.max(ground.mapping_limit().batch()) });
+        }
+        let Some(new) = atlas.new_fold(frames, key) else {
+            let batch = ground.window_pages() / FOLDS_UNMAPPED_PART;
+            return Found::NoRoom(Room { pages: batch.max(u64::from(pages)), frames: 0 });
+        };
         arena.hold(runs);
         *mapping += 1;
         let handles = frames.iter().filter_map(|frame| atlas.handle(*frame)).collect();

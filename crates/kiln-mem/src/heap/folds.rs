@@ -27,6 +27,8 @@ pub(crate) struct Folds {
     next_page: u32,
     end_page: u32,
     gaps: Gaps,
+    /// Frames that are mapped in folds, beside those that were born there.
+    mapped_frames: u64,
     /// How often a fold became nobody's home.
     left: u64,
 }
@@ -65,8 +67,8 @@ pub(crate) struct NewFold {
 pub(crate) struct IdleFold {
     /// Its addresses, to be returned once it is unmapped.
     pub(crate) run: PageRun,
-    /// Whether something is mapped there.
-    pub(crate) is_mapped: bool,
+    /// How many frames are mapped there.
+    pub(crate) frames: u64,
 }
 
 impl Folds {
@@ -83,6 +85,7 @@ impl Folds {
             next_page: first_page,
             end_page,
             gaps: Gaps::default(),
+            mapped_frames: 0,
             left: 0,
         }
     }
@@ -123,8 +126,9 @@ impl Folds {
 
     /// Enters a fold that was mapped, so that it can be found.
     pub(crate) fn enter(&mut self, fold: u32) {
-        let key = self.folds[fold as usize].key;
-        self.known.insert(key, fold);
+        let Fold { key, frames, .. } = &self.folds[fold as usize];
+        self.mapped_frames += frames.len() as u64;
+        self.known.insert(*key, fold);
         self.write_slots(fold, fold);
     }
 
@@ -246,6 +250,11 @@ impl Folds {
         NewFold { fold, run: self.folds[fold as usize].run() }
     }
 
+    /// Frames that are mapped in folds, beside those that were born there.
+    pub(crate) fn mapped_frames(&self) -> u64 {
+        self.mapped_frames
+    }
+
     /// The folds that are nobody's home, the one that was left longest ago first.
     pub(crate) fn idle(&self) -> Vec<u32> {
         let mut idle: Vec<u32> =
@@ -260,7 +269,9 @@ impl Folds {
         if !fold.idle_since.is_some_and(is_over) {
             return None;
         }
-        let idle = IdleFold { run: fold.run(), is_mapped: fold.frames.iter().any(|frame| *frame != NONE) };
+        let frames = fold.frames.iter().filter(|frame| **frame != NONE).count() as u64;
+        let idle = IdleFold { run: fold.run(), frames };
+        self.mapped_frames -= frames;
         self.write_slots(at, NONE);
         self.forget(at);
         self.habits.clear();
@@ -274,6 +285,7 @@ impl Folds {
         for fold in &mut self.folds {
             if let Some(place) = fold.lose(frame) {
                 places.push(place);
+                self.mapped_frames -= u64::from(!fold.is_birth);
                 self.known.remove(&fold.key);
             }
         }
@@ -405,7 +417,7 @@ mod tests {
         assert_eq!(folds.take_idle(second.hint.0, is_over), None, "its last use is not over");
         let taken = folds.take_idle(first.hint.0, is_over);
         let run = PageRun { first_page: first.first_page, pages: 4 };
-        assert_eq!(taken, Some(IdleFold { run, is_mapped: true }));
+        assert_eq!(taken, Some(IdleFold { run, frames: 1 }));
         assert_eq!(folds.take_idle(first.hint.0, is_over), None, "it is gone");
         assert_eq!(folds.idle(), [second, third].map(|row| row.hint.0));
         assert_eq!(folds.find(&[7], 7), None);

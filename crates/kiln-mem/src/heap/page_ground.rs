@@ -15,8 +15,10 @@ use kiln_driver::{
 use super::arena::Edge;
 use super::atlas::{Atlas, PageRun, Site};
 use super::choose::PAGE_UNITS;
+use super::config::HeapConfig;
 use super::folds::NewFold;
 use super::ground::{Extent, GrowError, Growth};
+use super::mapping_limit::MappingLimit;
 use super::size_class::UNIT_BYTES;
 use crate::budget::Budget;
 use crate::error::{ErrorKind, Refusal, Result};
@@ -27,8 +29,8 @@ pub const PAGE_BYTES: u64 = PAGE_UNITS * UNIT_BYTES;
 /// The least of a window, in times the device's memory: room for all of it, and for folds.
 const LEAST_WINDOW: u64 = 2;
 /// The window that is asked for, with room for many folds; half of it, and half again, if the driver has not so many addresses. A process
-/// has 128 TiB of them, and a heap is not alone in it.
-const WINDOW_BYTES: u64 = 16 << 40;
+/// has 128 TiB of them, of which driver 580 gives out some 110, and a heap is not alone in it.
+const WINDOW_BYTES: u64 = 32 << 40;
 /// The frame a small request makes the heap grow by is this part of what its arena has, so that growing many times
 /// costs few frames and at most this part is not needed.
 const SMALL_GROWTH_PART: u64 = 32;
@@ -48,6 +50,7 @@ pub(crate) struct PageGround {
     driver: Arc<dyn Driver>,
     window: Reservation,
     exportable: bool,
+    mapping_limit: MappingLimit,
     device_bytes: u64,
     budget: Option<Budget>,
     atlas: Mutex<Atlas>,
@@ -56,7 +59,7 @@ pub(crate) struct PageGround {
 }
 
 impl PageGround {
-    pub(crate) fn new(driver: Arc<dyn Driver>, exportable: bool, budget: Option<Budget>) -> Result<Self> {
+    pub(crate) fn new(driver: Arc<dyn Driver>, config: &HeapConfig) -> Result<Self> {
         let window = reserve_window(&*driver, WINDOW_BYTES)?;
         let device_bytes = driver.info().total_memory_bytes;
         let device_pages = device_bytes.div_ceil(PAGE_BYTES);
@@ -64,9 +67,10 @@ impl PageGround {
         Ok(Self {
             driver,
             window,
-            exportable,
+            exportable: config.exportable,
+            mapping_limit: MappingLimit::new(config.mapping_host_bytes, device_bytes),
             device_bytes,
-            budget,
+            budget: config.budget.clone(),
             atlas: Mutex::new(atlas),
             reserved_bytes: AtomicU64::new(0),
             peak_bytes: AtomicU64::new(0),
@@ -105,6 +109,11 @@ impl PageGround {
             return Err(not_exportable("this heap's pages").into());
         }
         Ok(self.driver.export_pages(pages)?)
+    }
+
+    /// How many frames may be kept mapped in folds.
+    pub(crate) fn mapping_limit(&self) -> MappingLimit {
+        self.mapping_limit
     }
 
     pub(crate) fn window_pages(&self) -> u64 {

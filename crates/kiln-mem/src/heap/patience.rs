@@ -3,20 +3,21 @@
 //! A heap maps free frames in a row to hold little beside what is in use. For a program that repeats itself that ends by itself; one
 //! that never does would pay for ever. So what is mapped is added up, and what was mapped long ago is forgotten at a steady pace: a program
 //! that spends a fiftieth of its time or less on it goes on as it is, one that spends more comes to the end of the heap's patience sooner or
-//! later, after twenty seconds of mapping if it does nothing else. From then on the heap holds more.
+//! later. From then on the heap holds more. How much is enough depends on how many rows can be kept: a program that repeats itself within
+//! them has stopped mapping by then (see [`MappingLimit`](super::mapping_limit::MappingLimit)). On a device of 141 GiB that is half a minute of mapping without a pause.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Frames that are mapped, and not forgotten, before it is enough. At about 40 us each, twenty seconds.
-const ENOUGH_FRAMES: u64 = 1 << 19;
 /// One frame is forgotten in this time: fifty times what mapping it took.
 const FORGOTTEN_AFTER: Duration = Duration::from_millis(2);
 
 /// Whether mapping has cost enough.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Patience {
+    /// Frames that are mapped, and not forgotten, before it is enough.
+    enough_frames: u64,
     is_over: AtomicBool,
     mapped: Mutex<Mapped>,
 }
@@ -30,6 +31,11 @@ struct Mapped {
 }
 
 impl Patience {
+    /// Patience for so many frames.
+    pub(crate) fn new(enough_frames: u64) -> Self {
+        Self { enough_frames, is_over: AtomicBool::new(false), mapped: Mutex::default() }
+    }
+
     /// Frames were mapped, and the clock shows this; true the one time that was enough.
     pub(crate) fn strain(&self, frames: u64, now: Duration) -> bool {
         if self.is_over() {
@@ -37,7 +43,7 @@ impl Patience {
         }
         let mut mapped = self.mapped.lock().unwrap_or_else(PoisonError::into_inner);
         mapped.add(frames, now);
-        mapped.frames >= ENOUGH_FRAMES && !self.is_over.swap(true, Ordering::Relaxed)
+        mapped.frames >= self.enough_frames && !self.is_over.swap(true, Ordering::Relaxed)
     }
 
     /// Whether it was enough.
@@ -66,11 +72,12 @@ impl Mapped {
 mod tests {
     use super::*;
 
+    const ENOUGH_FRAMES: u64 = 1 << 19;
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
     fn what_is_mapped_without_a_pause_is_enough_some_time_and_once() {
-        let patience = Patience::default();
+        let patience = Patience::new(ENOUGH_FRAMES);
         let at_once = if cfg!(miri) { ENOUGH_FRAMES / 16 } else { 16 };
         for _ in 0..ENOUGH_FRAMES / at_once - 1 {
             assert!(!patience.strain(at_once, 7 * MS));
@@ -85,7 +92,7 @@ mod tests {
     fn a_fiftieth_of_the_time_is_never_enough_and_twice_as_much_is() {
         let times = if cfg!(miri) { 1000 } else { 5_000_000 };
         let strain = |every: u32| {
-            let patience = Patience::default();
+            let patience = Patience::new(ENOUGH_FRAMES);
             (1..times).position(|at| patience.strain(16, MS * every * at))
         };
         assert_eq!(strain(32), None, "sixteen frames in 32 ms");

@@ -11,12 +11,21 @@ use crate::error::Result;
 use crate::ladder::Relief;
 use crate::stamp::Stamp;
 
+/// What is to be made room for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Room {
+    /// Pages of addresses.
+    pub(super) pages: u64,
+    /// Frames that are mapped.
+    pub(super) frames: u64,
+}
+
 impl Heap {
     /// Gives back what holds nothing and what no work uses any more.
     pub(super) fn release_idle(&self) -> Result<Relief> {
         match &self.ground {
             Ground::Pages(ground) => {
-                self.release_folds(ground, u64::MAX)?;
+                self.release_folds(ground, Room { pages: u64::MAX, frames: u64::MAX })?;
                 let mut released = 0;
                 for cell in self.arenas.iter() {
                     released += self.release_frames(ground, cell)?;
@@ -27,26 +36,25 @@ impl Heap {
         }
     }
 
-    /// Takes out the mappings of folds that are nobody's home, those first that were not used for longest, until so many
-    /// pages of addresses are free again; returns how many are.
-    pub(super) fn release_folds(&self, ground: &PageGround, pages: u64) -> Result<u64> {
-        let mut released = 0;
+    /// Takes out the mappings of folds that are nobody's home, those first that were not used for longest, until there is room.
+    pub(super) fn release_folds(&self, ground: &PageGround, mut room: Room) -> Result<()> {
         let idle = ground.atlas().folds().idle();
         for fold in idle {
-            if released >= pages {
+            if room.pages == 0 && room.frames == 0 {
                 break;
             }
             // It may have become a home since, or be another one by now; then that one is idle or it stays.
             let idle = ground.atlas().folds().take_idle(fold, |stamp| self.order.is_complete(stamp));
             let Some(idle) = idle else { continue };
-            if idle.is_mapped {
+            if idle.frames > 0 {
                 ground.unmap(idle.run)?;
             }
             ground.atlas().folds().return_addresses(idle.run);
             self.happened.folds_unmapped.note();
-            released += u64::from(idle.run.pages);
+            room.pages = room.pages.saturating_sub(u64::from(idle.run.pages));
+            room.frames = room.frames.saturating_sub(idle.frames);
         }
-        Ok(released)
+        Ok(())
     }
 
     fn release_frames(&self, ground: &PageGround, cell: &ArenaCell) -> Result<u64> {

@@ -55,7 +55,8 @@ impl Stack {
 fn build_base(stack: &Stack, site: &Site) -> Result<Arc<dyn MemoryResource>> {
     let (driver, order) = (site.driver.clone(), site.order.clone());
     let spare = stack.spare().unwrap_or(site.heap.spare);
-    let config = HeapConfig { spare, ..site.heap.clone() };
+    let mapping_host_bytes = stack.mapping().map(|bytes| bytes.0).or(site.heap.mapping_host_bytes);
+    let config = HeapConfig { spare, mapping_host_bytes, ..site.heap.clone() };
     Ok(match stack.base() {
         Base::Heap if driver.info().features.pages => Arc::new(Heap::over_pages(driver, order, config)?),
         Base::Heap | Base::Chunks => Arc::new(Heap::over_chunks(driver, order, config)),

@@ -54,6 +54,8 @@ pub enum StackProblem {
         /// What was wanted.
         wanted: &'static str,
     },
+    /// An option of the heap that was said already.
+    Twice(&'static str),
     /// More layers than [`Stack::LAYERS_LIMIT`].
     TooManyLayers,
 }
@@ -76,6 +78,7 @@ impl fmt::Display for StackProblem {
             Self::LeftOver(text) => write!(f, "`{text}` stands after the end; take it away"),
             Self::Numbers { layer, takes } => write!(f, "`{layer}` takes {takes}"),
             Self::Number { text, wanted } => write!(f, "`{text}` is not {wanted}"),
+            Self::Twice(option) => write!(f, "`{option}=` was said already; take one away"),
             Self::TooManyLayers => write!(f, "more than {} layers; take some away", Stack::LAYERS_LIMIT),
         }
     }
@@ -87,16 +90,17 @@ impl FromStr for Stack {
     fn from_str(text: &str) -> Result<Self, StackError> {
         let mut cursor = Cursor { text, at: 0 };
         let mut layers = Vec::new();
-        let (base, spare) = loop {
+        let (base, options) = loop {
             let at = cursor.skip_blanks();
             let word = cursor.word()?;
             if let Some(base) = Base::from_name(word) {
-                let spare = if base == Base::Heap { cursor.spare()? } else { None };
+                let options =
+                    if base == Base::Heap { cursor.heap_options()? } else { HeapOptions::default() };
                 if cursor.peek() == Some('(') {
                     let problem = StackProblem::Parenthesis { word: word.to_owned(), is_layer: false };
                     return Err(cursor.error(problem));
                 }
-                break (base, spare);
+                break (base, options);
             }
             if !Layer::NAMES.contains(&word) {
                 return Err(StackError { at, problem: StackProblem::UnknownWord(word.to_owned()) });
@@ -122,7 +126,7 @@ impl FromStr for Stack {
         if cursor.peek().is_some() {
             return Err(cursor.error(StackProblem::LeftOver(cursor.rest().trim_end().to_owned())));
         }
-        Ok(Self { layers, base, spare })
+        Ok(Self { layers, base, spare: options.spare, mapping: options.mapping })
     }
 }
 
@@ -130,6 +134,31 @@ impl FromStr for Stack {
 struct Written<'a> {
     text: &'a str,
     at: usize,
+}
+
+/// What was said about a heap.
+#[derive(Default)]
+struct HeapOptions {
+    spare: Option<Spare>,
+    mapping: Option<ByteSize>,
+}
+
+impl HeapOptions {
+    const SPARE: &'static str = "spare";
+    const MAPPING: &'static str = "mapping";
+    const NAMES: [&'static str; 2] = [Self::SPARE, Self::MAPPING];
+
+    /// Reads the value of an option that stands at `at`; each is said once.
+    fn read(&mut self, name: &str, at: usize, written: &Written<'_>) -> Result<(), StackError> {
+        let twice = if name == Self::SPARE {
+            let wanted = "a percentage from 0% to 1000%, or two as in 9%..50%";
+            let spare = written.text.parse().map_err(|_| written.bad(wanted))?;
+            self.spare.replace(spare).map(|_| Self::SPARE)
+        } else {
+            self.mapping.replace(written.size()?).map(|_| Self::MAPPING)
+        };
+        twice.map_or(Ok(()), |option| Err(StackError { at, problem: StackProblem::Twice(option) }))
+    }
 }
 
 struct Cursor<'a> {
@@ -191,30 +220,47 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// `(spare=50%)`, if that is what follows.
-    fn spare(&mut self) -> Result<Option<Spare>, StackError> {
+    /// `(spare=50%, mapping=1GiB)`, either or both, if that is what follows.
+    fn heap_options(&mut self) -> Result<HeapOptions, StackError> {
         let start = self.at;
+        let mut options = HeapOptions::default();
         let opened = self.take('(');
         self.skip_blanks();
-        if !opened || self.word().ok() != Some("spare") {
+        if !opened || !self.word().is_ok_and(|word| HeapOptions::NAMES.contains(&word)) {
             self.at = start;
-            return Ok(None);
+            return Ok(options);
         }
-        if !self.take('=') {
-            return Err(self.error(StackProblem::Expected("`=`, as in `heap(spare=50%)`,")));
+        self.at = start;
+        self.take('(');
+        loop {
+            let at = self.skip_blanks();
+            let word = self.word()?;
+            if !HeapOptions::NAMES.contains(&word) {
+                return Err(StackError { at, problem: StackProblem::Expected("`spare=` or `mapping=`") });
+            }
+            if !self.take('=') {
+                return Err(self.error(StackProblem::Expected("`=`, as in `heap(spare=50%)`,")));
+            }
+            let written = self.until_next()?;
+            options.read(word, at, &written)?;
+            if self.take(')') {
+                self.skip_blanks();
+                return Ok(options);
+            }
+            self.take(',');
         }
+    }
+
+    /// What is written before the next comma or parenthesis.
+    fn until_next(&mut self) -> Result<Written<'a>, StackError> {
         let at = self.skip_blanks();
         let rest = self.rest();
-        let Some(len) = rest.find(')') else {
+        let Some(len) = rest.find([',', ')']) else {
             self.at = self.text.len();
             return Err(self.error(StackProblem::Expected("`)`")));
         };
-        let written = Written { text: rest[..len].trim_end(), at };
-        let wanted = "a percentage from 0% to 1000%, or two as in 9%..50%";
-        let spare = written.text.parse().map_err(|_| written.bad(wanted))?;
-        self.at += len + 1;
-        self.skip_blanks();
-        Ok(Some(spare))
+        self.at += len;
+        Ok(Written { text: rest[..len].trim_end(), at })
     }
 
     fn error(&self, problem: StackProblem) -> StackError {
