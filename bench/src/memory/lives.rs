@@ -29,12 +29,12 @@ const NEVER_REPEATING_COUNT: usize = 10_000;
 const FILLED: Duration = Duration::from_millis(50);
 
 /// What they fill at the most before the last of them begins.
-const ENOUGH: Duration = Duration::from_secs(10);
+const ENOUGH: Duration = Duration::from_secs(30);
 
 /// Seeds of the runs until a heap holds more.
 const LATER_SEED: u64 = 1 << 32;
 /// ... which are given up after this time.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// M2 and M4.
 pub(crate) fn time_and_space(bench: &Bench, table: &mut Table) -> Result<(), Failure> {
@@ -178,6 +178,10 @@ fn point(bench: &Bench, table: &mut Table, lives: RandomLives) -> Result<(), Fai
         let first = lived.nanoseconds;
         table.add(&time, "kiln heap, first run", Spread { p50: first, p99: first });
         notes.into_iter().for_each(|note| table.note(note));
+        let host_mib = setting.heap.mapping_host_bytes() >> 20;
+        if host_mib > 0 {
+            table.note(format!("{time}: the rows that kiln keeps mapped cost the host about {host_mib} MiB"));
+        }
         let reserved = setting.heap.accounting().peak_reserved_bytes;
         let ratio = reserved as f64 / lived.peak_live_bytes as f64;
         table.add_in("res/live", &space, "kiln heap", Spread { p50: ratio, p99: ratio });

@@ -163,3 +163,36 @@ fn what_is_spared_ends_where_the_room_does_and_is_given_back_by_trim() {
     assert_eq!(reserved_after(1024), 256 + 24, "there is room: new memory is taken");
     assert_eq!(reserved_after(272), 256, "there is little: what is scattered is gathered");
 }
+
+#[test]
+fn what_is_missing_for_a_row_is_taken_from_the_device_and_no_more() {
+    // So many blocks of 16 MiB; every second one is freed: half of them is free, 16 MiB in a row.
+    const BLOCKS: u64 = 16;
+    let reserved_after = |wanted_mib: u64, limit_mib: u64| {
+        let rig = Rig::new(9, 1 << 30);
+        let stream = rig.stream();
+        let budget = Some(Budget::new("limit", limit_mib * MIB));
+        let heap = rig.heap_with(HeapConfig { budget, ..HeapConfig::default() });
+        let allocate = |bytes| heap.allocate(&Request::new(bytes, stream));
+        let blocks: Vec<_> = (0..BLOCKS).map(|_| allocate(16 * MIB).unwrap()).collect();
+        let (freed, mut kept): (Vec<_>, Vec<_>) = (0..).zip(blocks).partition(|(at, _)| at % 2 == 0);
+        freed.into_iter().for_each(|(_, block)| heap.free(block).unwrap());
+        let before = heap.activity();
+        let got = allocate(wanted_mib * MIB).map_err(|error| assert!(error.is_oom(), "{error}"));
+        let here = heap.activity().since(&before);
+        let reserved = got.is_ok().then(|| heap.accounting().reserved_bytes / MIB);
+        kept.extend(got.ok().map(|block| (BLOCKS, block)));
+        for (at, block) in kept {
+            rig.write(stream, &block, at as u8);
+            assert!(rig.read(stream, &block).iter().all(|byte| u64::from(*byte) == at));
+            heap.free(block).unwrap();
+        }
+        drop(heap);
+        rig.finish(&[stream]);
+        (reserved, here.growths, here.folds_mapped)
+    };
+    assert_eq!(reserved_after(112, 1024), (Some(256), 0, 1), "all of it is there");
+    assert_eq!(reserved_after(160, 1024), (Some(256 + 32), 1, 1), "a fifth is missing");
+    assert_eq!(reserved_after(160, 256 + 32), (Some(256 + 32), 1, 1), "and there is just so much");
+    assert_eq!(reserved_after(160, 256 + 30).0, None, "there is not");
+}

@@ -4,7 +4,7 @@
 //! a change copies the list only if somebody still holds the old one. Addresses that were given back are remembered
 //! for a while, so that a late user can be told whose memory it was.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -37,6 +37,8 @@ impl Segment {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AddressMap {
     segments: Vec<Segment>,
+    /// How many segments have each piece of memory behind them, by its address in this process.
+    uses: HashMap<usize, u32>,
 }
 
 impl AddressMap {
@@ -58,8 +60,22 @@ impl AddressMap {
     }
 
     pub(crate) fn insert(&mut self, segment: Segment) {
-        let at = self.segments.partition_point(|other| other.start < segment.start);
-        self.segments.insert(at, segment);
+        self.insert_row(vec![segment]);
+    }
+
+    /// Inserts segments that lie one after the other, with nothing between them: what lies behind is moved once.
+    pub(crate) fn insert_row(&mut self, row: Vec<Segment>) {
+        let Some(first) = row.first() else { return };
+        let at = self.segments.partition_point(|other| other.start < first.start);
+        for segment in &row {
+            *self.uses.entry(name_of(&segment.physical)).or_default() += 1;
+        }
+        self.segments.splice(at..at, row);
+    }
+
+    /// Whether a piece of memory is behind some segment.
+    pub(crate) fn has(&self, physical: &Arc<Physical>) -> bool {
+        self.uses.contains_key(&name_of(physical))
     }
 
     /// The segments that overlap a range.
@@ -74,7 +90,15 @@ impl AddressMap {
 
     pub(crate) fn remove(&mut self, range: Range<u64>) -> Vec<Segment> {
         let indices = self.indices(range);
-        self.segments.drain(indices).collect()
+        let removed: Vec<Segment> = self.segments.drain(indices).collect();
+        for segment in &removed {
+            let name = name_of(&segment.physical);
+            match self.uses.get_mut(&name) {
+                Some(uses) if *uses > 1 => *uses -= 1,
+                _ => drop(self.uses.remove(&name)),
+            }
+        }
+        removed
     }
 
     /// Whether every address of a range has memory behind it.
@@ -102,6 +126,11 @@ impl AddressMap {
         let last = self.segments.partition_point(|segment| segment.start < range.end);
         first..last.max(first)
     }
+}
+
+/// What a piece of memory is told apart by as long as a segment holds it.
+fn name_of(physical: &Arc<Physical>) -> usize {
+    Arc::as_ptr(physical).addr()
 }
 
 /// Regions that are gone, the newest kept longest.

@@ -8,7 +8,7 @@ use kiln_driver::{
     ReserveRequest, Result,
 };
 
-use crate::address_map::{AddressMap, Segment};
+use crate::address_map::Segment;
 use crate::backing::{self, PageFile, Rejected};
 use crate::checker::Stretch;
 use crate::core::Core;
@@ -101,12 +101,11 @@ impl Core {
             return Err(Error::refused(CALL, Refusal::Busy { handle: into.to_string(), why }));
         }
         let born = state.host_mark(device, Action::Map);
-        let map = Arc::make_mut(&mut state.device(device).map);
-        let mut at = start;
+        let (mut at, mut row) = (start, Vec::with_capacity(pages.len()));
         for pages in pages {
             let name = RegionName::Mapping(into, at - reservation.address);
             let (address, bytes, born) = (at, pages.bytes, born.clone());
-            map.insert(Segment {
+            row.push(Segment {
                 start: at,
                 end: at + pages.bytes,
                 physical: pages.physical.clone(),
@@ -116,6 +115,7 @@ impl Core {
             });
             at += pages.bytes;
         }
+        Arc::make_mut(&mut state.device(device).map).insert_row(row);
         Ok(())
     }
 
@@ -141,7 +141,7 @@ impl Core {
         Arc::make_mut(&mut state.device(device).map).remove(range);
         for segment in segments {
             // The history of pages does not say through which of several mappings they were used.
-            if !is_mapped(&state.device(device).map, &segment.physical) {
+            if !state.device(device).map.has(&segment.physical) {
                 let whole = 0..segment.end - segment.start;
                 state.check_end(&Stretch::of_segment(&segment, whole), &death);
             }
@@ -250,10 +250,6 @@ impl ReservedRange {
 /// Whether a range begins or ends inside of a mapping.
 fn cuts(segments: &[Segment], range: std::ops::Range<u64>) -> bool {
     segments.iter().any(|segment| segment.start < range.start || segment.end > range.end)
-}
-
-fn is_mapped(map: &AddressMap, physical: &Arc<Physical>) -> bool {
-    map.segments().iter().any(|segment| Arc::ptr_eq(&segment.physical, physical))
 }
 
 fn need_pages(call: &'static str, objects: &Objects) -> Result<()> {

@@ -1,7 +1,7 @@
 //! The way of a request that the front could not serve, and of a free that the front did not take.
 
 use super::arena::{Arena, Taken};
-use super::arena_cell::{ArenaCell, Tried};
+use super::arena_cell::{ArenaCell, Books, Tried};
 use super::choose::PAGE_UNITS;
 use super::front::Batch;
 use super::ground::{GrowError, Growth};
@@ -11,6 +11,7 @@ use crate::block::DeviceBlock;
 use crate::error::{ErrorKind, FreeError, Refusal, Result};
 use crate::request::Request;
 use crate::stamp::{Stamp, Stamps, StreamKey};
+use crate::thread::Turn;
 
 /// Pending blocks that an ordinary request looks at.
 const SETTLED_AT_ONCE: usize = 16;
@@ -125,8 +126,13 @@ impl Heap {
             return Ok(ticket);
         }
         let fold_first = !self.may_grow(cell, ask);
-        if fold_first && let Some(ticket) = self.fold(cell, ask)? {
-            return Ok(ticket);
+        if fold_first {
+            if let Some(ticket) = self.fold(cell, ask)? {
+                return Ok(ticket);
+            }
+            if let Some(ticket) = self.fold_with_more(cell, ask)? {
+                return Ok(ticket);
+            }
         }
         let refused = match self.grow(shard, cell, ask) {
             Ok(ticket) => return Ok(ticket),
@@ -162,23 +168,13 @@ impl Heap {
         let mut refused = None;
         for _ in 0..GROWN_AT_MOST {
             let growth = growth_of(&cell.lock().arena, cell.number, ask);
-            let extent = match self.ground.grow(growth) {
-                Ok(extent) => extent,
+            let mut books = match self.add(cell, growth) {
+                Ok(books) => books,
                 Err(error) => {
                     refused = Some(error);
                     break;
                 }
             };
-            self.happened.growths.note();
-            let now = self.order.latest(cell.stream()) as u32;
-            let mut books = cell.lock();
-            let mut left = extent;
-            while left.units > 0 {
-                let units = left.units.min(u64::from(u32::MAX) / PAGE_UNITS * PAGE_UNITS);
-                books.arena.extend(left.start, units as u32, left.edge, 0, now);
-                left.start += units;
-                left.units -= units;
-            }
             let taken = ask.take_in(&mut books.arena);
             let owned = books.arena.owned_units();
             drop(books);
@@ -188,6 +184,25 @@ impl Heap {
             }
         }
         Err(refused.unwrap_or(GrowError::Window { bytes: ask.bytes }))
+    }
+
+    /// Adds memory to an arena, whose books are returned before anybody else has them.
+    pub(super) fn add<'c>(
+        &self,
+        cell: &'c ArenaCell,
+        growth: Growth,
+    ) -> std::result::Result<Turn<'c, Books>, GrowError> {
+        let mut left = self.ground.grow(growth)?;
+        self.happened.growths.note();
+        let now = self.order.latest(cell.stream()) as u32;
+        let mut books = cell.lock();
+        while left.units > 0 {
+            let units = left.units.min(u64::from(u32::MAX) / PAGE_UNITS * PAGE_UNITS);
+            books.arena.extend(left.start, units as u32, left.edge, 0, now);
+            left.start += units;
+            left.units -= units;
+        }
+        Ok(books)
     }
 
     /// Whether an arena has so little to spare that adding to it is better than folding.
@@ -267,7 +282,7 @@ fn check_align(align: u64) -> Result<()> {
     Err(ErrorKind::from(Refusal::Alignment { align, most: Request::MAX_ALIGN }).into())
 }
 
-fn growth_of(arena: &Arena, number: u32, ask: Ask) -> Growth {
+pub(super) fn growth_of(arena: &Arena, number: u32, ask: Ask) -> Growth {
     let request_units = ask.padded_units();
     Growth {
         arena: number,

@@ -7,12 +7,13 @@
 
 use kiln_driver::PagesId;
 
-use super::allocate::Ask;
+use super::allocate::{Ask, growth_of};
 use super::arena::{Arena, Edge, Taken};
 use super::arena_cell::{ArenaCell, Books};
 use super::atlas::{Atlas, PageRun};
 use super::choose::{PAGE_UNITS, Run};
 use super::folds::NewFold;
+use super::ground::Growth;
 use super::habits::Source;
 use super::page_ground::PageGround;
 use super::trim::Room;
@@ -78,6 +79,34 @@ impl Heap {
                 Ok(ticket(move_in(&mut books, &mut atlas, &runs, new, now, ask)))
             }
         }
+    }
+
+    /// Adds what is missing for a row and folds: less than the row would be by itself. None if that does not help.
+    pub(super) fn fold_with_more(&self, cell: &ArenaCell, ask: Ask) -> Result<Option<Ticket>> {
+        let Some(ground) = self.ground.pages().filter(|_| ask.is_plain()) else { return Ok(None) };
+        let missing = self.missing_pages(ground, cell, ask);
+        let growth = growth_of(&cell.lock().arena, cell.number, ask);
+        let missing_units = missing * PAGE_UNITS;
+        if missing == 0 || missing_units >= growth.missing_units {
+            return Ok(None);
+        }
+        match self.add(cell, Growth { missing_units, ..growth }) {
+            Ok(books) => {
+                drop(books);
+                self.fold(cell, ask)
+            }
+            // Whoever asked goes on to ask for more, and is told then.
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Pages that are missing for a row.
+    fn missing_pages(&self, ground: &PageGround, cell: &ArenaCell, ask: Ask) -> u64 {
+        let wanted = u64::from(ask.units).div_ceil(PAGE_UNITS);
+        let mut books = cell.lock();
+        let Books { arena, runs, .. } = &mut *books;
+        arena.choose_frames(wanted as u32, &*ground.atlas(), |_| true, runs);
+        wanted.saturating_sub(runs.iter().map(|run| u64::from(run.row.pages)).sum())
     }
 
     /// When nothing of an arena is in use but what this thread has in stock, its frames go back to their births.
