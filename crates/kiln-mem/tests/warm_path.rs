@@ -58,7 +58,11 @@ struct CountedRig {
 
 impl CountedRig {
     fn new() -> Self {
-        let rig = Rig::new(1, 512 * MIB);
+        Self::with_memory(512 * MIB)
+    }
+
+    fn with_memory(bytes: u64) -> Self {
+        let rig = Rig::new(1, bytes);
         let driver = Arc::new(Layered::new(rig.driver(), Counting::default()));
         let order = Arc::new(DriverOrder::new(driver.clone()));
         Self { rig, driver, order }
@@ -154,6 +158,34 @@ fn a_warm_random_program_on_two_streams_costs_none() {
     assert_eq!(rig.cost(|| run(7)), (0, 0));
     drop(heap);
     rig.finish(&streams);
+}
+
+#[test]
+fn a_warm_program_with_large_blocks_costs_none_though_rows_change_and_all_goes_home() {
+    let rig = CountedRig::with_memory(64 << 30);
+    let stream = rig.stream();
+    let heap = rig.heap();
+    let mut blocks = Vec::with_capacity(1000);
+    let mut run = || {
+        let mut random = Random::new(11);
+        for _ in 0..1000 {
+            if (random.below(4) > 0 && blocks.len() < 60) || blocks.is_empty() {
+                let request = Request::new(MIB + random.below(200 * MIB), stream);
+                blocks.push(heap.allocate(&request).unwrap());
+            } else {
+                let at = random.below(blocks.len() as u64) as usize;
+                heap.free(blocks.swap_remove(at)).unwrap();
+            }
+        }
+        blocks.drain(..).for_each(|block| heap.free(block).unwrap());
+    };
+    (0..6).for_each(|_| run());
+    let before = heap.activity();
+    assert_eq!(rig.cost(&mut run), (0, 0));
+    let here = heap.activity().since(&before);
+    assert!(here.folds_reused > 10 && here.homecomings > 0, "{here}");
+    drop(heap);
+    rig.finish(&[stream]);
 }
 
 /// Holds the first call of a kind until it is let go.

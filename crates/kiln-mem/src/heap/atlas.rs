@@ -15,6 +15,8 @@
 //! When nothing of an arena is in use any more its frames go home to their births, where the longest rows are.
 //! All of this is bookkeeping; the driver is called by others.
 
+use std::ops::Range;
+
 use kiln_driver::PagesId;
 
 use super::choose::{FrameMap, FrameRow, Run};
@@ -38,6 +40,8 @@ pub(crate) struct Atlas {
     /// Pages of a lane, as a power of two.
     lane_bits: u32,
     folds: Folds,
+    /// Where frames go home to, kept so that going home takes no memory from the host.
+    births: Vec<PageRun>,
 }
 
 /// One physical allocation.
@@ -106,6 +110,7 @@ impl Atlas {
             lanes: vec![Lane::default(); LANES as usize],
             lane_bits,
             folds: Folds::new(LANES << lane_bits, window_pages),
+            births: Vec::new(),
         }
     }
 
@@ -227,9 +232,9 @@ impl Atlas {
         frames.into_iter().for_each(|frame| self.frames[frame as usize].owner = arena);
     }
 
-    /// Whether a row of pages is in the lane of an arena.
-    pub(crate) fn is_in_lane(&self, arena: u32, row: PageRun) -> bool {
-        self.lane_of(row.first_page).is_some_and(|(lane, _)| lane == arena as usize)
+    /// The pages of the lane of an arena; none for one that has no lane.
+    pub(crate) fn lane(&self, arena: u32) -> Range<u32> {
+        if arena < LANES { arena << self.lane_bits..(arena + 1) << self.lane_bits } else { 0..0 }
     }
 
     /// Moves all frames of an arena, whose newest submission is `now` and which has them in `homes`, to their births;
@@ -239,13 +244,14 @@ impl Atlas {
         arena: u32,
         homes: impl Iterator<Item = PageRun>,
         now: Stamp,
-    ) -> Vec<PageRun> {
+    ) -> &[PageRun] {
         for home in homes.filter(|home| home.first_page >> self.lane_bits >= LANES) {
             if let Some(row) = self.folds.whole_frames(home.first_page, home.end(), home.pages) {
                 self.folds.leave(row, now);
             }
         }
-        let mut rows: Vec<PageRun> = Vec::new();
+        let rows = &mut self.births;
+        rows.clear();
         for frame in self.frames.iter().filter(|frame| frame.owner == arena) {
             if frame.birth_fold != NONE {
                 self.folds.come_back(frame.birth_fold);

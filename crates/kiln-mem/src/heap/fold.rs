@@ -223,11 +223,12 @@ fn move_in(books: &mut Books, atlas: &mut Atlas, runs: &[Run], fold: NewFold, no
 /// Lays the frames of an arena, of which nothing is in use, out at their births.
 fn go_home(books: &mut Books, atlas: &mut Atlas, arena: u32, now: Stamp) {
     let stamp = now.number as u32;
-    let homes: Vec<PageRun> = books.arena.free_pages().collect();
+    let lane = atlas.lane(arena);
+    let rows = atlas.go_home(arena, books.arena.free_pages(), now);
     books.arena.clear();
-    for row in atlas.go_home(arena, homes.into_iter(), now) {
-        let edge = if atlas.is_in_lane(arena, row) { Edge::Lane } else { Edge::Apart };
-        let (mut start, mut units) = units_of(row);
+    for row in rows {
+        let edge = if lane.contains(&row.first_page) { Edge::Lane } else { Edge::Apart };
+        let (mut start, mut units) = units_of(*row);
         while units > 0 {
             let part = units.min(u64::from(u32::MAX) / PAGE_UNITS * PAGE_UNITS);
             books.arena.extend(start, part as u32, edge, stamp, stamp);
