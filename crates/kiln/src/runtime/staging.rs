@@ -19,16 +19,26 @@ const MAX_SHIFT: u32 = 30;
 /// Blocks of one size that are looked at before a new one is made.
 const LOOK_AT: usize = 4;
 
+/// Sizes that are kept.
+const CLASSES: usize = (MAX_SHIFT - MIN_SHIFT + 1) as usize;
+
 /// The staging blocks of one device.
 pub(crate) struct Staging {
-    classes: [Mutex<Vec<Idle>>; (MAX_SHIFT - MIN_SHIFT + 1) as usize],
+    classes: [Mutex<Class>; CLASSES],
+    /// Idle bytes of each class, written by who holds its lock and read by all: a sum of them costs less than one number that all change.
+    idle_bytes: [AtomicU64; CLASSES],
     /// Every block there is, idle or not: who holds one may outlive the runtime. Changes only when the driver is called anyway.
     blocks: Mutex<HashSet<HostId>>,
-    idle_bytes: AtomicU64,
     limit_bytes: u64,
-    /// Blocks given out that were idle, and that were made.
-    reused: AtomicU64,
+    /// Blocks that were made.
     made: AtomicU64,
+}
+
+/// The blocks of one size.
+struct Class {
+    idle: Vec<Idle>,
+    /// Blocks given out that were idle.
+    reused: u64,
 }
 
 struct Idle {
@@ -39,18 +49,17 @@ struct Idle {
 impl Staging {
     pub(crate) fn new(limit_bytes: u64) -> Self {
         Self {
-            classes: [const { Mutex::new(Vec::new()) }; _],
+            classes: [const { Mutex::new(Class { idle: Vec::new(), reused: 0 }) }; _],
+            idle_bytes: [const { AtomicU64::new(0) }; _],
             blocks: Mutex::default(),
-            idle_bytes: AtomicU64::new(0),
             limit_bytes,
-            reused: AtomicU64::new(0),
             made: AtomicU64::new(0),
         }
     }
 
     /// Blocks given out that had been used before.
     pub(crate) fn reused(&self) -> u64 {
-        self.reused.load(Ordering::Relaxed)
+        (MIN_SHIFT..=MAX_SHIFT).map(|shift| self.class(shift).reused).sum()
     }
 
     /// Blocks that had to be made.
@@ -60,7 +69,7 @@ impl Staging {
 
     /// Bytes that wait to be used again.
     pub(crate) fn idle_bytes(&self) -> u64 {
-        self.idle_bytes.load(Ordering::Relaxed)
+        self.idle_bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum()
     }
 
     /// A block of at least so many bytes that no copy uses any more.
@@ -69,8 +78,6 @@ impl Staging {
         if shift <= MAX_SHIFT
             && let Some(block) = self.reuse(shift, tracker)?
         {
-            self.idle_bytes.fetch_sub(1 << shift, Ordering::Relaxed);
-            self.reused.fetch_add(1, Ordering::Relaxed);
             return Ok(block);
         }
         let block = tracker.driver().allocate_host(if shift > MAX_SHIFT { bytes } else { 1 << shift })?;
@@ -79,18 +86,14 @@ impl Staging {
         Ok(block)
     }
 
-    /// Takes a block back; it may be given out again after its last uses.
+    /// Takes a block back; it may be given out again after its last uses. Two threads that do so at once may pass the limit by a block.
     pub(crate) fn put_back(&self, block: HostBlock, after: Stamps, driver: &dyn Driver) {
         let bytes = block.len() as u64;
         let shift = bytes.trailing_zeros();
         let kept = bytes.is_power_of_two() && (MIN_SHIFT..=MAX_SHIFT).contains(&shift);
-        let fits = || self.idle_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.limit_bytes;
-        if kept && fits() {
-            self.class(shift).push(Idle { block, after });
+        if kept && self.idle_bytes() + bytes <= self.limit_bytes {
+            self.add(shift, Idle { block, after });
         } else {
-            if kept {
-                self.idle_bytes.fetch_sub(bytes, Ordering::Relaxed);
-            }
             self.destroy(block.id(), driver);
         }
     }
@@ -106,12 +109,15 @@ impl Staging {
     pub(crate) fn release_all(&self, driver: &dyn Driver) -> u64 {
         let mut released_bytes = 0;
         for shift in MIN_SHIFT..=MAX_SHIFT {
-            for idle in std::mem::take(&mut *self.class(shift)) {
+            let mut class = self.class(shift);
+            let released = std::mem::take(&mut class.idle);
+            self.publish(shift, &class);
+            drop(class);
+            for idle in released {
                 released_bytes += idle.block.len() as u64;
                 self.destroy(idle.block.id(), driver);
             }
         }
-        self.idle_bytes.fetch_sub(released_bytes, Ordering::Relaxed);
         released_bytes
     }
 
@@ -122,22 +128,41 @@ impl Staging {
             let idle = {
                 let mut class = self.class(shift);
                 let at = class
+                    .idle
                     .iter()
                     .rposition(|idle| idle.after.iter().all(|stamp| tracker.host().covers(stamp)));
-                match at {
-                    Some(at) => return Ok(Some(class.swap_remove(at).block)),
-                    None if class.is_empty() => return Ok(None),
-                    None => class.swap_remove(0),
+                if class.idle.is_empty() {
+                    return Ok(None);
                 }
+                let idle = class.idle.swap_remove(at.unwrap_or(0));
+                class.reused += u64::from(at.is_some());
+                self.publish(shift, &class);
+                if at.is_some() {
+                    return Ok(Some(idle.block));
+                }
+                idle
             };
             let done = tracker.all_done(&idle.after);
             if matches!(done, Ok(true)) {
+                self.class(shift).reused += 1;
                 return Ok(Some(idle.block));
             }
-            self.class(shift).push(idle);
+            self.add(shift, idle);
             done?;
         }
         Ok(None)
+    }
+
+    /// Adds a block that is idle, or will be.
+    fn add(&self, shift: u32, idle: Idle) {
+        let mut class = self.class(shift);
+        class.idle.push(idle);
+        self.publish(shift, &class);
+    }
+
+    /// Says how much of a class is idle; its lock is held.
+    fn publish(&self, shift: u32, class: &Class) {
+        self.idle_bytes[index_of(shift)].store((class.idle.len() as u64) << shift, Ordering::Relaxed);
     }
 
     /// The driver keeps the memory until copies that use it are done.
@@ -150,8 +175,11 @@ impl Staging {
         self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn class(&self, shift: u32) -> MutexGuard<'_, Vec<Idle>> {
-        let index = (shift.clamp(MIN_SHIFT, MAX_SHIFT) - MIN_SHIFT) as usize;
-        self.classes[index].lock().unwrap_or_else(PoisonError::into_inner)
+    fn class(&self, shift: u32) -> MutexGuard<'_, Class> {
+        self.classes[index_of(shift)].lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn index_of(shift: u32) -> usize {
+    (shift.clamp(MIN_SHIFT, MAX_SHIFT) - MIN_SHIFT) as usize
 }
