@@ -7,10 +7,16 @@
     reason = "a test stops at the first surprise"
 )]
 
-use kiln::telemetry::Count;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use kiln::telemetry::{Count, Gauge};
 use kiln::{
     Backend, Bindings, DeviceRuntime, DispatchConfig, ErrorKind, Misuse, Program, RuntimeConfig, Ticket,
 };
+use kiln_driver::Driver;
+use kiln_driver::call::{Call, CallKind};
+use kiln_driver::layer::{Layer, Layered};
 use kiln_sim::{Machine, MachineConfig};
 
 /// Large enough for several threads, and no multiple of anything.
@@ -193,4 +199,72 @@ fn more_elements_than_there_are_addresses_are_refused_everywhere() {
         }
     }
     assert_eq!(gpu.upload(&[1_u8; 4]).unwrap().download().unwrap(), [1; 4]);
+}
+
+/// Refuses to answer whether work is done, while it is told to.
+#[derive(Default)]
+struct Silent(AtomicBool);
+
+impl Layer for Silent {
+    fn before(&self, _: &dyn Driver, call: &Call<'_>) -> kiln_driver::Result<()> {
+        match call.kind() {
+            CallKind::Wait if self.0.load(Ordering::Relaxed) => {
+                Err(kiln_driver::Error::invalid("wait", "silent as planned", "ask again"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[test]
+fn a_pinned_block_is_kept_when_the_device_does_not_say_whether_it_is_done_with_it() {
+    let machine = Machine::new(MachineConfig::seeded(7));
+    let driver = Arc::new(Layered::new(machine.device(0).unwrap(), Silent::default()));
+    let gpu = DeviceRuntime::from_driver(driver.clone(), RuntimeConfig::default()).unwrap();
+    let buffer = gpu.zeros::<u8>(1 << 20).unwrap();
+    let pinned = gpu.pinned::<u8>(1 << 20).unwrap();
+    // More than is done by the time it is asked about.
+    (0..200).for_each(|_| drop(pinned.copy_to(&buffer).unwrap()));
+    drop(pinned);
+    let idle = gpu.telemetry().snapshot().gauge(Gauge::IdlePinnedBytes);
+    driver.layer().0.store(true, Ordering::Relaxed);
+    let refused = gpu.pinned_uninit::<u8>(1 << 20).unwrap_err();
+    assert!(refused.to_string().contains("silent as planned"), "{refused}");
+    driver.layer().0.store(false, Ordering::Relaxed);
+    assert_eq!(gpu.telemetry().snapshot().gauge(Gauge::IdlePinnedBytes), idle);
+    gpu.synchronize().unwrap();
+    let made = gpu.telemetry().snapshot().count(Count::PinnedMade);
+    let again = gpu.pinned_uninit::<u8>(1 << 20).unwrap();
+    let seen = gpu.telemetry().snapshot();
+    assert_eq!((seen.count(Count::PinnedMade), seen.gauge(Gauge::IdlePinnedBytes)), (made, idle - (1 << 20)));
+    drop((again, buffer, gpu, driver));
+    assert!(machine.finish().is_clean());
+}
+
+#[test]
+fn a_transfer_needs_no_thread_but_its_own() {
+    const CHILD: &str = "KILN_TRANSFER_WITHOUT_THREADS";
+    let name = "a_transfer_needs_no_thread_but_its_own";
+    if std::env::var_os(CHILD).is_none() {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        // No system has room for such a stack, so that no thread can be started.
+        child
+            .args(["--exact", name, "--test-threads", "1"])
+            .env(CHILD, "1")
+            .env("RUST_MIN_STACK", "100000000000000");
+        let output = child.output().unwrap();
+        let text =
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && text.contains("1 passed"), "{text}");
+        return;
+    }
+    assert!(std::thread::Builder::new().spawn(|| ()).is_err(), "threads can be started");
+    let machine = Machine::new(MachineConfig::seeded(3));
+    let config = RuntimeConfig { transfer_threads: 8, ..RuntimeConfig::default() };
+    let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), config).unwrap();
+    let data = pattern(3, LEN);
+    let buffer = gpu.upload(&data).unwrap();
+    assert!(buffer.download().unwrap() == data);
+    drop((buffer, gpu));
+    assert!(machine.finish().is_clean());
 }

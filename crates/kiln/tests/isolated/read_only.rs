@@ -50,7 +50,10 @@ fn a_write_to_a_sealed_block_is_refused_before_anything_is_queued() {
     assert!(is_sealed(sealed.record_write(&stream)));
     assert!(is_sealed(overwrite.replay()));
     // SAFETY: it touches one element of each, and is not queued.
-    assert!(is_sealed(unsafe { gpu.launch(&copy).read(&other).write(&sealed).submit() }));
+    let refused = unsafe { gpu.launch(&copy).read(&other).write(&sealed).submit() };
+    let told = refused.as_ref().unwrap_err().to_string();
+    assert!(told.contains("copy") && told.contains("argument 1"), "{told}");
+    assert!(is_sealed(refused));
     let after = gpu.telemetry().snapshot();
     assert_eq!(done.map(|count| after.count(count)), done.map(|count| before.count(count)));
     // Reading goes on, on several streams.
