@@ -39,7 +39,7 @@ impl DeviceRuntime {
                 }
                 let survival = Survival::open(backend.clone(), &process, config.mutation)?;
                 let driver = survival.driver();
-                let memory = config.memory.clone();
+                let memory = config.memory.clone().in_worker();
                 Self::build(driver, config, Some(survival), &|driver, order| Ok(memory.build(driver, order)?))
             }
         }

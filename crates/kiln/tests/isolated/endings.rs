@@ -202,3 +202,29 @@ fn a_service_has_been_in_every_phase_and_generation_its_device_was_in() {
     // Ready once, and three changes each time: lost, rebuilding, ready.
     assert_eq!(status.changes, 1 + 3 * TIMES);
 }
+
+#[test]
+fn a_heap_in_a_worker_keeps_few_rows_and_those_in_use_survive() {
+    const WORDS: usize = 4 << 20;
+    let gpu = rig::open(36, rig::process());
+    assert_eq!(gpu.memory().to_string(), "heap(mapping=192 MiB)");
+    // Every second one is freed, so that a larger one lies in a row made of their places.
+    let blocks: Vec<_> = (0..8_u32).map(|at| gpu.upload(&vec![at; WORDS]).unwrap()).collect();
+    let kept: Vec<_> = (0_u32..).zip(blocks).filter(|(at, _)| at % 2 == 1).collect();
+    let row = gpu.upload(&(0..3 * WORDS as u32).collect::<Vec<_>>()).unwrap();
+    gpu.synchronize().unwrap();
+    let address = row.access().unwrap().address;
+    rig::kill(&gpu);
+    assert_eq!(row.access().unwrap().address, address);
+    assert!(row.download().unwrap().into_iter().eq(0..3 * WORDS as u32));
+    for (at, block) in kept {
+        assert!(block.download().unwrap().into_iter().all(|word| word == at));
+    }
+
+    let isolation = Isolation::Process(rig::process());
+    let memory =
+        MemoryConfig { stack: "stats(heap(mapping=1GiB))".parse().unwrap(), ..MemoryConfig::default() };
+    let config = RuntimeConfig { isolation, memory, ..RuntimeConfig::default() };
+    let gpu = DeviceRuntime::open(&Backend::simulated(37), config).unwrap();
+    assert_eq!(gpu.memory().to_string(), "stats(heap(mapping=1 GiB))");
+}
