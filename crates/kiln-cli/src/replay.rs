@@ -32,7 +32,7 @@ const EXAMPLES: &str = "Examples:
   kiln replay rmm_log.csv --stack \"budget(8GiB, stats(heap))\" --json
   kiln replay kiln.trace --stack pool --device cuda
 
-A stack is a base inside of layers: heap, heap(spare=50%), chunks, host, pages, direct and pool; around them budget(8GiB, ...),
+A stack is a base inside of layers: heap, heap(spare=50%, mapping=1GiB), chunks, host, pages, direct and pool; around them budget(8GiB, ...),
 limit(8GiB, ...), stats(...), trace(65536, ...), guard(256B, 64MiB, ...), leaks(100, ...), align(4KiB, ...), retry(2, ...) and
 fail(10, 3, 1MiB, ...), in any order.
 

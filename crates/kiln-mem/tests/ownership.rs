@@ -34,6 +34,8 @@ struct Program {
     streams: Vec<StreamRef>,
     blocks: Vec<Owned>,
     random: Random,
+    /// The largest block.
+    most_bytes: u64,
     reused_by_wait: u64,
 }
 
@@ -42,9 +44,13 @@ impl Program {
         let mut random = Random::new(seed);
         let rig = Rig::new(seed, [12, 16, 24, 40][random.below(4) as usize] * MIB);
         let pressure = Pressure::waiting(std::time::Duration::from_secs(1));
-        let heap = rig.heap_with(HeapConfig { pressure, ..HeapConfig::default() });
+        // All rows stay mapped, or few do, or none that is not in use.
+        let mapping_host_bytes = [None, Some(6 * (24 << 10)), Some(0)][seed as usize % 3];
+        let heap = rig.heap_with(HeapConfig { pressure, mapping_host_bytes, ..HeapConfig::default() });
         let streams = (0..2 + random.below(3)).map(|_| rig.stream()).collect();
-        Self { rig, heap, streams, blocks: Vec::new(), random, reused_by_wait: 0 }
+        // Large ones lie in rows more often.
+        let most_bytes = if seed.is_multiple_of(3) { 4 * MIB } else { 16 * MIB };
+        Self { rig, heap, streams, blocks: Vec::new(), random, most_bytes, reused_by_wait: 0 }
     }
 
     fn step(&mut self) {
@@ -67,7 +73,7 @@ impl Program {
     /// A new block is written at once, by its own stream.
     fn allocate(&mut self) {
         let stream = self.any_stream();
-        let bytes = self.random.size(4 * MIB);
+        let bytes = self.random.size(self.most_bytes);
         match self.heap.allocate(&Request::new(bytes, stream)) {
             Ok(block) => {
                 let last = Some(write_ends(&self.rig, stream, &block, 1));
@@ -116,7 +122,9 @@ impl Program {
         }
     }
 
-    fn finish(mut self) -> u64 {
+    /// Gives everything back; says how often a device-side wait was needed, and how many rows were unmapped to map others.
+    fn finish(mut self) -> [u64; 2] {
+        let unmapped = self.heap.activity().folds_unmapped;
         for owned in std::mem::take(&mut self.blocks) {
             self.heap.deallocate(owned.block, &owned.uses).unwrap();
         }
@@ -125,7 +133,7 @@ impl Program {
         }
         drop(self.heap);
         self.rig.finish(&self.streams);
-        self.reused_by_wait
+        [self.reused_by_wait, unmapped]
     }
 }
 
@@ -146,10 +154,16 @@ fn no_seed_finds_a_block_with_two_owners() {
         (0..50).for_each(|_| program.step());
         program.finish()
     };
-    let waits: u64 = std::thread::scope(|scope| {
-        let part = |thread: u64| (thread..SEEDS).step_by(THREADS as usize).map(run).sum::<u64>();
+    let sum = |counts: [u64; 2], more: [u64; 2]| [counts[0] + more[0], counts[1] + more[1]];
+    let [waits, unmapped] = std::thread::scope(|scope| {
+        let part = |thread: u64| (thread..SEEDS).step_by(THREADS as usize).map(run).fold([0; 2], sum);
         let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || part(thread))).collect();
-        threads.into_iter().map(|thread| thread.join().expect("the report above names the seed")).sum()
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+            thread.join().expect("the report above names the seed")
+        };
+        threads.into_iter().map(join).fold([0; 2], sum)
     });
     assert!(waits > 0, "no program needed a device-side wait, so none was tested");
+    assert!(unmapped > 0, "no row was unmapped, so none was unmapped too soon");
+    println!("{waits} device-side waits, {unmapped} rows unmapped");
 }

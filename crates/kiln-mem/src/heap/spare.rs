@@ -10,8 +10,9 @@ use std::str::FromStr;
 /// every row mapped already and pays once; one that never repeats itself pays for a part of its large blocks, again and
 /// again. With memory to spare it does not have to: rows that are long enough stay free.
 ///
-/// By default a heap begins with little, 9 % of what is in use, and goes over to 50 % once mapping has taken some twenty seconds and more than
-/// a fiftieth of the time ([`HeapActivity::spared`](crate::HeapActivity::spared) says so). A program that knows itself says
+/// By default a heap begins with little, 9 % of what is in use, and goes over to 50 % once it has mapped twice what it may keep mapped
+/// ([`HeapConfig::mapping_host_bytes`](crate::HeapConfig::mapping_host_bytes); on a device of 141 GiB half a minute of mapping) and spent more than
+/// a fiftieth of the time on it ([`HeapActivity::spared`](crate::HeapActivity::spared) says so). A program that knows itself says
 /// which it wants from the start.
 ///
 /// The share is of what a stream has in use. More than 9 % is taken only while there is room: no more than half
