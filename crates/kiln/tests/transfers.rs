@@ -224,7 +224,9 @@ fn a_pinned_block_is_kept_when_the_device_does_not_say_whether_it_is_done_with_i
     let buffer = gpu.zeros::<u8>(1 << 20).unwrap();
     let pinned = gpu.pinned::<u8>(1 << 20).unwrap();
     // More than is done by the time it is asked about.
-    (0..200).for_each(|_| drop(pinned.copy_to(&buffer).unwrap()));
+    for _ in 0..200 {
+        pinned.copy_to(&buffer).unwrap();
+    }
     drop(pinned);
     let idle = gpu.telemetry().snapshot().gauge(Gauge::IdlePinnedBytes);
     driver.layer().0.store(true, Ordering::Relaxed);
