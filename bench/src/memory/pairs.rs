@@ -1,7 +1,7 @@
 //! M1 and M3: 64 KiB allocated and freed, on one thread and on many.
 
-use kiln_mem::HeapConfig;
 use kiln_mem::workload::{OnStream, Spread, time_pairs, time_threads};
+use kiln_mem::{HeapConfig, MemoryResource};
 
 use super::{Bench, CudarcSlices, RawPool};
 use crate::Failure;
@@ -24,6 +24,11 @@ pub(crate) fn one_thread(bench: &Bench, table: &mut Table) -> Result<(), Failure
         let setting = bench.setting(HeapConfig::default())?;
         let mut kiln = OnStream::new(&setting.heap, setting.stream()?);
         table.add("m1", "kiln heap", time_pairs(&mut kiln, bench.repeats, bench.thread_clock())?);
+        // As a runtime and a stack have it: nothing is inlined.
+        let resource: &dyn MemoryResource = &setting.heap;
+        let mut kiln = OnStream::new(resource, setting.stream()?);
+        let spread = time_pairs(&mut kiln, bench.repeats, bench.thread_clock())?;
+        table.add("m1", "kiln heap as `dyn MemoryResource`", spread);
     }
     if bench.is_cuda() {
         let spread = time_pairs(&mut CudarcSlices::new()?, bench.repeats, bench.thread_clock())?;

@@ -219,14 +219,14 @@ impl Heap {
         self.shards.iter().map(|shard| &shard.page)
     }
 
-    #[inline]
+    #[inline(always)]
     fn shard(&self) -> &Shard {
         self.shards.own(|_| Shard::new())
     }
 
     /// Units from the stock of this thread or from the arena of the stream, where that takes no more than looking into their
     /// lists; otherwise, how far it got.
-    #[inline]
+    #[inline(always)]
     fn take_common(
         &self,
         shard: &Shard,
@@ -260,7 +260,7 @@ impl Heap {
     }
 
     /// Writes a block out.
-    #[inline]
+    #[inline(always)]
     fn block(&self, shard: &Shard, request: &Request, ticket: Ticket) -> DeviceBlock {
         self.ledger.note_allocated(&shard.page, request.tag, request.bytes);
         let (place, address) = match self.ground.locate(ticket.taken.start) {
@@ -274,7 +274,7 @@ impl Heap {
     }
 
     /// Gives a block to the stock of this thread; `false` if there is none for it.
-    #[inline]
+    #[inline(always)]
     fn free_stocked(&self, shard: &Shard, ticket: Ticket, stream: StreamKey) -> bool {
         let Some(mut turn) = shard.enter() else { return false };
         let (kept, over) = turn.with(|front| match front.stock(stream.number()) {
@@ -300,13 +300,15 @@ impl Heap {
     }
 }
 
+// What is inlined always, here and in what these two call, is so that a caller who knows the heap's type has the block in registers. As soon as one of
+// them is a call, the block passes through memory, and moving it there costs as much as finding it.
 #[deny(clippy::missing_trait_methods)]
 impl MemoryResource for Heap {
     fn key(&self) -> ResourceKey {
         self.key
     }
 
-    #[inline]
+    #[inline(always)]
     fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
         let shard = self.shard();
         // Zero bytes wrap around to a huge number and go the long way, like everything unusual.
@@ -326,7 +328,7 @@ impl MemoryResource for Heap {
         Ok(self.block(shard, request, ticket))
     }
 
-    #[inline]
+    #[inline(always)]
     fn deallocate(&self, block: DeviceBlock, uses: &Stamps) -> std::result::Result<(), FreeError> {
         if block.owner() != self.key {
             return Err(FreeError::foreign(block, self.key));
@@ -362,7 +364,7 @@ impl Shard {
     }
 
     /// This thread's stocks; none if another thread is at them.
-    #[inline]
+    #[inline(always)]
     fn enter(&self) -> Option<Turn<'_, Front>> {
         // SAFETY: a shard is reached as one's own only through `Heap::shard`, by the thread whose number it has; no two
         // living threads have the same number, and numbers are handed on under a lock (`thread::number`).
