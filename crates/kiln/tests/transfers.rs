@@ -270,3 +270,28 @@ fn a_transfer_needs_no_thread_but_its_own() {
     drop((buffer, gpu));
     assert!(machine.finish().is_clean());
 }
+
+#[test]
+fn pinned_blocks_are_kept_up_to_a_limit_and_counted_when_they_are_given_out_again() {
+    const MIB: usize = 1 << 20;
+    for (limit_mib, kept) in [(0, 0), (3, 3), (128, 4)] {
+        let machine = Machine::new(MachineConfig::seeded(9));
+        let config =
+            RuntimeConfig { max_staging_bytes: (limit_mib * MIB) as u64, ..RuntimeConfig::default() };
+        let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), config).unwrap();
+        let take = || [(); 4].map(|()| gpu.pinned_uninit::<u8>(MIB).unwrap());
+        let seen = || {
+            let seen = gpu.telemetry().snapshot();
+            let idle_mib = seen.gauge(Gauge::IdlePinnedBytes) >> 20;
+            (seen.count(Count::PinnedMade), seen.count(Count::PinnedReused), idle_mib)
+        };
+        let blocks = take();
+        assert_eq!(seen(), (4, 0, 0));
+        drop(blocks);
+        assert_eq!(seen(), (4, 0, kept));
+        let blocks = take();
+        assert_eq!(seen(), (8 - kept, kept, 0), "a limit of {limit_mib} MiB");
+        drop((blocks, gpu));
+        assert!(machine.finish().is_clean());
+    }
+}
