@@ -139,3 +139,25 @@ fn what_goes_away_costs_nothing_any_more() {
     drop(heap);
     rig.finish(&[stream]);
 }
+
+#[test]
+fn heap_after_heap_finds_addresses_and_several_at_once_share_them() {
+    let rig = Rig::new(6, 64 * MIB);
+    let stream = rig.stream();
+    let try_it = |heap: &Heap| {
+        let block = heap.allocate(&Request::new(3 * MIB, stream)).unwrap();
+        rig.write(stream, &block, 1);
+        heap.free(block).unwrap();
+    };
+    for _ in 0..40 {
+        let heap = rig.heap();
+        try_it(&heap);
+        rig.synchronize(stream);
+    }
+    // Each takes what it would like, or half of it, or half again.
+    let heaps: Vec<Heap> = (0..10).map(|_| rig.heap()).collect();
+    heaps.iter().for_each(try_it);
+    rig.synchronize(stream);
+    drop(heaps);
+    rig.finish(&[stream]);
+}

@@ -373,3 +373,25 @@ impl FrameMap for Atlas {
         FrameRow { first_page, pages: row.pages - skipped, is_first: skipped == 0, ..row }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIB: u64 = 1 << 40;
+
+    #[test]
+    fn lanes_take_a_quarter_of_the_addresses_at_most_and_folds_have_the_rest() {
+        let pages = |bytes: u64| (bytes / PAGE_BYTES) as u32;
+        for (window_bytes, device_bytes) in [(32 * TIB, 141 << 30), (16 * TIB, 24 << 30), (TIB, 141 << 30)] {
+            let mut atlas = Atlas::new(pages(window_bytes), pages(device_bytes));
+            let lanes_end = atlas.lane(LANES - 1).end;
+            assert!(lanes_end <= pages(window_bytes) / 4, "{lanes_end} of {}", pages(window_bytes));
+            assert_eq!(atlas.lane(LANES), 0..0);
+            let rest = pages(window_bytes) - lanes_end;
+            let run = atlas.folds().take_addresses(rest).unwrap();
+            assert_eq!((run.first_page, run.pages), (lanes_end, rest));
+            assert_eq!(atlas.folds().take_addresses(1), None);
+        }
+    }
+}
