@@ -145,6 +145,7 @@ const WORKLOADS: &[(&str, Workload)] = &[
     ("m7", Workload::Memory(memory::counts::warm)),
     ("q1", Workload::Cuda(workload::quality::programs)),
     ("record", Workload::Cuda(workload::recording::on_demand_and_at_once)),
+    ("rows", Workload::Memory(memory::rows::cost)),
     ("s1", Workload::Any(workload::simulated::instructions)),
     ("t1", Workload::Cuda(workload::transfer::pageable_and_pinned)),
     ("t2", Workload::Cuda(workload::transfer::pinned_block)),

@@ -7,6 +7,7 @@ pub(crate) mod filling;
 pub(crate) mod lives;
 pub(crate) mod pairs;
 mod raw_pool;
+pub(crate) mod rows;
 mod thread_clock;
 
 use std::sync::Arc;
