@@ -98,7 +98,7 @@ impl Bench {
         Setting::over(self.driver()?, config)
     }
 
-    /// The device; a simulated one is new each time, because it gives addresses out only once.
+    /// The device; a simulated one is new each time, so that none begins with what another left.
     pub(crate) fn driver(&self) -> Result<Arc<dyn Driver>, Failure> {
         if self.is_cuda { Ok(self.driver.clone()) } else { Ok(simulated()?) }
     }
