@@ -1,4 +1,4 @@
-//! A program that was stopped for a while, with its worker, goes on with the same one.
+//! A program that was stopped for a while, with its worker, goes on with the same one; a worker that is stopped ends with its client.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,8 +10,9 @@
 mod rig;
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kiln_isolate::{IsolatedDevice, News};
 use rig::Scene;
@@ -19,6 +20,10 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// Set for the client.
 const CLIENT: &str = "KILN_TEST_STOPPED";
+/// ... if it has a child that holds all it has open.
+const HOLDS: &str = "holds";
+/// How long that one lives.
+const HELD: Duration = Duration::from_secs(10);
 /// How long work may take to get on.
 const WATCHDOG: Duration = Duration::from_millis(1000);
 
@@ -44,12 +49,29 @@ fn client() {
         out.flush().unwrap();
     });
     let device = IsolatedDevice::open(config).unwrap();
+    if std::env::var_os(CLIENT).is_some_and(|how| how == HOLDS) {
+        std::thread::spawn(hold);
+    }
     let input = std::thread::spawn(|| std::io::stdin().lines().count());
     let scene = Scene::build(&device);
     while !input.is_finished() {
         scene.play(&device, 6);
     }
     assert!(device.cause().is_none());
+}
+
+/// Starts a child that never becomes another program, so that all that is open here stays open there.
+fn hold() {
+    let mut child = Command::new("true");
+    // SAFETY: between fork and exec it writes and sleeps, which a copy of one thread of a process may do.
+    let _ = unsafe {
+        child.pre_exec(|| {
+            rustix::io::write(rustix::stdio::stdout(), b"held\n")?;
+            std::thread::sleep(HELD);
+            Ok(())
+        })
+    }
+    .status();
 }
 
 /// Ended with the test, however that ends.
@@ -62,21 +84,55 @@ impl Drop for Client {
     }
 }
 
-#[test]
-fn who_was_stopped_does_not_take_the_worker_for_one_that_hangs() {
+/// A client, what it says from then on, and the process of its worker.
+fn start(how: &str) -> (Client, impl Iterator<Item = String>, Pid) {
     let mut client = Command::new(std::env::current_exe().unwrap())
         .args(["client", "--exact", "--nocapture"])
-        .env(CLIENT, "1")
+        .env(CLIENT, how)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .map(Client)
         .unwrap();
-    let client = &mut client.0;
-    let mut said = BufReader::new(client.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let mut said = BufReader::new(client.0.stdout.take().unwrap()).lines().map_while(Result::ok);
     let started = said.find_map(|line| Some(line.split_once("worker ")?.1.trim().to_owned()));
-    let pid = |number: &str| Pid::from_raw(number.parse().unwrap()).unwrap();
-    let processes = [pid(&client.id().to_string()), pid(&started.unwrap())];
+    (client, said, Pid::from_raw(started.unwrap().parse().unwrap()).unwrap())
+}
+
+/// Somebody else who holds the client's end of the socket keeps the worker from seeing it close, and one that is stopped sees nothing at all: the
+/// system ends them.
+#[test]
+fn a_worker_that_cannot_see_its_client_end_ends_with_it() {
+    for (holds, stops) in [(true, false), (false, true), (true, true)] {
+        let (mut client, mut said, worker) = start(if holds { HOLDS } else { "1" });
+        assert!(!holds || said.any(|line| line.contains("held")));
+        let stat = || std::fs::read_to_string(format!("/proc/{}/stat", worker.as_raw_nonzero()));
+        // The state stands behind the name, which is in parentheses.
+        let state = || stat().ok()?.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+        let is = |wanted: fn(Option<char>) -> bool| {
+            let limit = Instant::now() + HELD / 2;
+            while !wanted(state()) && Instant::now() < limit {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            wanted(state())
+        };
+        if stops {
+            kill_process(worker, Signal::STOP).unwrap();
+            assert!(is(|state| state == Some('T')), "it does not stop");
+        }
+        client.0.kill().unwrap();
+        client.0.wait().unwrap();
+        let ended = is(|state| matches!(state, None | Some('Z' | 'X')));
+        let _ = kill_process(worker, Signal::KILL);
+        assert!(ended, "worker {worker:?} outlived its client; held {holds}, stopped {stops}");
+    }
+}
+
+#[test]
+fn who_was_stopped_does_not_take_the_worker_for_one_that_hangs() {
+    let (mut client, said, worker) = start("1");
+    let client = &mut client.0;
+    let processes = [Pid::from_raw(client.id().cast_signed()).unwrap(), worker];
     for _ in 0..2 {
         // It builds its scene, and then always has something under way.
         std::thread::sleep(WATCHDOG / 2);
