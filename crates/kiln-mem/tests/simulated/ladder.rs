@@ -1,24 +1,14 @@
 //! Every step of the ladder helps: with it a request is met that without it is refused.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
-#[path = "rig/mod.rs"]
-mod rig;
-
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
+use crate::rig::{MIB, Rig};
 use kiln_mem::decorator::Budgeted;
 use kiln_mem::{
     Budget, DeviceBlock, Direct, DriverPool, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Order,
     Pressure, Request, Result, Rung, Stamps,
 };
-use rig::{MIB, Rig};
 
 /// A heap that may take so many bytes from the device and only these steps.
 fn heap(rig: &Rig, bytes: u64, rungs: &'static [Rung]) -> Heap {

@@ -1,17 +1,7 @@
 //! A heap over chunks, for as long as a program runs: what it gave back and what it was refused costs it nothing later.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
-#[path = "rig/mod.rs"]
-mod rig;
-
+use crate::rig::{MIB, Rig};
 use kiln_mem::{Budget, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Request};
-use rig::{MIB, Rig};
 
 /// More than there are numbers for chunks.
 const ROUNDS: usize = 17_000;

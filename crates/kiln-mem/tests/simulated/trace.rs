@@ -1,17 +1,6 @@
 //! What a trace keeps, and what others read of it.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
-#[path = "trace/pickled.rs"]
 mod pickled;
-#[path = "rig/mod.rs"]
-mod rig;
-#[path = "trace/viewer.rs"]
 mod viewer;
 
 use std::io::Write;
@@ -20,6 +9,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
+use crate::rig::{MIB, Random, Rig, with_rig};
 use kiln_driver::Clock;
 use kiln_mem::decorator::{TraceConfig, Traced};
 use kiln_mem::replay::{Log, LogOptions};
@@ -27,7 +17,6 @@ use kiln_mem::trace::{
     Recorded, TraceAction, TraceRecord, read_trace, write_rmm_csv, write_snapshot, write_trace,
 };
 use kiln_mem::{AllocTag, HeapConfig, MemoryResource, MemoryResourceExt, Pages, Request, Stack};
-use rig::{MIB, Random, Rig, with_rig};
 use viewer::View;
 
 fn keeping(records_per_thread: usize) -> TraceConfig {

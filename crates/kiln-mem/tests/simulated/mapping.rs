@@ -1,18 +1,9 @@
 //! What the rows of mapped frames cost the host, and that it has an end.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
-mod rig;
-
+use crate::rig::{MIB, Rig};
 use kiln_driver::WallClock;
 use kiln_mem::workload::{OnStream, RandomLives};
 use kiln_mem::{Heap, HeapConfig, MemoryResource, MemoryResourceExt, Request, Spare, StreamRef};
-use rig::{MIB, Rig};
 
 /// What one mapped frame costs.
 const FRAME_BYTES: u64 = 24 << 10;

@@ -1,20 +1,11 @@
 //! What happens around the ladder: callbacks that do more than free, work worth waiting for, a device that is lost on the way.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
-#[path = "rig/mod.rs"]
-mod rig;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::rig::{MIB, Rig};
 use kiln_driver::Code;
 use kiln_mem::decorator::Budgeted;
 use kiln_mem::{
@@ -22,7 +13,6 @@ use kiln_mem::{
     Request, Result, Rung, Stamps,
 };
 use kiln_sim::{DeviceConfig, Fault, FaultPlan};
-use rig::{MIB, Rig};
 
 fn config(limit_bytes: u64, pressure: &Pressure) -> HeapConfig {
     let budget = Some(Budget::new("test", limit_bytes));

@@ -1,21 +1,11 @@
 //! What a resource says it holds, asked at any time and by anybody.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
-#[path = "rig/mod.rs"]
-mod rig;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 
+use crate::rig::{MIB, Rig, with_rig};
 use kiln_mem::decorator::Statistics;
 use kiln_mem::{AllocTag, DeviceBlock, Direct, MemoryResource, MemoryResourceExt, Request};
-use rig::{MIB, Rig, with_rig};
 
 /// Blocks that are allocated by one thread and freed by another are never counted as freed before they are allocated,
 /// whoever asks and when.

@@ -1,23 +1,14 @@
 //! What a program that never repeats itself costs, with memory to spare and without, counted in driver calls.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
-mod rig;
-
 use std::sync::Arc;
 
+use crate::rig::{MIB, Rig};
 use kiln_driver::layer::{Counting, Layered};
 use kiln_driver::{Driver, StreamRequest, WallClock};
 use kiln_mem::workload::{Filling, OnStream, RandomLives};
 use kiln_mem::{
     Budget, DriverOrder, Heap, HeapActivity, HeapConfig, MemoryResource, MemoryResourceExt, Request, Spare,
 };
-use rig::{MIB, Rig};
 
 /// What some runs cost.
 struct Cost {

@@ -5,20 +5,10 @@
 //! them are a finding, whichever of them ran first. Memory is short, so that blocks go through every way of reuse:
 //! stocks, lists, imports, folds, lending and device-side waits.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
-#[path = "rig/mod.rs"]
-mod rig;
-
+use crate::rig::{MIB, Random, Rig};
 use kiln_mem::{
     DeviceBlock, Heap, HeapConfig, MemoryResource, Order, Pressure, Request, Stamp, Stamps, StreamRef,
 };
-use rig::{MIB, Random, Rig};
 
 struct Owned {
     block: DeviceBlock,

@@ -1,18 +1,9 @@
 //! What a log says was done is done again: in its order, by its threads, on its streams.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
-#[path = "rig/mod.rs"]
-mod rig;
-
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
+use crate::rig::{MIB, Random, Rig};
 use kiln_driver::call::Call;
 use kiln_driver::layer::{Layer, Layered};
 use kiln_driver::{Driver, MemoryRequest, StreamId, WallClock};
@@ -23,7 +14,6 @@ use kiln_mem::replay::{
 };
 use kiln_mem::trace::{Recorded, write_rmm_csv, write_trace};
 use kiln_mem::{AllocTag, HeapConfig, MemoryResource, MemoryResourceExt, Request, Stack};
-use rig::{MIB, Random, Rig};
 
 const HEADER: &str = "Thread,Time,Action,Pointer,Size,Stream\n";
 

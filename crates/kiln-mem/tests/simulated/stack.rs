@@ -1,20 +1,10 @@
 //! A stack is text, and the text is the stack.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
-#[path = "rig/mod.rs"]
-mod rig;
-
+use crate::rig::{MIB, Random, Rig};
 use kiln_mem::decorator::{FailPlan, GuardConfig};
 use kiln_mem::stack::{Base, Layer, Site, StackProblem};
 use kiln_mem::{ByteSize, MemoryResourceExt, Request, Spare, Stack};
 use kiln_sim::{DeviceConfig, FaultPlan};
-use rig::{MIB, Random, Rig};
 
 fn random_layer(random: &mut Random) -> Layer {
     let size = |random: &mut Random| ByteSize(random.size(1 << 40));

@@ -1,18 +1,9 @@
 //! A call that fails below has changed nothing above.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
-#[path = "rig/mod.rs"]
-mod rig;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::rig::{MIB, Rig, with_rig};
 use kiln_driver::{DeviceAddress, Timeout, Waited};
 use kiln_mem::decorator::{
     Budgeted, Damage, FailPlan, Failing, GuardConfig, Guarded, LeakTracking, Limited, TraceConfig, Traced,
@@ -23,7 +14,6 @@ use kiln_mem::{
     AllocTag, Budget, DeviceBlock, DriverOrder, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Order,
     Pages, Request, Stamp, StreamKey,
 };
-use rig::{MIB, Rig, with_rig};
 
 /// A heap of which every so many allocations and frees fail.
 fn failing(rig: &Rig, every_allocation: u64, every_free: u64) -> Failing<Heap> {

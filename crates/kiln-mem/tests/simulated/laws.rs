@@ -1,28 +1,14 @@
 //! What every resource and every decorator obeys, alone and stacked.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
-#[path = "laws/law.rs"]
-mod law;
-#[path = "rig/mod.rs"]
-mod rig;
-#[path = "laws/subject.rs"]
-mod subject;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::law::{LAWS, Make};
+use crate::subject::SUBJECTS;
 use kiln_mem::Stack;
 use kiln_mem::stack::{Base, Layer, Site};
-use law::{LAWS, Make};
-use subject::SUBJECTS;
 
 /// Memory of the simulated device; the law of exhaustion counts on it.
-const MEMORY: u64 = 64 * rig::MIB;
+const MEMORY: u64 = 64 * crate::rig::MIB;
 
 /// Runs every law for every subject, except where an exclusion with a reason says otherwise; an excluded law that holds
 /// is reported, so that exclusions do not outlive their reasons.
@@ -44,8 +30,8 @@ fn every_subject_obeys_every_law() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-fn holds(check: fn(Make<'_>, rig::Rig), make: Make<'_>) -> bool {
-    catch_unwind(AssertUnwindSafe(|| check(make, rig::Rig::new(7, MEMORY)))).is_ok()
+fn holds(check: fn(Make<'_>, crate::rig::Rig), make: Make<'_>) -> bool {
+    catch_unwind(AssertUnwindSafe(|| check(make, crate::rig::Rig::new(7, MEMORY)))).is_ok()
 }
 
 /// Whether alignment is the driver's, which aligns to 256 bytes and no more.
@@ -66,7 +52,7 @@ fn layers(base: Base) -> Vec<Layer> {
 /// Runs the laws for a stack; returns what it breaks.
 fn broken(base: Base, layers: &[Layer]) -> Vec<String> {
     let stack = layers.iter().rev().fold(Stack::new(base), |stack, layer| stack.inside(*layer));
-    let make = |rig: &rig::Rig| stack.build(&Site::new(rig.driver(), rig.order())).unwrap();
+    let make = |rig: &crate::rig::Rig| stack.build(&Site::new(rig.driver(), rig.order())).unwrap();
     let is_excluded = |name| is_drivers(base) && name == "alignment";
     let broken = LAWS.iter().filter(|law| !is_excluded(law.name) && !holds(law.check, &make));
     broken.map(|law| format!("{stack} breaks `{}`", law.name)).collect()
@@ -86,7 +72,7 @@ fn all_layers_obey_every_law_in_any_order() {
     let mut wrong = Vec::new();
     for seed in 0..16 {
         let base = [Base::Heap, Base::Chunks, Base::Direct, Base::Pool][seed % 4];
-        let mut random = rig::Random::new(seed as u64);
+        let mut random = crate::rig::Random::new(seed as u64);
         let (mut left, mut shuffled) = (layers(base), Vec::new());
         while !left.is_empty() {
             shuffled.push(left.swap_remove(random.below(left.len() as u64) as usize));
@@ -100,7 +86,7 @@ fn all_layers_obey_every_law_in_any_order() {
 fn a_stack_prints_itself() {
     for subject in SUBJECTS {
         // A simulated device gives addresses out only once.
-        let rig = rig::Rig::new(1, 1 << 30);
+        let rig = crate::rig::Rig::new(1, 1 << 30);
         assert_eq!((subject.make)(&rig).to_string(), subject.text, "{}", subject.name);
     }
 }

@@ -1,20 +1,10 @@
 //! Budgets: trees of accounts that many charge at once.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
-#[path = "rig/mod.rs"]
-mod rig;
-
+use crate::rig::{MIB, Rig};
 use kiln_driver::Driver;
 use kiln_mem::decorator::Budgeted;
 use kiln_mem::{AllocTag, Budget, HeapConfig, MemoryResource, MemoryResourceExt, Request};
 use kiln_sim::SimDevice;
-use rig::{MIB, Rig};
 
 #[test]
 fn a_refused_charge_leaves_no_trace_in_any_account() {

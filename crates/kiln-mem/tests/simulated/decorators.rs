@@ -1,22 +1,12 @@
 //! What each decorator is there for.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
-#[path = "rig/mod.rs"]
-mod rig;
-
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::rig::{MIB, with_rig};
 use kiln_mem::decorator::{
     Aligned, FailPlan, Failing, GuardConfig, Guarded, LeakTracking, Limited, Retrying, Statistics,
 };
 use kiln_mem::{AllocTag, DeviceBlock, MemoryResource, MemoryResourceExt, Request};
-use rig::{MIB, with_rig};
 
 /// A call site that is found by its name, however the rest of the test was compiled.
 #[inline(never)]

@@ -1,17 +1,8 @@
 //! A million operations leave nothing behind: no bytes, no pages, no events, no streams.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
-#[path = "rig/mod.rs"]
-mod rig;
-
 use std::sync::Arc;
 
+use crate::rig::{MIB, Random, Rig};
 use kiln_driver::call::CallKind;
 use kiln_driver::layer::{CommandKind, Counting, Layered};
 use kiln_driver::{Command, Driver, Pattern, StreamRequest};
@@ -19,7 +10,6 @@ use kiln_mem::{
     DeviceBlock, DriverOrder, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Order, Request, Stamps,
     StreamRef,
 };
-use rig::{MIB, Random, Rig};
 
 const OPERATIONS: u64 = 1_000_000;
 const STREAMS: u64 = 3;

@@ -1,17 +1,8 @@
 //! Memory that is free can be handed out: no request of pages is refused while enough is free, whatever came before.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
-mod rig;
-
+use crate::rig::{MIB, Rig};
 use kiln_mem::workload::{Filled, Filling, OnStream};
 use kiln_mem::{Budget, HeapConfig, MemoryResource};
-use rig::{MIB, Rig};
 
 /// Fills nine tenths of a budget with sizes from 4 KiB to 256 MiB, over and over.
 fn fill(limit_bytes: u64, steps: u64) -> Filled {

@@ -3,21 +3,11 @@
 //! The map knows which bytes each block must hold. The guard knows that nobody wrote beside a block or after its end, the
 //! simulator that nothing was read before it was written and no two uses were without order.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
-#[path = "rig/mod.rs"]
-mod rig;
-
 use std::collections::BTreeMap;
 
+use crate::rig::{MIB, Random, Rig};
 use kiln_mem::decorator::{GuardConfig, Guarded};
 use kiln_mem::{DeviceBlock, Heap, MemoryResource, MemoryResourceExt, Order, Request, Stamps, StreamRef};
-use rig::{MIB, Random, Rig};
 
 struct Entry {
     block: DeviceBlock,

@@ -2,21 +2,12 @@
 //! it in the books of the decorator, and only then does the free return. Whoever crosses a block out of its books after
 //! it was freed below crosses out the new one.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
-#[path = "rig/mod.rs"]
-mod rig;
-
 use std::fmt;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use crate::rig::{MIB, Rig};
 use kiln_mem::decorator::{
     Budgeted, GuardConfig, Guarded, LeakTracking, Limited, Statistics, TraceConfig, Traced,
 };
@@ -25,7 +16,6 @@ use kiln_mem::{
     Accounting, Budget, DeviceBlock, FreeError, MemoryResource, MemoryResourceExt, Relief, Request,
     ResourceKey, Result, Rung, Stamps, StreamRef,
 };
-use rig::{MIB, Rig};
 
 /// A resource that, when it is told to, returns from a free only after somebody else allocated.
 struct Delaying {

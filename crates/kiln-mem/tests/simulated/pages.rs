@@ -1,22 +1,11 @@
 //! Blocks of whole pages, and pages that are handed to somebody else.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
-#[path = "pages/exported.rs"]
-mod exported;
-mod rig;
-
 use std::time::Duration;
 
+use crate::rig::{MIB, Rig, request};
 use kiln_mem::{
     AllocTag, Budget, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Pages, Pressure, Result, Rung,
 };
-use rig::{MIB, Rig, request};
 
 fn pages(rig: &Rig, config: HeapConfig) -> Pages {
     Pages::new(rig.driver(), rig.order(), config).unwrap()
@@ -167,12 +156,12 @@ fn a_budget_is_charged_for_pages_and_callbacks_are_asked() {
 
 #[test]
 fn a_block_of_pages_is_reached_through_its_descriptors() {
-    exported::block_of_pages(Rig::new(5, 64 * MIB));
+    crate::exported::block_of_pages(Rig::new(5, 64 * MIB));
 }
 
 #[test]
 fn a_folded_block_of_a_heap_is_reached_through_its_descriptors() {
-    exported::folded_block(Rig::new(6, 64 * MIB));
+    crate::exported::folded_block(Rig::new(6, 64 * MIB));
 }
 
 #[test]

@@ -1,22 +1,12 @@
 //! A guard finds writes that should not have happened, says of which allocation, and loses no block.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
-#[path = "rig/mod.rs"]
-mod rig;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::rig::{MIB, Random, Rig, with_rig};
 use kiln_mem::decorator::{Damage, FailPlan, Failing, GuardConfig, Guarded};
 use kiln_mem::{AllocTag, DeviceBlock, Heap, MemoryResource, MemoryResourceExt, Request};
 use kiln_sim::{DeviceConfig, Fault, FaultPlan};
-use rig::{MIB, Random, Rig, with_rig};
 
 fn guard(rig: &Rig, quarantine_bytes: u64) -> Guarded<Heap> {
     let config = GuardConfig { zone_bytes: 256, quarantine_bytes };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::pickled::Pickled;
+use super::pickled::Pickled;
 
 /// What is seen.
 pub(crate) struct View {

@@ -1,23 +1,13 @@
 //! Out of memory is said with its cause, and only when memory is out.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
-#[path = "rig/mod.rs"]
-mod rig;
-
 use std::time::Duration;
 
+use crate::rig::{MIB, Rig};
 use kiln_mem::decorator::{Budgeted, Limited};
 use kiln_mem::{
     AllocTag, Budget, DeviceBlock, Direct, DriverPool, Heap, HeapConfig, MemoryResource, MemoryResourceExt,
     Order, Pages, Pressure, Request, Result, Rung, Stamp, Stamps, StreamRef,
 };
-use rig::{MIB, Rig};
 
 /// A heap that may take so many bytes from the device and only these steps.
 fn heap(rig: &Rig, bytes: u64, rungs: &'static [Rung]) -> Heap {

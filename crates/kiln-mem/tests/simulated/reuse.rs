@@ -1,20 +1,10 @@
 //! Which memory a heap takes, in which order: what its stream freed, what it is ordered after, what is known to be done,
 //! other free memory, new pages; a device-side wait comes last.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
-#[path = "rig/mod.rs"]
-mod rig;
-
+use crate::rig::{MIB, Rig};
 use kiln_mem::{
     Budget, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Order, Request, Stamp, StreamRef,
 };
-use rig::{MIB, Rig};
 
 const BYTES: u64 = 8 * MIB;
 

@@ -1,0 +1,40 @@
+//! What the resources of this crate do, on the simulated device: one module for each part.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
+#[path = "../pages/exported.rs"]
+mod exported;
+#[path = "../laws/law.rs"]
+mod law;
+#[path = "../rig/mod.rs"]
+mod rig;
+#[path = "../laws/subject.rs"]
+mod subject;
+
+mod accounting;
+mod budget;
+mod chunks;
+mod decorators;
+mod endurance;
+mod exhausted;
+mod failures;
+mod fragmentation;
+mod guard;
+mod handover;
+mod ladder;
+mod laws;
+mod mapping;
+mod model;
+mod ownership;
+mod pages;
+mod pressure;
+mod replay;
+mod reuse;
+mod spare;
+mod stack;
+mod trace;
