@@ -50,12 +50,6 @@ mod sync {
     }
 }
 
-mod telemetry {
-    //! Where the order looks for the counters of its streams.
-
-    pub(super) use super::counters::{Count, Counters};
-}
-
 mod asymmetric {
     //! Every atomic is sequentially consistent here, so there is nothing to fence.
 
@@ -66,43 +60,43 @@ mod asymmetric {
     pub(super) fn heavy() {}
 }
 
-#[path = "../../kiln/src/order/clock.rs"]
+#[path = "../../kiln-order/src/clock.rs"]
 mod clock;
-#[path = "../../kiln/src/telemetry/counters.rs"]
-mod counters;
-#[path = "../../kiln/src/order/eventless.rs"]
+#[path = "../../kiln-order/src/eventless.rs"]
 mod eventless;
-#[path = "../../kiln/src/order/events.rs"]
+#[path = "../../kiln-order/src/events.rs"]
 mod events;
-#[path = "../../kiln/src/order/freeze.rs"]
+#[path = "../../kiln-order/src/freeze.rs"]
 mod freeze;
-#[path = "../../kiln/src/order/gate.rs"]
+#[path = "../../kiln-order/src/gate.rs"]
 mod gate;
-#[path = "../../kiln/src/order/guards.rs"]
+#[path = "../../kiln-order/src/guards.rs"]
 mod guards;
-#[path = "../../kiln/src/order/held.rs"]
+#[path = "../../kiln-order/src/held.rs"]
 mod held;
-#[path = "../../kiln/src/order/lane.rs"]
+#[path = "../../kiln-order/src/lane.rs"]
 mod lane;
 #[path = "../../kiln-driver/src/latch.rs"]
 mod latch;
-#[path = "../../kiln/src/order/launch_sites.rs"]
+#[path = "../../kiln-order/src/launch_sites.rs"]
 mod launch_sites;
-#[path = "../../kiln/src/order/mutation.rs"]
+#[path = "../../kiln-order/src/mutation.rs"]
 mod mutation;
-#[path = "../../kiln/src/order/places.rs"]
+#[path = "../../kiln-order/src/places.rs"]
 mod places;
-#[path = "../../kiln/src/order/plan.rs"]
+#[path = "../../kiln-order/src/plan.rs"]
 mod plan;
-#[path = "../../kiln/src/order/stamp.rs"]
+#[path = "../../kiln-order/src/stamp.rs"]
 mod stamp;
-#[path = "../../kiln/src/order/step.rs"]
+#[path = "../../kiln-order/src/step.rs"]
 mod step;
-#[path = "../../kiln/src/order/submit_error.rs"]
+#[path = "../../kiln-order/src/stream_counters.rs"]
+mod stream_counters;
+#[path = "../../kiln-order/src/submit_error.rs"]
 mod submit_error;
-#[path = "../../kiln/src/order/track.rs"]
+#[path = "../../kiln-order/src/track.rs"]
 mod track;
-#[path = "../../kiln/src/order/tracker.rs"]
+#[path = "../../kiln-order/src/tracker.rs"]
 mod tracker;
 
 pub use lane::Lane;

@@ -22,6 +22,7 @@ const BOUNDARIES: &[Boundary] = &[
     Boundary { package: "kiln-driver", may_use: &[], unsafe_code: true },
     Boundary { package: "kiln-ptx", may_use: &[], unsafe_code: false },
     Boundary { package: "kiln-ir", may_use: &[], unsafe_code: false },
+    Boundary { package: "kiln-order", may_use: &["kiln-driver"], unsafe_code: true },
     Boundary { package: "kiln-mem", may_use: &["kiln-driver"], unsafe_code: true },
     Boundary { package: "kiln-cuda", may_use: &["kiln-driver"], unsafe_code: true },
     Boundary { package: "kiln-sim", may_use: &["kiln-driver", "kiln-ptx"], unsafe_code: true },
@@ -34,7 +35,16 @@ const BOUNDARIES: &[Boundary] = &[
     Boundary { package: "kiln-kernels", may_use: &[], unsafe_code: false },
     Boundary {
         package: "kiln",
-        may_use: &["kiln-driver", "kiln-cuda", "kiln-sim", "kiln-mem", "kiln-ptx", "kiln-ir", "kiln-isolate"],
+        may_use: &[
+            "kiln-driver",
+            "kiln-cuda",
+            "kiln-sim",
+            "kiln-mem",
+            "kiln-order",
+            "kiln-ptx",
+            "kiln-ir",
+            "kiln-isolate",
+        ],
         unsafe_code: true,
     },
     Boundary {

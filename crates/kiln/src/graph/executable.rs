@@ -14,9 +14,9 @@ use super::node::{NodeId, Work};
 use crate::buffer::{Element, Stale};
 use crate::error::{Error, Result};
 use crate::misuse::Misuse;
-use crate::order::{Lane, Stamp, Uses};
+use crate::order::{Lane, Stamp, StreamCount, Uses};
 use crate::runtime::{Block, Inner, Stream, Ticket};
-use crate::telemetry::{Count, Timed, span};
+use crate::telemetry::{Timed, span};
 
 /// Recorded work. The [builder](crate::GraphBuilder) has an example.
 ///
@@ -171,7 +171,7 @@ impl Graph {
         self.footprint.add_uses(&self.hosts, &mut uses);
         runtime.submit(lane, &mut uses, |driver, stream| {
             driver.submit(stream, &Command::Graph(native))?;
-            lane.counters().add_entered(Count::Replays, 1);
+            lane.counters().add_entered(StreamCount::Replays, 1);
             Ok(())
         })
     }

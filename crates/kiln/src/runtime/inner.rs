@@ -25,10 +25,10 @@ use crate::code::Modules;
 use crate::completion::{Bell, Reactor};
 use crate::error::{Error, ErrorKind, Result};
 use crate::misuse::Misuse;
-use crate::order::{Lane, Stamp, Tracker, Use};
+use crate::order::{Lane, Stamp, StreamCount, Tracker, Use};
 use crate::state::{Phase, Sentinel, StateCell};
 use crate::survival::Survival;
-use crate::telemetry::{Baseline, Count, Counters, Timed, Timers, span};
+use crate::telemetry::{Baseline, Counters, Timed, Timers, span};
 
 /// How long the end of a runtime waits for work that is still running, before it lets go of the device all the same.
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
@@ -414,10 +414,10 @@ impl Inner {
         let mut untimed = None;
         let work = |driver: &dyn Driver, stream| {
             driver.submit(stream, &Command::Signal(events.start))?;
-            lane.counters().add(Count::Signals, 1);
+            lane.counters().add(StreamCount::Signals, 1);
             work(driver, stream)?;
             match driver.submit(stream, &Command::Signal(events.end)) {
-                Ok(_) => lane.counters().add(Count::Signals, 1),
+                Ok(_) => lane.counters().add(StreamCount::Signals, 1),
                 Err(error) if error.is_sticky() => return Err(error),
                 // The work is queued; it is its time that nobody will know.
                 Err(error) => untimed = Some(error),

@@ -13,8 +13,8 @@ use kiln_driver::{Command, DevicePlace, Driver, Error, HostBlock, Place, StreamI
 use super::inner::Inner;
 use super::ticket::Ticket;
 use crate::error::Result;
-use crate::order::{EventLease, Lane, Stamp, Stamps, Use};
-use crate::telemetry::{Count, span};
+use crate::order::{EventLease, Lane, Stamp, Stamps, StreamCount, Use};
+use crate::telemetry::span;
 
 /// The smallest chunk; below this the calls cost more than the copy.
 const MIN_CHUNK_BYTES: usize = 64 << 10;
@@ -241,19 +241,19 @@ impl Porter<'_> {
             Err(error) if error.is_sticky() => return Err(error),
             // With no event to be had the stream is waited for, and then no copy uses the block.
             Err(_) => {
-                self.lane.counters().add(Count::HostWaits, 1);
+                self.lane.counters().add(StreamCount::HostWaits, 1);
                 return self.driver.wait(WaitTarget::Stream(self.stream), Timeout::Never).map(|_| ());
             }
         };
         self.driver.submit(self.stream, &Command::Signal(event.event()))?;
-        self.lane.counters().add(Count::Signals, 1);
+        self.lane.counters().add(StreamCount::Signals, 1);
         self.slots[slot].busy = Some(event);
         Ok(())
     }
 
     fn await_slot(&mut self, slot: usize) -> std::result::Result<(), Error> {
         if let Some(event) = self.slots[slot].busy.take() {
-            self.lane.counters().add(Count::HostWaits, 1);
+            self.lane.counters().add(StreamCount::HostWaits, 1);
             let _ = self.driver.wait(WaitTarget::Event(event.event()), Timeout::Never)?;
         }
         Ok(())

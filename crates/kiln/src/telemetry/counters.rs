@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use kiln_driver::{Command, Place};
+use kiln_order::StreamCount;
 
 /// What is counted. Only what the driver took counts, and only what went through the runtime.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -101,11 +101,31 @@ impl Count {
     ];
 }
 
+impl From<StreamCount> for Count {
+    fn from(count: StreamCount) -> Self {
+        match count {
+            StreamCount::Launches => Self::Launches,
+            StreamCount::Replays => Self::Replays,
+            StreamCount::Fills => Self::Fills,
+            StreamCount::FilledBytes => Self::FilledBytes,
+            StreamCount::Uploads => Self::Uploads,
+            StreamCount::UploadedBytes => Self::UploadedBytes,
+            StreamCount::Downloads => Self::Downloads,
+            StreamCount::DownloadedBytes => Self::DownloadedBytes,
+            StreamCount::Copies => Self::Copies,
+            StreamCount::CopiedBytes => Self::CopiedBytes,
+            StreamCount::StreamWaits => Self::StreamWaits,
+            StreamCount::Signals => Self::Signals,
+            StreamCount::HostWaits => Self::HostWaits,
+            StreamCount::HostPolls => Self::HostPolls,
+        }
+    }
+}
+
 /// As many numbers as there are counts.
 pub(crate) type Numbers = [u64; Count::ALL.len()];
 
-/// The numbers of one stream, or of what belongs to no stream. On lines of its own, so that no neighbour's writes are felt.
-#[repr(align(128))]
+/// The numbers of what belongs to no stream.
 pub(crate) struct Counters([AtomicU64; Count::ALL.len()]);
 
 impl Default for Counters {
@@ -115,43 +135,9 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// Adds, while nobody else does: the caller has entered the stream. A plain load and store.
-    #[inline]
-    pub(crate) fn add_entered(&self, count: Count, number: u64) {
-        let cell = &self.0[count as usize];
-        cell.store(cell.load(Ordering::Relaxed).wrapping_add(number), Ordering::Relaxed);
-    }
-
-    /// Adds, whatever other threads do; for counts that are never added to by [`add_entered`](Self::add_entered) at the same time.
+    /// Adds to a count, from any thread.
     pub(crate) fn add(&self, count: Count, number: u64) {
         self.0[count as usize].fetch_add(number, Ordering::Relaxed);
-    }
-
-    /// Counts a command the stream took, while the caller has entered it.
-    #[inline]
-    pub(crate) fn note(&self, command: &Command<'_>) {
-        match command {
-            Command::Launch(_) => self.add_entered(Count::Launches, 1),
-            Command::Graph(_) => self.add_entered(Count::Replays, 1),
-            Command::Fill { pattern, count, .. } => {
-                self.add_entered(Count::Fills, 1);
-                self.add_entered(Count::FilledBytes, pattern.bytes() * count);
-            }
-            Command::Copy { from, to, bytes } => {
-                let (copies, moved) = copy_counts(from, to);
-                self.add_entered(copies, 1);
-                self.add_entered(moved, *bytes);
-            }
-            Command::Signal(_) | Command::Wait(_) => {}
-            _ => {}
-        }
-    }
-
-    /// Counts a copy that one of several threads submitted within one entry.
-    pub(crate) fn note_copy(&self, from: &Place, to: &Place, bytes: u64) {
-        let (copies, moved) = copy_counts(from, to);
-        self.add(copies, 1);
-        self.add(moved, bytes);
     }
 
     /// Adds these numbers to others.
@@ -159,21 +145,6 @@ impl Counters {
         for (cell, number) in self.0.iter().zip(numbers) {
             *number = number.wrapping_add(cell.load(Ordering::Relaxed));
         }
-    }
-
-    /// Takes over the numbers of a stream whose place this one has.
-    pub(crate) fn inherit(&self, other: &Self) {
-        for (cell, inherited) in self.0.iter().zip(&other.0) {
-            cell.store(inherited.load(Ordering::Relaxed), Ordering::Relaxed);
-        }
-    }
-}
-
-fn copy_counts(from: &Place, to: &Place) -> (Count, Count) {
-    match (from, to) {
-        (Place::Host { .. }, _) => (Count::Uploads, Count::UploadedBytes),
-        (_, Place::Host { .. }) => (Count::Downloads, Count::DownloadedBytes),
-        _ => (Count::Copies, Count::CopiedBytes),
     }
 }
 

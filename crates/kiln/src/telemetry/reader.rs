@@ -3,6 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use kiln_order::{StreamCount, StreamCounts};
+
 use super::counters::{Count, Numbers};
 use super::device_name::DeviceName;
 use super::snapshot::{Gauge, Levels, Snapshot};
@@ -49,7 +51,11 @@ impl Telemetry<'_> {
         let inner = self.runtime.inner();
         let mut counts = [0; Count::ALL.len()];
         inner.counters().add_to(&mut counts);
-        inner.tracker().add_counts(&mut counts);
+        let mut streams = StreamCounts::default();
+        inner.tracker().add_counts(&mut streams);
+        for count in StreamCount::ALL {
+            counts[Count::from(*count) as usize] += streams[*count as usize];
+        }
         let code = inner.modules().counters();
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let elsewhere = [

@@ -47,7 +47,7 @@ impl Mutation {
     pub const REPLAY: [Self; 2] = [Self::ReplayStarted, Self::ReplayOnLost];
 
     /// The rule that is taken out of the order itself, if it is one of those.
-    pub(super) fn of_order(this: Option<Self>) -> Option<Self> {
+    pub(crate) fn of_order(this: Option<Self>) -> Option<Self> {
         this.filter(|rule| !Self::REPLAY.contains(rule))
     }
 }

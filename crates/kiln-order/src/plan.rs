@@ -4,8 +4,8 @@
 //! (the host's clock). What is left is at most one stamp per stream, arranged so that a wait that brings others along
 //! comes first.
 
-use super::clock::{Clock, HostClock};
-use super::stamp::{MAX_STREAMS, Stamp, StreamKey};
+use crate::clock::{Clock, HostClock};
+use crate::stamp::{MAX_STREAMS, Stamp, StreamKey};
 
 /// The waits of one submission: at most one per stream, the latest. Kept with its stream and used again, so that planning
 /// allocates nothing.

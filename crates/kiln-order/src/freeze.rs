@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, PoisonError};
 
-use super::clock::Clock;
-use super::held::held_here;
-use super::lane::Lane;
-use super::stamp::Stamp;
-use super::sync::Ordering;
-use super::tracker::Tracker;
+use crate::clock::Clock;
+use crate::held::held_here;
+use crate::lane::Lane;
+use crate::stamp::Stamp;
+use crate::sync::Ordering;
+use crate::tracker::Tracker;
 
 impl Tracker {
     /// What is known to be done, and what has been asked for.

@@ -1,7 +1,7 @@
 //! Clocks: what a stream, or the host, is already ordered after.
 
-use super::stamp::{MAX_STREAMS, Stamp, StreamKey};
-use super::sync::{AtomicU64, Ordering};
+use crate::stamp::{MAX_STREAMS, Stamp, StreamKey};
+use crate::sync::{AtomicU64, Ordering};
 
 /// For each stream, the latest submission that is ordered before. A vector clock.
 #[repr(C)]

@@ -5,14 +5,14 @@ use std::sync::{Arc, Weak};
 
 use kiln_driver::StreamId;
 
-use super::clock::Clock;
-use super::events::EventLease;
-use super::gate::{Gate, Pass};
-use super::launch_sites::LaunchSites;
-use super::plan::Waits;
-use super::stamp::{Stamp, StreamKey};
-use super::sync::{AtomicBool, AtomicU32, AtomicU64, Latch, LatchGuard, Ordering, spin_loop, yield_now};
-use crate::telemetry::{Count, Counters};
+use crate::clock::Clock;
+use crate::events::EventLease;
+use crate::gate::{Gate, Pass};
+use crate::launch_sites::LaunchSites;
+use crate::plan::Waits;
+use crate::stamp::{Stamp, StreamKey};
+use crate::stream_counters::{StreamCount, StreamCounters, StreamCounts};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Latch, LatchGuard, Ordering, spin_loop, yield_now};
 
 /// Recorded points a stream remembers.
 const MAX_POINTS: usize = 16;
@@ -47,7 +47,7 @@ pub struct Lane {
     /// Held over one submission to this stream and to no other; lock this before any block.
     entry: Latch<Entry>,
     /// What else the stream did.
-    counters: Counters,
+    counters: StreamCounters,
     /// Events recorded. Added to by whoever holds the points, without a locked instruction.
     signals: AtomicU64,
     /// Waits for other streams. Added to by whoever has entered the stream.
@@ -136,7 +136,7 @@ impl Lane {
             overshoots: AtomicU32::new(0),
             asked: AtomicBool::new(false),
             gate: Gate::default(),
-            counters: Counters::default(),
+            counters: StreamCounters::default(),
             sites: LaunchSites::default(),
             broken: AtomicU64::new(u64::MAX),
             claimed: AtomicBool::new(false),
@@ -180,12 +180,12 @@ impl Lane {
     }
 
     /// Adds what the stream did to other numbers.
-    pub(crate) fn add_counts(&self, numbers: &mut [u64; Count::ALL.len()]) {
+    pub fn add_counts(&self, numbers: &mut StreamCounts) {
         self.counters.add_to(numbers);
         let own = [
-            (Count::Launches, &self.launches),
-            (Count::Signals, &self.signals),
-            (Count::StreamWaits, &self.waits),
+            (StreamCount::Launches, &self.launches),
+            (StreamCount::Signals, &self.signals),
+            (StreamCount::StreamWaits, &self.waits),
         ];
         for (count, cell) in own {
             let number = &mut numbers[count as usize];
@@ -223,7 +223,7 @@ impl Lane {
 
     /// What the stream did, in numbers.
     #[inline]
-    pub(crate) fn counters(&self) -> &Counters {
+    pub fn counters(&self) -> &StreamCounters {
         &self.counters
     }
 
@@ -281,7 +281,7 @@ impl Lane {
 
     /// Says that a number is given out. Others may wait for it from here on.
     #[inline]
-    pub(super) fn announce(&self, number: u64) {
+    pub(crate) fn announce(&self, number: u64) {
         self.planned.store(number, Ordering::Release);
     }
 

@@ -2,7 +2,7 @@
 
 use kiln_driver::{Error, Refusal, StreamId};
 
-use super::step::{OverlappingWrites, StepRefusal};
+use crate::step::{OverlappingWrites, StepRefusal};
 
 /// Why a submission was not made.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl From<Error> for SubmitError {
 
 impl SubmitError {
     /// What is left to say to those who know only the errors of drivers. Waits use no blocks, so that nothing is said of those.
-    pub(crate) fn into_driver(self, call: &'static str) -> Error {
+    pub fn into_driver(self, call: &'static str) -> Error {
         match self {
             Self::Driver(error) => error,
             Self::Held { stream } => held_error(call, stream),

@@ -2,14 +2,14 @@
 
 use std::mem::MaybeUninit;
 
-use super::sync::LatchGuard;
-use super::track::Track;
+use crate::sync::LatchGuard;
+use crate::track::Track;
 
 /// Blocks that need no heap.
-pub(super) const MOST: usize = 32;
+pub(crate) const MOST: usize = 32;
 
 /// Some held blocks, let go of when dropped.
-pub(super) struct Guards<'a> {
+pub(crate) struct Guards<'a> {
     len: usize,
     /// The first `len` are there.
     held: [MaybeUninit<LatchGuard<'a, Track>>; MOST],
@@ -17,13 +17,13 @@ pub(super) struct Guards<'a> {
 
 impl<'a> Guards<'a> {
     #[inline(always)]
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { len: 0, held: [const { MaybeUninit::uninit() }; MOST] }
     }
 
     /// Holds one more. One too many is let go of at once; there is none as long as there are at most [`MOST`].
     #[inline(always)]
-    pub(super) fn push(&mut self, guard: LatchGuard<'a, Track>) {
+    pub(crate) fn push(&mut self, guard: LatchGuard<'a, Track>) {
         if let Some(place) = self.held.get_mut(self.len) {
             place.write(guard);
             self.len += 1;
@@ -32,7 +32,7 @@ impl<'a> Guards<'a> {
 
     /// Lets go of each, the last first, after something was done to it. Not by value: they would be copied.
     #[inline(always)]
-    pub(super) fn release(&mut self, mut last: impl FnMut(usize, &mut Track)) {
+    pub(crate) fn release(&mut self, mut last: impl FnMut(usize, &mut Track)) {
         while let Some(at) = self.len.checked_sub(1) {
             self.len = at;
             if let Some(place) = self.held.get(at) {

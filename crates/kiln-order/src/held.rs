@@ -13,12 +13,12 @@ use std::sync::{Arc, Weak};
 
 use kiln_driver::StreamId;
 
-use super::clock::HostClock;
-use super::lane::{Entry, Lane};
-use super::stamp::Stamp;
-use super::submit_error::SubmitError;
-use super::sync::{LatchGuard, thread_local};
-use super::tracker::Tracker;
+use crate::clock::HostClock;
+use crate::lane::{Entry, Lane};
+use crate::stamp::Stamp;
+use crate::submit_error::SubmitError;
+use crate::sync::{LatchGuard, thread_local};
+use crate::tracker::Tracker;
 
 thread_local! {
     static HELD: RefCell<Vec<Held>> = const { RefCell::new(Vec::new()) };
@@ -81,7 +81,7 @@ impl Tracker {
     /// Enters a stream as soon as nobody else is inside. One that this thread is inside of is refused, which only those look at who
     /// would have to wait.
     #[inline(always)]
-    pub(super) fn enter_lane<'a>(&self, lane: &'a Lane) -> Result<LatchGuard<'a, Entry>, SubmitError> {
+    pub(crate) fn enter_lane<'a>(&self, lane: &'a Lane) -> Result<LatchGuard<'a, Entry>, SubmitError> {
         match lane.try_enter() {
             Some(guard) => Ok(guard),
             None => self.enter_contended(lane),

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use kiln_driver::Access::{self, Read, Write};
 use kiln_driver::{Driver, Timeout};
 
-use super::lane::Lane;
-use super::mutation::Mutation;
-use super::queues::Queues;
-use super::stamp::{Stamp, Stamps};
-use super::step::Use;
-use super::submit_error::SubmitError;
-use super::sync::{Latch, Ordering};
-use super::track::Track;
-use super::tracker::{Recording, Tracker};
+use crate::lane::Lane;
+use crate::mutation::Mutation;
+use crate::queues::Queues;
+use crate::stamp::{Stamp, Stamps};
+use crate::step::Use;
+use crate::submit_error::SubmitError;
+use crate::sync::{Latch, Ordering};
+use crate::track::Track;
+use crate::tracker::{Recording, Tracker};
 
 const BYTES: u64 = 64;
 

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::clock::Clock;
-use super::events::EventPool;
-use super::lane::{Lane, Point, Recorded};
-use super::queues::Queues;
-use super::stamp::{Stamp, StreamKey};
-use crate::telemetry::Count;
+use crate::clock::Clock;
+use crate::events::EventPool;
+use crate::lane::{Lane, Point, Recorded};
+use crate::queues::Queues;
+use crate::stamp::{Stamp, StreamKey};
+use crate::stream_counters::StreamCount;
 
 /// A stream with its own pool of events, and points on it by number.
 struct Streams {
@@ -130,7 +130,7 @@ fn an_heir_goes_on_where_the_stream_ended() {
     old.set_submitted(6);
     old.note_broken(6);
     old.note_broken(5);
-    old.counters().add(Count::StreamWaits, 3);
+    old.counters().add(StreamCount::StreamWaits, 3);
     let mut clock = Clock::default();
     clock.learn(stamp(2, 8));
     let end = streams.point(6, clock);
@@ -145,9 +145,9 @@ fn an_heir_goes_on_where_the_stream_ended() {
     assert!(heir.published_covers(stamp(2, 8)) && heir.enter().clock.covers(stamp(2, 8)));
     assert!(!heir.published_covers(stamp(2, 9)));
     assert_eq!(heir.broken(), Some(5), "the first of them");
-    let mut numbers = [0; Count::ALL.len()];
+    let mut numbers = [0; StreamCount::ALL.len()];
     heir.add_counts(&mut numbers);
-    assert_eq!((numbers[Count::StreamWaits as usize], numbers[Count::Signals as usize]), (3, 1));
+    assert_eq!((numbers[StreamCount::StreamWaits as usize], numbers[StreamCount::Signals as usize]), (3, 1));
     heir.forget_broken();
     assert_eq!(heir.broken(), None);
     assert!(heir.point(6).is_none() && !heir.is_retired() && !heir.claim());

@@ -12,13 +12,13 @@ use std::time::Duration;
 use kiln_driver::*;
 
 /// The driver.
-pub(super) struct Queues {
+pub(crate) struct Queues {
     streams: Slots<kind::Stream, ()>,
     events: Slots<kind::Event, ()>,
     state: Mutex<State>,
     clock: WallClock,
     /// Whether every call is answered with an error.
-    pub(super) refuses: AtomicBool,
+    pub(crate) refuses: AtomicBool,
 }
 
 /// The latest submission of every stream that comes before, by slot.
@@ -68,7 +68,7 @@ impl Before {
 }
 
 impl Queues {
-    pub(super) fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         let key = DeviceKey::fresh();
         let (streams, events) = (Slots::new(key), Slots::new(key));
         let (state, clock) = (Mutex::default(), WallClock::new());
@@ -76,12 +76,12 @@ impl Queues {
     }
 
     /// A stream.
-    pub(super) fn stream(&self) -> StreamId {
+    pub(crate) fn stream(&self) -> StreamId {
         self.streams.insert(()).unwrap()
     }
 
     /// Queues work that touches blocks, each named by a number.
-    pub(super) fn touch(&self, stream: StreamId, blocks: &[(usize, Access)]) -> Result<()> {
+    pub(crate) fn touch(&self, stream: StreamId, blocks: &[(usize, Access)]) -> Result<()> {
         let _alive = self.answer(self.streams.pin(stream)?)?;
         let mut state = self.state();
         let (number, before) = state.queue(stream);
@@ -102,18 +102,18 @@ impl Queues {
     }
 
     /// Pairs of accesses to one block, one of them writing, without an order between them.
-    pub(super) fn races(&self) -> Vec<String> {
+    pub(crate) fn races(&self) -> Vec<String> {
         self.state().races.clone()
     }
 
     /// Waits and signals that were queued.
-    pub(super) fn edges(&self) -> (usize, usize) {
+    pub(crate) fn edges(&self) -> (usize, usize) {
         let state = self.state();
         (state.waits, state.signals)
     }
 
     /// Events that were made and not destroyed.
-    pub(super) fn events(&self) -> usize {
+    pub(crate) fn events(&self) -> usize {
         self.events.len()
     }
 

@@ -4,16 +4,16 @@ use std::sync::{Arc, PoisonError};
 
 use kiln_driver::{Command, Driver, Error, StreamId, Submission, Timeout, WaitTarget, Waited};
 
-use super::clock::{Clock, HostClock};
-use super::events::{EventLease, EventPool};
-use super::held::held_here;
-use super::lane::{Entry, Lane, Point, Recorded};
-use super::mutation::Mutation;
-use super::stamp::{Stamp, Stamps, StreamKey};
-use super::step::{Step, Use, publish_late};
-use super::submit_error::{SubmitError, given_back, held_error};
-use super::sync::{AtomicBool, AtomicU32, LatchGuard, Ordering, RwLock};
-use crate::telemetry::Count;
+use crate::clock::{Clock, HostClock};
+use crate::events::{EventLease, EventPool};
+use crate::held::held_here;
+use crate::lane::{Entry, Lane, Point, Recorded};
+use crate::mutation::Mutation;
+use crate::stamp::{Stamp, Stamps, StreamKey};
+use crate::step::{Step, Use, publish_late};
+use crate::stream_counters::{StreamCount, StreamCounts};
+use crate::submit_error::{SubmitError, given_back, held_error};
+use crate::sync::{AtomicBool, AtomicU32, LatchGuard, Ordering, RwLock};
 
 /// When an event is recorded for work that another stream consumes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -32,16 +32,16 @@ pub enum Recording {
 // In this order and place: what every submission looks at stands first, in one cache line.
 #[repr(C, align(64))]
 pub struct Tracker {
-    pub(super) driver: Arc<dyn Driver>,
+    pub(crate) driver: Arc<dyn Driver>,
     recording: Recording,
     mutation: Option<Mutation>,
-    pub(super) lanes: RwLock<Vec<Arc<Lane>>>,
-    pub(super) host: HostClock,
+    pub(crate) lanes: RwLock<Vec<Arc<Lane>>>,
+    pub(crate) host: HostClock,
     /// Another context answers for events of the last one, which says nothing about the work they stood behind.
-    pub(super) held: AtomicBool,
+    pub(crate) held: AtomicBool,
     events: Arc<EventPool>,
     /// Streams that had to take the place of another.
-    pub(super) turns: AtomicU32,
+    pub(crate) turns: AtomicU32,
     /// Memory is made on streams, past the order.
     makes_memory: AtomicBool,
 }
@@ -99,7 +99,7 @@ impl Tracker {
     }
 
     /// Adds up what the streams did.
-    pub(crate) fn add_counts(&self, numbers: &mut [u64; Count::ALL.len()]) {
+    pub fn add_counts(&self, numbers: &mut StreamCounts) {
         let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
         lanes.iter().for_each(|lane| lane.add_counts(numbers));
     }
@@ -243,7 +243,8 @@ impl Tracker {
                 return Err(held_error("wait", stream));
             }
         }
-        let kind = if matches!(timeout, Timeout::Poll) { Count::HostPolls } else { Count::HostWaits };
+        let kind =
+            if matches!(timeout, Timeout::Poll) { StreamCount::HostPolls } else { StreamCount::HostWaits };
         lane.counters().add(kind, 1);
         match self.point(&lane, stamp.number) {
             Ok(point) => self.wait_point(&point, timeout),
@@ -387,7 +388,7 @@ impl Tracker {
     }
 
     /// A point that covers a number of a stream: one that is recorded, or a new one.
-    pub(super) fn point(&self, lane: &Lane, number: u64) -> Result<Point, Error> {
+    pub(crate) fn point(&self, lane: &Lane, number: u64) -> Result<Point, Error> {
         self.with_point(lane, number, |point| Ok(point.clone()))
     }
 
@@ -479,7 +480,7 @@ impl Begun<'_> {
     /// The work is not with the driver, or a part of it only. If that is because the device is lost, nothing says later how much of it
     /// happened; so that is noted here.
     #[cold]
-    pub(crate) fn failed(&self, error: Error) -> Error {
+    pub fn failed(&self, error: Error) -> Error {
         if error.is_sticky() {
             self.lane.note_broken(self.stamp.number);
         }

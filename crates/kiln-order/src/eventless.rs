@@ -6,11 +6,11 @@
 
 use kiln_driver::{Error, Timeout, WaitTarget, Waited};
 
-use super::lane::Lane;
-use super::stamp::Stamp;
-use super::submit_error::given_back;
-use super::sync::Ordering;
-use super::tracker::Tracker;
+use crate::lane::Lane;
+use crate::stamp::Stamp;
+use crate::submit_error::given_back;
+use crate::sync::Ordering;
+use crate::tracker::Tracker;
 
 impl Tracker {
     /// Waits on the host for a number of a stream, and with it for everything the stream has to do by now.
@@ -18,7 +18,7 @@ impl Tracker {
     /// # Errors
     /// What the driver says.
     #[cold]
-    pub(super) fn wait_stream(&self, lane: &Lane, number: u64, timeout: Timeout) -> Result<Waited, Error> {
+    pub(crate) fn wait_stream(&self, lane: &Lane, number: u64, timeout: Timeout) -> Result<Waited, Error> {
         let stamp = Stamp { stream: lane.key, number: lane.await_submitted(number) };
         let Some(_admission) = lane.admit() else {
             // Where no event could be recorded at its end, that was waited for.

@@ -1,8 +1,8 @@
 //! Events that are taken, given back and taken again.
 
-use super::events::*;
-use super::queues::Queues;
-use super::sync::Ordering;
+use crate::events::*;
+use crate::queues::Queues;
+use crate::sync::Ordering;
 
 #[test]
 fn an_event_is_used_again_once_nobody_holds_a_lease_and_not_before() {

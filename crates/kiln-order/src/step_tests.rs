@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use kiln_driver::Access::{self, Read, ReadWrite, Write};
 
-use super::clock::{Clock, HostClock};
-use super::guards;
-use super::lane::Lane;
-use super::mutation::Mutation;
-use super::plan::Waits;
-use super::queues::Queues;
-use super::stamp::{Stamp, StreamKey};
-use super::step::{OverlappingWrites, Step, StepRefusal, Use};
-use super::sync::Latch;
-use super::track::Track;
+use crate::clock::{Clock, HostClock};
+use crate::guards;
+use crate::lane::Lane;
+use crate::mutation::Mutation;
+use crate::plan::Waits;
+use crate::queues::Queues;
+use crate::stamp::{Stamp, StreamKey};
+use crate::step::{OverlappingWrites, Step, StepRefusal, Use};
+use crate::sync::Latch;
+use crate::track::Track;
 
 const BYTES: u64 = 64;
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use kiln_driver::{Driver, Error, EventId, EventRequest, Refusal};
 
-use super::sync::{AtomicU32, Mutex, Ordering};
+use crate::sync::{AtomicU32, Mutex, Ordering};
 
 /// Events one runtime may have at once.
 pub const MAX_EVENTS: usize = 4096;
@@ -16,7 +16,7 @@ pub const MAX_EVENTS: usize = 4096;
 /// The events of one device.
 pub(crate) struct EventPool {
     cells: Box<[Cell]>,
-    pub(super) free: Mutex<Free>,
+    pub(crate) free: Mutex<Free>,
 }
 
 struct Cell {
@@ -24,9 +24,9 @@ struct Cell {
     leases: AtomicU32,
 }
 
-pub(super) struct Free {
-    pub(super) returned: Vec<u16>,
-    pub(super) used: usize,
+pub(crate) struct Free {
+    pub(crate) returned: Vec<u16>,
+    pub(crate) used: usize,
 }
 
 impl EventPool {

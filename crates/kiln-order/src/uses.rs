@@ -8,17 +8,17 @@ use std::ops::{Deref, DerefMut};
 
 use kiln_driver::Access;
 
-use super::step::Use;
-use super::sync::Latch;
-use super::track::Track;
+use crate::step::Use;
+use crate::sync::Latch;
+use crate::track::Track;
 
 /// Blocks of one submission that need no heap.
-pub(crate) const INLINE_USES: usize = 32;
+const INLINE_USES: usize = 32;
 
 /// The blocks of one submission.
 // In this order: the first uses lie beside their number.
 #[repr(C)]
-pub(crate) struct Uses<'a> {
+pub struct Uses<'a> {
     len: usize,
     /// The first `len` are written, unless all moved to `spill`.
     inline: [MaybeUninit<Use<'a>>; INLINE_USES],
@@ -29,19 +29,19 @@ pub(crate) struct Uses<'a> {
 impl<'a> Uses<'a> {
     /// None yet.
     #[inline(always)]
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self { len: 0, inline: [const { MaybeUninit::uninit() }; INLINE_USES], spill: Vec::new() }
     }
 
     /// Whether there is room for one more inline.
     #[inline(always)]
-    pub(crate) fn has_room(&self) -> bool {
+    pub fn has_room(&self) -> bool {
         self.len < INLINE_USES
     }
 
     /// Adds one.
     #[inline(always)]
-    pub(crate) fn push(&mut self, each: Use<'a>) {
+    pub fn push(&mut self, each: Use<'a>) {
         // In parts, so that none of them goes through memory before it is where it belongs.
         let Use { track, range, access, argument } = each;
         match self.inline.get_mut(self.len) {
@@ -89,8 +89,8 @@ impl DerefMut for Uses<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::stamp::Stamp;
     use super::*;
+    use crate::stamp::Stamp;
 
     #[test]
     fn many_uses_move_to_the_heap_and_stay_in_order() {

@@ -8,11 +8,11 @@ use std::sync::{Arc, PoisonError};
 use kiln_driver::{Command, Error, Refusal, StreamId};
 use smallvec::SmallVec;
 
-use super::lane::{Lane, Point};
-use super::stamp::{MAX_STREAMS, Stamp, StreamKey};
-use super::sync::Ordering;
-use super::tracker::Tracker;
-use crate::telemetry::Count;
+use crate::lane::{Lane, Point};
+use crate::stamp::{MAX_STREAMS, Stamp, StreamKey};
+use crate::stream_counters::StreamCount;
+use crate::sync::Ordering;
+use crate::tracker::Tracker;
 
 /// Streams that were given back and are asked whether their work is done, before one is waited for.
 const LOOK_AT: usize = 4;
@@ -89,7 +89,7 @@ impl Tracker {
         }
         let end = self.point(old, last.number)?;
         self.driver.submit(stream, &Command::Wait(end.event.event()))?;
-        old.counters().add(Count::StreamWaits, 1);
+        old.counters().add(StreamCount::StreamWaits, 1);
         Ok(Some(end))
     }
 

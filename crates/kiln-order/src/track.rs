@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use kiln_driver::Access;
 
-use super::stamp::{Stamp, Stamps, StreamKey};
+use crate::stamp::{Stamp, Stamps, StreamKey};
 
 /// Segments of one block before neighbours are merged by force.
 const MAX_SEGMENTS: usize = 64;
@@ -142,7 +142,7 @@ impl Track {
     }
 
     /// The reads alone.
-    pub(super) fn reads_only(&self, range: &Range<u64>, mut need: impl FnMut(Stamp)) {
+    pub(crate) fn reads_only(&self, range: &Range<u64>, mut need: impl FnMut(Stamp)) {
         if self.sole.is_spread {
             self.overlapping(range).for_each(|segment| segment.reads.iter().for_each(&mut need));
         } else {
@@ -151,7 +151,7 @@ impl Track {
     }
 
     /// Forgets who read; for a planner with a rule taken out.
-    pub(super) fn forget_reads(&mut self) {
+    pub(crate) fn forget_reads(&mut self) {
         self.sole.read = 0;
         self.segments_mut().for_each(|segment| segment.reads.clear());
     }
@@ -326,8 +326,8 @@ impl Segment {
 
 #[cfg(test)]
 mod tests {
-    use super::super::stamp::StreamKey;
     use super::*;
+    use crate::stamp::StreamKey;
 
     fn stamp(stream: usize, number: u64) -> Stamp {
         Stamp { stream: StreamKey::new(stream).unwrap(), number }

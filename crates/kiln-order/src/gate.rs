@@ -3,7 +3,7 @@
 //! A stream of another library is given back while other threads may be about to record an event on it, without having entered it.
 //! They pass the gate for that; closing it waits for those inside, and from then on nobody passes.
 
-use super::sync::{AtomicU32, Ordering, yield_now};
+use crate::sync::{AtomicU32, Ordering, yield_now};
 
 /// Set for ever once the gate closes; the rest counts who is inside.
 const CLOSED: u32 = 1 << 31;

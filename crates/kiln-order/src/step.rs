@@ -10,15 +10,15 @@ use std::ops::Range;
 use kiln_driver::{Access, StreamId};
 use smallvec::SmallVec;
 
-use super::clock::{Clock, HostClock};
-use super::guards::{self, Guards};
-use super::held::{held_here, holds_any};
-use super::lane::Lane;
-use super::mutation::Mutation;
-use super::plan::Waits;
-use super::stamp::Stamp;
-use super::sync::Latch;
-use super::track::Track;
+use crate::clock::{Clock, HostClock};
+use crate::guards::{self, Guards};
+use crate::held::{held_here, holds_any};
+use crate::lane::Lane;
+use crate::mutation::Mutation;
+use crate::plan::Waits;
+use crate::stamp::Stamp;
+use crate::sync::Latch;
+use crate::track::Track;
 
 /// One block of a submission.
 #[derive(Clone)]
