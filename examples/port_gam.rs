@@ -76,11 +76,11 @@ impl Platform for Nowhere {
         CudaPlatform.kind()
     }
 
-    fn list(&self) -> kiln::Result<Listing> {
+    fn list(&self) -> kiln::probe::Result<Listing> {
         Ok(Listing::Absent(Absence::from(CudaAbsence::NoDevice)))
     }
 
-    fn open(&self, _: u32) -> kiln::Result<std::sync::Arc<dyn Driver>> {
+    fn open(&self, _: u32) -> kiln::probe::Result<std::sync::Arc<dyn Driver>> {
         Err(Absence::from(CudaAbsence::NoDevice).into())
     }
 }

@@ -16,7 +16,7 @@ use kiln::program::{
     BindingPlan, Converge, LaunchPlan, Pipeline, PlanError, ProgramError, Read, ReadWrite, Typed, Value,
 };
 use kiln::telemetry::Count;
-use kiln::{Backend, Bindings, DispatchConfig, ErrorKind, Program};
+use kiln::{Backend, Bindings, DispatchConfig, Program};
 use kiln_ir::{DeviceLimits, LaunchRequest};
 
 /// Who is reached from whom, one call further: `seen[to]` where `seen[from]`.
@@ -183,8 +183,8 @@ fn all_blocks_together(backend: &Backend) -> Outcome {
     assert_eq!(x[..3], [5, 6, 7]);
     let config = DispatchConfig { grid: Some(1_000_000.into()), ..DispatchConfig::default() };
     let refused = rounds.dispatch_with(Bindings::new().in_out("x", &mut x).scalar("n", 1u32), &config);
-    match refused.err().as_ref().map(kiln::Error::kind) {
-        Some(ErrorKind::Program(ProgramError::CooperativeResidencyExceeded { blocks, limit, .. })) => {
+    match refused.err().as_ref().map(kiln::Error::downcast_ref) {
+        Some(Some(ProgramError::CooperativeResidencyExceeded { blocks, limit, .. })) => {
             println!("{blocks} blocks do not fit, {limit} would");
             Ok(())
         }

@@ -6,6 +6,8 @@
 use std::process::ExitCode;
 
 use kiln::ErrorKind;
+use kiln::probe::ProbeError;
+use kiln::program::ProgramError;
 use kiln_driver::Refusal;
 
 /// How a command ended.
@@ -38,17 +40,20 @@ impl From<Exit> for ExitCode {
 
 impl From<&kiln::Error> for Exit {
     fn from(error: &kiln::Error) -> Self {
+        if let Some(error) = error.downcast_ref::<ProgramError>() {
+            return if error.is_outcome() { Self::Fault } else { Self::Absent };
+        }
         match error.kind() {
-            ErrorKind::UnknownPolicy { .. }
-            | ErrorKind::UnknownSelection { .. }
-            | ErrorKind::Environment { .. } => Self::Usage,
+            ErrorKind::Probe(
+                ProbeError::UnknownPolicy { .. }
+                | ProbeError::UnknownSelection { .. }
+                | ProbeError::Environment { .. },
+            ) => Self::Usage,
             ErrorKind::Code(error) if error.is_compile_error() => Self::Compile,
             ErrorKind::Code(_) | ErrorKind::Library(_) => Self::Absent,
-            ErrorKind::Absent(_) | ErrorKind::UnknownDevice { .. } | ErrorKind::PolicyConflict { .. } => {
-                Self::Absent
-            }
-            ErrorKind::Program(error) if error.is_outcome() => Self::Fault,
-            ErrorKind::Program(_) => Self::Absent,
+            ErrorKind::Probe(
+                ProbeError::Absent(_) | ProbeError::UnknownDevice { .. } | ProbeError::PolicyConflict { .. },
+            ) => Self::Absent,
             // Nothing was launched: the arguments do not fit, or the device has no room for them.
             ErrorKind::Mismatch(_) | ErrorKind::Misuse(_) => Self::Absent,
             ErrorKind::Driver(_) | ErrorKind::Memory(_) if error.is_oom() => Self::Absent,

@@ -2,11 +2,11 @@
 //!
 //! A machine without a GPU is an ordinary machine. Its answer is a value of this type and never an error by itself;
 //! it becomes one where somebody required a device. What is there and does not work is a fault, which is an
-//! [`Error`](crate::Error) from the start.
+//! [`ProbeError`](crate::ProbeError) from the start.
 
 use kiln_driver::Code;
 
-use super::policy::Policy;
+use crate::policy::Policy;
 
 pub use kiln_cuda::Absence as CudaAbsence;
 

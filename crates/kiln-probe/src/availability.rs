@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::absence::Absence;
-use super::devices::Devices;
+use crate::absence::Absence;
+use crate::devices::Devices;
 
 /// Whether there is a device, when nothing is broken.
 ///

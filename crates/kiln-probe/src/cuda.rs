@@ -6,9 +6,9 @@ use kiln_cuda::{CudaDevice, DeviceDescription, OpenError, StartFault, Unavailabl
 use kiln_driver::{Code, DeviceKind, Driver, Fault, Refusal};
 use kiln_isolate::Backend;
 
-use super::devices::DeviceSummary;
-use super::platform::{Listing, Platform};
-use crate::error::{Error, ErrorKind, Result};
+use crate::devices::DeviceSummary;
+use crate::error::{ProbeError, Result};
+use crate::platform::{Listing, Platform};
 
 /// The CUDA devices of this machine.
 #[derive(Clone, Copy, Debug)]
@@ -40,13 +40,12 @@ impl Platform for CudaPlatform {
             Ok(device) => Ok(device),
             Err(OpenError::Unavailable(reason)) => Err(unavailable(reason)),
             Err(OpenError::Device { fault, .. }) => Err(driver_error(fault).into()),
-            Err(OpenError::UnknownOrdinal { ordinal, count }) => Err(ErrorKind::UnknownDevice {
+            Err(OpenError::UnknownOrdinal { ordinal, count }) => Err(ProbeError::UnknownDevice {
                 kind: DeviceKind::Cuda,
                 wanted: format!("ordinal {ordinal}"),
                 known: count as usize,
-            }
-            .into()),
-            Err(other) => Err(Error::other(other)),
+            }),
+            Err(other) => Err(ProbeError::other(other)),
         }
     }
 
@@ -75,12 +74,12 @@ impl From<&DeviceDescription> for DeviceSummary {
     }
 }
 
-/// The same reason in the words of this crate.
-pub(crate) fn unavailable(reason: Unavailable) -> Error {
+/// The same reason as an error of this crate.
+pub(crate) fn unavailable(reason: Unavailable) -> ProbeError {
     match reason {
-        Unavailable::Absent(absence) => Error::new(super::Absence::from(absence)),
+        Unavailable::Absent(absence) => ProbeError::from(crate::absence::Absence::from(absence)),
         Unavailable::Fault(fault) => driver_error(fault).into(),
-        Unavailable::Forked => ErrorKind::Forked.into(),
+        Unavailable::Forked => ProbeError::Forked,
     }
 }
 
@@ -101,10 +100,11 @@ mod tests {
 
     #[test]
     fn a_fault_keeps_its_call_and_code_and_answers_as_what_it_is() {
-        let of = |code| Error::from(driver_error(StartFault { call: "cuInit", code }));
+        let of = |code| unavailable(Unavailable::Fault(StartFault { call: "cuInit", code }));
         for code in [Code::OUT_OF_MEMORY, Code::ILLEGAL_ADDRESS, Code::UNKNOWN, Code(424_242)] {
-            let error = of(code);
-            assert_eq!((error.code(), error.call()), (Some(code), Some("cuInit")));
+            let fault = of(code);
+            let error = fault.driver().unwrap();
+            assert_eq!((error.code(), error.call()), (Some(code), "cuInit"));
             assert_eq!((error.is_oom(), error.is_sticky()), (code == Code::OUT_OF_MEMORY, code.is_sticky()));
         }
     }

@@ -7,7 +7,7 @@ use std::fmt;
 
 use kiln_driver::{Capability, DeviceInfo, DeviceKind, PciId, Uuid, Version};
 
-use crate::error::{ErrorKind, Result};
+use crate::error::{ProbeError, Result};
 use crate::libraries::{self, Library, LibraryVersion};
 
 /// What is known of a device that nobody has opened.
@@ -137,7 +137,8 @@ impl Devices {
         libraries::find(Library::Nvrtc).ok().and_then(|found| found.version)
     }
 
-    pub(super) fn unknown(&self, wanted: String) -> crate::Error {
-        ErrorKind::UnknownDevice { kind: self.kind, wanted, known: self.entries.len() }.into()
+    /// The error for a device that is not in the list.
+    pub fn unknown(&self, wanted: String) -> ProbeError {
+        ProbeError::UnknownDevice { kind: self.kind, wanted, known: self.entries.len() }
     }
 }

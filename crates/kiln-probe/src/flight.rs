@@ -9,10 +9,10 @@ use std::process;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
-use crate::error::{ErrorKind, Result};
+use crate::error::{ProbeError, Result};
 
 /// Attempts, one at a time.
-pub(crate) struct Flight<T> {
+pub struct Flight<T> {
     state: Mutex<State<T>>,
     landed: Condvar,
 }
@@ -32,7 +32,8 @@ struct Pilot {
 }
 
 impl<T: Clone> Flight<T> {
-    pub(crate) const fn new() -> Self {
+    /// No attempt yet.
+    pub const fn new() -> Self {
         let state = State { pilot: None, landings: 0, last: None };
         Self { state: Mutex::new(state), landed: Condvar::new() }
     }
@@ -41,14 +42,14 @@ impl<T: Clone> Flight<T> {
     ///
     /// # Errors
     /// If the attempt is this very thread's, or was another process's.
-    pub(crate) fn join(&self, attempt: impl FnOnce() -> T) -> Result<T> {
+    pub fn join(&self, attempt: impl FnOnce() -> T) -> Result<T> {
         let mut state = self.lock();
         while let Some(pilot) = &state.pilot {
             if pilot.process != process::id() {
-                return Err(ErrorKind::Forked.into());
+                return Err(ProbeError::Forked);
             }
             if pilot.thread == thread::current().id() {
-                return Err(ErrorKind::Recursion.into());
+                return Err(ProbeError::Recursion);
             }
             let seen = state.landings;
             while state.landings == seen {

@@ -20,7 +20,8 @@ use std::path::PathBuf;
 use kiln_cuda::Surroundings;
 use kiln_driver::Version;
 
-use crate::probe::unavailable;
+use crate::cuda::unavailable;
+use crate::error::Result as ProbeResult;
 
 pub use kiln_cuda::{
     Found as FoundLibrary, LibraryKind as Library, LibraryVersion, NotFound as MissingLibrary, Origin, Tried,
@@ -41,7 +42,7 @@ pub struct DriverLibrary {
 ///
 /// # Errors
 /// Absence, or a fault. Nothing is kept: the next call tries again.
-pub fn driver() -> crate::Result<DriverLibrary> {
+pub fn driver() -> ProbeResult<DriverLibrary> {
     let library = kiln_cuda::Library::load().map_err(unavailable)?;
     Ok(DriverLibrary { name: library.name().into(), path: library.path(), version: library.version() })
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use kiln_driver::{DeviceKind, Driver};
 use kiln_isolate::Backend;
 
-use super::absence::Absence;
-use super::devices::DeviceEntry;
+use crate::absence::Absence;
+use crate::devices::DeviceEntry;
 use crate::error::Result;
 
 /// A source of devices.

@@ -9,7 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ProbeError, Result};
 
 /// The environment variable that overrides the process's default.
 pub const POLICY_VARIABLE: &str = "KILN_POLICY";
@@ -64,37 +64,38 @@ impl fmt::Display for Policy {
 }
 
 impl FromStr for Policy {
-    type Err = Error;
+    type Err = ProbeError;
 
     fn from_str(text: &str) -> Result<Self> {
         let wanted = text.trim();
         Self::ALL
             .into_iter()
             .find(|policy| policy.name().eq_ignore_ascii_case(wanted))
-            .ok_or_else(|| ErrorKind::UnknownPolicy { text: text.into() }.into())
+            .ok_or_else(|| ProbeError::UnknownPolicy { text: text.into() })
     }
 }
 
 /// The policy of requests that bring none.
-pub(super) struct DefaultPolicy {
+pub struct DefaultPolicy {
     /// The text of the environment variable, where it is set.
     environment: Option<String>,
     settled: OnceLock<Policy>,
 }
 
 impl DefaultPolicy {
-    pub(super) fn new(environment: Option<String>) -> Self {
+    /// A default that is not settled, with the text of the environment variable.
+    pub fn new(environment: Option<String>) -> Self {
         Self { environment, settled: OnceLock::new() }
     }
 
     /// The policy in force; asking settles it.
-    pub(super) fn in_force(&self) -> Result<Policy> {
+    pub fn in_force(&self) -> Result<Policy> {
         let overriding = self.overriding()?;
         Ok(*self.settled.get_or_init(|| overriding.unwrap_or_default()))
     }
 
     /// Settles the policy and returns the one in force, which is another one only if the environment says so.
-    pub(super) fn set(&self, wanted: Policy) -> Result<Policy> {
+    pub fn set(&self, wanted: Policy) -> Result<Policy> {
         let overriding = self.overriding()?;
         let in_force = *self.settled.get_or_init(|| overriding.unwrap_or(wanted));
         match overriding {
@@ -102,7 +103,7 @@ impl DefaultPolicy {
                 tracing::info!("{POLICY_VARIABLE}={in_force} overrides the policy `{wanted}`");
                 Ok(in_force)
             }
-            None if in_force != wanted => Err(ErrorKind::PolicyConflict { in_force, wanted }.into()),
+            None if in_force != wanted => Err(ProbeError::PolicyConflict { in_force, wanted }),
             _ => Ok(in_force),
         }
     }
@@ -111,7 +112,7 @@ impl DefaultPolicy {
         let Some(text) = self.environment.as_deref().filter(|text| !text.trim().is_empty()) else {
             return Ok(None);
         };
-        let policy = text.parse().map_err(|_| ErrorKind::Environment {
+        let policy = text.parse().map_err(|_| ProbeError::Environment {
             variable: POLICY_VARIABLE,
             text: text.into(),
             wanted: "off, auto, required or simulate",
@@ -131,8 +132,8 @@ mod tests {
         assert_eq!(default.set(Policy::Required).unwrap(), Policy::Required);
         let error = default.set(Policy::Off).unwrap_err();
         assert!(matches!(
-            error.kind(),
-            ErrorKind::PolicyConflict { in_force: Policy::Required, wanted: Policy::Off }
+            error,
+            ProbeError::PolicyConflict { in_force: Policy::Required, wanted: Policy::Off }
         ));
         assert_eq!(default.in_force().unwrap(), Policy::Required);
     }

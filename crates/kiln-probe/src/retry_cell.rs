@@ -5,22 +5,23 @@
 
 use std::sync::OnceLock;
 
-use super::flight::Flight;
-use crate::error::Result;
+use crate::error::ProbeError;
+use crate::flight::Flight;
 
 /// A value that is built at most once.
-pub(crate) struct RetryCell<T> {
+pub struct RetryCell<T, E> {
     value: OnceLock<T>,
-    flight: Flight<Result<()>>,
+    flight: Flight<Result<(), E>>,
 }
 
-impl<T> RetryCell<T> {
-    pub(crate) const fn new() -> Self {
+impl<T, E: Clone + From<ProbeError>> RetryCell<T, E> {
+    /// An empty cell.
+    pub const fn new() -> Self {
         Self { value: OnceLock::new(), flight: Flight::new() }
     }
 
     /// The value, if it was built.
-    pub(crate) fn get(&self) -> Option<&T> {
+    pub fn get(&self) -> Option<&T> {
         self.value.get()
     }
 
@@ -28,7 +29,7 @@ impl<T> RetryCell<T> {
     ///
     /// # Errors
     /// What `build` says, here or in the thread whose attempt was waited for.
-    pub(crate) fn get_or_try_init(&self, build: impl FnOnce() -> Result<T>) -> Result<&T> {
+    pub fn get_or_try_init(&self, build: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
         let mut build = Some(build);
         loop {
             if let Some(value) = self.value.get() {
@@ -39,7 +40,7 @@ impl<T> RetryCell<T> {
     }
 
     /// Runs in one thread at a time.
-    fn fill(&self, build: &mut Option<impl FnOnce() -> Result<T>>) -> Result<()> {
+    fn fill(&self, build: &mut Option<impl FnOnce() -> Result<T, E>>) -> Result<(), E> {
         // Somebody may have filled the cell between the look at it and the attempt.
         if self.value.get().is_some() {
             return Ok(());

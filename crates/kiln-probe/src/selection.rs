@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use kiln_driver::Uuid;
 
-use super::devices::{DeviceSummary, Devices};
-use crate::error::{Error, ErrorKind, Result};
+use crate::devices::{DeviceSummary, Devices};
+use crate::error::{ProbeError, Result};
 
 /// A choice among the devices of a platform.
 ///
@@ -75,7 +75,7 @@ impl fmt::Display for Selection {
 }
 
 impl FromStr for Selection {
-    type Err = Error;
+    type Err = ProbeError;
 
     fn from_str(text: &str) -> Result<Self> {
         let trimmed = text.trim();
@@ -85,7 +85,7 @@ impl FromStr for Selection {
         let ordinal = trimmed.parse().ok().map(Self::Ordinal);
         ordinal
             .or_else(|| parse_uuid(trimmed).map(Self::Uuid))
-            .ok_or_else(|| ErrorKind::UnknownSelection { text: text.into() }.into())
+            .ok_or_else(|| ProbeError::UnknownSelection { text: text.into() })
     }
 }
 

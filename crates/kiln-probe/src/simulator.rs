@@ -7,9 +7,9 @@ use kiln_driver::{DeviceKind, Driver};
 use kiln_isolate::Backend;
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
-use super::devices::DeviceSummary;
-use super::platform::{Listing, Platform};
-use crate::error::{ErrorKind, Result};
+use crate::devices::DeviceSummary;
+use crate::error::{ProbeError, Result};
+use crate::platform::{Listing, Platform};
 
 /// The environment variable that picks the order in which the process's simulated device runs ready work.
 pub const SEED_VARIABLE: &str = "KILN_SIM_SEED";
@@ -45,10 +45,14 @@ impl Platform for SimulatorPlatform {
 
 /// The process's machine: one device, driven by the seed in the environment, or by 0. It is built when it is first asked
 /// for, and a seed that is no number is the answer to everybody who asks.
-pub(super) struct ProcessMachine;
+pub struct ProcessMachine;
 
 impl ProcessMachine {
-    pub(super) fn machine() -> Result<&'static Machine> {
+    /// The machine.
+    ///
+    /// # Errors
+    /// The environment holds a seed that is no number.
+    pub fn machine() -> Result<&'static Machine> {
         static MACHINE: LazyLock<Result<Machine>> = LazyLock::new(|| {
             let seed = seed(std::env::var_os(SEED_VARIABLE).as_deref())?;
             Ok(Machine::new(MachineConfig::seeded(seed).engine(Arc::new(PtxEngine::default()))))
@@ -83,7 +87,7 @@ fn seed(variable: Option<&OsStr>) -> Result<u64> {
     };
     text.trim().parse().map_err(|_| {
         let wanted = "a number from 0 to 2^64 - 1";
-        ErrorKind::Environment { variable: SEED_VARIABLE, text: text.into_owned(), wanted }.into()
+        ProbeError::Environment { variable: SEED_VARIABLE, text: text.into_owned(), wanted }
     })
 }
 

@@ -1,8 +1,9 @@
 //! What can be given for a parameter, checked by the compiler.
 
-use super::bindings::Bindings;
-use super::parameter::{Kept, Parameter, Read, ReadWrite, Said, Value, Write};
-use crate::buffer::{Element, GpuRef};
+use kiln_runtime::{Element, GpuRef};
+
+use crate::bindings::Bindings;
+use crate::parameter::{Kept, Parameter, Read, ReadWrite, Said, Value, Write};
 
 /// Something that can be given for a [`Parameter`].
 #[diagnostic::on_unimplemented(

@@ -5,11 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use kiln_ir::{Program, Target};
 use kiln_mem::MemoryResourceExt;
+use kiln_runtime::{DeviceRuntime, Result};
 
-use super::error::ProgramError;
-use super::pipeline::Pipeline;
-use crate::error::Result;
-use crate::runtime::DeviceRuntime;
+use crate::error::ProgramError;
+use crate::pipeline::Pipeline;
 
 /// A device that runs programs. Clones are the same backend.
 #[derive(Clone)]
@@ -61,7 +60,7 @@ impl Backend {
         let runtime = self.runtime();
         self.pipelines().retain(is_used);
         runtime.reap_pending()?;
-        let pinned_bytes = runtime.inner().staging().release_all(&**runtime.driver());
+        let pinned_bytes = runtime.release_pinned();
         Ok(runtime.memory().trim()?.released_bytes + pinned_bytes)
     }
 

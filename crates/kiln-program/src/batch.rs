@@ -1,24 +1,22 @@
 //! Some turns of a loop as one submission.
 
 use kiln_ir::{STATUS_BYTES, Status};
+use kiln_runtime::{GraphBuilder, Output, Result, Ticket};
 
-use super::error::ProgramError;
-use super::part::Again;
-use super::queue::Queue;
-use crate::error::Result;
-use crate::graph::{GraphBuilder, Output};
-use crate::runtime::Ticket;
+use crate::error::ProgramError;
+use crate::part::Again;
+use crate::queue::Queue;
 
 /// Some turns of a loop, which may be submitted more than once.
-pub(super) struct Batch {
+pub(crate) struct Batch {
     builder: GraphBuilder,
-    pub(super) turns: u64,
+    pub(crate) turns: u64,
     statuses: Vec<(String, Output<u8>)>,
     flag: Option<Output<u8>>,
 }
 
 impl Batch {
-    pub(super) fn new(mut builder: GraphBuilder, again: &Again, turns: u64) -> Result<Self> {
+    pub(crate) fn new(mut builder: GraphBuilder, again: &Again, turns: u64) -> Result<Self> {
         for _ in 0..turns {
             builder.again(&again.works);
         }
@@ -33,12 +31,12 @@ impl Batch {
         Ok(Self { builder, turns, statuses, flag })
     }
 
-    pub(super) fn submit(&mut self, queue: &mut Queue) -> Result<Ticket> {
+    pub(crate) fn submit(&mut self, queue: &mut Queue) -> Result<Ticket> {
         queue.submit(&mut self.builder)
     }
 
     /// Once it is done: whether the last of its turns changed something. A trap is an error.
-    pub(super) fn look(&mut self) -> Result<bool> {
+    pub(crate) fn look(&mut self) -> Result<bool> {
         for (program, status) in &self.statuses {
             check_status(program, self.builder.output(status)?)?;
         }
@@ -50,12 +48,12 @@ impl Batch {
 }
 
 /// Whether a flag says that something changed.
-pub(super) fn is_set(flag: &[u8]) -> bool {
+pub(crate) fn is_set(flag: &[u8]) -> bool {
     flag.iter().any(|byte| *byte != 0)
 }
 
 /// Refuses the status of a program that trapped.
-pub(super) fn check_status(program: &str, status: &[u8]) -> Result<()> {
+pub(crate) fn check_status(program: &str, status: &[u8]) -> Result<()> {
     match status.first_chunk::<{ STATUS_BYTES as usize }>().map(Status::read) {
         Some(Status::Trapped { code, thread, block }) => {
             Err(ProgramError::Trap { program: program.to_owned(), code, thread, block }.into())

@@ -1,20 +1,20 @@
 //! What a caller gives a program.
 
 use kiln_ir::Literal;
+use kiln_runtime::{Element, GpuRef};
 
-use super::element_kind::ElementKind;
-use crate::buffer::{Element, GpuRef};
+use crate::element_kind::ElementKind;
 
 /// What a caller gives a program: scalars and buffers, by name. Buffers may be on the host or resident on the device, each as it likes.
 #[derive(Default)]
 #[must_use = "bindings do nothing until they are dispatched"]
 pub struct Bindings<'a> {
-    pub(super) scalars: Vec<(String, Literal)>,
-    pub(super) buffers: Vec<(String, Bound<'a>)>,
+    pub(crate) scalars: Vec<(String, Literal)>,
+    pub(crate) buffers: Vec<(String, Bound<'a>)>,
 }
 
 /// One buffer. Vectors own their elements, and saying so lets bindings that live long be used where shorter ones are wanted.
-pub(super) enum Bound<'a> {
+pub(crate) enum Bound<'a> {
     /// Host data to read. If the program writes it too, the result is returned.
     Input { element: ElementKind, len: u64, bytes: &'a [u8] },
     /// A host vector to read and to write back.
@@ -26,12 +26,12 @@ pub(super) enum Bound<'a> {
     /// A buffer on the device.
     Resident { element: ElementKind, len: u64, buffer: GpuRef<u8> },
     /// Something that cannot be bound; said when the plan is made.
-    Wrong(crate::error::Error),
+    Wrong(kiln_runtime::Error),
 }
 
 impl Bound<'_> {
     /// The type of its elements; none where only a length was given.
-    pub(super) fn element(&self) -> Option<ElementKind> {
+    pub(crate) fn element(&self) -> Option<ElementKind> {
         match self {
             Self::Input { element, .. } | Self::Resident { element, .. } => Some(*element),
             Self::InOut(vector) | Self::Output { into: vector, .. } => Some(vector.kind()),
@@ -40,7 +40,7 @@ impl Bound<'_> {
     }
 
     /// How many elements the caller says there are, if it says so.
-    pub(super) fn len(&self) -> Option<u64> {
+    pub(crate) fn len(&self) -> Option<u64> {
         match self {
             Self::Input { len, .. } | Self::Resident { len, .. } | Self::Length(len) => Some(*len),
             Self::InOut(vector) => Some(vector.count()),
@@ -51,7 +51,7 @@ impl Bound<'_> {
 }
 
 /// A vector of some type.
-pub(super) trait HostVector {
+pub(crate) trait HostVector {
     fn kind(&self) -> ElementKind;
     fn count(&self) -> u64;
     fn bytes(&self) -> &[u8];

@@ -1,11 +1,11 @@
 //! A dispatch: a sequence of one step.
 
-use super::bindings::Bindings;
-use super::config::DispatchConfig;
-use super::outputs::Outputs;
-use super::pipeline::Pipeline;
-use crate::error::Result;
-use crate::telemetry::Timing;
+use kiln_runtime::{Result, Timing};
+
+use crate::bindings::Bindings;
+use crate::config::DispatchConfig;
+use crate::outputs::Outputs;
+use crate::pipeline::Pipeline;
 
 /// What a dispatch or a sequence brought.
 #[derive(Debug)]

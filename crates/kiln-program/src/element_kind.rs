@@ -4,8 +4,7 @@ use std::any::TypeId;
 use std::fmt;
 
 use kiln_ir::Type;
-
-use crate::buffer::Element;
+use kiln_runtime::Element;
 
 /// The size of an element and, for plain numbers, which number it is. Other types (half precision of any library, arrays of bytes) fit by size
 /// alone.
@@ -35,7 +34,7 @@ impl ElementKind {
     }
 
     /// Of elements that are known to be of a type.
-    pub(super) fn exactly(ty: Type) -> Self {
+    pub(crate) fn exactly(ty: Type) -> Self {
         Self { bytes: ty.bytes(), number: Some(ty) }
     }
 

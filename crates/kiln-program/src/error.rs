@@ -1,10 +1,12 @@
 //! What does not fit between a program and what it was given. Nothing was queued.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use kiln_ir::{PlanError, Role, Type};
+use kiln_runtime::ErrorKind;
 
-use super::element_kind::ElementKind;
+use crate::element_kind::ElementKind;
 
 /// Why a program was not run, or what stopped it.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -187,5 +189,11 @@ impl ProgramError {
     /// Whether the program ran, and this is how it ended; anything else was refused before it.
     pub fn is_outcome(&self) -> bool {
         matches!(self, Self::Trap { .. } | Self::TimedOut { .. } | Self::NotConverged { .. })
+    }
+}
+
+impl From<ProgramError> for ErrorKind {
+    fn from(error: ProgramError) -> Self {
+        Self::Other(Arc::new(error))
     }
 }

@@ -8,23 +8,23 @@ use kiln_ir::{
     Binding, BindingPlan, Buffer, DeviceLimits, LaunchPlan, LaunchRequest, PlanError, Program, Role,
 };
 
-use super::bindings::{Bindings, Bound};
-use super::config::DispatchConfig;
-use super::error::ProgramError;
+use crate::bindings::{Bindings, Bound};
+use crate::config::DispatchConfig;
+use crate::error::ProgramError;
 
 /// Bytes a buffer may have.
 const MAX_BUFFER_BYTES: u64 = i64::MAX as u64;
 
 /// A program with what it was given, ready to be placed.
-pub(super) struct Fitting {
-    pub(super) buffers: Vec<Binding>,
+pub(crate) struct Fitting {
+    pub(crate) buffers: Vec<Binding>,
     /// The bits of each scalar, in the program's order.
-    pub(super) scalars: Vec<u64>,
-    pub(super) launch: LaunchPlan,
+    pub(crate) scalars: Vec<u64>,
+    pub(crate) launch: LaunchPlan,
 }
 
 impl Fitting {
-    pub(super) fn new(
+    pub(crate) fn new(
         program: &Program,
         bindings: &Bindings<'_>,
         config: &DispatchConfig,

@@ -13,7 +13,7 @@
 //! - A dispatch is a [`Sequence`] of one step, so no route differs from another.
 //! - An output that kiln allocates is zero before the program runs; one that the caller brought keeps what the program does not write.
 //! - A trap is an error with its code and thread; host vectors are then as they were, and resident buffers are
-//!   [not to be trusted](crate::GpuRef::is_trusted). The same holds of a program that was not done in time, and of a
+//!   [not to be trusted](kiln_runtime::GpuRef::is_trusted). The same holds of a program that was not done in time, and of a
 //!   sequence that the device took in part.
 //! - A [`Typed`] handle has the parameters of its program in its type, and what does not fit them does not compile.
 //!

@@ -1,14 +1,14 @@
 //! What came back and had no vector of the caller's to go to.
 
-use super::element_kind::ElementKind;
-use super::error::ProgramError;
-use crate::buffer::Element;
-use crate::error::Result;
+use kiln_runtime::{Element, Result};
+
+use crate::element_kind::ElementKind;
+use crate::error::ProgramError;
 
 /// Results by the names of their buffers.
 #[derive(Clone, Default, Debug)]
 pub struct Outputs {
-    pub(super) buffers: Vec<(String, kiln_ir::Type, Vec<u8>)>,
+    pub(crate) buffers: Vec<(String, kiln_ir::Type, Vec<u8>)>,
 }
 
 impl Outputs {

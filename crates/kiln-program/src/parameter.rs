@@ -4,20 +4,20 @@ use std::any::type_name;
 use std::marker::PhantomData;
 
 use kiln_ir::{Buffer, Role, Scalar, Type};
+use kiln_runtime::Element;
 
-use super::element_kind::ElementKind;
-use crate::buffer::Element;
+use crate::element_kind::ElementKind;
 
-/// A buffer the program reads. Given as a slice, an array or a vector of the host, or as a [`GpuRef`](crate::GpuRef).
+/// A buffer the program reads. Given as a slice, an array or a vector of the host, or as a [`GpuRef`](kiln_runtime::GpuRef).
 pub struct Read<T>(PhantomData<fn() -> T>);
 
-/// A buffer the program writes. Given as a vector of the host, alone or as `(length, &mut vector)`, or as a [`GpuRef`](crate::GpuRef).
+/// A buffer the program writes. Given as a vector of the host, alone or as `(length, &mut vector)`, or as a [`GpuRef`](kiln_runtime::GpuRef).
 pub struct Write<T>(PhantomData<fn() -> T>);
 
-/// A buffer the program reads and writes. Given as a vector of the host or as a [`GpuRef`](crate::GpuRef).
+/// A buffer the program reads and writes. Given as a vector of the host or as a [`GpuRef`](kiln_runtime::GpuRef).
 pub struct ReadWrite<T>(PhantomData<fn() -> T>);
 
-/// A buffer the program keeps between dispatches. Given as a [`GpuRef`](crate::GpuRef).
+/// A buffer the program keeps between dispatches. Given as a [`GpuRef`](kiln_runtime::GpuRef).
 pub struct Kept<T>(PhantomData<fn() -> T>);
 
 /// A scalar.
@@ -36,19 +36,19 @@ enum What {
 }
 
 impl Said {
-    pub(super) fn is_buffer(&self) -> bool {
+    pub(crate) fn is_buffer(&self) -> bool {
         matches!(self.what, What::Buffer(..))
     }
 
-    pub(super) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    pub(super) fn fits_buffer(&self, buffer: &Buffer) -> bool {
+    pub(crate) fn fits_buffer(&self, buffer: &Buffer) -> bool {
         matches!(self.what, What::Buffer(role, element) if role == buffer.role && element.fits(buffer.element))
     }
 
-    pub(super) fn fits_scalar(&self, scalar: &Scalar) -> bool {
+    pub(crate) fn fits_scalar(&self, scalar: &Scalar) -> bool {
         matches!(self.what, What::Scalar(ty) if ty == scalar.ty)
     }
 

@@ -4,51 +4,50 @@
 //! many are submitted in batches, and where a flag decides, the host looks at it between two batches.
 
 use kiln_ir::Type;
+use kiln_runtime::internal::RecordedWork;
+use kiln_runtime::{GpuRef, GraphBuilder, NodeId, Output, Result};
 
-use super::config::Converge;
-use super::error::ProgramError;
-use super::placed::Placed;
-use crate::buffer::GpuRef;
-use crate::error::Result;
-use crate::graph::{GraphBuilder, NodeId, Output, Work};
+use crate::config::Converge;
+use crate::error::ProgramError;
+use crate::placed::Placed;
 
 /// One submission, and the loop whose first turn is its end.
-pub(super) struct Part {
-    pub(super) builder: GraphBuilder,
-    pub(super) again: Option<Again>,
+pub(crate) struct Part {
+    pub(crate) builder: GraphBuilder,
+    pub(crate) again: Option<Again>,
 }
 
 /// The turns of a loop behind the first one.
-pub(super) struct Again {
-    pub(super) works: Vec<Work>,
+pub(crate) struct Again {
+    pub(crate) works: RecordedWork,
     /// How many there are, or how many there may be.
-    pub(super) turns: u64,
+    pub(crate) turns: u64,
     /// Programs that run in one.
-    pub(super) programs: u64,
+    pub(crate) programs: u64,
     /// Where programs of the loop say that they trapped.
-    pub(super) statuses: Vec<(String, GpuRef<u8>)>,
-    pub(super) until: Option<Until>,
+    pub(crate) statuses: Vec<(String, GpuRef<u8>)>,
+    pub(crate) until: Option<Until>,
 }
 
 /// What ends a loop.
-pub(super) struct Until {
-    pub(super) program: String,
-    pub(super) flag: GpuRef<u8>,
+pub(crate) struct Until {
+    pub(crate) program: String,
+    pub(crate) flag: GpuRef<u8>,
     /// The flag as the first turn left it.
-    pub(super) look: Output<u8>,
+    pub(crate) look: Output<u8>,
 }
 
 /// The first turn of a loop as it is recorded.
 #[derive(Default)]
-pub(super) struct FirstTurn<'a> {
+pub(crate) struct FirstTurn<'a> {
     /// What is done again in each further turn; what only places buffers is not among it.
-    pub(super) nodes: Vec<NodeId>,
-    pub(super) placed: Vec<Placed<'a>>,
-    pub(super) programs: u64,
+    pub(crate) nodes: Vec<NodeId>,
+    pub(crate) placed: Vec<Placed<'a>>,
+    pub(crate) programs: u64,
 }
 
 /// The flag of a loop among the buffers of its program.
-pub(super) fn find_flag(placed: &Placed<'_>, converge: &Converge) -> Result<GpuRef<u8>> {
+pub(crate) fn find_flag(placed: &Placed<'_>, converge: &Converge) -> Result<GpuRef<u8>> {
     let buffers = &placed.fitting.buffers;
     let Some(at) = buffers.iter().position(|binding| binding.name == converge.flag) else {
         let known: Vec<&str> = buffers.iter().map(|binding| binding.name.as_str()).collect();

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use kiln_driver::DeviceKind;
 use kiln_ir::{Draft, Layout, Program, Target};
+use kiln_runtime::{Kernel, Result};
 
-use super::backend::Backend;
-use super::config::DispatchConfig;
-use super::error::ProgramError;
-use crate::error::Result;
-use crate::launch::Kernel;
+use crate::backend::Backend;
+use crate::config::DispatchConfig;
+use crate::error::ProgramError;
 
 /// A program, compiled for a device and ready to be dispatched. It keeps its code loaded. Clones share it.
 #[derive(Clone)]
@@ -22,7 +21,7 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    pub(super) fn new(backend: Backend, program: Program, target: Target) -> Result<Self> {
+    pub(crate) fn new(backend: Backend, program: Program, target: Target) -> Result<Self> {
         // A simulated device says where a mistake was made; a GPU has no use for lines.
         let emitted = match backend.runtime().info().kind {
             DeviceKind::Simulated => program.emit_with_lines(target),
@@ -73,13 +72,13 @@ impl Pipeline {
     }
 
     /// The program with blocks as a configuration says, if that says other ones.
-    pub(super) fn variant(&self, config: &DispatchConfig) -> Result<Option<Arc<Self>>> {
+    pub(crate) fn variant(&self, config: &DispatchConfig) -> Result<Option<Arc<Self>>> {
         let other = config.block.filter(|block| *block != self.program.block);
         other.map(|block| self.with_block(block)).transpose()
     }
 
     /// Refuses a program that checks its accesses only in part.
-    pub(super) fn check_safe(&self) -> Result<()> {
+    pub(crate) fn check_safe(&self) -> Result<()> {
         match self.program.buffers.iter().find(|buffer| buffer.unchecked) {
             None => Ok(()),
             Some(buffer) => {

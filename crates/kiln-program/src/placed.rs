@@ -2,26 +2,23 @@
 
 use kiln_driver::{Access, Dim3};
 use kiln_ir::{Binding, LaunchPlan, ParameterKind, STATUS_BYTES};
+use kiln_runtime::{GpuRef, Misuse, NodeId, Result};
 
-use super::bindings::{Bindings, Bound};
-use super::config::{DispatchConfig, Speculation};
-use super::error::ProgramError;
-use super::fitting::Fitting;
-use super::pipeline::Pipeline;
-use super::sequence::{Destination, Read, Sequence, Watched};
-use crate::buffer::GpuRef;
-use crate::error::Result;
-use crate::graph::NodeId;
-use crate::misuse::Misuse;
+use crate::bindings::{Bindings, Bound};
+use crate::config::{DispatchConfig, Speculation};
+use crate::error::ProgramError;
+use crate::fitting::Fitting;
+use crate::pipeline::Pipeline;
+use crate::sequence::{Destination, Read, Sequence, Watched};
 
 /// Bytes of a grid barrier's counter.
 const BARRIER_BYTES: usize = 8;
 
 /// A program with its buffers on the device.
-pub(super) struct Placed<'a> {
-    pub(super) program: String,
-    pub(super) fitting: Fitting,
-    pub(super) buffers: Vec<GpuRef<u8>>,
+pub(crate) struct Placed<'a> {
+    pub(crate) program: String,
+    pub(crate) fitting: Fitting,
+    pub(crate) buffers: Vec<GpuRef<u8>>,
     status: Option<GpuRef<u8>>,
     /// Whether the status can say anything: a program that only meets at barriers has one too, and leaves it at zero.
     can_trap: bool,
@@ -32,14 +29,14 @@ pub(super) struct Placed<'a> {
 
 impl Placed<'_> {
     /// Where the program says that it trapped, if it can.
-    pub(super) fn watched(&self) -> Option<&GpuRef<u8>> {
+    pub(crate) fn watched(&self) -> Option<&GpuRef<u8>> {
         self.status.as_ref().filter(|_| self.can_trap)
     }
 }
 
 impl<'a> Sequence<'a> {
     /// Checks everything, then puts the buffers of a program on the device.
-    pub(super) fn place(
+    pub(crate) fn place(
         &mut self,
         pipeline: &Pipeline,
         bindings: Bindings<'a>,
@@ -109,7 +106,7 @@ impl<'a> Sequence<'a> {
     }
 
     /// Records one launch and says which nodes it is; nothing if there are no elements to run over.
-    pub(super) fn launch(
+    pub(crate) fn launch(
         &mut self,
         pipeline: &Pipeline,
         placed: &Placed<'_>,
@@ -132,7 +129,12 @@ impl<'a> Sequence<'a> {
                 ParameterKind::Pointer(id) => {
                     let at = id.0 as usize;
                     let role = placed.fitting.buffers[at].role;
-                    launch.buffer(&placed.buffers[at], access(role.is_readable(), role.is_writable()));
+                    let buffer = &placed.buffers[at];
+                    match access(role.is_readable(), role.is_writable()) {
+                        Access::Read => launch.read(buffer),
+                        Access::Write => launch.write(buffer),
+                        Access::ReadWrite => launch.read_write(buffer),
+                    };
                 }
                 ParameterKind::Length(id) => {
                     launch.value(placed.fitting.buffers[id.0 as usize].length);
@@ -167,7 +169,7 @@ impl<'a> Sequence<'a> {
     }
 
     /// Records that somebody looks whether the program trapped.
-    pub(super) fn watch(&mut self, placed: &Placed<'_>) -> Result<()> {
+    pub(crate) fn watch(&mut self, placed: &Placed<'_>) -> Result<()> {
         if let Some(status) = placed.watched() {
             let (part, output) = (self.parts.len(), self.builder.download(status)?);
             self.watched.push(Watched { part, program: placed.program.clone(), output });
@@ -176,7 +178,7 @@ impl<'a> Sequence<'a> {
     }
 
     /// Records that the results come back.
-    pub(super) fn bring_back(&mut self, placed: Placed<'a>) -> Result<()> {
+    pub(crate) fn bring_back(&mut self, placed: Placed<'a>) -> Result<()> {
         let Placed { fitting, buffers, mut given, .. } = placed;
         for (binding, buffer) in fitting.buffers.into_iter().zip(&buffers) {
             let bound =
@@ -195,7 +197,7 @@ impl<'a> Sequence<'a> {
 }
 
 /// Refuses blocks that must be on the device together and cannot be.
-pub(super) fn check_residency(pipeline: &Pipeline, plan: &LaunchPlan) -> Result<()> {
+pub(crate) fn check_residency(pipeline: &Pipeline, plan: &LaunchPlan) -> Result<()> {
     let info = pipeline.backend().runtime().info();
     if !info.features.cooperative_launch {
         let why = "the device cannot keep all blocks of a grid resident";
@@ -213,18 +215,18 @@ pub(super) fn check_residency(pipeline: &Pipeline, plan: &LaunchPlan) -> Result<
 }
 
 /// Refuses resident buffers that share bytes one of them writes. A program may take it that what it only reads does not change while it runs.
-pub(super) fn check_overlap(pipeline: &Pipeline, fitting: &Fitting, bindings: &Bindings<'_>) -> Result<()> {
+pub(crate) fn check_overlap(pipeline: &Pipeline, fitting: &Fitting, bindings: &Bindings<'_>) -> Result<()> {
     let resident = |binding: &Binding| {
         let bound = bindings.buffers.iter().find(|(name, _)| *name == binding.name);
         match bound {
-            Some((_, Bound::Resident { buffer, .. })) => buffer.held(),
+            Some((_, Bound::Resident { buffer, .. })) => Some(buffer),
             _ => None,
         }
     };
     let held: Vec<_> =
         fitting.buffers.iter().filter_map(|binding| Some((binding, resident(binding)?))).collect();
     for (at, (first, bytes)) in held.iter().enumerate() {
-        let shares = |(second, others): &&(&Binding, _)| {
+        let shares = |(second, others): &&(&Binding, &GpuRef<u8>)| {
             (first.role.is_writable() || second.role.is_writable()) && bytes.overlaps(others)
         };
         if let Some((second, _)) = held[at + 1..].iter().find(shares) {
@@ -237,7 +239,7 @@ pub(super) fn check_overlap(pipeline: &Pipeline, fitting: &Fitting, bindings: &B
 }
 
 /// A buffer of the caller's, if its address suits the program's elements: a view of bytes may begin anywhere.
-pub(super) fn aligned(binding: &Binding, buffer: &GpuRef<u8>) -> Result<GpuRef<u8>> {
+pub(crate) fn aligned(binding: &Binding, buffer: &GpuRef<u8>) -> Result<GpuRef<u8>> {
     let (address, element_bytes) = (buffer.address().0, binding.element.bytes());
     if address.is_multiple_of(element_bytes) {
         return Ok(buffer.clone());
@@ -245,11 +247,11 @@ pub(super) fn aligned(binding: &Binding, buffer: &GpuRef<u8>) -> Result<GpuRef<u
     Err(Misuse::Cast { bytes: buffer.bytes(), offset: address, element_bytes }.into())
 }
 
-pub(super) fn extents([x, y, z]: [u32; 3]) -> Dim3 {
+pub(crate) fn extents([x, y, z]: [u32; 3]) -> Dim3 {
     Dim3::new(x, y, z)
 }
 
-pub(super) fn access(reads: bool, writes: bool) -> Access {
+pub(crate) fn access(reads: bool, writes: bool) -> Access {
     match (reads, writes) {
         (_, false) => Access::Read,
         (false, true) => Access::Write,

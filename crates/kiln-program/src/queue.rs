@@ -2,20 +2,18 @@
 
 use std::time::Duration;
 
-use super::error::ProgramError;
-use crate::error::{Error, Result};
-use crate::graph::GraphBuilder;
-use crate::runtime::{DeviceRuntime, Ticket};
-use crate::telemetry::Timing;
+use kiln_runtime::{DeviceRuntime, Error, GraphBuilder, Result, Ticket, Timing};
+
+use crate::error::ProgramError;
 
 /// Where the submissions of a sequence go.
-pub(super) struct Queue {
-    pub(super) runtime: DeviceRuntime,
+pub(crate) struct Queue {
+    pub(crate) runtime: DeviceRuntime,
     /// The first program of the sequence, for messages.
     program: String,
     deadline: Option<Deadline>,
     profile: bool,
-    pub(super) timing: Option<Timing>,
+    pub(crate) timing: Option<Timing>,
 }
 
 /// A moment on the device's clock.
@@ -25,7 +23,7 @@ struct Deadline {
 }
 
 impl Queue {
-    pub(super) fn new(
+    pub(crate) fn new(
         runtime: DeviceRuntime,
         program: String,
         limit: Option<Duration>,
@@ -37,7 +35,7 @@ impl Queue {
     }
 
     /// Submits everything a builder recorded. Where time is taken, it is also waited for, so that the times of two submissions do not overlap.
-    pub(super) fn submit(&mut self, builder: &mut GraphBuilder) -> Result<Ticket> {
+    pub(crate) fn submit(&mut self, builder: &mut GraphBuilder) -> Result<Ticket> {
         if !self.profile {
             return builder.submit_once();
         }
@@ -51,7 +49,7 @@ impl Queue {
     }
 
     /// Waits for a submission, as long as the sequence may take.
-    pub(super) fn wait(&self, ticket: &Ticket) -> Result<()> {
+    pub(crate) fn wait(&self, ticket: &Ticket) -> Result<()> {
         match self.left() {
             None => ticket.wait(),
             Some(left) if ticket.wait_within(left)? => Ok(()),

@@ -3,15 +3,15 @@
 //! Nothing is handed out before everything is known to have ended well. What ended badly leaves host vectors as they were, and the resident
 //! buffers it writes in doubt.
 
-use super::batch::{Batch, check_status, is_set};
-use super::dispatch::Dispatched;
-use super::error::ProgramError;
-use super::outputs::Outputs;
-use super::part::{Again, Part};
-use super::queue::Queue;
-use super::sequence::{Destination, Read, Sequence, Watched};
-use crate::error::{Error, ErrorKind, Result};
-use crate::runtime::Ticket;
+use kiln_runtime::{Error, ErrorKind, Result, Ticket};
+
+use crate::batch::{Batch, check_status, is_set};
+use crate::dispatch::Dispatched;
+use crate::error::ProgramError;
+use crate::outputs::Outputs;
+use crate::part::{Again, Part};
+use crate::queue::Queue;
+use crate::sequence::{Destination, Read, Sequence, Watched};
 
 /// Turns between two looks at a flag, at the most.
 const MAX_BATCH_TURNS: u64 = 64;
@@ -19,7 +19,7 @@ const MAX_BATCH_TURNS: u64 = 64;
 const MAX_BATCH_COMMANDS: u64 = 1024;
 
 /// A sequence being run.
-pub(super) struct Run<'a> {
+pub(crate) struct Run<'a> {
     parts: Vec<Part>,
     watched: Vec<Watched>,
     reads: Vec<Read<'a>>,
@@ -28,7 +28,7 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    pub(super) fn new(sequence: Sequence<'a>) -> Self {
+    pub(crate) fn new(sequence: Sequence<'a>) -> Self {
         let Sequence { backend, mut parts, builder, reads, watched, steps, timeout, profile, name, .. } =
             sequence;
         parts.push(Part { builder, again: None });
@@ -38,7 +38,7 @@ impl<'a> Run<'a> {
     }
 
     /// Runs everything, waits, and hands out the results.
-    pub(super) fn finish(mut self) -> Result<Dispatched> {
+    pub(crate) fn finish(mut self) -> Result<Dispatched> {
         if let Err(error) = self.run_parts() {
             if leaves_doubt(&error) {
                 self.parts.iter().for_each(|part| part.builder.doubt_written());
@@ -135,8 +135,10 @@ impl<'a> Run<'a> {
 /// Whether resident buffers may hold something no program was to leave there: a part of what was queued, or what a trap left. What did not
 /// converge holds what its turns made, and of a lost device it is found out block by block what went with it.
 fn leaves_doubt(error: &Error) -> bool {
+    if let Some(error) = error.downcast_ref::<ProgramError>() {
+        return !matches!(error, ProgramError::NotConverged { .. });
+    }
     match error.kind() {
-        ErrorKind::Program(error) => !matches!(error, ProgramError::NotConverged { .. }),
         ErrorKind::Stale(_) | ErrorKind::NotReady { .. } => false,
         _ => !error.is_sticky(),
     }

@@ -3,20 +3,18 @@
 use std::time::Duration;
 
 use kiln_ir::Type;
+use kiln_runtime::{Element, Error, GpuRef, Graph, GraphBuilder, Output, Result};
 
-use super::backend::Backend;
-use super::bindings::{Bindings, HostVector};
-use super::config::{Converge, DispatchConfig};
-use super::dispatch::Dispatched;
-use super::error::ProgramError;
-use super::part::{Again, FirstTurn, Part, Until, find_flag};
-use super::pipeline::Pipeline;
-use super::run::Run;
-use super::step::Step;
-use super::turn::Turn;
-use crate::buffer::{Element, GpuRef};
-use crate::error::{Error, Result};
-use crate::graph::{Graph, GraphBuilder, Output};
+use crate::backend::Backend;
+use crate::bindings::{Bindings, HostVector};
+use crate::config::{Converge, DispatchConfig};
+use crate::dispatch::Dispatched;
+use crate::error::ProgramError;
+use crate::part::{Again, FirstTurn, Part, Until, find_flag};
+use crate::pipeline::Pipeline;
+use crate::run::Run;
+use crate::step::Step;
+use crate::turn::Turn;
 
 /// Commands of a repetition that are recorded in place. More are submitted in batches, and cannot be part of a graph.
 const MAX_RECORDED_COMMANDS: u64 = 4096;
@@ -58,42 +56,42 @@ const MAX_RECORDED_COMMANDS: u64 = 4096;
 /// ```
 #[must_use = "a sequence does nothing until it is run"]
 pub struct Sequence<'a> {
-    pub(super) backend: Backend,
+    pub(crate) backend: Backend,
     /// What came before, each part ended by a loop.
-    pub(super) parts: Vec<Part>,
+    pub(crate) parts: Vec<Part>,
     /// What is recorded since.
-    pub(super) builder: GraphBuilder,
-    pub(super) reads: Vec<Read<'a>>,
-    pub(super) watched: Vec<Watched>,
+    pub(crate) builder: GraphBuilder,
+    pub(crate) reads: Vec<Read<'a>>,
+    pub(crate) watched: Vec<Watched>,
     /// Programs that run, but for turns that are submitted in batches.
-    pub(super) steps: u64,
-    pub(super) timeout: Option<Duration>,
-    pub(super) profile: bool,
+    pub(crate) steps: u64,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) profile: bool,
     /// The first program, for messages.
-    pub(super) name: Option<String>,
+    pub(crate) name: Option<String>,
     label: Option<String>,
     /// A loop was recorded in part.
     is_broken: bool,
 }
 
 /// Bytes that come back.
-pub(super) struct Read<'a> {
-    pub(super) part: usize,
-    pub(super) from: Output<u8>,
-    pub(super) to: Destination<'a>,
+pub(crate) struct Read<'a> {
+    pub(crate) part: usize,
+    pub(crate) from: Output<u8>,
+    pub(crate) to: Destination<'a>,
 }
 
 /// Where they go.
-pub(super) enum Destination<'a> {
+pub(crate) enum Destination<'a> {
     Into(&'a mut (dyn HostVector + 'static)),
     Returned(String, Type),
 }
 
 /// What a program says of how it ended.
-pub(super) struct Watched {
-    pub(super) part: usize,
-    pub(super) program: String,
-    pub(super) output: Output<u8>,
+pub(crate) struct Watched {
+    pub(crate) part: usize,
+    pub(crate) program: String,
+    pub(crate) output: Output<u8>,
 }
 
 impl Backend {
@@ -335,7 +333,7 @@ impl<'a> Sequence<'a> {
     }
 
     /// Refuses what a step cannot say of the whole.
-    pub(super) fn check_step(&self, pipeline: &Pipeline, config: &DispatchConfig) -> Result<()> {
+    pub(crate) fn check_step(&self, pipeline: &Pipeline, config: &DispatchConfig) -> Result<()> {
         pipeline.check_safe()?;
         if config.timeout.is_some() || config.label.is_some() || config.profile {
             let why = "a time-out, a label and a profile belong to the whole sequence";
@@ -345,7 +343,7 @@ impl<'a> Sequence<'a> {
     }
 
     /// One step with everything around it; whoever calls vouches for what the program does not check.
-    pub(super) fn run_step(
+    pub(crate) fn run_step(
         &mut self,
         pipeline: &Pipeline,
         bindings: Bindings<'a>,

@@ -1,17 +1,16 @@
 //! A step of a sequence that became a graph, to be changed in place.
 
+use kiln_driver::Access;
 use kiln_ir::{Literal, ParameterKind};
+use kiln_runtime::{GpuRef, Graph, NodeId, Result};
 
-use super::bindings::{Bindings, Bound};
-use super::config::DispatchConfig;
-use super::element_kind::ElementKind;
-use super::error::ProgramError;
-use super::fitting::Fitting;
-use super::pipeline::Pipeline;
-use super::placed::{Placed, access, aligned, check_overlap, check_residency, extents};
-use crate::buffer::GpuRef;
-use crate::error::Result;
-use crate::graph::{Graph, NodeId};
+use crate::bindings::{Bindings, Bound};
+use crate::config::DispatchConfig;
+use crate::element_kind::ElementKind;
+use crate::error::ProgramError;
+use crate::fitting::Fitting;
+use crate::pipeline::Pipeline;
+use crate::placed::{Placed, access, aligned, check_overlap, check_residency, extents};
 
 /// A step of a [`Sequence`](super::Sequence), known by name in the graph the sequence becomes: its scalars, its buffers and with them its size
 /// can be changed between replays.
@@ -49,7 +48,7 @@ pub struct Step {
 }
 
 impl Step {
-    pub(super) fn new(
+    pub(crate) fn new(
         pipeline: &Pipeline,
         config: &DispatchConfig,
         placed: &Placed<'_>,
@@ -135,8 +134,12 @@ impl Step {
             match parameter.kind {
                 ParameterKind::Pointer(id) => {
                     let role = fitting.buffers[id.0 as usize].role;
-                    let access = access(role.is_readable(), role.is_writable());
-                    update.buffer(at, &buffers[id.0 as usize], access);
+                    let buffer = &buffers[id.0 as usize];
+                    match access(role.is_readable(), role.is_writable()) {
+                        Access::Read => update.read(at, buffer),
+                        Access::Write => update.write(at, buffer),
+                        Access::ReadWrite => update.read_write(at, buffer),
+                    };
                 }
                 ParameterKind::Length(id) => {
                     update.value(at, fitting.buffers[id.0 as usize].length);
@@ -161,7 +164,7 @@ impl Step {
     }
 }
 
-fn nothing_to_run() -> crate::error::Error {
+fn nothing_to_run() -> kiln_runtime::Error {
     let why = "a launch of no blocks is no part of a graph";
     ProgramError::Unsupported { what: "a step over no elements", why }.into()
 }

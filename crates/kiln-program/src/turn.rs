@@ -1,20 +1,21 @@
 //! What a loop does each time.
 
-use super::bindings::Bindings;
-use super::config::DispatchConfig;
-use super::error::ProgramError;
-use super::part::FirstTurn;
-use super::pipeline::Pipeline;
-use super::sequence::Sequence;
-use crate::buffer::{Element, GpuRef, pattern};
-use crate::error::Result;
+use kiln_runtime::internal::pattern;
+use kiln_runtime::{Element, GpuRef, Result};
+
+use crate::bindings::Bindings;
+use crate::config::DispatchConfig;
+use crate::error::ProgramError;
+use crate::part::FirstTurn;
+use crate::pipeline::Pipeline;
+use crate::sequence::Sequence;
 
 /// What a loop of a [`Sequence`] does each time: programs, fills and copies.
 ///
 /// What a program of the loop takes from the host goes up before the first turn, and what it brings back comes back after the last one.
 pub struct Turn<'s, 'a> {
-    pub(super) sequence: &'s mut Sequence<'a>,
-    pub(super) first: FirstTurn<'a>,
+    pub(crate) sequence: &'s mut Sequence<'a>,
+    pub(crate) first: FirstTurn<'a>,
 }
 
 impl<'a> Turn<'_, 'a> {

@@ -5,16 +5,16 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use kiln_ir::Program;
+use kiln_runtime::Result;
 
-use super::argument::{Arguments, Parameters};
-use super::backend::Backend;
-use super::bindings::Bindings;
-use super::config::DispatchConfig;
-use super::dispatch::Dispatched;
-use super::error::ProgramError;
-use super::parameter::Said;
-use super::pipeline::Pipeline;
-use crate::error::Result;
+use crate::argument::{Arguments, Parameters};
+use crate::backend::Backend;
+use crate::bindings::Bindings;
+use crate::config::DispatchConfig;
+use crate::dispatch::Dispatched;
+use crate::error::ProgramError;
+use crate::parameter::Said;
+use crate::pipeline::Pipeline;
 
 /// A pipeline whose parameters the compiler knows: what is given in another number, of another type or the wrong way round does not
 /// compile.

@@ -3,7 +3,7 @@
 mod element;
 mod gpu_ref;
 mod held;
-mod pattern;
+pub(crate) mod pattern;
 mod pinned;
 mod room;
 mod stale;

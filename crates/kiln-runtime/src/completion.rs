@@ -19,7 +19,7 @@
 //! - **The spin is on the device's clock.** On a simulated device time is virtual, so a long spin makes futures of one thread
 //!   finish in the order the seed picks, every time.
 
-mod answer;
+pub(crate) mod answer;
 mod bell;
 mod callback;
 mod config;
@@ -28,13 +28,12 @@ mod download;
 mod pending;
 mod queue;
 mod reactor;
-mod wake;
+pub(crate) mod wake;
 
 pub use config::CompletionConfig;
 pub use done::Done;
 pub use download::Download;
 
-pub(crate) use answer::Answer;
 pub(crate) use bell::Bell;
 pub(crate) use reactor::{Reactor, ReactorHandle};
 pub(crate) use wake::wake;

@@ -7,16 +7,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use kiln_driver::{Code, DeviceKind};
+use kiln_driver::Code;
+use kiln_probe::libraries::MissingLibrary;
+use kiln_probe::{Absence, ProbeError};
 
 use crate::buffer::Stale;
 use crate::code::CodeError;
 use crate::graph::GraphError;
 use crate::launch::Mismatch;
-use crate::libraries::MissingLibrary;
 use crate::misuse::Misuse;
-use crate::probe::{Absence, Policy};
-use crate::program::ProgramError;
 use crate::state::{Cause, Phase};
 use crate::survival::SealError;
 
@@ -59,9 +58,6 @@ pub enum ErrorKind {
     /// A graph cannot be recorded or changed that way; nothing was queued.
     #[error(transparent)]
     Graph(#[from] GraphError),
-    /// A program and what it was given do not fit, or the program stopped itself.
-    #[error(transparent)]
-    Program(#[from] ProgramError),
     /// The memory behind a handle cannot be reached any more.
     #[error(transparent)]
     Stale(#[from] Stale),
@@ -74,85 +70,15 @@ pub enum ErrorKind {
         #[source]
         cause: Arc<Cause>,
     },
-    /// There is no device, and one was needed.
-    #[error("no CUDA runtime available")]
-    Absent(#[from] Absence),
-    /// The platform is there and does not work.
-    #[error("{kind} devices cannot be listed")]
-    Listing {
-        /// Whose devices.
-        kind: DeviceKind,
-        /// What went wrong.
-        #[source]
-        cause: kiln_driver::Error,
-    },
-    /// A device that is listed could not be opened.
-    #[error("{} for device {ordinal}", opening(*kind))]
-    Context {
-        /// What kind of device.
-        kind: DeviceKind,
-        /// Which one.
-        ordinal: u32,
-        /// What went wrong.
-        #[source]
-        cause: kiln_driver::Error,
-    },
+    /// A device could not be found or opened.
+    #[error(transparent)]
+    Probe(ProbeError),
     /// A block cannot be mapped read-only; nothing was changed.
     #[error(transparent)]
     Seal(#[from] SealError),
     /// No worker process could be started for a device.
     #[error(transparent)]
     Worker(Arc<kiln_isolate::StartError>),
-    /// No device answers to that name.
-    #[error("there is no {kind} device with {wanted}; there is {}", listed(known))]
-    UnknownDevice {
-        /// What kind of device.
-        kind: DeviceKind,
-        /// What was asked for.
-        wanted: String,
-        /// How many there are; their ordinals count from zero.
-        known: usize,
-    },
-    /// Text that names no device.
-    #[error("`{text}` names no device; write an ordinal such as 0, a UUID such as GPU-0123..., or `best`")]
-    UnknownSelection {
-        /// The text.
-        text: String,
-    },
-    /// Text that names no policy.
-    #[error("`{text}` is no policy; write one of off, auto, required, simulate")]
-    UnknownPolicy {
-        /// The text.
-        text: String,
-    },
-    /// An environment variable holds something it cannot mean.
-    #[error("{variable}=`{text}` means nothing; it takes {wanted}")]
-    Environment {
-        /// The variable.
-        variable: &'static str,
-        /// What it holds.
-        text: String,
-        /// What it takes.
-        wanted: &'static str,
-    },
-    /// The process's policy was settled already, as another one.
-    #[error(
-        "the policy of this process is `{in_force}` already and cannot become `{wanted}`; set it once, before first use"
-    )]
-    PolicyConflict {
-        /// The policy that stays.
-        in_force: Policy,
-        /// The one that was asked for.
-        wanted: Policy,
-    },
-    /// This process was forked from the one that opened the device, and devices do not survive that.
-    #[error(
-        "the device was opened before this process was forked; start the process anew (exec) to use a device in it"
-    )]
-    Forked,
-    /// A build step asked for the very thing it builds.
-    #[error("the build step asked for what it is to build itself; take the parts it was given")]
-    Recursion,
     /// A library is not there.
     #[error(transparent)]
     Library(#[from] MissingLibrary),
@@ -168,7 +94,8 @@ pub enum ErrorKind {
         /// How many streams the pool may have.
         limit: usize,
     },
-    /// An error of the caller's own, from a step kiln ran for them.
+    /// An error of a type that this crate does not know: the caller's own, from a step kiln ran for them, or one of a
+    /// crate above; see [`Error::downcast_ref`].
     #[error(transparent)]
     Other(Arc<dyn std::error::Error + Send + Sync>),
 }
@@ -179,7 +106,7 @@ impl Error {
         Self { label: None, detail: Box::new(Detail { kind: kind.into(), place: None }) }
     }
 
-    /// An error of the caller's own, to be returned through kiln.
+    /// An error of any type, to be returned through kiln; [`downcast_ref`](Self::downcast_ref) gets it back.
     pub fn other(error: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self::new(ErrorKind::Other(Arc::new(error)))
     }
@@ -193,7 +120,7 @@ impl Error {
 
     /// The same error with the place in a request where it went wrong, in words; a place that is there already stays.
     #[must_use]
-    pub(crate) fn placed(mut self, place: impl Into<String>) -> Self {
+    pub fn placed(mut self, place: impl Into<String>) -> Self {
         self.detail.place.get_or_insert_with(|| place.into());
         self
     }
@@ -218,17 +145,42 @@ impl Error {
         match self.kind() {
             ErrorKind::Driver(error) => Some(error),
             ErrorKind::Memory(error) => error.driver(),
-            ErrorKind::Listing { cause, .. } | ErrorKind::Context { cause, .. } => Some(cause),
+            ErrorKind::Probe(error) => error.driver(),
             ErrorKind::NotReady { cause, .. } => Some(cause.error()),
+            _ => None,
+        }
+    }
+
+    /// The error of a type of the caller's own that was put in with [`other`](Self::other), or of a crate above this one,
+    /// such as `kiln::program::ProgramError`.
+    ///
+    /// ```
+    /// use kiln::Error;
+    ///
+    /// let error = Error::other("x".parse::<u32>().unwrap_err()).labelled("solver");
+    /// assert!(error.downcast_ref::<std::num::ParseIntError>().is_some());
+    /// assert!(error.downcast_ref::<std::fmt::Error>().is_none());
+    /// ```
+    pub fn downcast_ref<E: std::error::Error + 'static>(&self) -> Option<&E> {
+        match self.kind() {
+            ErrorKind::Other(error) => error.downcast_ref(),
+            _ => None,
+        }
+    }
+
+    /// Why there is no device, where nothing is broken.
+    pub fn absence(&self) -> Option<&Absence> {
+        match self.kind() {
+            ErrorKind::Probe(error) => error.absence(),
             _ => None,
         }
     }
 
     /// The CUDA code behind it, if there is one.
     pub fn code(&self) -> Option<Code> {
-        match self.kind() {
-            ErrorKind::Absent(absence) => absence.code(),
-            _ => self.driver().and_then(kiln_driver::Error::code),
+        match self.absence() {
+            Some(absence) => absence.code(),
+            None => self.driver().and_then(kiln_driver::Error::code),
         }
     }
 
@@ -240,7 +192,7 @@ impl Error {
     /// Whether there simply is no device; nothing is broken.
     pub fn is_absence(&self) -> bool {
         match self.kind() {
-            ErrorKind::Absent(_) => true,
+            ErrorKind::Probe(error) => error.absence().is_some(),
             ErrorKind::Worker(error) => error.is_absence(),
             _ => false,
         }
@@ -269,7 +221,7 @@ impl Error {
             ErrorKind::StreamsExhausted { .. } | ErrorKind::NotReady { .. } => true,
             ErrorKind::Memory(error) => error.is_retryable(),
             ErrorKind::Worker(error) => error.is_retryable(),
-            ErrorKind::Listing { cause, .. } | ErrorKind::Context { cause, .. } => !cause.is_sticky(),
+            ErrorKind::Probe(error) => error.is_retryable(),
             _ => self.driver().is_some_and(kiln_driver::Error::is_retryable),
         }
     }
@@ -317,18 +269,19 @@ impl From<kiln_isolate::StartError> for ErrorKind {
     }
 }
 
-fn opening(kind: DeviceKind) -> &'static str {
-    match kind {
-        DeviceKind::Cuda => "failed to create CUDA context",
-        DeviceKind::Simulated => "failed to start the simulation",
+impl From<ProbeError> for ErrorKind {
+    fn from(error: ProbeError) -> Self {
+        match error {
+            ProbeError::Driver(error) => Self::Driver(error),
+            ProbeError::Other(error) => Self::Other(error),
+            error => Self::Probe(error),
+        }
     }
 }
 
-fn listed(known: &usize) -> String {
-    match known {
-        0 => "none".into(),
-        1 => "one, number 0".into(),
-        count => format!("0 to {}", count - 1),
+impl From<Absence> for ErrorKind {
+    fn from(absence: Absence) -> Self {
+        Self::Probe(absence.into())
     }
 }
 
@@ -336,14 +289,14 @@ fn listed(known: &usize) -> String {
 mod tests {
     use std::error::Error as _;
 
-    use kiln_driver::Refusal;
+    use kiln_driver::{DeviceKind, Refusal};
+    use kiln_probe::CudaAbsence;
 
     use super::*;
-    use crate::probe::CudaAbsence;
 
     fn context_failure() -> Error {
         let cause = kiln_driver::Error::out_of_memory("cuDevicePrimaryCtxRetain", 0, None);
-        ErrorKind::Context { kind: DeviceKind::Cuda, ordinal: 3, cause }.into()
+        ProbeError::Context { kind: DeviceKind::Cuda, ordinal: 3, cause }.into()
     }
 
     #[test]
@@ -370,7 +323,7 @@ mod tests {
         );
         assert!(error.is_oom() && error.is_retryable() && !error.is_absence() && !error.is_sticky());
         let refused = kiln_driver::Error::refused("cuInit", Refusal::Driver(Code::NOT_INITIALIZED));
-        let listing = Error::new(ErrorKind::Listing { kind: DeviceKind::Cuda, cause: refused });
+        let listing = Error::new(ProbeError::Listing { kind: DeviceKind::Cuda, cause: refused });
         assert_eq!(listing.code(), Some(Code::NOT_INITIALIZED));
         let mismatch =
             Error::new(Absence::from(CudaAbsence::Mismatched { code: Code::SYSTEM_DRIVER_MISMATCH }));

@@ -71,7 +71,7 @@ mod hazards;
 mod host_data;
 mod launch;
 mod node;
-mod once;
+pub(crate) mod once;
 mod touch;
 mod update;
 
@@ -81,5 +81,4 @@ pub use executable::Graph;
 pub use host_data::{Input, Output};
 pub use launch::GraphLaunch;
 pub use node::NodeId;
-pub(crate) use node::Work;
 pub use update::LaunchUpdate;

@@ -1,4 +1,6 @@
-//! A CUDA device runtime for Rust that also runs with no GPU.
+//! The runtime of one device: streams, memory, order, launches, graphs, code and recovery.
+//!
+//! Users import the crate `kiln`, which has everything here under the same names.
 
 pub mod backend;
 mod buffer;
@@ -8,15 +10,14 @@ mod completion;
 mod error;
 pub mod foreign;
 mod graph;
+#[doc(hidden)]
+pub mod internal;
 mod launch;
-pub mod libraries;
 mod misuse;
 #[doc(hidden)]
 pub mod order;
-pub mod probe;
-pub mod program;
+pub mod prober;
 mod runtime;
-pub mod service;
 pub mod state;
 pub mod survival;
 pub mod telemetry;
@@ -33,12 +34,11 @@ pub use launch::{
     ParameterKind, ParameterName, Pass, Signature,
 };
 pub use misuse::Misuse;
-pub use probe::{
-    Absence, Availability, Policy, availability, balanced_partition, gpu_for_test, memory_budget_for, policy,
-    probe_backend, probe_backend_with_compile, refresh, require, resolve, scatter, set_policy,
+pub use prober::{
+    Prober, ProberConfig, TestGate, availability, balanced_partition, gpu_for_test, memory_budget_for,
+    policy, probe_backend, probe_backend_with_compile, refresh, require, resolve, scatter, set_policy,
     set_runtime_config,
 };
-pub use program::{Backend, Bindings, DispatchConfig, Pipeline, Program, Sequence};
 pub use runtime::{
     BlockId, DeviceRuntime, Generation, MemoryConfig, RuntimeConfig, Stream, StreamPool, Ticket,
 };

@@ -1,19 +1,33 @@
 //! One answer for every part of a program.
 //!
-//! A prober stands over two platforms, CUDA and the simulator, and a default policy. The functions of this module's
-//! parent ask the process's own prober; a test builds one over platforms of its choice.
+//! A prober stands over two platforms, CUDA and the simulator, and a default policy. The functions of this module
+//! ask the process's own prober; a test builds one over platforms of its choice.
+
+mod budget;
+mod process;
+mod registry;
+mod scatter;
+mod test_gate;
+mod workers;
 
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
-use super::absence::Absence;
-use super::availability::Availability;
-use super::budget::MemoryBudget;
-use super::platform::Platform;
-use super::policy::{DefaultPolicy, Policy};
-use super::registry::Registry;
-use super::selection::Selection;
-use super::workers::Workers;
-use crate::error::{ErrorKind, Result};
+use kiln_probe::{Absence, Availability, DefaultPolicy, Platform, Policy, Selection};
+
+pub use budget::MemoryBudget;
+pub use process::{
+    availability, balanced_partition, gpu_for_test, memory_budget_for, policy, probe_backend,
+    probe_backend_with_compile, prober, refresh, require, resolve, scatter, set_policy, set_runtime_config,
+    simulated_machine,
+};
+pub use registry::MAX_DEVICES;
+pub use scatter::{Decline, Outcome, Part, Share, gather};
+pub use test_gate::{SKIP_LOG_VARIABLE, TestGate, count_skip, skipped_tests};
+
+use registry::Registry;
+use workers::Workers;
+
+use crate::error::Result;
 use crate::runtime::{DeviceRuntime, RuntimeConfig};
 
 /// What a [`Prober`] stands over.
@@ -22,7 +36,7 @@ pub struct ProberConfig {
     pub cuda: Box<dyn Platform>,
     /// Where simulated devices come from.
     pub simulator: Box<dyn Platform>,
-    /// The text of [`POLICY_VARIABLE`](super::POLICY_VARIABLE), where it is set.
+    /// The text of [`POLICY_VARIABLE`](kiln_probe::POLICY_VARIABLE), where it is set.
     pub policy_override: Option<String>,
 }
 
@@ -35,8 +49,8 @@ pub struct ProberConfig {
 /// # struct Empty(DeviceKind);
 /// # impl Platform for Empty {
 /// #     fn kind(&self) -> DeviceKind { self.0 }
-/// #     fn list(&self) -> kiln::Result<Listing> { Ok(Listing::Absent(CudaAbsence::NoDevice.into())) }
-/// #     fn open(&self, _: u32) -> kiln::Result<std::sync::Arc<dyn Driver>> {
+/// #     fn list(&self) -> kiln::probe::Result<Listing> { Ok(Listing::Absent(CudaAbsence::NoDevice.into())) }
+/// #     fn open(&self, _: u32) -> kiln::probe::Result<std::sync::Arc<dyn Driver>> {
 /// #         Err(Error::unsupported("open", "opening", "nothing is here").into())
 /// #     }
 /// # }
@@ -55,7 +69,7 @@ pub struct Prober {
     default: DefaultPolicy,
     /// The log says once why a device is simulated, however many ask.
     said_why_simulated: Once,
-    pub(super) workers: Workers,
+    workers: Workers,
 }
 
 impl Prober {
@@ -83,7 +97,7 @@ impl Prober {
     /// # Errors
     /// The environment holds nonsense.
     pub fn policy(&self) -> Result<Policy> {
-        self.default.in_force()
+        Ok(self.default.in_force()?)
     }
 
     /// Settles the policy of requests that bring none, and returns the one in force: the environment overrides.
@@ -92,7 +106,7 @@ impl Prober {
     /// It was settled as another one, by an earlier setting or by a request that needed it; or the environment holds
     /// nonsense.
     pub fn set_policy(&self, policy: Policy) -> Result<Policy> {
-        self.default.set(policy)
+        Ok(self.default.set(policy)?)
     }
 
     /// Whether there is a device, under the policy in force. Opens none.
@@ -185,9 +199,9 @@ impl Prober {
         let policy = self.policy()?;
         let absence = match self.site(policy) {
             Ok(registry) => match registry.select(&Selection::Best) {
-                Err(error) if policy == Policy::Auto => match error.kind() {
-                    ErrorKind::Absent(absence) => absence.clone(),
-                    _ => return Err(error),
+                Err(error) if policy == Policy::Auto => match error.absence() {
+                    Some(absence) => absence.clone(),
+                    None => return Err(error),
                 },
                 answer => return answer,
             },
@@ -215,7 +229,7 @@ impl Prober {
     }
 
     /// The registry the policy in force leads to.
-    pub(super) fn in_force(&self) -> Result<&Arc<Registry>> {
+    fn in_force(&self) -> Result<&Arc<Registry>> {
         Ok(self.site(self.policy()?)?)
     }
 

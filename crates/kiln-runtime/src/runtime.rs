@@ -231,6 +231,12 @@ impl DeviceRuntime {
         self.inner.reap()
     }
 
+    /// Gives the pinned memory that is kept for transfers, and that none of them uses, back to the host. Returns how many bytes
+    /// that were.
+    pub fn release_pinned(&self) -> u64 {
+        self.inner.staging().release_all(&**self.driver())
+    }
+
     /// What the code caches did so far.
     pub fn code_counters(&self) -> CodeCounters {
         self.inner.modules().counters()

@@ -30,6 +30,7 @@
 mod board;
 mod cause;
 mod cell;
+pub(crate) mod followed;
 mod loss;
 mod phase;
 mod runs;

@@ -5,21 +5,20 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use kiln_driver::Driver;
+use kiln_runtime::internal::FollowedState;
+use kiln_runtime::state::Phase;
+use kiln_runtime::{DeviceRuntime, Error, Status};
 
-use super::envelope::{Aloft, Job, shielded};
-use super::load::{Load, Meter};
-use super::refused::Why;
-use crate::completion::Bell;
-use crate::error::Error;
-use crate::runtime::DeviceRuntime;
-use crate::state::{Phase, StateCell, Status};
+use crate::envelope::{Aloft, Job, shielded};
+use crate::load::{Load, Meter};
+use crate::refused::Why;
 
 /// A request whose work is done, to be answered on the service's thread.
 type Landed = Box<dyn FnOnce() + Send>;
 
 /// The queue of a service and what its thread has to look at.
-pub(super) struct Desk {
-    pub(super) state: Arc<StateCell>,
+pub(crate) struct Desk {
+    pub(crate) state: FollowedState,
     inbox: Mutex<Inbox>,
     changed: Condvar,
     meter: Meter,
@@ -45,7 +44,7 @@ struct Inbox {
 }
 
 /// What to do next.
-pub(super) enum Next {
+pub(crate) enum Next {
     /// Answer a request.
     Answer(Landed),
     /// Start one.
@@ -57,7 +56,7 @@ pub(super) enum Next {
 }
 
 impl Desk {
-    pub(super) fn new(max_queued: usize, max_in_flight: usize) -> Self {
+    pub(crate) fn new(max_queued: usize, max_in_flight: usize) -> Self {
         let inbox = Inbox {
             waiting: VecDeque::new(),
             landed: VecDeque::new(),
@@ -70,7 +69,7 @@ impl Desk {
             unfinished: false,
         };
         Self {
-            state: Arc::new(StateCell::new(Arc::new(Bell::default()))),
+            state: FollowedState::default(),
             inbox: Mutex::new(inbox),
             changed: Condvar::new(),
             meter: Meter::default(),
@@ -80,7 +79,7 @@ impl Desk {
     }
 
     /// Puts a request in line, or says why not.
-    pub(super) fn put<J: Job + 'static>(&self, job: Box<J>) -> Result<(), (Box<J>, Why)> {
+    pub(crate) fn put<J: Job + 'static>(&self, job: Box<J>) -> Result<(), (Box<J>, Why)> {
         let mut inbox = self.inbox();
         let why = match &inbox.failure {
             _ if inbox.closing.is_some() => Some(Why::Closed),
@@ -98,7 +97,7 @@ impl Desk {
     }
 
     /// Takes the end of a request's work.
-    pub(super) fn land(&self, landed: Landed) {
+    pub(crate) fn land(&self, landed: Landed) {
         let mut inbox = self.inbox();
         if inbox.ended {
             // Nobody is left to do it elsewhere.
@@ -111,7 +110,7 @@ impl Desk {
     }
 
     /// Remembers a request whose work is on the device, for the case that nobody waits for that any more.
-    pub(super) fn remember(&self, job: Weak<dyn Aloft>) {
+    pub(crate) fn remember(&self, job: Weak<dyn Aloft>) {
         let mut inbox = self.inbox();
         if inbox.aloft.len() > 2 * self.max_in_flight {
             inbox.aloft.retain(|job| job.strong_count() > 0);
@@ -120,13 +119,13 @@ impl Desk {
     }
 
     /// The state of one of the service's devices changed.
-    pub(super) fn tell(&self, device: u64, status: Status) {
+    pub(crate) fn tell(&self, device: u64, status: Status) {
         self.inbox().news.push_back((device, status));
         self.changed.notify_all();
     }
 
     /// No new requests from here on; those that wait are dealt with for so long.
-    pub(super) fn close(&self, limit: Duration) {
+    pub(crate) fn close(&self, limit: Duration) {
         let mut inbox = self.inbox();
         if inbox.closing.is_none() {
             inbox.closing = Some(Instant::now().checked_add(limit));
@@ -136,7 +135,7 @@ impl Desk {
     }
 
     /// The service has failed: whoever waits is told, and whoever comes.
-    pub(super) fn fail(&self, error: &Error) {
+    pub(crate) fn fail(&self, error: &Error) {
         let waiting = {
             let mut inbox = self.inbox();
             inbox.failure = Some(error.clone());
@@ -146,7 +145,7 @@ impl Desk {
     }
 
     /// The end: answers what is done and sends everything else back.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         let (waiting, landed, aloft) = {
             let mut inbox = self.inbox();
             inbox.ended = true;
@@ -165,12 +164,12 @@ impl Desk {
     }
 
     /// Whether nothing was sent back at the end.
-    pub(super) fn dealt_with_everything(&self) -> bool {
+    pub(crate) fn dealt_with_everything(&self) -> bool {
         !self.inbox().unfinished
     }
 
     /// What to do next; waits until there is something. Requests are started while `device` is there and ready.
-    pub(super) fn next(self: &Arc<Self>, device: Option<&DeviceRuntime>) -> Next {
+    pub(crate) fn next(self: &Arc<Self>, device: Option<&DeviceRuntime>) -> Next {
         let mut inbox = self.inbox();
         loop {
             if let Some(landed) = inbox.landed.pop_front() {
@@ -202,7 +201,7 @@ impl Desk {
     }
 
     /// Waits that long, unless the service is closed; whether it was.
-    pub(super) fn pause(&self, pause: Duration) -> bool {
+    pub(crate) fn pause(&self, pause: Duration) -> bool {
         let end = Instant::now().checked_add(pause);
         let mut inbox = self.inbox();
         loop {
@@ -220,7 +219,7 @@ impl Desk {
         }
     }
 
-    pub(super) fn load(&self) -> Load {
+    pub(crate) fn load(&self) -> Load {
         let inbox = self.inbox();
         self.meter.load(inbox.waiting.len(), inbox.in_flight)
     }
@@ -241,7 +240,7 @@ impl Desk {
 }
 
 /// A request whose work is on the device, counted until it lands, however that happens.
-pub(super) struct Flight {
+pub(crate) struct Flight {
     desk: Arc<Desk>,
     device: Arc<dyn Driver>,
     started: Duration,
@@ -254,7 +253,7 @@ impl Flight {
     }
 
     /// The work is over.
-    pub(super) fn land(self) {
+    pub(crate) fn land(self) {
         drop(self);
     }
 }

@@ -5,17 +5,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, ThreadId};
 use std::time::Duration;
 
-use super::desk::Desk;
-use super::envelope::{Envelope, Job};
-use super::load::Load;
-use super::refused::Why;
-use super::reply::Reply;
-use super::request::Request;
-use super::restart::{Restart, Restarts};
-use super::worker::Worker;
-use crate::error::{Error, Result};
-use crate::runtime::DeviceRuntime;
-use crate::state::{Phase, StateWatch, Status};
+use kiln_runtime::state::Phase;
+use kiln_runtime::{DeviceRuntime, Error, Result, StateWatch, Status};
+
+use crate::desk::Desk;
+use crate::envelope::{Envelope, Job};
+use crate::load::Load;
+use crate::refused::Why;
+use crate::reply::Reply;
+use crate::request::Request;
+use crate::restart::{Restart, Restarts};
+use crate::worker::Worker;
 
 /// How long a service that is dropped deals with what it has.
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
@@ -101,7 +101,7 @@ impl DeviceService {
     }
 
     /// Puts a request in line; it comes back if it would be refused.
-    pub(super) fn put<R: Request>(
+    pub(crate) fn put<R: Request>(
         &self,
         envelope: Box<Envelope<R>>,
     ) -> std::result::Result<(), (Box<Envelope<R>>, Why)> {
@@ -120,7 +120,7 @@ impl DeviceService {
 
     /// A watch over the state.
     pub fn watch(&self) -> StateWatch {
-        StateWatch::new(self.desk().state.clone(), None)
+        self.desk().state.watch()
     }
 
     /// Takes no more requests, deals with those it has for so long, and sends the rest back. Returns when the service has stopped; true if

@@ -4,16 +4,16 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::desk::{Desk, Flight};
-use super::refused::{Refused, Why};
-use super::reply::{Answered, Reply};
-use super::request::Request;
-use crate::completion::{Answer, wake};
-use crate::error::Result;
-use crate::runtime::DeviceRuntime;
+use kiln_runtime::internal::{Answer, wake};
+use kiln_runtime::{DeviceRuntime, Result};
+
+use crate::desk::{Desk, Flight};
+use crate::refused::{Refused, Why};
+use crate::reply::{Answered, Reply};
+use crate::request::Request;
 
 /// A request of any type.
-pub(super) trait Job: Send {
+pub(crate) trait Job: Send {
     /// Queues its work on the device; the answer comes when that is done.
     fn start(self: Box<Self>, device: &DeviceRuntime, flight: Flight, desk: &Arc<Desk>);
 
@@ -22,7 +22,7 @@ pub(super) trait Job: Send {
 }
 
 /// A request whose work is on the device.
-pub(super) trait Aloft: Send + Sync {
+pub(crate) trait Aloft: Send + Sync {
     /// Sends it back without waiting for its work; false if it was answered already.
     fn abandon(&self) -> bool;
 }
@@ -38,14 +38,14 @@ fn take<T>(from: &Mutex<Option<T>>) -> Option<T> {
 }
 
 /// A request with the place its answer goes to.
-pub(super) struct Envelope<R: Request> {
+pub(crate) struct Envelope<R: Request> {
     /// Taken when it is answered.
     request: Option<R>,
     answer: Arc<Answer<Answered<R>>>,
 }
 
 impl<R: Request> Envelope<R> {
-    pub(super) fn new(request: R) -> (Box<Self>, Reply<R>) {
+    pub(crate) fn new(request: R) -> (Box<Self>, Reply<R>) {
         let answer = Arc::new(Answer::new());
         let reply = Reply { answer: answer.clone() };
         (Box::new(Self { request: Some(request), answer }), reply)
@@ -123,7 +123,7 @@ impl<R: Request> Drop for Envelope<R> {
 }
 
 /// Runs the caller's code; a panic is an answer too.
-pub(super) fn guarded<T>(run: impl FnOnce() -> Result<T>) -> std::result::Result<T, Why> {
+pub(crate) fn guarded<T>(run: impl FnOnce() -> Result<T>) -> std::result::Result<T, Why> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(result) => Ok(result?),
         Err(panic) => Err(Why::Panicked { message: message(&*panic) }),
@@ -131,7 +131,7 @@ pub(super) fn guarded<T>(run: impl FnOnce() -> Result<T>) -> std::result::Result
 }
 
 /// Runs what may drop something of the caller's; if that panics, nothing else is harmed.
-pub(super) fn shielded(run: impl FnOnce()) {
+pub(crate) fn shielded(run: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(run)).is_err() {
         tracing::error!("what a request brought along panicked when it was dropped");
     }

@@ -3,13 +3,14 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::device_service::DeviceService;
-use super::envelope::{Envelope, Job};
-use super::load::Load;
-use super::refused::Why;
-use super::reply::Reply;
-use super::request::Request;
-use crate::state::Phase;
+use kiln_runtime::state::Phase;
+
+use crate::device_service::DeviceService;
+use crate::envelope::{Envelope, Job};
+use crate::load::Load;
+use crate::refused::Why;
+use crate::reply::Reply;
+use crate::request::Request;
 
 /// Several services, of which the least loaded is asked.
 ///

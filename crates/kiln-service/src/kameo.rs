@@ -10,9 +10,9 @@ use kameo::error::Infallible;
 use kameo::message::{Context, Message};
 use kameo::reply::DelegatedReply;
 
-use super::device_service::DeviceService;
-use super::refused::Refused;
-use super::request::Request;
+use crate::device_service::DeviceService;
+use crate::refused::Refused;
+use crate::request::Request;
 
 /// A device service as an actor: every [`Request`] is a message, and its reply is the request's output or [`Refused`].
 #[derive(Clone, Debug)]

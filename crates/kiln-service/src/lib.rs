@@ -18,6 +18,8 @@
 //! No actor framework is needed: a [`Reply`] can be awaited on any executor or waited for. With the feature `kameo` a service is also an
 //! actor of that crate.
 
+#![forbid(unsafe_code)]
+
 mod desk;
 mod device_service;
 mod envelope;

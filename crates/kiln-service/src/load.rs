@@ -30,13 +30,13 @@ impl Load {
 
 /// The measurements behind it.
 #[derive(Debug, Default)]
-pub(super) struct Meter {
+pub(crate) struct Meter {
     served: AtomicU64,
     mean_ns: AtomicU64,
 }
 
 impl Meter {
-    pub(super) fn record(&self, time: Duration) {
+    pub(crate) fn record(&self, time: Duration) {
         let new = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let first = self.served.fetch_add(1, Ordering::Relaxed) == 0;
         // Threads that meet here lose one measurement at worst.
@@ -45,7 +45,7 @@ impl Meter {
         self.mean_ns.store(next, Ordering::Relaxed);
     }
 
-    pub(super) fn load(&self, queued: usize, in_flight: usize) -> Load {
+    pub(crate) fn load(&self, queued: usize, in_flight: usize) -> Load {
         let mean_time = Duration::from_nanos(self.mean_ns.load(Ordering::Relaxed));
         Load { queued, in_flight, served: self.served.load(Ordering::Relaxed), mean_time }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::error::Error;
+use kiln_runtime::Error;
 
 /// Why a request was not carried out, and the request itself, with its buffers.
 pub struct Refused<R> {

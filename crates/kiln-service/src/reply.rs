@@ -7,16 +7,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::refused::Refused;
-use super::request::Request;
-use crate::completion::Answer;
+use kiln_runtime::internal::Answer;
 
-pub(super) type Answered<R> = Result<<R as Request>::Output, Refused<R>>;
+use crate::refused::Refused;
+use crate::request::Request;
+
+pub(crate) type Answered<R> = Result<<R as Request>::Output, Refused<R>>;
 
 /// The answer to a request: to be awaited on any executor, or waited for. Dropping it does not stop the request.
 #[must_use = "the answer has the buffers of a request that was refused"]
 pub struct Reply<R: Request> {
-    pub(super) answer: Arc<Answer<Answered<R>>>,
+    pub(crate) answer: Arc<Answer<Answered<R>>>,
 }
 
 impl<R: Request> Reply<R> {

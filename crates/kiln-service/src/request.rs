@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use crate::error::Result;
-use crate::runtime::{DeviceRuntime, Ticket};
+use kiln_runtime::{DeviceRuntime, Result, Ticket};
 
 /// Something a device is to do, with everything it needs.
 ///
@@ -38,8 +37,8 @@ pub trait Request: Send + 'static {
 
 /// Work that was queued, and what it gives when it is done.
 pub struct Started<T> {
-    pub(super) ticket: Option<Ticket>,
-    pub(super) finish: Box<dyn FnOnce() -> Result<T> + Send>,
+    pub(crate) ticket: Option<Ticket>,
+    pub(crate) finish: Box<dyn FnOnce() -> Result<T> + Send>,
 }
 
 impl<T: Send + 'static> Started<T> {

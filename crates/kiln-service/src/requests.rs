@@ -3,10 +3,9 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use super::request::{Request, Started};
-use crate::buffer::{Element, GpuRef, PinnedBuffer};
-use crate::error::Result;
-use crate::runtime::DeviceRuntime;
+use kiln_runtime::{DeviceRuntime, Element, GpuRef, PinnedBuffer, Result};
+
+use crate::request::{Request, Started};
 
 /// Host data to be copied to the device. The data comes back inside the error.
 #[derive(Clone, PartialEq, Debug)]

@@ -31,18 +31,18 @@ impl Restart {
 
 /// The restarts so far.
 #[derive(Debug)]
-pub(super) struct Restarts {
+pub(crate) struct Restarts {
     rule: Restart,
     recent: VecDeque<Instant>,
 }
 
 impl Restarts {
-    pub(super) fn new(rule: Restart) -> Self {
+    pub(crate) fn new(rule: Restart) -> Self {
         Self { rule, recent: VecDeque::new() }
     }
 
     /// The pause before the next restart; none if there may be no more.
-    pub(super) fn next(&mut self, now: Instant) -> Option<Duration> {
+    pub(crate) fn next(&mut self, now: Instant) -> Option<Duration> {
         while self.recent.front().is_some_and(|first| now.duration_since(*first) > self.rule.within) {
             self.recent.pop_front();
         }

@@ -3,19 +3,18 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::desk::{Desk, Next};
-use super::envelope::{guarded, shielded};
-use super::refused::Why;
-use super::restart::Restarts;
-use crate::buffer::Stale;
-use crate::error::{Error, Result};
-use crate::runtime::DeviceRuntime;
-use crate::state::{Cause, DeviceState, Phase, Status, Subscription};
+use kiln_runtime::state::{Phase, Subscription};
+use kiln_runtime::{Cause, DeviceRuntime, DeviceState, Error, Result, Stale, Status};
+
+use crate::desk::{Desk, Next};
+use crate::envelope::{guarded, shielded};
+use crate::refused::Why;
+use crate::restart::Restarts;
 
 /// Makes the runtime of a service, and makes it again.
-pub(super) type Make = Box<dyn Fn() -> Result<DeviceRuntime> + Send>;
+pub(crate) type Make = Box<dyn Fn() -> Result<DeviceRuntime> + Send>;
 
-pub(super) struct Worker {
+pub(crate) struct Worker {
     desk: Arc<Desk>,
     make: Make,
     restarts: Restarts,
@@ -25,11 +24,11 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(desk: Arc<Desk>, make: Make, restarts: Restarts) -> Self {
+    pub(crate) fn new(desk: Arc<Desk>, make: Make, restarts: Restarts) -> Self {
         Self { desk, make, restarts, device: None, devices: 0 }
     }
 
-    pub(super) fn run(mut self) {
+    pub(crate) fn run(mut self) {
         self.build();
         loop {
             let device = self.device.as_ref().map(|(device, _)| device.clone());
@@ -95,16 +94,13 @@ impl Worker {
             .driver()
             .cloned()
             .unwrap_or_else(|| kiln_driver::Error::unsupported("start", "this device", format!("{error:#}")));
-        self.desk.state.set_supervised(true);
-        self.desk.state.lose_whenever(Cause::new(cause));
-        self.desk.state.deliver();
+        self.desk.state.lose(Cause::new(cause));
     }
 
     /// There is no device any more: whoever waits is told, and whoever comes.
     fn give_up(&self, error: &Error) {
         tracing::error!(%error, "a device is lost");
         self.desk.state.fail();
-        self.desk.state.deliver();
         self.desk.fail(error);
     }
 
@@ -120,9 +116,7 @@ impl Worker {
                 }
             }
             DeviceState::Lost(cause) => {
-                self.desk.state.set_supervised(true);
-                self.desk.state.lose_whenever((**cause).clone());
-                self.desk.state.deliver();
+                self.desk.state.lose((**cause).clone());
             }
             DeviceState::Rebuilding(_) => self.change(Phase::Rebuilding),
             DeviceState::Ready if self.desk.state.phase() == Phase::Rebuilding => self.change(Phase::Ready),
@@ -132,7 +126,8 @@ impl Worker {
                 self.lose(&error);
                 self.give_up(&error);
             }
-            DeviceState::Starting | DeviceState::Ready => {}
+            // Starting, or ready as before.
+            _ => {}
         }
     }
 
@@ -145,8 +140,6 @@ impl Worker {
     }
 
     fn change(&self, to: Phase) {
-        // The table refuses what does not follow, such as anything after the end.
-        let _ = self.desk.state.change(to);
-        self.desk.state.deliver();
+        self.desk.state.change(to);
     }
 }

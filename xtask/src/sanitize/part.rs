@@ -68,15 +68,19 @@ impl fmt::Display for Part {
 pub(super) const ADDRESS: &[Part] = &[
     Part::lib("kiln-driver", &[]),
     Part::lib("kiln-mem", &[]),
-    Part::tests("kiln-mem", &["simulated"]).only(&["laws::", "ownership::", "ladder::", "pages::", "model::"]),
+    Part::tests("kiln-mem", &["simulated"]).only(&[
+        "laws::",
+        "ownership::",
+        "ladder::",
+        "pages::",
+        "model::",
+    ]),
     Part::tests("kiln-ptx", &["--lib", "parse", "damage", "exec_kernels", "exec_damage", "exec_threads"]),
     Part::tests("kiln-ir", &["--lib", "text", "verify", "plan"]),
     Part::lib("kiln-sim", &[]),
     Part::lib("kiln-isolate", &["ring", "cells", "area", "wire"]),
-    Part::lib(
-        "kiln",
-        &["order::", "launch::", "buffer::", "graph::", "completion::", "state::", "telemetry::"],
-    ),
+    Part::lib("kiln-order", &[]),
+    Part::lib("kiln-runtime", &["launch::", "buffer::", "graph::", "completion::", "state::", "telemetry::"]),
     Part::tests(
         "kiln",
         &[
@@ -103,7 +107,8 @@ pub(super) const THREAD: &[Part] = &[
     Part::lib("kiln-driver", &[]),
     Part::lib("kiln-mem", &[]),
     Part::tests("kiln-mem", &["simulated"]).only(&["ownership::", "handover::", "budget::"]),
-    Part::lib("kiln", &["order::", "completion::", "state::"]),
+    Part::lib("kiln-order", &[]),
+    Part::lib("kiln-runtime", &["completion::", "state::"]),
     Part::tests("kiln", &["order_threads", "tickets"]),
 ];
 
@@ -112,26 +117,25 @@ pub(super) const MIRI: &[Part] = &[
     Part::lib("kiln-driver", &[]),
     // A table is filled beyond its bound, which is too large to be filled here.
     Part::lib("kiln-mem", &[]).without(&["what_is_remembered_is_bounded"]),
+    Part::lib("kiln-probe", &[]),
+    Part::lib("kiln-service", &[]),
     // As many launches are noted as an account remembers, which takes longer than all the rest.
+    Part::lib("kiln-order", &[]).without(&["more_than_can_be_remembered"]),
     Part::lib(
-        "kiln",
+        "kiln-runtime",
         &[
-            "order::",
             "launch::",
             "graph::",
             "state::",
             "telemetry::",
-            "probe::",
             "survival::",
-            "service::",
             "completion::",
             "error::",
             "backend::arena",
             "cache::key",
             "cache::entry",
         ],
-    )
-    .without(&["more_than_can_be_remembered"]),
+    ),
     // One test cuts every message everywhere. Stores that are seen late are not played out: the interpreter stops with an error of its own
     // where bytes are written one at a time that were written as a word before.
     Part::lib("kiln-isolate", &["ring::", "wire::", "restarts::", "numbering::", "addresses::"])

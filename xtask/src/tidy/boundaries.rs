@@ -34,7 +34,12 @@ const BOUNDARIES: &[Boundary] = &[
     Boundary { package: "kiln-conform", may_use: &["kiln-driver"], unsafe_code: true },
     Boundary { package: "kiln-kernels", may_use: &[], unsafe_code: false },
     Boundary {
-        package: "kiln",
+        package: "kiln-probe",
+        may_use: &["kiln-driver", "kiln-cuda", "kiln-sim", "kiln-isolate"],
+        unsafe_code: false,
+    },
+    Boundary {
+        package: "kiln-runtime",
         may_use: &[
             "kiln-driver",
             "kiln-cuda",
@@ -42,10 +47,21 @@ const BOUNDARIES: &[Boundary] = &[
             "kiln-mem",
             "kiln-order",
             "kiln-ptx",
-            "kiln-ir",
             "kiln-isolate",
+            "kiln-probe",
         ],
         unsafe_code: true,
+    },
+    Boundary {
+        package: "kiln-program",
+        may_use: &["kiln-driver", "kiln-ir", "kiln-mem", "kiln-runtime"],
+        unsafe_code: true,
+    },
+    Boundary { package: "kiln-service", may_use: &["kiln-driver", "kiln-runtime"], unsafe_code: false },
+    Boundary {
+        package: "kiln",
+        may_use: &["kiln-probe", "kiln-runtime", "kiln-program", "kiln-service"],
+        unsafe_code: false,
     },
     Boundary {
         package: "kiln-cli",

@@ -24,12 +24,17 @@ pub(crate) fn licenses(tree: &Tree, packages: &[Package]) -> Vec<Finding> {
     fields.chain(absent.map(|path| Finding::new(path, 1, "put the license's text here"))).collect()
 }
 
-/// A member takes every dependency from the workspace, so that there is one version and one reason.
+/// A member takes every dependency from the workspace, so that there is one version and one reason. Examples in the
+/// documentation of a crate may need a crate above it: that is a dev-dependency by path, without a version, because a
+/// published crate cannot name a version of a crate that depends on it.
 pub(crate) fn shared_versions(tree: &Tree, packages: &[Package]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (_, file) in manifests(tree, packages) {
         for entry in entries(&file.text).filter(|entry| entry.section.ends_with("dependencies")) {
-            if !entry.text.contains("workspace = true") {
+            let from_above = entry.section == "dev-dependencies"
+                && entry.text.contains("path = ")
+                && !entry.text.contains("version");
+            if !entry.text.contains("workspace = true") && !from_above {
                 let text = format!("take `{}` from [workspace.dependencies]", entry.name());
                 findings.push(Finding::new(&file.path, entry.line, text));
             }

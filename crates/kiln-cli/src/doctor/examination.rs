@@ -109,7 +109,7 @@ impl Examination {
                 let file = path.map_or(name, |path| path.display().to_string());
                 self.checks.push(Check::ok("driver", format!("{file}, CUDA {version}")));
             }
-            Err(error) => self.fault("driver", &error),
+            Err(error) => self.fault("driver", &error.into()),
         }
         for device in devices.working() {
             let name = format!("device {}", device.ordinal);

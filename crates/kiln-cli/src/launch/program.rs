@@ -4,7 +4,7 @@
 //! buffer is what its role allows; lengths and shapes are the business of the program's own plans.
 
 use kiln::program::ProgramError;
-use kiln::{Backend, Bindings, DeviceRuntime, DispatchConfig, ErrorKind, GpuRef};
+use kiln::{Backend, Bindings, DeviceRuntime, DispatchConfig, GpuRef};
 use kiln_driver::Dim3;
 use kiln_ir::{
     BindingPlan, Buffer, DeviceLimits, LaunchPlan, LaunchRequest, Literal, Program, Role, Scalar, Type,
@@ -83,7 +83,7 @@ impl<'a> ProgramLaunch<'a> {
         match done {
             Ok(_) => Ok(None),
             Err(error) => {
-                let trapped = matches!(error.kind(), ErrorKind::Program(ProgramError::Trap { .. }));
+                let trapped = matches!(error.downcast_ref(), Some(ProgramError::Trap { .. }));
                 match trapped || error.is_sticky() || found() {
                     true => Ok(Some(Stopped { text: format!("{error:#}"), trapped })),
                     false => Err(error.into()),

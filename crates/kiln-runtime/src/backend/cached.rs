@@ -1,8 +1,10 @@
 //! A backend in a static.
 
+use kiln_probe::RetryCell;
+
 use crate::backend::BackendParts;
-use crate::error::Result;
-use crate::probe::{self, Prober, RetryCell};
+use crate::error::{Error, Result};
+use crate::prober::{self, Prober};
 
 /// A cell for a backend that is probed and built by the first who needs it.
 ///
@@ -25,7 +27,7 @@ use crate::probe::{self, Prober, RetryCell};
 /// # Ok::<(), kiln::Error>(())
 /// ```
 pub struct CachedBackend<T> {
-    cell: RetryCell<T>,
+    cell: RetryCell<T, Error>,
 }
 
 impl<T> CachedBackend<T> {
@@ -42,9 +44,9 @@ impl<T> CachedBackend<T> {
     /// The backend, probed and built now if nobody did before.
     ///
     /// # Errors
-    /// What [`probe_backend_with_compile`](probe::probe_backend_with_compile) says; also if `build` asks this very cell.
+    /// What [`probe_backend_with_compile`](crate::probe_backend_with_compile) says; also if `build` asks this very cell.
     pub fn get_or_probe(&self, label: &str, build: impl FnOnce(BackendParts) -> Result<T>) -> Result<&T> {
-        self.get_or_probe_with(probe::prober(), label, build)
+        self.get_or_probe_with(prober::prober(), label, build)
     }
 
     /// The same with a prober of the caller's choice.

@@ -6,14 +6,15 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::error::Result;
+use kiln_probe::RetryCell;
+
+use crate::error::{Error, Result};
 use crate::launch::Module;
-use crate::probe::RetryCell;
 
 /// The modules of one backend.
 #[derive(Default)]
 pub(super) struct Modules {
-    by_key: Mutex<HashMap<Box<str>, Arc<RetryCell<Module>>>>,
+    by_key: Mutex<HashMap<Box<str>, Arc<RetryCell<Module, Error>>>>,
 }
 
 impl Modules {
@@ -21,7 +22,7 @@ impl Modules {
         self.cell(key).get_or_try_init(load).cloned()
     }
 
-    fn cell(&self, key: &str) -> Arc<RetryCell<Module>> {
+    fn cell(&self, key: &str) -> Arc<RetryCell<Module, Error>> {
         let mut by_key = self.by_key.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(cell) = by_key.get(key) {
             return Arc::clone(cell);

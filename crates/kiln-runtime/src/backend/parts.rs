@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kiln_driver::{Capability, Driver};
 
 use crate::error::Result;
-use crate::probe::Prober;
+use crate::prober::Prober;
 use crate::runtime::{DeviceRuntime, Stream};
 
 /// The device a backend works on: its runtime, the stream to use by default, and the capability to compile for.

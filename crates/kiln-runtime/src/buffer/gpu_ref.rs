@@ -289,7 +289,9 @@ impl<T: Element> GpuRef<T> {
         Arc::strong_count(&self.block) > 1
     }
 
-    pub(crate) fn address(&self) -> DeviceAddress {
+    /// Where kernels find its first element; 0 for a buffer of no elements. The order does not see what is done with an
+    /// address: [`raw_device_ptr`](crate::DeviceRuntime::raw_device_ptr) gives one that it does see.
+    pub fn address(&self) -> DeviceAddress {
         self.block.address(self.offset)
     }
 
@@ -404,9 +406,11 @@ impl<T: Element> GpuRef<T> {
         if given == self.len { Ok(()) } else { Err(Error::new(Misuse::Length { buffer: self.len, given })) }
     }
 
-    fn overlaps(&self, other: &Self) -> bool {
+    /// Whether two handles share bytes.
+    pub fn overlaps(&self, other: &Self) -> bool {
         let (own, others) = (self.byte_range(), other.byte_range());
-        Arc::ptr_eq(&self.block, &other.block) && own.start < others.end && others.start < own.end
+        let are_some = !own.is_empty() && !others.is_empty();
+        are_some && Arc::ptr_eq(&self.block, &other.block) && own.start < others.end && others.start < own.end
     }
 }
 

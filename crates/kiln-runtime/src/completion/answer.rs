@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 /// A place for one answer.
-pub(crate) struct Answer<T> {
+pub struct Answer<T> {
     state: Mutex<State<T>>,
     given: Condvar,
 }
@@ -16,13 +16,14 @@ struct State<T> {
 }
 
 impl<T> Answer<T> {
-    pub(crate) fn new() -> Self {
+    /// A place without an answer.
+    pub fn new() -> Self {
         Self { state: Mutex::new(State { answer: None, waker: None }), given: Condvar::new() }
     }
 
     /// Gives the answer and says whom to wake; an answer that is there already stays, and nobody is woken again.
     #[must_use = "the task waits to be woken"]
-    pub(crate) fn give(&self, answer: T) -> Option<Waker> {
+    pub fn give(&self, answer: T) -> Option<Waker> {
         let mut state = self.state();
         if state.answer.is_some() {
             return None;
@@ -35,7 +36,7 @@ impl<T> Answer<T> {
     }
 
     /// The answer, or the task will be woken with it. The task that asked last is the one.
-    pub(crate) fn poll(&self, context: &Context<'_>) -> Poll<T> {
+    pub fn poll(&self, context: &Context<'_>) -> Poll<T> {
         let mut state = self.state();
         if let Some(answer) = state.answer.take() {
             return Poll::Ready(answer);
@@ -48,7 +49,7 @@ impl<T> Answer<T> {
     }
 
     /// Waits for the answer, but no longer than this.
-    pub(crate) fn wait(&self, limit: Option<Duration>) -> Option<T> {
+    pub fn wait(&self, limit: Option<Duration>) -> Option<T> {
         let end = limit.and_then(|limit| Instant::now().checked_add(limit));
         let mut state = self.state();
         loop {

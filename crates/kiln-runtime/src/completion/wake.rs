@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
 /// Wakes a task. The threads that do this serve everybody, so a waker that panics costs its own task alone.
-pub(crate) fn wake(waker: Waker) {
+pub fn wake(waker: Waker) {
     if catch_unwind(AssertUnwindSafe(|| waker.wake())).is_err() {
         tracing::error!("the waker of a task panicked");
     }

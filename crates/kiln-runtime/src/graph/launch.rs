@@ -100,7 +100,7 @@ impl<'a> GraphLaunch<'a> {
         Ok(self.builder.push(Work::Launch { template: self.template.clone(), vouched }))
     }
 
-    pub(crate) fn buffer<T: Element>(&mut self, buffer: &GpuRef<T>, access: Access) -> &mut Self {
+    fn buffer<T: Element>(&mut self, buffer: &GpuRef<T>, access: Access) -> &mut Self {
         let pushed = self.template.push_buffer(self.builder.runtime().inner(), buffer, access);
         self.note(pushed)
     }

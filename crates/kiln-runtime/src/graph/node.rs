@@ -33,7 +33,7 @@ impl fmt::Debug for NodeId {
 
 /// What a node does.
 #[derive(Clone)]
-pub(crate) enum Work {
+pub(super) enum Work {
     /// A copy or fill of no bytes; the driver never hears of it.
     Nothing,
     Launch {

@@ -14,9 +14,26 @@ use crate::order::{Lane, Uses};
 use crate::runtime::Ticket;
 use crate::telemetry::{Timed, span};
 
+/// Work of some nodes, which can be recorded again.
+pub struct RecordedWork(Vec<Work>);
+
+impl RecordedWork {
+    /// How many commands it is.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether it is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// What the sequences of `kiln-program` are made of.
+#[doc(hidden)]
 impl GraphBuilder {
     /// Queues everything recorded so far as one submission.
-    pub(crate) fn submit_once(&mut self) -> Result<Ticket> {
+    pub fn submit_once(&mut self) -> Result<Ticket> {
         self.settle()?;
         let (lane, queued) = (self.home(), Cell::new(false));
         let mut uses = Uses::new();
@@ -33,7 +50,7 @@ impl GraphBuilder {
     }
 
     /// As [`submit_once`](Self::submit_once), with the device's time for it.
-    pub(crate) fn submit_once_timed(&mut self) -> Result<Timed> {
+    pub fn submit_once_timed(&mut self) -> Result<Timed> {
         self.settle()?;
         let (lane, queued) = (self.home(), Cell::new(false));
         let mut uses = Uses::new();
@@ -47,34 +64,36 @@ impl GraphBuilder {
     }
 
     /// The work of some nodes, to be recorded again. Host data belongs to its builder, so nodes that copy it stay behind.
-    pub(crate) fn works(&self, nodes: &[NodeId]) -> Vec<Work> {
+    pub fn works(&self, nodes: &[NodeId]) -> RecordedWork {
         let work = |node: &NodeId| self.nodes.get(node.index as usize).cloned();
-        nodes.iter().filter(|node| node.graph == self.id).filter_map(work).collect()
+        RecordedWork(nodes.iter().filter(|node| node.graph == self.id).filter_map(work).collect())
     }
 
     /// Records work once more.
-    pub(crate) fn again(&mut self, works: &[Work]) {
-        for work in works {
+    pub fn again(&mut self, works: &RecordedWork) {
+        for work in &works.0 {
             self.push(work.clone());
         }
     }
 
     /// Notes that what was queued did not end as it should: whatever it writes is in doubt. If nothing was, everything is as it was.
-    pub(crate) fn doubt_written(&self) {
+    pub fn doubt_written(&self) {
         if self.is_queued {
             self.footprint.written().for_each(|block| block.track().lock().doubt());
         }
     }
 
     /// What a download brought, once it is done.
-    pub(crate) fn output<T: Element>(&mut self, output: &Output<T>) -> Result<&[T]> {
+    pub fn output<T: Element>(&mut self, output: &Output<T>) -> Result<&[T]> {
         let foreign = GraphError::ForeignHandle { what: "output" };
         if output.node.graph != self.id {
             return Err(foreign.into());
         }
         self.hosts.typed(output.index).ok_or(foreign)?.read()
     }
+}
 
+impl GraphBuilder {
     fn queue(
         &self,
         driver: &dyn Driver,

@@ -215,12 +215,7 @@ impl LaunchUpdate<'_> {
         self.graph.change(&self.runtime, self.index, work)
     }
 
-    pub(crate) fn buffer<T: Element>(
-        &mut self,
-        index: usize,
-        buffer: &GpuRef<T>,
-        access: Access,
-    ) -> &mut Self {
+    fn buffer<T: Element>(&mut self, index: usize, buffer: &GpuRef<T>, access: Access) -> &mut Self {
         let replaced = self.template.replace_buffer(&self.runtime, index, buffer, access);
         self.note(replaced)
     }

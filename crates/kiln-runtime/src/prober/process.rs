@@ -3,16 +3,13 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use kiln_probe::{Availability, CudaPlatform, POLICY_VARIABLE, Policy, ProcessMachine};
 use kiln_sim::Machine;
 
-use super::availability::Availability;
 use super::budget::MemoryBudget;
-use super::cuda::CudaPlatform;
-use super::policy::{POLICY_VARIABLE, Policy};
-use super::prober::{Prober, ProberConfig};
 use super::scatter::{Outcome, Part, Share};
-use super::simulator::ProcessMachine;
 use super::test_gate::TestGate;
+use super::{Prober, ProberConfig};
 use crate::backend::BackendParts;
 use crate::error::Result;
 use crate::runtime::{DeviceRuntime, RuntimeConfig};
@@ -44,7 +41,7 @@ pub fn prober() -> &'static Prober {
 /// # Errors
 /// The environment holds a seed that is no number.
 pub fn simulated_machine() -> Result<&'static Machine> {
-    ProcessMachine::machine()
+    Ok(ProcessMachine::machine()?)
 }
 
 /// Whether there is a device; see [`Prober::availability`].

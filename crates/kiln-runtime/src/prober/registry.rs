@@ -11,15 +11,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kiln_driver::{DeviceInfo, DeviceKind, Refusal};
+use kiln_probe::{
+    Availability, CudaAbsence, Devices, Flight, Listing, Platform, ProbeError, RetryCell, Selection,
+};
 
-use super::absence::CudaAbsence;
-use super::availability::Availability;
-use super::devices::Devices;
-use super::flight::Flight;
-use super::platform::{Listing, Platform};
-use super::retry_cell::RetryCell;
-use super::selection::Selection;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::misuse::Misuse;
 use crate::runtime::{DeviceRuntime, RuntimeConfig};
 use crate::survival::Isolation;
@@ -36,7 +32,7 @@ pub(super) struct Registry {
     config: Arc<Mutex<RuntimeConfig>>,
     kept: Mutex<Option<Result<Availability>>>,
     look: Flight<Result<Availability>>,
-    runtimes: [RetryCell<&'static DeviceRuntime>; MAX_DEVICES],
+    runtimes: [RetryCell<&'static DeviceRuntime, Error>; MAX_DEVICES],
     /// The process that first met the platform's driver. A driver does not survive a fork.
     process: AtomicU32,
 }
@@ -100,7 +96,7 @@ impl Registry {
                 let limit = Refusal::Limit { what: "devices in one process", limit: MAX_DEVICES as u64 };
                 Err(kiln_driver::Error::refused("open", limit).into())
             }
-            _ => Err(devices.unknown(format!("ordinal {ordinal}"))),
+            _ => Err(devices.unknown(format!("ordinal {ordinal}")).into()),
         }
     }
 
@@ -127,7 +123,7 @@ impl Registry {
         let runtime = match config.isolation {
             Isolation::InProcess => {
                 let opened = self.platform.open(ordinal);
-                let stopped = |cause| ErrorKind::Context { kind, ordinal, cause };
+                let stopped = |cause| ProbeError::Context { kind, ordinal, cause };
                 DeviceRuntime::from_driver(opened.map_err(|error| explain(error, stopped))?, config)?
             }
             Isolation::Process(_) => {
@@ -159,7 +155,7 @@ impl Registry {
 
     fn ask(&self) -> Result<Availability> {
         let kind = self.kind();
-        let listing_failed = |cause| ErrorKind::Listing { kind, cause };
+        let listing_failed = |cause| ProbeError::Listing { kind, cause };
         let entries = match self.platform.list().map_err(|error| explain(error, listing_failed))? {
             Listing::Absent(absence) => return Ok(Availability::Absent(absence)),
             Listing::Devices(entries) => entries,
@@ -179,7 +175,7 @@ impl Registry {
 
     fn check_process(&self) -> Result<()> {
         let met = self.process.load(Ordering::Relaxed);
-        if met == NO_PROCESS || met == process::id() { Ok(()) } else { Err(ErrorKind::Forked.into()) }
+        if met == NO_PROCESS || met == process::id() { Ok(()) } else { Err(ProbeError::Forked.into()) }
     }
 
     fn kept(&self) -> MutexGuard<'_, Option<Result<Availability>>> {
@@ -188,9 +184,9 @@ impl Registry {
 }
 
 /// Says what a driver's error stopped; other errors speak for themselves.
-fn explain(error: Error, stopped: impl FnOnce(kiln_driver::Error) -> ErrorKind) -> Error {
-    match error.kind() {
-        ErrorKind::Driver(cause) => stopped(cause.clone()).into(),
-        _ => error,
+fn explain(error: ProbeError, stopped: impl FnOnce(kiln_driver::Error) -> ProbeError) -> ProbeError {
+    match error {
+        ProbeError::Driver(cause) => stopped(cause),
+        error => error,
     }
 }

@@ -9,9 +9,9 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 
-use super::absence::Absence;
-use super::partition::split_by_weight;
-use super::prober::Prober;
+use kiln_probe::{Absence, split_by_weight};
+
+use super::Prober;
 use super::registry::Registry;
 use super::workers::Workers;
 use crate::error::{Error, ErrorKind, Result};
@@ -79,9 +79,9 @@ impl<T> From<Result<T>> for Outcome<T> {
     fn from(result: Result<T>) -> Self {
         match result {
             Ok(value) => Self::Done(value),
-            Err(error) => match error.kind() {
-                ErrorKind::Absent(absence) => Self::Declined(absence.clone().into()),
-                _ => Self::Failed(error),
+            Err(error) => match error.absence() {
+                Some(absence) => Self::Declined(absence.clone().into()),
+                None => Self::Failed(error),
             },
         }
     }

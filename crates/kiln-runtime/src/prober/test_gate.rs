@@ -8,10 +8,10 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::absence::Absence;
-use super::policy::Policy;
-use super::prober::Prober;
-use crate::error::{Error, ErrorKind, Result};
+use kiln_probe::{Absence, Policy};
+
+use super::Prober;
+use crate::error::{Error, Result};
 use crate::runtime::DeviceRuntime;
 
 /// The environment variable that names the file skipped tests are written to, one line each.
@@ -61,8 +61,8 @@ impl Prober {
         let policy = self.policy()?;
         let absence = match self.best() {
             Ok(runtime) => return Ok(TestGate::Ready(runtime)),
-            Err(error) => match error.kind() {
-                ErrorKind::Absent(absence) if policy != Policy::Required => absence.clone(),
+            Err(error) => match error.absence() {
+                Some(absence) if policy != Policy::Required => absence.clone(),
                 _ => return Err(error),
             },
         };

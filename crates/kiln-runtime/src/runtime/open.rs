@@ -5,12 +5,12 @@ use std::sync::Arc;
 use kiln_driver::Driver;
 use kiln_isolate::Backend;
 use kiln_mem::stack::Base;
+use kiln_probe::{CudaPlatform, Platform};
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
 use super::{DeviceRuntime, RuntimeConfig};
 use crate::error::Result;
 use crate::misuse::Misuse;
-use crate::probe::{CudaPlatform, Platform};
 use crate::survival::{Isolation, Survival};
 
 impl DeviceRuntime {
@@ -51,7 +51,7 @@ fn open_here(backend: &Backend) -> Result<Arc<dyn Driver>> {
     match backend.name() {
         "cuda" => {
             let ordinal = backend.argument().try_into().map(u32::from_le_bytes).map_err(|_| unknown())?;
-            CudaPlatform.open(ordinal)
+            Ok(CudaPlatform.open(ordinal)?)
         }
         "sim" => {
             let seed = backend.argument().try_into().map(u64::from_le_bytes).map_err(|_| unknown())?;

@@ -22,7 +22,7 @@ pub struct Cause {
 
 impl Cause {
     /// The error alone.
-    pub(crate) fn new(error: kiln_driver::Error) -> Self {
+    pub fn new(error: kiln_driver::Error) -> Self {
         Self { error, ticket: None, launched_at: None, given_up: None }
     }
 

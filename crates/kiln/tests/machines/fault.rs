@@ -1,5 +1,6 @@
 //! Drivers that are there and do not work.
 
+use kiln::probe::ProbeError;
 use kiln::{DeviceRuntime, ErrorKind, Policy};
 use kiln_driver::Code;
 
@@ -17,7 +18,7 @@ on_machine! {
         ];
         for answer in answers {
             let error = answer.unwrap_err();
-            assert!(matches!(error.kind(), ErrorKind::Listing { .. }) && !error.is_absence(), "{error}");
+            assert!(matches!(error.kind(), ErrorKind::Probe(ProbeError::Listing { .. })) && !error.is_absence(), "{error}");
             assert_eq!((error.code(), error.call()), (Some(Code::NOT_INITIALIZED), Some("cuInit")));
         }
         assert_eq!(calls("cuInit").len(), 1, "the fault is kept");

@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 
+use kiln::probe::ProbeError;
 use kiln::{CachedBackend, DeviceRuntime, ErrorKind};
 use kiln_driver::DeviceKind;
 
@@ -32,7 +33,7 @@ fn in_fork(body: impl FnOnce() -> bool) -> bool {
 }
 
 fn is_forked<T>(answer: kiln::Result<T>) -> bool {
-    matches!(answer, Err(error) if matches!(error.kind(), ErrorKind::Forked))
+    matches!(answer, Err(error) if matches!(error.kind(), ErrorKind::Probe(ProbeError::Forked)))
 }
 
 on_machine! {

@@ -1,5 +1,6 @@
 //! The policy of a process, from its environment and its code.
 
+use kiln::probe::ProbeError;
 use kiln::{DeviceRuntime, ErrorKind, Policy};
 use kiln_driver::DeviceKind;
 
@@ -41,17 +42,17 @@ on_machine! {
         assert_eq!(kiln::set_policy(Policy::Auto).unwrap(), Policy::Auto);
         assert_eq!(kiln::set_policy(Policy::Auto).unwrap(), Policy::Auto);
         let error = kiln::set_policy(Policy::Required).unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::PolicyConflict { .. }));
+        assert!(matches!(error.kind(), ErrorKind::Probe(ProbeError::PolicyConflict { .. })));
     }
 
     fn nonsense_in_the_environment_is_said() on Machine::without_driver().with("KILN_POLICY", "gpu") => {
         for answer in [kiln::policy().map(drop), kiln::availability().map(drop), kiln::set_policy(Policy::Auto).map(drop)] {
-            assert!(matches!(answer.unwrap_err().kind(), ErrorKind::Environment { variable: "KILN_POLICY", .. }));
+            assert!(matches!(answer.unwrap_err().kind(), ErrorKind::Probe(ProbeError::Environment { variable: "KILN_POLICY", .. })));
         }
     }
 
     fn a_seed_that_is_no_number_is_said() on Machine::without_driver().with("KILN_SIM_SEED", "seven") => {
         let error = DeviceRuntime::auto().unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Environment { variable: "KILN_SIM_SEED", .. }), "{error}");
+        assert!(matches!(error.kind(), ErrorKind::Probe(ProbeError::Environment { variable: "KILN_SIM_SEED", .. })), "{error}");
     }
 }

@@ -1,6 +1,6 @@
 //! Machines whose driver works.
 
-use kiln::probe::{Outcome, Selection, gather, prober};
+use kiln::probe::{Outcome, ProbeError, Selection, gather, prober};
 use kiln::{DeviceRuntime, ErrorKind, Policy};
 use kiln_driver::{DeviceKind, MemoryRequest};
 
@@ -34,7 +34,7 @@ on_machine! {
     fn an_unknown_device_is_an_error() on Machine::fake().devices(2) => {
         for ordinal in [2, 64, u32::MAX] {
             let error = DeviceRuntime::try_get(ordinal).unwrap_err();
-            assert!(matches!(error.kind(), ErrorKind::UnknownDevice { known: 2, .. }), "{error}");
+            assert!(matches!(error.kind(), ErrorKind::Probe(ProbeError::UnknownDevice { known: 2, .. })), "{error}");
             assert!(kiln::memory_budget_for(ordinal).is_err());
         }
         assert_eq!(calls("cuDevicePrimaryCtxRetain").len(), 0);

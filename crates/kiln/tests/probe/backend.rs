@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use kiln::backend::{ArenaConfig, CodeImage};
+use kiln::probe::ProbeError;
 use kiln::{BackendContext, CachedBackend, Error, ErrorKind, Policy};
 use kiln_driver::Code;
 use kiln_sim::DeviceConfig;
@@ -20,7 +21,7 @@ fn context() -> BackendContext {
 fn every_error_carries_the_label_and_keeps_what_lies_below() {
     let absent = prober(&Scripted::absent()).probe_backend("solver").unwrap_err();
     assert_eq!(absent.to_string(), "solver backend: no CUDA runtime available");
-    assert!(matches!(absent.kind(), ErrorKind::Absent(reason) if *reason == no_driver()));
+    assert!(matches!(absent.kind(), ErrorKind::Probe(ProbeError::Absent(reason)) if *reason == no_driver()));
     assert_eq!(absent.label(), Some("solver"));
 
     let cuda = Scripted::cuda([DeviceConfig::small(), DeviceConfig::default()]);
@@ -112,7 +113,7 @@ fn a_build_step_that_asks_its_own_cell_is_told_so() {
     let error = cell
         .get_or_probe_with(&prober, "outer", |_| cell.get_or_probe_with(&prober, "inner", |_| Ok(1)).copied())
         .unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Recursion), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::Probe(ProbeError::Recursion)), "{error}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Listing, choosing, measuring.
 
 use kiln::ErrorKind;
-use kiln::probe::{Listing, Policy, Selection, best_by};
+use kiln::probe::{Listing, Policy, ProbeError, Selection, best_by};
 use kiln_driver::{Code, DeviceKind};
 use kiln_sim::DeviceConfig;
 
@@ -41,14 +41,14 @@ fn devices_are_chosen_by_ordinal_identity_and_score() {
     assert_eq!((runtime.ordinal(), cuda.opened()), (2, vec![2]));
     let unknown: Selection = "GPU-00000000-0000-0000-0000-000000000000".parse().unwrap();
     let error = prober.resolve_on(Policy::Auto, &unknown).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::UnknownDevice { .. }));
+    assert!(matches!(error.kind(), ErrorKind::Probe(ProbeError::UnknownDevice { .. })));
 }
 
 #[test]
 fn text_that_names_no_device_is_refused() {
     for text in ["", "x", "-1", "4294967296", "GPU-1234", "GPU-zz112233-4455-6677-8899-aabbccddeeff"] {
         let error = text.parse::<Selection>().unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::UnknownSelection { .. }), "{text}");
+        assert!(matches!(error, ProbeError::UnknownSelection { .. }), "{text}");
     }
 }
 
@@ -60,7 +60,7 @@ fn a_device_that_did_not_answer_the_list_may_answer_when_it_is_asked_for() {
     cuda.will_list(Ok(Listing::Devices(entries)));
     let prober = prober(&cuda);
     let availability = prober.availability().unwrap();
-    let error = availability.devices().unwrap().device(0).unwrap_err();
+    let error = kiln::Error::from(availability.devices().unwrap().device(0).unwrap_err());
     assert_eq!(error.code(), Some(Code::NOT_INITIALIZED));
     assert!(prober.runtime(0).is_ok());
 }
@@ -89,5 +89,8 @@ fn the_memory_budget_is_live() {
     runtime.reap_pending().unwrap();
     let after = prober.memory_budget_for(0).unwrap();
     assert!(after.usable_bytes - during.usable_bytes >= 200 << 20, "{during:?} {after:?}");
-    assert!(matches!(prober.memory_budget_for(1).unwrap_err().kind(), ErrorKind::UnknownDevice { .. }));
+    assert!(matches!(
+        prober.memory_budget_for(1).unwrap_err().kind(),
+        ErrorKind::Probe(ProbeError::UnknownDevice { .. })
+    ));
 }

@@ -1,6 +1,6 @@
 //! What each policy does, touches, and leaves alone.
 
-use kiln::probe::{Absence, Selection};
+use kiln::probe::{Absence, ProbeError, Selection};
 use kiln::{ErrorKind, Policy};
 use kiln_driver::DeviceKind;
 
@@ -102,7 +102,7 @@ fn a_second_setting_that_differs_is_an_error_and_changes_nothing() {
     let prober = prober(&Scripted::one_device());
     prober.set_policy(Policy::Required).unwrap();
     let error = prober.set_policy(Policy::Simulate).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::PolicyConflict { .. }), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::Probe(ProbeError::PolicyConflict { .. })), "{error}");
     assert_eq!(prober.policy().unwrap(), Policy::Required);
 }
 
@@ -110,7 +110,8 @@ fn a_second_setting_that_differs_is_an_error_and_changes_nothing() {
 fn nonsense_in_the_environment_stops_what_would_follow_it() {
     let cuda = Scripted::one_device();
     let prober = prober_with(&cuda, &Scripted::simulator(), Some("fast"));
-    let unknown = |error: &kiln::Error| matches!(error.kind(), ErrorKind::Environment { .. });
+    let unknown =
+        |error: &kiln::Error| matches!(error.kind(), ErrorKind::Probe(ProbeError::Environment { .. }));
     assert!(unknown(&prober.availability().unwrap_err()));
     assert!(unknown(&prober.auto().unwrap_err()));
     assert!(unknown(&prober.probe_backend("solver").unwrap_err()));

@@ -4,6 +4,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use kiln::ErrorKind;
+use kiln::probe::ProbeError;
 use kiln_driver::Code;
 
 use crate::scripted::{Scripted, fault, out_of_memory, prober};
@@ -76,7 +77,10 @@ fn an_unknown_ordinal_is_an_error_that_says_what_there_is() {
     let prober = prober(&cuda);
     for ordinal in [2, 63, 64, u32::MAX] {
         let error = prober.runtime(ordinal).unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::UnknownDevice { known: 2, .. }), "{error}");
+        assert!(
+            matches!(error.kind(), ErrorKind::Probe(ProbeError::UnknownDevice { known: 2, .. })),
+            "{error}"
+        );
         assert!(error.to_string().contains("0 to 1"), "{error}");
     }
     assert!(cuda.opened().is_empty());

@@ -4,9 +4,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use kiln::Result;
 use kiln::probe::{
-    Absence, CudaAbsence, DeviceEntry, DeviceSummary, Listing, Platform, Prober, ProberConfig,
+    Absence, CudaAbsence, DeviceEntry, DeviceSummary, Listing, Platform, Prober, ProberConfig, Result,
 };
 use kiln_driver::{Code, DeviceKind, Driver, Error, Refusal};
 use kiln_sim::{DeviceConfig, HostKernel, KernelLibrary, Machine, MachineConfig};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use kiln::program::{Backend, Bindings, DispatchConfig, Pipeline, Program, ProgramError};
-use kiln::{DeviceRuntime, Error, ErrorKind, GpuRef, RuntimeConfig};
+use kiln::{DeviceRuntime, Error, GpuRef, RuntimeConfig};
 use kiln_driver::call::Call;
 use kiln_driver::layer::{Layer, Layered};
 use kiln_driver::{Command, Driver};
@@ -45,9 +45,9 @@ impl Ending {
     }
 
     fn check(self, error: &Error) {
-        match (self, error.kind()) {
-            (Self::Trap, ErrorKind::Program(ProgramError::Trap { code: 3, .. })) => {}
-            (Self::TimeOut, ErrorKind::Program(ProgramError::TimedOut { .. })) => {}
+        match (self, error.downcast_ref()) {
+            (Self::Trap, Some(ProgramError::Trap { code: 3, .. })) => {}
+            (Self::TimeOut, Some(ProgramError::TimedOut { .. })) => {}
             _ => panic!("{self:?}, but {error}"),
         }
     }
@@ -141,7 +141,7 @@ fn graph(rig: &Rig, pipeline: &Pipeline, ending: Ending) {
     let given = Bindings::new().resident("x", &buffers.x).resident("y", &buffers.y).resident("z", &buffers.z);
     sequence.step(pipeline, given).unwrap();
     let error = sequence.build().unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Program(ProgramError::Unsupported { .. })), "{error}");
+    assert!(matches!(error.downcast_ref(), Some(ProgramError::Unsupported { .. })), "{error}");
     assert_eq!((buffers.y.download().unwrap(), buffers.z.download().unwrap()), (vec![5; LEN], vec![6; LEN]));
     buffers.check([true, true, true]);
 }

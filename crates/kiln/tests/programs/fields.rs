@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use kiln::program::{Bindings, Converge, DispatchConfig, Pipeline, Program, ProgramError, Speculation};
-use kiln::{ErrorKind, GpuRef, Result};
+use kiln::{GpuRef, Result};
 
 use crate::config::COUNT;
 use crate::rig::Rig;
@@ -47,12 +47,12 @@ fn run(rig: &Rig, pipeline: &Pipeline, config: &DispatchConfig, way: Way) -> Out
             let [threads, blocks] = [threads, blocks].map(|count| count.download().unwrap()[0]);
             if timed { Outcome::Timed(threads, blocks) } else { Outcome::Ran(threads, blocks) }
         }
-        Err(error) => match error.kind() {
-            ErrorKind::Program(ProgramError::Unsupported { .. }) => Outcome::Unsupported,
-            ErrorKind::Program(ProgramError::CooperativeResidencyExceeded { .. }) => Outcome::TooManyBlocks,
-            ErrorKind::Program(ProgramError::Shared { .. }) => Outcome::WrongShared,
-            ErrorKind::Program(ProgramError::NotConverged { steps, .. }) => Outcome::NotConverged(*steps),
-            ErrorKind::Program(ProgramError::TimedOut { .. }) => Outcome::TimedOut,
+        Err(error) => match error.downcast_ref() {
+            Some(ProgramError::Unsupported { .. }) => Outcome::Unsupported,
+            Some(ProgramError::CooperativeResidencyExceeded { .. }) => Outcome::TooManyBlocks,
+            Some(ProgramError::Shared { .. }) => Outcome::WrongShared,
+            Some(ProgramError::NotConverged { steps, .. }) => Outcome::NotConverged(*steps),
+            Some(ProgramError::TimedOut { .. }) => Outcome::TimedOut,
             _ => panic!("{way:?}: {error}"),
         },
     }
@@ -192,7 +192,7 @@ fn the_label_of_a_sequence_is_in_every_error_it_makes() {
             sequence.timeout(Duration::from_secs(1))
         };
         let error = sequence.build().unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Program(ProgramError::Unsupported { .. })), "{error}");
+        assert!(matches!(error.downcast_ref(), Some(ProgramError::Unsupported { .. })), "{error}");
         check("a time-out or a profile of a graph", error);
     }
     drop((pipeline, two, three));

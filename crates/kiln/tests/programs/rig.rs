@@ -6,7 +6,7 @@ use std::time::Duration;
 use kiln::cache::{CacheConfig, CachePlace};
 use kiln::probe::TestGate;
 use kiln::program::{Backend, ProgramError};
-use kiln::{DeviceRuntime, Error, ErrorKind, RuntimeConfig};
+use kiln::{DeviceRuntime, Error, RuntimeConfig};
 use kiln_driver::layer::{CommandKind, Counting, Counts, Layered};
 use kiln_driver::{DeviceKind, Driver};
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
@@ -111,8 +111,9 @@ impl Rig {
 
 /// Why a program was refused.
 pub(crate) fn refusal<T: std::fmt::Debug>(result: Result<T, Error>) -> ProgramError {
-    match result.expect_err("this is to be refused").kind() {
-        ErrorKind::Program(error) => error.clone(),
-        other => panic!("expected a refusal of the program, got {other}"),
+    let error = result.expect_err("this is to be refused");
+    match error.downcast_ref::<ProgramError>() {
+        Some(refusal) => refusal.clone(),
+        None => panic!("expected a refusal of the program, got {error}"),
     }
 }

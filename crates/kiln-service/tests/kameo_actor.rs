@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use kameo::actor::Spawn;
 use kameo::error::SendError;
-use kiln::DeviceRuntime;
-use kiln::service::{DeviceActor, DeviceService, Readback, ServiceConfig, Upload, Why};
+use kiln_runtime::DeviceRuntime;
+use kiln_service::{DeviceActor, DeviceService, Readback, ServiceConfig, Upload, Why};
 
 #[test]
 fn requests_are_messages_with_typed_replies() {

@@ -1,0 +1,41 @@
+//! Which devices there are, and how to open one.
+//!
+//! This crate lists devices and opens drivers. It knows no runtime: what is done with an open device is the business of
+//! the crates above.
+//!
+//! - **Absence is a value, a fault is an error.** A machine without a GPU answers [`Availability::Absent`]; a GPU that does
+//!   not work is a [`ProbeError`].
+//! - **Listing opens nothing.** A [`Platform`] lists its devices without a context on any of them.
+//! - **One attempt at a time.** Threads that ask while an attempt is under way wait for it and share its answer
+//!   ([`Flight`], [`RetryCell`]).
+//!
+//! In reading order: [`Platform`], [`Listing`], [`Devices`], [`Selection`], [`Policy`], [`Absence`], [`Availability`].
+
+#![forbid(unsafe_code)]
+
+mod absence;
+mod availability;
+mod cuda;
+mod devices;
+mod error;
+mod flight;
+pub mod libraries;
+mod partition;
+mod platform;
+mod policy;
+mod retry_cell;
+mod selection;
+mod simulator;
+
+pub use absence::{Absence, CudaAbsence};
+pub use availability::Availability;
+pub use cuda::CudaPlatform;
+pub use devices::{DeviceEntry, DeviceSummary, Devices};
+pub use error::{ProbeError, Result};
+pub use flight::Flight;
+pub use partition::split_by_weight;
+pub use platform::{Listing, Platform};
+pub use policy::{DefaultPolicy, POLICY_VARIABLE, Policy};
+pub use retry_cell::RetryCell;
+pub use selection::{Selection, best_by};
+pub use simulator::{ProcessMachine, SEED_VARIABLE, SimulatorPlatform};
