@@ -59,9 +59,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // SAFETY: none of the three is queued.
     let refused = unsafe {
         [
-            gpu.launch(&axpy).value(2.0f32).read(&x).submit(),
-            gpu.launch(&axpy).value(2.0f64).read(&x).read_write(&y).value(LEN).submit(),
-            gpu.launch(&axpy).value(2.0f32).read(&x).read(&y).value(LEN).submit(),
+            gpu.launch(&axpy).grid(1).block(1).value(2.0f32).read(&x).submit(),
+            gpu.launch(&axpy).grid(1).block(1).value(2.0f64).read(&x).read_write(&y).value(LEN).submit(),
+            gpu.launch(&axpy).grid(1).block(1).value(2.0f32).read(&x).read(&y).value(LEN).submit(),
         ]
     };
     for error in refused {

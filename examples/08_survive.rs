@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (scratch, result) = (gpu.zeros::<u32>(1)?, gpu.zeros::<u32>(1)?);
     let wild = gpu.kernel(WILD, "wild")?;
     // SAFETY: it is not; that is what is shown.
-    let ticket = unsafe { gpu.launch(&wild).write(&scratch).submit() }?;
+    let ticket = unsafe { gpu.launch(&wild).grid(1).block(1).write(&scratch).submit() }?;
     // Queued behind it. If it had not started when the worker was lost, the next worker does it.
     let behind = result.fill(3);
     let error = ticket.wait().err().ok_or("a wild store went unnoticed")?;

@@ -89,6 +89,7 @@ impl Rig {
 
     fn launch(&self, clocks: i64) -> Result<Ticket, Failure> {
         let mut launch = self.gpu.launch(&self.spin);
+        launch.grid(1).block(1);
         launch.on(self.gpu.main_stream()).write(&self.buffer).value(clocks);
         // SAFETY: the kernel touches nothing when its last argument is not negative.
         Ok(unsafe { launch.submit() }?)

@@ -117,6 +117,7 @@ fn kiln_launch(place: CachePlace) -> Result<[u128; 2], Failure> {
     let start = Instant::now();
     let saxpy = gpu.kernel(Source::CudaC { name: "saxpy.cu", text: TEXT }, KERNEL)?;
     let mut launch = gpu.launch(&saxpy);
+    launch.grid(1).block(1);
     launch.value(2.0_f32).read(&x).read_write(&y).value(1024_u32);
     // SAFETY: saxpy stays below n, and both arrays have that many elements.
     unsafe { launch.submit() }?;

@@ -56,6 +56,7 @@ fn recorded(
     let mut builder = gpu.graph();
     for _ in 0..launches {
         let mut launch = builder.launch(one);
+        launch.grid(1).block(1);
         launch.read_write(buffer).value(0_i32);
         // SAFETY: the kernel touches nothing when its last argument is not negative.
         unsafe { launch.record() }?;
@@ -153,6 +154,7 @@ impl Subjects<'_> {
     fn launch_each(&self) -> Result<(), Failure> {
         for _ in 0..self.launches {
             let mut launch = self.gpu.launch(self.one);
+            launch.grid(1).block(1);
             launch.read_write(self.buffer).value(0_i32);
             // SAFETY: the kernel touches nothing when its last argument is not negative.
             unsafe { launch.submit() }?;

@@ -112,6 +112,7 @@ impl Subjects {
         let mut builder = gpu.graph();
         for _ in 0..NODES {
             let mut launch = builder.launch(&one);
+            launch.grid(1).block(1);
             launch.read_write(&buffers[0]).value(0_i32);
             // SAFETY: the kernel touches nothing when its last argument is not negative.
             unsafe { launch.record() }?;
@@ -188,6 +189,7 @@ impl Subjects {
     fn launch(&self) -> Result<(), Failure> {
         let [a, b, c, d] = &self.buffers;
         let mut launch = self.gpu.launch(&self.four);
+        launch.grid(1).block(1);
         launch.read_write(a).read(b).read(c).read(d).value(0_i32);
         // SAFETY: the kernel touches nothing when its last argument is not negative.
         unsafe { launch.submit() }?;
@@ -196,6 +198,7 @@ impl Subjects {
 
     fn launch_many(&self) -> Result<(), Failure> {
         let mut launch = self.gpu.launch(&self.many);
+        launch.grid(1).block(1);
         for buffer in &self.many_buffers {
             launch.read(buffer);
         }
@@ -207,6 +210,7 @@ impl Subjects {
     fn take_turn(&self, turn: &mut usize) -> Result<(), Failure> {
         *turn ^= 1;
         let mut launch = self.gpu.launch(&self.one);
+        launch.grid(1).block(1);
         launch.on(&self.leases[*turn]).read_write(&self.buffers[0]).value(0_i32);
         // SAFETY: the kernel touches nothing when its last argument is not negative.
         unsafe { launch.submit() }?;

@@ -64,6 +64,7 @@ impl Four {
     fn launch(&self) -> Result<(), Failure> {
         let [a, b, c, d] = &self.buffers;
         let mut launch = self.gpu.launch(&self.kernel);
+        launch.grid(1).block(1);
         launch.read_write(a).read(b).read(c).read(d).value(0_i32);
         // SAFETY: the kernel touches nothing when its last argument is not negative.
         unsafe { launch.submit() }?;
@@ -105,6 +106,7 @@ pub(crate) fn many_buffers(table: &mut Table, repeats: usize) -> Result<(), Fail
     let buffers: Vec<GpuRef<f32>> = (0..32).map(|_| gpu.zeros(16)).collect::<Result<_, _>>()?;
     let launch = || {
         let mut launch = gpu.launch(&many);
+        launch.grid(1).block(1);
         for buffer in &buffers {
             launch.read(buffer);
         }

@@ -80,6 +80,7 @@ fn once(gpu: &DeviceRuntime, streams: usize) -> Result<f64, Failure> {
         for stream in &leases {
             let buffer = gpu.allocate_on::<f32>(stream, 2)?;
             let mut launch = gpu.launch(&spin);
+            launch.grid(1).block(1);
             launch.on(stream).write(&buffer).value(CLOCKS);
             // SAFETY: the kernel touches nothing when its last argument is not negative.
             unsafe { launch.submit() }?;

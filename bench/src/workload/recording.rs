@@ -69,6 +69,7 @@ impl Bench {
 
     fn launch(&self, stream: &Stream) -> Result<Ticket, Failure> {
         let mut launch = self.gpu.launch(&self.one);
+        launch.grid(1).block(1);
         launch.on(stream).read_write(&self.result).value(0_i32);
         // SAFETY: the kernel touches nothing when its last argument is not negative.
         Ok(unsafe { launch.submit() }?)
@@ -95,6 +96,7 @@ impl Bench {
         for round in 0..WARM_UP + ROUNDS {
             self.launch(producer)?;
             let mut long = self.gpu.launch(&self.spin);
+            long.grid(1).block(1);
             long.on(producer).write(&self.scratch).value(LONG);
             // SAFETY: the kernel touches nothing when its last argument is not negative.
             unsafe { long.submit() }?;

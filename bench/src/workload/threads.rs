@@ -40,6 +40,7 @@ pub(crate) fn eight(table: &mut Table, repeats: usize) -> Result<(), Failure> {
             ready.wait();
             for _ in 0..LAUNCHES {
                 let mut launch = gpu.launch(&four);
+                launch.grid(1).block(1);
                 launch.on(&stream).read_write(&a).read(&b).read(&c).read(&d).value(0_i32);
                 // SAFETY: the kernel touches nothing when its last argument is not negative.
                 unsafe { launch.submit() }?;

@@ -34,6 +34,7 @@ pub(crate) fn two_streams(table: &mut Table, repeats: usize) -> Result<(), Failu
     let step = || {
         turn ^= 1;
         let mut launch = gpu.launch(&one);
+        launch.grid(1).block(1);
         launch.on(&leases[turn]).read_write(&buffer).value(0_i32);
         // SAFETY: the kernel touches nothing when its last argument is not negative.
         unsafe { launch.submit() }?;

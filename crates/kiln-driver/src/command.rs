@@ -201,6 +201,24 @@ impl From<(u32, u32, u32)> for Dim3 {
     }
 }
 
+impl From<[u32; 1]> for Dim3 {
+    fn from([x]: [u32; 1]) -> Self {
+        Self::new(x, 1, 1)
+    }
+}
+
+impl From<[u32; 2]> for Dim3 {
+    fn from([x, y]: [u32; 2]) -> Self {
+        Self::new(x, y, 1)
+    }
+}
+
+impl From<[u32; 3]> for Dim3 {
+    fn from([x, y, z]: [u32; 3]) -> Self {
+        Self::new(x, y, z)
+    }
+}
+
 impl fmt::Display for Dim3 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}x{}x{}", self.x, self.y, self.z)

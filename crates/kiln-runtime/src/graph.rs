@@ -47,7 +47,7 @@
 //! let mut builder = gpu.graph();
 //! let input = builder.upload(&data, &[1, 2, 3, 4])?;
 //! // SAFETY: four threads change an element each, and there are four.
-//! let launch = unsafe { builder.launch(&double).block(4).read_write(&data).value(2_u32).record()? };
+//! let launch = unsafe { builder.launch(&double).threads(4).read_write(&data).value(2_u32).record()? };
 //! let output = builder.download(&data)?;
 //! let mut graph = builder.build()?;
 //!
@@ -71,6 +71,7 @@ mod hazards;
 mod host_data;
 mod launch;
 mod node;
+mod node_list;
 pub(crate) mod once;
 mod touch;
 mod update;
@@ -79,6 +80,6 @@ pub use builder::GraphBuilder;
 pub use error::GraphError;
 pub use executable::Graph;
 pub use host_data::{Input, Output};
-pub use launch::GraphLaunch;
+pub use launch::IntoGraph;
 pub use node::NodeId;
 pub use update::LaunchUpdate;

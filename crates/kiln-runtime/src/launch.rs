@@ -2,6 +2,7 @@
 
 mod arguments;
 mod builder;
+mod check;
 mod kernel;
 mod mismatch;
 mod module;
@@ -12,12 +13,12 @@ mod signature;
 mod slot;
 mod template;
 
-pub use builder::Launch;
+pub use builder::{Launch, OnStream};
 pub use kernel::Kernel;
 pub use mismatch::{Given, Mismatch, ParameterName};
 pub use module::Module;
 pub(crate) use module::WeakModule;
 pub use number::Number;
-pub use pass::{Accept, In, InOut, Out, Pass};
+pub use pass::{Accept, ByValue, In, InOut, Out, Pass};
 pub use signature::{Effect, Parameter, ParameterKind, Signature};
 pub(crate) use template::LaunchTemplate;

@@ -28,10 +28,10 @@ pub use code::{CodeCounters, CodeError, ModuleBuilder, Source};
 pub use completion::{CompletionConfig, Done, Download};
 pub use error::{Error, ErrorKind, Result};
 pub use foreign::{BlockUse, ForeignEvent, HandedEvent, PreparedUse, RawPointer, Recorder};
-pub use graph::{Graph, GraphBuilder, GraphError, GraphLaunch, Input, LaunchUpdate, NodeId, Output};
+pub use graph::{Graph, GraphBuilder, GraphError, Input, IntoGraph, LaunchUpdate, NodeId, Output};
 pub use launch::{
-    Accept, Effect, Given, In, InOut, Kernel, Launch, Mismatch, Module, Number, Out, Parameter,
-    ParameterKind, ParameterName, Pass, Signature,
+    Accept, ByValue, Effect, Given, In, InOut, Kernel, Launch, Mismatch, Module, Number, OnStream, Out,
+    Parameter, ParameterKind, ParameterName, Pass, Signature,
 };
 pub use misuse::Misuse;
 pub use prober::{

@@ -75,12 +75,13 @@ fn ptx_is_read_before_it_runs() {
     assert_eq!(kinds, [ParameterKind::Pointer(Effect::Reads), ParameterKind::Pointer(Effect::Writes)]);
     let (from, to) = (gpu.upload(&[7_u32]).unwrap(), gpu.zeros::<u32>(1).unwrap());
     let mut launch = gpu.launch(&copy);
+    launch.grid(1).block(1);
     // SAFETY: the kernel touches one element of each; the first launch is refused.
     let error = unsafe { launch.read(&from).read(&to).submit() }.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Mismatch(Mismatch::Access { .. })), "{error}");
     assert!(error.to_string().contains("`to`"), "{error}");
     // SAFETY: as above.
-    unsafe { gpu.launch(&copy).read(&from).write(&to).submit() }.unwrap();
+    unsafe { gpu.launch(&copy).grid(1).block(1).read(&from).write(&to).submit() }.unwrap();
     assert_eq!(to.download().unwrap(), [7]);
 }
 
@@ -92,14 +93,36 @@ fn a_float_is_no_integer_where_the_code_says_which_it_takes() {
     let submit = |launch: &mut kiln::Launch<'_>| unsafe { launch.submit() }.map(drop);
     // Signs are mixed freely, and bits may be anything of their size.
     let right = (1_i32, 2_u32, 3.0_f32, 4.0_f32, 5_i64, 6.0_f64);
-    submit(gpu.launch(&numbers).pass(right)).unwrap();
-    submit(gpu.launch(&numbers).pass((1_u32, 2_i32, 3.0_f32, 4_u32, 5_u64, 6.0_f64))).unwrap();
+    submit(gpu.launch(&numbers).grid(1).block(1).pass(right)).unwrap();
+    submit(gpu.launch(&numbers).grid(1).block(1).pass((1_u32, 2_i32, 3.0_f32, 4_u32, 5_u64, 6.0_f64)))
+        .unwrap();
     let refused = [
-        ("count", submit(gpu.launch(&numbers).pass((1.0_f32, 2_u32, 3.0_f32, 4_u32, 5_u64, 6.0_f64)))),
-        ("step", submit(gpu.launch(&numbers).pass((1_u32, 2.0_f32, 3.0_f32, 4_u32, 5_u64, 6.0_f64)))),
-        ("factor", submit(gpu.launch(&numbers).pass((1_u32, 2_u32, 3_u32, 4_u32, 5_u64, 6.0_f64)))),
-        ("word", submit(gpu.launch(&numbers).pass((1_u32, 2_u32, 3.0_f32, 4_u32, 5.0_f64, 6.0_f64)))),
-        ("wide", submit(gpu.launch(&numbers).pass((1_u32, 2_u32, 3.0_f32, 4_u32, 5_u64, 6_i64)))),
+        (
+            "count",
+            submit(
+                gpu.launch(&numbers).grid(1).block(1).pass((1.0_f32, 2_u32, 3.0_f32, 4_u32, 5_u64, 6.0_f64)),
+            ),
+        ),
+        (
+            "step",
+            submit(
+                gpu.launch(&numbers).grid(1).block(1).pass((1_u32, 2.0_f32, 3.0_f32, 4_u32, 5_u64, 6.0_f64)),
+            ),
+        ),
+        (
+            "factor",
+            submit(gpu.launch(&numbers).grid(1).block(1).pass((1_u32, 2_u32, 3_u32, 4_u32, 5_u64, 6.0_f64))),
+        ),
+        (
+            "word",
+            submit(
+                gpu.launch(&numbers).grid(1).block(1).pass((1_u32, 2_u32, 3.0_f32, 4_u32, 5.0_f64, 6.0_f64)),
+            ),
+        ),
+        (
+            "wide",
+            submit(gpu.launch(&numbers).grid(1).block(1).pass((1_u32, 2_u32, 3.0_f32, 4_u32, 5_u64, 6_i64))),
+        ),
     ];
     for (parameter, outcome) in refused {
         let error = outcome.unwrap_err();
@@ -137,7 +160,9 @@ fn cuda_c_is_compiled_once_and_found_on_disk_by_the_next_runtime() {
     assert_eq!((counters.compilations, counters.memory_hits, counters.disk.misses), (1, 4, 1));
     let (x, y) = (gpu.upload(&[1.0_f32; 1024]).unwrap(), gpu.zeros::<f32>(1024).unwrap());
     // SAFETY: the launch is refused before it is queued.
-    let error = unsafe { gpu.launch(&axpy).value(2_u32).read(&x).read_write(&y).value(1024_u32).submit() };
+    let error = unsafe {
+        gpu.launch(&axpy).grid(1).block(1).value(2_u32).read(&x).read_write(&y).value(1024_u32).submit()
+    };
     let error = error.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Mismatch(Mismatch::Number { .. })), "{error}");
     let mut launch = gpu.launch(&axpy);
@@ -177,6 +202,7 @@ fn templates_headers_and_macros_reach_the_compiler_and_a_changed_header_is_notic
         let kernel = build(more);
         let data = gpu.upload(&[1.0_f64, 2.0]).unwrap();
         let mut launch = gpu.launch(&kernel);
+        launch.grid(1).block(1);
         launch.block(2).read_write(&data);
         // SAFETY: the kernel touches one element for each of its two threads.
         unsafe { launch.submit() }.unwrap();

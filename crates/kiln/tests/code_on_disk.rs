@@ -56,7 +56,7 @@ fn set(gpu: &DeviceRuntime) -> u64 {
     let before = gpu.code_counters().compilations;
     let (kernel, x) = (gpu.kernel(SET, "set").unwrap(), gpu.zeros::<i32>(4).unwrap());
     // SAFETY: the kernel touches one element for each of its four threads.
-    unsafe { gpu.launch(&kernel).block(4).write(&x).submit() }.unwrap();
+    unsafe { gpu.launch(&kernel).grid(1).block(4).write(&x).submit() }.unwrap();
     assert_eq!(x.download().unwrap(), [7; 4]);
     gpu.code_counters().compilations - before
 }

@@ -30,6 +30,7 @@ impl Scene {
     /// `to = a ^ rotl(b, 1)` on a stream.
     fn join(&self, stream: &Stream, to: &GpuRef<u32>, a: &GpuRef<u32>, b: &GpuRef<u32>) {
         let mut launch = self.gpu.launch(&self.kernels.join);
+        launch.grid(1).block(1);
         launch.on(stream).write(to).read(a).read(b).value(LEN as u32);
         // SAFETY: the kernel touches `LEN` elements, which all three have.
         unsafe { launch.submit() }.unwrap();
@@ -122,6 +123,7 @@ fn a_non_owner_writes_before_the_owners_next_use() {
         // The owner's next use names no stream: it runs at home and must come after the other's write.
         assert_eq!(owned.last_write_stream(), Some(other.key()));
         let mut launch = scene.gpu.launch(&scene.kernels.join);
+        launch.grid(1).block(1);
         launch.on(&owner).write(&result).read(&owned).read(&owned).value(LEN as u32);
         // SAFETY: the kernel touches `LEN` elements, which all three have.
         unsafe { launch.submit() }.unwrap();

@@ -91,6 +91,7 @@ fn launch(
     from: &GpuRef<u32>,
 ) {
     let mut launch = gpu.launch(&kernels.mix);
+    launch.grid(1).block(1);
     launch.on(stream).read_write(to).read(from).value(4_u32).value(3_u32);
     // SAFETY: the kernel touches four elements, which both buffers have.
     unsafe { launch.submit() }.unwrap();
@@ -135,6 +136,7 @@ fn a_launch_that_reads_thirty_two_buffers_costs_one_driver_call_and_no_heap() {
     let buffers: Vec<GpuRef<u32>> = (0..MANY).map(|_| gpu.upload(&[1; 4]).unwrap()).collect();
     let launch = || {
         let mut launch = gpu.launch(&many);
+        launch.grid(1).block(1);
         for buffer in &buffers {
             launch.read(buffer);
         }

@@ -86,6 +86,7 @@ fn a_buffer_of_no_elements_is_an_ordinary_value() {
         let kernels = Kernels::load(&gpu);
         let (to, from) = (gpu.zeros::<u32>(0).unwrap(), gpu.zeros::<u32>(0).unwrap());
         let mut launch = gpu.launch(&kernels.mix);
+        launch.grid(1).block(1);
         launch.read_write(&to).read(&from).value(0_u32).value(1_u32);
         // SAFETY: the kernel touches no element when it is told of none.
         unsafe { launch.submit() }.unwrap().wait().unwrap();
@@ -168,6 +169,7 @@ fn a_launch_that_does_not_fit_names_the_parameter_and_both_sides() {
         macro_rules! refused {
             ($($call:tt)*) => {{
                 let mut launch = gpu.launch(&kernels.mix);
+                launch.grid(1).block(1);
                 launch$($call)*;
                 // SAFETY: the launch is refused before it is queued.
                 let error = unsafe { launch.submit() }.unwrap_err();

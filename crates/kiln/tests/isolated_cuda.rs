@@ -90,7 +90,7 @@ fn the_price_of_marks_on_a_gpu() {
             let begun = Instant::now();
             for _ in 0..launches {
                 // SAFETY: the kernel touches one element.
-                unsafe { gpu.launch(&bump).read_write(&counter).submit() }.unwrap();
+                unsafe { gpu.launch(&bump).grid(1).block(1).read_write(&counter).submit() }.unwrap();
             }
             let queued = begun.elapsed() / launches;
             gpu.synchronize().unwrap();
@@ -135,7 +135,7 @@ fn a_hundred_faults_in_a_row_on_a_gpu() {
     for generation in 0..100 {
         let touched = gpu.zeros::<u32>(1).unwrap();
         // SAFETY: it is to fault.
-        let ticket = unsafe { gpu.launch(&illegal).write(&touched).submit() }.unwrap();
+        let ticket = unsafe { gpu.launch(&illegal).grid(1).block(1).write(&touched).submit() }.unwrap();
         assert!(ticket.wait().unwrap_err().is_sticky());
         rig::recovered(&gpu, generation);
         if generation == 0 {

@@ -68,7 +68,7 @@ fn fault(gpu: &kiln::DeviceRuntime, generation: u64) {
     let illegal = gpu.kernel(kernels::PTX, "illegal").unwrap();
     let touched = gpu.zeros::<u32>(1).unwrap();
     // SAFETY: it is to fault.
-    let ticket = unsafe { gpu.launch(&illegal).write(&touched).submit() }.unwrap();
+    let ticket = unsafe { gpu.launch(&illegal).grid(1).block(1).write(&touched).submit() }.unwrap();
     assert!(ticket.wait().unwrap_err().is_sticky());
     rig::recovered(gpu, generation);
 }

@@ -15,7 +15,8 @@ mod order {
 use std::sync::{Arc, Mutex};
 
 use kiln::{
-    DeviceRuntime, Error, ErrorKind, GpuRef, In, InOut, Kernel, Mismatch, Misuse, RuntimeConfig, Stale,
+    ByValue, DeviceRuntime, Error, ErrorKind, GpuRef, In, InOut, Kernel, Mismatch, Misuse, RuntimeConfig,
+    Stale,
 };
 use kiln_driver::{Access, Dim3, Image};
 use kiln_sim::{HostKernel, KernelLibrary, Machine, MachineConfig, Parameter};
@@ -30,6 +31,7 @@ const OWN: &str = "launches";
 struct Seen {
     shared_bytes: u32,
     grid: Option<Dim3>,
+    block: Option<Dim3>,
     cooperative: bool,
     arguments: Vec<u8>,
 }
@@ -42,9 +44,10 @@ fn own(log: &Log) -> KernelLibrary {
     let noting = |kernel: HostKernel| {
         let log = log.clone();
         kernel.body(move |launch| {
-            let (grid, cooperative) = (Some(launch.grid()), launch.is_cooperative());
+            let (grid, block) = (Some(launch.grid()), Some(launch.block()));
             let (shared_bytes, arguments) = (launch.dynamic_shared_bytes(), launch.arguments().to_vec());
-            log.lock().unwrap().push(Seen { shared_bytes, grid, cooperative, arguments });
+            let cooperative = launch.is_cooperative();
+            log.lock().unwrap().push(Seen { shared_bytes, grid, block, cooperative, arguments });
             Ok(())
         })
     };
@@ -113,6 +116,7 @@ fn tuples_are_the_same_as_one_argument_after_the_other() {
     let result = |give: Give| {
         let (to, from) = scene.buffers();
         let mut launch = scene.gpu.launch(&scene.kernels.mix);
+        launch.grid(1).block(1);
         give(&mut launch, &to, &from);
         submit(&mut launch).unwrap();
         drop(launch);
@@ -144,14 +148,16 @@ fn values_of_every_size_lie_where_the_kernel_wants_them() {
     let scene = Scene::new();
     let wide = scene.own("wide");
     let half = half::f16::from_f32(1.5);
-    submit(scene.gpu.launch(&wide).value(half).value([1.0_f32, 2.0, 3.0, 4.0]).value(9_u8)).unwrap();
+    submit(scene.gpu.launch(&wide).grid(1).block(1).value(half).value([1.0_f32, 2.0, 3.0, 4.0]).value(9_u8))
+        .unwrap();
     let seen = scene.seen();
     let arguments = &seen[0].arguments;
     assert_eq!(arguments[..2], half.to_bits().to_ne_bytes());
     assert_eq!(arguments[2..16], [0; 14], "what lies between is zero");
     assert_eq!(arguments[16..32], *bytemuck::bytes_of(&[1.0_f32, 2.0, 3.0, 4.0]));
     assert_eq!((arguments[32], arguments.len()), (9, 33));
-    let error = submit(scene.gpu.launch(&wide).value(half).value([1.0_f32; 3]).value(9_u8)).unwrap_err();
+    let error = submit(scene.gpu.launch(&wide).grid(1).block(1).value(half).value([1.0_f32; 3]).value(9_u8))
+        .unwrap_err();
     assert_eq!(error.to_string(), "kernel `wide`, parameter 1: it has 16 bytes, and 12 were given");
     drop(wide);
     scene.close();
@@ -165,10 +171,10 @@ fn shared_memory_is_opted_in_to_up_to_the_last_byte() {
     let most = limits.shared_bytes_per_block_optin - FIXED_BYTES;
     assert!(most > limits.shared_bytes_per_block, "the device has more than is had without asking");
     for bytes in [0, limits.shared_bytes_per_block, limits.shared_bytes_per_block + 1, most] {
-        submit(scene.gpu.launch(&shape).shared(bytes)).unwrap();
+        submit(scene.gpu.launch(&shape).grid(1).block(1).shared(bytes)).unwrap();
         assert_eq!(scene.seen()[0].shared_bytes, bytes);
     }
-    let error = submit(scene.gpu.launch(&shape).shared(most + 1)).unwrap_err();
+    let error = submit(scene.gpu.launch(&shape).grid(1).block(1).shared(most + 1)).unwrap_err();
     let limit = limits.shared_bytes_per_block_optin;
     let expected = Mismatch::Shared { kernel: "shape".into(), dynamic: most + 1, fixed: FIXED_BYTES, limit };
     assert_eq!(*mismatch(&error), expected);
@@ -230,12 +236,110 @@ fn shapes_are_checked_in_every_direction() {
         assert_eq!(what(scene.gpu.launch(&shape).grid(grid)), "grid", "{grid:?}");
     }
     for block in [(0, 1, 1), (1, 1, 65), (2048, 1, 1), (32, 32, 2)] {
-        assert_eq!(what(scene.gpu.launch(&shape).block(block)), "block", "{block:?}");
+        assert_eq!(what(scene.gpu.launch(&shape).grid(1).block(block)), "block", "{block:?}");
     }
     for cluster in [0, 1 << 20] {
-        assert_eq!(what(scene.gpu.launch(&shape).cluster(cluster)), "cluster", "{cluster}");
+        assert_eq!(what(scene.gpu.launch(&shape).grid(1).block(1).cluster(cluster)), "cluster", "{cluster}");
     }
     drop(shape);
+    scene.close();
+}
+
+#[test]
+fn a_launch_without_a_grid_or_a_block_is_refused_and_says_what_to_call() {
+    let scene = Scene::new();
+    let shape = scene.own("shape");
+    let texts = [
+        (submit(&mut scene.gpu.launch(&shape)), "no grid was given; call `.threads(n)`"),
+        (submit(scene.gpu.launch(&shape).block(64)), "no grid was given"),
+        (submit(scene.gpu.launch(&shape).grid(4)), "no block size was given; call `.block(threads)`"),
+        (submit(scene.gpu.launch(&shape).threads(0)), "a grid of 0x1x1"),
+        (submit(scene.gpu.launch(&shape).threads(u64::MAX)), "a grid of 4294967295x1x1"),
+    ];
+    for (refused, text) in texts {
+        let error = refused.unwrap_err().to_string();
+        assert!(error.starts_with("kernel `shape`") && error.contains(text), "{error}");
+    }
+    let mut builder = scene.gpu.graph();
+    // SAFETY: it is refused.
+    let refused = unsafe { builder.launch(&shape).record() }.unwrap_err();
+    assert_eq!(*mismatch(&refused), Mismatch::NoGrid { kernel: "shape".into() });
+    assert!(builder.is_empty() && scene.seen().is_empty());
+    drop((builder, shape));
+    scene.close();
+}
+
+#[test]
+fn a_number_of_threads_becomes_a_grid() {
+    let scene = Scene::new();
+    let shape = scene.own("shape");
+    let seen = |launch: &mut kiln::Launch<'_>| {
+        submit(launch).unwrap();
+        let seen = scene.seen().remove(0);
+        (seen.grid.unwrap(), seen.block.unwrap())
+    };
+    let linear = |blocks, threads| (Dim3::new(blocks, 1, 1), Dim3::new(threads, 1, 1));
+    for (count, expected) in [
+        (1, linear(1, 1)),
+        (5, linear(1, 5)),
+        (256, linear(1, 256)),
+        (257, linear(2, 256)),
+        (1000, linear(4, 256)),
+    ] {
+        assert_eq!(seen(scene.gpu.launch(&shape).threads(count)), expected, "{count}");
+    }
+    // The block may be given before or after, and what is given last holds.
+    assert_eq!(seen(scene.gpu.launch(&shape).threads(1000).block(128)), linear(8, 128));
+    assert_eq!(seen(scene.gpu.launch(&shape).block(128).threads(1000)), linear(8, 128));
+    assert_eq!(seen(scene.gpu.launch(&shape).threads(1000).grid(3)), linear(3, 256));
+    assert_eq!(
+        seen(scene.gpu.launch(&shape).block([8, 4]).threads(100)),
+        (Dim3::new(4, 1, 1), Dim3::new(8, 4, 1))
+    );
+    drop(shape);
+    scene.close();
+}
+
+#[test]
+fn extents_are_numbers_arrays_or_tuples() {
+    let scene = Scene::new();
+    let shape = scene.own("shape");
+    submit(scene.gpu.launch(&shape).grid([2, 3, 4]).block((5, 6, 7))).unwrap();
+    submit(scene.gpu.launch(&shape).grid([2, 3]).block((5, 6))).unwrap();
+    submit(scene.gpu.launch(&shape).grid([2]).block(5)).unwrap();
+    let seen: Vec<_> =
+        scene.seen().into_iter().map(|seen| (seen.grid.unwrap(), seen.block.unwrap())).collect();
+    let expected = [((2, 3, 4), (5, 6, 7)), ((2, 3, 1), (5, 6, 1)), ((2, 1, 1), (5, 1, 1))];
+    assert_eq!(seen, expected.map(|(grid, block)| (Dim3::from(grid), Dim3::from(block))));
+    drop(shape);
+    scene.close();
+}
+
+#[test]
+fn a_struct_goes_by_value() {
+    #[derive(Clone, Copy)]
+    #[repr(C, align(16))]
+    struct Settings {
+        scale: f32,
+        offset: f32,
+        count: u32,
+        flags: u32,
+    }
+    // SAFETY: four words of plain data, sixteen bytes with an alignment of sixteen: no padding, every bit pattern is a value.
+    unsafe impl bytemuck::Zeroable for Settings {}
+    // SAFETY: as above.
+    unsafe impl bytemuck::Pod for Settings {}
+
+    let scene = Scene::new();
+    let wide = scene.own("wide");
+    let settings = Settings { scale: 1.0, offset: -2.0, count: 3, flags: 4 };
+    let half = half::f16::from_f32(1.5);
+    submit(scene.gpu.launch(&wide).threads(1).value(half).value(settings).value(9_u8)).unwrap();
+    submit(scene.gpu.launch(&wide).threads(1).pass((ByValue(half), ByValue(settings), 9_u8))).unwrap();
+    for seen in scene.seen() {
+        assert_eq!(seen.arguments[16..32], *bytemuck::bytes_of(&settings));
+    }
+    drop(wide);
     scene.close();
 }
 
@@ -252,15 +356,21 @@ fn a_launch_goes_where_its_buffers_are_unless_it_is_told() {
     let (a, b, c) = (on(&first), on(&second), on(&third));
     let join = |to: &GpuRef<u32>| {
         let mut launch = gpu.launch(&kernels.join);
+        launch.grid(1).block(1);
         submit(launch.write(to).read(&b).read(&a).value(LEN as u32)).unwrap().stamp().stream
     };
     assert_eq!(join(&c), third.key(), "to the first that is written");
     let (shape, back, peek) = (scene.own("shape"), scene.own("back"), scene.own("peek"));
-    let ticket = submit(gpu.launch(&back).read(&a).write(&b)).unwrap();
+    let ticket = submit(gpu.launch(&back).grid(1).block(1).read(&a).write(&b)).unwrap();
     assert_eq!(ticket.stamp().stream, second.key(), "also if it is not the first of all");
-    assert_eq!(submit(gpu.launch(&peek).read(&a)).unwrap().stamp().stream, first.key(), "or is read");
-    assert_eq!(submit(&mut gpu.launch(&shape)).unwrap().stamp().stream, gpu.main_stream().key());
+    assert_eq!(
+        submit(gpu.launch(&peek).grid(1).block(1).read(&a)).unwrap().stamp().stream,
+        first.key(),
+        "or is read"
+    );
+    assert_eq!(submit(gpu.launch(&shape).threads(1)).unwrap().stamp().stream, gpu.main_stream().key());
     let mut told = gpu.launch(&kernels.join);
+    told.grid(1).block(1);
     let ticket = submit(told.on(&first).write(&c).read(&b).read(&a).value(LEN as u32)).unwrap();
     assert_eq!((ticket.stamp().stream, c.last_write_stream()), (first.key(), Some(first.key())));
     drop(told);
@@ -276,6 +386,9 @@ fn a_launch_that_was_refused_stays_refused() {
     let foreign = other.upload(&[1_u32; LEN]).unwrap();
     let n = LEN as u32;
     let mut launches = [(); 3].map(|()| scene.gpu.launch(&scene.kernels.mix));
+    for launch in &mut launches {
+        launch.threads(1);
+    }
     launches[0].read_write(&to).read(&from).value(n).value(1_u64);
     launches[1].read(&to).read(&from).value(n).value(1_u32);
     launches[2].read_write(&to).read(&foreign).value(n).value(1_u32);
@@ -288,7 +401,7 @@ fn a_launch_that_was_refused_stays_refused() {
     assert_eq!(to.download().unwrap(), [3; LEN]);
     // One that fits can be made as often as one likes.
     let mut launch = scene.gpu.launch(&scene.kernels.mix);
-    launch.read_write(&to).read(&from).value(n).value(1_u32);
+    launch.threads(1).read_write(&to).read(&from).value(n).value(1_u32);
     for _ in 0..3 {
         submit(&mut launch).unwrap();
     }
@@ -306,8 +419,18 @@ fn what_is_wrong_with_a_buffer_is_said_with_kernel_and_parameter() {
     let other = DeviceRuntime::simulated(2).unwrap();
     let foreign = other.upload(&[1_u32; LEN]).unwrap();
     let refused = |second: &GpuRef<u32>| {
-        submit(scene.gpu.launch(&scene.kernels.mix).read_write(&to).read(second).value(n).value(1_u32))
-            .unwrap_err()
+        submit(
+            scene
+                .gpu
+                .launch(&scene.kernels.mix)
+                .grid(1)
+                .block(1)
+                .read_write(&to)
+                .read(second)
+                .value(n)
+                .value(1_u32),
+        )
+        .unwrap_err()
     };
     let error = refused(&foreign);
     assert!(matches!(error.kind(), ErrorKind::Misuse(Misuse::ForeignBlock { .. })), "{error}");
@@ -320,7 +443,15 @@ fn what_is_wrong_with_a_buffer_is_said_with_kernel_and_parameter() {
     assert!(error.to_string().starts_with("kernel `mix`, parameter 1: "), "{error}");
     let (low, high) = (to.view(..5).unwrap(), to.view(4..).unwrap());
     let error = submit(
-        scene.gpu.launch(&scene.kernels.mix).read_write(&low).read_write(&high).value(4_u32).value(1_u32),
+        scene
+            .gpu
+            .launch(&scene.kernels.mix)
+            .grid(1)
+            .block(1)
+            .read_write(&low)
+            .read_write(&high)
+            .value(4_u32)
+            .value(1_u32),
     )
     .unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Misuse(Misuse::Overlap { first: 0, second: 1 })), "{error}");

@@ -73,7 +73,7 @@ fn a_module_is_loaded_once_and_unloaded_when_its_last_kernel_and_its_work_are_do
     assert_eq!(traffic(), (1, 0), "somebody still has it");
 
     // SAFETY: the kernel touches one element of each.
-    unsafe { gpu.launch(&second).read(&from).write(&to).submit() }.unwrap();
+    unsafe { gpu.launch(&second).grid(1).block(1).read(&from).write(&to).submit() }.unwrap();
     drop(second);
     assert_eq!(traffic(), (1, 0), "its work is not done");
     assert_eq!(to.download().unwrap(), [7]);
@@ -217,7 +217,7 @@ fn such_an_instruction_that_no_thread_comes_to_does_not_matter() {
     let text = with_instruction("setp.eq.u64 %p1, %rd1, 0;\n@%p1 wgmma.fence.sync.aligned;");
     let (kernel, at) = (gpu.kernel(text.as_str(), "k").unwrap(), gpu.zeros::<u32>(1).unwrap());
     // SAFETY: the simulated device checks what its kernels touch.
-    unsafe { gpu.launch(&kernel).read_write(&at).submit() }.unwrap().wait().unwrap();
+    unsafe { gpu.launch(&kernel).grid(1).block(1).read_write(&at).submit() }.unwrap().wait().unwrap();
     assert!(machine.findings().is_empty());
 }
 
@@ -292,9 +292,9 @@ fn without_ptx_the_signature_is_what_the_driver_knows() {
     // SAFETY: refused, for their number and the size of a value; the last touches one element of each.
     let [few, narrow, right] = unsafe {
         [
-            gpu.launch(&copy).read(&from).submit(),
-            gpu.launch(&copy).read(&from).value(1_u32).submit(),
-            gpu.launch(&copy).read(&from).write(&to).submit(),
+            gpu.launch(&copy).grid(1).block(1).read(&from).submit(),
+            gpu.launch(&copy).grid(1).block(1).read(&from).value(1_u32).submit(),
+            gpu.launch(&copy).grid(1).block(1).read(&from).write(&to).submit(),
         ]
     };
     for wrong in [few, narrow] {

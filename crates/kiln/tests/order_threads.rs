@@ -23,6 +23,7 @@ const LEN: usize = 8;
 
 fn add(gpu: &DeviceRuntime, kernels: &Kernels, stream: &kiln::Stream, to: &GpuRef<u32>, from: &GpuRef<u32>) {
     let mut launch = gpu.launch(&kernels.mix);
+    launch.grid(1).block(1);
     launch.on(stream).read_write(to).read(from).value(LEN as u32).value(1_u32);
     // SAFETY: the kernel touches `LEN` elements, which both buffers have.
     unsafe { launch.submit() }.unwrap();

@@ -41,6 +41,7 @@ fn device_time(streams: usize, buffers: impl Fn(&DeviceRuntime, &Stream) -> GpuR
             for stream in &leases {
                 let buffer = buffers(&gpu, stream);
                 let mut launch = gpu.launch(&spin);
+                launch.grid(1).block(1);
                 launch.on(stream).write(&buffer);
                 // SAFETY: the kernel writes the first element of the buffer.
                 unsafe { launch.submit() }.unwrap();

@@ -67,6 +67,7 @@ impl Scene {
 
     fn launch(&self, on: &Stream, to: &GpuRef<u32>) -> kiln::Result<()> {
         let mut launch = self.gpu.launch(&self.kernels.mix);
+        launch.grid(1).block(1);
         launch.on(on).read_write(to).read(&self.from).value(LEN as u32).value(3_u32);
         // SAFETY: the kernel touches `LEN` elements, which every buffer here has.
         unsafe { launch.submit() }.map(drop)

@@ -58,6 +58,7 @@ impl Scene {
 
     fn mix(&self, stream: &Stream, to: &GpuRef<u32>, from: &GpuRef<u32>) {
         let mut launch = self.gpu.launch(&self.kernels.mix);
+        launch.grid(1).block(1);
         launch.on(stream).read_write(to).read(from).value(LEN as u32).value(1_u32);
         // SAFETY: the kernel touches `LEN` elements, which both buffers have.
         unsafe { launch.submit() }.unwrap();

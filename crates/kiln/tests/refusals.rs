@@ -69,6 +69,7 @@ impl Scene {
     fn launch_refused<'a>(&'a self, what: &str, give: impl FnOnce(&mut kiln::Launch<'a>)) -> Error {
         self.refused(what, |_| {
             let mut launch = self.gpu.launch(&self.kernels.mix);
+            launch.grid(1).block(1);
             give(&mut launch);
             // SAFETY: the launch is refused before it is queued.
             unsafe { launch.submit() }
@@ -158,6 +159,7 @@ fn buffers_streams_kernels_and_tickets_of_another_device() {
     let kernels = Kernels::load(other);
     let error = scene.refused("a foreign kernel", |scene| {
         let mut launch = scene.gpu.launch(&kernels.mix);
+        launch.grid(1).block(1);
         launch.read_write(to).read(from).value(8_u32).value(1_u32);
         // SAFETY: the launch is refused before it is queued.
         unsafe { launch.submit() }
@@ -294,6 +296,7 @@ fn kinds_of_launches_that_the_device_has_not() {
         let before = driver.layer().counts();
         let launch = |ask: fn(&mut kiln::Launch<'_>)| {
             let mut launch = gpu.launch(&kernels.mix);
+            launch.grid(1).block(1);
             ask(launch.read_write(&to).read(&from).value(8_u32).value(1_u32));
             // SAFETY: the launch is refused before it is queued.
             unsafe { launch.submit() }.unwrap_err()
@@ -416,6 +419,7 @@ fn everything_after_shutdown() {
     };
     refuse("a launch", &mut || {
         let mut launch = gpu.launch(&scene.kernels.mix);
+        launch.grid(1).block(1);
         launch.on(&stream).read_write(to).read(from).value(8_u32).value(1_u32);
         // SAFETY: the launch is refused before it is queued.
         unsafe { launch.submit() }.map(drop)

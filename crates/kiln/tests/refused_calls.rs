@@ -76,6 +76,7 @@ impl Scene {
     /// `to = to * k + from`
     fn mix(&mut self, stream: usize, to: usize, from: usize, k: u32) {
         let mut launch = self.gpu.launch(&self.kernels.mix);
+        launch.grid(1).block(1);
         launch.on(&self.streams[stream]).read_write(&self.buffers[to]).read(&self.buffers[from]);
         launch.value(LEN as u32).value(k);
         // SAFETY: the kernel touches `LEN` elements, which both buffers have.

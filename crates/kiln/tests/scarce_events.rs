@@ -69,6 +69,7 @@ impl Scene {
 
     fn mix(&self, stream: &Stream, k: u32) -> kiln::Result<Ticket> {
         let mut launch = self.gpu.launch(&self.kernels.mix);
+        launch.grid(1).block(1);
         launch.on(stream).read_write(&self.to).read(&self.from).value(LEN as u32).value(k);
         // SAFETY: the kernel touches `LEN` elements, which both buffers have.
         unsafe { launch.submit() }

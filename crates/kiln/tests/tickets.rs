@@ -67,6 +67,7 @@ impl Scene {
 
     fn spin(&self, stream: usize, to: &GpuRef<u32>, from: &GpuRef<u32>) -> Ticket {
         let mut launch = self.gpu.launch(&self.spin);
+        launch.grid(1).block(1);
         launch.on(&self.streams[stream]).write(to).read(from);
         // SAFETY: the kernel touches the first element of each.
         unsafe { launch.submit() }.unwrap()
@@ -193,6 +194,7 @@ fn a_fault_is_the_answer_to_everybody_who_waits() {
     let [first, second] = [(); 2].map(|()| gpu.stream().unwrap());
     let launch = |stream: &Stream, to: &GpuRef<u32>| {
         let mut launch = gpu.launch(&spin);
+        launch.grid(1).block(1);
         launch.on(stream).write(to).read(&from);
         // SAFETY: the kernel touches the first element of each.
         unsafe { launch.submit() }.unwrap()

@@ -5,18 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use kiln_driver::{GraphId, GraphNode};
 use kiln_mem::{AllocTag, MemoryResourceExt};
 
-use super::edges::Edges;
 use super::error::GraphError;
 use super::executable::Graph;
-use super::footprint::Footprint;
-use super::hazards::Hazards;
-use super::host_data::{HostList, Input, Output};
-use super::launch::GraphLaunch;
+use super::host_data::{Input, Output};
 use super::node::{NodeId, Work};
-use super::touch::Touch;
+use super::node_list::NodeList;
 use crate::buffer::{Element, GpuRef, PinnedBuffer, pattern};
 use crate::error::{Error, Result};
-use crate::launch::Kernel;
 use crate::misuse::Misuse;
 use crate::order::Mutation;
 use crate::runtime::{DeviceRuntime, Inner};
@@ -44,13 +39,8 @@ pub(super) const MAX_RANGES: usize = 4096;
 #[must_use = "nothing is recorded until `build`"]
 pub struct GraphBuilder {
     pub(super) runtime: DeviceRuntime,
-    pub(super) id: u64,
-    pub(super) nodes: Vec<Work>,
-    pub(super) hosts: HostList,
-    pub(super) hazards: Hazards,
-    pub(super) edges: Edges,
-    pub(super) footprint: Footprint,
-    /// Whether some of it was run already, by itself or with the rest.
+    pub(super) nodes: NodeList,
+    /// Whether some of it was queued already.
     pub(super) is_queued: bool,
 }
 
@@ -60,12 +50,7 @@ impl DeviceRuntime {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         GraphBuilder {
             runtime: self.clone(),
-            id: NEXT.fetch_add(1, Ordering::Relaxed),
-            nodes: Vec::new(),
-            hosts: HostList::default(),
-            hazards: Hazards::default(),
-            edges: Edges::default(),
-            footprint: Footprint::default(),
+            nodes: NodeList::of_graph(NEXT.fetch_add(1, Ordering::Relaxed)),
             is_queued: false,
         }
     }
@@ -83,18 +68,13 @@ impl DeviceRuntime {
 }
 
 impl GraphBuilder {
-    /// Begins a launch of one block of one thread; [`record`](GraphLaunch::record) ends it.
-    pub fn launch<'a>(&'a mut self, kernel: &Kernel) -> GraphLaunch<'a> {
-        GraphLaunch::new(self, kernel)
-    }
-
     /// Records a copy of all elements from one buffer to another.
     ///
     /// # Errors
     /// If the lengths differ, the buffers overlap, or one belongs to another runtime.
     pub fn copy<T: Element>(&mut self, from: &GpuRef<T>, to: &GpuRef<T>) -> Result<NodeId> {
         let work = copy_work(self.runtime.inner(), from, to)?;
-        Ok(self.push(work))
+        Ok(self.nodes.push(work))
     }
 
     /// Records that every element is set to a value.
@@ -103,16 +83,16 @@ impl GraphBuilder {
     /// A buffer of another runtime; out of pinned memory, for a value that no device can fill with by itself.
     pub fn fill<T: Element>(&mut self, to: &GpuRef<T>, value: T) -> Result<NodeId> {
         to.check_runtime(self.runtime.inner())?;
-        let Some(held) = to.held() else { return Ok(self.push(Work::Nothing)) };
+        let Some(held) = to.held() else { return Ok(self.nodes.push(Work::Nothing)) };
         let work = match pattern(bytemuck::bytes_of(&value)) {
             Some(pattern) => Work::Fill { to: held, pattern },
             None => {
                 let mut data = self.runtime.pinned_uninit(to.len())?;
                 data.write()?.fill(value);
-                Work::Repeat { host: self.hosts.push(data), to: held }
+                Work::Repeat { host: self.nodes.hosts.push(data), to: held }
             }
         };
-        Ok(self.push(work))
+        Ok(self.nodes.push(work))
     }
 
     /// Records an upload. The data is copied now, to pinned memory of the graph; [`Graph::input`] changes it between replays.
@@ -134,9 +114,9 @@ impl GraphBuilder {
         check_len(to, data.len())?;
         to.check_runtime(self.runtime.inner())?;
         data.check_runtime(self.runtime.inner())?;
-        let host = self.hosts.push(data);
+        let host = self.nodes.hosts.push(data);
         let work = to.held().map_or(Work::Nothing, |to| Work::Upload { host, to });
-        Ok(Input::new(self.push(work), host))
+        Ok(Input::new(self.nodes.push(work), host))
     }
 
     /// Records a download into pinned memory of the graph; [`Graph::output`] reads it after a replay.
@@ -145,9 +125,9 @@ impl GraphBuilder {
     /// A buffer of another runtime; out of pinned memory.
     pub fn download<T: Element>(&mut self, from: &GpuRef<T>) -> Result<Output<T>> {
         from.check_runtime(self.runtime.inner())?;
-        let host = self.hosts.push(self.runtime.pinned::<T>(from.len())?);
+        let host = self.nodes.hosts.push(self.runtime.pinned::<T>(from.len())?);
         let work = from.held().map_or(Work::Nothing, |from| Work::Download { from, host });
-        Ok(Output::new(self.push(work), host))
+        Ok(Output::new(self.nodes.push(work), host))
     }
 
     /// Memory for the graph's own use, with nothing known of its contents. Its address stays while a node uses it, and it is freed
@@ -162,12 +142,12 @@ impl GraphBuilder {
 
     /// Nodes recorded so far.
     pub fn len(&self) -> usize {
-        self.nodes.len()
+        self.nodes.works.len()
     }
 
     /// Whether none is.
     pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
+        self.nodes.works.is_empty()
     }
 
     /// Builds the graph. A graph of nothing is one, and its replays do nothing.
@@ -175,26 +155,26 @@ impl GraphBuilder {
     /// # Errors
     /// More ranges of memory than one submission may use; what the driver says.
     pub fn build(mut self) -> Result<Graph> {
-        self.footprint.merge_all();
-        let ranges = self.footprint.span_count();
+        self.nodes.footprint.merge_all();
+        let ranges = self.nodes.footprint.span_count();
         if ranges > MAX_RANGES {
             return Err(GraphError::TooManyRanges { ranges, limit: MAX_RANGES }.into());
         }
         // Nodes that do nothing are left out, so the driver counts the others alone. Nothing is ordered after such a node.
-        let mut slots: Vec<Option<u32>> = Vec::with_capacity(self.nodes.len());
-        let mut listed = Vec::with_capacity(self.nodes.len());
+        let mut slots: Vec<Option<u32>> = Vec::with_capacity(self.nodes.works.len());
+        let mut listed = Vec::with_capacity(self.nodes.works.len());
         let mut edges = 0_usize;
         let left_out = match self.runtime.inner().tracker().mutation() {
             Some(Mutation::GraphEdge(number)) => Some(number),
             _ => None,
         };
-        for (at, work) in self.nodes.iter().enumerate() {
-            let Some(command) = work.command(&self.hosts) else {
+        for (at, work) in self.nodes.works.iter().enumerate() {
+            let Some(command) = work.command(&self.nodes.hosts) else {
                 slots.push(None);
                 continue;
             };
-            let mut after: Vec<u32> = Vec::with_capacity(self.edges.of(at).len());
-            for before in self.edges.of(at) {
+            let mut after: Vec<u32> = Vec::with_capacity(self.nodes.edges.of(at).len());
+            for before in self.nodes.edges.of(at) {
                 if left_out != Some(edges) {
                     after.extend(slots.get(*before as usize).copied().flatten());
                 }
@@ -225,27 +205,11 @@ impl GraphBuilder {
             built => Ok(built?),
         }
     }
-
-    pub(super) fn runtime(&self) -> &DeviceRuntime {
-        &self.runtime
-    }
-
-    pub(super) fn push(&mut self, work: Work) -> NodeId {
-        let index = self.nodes.len() as u32;
-        let touches = work.touches();
-        let plain: Vec<Touch> = touches.iter().map(|(touch, _)| touch.clone()).collect();
-        self.edges.push(self.hazards.add(index, &plain));
-        for (touch, block) in touches {
-            self.footprint.add(index, touch, block);
-        }
-        self.nodes.push(work);
-        NodeId { graph: self.id, index }
-    }
 }
 
 impl std::fmt::Debug for GraphBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "graph of {} nodes, being recorded", self.nodes.len())
+        write!(f, "graph of {} nodes, being recorded", self.nodes.works.len())
     }
 }
 

@@ -11,6 +11,7 @@ use super::error::GraphError;
 use super::footprint::Footprint;
 use super::host_data::{HostList, Input, Output};
 use super::node::{NodeId, Work};
+use super::node_list::NodeList;
 use crate::buffer::{Element, Stale};
 use crate::error::{Error, Result};
 use crate::misuse::Misuse;
@@ -40,7 +41,8 @@ pub struct Graph {
 impl Graph {
     /// What was recorded, as the driver built it.
     pub(super) fn new(recorded: GraphBuilder, native: Option<GraphId>, slots: Vec<Option<u32>>) -> Self {
-        let GraphBuilder { runtime, id, nodes, hosts, edges, footprint, hazards: _, is_queued: _ } = recorded;
+        let GraphBuilder { runtime, nodes, is_queued: _ } = recorded;
+        let NodeList { graph: id, works: nodes, hosts, edges, footprint, .. } = nodes;
         let touches = nodes.iter().flat_map(Work::touches);
         let home = touches.filter(|(touch, _)| touch.access.writes()).find_map(|(_, block)| block.cloned());
         if let Some(native) = native {

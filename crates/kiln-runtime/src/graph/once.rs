@@ -37,7 +37,7 @@ impl GraphBuilder {
         self.settle()?;
         let (lane, queued) = (self.home(), Cell::new(false));
         let mut uses = Uses::new();
-        self.footprint.add_uses_once(&self.hosts, &mut uses);
+        self.nodes.footprint.add_uses_once(&self.nodes.hosts, &mut uses);
         let submitted = {
             let _span = span::submission(lane.stream, "sequence");
             let work = |driver: &dyn Driver, stream| self.queue(driver, stream, lane, &queued);
@@ -54,7 +54,7 @@ impl GraphBuilder {
         self.settle()?;
         let (lane, queued) = (self.home(), Cell::new(false));
         let mut uses = Uses::new();
-        self.footprint.add_uses_once(&self.hosts, &mut uses);
+        self.nodes.footprint.add_uses_once(&self.nodes.hosts, &mut uses);
         let work = |driver: &dyn Driver, stream| self.queue(driver, stream, lane, &queued);
         let submitted = self.runtime.inner().submit_work_timed(lane, &mut uses, work);
         self.is_queued |= queued.get();
@@ -65,31 +65,31 @@ impl GraphBuilder {
 
     /// The work of some nodes, to be recorded again. Host data belongs to its builder, so nodes that copy it stay behind.
     pub fn works(&self, nodes: &[NodeId]) -> RecordedWork {
-        let work = |node: &NodeId| self.nodes.get(node.index as usize).cloned();
-        RecordedWork(nodes.iter().filter(|node| node.graph == self.id).filter_map(work).collect())
+        let work = |node: &NodeId| self.nodes.works.get(node.index as usize).cloned();
+        RecordedWork(nodes.iter().filter(|node| node.graph == self.nodes.graph).filter_map(work).collect())
     }
 
     /// Records work once more.
     pub fn again(&mut self, works: &RecordedWork) {
         for work in &works.0 {
-            self.push(work.clone());
+            self.nodes.push(work.clone());
         }
     }
 
     /// Notes that what was queued did not end as it should: whatever it writes is in doubt. If nothing was, everything is as it was.
     pub fn doubt_written(&self) {
         if self.is_queued {
-            self.footprint.written().for_each(|block| block.track().lock().doubt());
+            self.nodes.footprint.written().for_each(|block| block.track().lock().doubt());
         }
     }
 
     /// What a download brought, once it is done.
     pub fn output<T: Element>(&mut self, output: &Output<T>) -> Result<&[T]> {
         let foreign = GraphError::ForeignHandle { what: "output" };
-        if output.node.graph != self.id {
+        if output.node.graph != self.nodes.graph {
             return Err(foreign.into());
         }
-        self.hosts.typed(output.index).ok_or(foreign)?.read()
+        self.nodes.hosts.typed(output.index).ok_or(foreign)?.read()
     }
 }
 
@@ -101,7 +101,7 @@ impl GraphBuilder {
         lane: &Lane,
         queued: &Cell<bool>,
     ) -> std::result::Result<(), kiln_driver::Error> {
-        for command in self.nodes.iter().filter_map(|work| work.command(&self.hosts)) {
+        for command in self.nodes.works.iter().filter_map(|work| work.command(&self.nodes.hosts)) {
             driver.submit(stream, &command)?;
             queued.set(true);
             lane.counters().note(&command);
@@ -110,12 +110,12 @@ impl GraphBuilder {
     }
 
     fn note_overwritten(&self) {
-        self.nodes.iter().filter_map(Work::overwrites).for_each(Held::overwritten);
+        self.nodes.works.iter().filter_map(Work::overwrites).for_each(Held::overwritten);
     }
 
     fn settle(&mut self) -> Result<()> {
-        self.footprint.merge_all();
-        let ranges = self.footprint.span_count();
+        self.nodes.footprint.merge_all();
+        let ranges = self.nodes.footprint.span_count();
         if ranges > MAX_RANGES {
             return Err(GraphError::TooManyRanges { ranges, limit: MAX_RANGES }.into());
         }

@@ -163,6 +163,12 @@ impl LaunchUpdate<'_> {
         self
     }
 
+    /// A number of threads in one dimension, as for [`Launch::threads`](crate::Launch::threads); the block stays as it is.
+    pub fn threads(&mut self, count: u64) -> &mut Self {
+        self.template.set_threads(count);
+        self
+    }
+
     /// Threads in a block.
     pub fn block(&mut self, block: impl Into<Dim3>) -> &mut Self {
         self.template.set_block(block.into());
@@ -199,7 +205,7 @@ impl LaunchUpdate<'_> {
     /// Makes the change. Replays queued before keep what they had.
     ///
     /// # Safety
-    /// As for [`GraphLaunch::record`](crate::GraphLaunch::record), with the arguments and the shape as they are then.
+    /// As for [`Launch::record`](crate::Launch::record), with the arguments and the shape as they are then.
     ///
     /// # Errors
     /// What does not fit; buffers that would need an edge the graph does not have. The graph is as it was.

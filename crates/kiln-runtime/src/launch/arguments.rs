@@ -69,9 +69,9 @@ impl Arguments {
         }
     }
 
-    /// Puts bytes behind the last ones, aligned to a power of two; for kernels whose layout nobody knows.
-    pub(super) fn append(&mut self, bytes: &[u8], align: usize) {
-        self.put(self.len.next_multiple_of(align.max(1)), bytes);
+    /// Where the next argument goes if the kernel's layout is not known: behind the last one, aligned to a power of two.
+    pub(super) fn next_offset(&self, align: usize) -> usize {
+        self.len.next_multiple_of(align.max(1))
     }
 
     /// The packed bytes.
@@ -103,9 +103,9 @@ mod tests {
     #[test]
     fn appended_arguments_are_aligned() {
         let mut arguments = Arguments::new();
-        arguments.append(&[1], 1);
-        arguments.append(&[2; 8], 8);
-        arguments.append(&[3; 2], 2);
+        for (bytes, align) in [(&[1_u8][..], 1), (&[2; 8], 8), (&[3; 2], 2)] {
+            arguments.put(arguments.next_offset(align), bytes);
+        }
         assert_eq!(arguments.bytes(), [1, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3]);
     }
 }

@@ -1,16 +1,22 @@
-//! A launch being put together.
+//! A launch being built.
+//!
+//! One builder serves a launch that is submitted to a stream ([`OnStream`]) and one that is recorded as a node of a graph (`IntoGraph`):
+//! shape, arguments and checks are the same, and only the last call differs. A launch for a stream borrows its buffers and allocates
+//! nothing. A launch for a graph also keeps what it was given, so that the graph owns it ([`LaunchTemplate`]).
 
 use std::panic::Location;
 use std::sync::Arc;
 
-use kiln_driver::{Access, Command, Dim3, Vouched};
+use kiln_driver::{Access, Dim3, Vouched};
 
 use super::arguments::Arguments;
+use super::check;
 use super::kernel::Kernel;
-use super::mismatch::{Given, Mismatch, explain, place};
+use super::mismatch::{Given, explain, place};
 use super::pass::Pass;
 use super::shape::Shape;
 use super::slot::Slot;
+use super::template::{LaunchTemplate, TemplateArgument, command};
 use crate::buffer::{Element, GpuRef};
 use crate::error::{Error, ErrorKind, Result};
 use crate::misuse::Misuse;
@@ -18,59 +24,111 @@ use crate::order::{Lane, Uses};
 use crate::runtime::{Block, DeviceRuntime, Inner, Stream, Ticket};
 use crate::telemetry::Timed;
 
-/// A launch being put together: shape, arguments in the order of the parameters, then [`submit`](Self::submit).
+/// A launch being built: shape, arguments in the order of the kernel's parameters, then [`submit`](Self::submit) or
+/// [`record`](Launch::record).
 ///
-/// Everything is checked before anything is queued. The first thing that does not fit is what `submit` answers.
-#[must_use = "a launch does nothing until it is submitted"]
-// In this order: what every launch writes lies together, before the room that few of them need.
+/// Everything is checked before anything is queued. `submit` returns the first error; nothing was queued then. A launch without a grid
+/// and a block is refused: say [`grid`](Self::grid) and [`block`](Self::block), or [`threads`](Self::threads).
+///
+/// ```
+/// # use kiln::DeviceRuntime;
+/// # const SCALE: &str = "
+/// #     .version 7.0
+/// #     .target sm_70
+/// #     .address_size 64
+/// #     .visible .entry scale(.param .u64 data, .param .f32 factor, .param .u32 n) {
+/// #         .reg .pred %p; .reg .f32 %f<4>; .reg .b32 %r<6>; .reg .b64 %rd<4>;
+/// #         ld.param.u64 %rd1, [data]; ld.param.f32 %f1, [factor]; ld.param.u32 %r5, [n];
+/// #         mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;
+/// #         mad.lo.u32 %r4, %r1, %r2, %r3;
+/// #         setp.ge.u32 %p, %r4, %r5;
+/// #         @%p ret;
+/// #         mul.wide.u32 %rd2, %r4, 4;
+/// #         add.s64 %rd3, %rd1, %rd2;
+/// #         ld.global.f32 %f2, [%rd3]; mul.f32 %f3, %f1, %f2; st.global.f32 [%rd3], %f3;
+/// #         ret;
+/// #     }";
+/// let gpu = DeviceRuntime::simulated(1)?;
+/// let scale = gpu.kernel(SCALE, "scale")?; // scale(float* data, float factor, unsigned n)
+/// let data = gpu.upload(&[1.0_f32; 1000])?;
+///
+/// // SAFETY: `scale` touches the first n elements of `data` and nothing else, and ends.
+/// unsafe { gpu.launch(&scale).threads(1000).read_write(&data).value(3.0_f32).value(1000_u32).submit()? };
+/// assert_eq!(data.download()?, [3.0; 1000]);
+/// # Ok::<(), kiln::Error>(())
+/// ```
+#[must_use = "a launch does nothing until it is submitted or recorded"]
+// In this order: the fields every launch writes lie together, before the inline space that few launches need.
 #[repr(C)]
-pub struct Launch<'a> {
+pub struct Launch<'a, T = OnStream<'a>> {
     runtime: &'a Arc<Inner>,
     kernel: &'a Kernel,
     /// The kernel's parameters, if they are known.
     slots: Option<&'a [Slot]>,
     given: usize,
-    stream: Option<&'a Stream>,
+    target: T,
     home: Option<(&'a Block, Access)>,
     wrong: Option<Error>,
     shape: Shape,
+    /// The arguments a graph keeps; none for a launch on a stream.
+    kept: Option<Vec<TemplateArgument>>,
     arguments: Arguments,
     uses: Uses<'a>,
 }
 
+/// The target of a launch that is submitted to a stream: the stream that was named, if one was.
+#[derive(Default)]
+pub struct OnStream<'a> {
+    stream: Option<&'a Stream>,
+}
+
 impl DeviceRuntime {
-    /// Begins a launch of one block of one thread.
+    /// Begins a launch.
     pub fn launch<'a>(&'a self, kernel: &'a Kernel) -> Launch<'a> {
-        Launch::new(self.inner(), kernel)
+        Launch::new(self.inner(), kernel, OnStream::default(), None)
     }
 }
 
-impl<'a> Launch<'a> {
+impl<'a, T> Launch<'a, T> {
     #[inline]
-    fn new(runtime: &'a Arc<Inner>, kernel: &'a Kernel) -> Self {
+    pub(crate) fn new(
+        runtime: &'a Arc<Inner>,
+        kernel: &'a Kernel,
+        target: T,
+        kept: Option<Vec<TemplateArgument>>,
+    ) -> Self {
         Self {
             runtime,
             kernel,
             slots: kernel.slots(),
-            shape: Shape::ONE,
-            stream: None,
+            shape: Shape::UNSET,
+            target,
             home: None,
             arguments: Arguments::new(),
             uses: Uses::new(),
             given: 0,
             wrong: None,
+            kept,
         }
     }
 
-    /// Blocks in the grid.
-    pub fn grid(&mut self, grid: impl Into<Dim3>) -> &mut Self {
-        self.shape.grid = grid.into();
+    /// A number of threads in one dimension: sets the grid so that it has at least `count` threads, with blocks of the size given by
+    /// [`block`](Self::block), or of at most 256 threads. The last block may have threads beyond `count`, so the kernel compares its
+    /// index with the length, as usual.
+    pub fn threads(&mut self, count: u64) -> &mut Self {
+        self.shape.set_threads(count, self.kernel);
         self
     }
 
-    /// Threads in a block.
+    /// Blocks in the grid: a number, an array, or a tuple.
+    pub fn grid(&mut self, grid: impl Into<Dim3>) -> &mut Self {
+        self.shape.set_grid(grid.into());
+        self
+    }
+
+    /// Threads in a block: a number, an array, or a tuple.
     pub fn block(&mut self, block: impl Into<Dim3>) -> &mut Self {
-        self.shape.block = block.into();
+        self.shape.set_block(block.into());
         self
     }
 
@@ -80,43 +138,37 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Dynamic shared memory; what lies beyond the usual limit is opted in to.
+    /// Bytes of dynamic shared memory. More than the default limit is opted in to, up to what the device has.
     pub fn shared(&mut self, bytes: u32) -> &mut Self {
         self.shape.dynamic_shared_bytes = bytes;
         self
     }
 
-    /// Asks that all blocks are resident at once, so that they may wait for each other.
+    /// Makes the launch cooperative: all blocks are resident at once and may wait for each other.
     pub fn cooperative(&mut self) -> &mut Self {
         self.shape.cooperative = true;
         self
     }
 
-    /// The stream to launch on. Otherwise it is the home of the first buffer that is written, or of the first that is read.
-    pub fn on(&mut self, stream: &'a Stream) -> &mut Self {
-        self.stream = Some(stream);
-        self
-    }
-
-    /// The next argument: a value. A float where the kernel is known to take an integer is refused, and the other way round; bits that
-    /// are carried in a type of another kind go as an array of one, of which nobody knows what it means.
-    pub fn value<T: Element>(&mut self, value: T) -> &mut Self {
-        self.put(bytemuck::bytes_of(&value), align_of::<T>(), Given::value_of::<T>());
+    /// The next argument: a value, which may be a `repr(C)` struct that is [`Pod`](bytemuck::Pod). A float where the kernel is known to take
+    /// an integer is refused, and the other way round; to pass bits regardless of their meaning, pass an array of one.
+    pub fn value<V: Element>(&mut self, value: V) -> &mut Self {
+        self.put(bytemuck::bytes_of(&value), align_of::<V>(), Given::value_of::<V>());
         self
     }
 
     /// The next argument: a buffer the kernel reads.
-    pub fn read<T: Element>(&mut self, buffer: &'a GpuRef<T>) -> &mut Self {
+    pub fn read<V: Element>(&mut self, buffer: &'a GpuRef<V>) -> &mut Self {
         self.buffer(buffer, Access::Read)
     }
 
     /// The next argument: a buffer the kernel overwrites.
-    pub fn write<T: Element>(&mut self, buffer: &'a GpuRef<T>) -> &mut Self {
+    pub fn write<V: Element>(&mut self, buffer: &'a GpuRef<V>) -> &mut Self {
         self.buffer(buffer, Access::Write)
     }
 
     /// The next argument: a buffer the kernel reads and writes.
-    pub fn read_write<T: Element>(&mut self, buffer: &'a GpuRef<T>) -> &mut Self {
+    pub fn read_write<V: Element>(&mut self, buffer: &'a GpuRef<V>) -> &mut Self {
         self.buffer(buffer, Access::ReadWrite)
     }
 
@@ -126,11 +178,139 @@ impl<'a> Launch<'a> {
         self
     }
 
+    // Never inlined: a launch has several buffers, and the code of one call is fetched once for all of them.
+    #[inline(never)]
+    pub(crate) fn buffer<V: Element>(&mut self, buffer: &'a GpuRef<V>, access: Access) -> &mut Self {
+        let slot = self.slots.and_then(|slots| slots.get(self.given));
+        match slot.and_then(|slot| slot.place(Given::Buffer(access))) {
+            // What nearly every buffer is. All that is rare is asked for first and done elsewhere, so that this needs no call.
+            Some(offset)
+                if buffer.is_usable(self.runtime)
+                    && !buffer.is_empty()
+                    && self.uses.has_room()
+                    && self.kept.is_none()
+                    && self.arguments.are_followed_by(offset, size_of::<u64>()) =>
+            {
+                self.put_buffer(buffer, access, offset)
+            }
+            _ => self.buffer_slowly(buffer, access),
+        }
+    }
+
+    #[inline(always)]
+    fn put_buffer<V: Element>(&mut self, buffer: &'a GpuRef<V>, access: Access, offset: usize) -> &mut Self {
+        self.take_home(buffer.block(), access);
+        self.uses.push(buffer.used(access, self.given as u16));
+        self.arguments.put(offset, &buffer.address().0.to_ne_bytes());
+        self.given += 1;
+        self
+    }
+
+    #[inline(always)]
+    fn take_home(&mut self, block: &'a Block, access: Access) {
+        if self.home.is_none_or(|(_, home)| access.writes() && !home.writes()) {
+            self.home = Some((block, access));
+        }
+    }
+
+    /// A buffer that needs a closer look, and every buffer of a graph.
+    #[cold]
+    #[inline(never)]
+    fn buffer_slowly<V: Element>(&mut self, buffer: &'a GpuRef<V>, access: Access) -> &mut Self {
+        if !buffer.is_usable(self.runtime) && !self.admit(buffer.block()) {
+            return self;
+        }
+        self.take_home(buffer.block(), access);
+        if !buffer.is_empty() {
+            self.uses.push(buffer.used(access, self.given as u16));
+        }
+        self.put(&buffer.address().0.to_ne_bytes(), size_of::<u64>(), Given::Buffer(access));
+        if let Some(argument) = self.kept.as_mut().and_then(|kept| kept.last_mut()) {
+            argument.held = buffer.held();
+        }
+        self
+    }
+
+    #[inline(always)]
+    fn put(&mut self, bytes: &[u8], align: usize, given: Given) {
+        let index = self.given;
+        self.given += 1;
+        let offset = match self.slots {
+            None => self.arguments.next_offset(align),
+            // An argument too many is refused when the count is known.
+            Some(slots) => match slots.get(index) {
+                None => return,
+                Some(slot) => match slot.place(given) {
+                    Some(offset) => offset,
+                    None => return self.refuse(index, given),
+                },
+            },
+        };
+        self.arguments.put(offset, bytes);
+        if let Some(kept) = &mut self.kept {
+            kept.push(TemplateArgument { offset, given, held: None });
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refuse(&mut self, index: usize, given: Given) {
+        let signature = self.kernel.signature();
+        if let Some(parameter) = signature.and_then(|signature| signature.parameters().get(index)) {
+            self.wrong.get_or_insert_with(|| explain(self.kernel.name(), index, parameter, given).into());
+        }
+    }
+
+    /// Whether a block can be used after all; if not, `submit` returns why.
+    #[cold]
+    fn admit(&mut self, block: &Block) -> bool {
+        match block.check_runtime(self.runtime) {
+            Ok(()) => true,
+            Err(error) => {
+                let (kernel, index) = (self.kernel, self.given);
+                self.wrong.get_or_insert_with(|| error.placed(place(kernel, index)));
+                false
+            }
+        }
+    }
+
+    /// What a graph keeps of the launch.
+    pub(crate) fn template(&self) -> Result<LaunchTemplate> {
+        self.check_slowly()?;
+        let arguments = self.kept.clone().unwrap_or_default();
+        let template = LaunchTemplate::new(self.kernel, self.shape, arguments, self.arguments.bytes());
+        template.check_overlap()?;
+        Ok(template)
+    }
+
+    /// Where the launch goes.
+    pub(crate) fn target_mut(&mut self) -> &mut T {
+        &mut self.target
+    }
+
+    /// Refuses what does not fit. The error stays, so that a second call does not launch with what was refused.
+    #[cold]
+    #[inline(never)]
+    fn check_slowly(&self) -> Result<()> {
+        match &self.wrong {
+            Some(wrong) => Err(wrong.clone()),
+            None => check::launch(self.runtime, self.kernel, self.given, &self.shape),
+        }
+    }
+}
+
+impl<'a> Launch<'a> {
+    /// The stream to launch on. Otherwise it is the home of the first buffer that is written, or of the first that is read.
+    pub fn on(&mut self, stream: &'a Stream) -> &mut Self {
+        self.target.stream = Some(stream);
+        self
+    }
+
     /// Queues the launch, after everything it has to come after.
     ///
     /// # Safety
     /// The kernel comes from outside. Run with these arguments and this shape, it reads and writes only inside the buffers given, as
-    /// declared, or memory of its own; it ends.
+    /// declared, or its own memory; it ends.
     ///
     /// # Errors
     /// What does not fit, or what the driver says. Nothing is queued or stamped if an argument does not fit.
@@ -141,7 +321,7 @@ impl<'a> Launch<'a> {
         // SAFETY: the caller says of the kernel what this asks; that the arguments have the layout of the parameters was checked as each
         // was given, where the layout is known; the memory is mapped until the stamps of this launch are done.
         let vouched = unsafe { Vouched::new() };
-        let command = command(self.kernel, &self.shape, &self.arguments, vouched);
+        let command = command(self.kernel, &self.shape, self.arguments.bytes(), vouched);
         self.runtime.submit_launch(lane, &mut self.uses, &command, caller).or_else(|error| {
             let again = |lane: &Lane| self.runtime.submit_launch(lane, &mut self.uses, &command, caller);
             elsewhere(self.runtime, lane, error, again).map_err(|error| named(self.kernel, error))
@@ -161,7 +341,7 @@ impl<'a> Launch<'a> {
         let lane = self.check()?;
         // SAFETY: as for `submit`.
         let vouched = unsafe { Vouched::new() };
-        let command = command(self.kernel, &self.shape, &self.arguments, vouched);
+        let command = command(self.kernel, &self.shape, self.arguments.bytes(), vouched);
         self.runtime.submit_timed(lane, &mut self.uses, Some(command), Some(caller)).or_else(|error| {
             let again =
                 |lane: &Lane| self.runtime.submit_timed(lane, &mut self.uses, Some(command), Some(caller));
@@ -169,142 +349,33 @@ impl<'a> Launch<'a> {
         })
     }
 
-    // Never inlined: a launch has several buffers, and the code of one call is fetched once for all of them.
-    #[inline(never)]
-    pub(super) fn buffer<T: Element>(&mut self, buffer: &'a GpuRef<T>, access: Access) -> &mut Self {
-        let slot = self.slots.and_then(|slots| slots.get(self.given));
-        match slot.and_then(|slot| slot.place(Given::Buffer(access))) {
-            // What nearly every buffer is. All that is rare is asked for first and done elsewhere, so that this needs no call.
-            Some(offset)
-                if buffer.is_usable(self.runtime)
-                    && !buffer.is_empty()
-                    && self.uses.has_room()
-                    && self.arguments.are_followed_by(offset, size_of::<u64>()) =>
-            {
-                self.put_buffer(buffer, access, offset)
-            }
-            _ => self.buffer_slowly(buffer, access),
-        }
-    }
-
-    #[inline(always)]
-    fn put_buffer<T: Element>(&mut self, buffer: &'a GpuRef<T>, access: Access, offset: usize) -> &mut Self {
-        self.take_home(buffer.block(), access);
-        self.uses.push(buffer.used(access, self.given as u16));
-        self.arguments.put(offset, &buffer.address().0.to_ne_bytes());
-        self.given += 1;
-        self
-    }
-
-    #[inline(always)]
-    fn take_home(&mut self, block: &'a Block, access: Access) {
-        if self.home.is_none_or(|(_, home)| access.writes() && !home.writes()) {
-            self.home = Some((block, access));
-        }
-    }
-
-    /// A buffer of which something is to be said or done that is rare.
-    #[cold]
-    #[inline(never)]
-    fn buffer_slowly<T: Element>(&mut self, buffer: &'a GpuRef<T>, access: Access) -> &mut Self {
-        if !buffer.is_usable(self.runtime) && !self.admit(buffer.block()) {
-            return self;
-        }
-        self.take_home(buffer.block(), access);
-        if !buffer.is_empty() {
-            self.uses.push(buffer.used(access, self.given as u16));
-        }
-        self.put(&buffer.address().0.to_ne_bytes(), size_of::<u64>(), Given::Buffer(access));
-        self
-    }
-
-    #[inline(always)]
-    fn put(&mut self, bytes: &[u8], align: usize, given: Given) {
-        let index = self.given;
-        self.given += 1;
-        let Some(slots) = self.slots else {
-            return self.arguments.append(bytes, align);
-        };
-        // One argument too many is said when the count is known.
-        let Some(slot) = slots.get(index) else { return };
-        match slot.place(given) {
-            Some(offset) => self.arguments.put(offset, bytes),
-            None => self.refuse(index, given),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn refuse(&mut self, index: usize, given: Given) {
-        let signature = self.kernel.signature();
-        if let Some(parameter) = signature.and_then(|signature| signature.parameters().get(index)) {
-            self.wrong.get_or_insert_with(|| explain(self.kernel.name(), index, parameter, given).into());
-        }
-    }
-
-    /// A closer look at a block: whether it can be used after all. If not, that is what is wrong.
-    #[cold]
-    fn admit(&mut self, block: &Block) -> bool {
-        match block.check_runtime(self.runtime) {
-            Ok(()) => true,
-            Err(error) => {
-                let (kernel, index) = (self.kernel, self.given);
-                self.wrong.get_or_insert_with(|| error.placed(place(kernel, index)));
-                false
-            }
-        }
-    }
-
-    /// Everything that can be said before anything is queued; the stream if there is nothing to say.
+    /// Checks everything before anything is queued, and chooses the stream.
     #[inline(always)]
     fn check(&mut self) -> Result<&'a Lane> {
         let fits = self.wrong.is_none()
             && self.kernel.belongs_to(self.runtime)
             && self.slots.is_none_or(|slots| slots.len() == self.given)
             && self.shape.is_allowed_unclustered(self.kernel)
-            && !self.shape.cooperative
-            && self.stream.is_none_or(|stream| stream.belongs_to(self.runtime));
+            && !self.shape.cooperative;
         if !fits {
-            self.explain()?;
+            self.check_slowly()?;
         }
-        Ok(match (self.stream, self.home) {
-            (Some(stream), _) => stream.lane(),
-            (None, Some((block, _))) => block.home(self.runtime),
-            (None, None) => self.runtime.main_stream().lane(),
-        })
-    }
-
-    /// What is wrong; nothing, if it was a launch that needs a closer look.
-    #[cold]
-    #[inline(never)]
-    fn explain(&mut self) -> Result<()> {
-        let kernel = || self.kernel.name().to_owned();
-        // It stays, so that asking again does not launch with what was refused.
-        if let Some(wrong) = &self.wrong {
-            return Err(wrong.clone());
-        }
-        if !self.kernel.belongs_to(self.runtime) {
-            return Err(Mismatch::ForeignKernel { kernel: kernel() }.into());
-        }
-        if let Some(slots) = self.slots
-            && slots.len() != self.given
-        {
-            return Err(Mismatch::Count { kernel: kernel(), wanted: slots.len(), given: self.given }.into());
-        }
-        self.shape.check(self.kernel).map_err(|wrong| Error::new(*wrong))?;
-        if self.shape.cooperative {
-            self.shape.check_residency(self.kernel, &**self.runtime.driver())?;
-        }
-        match self.stream {
-            Some(stream) if !stream.belongs_to(self.runtime) => {
-                Err(Misuse::ForeignStream { stream: stream.id().to_string() }.into())
-            }
-            _ => Ok(()),
+        match (self.target.stream, self.home) {
+            (Some(stream), _) if !stream.belongs_to(self.runtime) => Err(foreign(stream)),
+            (Some(stream), _) => Ok(stream.lane()),
+            (None, Some((block, _))) => Ok(block.home(self.runtime)),
+            (None, None) => Ok(self.runtime.main_stream().lane()),
         }
     }
 }
 
-/// A launch whose stream was given back just then: nobody named that, or it would still be there, so the main one serves as well.
+#[cold]
+fn foreign(stream: &Stream) -> Error {
+    Misuse::ForeignStream { stream: stream.id().to_string() }.into()
+}
+
+/// Submits to the main stream instead, if the stream was given back meanwhile. The caller did not name that stream, or it would still
+/// be leased, so the main stream serves as well.
 #[cold]
 fn elsewhere<R>(
     runtime: &Inner,
@@ -324,18 +395,4 @@ fn named(kernel: &Kernel, error: Error) -> Error {
         }
         _ => error,
     }
-}
-
-#[inline]
-fn command<'a>(kernel: &Kernel, shape: &Shape, arguments: &'a Arguments, vouched: Vouched) -> Command<'a> {
-    Command::Launch(kiln_driver::Launch {
-        function: kernel.id(),
-        grid: shape.grid,
-        block: shape.block,
-        cluster: shape.cluster,
-        dynamic_shared_bytes: shape.dynamic_shared_bytes,
-        cooperative: shape.cooperative,
-        arguments: arguments.bytes(),
-        vouched,
-    })
 }

@@ -76,6 +76,22 @@ pub enum Mismatch {
         /// What the kernel does.
         effect: Effect,
     },
+    /// No grid was given.
+    #[error(
+        "kernel `{kernel}`: no grid was given; call `.threads(n)`, or `.grid(blocks)` and `.block(threads)`"
+    )]
+    NoGrid {
+        /// The kernel.
+        kernel: String,
+    },
+    /// No block size was given.
+    #[error(
+        "kernel `{kernel}`: no block size was given; call `.block(threads)` beside `.grid(blocks)`, or `.threads(n)` instead of both"
+    )]
+    NoBlock {
+        /// The kernel.
+        kernel: String,
+    },
     /// A grid, block or cluster the device cannot run.
     #[error("kernel `{kernel}`: a {what} of {given} is outside of the device's limits ({limit})")]
     Shape {

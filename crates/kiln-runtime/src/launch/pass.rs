@@ -23,14 +23,14 @@ pub trait Accept<'a> {
     fn accept_buffer<T: Element>(&mut self, buffer: &'a GpuRef<T>, access: Access);
 }
 
-impl<'a> Accept<'a> for Launch<'a> {
+impl<'a, T> Accept<'a> for Launch<'a, T> {
     #[inline]
-    fn accept_value<T: Element>(&mut self, value: T) {
+    fn accept_value<V: Element>(&mut self, value: V) {
         self.value(value);
     }
 
     #[inline]
-    fn accept_buffer<T: Element>(&mut self, buffer: &'a GpuRef<T>, access: Access) {
+    fn accept_buffer<V: Element>(&mut self, buffer: &'a GpuRef<V>, access: Access) {
         self.buffer(buffer, access);
     }
 }
@@ -60,6 +60,16 @@ impl<'a, T: Element> Pass<'a> for Out<'a, T> {
 impl<'a, T: Element> Pass<'a> for InOut<'a, T> {
     fn pass(self, launch: &mut impl Accept<'a>) {
         launch.accept_buffer(self.0, Access::ReadWrite);
+    }
+}
+
+/// A value of any [`Element`] type, such as a `repr(C)` struct. Plain numbers need no wrapper.
+#[derive(Clone, Copy, Debug)]
+pub struct ByValue<T>(pub T);
+
+impl<'a, T: Element> Pass<'a> for ByValue<T> {
+    fn pass(self, launch: &mut impl Accept<'a>) {
+        launch.accept_value(self.0);
     }
 }
 

@@ -49,17 +49,53 @@ pub(super) struct Shape {
     pub(super) cluster: Option<Dim3>,
     pub(super) dynamic_shared_bytes: u32,
     pub(super) cooperative: bool,
+    /// The number of threads the grid is derived from; 0 if the grid was given.
+    threads: u64,
 }
 
+/// Extents that were not given. No launch has them, so the check of the limits refuses them without looking for them.
+const UNSET: Dim3 = Dim3::new(0, 0, 0);
+/// Threads in a block where only the number of threads was given.
+const DEFAULT_BLOCK_THREADS: u32 = 256;
+
 impl Shape {
-    /// One block of one thread.
-    pub(super) const ONE: Self = Self {
-        grid: Dim3::new(1, 1, 1),
-        block: Dim3::new(1, 1, 1),
+    /// Neither grid nor block was given.
+    pub(super) const UNSET: Self = Self {
+        grid: UNSET,
+        block: UNSET,
         cluster: None,
         dynamic_shared_bytes: 0,
         cooperative: false,
+        threads: 0,
     };
+
+    pub(super) fn set_grid(&mut self, grid: Dim3) {
+        self.grid = grid;
+        self.threads = 0;
+    }
+
+    pub(super) fn set_block(&mut self, block: Dim3) {
+        self.block = block;
+        if self.threads > 0 {
+            self.cover(self.threads);
+        }
+    }
+
+    /// Derives the grid from a number of threads, and the block too if none was given.
+    pub(super) fn set_threads(&mut self, count: u64, kernel: &Kernel) {
+        if self.block == UNSET {
+            let most = DEFAULT_BLOCK_THREADS.min(kernel.bounds().threads);
+            self.block = Dim3::new(u32::try_from(count).unwrap_or(most).min(most), 1, 1);
+        }
+        self.cover(count);
+    }
+
+    /// A grid with at least so many threads. What no grid holds becomes the largest number, which the check of the limits refuses.
+    fn cover(&mut self, count: u64) {
+        self.threads = count;
+        let block = u64::try_from(self.block.count()).unwrap_or(u64::MAX).max(1);
+        self.grid = Dim3::new(u32::try_from(count.div_ceil(block)).unwrap_or(u32::MAX), 1, 1);
+    }
 
     /// Refuses what the kernel or its device does not allow.
     pub(super) fn check(&self, kernel: &Kernel) -> std::result::Result<(), Box<Mismatch>> {
@@ -92,8 +128,14 @@ impl Shape {
         let bounds = kernel.bounds();
         let (name, fixed) = (kernel.name().to_owned(), kernel.attributes().static_shared_bytes);
         let shape = |what, given, limit: String| Mismatch::Shape { kernel: name.clone(), what, given, limit };
+        if self.grid == UNSET {
+            return Mismatch::NoGrid { kernel: name };
+        }
         if !within(self.grid, bounds.grid) {
             return shape("grid", self.grid, format!("1x1x1 to {}", bounds.grid));
+        }
+        if self.block == UNSET {
+            return Mismatch::NoBlock { kernel: name };
         }
         if !within(self.block, bounds.block) {
             return shape("block", self.block, format!("1x1x1 to {}", bounds.block));

@@ -1,10 +1,9 @@
-//! A launch as data: what a graph keeps of it, so that it can be run again and changed in place.
-//!
-//! A [`Launch`](super::Launch) borrows its buffers and lives for one call. A template owns what it needs: the kernel, the memory of its
-//! buffers and its packed arguments, and it knows where in those each argument lies. Both pass the same checks.
+//! A launch that owns what it needs, so that a graph can run it again and change it in place: the kernel, the memory of its buffers, its
+//! packed arguments, and where in those each argument lies. A [`Launch`](super::Launch) makes it; both pass the same checks.
 
-use kiln_driver::{Access, Command, Dim3, Driver, Vouched};
+use kiln_driver::{Access, Command, Dim3, Vouched};
 
+use super::check;
 use super::kernel::Kernel;
 use super::mismatch::{Given, Mismatch, explain, fits, place};
 use super::shape::Shape;
@@ -13,65 +12,49 @@ use crate::error::{Error, Result};
 use crate::misuse::Misuse;
 use crate::runtime::Inner;
 
-/// A launch as data.
+/// A launch that owns what it needs.
 #[derive(Clone)]
 pub(crate) struct LaunchTemplate {
     kernel: Kernel,
     shape: Shape,
-    arguments: Vec<Argument>,
+    arguments: Vec<TemplateArgument>,
     packed: Vec<u8>,
 }
 
+/// An argument of a template.
 #[derive(Clone)]
-struct Argument {
-    offset: usize,
-    given: Given,
-    /// What a buffer lies in; none for a value and for a buffer of no elements.
-    held: Option<Held>,
+pub(crate) struct TemplateArgument {
+    /// Where it lies in the packed arguments.
+    pub(super) offset: usize,
+    pub(super) given: Given,
+    /// The bytes of a buffer; none for a value and for a buffer of no elements.
+    pub(super) held: Option<Held>,
 }
 
 impl LaunchTemplate {
-    /// A launch of one block of one thread, without arguments.
-    pub(crate) fn new(kernel: &Kernel) -> Self {
-        Self { kernel: kernel.clone(), shape: Shape::ONE, arguments: Vec::new(), packed: Vec::new() }
+    pub(super) fn new(
+        kernel: &Kernel,
+        shape: Shape,
+        arguments: Vec<TemplateArgument>,
+        packed: &[u8],
+    ) -> Self {
+        Self { kernel: kernel.clone(), shape, arguments, packed: packed.to_vec() }
     }
 
     pub(crate) fn set_grid(&mut self, grid: Dim3) {
-        self.shape.grid = grid;
+        self.shape.set_grid(grid);
     }
 
     pub(crate) fn set_block(&mut self, block: Dim3) {
-        self.shape.block = block;
+        self.shape.set_block(block);
     }
 
-    pub(crate) fn set_cluster(&mut self, cluster: Dim3) {
-        self.shape.cluster = Some(cluster);
+    pub(crate) fn set_threads(&mut self, count: u64) {
+        self.shape.set_threads(count, &self.kernel);
     }
 
     pub(crate) fn set_shared(&mut self, bytes: u32) {
         self.shape.dynamic_shared_bytes = bytes;
-    }
-
-    pub(crate) fn set_cooperative(&mut self) {
-        self.shape.cooperative = true;
-    }
-
-    /// Adds a value as the next argument.
-    pub(crate) fn push_value<T: Element>(&mut self, value: T) -> Result<()> {
-        let given = Given::value_of::<T>();
-        self.push(bytemuck::bytes_of(&value), align_of::<T>(), given, None)
-    }
-
-    /// Adds a buffer as the next argument.
-    pub(crate) fn push_buffer<T: Element>(
-        &mut self,
-        runtime: &Inner,
-        buffer: &GpuRef<T>,
-        access: Access,
-    ) -> Result<()> {
-        self.check_buffer(runtime, self.arguments.len(), buffer)?;
-        let address = buffer.address().0.to_ne_bytes();
-        self.push(&address, size_of::<u64>(), Given::Buffer(access), buffer.held())
     }
 
     /// Replaces an argument by a value.
@@ -92,21 +75,10 @@ impl LaunchTemplate {
         self.replace(index, &address, Given::Buffer(access), buffer.held())
     }
 
-    /// Everything that can be said before the driver has it.
+    /// Checks everything before the driver has it.
     pub(crate) fn check(&self, runtime: &Inner) -> Result<()> {
-        let kernel = || self.kernel.name().to_owned();
-        if !self.kernel.belongs_to(runtime) {
-            return Err(Mismatch::ForeignKernel { kernel: kernel() }.into());
-        }
-        if let Some(signature) = self.kernel.signature()
-            && signature.parameters().len() != self.arguments.len()
-        {
-            let (wanted, given) = (signature.parameters().len(), self.arguments.len());
-            return Err(Mismatch::Count { kernel: kernel(), wanted, given }.into());
-        }
-        self.shape.check(&self.kernel).map_err(|wrong| Error::new(*wrong))?;
-        self.check_overlap()?;
-        if self.shape.cooperative { self.check_residency(&**runtime.driver()) } else { Ok(()) }
+        check::launch(runtime, &self.kernel, self.arguments.len(), &self.shape)?;
+        self.check_overlap()
     }
 
     /// The buffers with the bytes that are used of them.
@@ -119,36 +91,7 @@ impl LaunchTemplate {
 
     /// The command.
     pub(crate) fn command(&self, vouched: Vouched) -> Command<'_> {
-        Command::Launch(kiln_driver::Launch {
-            function: self.kernel.id(),
-            grid: self.shape.grid,
-            block: self.shape.block,
-            cluster: self.shape.cluster,
-            dynamic_shared_bytes: self.shape.dynamic_shared_bytes,
-            cooperative: self.shape.cooperative,
-            arguments: &self.packed,
-            vouched,
-        })
-    }
-
-    fn push(&mut self, bytes: &[u8], align: usize, given: Given, held: Option<Held>) -> Result<()> {
-        let index = self.arguments.len();
-        let offset = match self.kernel.signature() {
-            None => self.packed.len().next_multiple_of(align.max(1)),
-            Some(signature) => match signature.parameters().get(index) {
-                Some(parameter) => {
-                    self.fit(index, given)?;
-                    parameter.offset as usize
-                }
-                // One argument too many is said when the count is known.
-                None => self.packed.len(),
-            },
-        };
-        let end = offset + bytes.len();
-        self.packed.resize(self.packed.len().max(end), 0);
-        self.packed[offset..end].copy_from_slice(bytes);
-        self.arguments.push(Argument { offset, given, held });
-        Ok(())
+        command(&self.kernel, &self.shape, &self.packed, vouched)
     }
 
     fn replace(&mut self, index: usize, bytes: &[u8], given: Given, held: Option<Held>) -> Result<()> {
@@ -168,11 +111,11 @@ impl LaunchTemplate {
         }
         let at = argument.offset;
         self.packed[at..at + bytes.len()].copy_from_slice(bytes);
-        self.arguments[index] = Argument { offset: at, given, held };
+        self.arguments[index] = TemplateArgument { offset: at, given, held };
         Ok(())
     }
 
-    /// An argument of a kernel whose parameters nobody knows must stay what it was.
+    /// An argument of a kernel whose parameters are not known must keep its kind and size.
     fn unlike(&self, index: usize, old: Given, given: Given) -> Error {
         let parameter = super::mismatch::ParameterName { index, name: None };
         let kernel = self.kernel.name().to_owned();
@@ -199,12 +142,8 @@ impl LaunchTemplate {
         }
     }
 
-    fn check_residency(&self, driver: &dyn Driver) -> Result<()> {
-        self.shape.check_residency(&self.kernel, driver)
-    }
-
     /// Refuses two arguments that write the same bytes, as the step of a plain launch does.
-    fn check_overlap(&self) -> Result<()> {
+    pub(super) fn check_overlap(&self) -> Result<()> {
         let writes: Vec<(usize, &Held)> = self
             .arguments
             .iter()
@@ -221,4 +160,24 @@ impl LaunchTemplate {
         }
         Ok(())
     }
+}
+
+/// A launch as the driver takes it.
+#[inline]
+pub(super) fn command<'a>(
+    kernel: &Kernel,
+    shape: &Shape,
+    arguments: &'a [u8],
+    vouched: Vouched,
+) -> Command<'a> {
+    Command::Launch(kiln_driver::Launch {
+        function: kernel.id(),
+        grid: shape.grid,
+        block: shape.block,
+        cluster: shape.cluster,
+        dynamic_shared_bytes: shape.dynamic_shared_bytes,
+        cooperative: shape.cooperative,
+        arguments,
+        vouched,
+    })
 }

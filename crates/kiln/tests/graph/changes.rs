@@ -95,7 +95,7 @@ fn arguments_of_an_unknown_kernel_are_replaced_where_they_lie() {
     let mut builder = rig.gpu.graph();
     let arguments = (kiln::InOut(&to), kiln::In(&from), LEN as u32, 7_u32);
     // SAFETY: `mix` touches `LEN` elements, which both buffers have.
-    let node = unsafe { builder.launch(&mix).pass(arguments).record() }.unwrap();
+    let node = unsafe { builder.launch(&mix).grid(1).block(1).pass(arguments).record() }.unwrap();
     let mut graph = builder.build().unwrap();
     // SAFETY: as above.
     unsafe { graph.update(node).unwrap().value(3, 2_u32).apply() }.unwrap();

@@ -71,6 +71,7 @@ impl Operation {
             Self::Mix { to, from, range, k } => {
                 let (to, from) = (view(*to, range), view(*from, range));
                 let mut launch = builder.launch(&kernels.mix);
+                launch.grid(1).block(1);
                 launch.read_write(&to).read(&from).value(range.len() as u32).value(*k);
                 // SAFETY: `mix` touches the elements it is told of, which lie inside both views.
                 unsafe { launch.record() }.unwrap()
@@ -78,6 +79,7 @@ impl Operation {
             Self::Join { to, a, b, range } => {
                 let (to, a, b) = (view(*to, range), view(*a, range), view(*b, range));
                 let mut launch = builder.launch(&kernels.join);
+                launch.grid(1).block(1);
                 launch.write(&to).read(&a).read(&b).value(range.len() as u32);
                 // SAFETY: `join` touches the elements it is told of, which lie inside all three views.
                 unsafe { launch.record() }.unwrap()
@@ -127,6 +129,7 @@ impl Operation {
             Self::Mix { to, from, range, k } => {
                 let (to, from) = (view(*to, range), view(*from, range));
                 let mut launch = gpu.launch(&kernels.mix);
+                launch.grid(1).block(1);
                 launch.on(stream).read_write(&to).read(&from).value(range.len() as u32).value(*k);
                 // SAFETY: `mix` touches the elements it is told of, which lie inside both views.
                 unsafe { launch.submit() }.unwrap();
@@ -134,6 +137,7 @@ impl Operation {
             Self::Join { to, a, b, range } => {
                 let (to, a, b) = (view(*to, range), view(*a, range), view(*b, range));
                 let mut launch = gpu.launch(&kernels.join);
+                launch.grid(1).block(1);
                 launch.on(stream).write(&to).read(&a).read(&b).value(range.len() as u32);
                 // SAFETY: `join` touches the elements it is told of, which lie inside all three views.
                 unsafe { launch.submit() }.unwrap();

@@ -89,15 +89,25 @@ fn the_checks_of_a_launch_hold_when_it_is_recorded_and_when_it_is_changed() {
         other => panic!("expected a mismatch, got {other}"),
     };
     // SAFETY: here and below, nothing is recorded or changed that would run outside of its buffers.
-    let short = unsafe { builder.launch(&rig.kernels.mix).read_write(&a).read(&b).record() };
+    let short = unsafe { builder.launch(&rig.kernels.mix).grid(1).block(1).read_write(&a).read(&b).record() };
     assert!(matches!(mismatch(short.unwrap_err()), Mismatch::Count { wanted: 4, given: 2, .. }));
     // SAFETY: as above.
-    let read =
-        unsafe { builder.launch(&rig.kernels.mix).read(&a).read(&b).value(4_u32).value(1_u32).record() };
+    let read = unsafe {
+        builder.launch(&rig.kernels.mix).grid(1).block(1).read(&a).read(&b).value(4_u32).value(1_u32).record()
+    };
     assert!(matches!(mismatch(read.unwrap_err()), Mismatch::Access { .. }));
     // SAFETY: as above.
-    let twice =
-        unsafe { builder.launch(&rig.kernels.join).write(&a).read_write(&a).read(&b).value(4_u32).record() };
+    let twice = unsafe {
+        builder
+            .launch(&rig.kernels.join)
+            .grid(1)
+            .block(1)
+            .write(&a)
+            .read_write(&a)
+            .read(&b)
+            .value(4_u32)
+            .record()
+    };
     assert!(matches!(twice.unwrap_err().kind(), ErrorKind::Misuse(Misuse::Overlap { first: 0, second: 1 })));
     assert!(builder.is_empty(), "what was refused is no node");
 

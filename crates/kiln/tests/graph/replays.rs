@@ -80,7 +80,10 @@ fn everything_a_graph_uses_lives_as_long_as_its_replays() {
     builder.upload(&scratch, &[3; LEN]).unwrap();
     let (n, k) = (LEN as u32, 1_u32);
     // SAFETY: `mix` touches `LEN` elements, which both buffers have.
-    unsafe { builder.launch(&kernels.mix).read_write(&out).read(&from).value(n).value(k).record() }.unwrap();
+    unsafe {
+        builder.launch(&kernels.mix).grid(1).block(1).read_write(&out).read(&from).value(n).value(k).record()
+    }
+    .unwrap();
     rig.mix(&mut builder, &out, &scratch, 1);
     let graph = builder.build().unwrap();
     drop((kernels, from, scratch));
@@ -202,6 +205,7 @@ fn replays_from_many_threads_and_streams_are_all_there() {
     let half = |at: std::ops::Range<usize>| (sum.view(at.clone()).unwrap(), one.view(at).unwrap());
     for (to, from) in [half(0..2), half(2..4), half(0..2)] {
         let mut launch = builder.launch(&rig.kernels.mix);
+        launch.grid(1).block(1);
         launch.read_write(&to).read(&from).value(2_u32).value(1_u32);
         // SAFETY: `mix` touches two elements, which both views have.
         unsafe { launch.record() }.unwrap();

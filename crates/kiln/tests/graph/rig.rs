@@ -43,6 +43,7 @@ impl Rig {
         k: u32,
     ) -> NodeId {
         let mut launch = builder.launch(&self.kernels.mix);
+        launch.grid(1).block(1);
         launch.read_write(to).read(from).value(LEN as u32).value(k);
         // SAFETY: `mix` touches `LEN` elements, which both buffers have.
         unsafe { launch.record() }.unwrap()
@@ -51,6 +52,7 @@ impl Rig {
     /// Queues `to = to * k + from` on a stream.
     pub(crate) fn mix_now(&self, stream: &kiln::Stream, to: &GpuRef<u32>, from: &GpuRef<u32>, k: u32) {
         let mut launch = self.gpu.launch(&self.kernels.mix);
+        launch.grid(1).block(1);
         launch.on(stream).read_write(to).read(from).value(LEN as u32).value(k);
         // SAFETY: `mix` touches `LEN` elements, which both buffers have.
         unsafe { launch.submit() }.unwrap();

@@ -44,7 +44,7 @@ impl Between {
             .unwrap();
         let endless = gpu.kernel(replay_kernels::PTX, "endless").unwrap();
         // SAFETY: it writes one element, for ever.
-        let lost = unsafe { gpu.launch(&endless).write(&victim).submit() }.unwrap();
+        let lost = unsafe { gpu.launch(&endless).grid(1).block(1).write(&victim).submit() }.unwrap();
         // Long enough for the worker to get there; one that is not there is killed with it in its queue.
         assert!(!lost.wait_within(Duration::from_millis(300)).unwrap());
         gpu.isolated_device().unwrap().kill_worker();
@@ -136,7 +136,7 @@ fn a_function_that_heals_is_told_that_it_cannot_wait_for_the_device() {
             .unwrap();
         let endless = gpu.kernel(replay_kernels::PTX, "endless").unwrap();
         // SAFETY: it writes one element, for ever.
-        let lost = unsafe { gpu.launch(&endless).write(&victim).submit() }.unwrap();
+        let lost = unsafe { gpu.launch(&endless).grid(1).block(1).write(&victim).submit() }.unwrap();
         *asked.lock().unwrap() = Some(lost.clone());
         assert!(!lost.wait_within(Duration::from_millis(300)).unwrap());
         rig::kill(&gpu);

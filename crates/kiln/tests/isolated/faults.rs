@@ -25,6 +25,7 @@ fn every_kind_of_fault_costs_its_own_block_and_says_why() {
         let unwritten = gpu.allocate::<u32>(100).unwrap();
         gpu.synchronize().unwrap();
         let mut launch = gpu.launch(&kernel);
+        launch.grid(1).block(1);
         // SAFETY: it is to fault.
         let ticket = unsafe { launch.write(&touched).submit() }.unwrap();
         let error = ticket.wait().unwrap_err();
@@ -53,7 +54,7 @@ fn every_kind_of_fault_costs_its_own_block_and_says_why() {
         let copy = gpu.kernel(kernels::PTX, "copy").unwrap();
         let first = unwritten.view(0..1).unwrap();
         // SAFETY: it touches one element of each.
-        unsafe { gpu.launch(&copy).read(&read).write(&first).submit() }.unwrap();
+        unsafe { gpu.launch(&copy).grid(1).block(1).read(&read).write(&first).submit() }.unwrap();
         assert_eq!(first.download().unwrap(), [5]);
     }
 }
@@ -73,7 +74,7 @@ fn work_that_hangs_is_ended_by_the_watchdog() {
     gpu.synchronize().unwrap();
     let endless = gpu.kernel(kernels::PTX, "endless").unwrap();
     // SAFETY: it writes one element, for ever.
-    let ticket = unsafe { gpu.launch(&endless).write(&touched).submit() }.unwrap();
+    let ticket = unsafe { gpu.launch(&endless).grid(1).block(1).write(&touched).submit() }.unwrap();
     assert!(ticket.wait().unwrap_err().is_sticky());
     let report = rig::recovered(&gpu, 0);
     assert_eq!(report.cause.code(), Some(Code::LAUNCH_TIMEOUT), "{report}");
@@ -86,7 +87,7 @@ fn nobody_has_to_ask_for_a_fault_to_be_noticed() {
     let touched = gpu.zeros::<u32>(1).unwrap();
     let illegal = gpu.kernel(kernels::PTX, "illegal").unwrap();
     // SAFETY: it is to fault.
-    unsafe { gpu.launch(&illegal).write(&touched).submit() }.unwrap();
+    unsafe { gpu.launch(&illegal).grid(1).block(1).write(&touched).submit() }.unwrap();
     let report = rig::recovered(&gpu, 0);
     assert_eq!(report.cause.kernel(), Some("illegal"));
 }
@@ -114,7 +115,7 @@ fn streams_graphs_and_pinned_memory_go_on() {
     let copy = gpu.kernel(kernels::PTX, "copy").unwrap();
     let mut builder = gpu.graph();
     // SAFETY: the kernel touches one element of each.
-    unsafe { builder.launch(&copy).read(&from).write(&to).record() }.unwrap();
+    unsafe { builder.launch(&copy).grid(1).block(1).read(&from).write(&to).record() }.unwrap();
     let graph = builder.build().unwrap();
     let mut pinned = gpu.pinned::<u32>(1).unwrap();
     gpu.synchronize().unwrap();
@@ -129,7 +130,7 @@ fn streams_graphs_and_pinned_memory_go_on() {
     let endless = gpu.kernel(kernels::PTX, "endless").unwrap();
     let held = gpu.zeros::<u32>(1).unwrap();
     // SAFETY: it writes one element, for ever.
-    unsafe { gpu.launch(&endless).write(&held).submit() }.unwrap();
+    unsafe { gpu.launch(&endless).grid(1).block(1).write(&held).submit() }.unwrap();
     pinned.copy_from(&held).unwrap();
     rig::kill(&gpu);
     assert!(pinned.read().unwrap_err().is_sticky());
@@ -137,7 +138,7 @@ fn streams_graphs_and_pinned_memory_go_on() {
     assert_eq!(pinned.read().unwrap(), [3]);
     // A graph that names a block that is gone is refused, and says so.
     // SAFETY: as above.
-    unsafe { gpu.launch(&endless).write(&to).submit() }.unwrap();
+    unsafe { gpu.launch(&endless).grid(1).block(1).write(&to).submit() }.unwrap();
     rig::kill(&gpu);
     let error = graph.replay_on(&stream).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Stale(Stale::Lost)), "{error}");

@@ -134,6 +134,7 @@ impl Scenario {
             }
             3 if same_len && slot.buffer.len() == 1 => {
                 let mut launch = self.gpu.launch(&self.copy);
+                launch.grid(1).block(1);
                 launch.on(&stream).read(&source.0).write(&slot.buffer);
                 // SAFETY: the kernel touches one element of each.
                 slot.unfinished = Some(unsafe { launch.submit() }.unwrap());
@@ -164,6 +165,7 @@ impl Scenario {
             End::Fault => {
                 let victim = self.gpu.zeros::<u32>(1).unwrap();
                 let mut launch = self.gpu.launch(&self.spoil);
+                launch.grid(1).block(1);
                 launch.on(&self.streams[0]).write(&victim);
                 // SAFETY: it is to fault.
                 unsafe { launch.submit() }.unwrap();

@@ -17,7 +17,7 @@ fn spoil(gpu: &DeviceRuntime, buffers: &[&GpuRef<u32>]) -> Arc<PostMortem> {
     let endless = gpu.kernel(kernels::PTX, "endless").unwrap();
     for buffer in buffers {
         // SAFETY: it writes one element, for ever.
-        unsafe { gpu.launch(&endless).write(buffer).submit() }.unwrap();
+        unsafe { gpu.launch(&endless).grid(1).block(1).write(buffer).submit() }.unwrap();
     }
     rig::kill(gpu)
 }
@@ -86,7 +86,7 @@ fn a_wild_write_into_a_sealed_block_is_found() {
         let words = i32::try_from(words / 4).unwrap();
         gpu.synchronize().unwrap();
         // SAFETY: it is not; that is the point.
-        unsafe { gpu.launch(&wild).write(&declared).value(words).submit() }.unwrap();
+        unsafe { gpu.launch(&wild).grid(1).block(1).write(&declared).value(words).submit() }.unwrap();
         let report = rig::recovered(&gpu, generation);
         assert_eq!(standing(&report, &right), Standing::Verified, "{report}");
         assert_eq!(standing(&report, &unsealed), Standing::Untouched);

@@ -50,7 +50,7 @@ fn a_write_to_a_sealed_block_is_refused_before_anything_is_queued() {
     assert!(is_sealed(sealed.record_write(&stream)));
     assert!(is_sealed(overwrite.replay()));
     // SAFETY: it touches one element of each, and is not queued.
-    let refused = unsafe { gpu.launch(&copy).read(&other).write(&sealed).submit() };
+    let refused = unsafe { gpu.launch(&copy).grid(1).block(1).read(&other).write(&sealed).submit() };
     let told = refused.as_ref().unwrap_err().to_string();
     assert!(told.contains("copy") && told.contains("argument 1"), "{told}");
     assert!(is_sealed(refused));
@@ -59,7 +59,7 @@ fn a_write_to_a_sealed_block_is_refused_before_anything_is_queued() {
     // Reading goes on, on several streams.
     other.copy_from_on(&stream, &sealed).unwrap();
     // SAFETY: it touches one element of each.
-    unsafe { gpu.launch(&copy).read(&sealed).write(&other).submit() }.unwrap();
+    unsafe { gpu.launch(&copy).grid(1).block(1).read(&sealed).write(&other).submit() }.unwrap();
     assert_eq!((other.download().unwrap(), sealed.download().unwrap()), (vec![7; WORDS], vec![7; WORDS]));
     // A checksum of it can be had besides, and says more than that nothing may write it.
     sealed.seal().unwrap().wait().unwrap();

@@ -18,7 +18,9 @@ fn open(seed: u64) -> DeviceRuntime {
 fn hold(gpu: &DeviceRuntime, victim: &GpuRef<u32>) -> Ticket {
     let endless = gpu.kernel(replay_kernels::PTX, "endless").unwrap();
     // SAFETY: it writes one element, for ever.
-    let ticket = unsafe { gpu.launch(&endless).on(gpu.main_stream()).write(victim).submit() }.unwrap();
+    let ticket =
+        unsafe { gpu.launch(&endless).grid(1).block(1).on(gpu.main_stream()).write(victim).submit() }
+            .unwrap();
     // Long enough for the worker to get there. If it does not, the kernel is done again and the watchdog ends it: a failure, not a success.
     assert!(!ticket.wait_within(Duration::from_millis(300)).unwrap());
     ticket
@@ -30,7 +32,7 @@ fn outcome(report: &PostMortem, ticket: &Ticket) -> Outcome {
 
 fn bump(gpu: &DeviceRuntime, kernel: &Kernel, at: &GpuRef<u32>) -> Ticket {
     // SAFETY: the kernel touches one element.
-    unsafe { gpu.launch(kernel).on(gpu.main_stream()).read_write(at).submit() }.unwrap()
+    unsafe { gpu.launch(kernel).grid(1).block(1).on(gpu.main_stream()).read_write(at).submit() }.unwrap()
 }
 
 #[test]
@@ -53,17 +55,18 @@ fn what_must_not_be_done_twice_is_not() {
     let pinned = gpu.pinned::<u32>(1).unwrap();
     let mut builder = gpu.graph();
     // SAFETY: the kernel touches one element.
-    unsafe { builder.launch(&kernel).read_write(&two).record() }.unwrap();
+    unsafe { builder.launch(&kernel).grid(1).block(1).read_write(&two).record() }.unwrap();
     let graph = builder.build().unwrap();
     gpu.synchronize().unwrap();
     let holding = hold(&gpu, &held);
     let done = bump(&gpu, &kernel, &one);
     let graph = graph.replay().unwrap();
     // SAFETY: as above.
-    let timed = unsafe { gpu.launch(&kernel).read_write(&three).submit_timed() }.unwrap();
+    let timed = unsafe { gpu.launch(&kernel).grid(1).block(1).read_write(&three).submit_timed() }.unwrap();
     let from_host = pinned.copy_to(&four).unwrap();
     // SAFETY: the kernel touches one element of each.
-    let variables = unsafe { gpu.launch(&with_variables).read(&one).write(&five).submit() }.unwrap();
+    let variables =
+        unsafe { gpu.launch(&with_variables).grid(1).block(1).read(&one).write(&five).submit() }.unwrap();
     let report = rig::kill(&gpu);
     assert_eq!(outcome(&report, &holding), Outcome::Failed(Why::MayHaveStarted), "{report}");
     assert_eq!(outcome(&report, &done), Outcome::Replayed, "{report}");
@@ -113,7 +116,7 @@ fn what_faults_when_it_is_done_again_is_the_last_that_is() {
     hold(&gpu, &held);
     let first = bump(&gpu, &plus, &before);
     // SAFETY: it is to fault.
-    let fault = unsafe { gpu.launch(&late).write(&victim).value(3_u32).submit() }.unwrap();
+    let fault = unsafe { gpu.launch(&late).grid(1).block(1).write(&victim).value(3_u32).submit() }.unwrap();
     let last = bump(&gpu, &plus, &after);
     let report = rig::kill(&gpu);
     assert_eq!(gpu.generation().0, 1, "one takeover for those who look from outside");
@@ -164,10 +167,10 @@ fn a_broken_seal_spoils_what_was_done_with_the_block() {
     let words = i32::try_from(words).unwrap();
     // SAFETY: the first is not; that is the point. The others touch one element of each.
     let queued = unsafe {
-        let fault = gpu.launch(&wild).write(&declared).value(words).submit();
+        let fault = gpu.launch(&wild).grid(1).block(1).write(&declared).value(words).submit();
         fault.and_then(|_| {
-            let on_broken = gpu.launch(&copy).read(&sealed).write(&copied).submit()?;
-            let on_kept = gpu.launch(&copy).read(&beside).write(&copied).submit()?;
+            let on_broken = gpu.launch(&copy).grid(1).block(1).read(&sealed).write(&copied).submit()?;
+            let on_kept = gpu.launch(&copy).grid(1).block(1).read(&beside).write(&copied).submit()?;
             Ok((on_broken, on_kept))
         })
     };
@@ -191,7 +194,7 @@ fn a_device_that_is_shut_down_does_not_finish_what_hangs() {
     hold(&gpu, &held);
     let endless = gpu.kernel(replay_kernels::PTX, "endless").unwrap();
     // SAFETY: it writes one element, for ever.
-    let again = unsafe { gpu.launch(&endless).write(&hangs).submit() }.unwrap();
+    let again = unsafe { gpu.launch(&endless).grid(1).block(1).write(&hangs).submit() }.unwrap();
     gpu.isolated_device().unwrap().kill_worker();
     let waiting = std::thread::spawn({
         let again = again.clone();

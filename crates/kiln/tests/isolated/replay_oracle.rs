@@ -142,18 +142,21 @@ impl Program {
             2 if distinct => (buffer(to).copy_from_on(&stream, buffer(from)), vec![from], true, value(from)),
             3 | 4 if distinct => {
                 let mut launch = self.gpu.launch(&self.kernels[0]);
+                launch.grid(1).block(1);
                 launch.on(&stream).read(buffer(from)).write(buffer(to));
                 // SAFETY: the kernel touches one element of each.
                 (unsafe { launch.submit() }, vec![from], false, value(from))
             }
             5 | 6 => {
                 let mut launch = self.gpu.launch(&self.kernels[1]);
+                launch.grid(1).block(1);
                 launch.on(&stream).read_write(buffer(to));
                 // SAFETY: as above.
                 (unsafe { launch.submit() }, vec![to], false, value(to).map(plus_one))
             }
             7 if distinct => {
                 let mut launch = self.gpu.launch(&self.kernels[2]);
+                launch.grid(1).block(1);
                 launch.on(&stream).read(buffer(from)).read(buffer(other)).write(buffer(to));
                 // SAFETY: as above.
                 let submitted = unsafe { launch.submit() };
@@ -202,6 +205,7 @@ impl Program {
         let stream = self.streams[1 + self.dice.roll(STREAMS - 1)].clone();
         let submitted = {
             let mut launch = self.gpu.launch(&self.kernels[3]);
+            launch.grid(1).block(1);
             launch.on(&stream).write(&self.slots[to].buffer).value(50_u32);
             // SAFETY: it is to fault.
             unsafe { launch.submit() }
@@ -278,6 +282,7 @@ impl Program {
     fn run_beside_a_fault(mut self) -> Result<Tally, Wrong> {
         let submitted = {
             let mut launch = self.gpu.launch(&self.kernels[1]);
+            launch.grid(1).block(1);
             launch.on(&self.streams[0]).read_write(&self.slots[0].buffer);
             // SAFETY: the kernel touches one element.
             unsafe { launch.submit() }

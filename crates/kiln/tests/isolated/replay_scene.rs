@@ -50,15 +50,15 @@ fn play(backend: &Backend, rounds: u32, standby: bool) -> Option<Arc<PostMortem>
     let queue = || -> Result<_> {
         // SAFETY: the first is to fault; the others touch one element of each buffer.
         unsafe {
-            let fault = gpu.launch(&late).on(&a).write(&x).value(rounds).submit()?;
-            let behind = gpu.launch(&bump).on(&a).read_write(&y).submit()?;
-            let elsewhere = gpu.launch(&copy).on(&b).read(&y).write(&v).submit()?;
-            let behind_elsewhere = gpu.launch(&bump).on(&b).read_write(&w).submit()?;
+            let fault = gpu.launch(&late).grid(1).block(1).on(&a).write(&x).value(rounds).submit()?;
+            let behind = gpu.launch(&bump).grid(1).block(1).on(&a).read_write(&y).submit()?;
+            let elsewhere = gpu.launch(&copy).grid(1).block(1).on(&b).read(&y).write(&v).submit()?;
+            let behind_elsewhere = gpu.launch(&bump).grid(1).block(1).on(&b).read_write(&w).submit()?;
             let uploaded = large.upload_on(&b, &numbers)?;
-            let on_lost = gpu.launch(&copy).on(&c).read(&x).write(&z).submit()?;
+            let on_lost = gpu.launch(&copy).grid(1).block(1).on(&c).read(&x).write(&z).submit()?;
             let read = v.download_async_on(&b)?;
             // Overwritten with something that is there, so that nothing of the fault shows.
-            gpu.launch(&copy).on(&a).read(&x).write(&r).submit()?;
+            gpu.launch(&copy).grid(1).block(1).on(&a).read(&x).write(&r).submit()?;
             let repaired = r.copy_from_on(&a, &w)?;
             Ok((Queued { fault, behind, elsewhere, behind_elsewhere, uploaded, on_lost, repaired }, read))
         }
@@ -94,7 +94,7 @@ fn goes_on(gpu: &DeviceRuntime) {
     let bump = gpu.kernel(replay_kernels::PTX, "bump").unwrap();
     let next = gpu.upload(&[1_u32]).unwrap();
     // SAFETY: the kernel touches one element.
-    unsafe { gpu.launch(&bump).read_write(&next).submit() }.unwrap();
+    unsafe { gpu.launch(&bump).grid(1).block(1).read_write(&next).submit() }.unwrap();
     assert_eq!(next.download().unwrap(), [2]);
     gpu.synchronize().unwrap();
 }

@@ -58,12 +58,12 @@ fn survive(gpu: &DeviceRuntime, fault: &str) -> std::sync::Arc<PostMortem> {
     if fault == "killed" {
         let endless = gpu.kernel(kernels::PTX, "endless").unwrap();
         // SAFETY: it writes one element, for ever.
-        unsafe { gpu.launch(&endless).write(&touched).submit() }.unwrap();
+        unsafe { gpu.launch(&endless).grid(1).block(1).write(&touched).submit() }.unwrap();
         gpu.isolated_device().unwrap().kill_worker();
     } else {
         let kernel = gpu.kernel(kernels::PTX, fault).unwrap();
         // SAFETY: it is to fault.
-        let ticket = unsafe { gpu.launch(&kernel).write(&touched).submit() }.unwrap();
+        let ticket = unsafe { gpu.launch(&kernel).grid(1).block(1).write(&touched).submit() }.unwrap();
         assert!(ticket.wait().unwrap_err().is_sticky(), "{fault}");
     }
     let report = rig::recovered(gpu, generation);

@@ -17,7 +17,7 @@ fn blocked_threads_callbacks_and_futures_get_the_fault_once() {
     done.wait().unwrap();
     let endless = gpu.kernel(kernels::PTX, "endless").unwrap();
     // SAFETY: it writes one element, for ever.
-    let ticket = unsafe { gpu.launch(&endless).write(&held).submit() }.unwrap();
+    let ticket = unsafe { gpu.launch(&endless).grid(1).block(1).write(&held).submit() }.unwrap();
     let (failed, told) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
     for _ in 0..EACH {
         let (failed, told) = (failed.clone(), told.clone());
@@ -121,7 +121,7 @@ fn work_that_was_lost_is_told_until_something_new_is_submitted() {
     gpu.synchronize().unwrap();
     let endless = gpu.kernel(kernels::PTX, "endless").unwrap();
     // SAFETY: it writes one element, for ever.
-    let ticket = unsafe { gpu.launch(&endless).on(&stream).write(&lost).submit() }.unwrap();
+    let ticket = unsafe { gpu.launch(&endless).grid(1).block(1).on(&stream).write(&lost).submit() }.unwrap();
     rig::kill(&gpu);
     for _ in 0..2 {
         assert!(gpu.synchronize().unwrap_err().is_sticky());
@@ -154,7 +154,8 @@ fn times_are_lost_with_the_worker_that_took_them_and_say_so() {
     let [copy, illegal] = ["copy", "illegal"].map(|name| gpu.kernel(kernels::PTX, name).unwrap());
     let from = gpu.upload(&[7_u32]).unwrap();
     // SAFETY: it copies one element.
-    let timed = || unsafe { gpu.launch(&copy).read(&from).write(&held).submit_timed() }.unwrap();
+    let timed =
+        || unsafe { gpu.launch(&copy).grid(1).block(1).read(&from).write(&held).submit_timed() }.unwrap();
     let done = timed();
     done.ticket().wait().unwrap();
     rig::kill(&gpu);
@@ -162,7 +163,7 @@ fn times_are_lost_with_the_worker_that_took_them_and_say_so() {
     assert_eq!(held.download().unwrap(), [7]);
     timed().wait().unwrap();
     // SAFETY: this is what is to go wrong.
-    let faulty = unsafe { gpu.launch(&illegal).write(&held).submit_timed() }.unwrap();
+    let faulty = unsafe { gpu.launch(&illegal).grid(1).block(1).write(&held).submit_timed() }.unwrap();
     let launched_at = line!() - 1;
     assert!(faulty.wait().unwrap_err().is_sticky());
     let report = rig::recovered(&gpu, 1);
@@ -178,7 +179,7 @@ fn a_stream_that_is_leased_anew_says_nothing_of_what_was_lost_on_it() {
     gpu.synchronize().unwrap();
     let endless = gpu.kernel(kernels::PTX, "endless").unwrap();
     // SAFETY: it writes one element, for ever.
-    unsafe { gpu.launch(&endless).on(&stream).write(&held).submit() }.unwrap();
+    unsafe { gpu.launch(&endless).grid(1).block(1).on(&stream).write(&held).submit() }.unwrap();
     rig::kill(&gpu);
     assert!(stream.synchronize().unwrap_err().is_sticky());
     let key = stream.key();

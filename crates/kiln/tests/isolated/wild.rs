@@ -33,7 +33,8 @@ pub(crate) fn go_astray(gpu: &DeviceRuntime, into: &GpuRef<u32>) -> std::sync::A
         i32::try_from((address(into) + 4 * (into.len() as i64 - 100) - address(&declared)) / 4).unwrap();
     let generation = gpu.generation().0;
     // SAFETY: it is not; that is the point.
-    let ticket = unsafe { gpu.launch(&wild).write(&declared).value(words).submit() }.unwrap();
+    let ticket =
+        unsafe { gpu.launch(&wild).grid(1).block(1).write(&declared).value(words).submit() }.unwrap();
     assert!(ticket.wait().unwrap_err().is_sticky());
     let report = rig::recovered(gpu, generation);
     assert_eq!(report.cause.kernel(), Some("wild"), "{report}");

@@ -58,8 +58,8 @@ fn machine_code_runs_with_the_signature_the_driver_knows_and_not_on_another_arch
     let x = gpu.upload(&[1_u32; 100]).unwrap();
     // SAFETY: refused for the size of a value, and launched with a length below which the kernel stays.
     let (wrong, right) = unsafe {
-        let wrong = gpu.launch(&add).block(128).read_write(&x).value(1_u64).value(100_u32).submit();
-        (wrong, gpu.launch(&add).block(128).read_write(&x).value(41_u32).value(100_u32).submit())
+        let wrong = gpu.launch(&add).grid(1).block(128).read_write(&x).value(1_u64).value(100_u32).submit();
+        (wrong, gpu.launch(&add).grid(1).block(128).read_write(&x).value(41_u32).value(100_u32).submit())
     };
     assert!(matches!(wrong.unwrap_err().kind(), ErrorKind::Mismatch(Mismatch::Size { .. })));
     right.unwrap();

@@ -234,6 +234,7 @@ impl<'a> World<'a> {
             self.pairs[from].device.view(range.clone()).unwrap(),
         );
         let mut launch = self.runtime.launch(&self.kernels.mix);
+        launch.grid(1).block(1);
         launch.on(&stream).read_write(&into).read(&with).value(range.len() as u32).value(k);
         // SAFETY: `mix` touches the elements it is told of, which lie inside both views.
         self.tickets.push(unsafe { launch.submit() }.unwrap());
@@ -252,6 +253,7 @@ impl<'a> World<'a> {
         let view = |at: usize| self.pairs[at].device.view(range.clone()).unwrap();
         let (into, left, right) = (view(to), view(a), view(b));
         let mut launch = self.runtime.launch(&self.kernels.join);
+        launch.grid(1).block(1);
         launch.on(&stream).write(&into).read(&left).read(&right).value(range.len() as u32);
         // SAFETY: `join` touches the elements it is told of, which lie inside all three views.
         self.tickets.push(unsafe { launch.submit() }.unwrap());
@@ -347,6 +349,7 @@ impl<'a> World<'a> {
         let stream = self.stream();
         let Some(shared) = &mut self.shared else { return };
         let mut launch = self.runtime.launch(&self.kernels.mix);
+        launch.grid(1).block(1);
         launch.on(&stream).read_write(&shared.sum).read(&shared.one).value(BUFFER_LEN as u32).value(1_u32);
         // SAFETY: `mix` touches the elements it is told of, which both buffers have.
         self.tickets.push(unsafe { launch.submit() }.unwrap());

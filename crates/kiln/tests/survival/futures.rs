@@ -103,6 +103,7 @@ fn dropping_a_future_leaves_the_work_and_gives_its_memory_back() {
     let waker = Arc::<Counted>::default();
     for round in 0..50 {
         let mut launch = gpu.launch(&kernels.mix);
+        launch.grid(1).block(1);
         launch.read_write(&to).read(&from).value(64_u32).value(1_u32);
         // SAFETY: the kernel indexes both buffers below the length only.
         let mut done = unsafe { launch.submit() }.unwrap().into_future();
@@ -249,6 +250,7 @@ fn what_is_known_to_be_done_is_told_to_be_although_the_device_is_lost_since() {
     let (ticket, future) = waiting.expect("work that takes a while");
     ticket.wait().unwrap();
     let mut launch = gpu.launch(&kernels.mix);
+    launch.grid(1).block(1);
     launch.read_write(&y).read(&x).value(16_u32).value(1_u32);
     // SAFETY: the kernel indexes both buffers below the length only.
     assert!(unsafe { launch.submit() }.unwrap().wait().unwrap_err().is_sticky());

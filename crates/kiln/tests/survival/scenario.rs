@@ -100,6 +100,7 @@ fn program(gpu: &DeviceRuntime, waits: &mut impl FnMut(&Ticket)) -> Result<Vec<u
     for (stream, k) in [(&one, 2), (&two, 3), (&one, 4), (&two, 5)] {
         let (to, from) = if k % 2 == 0 { (&x, &y) } else { (&y, &x) };
         let mut launch = gpu.launch(&mix);
+        launch.grid(1).block(1);
         launch.on(stream).read_write(to).read(from).value(LEN as u32).value(k);
         // SAFETY: the kernel indexes both buffers below the length only.
         waits(&unsafe { launch.submit() }?);

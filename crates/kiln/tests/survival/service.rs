@@ -33,6 +33,7 @@ impl Request for Mix {
         let buffer = device.upload(&self.data)?;
         let other = device.upload(&self.data)?;
         let mut launch = device.launch(&mix);
+        launch.grid(1).block(1);
         launch.read_write(&buffer).read(&other).value(self.data.len() as u32).value(3_u32);
         // SAFETY: the kernel indexes both buffers below the length only.
         unsafe { launch.submit() }?;
@@ -245,7 +246,7 @@ fn a_deadline_sends_everything_back_also_what_the_device_still_runs() {
     let running = service.submit(Task::new(data(1), |device, _| {
         let kernel = device.load_kernel(&Image::HostKernels("gates"), "gate", None)?;
         // SAFETY: the kernel takes nothing and touches nothing.
-        let ticket = unsafe { device.launch(&kernel).submit() }?;
+        let ticket = unsafe { device.launch(&kernel).grid(1).block(1).submit() }?;
         Ok(Started::after(ticket, ()))
     }));
     let waiting: Vec<_> = (0..5).map(|seed| service.submit(Upload::new(data(seed)))).collect();

@@ -48,6 +48,7 @@ fn a_deadline_is_kept_and_a_fault_is_told() {
         let known = x.fill(2).unwrap();
         known.wait().unwrap();
         let mut launch = gpu.launch(&kernels.mix);
+        launch.grid(1).block(1);
         launch.read_write(&x).read(&y).value(LEN as u32).value(1_u32);
         // SAFETY: the kernel indexes both buffers below the length only.
         let ticket = unsafe { launch.submit() }.unwrap();

@@ -26,6 +26,7 @@ fn launch(gpu: &kiln::DeviceRuntime) {
     let kernels = Kernels::load(gpu);
     let (x, y) = (gpu.upload(&[1_u32; LEN]).unwrap(), gpu.upload(&[1_u32; LEN]).unwrap());
     let mut launch = gpu.launch(&kernels.mix);
+    launch.grid(1).block(1);
     launch.read_write(&x).read(&y).value(LEN as u32).value(1_u32);
     // SAFETY: the kernel indexes both buffers below the length only.
     unsafe { launch.submit() }.unwrap();

@@ -26,6 +26,7 @@ impl Rig {
 
     pub(crate) fn mix(&self, stream: &Stream, to: &GpuRef<u32>, from: &GpuRef<u32>) {
         let mut launch = self.gpu.launch(&self.kernels.mix);
+        launch.grid(1).block(1);
         launch.on(stream).read_write(to).read(from).value(to.len() as u32).value(1_u32);
         // SAFETY: `mix` touches as many elements as the first buffer has, and the second is as long.
         unsafe { launch.submit() }.unwrap();

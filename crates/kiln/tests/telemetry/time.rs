@@ -9,6 +9,7 @@ use super::rig::Rig;
 
 fn timed(rig: &Rig, stream: &Stream, to: &GpuRef<u32>, from: &GpuRef<u32>) -> Timed {
     let mut launch = rig.gpu.launch(&rig.kernels.mix);
+    launch.grid(1).block(1);
     launch.on(stream).read_write(to).read(from).value(to.len() as u32).value(1_u32);
     // SAFETY: `mix` touches as many elements as the first buffer has, and the second is as long.
     unsafe { launch.submit_timed() }.unwrap()
@@ -39,6 +40,7 @@ fn a_replay_is_timed_and_its_events_are_used_again() {
     let (a, b) = (rig.gpu.upload(&[1_u32; 8]).unwrap(), rig.gpu.upload(&[2_u32; 8]).unwrap());
     let launch = |builder: &mut kiln::GraphBuilder| {
         let mut launch = builder.launch(&rig.kernels.mix);
+        launch.grid(1).block(1);
         launch.read_write(&a).read(&b).value(8_u32).value(1_u32);
         // SAFETY: `mix` touches eight elements, which both buffers have.
         unsafe { launch.record() }
