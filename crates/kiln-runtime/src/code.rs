@@ -11,7 +11,6 @@
 mod builder;
 mod compiler_file;
 mod counters;
-mod failure;
 mod includes;
 mod modules;
 mod payload;
@@ -20,8 +19,6 @@ mod source;
 
 pub use builder::ModuleBuilder;
 pub use counters::CodeCounters;
-pub use failure::CodeError;
-pub(crate) use failure::explained;
 pub use source::Source;
 
 pub(crate) use modules::Modules;

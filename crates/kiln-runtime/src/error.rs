@@ -1,23 +1,32 @@
-//! The one error of this crate.
+//! The one error of this crate, and what it is made of.
+//!
+//! An error is vocabulary: each part of the runtime has its own enum, in a file of its own here, below the code that answers with it.
 //!
 //! It keeps what a caller needs to decide (the kind, the CUDA code, the call, the label of the backend that asked) and
 //! answers by predicates. A label is put on at the edge where a backend asked, whatever the kind. The plain text is one
 //! line about what went wrong; the alternate form (`{:#}`) adds the causes below it.
 
+mod code;
+mod graph;
+mod kind;
+mod misuse;
+mod seal;
+mod stale;
+
 use std::fmt;
 use std::sync::Arc;
 
 use kiln_driver::Code;
-use kiln_probe::libraries::MissingLibrary;
-use kiln_probe::{Absence, ProbeError};
+use kiln_probe::Absence;
 
-use crate::buffer::Stale;
-use crate::code::CodeError;
-use crate::graph::GraphError;
-use crate::launch::Mismatch;
-use crate::misuse::Misuse;
-use crate::state::{Cause, Phase};
-use crate::survival::SealError;
+pub use code::CodeError;
+pub use graph::GraphError;
+pub use kind::ErrorKind;
+pub use misuse::Misuse;
+pub use seal::SealError;
+pub use stale::Stale;
+
+pub(crate) use code::explained;
 
 /// The answer of most calls here.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -34,70 +43,6 @@ struct Detail {
     kind: ErrorKind,
     /// Where in a request it went wrong.
     place: Option<String>,
-}
-
-/// The kinds of failure.
-#[derive(Clone, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// The device said no.
-    #[error(transparent)]
-    Driver(#[from] kiln_driver::Error),
-    /// What the memory stack said.
-    #[error(transparent)]
-    Memory(Arc<kiln_mem::Error>),
-    /// Code could not be made ready.
-    #[error(transparent)]
-    Code(#[from] CodeError),
-    /// The request cannot be right; nothing was queued.
-    #[error(transparent)]
-    Misuse(#[from] Misuse),
-    /// A launch does not fit its kernel or the device; nothing was queued.
-    #[error(transparent)]
-    Mismatch(#[from] Mismatch),
-    /// A graph cannot be recorded or changed that way; nothing was queued.
-    #[error(transparent)]
-    Graph(#[from] GraphError),
-    /// The memory behind a handle cannot be reached any more.
-    #[error(transparent)]
-    Stale(#[from] Stale),
-    /// The device is lost and may come back.
-    #[error("the device is {phase}; try again when it is ready")]
-    NotReady {
-        /// What it is doing.
-        phase: Phase,
-        /// Why it was lost.
-        #[source]
-        cause: Arc<Cause>,
-    },
-    /// A device could not be found or opened.
-    #[error(transparent)]
-    Probe(ProbeError),
-    /// A block cannot be mapped read-only; nothing was changed.
-    #[error(transparent)]
-    Seal(#[from] SealError),
-    /// No worker process could be started for a device.
-    #[error(transparent)]
-    Worker(Arc<kiln_isolate::StartError>),
-    /// A library is not there.
-    #[error(transparent)]
-    Library(#[from] MissingLibrary),
-    /// A job panicked.
-    #[error("the job panicked: {message}")]
-    JobPanicked {
-        /// What it said.
-        message: String,
-    },
-    /// The stream pool has given out all it may.
-    #[error("all {limit} streams are leased; drop a lease or raise the limit in the configuration")]
-    StreamsExhausted {
-        /// How many streams the pool may have.
-        limit: usize,
-    },
-    /// An error of a type that this crate does not know: the caller's own, from a step kiln ran for them, or one of a
-    /// crate above; see [`Error::downcast_ref`].
-    #[error(transparent)]
-    Other(Arc<dyn std::error::Error + Send + Sync>),
 }
 
 impl Error {
@@ -263,34 +208,12 @@ impl std::error::Error for Error {
     }
 }
 
-impl From<kiln_isolate::StartError> for ErrorKind {
-    fn from(error: kiln_isolate::StartError) -> Self {
-        Self::Worker(Arc::new(error))
-    }
-}
-
-impl From<ProbeError> for ErrorKind {
-    fn from(error: ProbeError) -> Self {
-        match error {
-            ProbeError::Driver(error) => Self::Driver(error),
-            ProbeError::Other(error) => Self::Other(error),
-            error => Self::Probe(error),
-        }
-    }
-}
-
-impl From<Absence> for ErrorKind {
-    fn from(absence: Absence) -> Self {
-        Self::Probe(absence.into())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::error::Error as _;
 
     use kiln_driver::{DeviceKind, Refusal};
-    use kiln_probe::CudaAbsence;
+    use kiln_probe::{CudaAbsence, ProbeError};
 
     use super::*;
 

@@ -64,7 +64,6 @@
 
 mod builder;
 mod edges;
-mod error;
 mod executable;
 mod footprint;
 mod hazards;
@@ -77,7 +76,6 @@ mod touch;
 mod update;
 
 pub use builder::GraphBuilder;
-pub use error::GraphError;
 pub use executable::Graph;
 pub use host_data::{Input, Output};
 pub use launch::IntoGraph;

@@ -21,7 +21,6 @@ use kiln_driver::{DeviceInfo, Driver, MemoryInfo};
 use kiln_mem::{AllocTag, Budget, MemoryResource, Order};
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
-pub use block::{BlockId, Generation};
 pub use config::RuntimeConfig;
 pub use memory_config::MemoryConfig;
 pub use stream::Stream;
@@ -36,8 +35,7 @@ pub(crate) use stream::Keep;
 use crate::buffer::{Element, GpuRef};
 use crate::cache::DiskCache;
 use crate::code::CodeCounters;
-use crate::error::Result;
-use crate::misuse::Misuse;
+use crate::error::{Misuse, Result};
 use crate::state::Phase;
 use crate::survival::{Isolation, Survival};
 

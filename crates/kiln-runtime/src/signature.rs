@@ -1,11 +1,18 @@
-//! What is known of a kernel's parameters.
+//! What is known of a kernel's parameters, and what does not fit them. Knows no device.
+
+mod mismatch;
+mod number;
+mod slot;
 
 use std::fmt;
 
 use kiln_driver::{Access, FunctionAttributes, Limits};
 
-use super::mismatch::Mismatch;
-use super::number::Number;
+pub use mismatch::{Given, Mismatch, ParameterName};
+pub use number::Number;
+
+pub(crate) use mismatch::{explain, fits};
+pub(crate) use slot::{Slot, SlotList};
 
 /// The parameters of a kernel, in order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -100,7 +107,7 @@ impl Signature {
 
     /// Refuses a signature that cannot be the kernel's: where the driver knows the layout it has to agree, and otherwise to be one that the
     /// device can pass.
-    pub(super) fn check(
+    pub(crate) fn check(
         &self,
         kernel: &str,
         attributes: &FunctionAttributes,

@@ -67,14 +67,12 @@ mod read_only;
 mod refill;
 mod replay;
 mod seal;
-mod seal_error;
 mod verdict;
 
 pub use isolation::{Isolation, Process};
 pub use kiln_isolate::{Backend, Entry, Phases, RestartPolicy, worker_entry};
 pub use post_mortem::{BlockRecord, PostMortem, Standing, UnfinishedWork};
 pub use replay::{Outcome, Replay, Why};
-pub use seal_error::SealError;
 
 pub(crate) use keeper::Survival;
 pub(crate) use read_only::OwnPages;

@@ -119,8 +119,8 @@ pub(super) const MIRI: &[Part] = &[
     Part::lib("kiln-mem", &[]).without(&["what_is_remembered_is_bounded"]),
     Part::lib("kiln-probe", &[]),
     Part::lib("kiln-service", &[]),
+    Part::lib("kiln-order", &[]),
     // As many launches are noted as an account remembers, which takes longer than all the rest.
-    Part::lib("kiln-order", &[]).without(&["more_than_can_be_remembered"]),
     Part::lib(
         "kiln-runtime",
         &[
@@ -135,7 +135,8 @@ pub(super) const MIRI: &[Part] = &[
             "cache::key",
             "cache::entry",
         ],
-    ),
+    )
+    .without(&["more_than_can_be_remembered"]),
     // One test cuts every message everywhere. Stores that are seen late are not played out: the interpreter stops with an error of its own
     // where bytes are written one at a time that were written as a word before.
     Part::lib("kiln-isolate", &["ring::", "wire::", "restarts::", "numbering::", "addresses::"])

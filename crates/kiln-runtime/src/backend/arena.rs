@@ -12,8 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::parts::BackendParts;
 use crate::buffer::{Element, GpuRef};
-use crate::error::{Error, Result};
-use crate::misuse::Misuse;
+use crate::error::{Error, Misuse, Result};
 
 /// The smallest bucket.
 const MIN_BUCKET_BYTES: usize = 256;

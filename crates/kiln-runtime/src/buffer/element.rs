@@ -2,8 +2,7 @@
 
 use bytemuck::Pod;
 
-use crate::error::{Error, Result};
-use crate::misuse::Misuse;
+use crate::error::{Error, Misuse, Result};
 
 /// Types whose bytes mean the same on host and device: plain numbers, half precision, complex numbers, arrays and `repr(C)`
 /// structs of them. Everything that is [`Pod`] is an element.

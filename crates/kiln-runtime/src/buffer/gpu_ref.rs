@@ -9,14 +9,14 @@ use kiln_driver::{Access, Command, DeviceAddress, DevicePlace, Place};
 use kiln_mem::AllocTag;
 
 use super::element::{Element, bytes_of};
+use super::memory::Memory;
 use super::pattern::pattern;
 use super::room::room;
-use super::stale::{Memory, Stale};
 use crate::completion::Download;
-use crate::error::{Error, Result};
-use crate::misuse::Misuse;
+use crate::error::{Error, Misuse, Result, Stale};
+use crate::ids::{BlockId, Generation};
 use crate::order::{Lane, StreamKey, Use};
-use crate::runtime::{Block, BlockId, Generation, Inner, Stream, Ticket, transfer};
+use crate::runtime::{Block, Inner, Stream, Ticket, transfer};
 use crate::state::{Cause, Phase};
 
 /// Elements on a device.

@@ -8,8 +8,7 @@ use kiln_driver::{Access, Command, HostBlock, Latch, Place, Timeout};
 
 use super::element::{Element, bytes_of};
 use super::gpu_ref::GpuRef;
-use crate::error::{Error, Result};
-use crate::misuse::Misuse;
+use crate::error::{Error, Misuse, Result};
 use crate::order::{Lane, Stamp, Stamps, Track, Use};
 use crate::runtime::{DeviceRuntime, Inner, Stream, Ticket};
 

@@ -6,13 +6,12 @@ use kiln_cuda::nvrtc::{CompileOptions, CudaSource, Header, Nvrtc, NvrtcError, Ta
 use kiln_driver::DeviceKind;
 
 use super::compiler_file::CompilerFile;
-use super::failure::CodeError;
 use super::includes::read_headers;
 use super::modules::{CompiledModule, load_cubin};
 use super::payload::Payload;
 use super::source::Source;
 use crate::cache::{Key, KeyBuilder};
-use crate::error::Result;
+use crate::error::{CodeError, Result};
 use crate::launch::Kernel;
 use crate::runtime::DeviceRuntime;
 

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use kiln_cuda::nvrtc::NvrtcError;
 use kiln_cuda::{LibraryKind, Surroundings};
 
-use super::failure::CodeError;
+use crate::error::CodeError;
 
 /// The file of the compiler.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -9,13 +9,13 @@ use kiln_driver::{DeviceKind, Image};
 use kiln_ptx::EntryFacts;
 
 use super::counters::CodeCounters;
-use super::failure::CodeError;
 use super::payload::Payload;
 use super::reading::signature;
 use crate::cache::{CacheConfig, DiskCache, Key, Surroundings};
-use crate::error::Result;
-use crate::launch::{Kernel, Module, Signature, WeakModule};
+use crate::error::{CodeError, Result};
+use crate::launch::{Kernel, Module, WeakModule};
 use crate::runtime::DeviceRuntime;
+use crate::signature::Signature;
 use crate::telemetry::span;
 
 /// The modules of one runtime.

@@ -2,7 +2,7 @@
 
 use kiln_ptx::{Access, EntryFacts, ScalarType};
 
-use crate::launch::{Effect, Number, Parameter, ParameterKind, Signature};
+use crate::signature::{Effect, Number, Parameter, ParameterKind, Signature};
 
 /// The signature of a kernel, from its PTX.
 pub(crate) fn signature(facts: &EntryFacts) -> Signature {

@@ -8,8 +8,7 @@ use std::task::{Context, Poll};
 
 use super::answer::Answer;
 use super::pending::{Outcome, Place, Waiter};
-use crate::buffer::Stale;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Stale};
 use crate::runtime::{Inner, Ticket, Whereabouts};
 
 /// The end of some work, to be awaited on any executor.

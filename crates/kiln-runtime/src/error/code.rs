@@ -3,7 +3,7 @@
 use kiln_cuda::nvrtc::NvrtcError;
 use kiln_driver::{Capability, Code, DeviceInfo, Image, Refusal, Version};
 
-use crate::error::Error;
+use super::Error;
 
 /// Why code could not be made ready.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]

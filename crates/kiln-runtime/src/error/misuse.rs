@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::buffer::Stale;
-use crate::error::ErrorKind;
+use super::kind::ErrorKind;
+use super::stale::Stale;
+use crate::ids::BlockId;
 use crate::order::{OverlappingWrites, SubmitError};
-use crate::runtime::BlockId;
 
 /// What is wrong with a request.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -2,7 +2,7 @@
 
 use kiln_mem::ByteSize;
 
-use crate::runtime::BlockId;
+use crate::ids::BlockId;
 
 /// Why a block cannot be mapped read-only. It is as it was; [`seal`](crate::GpuRef::seal), which sums it, is there for all blocks.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -1,7 +1,5 @@
 //! Why a handle cannot be used any more.
 
-use kiln_driver::DeviceAddress;
-
 /// Why the memory behind a handle cannot be reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -21,13 +19,4 @@ pub enum Stale {
     /// The context was rebuilt and this buffer was lost.
     #[error("the device was rebuilt and this buffer was lost; upload it again")]
     Lost,
-}
-
-/// Where the memory of a handle is, as of the moment it was asked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Memory {
-    /// The first byte.
-    pub address: DeviceAddress,
-    /// How many bytes.
-    pub bytes: u64,
 }

@@ -38,8 +38,7 @@ pub use kiln_cuda::interop::{CudaContext, CudaEvent, CudaSlice, CudaStream};
 use super::event::{ForeignEvent, HandedEvent};
 use super::prepared::RawPointer;
 use crate::buffer::{Element, GpuRef};
-use crate::error::Result;
-use crate::misuse::Misuse;
+use crate::error::{Misuse, Result};
 use crate::runtime::{DeviceRuntime, Stream};
 
 /// Takes a stream in.

@@ -11,8 +11,7 @@ use std::time::Duration;
 use kiln_driver::{Command, EventId, EventRequest, ForeignHandle, Timeout, WaitTarget};
 
 use super::block_use::BlockUse;
-use crate::error::{Error, Result};
-use crate::misuse::Misuse;
+use crate::error::{Error, Misuse, Result};
 use crate::order::{EventLease, Uses};
 use crate::runtime::{DeviceRuntime, Inner, Keep, Stream, Ticket, Whereabouts};
 

@@ -3,8 +3,7 @@
 use kiln_driver::ForeignMemory;
 
 use crate::buffer::{Element, GpuRef};
-use crate::error::Result;
-use crate::misuse::Misuse;
+use crate::error::{Misuse, Result};
 use crate::runtime::{Block, DeviceRuntime, Stream};
 
 impl DeviceRuntime {

@@ -4,8 +4,7 @@ use kiln_driver::{Access, DeviceAddress, StreamId};
 
 use super::block_use::BlockUse;
 use crate::buffer::{Element, GpuRef};
-use crate::error::Result;
-use crate::misuse::Misuse;
+use crate::error::{Misuse, Result};
 use crate::order::{Begun, Hold, Uses};
 use crate::runtime::{DeviceRuntime, Stream, Ticket};
 

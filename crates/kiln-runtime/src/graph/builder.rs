@@ -5,17 +5,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use kiln_driver::{GraphId, GraphNode};
 use kiln_mem::{AllocTag, MemoryResourceExt};
 
-use super::error::GraphError;
 use super::executable::Graph;
 use super::host_data::{Input, Output};
 use super::node::{NodeId, Work};
 use super::node_list::NodeList;
-use crate::buffer::{Element, GpuRef, PinnedBuffer, pattern};
-use crate::error::{Error, Result};
-use crate::misuse::Misuse;
+use crate::span;
+use crate::buffer::{pattern, Element, GpuRef, PinnedBuffer};
+use crate::counters::Count;
+use crate::error::{Error, GraphError, Misuse, Result};
 use crate::order::Mutation;
 use crate::runtime::{DeviceRuntime, Inner};
-use crate::telemetry::{Count, span};
 
 /// Separate ranges of memory one graph may use: each is locked for a moment when it is replayed.
 pub(super) const MAX_RANGES: usize = 4096;

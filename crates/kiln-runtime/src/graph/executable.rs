@@ -7,17 +7,15 @@ use kiln_driver::{Command, GraphId};
 
 use super::builder::GraphBuilder;
 use super::edges::Edges;
-use super::error::GraphError;
 use super::footprint::Footprint;
 use super::host_data::{HostList, Input, Output};
 use super::node::{NodeId, Work};
 use super::node_list::NodeList;
-use crate::buffer::{Element, Stale};
-use crate::error::{Error, Result};
-use crate::misuse::Misuse;
+use crate::span;
+use crate::buffer::Element;
+use crate::error::{Error, GraphError, Misuse, Result, Stale};
 use crate::order::{Lane, Stamp, StreamCount, Uses};
-use crate::runtime::{Block, Inner, Stream, Ticket};
-use crate::telemetry::{Timed, span};
+use crate::runtime::{Block, Inner, Stream, Ticket, Timed};
 
 /// Recorded work. The [builder](crate::GraphBuilder) has an example.
 ///

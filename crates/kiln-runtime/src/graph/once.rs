@@ -5,11 +5,10 @@ use std::cell::Cell;
 use kiln_driver::{Driver, StreamId};
 
 use super::builder::{GraphBuilder, MAX_RANGES};
-use super::error::GraphError;
 use super::host_data::Output;
 use super::node::{NodeId, Work};
 use crate::buffer::{Element, Held};
-use crate::error::Result;
+use crate::error::{GraphError, Result};
 use crate::order::{Lane, Uses};
 use crate::runtime::Ticket;
 use crate::telemetry::{Timed, span};

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use kiln_driver::Access;
 
-use crate::runtime::BlockId;
+use crate::ids::BlockId;
 
 /// Whose bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

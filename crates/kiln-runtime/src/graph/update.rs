@@ -8,12 +8,11 @@ use std::sync::Arc;
 use kiln_driver::{Access, Dim3, Vouched};
 
 use super::builder::{MAX_RANGES, copy_work};
-use super::error::GraphError;
 use super::executable::Graph;
 use super::node::{NodeId, Work};
 use super::touch::{Owner, Touch};
 use crate::buffer::{Element, GpuRef, pattern};
-use crate::error::{Error, Result};
+use crate::error::{Error, GraphError, Result};
 use crate::launch::LaunchTemplate;
 use crate::runtime::Inner;
 use crate::telemetry::Count;

@@ -9,20 +9,17 @@ use std::sync::Arc;
 
 use kiln_driver::{Access, Dim3, Vouched};
 
-use super::arguments::Arguments;
 use super::check;
-use super::kernel::Kernel;
-use super::mismatch::{Given, explain, place};
+use super::arguments::Arguments;
+use super::kernel::{place, Kernel};
 use super::pass::Pass;
 use super::shape::Shape;
-use super::slot::Slot;
-use super::template::{LaunchTemplate, TemplateArgument, command};
+use super::template::{command, LaunchTemplate, TemplateArgument};
 use crate::buffer::{Element, GpuRef};
-use crate::error::{Error, ErrorKind, Result};
-use crate::misuse::Misuse;
+use crate::error::{Error, ErrorKind, Misuse, Result};
 use crate::order::{Lane, Uses};
-use crate::runtime::{Block, DeviceRuntime, Inner, Stream, Ticket};
-use crate::telemetry::Timed;
+use crate::runtime::{Block, DeviceRuntime, Inner, Stream, Ticket, Timed};
+use crate::signature::{explain, Given, Slot};
 
 /// A launch being built: shape, arguments in the order of the kernel's parameters, then [`submit`](Self::submit) or
 /// [`record`](Launch::record).

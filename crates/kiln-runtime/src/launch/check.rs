@@ -1,10 +1,10 @@
 //! What is checked of every launch before the driver has it, wherever it goes.
 
 use super::kernel::Kernel;
-use super::mismatch::Mismatch;
 use super::shape::Shape;
 use crate::error::{Error, Result};
 use crate::runtime::Inner;
+use crate::signature::Mismatch;
 
 /// Refuses a kernel of another runtime, a wrong number of arguments, and a shape that the kernel or the device does not allow.
 #[cold]

@@ -7,10 +7,9 @@ use kiln_driver::{DeviceInfo, Function, FunctionAttributes, FunctionId, Image, O
 
 use super::module::Module;
 use super::shape::Bounds;
-use super::signature::Signature;
-use super::slot::{Slot, SlotList};
 use crate::error::Result;
 use crate::runtime::{DeviceRuntime, Inner};
+use crate::signature::{ParameterName, Signature, Slot, SlotList};
 
 /// A kernel of a loaded module. Clones are the same kernel; it keeps its module loaded.
 #[derive(Clone)]
@@ -119,4 +118,12 @@ impl fmt::Debug for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "kernel `{}`", self.name())
     }
+}
+
+/// A parameter of a kernel in words, for what its kind of error does not say.
+#[cold]
+pub(super) fn place(kernel: &Kernel, index: usize) -> String {
+    let known = kernel.signature().and_then(|signature| signature.parameters().get(index));
+    let name = known.and_then(|parameter| parameter.name.clone());
+    format!("kernel `{}`, {}", kernel.name(), ParameterName { index, name })
 }

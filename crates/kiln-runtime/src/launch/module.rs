@@ -6,11 +6,9 @@ use std::sync::{Arc, Weak};
 use kiln_driver::{Image, ModuleId};
 
 use super::kernel::Kernel;
-use super::signature::Signature;
-use crate::code::explained;
-use crate::error::{Error, Result};
-use crate::misuse::Misuse;
+use crate::error::{Error, Misuse, Result, explained};
 use crate::runtime::{DeviceRuntime, Inner};
+use crate::signature::Signature;
 
 /// A loaded module. Clones are the same module; it is unloaded when the last clone and the last kernel from it are dropped
 /// and its work is done.

@@ -3,8 +3,8 @@
 use kiln_driver::{DeviceInfo, Dim3, Driver, FunctionAttributes};
 
 use super::kernel::Kernel;
-use super::mismatch::Mismatch;
 use crate::error::{Error, Result};
+use crate::signature::Mismatch;
 
 /// What a kernel and its device allow.
 #[derive(Clone, Copy, Debug)]

@@ -4,13 +4,12 @@
 use kiln_driver::{Access, Command, Dim3, Vouched};
 
 use super::check;
-use super::kernel::Kernel;
-use super::mismatch::{Given, Mismatch, explain, fits, place};
+use super::kernel::{place, Kernel};
 use super::shape::Shape;
 use crate::buffer::{Element, GpuRef, Held};
-use crate::error::{Error, Result};
-use crate::misuse::Misuse;
+use crate::error::{Error, Misuse, Result};
 use crate::runtime::Inner;
+use crate::signature::{explain, fits, Given, Mismatch, ParameterName};
 
 /// A launch that owns what it needs.
 #[derive(Clone)]
@@ -117,7 +116,7 @@ impl LaunchTemplate {
 
     /// An argument of a kernel whose parameters are not known must keep its kind and size.
     fn unlike(&self, index: usize, old: Given, given: Given) -> Error {
-        let parameter = super::mismatch::ParameterName { index, name: None };
+        let parameter = ParameterName { index, name: None };
         let kernel = self.kernel.name().to_owned();
         match (old, given) {
             (Given::Value { bytes: old, .. }, Given::Value { bytes: given, .. }) => {

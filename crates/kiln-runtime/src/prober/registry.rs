@@ -15,8 +15,7 @@ use kiln_probe::{
     Availability, CudaAbsence, Devices, Flight, Listing, Platform, ProbeError, RetryCell, Selection,
 };
 
-use crate::error::{Error, Result};
-use crate::misuse::Misuse;
+use crate::error::{Error, Misuse, Result};
 use crate::runtime::{DeviceRuntime, RuntimeConfig};
 use crate::survival::Isolation;
 

@@ -1,6 +1,5 @@
 //! A block of device memory: what handles share.
 
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -10,33 +9,11 @@ use kiln_mem::{AllocTag, BlockParts, DeviceBlock, Request, ResourceKey, Token};
 use super::inner::Inner;
 use super::memory_order::{other_uses, stream_ref};
 use super::stream::{Keep, Stream};
-use crate::buffer::Stale;
-use crate::error::{Error, ErrorKind, Result};
-use crate::misuse::Misuse;
+use crate::error::{Error, ErrorKind, Misuse, Result, Stale};
+use crate::ids::{BlockId, Generation};
 use crate::order::{Lane, Mutation, Stamp, Stamps, StreamKey, Track, Use, holds_any, put_off};
 use crate::state::{Cause, Loss};
 use crate::survival::OwnPages;
-
-/// The name of a block; no other block of its runtime ever has it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct BlockId(u64);
-
-impl BlockId {
-    /// The name with that number.
-    pub(crate) fn of(number: u64) -> Self {
-        Self(number)
-    }
-}
-
-impl fmt::Display for BlockId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "block {}", self.0)
-    }
-}
-
-/// How often the device's context had been rebuilt when something was made.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
-pub struct Generation(pub u64);
 
 /// Memory and what is known of its uses. Dropping it gives the memory back after its last use and never waits.
 // In this order: between two launches the driver has had the cache to itself, and of each block a launch looks at the first line.
@@ -116,7 +93,7 @@ impl Block {
             place_of_runtime: Arc::as_ptr(runtime).addr(),
             runtime: Arc::downgrade(runtime),
             start: named.address.0,
-            id: BlockId(number),
+            id: BlockId::of(number),
             kept: AtomicU64::new(generation.0),
             home: lane.clone(),
             memory: Some(memory),
@@ -156,7 +133,7 @@ impl Block {
             place_of_runtime: Arc::as_ptr(runtime).addr(),
             runtime: Arc::downgrade(runtime),
             start: if memory.is_empty() { 0 } else { memory.address().0 },
-            id: BlockId(number),
+            id: BlockId::of(number),
             kept: AtomicU64::new(generation.0),
             home: lane.clone(),
             memory: Some(memory),

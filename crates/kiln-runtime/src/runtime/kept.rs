@@ -4,10 +4,9 @@ use std::time::Instant;
 
 use kiln_driver::{Driver, StreamId, Timeout};
 
-use super::block::Generation;
 use super::inner::Inner;
-use crate::error::Result;
-use crate::misuse::Misuse;
+use crate::error::{Misuse, Result};
+use crate::ids::Generation;
 use crate::order::{Lane, Stamp, StreamKey, Use, held_here};
 use crate::survival::{Log, Survival};
 

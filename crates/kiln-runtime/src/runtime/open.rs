@@ -9,8 +9,7 @@ use kiln_probe::{CudaPlatform, Platform};
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
 use super::{DeviceRuntime, RuntimeConfig};
-use crate::error::Result;
-use crate::misuse::Misuse;
+use crate::error::{Misuse, Result};
 use crate::survival::{Isolation, Survival};
 
 impl DeviceRuntime {

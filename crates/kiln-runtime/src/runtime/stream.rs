@@ -8,8 +8,7 @@ use kiln_driver::{StreamId, Timeout};
 
 use super::inner::Inner;
 use super::ticket::Ticket;
-use crate::error::{Error, Result};
-use crate::misuse::Misuse;
+use crate::error::{Error, Misuse, Result};
 use crate::order::{Lane, Stamp, StreamKey};
 
 /// A queue of work. Clones are the same stream; it goes back to its pool when the last one is dropped, with whatever is

@@ -10,8 +10,7 @@ use kiln_driver::{ForeignHandle, Refusal, StreamRequest};
 
 use super::inner::Inner;
 use super::stream::{Home, Keep, Stream};
-use crate::error::{Error, ErrorKind, Result};
-use crate::misuse::Misuse;
+use crate::error::{Error, ErrorKind, Misuse, Result};
 use crate::order::Lane;
 
 /// The priority of streams for which none is asked.

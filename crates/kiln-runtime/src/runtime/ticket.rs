@@ -6,8 +6,7 @@ use kiln_driver::Timeout;
 
 use super::inner::Inner;
 use super::registry::{RuntimeKey, Whereabouts};
-use crate::error::{Error, Result};
-use crate::misuse::Misuse;
+use crate::error::{Error, Misuse, Result};
 use crate::order::Stamp;
 
 /// A submission. It can be polled, waited for, or ignored; a fault is the answer to everybody who asks.

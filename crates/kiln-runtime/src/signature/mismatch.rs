@@ -4,9 +4,8 @@ use std::fmt;
 
 use kiln_driver::{Access, Dim3};
 
-use super::kernel::Kernel;
 use super::number::Number;
-use super::signature::{Effect, Parameter, ParameterKind};
+use super::{Effect, Parameter, ParameterKind};
 
 /// What does not fit, with the kernel, the parameter and both sides.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -167,7 +166,7 @@ pub enum Given {
 impl Given {
     /// A value of a type.
     #[inline(always)]
-    pub(super) fn value_of<T: 'static>() -> Self {
+    pub(crate) fn value_of<T: 'static>() -> Self {
         Self::Value { bytes: size_of::<T>(), number: Number::of::<T>() }
     }
 }
@@ -191,7 +190,7 @@ pub struct ParameterName {
 }
 
 impl ParameterName {
-    pub(super) fn of(index: usize, parameter: &Parameter) -> Self {
+    pub(crate) fn of(index: usize, parameter: &Parameter) -> Self {
         Self { index, name: parameter.name.clone() }
     }
 }
@@ -205,16 +204,8 @@ impl fmt::Display for ParameterName {
     }
 }
 
-/// A parameter of a kernel in words, for what its kind of error does not say.
-#[cold]
-pub(super) fn place(kernel: &Kernel, index: usize) -> String {
-    let known = kernel.signature().and_then(|signature| signature.parameters().get(index));
-    let name = known.and_then(|parameter| parameter.name.clone());
-    format!("kernel `{}`, {}", kernel.name(), ParameterName { index, name })
-}
-
 /// Whether an argument fits its parameter.
-pub(super) fn fits(parameter: &Parameter, given: Given) -> bool {
+pub(crate) fn fits(parameter: &Parameter, given: Given) -> bool {
     match (parameter.kind, given) {
         (ParameterKind::Pointer(effect), Given::Buffer(declared)) => effect.allows(declared),
         (ParameterKind::Unknown, Given::Buffer(_)) => true,
@@ -227,7 +218,7 @@ pub(super) fn fits(parameter: &Parameter, given: Given) -> bool {
 
 /// What to say of an argument that does not fit.
 #[cold]
-pub(super) fn explain(kernel: &str, index: usize, parameter: &Parameter, given: Given) -> Mismatch {
+pub(crate) fn explain(kernel: &str, index: usize, parameter: &Parameter, given: Given) -> Mismatch {
     let (kernel, name) = (kernel.to_owned(), ParameterName::of(index, parameter));
     match (parameter.kind, given) {
         (ParameterKind::Pointer(_), Given::Value { .. }) => {

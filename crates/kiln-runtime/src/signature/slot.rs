@@ -3,13 +3,13 @@
 //! Between two launches the driver has had the cache to itself, and every line that is looked at is fetched again. A [`Signature`] has
 //! names and is read by people; what a launch asks of it is kept apart, eight bytes a parameter, with the rest of the kernel.
 //!
-//! [`Signature`]: super::signature::Signature
+//! [`Signature`]: super::Signature
 
 use kiln_driver::Access;
 
 use super::mismatch::{Given, fits};
 use super::number::Number;
-use super::signature::{Parameter, Signature};
+use super::{Parameter, Signature};
 
 /// Parameters that lie with the kernel, in one cache line; more are one step away.
 const INLINE_SLOTS: usize = 8;
@@ -19,7 +19,7 @@ const KIND_BITS: u32 = 8;
 /// All parameters of a kernel.
 // In this order: the number stands at the end of the line before, with what else a launch asks of a kernel.
 #[repr(C)]
-pub(super) struct SlotList {
+pub(crate) struct SlotList {
     /// How many there are; none if nobody knows them.
     len: Option<u32>,
     inline: [Slot; INLINE_SLOTS],
@@ -29,7 +29,7 @@ pub(super) struct SlotList {
 
 /// One parameter.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Slot {
+pub(crate) struct Slot {
     offset: u32,
     /// One bit for each kind of thing that fits, and above them how many bytes a value has.
     accepts: u32,
@@ -37,7 +37,7 @@ pub(super) struct Slot {
 
 impl SlotList {
     /// The parameters of a signature, if there is one.
-    pub(super) fn of(signature: Option<&Signature>) -> Self {
+    pub(crate) fn of(signature: Option<&Signature>) -> Self {
         let mut list = Self { len: None, inline: [Slot::default(); INLINE_SLOTS], spill: Vec::new() };
         if let Some(signature) = signature {
             let slots = signature.parameters().iter().map(Slot::of);
@@ -52,7 +52,7 @@ impl SlotList {
 
     /// The parameters, if they are known.
     #[inline(always)]
-    pub(super) fn known(&self) -> Option<&[Slot]> {
+    pub(crate) fn known(&self) -> Option<&[Slot]> {
         let inline = self.inline.get(..self.len? as usize);
         Some(inline.unwrap_or(&self.spill))
     }
@@ -60,7 +60,7 @@ impl SlotList {
 
 impl Slot {
     /// What the rules say of a parameter, asked once.
-    pub(super) fn of(parameter: &Parameter) -> Self {
+    pub(crate) fn of(parameter: &Parameter) -> Self {
         let value = |number| Given::Value { bytes: parameter.bytes as usize, number };
         let kinds = [
             Given::Buffer(Access::Read),
@@ -79,7 +79,7 @@ impl Slot {
 
     /// Where the argument goes, if it fits.
     #[inline(always)]
-    pub(super) fn place(self, given: Given) -> Option<usize> {
+    pub(crate) fn place(self, given: Given) -> Option<usize> {
         let size = match given {
             Given::Value { bytes, .. } => bytes == (self.accepts >> KIND_BITS) as usize,
             Given::Buffer(_) => true,
@@ -102,7 +102,7 @@ fn bit(given: Given) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::signature::{Effect, ParameterKind};
+    use super::super::{Effect, ParameterKind};
     use super::*;
 
     #[test]

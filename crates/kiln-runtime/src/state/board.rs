@@ -6,7 +6,7 @@ use std::task::Waker;
 
 use super::loss::Loss;
 use super::status::{DeviceState, Status};
-use crate::runtime::Generation;
+use crate::ids::Generation;
 
 /// What is called with each change.
 pub(super) type Callback = Arc<dyn Fn(&Status) + Send + Sync>;

@@ -13,8 +13,8 @@ use super::phase::{ForbiddenChange, Phase};
 use super::runs::Runs;
 use super::status::{DeviceState, Status};
 use crate::completion::{Bell, wake};
+use crate::ids::Generation;
 use crate::order::{Clock, Stamp, StreamKey, Tracker};
-use crate::runtime::Generation;
 
 /// The state of one device. Changing it may happen under any lock of ours, so nobody is called from here: blocked threads are
 /// notified, and everybody else is told by the reactor, for which the bell is rung.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::cause::Cause;
 use super::runs::Runs;
+use crate::ids::Generation;
 use crate::order::{Clock, Stamp, StreamKey};
-use crate::runtime::Generation;
 
 /// The end of a generation: what was known to be done then, and what had been asked for.
 ///

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::cause::Cause;
 use super::phase::Phase;
-use crate::runtime::Generation;
+use crate::ids::Generation;
 
 /// What a device is doing, with the cause where there is one.
 #[derive(Clone, Debug)]

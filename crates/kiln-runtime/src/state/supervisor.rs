@@ -6,10 +6,10 @@ use std::sync::{Arc, Weak};
 use super::cause::Cause;
 use super::cell::StateCell;
 use super::phase::{ForbiddenChange, Phase};
-use crate::error::Result;
-use crate::misuse::Misuse;
+use crate::error::{Misuse, Result};
+use crate::ids::Generation;
 use crate::order::Tracker;
-use crate::runtime::{DeviceRuntime, Generation};
+use crate::runtime::DeviceRuntime;
 
 /// What survives a rebuild.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

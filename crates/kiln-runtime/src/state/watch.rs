@@ -12,7 +12,8 @@ use super::phase::Phase;
 use super::status::{DeviceState, Status};
 use crate::completion::ReactorHandle;
 use crate::error::Result;
-use crate::runtime::{DeviceRuntime, Generation};
+use crate::ids::Generation;
+use crate::runtime::DeviceRuntime;
 
 impl DeviceRuntime {
     /// What the device is doing.

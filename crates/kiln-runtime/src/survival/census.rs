@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::refill::Refill;
 use super::seal::Seal;
+use crate::ids::BlockId;
 use crate::order::Clock;
-use crate::runtime::{Block, BlockId};
+use crate::runtime::Block;
 
 /// The blocks that are alive.
 #[derive(Default)]

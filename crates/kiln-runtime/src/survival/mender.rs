@@ -11,8 +11,9 @@ use kiln_isolate::{Checksum, IsolatedDevice, Summed};
 use super::census::{Census, Provision};
 use super::post_mortem::Standing;
 use super::seal::Sealer;
+use crate::ids::BlockId;
 use crate::order::Clock;
-use crate::runtime::{Block, BlockId};
+use crate::runtime::Block;
 use crate::state::Loss;
 
 /// Bytes that are copied at a time.

@@ -7,7 +7,7 @@ use kiln_mem::ByteSize;
 
 use super::post_mortem::{BlockRecord, PostMortem, Standing, UnfinishedWork};
 use super::replay::{Outcome, Why};
-use crate::runtime::BlockId;
+use crate::ids::BlockId;
 
 /// Names of one line; the rest is a count.
 const NAMED: usize = 8;

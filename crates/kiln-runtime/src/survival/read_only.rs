@@ -9,9 +9,8 @@ use kiln_mem::stack::Base as MemoryBase;
 use kiln_mem::{DeviceBlock, PAGE_BYTES};
 
 use super::keeper::Survival;
-use super::seal_error::SealError;
 use crate::buffer::{Element, GpuRef};
-use crate::error::Result;
+use crate::error::{Result, SealError};
 use crate::runtime::Inner;
 
 /// The pages of a block that no other block lies in.

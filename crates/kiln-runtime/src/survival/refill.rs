@@ -4,8 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::buffer::{Element, GpuRef};
-use crate::error::Result;
-use crate::misuse::Misuse;
+use crate::error::{Misuse, Result};
 
 /// A way to fill a block again.
 #[derive(Clone)]

@@ -12,8 +12,9 @@ use super::ledger::Ledger;
 use super::mender::Mended;
 use super::post_mortem::{BlockRecord, PostMortem, Standing, UnfinishedWork};
 use super::replay::Resumption;
+use crate::ids::BlockId;
 use crate::order::{Clock, Lane, Stamp, Tracker};
-use crate::runtime::{Block, BlockId};
+use crate::runtime::Block;
 use crate::state::{Keep, Loss};
 
 /// How far each stream was when its worker was lost.

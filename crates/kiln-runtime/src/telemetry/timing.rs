@@ -9,7 +9,8 @@ use std::time::Duration;
 use kiln_driver::{Driver, EventId, EventRequest};
 
 use crate::error::Result;
-use crate::runtime::{Generation, Inner, Ticket};
+use crate::ids::Generation;
+use crate::runtime::{Inner, Ticket};
 
 /// Events with timing, kept for the next time.
 #[derive(Default)]

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use super::outcome::Why;
 use super::record::Record;
 use super::spans::Spans;
+use crate::ids::BlockId;
 use crate::order::{Clock, Mutation};
-use crate::runtime::BlockId;
 
 /// What is known while unfinished work is gone through, in the order of submission.
 pub(in crate::survival) struct Decision<'a> {

@@ -10,8 +10,8 @@ use kiln_driver::{Command, Driver, Result, StreamId};
 use super::marks::{Marks, Words};
 use super::record::{Declared, Record};
 use super::variables::Variables;
+use crate::ids::BlockId;
 use crate::order::{Clock, HostClock, Lane, MAX_STREAMS, Stamp, StreamKey, Use};
-use crate::runtime::BlockId;
 
 /// Submissions of one stream that are kept while nobody knows whether they are done.
 const KEPT: usize = 1 << 16;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::runtime::BlockId;
+use crate::ids::BlockId;
 
 /// What became of work that was unfinished when its worker was lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

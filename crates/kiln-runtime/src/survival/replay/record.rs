@@ -6,8 +6,8 @@ use kiln_driver::{Access, Base, Command, HostId, Place};
 
 use super::kept_command::KeptCommand;
 use super::variables::Variables;
+use crate::ids::BlockId;
 use crate::order::Stamp;
-use crate::runtime::BlockId;
 
 /// A submission: what it does, and what it declared to use.
 #[derive(Clone, Debug)]

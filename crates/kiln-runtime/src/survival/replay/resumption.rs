@@ -9,8 +9,8 @@ use super::marks::Words;
 use super::outcome::{Outcome, Why};
 use super::player::{Played, Player};
 use super::record::Record;
+use crate::ids::BlockId;
 use crate::order::{Clock, Lane, Mutation, Stamp, StreamKey};
-use crate::runtime::BlockId;
 use crate::state::Runs;
 
 /// The unfinished work of one takeover, and what became of it.

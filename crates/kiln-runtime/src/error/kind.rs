@@ -1,0 +1,100 @@
+//! The kinds of failure.
+
+use std::sync::Arc;
+
+use kiln_probe::libraries::MissingLibrary;
+use kiln_probe::{Absence, ProbeError};
+
+use super::code::CodeError;
+use super::graph::GraphError;
+use super::misuse::Misuse;
+use super::seal::SealError;
+use super::stale::Stale;
+use crate::signature::Mismatch;
+use crate::state::{Cause, Phase};
+
+/// The kinds of failure.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The device said no.
+    #[error(transparent)]
+    Driver(#[from] kiln_driver::Error),
+    /// What the memory stack said.
+    #[error(transparent)]
+    Memory(Arc<kiln_mem::Error>),
+    /// Code could not be made ready.
+    #[error(transparent)]
+    Code(#[from] CodeError),
+    /// The request cannot be right; nothing was queued.
+    #[error(transparent)]
+    Misuse(#[from] Misuse),
+    /// A launch does not fit its kernel or the device; nothing was queued.
+    #[error(transparent)]
+    Mismatch(#[from] Mismatch),
+    /// A graph cannot be recorded or changed that way; nothing was queued.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    /// The memory behind a handle cannot be reached any more.
+    #[error(transparent)]
+    Stale(#[from] Stale),
+    /// The device is lost and may come back.
+    #[error("the device is {phase}; try again when it is ready")]
+    NotReady {
+        /// What it is doing.
+        phase: Phase,
+        /// Why it was lost.
+        #[source]
+        cause: Arc<Cause>,
+    },
+    /// A device could not be found or opened.
+    #[error(transparent)]
+    Probe(ProbeError),
+    /// A block cannot be mapped read-only; nothing was changed.
+    #[error(transparent)]
+    Seal(#[from] SealError),
+    /// No worker process could be started for a device.
+    #[error(transparent)]
+    Worker(Arc<kiln_isolate::StartError>),
+    /// A library is not there.
+    #[error(transparent)]
+    Library(#[from] MissingLibrary),
+    /// A job panicked.
+    #[error("the job panicked: {message}")]
+    JobPanicked {
+        /// What it said.
+        message: String,
+    },
+    /// The stream pool has given out all it may.
+    #[error("all {limit} streams are leased; drop a lease or raise the limit in the configuration")]
+    StreamsExhausted {
+        /// How many streams the pool may have.
+        limit: usize,
+    },
+    /// An error of a type that this crate does not know: the caller's own, from a step kiln ran for them, or one of a
+    /// crate above; see [`Error::downcast_ref`].
+    #[error(transparent)]
+    Other(Arc<dyn std::error::Error + Send + Sync>),
+}
+
+impl From<kiln_isolate::StartError> for ErrorKind {
+    fn from(error: kiln_isolate::StartError) -> Self {
+        Self::Worker(Arc::new(error))
+    }
+}
+
+impl From<ProbeError> for ErrorKind {
+    fn from(error: ProbeError) -> Self {
+        match error {
+            ProbeError::Driver(error) => Self::Driver(error),
+            ProbeError::Other(error) => Self::Other(error),
+            error => Self::Probe(error),
+        }
+    }
+}
+
+impl From<Absence> for ErrorKind {
+    fn from(absence: Absence) -> Self {
+        Self::Probe(absence.into())
+    }
+}
