@@ -1,6 +1,7 @@
 //! Numbers that only grow.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use kiln_order::StreamCount;
 
@@ -144,6 +145,26 @@ impl Counters {
     pub(crate) fn add_to(&self, numbers: &mut Numbers) {
         for (cell, number) in self.0.iter().zip(numbers) {
             *number = number.wrapping_add(cell.load(Ordering::Relaxed));
+        }
+    }
+}
+
+/// What had been counted at the last reset.
+#[derive(Default)]
+pub(crate) struct Baseline(Mutex<Option<Box<Numbers>>>);
+
+impl Baseline {
+    /// Counts begin at zero from these numbers on.
+    pub(crate) fn set(&self, numbers: Numbers) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(numbers));
+    }
+
+    /// What was counted since the last reset.
+    pub(crate) fn subtract_from(&self, numbers: &mut Numbers) {
+        if let Some(baseline) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            for (number, before) in numbers.iter_mut().zip(baseline.iter()) {
+                *number = number.saturating_sub(*before);
+            }
         }
     }
 }

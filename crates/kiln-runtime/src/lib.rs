@@ -7,6 +7,7 @@ mod buffer;
 pub mod cache;
 mod code;
 mod completion;
+mod counters;
 mod error;
 pub mod foreign;
 mod graph;
@@ -19,6 +20,7 @@ pub mod order;
 pub mod prober;
 mod runtime;
 mod signature;
+mod span;
 pub mod state;
 pub mod survival;
 pub mod telemetry;
@@ -37,8 +39,8 @@ pub use prober::{
     policy, probe_backend, probe_backend_with_compile, refresh, require, resolve, scatter, set_policy,
     set_runtime_config,
 };
-pub use runtime::{DeviceRuntime, MemoryConfig, RuntimeConfig, Stream, StreamPool, Ticket};
+pub use runtime::{DeviceRuntime, MemoryConfig, RuntimeConfig, Stream, StreamPool, Ticket, Timed, Timing};
 pub use signature::{Effect, Given, Mismatch, Number, Parameter, ParameterKind, ParameterName, Signature};
 pub use state::{Cause, DeviceState, StateWatch, Status};
 pub use survival::{Isolation, PostMortem, worker_entry};
-pub use telemetry::{Telemetry, Timed, Timing};
+pub use telemetry::Telemetry;

@@ -12,6 +12,7 @@ mod staging;
 mod stream;
 mod stream_pool;
 mod ticket;
+mod timing;
 pub(crate) mod transfer;
 
 use std::sync::Arc;
@@ -26,6 +27,7 @@ pub use memory_config::MemoryConfig;
 pub use stream::Stream;
 pub use stream_pool::StreamPool;
 pub use ticket::Ticket;
+pub use timing::{Timed, Timing};
 
 pub(crate) use block::Block;
 pub(crate) use inner::{Inner, MakeMemory};

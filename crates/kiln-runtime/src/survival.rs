@@ -69,6 +69,7 @@ mod replay;
 mod seal;
 mod verdict;
 
+pub use crate::error::SealError;
 pub use isolation::{Isolation, Process};
 pub use kiln_isolate::{Backend, Entry, Phases, RestartPolicy, worker_entry};
 pub use post_mortem::{BlockRecord, PostMortem, Standing, UnfinishedWork};

@@ -26,21 +26,16 @@
 //! # Ok::<(), kiln::Error>(())
 //! ```
 
-mod counters;
 mod device_name;
 mod metric;
 mod prometheus;
 mod reader;
 mod snapshot;
-pub(crate) mod span;
-mod timing;
 
-pub use counters::Count;
-pub(crate) use counters::Counters;
 pub use device_name::DeviceName;
 pub use prometheus::prometheus;
-pub(crate) use reader::Baseline;
 pub use reader::Telemetry;
 pub use snapshot::{Gauge, Snapshot};
-pub(crate) use timing::Timers;
-pub use timing::{Timed, Timing};
+
+pub use crate::counters::Count;
+pub use crate::runtime::{Timed, Timing};

@@ -16,7 +16,7 @@ use crate::error::{CodeError, Result};
 use crate::launch::{Kernel, Module, WeakModule};
 use crate::runtime::DeviceRuntime;
 use crate::signature::Signature;
-use crate::telemetry::span;
+use crate::span;
 
 /// The modules of one runtime.
 pub(crate) struct Modules {

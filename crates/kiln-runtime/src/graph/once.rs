@@ -10,8 +10,8 @@ use super::node::{NodeId, Work};
 use crate::buffer::{Element, Held};
 use crate::error::{GraphError, Result};
 use crate::order::{Lane, Uses};
-use crate::runtime::Ticket;
-use crate::telemetry::{Timed, span};
+use crate::runtime::{Ticket, Timed};
+use crate::span;
 
 /// Work of some nodes, which can be recorded again.
 pub struct RecordedWork(Vec<Work>);

@@ -12,10 +12,10 @@ use super::executable::Graph;
 use super::node::{NodeId, Work};
 use super::touch::{Owner, Touch};
 use crate::buffer::{Element, GpuRef, pattern};
+use crate::counters::Count;
 use crate::error::{Error, GraphError, Result};
 use crate::launch::LaunchTemplate;
 use crate::runtime::Inner;
-use crate::telemetry::Count;
 
 impl Graph {
     /// Begins to change a launch: what is not named stays. [`apply`](LaunchUpdate::apply) ends it.

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use kiln_driver::{Driver, EventId, EventRequest};
 
+use super::inner::Inner;
+use super::ticket::Ticket;
 use crate::error::Result;
 use crate::ids::Generation;
-use crate::runtime::{Inner, Ticket};
 
 /// Events with timing, kept for the next time.
 #[derive(Default)]

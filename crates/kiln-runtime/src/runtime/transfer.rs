@@ -14,7 +14,7 @@ use super::inner::Inner;
 use super::ticket::Ticket;
 use crate::error::Result;
 use crate::order::{EventLease, Lane, Stamp, Stamps, StreamCount, Use};
-use crate::telemetry::span;
+use crate::span;
 
 /// The smallest chunk; below this the calls cost more than the copy.
 const MIN_CHUNK_BYTES: usize = 64 << 10;

@@ -1,7 +1,7 @@
 //! The names of the numbers on a page for Prometheus, as data.
 
-use super::counters::Count;
 use super::snapshot::{Gauge, Snapshot};
+use crate::counters::Count;
 
 /// One metric: a name, and a series for each label it has.
 pub(super) struct Metric {

@@ -1,13 +1,12 @@
 //! Reading the numbers of a runtime.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use kiln_order::{StreamCount, StreamCounts};
 
-use super::counters::{Count, Numbers};
 use super::device_name::DeviceName;
 use super::snapshot::{Gauge, Levels, Snapshot};
+use crate::counters::{Count, Numbers};
 use crate::runtime::{DeviceRuntime, Inner};
 
 /// The numbers of one runtime. Made by [`DeviceRuntime::telemetry`].
@@ -15,10 +14,6 @@ use crate::runtime::{DeviceRuntime, Inner};
 pub struct Telemetry<'a> {
     runtime: &'a DeviceRuntime,
 }
-
-/// What had been counted at the last reset.
-#[derive(Default)]
-pub(crate) struct Baseline(Mutex<Option<Box<Numbers>>>);
 
 impl DeviceRuntime {
     /// What the runtime did, in numbers.
@@ -32,18 +27,13 @@ impl Telemetry<'_> {
     pub fn snapshot(&self) -> Snapshot {
         let inner = self.runtime.inner();
         let mut counts = self.all();
-        if let Some(baseline) = &*inner.baseline().0.lock().unwrap_or_else(PoisonError::into_inner) {
-            for (count, before) in counts.iter_mut().zip(baseline.iter()) {
-                *count = count.saturating_sub(*before);
-            }
-        }
+        inner.baseline().subtract_from(&mut counts);
         Snapshot { device: DeviceName::from(self.runtime.info()), counts, gauges: gauges(inner) }
     }
 
     /// Makes every count begin at zero again, here and now; gauges stay. Streams are not disturbed.
     pub fn reset(&self) {
-        let counts = Box::new(self.all());
-        *self.runtime.inner().baseline().0.lock().unwrap_or_else(PoisonError::into_inner) = Some(counts);
+        self.runtime.inner().baseline().set(self.all());
     }
 
     /// Everything counted since the runtime was made.

@@ -1,8 +1,8 @@
 //! The numbers of one moment.
 
-use super::counters::{Count, Numbers};
 use super::device_name::DeviceName;
 use super::prometheus::prometheus;
+use crate::counters::{Count, Numbers};
 
 /// How something is at the moment.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
