@@ -19,21 +19,12 @@
 //! - **The spin is on the device's clock.** On a simulated device time is virtual, so a long spin makes futures of one thread
 //!   finish in the order the seed picks, every time.
 
-pub(crate) mod answer;
-mod bell;
-mod callback;
 mod config;
-mod done;
-mod download;
 mod pending;
 mod queue;
 mod reactor;
-pub(crate) mod wake;
 
 pub use config::CompletionConfig;
-pub use done::Done;
-pub use download::Download;
 
-pub(crate) use bell::Bell;
+pub(crate) use pending::{Outcome, Place, Waiter};
 pub(crate) use reactor::{Reactor, ReactorHandle};
-pub(crate) use wake::wake;

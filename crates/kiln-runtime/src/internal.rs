@@ -1,7 +1,7 @@
 //! What the crates above need and users do not. It is no part of the public interface and changes without notice.
 
 pub use crate::buffer::pattern::pattern;
-pub use crate::completion::answer::Answer;
-pub use crate::completion::wake::wake;
 pub use crate::graph::once::RecordedWork;
-pub use crate::state::followed::FollowedState;
+pub use crate::runtime::followed_state::FollowedState;
+pub use crate::wake::answer::Answer;
+pub use crate::wake::wake;

@@ -10,6 +10,7 @@ mod completion;
 mod counters;
 mod error;
 pub mod foreign;
+mod future;
 mod graph;
 mod ids;
 #[doc(hidden)]
@@ -24,13 +25,15 @@ mod span;
 pub mod state;
 pub mod survival;
 pub mod telemetry;
+mod wake;
 
 pub use backend::{BackendContext, BackendParts, CachedBackend};
 pub use buffer::{Element, GpuRef, Memory, PinnedBuffer};
 pub use code::{CodeCounters, ModuleBuilder, Source};
-pub use completion::{CompletionConfig, Done, Download};
+pub use completion::CompletionConfig;
 pub use error::{CodeError, Error, ErrorKind, GraphError, Misuse, Result, SealError, Stale};
 pub use foreign::{BlockUse, ForeignEvent, HandedEvent, PreparedUse, RawPointer, Recorder};
+pub use future::{Done, Download};
 pub use graph::{Graph, GraphBuilder, Input, IntoGraph, LaunchUpdate, NodeId, Output};
 pub use ids::{BlockId, Generation};
 pub use launch::{Accept, ByValue, In, InOut, Kernel, Launch, Module, OnStream, Out, Pass};
@@ -39,8 +42,11 @@ pub use prober::{
     policy, probe_backend, probe_backend_with_compile, refresh, require, resolve, scatter, set_policy,
     set_runtime_config,
 };
-pub use runtime::{DeviceRuntime, MemoryConfig, RuntimeConfig, Stream, StreamPool, Ticket, Timed, Timing};
+pub use runtime::{
+    Changed, DeviceRuntime, MemoryConfig, RuntimeConfig, StateWatch, Stream, StreamPool, Subscription,
+    Ticket, Timed, Timing,
+};
 pub use signature::{Effect, Given, Mismatch, Number, Parameter, ParameterKind, ParameterName, Signature};
-pub use state::{Cause, DeviceState, StateWatch, Status};
+pub use state::{Cause, DeviceState, Status};
 pub use survival::{Isolation, PostMortem, worker_entry};
 pub use telemetry::Telemetry;

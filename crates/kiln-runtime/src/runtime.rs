@@ -2,18 +2,21 @@
 
 mod block;
 mod config;
+pub(crate) mod followed_state;
 mod inner;
 mod kept;
 mod memory_config;
 mod memory_order;
 mod open;
 mod registry;
+mod shutdown;
 mod staging;
 mod stream;
 mod stream_pool;
 mod ticket;
 mod timing;
 pub(crate) mod transfer;
+mod watch;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +31,7 @@ pub use stream::Stream;
 pub use stream_pool::StreamPool;
 pub use ticket::Ticket;
 pub use timing::{Timed, Timing};
+pub use watch::{Changed, StateWatch, Subscription};
 
 pub(crate) use block::Block;
 pub(crate) use inner::{Inner, MakeMemory};

@@ -1,50 +1,21 @@
-//! What a device is doing, and what became of it.
+//! What a device is doing, and what became of it: phases, causes and losses. Knows no runtime.
 //!
-//! A [`DeviceRuntime`](crate::DeviceRuntime) is in one [`Phase`] at a time. Which may follow which is a table, and a change that the table
-//! does not have is refused:
-//!
-//! ```text
-//!                          ┌────────────────────────────────┐
-//!                          ▼                                │ one generation later
-//!   Starting ──────────► Ready ──────► Lost ─────────► Rebuilding
-//!      │                   │           │  ▲                │ │
-//!      │                   │           │  └────────────────┘ │
-//!      │                   │           ▼                     ▼
-//!      └───────────────────┼────────► Failed ◄──────────────┘
-//!                          ▼           │
-//!                     ShuttingDown ◄───┘   (from every phase but Stopped)
-//!                          │
-//!                          ▼
-//!                       Stopped
-//! ```
-//!
-//! - **A fault is seen in one place.** Every error of the driver, whoever made the call, passes a layer around it; one that says that
-//!   the device is lost changes the state, and no call pays for that until there is one.
-//! - **The cause is kept**: the code, the kernel, the ticket and the line that launched it ([`Cause`]). Whoever waited gets it, and so does
-//!   whoever asks later.
-//! - **Inside the process a lost device cannot be mended**, so Lost becomes Failed at once. A [`Supervisor`], which can rebuild the
-//!   context somewhere else, takes over that decision.
-//! - **A watcher may be late.** [`Status`] counts changes and generations, so that a rebuild is seen by whoever slept through it. Callbacks
-//!   get every change, in order.
+//! The table of phases and who may change what is described at `kiln::state`.
 
 mod board;
 mod cause;
 mod cell;
-pub(crate) mod followed;
+mod keep;
 mod loss;
 mod phase;
 mod runs;
 mod sentinel;
-mod shutdown;
 mod status;
-mod supervisor;
-mod watch;
 
 pub use cause::Cause;
+pub use keep::Keep;
 pub use phase::{ForbiddenChange, Phase};
 pub use status::{DeviceState, Status};
-pub use supervisor::{Keep, Supervisor};
-pub use watch::{Changed, StateWatch, Subscription};
 
 pub(crate) use cell::StateCell;
 pub(crate) use loss::Loss;

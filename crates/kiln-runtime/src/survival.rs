@@ -67,6 +67,7 @@ mod read_only;
 mod refill;
 mod replay;
 mod seal;
+mod supervisor;
 mod verdict;
 
 pub use crate::error::SealError;
@@ -74,6 +75,8 @@ pub use isolation::{Isolation, Process};
 pub use kiln_isolate::{Backend, Entry, Phases, RestartPolicy, worker_entry};
 pub use post_mortem::{BlockRecord, PostMortem, Standing, UnfinishedWork};
 pub use replay::{Outcome, Replay, Why};
+
+pub use supervisor::Supervisor;
 
 pub(crate) use keeper::Survival;
 pub(crate) use read_only::OwnPages;

@@ -1,7 +1,13 @@
-//! Waking a task, whatever its executor makes of that.
+//! Waking tasks and threads. Knows no device.
+
+pub(crate) mod answer;
+mod bell;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
+
+pub(crate) use answer::Answer;
+pub(crate) use bell::Bell;
 
 /// Wakes a task. The threads that do this serve everybody, so a waker that panics costs its own task alone.
 pub fn wake(waker: Waker) {

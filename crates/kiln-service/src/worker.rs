@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use kiln_runtime::state::{Phase, Subscription};
-use kiln_runtime::{Cause, DeviceRuntime, DeviceState, Error, Result, Stale, Status};
+use kiln_runtime::state::Phase;
+use kiln_runtime::{Cause, DeviceRuntime, DeviceState, Error, Result, Stale, Status, Subscription};
 
 use crate::desk::{Desk, Next};
 use crate::envelope::{guarded, shielded};

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod probe;
+pub mod state;
 
 pub use kiln_probe::{Absence, Availability, Policy, libraries};
 #[doc(hidden)]
@@ -18,7 +19,7 @@ pub use kiln_runtime::{
     balanced_partition, gpu_for_test, memory_budget_for, policy, probe_backend, probe_backend_with_compile,
     refresh, require, resolve, scatter, set_policy, set_runtime_config, worker_entry,
 };
-pub use kiln_runtime::{backend, cache, foreign, state, survival, telemetry};
+pub use kiln_runtime::{backend, cache, foreign, survival, telemetry};
 
 #[doc(inline)]
 pub use kiln_program as program;

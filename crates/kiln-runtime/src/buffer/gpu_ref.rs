@@ -12,7 +12,6 @@ use super::element::{Element, bytes_of};
 use super::memory::Memory;
 use super::pattern::pattern;
 use super::room::room;
-use crate::completion::Download;
 use crate::error::{Error, Misuse, Result, Stale};
 use crate::ids::{BlockId, Generation};
 use crate::order::{Lane, StreamKey, Use};
@@ -180,43 +179,6 @@ impl<T: Element> GpuRef<T> {
         Ok(data)
     }
 
-    /// All elements, as a future that any executor can await. The copy is queued right away.
-    ///
-    /// ```
-    /// # fn main() -> kiln::Result<()> {
-    /// # fn block_on<F: Future>(future: F) -> F::Output {
-    /// #     let mut future = std::pin::pin!(future);
-    /// #     loop {
-    /// #         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    /// #         if let std::task::Poll::Ready(output) = future.as_mut().poll(&mut context) {
-    /// #             return output;
-    /// #         }
-    /// #         std::thread::yield_now();
-    /// #     }
-    /// # }
-    /// let gpu = kiln::DeviceRuntime::simulated(1)?;
-    /// let data = gpu.upload(&[1.0f32, 2.0])?;
-    /// assert_eq!(block_on(async { data.download_async()?.await })?, [1.0, 2.0]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// If the device is lost, or out of pinned memory.
-    pub fn download_async(&self) -> Result<Download<T>> {
-        let runtime = self.runtime()?;
-        self.block.at_home(&runtime, |lane| self.download_async_lane(&runtime, lane))
-    }
-
-    /// As [`download_async`](Self::download_async), on a stream.
-    ///
-    /// # Errors
-    /// As for [`download_async`](Self::download_async); a stream of another runtime.
-    pub fn download_async_on(&self, stream: &Stream) -> Result<Download<T>> {
-        let runtime = self.runtime_for(stream)?;
-        self.download_async_lane(&runtime, stream.lane())
-    }
-
     /// As [`download`](Self::download), into the caller's memory.
     ///
     /// # Errors
@@ -337,11 +299,6 @@ impl<T: Element> GpuRef<T> {
         transfer::download(runtime, lane, uses, self.place(), bytemuck::cast_slice_mut(into))
     }
 
-    fn download_async_lane(&self, runtime: &Arc<Inner>, lane: &Lane) -> Result<Download<T>> {
-        let from = self.place().map(Place::Device);
-        Download::start(runtime, lane, self.used(Access::Read, 0), from, self.len)
-    }
-
     fn copy_lane(&self, runtime: &Arc<Inner>, lane: &Lane, from: &Self) -> Result<Ticket> {
         self.check_len(from.len())?;
         from.check_runtime(runtime)?;
@@ -380,7 +337,8 @@ impl<T: Element> GpuRef<T> {
         self.block.track().lock().overwritten(&self.byte_range());
     }
 
-    fn runtime(&self) -> Result<Arc<Inner>> {
+    /// Its runtime, if that lives and its contents are there.
+    pub(crate) fn runtime(&self) -> Result<Arc<Inner>> {
         let runtime = self.block.runtime().map_err(|_| Error::new(Stale::DeviceDropped))?;
         self.block.check_kept(&runtime)?;
         Ok(runtime)
@@ -394,7 +352,8 @@ impl<T: Element> GpuRef<T> {
         self.runtime()
     }
 
-    fn runtime_for(&self, stream: &Stream) -> Result<Arc<Inner>> {
+    /// Its runtime, if the stream is one of it.
+    pub(crate) fn runtime_for(&self, stream: &Stream) -> Result<Arc<Inner>> {
         let runtime = self.runtime()?;
         if !stream.belongs_to(&runtime) {
             return Err(Error::new(Misuse::ForeignStream { stream: stream.id().to_string() }));

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use kiln_driver::EventId;
 
-use super::answer::Answer;
 use super::queue::Queue;
 use crate::error::Result;
 use crate::order::{HostClock, MAX_STREAMS, Point, Stamp, StreamKey};
+use crate::wake::Answer;
 
 /// How the work ended.
-pub(super) type Outcome = std::result::Result<(), kiln_driver::Error>;
+pub(crate) type Outcome = std::result::Result<(), kiln_driver::Error>;
 
 /// Somebody who waits.
-pub(super) enum Waiter {
+pub(crate) enum Waiter {
     /// A future.
     Task(Arc<Answer<Outcome>>),
     /// A function.
@@ -40,7 +40,7 @@ pub(super) struct Front {
 
 /// A place in line.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     stamp: Stamp,
     id: u64,
 }

@@ -9,12 +9,11 @@ use std::time::{Duration, Instant};
 
 use kiln_driver::{DeviceKind, Error, Timeout};
 
-use super::bell::Bell;
 use super::pending::{Front, Outcome, Pending, Place, Waiter};
-use super::wake::wake;
 use crate::error::Result;
 use crate::order::{Stamp, Tracker};
 use crate::state::StateCell;
+use crate::wake::{Bell, wake};
 
 /// A shorter pause ends no sooner.
 const SHORTEST_PAUSE: Duration = Duration::from_micros(20);
@@ -69,7 +68,7 @@ impl Reactor {
     }
 
     /// Whether anybody waits.
-    pub(super) fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         self.shared.waiting.load(Ordering::Relaxed) > 0
     }
 
@@ -77,7 +76,7 @@ impl Reactor {
     ///
     /// # Errors
     /// If the thread is not there and cannot be started; the fault, if the device is lost. The waiter comes back.
-    pub(super) fn wait(
+    pub(crate) fn wait(
         &self,
         stamp: Stamp,
         waiter: Waiter,
@@ -104,7 +103,7 @@ impl Reactor {
     }
 
     /// Lets somebody leave the line. What they waited for goes on.
-    pub(super) fn leave(&self, place: Place) {
+    pub(crate) fn leave(&self, place: Place) {
         let left = {
             let mut pending = self.shared.pending();
             let left = pending.remove(place);

@@ -1,6 +1,6 @@
 //! A function that is called when work is done.
 
-use super::pending::Waiter;
+use crate::completion::Waiter;
 use crate::error::Result;
 use crate::runtime::{Ticket, Whereabouts};
 

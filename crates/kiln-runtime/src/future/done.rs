@@ -6,10 +6,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::answer::Answer;
-use super::pending::{Outcome, Place, Waiter};
+use crate::completion::{Outcome, Place, Waiter};
 use crate::error::{Error, Result, Stale};
 use crate::runtime::{Inner, Ticket, Whereabouts};
+use crate::wake::Answer;
 
 /// The end of some work, to be awaited on any executor.
 ///

@@ -7,13 +7,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use kiln_driver::{Command, HostBlock, Place};
+use kiln_driver::{Access, Command, HostBlock, Place};
 
 use super::done::Done;
-use crate::buffer::Element;
+use crate::buffer::{Element, GpuRef};
 use crate::error::{Error, Result};
 use crate::order::{Lane, Stamp, Stamps, Use};
-use crate::runtime::Inner;
+use crate::runtime::{Inner, Stream};
 
 /// Elements on their way to the host, to be awaited on any executor.
 ///
@@ -31,9 +31,53 @@ pub struct Download<T> {
     element: PhantomData<fn() -> T>,
 }
 
+impl<T: Element> GpuRef<T> {
+    /// All elements, as a future that any executor can await. The copy is queued right away.
+    ///
+    /// ```
+    /// # fn main() -> kiln::Result<()> {
+    /// # fn block_on<F: Future>(future: F) -> F::Output {
+    /// #     let mut future = std::pin::pin!(future);
+    /// #     loop {
+    /// #         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    /// #         if let std::task::Poll::Ready(output) = future.as_mut().poll(&mut context) {
+    /// #             return output;
+    /// #         }
+    /// #         std::thread::yield_now();
+    /// #     }
+    /// # }
+    /// let gpu = kiln::DeviceRuntime::simulated(1)?;
+    /// let data = gpu.upload(&[1.0f32, 2.0])?;
+    /// assert_eq!(block_on(async { data.download_async()?.await })?, [1.0, 2.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If the device is lost, or out of pinned memory.
+    pub fn download_async(&self) -> Result<Download<T>> {
+        let runtime = self.runtime()?;
+        self.block().at_home(&runtime, |lane| self.download_async_lane(&runtime, lane))
+    }
+
+    /// As [`download_async`](Self::download_async), on a stream.
+    ///
+    /// # Errors
+    /// As for [`download_async`](Self::download_async); a stream of another runtime.
+    pub fn download_async_on(&self, stream: &Stream) -> Result<Download<T>> {
+        let runtime = self.runtime_for(stream)?;
+        self.download_async_lane(&runtime, stream.lane())
+    }
+
+    fn download_async_lane(&self, runtime: &Arc<Inner>, lane: &Lane) -> Result<Download<T>> {
+        let from = self.place().map(Place::Device);
+        Download::start(runtime, lane, self.used(Access::Read, 0), from, self.len())
+    }
+}
+
 impl<T: Element> Download<T> {
     /// Queues the copy of `len` elements.
-    pub(crate) fn start(
+    fn start(
         runtime: &Arc<Inner>,
         lane: &Lane,
         used: Use<'_>,

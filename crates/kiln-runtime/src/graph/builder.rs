@@ -9,12 +9,12 @@ use super::executable::Graph;
 use super::host_data::{Input, Output};
 use super::node::{NodeId, Work};
 use super::node_list::NodeList;
-use crate::span;
-use crate::buffer::{pattern, Element, GpuRef, PinnedBuffer};
+use crate::buffer::{Element, GpuRef, PinnedBuffer, pattern};
 use crate::counters::Count;
 use crate::error::{Error, GraphError, Misuse, Result};
 use crate::order::Mutation;
 use crate::runtime::{DeviceRuntime, Inner};
+use crate::span;
 
 /// Separate ranges of memory one graph may use: each is locked for a moment when it is replayed.
 pub(super) const MAX_RANGES: usize = 4096;

@@ -11,11 +11,11 @@ use super::footprint::Footprint;
 use super::host_data::{HostList, Input, Output};
 use super::node::{NodeId, Work};
 use super::node_list::NodeList;
-use crate::span;
 use crate::buffer::Element;
 use crate::error::{Error, GraphError, Misuse, Result, Stale};
 use crate::order::{Lane, Stamp, StreamCount, Uses};
 use crate::runtime::{Block, Inner, Stream, Ticket, Timed};
+use crate::span;
 
 /// Recorded work. The [builder](crate::GraphBuilder) has an example.
 ///

@@ -9,17 +9,17 @@ use std::sync::Arc;
 
 use kiln_driver::{Access, Dim3, Vouched};
 
-use super::check;
 use super::arguments::Arguments;
-use super::kernel::{place, Kernel};
+use super::check;
+use super::kernel::{Kernel, place};
 use super::pass::Pass;
 use super::shape::Shape;
-use super::template::{command, LaunchTemplate, TemplateArgument};
+use super::template::{LaunchTemplate, TemplateArgument, command};
 use crate::buffer::{Element, GpuRef};
 use crate::error::{Error, ErrorKind, Misuse, Result};
 use crate::order::{Lane, Uses};
 use crate::runtime::{Block, DeviceRuntime, Inner, Stream, Ticket, Timed};
-use crate::signature::{explain, Given, Slot};
+use crate::signature::{Given, Slot, explain};
 
 /// A launch being built: shape, arguments in the order of the kernel's parameters, then [`submit`](Self::submit) or
 /// [`record`](Launch::record).

@@ -4,12 +4,12 @@
 use kiln_driver::{Access, Command, Dim3, Vouched};
 
 use super::check;
-use super::kernel::{place, Kernel};
+use super::kernel::{Kernel, place};
 use super::shape::Shape;
 use crate::buffer::{Element, GpuRef, Held};
 use crate::error::{Error, Misuse, Result};
 use crate::runtime::Inner;
-use crate::signature::{explain, fits, Given, Mismatch, ParameterName};
+use crate::signature::{Given, Mismatch, ParameterName, explain, fits};
 
 /// A launch that owns what it needs.
 #[derive(Clone)]

@@ -3,12 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::cause::Cause;
-use super::cell::StateCell;
-use super::phase::Phase;
-use super::status::Status;
 use super::watch::StateWatch;
-use crate::completion::Bell;
+use crate::state::{Cause, Phase, StateCell, Status};
+use crate::wake::Bell;
 
 /// A state that follows the one of a device. Those who watch it are told of each change by the thread that makes it.
 pub struct FollowedState {

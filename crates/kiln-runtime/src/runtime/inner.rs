@@ -22,13 +22,14 @@ use super::stream_pool::StreamPool;
 use super::ticket::Ticket;
 use super::timing::{Timed, Timers};
 use crate::code::Modules;
-use crate::completion::{Bell, Reactor};
+use crate::completion::Reactor;
 use crate::counters::{Baseline, Counters};
 use crate::error::{Error, ErrorKind, Misuse, Result, Stale};
 use crate::order::{Lane, Stamp, StreamCount, Tracker, Use};
 use crate::span;
 use crate::state::{Phase, Sentinel, StateCell};
 use crate::survival::Survival;
+use crate::wake::Bell;
 
 /// How long the end of a runtime waits for work that is still running, before it lets go of the device all the same.
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);

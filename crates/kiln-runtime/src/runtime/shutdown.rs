@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::phase::Phase;
+use super::DeviceRuntime;
+use super::inner::Inner;
 use crate::error::{Error, Result};
-use crate::runtime::{DeviceRuntime, Inner};
+use crate::state::Phase;
 
 impl DeviceRuntime {
     /// Takes no more work, waits until what is queued is done, but no longer than this on the device's clock, and then says that

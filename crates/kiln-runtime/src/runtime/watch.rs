@@ -7,13 +7,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::cell::StateCell;
-use super::phase::Phase;
-use super::status::{DeviceState, Status};
+use super::DeviceRuntime;
 use crate::completion::ReactorHandle;
 use crate::error::Result;
 use crate::ids::Generation;
-use crate::runtime::DeviceRuntime;
+use crate::state::{DeviceState, Phase, StateCell, Status};
 
 impl DeviceRuntime {
     /// What the device is doing.

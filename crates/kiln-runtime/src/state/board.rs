@@ -9,15 +9,15 @@ use super::status::{DeviceState, Status};
 use crate::ids::Generation;
 
 /// What is called with each change.
-pub(super) type Callback = Arc<dyn Fn(&Status) + Send + Sync>;
+pub(crate) type Callback = Arc<dyn Fn(&Status) + Send + Sync>;
 
 /// The status and the list of those who want to hear of changes.
 ///
 /// What is taken out of it is handed to the caller, to be dropped once the lock is released: a callback or a task may own something that
 /// comes back here when it goes.
-pub(super) struct Board {
-    pub(super) status: Status,
-    pub(super) losses: Vec<Loss>,
+pub(crate) struct Board {
+    pub(crate) status: Status,
+    pub(crate) losses: Vec<Loss>,
     next_id: u64,
     wakers: BTreeMap<u64, Waker>,
     /// Wakers of those who waited when the status changed.
@@ -25,14 +25,14 @@ pub(super) struct Board {
     subscribers: BTreeMap<u64, Subscriber>,
 }
 
-pub(super) struct Subscriber {
+pub(crate) struct Subscriber {
     callback: Callback,
     /// What it has not heard yet.
     unheard: VecDeque<Status>,
 }
 
 impl Board {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let status = Status { state: DeviceState::Starting, generation: Generation::default(), changes: 0 };
         Self {
             status,
@@ -45,7 +45,7 @@ impl Board {
     }
 
     /// Puts up a new state.
-    pub(super) fn publish(&mut self, state: DeviceState) {
+    pub(crate) fn publish(&mut self, state: DeviceState) {
         self.status.state = state;
         self.status.changes += 1;
         for subscriber in self.subscribers.values_mut() {
@@ -54,43 +54,43 @@ impl Board {
         self.due.extend(std::mem::take(&mut self.wakers).into_values());
     }
 
-    pub(super) fn fresh_id(&mut self) -> u64 {
+    pub(crate) fn fresh_id(&mut self) -> u64 {
         self.next_id += 1;
         self.next_id
     }
 
     /// Wakes that task at the next change, instead of the one that waited under this id, which is the answer.
-    pub(super) fn wait(&mut self, id: u64, waker: Waker) -> Option<Waker> {
+    pub(crate) fn wait(&mut self, id: u64, waker: Waker) -> Option<Waker> {
         self.wakers.insert(id, waker)
     }
 
     /// The task does not want to be woken any more.
-    pub(super) fn stop_waiting(&mut self, id: u64) -> Option<Waker> {
+    pub(crate) fn stop_waiting(&mut self, id: u64) -> Option<Waker> {
         self.wakers.remove(&id)
     }
 
     /// Calls that with the status of now and with each that follows.
-    pub(super) fn subscribe(&mut self, callback: Callback) -> u64 {
+    pub(crate) fn subscribe(&mut self, callback: Callback) -> u64 {
         let id = self.fresh_id();
         let unheard = VecDeque::from([self.status.clone()]);
         self.subscribers.insert(id, Subscriber { callback, unheard });
         id
     }
 
-    pub(super) fn unsubscribe(&mut self, id: u64) -> Option<Subscriber> {
+    pub(crate) fn unsubscribe(&mut self, id: u64) -> Option<Subscriber> {
         self.subscribers.remove(&id)
     }
 
-    pub(super) fn is_watched(&self) -> bool {
+    pub(crate) fn is_watched(&self) -> bool {
         !self.subscribers.is_empty() || !self.wakers.is_empty()
     }
 
-    pub(super) fn take_wakers(&mut self) -> Vec<Waker> {
+    pub(crate) fn take_wakers(&mut self) -> Vec<Waker> {
         std::mem::take(&mut self.due)
     }
 
     /// A subscriber and the oldest status it has not heard.
-    pub(super) fn next_call(&mut self) -> Option<(Callback, Status)> {
+    pub(crate) fn next_call(&mut self) -> Option<(Callback, Status)> {
         self.subscribers.values_mut().find_map(|subscriber| {
             let status = subscriber.unheard.pop_front()?;
             Some((subscriber.callback.clone(), status))

@@ -12,9 +12,9 @@ use super::loss::Loss;
 use super::phase::{ForbiddenChange, Phase};
 use super::runs::Runs;
 use super::status::{DeviceState, Status};
-use crate::completion::{Bell, wake};
 use crate::ids::Generation;
 use crate::order::{Clock, Stamp, StreamKey, Tracker};
+use crate::wake::{Bell, wake};
 
 /// The state of one device. Changing it may happen under any lock of ours, so nobody is called from here: blocked threads are
 /// notified, and everybody else is told by the reactor, for which the bell is rung.
@@ -280,7 +280,7 @@ impl StateCell {
         }
     }
 
-    pub(super) fn board(&self) -> MutexGuard<'_, Board> {
+    pub(crate) fn board(&self) -> MutexGuard<'_, Board> {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

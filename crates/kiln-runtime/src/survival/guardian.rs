@@ -15,11 +15,12 @@ use super::mender::{Mended, Mender};
 use super::post_mortem::Standing;
 use super::replay::{Log, Player, Resumption, Why};
 use super::seal::Sealer;
+use super::supervisor::Supervisor;
 use super::verdict::Verdict;
 use crate::ids::BlockId;
 use crate::order::{Clock, Lane, Mutation, Tracker};
 use crate::runtime::Block;
-use crate::state::{Keep, Phase, StateCell, Supervisor};
+use crate::state::{Keep, Phase, StateCell};
 
 /// How often the worker is made to look at its streams while nobody else asks: a fault is noticed after this, and what is done is known
 /// to be done.

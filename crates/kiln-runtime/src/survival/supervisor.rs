@@ -3,23 +3,11 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use super::cause::Cause;
-use super::cell::StateCell;
-use super::phase::{ForbiddenChange, Phase};
 use crate::error::{Misuse, Result};
 use crate::ids::Generation;
 use crate::order::Tracker;
 use crate::runtime::DeviceRuntime;
-
-/// What survives a rebuild.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Keep {
-    /// Every block that unfinished work was not to write.
-    #[default]
-    Untouched,
-    /// Nothing: all handles go stale.
-    Nothing,
-}
+use crate::state::{Cause, ForbiddenChange, Keep, Phase, StateCell};
 
 /// The right to decide what becomes of a lost device.
 ///

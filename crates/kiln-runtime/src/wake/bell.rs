@@ -20,7 +20,7 @@ impl Bell {
     }
 
     /// Waits until the bell rings or time is over.
-    pub(super) fn listen(&self, limit: Option<Duration>) {
+    pub(crate) fn listen(&self, limit: Option<Duration>) {
         let mut rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
         match limit {
             None => {

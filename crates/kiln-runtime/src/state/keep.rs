@@ -1,0 +1,11 @@
+//! What a lost device keeps.
+
+/// What survives a rebuild.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Keep {
+    /// Every block that unfinished work was not to write.
+    #[default]
+    Untouched,
+    /// Nothing: all handles go stale.
+    Nothing,
+}
