@@ -5,7 +5,7 @@
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
 use kiln::DeviceRuntime;
-use kiln_mem::AllocTag;
+use kiln::memory::AllocTag;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // One runtime per device and process. It owns the memory, the streams and the order of work.

@@ -6,7 +6,10 @@
 
 use std::time::Duration;
 
-use kiln::{DeviceRuntime, In, InOut};
+use kiln::{
+    DeviceRuntime,
+    launch::{In, InOut},
+};
 
 /// `axpy(a, x, y, n)`: `y = a * x + y`, as a compiler would write it. CUDA C works in the same place, where NVRTC is found.
 const KERNELS: &str = include_str!("vectors.ptx");

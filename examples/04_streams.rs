@@ -7,8 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kiln::driver::layer::{CommandKind, Counting, Counts, Layered};
 use kiln::{DeviceRuntime, GpuRef, Kernel, RuntimeConfig, Stream, Ticket};
-use kiln_driver::layer::{CommandKind, Counting, Counts, Layered};
 
 const KERNELS: &str = include_str!("vectors.ptx");
 

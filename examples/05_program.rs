@@ -4,7 +4,7 @@
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
-use kiln::{Backend, Bindings, Program};
+use kiln::program::{Backend, Bindings, Program};
 
 const LEN: usize = 1_000;
 

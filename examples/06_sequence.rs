@@ -4,7 +4,10 @@
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
-use kiln::{Backend, Bindings, DeviceRuntime, Program};
+use kiln::{
+    DeviceRuntime,
+    program::{Backend, Bindings, Program},
+};
 
 const CELLS: usize = 64;
 const STEPS: usize = 40;

@@ -4,7 +4,10 @@
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
-use kiln::{DeviceRuntime, GpuRef, GraphBuilder, Kernel, NodeId};
+use kiln::{
+    DeviceRuntime, GpuRef, Kernel,
+    graph::{GraphBuilder, NodeId},
+};
 
 /// `diffuse(to, from, c, n)`: one step of diffusion on a line.
 const KERNELS: &str = include_str!("diffusion.ptx");

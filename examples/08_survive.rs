@@ -7,9 +7,9 @@
 
 use std::time::Duration;
 
-use kiln::state::Phase;
-use kiln::survival::{Backend, Isolation, Process, Replay};
-use kiln::{Availability, DeviceRuntime, RuntimeConfig, Stale};
+use kiln::recovery::Phase;
+use kiln::recovery::{Backend, Isolation, Process, Replay};
+use kiln::{DeviceRuntime, RuntimeConfig, buffer::Stale, probe::Availability};
 
 const KERNELS: &str = include_str!("vectors.ptx");
 /// Stores to an address nobody has.
@@ -60,7 +60,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("what was queued behind it: {:?}", behind.and_then(|ticket| ticket.wait()));
 
     // The runtime replaces the worker by itself. Whoever has to do with the device waits until it is ready.
-    let ready = |status: &kiln::Status| status.generation.0 == 1 && status.phase() == Phase::Ready;
+    let ready = |status: &kiln::recovery::Status| status.generation.0 == 1 && status.phase() == Phase::Ready;
     let status = gpu.watch().wait_until(ready, Some(Duration::from_secs(60)));
     println!("{status}");
     for report in gpu.post_mortems() {
@@ -80,7 +80,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// The device in a worker process, with another one ready.
 fn open() -> kiln::Result<DeviceRuntime> {
-    let backend = match kiln::availability() {
+    let backend = match kiln::probe::availability() {
         Ok(Availability::Available(_)) => Backend::cuda(0),
         _ => Backend::simulated(1),
     };

@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use block_on::block_on;
-use kiln::state::Phase;
+use kiln::recovery::Phase;
 use kiln::{DeviceRuntime, GpuRef, Kernel, Ticket};
 
 const KERNELS: &str = include_str!("vectors.ptx");

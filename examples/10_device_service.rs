@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use kiln::driver::Code;
+use kiln::recovery::Phase;
 use kiln::service::{
     DeviceFleet, DeviceService, Readback, Request, Restart, ServiceConfig, Started, Upload, Why,
 };
-use kiln::state::Phase;
+use kiln::sim::{Fault, FaultPlan, Machine, MachineConfig, PtxEngine};
 use kiln::{DeviceRuntime, RuntimeConfig};
-use kiln_driver::Code;
-use kiln_sim::{Fault, FaultPlan, Machine, MachineConfig, PtxEngine};
 
 const KERNELS: &str = include_str!("vectors.ptx");
 const BLOCK: u32 = 256;

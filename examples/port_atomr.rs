@@ -9,13 +9,13 @@ use std::error::Error;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use kiln::driver::call::Call;
+use kiln::driver::layer::{Layer, Layered};
+use kiln::driver::{Access, Code, Driver};
+use kiln::recovery::{Keep, Phase};
 use kiln::service::{DeviceService, Request, ServiceConfig, Started, Why};
-use kiln::state::{Keep, Phase};
-use kiln::{DeviceRuntime, DeviceState, GpuRef, RuntimeConfig, Stale};
-use kiln_driver::call::Call;
-use kiln_driver::layer::{Layer, Layered};
-use kiln_driver::{Access, Code, Driver};
-use kiln_sim::{Fault, FaultPlan, Machine, MachineConfig, PtxEngine};
+use kiln::sim::{Fault, FaultPlan, Machine, MachineConfig, PtxEngine};
+use kiln::{DeviceRuntime, GpuRef, RuntimeConfig, buffer::Stale, recovery::DeviceState};
 
 const KERNELS: &str = include_str!("vectors.ptx");
 const LEN: u32 = 1_024;
@@ -117,10 +117,10 @@ fn fault() -> Result<(), Box<dyn Error>> {
 struct Reborn(std::sync::atomic::AtomicBool);
 
 impl Layer for Reborn {
-    fn before(&self, _: &dyn Driver, _: &Call<'_>) -> kiln_driver::Result<()> {
+    fn before(&self, _: &dyn Driver, _: &Call<'_>) -> kiln::driver::Result<()> {
         if self.0.load(std::sync::atomic::Ordering::Relaxed) {
-            let fault = kiln_driver::Fault { code: Code::ECC_UNCORRECTABLE, detail: "as shown here".into() };
-            return Err(kiln_driver::Error::lost("any", fault));
+            let fault = kiln::driver::Fault { code: Code::ECC_UNCORRECTABLE, detail: "as shown here".into() };
+            return Err(kiln::driver::Error::lost("any", fault));
         }
         Ok(())
     }

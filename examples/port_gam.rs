@@ -6,13 +6,17 @@
 
 use std::error::Error;
 
+use kiln::driver::{DeviceKind, Driver};
 use kiln::libraries::{self, Library};
 use kiln::probe::{
     CudaAbsence, CudaPlatform, Listing, Outcome, Platform, Prober, ProberConfig, SimulatorPlatform, gather,
 };
-use kiln::{Absence, Availability, BackendContext, CachedBackend, Policy};
-use kiln_driver::{DeviceKind, Driver};
-use kiln_sim::{DeviceConfig, Machine, MachineConfig};
+use kiln::sim::{DeviceConfig, Machine, MachineConfig};
+use kiln::{
+    Policy,
+    backend::{BackendContext, CachedBackend},
+    probe::{Absence, Availability},
+};
 
 const KERNELS: &str = include_str!("vectors.ptx");
 const LEN: u32 = 1_000;
@@ -36,11 +40,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         Availability::Absent(absence) => {
             println!("no GPU ({}): {absence}", absence.name());
             // A program that may run without one says so once, before first use, and everybody else just asks.
-            kiln::set_policy(Policy::Simulate)?;
+            kiln::probe::set_policy(Policy::Simulate)?;
         }
     }
     // From here on one answer for the whole process, kept.
-    assert!(kiln::availability()?.is_available());
+    assert!(kiln::probe::availability()?.is_available());
     policies()?;
     labels()?;
     solver()?;
@@ -59,11 +63,11 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// A policy is a value of each request, and one of the process that cannot be changed behind anybody's back.
 fn policies() -> Result<(), Box<dyn Error>> {
-    assert!(kiln::resolve(Policy::Off)?.is_none(), "off touches nothing");
-    assert!(kiln::resolve(Policy::Simulate)?.is_some());
-    let settled = kiln::set_policy(kiln::policy()?)?;
+    assert!(kiln::probe::resolve(Policy::Off)?.is_none(), "off touches nothing");
+    assert!(kiln::probe::resolve(Policy::Simulate)?.is_some());
+    let settled = kiln::probe::set_policy(kiln::probe::policy()?)?;
     let other = if settled == Policy::Off { Policy::Auto } else { Policy::Off };
-    let conflict = kiln::set_policy(other).err().ok_or("a second setting is not ignored")?;
+    let conflict = kiln::probe::set_policy(other).err().ok_or("a second setting is not ignored")?;
     println!("policy {settled}; and then: {conflict}");
     Ok(())
 }

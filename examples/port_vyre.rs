@@ -12,12 +12,12 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kiln::ir::{DeviceLimits, LaunchRequest};
+use kiln::program::{Backend, Bindings, DispatchConfig, Program};
 use kiln::program::{
     BindingPlan, Converge, LaunchPlan, Pipeline, PlanError, ProgramError, Read, ReadWrite, Typed, Value,
 };
 use kiln::telemetry::Count;
-use kiln::{Backend, Bindings, DispatchConfig, Program};
-use kiln_ir::{DeviceLimits, LaunchRequest};
 
 /// Who is reached from whom, one call further: `seen[to]` where `seen[from]`.
 const REACH: &str = "

@@ -10,10 +10,10 @@
 
 use std::sync::Arc;
 
+use kiln::driver::{Access, Command, Pattern};
+use kiln::memory::decorator::{Budgeted, Statistics, TraceConfig, Traced};
+use kiln::memory::{AllocTag, Budget, Heap, HeapConfig, MemoryResource, Request, StreamKey, StreamRef};
 use kiln::{DeviceRuntime, RuntimeConfig};
-use kiln_driver::{Access, Command, Pattern};
-use kiln_mem::decorator::{Budgeted, Statistics, TraceConfig, Traced};
-use kiln_mem::{AllocTag, Budget, Heap, HeapConfig, MemoryResource, Request, StreamKey, StreamRef};
 
 const ROWS: usize = 1_024;
 
@@ -83,12 +83,13 @@ fn blocks(gpu: &DeviceRuntime) -> Outcome {
     );
     let other = Heap::over_chunks(
         gpu.driver().clone(),
-        Arc::new(kiln_mem::DriverOrder::new(gpu.driver().clone())),
+        Arc::new(kiln::memory::DriverOrder::new(gpu.driver().clone())),
         HeapConfig::default(),
     );
-    let refused = other.deallocate(block, &kiln_mem::Stamps::NONE).err().ok_or("the block is not its own")?;
+    let refused =
+        other.deallocate(block, &kiln::memory::Stamps::NONE).err().ok_or("the block is not its own")?;
     println!("refused: {}", refused.error);
-    stack.deallocate(refused.block, &kiln_mem::Stamps::NONE)?;
+    stack.deallocate(refused.block, &kiln::memory::Stamps::NONE)?;
     gpu.reap_pending()?;
     Ok(())
 }

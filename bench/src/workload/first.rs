@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use kiln::cache::{CacheConfig, CachePlace};
-use kiln::{DeviceRuntime, RuntimeConfig, Source};
+use kiln::{DeviceRuntime, RuntimeConfig, code::Source};
 use kiln_cuda::CudaDevice;
 use kiln_cuda::nvrtc::{CompileOptions, CudaSource, Nvrtc};
 use kiln_driver::Driver;

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use kiln::{DeviceRuntime, RuntimeConfig, Source};
+use kiln::{DeviceRuntime, RuntimeConfig, code::Source};
 use kiln_kernels::{Case, cases};
 use kiln_ptx::Module;
 use kiln_ptx::exec::{Entry, LaunchShape, Options, Program, SimpleMemory};

@@ -115,9 +115,9 @@ fn device(wanted: Where) -> Result<Arc<dyn Driver>, Failure> {
     let simulated = || simulated().map_err(memory_failure);
     let runtime = match wanted {
         Where::Sim => return simulated(),
-        Where::Cuda => kiln::require().map_err(failed)?,
+        Where::Cuda => kiln::probe::require().map_err(failed)?,
         Where::Auto => {
-            let policy = kiln::policy().map_err(failed)?;
+            let policy = kiln::probe::policy().map_err(failed)?;
             match kiln::probe::prober().resolve(policy).map_err(failed)? {
                 Some(runtime) if runtime.info().kind != DeviceKind::Simulated => runtime,
                 _ => return simulated(),

@@ -1,8 +1,8 @@
 //! Which device a command runs on.
 
 use clap::ValueEnum;
-use kiln::survival::Backend;
-use kiln::{Availability, DeviceRuntime, Policy};
+use kiln::recovery::Backend;
+use kiln::{DeviceRuntime, Policy, probe::Availability};
 
 /// What was asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -30,7 +30,7 @@ impl Where {
     /// As for [`choose`](Self::choose).
     pub(crate) fn backend(self, seed: u64) -> kiln::Result<(Backend, String)> {
         let simulated = |reason: String| (Backend::simulated(seed), reason);
-        let policy = if self == Self::Cuda { Policy::Required } else { kiln::policy()? };
+        let policy = if self == Self::Cuda { Policy::Required } else { kiln::probe::policy()? };
         if self == Self::Sim {
             return Ok(simulated("as asked".into()));
         }
@@ -55,16 +55,16 @@ impl Where {
         let simulated = |reason: String| Choice { gpu: None, reason };
         match self {
             Self::Sim => Ok(simulated("as asked".into())),
-            Self::Cuda => Ok(Choice { gpu: Some(kiln::require()?), reason: "as asked".into() }),
+            Self::Cuda => Ok(Choice { gpu: Some(kiln::probe::require()?), reason: "as asked".into() }),
             Self::Auto => {
-                let policy = kiln::policy()?;
+                let policy = kiln::probe::policy()?;
                 match kiln::probe::prober().availability_under(policy)? {
                     Availability::Absent(absence) if policy != Policy::Required => Ok(simulated(format!(
                         "no CUDA device is used: {}; kiln doctor says more",
                         absence.name()
                     ))),
                     _ if policy == Policy::Simulate => Ok(simulated("the policy says so".into())),
-                    _ => Ok(Choice { gpu: Some(kiln::require()?), reason: "a GPU was found".into() }),
+                    _ => Ok(Choice { gpu: Some(kiln::probe::require()?), reason: "a GPU was found".into() }),
                 }
             }
         }

@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Exit {
-    let policy = match arguments.policy.map_or_else(kiln::policy, Ok) {
+    let policy = match arguments.policy.map_or_else(kiln::probe::policy, Ok) {
         Ok(policy) => policy,
         Err(error) => {
             complain(format_args!("kiln doctor: {error}"));

@@ -5,7 +5,7 @@
 
 use std::process::ExitCode;
 
-use kiln::ErrorKind;
+use kiln::error::ErrorKind;
 use kiln::probe::ProbeError;
 use kiln::program::ProgramError;
 use kiln_driver::Refusal;

@@ -130,9 +130,9 @@ fn device(wanted: Where, log: &Log) -> Result<(Arc<dyn Driver>, Option<Machine>)
     };
     let runtime = match wanted {
         Where::Sim => return simulated(),
-        Where::Cuda => kiln::require().map_err(failed)?,
+        Where::Cuda => kiln::probe::require().map_err(failed)?,
         Where::Auto => {
-            let policy = kiln::policy().map_err(failed)?;
+            let policy = kiln::probe::policy().map_err(failed)?;
             match kiln::probe::prober().resolve(policy).map_err(failed)? {
                 Some(runtime) if runtime.info().kind != kiln_driver::DeviceKind::Simulated => runtime,
                 _ => return simulated(),

@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use kiln::{DeviceRuntime, ModuleBuilder, Source};
+use kiln::{
+    DeviceRuntime,
+    code::{ModuleBuilder, Source},
+};
 use kiln_ptx::{EntryFacts, Module};
 
 use crate::failure::Failure;

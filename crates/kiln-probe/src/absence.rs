@@ -13,7 +13,7 @@ pub use kiln_cuda::Absence as CudaAbsence;
 /// Why there is no device.
 ///
 /// ```
-/// use kiln::Absence;
+/// use kiln::probe::Absence;
 /// use kiln::probe::CudaAbsence;
 ///
 /// let absence = Absence::from(CudaAbsence::NoDevice);

@@ -18,7 +18,7 @@
 //! - A [`Typed`] handle has the parameters of its program in its type, and what does not fit them does not compile.
 //!
 //! ```
-//! use kiln::{Backend, Bindings, DeviceRuntime, Program};
+//! use kiln::{DeviceRuntime, program::{Backend, Bindings, Program}};
 //!
 //! let saxpy = Program::build("saxpy", |k| {
 //!     let a = k.scalar::<f32>("a");

@@ -26,7 +26,7 @@ const MAX_RECORDED_COMMANDS: u64 = 4096;
 /// the flag after a turn, then after two more, four more, and so on.
 ///
 /// ```
-/// use kiln::{Backend, Bindings, DeviceRuntime, Program};
+/// use kiln::{DeviceRuntime, program::{Backend, Bindings, Program}};
 ///
 /// // Every cell takes the largest of its neighbours; `changed` says whether one did.
 /// let spread = Program::parse("

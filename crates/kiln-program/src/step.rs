@@ -16,7 +16,7 @@ use crate::placed::{Placed, access, aligned, check_overlap, check_residency, ext
 /// can be changed between replays.
 ///
 /// ```
-/// use kiln::{Backend, Bindings, DeviceRuntime, DispatchConfig, Program};
+/// use kiln::{DeviceRuntime, program::{Backend, Bindings, DispatchConfig, Program}};
 ///
 /// let program = Program::parse("kernel scale(inout x: u32[], by: u32) block(64) over(x) { x[global.x] = x[global.x] * by; }")?;
 /// let gpu = DeviceRuntime::simulated(1)?;

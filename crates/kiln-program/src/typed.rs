@@ -23,7 +23,7 @@ use crate::pipeline::Pipeline;
 ///
 /// ```
 /// use kiln::program::{Read, ReadWrite, Typed, Value};
-/// use kiln::{Backend, DeviceRuntime, Program};
+/// use kiln::{DeviceRuntime, program::{Backend, Program}};
 ///
 /// type Saxpy = (Value<f32>, Read<f32>, ReadWrite<f32>);
 ///

@@ -15,7 +15,12 @@ use std::time::Duration;
 
 use kiln::cache::{CacheConfig, CachePlace};
 use kiln::telemetry::Count;
-use kiln::{CodeError, DeviceRuntime, Effect, ErrorKind, Mismatch, ParameterKind, RuntimeConfig};
+use kiln::{
+    DeviceRuntime, RuntimeConfig,
+    code::CodeError,
+    error::ErrorKind,
+    launch::{Effect, Mismatch, ParameterKind},
+};
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
 const AXPY: &str = r#"
@@ -140,7 +145,7 @@ fn what_is_no_code_is_refused_with_its_place() {
     assert!(code_error(&error).is_compile_error() && error.to_string().contains("4:"), "{error}");
     let error = gpu.kernel(PTX, "paste").unwrap_err();
     assert!(error.to_string().contains("no kernel named `paste`"), "{error}");
-    assert!(gpu.source(kiln::Source::Cubin(b"not a cubin")).kernel("k").is_err());
+    assert!(gpu.source(kiln::code::Source::Cubin(b"not a cubin")).kernel("k").is_err());
 }
 
 #[test]

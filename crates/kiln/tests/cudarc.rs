@@ -19,7 +19,7 @@ const LEN: usize = 1 << 16;
 
 /// A stream of cudarc's on the same device, under both names; none without a GPU.
 fn scene(test: &str) -> Option<(&'static DeviceRuntime, Arc<CudaStream>, Stream)> {
-    match kiln::gpu_for_test(test).unwrap() {
+    match kiln::probe::gpu_for_test(test).unwrap() {
         TestGate::Ready(gpu) if gpu.info().kind == DeviceKind::Cuda => {
             // cudarc's loader panics without a driver; the gate has seen that there is one.
             let theirs = CudaContext::new(gpu.ordinal() as usize).unwrap().new_stream().unwrap();

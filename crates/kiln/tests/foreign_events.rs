@@ -15,7 +15,10 @@ mod order {
 use std::sync::Arc;
 use std::time::Duration;
 
-use kiln::{DeviceRuntime, ErrorKind, GpuRef, Misuse, RuntimeConfig};
+use kiln::{
+    DeviceRuntime, GpuRef, RuntimeConfig,
+    error::{ErrorKind, Misuse},
+};
 use kiln_driver::{Access, Driver, ForeignHandle};
 use kiln_sim::{FindingKind, Machine, MachineConfig};
 use order::library::Library;

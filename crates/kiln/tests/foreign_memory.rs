@@ -9,7 +9,10 @@
 
 use std::sync::Arc;
 
-use kiln::{DeviceRuntime, ErrorKind, GpuRef, Misuse, RuntimeConfig, Stream};
+use kiln::{
+    DeviceRuntime, GpuRef, RuntimeConfig, Stream,
+    error::{ErrorKind, Misuse},
+};
 use kiln_driver::{
     Access, Command, DeviceAddress, Driver, DriverExt, ForeignHandle, ForeignMemory, Memory, MemoryRequest,
     Pattern, StreamId, StreamRequest,

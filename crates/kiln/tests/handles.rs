@@ -11,7 +11,12 @@ mod order {
     pub(crate) mod kernels;
 }
 
-use kiln::{DeviceRuntime, ErrorKind, GpuRef, Mismatch, Misuse, RuntimeConfig, Stale};
+use kiln::{
+    DeviceRuntime, GpuRef, RuntimeConfig,
+    buffer::Stale,
+    error::{ErrorKind, Misuse},
+    launch::Mismatch,
+};
 use kiln_driver::Access;
 use kiln_sim::{Machine, MachineConfig};
 use order::kernels::{Kernels, library};

@@ -29,8 +29,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use held::Held;
-use kiln::Availability;
-use kiln::survival::{Backend, Process, Replay};
+use kiln::probe::Availability;
+use kiln::recovery::{Backend, Process, Replay};
 
 /// What a process holds is counted, so one test at a time.
 static TURN: Mutex<()> = Mutex::new(());
@@ -43,7 +43,7 @@ fn worker() {
 
 /// Whether there is a GPU. None is opened here: the contexts of these tests live in workers.
 fn has_gpu(test: &str) -> bool {
-    match kiln::availability().unwrap() {
+    match kiln::probe::availability().unwrap() {
         Availability::Available(_) => true,
         Availability::Absent(absence) => {
             let required = std::env::var_os("KILN_REQUIRE_GPU").is_some_and(|value| value == "1");

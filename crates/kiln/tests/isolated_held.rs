@@ -17,8 +17,8 @@ mod rig;
 use std::sync::{Mutex, PoisonError};
 
 use held::Held;
-use kiln::state::Phase;
-use kiln::survival::Process;
+use kiln::recovery::Phase;
+use kiln::recovery::Process;
 
 /// What a process holds is counted, so one test at a time.
 static TURN: Mutex<()> = Mutex::new(());

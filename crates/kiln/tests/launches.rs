@@ -15,8 +15,10 @@ mod order {
 use std::sync::{Arc, Mutex};
 
 use kiln::{
-    ByValue, DeviceRuntime, Error, ErrorKind, GpuRef, In, InOut, Kernel, Mismatch, Misuse, RuntimeConfig,
-    Stale,
+    DeviceRuntime, Error, GpuRef, Kernel, RuntimeConfig,
+    buffer::Stale,
+    error::{ErrorKind, Misuse},
+    launch::{ByValue, In, InOut, Mismatch},
 };
 use kiln_driver::{Access, Dim3, Image};
 use kiln_sim::{HostKernel, KernelLibrary, Machine, MachineConfig, Parameter};

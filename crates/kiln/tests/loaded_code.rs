@@ -11,7 +11,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use kiln::cache::{CacheConfig, CachePlace};
-use kiln::{CodeError, DeviceRuntime, ErrorKind, ParameterKind, RuntimeConfig, Source};
+use kiln::{
+    DeviceRuntime, RuntimeConfig,
+    code::{CodeError, Source},
+    error::ErrorKind,
+    launch::ParameterKind,
+};
 use kiln_driver::call::{Answer, Call};
 use kiln_driver::layer::{Layer, Layered};
 use kiln_driver::{Code, Dim3, Image, Object};

@@ -8,7 +8,7 @@
     reason = "a test stops at the first surprise"
 )]
 
-use kiln::{DeviceRuntime, MemoryConfig, RuntimeConfig, Stream};
+use kiln::{DeviceRuntime, RuntimeConfig, Stream, memory::MemoryConfig};
 use kiln_sim::{Machine, MachineConfig};
 
 const STACKS: [&str; 4] = ["pool", "stats(guard(pool))", "direct", "heap"];

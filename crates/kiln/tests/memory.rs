@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use kiln::{DeviceRuntime, MemoryConfig, RuntimeConfig};
+use kiln::{DeviceRuntime, RuntimeConfig, memory::MemoryConfig};
 use kiln_driver::Driver;
 use kiln_mem::stack::Site;
 use kiln_mem::{AllocTag, Budget, Heap, HeapConfig, Stack};

@@ -105,6 +105,6 @@ fn handles_can_be_sent_and_shared() {
     shared::<DeviceRuntime>();
     shared::<kiln::Stream>();
     shared::<kiln::Ticket>();
-    shared::<kiln::PinnedBuffer<f32>>();
+    shared::<kiln::buffer::PinnedBuffer<f32>>();
     shared::<Tracker>();
 }

@@ -17,8 +17,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kiln::{
-    DeviceRuntime, Error, ErrorKind, ForeignEvent, GpuRef, Graph, MemoryConfig, Misuse, PinnedBuffer,
-    RuntimeConfig, Stream,
+    DeviceRuntime, Error, GpuRef, Graph, RuntimeConfig, Stream,
+    buffer::PinnedBuffer,
+    error::{ErrorKind, Misuse},
+    foreign::ForeignEvent,
+    memory::MemoryConfig,
 };
 use kiln_driver::call::CallKind;
 use kiln_driver::layer::{Counting, Layered};

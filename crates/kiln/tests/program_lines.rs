@@ -9,7 +9,10 @@
 
 use std::sync::Arc;
 
-use kiln::{Backend, Bindings, DeviceRuntime, DispatchConfig, Program, RuntimeConfig};
+use kiln::{
+    DeviceRuntime, RuntimeConfig,
+    program::{Backend, Bindings, DispatchConfig, Program},
+};
 use kiln_ir::Axis;
 use kiln_ptx::exec::{Checks, FindingKind};
 use kiln_sim::{Machine, MachineConfig, PtxEngine};

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use kiln::{CompletionConfig, DeviceRuntime, RuntimeConfig};
+use kiln::{DeviceRuntime, RuntimeConfig, completion::CompletionConfig};
 use kiln_sim::{Machine, MachineConfig};
 
 fn threads() -> usize {

@@ -14,8 +14,10 @@ mod order {
 use std::sync::Arc;
 
 use kiln::{
-    DeviceRuntime, Error, ErrorKind, GpuRef, Mismatch, Misuse, Number, Parameter, ParameterKind,
-    RuntimeConfig, Signature, Stale, Ticket,
+    DeviceRuntime, Error, GpuRef, RuntimeConfig, Ticket,
+    buffer::Stale,
+    error::{ErrorKind, Misuse},
+    launch::{Mismatch, Number, Parameter, ParameterKind, Signature},
 };
 use kiln_driver::call::CallKind;
 use kiln_driver::layer::{Counting, Layered};

@@ -19,7 +19,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use kiln::order::Recording;
-use kiln::{DeviceRuntime, GpuRef, Graph, MemoryConfig, PinnedBuffer, RuntimeConfig, Stream, Ticket};
+use kiln::{
+    DeviceRuntime, GpuRef, Graph, RuntimeConfig, Stream, Ticket, buffer::PinnedBuffer, memory::MemoryConfig,
+};
 use kiln_driver::call::{Call, CallKind};
 use kiln_driver::layer::{Layer, Layered};
 use kiln_driver::{Access, Driver, Error};

@@ -14,7 +14,7 @@ mod order {
 }
 
 use kiln::order::{MAX_EVENTS, Recording};
-use kiln::{DeviceRuntime, GpuRef, HandedEvent, RuntimeConfig, Stream, Ticket};
+use kiln::{DeviceRuntime, GpuRef, RuntimeConfig, Stream, Ticket, foreign::HandedEvent};
 use kiln_driver::{Access, Refusal};
 use kiln_sim::{Machine, MachineConfig};
 use order::kernels::{Kernels, library, mixed};

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use kiln::order::MAX_STREAMS;
-use kiln::{DeviceRuntime, GpuRef, MemoryConfig, RuntimeConfig, Stream};
+use kiln::{DeviceRuntime, GpuRef, RuntimeConfig, Stream, memory::MemoryConfig};
 use kiln_driver::call::{Call, CallKind};
 use kiln_driver::layer::{Counting, Layer, Layered};
 use kiln_driver::{Access, Command, Driver, ForeignHandle, Pattern, Refusal, StreamId, StreamRequest};

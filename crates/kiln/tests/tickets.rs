@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use kiln::order::Recording;
-use kiln::{CompletionConfig, DeviceRuntime, GpuRef, Kernel, RuntimeConfig, Stream, Ticket};
+use kiln::{DeviceRuntime, GpuRef, Kernel, RuntimeConfig, Stream, Ticket, completion::CompletionConfig};
 use kiln_driver::layer::{CommandKind, Counting, Layered};
 use kiln_driver::{Access, Code, Driver, Image};
 use kiln_sim::{Fault, FaultPlan, HostKernel, KernelLibrary, Machine, MachineConfig};

@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use kiln::telemetry::{Count, Gauge};
 use kiln::{
-    Backend, Bindings, DeviceRuntime, DispatchConfig, ErrorKind, Misuse, Program, RuntimeConfig, Ticket,
+    DeviceRuntime, RuntimeConfig, Ticket,
+    error::{ErrorKind, Misuse},
+    program::{Backend, Bindings, DispatchConfig, Program},
 };
 use kiln_driver::Driver;
 use kiln_driver::call::{Call, CallKind};

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use kiln::{DeviceRuntime, Element, GpuRef, RuntimeConfig, Stream};
+use kiln::{DeviceRuntime, GpuRef, RuntimeConfig, Stream, buffer::Element};
 use kiln_driver::call::CallKind;
 use kiln_driver::layer::{CommandKind, Counting, Layered};
 use kiln_driver::{Access, Command, Pattern};

@@ -60,7 +60,16 @@ const BOUNDARIES: &[Boundary] = &[
     Boundary { package: "kiln-service", may_use: &["kiln-driver", "kiln-runtime"], unsafe_code: false },
     Boundary {
         package: "kiln",
-        may_use: &["kiln-probe", "kiln-runtime", "kiln-program", "kiln-service"],
+        may_use: &[
+            "kiln-driver",
+            "kiln-ir",
+            "kiln-mem",
+            "kiln-probe",
+            "kiln-program",
+            "kiln-runtime",
+            "kiln-service",
+            "kiln-sim",
+        ],
         unsafe_code: false,
     },
     Boundary {
@@ -84,12 +93,13 @@ const BOUNDARIES: &[Boundary] = &[
         unsafe_code: true,
     },
     Boundary { package: "kiln-shuttle", may_use: &["kiln-driver"], unsafe_code: true },
+    Boundary { package: "kiln-book", may_use: &[], unsafe_code: false },
     Boundary { package: "xtask", may_use: &[], unsafe_code: false },
 ];
 
 /// Packages from outside that only some of ours may use, and the others not in tests either. The benchmarks name
-/// cudarc because it is a peer they measure.
-const RESERVED: [(&str, &[&str]); 1] = [("cudarc", &["kiln-cuda", "kiln-bench"])];
+/// cudarc because it is a peer they measure, the book because it shows both side by side.
+const RESERVED: [(&str, &[&str]); 1] = [("cudarc", &["kiln-book", "kiln-cuda", "kiln-bench"])];
 
 /// For tests and benchmarks: nothing that users build depends on them.
 const DEV_ONLY: [&str; 3] = ["kiln-conform", "kiln-kernels", "kiln-shuttle"];
@@ -186,7 +196,10 @@ mod tests {
             found(&[package(name, &[dependency]), driver, conform])
         };
         assert!(wrong("kiln-ptx", ("kiln-driver", false))[0].contains("may not use kiln-driver"));
-        assert!(wrong("kiln", ("cudarc", true))[0].contains("only kiln-cuda and kiln-bench may use cudarc"));
+        assert!(
+            wrong("kiln", ("cudarc", true))[0]
+                .contains("only kiln-book and kiln-cuda and kiln-bench may use cudarc")
+        );
         assert!(wrong("kiln-sim", ("kiln-conform", false))[0].contains("dev-dependency"));
         assert!(wrong("kiln-new", ("clap", false))[0].contains("without a boundary"));
     }

@@ -7,8 +7,8 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use kiln::state::{Phase, Status};
-use kiln::survival::{Isolation, PostMortem, Process};
+use kiln::recovery::{Isolation, PostMortem, Process};
+use kiln::recovery::{Phase, Status};
 use kiln::{DeviceRuntime, GpuRef, Kernel, RuntimeConfig, Ticket};
 use serde::Serialize;
 

@@ -8,7 +8,7 @@
 use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use kiln::{GpuRef, PinnedBuffer, Stream};
+use kiln::{GpuRef, Stream, buffer::PinnedBuffer};
 
 use super::device::Stage;
 use super::kernels::{BLOCK_THREADS, Kernels};

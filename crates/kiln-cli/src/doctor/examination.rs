@@ -2,7 +2,10 @@
 
 use kiln::libraries::{self, DriverLibrary, FoundLibrary, Library, MissingLibrary};
 use kiln::probe::{DeviceSummary, Devices, prober};
-use kiln::{Absence, Availability, DeviceRuntime, Error, Policy};
+use kiln::{
+    DeviceRuntime, Error, Policy,
+    probe::{Absence, Availability},
+};
 use kiln_driver::DeviceKind;
 use serde::Serialize;
 

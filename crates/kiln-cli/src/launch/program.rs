@@ -4,7 +4,10 @@
 //! buffer is what its role allows; lengths and shapes are the business of the program's own plans.
 
 use kiln::program::ProgramError;
-use kiln::{Backend, Bindings, DeviceRuntime, DispatchConfig, GpuRef};
+use kiln::{
+    DeviceRuntime, GpuRef,
+    program::{Backend, Bindings, DispatchConfig},
+};
 use kiln_driver::Dim3;
 use kiln_ir::{
     BindingPlan, Buffer, DeviceLimits, LaunchPlan, LaunchRequest, Literal, Program, Role, Scalar, Type,

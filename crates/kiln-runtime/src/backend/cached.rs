@@ -13,7 +13,7 @@ use crate::prober::{self, Prober};
 /// again. A build step that panics takes its own thread along and nobody else.
 ///
 /// ```
-/// use kiln::{BackendContext, CachedBackend};
+/// use kiln::backend::{BackendContext, CachedBackend};
 ///
 /// static SOLVER: CachedBackend<BackendContext> = CachedBackend::new();
 ///
@@ -21,7 +21,7 @@ use crate::prober::{self, Prober};
 ///     SOLVER.get_or_probe("solver", |parts| Ok(BackendContext::from_parts(parts)))
 /// }
 ///
-/// # kiln::set_policy(kiln::Policy::Simulate)?;
+/// # kiln::probe::set_policy(kiln::Policy::Simulate)?;
 /// let first: *const _ = solver()?;
 /// assert!(std::ptr::eq(first, solver()?));
 /// # Ok::<(), kiln::Error>(())

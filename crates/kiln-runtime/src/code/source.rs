@@ -5,7 +5,7 @@
 /// Text is PTX if its first word is `.version`, and CUDA C otherwise.
 ///
 /// ```
-/// use kiln::Source;
+/// use kiln::code::Source;
 ///
 /// assert!(matches!(Source::from("// generated\n.version 8.0\n"), Source::Ptx(_)));
 /// assert!(matches!(Source::from("__global__ void k() {}"), Source::CudaC { .. }));

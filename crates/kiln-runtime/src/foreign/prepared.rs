@@ -20,7 +20,7 @@ use crate::runtime::{DeviceRuntime, Stream, Ticket};
 ///
 /// ```compile_fail,E0277
 /// fn leaves_its_thread<T: Send>() {}
-/// leaves_its_thread::<kiln::PreparedUse<'static>>();
+/// leaves_its_thread::<kiln::foreign::PreparedUse<'static>>();
 /// ```
 #[must_use = "queue the work, then finish"]
 pub struct PreparedUse<'a> {

@@ -30,7 +30,7 @@ pub fn prober() -> &'static Prober {
 /// The machine behind the process's simulated device, to ask what it found.
 ///
 /// ```
-/// kiln::set_policy(kiln::Policy::Simulate)?;
+/// kiln::probe::set_policy(kiln::Policy::Simulate)?;
 /// let gpu = kiln::DeviceRuntime::auto()?;
 /// let squares = gpu.upload(&[1u32, 4, 9])?;
 /// assert_eq!(squares.download()?, [1, 4, 9]);
@@ -80,11 +80,11 @@ pub fn set_policy(policy: Policy) -> Result<Policy> {
 /// [`DeviceRuntime::try_get`].
 ///
 /// ```
-/// use kiln::{MemoryConfig, RuntimeConfig};
+/// use kiln::{RuntimeConfig, memory::MemoryConfig};
 ///
-/// kiln::set_policy(kiln::Policy::Simulate)?;
+/// kiln::probe::set_policy(kiln::Policy::Simulate)?;
 /// let memory = MemoryConfig { stack: "stats(heap)".parse()?, limit_bytes: Some(1 << 30), ..MemoryConfig::default() };
-/// kiln::set_runtime_config(RuntimeConfig { memory, ..RuntimeConfig::default() });
+/// kiln::probe::set_runtime_config(RuntimeConfig { memory, ..RuntimeConfig::default() });
 /// assert_eq!(kiln::DeviceRuntime::auto()?.memory().to_string(), "stats(heap)");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

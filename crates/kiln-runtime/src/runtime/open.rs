@@ -16,7 +16,7 @@ impl DeviceRuntime {
     /// A runtime of its own over a device that is opened for it, in this process or in a worker, as the configuration says.
     ///
     /// ```no_run
-    /// use kiln::survival::{Backend, Isolation, Process};
+    /// use kiln::recovery::{Backend, Isolation, Process};
     /// use kiln::{DeviceRuntime, RuntimeConfig};
     ///
     /// kiln::worker_entry();

@@ -22,7 +22,7 @@ impl DeviceRuntime {
     /// assert!(gpu.state().is_ready());
     /// let watch = gpu.watch();
     /// drop(gpu);
-    /// assert_eq!(watch.status().phase(), kiln::state::Phase::Stopped);
+    /// assert_eq!(watch.status().phase(), kiln::recovery::Phase::Stopped);
     /// # Ok(())
     /// # }
     /// ```

@@ -5,7 +5,7 @@ use std::fmt;
 /// What a device is doing.
 ///
 /// ```
-/// use kiln::state::Phase;
+/// use kiln::recovery::Phase;
 ///
 /// assert!(Phase::Ready.may_become(Phase::Lost));
 /// assert!(!Phase::Failed.may_become(Phase::Ready));

@@ -11,7 +11,7 @@ use crate::state::Keep;
 /// Where a device's context lives.
 ///
 /// ```
-/// use kiln::survival::{Isolation, Process};
+/// use kiln::recovery::{Isolation, Process};
 /// use kiln::RuntimeConfig;
 ///
 /// let isolation = Isolation::Process(Process { standby: true, ..Process::default() });
@@ -22,7 +22,7 @@ use crate::state::Keep;
 /// Work that was queued behind a fault and had not started can be done again by the next worker:
 ///
 /// ```
-/// use kiln::survival::{Isolation, Process, Replay};
+/// use kiln::recovery::{Isolation, Process, Replay};
 ///
 /// let isolation = Isolation::Process(Process { replay: Replay::NotStarted, ..Process::default() });
 /// # let _ = isolation;

@@ -62,7 +62,7 @@ impl<T: Element> GpuRef<T> {
     /// based on `pages`, or a block of a heap that happens to be of whole frames. Others can be sealed by checksum:
     ///
     /// ```
-    /// # use kiln::{ErrorKind, GpuRef, Result};
+    /// # use kiln::{GpuRef, Result, error::ErrorKind};
     /// fn guard(weights: &GpuRef<f32>) -> Result<()> {
     ///     match weights.seal_read_only() {
     ///         Err(error) if matches!(error.kind(), ErrorKind::Seal(_)) => weights.seal().map(drop),

@@ -1,6 +1,6 @@
 //! Nodes changed in place.
 
-use kiln::{Effect, Number, Parameter, ParameterKind, Signature};
+use kiln::launch::{Effect, Number, Parameter, ParameterKind, Signature};
 use kiln_driver::Image;
 use kiln_driver::call::CallKind;
 
@@ -93,7 +93,7 @@ fn arguments_of_an_unknown_kernel_are_replaced_where_they_lie() {
     let mix = rig.gpu.load_kernel(&Image::HostKernels(LIBRARY), "mix", Some(signature)).unwrap();
     let (to, from) = (rig.buffer(1), rig.buffer(1));
     let mut builder = rig.gpu.graph();
-    let arguments = (kiln::InOut(&to), kiln::In(&from), LEN as u32, 7_u32);
+    let arguments = (kiln::launch::InOut(&to), kiln::launch::In(&from), LEN as u32, 7_u32);
     // SAFETY: `mix` touches `LEN` elements, which both buffers have.
     let node = unsafe { builder.launch(&mix).grid(1).block(1).pass(arguments).record() }.unwrap();
     let mut graph = builder.build().unwrap();

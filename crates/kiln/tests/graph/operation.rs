@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
-use kiln::{DeviceRuntime, GpuRef, GraphBuilder, NodeId, Stream};
+use kiln::{
+    DeviceRuntime, GpuRef, Stream,
+    graph::{GraphBuilder, NodeId},
+};
 
 use crate::order::kernels::{Kernels, joined, mixed};
 

@@ -7,7 +7,9 @@ use std::ops::Range;
 
 use kiln::order::Mutation;
 use kiln::{
-    DeviceRuntime, ErrorKind, GpuRef, Graph, GraphError, Input, NodeId, Output, RuntimeConfig, Stream,
+    DeviceRuntime, GpuRef, Graph, RuntimeConfig, Stream,
+    error::ErrorKind,
+    graph::{GraphError, Input, NodeId, Output},
 };
 use kiln_sim::{Machine, MachineConfig, Report};
 

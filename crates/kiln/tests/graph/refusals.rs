@@ -1,6 +1,11 @@
 //! What a graph refuses, with nothing queued and nothing changed.
 
-use kiln::{DeviceRuntime, ErrorKind, GraphError, Mismatch, Misuse};
+use kiln::{
+    DeviceRuntime,
+    error::{ErrorKind, Misuse},
+    graph::GraphError,
+    launch::Mismatch,
+};
 
 use super::rig::{LEN, Rig, refusal};
 

@@ -1,6 +1,6 @@
 //! Replays among other work.
 
-use kiln::Stale;
+use kiln::buffer::Stale;
 use kiln_driver::call::CallKind;
 use kiln_driver::layer::CommandKind;
 use kiln_sim::MachineConfig;
@@ -128,7 +128,7 @@ fn a_graph_outlives_its_runtime_and_says_so() {
     graph.replay().unwrap();
     rig.abandon();
     let error = graph.replay().expect_err("the runtime is gone");
-    assert!(matches!(error.kind(), kiln::ErrorKind::Stale(Stale::DeviceDropped)), "{error}");
+    assert!(matches!(error.kind(), kiln::error::ErrorKind::Stale(Stale::DeviceDropped)), "{error}");
     graph.output(&output).expect_err("the runtime is gone");
 }
 
@@ -237,7 +237,7 @@ fn replays_from_many_threads_and_streams_are_all_there() {
 fn a_graph_can_be_sent_and_shared() {
     fn shared<T: Send + Sync>() {}
     shared::<kiln::Graph>();
-    shared::<kiln::GraphBuilder>();
-    shared::<kiln::Input<f32>>();
-    shared::<kiln::Output<f32>>();
+    shared::<kiln::graph::GraphBuilder>();
+    shared::<kiln::graph::Input<f32>>();
+    shared::<kiln::graph::Output<f32>>();
 }

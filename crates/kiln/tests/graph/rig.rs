@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use kiln::{DeviceRuntime, Error, ErrorKind, GpuRef, GraphBuilder, GraphError, NodeId, RuntimeConfig};
+use kiln::{
+    DeviceRuntime, Error, GpuRef, RuntimeConfig,
+    error::ErrorKind,
+    graph::{GraphBuilder, GraphError, NodeId},
+};
 use kiln_driver::layer::{Counting, Layered};
 use kiln_sim::{Machine, MachineConfig};
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use kiln::state::Phase;
-use kiln::survival::{Process, Replay};
+use kiln::recovery::Phase;
+use kiln::recovery::{Process, Replay};
 use kiln::{DeviceRuntime, GpuRef, Ticket};
 
 use crate::{replay_kernels, rig};

@@ -3,10 +3,15 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
+use kiln::recovery::{Backend, Entry, Isolation, Process, RestartPolicy, Standing};
+use kiln::recovery::{Keep, Phase};
 use kiln::service::{DeviceService, ServiceConfig, Upload, Why};
-use kiln::state::{Keep, Phase};
-use kiln::survival::{Backend, Entry, Isolation, Process, RestartPolicy, Standing};
-use kiln::{DeviceRuntime, ErrorKind, MemoryConfig, Misuse, RuntimeConfig, Stale};
+use kiln::{
+    DeviceRuntime, RuntimeConfig,
+    buffer::Stale,
+    error::{ErrorKind, Misuse},
+    memory::MemoryConfig,
+};
 use kiln_sim::{Machine, MachineConfig};
 
 use crate::rig;
@@ -104,7 +109,8 @@ fn workers_killed_at_every_moment_of_a_takeover_are_replaced_too() {
         // Ready may be seen before the second loss is; a call that fails says so, and the next is after it.
         for buffer in [&kept, &healed] {
             let found = loop {
-                let settled = |status: &kiln::Status| status.state.is_ready() || status.phase().is_over();
+                let settled =
+                    |status: &kiln::recovery::Status| status.state.is_ready() || status.phase().is_over();
                 let status = gpu.watch().wait_until(settled, Some(Duration::from_secs(60)));
                 assert!(status.state.is_ready(), "{status}");
                 match buffer.download() {
@@ -196,7 +202,7 @@ fn a_service_has_been_in_every_phase_and_generation_its_device_was_in() {
     let service = DeviceService::over(gpu.clone(), ServiceConfig::default()).unwrap();
     service.submit(Upload::new(vec![1_u32])).wait().unwrap();
     (0..TIMES).for_each(|_| drop(rig::kill(&gpu)));
-    let ready = |status: &kiln::Status| status.generation.0 == TIMES && status.state.is_ready();
+    let ready = |status: &kiln::recovery::Status| status.generation.0 == TIMES && status.state.is_ready();
     let status = service.watch().wait_until(ready, Some(Duration::from_secs(60)));
     assert!(ready(&status), "{status}");
     // Ready once, and three changes each time: lost, rebuilding, ready.

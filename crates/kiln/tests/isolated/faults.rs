@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use kiln::survival::{Backend, Process, Standing};
-use kiln::{ErrorKind, Stale};
+use kiln::recovery::{Backend, Process, Standing};
+use kiln::{buffer::Stale, error::ErrorKind};
 use kiln_driver::Code;
 
 use crate::{kernels, rig};

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::ops::AddAssign;
 use std::sync::Arc;
 
-use kiln::{DeviceRuntime, GpuRef, Kernel, PostMortem, Stale, Stream, Ticket};
+use kiln::{DeviceRuntime, GpuRef, Kernel, Stream, Ticket, buffer::Stale, recovery::PostMortem};
 use kiln_driver::{Driver, DriverExt, StreamRequest};
 
 use crate::{kernels, rig};

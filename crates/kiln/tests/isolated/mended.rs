@@ -3,12 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kiln::survival::{PostMortem, Standing};
-use kiln::{DeviceRuntime, ErrorKind, GpuRef, Misuse, Stale};
+use kiln::recovery::{PostMortem, Standing};
+use kiln::{
+    DeviceRuntime, GpuRef,
+    buffer::Stale,
+    error::{ErrorKind, Misuse},
+};
 
 use crate::{kernels, rig};
 
-fn standing<T: kiln::Element>(report: &PostMortem, buffer: &GpuRef<T>) -> Standing {
+fn standing<T: kiln::buffer::Element>(report: &PostMortem, buffer: &GpuRef<T>) -> Standing {
     report.blocks.iter().find(|record| record.block == buffer.block_id()).unwrap().standing
 }
 

@@ -2,9 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use kiln::survival::{Backend, Process, SealError, Standing};
+use kiln::recovery::{Backend, Process, SealError, Standing};
 use kiln::telemetry::Count;
-use kiln::{DeviceRuntime, ErrorKind, GpuRef, Misuse};
+use kiln::{
+    DeviceRuntime, GpuRef,
+    error::{ErrorKind, Misuse},
+};
 
 use crate::wild::{self, WORDS, is_sealed, standing};
 use crate::{kernels, rig};

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kiln::survival::{Backend, Outcome, PostMortem, Process, Replay, Standing, Why};
-use kiln::{DeviceRuntime, ErrorKind, GpuRef, Kernel, Misuse, Ticket};
+use kiln::recovery::{Backend, Outcome, PostMortem, Process, Replay, Standing, Why};
+use kiln::{
+    DeviceRuntime, GpuRef, Kernel, Ticket,
+    error::{ErrorKind, Misuse},
+};
 use kiln_driver::Access;
 
 use crate::{kernels, replay_kernels, replay_scene, rig};

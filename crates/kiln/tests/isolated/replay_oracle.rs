@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use kiln::order::{Mutation, Stamp};
-use kiln::survival::{Backend, Outcome, PostMortem, Process, Replay, Why};
-use kiln::{DeviceRuntime, ErrorKind, GpuRef, Kernel, Stream, Ticket};
+use kiln::recovery::{Backend, Outcome, PostMortem, Process, Replay, Why};
+use kiln::{DeviceRuntime, GpuRef, Kernel, Stream, Ticket, error::ErrorKind};
 
 use crate::{replay_kernels, rig};
 
@@ -142,22 +142,19 @@ impl Program {
             2 if distinct => (buffer(to).copy_from_on(&stream, buffer(from)), vec![from], true, value(from)),
             3 | 4 if distinct => {
                 let mut launch = self.gpu.launch(&self.kernels[0]);
-                launch.grid(1).block(1);
-                launch.on(&stream).read(buffer(from)).write(buffer(to));
+                launch.threads(1).on(&stream).read(buffer(from)).write(buffer(to));
                 // SAFETY: the kernel touches one element of each.
                 (unsafe { launch.submit() }, vec![from], false, value(from))
             }
             5 | 6 => {
                 let mut launch = self.gpu.launch(&self.kernels[1]);
-                launch.grid(1).block(1);
-                launch.on(&stream).read_write(buffer(to));
+                launch.threads(1).on(&stream).read_write(buffer(to));
                 // SAFETY: as above.
                 (unsafe { launch.submit() }, vec![to], false, value(to).map(plus_one))
             }
             7 if distinct => {
                 let mut launch = self.gpu.launch(&self.kernels[2]);
-                launch.grid(1).block(1);
-                launch.on(&stream).read(buffer(from)).read(buffer(other)).write(buffer(to));
+                launch.threads(1).on(&stream).read(buffer(from)).read(buffer(other)).write(buffer(to));
                 // SAFETY: as above.
                 let submitted = unsafe { launch.submit() };
                 let sum = value(from).zip(value(other)).map(|(left, right)| plus(left, right));
@@ -205,8 +202,7 @@ impl Program {
         let stream = self.streams[1 + self.dice.roll(STREAMS - 1)].clone();
         let submitted = {
             let mut launch = self.gpu.launch(&self.kernels[3]);
-            launch.grid(1).block(1);
-            launch.on(&stream).write(&self.slots[to].buffer).value(50_u32);
+            launch.threads(1).on(&stream).write(&self.slots[to].buffer).value(50_u32);
             // SAFETY: it is to fault.
             unsafe { launch.submit() }
         };
@@ -282,8 +278,7 @@ impl Program {
     fn run_beside_a_fault(mut self) -> Result<Tally, Wrong> {
         let submitted = {
             let mut launch = self.gpu.launch(&self.kernels[1]);
-            launch.grid(1).block(1);
-            launch.on(&self.streams[0]).read_write(&self.slots[0].buffer);
+            launch.threads(1).on(&self.streams[0]).read_write(&self.slots[0].buffer);
             // SAFETY: the kernel touches one element.
             unsafe { launch.submit() }
         };

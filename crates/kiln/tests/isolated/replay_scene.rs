@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kiln::survival::{Backend, Outcome, PostMortem, Process, Replay, Why};
-use kiln::{DeviceRuntime, Result, Stale, Ticket};
+use kiln::recovery::{Backend, Outcome, PostMortem, Process, Replay, Why};
+use kiln::{DeviceRuntime, Result, Ticket, buffer::Stale};
 
 use crate::{replay_kernels, rig};
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kiln::order::Mutation;
-use kiln::state::{Phase, Status};
-use kiln::survival::{Backend, Entry, Isolation, PostMortem, Process, RestartPolicy};
+use kiln::recovery::{Backend, Entry, Isolation, PostMortem, Process, RestartPolicy};
+use kiln::recovery::{Phase, Status};
 use kiln::{DeviceRuntime, RuntimeConfig};
 
 /// Restarts without pause, as many as a test likes.

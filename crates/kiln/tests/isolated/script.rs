@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use kiln::survival::{Entry, Process};
+use kiln::recovery::{Entry, Process};
 
 /// A script that starts this binary's worker, or ends at once, or does nothing for a long time.
 pub(crate) struct Script {

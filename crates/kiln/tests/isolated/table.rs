@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use kiln::survival::{Backend, Isolation, PostMortem, Process};
-use kiln::{DeviceRuntime, RuntimeConfig, Stale};
+use kiln::recovery::{Backend, Isolation, PostMortem, Process};
+use kiln::{DeviceRuntime, RuntimeConfig, buffer::Stale};
 
 use crate::{kernels, rig};
 

@@ -5,9 +5,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use kiln::state::Status;
-use kiln::survival::{Process, Replay};
-use kiln::{DeviceRuntime, ErrorKind, GpuRef, PinnedBuffer, Stale, Stream, Ticket};
+use kiln::recovery::Status;
+use kiln::recovery::{Process, Replay};
+use kiln::{
+    DeviceRuntime, GpuRef, Stream, Ticket,
+    buffer::{PinnedBuffer, Stale},
+    error::ErrorKind,
+};
 
 use crate::rig;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use kiln::{ErrorKind, Stale};
+use kiln::{buffer::Stale, error::ErrorKind};
 
 use crate::{kernels, rig};
 

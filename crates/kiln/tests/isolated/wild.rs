@@ -1,7 +1,12 @@
 //! A block that is mapped read-only, and a kernel that goes astray into it; on any device.
 
-use kiln::survival::{Backend, Isolation, PostMortem, Process, SealError, Standing};
-use kiln::{DeviceRuntime, Error, ErrorKind, GpuRef, MemoryConfig, Misuse, RuntimeConfig, Stale};
+use kiln::recovery::{Backend, Isolation, PostMortem, Process, SealError, Standing};
+use kiln::{
+    DeviceRuntime, Error, GpuRef, RuntimeConfig,
+    buffer::Stale,
+    error::{ErrorKind, Misuse},
+    memory::MemoryConfig,
+};
 
 use crate::{kernels, rig};
 

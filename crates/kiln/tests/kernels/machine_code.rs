@@ -1,7 +1,12 @@
 //! Machine code by itself on a GPU, and code that this GPU or its driver cannot take.
 
 use kiln::probe::TestGate;
-use kiln::{CodeError, DeviceRuntime, ErrorKind, Mismatch, ParameterKind, Source};
+use kiln::{
+    DeviceRuntime,
+    code::{CodeError, Source},
+    error::ErrorKind,
+    launch::{Mismatch, ParameterKind},
+};
 use kiln_cuda::nvrtc::{Architecture, CompileOptions, CudaSource, Nvrtc, Target};
 use kiln_driver::DeviceKind;
 
@@ -19,7 +24,7 @@ fn ptx(version: &str, target: &str) -> String {
 
 /// The GPU, or why the test is left out.
 fn gpu(test: &str) -> Option<&'static DeviceRuntime> {
-    match kiln::gpu_for_test(test).unwrap() {
+    match kiln::probe::gpu_for_test(test).unwrap() {
         TestGate::Skipped(absence) => println!("skipped: {absence}"),
         TestGate::Ready(gpu) if gpu.info().kind == DeviceKind::Simulated => {
             println!("skipped: the policy asks for a simulated device");

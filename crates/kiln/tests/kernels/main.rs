@@ -82,7 +82,8 @@ fn every_kernel_agrees_with_its_oracle_and_another_order_on_the_simulated_device
 
 #[test]
 fn every_kernel_agrees_with_its_oracle_and_the_simulator_on_a_gpu() {
-    match kiln::gpu_for_test("every_kernel_agrees_with_its_oracle_and_the_simulator_on_a_gpu").unwrap() {
+    match kiln::probe::gpu_for_test("every_kernel_agrees_with_its_oracle_and_the_simulator_on_a_gpu").unwrap()
+    {
         TestGate::Skipped(absence) => println!("skipped: {absence}"),
         TestGate::Ready(gpu) if gpu.info().kind == kiln_driver::DeviceKind::Simulated => {
             println!("skipped: the policy asks for a simulated device");

@@ -5,7 +5,11 @@ use std::sync::Arc;
 
 use kiln::cache::{CacheConfig, CachePlace};
 use kiln::libraries::{self, Library};
-use kiln::{DeviceRuntime, Effect, GpuRef, Kernel, ParameterKind, RuntimeConfig, Source};
+use kiln::{
+    DeviceRuntime, GpuRef, Kernel, RuntimeConfig,
+    code::Source,
+    launch::{Effect, ParameterKind},
+};
 use kiln_driver::Dim3;
 use kiln_kernels::{Argument, Arguments, Case};
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
@@ -64,7 +68,7 @@ impl Stage {
         let config = RuntimeConfig { cache, ..RuntimeConfig::default() };
         match kind {
             Kind::Cuda => {
-                let driver = kiln::require().unwrap().driver().clone();
+                let driver = kiln::probe::require().unwrap().driver().clone();
                 Self { runtime: DeviceRuntime::from_driver(driver, config).unwrap(), machine: None }
             }
             Kind::Simulated => {

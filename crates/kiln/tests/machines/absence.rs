@@ -2,7 +2,12 @@
 
 use kiln::libraries::{self, Library};
 use kiln::probe::{CudaAbsence, Outcome, Policy};
-use kiln::{Absence, Availability, CachedBackend, DeviceRuntime, ErrorKind};
+use kiln::{
+    DeviceRuntime,
+    backend::CachedBackend,
+    error::ErrorKind,
+    probe::{Absence, Availability},
+};
 use kiln_driver::{Code, DeviceKind};
 
 use crate::machine::Machine;
@@ -10,7 +15,7 @@ use crate::machine::Machine;
 static BACKEND: CachedBackend<u32> = CachedBackend::new();
 
 fn absence() -> CudaAbsence {
-    let Availability::Absent(Absence::Cuda(absence)) = kiln::availability().unwrap() else {
+    let Availability::Absent(Absence::Cuda(absence)) = kiln::probe::availability().unwrap() else {
         panic!("available")
     };
     absence
@@ -18,26 +23,26 @@ fn absence() -> CudaAbsence {
 
 /// Everything a program may ask first, each answered without a device.
 fn ask_for_everything() {
-    assert!(kiln::resolve(Policy::Off).unwrap().is_none());
-    assert!(kiln::resolve(Policy::Auto).unwrap().is_none());
+    assert!(kiln::probe::resolve(Policy::Off).unwrap().is_none());
+    assert!(kiln::probe::resolve(Policy::Auto).unwrap().is_none());
     let required = [
-        kiln::resolve(Policy::Required).map(drop),
-        kiln::require().map(drop),
+        kiln::probe::resolve(Policy::Required).map(drop),
+        kiln::probe::require().map(drop),
         DeviceRuntime::try_get(0).map(drop),
         DeviceRuntime::try_get(u32::MAX).map(drop),
-        kiln::memory_budget_for(0).map(drop),
-        kiln::balanced_partition(10).map(drop),
-        kiln::probe_backend("solver").map(drop),
-        kiln::probe_backend_with_compile("solver", |_| Ok(())),
+        kiln::probe::memory_budget_for(0).map(drop),
+        kiln::probe::balanced_partition(10).map(drop),
+        kiln::probe::probe_backend("solver").map(drop),
+        kiln::probe::probe_backend_with_compile("solver", |_| Ok(())),
         BACKEND.get_or_probe("solver", |_| Ok(1)).map(drop),
     ];
     for answer in required {
         let error = answer.unwrap_err();
         assert!(error.is_absence() && error.to_string().ends_with("no CUDA runtime available"), "{error}");
     }
-    let text = kiln::probe_backend("solver").unwrap_err().to_string();
+    let text = kiln::probe::probe_backend("solver").unwrap_err().to_string();
     assert_eq!(text, "solver backend: no CUDA runtime available");
-    assert!(matches!(kiln::scatter(10, |_, _| Outcome::Done(())), Outcome::Declined(_)));
+    assert!(matches!(kiln::probe::scatter(10, |_, _| Outcome::Done(())), Outcome::Declined(_)));
     let simulated = DeviceRuntime::auto().unwrap();
     assert_eq!(simulated.info().kind, DeviceKind::Simulated);
     assert_eq!(simulated.upload(&[1u8, 2, 3]).unwrap().download().unwrap(), [1, 2, 3]);
@@ -88,22 +93,22 @@ on_machine! {
     fn a_mismatch_is_an_absence_that_keeps_its_code() on Machine::fake().plan("cuInit=803") => {
         abort_on_panic();
         ask_for_everything();
-        assert_eq!(kiln::require().unwrap_err().code(), Some(Code::SYSTEM_DRIVER_MISMATCH));
+        assert_eq!(kiln::probe::require().unwrap_err().code(), Some(Code::SYSTEM_DRIVER_MISMATCH));
     }
 
     fn compatibility_libraries_on_the_wrong_device_are_an_absence() on Machine::fake().plan("cuInit=804") => {
         abort_on_panic();
         ask_for_everything();
-        assert_eq!(kiln::require().unwrap_err().code(), Some(Code::COMPAT_NOT_SUPPORTED_ON_DEVICE));
+        assert_eq!(kiln::probe::require().unwrap_err().code(), Some(Code::COMPAT_NOT_SUPPORTED_ON_DEVICE));
     }
 
     fn threads_that_ask_first_at_the_same_time_get_the_same_answer() on Machine::without_driver() => {
         std::thread::scope(|scope| {
             for at in 0..16 {
                 scope.spawn(move || match at % 4 {
-                    0 => assert!(!kiln::availability().unwrap().is_available()),
+                    0 => assert!(!kiln::probe::availability().unwrap().is_available()),
                     1 => assert!(DeviceRuntime::try_get(0).unwrap_err().is_absence()),
-                    2 => assert!(kiln::probe_backend("solver").unwrap_err().is_absence()),
+                    2 => assert!(kiln::probe::probe_backend("solver").unwrap_err().is_absence()),
                     _ => assert_eq!(DeviceRuntime::auto().unwrap().info().kind, DeviceKind::Simulated),
                 });
             }

@@ -1,6 +1,6 @@
 //! Code that a driver does not take.
 
-use kiln::{CodeError, DeviceRuntime, ErrorKind};
+use kiln::{DeviceRuntime, code::CodeError, error::ErrorKind};
 
 use crate::machine::{Machine, calls};
 

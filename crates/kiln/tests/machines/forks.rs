@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 
 use kiln::probe::ProbeError;
-use kiln::{CachedBackend, DeviceRuntime, ErrorKind};
+use kiln::{DeviceRuntime, backend::CachedBackend, error::ErrorKind};
 use kiln_driver::DeviceKind;
 
 use crate::machine::{Machine, log};
@@ -43,12 +43,12 @@ on_machine! {
         let before = log().len();
         assert!(in_fork(|| {
             is_forked(DeviceRuntime::try_get(0))
-                && is_forked(kiln::availability())
-                && is_forked(kiln::refresh())
-                && is_forked(kiln::require())
-                && is_forked(kiln::probe_backend("solver"))
+                && is_forked(kiln::probe::availability())
+                && is_forked(kiln::probe::refresh())
+                && is_forked(kiln::probe::require())
+                && is_forked(kiln::probe::probe_backend("solver"))
                 && is_forked(BACKEND.get_or_probe("solver", |_| Ok(1)))
-                && is_forked(kiln::memory_budget_for(0))
+                && is_forked(kiln::probe::memory_budget_for(0))
         }));
         assert_eq!(log().len(), before, "the child called the driver");
         assert_eq!(buffer.download().unwrap(), [1; 64]);
@@ -56,15 +56,15 @@ on_machine! {
     }
 
     fn a_child_forked_before_the_first_question_asks_for_itself() on Machine::fake() => {
-        assert_eq!(kiln::policy().unwrap(), kiln::Policy::Auto);
+        assert_eq!(kiln::probe::policy().unwrap(), kiln::Policy::Auto);
         assert!(in_fork(|| DeviceRuntime::try_get(0).is_ok_and(|runtime| runtime.upload(&[1u8]).is_ok())));
         assert!(DeviceRuntime::try_get(0).is_ok());
     }
 
     fn a_machine_without_a_driver_answers_the_child_too() on Machine::without_driver() => {
-        assert!(!kiln::availability().unwrap().is_available());
+        assert!(!kiln::probe::availability().unwrap().is_available());
         assert!(in_fork(|| {
-            kiln::probe_backend("solver").is_err_and(|error| error.is_absence())
+            kiln::probe::probe_backend("solver").is_err_and(|error| error.is_absence())
                 && DeviceRuntime::auto().is_ok_and(|runtime| runtime.info().kind == DeviceKind::Simulated)
         }));
     }

@@ -14,7 +14,7 @@ on_machine! {
         // SAFETY: this process has one thread that reads or writes the environment, and it is this one.
         unsafe { std::env::set_var("KILN_SKIP_LOG", skips()) };
         for label in ["first test", "second\ntest"] {
-            let gate = kiln::gpu_for_test(label).unwrap();
+            let gate = kiln::probe::gpu_for_test(label).unwrap();
             assert!(matches!(gate, TestGate::Skipped(_)));
         }
         assert_eq!(skipped_tests(), 2);
@@ -25,22 +25,22 @@ on_machine! {
     }
 
     fn a_log_that_cannot_be_written_is_an_error() on Machine::without_driver().with("KILN_SKIP_LOG", "/nonexistent/skips") => {
-        assert!(kiln::gpu_for_test("a test").is_err());
+        assert!(kiln::probe::gpu_for_test("a test").is_err());
     }
 
     fn a_missing_gpu_that_is_required_fails_the_test() on Machine::without_driver().with("KILN_POLICY", "required") => {
-        let error = kiln::gpu_for_test("a test").err().unwrap();
+        let error = kiln::probe::gpu_for_test("a test").err().unwrap();
         assert!(error.is_absence() && error.label() == Some("a test"));
         assert_eq!(skipped_tests(), 0);
     }
 
     fn a_gpu_is_ready() on Machine::fake() => {
-        assert!(matches!(kiln::gpu_for_test("a test").unwrap(), TestGate::Ready(runtime) if runtime.ordinal() == 0));
+        assert!(matches!(kiln::probe::gpu_for_test("a test").unwrap(), TestGate::Ready(runtime) if runtime.ordinal() == 0));
         assert_eq!(skipped_tests(), 0);
     }
 
     fn a_broken_gpu_fails_the_test() on Machine::fake().plan("cuInit=999") => {
-        assert!(kiln::gpu_for_test("a test").is_err());
+        assert!(kiln::probe::gpu_for_test("a test").is_err());
         assert_eq!(skipped_tests(), 0);
     }
 }

@@ -1,7 +1,7 @@
 //! The policy of a process, from its environment and its code.
 
 use kiln::probe::ProbeError;
-use kiln::{DeviceRuntime, ErrorKind, Policy};
+use kiln::{DeviceRuntime, Policy, error::ErrorKind};
 use kiln_driver::DeviceKind;
 
 use crate::machine::{Machine, log};
@@ -13,40 +13,40 @@ fn libcuda_is_loaded() -> bool {
 
 on_machine! {
     fn off_does_not_even_load_the_driver() on Machine::fake().with("KILN_POLICY", "off") => {
-        assert_eq!(kiln::policy().unwrap(), Policy::Off);
-        assert!(!kiln::availability().unwrap().is_available());
-        assert!(!kiln::refresh().unwrap().is_available());
-        assert!(kiln::resolve(Policy::Off).unwrap().is_none());
+        assert_eq!(kiln::probe::policy().unwrap(), Policy::Off);
+        assert!(!kiln::probe::availability().unwrap().is_available());
+        assert!(!kiln::probe::refresh().unwrap().is_available());
+        assert!(kiln::probe::resolve(Policy::Off).unwrap().is_none());
         assert!(DeviceRuntime::try_get(0).unwrap_err().is_absence());
-        assert!(kiln::probe_backend("solver").unwrap_err().is_absence());
+        assert!(kiln::probe::probe_backend("solver").unwrap_err().is_absence());
         assert_eq!(DeviceRuntime::auto().unwrap().info().kind, DeviceKind::Simulated);
         assert_eq!((log(), libcuda_is_loaded()), (vec![], false));
         // A request that brings its own policy is another matter, and shows that the above could have failed.
-        assert_eq!(kiln::require().unwrap().info().kind, DeviceKind::Cuda);
+        assert_eq!(kiln::probe::require().unwrap().info().kind, DeviceKind::Cuda);
         assert!(!log().is_empty() && libcuda_is_loaded());
     }
 
     fn simulate_does_not_load_the_driver_either() on Machine::fake().with("KILN_POLICY", "simulate") => {
-        let parts = kiln::probe_backend("solver").unwrap();
+        let parts = kiln::probe::probe_backend("solver").unwrap();
         assert_eq!(parts.runtime().info().kind, DeviceKind::Simulated);
-        assert!(kiln::availability().unwrap().is_available());
+        assert!(kiln::probe::availability().unwrap().is_available());
         assert_eq!((log(), libcuda_is_loaded()), (vec![], false));
     }
 
     fn the_environment_overrides_what_the_program_sets() on Machine::fake().with("KILN_POLICY", "SIMULATE") => {
-        assert_eq!(kiln::set_policy(Policy::Required).unwrap(), Policy::Simulate);
-        assert_eq!(kiln::policy().unwrap(), Policy::Simulate);
+        assert_eq!(kiln::probe::set_policy(Policy::Required).unwrap(), Policy::Simulate);
+        assert_eq!(kiln::probe::policy().unwrap(), Policy::Simulate);
     }
 
     fn a_second_setting_is_reported() on Machine::without_driver() => {
-        assert_eq!(kiln::set_policy(Policy::Auto).unwrap(), Policy::Auto);
-        assert_eq!(kiln::set_policy(Policy::Auto).unwrap(), Policy::Auto);
-        let error = kiln::set_policy(Policy::Required).unwrap_err();
+        assert_eq!(kiln::probe::set_policy(Policy::Auto).unwrap(), Policy::Auto);
+        assert_eq!(kiln::probe::set_policy(Policy::Auto).unwrap(), Policy::Auto);
+        let error = kiln::probe::set_policy(Policy::Required).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Probe(ProbeError::PolicyConflict { .. })));
     }
 
     fn nonsense_in_the_environment_is_said() on Machine::without_driver().with("KILN_POLICY", "gpu") => {
-        for answer in [kiln::policy().map(drop), kiln::availability().map(drop), kiln::set_policy(Policy::Auto).map(drop)] {
+        for answer in [kiln::probe::policy().map(drop), kiln::probe::availability().map(drop), kiln::probe::set_policy(Policy::Auto).map(drop)] {
             assert!(matches!(answer.unwrap_err().kind(), ErrorKind::Probe(ProbeError::Environment { variable: "KILN_POLICY", .. })));
         }
     }

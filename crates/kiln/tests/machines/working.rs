@@ -1,14 +1,14 @@
 //! Machines whose driver works.
 
 use kiln::probe::{Outcome, ProbeError, Selection, gather, prober};
-use kiln::{DeviceRuntime, ErrorKind, Policy};
+use kiln::{DeviceRuntime, Policy, error::ErrorKind};
 use kiln_driver::{DeviceKind, MemoryRequest};
 
 use crate::machine::{Machine, calls};
 
 on_machine! {
     fn listing_creates_no_context_and_opening_creates_one() on Machine::fake().devices(3) => {
-        let availability = kiln::availability().unwrap();
+        let availability = kiln::probe::availability().unwrap();
         let devices = availability.devices().unwrap();
         assert_eq!((devices.len(), devices.kind()), (3, DeviceKind::Cuda));
         let identities: std::collections::BTreeSet<_> = devices.working().map(|device| device.uuid).collect();
@@ -35,13 +35,13 @@ on_machine! {
         for ordinal in [2, 64, u32::MAX] {
             let error = DeviceRuntime::try_get(ordinal).unwrap_err();
             assert!(matches!(error.kind(), ErrorKind::Probe(ProbeError::UnknownDevice { known: 2, .. })), "{error}");
-            assert!(kiln::memory_budget_for(ordinal).is_err());
+            assert!(kiln::probe::memory_budget_for(ordinal).is_err());
         }
         assert_eq!(calls("cuDevicePrimaryCtxRetain").len(), 0);
     }
 
     fn a_device_is_chosen_by_its_identity() on Machine::fake().devices(3) => {
-        let availability = kiln::availability().unwrap();
+        let availability = kiln::probe::availability().unwrap();
         let last = availability.devices().unwrap().device(2).unwrap();
         let chosen = prober().resolve_on(Policy::Required, &Selection::Uuid(last.uuid)).unwrap().unwrap();
         assert_eq!((chosen.ordinal(), chosen.info().uuid), (2, last.uuid));
@@ -53,7 +53,7 @@ on_machine! {
     }
 
     fn work_is_spread_over_all_devices() on Machine::fake().devices(3) => {
-        let parts = kiln::scatter(300, |runtime, range| {
+        let parts = kiln::probe::scatter(300, |runtime, range| {
             let bytes: Vec<u8> = range.map(|at| at as u8).collect();
             let copied = runtime.upload(&bytes).and_then(|buffer| buffer.download());
             Outcome::from(copied.map(|copied| (runtime.ordinal(), copied == bytes)))
@@ -64,13 +64,13 @@ on_machine! {
     }
 
     fn the_memory_budget_follows_the_device() on Machine::fake() => {
-        let before = kiln::memory_budget_for(0).unwrap();
+        let before = kiln::probe::memory_budget_for(0).unwrap();
         let driver = DeviceRuntime::try_get(0).unwrap().driver();
         let held = driver.allocate(MemoryRequest::Direct { bytes: 8 << 20 }).unwrap();
-        let during = kiln::memory_budget_for(0).unwrap();
+        let during = kiln::probe::memory_budget_for(0).unwrap();
         assert_eq!(before.free_bytes - during.free_bytes, 8 << 20);
         assert!(during.usable_bytes < before.usable_bytes);
         driver.free(held.id, None).unwrap();
-        assert_eq!(kiln::memory_budget_for(0).unwrap(), before);
+        assert_eq!(kiln::probe::memory_budget_for(0).unwrap(), before);
     }
 }

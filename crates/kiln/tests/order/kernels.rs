@@ -1,6 +1,9 @@
 //! Kernels of these tests, as host functions of the simulated device.
 
-use kiln::{DeviceRuntime, Effect, Kernel, Number, Parameter, ParameterKind, Signature};
+use kiln::{
+    DeviceRuntime, Kernel,
+    launch::{Effect, Number, Parameter, ParameterKind, Signature},
+};
 use kiln_driver::{Access, Image};
 use kiln_sim::{HostKernel, KernelLibrary};
 

@@ -1,6 +1,9 @@
 //! Another library of the process: it queues work on a stream of its own and knows kiln by native handles alone.
 
-use kiln::{DeviceRuntime, ForeignEvent, GpuRef, HandedEvent, Stream};
+use kiln::{
+    DeviceRuntime, GpuRef, Stream,
+    foreign::{ForeignEvent, HandedEvent},
+};
 use kiln_driver::{Command, Driver, EventId, EventRequest, ForeignHandle, Pattern, StreamId, StreamRequest};
 
 pub(crate) struct Library {

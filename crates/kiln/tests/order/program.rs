@@ -6,7 +6,7 @@
 use std::fmt;
 
 use kiln::order::{Mutation, Recording};
-use kiln::{DeviceRuntime, GpuRef, MemoryConfig, RuntimeConfig, Stream, Ticket};
+use kiln::{DeviceRuntime, GpuRef, RuntimeConfig, Stream, Ticket, memory::MemoryConfig};
 use kiln_driver::{Access, Command, Pattern};
 use kiln_sim::{Machine, MachineConfig, Report};
 

@@ -7,7 +7,11 @@ use std::thread;
 
 use kiln::backend::{ArenaConfig, CodeImage};
 use kiln::probe::ProbeError;
-use kiln::{BackendContext, CachedBackend, Error, ErrorKind, Policy};
+use kiln::{
+    Error, Policy,
+    backend::{BackendContext, CachedBackend},
+    error::ErrorKind,
+};
 use kiln_driver::Code;
 use kiln_sim::DeviceConfig;
 

@@ -1,6 +1,6 @@
 //! Listing, choosing, measuring.
 
-use kiln::ErrorKind;
+use kiln::error::ErrorKind;
 use kiln::probe::{Listing, Policy, ProbeError, Selection, best_by};
 use kiln_driver::{Code, DeviceKind};
 use kiln_sim::DeviceConfig;

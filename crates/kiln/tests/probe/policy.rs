@@ -1,7 +1,7 @@
 //! What each policy does, touches, and leaves alone.
 
 use kiln::probe::{Absence, ProbeError, Selection};
-use kiln::{ErrorKind, Policy};
+use kiln::{Policy, error::ErrorKind};
 use kiln_driver::DeviceKind;
 
 use crate::scripted::{Scripted, fault, prober, prober_with};

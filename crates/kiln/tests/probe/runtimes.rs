@@ -3,7 +3,7 @@
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use kiln::ErrorKind;
+use kiln::error::ErrorKind;
 use kiln::probe::ProbeError;
 use kiln_driver::Code;
 

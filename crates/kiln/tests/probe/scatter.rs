@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::thread::{self, ThreadId};
 
-use kiln::ErrorKind;
+use kiln::error::ErrorKind;
 use kiln::probe::{Decline, Outcome, Policy, Prober, gather};
 use kiln_sim::DeviceConfig;
 

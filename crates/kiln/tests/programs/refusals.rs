@@ -1,7 +1,10 @@
 //! What does not fit is refused by name, before anything is queued.
 
 use kiln::program::{Bindings, DispatchConfig, Program, ProgramError};
-use kiln::{DeviceRuntime, Error, ErrorKind, Misuse};
+use kiln::{
+    DeviceRuntime, Error,
+    error::{ErrorKind, Misuse},
+};
 use kiln_driver::Dim3;
 use kiln_driver::layer::CommandKind;
 use kiln_ir::PlanError;

@@ -41,7 +41,7 @@ impl Rig {
     /// The GPU; none where there is none, which is counted.
     pub(crate) fn cuda(test: &str) -> Option<Self> {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        match kiln::gpu_for_test(test).unwrap() {
+        match kiln::probe::gpu_for_test(test).unwrap() {
             TestGate::Ready(gpu) if gpu.info().kind == DeviceKind::Cuda => {
                 Some(Self::over(gpu.driver().clone(), None, Some(turn)))
             }

@@ -1,7 +1,7 @@
 //! Every route gives the same bytes for the same program, and those are what the interpreter gives.
 
 use kiln::program::{Bindings, Pipeline, ProgramError};
-use kiln::{Element, GpuRef, Result};
+use kiln::{GpuRef, Result, buffer::Element};
 
 use crate::case::{self, Case, Data, Meaning};
 use crate::rig::{Rig, refusal};

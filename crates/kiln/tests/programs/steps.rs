@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kiln::program::{Bindings, DispatchConfig, Pipeline, Program, ProgramError, Step};
-use kiln::{ErrorKind, GpuRef, Graph, GraphError};
+use kiln::{GpuRef, Graph, error::ErrorKind, graph::GraphError};
 
 use crate::rig::{Rig, refusal};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use kiln::state::Phase;
-use kiln::{DeviceState, ErrorKind, Stale};
+use kiln::recovery::Phase;
+use kiln::{buffer::Stale, error::ErrorKind, recovery::DeviceState};
 use kiln_driver::Code;
 use kiln_sim::{Fault, FaultPlan, Mode};
 

@@ -189,8 +189,8 @@ fn a_runtime_may_end_on_its_own_reactor() {
     let ticket = buffer.fill(1).unwrap();
     drop(buffer);
     ticket.on_done(move |_| drop(gpu));
-    let end = watch.wait_until(|status| status.phase() == kiln::state::Phase::Stopped, None);
-    assert_eq!(end.phase(), kiln::state::Phase::Stopped);
+    let end = watch.wait_until(|status| status.phase() == kiln::recovery::Phase::Stopped, None);
+    assert_eq!(end.phase(), kiln::recovery::Phase::Stopped);
     drop(machine);
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use kiln::state::{Keep, Phase, Supervisor};
-use kiln::{DeviceRuntime, DeviceState, ErrorKind, GpuRef, RuntimeConfig, Stale};
+use kiln::recovery::{Keep, Phase, Supervisor};
+use kiln::{DeviceRuntime, GpuRef, RuntimeConfig, buffer::Stale, error::ErrorKind, recovery::DeviceState};
 use kiln_driver::call::Call;
 use kiln_driver::layer::{Layer, Layered};
 use kiln_driver::{Code, Driver, Error, Fault, Result};

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use kiln::{CompletionConfig, DeviceRuntime, Result, RuntimeConfig, Ticket};
+use kiln::{DeviceRuntime, Result, RuntimeConfig, Ticket, completion::CompletionConfig};
 use kiln_driver::Image;
 use kiln_sim::{DeviceConfig, FaultPlan, Machine, MachineConfig, Mode};
 

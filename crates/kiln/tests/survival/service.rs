@@ -5,12 +5,12 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use kiln::probe::CudaAbsence;
+use kiln::recovery::Phase;
 use kiln::service::{
     DeviceFleet, DeviceService, Load, Readback, Refused, Reply, Request, Restart, ServiceConfig, Started,
     Task, Upload, Why,
 };
-use kiln::state::Phase;
-use kiln::{Absence, DeviceRuntime, Error, GpuRef, Result};
+use kiln::{DeviceRuntime, Error, GpuRef, Result, probe::Absence};
 use kiln_driver::{Code, Image};
 use kiln_sim::{Fault, FaultPlan, HostKernel, KernelLibrary, Machine, MachineConfig, Mode};
 

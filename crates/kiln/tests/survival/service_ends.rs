@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::Duration;
 
+use kiln::recovery::Phase;
 use kiln::service::{DeviceService, Readback, Restart, ServiceConfig, Started, Task, Upload, Why};
-use kiln::state::Phase;
-use kiln::{DeviceRuntime, ErrorKind, Result, Stale};
+use kiln::{DeviceRuntime, Result, buffer::Stale, error::ErrorKind};
 use kiln_driver::Code;
 use kiln_sim::{Fault, FaultPlan, Mode};
 

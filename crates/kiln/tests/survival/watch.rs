@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-use kiln::DeviceState;
-use kiln::state::Phase;
+use kiln::recovery::DeviceState;
+use kiln::recovery::Phase;
 use kiln_driver::Code;
 use kiln_sim::{Fault, FaultPlan, Mode};
 

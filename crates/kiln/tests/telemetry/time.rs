@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kiln::{GpuRef, Stream, Timed};
+use kiln::{GpuRef, Stream, telemetry::Timed};
 use kiln_sim::MachineConfig;
 
 use super::rig::Rig;
@@ -38,7 +38,7 @@ fn device_time_is_that_of_the_work_alone() {
 fn a_replay_is_timed_and_its_events_are_used_again() {
     let rig = Rig::new(MachineConfig::seeded(3));
     let (a, b) = (rig.gpu.upload(&[1_u32; 8]).unwrap(), rig.gpu.upload(&[2_u32; 8]).unwrap());
-    let launch = |builder: &mut kiln::GraphBuilder| {
+    let launch = |builder: &mut kiln::graph::GraphBuilder| {
         let mut launch = builder.launch(&rig.kernels.mix);
         launch.grid(1).block(1);
         launch.read_write(&a).read(&b).value(8_u32).value(1_u32);
