@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
+use crate::book;
 use crate::failure::{Failure, Result};
 use crate::process;
 use crate::test;
@@ -23,8 +24,13 @@ type Step = fn(&Workspace) -> Result;
 
 /// Runs the gate.
 pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result {
-    let mut steps: Vec<(&'static str, Step)> =
-        vec![("format", format), ("clippy", clippy), ("tidy", tidy::run), ("docs", docs)];
+    let mut steps: Vec<(&'static str, Step)> = vec![
+        ("format", format),
+        ("clippy", clippy),
+        ("tidy", tidy::run),
+        ("docs", docs),
+        ("book", book::run),
+    ];
     if !arguments.no_tests {
         steps.push(("tests", |workspace| test::run(workspace, &test::Arguments::default())));
     }

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "these are commands; printing is what they do")]
 
+mod book;
 mod check;
 mod differential;
 mod failure;
@@ -39,10 +40,12 @@ struct Xtask {
 enum Command {
     /// Runs every unit, integration and doc test, and ends with the totals
     Test(test::Arguments),
-    /// The gate: format, clippy, tidy, docs, tests
+    /// The gate: format, clippy, tidy, docs, book, tests
     Check(check::Arguments),
     /// The house rules that no compiler knows
     Tidy,
+    /// Builds the book into target/book
+    Book,
     /// Feeds a parser or another reader of foreign input random bytes
     Fuzz(fuzz::Arguments),
     /// Runs random programs against the oracles of the order, for a range of seeds
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
         Command::Test(arguments) => test::run(&workspace, &arguments),
         Command::Check(arguments) => check::run(&workspace, &arguments),
         Command::Tidy => tidy::run(&workspace),
+        Command::Book => book::run(&workspace),
         Command::Fuzz(arguments) => fuzz::run(&workspace, &arguments),
         Command::Sim(arguments) => sim::run(&workspace, &arguments),
         Command::Properties(arguments) => properties::run(&workspace, &arguments),
