@@ -7,12 +7,14 @@
 
 mod book;
 mod check;
+mod cross;
 mod differential;
 mod failure;
 mod fuzz;
 mod gpu_bundle;
 mod process;
 mod properties;
+mod publish;
 mod sanitize;
 mod sim;
 mod skips;
@@ -46,6 +48,10 @@ enum Command {
     Tidy,
     /// Builds the book into target/book
     Book,
+    /// Type-checks for other systems: Linux on Arm, macOS, Windows
+    Cross(cross::Arguments),
+    /// Packages every crate in the order of publishing; uploads nothing
+    Publish(publish::Arguments),
     /// Feeds a parser or another reader of foreign input random bytes
     Fuzz(fuzz::Arguments),
     /// Runs random programs against the oracles of the order, for a range of seeds
@@ -69,6 +75,8 @@ fn main() -> ExitCode {
         Command::Check(arguments) => check::run(&workspace, &arguments),
         Command::Tidy => tidy::run(&workspace),
         Command::Book => book::run(&workspace),
+        Command::Cross(arguments) => cross::run(&workspace, &arguments),
+        Command::Publish(arguments) => publish::run(&workspace, &arguments),
         Command::Fuzz(arguments) => fuzz::run(&workspace, &arguments),
         Command::Sim(arguments) => sim::run(&workspace, &arguments),
         Command::Properties(arguments) => properties::run(&workspace, &arguments),

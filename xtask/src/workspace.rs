@@ -31,6 +31,8 @@ pub(crate) struct Package {
     pub(crate) manifest: PathBuf,
     /// Its `license` field.
     pub(crate) license: Option<String>,
+    /// Whether it may be published.
+    pub(crate) published: bool,
     /// What its manifest names.
     pub(crate) dependencies: Vec<Dependency>,
     /// Its binaries, examples, benchmarks and tests by name.
@@ -92,6 +94,8 @@ impl Package {
             name: value["name"].as_str()?.to_owned(),
             manifest: manifest.strip_prefix(root).unwrap_or(manifest).to_owned(),
             license: value["license"].as_str().map(str::to_owned),
+            // An empty list of registries is `publish = false`.
+            published: value["publish"].as_array().is_none_or(|registries| !registries.is_empty()),
             dependencies: dependencies.collect::<Option<_>>()?,
             targets: targets.collect::<Option<_>>()?,
         })

@@ -164,6 +164,7 @@ mod tests {
             name: name.into(),
             manifest: PathBuf::from(format!("crates/{name}/Cargo.toml")),
             license: None,
+            published: true,
             dependencies: dependencies
                 .iter()
                 .map(|(name, dev)| Dependency { name: (*name).into(), dev: *dev })

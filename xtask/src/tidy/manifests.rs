@@ -115,6 +115,7 @@ mod tests {
             name: "a".into(),
             manifest: PathBuf::from(MEMBER),
             license: license.map(str::to_owned),
+            published: true,
             dependencies: Vec::new(),
             targets: Vec::new(),
         }
