@@ -6,6 +6,9 @@
 //! A test may run its own binary again, as a child process. If it fails, what the child printed stands between
 //! `failures:` and the result, with such lines of its own; there only a result for the right number of tests counts.
 
+/// The end of the line a test binary prints for a test that is a helper process: other tests start it, and it tests nothing itself.
+const HELPER: &str = " ... ignored, helper process";
+
 /// What the tests came to.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
@@ -13,12 +16,14 @@ pub(crate) struct Totals {
     pub(crate) passed: usize,
     /// Tests that failed.
     pub(crate) failed: usize,
-    /// Tests marked to be ignored.
+    /// Tests marked to be ignored, helper processes left out.
     pub(crate) ignored: usize,
     /// Names of the failed tests.
     pub(crate) failures: Vec<String>,
     started: usize,
     finished: usize,
+    /// Helper processes of the binary that is running.
+    helpers: usize,
     /// How many tests the binary that is running has, by its own word.
     announced: usize,
     /// Whether it is showing what its failed tests printed.
@@ -38,6 +43,8 @@ impl Totals {
             self.announced = announced;
         } else if line == "failures:" && self.died() > 0 {
             self.showing = true;
+        } else if line.starts_with("test ") && line.ends_with(HELPER) {
+            self.helpers += 1;
         } else if let Some(name) =
             line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED"))
         {
@@ -53,7 +60,7 @@ impl Totals {
         self.finished += 1;
         self.passed += counts.passed;
         self.failed += counts.failed;
-        self.ignored += counts.ignored;
+        self.ignored += counts.ignored.saturating_sub(std::mem::take(&mut self.helpers));
     }
 
     /// Test binaries that began and did not come to their result.
@@ -137,6 +144,16 @@ mod tests {
         assert_eq!((totals.passed, totals.failed, totals.ignored), (2, 1, 1));
         assert_eq!(totals.failures, ["b::c"]);
         assert_eq!(totals.died(), 0);
+    }
+
+    #[test]
+    fn helper_processes_are_no_tests() {
+        let totals = read(
+            "running 3 tests\ntest worker ... ignored, helper process\ntest slow ... ignored\ntest a ... ok\n\
+             test result: ok. 1 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out\n\
+             running 1 test\ntest b ... ignored\ntest result: ok. 0 passed; 0 failed; 1 ignored",
+        );
+        assert_eq!((totals.passed, totals.failed, totals.ignored), (1, 0, 2));
     }
 
     #[test]

@@ -52,7 +52,8 @@ pub(crate) type Observer = Arc<dyn Fn(&News) + Send + Sync>;
 pub enum Entry {
     /// This program; its `main` begins with [`worker_entry`](crate::worker_entry).
     Main,
-    /// This test binary, with the one test of that name, which calls [`worker_entry`](crate::worker_entry).
+    /// This test binary, with the one test of that name, which calls [`worker_entry`](crate::worker_entry). Mark that test
+    /// `#[ignore = "helper process"]`, so that it does not count as a test that passed.
     Test(String),
     /// Another program that enters a worker of this version.
     Program(PathBuf),

@@ -191,8 +191,9 @@ fn command(config: &Config) -> Result<Command, StartError> {
         Entry::Main if !entry_passed() => return Err(StartError::NoEntry),
         Entry::Main | Entry::Program(_) => {}
         Entry::Test(name) => {
-            // The harness talks on standard output, and has nothing to say.
-            command.args([name.as_str(), "--exact", "--nocapture", "--test-threads=1"]).stdout(Stdio::null());
+            // A test that is only ever a worker may be marked `#[ignore]`. What the harness prints is not needed.
+            command.args([name.as_str(), "--exact", "--include-ignored", "--nocapture", "--test-threads=1"]);
+            command.stdout(Stdio::null());
         }
     }
     // What a terminal sends to the client is the client's business.

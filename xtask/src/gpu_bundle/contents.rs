@@ -44,7 +44,6 @@ pub(crate) const TESTS: &[Item] = &[
     Item { package: "kiln", target: Target::Test("isolated_cuda") },
     Item { package: "kiln", target: Target::Test("programs") },
     Item { package: "kiln-ir", target: Target::Test("device") },
-    Item { package: "kiln-isolate", target: Target::Test("checksum") },
     Item { package: "kiln-isolate", target: Target::Test("cuda") },
     Item { package: "kiln-isolate", target: Target::Test("faults") },
     Item { package: "kiln-mem", target: Target::Test("cuda") },

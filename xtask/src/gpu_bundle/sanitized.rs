@@ -62,11 +62,11 @@ pub(crate) const SANITIZED: &[Run] = &[
     },
     Run { name: "kiln-cudarc", tool: "memcheck", seconds: 40, settings: "", command: "tests/kiln-cudarc" },
     Run {
-        name: "kiln-isolate-checksum",
+        name: "kiln-isolate-cuda-checksum",
         tool: "memcheck",
         seconds: 40,
         settings: "",
-        command: "tests/kiln-isolate-checksum",
+        command: "tests/kiln-isolate-cuda checksum",
     },
 ];
 
@@ -75,7 +75,7 @@ pub(crate) const LEFT_OUT: &[(&str, &str)] = &[
     ("kiln-isolated_cuda", "its kernels fault on purpose"),
     ("kiln-isolate-faults", "its kernels fault on purpose"),
     (
-        "kiln-isolate-cuda",
+        "kiln-isolate-cuda laws",
         "the laws of kiln-conform-cuda again, with the device in another process, which is not watched",
     ),
     ("kiln-conform-cuda loss", "its kernels fault on purpose, in processes of their own"),

@@ -13,6 +13,9 @@ const CODE_MARKS: [(&str, &str); 4] = [
     ("#[ignore", "make the test run here, or let it skip itself with a reason"),
 ];
 
+/// A test that is no test: other tests start it as a process.
+const HELPER_PROCESS: &str = r#"#[ignore = "helper process"]"#;
+
 /// In comments.
 const COMMENT_MARKS: [&str; 4] = ["TODO", "FIXME", "XXX", "HACK"];
 
@@ -21,7 +24,10 @@ pub(crate) fn unfinished(tree: &Tree, _: &[Package]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in tree.ending(".rs") {
         let masked = Masked::new(&file.text);
-        for (number, line) in (1..).zip(masked.code.lines()) {
+        for ((number, line), whole) in (1..).zip(masked.code.lines()).zip(file.text.lines()) {
+            if whole.trim() == HELPER_PROCESS {
+                continue;
+            }
             for (mark, next) in CODE_MARKS.iter().filter(|(mark, _)| has_word(line, mark)) {
                 findings.push(Finding::new(&file.path, number, format!("`{mark}`: {next}")));
             }
@@ -60,6 +66,13 @@ mod tests {
         for (mark, _) in CODE_MARKS {
             assert_eq!(found(&format!("fn f() {{\n    {mark}\n}}\n")), [2], "{mark}");
         }
+    }
+
+    #[test]
+    fn a_test_may_be_ignored_as_a_helper_process_and_for_no_other_reason() {
+        let text = |reason: &str| format!("#[test]\n#[ignore = \"{reason}\"]\nfn f() {{}}\n");
+        assert_eq!(found(&text("helper process")), NONE);
+        assert_eq!(found(&text("slow")), [2]);
     }
 
     #[test]

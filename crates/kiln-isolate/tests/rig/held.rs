@@ -31,6 +31,21 @@ impl Held {
         }
     }
 
+    /// Asserts that the process holds this again. Children, threads and mappings of workers are gone when a device is dropped; a
+    /// descriptor may be another thread's of the test harness, which opens files of the system for a moment when it starts.
+    #[track_caller]
+    pub(crate) fn assert_restored(&self, when: impl std::fmt::Display) {
+        let mut now = Self::now();
+        let of_workers = |held: &Self| (held.children.clone(), held.threads, held.mappings);
+        assert_eq!(of_workers(&now), of_workers(self), "{when}");
+        let begun = Instant::now();
+        while now != *self && begun.elapsed() < Duration::from_secs(5) {
+            std::thread::sleep(Duration::from_millis(1));
+            now = Self::now();
+        }
+        assert_eq!(now, *self, "{when}");
+    }
+
     /// The same in numbers, since each worker is another process.
     pub(crate) fn counts(&self) -> [usize; 4] {
         [self.descriptors, self.children.len(), self.threads, self.mappings]

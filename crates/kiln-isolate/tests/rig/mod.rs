@@ -6,8 +6,9 @@
 pub(crate) mod held;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::process::Command as Program;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kiln_driver::{
@@ -94,6 +95,22 @@ fn library() -> KernelLibrary {
 /// A configuration whose worker is the test `worker` of this binary.
 pub(crate) fn config() -> Config {
     Config::new(Backend::custom("test", [1])).entry(Entry::Test("worker".into()))
+}
+
+/// Sole use of this process, for a test that counts what it holds or changes its limits.
+pub(crate) fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What makes a program of this binary run one test that is a helper process, and nothing else.
+pub(crate) const HELPER_ARGUMENTS: [&str; 3] = ["--exact", "--nocapture", "--include-ignored"];
+
+/// This binary again as a helper process, also for a user who cannot read the folder it lies in.
+pub(crate) fn helper(test: &str) -> Program {
+    let mut program = Program::new("/proc/self/exe");
+    program.arg(test).args(HELPER_ARGUMENTS);
+    program
 }
 
 /// A place for a trap that no other test uses.

@@ -1,23 +1,13 @@
 //! What a worker process has and shows: no socket anybody can connect to, no file with a name, a small environment.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "a test stops at the first surprise, and one speaks to another"
-)]
-
-mod rig;
-
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use crate::rig::{self, Scene};
 use kiln_isolate::{IsolatedDevice, News, Readiness};
-use rig::Scene;
 
 /// Makes a test of this binary a client whose worker is looked at.
 const CLIENT: &str = "KILN_TEST_CLIENT";
@@ -25,11 +15,6 @@ const CLIENT: &str = "KILN_TEST_CLIENT";
 const SECRET: &str = "SOME_TOKEN";
 /// Named to the worker.
 const NAMED: &str = "SOME_SETTING";
-
-#[test]
-fn worker() {
-    rig::worker();
-}
 
 /// What the descriptors of a process are, with the sockets among them by number.
 fn descriptors(process: u32) -> Vec<(std::path::PathBuf, String)> {
@@ -60,6 +45,7 @@ fn listening() -> BTreeSet<String> {
 
 /// Opens a device with a standby, looks at both workers, and prints the names in their environment.
 #[test]
+#[ignore = "helper process"]
 fn client() {
     if std::env::var_os(CLIENT).is_none() {
         return;
@@ -127,8 +113,7 @@ fn assert_nothing_is_inherited() {
 
 #[test]
 fn a_worker_gets_what_it_needs_and_shows_nothing() {
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["client", "--exact", "--nocapture"])
+    let output = rig::helper("security::client")
         .env(CLIENT, "1")
         .env(SECRET, "do not tell")
         .env(NAMED, "told")

@@ -1,43 +1,28 @@
 //! Programs with habits of their own: they ignore how children end, wait for all of them, take signals, close their standard streams or
 //! remove the file they were started from. Their workers are started, noticed and replaced all the same.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
-mod rig;
-
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::rig::held::Held;
+use crate::rig::{self, Scene};
 use kiln_driver::DriverExt;
 use kiln_isolate::{Cause, Entry, IsolatedDevice, News, RestartPolicy};
-use rig::Scene;
-use rig::held::Held;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process};
 
 /// Names the habit of the client.
 const HABIT: &str = "KILN_TEST_HABIT";
 /// How long anything may take before it counts as never.
 const NEVER: Duration = Duration::from_secs(60);
-/// What is held by a process is counted, so one test at a time.
-static TURN: Mutex<()> = Mutex::new(());
-
-#[test]
-fn worker() {
-    rig::worker();
-}
 
 /// A program with one of the habits.
 #[test]
+#[ignore = "helper process"]
 fn client() {
     let Ok(habit) = std::env::var(HABIT) else { return };
     match habit.as_str() {
@@ -189,7 +174,7 @@ mod signals {
 
 /// Runs a client by way of a shell, which does something first. Ended if it takes for ever.
 fn run(program: &Path, habit: &str, prelude: &str) {
-    let line = format!("{prelude} \"$0\" client --exact --nocapture");
+    let line = format!("{prelude} \"$0\" programs::client {}", rig::HELPER_ARGUMENTS.join(" "));
     let mut shell = Command::new("timeout");
     shell.args(["-s", "KILL", "240", "sh", "-c", &line]).arg(program).env(HABIT, habit);
     let Output { status, stdout, stderr } = shell.output().unwrap();
@@ -199,7 +184,7 @@ fn run(program: &Path, habit: &str, prelude: &str) {
 
 #[test]
 fn children_that_others_wait_for_are_noticed_and_replaced() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = rig::turn();
     let exe = std::env::current_exe().unwrap();
     run(&exe, "ignores how children end", "exec");
     run(&exe, "waits for all children", "exec");
@@ -207,13 +192,13 @@ fn children_that_others_wait_for_are_noticed_and_replaced() {
 
 #[test]
 fn signals_interrupt_nothing() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = rig::turn();
     run(&std::env::current_exe().unwrap(), "takes signals", "exec");
 }
 
 #[test]
 fn a_program_without_its_file_or_its_standard_streams_has_workers() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = rig::turn();
     run(&std::env::current_exe().unwrap(), "closes its standard streams", "exec <&- >&- 2>&-");
     let copy = rig::trap("copy");
     std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
@@ -223,8 +208,8 @@ fn a_program_without_its_file_or_its_standard_streams_has_workers() {
 
 #[test]
 fn an_observer_that_panics_costs_no_worker() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let before = Held::now();
+    let _turn = rig::turn();
+    let before = Held::settled();
     let config = rig::config().standby(true).observe(|news| panic!("told of {news:?}"));
     let device = IsolatedDevice::open(config).unwrap();
     let scene = Scene::build(&device);
@@ -233,21 +218,22 @@ fn an_observer_that_panics_costs_no_worker() {
     rig::recover(&device);
     assert_eq!(scene.download(&device, 0).unwrap(), [3; 64]);
     drop((scene, device));
-    assert_eq!(Held::now(), before);
+    before.assert_restored("at the end");
 }
 
 /// A standby whose device does not open is not waited for until it is needed: it is ended, and another one is tried.
 #[test]
 fn a_standby_that_does_not_start_is_replaced() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let before = Held::now();
+    let _turn = rig::turn();
+    let before = Held::settled();
     let (script, count) = (rig::trap("slow"), rig::trap("starts"));
     let exe = std::env::current_exe().unwrap();
     let text = format!(
         "#!/bin/sh\nif [ -e {count} ]; then echo >> {count}; exec sleep 300 > /dev/null 2>&1; fi\necho > {count}\n\
-         exec {exe} worker --exact --nocapture > /dev/null\n",
+         exec {exe} worker {arguments} > /dev/null\n",
         count = count.display(),
         exe = exe.display(),
+        arguments = rig::HELPER_ARGUMENTS.join(" "),
     );
     std::fs::write(&script, text).unwrap();
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o700)).unwrap();
@@ -264,5 +250,5 @@ fn a_standby_that_does_not_start_is_replaced() {
     scene.play(&device, 9);
     drop((scene, device));
     [script, count].iter().for_each(|file| std::fs::remove_file(file).unwrap());
-    assert_eq!(Held::now(), before);
+    before.assert_restored("at the end");
 }

@@ -1,23 +1,12 @@
 //! The laws on a CUDA device in a worker process, where there is one. `KILN_REQUIRE_GPU=1` makes its absence a failure.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
 use kiln_conform::{Kernels, Opened, Subject};
 use kiln_isolate::{Backend, Config, Entry, IsolatedDevice, StartError};
 
-/// The worker process; in the test run itself it does nothing.
-#[test]
-fn worker() {
-    kiln_isolate::worker_entry();
-}
+use crate::WORKER;
 
 fn open() -> Result<Opened, StartError> {
-    let config = Config::new(Backend::cuda(0)).entry(Entry::Test("worker".into()));
+    let config = Config::new(Backend::cuda(0)).entry(Entry::Test(WORKER.into()));
     IsolatedDevice::open(config).map(|device| Opened::new(device))
 }
 

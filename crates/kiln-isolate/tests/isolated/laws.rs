@@ -1,13 +1,6 @@
 //! The laws on a simulated device in a worker process.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
-#[path = "../../kiln-conform/tests/simulated/mod.rs"]
+#[path = "../../../kiln-conform/tests/simulated/mod.rs"]
 mod simulated;
 
 use std::sync::{Arc, Mutex};
@@ -16,8 +9,8 @@ use kiln_conform::Opened;
 use kiln_isolate::{Backend, Config, Entry, IsolatedDevice, News, OpenFailure, Worker};
 use kiln_sim::{Machine, Mode};
 
-/// The worker process; in the test run itself it does nothing.
 #[test]
+#[ignore = "helper process"]
 fn worker() {
     let open = |argument: &[u8]| {
         let workers = usize::from(argument.first().copied().unwrap_or(0));
@@ -33,7 +26,7 @@ fn worker() {
 fn open(workers: u8, standby: bool) -> Result<Opened, String> {
     let said: Arc<Mutex<Option<String>>> = Arc::default();
     let listener = said.clone();
-    let config = Config::new(Backend::custom("laws", [workers])).entry(Entry::Test("worker".into()));
+    let config = Config::new(Backend::custom("laws", [workers])).entry(Entry::Test("laws::worker".into()));
     let config = config.standby(standby).observe(move |news| {
         if let News::Closed { findings } = news {
             *listener.lock().unwrap() = Some(findings.clone().unwrap_or("no farewell".into()));

@@ -1,31 +1,17 @@
 //! Another worker takes the place of one that faulted, hung or was killed.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
-mod rig;
-
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
+use crate::rig::{self, Scene};
 use kiln_driver::{
     Code, Command, Driver, DriverExt, EventRequest, GraphNode, Image, MemoryRequest, PageRequest, Pattern,
     Place, Protection, Refusal, StreamRequest, Submission, Timeout, WaitTarget, Waited,
 };
 use kiln_isolate::{Cause, Config, IsolatedDevice, News, RestartPolicy, TakeoverError};
-use rig::Scene;
 use rustix::process::{Pid, Signal, kill_process};
 
 const NEW: StreamRequest = StreamRequest::New { priority: 0 };
-
-#[test]
-fn worker() {
-    rig::worker();
-}
 
 fn is_stale<T>(answer: kiln_driver::Result<T>) -> bool {
     answer.is_err_and(|error| matches!(error.refusal(), Some(Refusal::Stale { .. })))

@@ -1,24 +1,12 @@
 //! Pages that may only be read, wherever they are mapped and whichever worker there is.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
-mod rig;
-
 use kiln_driver::{
     DevicePlace, Driver, DriverExt, Function, Image, PageRequest, Protection, Reservation, ReserveRequest,
     Result, StreamId, StreamRequest,
 };
 use kiln_isolate::IsolatedDevice;
 
-#[test]
-fn worker() {
-    rig::worker();
-}
+use crate::rig;
 
 /// Two pages side by side, and the first of them a second time behind them.
 struct Window {

@@ -1,34 +1,18 @@
 //! A standby has what the client has before it is needed, and lets go of what the client lets go of.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
-mod rig;
-
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::rig::held::Held;
+use crate::rig::{self, Scene};
 use kiln_driver::{
     Command, Driver, DriverExt, EventRequest, GraphNode, Image, MemoryRequest, PageRequest, Pattern,
     Protection, ReserveRequest, StreamRequest,
 };
 use kiln_isolate::{Config, IsolatedDevice, News, RestartPolicy, TakeoverError, Tally};
-use rig::Scene;
-use rig::held::Held;
 
 const NEW: StreamRequest = StreamRequest::New { priority: 0 };
-/// What is held by a process is counted, so one test at a time.
-static TURN: Mutex<()> = Mutex::new(());
-
-#[test]
-fn worker() {
-    rig::worker();
-}
 
 fn listening(config: Config) -> (Config, Receiver<News>) {
     let (tell, told) = mpsc::channel();
@@ -50,8 +34,8 @@ fn prepared(told: &Receiver<News>, wanted: impl Fn(&Tally) -> bool) -> Tally {
 
 #[test]
 fn a_takeover_finds_everything_done() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let before = Held::now();
+    let _turn = rig::turn();
+    let before = Held::settled();
     let (config, told) = listening(rig::config().standby(true));
     let device = IsolatedDevice::open(config).unwrap();
     let scene = Scene::build(&device);
@@ -78,12 +62,12 @@ fn a_takeover_finds_everything_done() {
     device.synchronize(scene.stream).unwrap();
     assert_eq!(scene.download(&device, 0).unwrap()[..16], [8; 16]);
     drop((scene, device));
-    assert_eq!(Held::now(), before);
+    before.assert_restored("at the end");
 }
 
 #[test]
 fn what_changes_and_ends_does_so_in_the_standby() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = rig::turn();
     let (config, told) = listening(rig::config().standby(true));
     let device = IsolatedDevice::open(config).unwrap();
     let granule = device.info().limits.page_granularity_bytes;
@@ -150,12 +134,12 @@ fn what_changes_and_ends_does_so_in_the_standby() {
 
 #[test]
 fn a_standby_may_end_at_every_step_of_its_preparation() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = rig::turn();
     let trap = rig::trap("standby");
     let patient = RestartPolicy { pause: Duration::ZERO, ..RestartPolicy::default() };
     let mut fell = 0;
+    let before = Held::settled();
     for step in 1.. {
-        let before = Held::now();
         let config = rig::trapped(rig::config().restarts(patient).standby(true), &trap);
         let (config, told) = listening(config);
         let device: Arc<IsolatedDevice> = IsolatedDevice::open(config).unwrap();
@@ -171,7 +155,7 @@ fn a_standby_may_end_at_every_step_of_its_preparation() {
         scene.play(&device, 10);
         let reached = std::fs::remove_file(&trap).is_err();
         drop((scene, device, lost));
-        assert_eq!(Held::now(), before, "step {step}");
+        before.assert_restored(format_args!("step {step}"));
         if !reached {
             break;
         }
@@ -182,7 +166,7 @@ fn a_standby_may_end_at_every_step_of_its_preparation() {
 
 #[test]
 fn changes_while_a_standby_is_told_are_not_lost() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = rig::turn();
     let (config, told) = listening(rig::config().standby(true));
     let device = IsolatedDevice::open(config).unwrap();
     let granule = device.info().limits.page_granularity_bytes;
@@ -213,7 +197,7 @@ fn changes_while_a_standby_is_told_are_not_lost() {
 
 #[test]
 fn an_address_that_is_taken_is_told_and_the_next_worker_is_tried() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = rig::turn();
     let file = rig::trap("taken");
     let (config, told) = listening(rig::crowded(rig::config().standby(true), &file));
     let restarts =

@@ -1,27 +1,9 @@
 //! The laws on CUDA in a worker process, over a library that stands in for the driver.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "a test stops at the first surprise, and says why"
-)]
-
-#[allow(dead_code, reason = "these tests need some of the machines only")]
-#[macro_use]
-#[path = "../../kiln-cuda/tests/on_fake/machine.rs"]
-mod machine;
-
 use kiln_conform::{Chapter, Kernels, Opened, Subject};
 use kiln_isolate::{Backend, Config, Entry, IsolatedDevice};
-use machine::Machine;
 
-/// The worker process; in the test run itself it does nothing.
-#[test]
-fn worker() {
-    kiln_isolate::worker_entry();
-}
+use crate::machine::Machine;
 
 fn hold(chapter: Chapter, test: &str) {
     let subject = Subject::new("a worker with CUDA on the stand-in", Kernels::ptx(), |_| {

@@ -11,13 +11,11 @@
     reason = "a test stops at the first surprise, and uses its part of the rig"
 )]
 
-#[path = "rig/mod.rs"]
+#[path = "../rig/mod.rs"]
 mod rig;
-#[path = "rig/theatre.rs"]
 mod theatre;
 
 use std::io::Write;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use kiln_driver::{DevicePlace, Driver, DriverExt, Protection};
@@ -25,21 +23,20 @@ use kiln_isolate::{Cause, Checksum};
 use rig::held::Held;
 use theatre::{BLOCKS, Ending, Outcome, Scene, Stage, WRITTEN};
 
-/// What is held by a process is counted, so one test at a time.
-static TURN: Mutex<()> = Mutex::new(());
 /// The word a kernel wrote, and the one it was to write across its end.
 const WRITTEN_BYTES: usize = 8;
 /// Free memory of a device others use as well is not the same twice.
 const MEMORY_SLACK_BYTES: u64 = 64 << 20;
 
 #[test]
+#[ignore = "helper process"]
 fn worker() {
     theatre::worker();
 }
 
 /// Runs a test if there is such a device; otherwise it counts as skipped.
 fn on(stage: Stage, standby: bool, play: impl FnOnce(Scene)) {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = rig::turn();
     let before = Held::settled();
     let required = std::env::var_os("KILN_REQUIRE_GPU").is_some_and(|value| value == "1");
     match Scene::open(stage, standby) {

@@ -1,7 +1,5 @@
 //! Finding libraries, in folders made for it. Real shared libraries come from the C compiler, where there is one.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise, and says why")]
-
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,12 +1,5 @@
 //! Memory summed on the device, against the same bytes summed on the host.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
 use std::io::Write;
 use std::sync::Arc;
 

@@ -1,28 +1,9 @@
 //! The worker is killed at every step of the protocol and of the takeover; what was waited for is kept, every call ends,
 //! and nothing is left.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
-mod rig;
-
-use std::sync::{Mutex, PoisonError};
-
+use crate::rig::held::Held;
+use crate::rig::{self, Scene};
 use kiln_isolate::{IsolatedDevice, RestartPolicy, StartError};
-use rig::Scene;
-use rig::held::Held;
-
-/// What is held by a process is counted, so one test at a time.
-static TURN: Mutex<()> = Mutex::new(());
-
-#[test]
-fn worker() {
-    rig::worker();
-}
 
 fn patient() -> RestartPolicy {
     RestartPolicy { pause: std::time::Duration::ZERO, ..RestartPolicy::default() }
@@ -30,12 +11,12 @@ fn patient() -> RestartPolicy {
 
 #[test]
 fn a_worker_may_end_at_every_step() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = rig::turn();
     let trap = rig::trap("steps");
     let (mut survived, mut refused) = (0, 0);
+    let before = Held::settled();
     for step in 1.. {
         std::fs::write(&trap, step.to_string()).unwrap();
-        let before = Held::now();
         match rig::whole_life(rig::trapped(rig::config().restarts(patient()), &trap)) {
             Ok(generation) => survived += generation - 1,
             Err(StartError::Ended { status }) => {
@@ -44,7 +25,7 @@ fn a_worker_may_end_at_every_step() {
             }
             Err(error) => panic!("{error}"),
         }
-        assert_eq!(Held::now(), before, "step {step}");
+        before.assert_restored(format_args!("step {step}"));
         if std::fs::remove_file(&trap).is_ok() {
             // Nobody fell into it: the worker does not take so many steps.
             break;
@@ -55,11 +36,11 @@ fn a_worker_may_end_at_every_step() {
 
 #[test]
 fn a_worker_may_end_at_every_step_of_a_takeover() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = rig::turn();
     let trap = rig::trap("takeover");
     let mut fell = 0;
+    let before = Held::settled();
     for step in 1.. {
-        let before = Held::now();
         let config = rig::trapped(rig::config().restarts(patient()), &trap);
         let device = IsolatedDevice::open(config).unwrap();
         let scene = Scene::build(&device);
@@ -74,7 +55,7 @@ fn a_worker_may_end_at_every_step_of_a_takeover() {
         }
         scene.play(&device, 10);
         drop((scene, device));
-        assert_eq!(Held::now(), before, "step {step}");
+        before.assert_restored(format_args!("step {step}"));
         if !reached {
             break;
         }

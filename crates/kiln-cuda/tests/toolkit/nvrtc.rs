@@ -1,7 +1,5 @@
 //! NVRTC: code, names, diagnostics, and machines that lack it. Needs the library and neither driver nor device.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise, and says why")]
-
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
@@ -229,7 +227,7 @@ fn a_missing_library_says_how_to_get_it() {
         return;
     }
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["a_missing_library_says_how_to_get_it", "--exact", "--nocapture"])
+        .args(["nvrtc::a_missing_library_says_how_to_get_it", "--exact", "--nocapture"])
         .env("KILN_NVRTC_TEST_CHILD", "1")
         .env("KILN_NVRTC", "/nonexistent/libnvrtc.so")
         .output()

@@ -1,30 +1,17 @@
 //! No descriptors, no program, no client: each ends in a typed error and leaves no process behind.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "a test stops at the first surprise, and one speaks to another"
-)]
-
-mod rig;
-
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use crate::rig::held::Held;
+use crate::rig::{self, Scene};
 use kiln_driver::{Driver, PageRequest, StreamRequest};
 use kiln_isolate::{Backend, Entry, IsolatedDevice, News, RestartPolicy, StartError, TakeoverError};
-use rig::Scene;
-use rig::held::Held;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// What is held by a process is counted, and its limits changed, so one test at a time.
-static TURN: Mutex<()> = Mutex::new(());
 /// Makes a test of this binary a client that is going to be killed.
 const CLIENT: &str = "KILN_TEST_CLIENT";
 /// Makes a test of this binary a client with few tasks.
@@ -33,14 +20,9 @@ const CROWDED: &str = "KILN_TEST_CROWDED";
 const NOBODY: u32 = 65_000;
 
 #[test]
-fn worker() {
-    rig::worker();
-}
-
-#[test]
 fn programs_that_are_no_workers_are_typed_errors() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let before = Held::now();
+    let _turn = rig::turn();
+    let before = Held::settled();
     let open = |entry| IsolatedDevice::open(rig::config().entry(entry)).unwrap_err();
     // The harness may run tests on the main thread, where the call of the test `worker` counts as the line in main.
     if rustix::thread::gettid() != rustix::process::getpid() {
@@ -57,17 +39,18 @@ fn programs_that_are_no_workers_are_typed_errors() {
     let mut long = rig::config();
     long.backend = Backend::custom("test", vec![0; 1 << 20]);
     assert!(matches!(IsolatedDevice::open(long).unwrap_err(), StartError::Argument { bytes: 1048576 }));
-    assert_eq!(Held::now(), before);
+    before.assert_restored("at the end");
 }
 
 #[test]
 fn a_takeover_that_finds_no_program_can_be_tried_again() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let before = Held::now();
+    let _turn = rig::turn();
+    let before = Held::settled();
     let script = rig::trap("script");
     let place = || {
         let exe = std::env::current_exe().unwrap();
-        let text = format!("#!/bin/sh\nexec {} worker --exact --nocapture > /dev/null\n", exe.display());
+        let (exe, arguments) = (exe.display(), rig::HELPER_ARGUMENTS.join(" "));
+        let text = format!("#!/bin/sh\nexec {exe} worker {arguments} > /dev/null\n");
         std::fs::write(&script, text).unwrap();
         std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o700)).unwrap();
     };
@@ -85,7 +68,7 @@ fn a_takeover_that_finds_no_program_can_be_tried_again() {
     scene.play(&device, 4);
     drop((scene, device));
     std::fs::remove_file(&script).unwrap();
-    assert_eq!(Held::now(), before);
+    before.assert_restored("at the end");
 }
 
 /// Runs something with room for so many more descriptors.
@@ -102,10 +85,10 @@ fn with_descriptors<T>(more: u64, run: impl FnOnce() -> T) -> T {
 
 #[test]
 fn no_descriptors_are_a_typed_error_and_nothing_is_left() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = rig::turn();
     let (mut refused, mut opened) = (0, 0);
+    let before = Held::settled();
     for more in 0..16 {
-        let before = Held::now();
         match with_descriptors(more, || IsolatedDevice::open(rig::config())) {
             Ok(device) => {
                 opened += 1;
@@ -116,16 +99,17 @@ fn no_descriptors_are_a_typed_error_and_nothing_is_left() {
             }
             Err(error) => panic!("{error}"),
         }
-        assert_eq!(Held::now(), before, "{more} descriptors");
+        before.assert_restored(format_args!("{more} descriptors"));
     }
     assert!(refused > 0 && opened > 0, "{refused} refused, {opened} opened");
 }
 
 /// A client that may have so many tasks, and no more: threads and processes alike.
 #[test]
+#[ignore = "helper process"]
 fn crowded() {
     let Some(more) = std::env::var(CROWDED).ok().and_then(|text| text.parse::<u64>().ok()) else { return };
-    let held = Held::now();
+    let held = Held::settled();
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().count() as u64;
     let limit = getrlimit(Resource::Nproc);
     setrlimit(Resource::Nproc, Rlimit { current: Some(tasks + more), ..limit }).unwrap();
@@ -136,16 +120,16 @@ fn crowded() {
             println!("refused: {error:?}");
         }
     }
-    assert_eq!(Held::now(), held);
+    held.assert_restored("at the end");
 }
 
 #[test]
 fn no_processes_and_threads_are_a_typed_error_and_nothing_is_left() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = rig::turn();
     let mut said = String::new();
     for more in 0..8 {
-        let mut client = Command::new("/proc/self/exe");
-        client.args(["crowded", "--exact", "--nocapture"]).env(CROWDED, more.to_string());
+        let mut client = rig::helper("limits::crowded");
+        client.env(CROWDED, more.to_string());
         if rustix::process::geteuid().is_root() {
             // The system does not limit root, so the client is somebody who has nothing else here.
             client.uid(NOBODY + more as u32).gid(NOBODY);
@@ -165,8 +149,8 @@ fn no_processes_and_threads_are_a_typed_error_and_nothing_is_left() {
 
 #[test]
 fn more_shared_memory_than_there_is_is_out_of_memory() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let before = Held::now();
+    let _turn = rig::turn();
+    let before = Held::settled();
     let device = IsolatedDevice::open(rig::config()).unwrap();
     for bytes in [1 << 62, u64::MAX] {
         let error = device.allocate_host(bytes).unwrap_err();
@@ -178,7 +162,7 @@ fn more_shared_memory_than_there_is_is_out_of_memory() {
     let scene = Scene::build(&device);
     scene.play(&device, 4);
     drop((scene, device));
-    assert_eq!(Held::now(), before);
+    before.assert_restored("at the end");
 }
 
 /// Runs something with room for so many more bytes of addresses.
@@ -217,6 +201,7 @@ fn use_up(device: &IsolatedDevice) {
 
 /// A client that takes over again and again, until it is killed.
 #[test]
+#[ignore = "helper process"]
 fn client() {
     if std::env::var_os(CLIENT).is_none() {
         return;
@@ -247,14 +232,10 @@ fn is_running(process: &str) -> bool {
 
 #[test]
 fn workers_end_with_a_client_that_is_killed_while_it_takes_over() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = rig::turn();
     for lines in [1, 2, 3, 5, 8, 13] {
-        let mut client = Command::new(std::env::current_exe().unwrap())
-            .args(["client", "--exact", "--nocapture"])
-            .env(CLIENT, "1")
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut client =
+            rig::helper("limits::client").env(CLIENT, "1").stdout(Stdio::piped()).spawn().unwrap();
         let said = BufReader::new(client.stdout.take().unwrap()).lines();
         let workers: Vec<String> = said
             .map_while(Result::ok)

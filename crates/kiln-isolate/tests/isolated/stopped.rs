@@ -1,21 +1,12 @@
 //! A program that was stopped for a while, with its worker, goes on with the same one; a worker that is stopped ends with its client.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
-
-mod rig;
-
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::rig::{self, Scene};
 use kiln_isolate::{IsolatedDevice, News};
-use rig::Scene;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Set for the client.
@@ -27,13 +18,9 @@ const HELD: Duration = Duration::from_secs(10);
 /// How long work may take to get on.
 const WATCHDOG: Duration = Duration::from_millis(1000);
 
-#[test]
-fn worker() {
-    rig::worker();
-}
-
 /// A client that works until its input ends, and then says how many workers it had.
 #[test]
+#[ignore = "helper process"]
 fn client() {
     if std::env::var_os(CLIENT).is_none() {
         return;
@@ -86,8 +73,7 @@ impl Drop for Client {
 
 /// A client, what it says from then on, and the process of its worker.
 fn start(how: &str) -> (Client, impl Iterator<Item = String>, Pid) {
-    let mut client = Command::new(std::env::current_exe().unwrap())
-        .args(["client", "--exact", "--nocapture"])
+    let mut client = rig::helper("stopped::client")
         .env(CLIENT, how)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
