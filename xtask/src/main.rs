@@ -12,6 +12,7 @@ mod differential;
 mod failure;
 mod fuzz;
 mod gpu_bundle;
+mod models;
 mod process;
 mod properties;
 mod publish;

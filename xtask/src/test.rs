@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use clap::Args;
 
 use crate::failure::{Failure, Result};
+use crate::models::{self, CHECKERS};
 use crate::process;
 use crate::skips::{self, SkipLog};
 use crate::toolkit::{Search, Toolkit};
@@ -24,17 +25,39 @@ pub(crate) struct Arguments {
     rest: Vec<OsString>,
 }
 
+impl Arguments {
+    /// Whether the tests under model checkers are among those asked for.
+    fn has_models(&self) -> bool {
+        self.package.is_empty() || self.package.iter().any(|name| name == models::PACKAGE)
+    }
+
+    /// Whether any others are.
+    fn has_others(&self) -> bool {
+        self.package.is_empty() || self.package.iter().any(|name| name != models::PACKAGE)
+    }
+}
+
 /// Builds and runs the tests.
 pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result {
     let toolkit = Toolkit::find_or_fetch(&workspace.target, Search::Everywhere)?;
-    let mut build = cargo_test(workspace, arguments, &toolkit);
-    process::succeed(build.arg("--no-run"))
-        .map_err(|_| Failure::new("the tests did not build; the compiler's messages are above"))?;
+    let commands = || {
+        let plain = arguments.has_others().then(|| cargo_test(workspace, arguments, &toolkit));
+        let checkers = CHECKERS.iter().filter(|_| arguments.has_models());
+        plain.into_iter().chain(checkers.map(|checker| checker.cargo_test(workspace)))
+    };
+    for mut build in commands() {
+        process::succeed(build.arg("--no-run"))
+            .map_err(|_| Failure::new("the tests did not build; the compiler's messages are above"))?;
+    }
 
     let log = SkipLog::create(&workspace.target)?;
-    let mut command = cargo_test(workspace, arguments, &toolkit);
-    command.env(skips::VARIABLE, log.path()).args(["--no-fail-fast", "--"]).args(&arguments.rest);
-    let (totals, succeeded) = stream(&mut command)?;
+    let (mut totals, mut succeeded) = (Totals::default(), true);
+    for mut command in commands() {
+        command.env(skips::VARIABLE, log.path()).args(["--no-fail-fast", "--"]).args(&arguments.rest);
+        let (more, all_passed) = stream(&mut command)?;
+        totals.add(more);
+        succeeded &= all_passed;
+    }
     let verdict = Verdict { totals, succeeded, skips: log.read()?, missing: toolkit.missing() };
     verdict.report(is_ci())
 }

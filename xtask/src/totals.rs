@@ -52,6 +52,16 @@ impl Totals {
         }
     }
 
+    /// Adds what another run came to.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.ignored += other.ignored;
+        self.failures.extend(other.failures);
+        self.started += other.started;
+        self.finished += other.finished;
+    }
+
     fn finish(&mut self, counts: &Counts) {
         if self.showing && counts.total() != self.announced {
             return;

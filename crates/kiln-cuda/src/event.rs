@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use cudarc::driver::sys;
-use kiln_driver::{Code, Error, EventId, EventRequest, Latch, LatchGuard, Result, Timeout, Waited};
+use kiln_driver::{Code, Error, EventId, EventRequest, Result, Timeout, Waited};
+use kiln_sync::{BiasedGuard, BiasedLock};
 
 use crate::api::{Api, Status};
 use crate::context::Context;
@@ -25,7 +26,7 @@ pub(crate) struct Event {
     raw: Raw,
     /// Whether waiting for it can hold anything back; true from the first signal on.
     signalled: AtomicBool,
-    mark: Latch<Mark>,
+    mark: BiasedLock<Mark>,
     context: Arc<Context>,
 }
 
@@ -54,7 +55,12 @@ impl CudaDevice {
             other => return Err(Error::unsupported(CALL, "this kind of event", format!("{other:?}"))),
         };
         let signalled = AtomicBool::new(matches!(mark, Mark::Foreign));
-        self.events.insert(Event { raw, signalled, mark: Latch::new(mark), context: self.context.clone() })
+        self.events.insert(Event {
+            raw,
+            signalled,
+            mark: BiasedLock::new(mark),
+            context: self.context.clone(),
+        })
     }
 
     /// Waits for an event as it was signalled last. Signalled again meanwhile, it is waited for anew.
@@ -168,7 +174,7 @@ impl Event {
         Ok(())
     }
 
-    fn mark(&self) -> LatchGuard<'_, Mark> {
+    fn mark(&self) -> BiasedGuard<'_, Mark> {
         self.mark.lock()
     }
 }

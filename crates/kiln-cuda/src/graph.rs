@@ -12,9 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys;
 use kiln_driver::graph::{check_node_command, check_nodes};
-use kiln_driver::{
-    Command, Error, GraphId, GraphNode, Latch, LatchGuard, Refusal, Result, StreamId, Submission,
-};
+use kiln_driver::{Command, Error, GraphId, GraphNode, Refusal, Result, StreamId, Submission};
+use kiln_sync::{BiasedGuard, BiasedLock};
 
 use crate::api::{Api, Status};
 use crate::context::Context;
@@ -25,7 +24,7 @@ use crate::native::Native;
 
 /// A graph as a handle finds it. The executable is given back before the template.
 pub(crate) struct Graph {
-    running: Latch<Running>,
+    running: BiasedLock<Running>,
     outline: Mutex<Outline>,
     /// For `native`, which must not wait for a lock.
     number: u64,
@@ -75,7 +74,7 @@ impl CudaDevice {
         self.context.check(CALL, status)?;
         let executable = Executable { raw, context: self.context.clone() };
         self.graphs.insert(Graph {
-            running: Latch::new(Running { executable, nodes: built }),
+            running: BiasedLock::new(Running { executable, nodes: built }),
             outline: Mutex::new(Outline { template, is_current: true }),
             number: raw.number(),
         })
@@ -153,7 +152,7 @@ impl Graph {
         self.outline().is_current = false;
     }
 
-    fn running(&self) -> LatchGuard<'_, Running> {
+    fn running(&self) -> BiasedGuard<'_, Running> {
         self.running.lock()
     }
 

@@ -12,7 +12,8 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use kiln_driver::{FunctionId, Latch, LatchGuard, Progress, StreamId, Submission};
+use kiln_driver::{FunctionId, Progress, StreamId, Submission};
+use kiln_sync::{BiasedGuard, BiasedLock};
 
 /// How many submissions are remembered by what they were.
 const REMEMBERED: usize = 64;
@@ -22,7 +23,7 @@ const REMEMBERED: usize = 64;
 #[repr(C, align(64))]
 pub(crate) struct Journal {
     submitted: AtomicU64,
-    recent: Latch<[Entry; REMEMBERED]>,
+    recent: BiasedLock<[Entry; REMEMBERED]>,
     completed: AtomicU64,
     stream: OnceLock<StreamId>,
 }
@@ -43,7 +44,7 @@ pub(crate) enum Entry {
 /// The right to queue the next submission of a stream.
 pub(crate) struct Turn<'a> {
     journal: &'a Journal,
-    recent: LatchGuard<'a, [Entry; REMEMBERED]>,
+    recent: BiasedGuard<'a, [Entry; REMEMBERED]>,
 }
 
 /// The submission that may have caused a fault.
@@ -63,7 +64,7 @@ impl Journal {
             stream: OnceLock::new(),
             submitted: AtomicU64::new(0),
             completed: AtomicU64::new(0),
-            recent: Latch::new([Entry::Wait; REMEMBERED]),
+            recent: BiasedLock::new([Entry::Wait; REMEMBERED]),
         }
     }
 

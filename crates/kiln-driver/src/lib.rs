@@ -51,7 +51,6 @@
 //! It does not order anything by itself, remembers no accesses, pools nothing, and picks no device. Those stand
 //! above, once, for all drivers.
 
-mod asymmetric;
 pub mod call;
 mod clock;
 mod code;
@@ -62,16 +61,13 @@ mod driver_ext;
 mod error;
 pub mod graph;
 mod handle;
-mod hazards;
 mod host;
 mod image;
-mod latch;
 pub mod layer;
 mod memory;
 mod shared_bytes;
 mod slots;
 mod stream;
-mod sync;
 #[cfg(feature = "trace")]
 pub mod trace;
 
@@ -91,7 +87,6 @@ pub use handle::{
 };
 pub use host::{Access, HostBlock, HostWatch};
 pub use image::{Function, FunctionAttributes, Image, Occupancy, ParameterSpan};
-pub use latch::{Latch, LatchGuard};
 pub use memory::{
     DeviceAddress, ForeignMemory, Memory, MemoryRequest, PageRequest, Protection, Reservation, ReserveRequest,
 };

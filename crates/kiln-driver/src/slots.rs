@@ -2,10 +2,10 @@
 //!
 //! A lookup *pins* its object: while the pin lives the object is not dropped, even if another thread removes it
 //! meanwhile. That is what makes every call of a driver safe: a stream cannot be destroyed under a launch that
-//! is on its way to it. Removing never waits; if somebody holds a pin, the last one to let go drops the object.
+//! is on its way to it. Removing never waits; if there is a pin, the last one that is dropped drops the object.
 //!
-//! A pin is a word of the pinning thread that says where it is looking (see `hazards`), which costs two plain stores; a thread
-//! that holds more pins than it has words counts the rest in the slot. One word per slot holds the generation, whether the slot is
+//! A pin is a [hazard pointer](HazardPointer) of the pinning thread, which costs two plain stores; a thread that holds more pins than it
+//! has slots for counts the rest in the object's slot. One word per slot holds the generation, whether the slot is
 //! live or dying, and that count. Slots live in chunks that never move, each twice as long as the one before. Taking and returning
 //! slots is rare and uses a mutex, and so does ending a slot.
 //!
@@ -19,9 +19,10 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use kiln_sync::{HazardPointer, is_protected};
+
 use crate::error::{Error, Refusal};
 use crate::handle::{DeviceKey, Handle, Kind};
-use crate::hazards::{self, Hazard};
 
 const FIRST_CHUNK_SLOTS: usize = 64;
 const CHUNKS: usize = 20;
@@ -108,7 +109,7 @@ impl<K: Kind, T> Slots<K, T> {
             Some(slot) if handle.device() == self.device => slot,
             _ => return Err(self.unknown(handle)),
         };
-        let hazard = Hazard::at(std::ptr::from_ref(slot).addr());
+        let hazard = HazardPointer::protect(std::ptr::from_ref(slot).addr());
         if hazard.is_none() {
             slot.count_pin(handle)?;
         }
@@ -120,7 +121,7 @@ impl<K: Kind, T> Slots<K, T> {
 
     /// A pin that comes too late is dropped as one that was good is: the slot may be waiting for it by now.
     #[cold]
-    fn too_late(&self, slot: &Slot<T>, handle: Handle<K>, hazard: Option<Hazard>) -> Error {
+    fn too_late(&self, slot: &Slot<T>, handle: Handle<K>, hazard: Option<HazardPointer>) -> Error {
         drop(Pinned { table: self, slot, index: handle.slot(), hazard });
         stale(handle)
     }
@@ -202,7 +203,7 @@ impl<K: Kind, T> Slots<K, T> {
     fn take_out(&self, slot: &Slot<T>, index: u32, seen: u64) -> Option<T> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let is_same = slot.state.load(Ordering::Acquire) == seen;
-        if !is_same || hazards::is_looked_at(std::ptr::from_ref(slot).addr()) {
+        if !is_same || is_protected(std::ptr::from_ref(slot).addr()) {
             return None;
         }
         // SAFETY: the slot was marked as dying, in its present life, before the hazards of all threads were looked at: a pin that is
@@ -262,7 +263,7 @@ pub struct Pinned<'a, K: Kind, T> {
     slot: &'a Slot<T>,
     index: u32,
     /// Nothing, if the pin is counted in the slot.
-    hazard: Option<Hazard>,
+    hazard: Option<HazardPointer>,
 }
 
 impl<K: Kind, T> Deref for Pinned<'_, K, T> {
@@ -280,7 +281,7 @@ impl<K: Kind, T> Drop for Pinned<'_, K, T> {
     #[inline(always)]
     fn drop(&mut self) {
         match self.hazard.take() {
-            Some(hazard) => hazard.end(),
+            Some(hazard) => hazard.clear(),
             None => self.slot.uncount_pin(),
         }
         // A pin that came too late may have kept a later object of the slot from being dropped, so the generation does not matter.

@@ -5,7 +5,7 @@
 //! the one without the other. Settled bytes are counted once more by themselves: of them alone there is a peak, and of
 //! them alone something can be given back.
 
-use crate::atomic::{AtomicU64, Ordering, yield_now};
+use kiln_sync::seam::{AtomicU64, Ordering, yield_now};
 
 /// One unsettled charge; the bits below count bytes, up to 256 TiB.
 const UNSETTLED: u64 = 1 << 48;
@@ -91,5 +91,24 @@ impl Account {
         let given = bytes.min(before.unwrap_or_else(|settled| settled));
         self.state.fetch_sub(given, Ordering::AcqRel);
         given
+    }
+}
+
+#[cfg(all(test, not(any(kiln_loom, kiln_shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_charge_that_cannot_fit_does_not_wait_for_others() {
+        let account = Account::new(100);
+        account.try_charge(60).unwrap();
+        account.settle(60);
+        account.try_charge(10).unwrap();
+        assert_eq!(account.try_charge(50), Err((60, 100)));
+        assert_eq!(account.try_charge(u64::MAX), Err((60, 100)));
+        account.cancel(10);
+        account.try_charge(40).unwrap();
+        account.settle(40);
+        assert_eq!((account.used(), account.peak()), (100, 100));
     }
 }

@@ -51,6 +51,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, RwLock};
 
 use kiln_driver::{DeviceAddress, Driver};
+use kiln_sync::{Bias, BiasedGuard, BiasedLock, ChunkedTable, PerThread};
 
 use crate::accounting::Accounting;
 use crate::block::{BlockParts, DeviceBlock, ResourceKey, Token};
@@ -63,7 +64,6 @@ use crate::request::Request;
 use crate::resource::MemoryResource;
 use crate::stamp::{Stamps, StreamKey};
 use crate::tag::AllocTag;
-use crate::thread::{Biased, Chunked, Shards, Turn};
 use activity::Happened;
 use arena::Taken;
 use arena_cell::{ArenaCell, Tried};
@@ -108,13 +108,13 @@ pub struct Heap {
     patience: Patience,
     /// What the configuration said.
     mapping_host_bytes: Option<u64>,
-    arenas: Chunked<ArenaCell>,
+    arenas: ChunkedTable<ArenaCell>,
     next_arena: AtomicU32,
     /// The arena of each stream.
     streams: RwLock<HashMap<StreamKey, u32>>,
     /// Arenas whose streams are gone.
     orphans: Mutex<Vec<u32>>,
-    shards: Shards<Shard>,
+    shards: PerThread<Shard>,
     ledger: Ledger,
     false_dependencies: AtomicU64,
     happened: Happened,
@@ -126,7 +126,7 @@ const COMMON_BYTES: u64 = 1 << 38;
 /// A thread's part of a heap.
 #[derive(Debug)]
 struct Shard {
-    front: Biased<Front>,
+    front: BiasedLock<Front>,
     page: Page,
 }
 
@@ -182,11 +182,11 @@ impl Heap {
             spare: config.spare,
             patience: Patience::new(enough_frames),
             mapping_host_bytes: config.mapping_host_bytes,
-            arenas: Chunked::new(),
+            arenas: ChunkedTable::new(),
             next_arena: AtomicU32::new(0),
             streams: RwLock::default(),
             orphans: Mutex::default(),
-            shards: Shards::new(),
+            shards: PerThread::new(),
             ledger: Ledger::default(),
             false_dependencies: AtomicU64::new(0),
             happened: Happened::default(),
@@ -233,18 +233,17 @@ impl Heap {
         stream: StreamKey,
         units: u32,
     ) -> std::result::Result<Ticket, Tried> {
-        let Some(mut turn) = shard.enter() else { return Err(Tried::Nothing) };
-        let looked = turn.with(|front| {
-            let stock = front.stock(stream.number())?;
+        let Some(mut front) = shard.enter() else { return Err(Tried::Nothing) };
+        let looked = front.stock(stream.number()).map(|stock| {
             let (taken, units) = if units <= CLASSED_UNITS {
                 let class = class_of(units);
                 (stock.pop(class), class_units(class))
             } else {
                 (None, large_units(units))
             };
-            Some((taken, units, stock.arena))
+            (taken, units, stock.arena)
         });
-        drop(turn);
+        drop(front);
         let (taken, units, arena) = looked.ok_or(Tried::Nothing)?;
         let taken = match taken {
             Some(taken) => taken,
@@ -276,14 +275,14 @@ impl Heap {
     /// Gives a block to the stock of this thread; `false` if there is none for it.
     #[inline(always)]
     fn free_stocked(&self, shard: &Shard, ticket: Ticket, stream: StreamKey) -> bool {
-        let Some(mut turn) = shard.enter() else { return false };
-        let (kept, over) = turn.with(|front| match front.stock(stream.number()) {
+        let Some(mut front) = shard.enter() else { return false };
+        let (kept, over) = match front.stock(stream.number()) {
             Some(stock) if stock.arena == ticket.arena => {
                 (stock.push(class_of(ticket.units), ticket.units, ticket.taken), stock.is_over())
             }
             _ => (false, false),
-        });
-        drop(turn);
+        };
+        drop(front);
         if over {
             self.shrink_stock(shard, stream);
         }
@@ -360,21 +359,18 @@ impl MemoryResource for Heap {
 
 impl Shard {
     fn new() -> Self {
-        Self { front: Biased::new(Front::new(), u32::MAX), page: Page::new() }
+        Self { front: BiasedLock::with_bias(Front::new(), Bias::Always), page: Page::new() }
     }
 
     /// This thread's stocks; none if another thread is at them.
     #[inline(always)]
-    fn enter(&self) -> Option<Turn<'_, Front>> {
-        // SAFETY: a shard is reached as one's own only through `Heap::shard`, by the thread whose number it has; no two
-        // living threads have the same number, and numbers are handed on under a lock (`thread::number`).
-        unsafe { self.front.enter() }
+    fn enter(&self) -> Option<BiasedGuard<'_, Front>> {
+        self.front.try_lock()
     }
 
     /// Runs a closure on this thread's stocks.
     fn with_front<R>(&self, run: impl FnOnce(&mut Front) -> R) -> R {
-        // SAFETY: as for `enter`.
-        unsafe { self.front.lock_owner() }.with(run)
+        run(&mut self.front.lock())
     }
 }
 

@@ -10,8 +10,9 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use kiln_sync::{ChunkedTable, OwnedCounter};
+
 use crate::tag::AllocTag;
-use crate::thread::{Chunked, Tally};
 
 /// A thread publishes its share of the live bytes when it has changed by more than this ...
 const PUBLISHED_BYTES: i64 = 1 << 20;
@@ -31,21 +32,21 @@ pub(crate) struct Ledger {
 #[derive(Debug)]
 pub(crate) struct Page {
     near: [Entry; NEAR_TAGS],
-    far: Chunked<Entry>,
+    far: ChunkedTable<Entry>,
     /// How the live bytes changed since it was published, and the highest that was; as two's complement.
-    change: Tally,
-    highest: Tally,
+    change: OwnedCounter,
+    highest: OwnedCounter,
     /// How much it may change before it is published again.
-    unpublished_most: Tally,
+    unpublished_most: OwnedCounter,
 }
 
 /// What a thread did for one tag.
 #[derive(Debug, Default)]
 struct Entry {
-    allocated_bytes: Tally,
-    allocated_blocks: Tally,
-    freed_bytes: Tally,
-    freed_blocks: Tally,
+    allocated_bytes: OwnedCounter,
+    allocated_blocks: OwnedCounter,
+    freed_bytes: OwnedCounter,
+    freed_blocks: OwnedCounter,
 }
 
 /// What was done for a tag, or for all.
@@ -178,13 +179,13 @@ pub(crate) fn top_tags<'a>(
 
 impl Page {
     pub(crate) fn new() -> Self {
-        let unpublished_most = Tally::default();
+        let unpublished_most = OwnedCounter::default();
         unpublished_most.set(PUBLISHED_BYTES as u64);
         Self {
             near: std::array::from_fn(|_| Entry::default()),
-            far: Chunked::new(),
-            change: Tally::default(),
-            highest: Tally::default(),
+            far: ChunkedTable::new(),
+            change: OwnedCounter::default(),
+            highest: OwnedCounter::default(),
             unpublished_most,
         }
     }

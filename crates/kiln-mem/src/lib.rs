@@ -39,7 +39,6 @@
 
 mod account;
 mod accounting;
-mod atomic;
 mod block;
 mod budget;
 mod byte_size;
@@ -62,7 +61,6 @@ mod resource;
 pub mod stack;
 mod stamp;
 mod tag;
-mod thread;
 pub mod trace;
 pub mod workload;
 

@@ -70,7 +70,7 @@ pub struct HostClock([AtomicU64; MAX_STREAMS]);
 
 impl Default for HostClock {
     fn default() -> Self {
-        Self([const { AtomicU64::new(0) }; MAX_STREAMS])
+        Self(std::array::from_fn(|_| AtomicU64::new(0)))
     }
 }
 

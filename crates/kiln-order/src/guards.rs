@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use crate::sync::LatchGuard;
+use crate::sync::BiasedGuard;
 use crate::track::Track;
 
 /// Blocks that need no heap.
@@ -12,7 +12,7 @@ pub(crate) const MOST: usize = 32;
 pub(crate) struct Guards<'a> {
     len: usize,
     /// The first `len` are there.
-    held: [MaybeUninit<LatchGuard<'a, Track>>; MOST],
+    held: [MaybeUninit<BiasedGuard<'a, Track>>; MOST],
 }
 
 impl<'a> Guards<'a> {
@@ -23,7 +23,7 @@ impl<'a> Guards<'a> {
 
     /// Holds one more. One too many is let go of at once; there is none as long as there are at most [`MOST`].
     #[inline(always)]
-    pub(crate) fn push(&mut self, guard: LatchGuard<'a, Track>) {
+    pub(crate) fn push(&mut self, guard: BiasedGuard<'a, Track>) {
         if let Some(place) = self.held.get_mut(self.len) {
             place.write(guard);
             self.len += 1;

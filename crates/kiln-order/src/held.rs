@@ -17,7 +17,7 @@ use crate::clock::HostClock;
 use crate::lane::{Entry, Lane};
 use crate::stamp::Stamp;
 use crate::submit_error::SubmitError;
-use crate::sync::{LatchGuard, thread_local};
+use crate::sync::{BiasedGuard, thread_local};
 use crate::tracker::Tracker;
 
 thread_local! {
@@ -81,7 +81,7 @@ impl Tracker {
     /// Enters a stream as soon as nobody else is inside. One that this thread is inside of is refused, which only those look at who
     /// would have to wait.
     #[inline(always)]
-    pub(crate) fn enter_lane<'a>(&self, lane: &'a Lane) -> Result<LatchGuard<'a, Entry>, SubmitError> {
+    pub(crate) fn enter_lane<'a>(&self, lane: &'a Lane) -> Result<BiasedGuard<'a, Entry>, SubmitError> {
         match lane.try_enter() {
             Some(guard) => Ok(guard),
             None => self.enter_contended(lane),
@@ -90,7 +90,7 @@ impl Tracker {
 
     #[cold]
     #[inline(never)]
-    fn enter_contended<'a>(&self, lane: &'a Lane) -> Result<LatchGuard<'a, Entry>, SubmitError> {
+    fn enter_contended<'a>(&self, lane: &'a Lane) -> Result<BiasedGuard<'a, Entry>, SubmitError> {
         match held_here(self.host(), |held| held.stream == lane.key) {
             Some(stream) => Err(SubmitError::Held { stream }),
             None => Ok(lane.enter()),

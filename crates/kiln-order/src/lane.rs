@@ -7,12 +7,14 @@ use kiln_driver::StreamId;
 
 use crate::clock::Clock;
 use crate::events::EventLease;
-use crate::gate::{Gate, Pass};
 use crate::launch_sites::LaunchSites;
 use crate::plan::Waits;
 use crate::stamp::{Stamp, StreamKey};
 use crate::stream_counters::{StreamCount, StreamCounters, StreamCounts};
-use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Latch, LatchGuard, Ordering, spin_loop, yield_now};
+use crate::sync::{
+    AtomicBool, AtomicU32, AtomicU64, BiasedGuard, BiasedLock, Ordering, spin_loop, yield_now,
+};
+use kiln_sync::{Gate, GatePass};
 
 /// Recorded points a stream remembers.
 const MAX_POINTS: usize = 16;
@@ -45,7 +47,7 @@ pub struct Lane {
     /// Launches. Added to by whoever has entered the stream, without a locked instruction.
     launches: AtomicU64,
     /// Held over one submission to this stream and to no other; lock this before any block.
-    entry: Latch<Entry>,
+    entry: BiasedLock<Entry>,
     /// What else the stream did.
     counters: StreamCounters,
     /// Events recorded. Added to by whoever holds the points, without a locked instruction.
@@ -53,7 +55,7 @@ pub struct Lane {
     /// Waits for other streams. Added to by whoever has entered the stream.
     waits: AtomicU64,
     /// Held for moments, never over a driver call.
-    points: Latch<Points>,
+    points: BiasedLock<Points>,
     /// Somebody asked for a recorded point since the stream last looked.
     asked: AtomicBool,
     /// The first number whose work was not queued whole because the device was lost meanwhile.
@@ -129,10 +131,10 @@ impl Lane {
             launches: AtomicU64::new(0),
             signals: AtomicU64::new(0),
             waits: AtomicU64::new(0),
-            entry: Latch::new(entry),
+            entry: BiasedLock::new(entry),
             planned: AtomicU64::new(number),
             submitted: AtomicU64::new(number),
-            points: Latch::new(points),
+            points: BiasedLock::new(points),
             overshoots: AtomicU32::new(0),
             asked: AtomicBool::new(false),
             gate: Gate::default(),
@@ -255,13 +257,13 @@ impl Lane {
 
     /// Enters the stream: no other submission to it until the guard is dropped.
     #[inline]
-    pub fn enter(&self) -> LatchGuard<'_, Entry> {
+    pub fn enter(&self) -> BiasedGuard<'_, Entry> {
         self.entry.lock()
     }
 
     /// As [`enter`](Self::enter), if nobody else is inside.
     #[inline(always)]
-    pub fn try_enter(&self) -> Option<LatchGuard<'_, Entry>> {
+    pub fn try_enter(&self) -> Option<BiasedGuard<'_, Entry>> {
         self.entry.try_lock()
     }
 
@@ -412,7 +414,7 @@ impl Lane {
     }
 
     #[inline]
-    fn points(&self) -> LatchGuard<'_, Points> {
+    fn points(&self) -> BiasedGuard<'_, Points> {
         self.points.lock()
     }
 }
@@ -435,4 +437,4 @@ impl Points {
 }
 
 /// The right to queue something on a stream without having entered it.
-pub struct Admission<'a>(#[expect(dead_code, reason = "held until it is dropped")] Option<Pass<'a>>);
+pub struct Admission<'a>(#[expect(dead_code, reason = "held until it is dropped")] Option<GatePass<'a>>);

@@ -23,7 +23,6 @@ mod events;
 #[cfg(test)]
 mod events_tests;
 mod freeze;
-mod gate;
 mod guards;
 mod held;
 mod lane;
@@ -50,7 +49,6 @@ mod uses;
 
 pub use clock::{Clock, HostClock};
 pub use events::{EventLease, MAX_EVENTS};
-pub use gate::{Gate, Pass};
 pub use held::{Hold, held_here, holds_any, put_off};
 pub use lane::{Lane, Point, Recorded};
 pub use launch_sites::LaunchSites;

@@ -17,14 +17,14 @@ use crate::lane::Lane;
 use crate::mutation::Mutation;
 use crate::plan::Waits;
 use crate::stamp::Stamp;
-use crate::sync::Latch;
+use crate::sync::BiasedLock;
 use crate::track::Track;
 
 /// One block of a submission.
 #[derive(Clone)]
 pub struct Use<'a> {
     /// What the block remembers.
-    pub track: &'a Latch<Track>,
+    pub track: &'a BiasedLock<Track>,
     /// The bytes that are used.
     pub range: Range<u64>,
     /// How.

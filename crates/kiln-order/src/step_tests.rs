@@ -13,7 +13,7 @@ use crate::plan::Waits;
 use crate::queues::Queues;
 use crate::stamp::{Stamp, StreamKey};
 use crate::step::{OverlappingWrites, Step, StepRefusal, Use};
-use crate::sync::Latch;
+use crate::sync::BiasedLock;
 use crate::track::Track;
 
 const BYTES: u64 = 64;
@@ -22,15 +22,15 @@ fn stamp(stream: usize, number: u64) -> Stamp {
     Stamp { stream: StreamKey::new(stream).unwrap(), number }
 }
 
-fn block(allocated: Stamp) -> Latch<Track> {
-    Latch::new(Track::new(BYTES, allocated))
+fn block(allocated: Stamp) -> BiasedLock<Track> {
+    BiasedLock::new(Track::new(BYTES, allocated))
 }
 
-fn part(track: &Latch<Track>, range: Range<u64>, access: Access, argument: u16) -> Use<'_> {
+fn part(track: &BiasedLock<Track>, range: Range<u64>, access: Access, argument: u16) -> Use<'_> {
     Use { track, range, access, argument }
 }
 
-fn whole(track: &Latch<Track>, access: Access) -> Use<'_> {
+fn whole(track: &BiasedLock<Track>, access: Access) -> Use<'_> {
     part(track, 0..BYTES, access, 0)
 }
 
@@ -61,7 +61,7 @@ impl Stepper {
     }
 }
 
-fn stamps(track: &Latch<Track>) -> Vec<Stamp> {
+fn stamps(track: &BiasedLock<Track>) -> Vec<Stamp> {
     let mut all: Vec<_> = track.lock().all().iter().collect();
     all.sort_by_key(|stamp| stamp.stream);
     all

@@ -11,7 +11,7 @@ use crate::queues::Queues;
 use crate::stamp::{Stamp, Stamps};
 use crate::step::Use;
 use crate::submit_error::SubmitError;
-use crate::sync::{Latch, Ordering};
+use crate::sync::{BiasedLock, Ordering};
 use crate::track::Track;
 use crate::tracker::{Recording, Tracker};
 
@@ -22,7 +22,7 @@ struct Device {
     queues: Arc<Queues>,
     tracker: Tracker,
     lanes: Vec<Arc<Lane>>,
-    blocks: Vec<Latch<Track>>,
+    blocks: Vec<BiasedLock<Track>>,
 }
 
 impl Device {
@@ -30,7 +30,7 @@ impl Device {
         let queues = Queues::new();
         let tracker = Tracker::new(queues.clone(), recording, mutation);
         let lanes = (0..3).map(|_| tracker.add(queues.stream()).unwrap()).collect();
-        let blocks = (0..2).map(|_| Latch::new(Track::new(BYTES, Stamp::default()))).collect();
+        let blocks = (0..2).map(|_| BiasedLock::new(Track::new(BYTES, Stamp::default()))).collect();
         Self { queues, tracker, lanes, blocks }
     }
 

@@ -13,7 +13,7 @@ use crate::stamp::{Stamp, Stamps, StreamKey};
 use crate::step::{Step, Use, publish_late};
 use crate::stream_counters::{StreamCount, StreamCounts};
 use crate::submit_error::{SubmitError, given_back, held_error};
-use crate::sync::{AtomicBool, AtomicU32, LatchGuard, Ordering, RwLock};
+use crate::sync::{AtomicBool, AtomicU32, BiasedGuard, Ordering, RwLock};
 
 /// When an event is recorded for work that another stream consumes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -51,7 +51,7 @@ impl Tracker {
     pub fn new(driver: Arc<dyn Driver>, recording: Recording, mutation: Option<Mutation>) -> Self {
         Self {
             driver,
-            lanes: RwLock::default(),
+            lanes: RwLock::new(Vec::new()),
             host: HostClock::default(),
             held: AtomicBool::new(false),
             events: EventPool::new(),
@@ -458,7 +458,7 @@ impl Tracker {
 pub struct Begun<'a> {
     tracker: &'a Tracker,
     lane: &'a Lane,
-    entry: LatchGuard<'a, Entry>,
+    entry: BiasedGuard<'a, Entry>,
     stamp: Stamp,
 }
 

@@ -9,7 +9,7 @@ use std::ops::{Deref, DerefMut};
 use kiln_driver::Access;
 
 use crate::step::Use;
-use crate::sync::Latch;
+use crate::sync::BiasedLock;
 use crate::track::Track;
 
 /// Blocks of one submission that need no heap.
@@ -24,6 +24,12 @@ pub struct Uses<'a> {
     inline: [MaybeUninit<Use<'a>>; INLINE_USES],
     /// All of them, once they are more than fit inline.
     spill: Vec<Use<'a>>,
+}
+
+impl Default for Uses<'_> {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl<'a> Uses<'a> {
@@ -55,7 +61,14 @@ impl<'a> Uses<'a> {
 
     #[cold]
     #[inline(never)]
-    fn push_spilled(&mut self, track: &'a Latch<Track>, start: u64, end: u64, access: Access, argument: u16) {
+    fn push_spilled(
+        &mut self,
+        track: &'a BiasedLock<Track>,
+        start: u64,
+        end: u64,
+        access: Access,
+        argument: u16,
+    ) {
         if self.spill.is_empty() {
             self.spill = self.to_vec();
         }
@@ -94,7 +107,7 @@ mod tests {
 
     #[test]
     fn many_uses_move_to_the_heap_and_stay_in_order() {
-        let track = Latch::new(Track::new(8, Stamp::default()));
+        let track = BiasedLock::new(Track::new(8, Stamp::default()));
         for count in [0, 1, INLINE_USES, INLINE_USES + 1, 3 * INLINE_USES] {
             let mut uses = Uses::new();
             for argument in 0..count as u16 {

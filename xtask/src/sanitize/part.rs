@@ -66,6 +66,7 @@ impl fmt::Display for Part {
 /// AddressSanitizer: everything that has unsafe code above the driver, and the simulated device that all of it runs on. Tests of a model
 /// checker stay out of this list and of the next: it changes stacks behind the tool's back, leaks its own, and has one thread only.
 pub(super) const ADDRESS: &[Part] = &[
+    Part::lib("kiln-sync", &[]),
     Part::lib("kiln-driver", &[]),
     Part::lib("kiln-mem", &[]),
     Part::tests("kiln-mem", &["simulated"]).only(&[
@@ -104,6 +105,7 @@ pub(super) const ADDRESS: &[Part] = &[
 
 /// ThreadSanitizer: what several threads do to the submission step, to memory and to the locks below them.
 pub(super) const THREAD: &[Part] = &[
+    Part::lib("kiln-sync", &[]),
     Part::lib("kiln-driver", &[]),
     Part::lib("kiln-mem", &[]),
     Part::tests("kiln-mem", &["simulated"]).only(&["ownership::", "handover::", "budget::"]),
@@ -114,6 +116,7 @@ pub(super) const THREAD: &[Part] = &[
 
 /// miri: pure parts. What maps files, starts processes or takes many minutes is left out, by name where its neighbours stay.
 pub(super) const MIRI: &[Part] = &[
+    Part::lib("kiln-sync", &[]),
     Part::lib("kiln-driver", &[]),
     // A table is filled beyond its bound, which is too large to be filled here.
     Part::lib("kiln-mem", &[]).without(&["what_is_remembered_is_bounded"]),

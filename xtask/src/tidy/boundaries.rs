@@ -19,12 +19,13 @@ struct Boundary {
 
 /// The rules. Tests, examples and benchmarks may use whatever they like.
 const BOUNDARIES: &[Boundary] = &[
-    Boundary { package: "kiln-driver", may_use: &[], unsafe_code: true },
+    Boundary { package: "kiln-sync", may_use: &[], unsafe_code: true },
+    Boundary { package: "kiln-driver", may_use: &["kiln-sync"], unsafe_code: true },
     Boundary { package: "kiln-ptx", may_use: &[], unsafe_code: false },
     Boundary { package: "kiln-ir", may_use: &[], unsafe_code: false },
-    Boundary { package: "kiln-order", may_use: &["kiln-driver"], unsafe_code: true },
-    Boundary { package: "kiln-mem", may_use: &["kiln-driver"], unsafe_code: true },
-    Boundary { package: "kiln-cuda", may_use: &["kiln-driver"], unsafe_code: true },
+    Boundary { package: "kiln-order", may_use: &["kiln-driver", "kiln-sync"], unsafe_code: true },
+    Boundary { package: "kiln-mem", may_use: &["kiln-driver", "kiln-sync"], unsafe_code: true },
+    Boundary { package: "kiln-cuda", may_use: &["kiln-driver", "kiln-sync"], unsafe_code: true },
     Boundary { package: "kiln-sim", may_use: &["kiln-driver", "kiln-ptx"], unsafe_code: true },
     Boundary {
         package: "kiln-isolate",
@@ -46,6 +47,7 @@ const BOUNDARIES: &[Boundary] = &[
             "kiln-sim",
             "kiln-mem",
             "kiln-order",
+            "kiln-sync",
             "kiln-ptx",
             "kiln-isolate",
             "kiln-probe",
@@ -92,7 +94,7 @@ const BOUNDARIES: &[Boundary] = &[
         ],
         unsafe_code: true,
     },
-    Boundary { package: "kiln-shuttle", may_use: &["kiln-driver"], unsafe_code: true },
+    Boundary { package: "kiln-models", may_use: &[], unsafe_code: true },
     Boundary { package: "kiln-book", may_use: &[], unsafe_code: false },
     Boundary { package: "xtask", may_use: &[], unsafe_code: false },
 ];
@@ -102,7 +104,7 @@ const BOUNDARIES: &[Boundary] = &[
 const RESERVED: [(&str, &[&str]); 1] = [("cudarc", &["kiln-book", "kiln-cuda", "kiln-bench"])];
 
 /// For tests and benchmarks: nothing that users build depends on them.
-const DEV_ONLY: [&str; 3] = ["kiln-conform", "kiln-kernels", "kiln-shuttle"];
+const DEV_ONLY: [&str; 3] = ["kiln-conform", "kiln-kernels", "kiln-models"];
 
 /// Every crate keeps to its boundary.
 pub(crate) fn dependencies(_: &Tree, packages: &[Package]) -> Vec<Finding> {

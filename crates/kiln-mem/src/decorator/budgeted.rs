@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
+use kiln_sync::{Bias, BiasedLock, PerThread};
+
 use super::{free_below, unwrap};
 use crate::accounting::Accounting;
 use crate::block::{DeviceBlock, ResourceKey};
@@ -16,7 +18,6 @@ use crate::request::Request;
 use crate::resource::MemoryResource;
 use crate::stamp::Stamps;
 use crate::tag::AllocTag;
-use crate::thread::{Biased, Shards};
 
 /// A thread keeps at most this much of the budget at hand ...
 const CREDIT_BYTES: u64 = 1 << 20;
@@ -43,12 +44,12 @@ pub struct Budgeted<R> {
 /// A budget, and what each thread has at hand of it.
 struct Credit {
     budget: Budget,
-    parts: Shards<Part>,
+    parts: PerThread<Part>,
 }
 
 /// A thread's part.
 struct Part {
-    at_hand: Biased<u64>,
+    at_hand: BiasedLock<u64>,
     /// Who holds what; for whoever is refused.
     page: Page,
 }
@@ -56,7 +57,7 @@ struct Part {
 impl<R: MemoryResource> Budgeted<R> {
     /// Puts a budget around a resource.
     pub fn new(budget: Budget, inner: R) -> Self {
-        let credit = Arc::new(Credit { budget, parts: Shards::new() });
+        let credit = Arc::new(Credit { budget, parts: PerThread::new() });
         let hand: Weak<dyn AtHand> = Arc::downgrade(&credit) as _;
         credit.budget.add_hand(hand);
         let (key, pressure, ledger) = (ResourceKey::fresh(), Pressure::default(), Ledger::default());
@@ -138,7 +139,7 @@ impl<R: MemoryResource> Budgeted<R> {
     }
 
     fn own_part(&self) -> &Part {
-        self.credit.parts.own(|_| Part { at_hand: Biased::new(0, u32::MAX), page: Page::new() })
+        self.credit.parts.own(|_| Part { at_hand: BiasedLock::with_bias(0, Bias::Always), page: Page::new() })
     }
 
     /// A block from below that was paid for.
@@ -156,20 +157,18 @@ impl<R: MemoryResource> Budgeted<R> {
         if let Some(account) = self.account(tag) {
             return self.with_room(bytes, || account.charge_as_it_is(bytes));
         }
-        // SAFETY: a part of `credit` is reached as one's own only here and in `refund`, by the thread whose number it has;
-        // no two living threads have the same number, and numbers are handed on under a lock (`thread::number`).
-        let paid = unsafe { self.own_part().at_hand.lock_owner() }.with(|credit| {
+        let is_paid = {
+            let mut credit = self.own_part().at_hand.lock();
             let enough = *credit >= bytes;
             *credit -= if enough { bytes } else { 0 };
             enough
-        });
-        if paid {
+        };
+        if is_paid {
             return Ok(());
         }
         let extra = self.credit_limit();
         if bytes <= extra && self.budget().charge_as_it_is(bytes + extra).is_ok() {
-            // SAFETY: as above.
-            unsafe { self.own_part().at_hand.lock_owner() }.with(|credit| *credit += extra);
+            *self.own_part().at_hand.lock() += extra;
             return Ok(());
         }
         self.with_room(bytes, || self.budget().charge_as_it_is(bytes))
@@ -180,13 +179,13 @@ impl<R: MemoryResource> Budgeted<R> {
             return account.refund(bytes);
         }
         let limit = self.credit_limit();
-        // SAFETY: as in `charge`.
-        let excess = unsafe { self.own_part().at_hand.lock_owner() }.with(|credit| {
+        let excess = {
+            let mut credit = self.own_part().at_hand.lock();
             *credit += bytes;
             let excess = if *credit > 2 * limit { *credit - limit } else { 0 };
             *credit -= excess;
             excess
-        });
+        };
         if excess > 0 {
             self.budget().refund(excess);
         }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use kiln_sync::PerThread;
+
 use super::{free_below, unwrap};
 use crate::accounting::Accounting;
 use crate::block::{DeviceBlock, ResourceKey};
@@ -12,7 +14,6 @@ use crate::request::Request;
 use crate::resource::MemoryResource;
 use crate::stamp::Stamps;
 use crate::tag::AllocTag;
-use crate::thread::Shards;
 
 /// Tags named in an error that passes by.
 const TOP_TAGS: usize = 5;
@@ -23,7 +24,7 @@ const TOP_TAGS: usize = 5;
 pub struct Statistics<R> {
     key: ResourceKey,
     ledger: Ledger,
-    pages: Shards<Page>,
+    pages: PerThread<Page>,
     inner: R,
 }
 
@@ -37,7 +38,7 @@ pub struct Scope<'a, R> {
 impl<R: MemoryResource> Statistics<R> {
     /// Puts counters around a resource.
     pub fn new(inner: R) -> Self {
-        Self { key: ResourceKey::fresh(), ledger: Ledger::default(), pages: Shards::new(), inner }
+        Self { key: ResourceKey::fresh(), ledger: Ledger::default(), pages: PerThread::new(), inner }
     }
 
     /// What was done for all tags together.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use kiln_driver::{Clock, DeviceAddress, WallClock};
+use kiln_sync::{Bias, BiasedLock, PerThread};
 
 use super::{free_below, unwrap};
 use crate::accounting::Accounting;
@@ -15,7 +16,6 @@ use crate::request::Request;
 use crate::resource::MemoryResource;
 use crate::stamp::{Stamps, StreamKey};
 use crate::tag::AllocTag;
-use crate::thread::{Biased, Shards};
 use crate::trace::{Ring, TraceAction, TraceRecord};
 
 /// How much is kept, and what time it is.
@@ -45,7 +45,7 @@ pub struct Traced<R> {
     /// The earliest time that the next record may have. Two records of one nanosecond, or of a clock that stands still, would have no
     /// order among threads, and a replay could free a block before it is handed out.
     next_nanoseconds: AtomicU64,
-    rings: Shards<ThreadRing>,
+    rings: PerThread<ThreadRing>,
     inner: R,
 }
 
@@ -66,7 +66,7 @@ impl Event {
 
 struct ThreadRing {
     thread: u32,
-    ring: Biased<Ring>,
+    ring: BiasedLock<Ring>,
 }
 
 impl<R: MemoryResource> Traced<R> {
@@ -74,7 +74,7 @@ impl<R: MemoryResource> Traced<R> {
     pub fn new(mut config: TraceConfig, inner: R) -> Self {
         config.records_per_thread = config.records_per_thread.clamp(1, TraceConfig::RECORDS_LIMIT);
         let next_nanoseconds = AtomicU64::new(0);
-        Self { key: ResourceKey::fresh(), config, next_nanoseconds, rings: Shards::new(), inner }
+        Self { key: ResourceKey::fresh(), config, next_nanoseconds, rings: PerThread::new(), inner }
     }
 
     /// The records that are left, of all threads, in the order in which they were written. No two have the same time.
@@ -109,7 +109,7 @@ impl<R: MemoryResource> Traced<R> {
     fn write(&self, action: TraceAction, event: Event) {
         let own = self.rings.own(|thread| ThreadRing {
             thread,
-            ring: Biased::new(Ring::new(self.config.records_per_thread), u32::MAX),
+            ring: BiasedLock::with_bias(Ring::new(self.config.records_per_thread), Bias::Always),
         });
         let record = TraceRecord {
             nanoseconds: self.tick(),
@@ -120,9 +120,7 @@ impl<R: MemoryResource> Traced<R> {
             tag: event.tag,
             action,
         };
-        // SAFETY: a ring is reached as one's own only here, by the thread whose number it has; no two living threads have
-        // the same number, and numbers are handed on under a lock (`thread::number`).
-        unsafe { own.ring.lock_owner() }.push(record);
+        own.ring.lock().push(record);
     }
 }
 

@@ -1,5 +1,7 @@
 //! The way of a request that the front could not serve, and of a free that the front did not take.
 
+use kiln_sync::BiasedGuard;
+
 use super::arena::{Arena, Taken};
 use super::arena_cell::{ArenaCell, Books, Tried};
 use super::choose::PAGE_UNITS;
@@ -11,7 +13,6 @@ use crate::block::DeviceBlock;
 use crate::error::{ErrorKind, FreeError, Refusal, Result};
 use crate::request::Request;
 use crate::stamp::{Stamp, Stamps, StreamKey};
-use crate::thread::Turn;
 
 /// Pending blocks that an ordinary request looks at.
 const SETTLED_AT_ONCE: usize = 16;
@@ -191,7 +192,7 @@ impl Heap {
         &self,
         cell: &'c ArenaCell,
         growth: Growth,
-    ) -> std::result::Result<Turn<'c, Books>, GrowError> {
+    ) -> std::result::Result<BiasedGuard<'c, Books>, GrowError> {
         let mut left = self.ground.grow(growth)?;
         self.happened.growths.note();
         let now = self.order.latest(cell.stream()) as u32;

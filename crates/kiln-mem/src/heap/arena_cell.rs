@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use kiln_sync::{Bias, BiasedGuard, BiasedLock};
+
 use super::activity::HappenedHere;
 use super::arena::{Arena, Taken};
 use super::choose::Run;
@@ -10,21 +12,19 @@ use super::size_class::UNIT_BYTES;
 use super::streams::stock_limit;
 use crate::order::Order;
 use crate::stamp::{Stamp, Stamps, StreamKey};
-use crate::thread::{Biased, Spot, Turn, thread_spot};
 
 /// What one stream owns, shared by the threads that use the stream.
 #[derive(Debug)]
 pub(crate) struct ArenaCell {
     /// The arena's number.
     pub(crate) number: u32,
-    /// The thread that used the stream first, and may well be the only one.
-    owner: Spot,
     /// The stream it belongs to.
     stream: AtomicU32,
-    books: Biased<Books>,
+    /// Owned by the thread that used the stream first, and that may well be the only one.
+    books: BiasedLock<Books>,
 }
 
-/// After so many turns of other threads an arena is nobody's own.
+/// After so many turns of other threads an arena has no owner any more.
 const PATIENCE: u32 = 64;
 
 /// With no more than this in use, an arena may be about to be empty.
@@ -77,9 +77,8 @@ impl ArenaCell {
         };
         Self {
             number,
-            owner: thread_spot(),
             stream: AtomicU32::new(stream.number()),
-            books: Biased::new(books, PATIENCE),
+            books: BiasedLock::with_bias(books, Bias::Returns(PATIENCE)),
         }
     }
 
@@ -95,18 +94,13 @@ impl ArenaCell {
 
     /// A turn at the books.
     #[inline]
-    pub(crate) fn lock(&self) -> Turn<'_, Books> {
-        if thread_spot() != self.owner {
-            return self.books.lock();
-        }
-        // SAFETY: the owner is the thread with this number; no two living threads have the same one, and numbers are
-        // handed on under a lock (`thread::number`).
-        unsafe { self.books.lock_owner() }
+    pub(crate) fn lock(&self) -> BiasedGuard<'_, Books> {
+        self.books.lock()
     }
 
-    /// A turn for somebody who only passes by and does not use the stream.
-    pub(crate) fn visit(&self) -> Turn<'_, Books> {
-        if thread_spot() == self.owner { self.lock() } else { self.books.visit() }
+    /// A turn for a thread that looks at the books without using the stream.
+    pub(crate) fn visit(&self) -> BiasedGuard<'_, Books> {
+        self.books.visit()
     }
 }
 

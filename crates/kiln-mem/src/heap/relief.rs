@@ -91,12 +91,14 @@ impl Heap {
         let mut units = 0;
         for shard in self.shards.iter() {
             loop {
-                let next = shard.front.visit().with(|front| {
-                    let stock = front.stocks().iter_mut().find(|stock| stock.count() > 0 && which(stock))?;
+                let mut front = shard.front.visit();
+                let filled = front.stocks().iter_mut().find(|stock| stock.count() > 0 && which(stock));
+                let next = filled.map(|stock| {
                     let before = stock.units();
                     let batch = stock.drain();
-                    Some((stock.arena, batch, before - stock.units()))
+                    (stock.arena, batch, before - stock.units())
                 });
+                drop(front);
                 let Some((arena, batch, drained)) = next else { break };
                 self.give_batch(arena, &batch);
                 units += drained;

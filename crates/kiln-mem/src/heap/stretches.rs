@@ -9,11 +9,11 @@ use std::cell::UnsafeCell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kiln_driver::{DeviceAddress, Place};
+use kiln_sync::ChunkedTable;
 
 use super::atlas::PageRun;
 use super::gaps::Gaps;
 use super::size_class::UNIT_BYTES;
-use crate::thread::Chunked;
 
 /// Units from one number to the next.
 pub(super) const STRIDE_BITS: u32 = 26;
@@ -22,7 +22,7 @@ const NUMBERS: u32 = 1 << 14;
 
 /// The numbers, and what each stands for.
 pub(super) struct Stretches {
-    table: Chunked<Entry>,
+    table: ChunkedTable<Entry>,
     free: Mutex<Free>,
 }
 
@@ -54,7 +54,7 @@ struct Free {
 
 impl Stretches {
     pub(super) fn new() -> Self {
-        Self { table: Chunked::new(), free: Mutex::new(Free { back: Gaps::default(), next: 1 }) }
+        Self { table: ChunkedTable::new(), free: Mutex::new(Free { back: Gaps::default(), next: 1 }) }
     }
 
     /// What the number of a unit stands for; none for number zero.

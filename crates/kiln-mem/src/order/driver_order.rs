@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kiln_driver::{
     Command, Driver, EventId, EventRequest, Object, Result, StreamId, Submission, Timeout, WaitTarget, Waited,
 };
+use kiln_sync::ChunkedTable;
 
 use super::{Clocks, Order};
 use crate::stamp::{Stamp, StreamKey, StreamRef};
-use crate::thread::Chunked;
 
 /// Events kept for the next edge.
 const KEPT_EVENTS: usize = 64;
@@ -20,7 +20,7 @@ const KEPT_EVENTS: usize = 64;
 pub struct DriverOrder {
     driver: Arc<dyn Driver>,
     /// The newest submission of each stream, read without a lock.
-    latest: Chunked<AtomicU64>,
+    latest: ChunkedTable<AtomicU64>,
     books: Mutex<Books>,
 }
 
@@ -34,7 +34,7 @@ struct Books {
 impl DriverOrder {
     /// An order of a driver's streams.
     pub fn new(driver: Arc<dyn Driver>) -> Self {
-        Self { driver, latest: Chunked::new(), books: Mutex::default() }
+        Self { driver, latest: ChunkedTable::new(), books: Mutex::default() }
     }
 
     /// Gives a stream its key.

@@ -4,7 +4,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, Weak};
 
-use kiln_driver::{Access, Command, HostBlock, Latch, Place, Timeout};
+use kiln_driver::{Access, Command, HostBlock, Place, Timeout};
+use kiln_sync::BiasedLock;
 
 use super::element::{Element, bytes_of};
 use super::gpu_ref::GpuRef;
@@ -20,7 +21,7 @@ pub struct PinnedBuffer<T> {
     runtime: Weak<Inner>,
     /// None for a buffer of no elements.
     block: Option<HostBlock>,
-    track: Latch<Track>,
+    track: BiasedLock<Track>,
     len: usize,
     element: PhantomData<T>,
 }
@@ -47,7 +48,7 @@ impl DeviceRuntime {
             0 => None,
             _ => Some(inner.staging().take(bytes, inner.tracker())?),
         };
-        let track = Latch::new(Track::new(bytes, Stamp::default()));
+        let track = BiasedLock::new(Track::new(bytes, Stamp::default()));
         let buffer = PinnedBuffer { runtime: Arc::downgrade(inner), block, track, len, element: PhantomData };
         let offset = buffer.block.as_ref().map_or(0, |block| block.bytes().as_ptr().addr() % align_of::<T>());
         if offset != 0 {

@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use kiln_driver::{Access, DeviceAddress, DevicePlace, ForeignMemory, Latch, MemoryId, Place};
+use kiln_driver::{Access, DeviceAddress, DevicePlace, ForeignMemory, MemoryId, Place};
 use kiln_mem::{AllocTag, BlockParts, DeviceBlock, Request, ResourceKey, Token};
+use kiln_sync::BiasedLock;
 
 use super::inner::Inner;
 use super::memory_order::{other_uses, stream_ref};
@@ -23,7 +24,7 @@ pub(crate) struct Block {
     place_of_runtime: usize,
     /// Where it starts, for kernels; 0 for a block of no bytes.
     start: u64,
-    track: Latch<Track>,
+    track: BiasedLock<Track>,
     /// The generation up to which it was found to be kept.
     kept: AtomicU64,
     home: Arc<Lane>,
@@ -101,7 +102,7 @@ impl Block {
             allocated: Stamp::default(),
             born: generation,
             lost: OnceLock::new(),
-            track: Latch::new(Track::new(named.bytes, Stamp::default()).of_block(number)),
+            track: BiasedLock::new(Track::new(named.bytes, Stamp::default()).of_block(number)),
         });
         // A number of its own, behind what the owner queued: whoever waits for it waits for that, too.
         let first = Use { track: &block.track, range: 0..named.bytes, access: Access::Write, argument: 0 };
@@ -141,7 +142,7 @@ impl Block {
             allocated: first_write,
             born: generation,
             lost: OnceLock::new(),
-            track: Latch::new(Track::new(bytes, first_write).of_block(number)),
+            track: BiasedLock::new(Track::new(bytes, first_write).of_block(number)),
         };
         if runtime.tracker().makes_memory() && bytes > 0 && !is_forgotten {
             block.take_number(runtime)?;
@@ -284,7 +285,7 @@ impl Block {
         self.home.key
     }
 
-    pub(crate) fn track(&self) -> &Latch<Track> {
+    pub(crate) fn track(&self) -> &BiasedLock<Track> {
         &self.track
     }
 

@@ -1,5 +1,6 @@
-//! The submission step and the latch, in interleavings that a scheduler picks.
+//! The submission step and the lock, in interleavings that a scheduler picks.
 
+#![cfg(kiln_shuttle)]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -15,8 +16,9 @@ use kiln_driver::layer::{Layer, Layered};
 use kiln_driver::{
     Access, Command, Driver, DriverExt, Memory, MemoryRequest, Pattern, Place, StreamRequest, Timeout,
 };
-use kiln_shuttle::{Lane, Latch, MAX_STREAMS, Mutation, Recording, Stamp, Track, Tracker, Use};
+use kiln_order::{Lane, MAX_STREAMS, Mutation, Recording, Stamp, Track, Tracker, Use};
 use kiln_sim::{Machine, MachineConfig};
+use kiln_sync::BiasedLock;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::thread;
 use shuttle::{Config, Runner};
@@ -51,7 +53,7 @@ struct World {
     machine: Machine,
     driver: Arc<dyn Driver>,
     tracker: Tracker,
-    blocks: Vec<(Memory, Latch<Track>)>,
+    blocks: Vec<(Memory, BiasedLock<Track>)>,
 }
 
 impl World {
@@ -62,7 +64,7 @@ impl World {
         let tracker = Tracker::new(driver.clone(), recording, mutation);
         let block = |_| {
             let memory = driver.allocate(MemoryRequest::Direct { bytes: 4 * WORDS }).unwrap();
-            (memory, Latch::new(Track::new(4 * WORDS, Stamp::default())))
+            (memory, BiasedLock::new(Track::new(4 * WORDS, Stamp::default())))
         };
         let blocks = (0..blocks).map(block).collect();
         let world = Self { machine, driver, tracker, blocks };
@@ -254,13 +256,13 @@ fn a_stream_can_be_succeeded_while_others_wait_for_its_work() {
 }
 
 #[test]
-fn a_latch_has_one_holder_at_a_time() {
+fn a_biased_lock_has_one_holder_at_a_time() {
     explore(|| {
-        let latch = Arc::new(Latch::new((0_u32, false)));
-        let work = |latch: &Latch<(u32, bool)>, number: u32| {
+        let lock = Arc::new(BiasedLock::new((0_u32, false)));
+        let work = |lock: &BiasedLock<(u32, bool)>, number: u32| {
             for round in 0..2 {
                 let guard =
-                    if (number + round).is_multiple_of(2) { Some(latch.lock()) } else { latch.try_lock() };
+                    if (number + round).is_multiple_of(2) { Some(lock.lock()) } else { lock.try_lock() };
                 let Some(mut guard) = guard else { continue };
                 assert!(!guard.1, "somebody else holds it");
                 guard.1 = true;
@@ -270,13 +272,13 @@ fn a_latch_has_one_holder_at_a_time() {
             }
         };
         let threads = [0, 1].map(|number| {
-            let latch = latch.clone();
-            thread::spawn(move || work(&latch, number))
+            let lock = lock.clone();
+            thread::spawn(move || work(&lock, number))
         });
         // The thread that made it goes on using it while the others take it over.
-        work(&latch, 0);
+        work(&lock, 0);
         threads.into_iter().for_each(|thread| thread.join().unwrap());
-        let (count, held) = *latch.lock();
+        let (count, held) = *lock.lock();
         assert!((3..=6).contains(&count) && !held, "every thread locked once and tried once");
     });
 }

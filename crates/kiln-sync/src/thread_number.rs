@@ -3,11 +3,13 @@
 use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};
 
-use super::chunked::Spot;
+use crate::chunked_table::ChunkIndex;
 
 thread_local! {
-    /// Where this thread's entries lie in tables, which is its number said in another way.
-    static SPOT: Cell<Option<Spot>> = const { Cell::new(None) };
+    /// This thread's number and 1; 0 while it has none. Without a destructor, so that a look is a load.
+    static NUMBER: Cell<u32> = const { Cell::new(0) };
+    /// Where this thread's entries lie in tables.
+    static INDEX: Cell<Option<ChunkIndex>> = const { Cell::new(None) };
     /// Gives the number back when the thread ends.
     static LEASE: Cell<Option<Lease>> = const { Cell::new(None) };
 }
@@ -22,20 +24,31 @@ struct Numbers {
 
 static NUMBERS: Mutex<Numbers> = Mutex::new(Numbers { returned: Vec::new(), next: 0 });
 
-/// The number of this thread, as a spot in tables. No other living thread has it; once the thread ends, another may.
+/// The number of this thread, as an index of tables. No other living thread has it; once the thread ends, another may.
 ///
-/// Numbers are handed on under a lock, so whatever a thread wrote under its number happened before whatever the next
+/// A number passes from one thread to the next under a lock, so whatever a thread did under its number happens before whatever the next
 /// one does under it.
 #[inline]
-pub(crate) fn thread_spot() -> Spot {
-    match SPOT.get() {
-        Some(spot) => spot,
+pub fn thread_index() -> ChunkIndex {
+    match INDEX.get() {
+        Some(index) => index,
         None => take_number(),
     }
 }
 
+/// The same number as a word that is never 0.
+#[inline(always)]
+#[cfg_attr(any(kiln_loom, kiln_shuttle), expect(dead_code, reason = "a model numbers its threads itself"))]
+pub(crate) fn this_thread() -> u32 {
+    match NUMBER.get() {
+        0 => take_number().number() + 1,
+        number => number,
+    }
+}
+
 #[cold]
-fn take_number() -> Spot {
+#[inline(never)]
+fn take_number() -> ChunkIndex {
     let number = {
         let mut numbers = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
         numbers.returned.pop().unwrap_or_else(|| {
@@ -43,17 +56,18 @@ fn take_number() -> Spot {
             numbers.next - 1
         })
     };
-    let spot = Spot::of(number);
-    SPOT.set(Some(spot));
-    // A thread that is already tearing its locals down keeps its number for good: better one number less than two
-    // threads with the same one.
+    let index = ChunkIndex::of(number);
+    NUMBER.set(number + 1);
+    INDEX.set(Some(index));
+    // A thread that is already dropping its locals keeps its number for good: better one number less than two threads with the same one.
     let _ = LEASE.try_with(|lease| lease.set(Some(Lease(number))));
-    spot
+    index
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let _ = SPOT.try_with(|spot| spot.set(None));
+        NUMBER.set(0);
+        INDEX.set(None);
         NUMBERS.lock().unwrap_or_else(PoisonError::into_inner).returned.push(self.0);
     }
 }
@@ -70,10 +84,10 @@ mod tests {
         let barrier = Barrier::new(8);
         let numbers: HashSet<u32> = std::thread::scope(|scope| {
             let run = || {
-                let spot = thread_spot();
+                let index = thread_index();
                 barrier.wait();
-                assert_eq!(spot, thread_spot());
-                spot.number()
+                assert_eq!((index, index.number() + 1), (thread_index(), this_thread()));
+                index.number()
             };
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(run)).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
@@ -85,7 +99,7 @@ mod tests {
     fn numbers_stay_small_when_threads_come_and_go() {
         let threads = if cfg!(miri) { 20 } else { 200 };
         for _ in 0..threads {
-            let number = std::thread::spawn(|| thread_spot().number()).join().unwrap();
+            let number = std::thread::spawn(|| thread_index().number()).join().unwrap();
             assert!(number < 150, "{number}");
         }
     }
