@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kiln_isolate::{Backend, Config, Entry, RestartPolicy};
 
-use super::replay::Replay;
+use crate::replay::Replay;
 use crate::state::Keep;
 
 /// Where a device's context lives.
@@ -78,7 +78,7 @@ impl Default for Process {
 
 impl Process {
     /// The same in the words of the crate that starts workers.
-    pub(super) fn config(&self, backend: Backend) -> Config {
+    pub(crate) fn config(&self, backend: Backend) -> Config {
         let mut config =
             Config::new(backend).entry(self.entry.clone()).standby(self.standby).restarts(self.restarts);
         config.watchdog = self.watchdog;

@@ -15,15 +15,17 @@ mod graph;
 mod ids;
 #[doc(hidden)]
 pub mod internal;
+mod isolation;
 mod launch;
 #[doc(hidden)]
 pub mod order;
 pub mod prober;
+pub mod recovery;
+mod replay;
 mod runtime;
 mod signature;
 mod span;
 pub mod state;
-pub mod survival;
 pub mod telemetry;
 mod wake;
 
@@ -42,11 +44,11 @@ pub use prober::{
     policy, probe_backend, probe_backend_with_compile, refresh, require, resolve, scatter, set_policy,
     set_runtime_config,
 };
+pub use recovery::{Isolation, PostMortem, worker_entry};
 pub use runtime::{
     Changed, DeviceRuntime, MemoryConfig, RuntimeConfig, StateWatch, Stream, StreamPool, Subscription,
     Ticket, Timed, Timing,
 };
 pub use signature::{Effect, Given, Mismatch, Number, Parameter, ParameterKind, ParameterName, Signature};
 pub use state::{Cause, DeviceState, Status};
-pub use survival::{Isolation, PostMortem, worker_entry};
 pub use telemetry::Telemetry;

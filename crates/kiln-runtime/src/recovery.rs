@@ -57,27 +57,22 @@ mod account;
 mod alarm;
 mod census;
 mod guardian;
-mod isolation;
 mod keeper;
 mod ledger;
 mod mender;
+mod open;
 mod page;
 mod post_mortem;
 mod read_only;
 mod refill;
-mod replay;
 mod seal;
 mod supervisor;
 mod verdict;
 
 pub use crate::error::SealError;
-pub use isolation::{Isolation, Process};
+pub use crate::isolation::{Isolation, Process};
+pub use crate::replay::{Outcome, Replay, Why};
 pub use kiln_isolate::{Backend, Entry, Phases, RestartPolicy, worker_entry};
 pub use post_mortem::{BlockRecord, PostMortem, Standing, UnfinishedWork};
-pub use replay::{Outcome, Replay, Why};
 
 pub use supervisor::Supervisor;
-
-pub(crate) use keeper::Survival;
-pub(crate) use read_only::OwnPages;
-pub(crate) use replay::Log;

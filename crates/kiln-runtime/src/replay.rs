@@ -28,9 +28,9 @@ mod variables;
 pub use outcome::{Outcome, Why};
 
 pub(crate) use log::Log;
-pub(super) use marks::Marks;
-pub(super) use player::Player;
-pub(super) use resumption::Resumption;
+pub(crate) use marks::Marks;
+pub(crate) use player::Player;
+pub(crate) use resumption::Resumption;
 
 /// What becomes of work that was queued and had not started when its worker was lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

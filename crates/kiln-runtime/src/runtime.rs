@@ -7,7 +7,7 @@ mod inner;
 mod kept;
 mod memory_config;
 mod memory_order;
-mod open;
+mod recovery_hook;
 mod registry;
 mod shutdown;
 mod staging;
@@ -35,6 +35,7 @@ pub use watch::{Changed, StateWatch, Subscription};
 
 pub(crate) use block::Block;
 pub(crate) use inner::{Inner, MakeMemory};
+pub(crate) use recovery_hook::RecoveryHook;
 pub(crate) use registry::Whereabouts;
 pub(crate) use stream::Keep;
 
@@ -42,8 +43,8 @@ use crate::buffer::{Element, GpuRef};
 use crate::cache::DiskCache;
 use crate::code::CodeCounters;
 use crate::error::{Misuse, Result};
+use crate::isolation::Isolation;
 use crate::state::Phase;
-use crate::survival::{Isolation, Survival};
 
 /// The runtime of one device.
 ///
@@ -89,16 +90,16 @@ impl DeviceRuntime {
         Self::build(driver, config, None, &make)
     }
 
-    fn build(
+    pub(crate) fn build(
         driver: Arc<dyn Driver>,
         config: RuntimeConfig,
-        survival: Option<Survival>,
+        recovery: Option<Box<dyn RecoveryHook>>,
         make: MakeMemory<'_>,
     ) -> Result<Self> {
-        let runtime = Self { inner: Inner::new(driver, config, survival, make)? };
+        let runtime = Self { inner: Inner::new(driver, config, recovery, make)? };
         runtime.inner.check_memory()?;
-        if let Some(survival) = runtime.inner.survival() {
-            survival.guard(&runtime)?;
+        if let Some(recovery) = runtime.inner.recovery() {
+            recovery.start(&runtime)?;
         }
         // A device that was lost meanwhile stays so, and says why at the first call.
         let _ = runtime.inner.state().change(Phase::Ready);

@@ -16,8 +16,8 @@ use kiln_probe::{
 };
 
 use crate::error::{Error, Misuse, Result};
+use crate::isolation::Isolation;
 use crate::runtime::{DeviceRuntime, RuntimeConfig};
-use crate::survival::Isolation;
 
 /// Devices of one platform that a process can use.
 pub const MAX_DEVICES: usize = 64;

@@ -13,12 +13,12 @@ use super::keeper::Reports;
 use super::ledger::Ledger;
 use super::mender::{Mended, Mender};
 use super::post_mortem::Standing;
-use super::replay::{Log, Player, Resumption, Why};
 use super::seal::Sealer;
 use super::supervisor::Supervisor;
 use super::verdict::Verdict;
 use crate::ids::BlockId;
 use crate::order::{Clock, Lane, Mutation, Tracker};
+use crate::replay::{Log, Player, Resumption, Why};
 use crate::runtime::Block;
 use crate::state::{Keep, Phase, StateCell};
 

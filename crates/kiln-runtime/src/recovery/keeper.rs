@@ -1,5 +1,6 @@
 //! What a runtime holds of the survival of its device.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -7,18 +8,21 @@ use std::thread::JoinHandle;
 use kiln_driver::Driver;
 use kiln_driver::layer::Layered;
 use kiln_isolate::{Backend, IsolatedDevice, News};
+use kiln_mem::DeviceBlock;
 
 use super::alarm::Alarm;
 use super::census::Census;
 use super::guardian::Guardian;
-use super::isolation::Process;
 use super::ledger::Ledger;
 use super::post_mortem::PostMortem;
-use super::replay::{Log, Marks, Replay};
+use super::read_only::OwnPages;
 use super::seal::Sealer;
 use crate::error::{Error, Misuse, Result};
+use crate::ids::BlockId;
+use crate::isolation::Process;
 use crate::order::{Mutation, Tracker};
-use crate::runtime::DeviceRuntime;
+use crate::replay::{Log, Marks, Replay};
+use crate::runtime::{Block, DeviceRuntime, Inner, RecoveryHook};
 use crate::state::{Keep, StateCell};
 
 /// Reports that are kept.
@@ -43,6 +47,12 @@ pub(crate) struct Survival {
 pub(super) struct Reports(Mutex<VecDeque<Arc<PostMortem>>>);
 
 impl Survival {
+    /// The recovery of a runtime's device; none for a device in this process.
+    pub(super) fn of(runtime: &Inner) -> Option<&Self> {
+        let hook: &dyn Any = runtime.recovery()?;
+        hook.downcast_ref()
+    }
+
     /// Starts a worker and has it open the device.
     pub(crate) fn open(backend: Backend, process: &Process, mutation: Option<Mutation>) -> Result<Self> {
         let alarm = Arc::new(Alarm::default());
@@ -93,14 +103,13 @@ impl Survival {
         &self.sealer
     }
 
-    /// What was submitted and may be done again; none if nothing is.
-    #[inline]
-    pub(crate) fn log(&self) -> Option<&Log> {
-        self.log.as_deref()
+    fn guardian(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
+        self.guardian.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// Connects what was made before the runtime was.
-    pub(crate) fn knows(&self, tracker: &Arc<Tracker>, state: &Arc<StateCell>) {
+impl RecoveryHook for Survival {
+    fn connect(&self, tracker: &Arc<Tracker>, state: &Arc<StateCell>) {
         if self.log.is_some() {
             state.defer();
         }
@@ -108,16 +117,13 @@ impl Survival {
         self.alarm.connect(state, tracker);
     }
 
-    /// Notices a worker that is gone before anything is stamped that could not be queued.
-    #[inline]
-    pub(crate) fn look(&self) {
+    fn check_worker(&self) {
         if let Some(cause) = self.device.cause() {
             self.alarm.raise(&cause);
         }
     }
 
-    /// Starts the thread that takes over when the worker is gone.
-    pub(crate) fn guard(&self, runtime: &DeviceRuntime) -> Result<()> {
+    fn start(&self, runtime: &DeviceRuntime) -> Result<()> {
         let guardian = Guardian {
             device: self.device.clone(),
             ledger: self.ledger.clone(),
@@ -138,13 +144,11 @@ impl Survival {
         Ok(())
     }
 
-    /// Ends a takeover that waits for something, and has none begin: nobody needs another worker any more.
-    pub(crate) fn abandon(&self) {
+    fn abandon(&self) {
         self.device.abandon();
     }
 
-    /// Waits for the thread, which ends with the device.
-    pub(crate) fn end(&self) {
+    fn end(&self) {
         let thread = self.guardian().take();
         // The last block may be dropped by the guardian itself, and with it the runtime.
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id()) {
@@ -156,8 +160,20 @@ impl Survival {
         }
     }
 
-    fn guardian(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
-        self.guardian.lock().unwrap_or_else(PoisonError::into_inner)
+    fn replay_log(&self) -> Option<&Log> {
+        self.log.as_deref()
+    }
+
+    fn block_allocated(&self, block: &Arc<Block>) {
+        self.census.register(block);
+    }
+
+    fn block_dropped(&self, block: BlockId) {
+        self.census.strike(block);
+    }
+
+    fn make_writable(&self, runtime: &Inner, memory: &DeviceBlock) -> bool {
+        OwnPages::reopen(runtime, self, memory)
     }
 }
 
@@ -174,12 +190,12 @@ impl Reports {
 impl DeviceRuntime {
     /// What the last takeovers of its device found, kept and lost, the oldest first. Empty for a device in this process.
     pub fn post_mortems(&self) -> Vec<Arc<PostMortem>> {
-        let Some(survival) = self.inner().survival() else { return Vec::new() };
+        let Some(survival) = Survival::of(self.inner()) else { return Vec::new() };
         survival.reports.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
     /// The isolated device below, to be asked about or to have its worker killed; none for a device in this process.
     pub fn isolated_device(&self) -> Option<&Arc<IsolatedDevice>> {
-        self.inner().survival().map(Survival::device)
+        Survival::of(self.inner()).map(Survival::device)
     }
 }

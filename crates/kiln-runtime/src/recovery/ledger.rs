@@ -12,8 +12,8 @@ use kiln_driver::layer::Layer;
 use kiln_driver::{Command, Driver, Error, FunctionId, StreamId, Submission};
 
 use super::account::{Account, Work};
-use super::replay::Log;
 use crate::order::{Lane, Stamp, Tracker};
+use crate::replay::Log;
 
 /// The submissions of an isolated device.
 #[derive(Default)]

@@ -8,9 +8,10 @@ use kiln_mem::stack::Base;
 use kiln_probe::{CudaPlatform, Platform};
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
-use super::{DeviceRuntime, RuntimeConfig};
+use super::keeper::Survival;
 use crate::error::{Misuse, Result};
-use crate::survival::{Isolation, Survival};
+use crate::isolation::Isolation;
+use crate::runtime::{DeviceRuntime, RecoveryHook, RuntimeConfig};
 
 impl DeviceRuntime {
     /// A runtime of its own over a device that is opened for it, in this process or in a worker, as the configuration says.
@@ -39,7 +40,8 @@ impl DeviceRuntime {
                 let survival = Survival::open(backend.clone(), &process, config.mutation)?;
                 let driver = survival.driver();
                 let memory = config.memory.clone().in_worker();
-                Self::build(driver, config, Some(survival), &|driver, order| Ok(memory.build(driver, order)?))
+                let recovery: Option<Box<dyn RecoveryHook>> = Some(Box::new(survival));
+                Self::build(driver, config, recovery, &|driver, order| Ok(memory.build(driver, order)?))
             }
         }
     }

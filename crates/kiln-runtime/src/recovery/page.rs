@@ -6,8 +6,8 @@ use std::time::Duration;
 use kiln_mem::ByteSize;
 
 use super::post_mortem::{BlockRecord, PostMortem, Standing, UnfinishedWork};
-use super::replay::{Outcome, Why};
 use crate::ids::BlockId;
+use crate::replay::{Outcome, Why};
 
 /// Names of one line; the rest is a count.
 const NAMED: usize = 8;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use kiln_isolate::{Phases, Takeover};
 
-use super::replay::Outcome;
 use crate::ids::{BlockId, Generation};
 use crate::order::Stamp;
+use crate::replay::Outcome;
 use crate::state::{Cause, Loss};
 
 /// Why a worker was lost, what was under way, what became of every block, and how long it took. Its `Display` is a page to be read.

@@ -55,7 +55,7 @@ impl OwnPages {
 impl<T: Element> GpuRef<T> {
     /// Seals the buffer read-only: from here on every write through this crate is refused
     /// ([`Misuse::Sealed`](crate::Misuse::Sealed)), and a kernel that strays into it faults without having changed it. After
-    /// the takeover it is kept, and the report says [`Sealed`](crate::survival::Standing::Sealed). That holds in every later worker, until
+    /// the takeover it is kept, and the report says [`Sealed`](crate::recovery::Standing::Sealed). That holds in every later worker, until
     /// [`unseal`](Self::unseal) or until the last handle is dropped.
     ///
     /// Waits for the work that uses the buffer. Physical memory is protected whole, so the block has to own its pages: one of a memory stack
@@ -79,7 +79,7 @@ impl<T: Element> GpuRef<T> {
     /// process. A part of a block; what the device says.
     pub fn seal_read_only(&self) -> Result<()> {
         let runtime = self.whole_block()?;
-        let survival = runtime.survival().ok_or(SealError::InProcess)?;
+        let survival = Survival::of(&runtime).ok_or(SealError::InProcess)?;
         if self.bytes() == 0 {
             return Ok(());
         }
@@ -116,7 +116,7 @@ impl<T: Element> GpuRef<T> {
     /// A part of a block; a block that is lost; what the device says, and then it is sealed as before.
     pub fn unseal(&self) -> Result<()> {
         let runtime = self.whole_block()?;
-        let Some(survival) = runtime.survival() else { return Ok(()) };
+        let Some(survival) = Survival::of(&runtime) else { return Ok(()) };
         let _turn = survival.sealer().turn();
         if self.block().is_sealed() {
             if let Some(pages) = OwnPages::of(&runtime, self.place(), self.bytes()) {

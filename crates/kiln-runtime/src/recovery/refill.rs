@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use super::keeper::Survival;
 use crate::buffer::{Element, GpuRef};
 use crate::error::{Misuse, Result};
 
@@ -67,7 +68,7 @@ impl<T: Element> GpuRef<T> {
 
     fn set_refill(&self, refill: Refill) -> Result<()> {
         let runtime = self.whole_block()?;
-        if let Some(survival) = runtime.survival() {
+        if let Some(survival) = Survival::of(&runtime) {
             survival.census().set_refill(self.block_id(), refill);
         }
         Ok(())

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use kiln_driver::{Access, Driver};
 use kiln_isolate::{Checksum, Summed};
 
+use super::keeper::Survival;
 use crate::buffer::{Element, GpuRef, PinnedBuffer};
 use crate::error::Result;
 use crate::order::{Clock, Stamp, Stamps};
@@ -73,7 +74,7 @@ impl<T: Element> GpuRef<T> {
     pub fn seal(&self) -> Result<Ticket> {
         let runtime = DeviceRuntime::from_inner(self.whole_block()?);
         let (inner, lane) = (runtime.inner(), self.block().home(runtime.inner()));
-        let Some(survival) = inner.survival() else {
+        let Some(survival) = Survival::of(inner) else {
             return inner.submit_command(lane, &mut [self.used(Access::Read, 0)], None);
         };
         let writes = self.block().track().lock().writes();

@@ -11,9 +11,9 @@ use super::account::{Entry, Work};
 use super::ledger::Ledger;
 use super::mender::Mended;
 use super::post_mortem::{BlockRecord, PostMortem, Standing, UnfinishedWork};
-use super::replay::Resumption;
 use crate::ids::BlockId;
 use crate::order::{Clock, Lane, Stamp, Tracker};
+use crate::replay::Resumption;
 use crate::runtime::Block;
 use crate::state::{Keep, Loss};
 

@@ -9,7 +9,7 @@ use crate::ids::BlockId;
 use crate::order::{Clock, Mutation};
 
 /// What is known while unfinished work is gone through, in the order of submission.
-pub(in crate::survival) struct Decision<'a> {
+pub(crate) struct Decision<'a> {
     /// Nothing beyond it had started.
     started: &'a Clock,
     /// Bytes that do not hold what they would have held here.
@@ -22,7 +22,7 @@ pub(in crate::survival) struct Decision<'a> {
 
 impl<'a> Decision<'a> {
     /// Begins in front of all unfinished work.
-    pub(in crate::survival) fn new(
+    pub(crate) fn new(
         unfinished: &[Record],
         started: &'a Clock,
         broken: &'a HashSet<BlockId>,
@@ -39,7 +39,7 @@ impl<'a> Decision<'a> {
     }
 
     /// Whether the next one is right to be done again.
-    pub(in crate::survival) fn judge(&self, record: &Record) -> Result<(), Why> {
+    pub(crate) fn judge(&self, record: &Record) -> Result<(), Why> {
         if self.may_have_started(record) {
             return Err(Why::MayHaveStarted);
         }
@@ -53,7 +53,7 @@ impl<'a> Decision<'a> {
     }
 
     /// The next one was done: what it overwrote is what it would have been.
-    pub(in crate::survival) fn done(&mut self, record: &Record) {
+    pub(crate) fn done(&mut self, record: &Record) {
         if let Some(declared) = record.overwrites()
             && let Some(spans) = declared.block.and_then(|block| self.spoilt.get_mut(&block))
         {
@@ -62,7 +62,7 @@ impl<'a> Decision<'a> {
     }
 
     /// The next one failed: nothing can be said of what it was to write.
-    pub(in crate::survival) fn failed(&mut self, record: &Record) {
+    pub(crate) fn failed(&mut self, record: &Record) {
         self.spoil(record);
     }
 

@@ -51,7 +51,7 @@ impl Kept {
 }
 
 impl Log {
-    pub(in crate::survival) fn new(marks: Marks) -> Self {
+    pub(crate) fn new(marks: Marks) -> Self {
         Self {
             marks,
             streams: [const { Mutex::new(Kept::new()) }; MAX_STREAMS],
@@ -60,7 +60,7 @@ impl Log {
         }
     }
 
-    pub(in crate::survival) fn marks(&self) -> &Marks {
+    pub(crate) fn marks(&self) -> &Marks {
         &self.marks
     }
 
@@ -95,7 +95,7 @@ impl Log {
     }
 
     /// Marks the beginning of a submission, in front of the first part of its work.
-    pub(in crate::survival) fn mark(&self, driver: &dyn Driver, stream: StreamId, lane: &Lane) -> Result<()> {
+    pub(crate) fn mark(&self, driver: &dyn Driver, stream: StreamId, lane: &Lane) -> Result<()> {
         let number = lane.planned();
         // Held until the mark is queued: another thread may be queueing another part.
         let mut kept = self.kept(lane.key);
@@ -107,7 +107,7 @@ impl Log {
     }
 
     /// A part of a submission is queued.
-    pub(in crate::survival) fn note(&self, lane: &Lane, number: u64, command: &Command<'_>) {
+    pub(crate) fn note(&self, lane: &Lane, number: u64, command: &Command<'_>) {
         let mut kept = self.kept(lane.key);
         // What is queued past the order belongs to none of its submissions.
         let inside = lane.submitted() < number;
@@ -118,7 +118,7 @@ impl Log {
     }
 
     /// A call that says something about code was answered.
-    pub(in crate::survival) fn learn(&self, call: &Call<'_>, answer: &Answer<'_>) {
+    pub(crate) fn learn(&self, call: &Call<'_>, answer: &Answer<'_>) {
         match (call, answer) {
             (Call::Load { image }, Answer::Module(module)) => self.variables.loaded(*module, image),
             (Call::Function { module, .. }, Answer::Function(function)) => {
@@ -137,13 +137,13 @@ impl Log {
     }
 
     /// Forgets what is known to be done.
-    pub(in crate::survival) fn forget_up_to(&self, stream: StreamKey, number: u64) {
+    pub(crate) fn forget_up_to(&self, stream: StreamKey, number: u64) {
         self.kept(stream).forget_up_to(number);
     }
 
     /// The latest submission of a stream that may have started, by what its word says: everything before it is done, and nothing behind it
     /// had started. None if the word cannot be what a mark left there.
-    pub(in crate::survival) fn started(&self, lane: &Lane, words: &Words) -> Option<u64> {
+    pub(crate) fn started(&self, lane: &Lane, words: &Words) -> Option<u64> {
         let kept = self.kept(lane.key);
         let number = words.number(lane.key.index(), kept.marked)?;
         let is_record = || kept.records.iter().any(|record| record.stamp.number == number);
@@ -151,7 +151,7 @@ impl Log {
     }
 
     /// What lies beyond a clock, in the order of submission; none if that is not known of all of it.
-    pub(in crate::survival) fn unfinished(&self, known: &Clock) -> Option<Vec<Record>> {
+    pub(crate) fn unfinished(&self, known: &Clock) -> Option<Vec<Record>> {
         let mut unfinished = Vec::new();
         for stream in (0..MAX_STREAMS).filter_map(StreamKey::new) {
             let kept = self.kept(stream);
@@ -166,7 +166,7 @@ impl Log {
     }
 
     /// Begins anew: what was kept is over, and the words say so. Nobody submits meanwhile.
-    pub(in crate::survival) fn clear(&self, device: &dyn Driver) -> Result<()> {
+    pub(crate) fn clear(&self, device: &dyn Driver) -> Result<()> {
         let marked: Vec<u64> = (0..MAX_STREAMS)
             .filter_map(StreamKey::new)
             .map(|stream| {

@@ -14,7 +14,7 @@ use kiln_driver::{
 use crate::order::MAX_STREAMS;
 
 /// The word of the stream on which work is done again.
-pub(in crate::survival) const PLAYER: usize = MAX_STREAMS;
+pub(crate) const PLAYER: usize = MAX_STREAMS;
 /// One for each stream of a runtime, and that one.
 const WORDS: usize = MAX_STREAMS + 1;
 /// Apart, so that no two share a cache line.
@@ -30,11 +30,11 @@ pub(crate) struct Marks {
 }
 
 /// What the words said at one time.
-pub(in crate::survival) struct Words(Vec<u32>);
+pub(crate) struct Words(Vec<u32>);
 
 impl Marks {
     /// A page on a device, with every word 0.
-    pub(in crate::survival) fn make(device: &dyn Driver) -> Result<Self> {
+    pub(crate) fn make(device: &dyn Driver) -> Result<Self> {
         let bytes = ALL_BYTES.next_multiple_of(device.info().limits.page_granularity_bytes.max(1));
         let pages = device.create_pages(PageRequest { bytes, exportable: true })?;
         let range = device.reserve(ReserveRequest { bytes, at: None })?;
@@ -45,7 +45,7 @@ impl Marks {
     }
 
     /// Gives the page back; for the end of a runtime.
-    pub(in crate::survival) fn end(&self, device: &dyn Driver) {
+    pub(crate) fn end(&self, device: &dyn Driver) {
         // A lost device has let go of it.
         let _ = device.unmap(self.range.id, 0, self.range.bytes);
         let _ = device.destroy(self.range.id.into());
@@ -71,7 +71,7 @@ impl Marks {
     }
 
     /// Reads all words, and waits for that.
-    pub(in crate::survival) fn read(&self, device: &dyn Driver) -> Result<Words> {
+    pub(crate) fn read(&self, device: &dyn Driver) -> Result<Words> {
         self.with_host(device, |stream, host| {
             device.download(stream, self.place(0), host, ALL_BYTES)?;
             device.synchronize(stream)?;

@@ -19,22 +19,22 @@ use crate::state::{Phase, StateCell};
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A stream of its own, for one takeover.
-pub(in crate::survival) struct Player<'a> {
-    pub(in crate::survival) device: &'a dyn Driver,
-    pub(in crate::survival) marks: &'a Marks,
-    pub(in crate::survival) state: &'a StateCell,
+pub(crate) struct Player<'a> {
+    pub(crate) device: &'a dyn Driver,
+    pub(crate) marks: &'a Marks,
+    pub(crate) state: &'a StateCell,
 }
 
 /// What was done again.
-pub(in crate::survival) struct Played {
-    pub(in crate::survival) outcomes: HashMap<Stamp, Outcome>,
+pub(crate) struct Played {
+    pub(crate) outcomes: HashMap<Stamp, Outcome>,
     /// The worker was lost meanwhile; what was queued then, in this order, behind a number of the marks.
-    pub(in crate::survival) interrupted: Option<(Vec<Stamp>, u64)>,
+    pub(crate) interrupted: Option<(Vec<Stamp>, u64)>,
 }
 
 impl Player<'_> {
     /// Does again what can be, in the order it is given.
-    pub(in crate::survival) fn play(&self, records: &[Record], mut decision: Decision<'_>) -> Played {
+    pub(crate) fn play(&self, records: &[Record], mut decision: Decision<'_>) -> Played {
         let mut outcomes = HashMap::new();
         let before = self.marks.next_played(records.len() as u64 + 1);
         let mut queued = Vec::new();
@@ -104,7 +104,7 @@ impl Player<'_> {
 
 impl Played {
     /// Says what was done of it before the worker was lost. What was being done then, and what stood behind it, has failed.
-    pub(in crate::survival) fn resume(&mut self, words: &Words) {
+    pub(crate) fn resume(&mut self, words: &Words) {
         let Some((queued, before)) = self.interrupted.take() else { return };
         let Some(reached) = words.number(PLAYER, before + queued.len() as u64) else { return };
         // The one whose mark is there may have been under way.

@@ -14,7 +14,7 @@ use crate::order::{Clock, Lane, Mutation, Stamp, StreamKey};
 use crate::state::Runs;
 
 /// The unfinished work of one takeover, and what became of it.
-pub(in crate::survival) struct Resumption {
+pub(crate) struct Resumption {
     /// Known to be done by the marks.
     known: Clock,
     /// Nothing beyond it had started.
@@ -39,7 +39,7 @@ struct Stretch {
 
 impl Resumption {
     /// Nothing is done again, and this is why.
-    pub(in crate::survival) fn refused(why: Why) -> Self {
+    pub(crate) fn refused(why: Why) -> Self {
         Self {
             known: Clock::default(),
             started: Clock::default(),
@@ -52,7 +52,7 @@ impl Resumption {
     }
 
     /// Holds the marks against what was submitted. Nobody submits meanwhile; `known` is known to be done by other means.
-    pub(in crate::survival) fn find(
+    pub(crate) fn find(
         log: &Log,
         words: &Words,
         lanes: &[Arc<Lane>],
@@ -79,25 +79,25 @@ impl Resumption {
     }
 
     /// What is known to be done, by the marks and by other means.
-    pub(in crate::survival) fn known(&self) -> &Clock {
+    pub(crate) fn known(&self) -> &Clock {
         &self.known
     }
 
     /// Does again what can be.
-    pub(in crate::survival) fn play(&mut self, player: &Player<'_>) -> Played {
+    pub(crate) fn play(&mut self, player: &Player<'_>) -> Played {
         let broken = HashSet::new();
         let decision = Decision::new(&self.unfinished, &self.started, &broken, self.mutation);
         player.play(&self.unfinished, decision)
     }
 
     /// That is what became of it.
-    pub(in crate::survival) fn accept(&mut self, played: Played) {
+    pub(crate) fn accept(&mut self, played: Played) {
         self.outcomes = played.outcomes;
     }
 
     /// Blocks turn out to have been written by somebody who had not declared to: what was done on them is not what it was to be. Says whether
     /// that changes anything.
-    pub(in crate::survival) fn revise(&mut self, broken: &HashSet<BlockId>) -> bool {
+    pub(crate) fn revise(&mut self, broken: &HashSet<BlockId>) -> bool {
         let mut decision = Decision::new(&self.unfinished, &self.started, broken, self.mutation);
         let mut changed = false;
         for record in &self.unfinished {
@@ -114,12 +114,12 @@ impl Resumption {
     }
 
     /// What became of some work.
-    pub(in crate::survival) fn outcome(&self, stamp: Stamp) -> Outcome {
+    pub(crate) fn outcome(&self, stamp: Stamp) -> Outcome {
         self.outcomes.get(&stamp).copied().unwrap_or(Outcome::Failed(self.otherwise))
     }
 
     /// Everything that was done again. A number that stands for no work, such as a wait, is over if all before it on its stream is.
-    pub(in crate::survival) fn runs(&self) -> Runs {
+    pub(crate) fn runs(&self) -> Runs {
         let mut runs = Runs::default();
         for Stretch { stream, known, planned, broken } in &self.stretches {
             let mut whole = self.outcomes.values().any(|outcome| outcome.is_replayed());

@@ -14,7 +14,6 @@ use crate::error::{Error, ErrorKind, Misuse, Result, Stale};
 use crate::ids::{BlockId, Generation};
 use crate::order::{Lane, Mutation, Stamp, Stamps, StreamKey, Track, Use, holds_any, put_off};
 use crate::state::{Cause, Loss};
-use crate::survival::OwnPages;
 
 /// Memory and what is known of its uses. Dropping it gives the memory back after its last use and never waits.
 // In this order: between two launches the driver has had the cache to itself, and of each block a launch looks at the first line.
@@ -148,8 +147,8 @@ impl Block {
             block.take_number(runtime)?;
         }
         let block = Arc::new(block);
-        if let Some(survival) = runtime.survival() {
-            survival.census().register(&block);
+        if let Some(recovery) = runtime.recovery() {
+            recovery.block_allocated(&block);
         }
         Ok(block)
     }
@@ -337,8 +336,8 @@ impl Drop for Block {
     fn drop(&mut self) {
         // A runtime that is gone has taken its memory along.
         let (Some(runtime), Some(memory)) = (self.runtime.upgrade(), self.memory.take()) else { return };
-        if let Some(survival) = runtime.survival() {
-            survival.census().strike(self.id);
+        if let Some(recovery) = runtime.recovery() {
+            recovery.block_dropped(self.id);
         }
         let uses = match runtime.tracker().mutation() {
             Some(Mutation::UseBeforeFree) => Stamps::default(),
@@ -366,9 +365,9 @@ impl Leftover {
     #[inline(always)]
     fn give_back(self, runtime: &Inner, home: &Lane) {
         // Memory that cannot be opened again is given to nobody, who could not write it.
-        if let Some(survival) = runtime.survival()
+        if let Some(recovery) = runtime.recovery()
             && self.is_sealed
-            && !OwnPages::reopen(runtime, survival, &self.memory)
+            && !recovery.make_writable(runtime, &self.memory)
         {
             return;
         }

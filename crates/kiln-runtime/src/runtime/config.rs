@@ -3,8 +3,8 @@
 use super::memory_config::MemoryConfig;
 use crate::cache::CacheConfig;
 use crate::completion::CompletionConfig;
+use crate::isolation::Isolation;
 use crate::order::{Mutation, Recording};
-use crate::survival::Isolation;
 
 /// What a runtime is built with.
 #[derive(Clone, Debug)]

@@ -15,6 +15,7 @@ use kiln_mem::{MemoryResource, MemoryResourceExt, Order, Request};
 
 use super::config::RuntimeConfig;
 use super::memory_order::{MemoryOrder, stream_ref};
+use super::recovery_hook::RecoveryHook;
 use super::registry::{Remains, RuntimeKey};
 use super::staging::Staging;
 use super::stream::{Home, Stream};
@@ -28,7 +29,6 @@ use crate::error::{Error, ErrorKind, Misuse, Result, Stale};
 use crate::order::{Lane, Stamp, StreamCount, Tracker, Use};
 use crate::span;
 use crate::state::{Phase, Sentinel, StateCell};
-use crate::survival::Survival;
 use crate::wake::Bell;
 
 /// How long the end of a runtime waits for work that is still running, before it lets go of the device all the same.
@@ -47,7 +47,7 @@ pub(crate) struct Inner {
     tracker: Arc<Tracker>,
     key: RuntimeKey,
     /// Set if the device lives in a worker process.
-    survival: Option<Survival>,
+    recovery: Option<Box<dyn RecoveryHook>>,
     reactor: Reactor,
     pool: StreamPool,
     main: Stream,
@@ -73,7 +73,7 @@ impl Inner {
     pub(crate) fn new(
         driver: Arc<dyn Driver>,
         config: RuntimeConfig,
-        survival: Option<Survival>,
+        recovery: Option<Box<dyn RecoveryHook>>,
         make: MakeMemory<'_>,
     ) -> Result<Arc<Self>> {
         let bell = Arc::new(Bell::default());
@@ -82,8 +82,8 @@ impl Inner {
         let driver: Arc<dyn Driver> = watched.clone();
         let tracker = Arc::new(Tracker::new(driver.clone(), config.recording, config.mutation));
         watched.layer().knows(&tracker);
-        if let Some(survival) = &survival {
-            survival.knows(&tracker, &state);
+        if let Some(recovery) = &recovery {
+            recovery.connect(&tracker, &state);
         }
         let reactor = Reactor::new(bell, tracker.clone(), state.clone());
         let stream = driver.create_stream(StreamRequest::New { priority: 0 })?;
@@ -101,7 +101,7 @@ impl Inner {
             state,
             reactor,
             tracker,
-            survival,
+            recovery,
             config,
             lent: Mutex::default(),
             adopted: Mutex::default(),
@@ -133,8 +133,8 @@ impl Inner {
     /// Refuses work that the device does not take, and says why.
     #[inline]
     pub(crate) fn check_ready(&self) -> Result<()> {
-        if let Some(survival) = &self.survival {
-            survival.look();
+        if let Some(recovery) = &self.recovery {
+            recovery.check_worker();
         }
         if self.state.is_ready() { Ok(()) } else { self.refuse() }
     }
@@ -170,10 +170,10 @@ impl Inner {
         &self.tracker
     }
 
-    /// What keeps the device alive beyond its worker; none if it lives in this process.
+    /// What brings the device back when its worker is lost; none if it lives in this process.
     #[inline]
-    pub(crate) fn survival(&self) -> Option<&Survival> {
-        self.survival.as_ref()
+    pub(crate) fn recovery(&self) -> Option<&dyn RecoveryHook> {
+        self.recovery.as_deref()
     }
 
     pub(crate) fn pool(&self) -> &StreamPool {
@@ -471,8 +471,8 @@ impl Drop for Inner {
     /// answers every call with its fault, which is nobody's concern any more.
     fn drop(&mut self) {
         let drained = self.shut_down(DRAIN_LIMIT);
-        if let Some(survival) = &self.survival {
-            survival.end();
+        if let Some(recovery) = &self.recovery {
+            recovery.end();
         }
         // Those who still want to be told need the device no more, and nobody else asks it.
         self.reactor.stop();

@@ -5,16 +5,17 @@ use std::time::Instant;
 use kiln_driver::{Driver, StreamId, Timeout};
 
 use super::inner::Inner;
+use super::recovery_hook::RecoveryHook;
 use crate::error::{Misuse, Result};
 use crate::ids::Generation;
 use crate::order::{Lane, Stamp, StreamKey, Use, held_here};
-use crate::survival::{Log, Survival};
+use crate::replay::Log;
 
 impl Inner {
     /// Where submissions are kept; none if they are not.
     #[inline]
     pub(super) fn replay_log(&self) -> Option<&Log> {
-        self.survival().and_then(Survival::log)
+        self.recovery().and_then(RecoveryHook::replay_log)
     }
 
     /// As [`submit`](Self::submit), for work that must not be done twice, and why.

@@ -46,8 +46,8 @@ impl Inner {
         let began = Instant::now();
         let mut passed = true;
         if first {
-            if let Some(survival) = self.survival() {
-                survival.abandon();
+            if let Some(recovery) = self.recovery() {
+                recovery.abandon();
             }
             // Whoever found the device ready just before is in one of these and sees the change at the driver. They may be there for as
             // long as the device takes: in a transfer behind work that does not end, or with a use they have prepared.
