@@ -11,9 +11,11 @@ mod code;
 mod context;
 mod modules;
 mod parts;
+mod process;
 
 pub use arena::{Arena, ArenaBuffer, ArenaConfig, ArenaUsage};
 pub use cached::CachedBackend;
 pub use code::CodeImage;
 pub use context::BackendContext;
 pub use parts::BackendParts;
+pub use process::{probe_backend, probe_backend_with_compile};

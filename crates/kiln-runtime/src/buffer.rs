@@ -1,5 +1,6 @@
 //! Handles to device memory.
 
+mod allocation;
 mod element;
 mod gpu_ref;
 mod held;

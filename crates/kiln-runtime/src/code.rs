@@ -15,6 +15,7 @@ mod includes;
 mod modules;
 mod payload;
 mod reading;
+mod runtime;
 mod source;
 
 pub use builder::ModuleBuilder;

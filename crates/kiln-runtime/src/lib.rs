@@ -29,7 +29,7 @@ pub mod state;
 pub mod telemetry;
 mod wake;
 
-pub use backend::{BackendContext, BackendParts, CachedBackend};
+pub use backend::{BackendContext, BackendParts, CachedBackend, probe_backend, probe_backend_with_compile};
 pub use buffer::{Element, GpuRef, Memory, PinnedBuffer};
 pub use code::{CodeCounters, ModuleBuilder, Source};
 pub use completion::CompletionConfig;
@@ -41,8 +41,7 @@ pub use ids::{BlockId, Generation};
 pub use launch::{Accept, ByValue, In, InOut, Kernel, Launch, Module, OnStream, Out, Pass};
 pub use prober::{
     Prober, ProberConfig, TestGate, availability, balanced_partition, gpu_for_test, memory_budget_for,
-    policy, probe_backend, probe_backend_with_compile, refresh, require, resolve, scatter, set_policy,
-    set_runtime_config,
+    policy, refresh, require, resolve, scatter, set_policy, set_runtime_config,
 };
 pub use recovery::{Isolation, PostMortem, worker_entry};
 pub use runtime::{

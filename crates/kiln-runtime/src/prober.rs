@@ -16,9 +16,8 @@ use kiln_probe::{Absence, Availability, DefaultPolicy, Platform, Policy, Selecti
 
 pub use budget::MemoryBudget;
 pub use process::{
-    availability, balanced_partition, gpu_for_test, memory_budget_for, policy, probe_backend,
-    probe_backend_with_compile, prober, refresh, require, resolve, scatter, set_policy, set_runtime_config,
-    simulated_machine,
+    availability, balanced_partition, gpu_for_test, memory_budget_for, policy, prober, refresh, require,
+    resolve, scatter, set_policy, set_runtime_config, simulated_machine,
 };
 pub use registry::MAX_DEVICES;
 pub use scatter::{Decline, Outcome, Part, Share, gather};

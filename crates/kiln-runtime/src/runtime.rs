@@ -2,6 +2,7 @@
 
 mod block;
 mod config;
+mod extensions;
 pub(crate) mod followed_state;
 mod inner;
 mod kept;
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kiln_driver::{DeviceInfo, Driver, MemoryInfo};
-use kiln_mem::{AllocTag, Budget, MemoryResource, Order};
+use kiln_mem::{Budget, MemoryResource, Order};
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
 pub use config::RuntimeConfig;
@@ -39,9 +40,6 @@ pub(crate) use recovery_hook::RecoveryHook;
 pub(crate) use registry::Whereabouts;
 pub(crate) use stream::Keep;
 
-use crate::buffer::{Element, GpuRef};
-use crate::cache::DiskCache;
-use crate::code::CodeCounters;
 use crate::error::{Misuse, Result};
 use crate::isolation::Isolation;
 use crate::state::Phase;
@@ -157,55 +155,6 @@ impl DeviceRuntime {
         self.streams().lease()
     }
 
-    /// Room for `len` elements on the main stream, with nothing known of its contents.
-    ///
-    /// # Errors
-    /// Out of memory.
-    pub fn allocate<T: Element>(&self, len: usize) -> Result<GpuRef<T>> {
-        self.allocate_on(self.main_stream(), len)
-    }
-
-    /// Room for `len` elements whose home is a stream.
-    ///
-    /// # Errors
-    /// Out of memory; a stream of another runtime.
-    pub fn allocate_on<T: Element>(&self, stream: &Stream, len: usize) -> Result<GpuRef<T>> {
-        GpuRef::allocate(&self.inner, stream, len, AllocTag::default())
-    }
-
-    /// As [`allocate_on`](Self::allocate_on), counted under a tag.
-    ///
-    /// # Errors
-    /// As for [`allocate_on`](Self::allocate_on).
-    pub fn allocate_tagged<T: Element>(
-        &self,
-        stream: &Stream,
-        len: usize,
-        tag: AllocTag,
-    ) -> Result<GpuRef<T>> {
-        GpuRef::allocate(&self.inner, stream, len, tag)
-    }
-
-    /// `len` zeros.
-    ///
-    /// # Errors
-    /// Out of memory.
-    pub fn zeros<T: Element>(&self, len: usize) -> Result<GpuRef<T>> {
-        let buffer = self.allocate(len)?;
-        buffer.fill_bytes(0)?;
-        Ok(buffer)
-    }
-
-    /// A copy of host data on the device. The data may be changed or dropped as soon as this returns.
-    ///
-    /// # Errors
-    /// Out of memory.
-    pub fn upload<T: Element>(&self, data: &[T]) -> Result<GpuRef<T>> {
-        let buffer = self.allocate(data.len())?;
-        buffer.upload(data)?;
-        Ok(buffer)
-    }
-
     /// Waits until everything submitted so far, on every stream, is done.
     ///
     /// # Errors
@@ -240,16 +189,6 @@ impl DeviceRuntime {
     /// that were.
     pub fn release_pinned(&self) -> u64 {
         self.inner.staging().release_all(&**self.driver())
-    }
-
-    /// What the code caches did so far.
-    pub fn code_counters(&self) -> CodeCounters {
-        self.inner.modules().counters()
-    }
-
-    /// The cache of compiled code on disk.
-    pub fn disk_cache(&self) -> &DiskCache {
-        self.inner.modules().disk()
     }
 
     pub(crate) fn from_inner(inner: Arc<Inner>) -> Self {

@@ -132,5 +132,5 @@ pub use kiln_runtime::{
     Out, Output, Parameter, ParameterKind, ParameterName, Pass, PinnedBuffer, PostMortem, PreparedUse,
     RawPointer, Recorder, Signature, Source, Stale, StateWatch, Status, StreamPool, Telemetry, Timed, Timing,
     availability, balanced_partition, gpu_for_test, memory_budget_for, policy, probe_backend,
-    probe_backend_with_compile, refresh, require, resolve, scatter, set_policy, set_runtime_config, survival,
+    probe_backend_with_compile, refresh, require, resolve, scatter, set_policy, set_runtime_config,
 };

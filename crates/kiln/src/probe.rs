@@ -29,9 +29,10 @@ pub use kiln_probe::{
     POLICY_VARIABLE, Platform, Policy, ProbeError, Result, SEED_VARIABLE, Selection, SimulatorPlatform,
     best_by, split_by_weight,
 };
+pub use kiln_runtime::backend::{probe_backend, probe_backend_with_compile};
 pub use kiln_runtime::prober::{
     Decline, MAX_DEVICES, MemoryBudget, Outcome, Part, Prober, ProberConfig, SKIP_LOG_VARIABLE, Share,
     TestGate, availability, balanced_partition, count_skip, gather, gpu_for_test, memory_budget_for, policy,
-    probe_backend, probe_backend_with_compile, prober, refresh, require, resolve, scatter, set_policy,
-    set_runtime_config, simulated_machine, skipped_tests,
+    prober, refresh, require, resolve, scatter, set_policy, set_runtime_config, simulated_machine,
+    skipped_tests,
 };

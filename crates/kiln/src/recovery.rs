@@ -4,4 +4,4 @@
 //! context lives in a worker process, and a lost worker is replaced.
 
 pub use crate::state::*;
-pub use kiln_runtime::survival::*;
+pub use kiln_runtime::recovery::*;

@@ -27,6 +27,6 @@
 //! - **A watcher may be late.** [`Status`] counts changes and generations, so that a rebuild is seen by whoever slept through it. Callbacks
 //!   get every change, in order.
 
+pub use kiln_runtime::recovery::Supervisor;
 pub use kiln_runtime::state::{Cause, DeviceState, ForbiddenChange, Keep, Phase, Status};
-pub use kiln_runtime::survival::Supervisor;
 pub use kiln_runtime::{Changed, StateWatch, Subscription};

@@ -7,7 +7,7 @@ use kiln_driver::DeviceKind;
 
 use super::compiler_file::CompilerFile;
 use super::includes::read_headers;
-use super::modules::{CompiledModule, load_cubin};
+use super::modules::{CompiledModule, Modules, load_cubin};
 use super::payload::Payload;
 use super::source::Source;
 use crate::cache::{Key, KeyBuilder};
@@ -149,14 +149,14 @@ impl<'a> ModuleBuilder<'a> {
             Source::Ptx(ptx) => Ok(ptx.to_owned()),
             Source::CudaC { name, text } => {
                 let key = self.key(name, text)?;
-                let modules = self.runtime.inner().modules();
+                let modules = Modules::of(self.runtime.inner());
                 Ok(modules.payload_alone(&key, || self.compile(name, text))?.ptx)
             }
         }
     }
 
     fn load(&self) -> Result<CompiledModule> {
-        let modules = self.runtime.inner().modules();
+        let modules = Modules::of(self.runtime.inner());
         match self.source {
             Source::Cubin(cubin) => load_cubin(self.runtime, cubin),
             Source::Ptx(ptx) => {

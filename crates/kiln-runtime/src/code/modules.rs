@@ -11,16 +11,16 @@ use kiln_ptx::EntryFacts;
 use super::counters::CodeCounters;
 use super::payload::Payload;
 use super::reading::signature;
-use crate::cache::{CacheConfig, DiskCache, Key, Surroundings};
+use crate::cache::{DiskCache, Key};
 use crate::error::{CodeError, Result};
 use crate::launch::{Kernel, Module, WeakModule};
-use crate::runtime::DeviceRuntime;
+use crate::runtime::{DeviceRuntime, Inner};
 use crate::signature::Signature;
 use crate::span;
 
 /// The modules of one runtime.
 pub(crate) struct Modules {
-    disk: DiskCache,
+    disk: Arc<DiskCache>,
     /// A slot's own lock is held while its module is made, so that each is made once; the map's is not.
     slots: Mutex<HashMap<Key, Slot>>,
     memory_hits: AtomicU64,
@@ -48,9 +48,14 @@ pub(super) struct Code {
 }
 
 impl Modules {
-    pub(crate) fn new(config: &CacheConfig) -> Self {
+    /// The modules of a runtime, which keeps them.
+    pub(crate) fn of(runtime: &Inner) -> Arc<Self> {
+        runtime.extensions().get_or_insert_with(|| Self::new(runtime.disk_cache().clone()))
+    }
+
+    fn new(disk: Arc<DiskCache>) -> Self {
         Self {
-            disk: DiskCache::new(config, &Surroundings::of_process()),
+            disk,
             slots: Mutex::default(),
             memory_hits: AtomicU64::new(0),
             memory_saved_ns: AtomicU64::new(0),
@@ -59,10 +64,6 @@ impl Modules {
             loads: AtomicU64::new(0),
             load_ns: AtomicU64::new(0),
         }
-    }
-
-    pub(crate) fn disk(&self) -> &DiskCache {
-        &self.disk
     }
 
     pub(crate) fn counters(&self) -> CodeCounters {

@@ -10,7 +10,6 @@ use super::budget::MemoryBudget;
 use super::scatter::{Outcome, Part, Share};
 use super::test_gate::TestGate;
 use super::{Prober, ProberConfig};
-use crate::backend::BackendParts;
 use crate::error::Result;
 use crate::runtime::{DeviceRuntime, RuntimeConfig};
 
@@ -106,25 +105,6 @@ pub fn resolve(policy: Policy) -> Result<Option<&'static DeviceRuntime>> {
 /// A fault, or absence.
 pub fn require() -> Result<&'static DeviceRuntime> {
     prober().require()
-}
-
-/// The parts for a backend; see [`Prober::probe_backend`].
-///
-/// # Errors
-/// Absence or a fault, with the label.
-pub fn probe_backend(label: &str) -> Result<BackendParts> {
-    prober().probe_backend(label)
-}
-
-/// The parts for a backend and one build step on them; see [`Prober::probe_backend_with_compile`].
-///
-/// # Errors
-/// Absence, a fault, or what the step says, with the label.
-pub fn probe_backend_with_compile<T>(
-    label: &str,
-    build: impl FnOnce(BackendParts) -> Result<T>,
-) -> Result<T> {
-    prober().probe_backend_with_compile(label, build)
 }
 
 /// What a device could give right now; see [`Prober::memory_budget_for`].

@@ -14,6 +14,7 @@ use kiln_driver::{
 use kiln_mem::{MemoryResource, MemoryResourceExt, Order, Request};
 
 use super::config::RuntimeConfig;
+use super::extensions::Extensions;
 use super::memory_order::{MemoryOrder, stream_ref};
 use super::recovery_hook::RecoveryHook;
 use super::registry::{Remains, RuntimeKey};
@@ -22,7 +23,7 @@ use super::stream::{Home, Stream};
 use super::stream_pool::StreamPool;
 use super::ticket::Ticket;
 use super::timing::{Timed, Timers};
-use crate::code::Modules;
+use crate::cache::{DiskCache, Surroundings};
 use crate::completion::Reactor;
 use crate::counters::{Baseline, Counters};
 use crate::error::{Error, ErrorKind, Misuse, Result, Stale};
@@ -53,7 +54,8 @@ pub(crate) struct Inner {
     main: Stream,
     memory: Arc<dyn MemoryResource>,
     staging: Staging,
-    modules: Modules,
+    disk_cache: Arc<DiskCache>,
+    extensions: Extensions,
     config: RuntimeConfig,
     /// What others still hold: modules, graphs, names of other libraries' events. It goes with the runtime.
     lent: Mutex<HashSet<Object>>,
@@ -96,7 +98,8 @@ impl Inner {
             main: Stream::new(lane, weak.clone(), 0, Home::Runtime),
             memory,
             staging: Staging::new(config.max_staging_bytes),
-            modules: Modules::new(&config.cache),
+            disk_cache: Arc::new(DiskCache::new(&config.cache, &Surroundings::of_process())),
+            extensions: Extensions::default(),
             driver,
             state,
             reactor,
@@ -192,8 +195,13 @@ impl Inner {
         &self.staging
     }
 
-    pub(crate) fn modules(&self) -> &Modules {
-        &self.modules
+    pub(crate) fn disk_cache(&self) -> &Arc<DiskCache> {
+        &self.disk_cache
+    }
+
+    /// What the layers above keep with this runtime.
+    pub(crate) fn extensions(&self) -> &Extensions {
+        &self.extensions
     }
 
     pub(crate) fn config(&self) -> &RuntimeConfig {

@@ -6,6 +6,7 @@ use kiln_order::{StreamCount, StreamCounts};
 
 use super::device_name::DeviceName;
 use super::snapshot::{Gauge, Levels, Snapshot};
+use crate::code::Modules;
 use crate::counters::{Count, Numbers};
 use crate::runtime::{DeviceRuntime, Inner};
 
@@ -46,7 +47,7 @@ impl Telemetry<'_> {
         for count in StreamCount::ALL {
             counts[Count::from(*count) as usize] += streams[*count as usize];
         }
-        let code = inner.modules().counters();
+        let code = Modules::of(inner).counters();
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let elsewhere = [
             (Count::ModuleHits, code.memory_hits),
