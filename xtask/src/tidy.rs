@@ -5,6 +5,7 @@
 
 mod boundaries;
 mod changelog;
+mod cycles;
 mod finding;
 mod functions;
 mod layout;
@@ -44,6 +45,7 @@ const RULES: &[Rule] = &[
     whitespace::line_ends,
     paths::machine_paths,
     changelog::unreleased,
+    cycles::modules,
     waist::methods,
 ];
 

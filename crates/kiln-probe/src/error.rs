@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kiln_driver::DeviceKind;
 
 use crate::absence::Absence;
-use crate::policy::Policy;
+use crate::policy::{Policy, UnknownPolicy};
 
 /// The answer of most calls here.
 pub type Result<T> = std::result::Result<T, ProbeError>;
@@ -57,11 +57,8 @@ pub enum ProbeError {
         text: String,
     },
     /// Text that names no policy.
-    #[error("`{text}` is no policy; write one of off, auto, required, simulate")]
-    UnknownPolicy {
-        /// The text.
-        text: String,
-    },
+    #[error(transparent)]
+    UnknownPolicy(#[from] UnknownPolicy),
     /// An environment variable holds something it cannot mean.
     #[error("{variable}=`{text}` means nothing; it takes {wanted}")]
     Environment {

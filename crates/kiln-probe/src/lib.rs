@@ -16,6 +16,7 @@
 mod absence;
 mod availability;
 mod cuda;
+mod default_policy;
 mod devices;
 mod error;
 mod flight;
@@ -26,16 +27,18 @@ mod policy;
 mod retry_cell;
 mod selection;
 mod simulator;
+mod start_fault;
 
 pub use absence::{Absence, CudaAbsence};
 pub use availability::Availability;
 pub use cuda::CudaPlatform;
+pub use default_policy::{DefaultPolicy, POLICY_VARIABLE};
 pub use devices::{DeviceEntry, DeviceSummary, Devices};
 pub use error::{ProbeError, Result};
 pub use flight::Flight;
 pub use partition::split_by_weight;
 pub use platform::{Listing, Platform};
-pub use policy::{DefaultPolicy, POLICY_VARIABLE, Policy};
+pub use policy::{Policy, UnknownPolicy};
 pub use retry_cell::RetryCell;
 pub use selection::{Selection, best_by};
 pub use simulator::{ProcessMachine, SEED_VARIABLE, SimulatorPlatform};

@@ -20,8 +20,8 @@ use std::path::PathBuf;
 use kiln_cuda::Surroundings;
 use kiln_driver::Version;
 
-use crate::cuda::unavailable;
 use crate::error::Result as ProbeResult;
+use crate::start_fault::unavailable;
 
 pub use kiln_cuda::{
     Found as FoundLibrary, LibraryKind as Library, LibraryVersion, NotFound as MissingLibrary, Origin, Tried,

@@ -1,5 +1,7 @@
 //! A device that runs programs.
 
+mod pipeline;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -8,7 +10,8 @@ use kiln_mem::MemoryResourceExt;
 use kiln_runtime::{DeviceRuntime, Result};
 
 use crate::error::ProgramError;
-use crate::pipeline::Pipeline;
+
+pub use pipeline::Pipeline;
 
 /// A device that runs programs. Clones are the same backend.
 #[derive(Clone)]

@@ -2,10 +2,9 @@
 
 use kiln_runtime::{Result, Timing};
 
-use crate::bindings::Bindings;
+use crate::backend::Pipeline;
+use crate::binding::{Bindings, Outputs};
 use crate::config::DispatchConfig;
-use crate::outputs::Outputs;
-use crate::pipeline::Pipeline;
 
 /// What a dispatch or a sequence brought.
 #[derive(Debug)]

@@ -36,40 +36,24 @@
 //! # Ok::<(), kiln::Error>(())
 //! ```
 
-mod argument;
 mod backend;
-mod batch;
-mod bindings;
+mod binding;
 mod config;
 mod dispatch;
 mod element_kind;
 mod error;
-mod fitting;
-mod outputs;
-mod parameter;
-mod part;
-mod pipeline;
-mod placed;
-mod queue;
-mod run;
 mod sequence;
-mod step;
-mod turn;
 mod typed;
 
-pub use argument::{Argument, Arguments, Parameters};
-pub use backend::Backend;
-pub use bindings::Bindings;
+pub use backend::{Backend, Pipeline};
+pub use binding::{
+    Argument, Arguments, Bindings, Kept, Outputs, Parameter, Parameters, Read, ReadWrite, Value, Write,
+};
 pub use config::{Converge, DispatchConfig, Speculation};
 pub use dispatch::Dispatched;
 pub use element_kind::ElementKind;
 pub use error::ProgramError;
-pub use outputs::Outputs;
-pub use parameter::{Kept, Parameter, Read, ReadWrite, Value, Write};
-pub use pipeline::Pipeline;
-pub use sequence::Sequence;
-pub use step::Step;
-pub use turn::Turn;
+pub use sequence::{Sequence, Step, Turn};
 pub use typed::Typed;
 
 pub use kiln_ir::{Binding, BindingPlan, LaunchPlan, PlanError, Program};

@@ -1,20 +1,29 @@
 //! Steps that go to the device as one submission.
 
+mod batch;
+mod part;
+mod placed;
+mod queue;
+mod run;
+mod step;
+mod turn;
+
 use std::time::Duration;
 
 use kiln_ir::Type;
 use kiln_runtime::{Element, Error, GpuRef, Graph, GraphBuilder, Output, Result};
 
-use crate::backend::Backend;
-use crate::bindings::{Bindings, HostVector};
+use crate::backend::{Backend, Pipeline};
+use crate::binding::{Bindings, HostVector};
 use crate::config::{Converge, DispatchConfig};
 use crate::dispatch::Dispatched;
 use crate::error::ProgramError;
-use crate::part::{Again, FirstTurn, Part, Until, find_flag};
-use crate::pipeline::Pipeline;
-use crate::run::Run;
-use crate::step::Step;
-use crate::turn::Turn;
+
+pub use step::Step;
+pub use turn::Turn;
+
+use part::{Again, FirstTurn, Part, Until, find_flag};
+use run::Run;
 
 /// Commands of a repetition that are recorded in place. More are submitted in batches, and cannot be part of a graph.
 const MAX_RECORDED_COMMANDS: u64 = 4096;

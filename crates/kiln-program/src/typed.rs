@@ -7,14 +7,11 @@ use std::sync::Arc;
 use kiln_ir::Program;
 use kiln_runtime::Result;
 
-use crate::argument::{Arguments, Parameters};
-use crate::backend::Backend;
-use crate::bindings::Bindings;
+use crate::backend::{Backend, Pipeline};
+use crate::binding::{Arguments, Bindings, Parameters, Said};
 use crate::config::DispatchConfig;
 use crate::dispatch::Dispatched;
 use crate::error::ProgramError;
-use crate::parameter::Said;
-use crate::pipeline::Pipeline;
 
 /// A pipeline whose parameters the compiler knows: what is given in another number, of another type or the wrong way round does not
 /// compile.
@@ -111,7 +108,7 @@ impl<P: Parameters> Typed<P> {
         &self.pipeline
     }
 
-    /// The arguments by name, for a step of a [`Sequence`](super::Sequence).
+    /// The arguments by name, for a step of a [`Sequence`](crate::Sequence).
     pub fn bind<'a>(&self, arguments: impl Arguments<'a, P>) -> Bindings<'a> {
         arguments.bind(&self.names)
     }

@@ -14,6 +14,7 @@ mod shutdown;
 mod staging;
 mod stream;
 mod stream_pool;
+mod submit;
 mod ticket;
 mod timing;
 pub(crate) mod transfer;

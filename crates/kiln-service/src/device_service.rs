@@ -8,9 +8,8 @@ use std::time::Duration;
 use kiln_runtime::state::Phase;
 use kiln_runtime::{DeviceRuntime, Error, Result, StateWatch, Status};
 
-use crate::desk::Desk;
-use crate::envelope::{Envelope, Job};
 use crate::load::Load;
+use crate::queue::{Desk, Envelope, Job};
 use crate::refused::Why;
 use crate::reply::Reply;
 use crate::request::Request;

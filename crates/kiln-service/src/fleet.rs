@@ -6,8 +6,8 @@ use std::time::Duration;
 use kiln_runtime::state::Phase;
 
 use crate::device_service::DeviceService;
-use crate::envelope::{Envelope, Job};
 use crate::load::Load;
+use crate::queue::{Envelope, Job};
 use crate::refused::Why;
 use crate::reply::Reply;
 use crate::request::Request;

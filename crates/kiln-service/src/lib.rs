@@ -20,13 +20,12 @@
 
 #![forbid(unsafe_code)]
 
-mod desk;
 mod device_service;
-mod envelope;
 mod fleet;
 #[cfg(feature = "kameo")]
 mod kameo;
 mod load;
+mod queue;
 mod refused;
 mod reply;
 mod request;

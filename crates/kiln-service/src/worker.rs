@@ -6,8 +6,7 @@ use std::time::Instant;
 use kiln_runtime::state::Phase;
 use kiln_runtime::{Cause, DeviceRuntime, DeviceState, Error, Result, Stale, Status, Subscription};
 
-use crate::desk::{Desk, Next};
-use crate::envelope::{guarded, shielded};
+use crate::queue::{Desk, Next, guarded, shielded};
 use crate::refused::Why;
 use crate::restart::Restarts;
 

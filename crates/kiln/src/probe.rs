@@ -27,7 +27,7 @@
 pub use kiln_probe::{
     Absence, Availability, CudaAbsence, CudaPlatform, DeviceEntry, DeviceSummary, Devices, Listing,
     POLICY_VARIABLE, Platform, Policy, ProbeError, Result, SEED_VARIABLE, Selection, SimulatorPlatform,
-    best_by, split_by_weight,
+    UnknownPolicy, best_by, split_by_weight,
 };
 pub use kiln_runtime::backend::{probe_backend, probe_backend_with_compile};
 pub use kiln_runtime::prober::{

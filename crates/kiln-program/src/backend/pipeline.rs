@@ -6,7 +6,7 @@ use kiln_driver::DeviceKind;
 use kiln_ir::{Draft, Layout, Program, Target};
 use kiln_runtime::{Kernel, Result};
 
-use crate::backend::Backend;
+use super::Backend;
 use crate::config::DispatchConfig;
 use crate::error::ProgramError;
 

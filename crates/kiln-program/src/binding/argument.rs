@@ -2,8 +2,8 @@
 
 use kiln_runtime::{Element, GpuRef};
 
-use crate::bindings::Bindings;
-use crate::parameter::{Kept, Parameter, Read, ReadWrite, Said, Value, Write};
+use super::bindings::Bindings;
+use super::parameter::{Kept, Parameter, Read, ReadWrite, Said, Value, Write};
 
 /// Something that can be given for a [`Parameter`].
 #[diagnostic::on_unimplemented(

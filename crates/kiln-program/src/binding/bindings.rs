@@ -91,7 +91,7 @@ impl<'a> Bindings<'a> {
         self
     }
 
-    /// Host data the program reads. If it writes it too, the result is in [`Outputs`](super::Outputs).
+    /// Host data the program reads. If it writes it too, the result is in [`Outputs`](crate::Outputs).
     pub fn input<T: Element>(self, name: &str, data: &'a [T]) -> Self {
         let (element, len) = (ElementKind::of::<T>(), data.len() as u64);
         self.buffer(name, Bound::Input { element, len, bytes: bytemuck::cast_slice(data) })
@@ -112,7 +112,7 @@ impl<'a> Bindings<'a> {
         self.buffer(name, Bound::Output { into, len: Some(len as u64) })
     }
 
-    /// The length of an output that is returned in [`Outputs`](super::Outputs).
+    /// The length of an output that is returned in [`Outputs`](crate::Outputs).
     pub fn length(self, name: &str, len: usize) -> Self {
         self.buffer(name, Bound::Length(len as u64))
     }

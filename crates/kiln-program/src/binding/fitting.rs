@@ -8,7 +8,7 @@ use kiln_ir::{
     Binding, BindingPlan, Buffer, DeviceLimits, LaunchPlan, LaunchRequest, PlanError, Program, Role,
 };
 
-use crate::bindings::{Bindings, Bound};
+use super::bindings::{Bindings, Bound};
 use crate::config::DispatchConfig;
 use crate::error::ProgramError;
 

@@ -1,4 +1,4 @@
-//! Parameters of a program as Rust types: what a [`Typed`](super::Typed) handle is made of.
+//! Parameters of a program as Rust types: what a [`Typed`](crate::Typed) handle is made of.
 
 use std::any::type_name;
 use std::marker::PhantomData;

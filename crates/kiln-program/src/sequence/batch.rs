@@ -3,9 +3,9 @@
 use kiln_ir::{STATUS_BYTES, Status};
 use kiln_runtime::{GraphBuilder, Output, Result, Ticket};
 
+use super::part::Again;
+use super::queue::Queue;
 use crate::error::ProgramError;
-use crate::part::Again;
-use crate::queue::Queue;
 
 /// Some turns of a loop, which may be submitted more than once.
 pub(crate) struct Batch {

@@ -7,9 +7,9 @@ use kiln_ir::Type;
 use kiln_runtime::internal::RecordedWork;
 use kiln_runtime::{GpuRef, GraphBuilder, NodeId, Output, Result};
 
+use super::placed::Placed;
 use crate::config::Converge;
 use crate::error::ProgramError;
-use crate::placed::Placed;
 
 /// One submission, and the loop whose first turn is its end.
 pub(crate) struct Part {

@@ -4,12 +4,11 @@ use kiln_driver::{Access, Dim3};
 use kiln_ir::{Binding, LaunchPlan, ParameterKind, STATUS_BYTES};
 use kiln_runtime::{GpuRef, Misuse, NodeId, Result};
 
-use crate::bindings::{Bindings, Bound};
+use super::{Destination, Read, Sequence, Watched};
+use crate::backend::Pipeline;
+use crate::binding::{Bindings, Bound, Fitting};
 use crate::config::{DispatchConfig, Speculation};
 use crate::error::ProgramError;
-use crate::fitting::Fitting;
-use crate::pipeline::Pipeline;
-use crate::sequence::{Destination, Read, Sequence, Watched};
 
 /// Bytes of a grid barrier's counter.
 const BARRIER_BYTES: usize = 8;

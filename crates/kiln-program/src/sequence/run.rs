@@ -5,13 +5,13 @@
 
 use kiln_runtime::{Error, ErrorKind, Result, Ticket};
 
-use crate::batch::{Batch, check_status, is_set};
+use super::batch::{Batch, check_status, is_set};
+use super::part::{Again, Part};
+use super::queue::Queue;
+use super::{Destination, Read, Sequence, Watched};
+use crate::binding::Outputs;
 use crate::dispatch::Dispatched;
 use crate::error::ProgramError;
-use crate::outputs::Outputs;
-use crate::part::{Again, Part};
-use crate::queue::Queue;
-use crate::sequence::{Destination, Read, Sequence, Watched};
 
 /// Turns between two looks at a flag, at the most.
 const MAX_BATCH_TURNS: u64 = 64;

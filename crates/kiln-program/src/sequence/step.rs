@@ -4,15 +4,14 @@ use kiln_driver::Access;
 use kiln_ir::{Literal, ParameterKind};
 use kiln_runtime::{GpuRef, Graph, NodeId, Result};
 
-use crate::bindings::{Bindings, Bound};
+use super::placed::{Placed, access, aligned, check_overlap, check_residency, extents};
+use crate::backend::Pipeline;
+use crate::binding::{Bindings, Bound, Fitting};
 use crate::config::DispatchConfig;
 use crate::element_kind::ElementKind;
 use crate::error::ProgramError;
-use crate::fitting::Fitting;
-use crate::pipeline::Pipeline;
-use crate::placed::{Placed, access, aligned, check_overlap, check_residency, extents};
 
-/// A step of a [`Sequence`](super::Sequence), known by name in the graph the sequence becomes: its scalars, its buffers and with them its size
+/// A step of a [`Sequence`](crate::Sequence), known by name in the graph the sequence becomes: its scalars, its buffers and with them its size
 /// can be changed between replays.
 ///
 /// ```

@@ -3,12 +3,12 @@
 use kiln_runtime::internal::pattern;
 use kiln_runtime::{Element, GpuRef, Result};
 
-use crate::bindings::Bindings;
+use super::Sequence;
+use super::part::FirstTurn;
+use crate::backend::Pipeline;
+use crate::binding::Bindings;
 use crate::config::DispatchConfig;
 use crate::error::ProgramError;
-use crate::part::FirstTurn;
-use crate::pipeline::Pipeline;
-use crate::sequence::Sequence;
 
 /// What a loop of a [`Sequence`] does each time: programs, fills and copies.
 ///

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kiln_probe::libraries::MissingLibrary;
-use kiln_probe::{Absence, ProbeError};
+use kiln_probe::{Absence, ProbeError, UnknownPolicy};
 
 use super::code::CodeError;
 use super::graph::GraphError;
@@ -90,6 +90,12 @@ impl From<ProbeError> for ErrorKind {
             ProbeError::Other(error) => Self::Other(error),
             error => Self::Probe(error),
         }
+    }
+}
+
+impl From<UnknownPolicy> for ErrorKind {
+    fn from(error: UnknownPolicy) -> Self {
+        Self::Probe(error.into())
     }
 }
 

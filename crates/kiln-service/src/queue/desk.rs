@@ -9,7 +9,7 @@ use kiln_runtime::internal::FollowedState;
 use kiln_runtime::state::Phase;
 use kiln_runtime::{DeviceRuntime, Error, Status};
 
-use crate::envelope::{Aloft, Job, shielded};
+use super::envelope::{Aloft, Job, shielded};
 use crate::load::{Load, Meter};
 use crate::refused::Why;
 

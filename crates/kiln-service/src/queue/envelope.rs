@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kiln_runtime::internal::{Answer, wake};
 use kiln_runtime::{DeviceRuntime, Result};
 
-use crate::desk::{Desk, Flight};
+use super::desk::{Desk, Flight};
 use crate::refused::{Refused, Why};
 use crate::reply::{Answered, Reply};
 use crate::request::Request;

@@ -1,0 +1,158 @@
+//! The ways work goes to a stream of a runtime.
+
+use std::panic::Location;
+use std::sync::Arc;
+
+use kiln_driver::{Command, Driver, StreamId};
+
+use super::inner::Inner;
+use super::ticket::Ticket;
+use super::timing::Timed;
+use crate::error::Result;
+use crate::order::{Lane, Stamp, StreamCount, Use};
+use crate::span;
+
+impl Inner {
+    /// Submits work as one step; the errors are those of this crate.
+    #[inline(always)]
+    pub(crate) fn submit(
+        &self,
+        lane: &Lane,
+        uses: &mut [Use<'_>],
+        work: impl FnOnce(&dyn Driver, StreamId) -> std::result::Result<(), kiln_driver::Error>,
+    ) -> Result<Stamp> {
+        self.check_ready()?;
+        match self.replay_log() {
+            None => Ok(self.tracker().submit(lane, uses, work)?),
+            Some(log) => self.submit_kept(log, lane, uses, None, work),
+        }
+    }
+
+    /// Stamps blocks that work queued already uses.
+    pub(crate) fn stamp(&self, lane: &Lane, uses: &mut [Use<'_>]) -> Result<Stamp> {
+        self.check_ready()?;
+        self.stamp_foreign(lane, uses)
+    }
+
+    /// Submits a launch, and remembers which line made it.
+    #[inline(always)]
+    pub(crate) fn submit_launch(
+        &self,
+        lane: &Lane,
+        uses: &mut [Use<'_>],
+        command: &Command<'_>,
+        caller: &'static Location<'static>,
+    ) -> Result<Ticket> {
+        if span::is_submission_heard() {
+            return self.submit_launch_heard(lane, uses, command, caller);
+        }
+        self.submit_launch_unheard(lane, uses, command, caller)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn submit_launch_heard(
+        &self,
+        lane: &Lane,
+        uses: &mut [Use<'_>],
+        command: &Command<'_>,
+        caller: &'static Location<'static>,
+    ) -> Result<Ticket> {
+        let _span = span::submission(lane.stream, command.name());
+        self.submit_launch_unheard(lane, uses, command, caller)
+    }
+
+    #[inline(always)]
+    fn submit_launch_unheard(
+        &self,
+        lane: &Lane,
+        uses: &mut [Use<'_>],
+        command: &Command<'_>,
+        caller: &'static Location<'static>,
+    ) -> Result<Ticket> {
+        let stamp = self.submit(lane, uses, |driver, stream| {
+            // The stream is entered, so what was planned last is this launch.
+            lane.sites().note(lane.planned(), caller, || driver.submit(stream, command))?;
+            lane.note_launch();
+            Ok(())
+        })?;
+        Ok(Ticket::new(self, stamp))
+    }
+
+    /// Submits one command, or nothing at all where there are no bytes to work on.
+    #[inline]
+    pub(crate) fn submit_command(
+        self: &Arc<Self>,
+        lane: &Lane,
+        uses: &mut [Use<'_>],
+        command: Option<&Command<'_>>,
+    ) -> Result<Ticket> {
+        let stamp = match command {
+            Some(command) => {
+                let _span = span::submission(lane.stream, command.name());
+                self.submit(lane, uses, |driver, stream| {
+                    driver.submit(stream, command)?;
+                    lane.counters().note(command);
+                    Ok(())
+                })?
+            }
+            None => {
+                self.check_ready()?;
+                Stamp { stream: lane.key, number: 0 }
+            }
+        };
+        Ok(Ticket::new(self, stamp))
+    }
+
+    /// As [`submit_command`](Self::submit_command), with events directly around the command, behind the waits.
+    pub(crate) fn submit_timed(
+        self: &Arc<Self>,
+        lane: &Lane,
+        uses: &mut [Use<'_>],
+        command: Option<Command<'_>>,
+        launched_at: Option<&'static Location<'static>>,
+    ) -> Result<Timed> {
+        self.submit_work_timed(lane, uses, |driver, stream| {
+            let Some(command) = &command else { return Ok(()) };
+            let queue = || driver.submit(stream, command);
+            match launched_at {
+                Some(at) => lane.sites().note(lane.planned(), at, queue)?,
+                None => drop(queue()?),
+            }
+            lane.counters().note(command);
+            Ok(())
+        })
+    }
+
+    /// As [`submit`](Self::submit), with events directly around the work.
+    pub(crate) fn submit_work_timed(
+        self: &Arc<Self>,
+        lane: &Lane,
+        uses: &mut [Use<'_>],
+        work: impl FnOnce(&dyn Driver, StreamId) -> std::result::Result<(), kiln_driver::Error>,
+    ) -> Result<Timed> {
+        let began = self.driver().clock().now();
+        let events = self.timers().take(&**self.driver())?;
+        let _span = span::submission(lane.stream, "timed");
+        let mut untimed = None;
+        let work = |driver: &dyn Driver, stream| {
+            driver.submit(stream, &Command::Signal(events.start))?;
+            lane.counters().add(StreamCount::Signals, 1);
+            work(driver, stream)?;
+            match driver.submit(stream, &Command::Signal(events.end)) {
+                Ok(_) => lane.counters().add(StreamCount::Signals, 1),
+                Err(error) if error.is_sticky() => return Err(error),
+                // The work is queued; it is its time that nobody will know.
+                Err(error) => untimed = Some(error),
+            }
+            Ok(())
+        };
+        match self.submit_not_again(lane, uses, "its time is taken", work) {
+            Ok(stamp) => Ok(Timed::new(self.clone(), Ticket::new(self, stamp), events, began, untimed)),
+            Err(error) => {
+                self.timers().put_back(events);
+                Err(error)
+            }
+        }
+    }
+}
