@@ -16,7 +16,9 @@ use kiln_driver::layer::{Layer, Layered};
 use kiln_driver::{
     Access, Command, Driver, DriverExt, Memory, MemoryRequest, Pattern, Place, StreamRequest, Timeout,
 };
-use kiln_order::{Lane, MAX_STREAMS, Mutation, Recording, Stamp, Track, Tracker, Use};
+use kiln_order::{
+    AccessHistory, DependencyTracker, MAX_STREAMS, Mutation, Recording, Stamp, StreamState, Use,
+};
 use kiln_sim::{Machine, MachineConfig};
 use kiln_sync::BiasedLock;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
@@ -52,8 +54,8 @@ impl Layer for Yielding {
 struct World {
     machine: Machine,
     driver: Arc<dyn Driver>,
-    tracker: Tracker,
-    blocks: Vec<(Memory, BiasedLock<Track>)>,
+    tracker: DependencyTracker,
+    blocks: Vec<(Memory, BiasedLock<AccessHistory>)>,
 }
 
 impl World {
@@ -61,37 +63,37 @@ impl World {
     fn new(blocks: u32, recording: Recording, mutation: Option<Mutation>) -> Arc<Self> {
         let machine = Machine::new(MachineConfig::seeded(1));
         let driver: Arc<dyn Driver> = Arc::new(Layered::new(machine.device(0).unwrap(), Yielding));
-        let tracker = Tracker::new(driver.clone(), recording, mutation);
+        let tracker = DependencyTracker::new(driver.clone(), recording, mutation);
         let block = |_| {
             let memory = driver.allocate(MemoryRequest::Direct { bytes: 4 * WORDS }).unwrap();
-            (memory, BiasedLock::new(Track::new(4 * WORDS, Stamp::default())))
+            (memory, BiasedLock::new(AccessHistory::new(4 * WORDS, Stamp::default())))
         };
         let blocks = (0..blocks).map(block).collect();
         let world = Self { machine, driver, tracker, blocks };
-        let lane = world.lane();
+        let stream = world.stream();
         for at in 0..world.blocks.len() {
             let to = world.blocks[at].0.id.into();
             let fill = Command::Fill { to, pattern: Pattern::U32(at as u32), count: WORDS };
-            world.tracker.submit(&lane, &mut [world.used(at, Access::Write)], run(fill)).unwrap();
+            world.tracker.submit(&stream, &mut [world.used(at, Access::Write)], run(fill)).unwrap();
         }
         Arc::new(world)
     }
 
-    fn lane(&self) -> Arc<Lane> {
+    fn stream(&self) -> Arc<StreamState> {
         let stream = self.driver.create_stream(StreamRequest::New { priority: 0 }).unwrap();
         self.tracker.add(stream).unwrap()
     }
 
     fn used(&self, block: usize, access: Access) -> Use<'_> {
-        Use { track: &self.blocks[block].1, range: 0..4 * WORDS, access, argument: block as u16 }
+        Use { history: &self.blocks[block].1, range: 0..4 * WORDS, access, argument: block as u16 }
     }
 
     /// Copies one block over another, in the order of a stream.
-    fn copy(&self, lane: &Lane, from: usize, to: usize) -> Stamp {
+    fn copy(&self, stream: &StreamState, from: usize, to: usize) -> Stamp {
         let place = |at: usize| Place::Device(self.blocks[at].0.id.into());
         let copy = Command::Copy { from: place(from), to: place(to), bytes: 4 * WORDS };
         let mut uses = [self.used(from, Access::Read), self.used(to, Access::Write)];
-        self.tracker.submit(lane, &mut uses, run(copy)).unwrap_or_else(|error| panic!("{error:?}"))
+        self.tracker.submit(stream, &mut uses, run(copy)).unwrap_or_else(|error| panic!("{error:?}"))
     }
 
     /// The first word of each block, once everything is done.
@@ -131,8 +133,8 @@ fn crossing(recording: Recording, mutation: Option<Mutation>) {
     let copies = [(0, 1), (1, 0)].map(|(from, to)| {
         let world = world.clone();
         thread::spawn(move || {
-            let lane = world.lane();
-            world.copy(&lane, from, to);
+            let stream = world.stream();
+            world.copy(&stream, from, to);
         })
     });
     copies.into_iter().for_each(|copy| copy.join().unwrap());
@@ -162,8 +164,8 @@ fn no_reader_is_lost() {
         let copies = [(0, 1), (0, 2), (3, 0)].map(|(from, to)| {
             let world = world.clone();
             thread::spawn(move || {
-                let lane = world.lane();
-                world.copy(&lane, from, to);
+                let stream = world.stream();
+                world.copy(&stream, from, to);
             })
         });
         copies.into_iter().for_each(|copy| copy.join().unwrap());
@@ -179,7 +181,7 @@ fn no_reader_is_lost() {
 fn nobody_waits_for_ever() {
     explore(|| {
         let world = World::new(3, Recording::Adaptive, None);
-        let shared = [world.lane(), world.lane()];
+        let shared = [world.stream(), world.stream()];
         let threads = [[(0, 1), (1, 2)], [(2, 0), (1, 0)], [(0, 2), (2, 1)]].map(|copies| {
             let (world, shared) = (world.clone(), shared.clone());
             thread::spawn(move || {
@@ -200,7 +202,7 @@ fn nobody_waits_for_ever() {
 fn a_stream_can_go_while_others_wait_for_its_work() {
     explore(|| {
         let world = World::new(2, Recording::OnDemand, None);
-        let gone = world.lane();
+        let gone = world.stream();
         world.copy(&gone, 0, 1);
         let giving_back = {
             let world = world.clone();
@@ -212,8 +214,8 @@ fn a_stream_can_go_while_others_wait_for_its_work() {
         let using = {
             let world = world.clone();
             thread::spawn(move || {
-                let lane = world.lane();
-                world.copy(&lane, 1, 0);
+                let stream = world.stream();
+                world.copy(&stream, 1, 0);
             })
         };
         giving_back.join().unwrap();
@@ -230,18 +232,18 @@ fn a_stream_can_go_while_others_wait_for_its_work() {
 fn a_stream_can_be_succeeded_while_others_wait_for_its_work() {
     explore(|| {
         let world = World::new(2, Recording::OnDemand, None);
-        let gone = world.lane();
+        let gone = world.stream();
         world.copy(&gone, 0, 1);
         world.tracker.retire(&gone);
         let place = gone.key.index();
         drop(gone);
         // All other places are taken.
-        let held: Vec<_> = (place + 1..MAX_STREAMS).map(|_| world.lane()).collect();
+        let held: Vec<_> = (place + 1..MAX_STREAMS).map(|_| world.stream()).collect();
         let (heir, others) = (world.clone(), world.clone());
         let succeeding = thread::spawn(move || {
-            let lane = heir.lane();
-            heir.copy(&lane, 0, 1);
-            lane.key.index()
+            let stream = heir.stream();
+            heir.copy(&stream, 0, 1);
+            stream.key.index()
         });
         let using = thread::spawn(move || {
             others.copy(&held[0], 1, 0);

@@ -10,21 +10,21 @@ use std::ops::Range;
 use kiln_driver::{Access, StreamId};
 use smallvec::SmallVec;
 
+use crate::access_history::AccessHistory;
 use crate::clock::{Clock, HostClock};
-use crate::guards::{self, Guards};
-use crate::held::{held_here, holds_any};
-use crate::lane::Lane;
+use crate::held_streams::{held_here, holds_any};
+use crate::history_guards::{self, Guards};
 use crate::mutation::Mutation;
-use crate::plan::Waits;
 use crate::stamp::Stamp;
+use crate::stream_state::StreamState;
 use crate::sync::BiasedLock;
-use crate::track::Track;
+use crate::waits::Waits;
 
 /// One block of a submission.
 #[derive(Clone)]
 pub struct Use<'a> {
     /// What the block remembers.
-    pub track: &'a BiasedLock<Track>,
+    pub history: &'a BiasedLock<AccessHistory>,
     /// The bytes that are used.
     pub range: Range<u64>,
     /// How.
@@ -67,7 +67,7 @@ pub enum StepRefusal {
 /// The parts of a stream that a step reads and writes.
 pub(crate) struct Step<'a> {
     /// The stream.
-    pub lane: &'a Lane,
+    pub state: &'a StreamState,
     /// What the submission will be known as. The stream says so when it is sure that there will be one.
     pub stamp: Stamp,
     /// What its stream is ordered after.
@@ -92,7 +92,7 @@ impl Step<'_> {
     /// Plans, announces the stamp and publishes it. An error has done none of these.
     #[inline]
     pub(crate) fn take(&mut self, uses: &mut [Use<'_>]) -> Result<(), StepRefusal> {
-        let is_plain = self.mutation.is_none() && uses.len() <= guards::MOST;
+        let is_plain = self.mutation.is_none() && uses.len() <= history_guards::MOST;
         let tried = if is_plain { self.try_all(uses) } else { self.try_many(uses) };
         match tried {
             Ok(()) => Ok(()),
@@ -108,7 +108,7 @@ impl Step<'_> {
             return Err(refusal);
         }
         self.waits.clear();
-        uses.sort_unstable_by_key(|each| (std::ptr::from_ref(each.track), each.range.start));
+        uses.sort_unstable_by_key(|each| (std::ptr::from_ref(each.history), each.range.start));
         refuse_overlapping_writes(uses).map_err(StepRefusal::Overlap)?;
         self.lock_all(uses)
     }
@@ -119,18 +119,18 @@ impl Step<'_> {
         let stream = self.stamp.stream;
         let mut held = Guards::new();
         for each in uses {
-            let track = each.track.try_lock().ok_or(Hitch::Contended)?;
+            let history = each.history.try_lock().ok_or(Hitch::Contended)?;
             // What nearly every use finds.
-            if !track.is_sole(stream) {
-                self.need(&track, each).map_err(Hitch::Refused)?;
+            if !history.is_sole(stream) {
+                self.need(&history, each).map_err(Hitch::Refused)?;
             }
-            held.push(track);
+            held.push(history);
         }
-        self.lane.announce(self.stamp.number);
+        self.state.announce(self.stamp.number);
         let (stamp, host) = (self.stamp, self.host);
-        held.release(|at, track| {
+        held.release(|at, history| {
             if let Some(each) = uses.get(at) {
-                track.publish(&each.range, each.access, stamp, |stamp| host.covers(stamp));
+                history.publish(&each.range, each.access, stamp, |stamp| host.covers(stamp));
             }
         });
         Ok(())
@@ -142,45 +142,45 @@ impl Step<'_> {
     fn try_many(&mut self, uses: &[Use<'_>]) -> Result<(), Hitch> {
         let mut held = Vec::with_capacity(uses.len());
         for each in uses {
-            let track = each.track.try_lock().ok_or(Hitch::Contended)?;
-            self.need(&track, each).map_err(Hitch::Refused)?;
-            held.push(track);
+            let history = each.history.try_lock().ok_or(Hitch::Contended)?;
+            self.need(&history, each).map_err(Hitch::Refused)?;
+            held.push(history);
         }
-        self.lane.announce(self.stamp.number);
-        uses.iter().zip(&mut held).for_each(|(each, track)| self.publish(track, each));
+        self.state.announce(self.stamp.number);
+        uses.iter().zip(&mut held).for_each(|(each, history)| self.publish(history, each));
         Ok(())
     }
 
     /// As `try_all`, over uses sorted by block; uses of the same block share its lock.
     fn lock_all(&mut self, uses: &[Use<'_>]) -> Result<(), StepRefusal> {
-        let groups = || uses.chunk_by(|one, next| std::ptr::eq(one.track, next.track));
-        let mut held: SmallVec<[_; guards::MOST]> = SmallVec::new();
+        let groups = || uses.chunk_by(|one, next| std::ptr::eq(one.history, next.history));
+        let mut held: SmallVec<[_; history_guards::MOST]> = SmallVec::new();
         for group in groups() {
             let Some(first) = group.first() else { continue };
-            let track = first.track.lock();
-            group.iter().try_for_each(|each| self.need(&track, each))?;
-            held.push(track);
+            let history = first.history.lock();
+            group.iter().try_for_each(|each| self.need(&history, each))?;
+            held.push(history);
         }
-        self.lane.announce(self.stamp.number);
-        for (group, track) in groups().zip(&mut held) {
+        self.state.announce(self.stamp.number);
+        for (group, history) in groups().zip(&mut held) {
             // Reads first: a write of the same bytes then stands as the last word.
-            group.iter().filter(|each| !each.access.writes()).for_each(|each| self.publish(track, each));
-            group.iter().filter(|each| each.access.writes()).for_each(|each| self.publish(track, each));
+            group.iter().filter(|each| !each.access.writes()).for_each(|each| self.publish(history, each));
+            group.iter().filter(|each| each.access.writes()).for_each(|each| self.publish(history, each));
         }
         Ok(())
     }
 
     #[inline]
-    fn need(&mut self, track: &Track, each: &Use<'_>) -> Result<(), StepRefusal> {
+    fn need(&mut self, history: &AccessHistory, each: &Use<'_>) -> Result<(), StepRefusal> {
         if self.mutation.is_some() {
-            self.need_mutated(track, each);
+            self.need_mutated(history, each);
             return Ok(());
         }
         // A plain block takes every use, and what says so lies on another line.
-        if !track.is_plain() {
-            Self::admit(track, each)?;
+        if !history.is_plain() {
+            Self::admit(history, each)?;
         }
-        track.needs(&each.range, each.access, |stamp| {
+        history.needs(&each.range, each.access, |stamp| {
             self.waits.need(stamp, self.stamp.stream, self.clock, self.host);
         });
         if holds_any() { self.refuse_own() } else { Ok(()) }
@@ -188,11 +188,11 @@ impl Step<'_> {
 
     /// Whether a block takes a use.
     #[cold]
-    fn admit(track: &Track, each: &Use<'_>) -> Result<(), StepRefusal> {
-        if track.is_lost() {
+    fn admit(history: &AccessHistory, each: &Use<'_>) -> Result<(), StepRefusal> {
+        if history.is_lost() {
             return Err(StepRefusal::Lost { argument: each.argument });
         }
-        if track.is_sealed() && each.access.writes() {
+        if history.is_sealed() && each.access.writes() {
             return Err(StepRefusal::Sealed { argument: each.argument });
         }
         Ok(())
@@ -208,34 +208,34 @@ impl Step<'_> {
     }
 
     #[cold]
-    fn need_mutated(&mut self, track: &Track, each: &Use<'_>) {
+    fn need_mutated(&mut self, history: &AccessHistory, each: &Use<'_>) {
         let access = match self.mutation {
             Some(Mutation::ReadAfterWrite) if !each.access.writes() => return,
             Some(Mutation::WriteAfterRead) if each.access.writes() => Access::Read,
             Some(Mutation::WriteAfterWrite) if each.access.writes() => {
-                return track.reads_only(&each.range, |stamp| {
+                return history.reads_only(&each.range, |stamp| {
                     self.waits.need(stamp, self.stamp.stream, self.clock, self.host);
                 });
             }
             _ => each.access,
         };
-        track.needs(&each.range, access, |stamp| {
+        history.needs(&each.range, access, |stamp| {
             self.waits.need(stamp, self.stamp.stream, self.clock, self.host);
         });
     }
 
-    fn publish(&self, track: &mut Track, each: &Use<'_>) {
-        if self.mutation.is_some() && !self.may_publish(track, each) {
+    fn publish(&self, history: &mut AccessHistory, each: &Use<'_>) {
+        if self.mutation.is_some() && !self.may_publish(history, each) {
             return;
         }
-        track.publish(&each.range, each.access, self.stamp, |stamp| self.host.covers(stamp));
+        history.publish(&each.range, each.access, self.stamp, |stamp| self.host.covers(stamp));
     }
 
     /// Whether the rule that is taken out lets a use be published; it may also forget what was.
     #[cold]
-    fn may_publish(&self, track: &mut Track, each: &Use<'_>) -> bool {
+    fn may_publish(&self, history: &mut AccessHistory, each: &Use<'_>) -> bool {
         if self.mutation == Some(Mutation::ReaderPerStream) && !each.access.writes() {
-            track.forget_reads();
+            history.forget_reads();
         }
         self.mutation != Some(Mutation::PublicationInsideStep)
     }
@@ -244,8 +244,8 @@ impl Step<'_> {
 /// Publishes without planning; only the mutation that breaks the step does this.
 pub(crate) fn publish_late(uses: &[Use<'_>], stamp: Stamp, host: &HostClock) {
     for each in uses {
-        let mut track = each.track.lock();
-        track.publish(&each.range, each.access, stamp, |stamp| host.covers(stamp));
+        let mut history = each.history.lock();
+        history.publish(&each.range, each.access, stamp, |stamp| host.covers(stamp));
     }
 }
 
@@ -254,7 +254,9 @@ fn refuse_overlapping_writes(uses: &[Use<'_>]) -> Result<(), OverlappingWrites> 
     for (at, first) in uses.iter().enumerate().filter(|(_, each)| each.access.writes()) {
         let overlapping = uses[at + 1..]
             .iter()
-            .take_while(|next| std::ptr::eq(next.track, first.track) && next.range.start < first.range.end)
+            .take_while(|next| {
+                std::ptr::eq(next.history, first.history) && next.range.start < first.range.end
+            })
             .find(|next| next.access.writes() && !next.range.is_empty());
         if let Some(second) = overlapping {
             let (first, second) = (first.argument.min(second.argument), first.argument.max(second.argument));

@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use kiln_driver::Access::{self, Read, ReadWrite, Write};
 
+use crate::access_history::AccessHistory;
 use crate::clock::{Clock, HostClock};
-use crate::guards;
-use crate::lane::Lane;
+use crate::history_guards;
 use crate::mutation::Mutation;
-use crate::plan::Waits;
-use crate::queues::Queues;
+use crate::queue_driver::QueueDriver;
 use crate::stamp::{Stamp, StreamKey};
 use crate::step::{OverlappingWrites, Step, StepRefusal, Use};
+use crate::stream_state::StreamState;
 use crate::sync::BiasedLock;
-use crate::track::Track;
+use crate::waits::Waits;
 
 const BYTES: u64 = 64;
 
@@ -22,21 +22,21 @@ fn stamp(stream: usize, number: u64) -> Stamp {
     Stamp { stream: StreamKey::new(stream).unwrap(), number }
 }
 
-fn block(allocated: Stamp) -> BiasedLock<Track> {
-    BiasedLock::new(Track::new(BYTES, allocated))
+fn block(allocated: Stamp) -> BiasedLock<AccessHistory> {
+    BiasedLock::new(AccessHistory::new(BYTES, allocated))
 }
 
-fn part(track: &BiasedLock<Track>, range: Range<u64>, access: Access, argument: u16) -> Use<'_> {
-    Use { track, range, access, argument }
+fn part(history: &BiasedLock<AccessHistory>, range: Range<u64>, access: Access, argument: u16) -> Use<'_> {
+    Use { history, range, access, argument }
 }
 
-fn whole(track: &BiasedLock<Track>, access: Access) -> Use<'_> {
-    part(track, 0..BYTES, access, 0)
+fn whole(history: &BiasedLock<AccessHistory>, access: Access) -> Use<'_> {
+    part(history, 0..BYTES, access, 0)
 }
 
 /// A stream that takes steps; what it waited for before is in its clock, and what the host knows in the host's.
 struct Stepper {
-    lane: Lane,
+    state: StreamState,
     clock: Clock,
     host: HostClock,
     mutation: Option<Mutation>,
@@ -44,25 +44,25 @@ struct Stepper {
 
 impl Stepper {
     fn new(stream: usize) -> Self {
-        let lane = Lane::new(StreamKey::new(stream).unwrap(), Queues::new().stream(), 0);
-        Self { lane, clock: Clock::default(), host: HostClock::default(), mutation: None }
+        let state = StreamState::new(StreamKey::new(stream).unwrap(), QueueDriver::new().stream(), 0);
+        Self { state, clock: Clock::default(), host: HostClock::default(), mutation: None }
     }
 
     /// Takes a step with the next number, and says what it has to wait for.
     fn take(&self, uses: &mut [Use<'_>]) -> Result<Vec<Stamp>, StepRefusal> {
         let mut waits = Waits::default();
-        let stamp = Stamp { stream: self.lane.key, number: self.lane.planned() + 1 };
+        let stamp = Stamp { stream: self.state.key, number: self.state.planned() + 1 };
         let (clock, host, mutation) = (&self.clock, &self.host, self.mutation);
-        Step { lane: &self.lane, stamp, clock, host, waits: &mut waits, mutation }.take(uses)?;
-        assert_eq!(self.lane.planned(), stamp.number, "the number is announced with the step");
+        Step { state: &self.state, stamp, clock, host, waits: &mut waits, mutation }.take(uses)?;
+        assert_eq!(self.state.planned(), stamp.number, "the number is announced with the step");
         let mut waits: Vec<_> = waits.iter().collect();
         waits.sort_by_key(|wait| wait.stream);
         Ok(waits)
     }
 }
 
-fn stamps(track: &BiasedLock<Track>) -> Vec<Stamp> {
-    let mut all: Vec<_> = track.lock().all().iter().collect();
+fn stamps(history: &BiasedLock<AccessHistory>) -> Vec<Stamp> {
+    let mut all: Vec<_> = history.lock().all().iter().collect();
     all.sort_by_key(|stamp| stamp.stream);
     all
 }
@@ -70,18 +70,22 @@ fn stamps(track: &BiasedLock<Track>) -> Vec<Stamp> {
 #[test]
 fn a_step_waits_for_what_others_did_and_leaves_its_stamp() {
     let (one, two, three) = (Stepper::new(1), Stepper::new(2), Stepper::new(3));
-    let track = block(stamp(0, 7));
-    assert_eq!(one.take(&mut [whole(&track, Write)]), Ok(vec![stamp(0, 7)]), "allocation is the first write");
-    assert_eq!(one.take(&mut [whole(&track, ReadWrite)]), Ok(vec![]), "its own work comes before");
-    assert_eq!(two.take(&mut [whole(&track, Read)]), Ok(vec![stamp(1, 2)]));
+    let history = block(stamp(0, 7));
     assert_eq!(
-        three.take(&mut [whole(&track, Read)]),
+        one.take(&mut [whole(&history, Write)]),
+        Ok(vec![stamp(0, 7)]),
+        "allocation is the first write"
+    );
+    assert_eq!(one.take(&mut [whole(&history, ReadWrite)]), Ok(vec![]), "its own work comes before");
+    assert_eq!(two.take(&mut [whole(&history, Read)]), Ok(vec![stamp(1, 2)]));
+    assert_eq!(
+        three.take(&mut [whole(&history, Read)]),
         Ok(vec![stamp(1, 2)]),
         "readers do not wait for each other"
     );
-    assert_eq!(stamps(&track), [stamp(1, 2), stamp(2, 1), stamp(3, 1)]);
-    assert_eq!(one.take(&mut [whole(&track, Write)]), Ok(vec![stamp(2, 1), stamp(3, 1)]));
-    assert_eq!(stamps(&track), [stamp(1, 3)], "whoever waits for the writer waits for the readers");
+    assert_eq!(stamps(&history), [stamp(1, 2), stamp(2, 1), stamp(3, 1)]);
+    assert_eq!(one.take(&mut [whole(&history, Write)]), Ok(vec![stamp(2, 1), stamp(3, 1)]));
+    assert_eq!(stamps(&history), [stamp(1, 3)], "whoever waits for the writer waits for the readers");
 }
 
 #[test]
@@ -99,10 +103,10 @@ fn what_is_ordered_or_done_already_is_not_waited_for() {
 fn each_rule_taken_out_loses_its_wait_and_no_other() {
     // A block that stream 1 wrote and stream 2 read, used by stream 3.
     let waits = |access, mutation| {
-        let track = block(Stamp::default());
-        Stepper::new(1).take(&mut [whole(&track, Write)]).unwrap();
-        Stepper::new(2).take(&mut [whole(&track, Read)]).unwrap();
-        Stepper { mutation, ..Stepper::new(3) }.take(&mut [whole(&track, access)]).unwrap()
+        let history = block(Stamp::default());
+        Stepper::new(1).take(&mut [whole(&history, Write)]).unwrap();
+        Stepper::new(2).take(&mut [whole(&history, Read)]).unwrap();
+        Stepper { mutation, ..Stepper::new(3) }.take(&mut [whole(&history, access)]).unwrap()
     };
     let (written, read) = (stamp(1, 1), stamp(2, 1));
     let rows = [
@@ -120,13 +124,13 @@ fn each_rule_taken_out_loses_its_wait_and_no_other() {
 
 #[test]
 fn publication_can_be_taken_out_and_so_can_the_second_reader() {
-    let track = block(stamp(0, 1));
+    let history = block(stamp(0, 1));
     let mutated = |stream, mutation| Stepper { mutation: Some(mutation), ..Stepper::new(stream) };
-    mutated(1, Mutation::PublicationInsideStep).take(&mut [whole(&track, Write)]).unwrap();
-    assert_eq!(stamps(&track), [stamp(0, 1)]);
-    Stepper::new(1).take(&mut [whole(&track, Read)]).unwrap();
-    mutated(2, Mutation::ReaderPerStream).take(&mut [whole(&track, Read)]).unwrap();
-    assert_eq!(stamps(&track), [stamp(0, 1), stamp(2, 1)], "the first reader is forgotten");
+    mutated(1, Mutation::PublicationInsideStep).take(&mut [whole(&history, Write)]).unwrap();
+    assert_eq!(stamps(&history), [stamp(0, 1)]);
+    Stepper::new(1).take(&mut [whole(&history, Read)]).unwrap();
+    mutated(2, Mutation::ReaderPerStream).take(&mut [whole(&history, Read)]).unwrap();
+    assert_eq!(stamps(&history), [stamp(0, 1), stamp(2, 1)], "the first reader is forgotten");
 }
 
 #[test]
@@ -149,7 +153,7 @@ fn a_refused_step_stamps_nothing_and_uses_up_no_number() {
     let overlap = StepRefusal::Overlap(OverlappingWrites { first: 5, second: 6 });
     assert_eq!(one.take(&mut overlapping), Err(overlap));
     assert_eq!(all(), before);
-    assert_eq!(one.lane.planned(), 0);
+    assert_eq!(one.state.planned(), 0);
     assert_eq!(
         one.take(&mut [part(&sealed, 0..8, Read, 4)]),
         Ok(vec![stamp(0, 2)]),
@@ -160,33 +164,33 @@ fn a_refused_step_stamps_nothing_and_uses_up_no_number() {
 #[test]
 fn uses_of_one_block_in_one_step_end_with_the_write() {
     let (one, two) = (Stepper::new(1), Stepper::new(2));
-    let track = block(stamp(0, 1));
-    two.take(&mut [part(&track, 0..32, Read, 0)]).unwrap();
+    let history = block(stamp(0, 1));
+    two.take(&mut [part(&history, 0..32, Read, 0)]).unwrap();
     // The write stands first, and a read of the same bytes must not stand after it.
-    let mut uses = [part(&track, 0..32, Write, 0), part(&track, 16..64, Read, 1)];
+    let mut uses = [part(&history, 0..32, Write, 0), part(&history, 16..64, Read, 1)];
     assert_eq!(one.take(&mut uses), Ok(vec![stamp(0, 1), stamp(2, 1)]));
-    assert_eq!(two.take(&mut [part(&track, 16..32, Read, 0)]), Ok(vec![stamp(1, 1)]));
-    assert_eq!(two.take(&mut [part(&track, 32..64, Write, 0)]), Ok(vec![stamp(0, 1), stamp(1, 1)]));
+    assert_eq!(two.take(&mut [part(&history, 16..32, Read, 0)]), Ok(vec![stamp(1, 1)]));
+    assert_eq!(two.take(&mut [part(&history, 32..64, Write, 0)]), Ok(vec![stamp(0, 1), stamp(1, 1)]));
     // Two halves may be written by one step, and an empty view overlaps nothing.
     let mut halves =
-        [part(&track, 32..64, Write, 0), part(&track, 0..32, Write, 1), part(&track, 8..8, Write, 2)];
+        [part(&history, 32..64, Write, 0), part(&history, 0..32, Write, 1), part(&history, 8..8, Write, 2)];
     assert!(one.take(&mut halves).is_ok());
-    assert_eq!(stamps(&track), [stamp(1, 2)]);
+    assert_eq!(stamps(&history), [stamp(1, 2)]);
     // Whoever asks for the readers since the last write is told of none that are part of it.
-    one.take(&mut [part(&track, 0..BYTES, Write, 0), part(&track, 0..BYTES, Read, 1)]).unwrap();
-    assert!(track.lock().reads().is_empty());
+    one.take(&mut [part(&history, 0..BYTES, Write, 0), part(&history, 0..BYTES, Read, 1)]).unwrap();
+    assert!(history.lock().reads().is_empty());
 }
 
 #[test]
 fn as_many_blocks_as_one_likes_take_the_step_together() {
-    for count in [0, 1, guards::MOST, guards::MOST + 1] {
+    for count in [0, 1, history_guards::MOST, history_guards::MOST + 1] {
         let one = Stepper::new(1);
         let blocks: Vec<_> = (0..count).map(|at| block(stamp(2 + at % 3, 1))).collect();
-        let mut uses: Vec<_> = blocks.iter().map(|track| whole(track, Write)).collect();
+        let mut uses: Vec<_> = blocks.iter().map(|history| whole(history, Write)).collect();
         let waits = one.take(&mut uses).unwrap();
         assert_eq!(waits.len(), count.min(3), "one for each stream");
-        assert!(blocks.iter().all(|track| stamps(track) == [stamp(1, 1)]), "{count}");
-        assert!(blocks.iter().all(|track| track.try_lock().is_some()), "all are let go of");
+        assert!(blocks.iter().all(|history| stamps(history) == [stamp(1, 1)]), "{count}");
+        assert!(blocks.iter().all(|history| history.try_lock().is_some()), "all are let go of");
     }
 }
 
@@ -279,5 +283,5 @@ fn two_threads_never_see_half_of_a_step() {
         assert!(saw < own, "{own} of the first saw {other} of the second, which saw {saw}");
     }
     assert_eq!(stamps(&a), stamps(&b));
-    assert_eq!(steppers.map(|stepper| stepper.lane.planned()), [rounds, rounds]);
+    assert_eq!(steppers.map(|stepper| stepper.state.planned()), [rounds, rounds]);
 }

@@ -8,9 +8,9 @@ use std::ops::{Deref, DerefMut};
 
 use kiln_driver::Access;
 
+use crate::access_history::AccessHistory;
 use crate::step::Use;
 use crate::sync::BiasedLock;
-use crate::track::Track;
 
 /// Blocks of one submission that need no heap.
 const INLINE_USES: usize = 32;
@@ -49,13 +49,13 @@ impl<'a> Uses<'a> {
     #[inline(always)]
     pub fn push(&mut self, each: Use<'a>) {
         // In parts, so that none of them goes through memory before it is where it belongs.
-        let Use { track, range, access, argument } = each;
+        let Use { history, range, access, argument } = each;
         match self.inline.get_mut(self.len) {
             Some(place) => {
-                place.write(Use { track, range, access, argument });
+                place.write(Use { history, range, access, argument });
                 self.len += 1;
             }
-            None => self.push_spilled(track, range.start, range.end, access, argument),
+            None => self.push_spilled(history, range.start, range.end, access, argument),
         }
     }
 
@@ -63,7 +63,7 @@ impl<'a> Uses<'a> {
     #[inline(never)]
     fn push_spilled(
         &mut self,
-        track: &'a BiasedLock<Track>,
+        history: &'a BiasedLock<AccessHistory>,
         start: u64,
         end: u64,
         access: Access,
@@ -72,7 +72,7 @@ impl<'a> Uses<'a> {
         if self.spill.is_empty() {
             self.spill = self.to_vec();
         }
-        self.spill.push(Use { track, range: start..end, access, argument });
+        self.spill.push(Use { history, range: start..end, access, argument });
     }
 }
 
@@ -107,11 +107,11 @@ mod tests {
 
     #[test]
     fn many_uses_move_to_the_heap_and_stay_in_order() {
-        let track = BiasedLock::new(Track::new(8, Stamp::default()));
+        let history = BiasedLock::new(AccessHistory::new(8, Stamp::default()));
         for count in [0, 1, INLINE_USES, INLINE_USES + 1, 3 * INLINE_USES] {
             let mut uses = Uses::new();
             for argument in 0..count as u16 {
-                uses.push(Use { track: &track, range: 0..8, access: Access::Read, argument });
+                uses.push(Use { history: &history, range: 0..8, access: Access::Read, argument });
             }
             uses.iter_mut().for_each(|each| each.range.end += u64::from(each.argument));
             let expected: Vec<(u16, u64)> = (0..count as u16).map(|at| (at, 8 + u64::from(at))).collect();

@@ -12,7 +12,7 @@ mod order {
     pub(crate) mod kernels;
 }
 
-use kiln::order::{Mutation, Recording, Tracker};
+use kiln::order::{DependencyTracker, Mutation, Recording};
 use kiln::{DeviceRuntime, GpuRef, RuntimeConfig};
 use kiln_driver::Access;
 use kiln_sim::{Machine, MachineConfig};
@@ -106,5 +106,5 @@ fn handles_can_be_sent_and_shared() {
     shared::<kiln::Stream>();
     shared::<kiln::Ticket>();
     shared::<kiln::buffer::PinnedBuffer<f32>>();
-    shared::<Tracker>();
+    shared::<DependencyTracker>();
 }

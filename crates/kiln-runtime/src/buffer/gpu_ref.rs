@@ -14,7 +14,7 @@ use super::pattern::pattern;
 use super::room::room;
 use crate::error::{Error, Misuse, Result, Stale};
 use crate::ids::{BlockId, Generation};
-use crate::order::{Lane, StreamKey, Use};
+use crate::order::{StreamKey, StreamState, Use};
 use crate::runtime::{Block, Inner, Stream, Ticket, transfer};
 use crate::state::{Cause, Phase};
 
@@ -112,7 +112,7 @@ impl<T: Element> GpuRef<T> {
     /// Whether the block it lies in holds what the programs that wrote it were to leave. A program that trapped, or was not done in time, or
     /// whose sequence the device took in part, leaves the buffers it writes in doubt, until an upload, a fill or a copy has overwritten the whole block.
     pub fn is_trusted(&self) -> bool {
-        self.block.track().lock().is_trusted()
+        self.block.history().lock().is_trusted()
     }
 
     /// Says that library code queued a write to it on a stream; for code that ordered that work itself.
@@ -243,7 +243,7 @@ impl<T: Element> GpuRef<T> {
     }
 
     pub(crate) fn used(&self, access: Access, argument: u16) -> Use<'_> {
-        Use { track: self.block.track(), range: self.byte_range(), access, argument }
+        Use { history: self.block.history(), range: self.byte_range(), access, argument }
     }
 
     /// Whether another handle holds the same block.
@@ -285,7 +285,7 @@ impl<T: Element> GpuRef<T> {
         if self.bytes() == 0 { None } else { self.block.place(self.offset) }
     }
 
-    fn upload_lane(&self, runtime: &Arc<Inner>, lane: &Lane, data: &[T]) -> Result<Ticket> {
+    fn upload_lane(&self, runtime: &Arc<Inner>, lane: &StreamState, data: &[T]) -> Result<Ticket> {
         self.check_len(data.len())?;
         let uses = &mut [self.used(Access::Write, 0)];
         let ticket = transfer::upload(runtime, lane, uses, self.place(), bytemuck::cast_slice(data))?;
@@ -293,13 +293,13 @@ impl<T: Element> GpuRef<T> {
         Ok(ticket)
     }
 
-    fn download_lane(&self, runtime: &Arc<Inner>, lane: &Lane, into: &mut [T]) -> Result<()> {
+    fn download_lane(&self, runtime: &Arc<Inner>, lane: &StreamState, into: &mut [T]) -> Result<()> {
         self.check_len(into.len())?;
         let uses = &mut [self.used(Access::Read, 0)];
         transfer::download(runtime, lane, uses, self.place(), bytemuck::cast_slice_mut(into))
     }
 
-    fn copy_lane(&self, runtime: &Arc<Inner>, lane: &Lane, from: &Self) -> Result<Ticket> {
+    fn copy_lane(&self, runtime: &Arc<Inner>, lane: &StreamState, from: &Self) -> Result<Ticket> {
         self.check_len(from.len())?;
         from.check_runtime(runtime)?;
         if self.overlaps(from) {
@@ -317,7 +317,7 @@ impl<T: Element> GpuRef<T> {
     }
 
     /// Repeats some bytes all over it.
-    fn fill_lane(&self, runtime: &Arc<Inner>, lane: &Lane, unit: &[u8]) -> Result<Ticket> {
+    fn fill_lane(&self, runtime: &Arc<Inner>, lane: &StreamState, unit: &[u8]) -> Result<Ticket> {
         let uses = &mut [self.used(Access::Write, 0)];
         let ticket = match pattern(unit) {
             Some(pattern) => {
@@ -334,7 +334,7 @@ impl<T: Element> GpuRef<T> {
 
     /// Notes that all of its bytes were written anew.
     pub(crate) fn overwritten(&self) {
-        self.block.track().lock().overwritten(&self.byte_range());
+        self.block.history().lock().overwritten(&self.byte_range());
     }
 
     /// Its runtime, if that lives and its contents are there.

@@ -45,7 +45,7 @@ impl Held {
 
     /// Notes that all of the bytes were written anew.
     pub(crate) fn overwritten(&self) {
-        self.block.track().lock().overwritten(&self.range);
+        self.block.history().lock().overwritten(&self.range);
     }
 
     /// Whether two share bytes.
@@ -58,5 +58,5 @@ impl Held {
 
 /// A use of bytes of a block.
 pub(crate) fn used(block: &Block, range: Range<u64>, access: Access) -> Use<'_> {
-    Use { track: block.track(), range, access, argument: 0 }
+    Use { history: block.history(), range, access, argument: 0 }
 }

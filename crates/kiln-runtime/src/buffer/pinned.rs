@@ -10,7 +10,7 @@ use kiln_sync::BiasedLock;
 use super::element::{Element, bytes_of};
 use super::gpu_ref::GpuRef;
 use crate::error::{Error, Misuse, Result};
-use crate::order::{Lane, Stamp, Stamps, Track, Use};
+use crate::order::{AccessHistory, Stamp, Stamps, StreamState, Use};
 use crate::runtime::{DeviceRuntime, Inner, Stream, Ticket};
 
 /// Elements in pinned host memory.
@@ -21,7 +21,7 @@ pub struct PinnedBuffer<T> {
     runtime: Weak<Inner>,
     /// None for a buffer of no elements.
     block: Option<HostBlock>,
-    track: BiasedLock<Track>,
+    history: BiasedLock<AccessHistory>,
     len: usize,
     element: PhantomData<T>,
 }
@@ -48,8 +48,9 @@ impl DeviceRuntime {
             0 => None,
             _ => Some(inner.staging().take(bytes, inner.tracker())?),
         };
-        let track = BiasedLock::new(Track::new(bytes, Stamp::default()));
-        let buffer = PinnedBuffer { runtime: Arc::downgrade(inner), block, track, len, element: PhantomData };
+        let history = BiasedLock::new(AccessHistory::new(bytes, Stamp::default()));
+        let buffer =
+            PinnedBuffer { runtime: Arc::downgrade(inner), block, history, len, element: PhantomData };
         let offset = buffer.block.as_ref().map_or(0, |block| block.bytes().as_ptr().addr() % align_of::<T>());
         if offset != 0 {
             let element_bytes = size_of::<T>() as u64;
@@ -91,7 +92,7 @@ impl<T: Element> PinnedBuffer<T> {
             return Ok(&mut []);
         }
         // Nothing uses it any more, and what it holds from here on is the host's.
-        *self.track.get_mut() = Track::new((self.len * size_of::<T>()) as u64, Stamp::default());
+        *self.history.get_mut() = AccessHistory::new((self.len * size_of::<T>()) as u64, Stamp::default());
         let Some(block) = &self.block else { return Ok(&mut []) };
         // SAFETY: as for `read`; copies from it are done too, and no new one can be queued while `self` is borrowed.
         Ok(unsafe { std::slice::from_raw_parts_mut(block.bytes().as_ptr().cast(), self.len) })
@@ -137,7 +138,7 @@ impl<T: Element> PinnedBuffer<T> {
     /// All its bytes, used by work that somebody else queues.
     pub(crate) fn used(&self, access: Access) -> Use<'_> {
         let bytes = (self.len * size_of::<T>()) as u64;
-        Use { track: &self.track, range: 0..bytes, access, argument: 0 }
+        Use { history: &self.history, range: 0..bytes, access, argument: 0 }
     }
 
     /// The elements as they are, for somebody who knows that every copy into them is done.
@@ -170,7 +171,7 @@ impl<T: Element> PinnedBuffer<T> {
             _ => (device.place().map(Place::Device), host, Access::Read),
         };
         let command = from.zip(to).map(|(from, to)| Command::Copy { from, to, bytes: device.bytes() });
-        let submit = |lane: &Lane| {
+        let submit = |lane: &StreamState| {
             let uses = &mut [self.used(host_access), device.used(device_access, 1)];
             runtime.submit_command(lane, uses, command.as_ref())
         };
@@ -189,9 +190,9 @@ impl<T: Element> PinnedBuffer<T> {
         let Some(block) = &self.block else { return Ok(None) };
         let bytes = self.len * size_of::<T>();
         let mut stamps = Stamps::default();
-        let track = self.track.lock();
-        track.needs(&(0..bytes as u64), access, |stamp| stamps.insert(stamp));
-        drop(track);
+        let history = self.history.lock();
+        history.needs(&(0..bytes as u64), access, |stamp| stamps.insert(stamp));
+        drop(history);
         let runtime = self.runtime()?;
         for stamp in stamps.iter() {
             let _ = runtime.wait_out(stamp, Timeout::Never)?;
@@ -212,7 +213,7 @@ impl<T: Element> PinnedBuffer<T> {
 impl<T> Drop for PinnedBuffer<T> {
     fn drop(&mut self) {
         if let (Some(block), Some(runtime)) = (self.block.take(), self.runtime.upgrade()) {
-            let uses = self.track.get_mut().all();
+            let uses = self.history.get_mut().all();
             runtime.staging().put_back(block, uses, &**runtime.driver());
         }
     }

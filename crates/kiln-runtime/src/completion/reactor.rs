@@ -11,7 +11,7 @@ use kiln_driver::{DeviceKind, Error, Timeout};
 
 use super::pending::{Front, Outcome, Pending, Place, Waiter};
 use crate::error::Result;
-use crate::order::{Stamp, Tracker};
+use crate::order::{DependencyTracker, Stamp};
 use crate::state::StateCell;
 use crate::wake::{Bell, wake};
 
@@ -40,7 +40,7 @@ pub(crate) struct ReactorHandle {
 
 struct Shared {
     bell: Arc<Bell>,
-    tracker: Arc<Tracker>,
+    tracker: Arc<DependencyTracker>,
     state: Arc<StateCell>,
     pending: Mutex<Pending>,
     /// How many wait, for those who only want to know whether anybody does.
@@ -50,7 +50,7 @@ struct Shared {
 }
 
 impl Reactor {
-    pub(crate) fn new(bell: Arc<Bell>, tracker: Arc<Tracker>, state: Arc<StateCell>) -> Self {
+    pub(crate) fn new(bell: Arc<Bell>, tracker: Arc<DependencyTracker>, state: Arc<StateCell>) -> Self {
         let shared = Shared {
             bell,
             tracker,

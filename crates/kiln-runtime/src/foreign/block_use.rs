@@ -26,7 +26,7 @@ impl<T: Element> GpuRef<T> {
 
 impl<'a> BlockUse<'a> {
     pub(super) fn used(&self, argument: u16) -> Use<'a> {
-        Use { track: self.block.track(), range: self.range.clone(), access: self.access, argument }
+        Use { history: self.block.history(), range: self.range.clone(), access: self.access, argument }
     }
 }
 

@@ -5,7 +5,7 @@ use kiln_driver::{Access, DeviceAddress, StreamId};
 use super::block_use::BlockUse;
 use crate::buffer::{Element, GpuRef};
 use crate::error::{Misuse, Result};
-use crate::order::{Begun, Hold, Uses};
+use crate::order::{Hold, PendingSubmission, Uses};
 use crate::runtime::{DeviceRuntime, Stream, Ticket};
 
 /// Blocks that are ready to be used by work the caller queues on a stream.
@@ -26,7 +26,7 @@ use crate::runtime::{DeviceRuntime, Stream, Ticket};
 pub struct PreparedUse<'a> {
     runtime: &'a DeviceRuntime,
     stream: &'a Stream,
-    begun: Begun<'a>,
+    begun: PendingSubmission<'a>,
     finished: bool,
     /// Behind `begun`, which leaves the stream when it is dropped.
     _hold: Hold,

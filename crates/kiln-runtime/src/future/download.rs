@@ -12,7 +12,7 @@ use kiln_driver::{Access, Command, HostBlock, Place};
 use super::done::Done;
 use crate::buffer::{Element, GpuRef};
 use crate::error::{Error, Result};
-use crate::order::{Lane, Stamp, Stamps, Use};
+use crate::order::{Stamp, Stamps, StreamState, Use};
 use crate::runtime::{Inner, Stream};
 
 /// Elements on their way to the host, to be awaited on any executor.
@@ -69,7 +69,7 @@ impl<T: Element> GpuRef<T> {
         self.download_async_lane(&runtime, stream.lane())
     }
 
-    fn download_async_lane(&self, runtime: &Arc<Inner>, lane: &Lane) -> Result<Download<T>> {
+    fn download_async_lane(&self, runtime: &Arc<Inner>, lane: &StreamState) -> Result<Download<T>> {
         let from = self.place().map(Place::Device);
         Download::start(runtime, lane, self.used(Access::Read, 0), from, self.len())
     }
@@ -79,7 +79,7 @@ impl<T: Element> Download<T> {
     /// Queues the copy of `len` elements.
     fn start(
         runtime: &Arc<Inner>,
-        lane: &Lane,
+        lane: &StreamState,
         used: Use<'_>,
         from: Option<Place>,
         len: usize,

@@ -13,7 +13,7 @@ use super::node::{NodeId, Work};
 use super::node_list::NodeList;
 use crate::buffer::Element;
 use crate::error::{Error, GraphError, Misuse, Result, Stale};
-use crate::order::{Lane, Stamp, StreamCount, Uses};
+use crate::order::{Stamp, StreamCount, StreamState, Uses};
 use crate::runtime::{Block, Inner, Stream, Ticket, Timed};
 use crate::span;
 
@@ -139,7 +139,7 @@ impl Graph {
 
     /// Does something on the home of the first buffer it writes.
     #[inline]
-    fn at_home<R>(&self, runtime: &Inner, mut run: impl FnMut(&Lane) -> Result<R>) -> Result<R> {
+    fn at_home<R>(&self, runtime: &Inner, mut run: impl FnMut(&StreamState) -> Result<R>) -> Result<R> {
         match &self.home {
             Some(block) => block.at_home(runtime, run),
             None => run(runtime.main_stream().lane()),
@@ -147,7 +147,7 @@ impl Graph {
     }
 
     /// The ticket is the caller's to make, of the very hold on the runtime it has already.
-    fn submit(&self, runtime: &Inner, lane: &Lane) -> Result<Stamp> {
+    fn submit(&self, runtime: &Inner, lane: &StreamState) -> Result<Stamp> {
         let Some(native) = self.native else {
             return Ok(Stamp { stream: lane.key, number: 0 });
         };
@@ -160,13 +160,13 @@ impl Graph {
 
     #[cold]
     #[inline(never)]
-    fn submit_heard(&self, runtime: &Inner, lane: &Lane, native: GraphId) -> Result<Stamp> {
+    fn submit_heard(&self, runtime: &Inner, lane: &StreamState, native: GraphId) -> Result<Stamp> {
         let _span = span::submission(lane.stream, Command::Graph(native).name());
         self.queue(runtime, lane, native)
     }
 
     #[inline(always)]
-    fn queue(&self, runtime: &Inner, lane: &Lane, native: GraphId) -> Result<Stamp> {
+    fn queue(&self, runtime: &Inner, lane: &StreamState, native: GraphId) -> Result<Stamp> {
         let mut uses = Uses::new();
         self.footprint.add_uses(&self.hosts, &mut uses);
         runtime.submit(lane, &mut uses, |driver, stream| {

@@ -9,7 +9,7 @@ use super::host_data::Output;
 use super::node::{NodeId, Work};
 use crate::buffer::{Element, Held};
 use crate::error::{GraphError, Result};
-use crate::order::{Lane, Uses};
+use crate::order::{StreamState, Uses};
 use crate::runtime::{Ticket, Timed};
 use crate::span;
 
@@ -78,7 +78,7 @@ impl GraphBuilder {
     /// Notes that what was queued did not end as it should: whatever it writes is in doubt. If nothing was, everything is as it was.
     pub fn doubt_written(&self) {
         if self.is_queued {
-            self.nodes.footprint.written().for_each(|block| block.track().lock().doubt());
+            self.nodes.footprint.written().for_each(|block| block.history().lock().doubt());
         }
     }
 
@@ -97,7 +97,7 @@ impl GraphBuilder {
         &self,
         driver: &dyn Driver,
         stream: StreamId,
-        lane: &Lane,
+        lane: &StreamState,
         queued: &Cell<bool>,
     ) -> std::result::Result<(), kiln_driver::Error> {
         for command in self.nodes.works.iter().filter_map(|work| work.command(&self.nodes.hosts)) {
@@ -121,7 +121,7 @@ impl GraphBuilder {
         Ok(())
     }
 
-    fn home(&self) -> &Lane {
+    fn home(&self) -> &StreamState {
         self.runtime.main_stream().lane()
     }
 }

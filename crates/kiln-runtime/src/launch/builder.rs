@@ -17,7 +17,7 @@ use super::shape::Shape;
 use super::template::{LaunchTemplate, TemplateArgument, command};
 use crate::buffer::{Element, GpuRef};
 use crate::error::{Error, ErrorKind, Misuse, Result};
-use crate::order::{Lane, Uses};
+use crate::order::{StreamState, Uses};
 use crate::runtime::{Block, DeviceRuntime, Inner, Stream, Ticket, Timed};
 use crate::signature::{Given, Slot, explain};
 
@@ -320,7 +320,8 @@ impl<'a> Launch<'a> {
         let vouched = unsafe { Vouched::new() };
         let command = command(self.kernel, &self.shape, self.arguments.bytes(), vouched);
         self.runtime.submit_launch(lane, &mut self.uses, &command, caller).or_else(|error| {
-            let again = |lane: &Lane| self.runtime.submit_launch(lane, &mut self.uses, &command, caller);
+            let again =
+                |lane: &StreamState| self.runtime.submit_launch(lane, &mut self.uses, &command, caller);
             elsewhere(self.runtime, lane, error, again).map_err(|error| named(self.kernel, error))
         })
     }
@@ -340,15 +341,16 @@ impl<'a> Launch<'a> {
         let vouched = unsafe { Vouched::new() };
         let command = command(self.kernel, &self.shape, self.arguments.bytes(), vouched);
         self.runtime.submit_timed(lane, &mut self.uses, Some(command), Some(caller)).or_else(|error| {
-            let again =
-                |lane: &Lane| self.runtime.submit_timed(lane, &mut self.uses, Some(command), Some(caller));
+            let again = |lane: &StreamState| {
+                self.runtime.submit_timed(lane, &mut self.uses, Some(command), Some(caller))
+            };
             elsewhere(self.runtime, lane, error, again).map_err(|error| named(self.kernel, error))
         })
     }
 
     /// Checks everything before anything is queued, and chooses the stream.
     #[inline(always)]
-    fn check(&mut self) -> Result<&'a Lane> {
+    fn check(&mut self) -> Result<&'a StreamState> {
         let fits = self.wrong.is_none()
             && self.kernel.belongs_to(self.runtime)
             && self.slots.is_none_or(|slots| slots.len() == self.given)
@@ -376,9 +378,9 @@ fn foreign(stream: &Stream) -> Error {
 #[cold]
 fn elsewhere<R>(
     runtime: &Inner,
-    lane: &Lane,
+    lane: &StreamState,
     error: Error,
-    again: impl FnOnce(&Lane) -> Result<R>,
+    again: impl FnOnce(&StreamState) -> Result<R>,
 ) -> Result<R> {
     if lane.is_retired() { again(runtime.main_stream().lane()) } else { Err(error) }
 }

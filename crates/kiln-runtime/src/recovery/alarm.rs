@@ -2,17 +2,17 @@
 
 use std::sync::{Arc, OnceLock, Weak};
 
-use crate::order::Tracker;
+use crate::order::DependencyTracker;
 use crate::state::{Cause, Phase, StateCell};
 
 /// The way from a lost worker to the state of its device. Made before the device is, and connected when there is a runtime.
 #[derive(Default)]
 pub(super) struct Alarm {
-    target: OnceLock<(Weak<StateCell>, Weak<Tracker>)>,
+    target: OnceLock<(Weak<StateCell>, Weak<DependencyTracker>)>,
 }
 
 impl Alarm {
-    pub(super) fn connect(&self, state: &Arc<StateCell>, tracker: &Arc<Tracker>) {
+    pub(super) fn connect(&self, state: &Arc<StateCell>, tracker: &Arc<DependencyTracker>) {
         // There is one runtime for each device, so nobody came before.
         let _ = self.target.set((Arc::downgrade(state), Arc::downgrade(tracker)));
     }

@@ -17,7 +17,7 @@ use super::seal::Sealer;
 use super::supervisor::Supervisor;
 use super::verdict::Verdict;
 use crate::ids::BlockId;
-use crate::order::{Clock, Lane, Mutation, Tracker};
+use crate::order::{Clock, DependencyTracker, Mutation, StreamState};
 use crate::replay::{Log, Player, Resumption, Why};
 use crate::runtime::Block;
 use crate::state::{Keep, Phase, StateCell};
@@ -39,7 +39,7 @@ pub(super) struct Guardian {
     pub(super) mutation: Option<Mutation>,
     pub(super) on_loss: Keep,
     pub(super) state: Arc<StateCell>,
-    pub(super) tracker: Arc<Tracker>,
+    pub(super) tracker: Arc<DependencyTracker>,
     pub(super) supervisor: Supervisor,
 }
 
@@ -63,7 +63,7 @@ impl Guardian {
 
     fn look(&self) {
         if self.log.is_some() {
-            self.tracker.each_lane(|lane| {
+            self.tracker.each_stream(|lane| {
                 if let Some(progress) = self.device.known_progress(lane.stream) {
                     self.ledger.layer().forget_completed(lane, progress.completed);
                 }
@@ -144,7 +144,7 @@ impl Guardian {
         }
     }
 
-    fn verdict(&self, lanes: &[Arc<Lane>], takeover: &Takeover, resumption: &Resumption) -> Verdict {
+    fn verdict(&self, lanes: &[Arc<StreamState>], takeover: &Takeover, resumption: &Resumption) -> Verdict {
         Verdict::reach(self.ledger.layer(), &self.tracker, lanes, takeover, resumption.known())
     }
 

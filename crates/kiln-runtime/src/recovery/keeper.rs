@@ -20,7 +20,7 @@ use super::seal::Sealer;
 use crate::error::{Error, Misuse, Result};
 use crate::ids::BlockId;
 use crate::isolation::Process;
-use crate::order::{Mutation, Tracker};
+use crate::order::{DependencyTracker, Mutation};
 use crate::replay::{Log, Marks, Replay};
 use crate::runtime::{Block, DeviceRuntime, Inner, RecoveryHook};
 use crate::state::{Keep, StateCell};
@@ -109,7 +109,7 @@ impl Survival {
 }
 
 impl RecoveryHook for Survival {
-    fn connect(&self, tracker: &Arc<Tracker>, state: &Arc<StateCell>) {
+    fn connect(&self, tracker: &Arc<DependencyTracker>, state: &Arc<StateCell>) {
         if self.log.is_some() {
             state.defer();
         }

@@ -12,13 +12,13 @@ use kiln_driver::layer::Layer;
 use kiln_driver::{Command, Driver, Error, FunctionId, StreamId, Submission};
 
 use super::account::{Account, Work};
-use crate::order::{Lane, Stamp, Tracker};
+use crate::order::{DependencyTracker, Stamp, StreamState};
 use crate::replay::Log;
 
 /// The submissions of an isolated device.
 #[derive(Default)]
 pub(super) struct Ledger {
-    tracker: OnceLock<Weak<Tracker>>,
+    tracker: OnceLock<Weak<DependencyTracker>>,
     accounts: RwLock<HashMap<StreamId, Arc<Mutex<Account>>>>,
     kernels: Mutex<HashMap<FunctionId, Arc<str>>>,
     /// Where work may be done again.
@@ -31,13 +31,13 @@ impl Ledger {
     }
 
     /// Tells it whose submissions they are.
-    pub(super) fn knows(&self, tracker: &Arc<Tracker>) {
+    pub(super) fn knows(&self, tracker: &Arc<DependencyTracker>) {
         // There is one tracker for each runtime, so nobody came before.
         let _ = self.tracker.set(Arc::downgrade(tracker));
     }
 
     /// What is written down about a stream.
-    pub(super) fn account<R>(&self, lane: &Lane, read: impl FnOnce(&mut Account) -> R) -> R {
+    pub(super) fn account<R>(&self, lane: &StreamState, read: impl FnOnce(&mut Account) -> R) -> R {
         let known = self.accounts.read().unwrap_or_else(PoisonError::into_inner).get(&lane.stream).cloned();
         let account = known.unwrap_or_else(|| {
             let mut accounts = self.accounts.write().unwrap_or_else(PoisonError::into_inner);
@@ -58,7 +58,7 @@ impl Ledger {
             other => Work::Other(other.name()),
         };
         let Some(tracker) = self.tracker.get().and_then(Weak::upgrade) else { return };
-        let Some(lane) = tracker.lane_of(stream) else { return };
+        let Some(lane) = tracker.state_of(stream) else { return };
         // The stream is entered by whoever queues this, so what was planned last is what it belongs to.
         let number = lane.planned();
         self.account(&lane, |account| {
@@ -75,7 +75,7 @@ impl Ledger {
     }
 
     /// Forgets what is kept of work that a stream has completed, as far as its worker said.
-    pub(super) fn forget_completed(&self, lane: &Lane, Submission(completed): Submission) {
+    pub(super) fn forget_completed(&self, lane: &StreamState, Submission(completed): Submission) {
         if let Some(log) = &self.log {
             let done = self.account(lane, |account| account.completed(completed, lane.submitted()));
             log.forget_up_to(lane.key, done);
@@ -94,7 +94,7 @@ impl Layer for Ledger {
         if matches!(command, Command::Signal(_) | Command::Wait(_)) {
             return Ok(());
         }
-        let lane = self.tracker.get().and_then(Weak::upgrade).and_then(|tracker| tracker.lane_of(*stream));
+        let lane = self.tracker.get().and_then(Weak::upgrade).and_then(|tracker| tracker.state_of(*stream));
         lane.map_or(Ok(()), |lane| log.mark(driver, *stream, &lane))
     }
 

@@ -1,6 +1,6 @@
 //! Blocks that are mapped read-only, so that a wild write is a fault and changes nothing.
 //!
-//! Two things keep a sealed block from being written: its track refuses every step that would (so nothing is queued through this crate), and
+//! Two things keep a sealed block from being written: its history refuses every step that would (so nothing is queued through this crate), and
 //! its pages are mapped read-only (so a kernel that strays is stopped by the device). The first is set before the second and taken back after
 //! it. The pages stay so in every later worker, because the isolated device keeps how each is mapped.
 
@@ -87,13 +87,13 @@ impl<T: Element> GpuRef<T> {
         let pages = OwnPages::of(&runtime, self.place(), self.bytes()).ok_or_else(shared)?;
         let _turn = survival.sealer().turn();
         let used = {
-            let mut track = self.block().track().lock();
-            if track.is_sealed() {
+            let mut history = self.block().history().lock();
+            if history.is_sealed() {
                 return Ok(());
             }
             // Nobody queues a write from here on, and what was queued is stamped.
-            track.seal();
-            track.all()
+            history.seal();
+            history.all()
         };
         let waited = used.iter().try_for_each(|stamp| {
             runtime.tracker().wait(stamp, Timeout::Never).map(drop).map_err(crate::Error::from)
@@ -107,7 +107,7 @@ impl<T: Element> GpuRef<T> {
                 error => error.into(),
             })
         });
-        sealed.inspect_err(|_| self.block().track().lock().unseal())
+        sealed.inspect_err(|_| self.block().history().lock().unseal())
     }
 
     /// Lets the buffer be written again, whichever way it was sealed. One that is not sealed stays as it is.
@@ -122,7 +122,7 @@ impl<T: Element> GpuRef<T> {
             if let Some(pages) = OwnPages::of(&runtime, self.place(), self.bytes()) {
                 pages.protect(survival, Protection::ReadWrite)?;
             }
-            self.block().track().lock().unseal();
+            self.block().history().lock().unseal();
         }
         survival.census().break_seal(self.block_id());
         Ok(())

@@ -24,7 +24,7 @@ pub(crate) struct Seal {
 impl Seal {
     /// The sums the block must have, if it was not written since and they are known to have arrived.
     pub(super) fn sums(&self, block: &Block, known: &Clock) -> Option<Vec<u64>> {
-        if !known.covers(self.made) || block.track().lock().writes() != self.writes {
+        if !known.covers(self.made) || block.history().lock().writes() != self.writes {
             return None;
         }
         self.sums.as_it_is()
@@ -77,7 +77,7 @@ impl<T: Element> GpuRef<T> {
         let Some(survival) = Survival::of(inner) else {
             return inner.submit_command(lane, &mut [self.used(Access::Read, 0)], None);
         };
-        let writes = self.block().track().lock().writes();
+        let writes = self.block().history().lock().writes();
         let kernel = survival.sealer().kernel(&**inner.driver())?;
         let sums = runtime.allocate::<u64>(Checksum::chunks(self.bytes()) as usize)?;
         if let Some(place) = sums.place() {

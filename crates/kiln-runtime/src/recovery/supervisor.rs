@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use crate::error::{Misuse, Result};
 use crate::ids::Generation;
-use crate::order::Tracker;
+use crate::order::DependencyTracker;
 use crate::runtime::DeviceRuntime;
 use crate::state::{Cause, ForbiddenChange, Keep, Phase, StateCell};
 
@@ -25,7 +25,7 @@ use crate::state::{Cause, ForbiddenChange, Keep, Phase, StateCell};
 #[must_use = "dropping it gives the decision back"]
 pub struct Supervisor {
     state: Arc<StateCell>,
-    tracker: Weak<Tracker>,
+    tracker: Weak<DependencyTracker>,
 }
 
 impl DeviceRuntime {

@@ -12,7 +12,7 @@ use super::ledger::Ledger;
 use super::mender::Mended;
 use super::post_mortem::{BlockRecord, PostMortem, Standing, UnfinishedWork};
 use crate::ids::BlockId;
-use crate::order::{Clock, Lane, Stamp, Tracker};
+use crate::order::{Clock, DependencyTracker, Stamp, StreamState};
 use crate::replay::Resumption;
 use crate::runtime::Block;
 use crate::state::{Keep, Loss};
@@ -29,8 +29,8 @@ impl Verdict {
     /// Holds what the worker had said it completed against what was queued, and adds what is known otherwise. No submission is being made.
     pub(super) fn reach(
         ledger: &Ledger,
-        tracker: &Tracker,
-        lanes: &[Arc<Lane>],
+        tracker: &DependencyTracker,
+        lanes: &[Arc<StreamState>],
         takeover: &Takeover,
         otherwise: &Clock,
     ) -> Self {
@@ -57,7 +57,7 @@ impl Verdict {
     pub(super) fn report(
         &self,
         ledger: &Ledger,
-        lanes: &[Arc<Lane>],
+        lanes: &[Arc<StreamState>],
         takeover: &Takeover,
         (loss, resumption): (&Loss, &Resumption),
         blocks: &[Arc<Block>],
@@ -132,9 +132,9 @@ impl Uses {
     fn of(blocks: &[Arc<Block>], loss: &Loss) -> Self {
         let mut uses = Self::default();
         for block in blocks {
-            let track = block.track().lock();
-            let (writes, reads) = (track.writes(), track.reads());
-            drop(track);
+            let history = block.history().lock();
+            let (writes, reads) = (history.writes(), history.reads());
+            drop(history);
             for stamp in writes.iter().filter(|stamp| loss.was_unfinished(*stamp)) {
                 uses.writes.entry(stamp).or_default().push(block.id());
             }

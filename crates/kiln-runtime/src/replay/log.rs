@@ -11,7 +11,7 @@ use super::marks::{Marks, Words};
 use super::record::{Declared, Record};
 use super::variables::Variables;
 use crate::ids::BlockId;
-use crate::order::{Clock, HostClock, Lane, MAX_STREAMS, Stamp, StreamKey, Use};
+use crate::order::{Clock, HostClock, MAX_STREAMS, Stamp, StreamKey, StreamState, Use};
 
 /// Submissions of one stream that are kept while nobody knows whether they are done.
 const KEPT: usize = 1 << 16;
@@ -67,7 +67,7 @@ impl Log {
     /// Uses of blocks as they are kept.
     pub(crate) fn accesses(uses: &[Use<'_>]) -> Vec<Declared> {
         let declared = |each: &Use<'_>| Declared {
-            block: each.track.lock().block().map(BlockId::of),
+            block: each.history.lock().block().map(BlockId::of),
             range: each.range.clone(),
             access: each.access,
         };
@@ -95,7 +95,7 @@ impl Log {
     }
 
     /// Marks the beginning of a submission, in front of the first part of its work.
-    pub(crate) fn mark(&self, driver: &dyn Driver, stream: StreamId, lane: &Lane) -> Result<()> {
+    pub(crate) fn mark(&self, driver: &dyn Driver, stream: StreamId, lane: &StreamState) -> Result<()> {
         let number = lane.planned();
         // Held until the mark is queued: another thread may be queueing another part.
         let mut kept = self.kept(lane.key);
@@ -107,7 +107,7 @@ impl Log {
     }
 
     /// A part of a submission is queued.
-    pub(crate) fn note(&self, lane: &Lane, number: u64, command: &Command<'_>) {
+    pub(crate) fn note(&self, lane: &StreamState, number: u64, command: &Command<'_>) {
         let mut kept = self.kept(lane.key);
         // What is queued past the order belongs to none of its submissions.
         let inside = lane.submitted() < number;
@@ -143,7 +143,7 @@ impl Log {
 
     /// The latest submission of a stream that may have started, by what its word says: everything before it is done, and nothing behind it
     /// had started. None if the word cannot be what a mark left there.
-    pub(crate) fn started(&self, lane: &Lane, words: &Words) -> Option<u64> {
+    pub(crate) fn started(&self, lane: &StreamState, words: &Words) -> Option<u64> {
         let kept = self.kept(lane.key);
         let number = words.number(lane.key.index(), kept.marked)?;
         let is_record = || kept.records.iter().any(|record| record.stamp.number == number);

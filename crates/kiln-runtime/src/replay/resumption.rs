@@ -10,7 +10,7 @@ use super::outcome::{Outcome, Why};
 use super::player::{Played, Player};
 use super::record::Record;
 use crate::ids::BlockId;
-use crate::order::{Clock, Lane, Mutation, Stamp, StreamKey};
+use crate::order::{Clock, Mutation, Stamp, StreamKey, StreamState};
 use crate::state::Runs;
 
 /// The unfinished work of one takeover, and what became of it.
@@ -55,7 +55,7 @@ impl Resumption {
     pub(crate) fn find(
         log: &Log,
         words: &Words,
-        lanes: &[Arc<Lane>],
+        lanes: &[Arc<StreamState>],
         known: &Clock,
         mutation: Option<Mutation>,
     ) -> Self {

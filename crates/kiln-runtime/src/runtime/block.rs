@@ -12,7 +12,7 @@ use super::memory_order::{other_uses, stream_ref};
 use super::stream::{Keep, Stream};
 use crate::error::{Error, ErrorKind, Misuse, Result, Stale};
 use crate::ids::{BlockId, Generation};
-use crate::order::{Lane, Mutation, Stamp, Stamps, StreamKey, Track, Use, holds_any, put_off};
+use crate::order::{AccessHistory, Mutation, Stamp, Stamps, StreamKey, StreamState, Use, holds_any, put_off};
 use crate::state::{Cause, Loss};
 
 /// Memory and what is known of its uses. Dropping it gives the memory back after its last use and never waits.
@@ -23,10 +23,10 @@ pub(crate) struct Block {
     place_of_runtime: usize,
     /// Where it starts, for kernels; 0 for a block of no bytes.
     start: u64,
-    track: BiasedLock<Track>,
+    history: BiasedLock<AccessHistory>,
     /// The generation up to which it was found to be kept.
     kept: AtomicU64,
-    home: Arc<Lane>,
+    home: Arc<StreamState>,
     runtime: Weak<Inner>,
     id: BlockId,
     /// Taken when the block is dropped.
@@ -101,10 +101,11 @@ impl Block {
             allocated: Stamp::default(),
             born: generation,
             lost: OnceLock::new(),
-            track: BiasedLock::new(Track::new(named.bytes, Stamp::default()).of_block(number)),
+            history: BiasedLock::new(AccessHistory::new(named.bytes, Stamp::default()).of_block(number)),
         });
         // A number of its own, behind what the owner queued: whoever waits for it waits for that, too.
-        let first = Use { track: &block.track, range: 0..named.bytes, access: Access::Write, argument: 0 };
+        let first =
+            Use { history: &block.history, range: 0..named.bytes, access: Access::Write, argument: 0 };
         runtime.submit(lane, &mut [first], |_, _| Ok(()))?;
         Ok(block)
     }
@@ -141,7 +142,7 @@ impl Block {
             allocated: first_write,
             born: generation,
             lost: OnceLock::new(),
-            track: BiasedLock::new(Track::new(bytes, first_write).of_block(number)),
+            history: BiasedLock::new(AccessHistory::new(bytes, first_write).of_block(number)),
         };
         if runtime.tracker().makes_memory() && bytes > 0 && !is_forgotten {
             block.take_number(runtime)?;
@@ -158,7 +159,7 @@ impl Block {
     #[cold]
     fn take_number(&mut self, runtime: &Arc<Inner>) -> Result<()> {
         let range = 0..self.bytes();
-        let first = Use { track: &self.track, range, access: Access::Write, argument: 0 };
+        let first = Use { history: &self.history, range, access: Access::Write, argument: 0 };
         match runtime.submit(&self.home, &mut [first], |_, _| Ok(())) {
             // This thread is inside of the stream by a use it has prepared. That has a number which is not done, and comes after the memory.
             Err(error) if matches!(error.kind(), ErrorKind::Misuse(Misuse::Prepared { .. })) => {}
@@ -170,7 +171,7 @@ impl Block {
     /// The last writes of any bytes. Its allocation wrote nothing.
     pub(crate) fn writes(&self) -> Stamps {
         let mut writes = Stamps::default();
-        let all = self.track.lock().writes();
+        let all = self.history.lock().writes();
         all.iter().filter(|stamp| *stamp != self.allocated).for_each(|stamp| writes.insert(stamp));
         writes
     }
@@ -250,7 +251,7 @@ impl Block {
         if let Some(lost) = self.lost.get() {
             return Some(lost.clone());
         }
-        let writes = self.track.lock().writes();
+        let writes = self.history.lock().writes();
         let now = runtime.state().generation();
         let loss = runtime.state().loss_where(|loss| {
             let lived = self.born <= loss.generation && loss.generation < now;
@@ -265,13 +266,17 @@ impl Block {
     }
 
     /// The stream its work goes to when nothing else is said: the one it was allocated on, or the main one if that is gone.
-    pub(crate) fn home<'a>(&'a self, runtime: &'a Inner) -> &'a Arc<Lane> {
+    pub(crate) fn home<'a>(&'a self, runtime: &'a Inner) -> &'a Arc<StreamState> {
         if self.home.is_retired() { runtime.main_stream().lane() } else { &self.home }
     }
 
     /// Does something on its home. That may be given back just then; since nobody named it, the main stream serves as well.
     #[inline]
-    pub(crate) fn at_home<R>(&self, runtime: &Inner, mut run: impl FnMut(&Lane) -> Result<R>) -> Result<R> {
+    pub(crate) fn at_home<R>(
+        &self,
+        runtime: &Inner,
+        mut run: impl FnMut(&StreamState) -> Result<R>,
+    ) -> Result<R> {
         let home = self.home(runtime);
         match run(home) {
             // It was not when it was chosen, and took nothing.
@@ -284,8 +289,8 @@ impl Block {
         self.home.key
     }
 
-    pub(crate) fn track(&self) -> &BiasedLock<Track> {
-        &self.track
+    pub(crate) fn history(&self) -> &BiasedLock<AccessHistory> {
+        &self.history
     }
 
     /// Where commands find the byte at an offset; none for a block of no bytes.
@@ -303,19 +308,19 @@ impl Block {
 impl Block {
     /// Whether unfinished work was to write it.
     pub(crate) fn is_touched(&self, loss: &Loss) -> bool {
-        self.is_caught(loss, &self.track.lock().writes())
+        self.is_caught(loss, &self.history.lock().writes())
     }
 
     /// Declares it lost: handles say so from here on, and a use that was checked before is refused.
     pub(crate) fn lose(&self, generation: Generation, cause: &Arc<Cause>) {
         // One that is lost already stays lost with its first cause.
         let _ = self.lost.set((generation, cause.clone()));
-        self.track.lock().lose();
+        self.history.lock().lose();
     }
 
     /// Its contents are there again, and nothing that was submitted before has to do with them.
     pub(crate) fn restore(&self) {
-        self.track.lock().restore(Stamp::default());
+        self.history.lock().restore(Stamp::default());
     }
 
     pub(crate) fn is_lost(&self) -> bool {
@@ -324,7 +329,7 @@ impl Block {
 
     /// Whether it is mapped read-only.
     pub(crate) fn is_sealed(&self) -> bool {
-        self.track.lock().is_sealed()
+        self.history.lock().is_sealed()
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -341,10 +346,10 @@ impl Drop for Block {
         }
         let uses = match runtime.tracker().mutation() {
             Some(Mutation::UseBeforeFree) => Stamps::default(),
-            _ => self.track.get_mut().all(),
+            _ => self.history.get_mut().all(),
         };
         let leftover =
-            Leftover { memory, uses, is_sealed: self.track.get_mut().is_sealed(), lent: self.lent.take() };
+            Leftover { memory, uses, is_sealed: self.history.get_mut().is_sealed(), lent: self.lent.take() };
         if holds_any() {
             return leftover.put_off(&runtime, self.home.clone());
         }
@@ -363,7 +368,7 @@ struct Leftover {
 
 impl Leftover {
     #[inline(always)]
-    fn give_back(self, runtime: &Inner, home: &Lane) {
+    fn give_back(self, runtime: &Inner, home: &StreamState) {
         // Memory that cannot be opened again is given to nobody, who could not write it.
         if let Some(recovery) = runtime.recovery()
             && self.is_sealed
@@ -382,7 +387,7 @@ impl Leftover {
 
     /// Gives it back when this thread has left the streams it is inside of: it may have to wait for what is queued there next.
     #[cold]
-    fn put_off(self, runtime: &Arc<Inner>, home: Arc<Lane>) {
+    fn put_off(self, runtime: &Arc<Inner>, home: Arc<StreamState>) {
         let weak = Arc::downgrade(runtime);
         let later = move || {
             // A runtime that is gone has taken its memory along.

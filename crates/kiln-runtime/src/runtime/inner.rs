@@ -24,7 +24,7 @@ use crate::cache::{DiskCache, Surroundings};
 use crate::completion::Reactor;
 use crate::counters::{Baseline, Counters};
 use crate::error::{Error, ErrorKind, Misuse, Result, Stale};
-use crate::order::{Stamp, Tracker};
+use crate::order::{DependencyTracker, Stamp};
 use crate::state::{Phase, Sentinel, StateCell};
 use crate::wake::Bell;
 
@@ -41,7 +41,7 @@ pub(crate) type MakeMemory<'a> =
 pub(crate) struct Inner {
     driver: Arc<dyn Driver>,
     state: Arc<StateCell>,
-    tracker: Arc<Tracker>,
+    tracker: Arc<DependencyTracker>,
     key: RuntimeKey,
     /// Set if the device lives in a worker process.
     recovery: Option<Box<dyn RecoveryHook>>,
@@ -78,7 +78,7 @@ impl Inner {
         let state = Arc::new(StateCell::new(bell.clone()));
         let watched = Arc::new(Layered::new(driver, Sentinel::new(state.clone())));
         let driver: Arc<dyn Driver> = watched.clone();
-        let tracker = Arc::new(Tracker::new(driver.clone(), config.recording, config.mutation));
+        let tracker = Arc::new(DependencyTracker::new(driver.clone(), config.recording, config.mutation));
         watched.layer().knows(&tracker);
         if let Some(recovery) = &recovery {
             recovery.connect(&tracker, &state);
@@ -164,11 +164,11 @@ impl Inner {
     }
 
     #[inline]
-    pub(crate) fn tracker(&self) -> &Tracker {
+    pub(crate) fn tracker(&self) -> &DependencyTracker {
         &self.tracker
     }
 
-    pub(crate) fn tracker_handle(&self) -> &Arc<Tracker> {
+    pub(crate) fn tracker_handle(&self) -> &Arc<DependencyTracker> {
         &self.tracker
     }
 

@@ -8,7 +8,7 @@ use super::inner::Inner;
 use super::recovery_hook::RecoveryHook;
 use crate::error::{Misuse, Result};
 use crate::ids::Generation;
-use crate::order::{Lane, Stamp, StreamKey, Use, held_here};
+use crate::order::{Stamp, StreamKey, StreamState, Use, held_here};
 use crate::replay::Log;
 
 impl Inner {
@@ -21,7 +21,7 @@ impl Inner {
     /// As [`submit`](Self::submit), for work that must not be done twice, and why.
     pub(super) fn submit_not_again(
         &self,
-        lane: &Lane,
+        lane: &StreamState,
         uses: &mut [Use<'_>],
         why: &'static str,
         work: impl FnOnce(&dyn Driver, StreamId) -> std::result::Result<(), kiln_driver::Error>,
@@ -41,7 +41,7 @@ impl Inner {
     pub(super) fn submit_kept(
         &self,
         log: &Log,
-        lane: &Lane,
+        lane: &StreamState,
         uses: &mut [Use<'_>],
         hindrance: Option<&'static str>,
         work: impl FnOnce(&dyn Driver, StreamId) -> std::result::Result<(), kiln_driver::Error>,
@@ -61,7 +61,7 @@ impl Inner {
     }
 
     /// Notes that the caller queues work of their own on a stream that is entered.
-    pub(crate) fn note_foreign(&self, lane: &Lane, uses: &[Use<'_>]) {
+    pub(crate) fn note_foreign(&self, lane: &StreamState, uses: &[Use<'_>]) {
         if let Some(log) = self.replay_log() {
             let stamp = Stamp { stream: lane.key, number: lane.planned() };
             log.begin(stamp, Log::accesses(uses), Some(FOREIGN), self.tracker().host());
@@ -69,7 +69,7 @@ impl Inner {
     }
 
     /// Stamps blocks that work of the caller's uses, which is queued already.
-    pub(crate) fn stamp_foreign(&self, lane: &Lane, uses: &mut [Use<'_>]) -> Result<Stamp> {
+    pub(crate) fn stamp_foreign(&self, lane: &StreamState, uses: &mut [Use<'_>]) -> Result<Stamp> {
         let accesses = self.replay_log().map(|log| (log, Log::accesses(uses)));
         let stamp = self.tracker().stamp(lane, uses)?;
         if let Some((log, accesses)) = accesses {

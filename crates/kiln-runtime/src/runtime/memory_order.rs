@@ -5,20 +5,20 @@ use std::sync::Arc;
 use kiln_driver::{Result, Timeout, Waited};
 use kiln_mem::Order;
 
-use crate::order::{Lane, Stamp, Stamps, StreamKey, Tracker};
+use crate::order::{DependencyTracker, Stamp, Stamps, StreamKey, StreamState};
 
 /// The tracker of a runtime, as its memory sees it.
 pub(crate) struct MemoryOrder {
-    tracker: Arc<Tracker>,
+    tracker: Arc<DependencyTracker>,
 }
 
 impl MemoryOrder {
-    pub(crate) fn new(tracker: Arc<Tracker>) -> Self {
+    pub(crate) fn new(tracker: Arc<DependencyTracker>) -> Self {
         Self { tracker }
     }
 
-    fn lane(&self, stream: kiln_mem::StreamKey) -> Option<Arc<Lane>> {
-        self.tracker.lane_at(stream.number() as usize)
+    fn lane(&self, stream: kiln_mem::StreamKey) -> Option<Arc<StreamState>> {
+        self.tracker.state_at(stream.number() as usize)
     }
 }
 
@@ -60,7 +60,7 @@ impl Order for MemoryOrder {
 }
 
 /// A stream as memory names it.
-pub(crate) fn stream_ref(lane: &Lane) -> kiln_mem::StreamRef {
+pub(crate) fn stream_ref(lane: &StreamState) -> kiln_mem::StreamRef {
     kiln_mem::StreamRef { key: kiln_mem::StreamKey::new(lane.key.index() as u32), id: lane.stream }
 }
 
@@ -68,7 +68,12 @@ pub(crate) fn stream_ref(lane: &Lane) -> kiln_mem::StreamRef {
 /// block's own stream is made to wait for the rest, or another one if that is gone, which then stands for all of them. A stream that was
 /// given back takes no more work, so what is done with the memory next is not ordered after it by being queued there: its uses are
 /// named as well.
-pub(crate) fn other_uses(tracker: &Tracker, own: &Lane, other: &Lane, uses: &Stamps) -> kiln_mem::Stamps {
+pub(crate) fn other_uses(
+    tracker: &DependencyTracker,
+    own: &StreamState,
+    other: &StreamState,
+    uses: &Stamps,
+) -> kiln_mem::Stamps {
     let mut named = kiln_mem::Stamps::default();
     let is_gone = own.is_retired();
     let needs_name = |stamp: &Stamp| (is_gone || stamp.stream != own.key) && !tracker.host().covers(*stamp);

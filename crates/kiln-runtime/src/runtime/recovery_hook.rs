@@ -10,7 +10,7 @@ use super::block::Block;
 use super::inner::Inner;
 use crate::error::Result;
 use crate::ids::BlockId;
-use crate::order::Tracker;
+use crate::order::DependencyTracker;
 use crate::replay::Log;
 use crate::state::StateCell;
 
@@ -18,7 +18,7 @@ use crate::state::StateCell;
 /// process has none.
 pub(crate) trait RecoveryHook: Any + Send + Sync {
     /// Connects it with a runtime that is being built.
-    fn connect(&self, tracker: &Arc<Tracker>, state: &Arc<StateCell>);
+    fn connect(&self, tracker: &Arc<DependencyTracker>, state: &Arc<StateCell>);
 
     /// The runtime is built: from here on a lost worker is replaced.
     ///

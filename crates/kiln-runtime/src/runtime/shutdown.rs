@@ -51,7 +51,7 @@ impl Inner {
             }
             // Whoever found the device ready just before is in one of these and sees the change at the driver. They may be there for as
             // long as the device takes: in a transfer behind work that does not end, or with a use they have prepared.
-            passed = self.tracker().pass_every_lane(|| {
+            passed = self.tracker().pass_every_stream(|| {
                 std::thread::sleep(NAP);
                 began.elapsed() >= limit
             });

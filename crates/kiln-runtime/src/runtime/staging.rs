@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kiln_driver::{Driver, Error, HostBlock, HostId};
 
-use crate::order::{Stamps, Tracker};
+use crate::order::{DependencyTracker, Stamps};
 
 /// The smallest block, as a power of two.
 const MIN_SHIFT: u32 = 12;
@@ -73,7 +73,7 @@ impl Staging {
     }
 
     /// A block of at least so many bytes that no copy uses any more.
-    pub(crate) fn take(&self, bytes: u64, tracker: &Tracker) -> Result<HostBlock, Error> {
+    pub(crate) fn take(&self, bytes: u64, tracker: &DependencyTracker) -> Result<HostBlock, Error> {
         let shift = bytes.max(1).next_power_of_two().trailing_zeros().max(MIN_SHIFT);
         if shift <= MAX_SHIFT
             && let Some(block) = self.reuse(shift, tracker)?
@@ -123,7 +123,7 @@ impl Staging {
 
     /// An idle block whose copy is done. What is known to be done costs no driver call; else a few are asked about, outside of the
     /// lock.
-    fn reuse(&self, shift: u32, tracker: &Tracker) -> Result<Option<HostBlock>, Error> {
+    fn reuse(&self, shift: u32, tracker: &DependencyTracker) -> Result<Option<HostBlock>, Error> {
         for _ in 0..LOOK_AT {
             let idle = {
                 let mut class = self.class(shift);

@@ -9,7 +9,7 @@ use kiln_driver::{StreamId, Timeout};
 use super::inner::Inner;
 use super::ticket::Ticket;
 use crate::error::{Error, Misuse, Result};
-use crate::order::{Lane, Stamp, StreamKey};
+use crate::order::{Stamp, StreamKey, StreamState};
 
 /// A queue of work. Clones are the same stream; it goes back to its pool when the last one is dropped, with whatever is
 /// queued still running.
@@ -19,7 +19,7 @@ pub struct Stream {
 }
 
 struct Lease {
-    lane: Arc<Lane>,
+    lane: Arc<StreamState>,
     runtime: Weak<Inner>,
     priority: i32,
     home: Home,
@@ -44,13 +44,13 @@ pub(crate) enum Home {
 }
 
 impl Stream {
-    pub(crate) fn new(lane: Arc<Lane>, runtime: Weak<Inner>, priority: i32, home: Home) -> Self {
+    pub(crate) fn new(lane: Arc<StreamState>, runtime: Weak<Inner>, priority: i32, home: Home) -> Self {
         let before = lane.submitted();
         Self { lease: Arc::new(Lease { lane, runtime, priority, home, before, _keep: None }) }
     }
 
     /// A stream of another library, with what keeps it alive.
-    pub(crate) fn foreign(lane: Arc<Lane>, runtime: Weak<Inner>, keep: Option<Keep>) -> Self {
+    pub(crate) fn foreign(lane: Arc<StreamState>, runtime: Weak<Inner>, keep: Option<Keep>) -> Self {
         let (before, home) = (lane.submitted(), Home::Foreign);
         Self { lease: Arc::new(Lease { lane, runtime, priority: 0, home, before, _keep: keep }) }
     }
@@ -125,7 +125,7 @@ impl Stream {
         Ok(())
     }
 
-    pub(crate) fn lane(&self) -> &Arc<Lane> {
+    pub(crate) fn lane(&self) -> &Arc<StreamState> {
         &self.lease.lane
     }
 

@@ -11,7 +11,7 @@ use kiln_driver::{ForeignHandle, Refusal, StreamRequest};
 use super::inner::Inner;
 use super::stream::{Home, Keep, Stream};
 use crate::error::{Error, ErrorKind, Misuse, Result};
-use crate::order::Lane;
+use crate::order::StreamState;
 
 /// The priority of streams for which none is asked.
 const USUAL: i32 = 0;
@@ -27,7 +27,7 @@ pub struct StreamPool {
 
 #[derive(Default)]
 struct State {
-    idle: Vec<(i32, Arc<Lane>)>,
+    idle: Vec<(i32, Arc<StreamState>)>,
     leased: usize,
     /// Streams that last.
     lasting: usize,
@@ -99,7 +99,7 @@ impl StreamPool {
         self.limit
     }
 
-    pub(crate) fn take_back(&self, lane: Arc<Lane>, priority: i32, home: Home) {
+    pub(crate) fn take_back(&self, lane: Arc<StreamState>, priority: i32, home: Home) {
         match home {
             Home::Pool => {
                 let mut state = self.state();
@@ -116,7 +116,7 @@ impl StreamPool {
     }
 
     /// Counts a lease: an idle stream of that priority, or none if one is to be made.
-    fn pick(&self, priority: i32) -> Result<Option<Arc<Lane>>> {
+    fn pick(&self, priority: i32) -> Result<Option<Arc<StreamState>>> {
         let mut state = self.state();
         if state.leased >= self.limit {
             return Err(Error::new(ErrorKind::StreamsExhausted { limit: self.limit }));
@@ -127,7 +127,7 @@ impl StreamPool {
     }
 
     /// A stream that is taken in; idle ones make room for it if need be.
-    fn make(&self, runtime: &Inner, request: StreamRequest) -> Result<Arc<Lane>> {
+    fn make(&self, runtime: &Inner, request: StreamRequest) -> Result<Arc<StreamState>> {
         let stream = runtime.driver().create_stream(request)?;
         loop {
             let lasts = request == StreamRequest::New { priority: USUAL } && self.state().lasting < LASTING;
@@ -152,7 +152,7 @@ impl StreamPool {
     }
 
     /// An idle stream that need not be kept.
-    fn spare(&self) -> Option<Arc<Lane>> {
+    fn spare(&self) -> Option<Arc<StreamState>> {
         let mut state = self.state();
         let at = state.idle.iter().position(|(_, lane)| !lane.is_lasting())?;
         Some(state.idle.swap_remove(at).1)
@@ -168,7 +168,7 @@ impl StreamPool {
 }
 
 /// Gives a stream's name back. Its key is used again once its work is known to be done.
-fn let_go(runtime: &Inner, lane: &Lane) {
+fn let_go(runtime: &Inner, lane: &StreamState) {
     runtime.tracker().retire(lane);
     // What is queued still runs; a lost device has no names.
     let _ = runtime.driver().destroy(lane.stream.into());

@@ -9,7 +9,7 @@ use super::inner::Inner;
 use super::ticket::Ticket;
 use super::timing::Timed;
 use crate::error::Result;
-use crate::order::{Lane, Stamp, StreamCount, Use};
+use crate::order::{Stamp, StreamCount, StreamState, Use};
 use crate::span;
 
 impl Inner {
@@ -17,7 +17,7 @@ impl Inner {
     #[inline(always)]
     pub(crate) fn submit(
         &self,
-        lane: &Lane,
+        lane: &StreamState,
         uses: &mut [Use<'_>],
         work: impl FnOnce(&dyn Driver, StreamId) -> std::result::Result<(), kiln_driver::Error>,
     ) -> Result<Stamp> {
@@ -29,7 +29,7 @@ impl Inner {
     }
 
     /// Stamps blocks that work queued already uses.
-    pub(crate) fn stamp(&self, lane: &Lane, uses: &mut [Use<'_>]) -> Result<Stamp> {
+    pub(crate) fn stamp(&self, lane: &StreamState, uses: &mut [Use<'_>]) -> Result<Stamp> {
         self.check_ready()?;
         self.stamp_foreign(lane, uses)
     }
@@ -38,7 +38,7 @@ impl Inner {
     #[inline(always)]
     pub(crate) fn submit_launch(
         &self,
-        lane: &Lane,
+        lane: &StreamState,
         uses: &mut [Use<'_>],
         command: &Command<'_>,
         caller: &'static Location<'static>,
@@ -53,7 +53,7 @@ impl Inner {
     #[inline(never)]
     fn submit_launch_heard(
         &self,
-        lane: &Lane,
+        lane: &StreamState,
         uses: &mut [Use<'_>],
         command: &Command<'_>,
         caller: &'static Location<'static>,
@@ -65,7 +65,7 @@ impl Inner {
     #[inline(always)]
     fn submit_launch_unheard(
         &self,
-        lane: &Lane,
+        lane: &StreamState,
         uses: &mut [Use<'_>],
         command: &Command<'_>,
         caller: &'static Location<'static>,
@@ -83,7 +83,7 @@ impl Inner {
     #[inline]
     pub(crate) fn submit_command(
         self: &Arc<Self>,
-        lane: &Lane,
+        lane: &StreamState,
         uses: &mut [Use<'_>],
         command: Option<&Command<'_>>,
     ) -> Result<Ticket> {
@@ -107,7 +107,7 @@ impl Inner {
     /// As [`submit_command`](Self::submit_command), with events directly around the command, behind the waits.
     pub(crate) fn submit_timed(
         self: &Arc<Self>,
-        lane: &Lane,
+        lane: &StreamState,
         uses: &mut [Use<'_>],
         command: Option<Command<'_>>,
         launched_at: Option<&'static Location<'static>>,
@@ -127,7 +127,7 @@ impl Inner {
     /// As [`submit`](Self::submit), with events directly around the work.
     pub(crate) fn submit_work_timed(
         self: &Arc<Self>,
-        lane: &Lane,
+        lane: &StreamState,
         uses: &mut [Use<'_>],
         work: impl FnOnce(&dyn Driver, StreamId) -> std::result::Result<(), kiln_driver::Error>,
     ) -> Result<Timed> {

@@ -13,7 +13,7 @@ use kiln_driver::{Command, DevicePlace, Driver, Error, HostBlock, Place, StreamI
 use super::inner::Inner;
 use super::ticket::Ticket;
 use crate::error::Result;
-use crate::order::{EventLease, Lane, Stamp, Stamps, StreamCount, Use};
+use crate::order::{EventLease, Stamp, Stamps, StreamCount, StreamState, Use};
 use crate::span;
 
 /// The smallest chunk; below this the calls cost more than the copy.
@@ -26,7 +26,7 @@ const CHUNKS_PER_THREAD: usize = 2;
 /// Copies host bytes to a place. None as the place: nothing to copy.
 pub(crate) fn upload(
     runtime: &Arc<Inner>,
-    lane: &Lane,
+    lane: &StreamState,
     uses: &mut [Use<'_>],
     to: Option<DevicePlace>,
     data: &[u8],
@@ -48,7 +48,7 @@ pub(crate) fn upload(
 /// Copies bytes from a place to the host, and waits for them.
 pub(crate) fn download(
     runtime: &Arc<Inner>,
-    lane: &Lane,
+    lane: &StreamState,
     uses: &mut [Use<'_>],
     from: Option<DevicePlace>,
     into: &mut [u8],
@@ -80,7 +80,7 @@ pub(crate) fn download(
 /// The first of them come from the host; then the device copies what is there behind itself, twice as much each time.
 pub(crate) fn repeat(
     runtime: &Arc<Inner>,
-    lane: &Lane,
+    lane: &StreamState,
     uses: &mut [Use<'_>],
     to: Option<DevicePlace>,
     unit: &[u8],
@@ -110,7 +110,7 @@ fn chunk_bytes(runtime: &Inner) -> usize {
 /// Runs one body per thread inside one submission.
 fn run(
     runtime: &Arc<Inner>,
-    lane: &Lane,
+    lane: &StreamState,
     uses: &mut [Use<'_>],
     bytes: usize,
     body: impl Fn(&mut Porter<'_>) -> std::result::Result<(), Error> + Sync,
@@ -157,7 +157,7 @@ fn run(
 struct Porter<'a> {
     runtime: &'a Inner,
     driver: &'a dyn Driver,
-    lane: &'a Lane,
+    lane: &'a StreamState,
     stream: StreamId,
     slots: Vec<Slot>,
     next: usize,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kiln_driver::Code;
 
-use crate::order::{Stamp, Tracker};
+use crate::order::{DependencyTracker, Stamp};
 
 /// How drivers write a launch; its name follows where it is known.
 const LAUNCH: &str = "launch";
@@ -27,9 +27,9 @@ impl Cause {
     }
 
     /// The error, and which launch of ours it belongs to, if the driver knows the submission and it is not long ago.
-    pub(crate) fn found(error: kiln_driver::Error, tracker: &Tracker) -> Self {
+    pub(crate) fn found(error: kiln_driver::Error, tracker: &DependencyTracker) -> Self {
         let site = error.site().filter(|site| site.command.starts_with(LAUNCH));
-        let lane = site.and_then(|site| tracker.lane_of(site.stream));
+        let lane = site.and_then(|site| tracker.state_of(site.stream));
         let launch = lane.zip(site).and_then(|(lane, site)| {
             let (number, at) = lane.sites().find(site.submission)?;
             Some((Stamp { stream: lane.key, number }, at))

@@ -13,7 +13,7 @@ use super::phase::{ForbiddenChange, Phase};
 use super::runs::Runs;
 use super::status::{DeviceState, Status};
 use crate::ids::Generation;
-use crate::order::{Clock, Stamp, StreamKey, Tracker};
+use crate::order::{Clock, DependencyTracker, Stamp, StreamKey};
 use crate::wake::{Bell, wake};
 
 /// The state of one device. Changing it may happen under any lock of ours, so nobody is called from here: blocked threads are
@@ -89,7 +89,7 @@ impl StateCell {
 
     /// The device is lost. The first cause of a generation stays; without a supervisor there is no way back. While it is being rebuilt the old
     /// context still answers with its fault, which is no news: whoever builds the new one says what becomes of that.
-    pub(crate) fn lose(&self, cause: impl FnOnce() -> Cause, tracker: Option<&Tracker>) {
+    pub(crate) fn lose(&self, cause: impl FnOnce() -> Cause, tracker: Option<&DependencyTracker>) {
         let known = match self.phase() {
             Phase::Lost | Phase::Failed | Phase::Stopped | Phase::Rebuilding => true,
             Phase::ShuttingDown => self.fault().is_some(),
@@ -101,7 +101,7 @@ impl StateCell {
     }
 
     /// The new context is lost too, before it was ready.
-    pub(crate) fn lose_again(&self, cause: Cause, tracker: Option<&Tracker>) {
+    pub(crate) fn lose_again(&self, cause: Cause, tracker: Option<&DependencyTracker>) {
         self.lose_from(&[Phase::Rebuilding], cause, tracker);
     }
 
@@ -110,8 +110,8 @@ impl StateCell {
         self.lose_from(&[Phase::Starting, Phase::Ready, Phase::ShuttingDown, Phase::Rebuilding], cause, None);
     }
 
-    fn lose_from(&self, phases: &[Phase], cause: Cause, tracker: Option<&Tracker>) {
-        let (known, planned) = tracker.map(Tracker::horizon).unwrap_or_default();
+    fn lose_from(&self, phases: &[Phase], cause: Cause, tracker: Option<&DependencyTracker>) {
+        let (known, planned) = tracker.map(DependencyTracker::horizon).unwrap_or_default();
         {
             let mut board = self.board();
             let (from, generation) = (board.status.phase(), board.status.generation);

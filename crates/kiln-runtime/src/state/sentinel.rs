@@ -9,13 +9,13 @@ use kiln_driver::{Command, Driver, Error, MemoryRequest};
 use super::cause::Cause;
 use super::cell::StateCell;
 use super::phase::Phase;
-use crate::order::Tracker;
+use crate::order::DependencyTracker;
 
 /// A layer around the driver that looks at errors. Whoever calls, the order, the memory, a transfer or the user, passes it; a call that
 /// succeeds costs a compare.
 pub(crate) struct Sentinel {
     state: Arc<StateCell>,
-    tracker: OnceLock<Weak<Tracker>>,
+    tracker: OnceLock<Weak<DependencyTracker>>,
 }
 
 impl Sentinel {
@@ -24,7 +24,7 @@ impl Sentinel {
     }
 
     /// Tells it whose submissions they are.
-    pub(crate) fn knows(&self, tracker: &Arc<Tracker>) {
+    pub(crate) fn knows(&self, tracker: &Arc<DependencyTracker>) {
         // There is one tracker for each runtime, so nobody came before.
         let _ = self.tracker.set(Arc::downgrade(tracker));
     }

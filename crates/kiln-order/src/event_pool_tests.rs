@@ -1,12 +1,12 @@
 //! Events that are taken, given back and taken again.
 
-use crate::events::*;
-use crate::queues::Queues;
+use crate::event_pool::*;
+use crate::queue_driver::QueueDriver;
 use crate::sync::Ordering;
 
 #[test]
 fn an_event_is_used_again_once_nobody_holds_a_lease_and_not_before() {
-    let (queues, pool) = (Queues::new(), EventPool::new());
+    let (queues, pool) = (QueueDriver::new(), EventPool::new());
     let first = pool.take(&*queues).unwrap();
     assert!(first.is_sole());
     let (event, shared) = (first.event(), first.clone());
@@ -24,7 +24,7 @@ fn an_event_is_used_again_once_nobody_holds_a_lease_and_not_before() {
 
 #[test]
 fn an_event_that_could_not_be_made_takes_no_place() {
-    let (queues, pool) = (Queues::new(), EventPool::new());
+    let (queues, pool) = (QueueDriver::new(), EventPool::new());
     queues.refuses.store(true, Ordering::Relaxed);
     for _ in 0..3 {
         assert!(pool.take(&*queues).is_err());
@@ -40,7 +40,7 @@ fn an_event_that_could_not_be_made_takes_no_place() {
 
 #[test]
 fn past_the_limit_there_is_a_refusal_until_one_comes_back() {
-    let (queues, pool) = (Queues::new(), EventPool::new());
+    let (queues, pool) = (QueueDriver::new(), EventPool::new());
     let last = pool.take(&*queues).unwrap();
     pool.free.lock().unwrap().used = MAX_EVENTS;
     let Err(error) = pool.take(&*queues) else { panic!("one too many") };
@@ -51,7 +51,7 @@ fn past_the_limit_there_is_a_refusal_until_one_comes_back() {
 
 #[test]
 fn leases_that_threads_share_come_back_once() {
-    let (queues, pool) = (Queues::new(), EventPool::new());
+    let (queues, pool) = (QueueDriver::new(), EventPool::new());
     let rounds = if cfg!(miri) { 4 } else { 500 };
     for _ in 0..rounds {
         let leases = [pool.take(&*queues).unwrap(), pool.take(&*queues).unwrap()];

@@ -8,66 +8,74 @@ use std::sync::{Arc, PoisonError};
 use kiln_driver::{Command, Error, Refusal, StreamId};
 use smallvec::SmallVec;
 
-use crate::lane::{Lane, Point};
+use crate::dependency_tracker::DependencyTracker;
 use crate::stamp::{MAX_STREAMS, Stamp, StreamKey};
 use crate::stream_counters::StreamCount;
+use crate::stream_state::{Point, StreamState};
 use crate::sync::Ordering;
-use crate::tracker::Tracker;
 
 /// Streams that were given back and are asked whether their work is done, before one is waited for.
 const LOOK_AT: usize = 4;
 
-impl Tracker {
+impl DependencyTracker {
     /// Takes a stream in. The key of a stream that went away is used again: once all its work is known to be done, or, if there is no
     /// other left, at once, and then the new stream comes after that work.
     ///
     /// # Errors
     /// Refused past [`MAX_STREAMS`] at once; what the driver says.
-    pub fn add(&self, stream: StreamId) -> Result<Arc<Lane>, Error> {
-        self.take_in(stream, |lane| lane)
+    pub fn add(&self, stream: StreamId) -> Result<Arc<StreamState>, Error> {
+        self.take_in(stream, |state| state)
     }
 
     /// As [`add`](Self::add), for a stream that is never [retired](Self::retire).
     ///
     /// # Errors
     /// As for [`add`](Self::add).
-    pub fn add_lasting(&self, stream: StreamId) -> Result<Arc<Lane>, Error> {
-        self.take_in(stream, Lane::lasting)
+    pub fn add_lasting(&self, stream: StreamId) -> Result<Arc<StreamState>, Error> {
+        self.take_in(stream, StreamState::lasting)
     }
 
-    fn take_in(&self, stream: StreamId, make: fn(Lane) -> Lane) -> Result<Arc<Lane>, Error> {
+    fn take_in(
+        &self,
+        stream: StreamId,
+        make: fn(StreamState) -> StreamState,
+    ) -> Result<Arc<StreamState>, Error> {
         match self.take_place(stream, make) {
-            Some(lane) => Ok(lane),
+            Some(state) => Ok(state),
             None => self.take_over(stream, make),
         }
     }
 
     /// A place in the table that nobody has.
-    fn take_place(&self, stream: StreamId, make: fn(Lane) -> Lane) -> Option<Arc<Lane>> {
-        let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
-        let reusable = lanes.iter().position(|lane| {
-            is_abandoned(lane) && self.host.covers(Stamp { stream: lane.key, number: lane.submitted() })
+    fn take_place(&self, stream: StreamId, make: fn(StreamState) -> StreamState) -> Option<Arc<StreamState>> {
+        let mut streams = self.streams.write().unwrap_or_else(PoisonError::into_inner);
+        let reusable = streams.iter().position(|state| {
+            is_abandoned(state) && self.host.covers(Stamp { stream: state.key, number: state.submitted() })
         });
         if let Some(index) = reusable {
-            let lane = Arc::new(make(lanes[index].heir(stream, None)));
-            lanes[index] = lane.clone();
-            return Some(lane);
+            let state = Arc::new(make(streams[index].successor(stream, None)));
+            streams[index] = state.clone();
+            return Some(state);
         }
-        let lane = Arc::new(make(Lane::new(StreamKey::new(lanes.len())?, stream, 0)));
-        lanes.push(lane.clone());
-        Some(lane)
+        let state = Arc::new(make(StreamState::new(StreamKey::new(streams.len())?, stream, 0)));
+        streams.push(state.clone());
+        Some(state)
     }
 
     /// The place of a stream that was given back with work that nobody has waited for. A few are asked whether it is done by now; else
     /// the new stream is made to wait for one of them, which holds up nobody here. They take turns, so that it is an old one.
     #[cold]
-    fn take_over(&self, stream: StreamId, make: fn(Lane) -> Lane) -> Result<Arc<Lane>, Error> {
+    fn take_over(
+        &self,
+        stream: StreamId,
+        make: fn(StreamState) -> StreamState,
+    ) -> Result<Arc<StreamState>, Error> {
         let turn = self.turns.fetch_add(1, Ordering::Relaxed) as usize;
         for stamp in self.ends(turn) {
             if self.is_done(stamp)?
-                && let Some(lane) = self.take_place(stream, make)
+                && let Some(state) = self.take_place(stream, make)
             {
-                return Ok(lane);
+                return Ok(state);
             }
         }
         let (index, old) = self.claim(turn).ok_or_else(|| {
@@ -75,14 +83,14 @@ impl Tracker {
             Error::refused("create_stream", limit)
         })?;
         let end = self.wait_for_all_of(&old, stream).inspect_err(|_| old.unclaim())?;
-        let heir = Arc::new(make(old.heir(stream, end.as_deref())));
-        let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
-        lanes[index] = heir.clone();
-        Ok(heir)
+        let successor = Arc::new(make(old.successor(stream, end.as_deref())));
+        let mut streams = self.streams.write().unwrap_or_else(PoisonError::into_inner);
+        streams[index] = successor.clone();
+        Ok(successor)
     }
 
     /// Makes a stream wait for everything another one did before it was given back; none if that is known to be done.
-    fn wait_for_all_of(&self, old: &Lane, stream: StreamId) -> Result<Option<Point>, Error> {
+    fn wait_for_all_of(&self, old: &StreamState, stream: StreamId) -> Result<Option<Point>, Error> {
         let last = Stamp { stream: old.key, number: old.submitted() };
         if self.host.covers(last) {
             return Ok(None);
@@ -95,26 +103,29 @@ impl Tracker {
 
     /// Where the work of a few streams ends that were given back.
     fn ends(&self, turn: usize) -> SmallVec<[Stamp; LOOK_AT]> {
-        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
-        let retired = in_turn(&lanes, turn).filter(|(_, lane)| lane.is_retired());
-        retired.map(|(_, lane)| Stamp { stream: lane.key, number: lane.submitted() }).take(LOOK_AT).collect()
+        let streams = self.streams.read().unwrap_or_else(PoisonError::into_inner);
+        let retired = in_turn(&streams, turn).filter(|(_, state)| state.is_retired());
+        retired
+            .map(|(_, state)| Stamp { stream: state.key, number: state.submitted() })
+            .take(LOOK_AT)
+            .collect()
     }
 
     /// A stream that was given back, for whoever asks first. Blocks may still call it their home; what they were used for on it comes
-    /// before whatever its heir does, so they lose nothing.
-    fn claim(&self, turn: usize) -> Option<(usize, Arc<Lane>)> {
-        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
-        in_turn(&lanes, turn).find(|(_, lane)| lane.claim()).map(|(index, lane)| (index, lane.clone()))
+    /// before whatever its successor does, so they lose nothing.
+    fn claim(&self, turn: usize) -> Option<(usize, Arc<StreamState>)> {
+        let streams = self.streams.read().unwrap_or_else(PoisonError::into_inner);
+        in_turn(&streams, turn).find(|(_, state)| state.claim()).map(|(index, state)| (index, state.clone()))
     }
 }
 
 /// Whether nobody but the table holds a stream, so that nothing new comes of it.
-fn is_abandoned(lane: &Arc<Lane>) -> bool {
-    Arc::strong_count(lane) == 1
+fn is_abandoned(state: &Arc<StreamState>) -> bool {
+    Arc::strong_count(state) == 1
 }
 
 /// All places of the table, beginning somewhere else each time.
-fn in_turn(lanes: &[Arc<Lane>], turn: usize) -> impl Iterator<Item = (usize, &Arc<Lane>)> {
-    let places = lanes.iter().enumerate();
-    places.cycle().skip(turn % lanes.len().max(1)).take(lanes.len())
+fn in_turn(streams: &[Arc<StreamState>], turn: usize) -> impl Iterator<Item = (usize, &Arc<StreamState>)> {
+    let places = streams.iter().enumerate();
+    places.cycle().skip(turn % streams.len().max(1)).take(streams.len())
 }

@@ -2,8 +2,8 @@
 
 use std::mem::MaybeUninit;
 
+use crate::access_history::AccessHistory;
 use crate::sync::BiasedGuard;
-use crate::track::Track;
 
 /// Blocks that need no heap.
 pub(crate) const MOST: usize = 32;
@@ -12,7 +12,7 @@ pub(crate) const MOST: usize = 32;
 pub(crate) struct Guards<'a> {
     len: usize,
     /// The first `len` are there.
-    held: [MaybeUninit<BiasedGuard<'a, Track>>; MOST],
+    held: [MaybeUninit<BiasedGuard<'a, AccessHistory>>; MOST],
 }
 
 impl<'a> Guards<'a> {
@@ -23,7 +23,7 @@ impl<'a> Guards<'a> {
 
     /// Holds one more. One too many is let go of at once; there is none as long as there are at most [`MOST`].
     #[inline(always)]
-    pub(crate) fn push(&mut self, guard: BiasedGuard<'a, Track>) {
+    pub(crate) fn push(&mut self, guard: BiasedGuard<'a, AccessHistory>) {
         if let Some(place) = self.held.get_mut(self.len) {
             place.write(guard);
             self.len += 1;
@@ -32,7 +32,7 @@ impl<'a> Guards<'a> {
 
     /// Lets go of each, the last first, after something was done to it. Not by value: they would be copied.
     #[inline(always)]
-    pub(crate) fn release(&mut self, mut last: impl FnMut(usize, &mut Track)) {
+    pub(crate) fn release(&mut self, mut last: impl FnMut(usize, &mut AccessHistory)) {
         while let Some(at) = self.len.checked_sub(1) {
             self.len = at;
             if let Some(place) = self.held.get(at) {

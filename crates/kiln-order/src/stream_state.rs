@@ -6,14 +6,14 @@ use std::sync::{Arc, Weak};
 use kiln_driver::StreamId;
 
 use crate::clock::Clock;
-use crate::events::EventLease;
+use crate::event_pool::EventLease;
 use crate::launch_sites::LaunchSites;
-use crate::plan::Waits;
 use crate::stamp::{Stamp, StreamKey};
 use crate::stream_counters::{StreamCount, StreamCounters, StreamCounts};
 use crate::sync::{
     AtomicBool, AtomicU32, AtomicU64, BiasedGuard, BiasedLock, Ordering, spin_loop, yield_now,
 };
+use crate::waits::Waits;
 use kiln_sync::{Gate, GatePass};
 
 /// Recorded points a stream remembers.
@@ -27,7 +27,7 @@ const LAZY_AFTER: u32 = 64;
 // In this order, here and in `Entry`: all that a submission looks at lies in the first two cache lines, and what is to be known of it to wait
 // for it in two others.
 #[repr(C, align(128))]
-pub struct Lane {
+pub struct StreamState {
     /// Its key.
     pub key: StreamKey,
     /// Nobody gives it back before the runtime ends.
@@ -77,7 +77,7 @@ pub struct Entry {
     /// What a submission looks at that has to wait starts a line behind this.
     _apart: [u64; 3],
     /// The stream that was waited for last, which is likely the next one, too.
-    pub peer: Option<(StreamKey, Weak<Lane>)>,
+    pub peer: Option<(StreamKey, Weak<StreamState>)>,
     /// What everything submitted from here on is ordered after.
     pub clock: Clock,
 }
@@ -111,7 +111,7 @@ pub struct Recorded {
     pub clock: Clock,
 }
 
-impl Lane {
+impl StreamState {
     /// A stream that has done nothing under this key since `number`, which is known to be done.
     pub fn new(key: StreamKey, stream: StreamId, number: u64) -> Self {
         let entry = Entry {
@@ -157,18 +157,18 @@ impl Lane {
 
     /// A stream that takes the place of this one, which was given back. All that is stamped with the key so far is done, or comes before
     /// whatever the new one does, because that waits for `end`, the last point of this one.
-    pub fn heir(&self, stream: StreamId, end: Option<&Recorded>) -> Self {
-        let mut heir = Self::new(self.key, stream, self.submitted());
-        heir.counters.inherit(&self.counters);
-        heir.launches = AtomicU64::new(self.launches.load(Ordering::Relaxed));
-        heir.signals = AtomicU64::new(self.signals.load(Ordering::Relaxed));
-        heir.waits = AtomicU64::new(self.waits.load(Ordering::Relaxed));
-        heir.broken = AtomicU64::new(self.broken.load(Ordering::Acquire));
+    pub fn successor(&self, stream: StreamId, end: Option<&Recorded>) -> Self {
+        let mut successor = Self::new(self.key, stream, self.submitted());
+        successor.counters.inherit(&self.counters);
+        successor.launches = AtomicU64::new(self.launches.load(Ordering::Relaxed));
+        successor.signals = AtomicU64::new(self.signals.load(Ordering::Relaxed));
+        successor.waits = AtomicU64::new(self.waits.load(Ordering::Relaxed));
+        successor.broken = AtomicU64::new(self.broken.load(Ordering::Acquire));
         if let Some(end) = end {
-            heir.entry.get_mut().clock.clone_from(&end.clock);
-            heir.points.get_mut().clock.clone_from(&end.clock);
+            successor.entry.get_mut().clock.clone_from(&end.clock);
+            successor.points.get_mut().clock.clone_from(&end.clock);
         }
-        heir
+        successor
     }
 
     /// Claims the place of a stream that was given back; whoever asks next is told no.
@@ -331,7 +331,7 @@ impl Lane {
 
     /// Whether waiting for a number of this stream is likely to order a stamp of another one before, too. A guess: the point that is
     /// waited for in the end may be one that another thread is recording right now.
-    pub fn brings_along(&self, number: u64, stamp: Stamp) -> bool {
+    pub fn implies(&self, number: u64, stamp: Stamp) -> bool {
         let points = self.points();
         points.find(number).map_or(&points.clock, |point| &point.clock).covers(stamp)
     }

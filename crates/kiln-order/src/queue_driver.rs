@@ -12,7 +12,7 @@ use std::time::Duration;
 use kiln_driver::*;
 
 /// The driver.
-pub(crate) struct Queues {
+pub(crate) struct QueueDriver {
     streams: Slots<kind::Stream, ()>,
     events: Slots<kind::Event, ()>,
     state: Mutex<State>,
@@ -67,7 +67,7 @@ impl Before {
     }
 }
 
-impl Queues {
+impl QueueDriver {
     pub(crate) fn new() -> Arc<Self> {
         let key = DeviceKey::fresh();
         let (streams, events) = (Slots::new(key), Slots::new(key));
@@ -80,7 +80,7 @@ impl Queues {
         self.streams.insert(()).unwrap()
     }
 
-    /// Queues work that touches blocks, each named by a number.
+    /// QueueDriver work that touches blocks, each named by a number.
     pub(crate) fn touch(&self, stream: StreamId, blocks: &[(usize, Access)]) -> Result<()> {
         let _alive = self.answer(self.streams.pin(stream)?)?;
         let mut state = self.state();
@@ -153,7 +153,7 @@ fn absent<T>() -> Result<T> {
     Err(Error::unsupported("call", "anything but streams and events", "this driver is queues alone"))
 }
 
-impl Driver for Queues {
+impl Driver for QueueDriver {
     fn create_stream(&self, _: StreamRequest) -> Result<StreamId> {
         self.answer(())?;
         self.streams.insert(())

@@ -5,37 +5,26 @@ use std::sync::{Arc, PoisonError};
 use kiln_driver::{Command, Driver, Error, StreamId, Submission, Timeout, WaitTarget, Waited};
 
 use crate::clock::{Clock, HostClock};
-use crate::events::{EventLease, EventPool};
-use crate::held::held_here;
-use crate::lane::{Entry, Lane, Point, Recorded};
+use crate::event_pool::{EventLease, EventPool};
+use crate::held_streams::held_here;
 use crate::mutation::Mutation;
+use crate::pending_submission::PendingSubmission;
+use crate::recording::Recording;
 use crate::stamp::{Stamp, Stamps, StreamKey};
 use crate::step::{Step, Use, publish_late};
 use crate::stream_counters::{StreamCount, StreamCounts};
+use crate::stream_state::{Entry, Point, Recorded, StreamState};
 use crate::submit_error::{SubmitError, given_back, held_error};
-use crate::sync::{AtomicBool, AtomicU32, BiasedGuard, Ordering, RwLock};
-
-/// When an event is recorded for work that another stream consumes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Recording {
-    /// When it is first needed; cheap, but the wait may cover later work. A stream whose results keep being consumed
-    /// elsewhere changes to recording at once.
-    #[default]
-    Adaptive,
-    /// Only when it is needed.
-    OnDemand,
-    /// After every submission.
-    AtOnce,
-}
+use crate::sync::{AtomicBool, AtomicU32, Ordering, RwLock};
 
 /// The order of one device.
 // In this order and place: what every submission looks at stands first, in one cache line.
 #[repr(C, align(64))]
-pub struct Tracker {
+pub struct DependencyTracker {
     pub(crate) driver: Arc<dyn Driver>,
     recording: Recording,
     mutation: Option<Mutation>,
-    pub(crate) lanes: RwLock<Vec<Arc<Lane>>>,
+    pub(crate) streams: RwLock<Vec<Arc<StreamState>>>,
     pub(crate) host: HostClock,
     /// Another context answers for events of the last one, which says nothing about the work they stood behind.
     pub(crate) held: AtomicBool,
@@ -46,12 +35,12 @@ pub struct Tracker {
     makes_memory: AtomicBool,
 }
 
-impl Tracker {
+impl DependencyTracker {
     /// An order with no streams yet.
     pub fn new(driver: Arc<dyn Driver>, recording: Recording, mutation: Option<Mutation>) -> Self {
         Self {
             driver,
-            lanes: RwLock::new(Vec::new()),
+            streams: RwLock::new(Vec::new()),
             host: HostClock::default(),
             held: AtomicBool::new(false),
             events: EventPool::new(),
@@ -94,33 +83,33 @@ impl Tracker {
 
     /// The latest submission of every stream that made one.
     pub fn latest(&self) -> Vec<Stamp> {
-        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
-        lanes.iter().map(|lane| Stamp { stream: lane.key, number: lane.submitted() }).collect()
+        let streams = self.streams.read().unwrap_or_else(PoisonError::into_inner);
+        streams.iter().map(|state| Stamp { stream: state.key, number: state.submitted() }).collect()
     }
 
     /// Adds up what the streams did.
     pub fn add_counts(&self, numbers: &mut StreamCounts) {
-        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
-        lanes.iter().for_each(|lane| lane.add_counts(numbers));
+        let streams = self.streams.read().unwrap_or_else(PoisonError::into_inner);
+        streams.iter().for_each(|state| state.add_counts(numbers));
     }
 
     /// Every stream that was not given back.
     pub fn streams(&self) -> Vec<StreamId> {
-        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
-        lanes.iter().filter(|lane| !lane.is_retired()).map(|lane| lane.stream).collect()
+        let streams = self.streams.read().unwrap_or_else(PoisonError::into_inner);
+        streams.iter().filter(|state| !state.is_retired()).map(|state| state.stream).collect()
     }
 
     /// Takes no more work for a stream whose name is about to be given back. Its end is recorded first, so that what it still runs
     /// can be waited for without the name.
-    pub fn retire(&self, lane: &Lane) {
+    pub fn retire(&self, state: &StreamState) {
         // Whoever forgot that they are inside queues nothing more.
-        let entry = self.enter_lane(lane).ok();
-        let last = lane.submitted();
-        if last > 0 && self.point(lane, last).is_err_and(|error| !error.is_sticky()) {
+        let entry = self.enter_stream(state).ok();
+        let last = state.submitted();
+        if last > 0 && self.point(state, last).is_err_and(|error| !error.is_sticky()) {
             // Without an event nobody could wait for it any more. If that fails too, the device is lost, and nothing on it is waited for.
-            let _ = self.wait_stream(lane, last, Timeout::Never);
+            let _ = self.wait_stream(state, last, Timeout::Never);
         }
-        lane.close();
+        state.close();
         drop(entry);
     }
 
@@ -133,12 +122,12 @@ impl Tracker {
     #[inline(always)]
     pub fn submit(
         &self,
-        lane: &Lane,
+        state: &StreamState,
         uses: &mut [Use<'_>],
         work: impl FnOnce(&dyn Driver, StreamId) -> Result<(), Error>,
     ) -> Result<Stamp, SubmitError> {
-        let mut begun = self.begin(lane, uses)?;
-        work(&*self.driver, lane.stream).map_err(|error| begun.failed(error))?;
+        let mut begun = self.begin(state, uses)?;
+        work(&*self.driver, state.stream).map_err(|error| begun.failed(error))?;
         if self.mutation == Some(Mutation::PublicationInsideStep) {
             publish_late(uses, begun.stamp, &self.host);
         }
@@ -153,10 +142,14 @@ impl Tracker {
     /// As for [`submit`](Self::submit).
     // Always inlined, as what follows from it: the guards it hands on would otherwise go through memory.
     #[inline(always)]
-    pub fn begin<'a>(&'a self, lane: &'a Lane, uses: &mut [Use<'_>]) -> Result<Begun<'a>, SubmitError> {
-        let mut begun = self.enter(lane, uses)?;
+    pub fn begin<'a>(
+        &'a self,
+        state: &'a StreamState,
+        uses: &mut [Use<'_>],
+    ) -> Result<PendingSubmission<'a>, SubmitError> {
+        let mut begun = self.enter(state, uses)?;
         if !begun.entry.waits.is_empty() {
-            self.queue_waits(lane, &mut begun.entry).map_err(|error| begun.failed(error))?;
+            self.queue_waits(state, &mut begun.entry).map_err(|error| begun.failed(error))?;
         }
         Ok(begun)
     }
@@ -165,8 +158,8 @@ impl Tracker {
     ///
     /// # Errors
     /// As for [`submit`](Self::submit).
-    pub fn stamp(&self, lane: &Lane, uses: &mut [Use<'_>]) -> Result<Stamp, SubmitError> {
-        let mut begun = self.enter(lane, uses)?;
+    pub fn stamp(&self, state: &StreamState, uses: &mut [Use<'_>]) -> Result<Stamp, SubmitError> {
+        let mut begun = self.enter(state, uses)?;
         begun.record()?;
         Ok(begun.stamp)
     }
@@ -175,15 +168,15 @@ impl Tracker {
     ///
     /// # Errors
     /// What the driver says; a stream of which this thread is inside.
-    pub fn order_after(&self, lane: &Lane, stamps: &Stamps) -> Result<usize, SubmitError> {
-        let mut guard = self.enter_lane(lane)?;
+    pub fn order_after(&self, state: &StreamState, stamps: &Stamps) -> Result<usize, SubmitError> {
+        let mut guard = self.enter_stream(state)?;
         let entry = &mut *guard;
-        if lane.is_retired() {
-            return Err(given_back(lane.stream).into());
+        if state.is_retired() {
+            return Err(given_back(state.stream).into());
         }
         entry.waits.clear();
         for stamp in stamps.iter() {
-            entry.waits.need(stamp, lane.key, &entry.clock, &self.host);
+            entry.waits.need(stamp, state.key, &entry.clock, &self.host);
         }
         if entry.waits.is_empty() {
             return Ok(0);
@@ -194,15 +187,15 @@ impl Tracker {
             return Err(SubmitError::Held { stream });
         }
         // The waits get a number, so that whoever waits for all of the stream's work waits for them too.
-        let number = lane.plan(entry);
-        let queued = self.queue_waits(lane, entry);
-        lane.set_submitted(number);
+        let number = state.plan(entry);
+        let queued = self.queue_waits(state, entry);
+        state.set_submitted(number);
         Ok(queued?)
     }
 
     /// Whether everything submitted to a stream from here on is ordered after a stamp, without any wait.
-    pub fn is_ordered(&self, lane: &Lane, stamp: Stamp) -> bool {
-        stamp.stream == lane.key || self.host.covers(stamp) || lane.published_covers(stamp)
+    pub fn is_ordered(&self, state: &StreamState, stamp: Stamp) -> bool {
+        stamp.stream == state.key || self.host.covers(stamp) || state.published_covers(stamp)
     }
 
     /// Whether a stamp is done, as far as the device says when it is asked.
@@ -234,8 +227,8 @@ impl Tracker {
         if self.host.covers(stamp) {
             return Ok(Waited::Done);
         }
-        let lane = self.lane(stamp.stream)?;
-        if lane.submitted() < stamp.number {
+        let state = self.state(stamp.stream)?;
+        if state.submitted() < stamp.number {
             if matches!(timeout, Timeout::Poll) {
                 return Ok(Waited::TimedOut);
             }
@@ -245,11 +238,11 @@ impl Tracker {
         }
         let kind =
             if matches!(timeout, Timeout::Poll) { StreamCount::HostPolls } else { StreamCount::HostWaits };
-        lane.counters().add(kind, 1);
-        match self.point(&lane, stamp.number) {
+        state.counters().add(kind, 1);
+        match self.point(&state, stamp.number) {
             Ok(point) => self.wait_point(&point, timeout),
             Err(error) if error.is_sticky() => Err(error),
-            Err(_) => self.wait_stream(&lane, stamp.number, timeout),
+            Err(_) => self.wait_stream(&state, stamp.number, timeout),
         }
     }
 
@@ -271,7 +264,7 @@ impl Tracker {
     /// # Errors
     /// What the driver says.
     pub fn event_after(&self, stamp: Stamp) -> Result<Point, Error> {
-        self.point(&*self.lane(stamp.stream)?, stamp.number)
+        self.point(&*self.state(stamp.stream)?, stamp.number)
     }
 
     /// An event for somebody who signals and waits by means of their own.
@@ -284,44 +277,48 @@ impl Tracker {
 
     /// Gives all events back; for the end of a runtime.
     pub fn destroy_events(&self) {
-        for lane in self.lanes.read().unwrap_or_else(PoisonError::into_inner).iter() {
-            lane.forget_points();
+        for state in self.streams.read().unwrap_or_else(PoisonError::into_inner).iter() {
+            state.forget_points();
         }
         self.events.destroy_all(&*self.driver);
     }
 
     /// The stream of that name.
-    pub fn lane_of(&self, stream: StreamId) -> Option<Arc<Lane>> {
-        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
-        lanes.iter().find(|lane| lane.stream == stream).cloned()
+    pub fn state_of(&self, stream: StreamId) -> Option<Arc<StreamState>> {
+        let streams = self.streams.read().unwrap_or_else(PoisonError::into_inner);
+        streams.iter().find(|state| state.stream == stream).cloned()
     }
 
     /// Enters a stream and takes the step, with which a number is given out. Others may wait for it from then on, so whatever becomes of
     /// the submission, the number is theirs when the value is dropped. A step that is refused uses up no number.
     #[inline(always)]
-    fn enter<'a>(&'a self, lane: &'a Lane, uses: &mut [Use<'_>]) -> Result<Begun<'a>, SubmitError> {
-        let mut guard = self.enter_lane(lane)?;
-        if lane.is_retired() {
-            return Err(given_back(lane.stream).into());
+    fn enter<'a>(
+        &'a self,
+        state: &'a StreamState,
+        uses: &mut [Use<'_>],
+    ) -> Result<PendingSubmission<'a>, SubmitError> {
+        let mut guard = self.enter_stream(state)?;
+        if state.is_retired() {
+            return Err(given_back(state.stream).into());
         }
         let entry = &mut *guard;
-        let stamp = Stamp { stream: lane.key, number: entry.next };
+        let stamp = Stamp { stream: state.key, number: entry.next };
         entry.waits.clear();
         let (clock, host, waits) = (&entry.clock, &self.host, &mut entry.waits);
-        let mut step = Step { lane, stamp, clock, host, waits, mutation: self.mutation };
+        let mut step = Step { state, stamp, clock, host, waits, mutation: self.mutation };
         step.take(uses)?;
         entry.next = stamp.number + 1;
-        Ok(Begun { tracker: self, lane, entry: guard, stamp })
+        Ok(PendingSubmission { tracker: self, state, entry: guard, stamp })
     }
 
     /// The stream with that number, if there is one.
-    pub fn lane_at(&self, index: usize) -> Option<Arc<Lane>> {
-        self.lanes.read().unwrap_or_else(PoisonError::into_inner).get(index).cloned()
+    pub fn state_at(&self, index: usize) -> Option<Arc<StreamState>> {
+        self.streams.read().unwrap_or_else(PoisonError::into_inner).get(index).cloned()
     }
 
-    fn lane(&self, key: StreamKey) -> Result<Arc<Lane>, Error> {
-        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
-        lanes.get(key.index()).cloned().ok_or_else(|| {
+    fn state(&self, key: StreamKey) -> Result<Arc<StreamState>, Error> {
+        let streams = self.streams.read().unwrap_or_else(PoisonError::into_inner);
+        streams.get(key.index()).cloned().ok_or_else(|| {
             Error::invalid(
                 "wait",
                 format!("no stream has the key {}", key.index()),
@@ -331,30 +328,30 @@ impl Tracker {
     }
 
     /// The stream with a key, to be waited for.
-    fn peer(&self, entry: &mut Entry, key: StreamKey) -> Result<Arc<Lane>, Error> {
-        if let Some((known, lane)) = &entry.peer
+    fn peer(&self, entry: &mut Entry, key: StreamKey) -> Result<Arc<StreamState>, Error> {
+        if let Some((known, state)) = &entry.peer
             && *known == key
-            && let Some(lane) = lane.upgrade()
-            // One that was given back may have an heir by now, who has the later numbers.
-            && !lane.is_retired()
+            && let Some(state) = state.upgrade()
+            // One that was given back may have an successor by now, who has the later numbers.
+            && !state.is_retired()
         {
-            return Ok(lane);
+            return Ok(state);
         }
-        let lane = self.lane(key)?;
-        entry.peer = Some((key, Arc::downgrade(&lane)));
-        Ok(lane)
+        let state = self.state(key)?;
+        entry.peer = Some((key, Arc::downgrade(&state)));
+        Ok(state)
     }
 
-    /// Queues the planned waits, but for those that an earlier one brought along. Returns how many were needed.
+    /// QueueDriver the planned waits, but for those that an earlier one brought along. Returns how many were needed.
     ///
     /// Which ones those are is decided by the points that were really waited for. What another stream publishes may be newer than a
     /// point that a third thread recorded there meanwhile, so it serves to guess a good order and for nothing else.
     #[inline(never)]
-    fn queue_waits(&self, lane: &Lane, entry: &mut Entry) -> Result<usize, Error> {
+    fn queue_waits(&self, state: &StreamState, entry: &mut Entry) -> Result<usize, Error> {
         if entry.waits.len() > 1 {
-            let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
+            let streams = self.streams.read().unwrap_or_else(PoisonError::into_inner);
             entry.waits.arrange(|of, stamp| {
-                lanes.get(of.stream.index()).is_some_and(|lane| lane.brings_along(of.number, stamp))
+                streams.get(of.stream.index()).is_some_and(|state| state.implies(of.number, stamp))
             });
         }
         let mut queued = 0;
@@ -365,7 +362,7 @@ impl Tracker {
             }
             let peer = self.peer(entry, stamp.stream)?;
             let edge = self.with_point(&peer, stamp.number, |point| {
-                self.driver.submit(lane.stream, &Command::Wait(point.event.event()))?;
+                self.driver.submit(state.stream, &Command::Wait(point.event.event()))?;
                 entry.clock.join(&point.clock);
                 entry.clock.learn(match self.mutation {
                     Some(Mutation::TransitiveElision) => Stamp { number: u64::MAX, ..point.stamp },
@@ -376,52 +373,57 @@ impl Tracker {
             match edge {
                 Ok(()) => {
                     queued += 1;
-                    lane.note_wait();
+                    state.note_wait();
                 }
                 Err(error) if error.is_sticky() => return Err(error),
                 // The blocks are stamped: whoever comes next counts on this edge.
                 Err(_) => drop(self.wait_stream(&peer, stamp.number, Timeout::Never)?),
             }
         }
-        lane.publish_clock(&entry.clock);
+        state.publish_clock(&entry.clock);
         Ok(queued)
     }
 
     /// A point that covers a number of a stream: one that is recorded, or a new one.
-    pub(crate) fn point(&self, lane: &Lane, number: u64) -> Result<Point, Error> {
-        self.with_point(lane, number, |point| Ok(point.clone()))
+    pub(crate) fn point(&self, state: &StreamState, number: u64) -> Result<Point, Error> {
+        self.with_point(state, number, |point| Ok(point.clone()))
     }
 
     /// Does something with a point that covers a number of a stream. A new one is remembered by its stream after that, so that it need
     /// not be counted who holds it.
     fn with_point<R>(
         &self,
-        lane: &Lane,
+        state: &StreamState,
         number: u64,
         then: impl FnOnce(&Point) -> Result<R, Error>,
     ) -> Result<R, Error> {
-        if let Some(point) = lane.point(number) {
+        if let Some(point) = state.point(number) {
             return then(&point);
         }
-        let submitted = lane.await_submitted(number);
-        let Some(_admission) = lane.admit() else {
+        let submitted = state.await_submitted(number);
+        let Some(_admission) = state.admit() else {
             // It was given back meanwhile, and its end recorded before that.
-            return then(&lane.point(number).ok_or_else(|| given_back(lane.stream))?);
+            return then(&state.point(number).ok_or_else(|| given_back(state.stream))?);
         };
         if submitted > number {
-            lane.note_overshoot();
+            state.note_overshoot();
         }
-        let stamp = Stamp { stream: lane.key, number: submitted };
+        let stamp = Stamp { stream: state.key, number: submitted };
         // Read before the event is recorded: every wait it speaks of is with the driver already.
-        let point = self.record(lane, stamp, |clock| lane.read_published_clock(clock))?;
+        let point = self.record(state, stamp, |clock| state.read_published_clock(clock))?;
         let done = then(&point);
-        lane.remember(point);
+        state.remember(point);
         done
     }
 
     /// Records an event, once `read` has said what it brings along. Its stream is to remember the point.
-    fn record(&self, lane: &Lane, stamp: Stamp, read: impl FnOnce(&mut Clock)) -> Result<Point, Error> {
-        let mut point = match lane.take_oldest() {
+    fn record(
+        &self,
+        state: &StreamState,
+        stamp: Stamp,
+        read: impl FnOnce(&mut Clock),
+    ) -> Result<Point, Error> {
+        let mut point = match state.take_oldest() {
             Some(point) => point,
             None => {
                 Arc::new(Recorded { stamp, clock: Clock::default(), event: self.events.take(&*self.driver)? })
@@ -431,66 +433,30 @@ impl Tracker {
             recorded.stamp = stamp;
             read(&mut recorded.clock);
         }
-        let _: Submission = self.driver.submit(lane.stream, &Command::Signal(point.event.event()))?;
+        let _: Submission = self.driver.submit(state.stream, &Command::Signal(point.event.event()))?;
         Ok(point)
     }
 
     #[inline(always)]
-    fn record_at_once(&self, lane: &Lane, entry: &mut Entry, stamp: Stamp) -> Result<(), Error> {
+    pub(crate) fn record_at_once(
+        &self,
+        state: &StreamState,
+        entry: &mut Entry,
+        stamp: Stamp,
+    ) -> Result<(), Error> {
         let now = match self.recording {
-            Recording::Adaptive => lane.records_at_once(entry),
+            Recording::Adaptive => state.records_at_once(entry),
             Recording::OnDemand => false,
             Recording::AtOnce => true,
         };
         if now {
-            match self.record(lane, stamp, |clock| clock.join(&entry.clock)) {
-                Ok(point) => lane.remember(point),
+            match self.record(state, stamp, |clock| clock.join(&entry.clock)) {
+                Ok(point) => state.remember(point),
                 Err(error) if error.is_sticky() => return Err(error),
                 // The work is queued; an event that could not be recorded now is recorded when somebody needs it.
                 Err(_) => {}
             }
         }
         Ok(())
-    }
-}
-
-/// A submission whose work is being queued.
-pub struct Begun<'a> {
-    tracker: &'a Tracker,
-    lane: &'a Lane,
-    entry: BiasedGuard<'a, Entry>,
-    stamp: Stamp,
-}
-
-impl Begun<'_> {
-    /// What it will be known as.
-    pub fn stamp(&self) -> Stamp {
-        self.stamp
-    }
-
-    /// The work is with the driver: records an event if this stream does so at once.
-    ///
-    /// # Errors
-    /// What the driver says.
-    #[inline]
-    pub fn record(&mut self) -> Result<(), Error> {
-        self.tracker.record_at_once(self.lane, &mut self.entry, self.stamp)
-    }
-
-    /// The work is not with the driver, or a part of it only. If that is because the device is lost, nothing says later how much of it
-    /// happened; so that is noted here.
-    #[cold]
-    pub fn failed(&self, error: Error) -> Error {
-        if error.is_sticky() {
-            self.lane.note_broken(self.stamp.number);
-        }
-        error
-    }
-}
-
-impl Drop for Begun<'_> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        self.lane.set_submitted(self.stamp.number);
     }
 }

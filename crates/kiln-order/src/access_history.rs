@@ -19,7 +19,7 @@ const MAX_SEGMENTS: usize = 64;
 // In this order: all that a plain block needs lies in the first half of a cache line, behind the latch.
 #[repr(C)]
 #[derive(Clone, Debug)]
-pub struct Track {
+pub struct AccessHistory {
     bytes: u64,
     sole: Sole,
     first: Segment,
@@ -41,7 +41,7 @@ struct Sole {
     write: u64,
     read: u64,
     stream: StreamKey,
-    /// The sets of the track hold the stamps, and not this.
+    /// The sets of the history hold the stamps, and not this.
     is_spread: bool,
 }
 
@@ -52,7 +52,7 @@ struct Segment {
     reads: Stamps,
 }
 
-impl Track {
+impl AccessHistory {
     /// A block whose memory may be used from a stamp on: allocation counts as the first write.
     pub fn new(bytes: u64, allocated: Stamp) -> Self {
         Self {
@@ -333,9 +333,9 @@ mod tests {
         Stamp { stream: StreamKey::new(stream).unwrap(), number }
     }
 
-    fn needs(track: &Track, range: Range<u64>, access: Access) -> Vec<Stamp> {
+    fn needs(history: &AccessHistory, range: Range<u64>, access: Access) -> Vec<Stamp> {
         let mut all = Stamps::default();
-        track.needs(&range, access, |stamp| all.insert(stamp));
+        history.needs(&range, access, |stamp| all.insert(stamp));
         let mut all: Vec<Stamp> = all.iter().collect();
         all.sort_by_key(|stamp| stamp.stream);
         all
@@ -343,45 +343,45 @@ mod tests {
 
     #[test]
     fn a_read_waits_for_the_write_and_a_write_for_every_reader_since() {
-        let mut track = Track::new(100, stamp(0, 1));
+        let mut history = AccessHistory::new(100, stamp(0, 1));
         let never = |_| false;
-        assert_eq!(needs(&track, 0..100, Access::Read), [stamp(0, 1)]);
-        track.publish(&(0..100), Access::Read, stamp(1, 4), never);
-        track.publish(&(0..100), Access::Read, stamp(2, 7), never);
-        assert_eq!(needs(&track, 0..100, Access::Read), [stamp(0, 1)]);
-        assert_eq!(needs(&track, 0..100, Access::Write), [stamp(0, 1), stamp(1, 4), stamp(2, 7)]);
-        track.publish(&(0..100), Access::ReadWrite, stamp(3, 2), never);
-        assert_eq!(needs(&track, 0..100, Access::Write), [stamp(3, 2)]);
+        assert_eq!(needs(&history, 0..100, Access::Read), [stamp(0, 1)]);
+        history.publish(&(0..100), Access::Read, stamp(1, 4), never);
+        history.publish(&(0..100), Access::Read, stamp(2, 7), never);
+        assert_eq!(needs(&history, 0..100, Access::Read), [stamp(0, 1)]);
+        assert_eq!(needs(&history, 0..100, Access::Write), [stamp(0, 1), stamp(1, 4), stamp(2, 7)]);
+        history.publish(&(0..100), Access::ReadWrite, stamp(3, 2), never);
+        assert_eq!(needs(&history, 0..100, Access::Write), [stamp(3, 2)]);
     }
 
     #[test]
     fn views_without_common_bytes_know_nothing_of_each_other() {
-        let mut track = Track::new(100, stamp(0, 1));
+        let mut history = AccessHistory::new(100, stamp(0, 1));
         let never = |_| false;
-        track.publish(&(0..50), Access::Write, stamp(1, 1), never);
-        track.publish(&(50..100), Access::Write, stamp(2, 1), never);
-        assert_eq!(needs(&track, 0..50, Access::Write), [stamp(1, 1)]);
-        assert_eq!(needs(&track, 50..51, Access::Read), [stamp(2, 1)]);
-        assert_eq!(needs(&track, 49..51, Access::Read), [stamp(1, 1), stamp(2, 1)]);
-        track.publish(&(0..100), Access::Write, stamp(0, 9), never);
-        assert_eq!(needs(&track, 10..20, Access::Read), [stamp(0, 9)]);
-        assert!(!track.sole.is_spread);
+        history.publish(&(0..50), Access::Write, stamp(1, 1), never);
+        history.publish(&(50..100), Access::Write, stamp(2, 1), never);
+        assert_eq!(needs(&history, 0..50, Access::Write), [stamp(1, 1)]);
+        assert_eq!(needs(&history, 50..51, Access::Read), [stamp(2, 1)]);
+        assert_eq!(needs(&history, 49..51, Access::Read), [stamp(1, 1), stamp(2, 1)]);
+        history.publish(&(0..100), Access::Write, stamp(0, 9), never);
+        assert_eq!(needs(&history, 10..20, Access::Read), [stamp(0, 9)]);
+        assert!(!history.sole.is_spread);
     }
 
     #[test]
     fn a_block_cut_to_pieces_stays_small_and_loses_nothing() {
         let pieces = if cfg!(miri) { 60 } else { 4096 };
-        let mut track = Track::new(1 << 20, Stamp::default());
+        let mut history = AccessHistory::new(1 << 20, Stamp::default());
         for piece in 0..pieces {
             let range = piece * 256..piece * 256 + 128;
-            track.publish(&range, Access::Write, stamp((piece % 40) as usize, piece + 1), |_| false);
+            history.publish(&range, Access::Write, stamp((piece % 40) as usize, piece + 1), |_| false);
         }
-        assert!(track.rest.len() <= MAX_SEGMENTS);
+        assert!(history.rest.len() <= MAX_SEGMENTS);
         for piece in 0..pieces {
             let at = piece * 256..piece * 256 + 128;
             let stream = (piece % 40) as usize;
             assert!(
-                needs(&track, at, Access::Read)
+                needs(&history, at, Access::Read)
                     .iter()
                     .any(|stamp| stamp.stream.index() == stream && stamp.number > piece)
             );

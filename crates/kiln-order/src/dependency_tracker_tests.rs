@@ -5,38 +5,39 @@ use std::sync::Arc;
 use kiln_driver::Access::{self, Read, Write};
 use kiln_driver::{Driver, Timeout};
 
-use crate::lane::Lane;
+use crate::access_history::AccessHistory;
+use crate::dependency_tracker::DependencyTracker;
 use crate::mutation::Mutation;
-use crate::queues::Queues;
+use crate::queue_driver::QueueDriver;
+use crate::recording::Recording;
 use crate::stamp::{Stamp, Stamps};
 use crate::step::Use;
+use crate::stream_state::StreamState;
 use crate::submit_error::SubmitError;
 use crate::sync::{BiasedLock, Ordering};
-use crate::track::Track;
-use crate::tracker::{Recording, Tracker};
 
 const BYTES: u64 = 64;
 
 /// A device with some streams and some blocks.
 struct Device {
-    queues: Arc<Queues>,
-    tracker: Tracker,
-    lanes: Vec<Arc<Lane>>,
-    blocks: Vec<BiasedLock<Track>>,
+    queues: Arc<QueueDriver>,
+    tracker: DependencyTracker,
+    streams: Vec<Arc<StreamState>>,
+    blocks: Vec<BiasedLock<AccessHistory>>,
 }
 
 impl Device {
     fn new(recording: Recording, mutation: Option<Mutation>) -> Self {
-        let queues = Queues::new();
-        let tracker = Tracker::new(queues.clone(), recording, mutation);
-        let lanes = (0..3).map(|_| tracker.add(queues.stream()).unwrap()).collect();
-        let blocks = (0..2).map(|_| BiasedLock::new(Track::new(BYTES, Stamp::default()))).collect();
-        Self { queues, tracker, lanes, blocks }
+        let queues = QueueDriver::new();
+        let tracker = DependencyTracker::new(queues.clone(), recording, mutation);
+        let streams = (0..3).map(|_| tracker.add(queues.stream()).unwrap()).collect();
+        let blocks = (0..2).map(|_| BiasedLock::new(AccessHistory::new(BYTES, Stamp::default()))).collect();
+        Self { queues, tracker, streams, blocks }
     }
 
     fn uses(&self, touches: &[(usize, Access)]) -> Vec<Use<'_>> {
         let each = |(block, access): &(usize, Access)| Use {
-            track: &self.blocks[*block],
+            history: &self.blocks[*block],
             range: 0..BYTES,
             access: *access,
             argument: *block as u16,
@@ -44,13 +45,13 @@ impl Device {
         touches.iter().map(each).collect()
     }
 
-    fn submit(&self, lane: usize, touches: &[(usize, Access)]) -> Result<Stamp, SubmitError> {
+    fn submit(&self, state: usize, touches: &[(usize, Access)]) -> Result<Stamp, SubmitError> {
         let mut uses = self.uses(touches);
-        self.tracker.submit(&self.lanes[lane], &mut uses, |_, stream| self.queues.touch(stream, touches))
+        self.tracker.submit(&self.streams[state], &mut uses, |_, stream| self.queues.touch(stream, touches))
     }
 
-    fn run(&self, lane: usize, touches: &[(usize, Access)]) -> Stamp {
-        self.submit(lane, touches).unwrap()
+    fn run(&self, state: usize, touches: &[(usize, Access)]) -> Stamp {
+        self.submit(state, touches).unwrap()
     }
 
     /// Every edge between two blocks, two readers and two writers, with nothing left to luck.
@@ -71,7 +72,7 @@ const RECORDINGS: [Recording; 3] = [Recording::Adaptive, Recording::OnDemand, Re
 fn work_on_one_stream_costs_no_edge_and_work_on_two_costs_one() {
     let device = Device::new(Recording::OnDemand, None);
     for number in 1..=3 {
-        assert_eq!(device.run(0, &[(0, Write)]), Stamp { stream: device.lanes[0].key, number });
+        assert_eq!(device.run(0, &[(0, Write)]), Stamp { stream: device.streams[0].key, number });
     }
     assert_eq!((device.queues.edges(), device.queues.events()), ((0, 0), 0));
     device.run(1, &[(0, Read)]);
@@ -140,10 +141,11 @@ fn whoever_comes_while_work_is_being_queued_comes_after_it() {
     let device = Device::new(Recording::OnDemand, None);
     let (stamp, later) = std::thread::scope(|scope| {
         let mut later = None;
-        let stamp = device.tracker.submit(&device.lanes[0], &mut device.uses(&[(0, Write)]), |_, stream| {
-            later = Some(scope.spawn(|| device.run(1, &[(0, Write)])));
-            device.queues.touch(stream, &[(0, Write)])
-        });
+        let stamp =
+            device.tracker.submit(&device.streams[0], &mut device.uses(&[(0, Write)]), |_, stream| {
+                later = Some(scope.spawn(|| device.run(1, &[(0, Write)])));
+                device.queues.touch(stream, &[(0, Write)])
+            });
         (stamp.unwrap(), later.unwrap().join().unwrap())
     });
     assert_eq!((stamp.number, later.number), (1, 1));
@@ -151,10 +153,11 @@ fn whoever_comes_while_work_is_being_queued_comes_after_it() {
 
     // With the stamp published behind the work, the other does not wait and is done first.
     let device = Device::new(Recording::OnDemand, Some(Mutation::PublicationInsideStep));
-    let submitted = device.tracker.submit(&device.lanes[0], &mut device.uses(&[(0, Write)]), |_, stream| {
-        std::thread::scope(|scope| scope.spawn(|| device.run(1, &[(0, Write)])).join().unwrap());
-        device.queues.touch(stream, &[(0, Write)])
-    });
+    let submitted =
+        device.tracker.submit(&device.streams[0], &mut device.uses(&[(0, Write)]), |_, stream| {
+            std::thread::scope(|scope| scope.spawn(|| device.run(1, &[(0, Write)])).join().unwrap());
+            device.queues.touch(stream, &[(0, Write)])
+        });
     assert!(submitted.is_ok() && !device.queues.races().is_empty());
 }
 
@@ -197,10 +200,10 @@ fn waits_without_work_order_what_follows() {
     let device = Device::new(Recording::OnDemand, None);
     let written = device.run(0, &[(0, Write)]);
     let stamps = Stamps::of(written);
-    assert_eq!(device.tracker.order_after(&device.lanes[1], &stamps).unwrap(), 1);
-    assert_eq!(device.tracker.order_after(&device.lanes[1], &stamps).unwrap(), 0);
-    assert!(device.tracker.is_ordered(&device.lanes[1], written));
-    assert!(!device.tracker.is_ordered(&device.lanes[2], written));
+    assert_eq!(device.tracker.order_after(&device.streams[1], &stamps).unwrap(), 1);
+    assert_eq!(device.tracker.order_after(&device.streams[1], &stamps).unwrap(), 0);
+    assert!(device.tracker.is_ordered(&device.streams[1], written));
+    assert!(!device.tracker.is_ordered(&device.streams[2], written));
     device.run(1, &[(0, Write)]);
     device.run(2, &[(0, Read)]);
     // The write on stream 1 brought the first along.
@@ -213,15 +216,15 @@ fn a_driver_that_refuses_leaves_a_number_that_can_be_waited_for() {
     device.queues.refuses.store(true, Ordering::Relaxed);
     assert!(matches!(device.submit(0, &[(0, Write)]), Err(SubmitError::Driver(_))));
     device.queues.refuses.store(false, Ordering::Relaxed);
-    assert_eq!((device.lanes[0].planned(), device.lanes[0].submitted()), (1, 1));
+    assert_eq!((device.streams[0].planned(), device.streams[0].submitted()), (1, 1));
     // Whoever comes next waits for the number, and that ends.
     device.run(1, &[(0, Write)]);
-    assert_eq!((device.queues.edges(), device.lanes[0].broken()), ((1, 1), None));
+    assert_eq!((device.queues.edges(), device.streams[0].broken()), ((1, 1), None));
     assert_eq!(device.run(0, &[(1, Read)]).number, 2);
 
-    device.tracker.retire(&device.lanes[1]);
+    device.tracker.retire(&device.streams[1]);
     assert!(matches!(device.submit(1, &[(0, Read)]), Err(SubmitError::Driver(_))));
-    device.queues.destroy(device.lanes[1].stream.into()).unwrap();
+    device.queues.destroy(device.streams[1].stream.into()).unwrap();
     device.run(2, &[(0, Read)]);
     assert_eq!(device.queues.races(), [""; 0], "its end was recorded before it went");
 }
@@ -233,19 +236,19 @@ fn threads_that_submit_at_once_lose_no_edge_and_end() {
         let device = Device::new(recording, None);
         std::thread::scope(|scope| {
             // Two on streams of their own, which use the same blocks in opposite order, and a third that shares the stream of the first.
-            for (lane, touches) in
+            for (state, touches) in
                 [(0, [(0, Write), (1, Write)]), (1, [(1, Write), (0, Write)]), (0, [(0, Read), (1, Read)])]
             {
                 let device = &device;
                 scope.spawn(move || {
                     for _ in 0..rounds {
-                        device.run(lane, &touches);
+                        device.run(state, &touches);
                     }
                 });
             }
         });
         assert_eq!(device.queues.races(), [""; 0], "{recording:?}");
-        let submitted = [0, 1].map(|lane: usize| device.lanes[lane].submitted());
+        let submitted = [0, 1].map(|state: usize| device.streams[state].submitted());
         assert_eq!(
             submitted,
             [2 * rounds, rounds],

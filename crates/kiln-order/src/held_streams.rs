@@ -14,11 +14,11 @@ use std::sync::{Arc, Weak};
 use kiln_driver::StreamId;
 
 use crate::clock::HostClock;
-use crate::lane::{Entry, Lane};
+use crate::dependency_tracker::DependencyTracker;
 use crate::stamp::Stamp;
+use crate::stream_state::{Entry, StreamState};
 use crate::submit_error::SubmitError;
 use crate::sync::{BiasedGuard, thread_local};
-use crate::tracker::Tracker;
 
 thread_local! {
     static HELD: RefCell<Vec<Held>> = const { RefCell::new(Vec::new()) };
@@ -26,7 +26,7 @@ thread_local! {
 
 /// A submission that this thread has begun and not ended.
 struct Held {
-    tracker: Weak<Tracker>,
+    tracker: Weak<DependencyTracker>,
     stream: StreamId,
     stamp: Stamp,
     /// What is to be done after it.
@@ -41,7 +41,7 @@ impl Held {
 
 /// Says that this thread is inside of a stream, until it is dropped. It stays with its thread.
 pub struct Hold {
-    tracker: Weak<Tracker>,
+    tracker: Weak<DependencyTracker>,
     stamp: Stamp,
     /// What a thread has noted is found by that thread alone.
     _of_this_thread: PhantomData<*const ()>,
@@ -49,7 +49,7 @@ pub struct Hold {
 
 impl Hold {
     /// This thread has begun a submission and returns to its caller inside of its stream.
-    pub fn new(tracker: &Arc<Tracker>, stream: StreamId, stamp: Stamp) -> Self {
+    pub fn new(tracker: &Arc<DependencyTracker>, stream: StreamId, stamp: Stamp) -> Self {
         let tracker = Arc::downgrade(tracker);
         let held = Held { tracker: tracker.clone(), stream, stamp, after: Vec::new() };
         // A thread that is ending calls nobody any more who would look.
@@ -77,23 +77,26 @@ impl Drop for Hold {
     }
 }
 
-impl Tracker {
+impl DependencyTracker {
     /// Enters a stream as soon as nobody else is inside. One that this thread is inside of is refused, which only those look at who
     /// would have to wait.
     #[inline(always)]
-    pub(crate) fn enter_lane<'a>(&self, lane: &'a Lane) -> Result<BiasedGuard<'a, Entry>, SubmitError> {
-        match lane.try_enter() {
+    pub(crate) fn enter_stream<'a>(
+        &self,
+        state: &'a StreamState,
+    ) -> Result<BiasedGuard<'a, Entry>, SubmitError> {
+        match state.try_enter() {
             Some(guard) => Ok(guard),
-            None => self.enter_contended(lane),
+            None => self.enter_contended(state),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn enter_contended<'a>(&self, lane: &'a Lane) -> Result<BiasedGuard<'a, Entry>, SubmitError> {
-        match held_here(self.host(), |held| held.stream == lane.key) {
+    fn enter_contended<'a>(&self, state: &'a StreamState) -> Result<BiasedGuard<'a, Entry>, SubmitError> {
+        match held_here(self.host(), |held| held.stream == state.key) {
             Some(stream) => Err(SubmitError::Held { stream }),
-            None => Ok(lane.enter()),
+            None => Ok(state.enter()),
         }
     }
 }
