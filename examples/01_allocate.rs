@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let again = big.clone();
     assert_eq!(again.block_id(), big.block_id());
 
-    // A view is a part as a handle of its own; a cast is the same bytes as another type. Neither copies.
+    // A view is a handle of a part; a cast is the same bytes as another type. Neither copies.
     let middle = big.view(250_000..750_000)?;
     middle.fill(1.5)?;
     let words = middle.cast::<u32>()?;
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let past_the_end = big.view(0..1_000_001).err().ok_or("the view ends past the buffer")?;
     println!("refused: {too_large}\nrefused: {past_the_end}");
 
-    // The last handle frees the memory after the last work that uses it. Nobody waits.
+    // The last handle frees the memory after the last work that uses it, without waiting.
     drop((big, again, middle, words, zeros, weights));
     gpu.synchronize()?;
     gpu.reap_pending()?;

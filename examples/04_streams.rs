@@ -1,4 +1,4 @@
-//! Several streams, and nobody names an event.
+//! Several streams without a single explicit event.
 //!
 //! `cargo run --example 04_streams` runs on the GPU where there is one, and on the simulated device otherwise.
 

@@ -12,7 +12,7 @@ use kiln::recovery::{Backend, Isolation, Process, Replay};
 use kiln::{DeviceRuntime, RuntimeConfig, buffer::Stale, probe::Availability};
 
 const KERNELS: &str = include_str!("vectors.ptx");
-/// Stores to an address nobody has.
+/// Stores to an address that is not mapped.
 const WILD: &str = "
 .version 7.0
 .target sm_70
@@ -59,7 +59,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("the launch failed: {error}");
     println!("what was queued behind it: {:?}", behind.and_then(|ticket| ticket.wait()));
 
-    // The runtime replaces the worker by itself. Whoever has to do with the device waits until it is ready.
+    // The runtime replaces the worker by itself. Wait until it is ready.
     let ready = |status: &kiln::recovery::Status| status.generation.0 == 1 && status.phase() == Phase::Ready;
     let status = gpu.watch().wait_until(ready, Some(Duration::from_secs(60)));
     println!("{status}");

@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert!(back.iter().all(|value| *value == 2.0));
     println!("one launch and one readback awaited: {} elements, all {}", back.len(), back[0]);
 
-    // Many at once, each with a buffer and an answer of its own.
+    // Many at once, each with its buffer and its answer.
     let tasks: Vec<_> = (0..TASKS).map(|task| multiple(gpu, &axpy, &x, task as f32)).collect();
     let sums = block_on(all(tasks));
     for (task, sum) in sums.into_iter().enumerate() {
@@ -49,13 +49,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         threads().saturating_sub(threads_before)
     );
 
-    // Whoever loses interest drops the future. The work goes on, and what it uses stays until it is done.
+    // A future can be dropped. The work goes on, and what it uses stays until it is done.
     for _ in 0..10 {
         drop(add(gpu, &axpy, 1.0, &x, &y)?.into_future());
         drop(y.download_async()?);
     }
     assert!(block_on(y.download_async()?)?.iter().all(|value| *value == 12.0));
-    println!("ten launches nobody waited for were done all the same");
+    println!("ten launches whose futures were dropped were done");
 
     // The state of the device can be awaited, too.
     let mut watch = gpu.watch();
@@ -65,7 +65,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Computes a multiple of `x` on a stream of its own and sums it up on the host.
+/// Computes a multiple of `x` and sums it up on the host.
 async fn multiple(gpu: &DeviceRuntime, axpy: &Kernel, x: &GpuRef<f32>, a: f32) -> kiln::Result<f32> {
     let y = gpu.zeros::<f32>(LEN as usize)?;
     add(gpu, axpy, a, x, &y)?.await?;

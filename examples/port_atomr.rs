@@ -38,7 +38,7 @@ fn promise(text: &str) {
 fn handles(shared: &DeviceRuntime) -> Result<(), Box<dyn Error>> {
     println!("handles");
     fn travels<T: Clone + Send + Sync + 'static>(_: &T) {}
-    // A runtime of its own on the same device, so that it can end here.
+    // A separate runtime on the same device, so that it can end here.
     let gpu = DeviceRuntime::from_driver(shared.driver().clone(), RuntimeConfig::default())?;
     let buffer = gpu.upload(&[1.0f32; LEN as usize])?;
     travels(&buffer);
@@ -87,7 +87,7 @@ fn faulty(launch: u64) -> kiln::Result<DeviceRuntime> {
     DeviceRuntime::from_driver(Machine::new(config).device(0)?, RuntimeConfig::default())
 }
 
-/// A fault answers everybody, with the code, the kernel and the line.
+/// A fault completes every waiter, with the code, the kernel and the line.
 fn fault() -> Result<(), Box<dyn Error>> {
     println!("a fault");
     let gpu = faulty(2)?;
@@ -100,7 +100,7 @@ fn fault() -> Result<(), Box<dyn Error>> {
     let blocked = bad.wait().err().ok_or("the launch cannot have ended well")?;
     let told = call.recv()?.err().ok_or("nor for the callback")?;
     assert_eq!((blocked.code(), told.code()), (Some(Code::ILLEGAL_ADDRESS), Some(Code::ILLEGAL_ADDRESS)));
-    promise("whoever waits is answered, blocked or by callback, with the cause");
+    promise("every waiter is answered, blocked or by callback, with the cause");
     let phases: Vec<Phase> = changes.iter().take(3).map(|status| status.phase()).collect();
     assert_eq!(phases, [Phase::Ready, Phase::Lost, Phase::Failed]);
     let DeviceState::Failed(cause) = gpu.state() else { return Err("it failed".into()) };

@@ -25,7 +25,7 @@ const LEN: u32 = 1_000;
 static SOLVER: CachedBackend<BackendContext> = CachedBackend::new();
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Absence is a value and not an error. Asked under a policy of its own, the question settles nothing for others.
+    // Absence is a value and not an error. Asked under an explicit policy, the question settles nothing for others.
     match kiln::probe::prober().availability_under(Policy::Auto)? {
         Availability::Available(devices) => {
             for device in devices.working() {
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         Availability::Absent(absence) => {
             println!("no GPU ({}): {absence}", absence.name());
-            // A program that may run without one says so once, before first use, and everybody else just asks.
+            // A program that may run without one says so once, before first use, and all other code just asks.
             kiln::probe::set_policy(Policy::Simulate)?;
         }
     }
@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A policy is a value of each request, and one of the process that cannot be changed behind anybody's back.
+/// A policy is a value of each request, and one of the process that cannot change once it is used.
 fn policies() -> Result<(), Box<dyn Error>> {
     assert!(kiln::probe::resolve(Policy::Off)?.is_none(), "off touches nothing");
     assert!(kiln::probe::resolve(Policy::Simulate)?.is_some());
@@ -112,7 +112,7 @@ fn labels() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The first who needs a backend builds it; everybody shares it, and modules and buffers are used again.
+/// The first caller builds the backend; all callers share it, and modules and buffers are used again.
 fn solver() -> Result<(), Box<dyn Error>> {
     let built = || SOLVER.get_or_probe("solver", |parts| Ok(BackendContext::from_parts(parts)));
     let solver = built()?;

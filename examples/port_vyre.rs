@@ -88,7 +88,7 @@ fn plans() -> Outcome {
     Ok(())
 }
 
-/// Compiled once; whoever asks again gets the same pipeline.
+/// Compiled once; later calls get the same pipeline.
 fn compile(backend: &Backend) -> Result<Arc<Pipeline>, Box<dyn Error>> {
     let program = Program::parse(REACH)?;
     let (first, second) = (backend.compile(&program)?, backend.compile(&program)?);

@@ -1,6 +1,6 @@
 //! A Datalog engine's device layer, on kiln: the calls it makes, in the order it makes them.
 //!
-//! Such an engine keeps relations in columns on the device and joins them with kernels of its own, which it queues itself on several
+//! Such an engine keeps relations in columns on the device and joins them with its kernels, which it queues itself on several
 //! streams. It asks for one runtime per device, allocates through a stack of resources, tells the runtime which blocks its work uses,
 //! and wants to know what is live. Each section is one of those conversations.
 //!

@@ -1,6 +1,6 @@
 //! The calmest core.
 //!
-//! A core of a virtual machine is often half of one, and the other half belongs to somebody else: what runs there takes up to half of
+//! A core of a virtual machine is often half of one, and the other half belongs to another machine: what runs there takes up to half of
 //! the speed away, for seconds at a time. The thread that measures therefore looks for the core on which a loop of arithmetic is fastest at
 //! the moment, and stays on it for a measurement. It does so for every subject alike; workloads of several threads do not.
 

@@ -1,4 +1,4 @@
-//! Rows as a picture: a bar for each subject, workloads below each other, kiln in a colour of its own.
+//! Rows as a picture: a bar for each subject, workloads below each other, kiln in a different colour.
 
 use std::fmt::Write;
 

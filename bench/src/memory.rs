@@ -40,7 +40,7 @@ pub(crate) struct Bench {
     is_cpu_time: bool,
 }
 
-/// A heap of its own, with the order it asks.
+/// A heap, with the order it asks.
 pub(crate) struct Setting {
     driver: Arc<dyn Driver>,
     order: Arc<DriverOrder>,
@@ -112,7 +112,7 @@ impl Setting {
         Ok(Self { driver, order, heap })
     }
 
-    /// A stream of its own.
+    /// Its stream.
     pub(crate) fn stream(&self) -> Result<StreamRef, Failure> {
         Ok(self.order.add(self.driver.create_stream(StreamRequest::New { priority: 0 })?))
     }

@@ -84,7 +84,7 @@ impl Table {
         self.add_in("ns", workload, subject, spread);
     }
 
-    /// Adds a measurement in a unit of its own.
+    /// Adds a measurement in another unit.
     pub(crate) fn add_in(
         &mut self,
         unit: impl Into<String>,

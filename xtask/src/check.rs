@@ -14,7 +14,7 @@ use crate::workspace::Workspace;
 /// What can be said on the command line.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Leaves the tests out, for whoever has just run them
+    /// Leaves the tests out, if they ran just before
     #[arg(long)]
     no_tests: bool,
 }

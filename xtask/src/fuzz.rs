@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: readers of foreign input, fed with inputs nobody would write.
+//! `cargo xtask fuzz`: readers of foreign input, fed with random inputs.
 //!
 //! A target is an example of its crate that takes seconds and a seed, makes its inputs from the seed alone and exits
 //! with a failure, saying which input did it, when the reader panics or does not come back. It needs nothing but

@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
     /// How many seeds
     #[arg(long, default_value_t = 20)]
     seeds: u64,
-    /// The first of them; by default one nobody has had, by the clock
+    /// The first of them; by default one from the clock
     #[arg(long)]
     from: Option<u64>,
 }

@@ -4,7 +4,7 @@
 //! test binary gives. A binary that dies in between prints the first and not the second; it counts as one failure.
 //!
 //! A test may run its own binary again, as a child process. If it fails, what the child printed stands between
-//! `failures:` and the result, with such lines of its own; there only a result for the right number of tests counts.
+//! `failures:` and the result, with similar lines; there only a result for the right number of tests counts.
 
 /// The end of the line a test binary prints for a test that is a helper process: other tests start it, and it tests nothing itself.
 const HELPER: &str = " ... ignored, helper process";

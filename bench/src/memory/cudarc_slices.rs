@@ -14,7 +14,7 @@ pub(crate) struct CudarcSlices {
 }
 
 impl CudarcSlices {
-    /// cudarc on a stream of its own.
+    /// cudarc on a separate stream.
     pub(crate) fn new() -> Result<Self, Failure> {
         let context = CudaContext::new(0)?;
         let stream = context.new_stream()?;

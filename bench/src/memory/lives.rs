@@ -1,7 +1,7 @@
 //! M2 and M4: random sizes and lives, their time and the space they take.
 //!
 //! The first run of a point grows the heap and is not counted; those after it are. Space is the peak over all of them. What
-//! the first run took is a row of its own for kiln, and every run that called the driver is noted: a heap that starts with
+//! the first run took is a separate row for kiln, and every run that called the driver is noted: a heap that starts with
 //! its frames in other places maps other rows of them, which is what makes a run slow.
 //!
 //! A run of a thousand blocks is over in a fifth of a millisecond, half of which is spent on getting the caches warm again after
@@ -25,7 +25,7 @@ use crate::row::Table;
 /// Blocks of the runs that never repeat themselves; their cost hardly depends on how many there are.
 const NEVER_REPEATING_COUNT: usize = 10_000;
 
-/// What the measured runs of a point fill together, whoever is measured.
+/// What the measured runs of a point fill together, for every subject.
 const FILLED: Duration = Duration::from_millis(50);
 
 /// What they fill at the most before the last of them begins.
@@ -122,7 +122,7 @@ fn add_point(table: &mut Table, name: &str, subject: &str, time: Spread, reserve
     table.add_in("res/live", format!("m4 {name}"), subject, Spread { p50: ratio, p99: ratio });
 }
 
-/// A run that is not counted, then the others, each from a seed of its own; with the most that was live in any of them.
+/// A run that is not counted, then the others, each from a different seed; with the most that was live in any of them.
 fn repeat_anew<A: Allocator>(
     bench: &Bench,
     lives: RandomLives,

@@ -19,7 +19,7 @@ unsafe impl Send for Pool {}
 // SAFETY: as above.
 unsafe impl Sync for Pool {}
 
-/// A pool, used on a stream of its own.
+/// A pool, used on a separate stream.
 #[derive(Clone)]
 pub(crate) struct RawPool {
     pool: Arc<Pool>,
@@ -86,7 +86,7 @@ impl RawPool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // SAFETY: nobody has the pool any more. What it says concerns nobody either.
+        // SAFETY: the pool is not used any more. Its answer changes nothing.
         let _ = unsafe { sys::cuMemPoolDestroy(self.pool) };
     }
 }

@@ -1,7 +1,7 @@
 //! F1: from a fault until the next kernel has run, with a standby and without, and where the time goes.
 //!
 //! The client has sixteen pages, a host block, a module and a stream. A kernel writes to address 0; the time until the
-//! caller is told is a row of its own, and the rest is counted from there.
+//! caller is told is a separate row, and the rest is counted from there.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver};

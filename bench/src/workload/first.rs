@@ -1,6 +1,6 @@
 //! C1: the first launch in a new process, from the moment the device is open until the kernel is done.
 //!
-//! Every value is measured by a process of its own, which this program starts: with machine code in the disk cache, with nothing
+//! Every value is measured by a separate process, which this program starts: with machine code in the disk cache, with nothing
 //! there, and by the driver alone from a file of machine code. Without a GPU the simulated device shows what kiln adds.
 
 use std::path::{Path, PathBuf};

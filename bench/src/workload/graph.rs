@@ -78,7 +78,7 @@ struct Subjects<'a> {
 }
 
 impl Subjects<'_> {
-    /// Between batches everybody waits in the same way, so that nobody begins the next one with a core that has slept.
+    /// Between batches all subjects wait in the same way, so that none begins the next one with a core that has slept.
     fn queueing(
         &self,
         table: &mut Table,

@@ -1,7 +1,7 @@
 //! L0: what a submission costs the host beside the driver, over a driver whose calls do nothing.
 //!
 //! A library stands in for libcuda, so no GPU is needed and none is used. Each operation is measured three times: with the caches left
-//! alone; with a library that runs through as much code and data as the first caches hold, which is what a real driver does to whoever
+//! alone; with a library that runs through as much code and data as the first caches hold, which is what a real driver does to code that
 //! calls it; and with one that runs through as much data as the second hold, which is what a driver and busy neighbours do together. The time
 //! inside of the library is taken off, and so is what the bare calls take.
 

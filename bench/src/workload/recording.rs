@@ -1,6 +1,6 @@
 //! When to record the event another stream waits for: on demand, after every submission, or as the stream's consumers suggest.
 //!
-//! Three programs show the two prices. Work that stays on its stream pays for every event nobody needs. A result that is consumed at once
+//! Three programs show the two prices. Work that stays on its stream pays for every event that is not needed. A result that is consumed at once
 //! needs its event either way. A result that is consumed while its stream already runs something long pays, on demand, with a wait for
 //! that too, because the event is recorded behind it.
 

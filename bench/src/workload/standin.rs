@@ -1,4 +1,4 @@
-//! A library in the place of libcuda: compiled, loaded by a process of its own, and asked how long it took.
+//! A library in the place of libcuda: compiled, loaded by a separate process, and asked how long it took.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! L4: eight threads that launch on streams and buffers of their own.
+//! L4: eight threads that launch on separate streams and buffers.
 
 use std::sync::Barrier;
 use std::time::Instant;

@@ -11,7 +11,7 @@ use kiln_driver::{
 use crate::Failure;
 use crate::raw::KERNELS;
 
-/// A graph of launches in a row, on a stream of its own.
+/// A graph of launches in a row, on a separate stream.
 pub(crate) struct Untracked {
     driver: Arc<dyn Driver>,
     stream: StreamId,

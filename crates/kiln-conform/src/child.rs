@@ -1,4 +1,4 @@
-//! A law in a process of its own.
+//! A law in a separate process.
 //!
 //! On hardware a lost device is lost for the rest of the process. A test that holds such laws starts itself again, once
 //! for each of them, with the name of the law in the environment.
@@ -49,7 +49,7 @@ pub(crate) fn run(law: &'static Law, path: &str) -> Outcome {
     }
 }
 
-/// What a child said, line by line behind a bar, so that nobody takes its result for that of the parent.
+/// What a child said, line by line behind a bar, so that its result is not taken for that of the parent.
 fn quote(text: &str) -> String {
     text.lines().map(|line| format!("\n           | {line}")).collect()
 }

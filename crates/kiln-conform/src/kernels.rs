@@ -68,7 +68,7 @@ impl Kernels {
     pub fn host(library: &str) -> Self {
         Self {
             image: OwnedImage::HostKernels(library.into()),
-            broken: OwnedImage::HostKernels(format!("{library} that nobody registered")),
+            broken: OwnedImage::HostKernels(format!("{library} that is not registered")),
             has_variable: false,
         }
     }

@@ -26,7 +26,7 @@
 //! - It measures no time. Where a promise is about time it holds the order of things against the device's own clock.
 //! - Where a device lacks a feature, the law checks that the calls say so.
 //!
-//! An exclusion is data: the name of a law and a reason. An excluded law that is kept all the same is a failure, and
+//! An exclusion is data: the name of a law and a reason. An excluded law that is kept is a failure, and
 //! so is an exclusion that names no law.
 //!
 //! # Reading order

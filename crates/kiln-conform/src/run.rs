@@ -10,7 +10,7 @@ use crate::skip_log;
 use crate::subject::{Absent, Loss, Opened, Subject};
 use crate::summary::{LawResult, Outcome, Report, Summary};
 
-/// Runs every law on a subject, those that lose the device included, unless that needs a process of its own; for
+/// Runs every law on a subject, those that lose the device included, unless that needs a separate process; for
 /// those use [`laws!`](crate::laws).
 pub fn run_all(subject: &Subject) -> Summary {
     let chapters = Chapter::ALL.iter().filter(|chapter| {

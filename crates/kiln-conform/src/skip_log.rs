@@ -1,4 +1,4 @@
-//! Tests that could not run, for whoever counts them.
+//! Tests that could not run, counted.
 //!
 //! A test binary knows passed, failed and ignored, all decided before a test runs. A test that finds no device appends
 //! one line, `name: reason`, to the file an environment variable names; without the variable it just returns.

@@ -46,9 +46,9 @@ pub struct Opened {
 /// Where a law may lose a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Loss {
-    /// On a device of its own: losing it harms no other.
+    /// On a separate device: losing it harms no other.
     FreshDevice,
-    /// In a process of its own, because a lost device is lost for the whole process.
+    /// In a separate process, because a lost device is lost for the whole process.
     ChildProcess,
 }
 
@@ -112,7 +112,7 @@ impl Subject {
         Self { loss, ..self }
     }
 
-    /// Excuses the subject from a law. If it keeps the law all the same, that is a failure: the exclusion is out of
+    /// Excuses the subject from a law. If it keeps the law, that is a failure: the exclusion is out of
     /// date.
     #[must_use]
     pub fn exclude(mut self, law: &'static str, reason: &'static str) -> Self {

@@ -31,7 +31,7 @@ pub enum Outcome {
     Failed(Report),
     /// It does not, and is excused.
     Excluded(&'static str),
-    /// It is excused, and keeps it all the same.
+    /// It is excused, and keeps it.
     UnexpectedPass(&'static str),
     /// There is nothing to show on this device.
     Inapplicable(String),

@@ -25,7 +25,7 @@ fn record(law: &Law, seed: u64) -> String {
     let driver = Layered::new(machine.device(0).unwrap(), Recording::to(buffer.clone()));
     let opened = Opened::new(Arc::new(driver)).with_peer(machine.device(1).unwrap());
     let subject = simulated::subject("the recorded simulator", Mode::Seeded);
-    // Some laws have nothing to show here; what they called up to then is a trace all the same.
+    // Some laws have nothing to show here; what they called up to then is a trace, too.
     if let Err(kiln_conform::Stop::Failed(failure)) = run_once(&subject, law, opened, seed) {
         panic!("{}: {failure}", law.name);
     }

@@ -1,7 +1,7 @@
 //! CUDA kernels with inputs and host oracles, for every device kiln runs on.
 //!
 //! A kernel that gives the right answer on a simulated device and on a GPU is worth more than one that was only ever
-//! tried on either. This crate holds a table of such kernels that knows nothing of devices: whoever has one runs the
+//! tried on either. This crate holds a table of such kernels that knows nothing of devices: a caller with a device runs the
 //! [`cases`] on it. Development only, never published.
 //!
 //! # How a case is run
@@ -13,7 +13,7 @@
 //! ```
 //!
 //! - The source of a kernel is CUDA C; its first line tells the options it was compiled with. The PTX beside it came out
-//!   of NVRTC 13.0 with those options, so that nobody needs the compiler to run the table.
+//!   of NVRTC 13.0 with those options, so that running the table needs no compiler.
 //! - The oracle is plain Rust that does what the kernel does. Integers and IEEE operations must be equal bit for bit;
 //!   where the hardware approximates, the buffer says how close its values must be.
 //! - Inputs are made from a seed. Results do not depend on the order of threads.

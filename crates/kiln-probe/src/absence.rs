@@ -1,7 +1,7 @@
 //! Why there is no device, when nothing is broken.
 //!
 //! A machine without a GPU is an ordinary machine. Its answer is a value of this type and never an error by itself;
-//! it becomes one where somebody required a device. What is there and does not work is a fault, which is an
+//! it becomes one where a device was required. What is there and does not work is a fault, which is an
 //! [`ProbeError`](crate::ProbeError) from the start.
 
 use kiln_driver::Code;
@@ -26,7 +26,7 @@ pub enum Absence {
     /// The machine has no usable CUDA.
     #[error(transparent)]
     Cuda(#[from] CudaAbsence),
-    /// The policy in force says to leave CUDA alone, so nobody looked.
+    /// The policy in force says to leave CUDA alone, so no device was looked for.
     #[error("the policy `{policy}` leaves CUDA alone")]
     SwitchedOff {
         /// That policy.

@@ -10,7 +10,7 @@ use kiln_driver::{Capability, DeviceInfo, DeviceKind, PciId, Uuid, Version};
 use crate::error::{ProbeError, Result};
 use crate::libraries::{self, Library, LibraryVersion};
 
-/// What is known of a device that nobody has opened.
+/// What is known of a device that was not opened.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeviceSummary {
     /// Its number among the devices of its platform.

@@ -1,8 +1,8 @@
-//! One attempt for everybody who asks at the same time.
+//! One attempt for all callers at the same time.
 //!
 //! Making a context takes a third of a second and may fail. Threads that ask while an attempt is under way wait for it
 //! and share its answer, good or bad; a thread that asks later starts another. The lock guards a few words and is
-//! never held while the attempt runs, so no driver call happens under it. An attempt that panics answers nobody:
+//! never held while the attempt runs, so no driver call happens under it. An attempt that panics answers no caller:
 //! one of those who waited makes the next one.
 
 use std::process;

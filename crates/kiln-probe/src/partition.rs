@@ -1,6 +1,6 @@
 //! Work split by weight.
 //!
-//! The method of largest remainders: everybody gets the whole part of their exact share, and what is left over goes,
+//! The method of largest remainders: each gets the whole part of its exact share, and what is left over goes,
 //! one each, to those whose share was cut most. The parts cover the work exactly, differ from the exact share by
 //! less than one, and depend on nothing but the numbers.
 

@@ -1,7 +1,7 @@
 //! Where devices come from.
 //!
 //! The probe knows no CUDA. It asks a platform to list and to open, and keeps the answers. Two platforms ship with
-//! kiln; a test or a program with devices of its own brings another.
+//! kiln; a test or a program with custom devices brings another.
 
 use std::sync::Arc;
 

@@ -25,7 +25,7 @@ impl<T, E: Clone + From<ProbeError>> RetryCell<T, E> {
         self.value.get()
     }
 
-    /// The value, built now if nobody did before.
+    /// The value, built now if it was not built before.
     ///
     /// # Errors
     /// What `build` says, here or in the thread whose attempt was waited for.
@@ -41,7 +41,7 @@ impl<T, E: Clone + From<ProbeError>> RetryCell<T, E> {
 
     /// Runs in one thread at a time.
     fn fill(&self, build: &mut Option<impl FnOnce() -> Result<T, E>>) -> Result<(), E> {
-        // Somebody may have filled the cell between the look at it and the attempt.
+        // Another thread may have filled the cell between the look at it and the attempt.
         if self.value.get().is_some() {
             return Ok(());
         }

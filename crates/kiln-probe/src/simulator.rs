@@ -44,7 +44,7 @@ impl Platform for SimulatorPlatform {
 }
 
 /// The process's machine: one device, driven by the seed in the environment, or by 0. It is built when it is first asked
-/// for, and a seed that is no number is the answer to everybody who asks.
+/// for, and a seed that is no number is the answer to every caller.
 pub struct ProcessMachine;
 
 impl ProcessMachine {
@@ -74,7 +74,7 @@ impl Platform for ProcessMachine {
         SimulatorPlatform::new(Self::machine()?.clone()).open(ordinal)
     }
 
-    /// A worker has a machine of its own, with one device driven by the same seed.
+    /// A worker has a separate machine, with one device driven by the same seed.
     fn backend(&self, ordinal: u32) -> Result<Option<Backend>> {
         let seed = seed(std::env::var_os(SEED_VARIABLE).as_deref())?;
         Ok((ordinal == 0).then(|| Backend::simulated(seed)))

@@ -54,7 +54,7 @@ impl Backend {
         &self.shared.runtime
     }
 
-    /// Gives back what nobody uses: device memory to the device, pinned memory to the host, pipelines that everybody let go of. Nothing that is
+    /// Gives back what is not used: device memory to the device, pinned memory to the host, pipelines without handles. Nothing that is
     /// in use is touched, so this may be called at any time. Says how many bytes went back.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl Backend {
         Ok(runtime.memory().trim()?.released_bytes + pinned_bytes)
     }
 
-    /// Makes a program ready to run. The same program is compiled once, as long as somebody has its pipeline, and its machine code is kept
+    /// Makes a program ready to run. The same program is compiled once, as long as its pipeline is held, and its machine code is kept
     /// by the caches of the runtime beyond that.
     ///
     /// # Errors
@@ -95,7 +95,7 @@ impl Backend {
     }
 }
 
-/// Whether somebody has a pipeline, or is about to.
+/// Whether a pipeline is held, or about to be.
 fn is_used(_: &String, slot: &mut Slot) -> bool {
     Arc::strong_count(slot) > 1 || slot.lock().is_ok_and(|slot| slot.strong_count() > 0)
 }

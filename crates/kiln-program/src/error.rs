@@ -95,7 +95,7 @@ pub enum ProgramError {
     },
     /// Two resident buffers share bytes, and the program writes one of them.
     #[error(
-        "program `{program}`: `{first}` and `{second}` share bytes that it writes; give each bytes of its own"
+        "program `{program}`: `{first}` and `{second}` share bytes that it writes; give each different bytes"
     )]
     Overlap {
         /// The program.

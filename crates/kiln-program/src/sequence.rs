@@ -229,7 +229,7 @@ impl<'a> Sequence<'a> {
     ) -> Result<Step> {
         self.check_step(pipeline, config)?;
         if config.steps != 1 || config.converge.is_some() {
-            let why = "each run is a node of its own; record them one by one";
+            let why = "each run is a separate node; record them one by one";
             return Err(ProgramError::Unsupported { what: "a step that runs more than once", why }.into());
         }
         let variant = pipeline.variant(config)?;
@@ -306,8 +306,8 @@ impl<'a> Sequence<'a> {
     /// Makes a graph of it, to be replayed.
     ///
     /// # Errors
-    /// Results that go to vectors of the caller, which a later replay could not reach; a program that can trap, which nobody would hear of; a loop
-    /// until a flag, which nobody would look at; a time-out or a profile, which each replay says for itself; as for [`GraphBuilder::build`].
+    /// Results that go to vectors of the caller, which a later replay could not reach; a program that can trap, which no caller would hear of; a loop
+    /// until a flag, which no host code would read; a time-out or a profile, which each replay says for itself; as for [`GraphBuilder::build`].
     pub fn build(mut self) -> Result<Graph> {
         let label = self.label.take();
         self.into_graph().map_err(|error| labelled(error, label.as_deref()))
@@ -326,7 +326,7 @@ impl<'a> Sequence<'a> {
                 "replays outlive the borrow; read the resident buffer afterwards",
             ))
         } else if !self.watched.is_empty() {
-            Some(("a program that can trap", "a replay has nobody to tell; dispatch it in a sequence"))
+            Some(("a program that can trap", "a replay cannot report it; dispatch it in a sequence"))
         } else if !self.parts.is_empty() {
             Some((
                 "a loop until a flag, or of very many turns",
@@ -351,7 +351,7 @@ impl<'a> Sequence<'a> {
         Ok(())
     }
 
-    /// One step with everything around it; whoever calls vouches for what the program does not check.
+    /// One step with everything around it; the caller vouches for what the program does not check.
     pub(crate) fn run_step(
         &mut self,
         pipeline: &Pipeline,

@@ -59,7 +59,7 @@ pub struct DeviceService {
 struct Handle {
     desk: Arc<Desk>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// Which it is, also when somebody else waits for its end.
+    /// Which it is, also when another thread waits for its end.
     thread_id: ThreadId,
 }
 

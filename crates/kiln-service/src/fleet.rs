@@ -58,7 +58,7 @@ impl DeviceFleet {
                 Err((back, why)) => (envelope, reason) = (back, why),
             }
         }
-        // Where nobody can be asked any more, the first says why.
+        // If no device takes requests any more, the first says why.
         match self.services.first() {
             Some(first) if matches!(reason, Why::Closed) => match first.put(envelope) {
                 Ok(()) => {}

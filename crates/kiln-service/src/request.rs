@@ -27,7 +27,7 @@ pub trait Request: Send + 'static {
     /// What it gives.
     type Output: Send + 'static;
 
-    /// Queues the work and says when it is done. It should not wait. The request stays where it is, since it goes back to whoever sent
+    /// Queues the work and says when it is done. It should not wait. The request stays where it is, since it goes back to the one who sent
     /// it if this fails or if the work does.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ pub(crate) struct Worker {
     make: Make,
     restarts: Restarts,
     device: Option<(DeviceRuntime, Subscription)>,
-    /// How many devices there were, which tells the one of now from those before.
+    /// How many devices there were, which tells the current one from earlier ones.
     devices: u64,
 }
 
@@ -96,7 +96,7 @@ impl Worker {
         self.desk.state.lose(Cause::new(cause));
     }
 
-    /// There is no device any more: whoever waits is told, and whoever comes.
+    /// There is no device any more: all present and future requests are told.
     fn give_up(&self, error: &Error) {
         tracing::error!(%error, "a device is lost");
         self.desk.state.fail();
@@ -119,7 +119,7 @@ impl Worker {
             }
             DeviceState::Rebuilding(_) => self.change(Phase::Rebuilding),
             DeviceState::Ready if self.desk.state.phase() == Phase::Rebuilding => self.change(Phase::Ready),
-            // Somebody shut the runtime down, under the service; what it has begun it ends.
+            // The runtime was shut down below the service; it finishes what it began.
             DeviceState::ShuttingDown | DeviceState::Stopped => {
                 let error = Error::new(Stale::ShuttingDown);
                 self.lose(&error);
@@ -133,7 +133,7 @@ impl Worker {
     fn end(mut self) {
         self.change(Phase::ShuttingDown);
         self.desk.end();
-        // The runtime may be somebody else's too, so it is not shut down, only left.
+        // The runtime may have other users, so it is dropped and not shut down.
         self.device = None;
         self.change(Phase::Stopped);
     }

@@ -1,7 +1,7 @@
 //! What lies at which device address.
 //!
 //! The map is a sorted list behind an `Arc`: a kernel takes a snapshot when it starts and looks up without a lock, and
-//! a change copies the list only if somebody still holds the old one. Addresses that were given back are remembered
+//! a change copies the list only if the old one is still held. Addresses that were given back are remembered
 //! for a while, so that a late user can be told whose memory it was.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};

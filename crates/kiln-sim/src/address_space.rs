@@ -1,6 +1,6 @@
 //! Which addresses are taken. One space for all devices of a machine, as with unified addressing.
 //!
-//! Addresses of memory are not given out again: a pointer that outlived its memory then never points into somebody else's by
+//! Addresses of memory are not given out again: a pointer that outlived its memory then never points into other memory by
 //! chance, and a hole after each block catches what runs past its end. Reserved addresses come again when all were given out once.
 
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ impl AddressSpace {
         self.reserve_at(start, bytes).then_some(start)
     }
 
-    /// The first addresses that nobody has any more, with a hole after them.
+    /// The first addresses that are free again, with a hole after them.
     fn first_gap(&self, bytes: u64, alignment: u64) -> Option<u64> {
         let mut next = RESERVATIONS.start;
         for (taken, taken_end) in &self.reserved {
@@ -56,7 +56,7 @@ impl AddressSpace {
         bump(&mut next, bytes, alignment, RESERVATIONS.end)
     }
 
-    /// These addresses, if nobody has them.
+    /// These addresses, if they are free.
     pub(crate) fn reserve_at(&mut self, start: u64, bytes: u64) -> bool {
         let Some(end) = start.checked_add(bytes) else { return false };
         let inside = start >= CHOSEN.start && end <= CHOSEN.end;

@@ -1,7 +1,7 @@
 //! Where simulated memory really lives: the only file of this crate that steps outside of safe Rust.
 //!
 //! Large blocks are mapped without being touched, so a device of 16 GiB costs what is used of it. Pages that can be
-//! exported live in a sealed memory file: other processes map the same bytes, and the seals keep everybody from
+//! exported live in a sealed memory file: other processes map the same bytes, and the seals keep every process from
 //! making the file shorter under a mapping. A header in front tells such a file from any other descriptor.
 
 use std::ffi::c_void;
@@ -54,7 +54,7 @@ impl PageFile {
     pub(crate) fn create(bytes: u64) -> io::Result<Self> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let descriptor = rustix::fs::memfd_create("kiln-sim-pages", flags)?;
-        // The system makes it everybody's, though it has no name they could open.
+        // The system makes it readable by all, though it has no name to open.
         rustix::fs::fchmod(&descriptor, Mode::RUSR | Mode::WUSR)?;
         let whole = bytes.checked_add(HEADER_BYTES).ok_or(io::ErrorKind::OutOfMemory)?;
         rustix::fs::ftruncate(&descriptor, whole)?;
@@ -64,7 +64,7 @@ impl PageFile {
         Ok(Self { descriptor, bytes })
     }
 
-    /// Takes a descriptor that somebody exported, under a name of its own.
+    /// Takes an exported descriptor, under a new name.
     pub(crate) fn import(descriptor: BorrowedFd<'_>, bytes: u64) -> Result<Self, Rejected> {
         let seals = rustix::fs::fcntl_get_seals(descriptor).map_err(|_| Rejected::NotPages)?;
         let mut header = [0; MAGIC.len() + 8];
@@ -83,7 +83,7 @@ impl PageFile {
         Ok(Self { descriptor, bytes })
     }
 
-    /// The contents, shared with everybody who has them mapped.
+    /// The contents, shared with every process that maps them.
     pub(crate) fn map(&self) -> io::Result<SharedBytes> {
         let len = usize::try_from(self.bytes).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
         let access = ProtFlags::READ | ProtFlags::WRITE;
@@ -130,7 +130,7 @@ impl Mapping {
         let start = NonNull::new(start).ok_or(io::ErrorKind::OutOfMemory)?;
         let mapping = Self { start, len };
         // SAFETY: both callers just mapped `len` readable and writable bytes at `start`; they stay mapped until the
-        // mapping is dropped, which the bytes own, and nobody else was told the address.
+        // mapping is dropped, which the bytes own, and no other code has the address.
         Ok(unsafe { SharedBytes::from_raw(start.cast(), len, Box::new(mapping)) })
     }
 }

@@ -23,7 +23,7 @@ use crate::task::LaunchTask;
 /// An access this far past the end of a block was meant for the block.
 const NEAR_BYTES: u64 = 64 << 10;
 
-/// Bytes somebody touches, with the block they belong to.
+/// Bytes that are accessed, with the block they belong to.
 #[derive(Clone, Debug)]
 pub(crate) struct Stretch {
     pub(crate) physical: Arc<Physical>,
@@ -71,7 +71,7 @@ impl State {
         }
     }
 
-    /// Reports bytes that are read although nobody wrote them.
+    /// Reports bytes that are read and were never written.
     pub(crate) fn check_defined(&mut self, stretch: &Stretch, mark: &Arc<Mark>) {
         if !self.checks.uninitialised {
             return;
@@ -83,7 +83,7 @@ impl State {
         }
     }
 
-    /// Reports a block that goes away while somebody may still use it.
+    /// Reports a block that goes away while it may still be used.
     pub(crate) fn check_end(&mut self, stretch: &Stretch, death: &Arc<Mark>) {
         if !self.checks.lifetimes {
             return;

@@ -74,7 +74,7 @@ pub struct Checks {
     pub races: bool,
     /// Memory used outside of its life, and objects destroyed while work needs them.
     pub lifetimes: bool,
-    /// Bytes read that nobody wrote.
+    /// Bytes read that were never written.
     pub uninitialised: bool,
     /// Kernels that touch blocks in ways their parameters do not declare.
     pub declarations: bool,
@@ -110,7 +110,7 @@ impl Checks {
         }
     }
 
-    /// Whether anybody wants to know which bytes are touched.
+    /// Whether any check needs to know which bytes are touched.
     pub(crate) fn accesses(self) -> bool {
         self.races || self.lifetimes || self.uninitialised || self.declarations
     }

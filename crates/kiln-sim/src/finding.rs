@@ -47,7 +47,7 @@ pub enum FindingKind {
     FreeBeforeDone,
     /// Memory that was used by work not ordered after its allocation.
     UseBeforeAllocation,
-    /// Bytes that were read although nobody wrote them.
+    /// Bytes that were read and were never written.
     Uninitialised,
     /// Memory freed twice.
     DoubleFree,
@@ -67,7 +67,7 @@ pub enum FindingKind {
     DestroyedInUse,
     /// An object that was still there at the end.
     Leak,
-    /// Work that never ends, with somebody waiting for it.
+    /// Work that never ends while the host waits for it.
     Hang,
 }
 
@@ -104,7 +104,7 @@ impl FindingKind {
             Self::UseAfterFree => "use after free",
             Self::FreeBeforeDone => "free before the last use is done",
             Self::UseBeforeAllocation => "use before allocation",
-            Self::Uninitialised => "read of bytes nobody wrote",
+            Self::Uninitialised => "read of bytes that were never written",
             Self::DoubleFree => "double free",
             Self::StaleHandle => "stale handle",
             Self::OutOfBounds => "access out of bounds",
@@ -155,7 +155,9 @@ impl Finding {
 
     fn sentence(&self) -> String {
         let place = self.place();
-        let name = |party: &Option<Party>| party.as_ref().map_or_else(|| "somebody".into(), Party::to_string);
+        let name = |party: &Option<Party>| {
+            party.as_ref().map_or_else(|| "an unknown access".into(), Party::to_string)
+        };
         let (first, second) = (name(&self.first), name(&self.second));
         match &self.kind {
             FindingKind::ReadAfterWrite => {
@@ -174,7 +176,7 @@ impl Finding {
             FindingKind::UseBeforeAllocation => {
                 format!("{second} uses {place}, and nothing orders it after {first}")
             }
-            FindingKind::Uninitialised => format!("{second} reads {place}, and nobody wrote them"),
+            FindingKind::Uninitialised => format!("{second} reads {place}, which was never written"),
             FindingKind::DoubleFree => format!("{place} was freed before"),
             FindingKind::StaleHandle => format!("{place} was used, and it is gone"),
             FindingKind::OutOfBounds => format!("{second} reached for {place}, where no memory is"),

@@ -130,7 +130,7 @@ impl GraphRun {
         self.open.iter().copied()
     }
 
-    /// Takes a node that can run; it is nobody else's from here on.
+    /// Takes a node that can run; no other worker gets it.
     pub(crate) fn take(&mut self, node: usize) {
         self.open.remove(&node);
     }

@@ -70,7 +70,7 @@ impl Journal {
         self.printed.extend_from_slice(&text[..text.len().min(room)]);
     }
 
-    /// Whether lines are kept, so that nobody formats one in vain.
+    /// Whether lines are kept, so that none is formatted in vain.
     pub(crate) fn is_tracing(&self) -> bool {
         self.trace.len() < self.limits.trace_bytes
     }

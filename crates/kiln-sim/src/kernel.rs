@@ -270,7 +270,7 @@ impl LaunchContext<'_> {
         self.parallelism
     }
 
-    /// A number that is the same whenever this launch is repeated, to pick orders by that nobody may rely on.
+    /// A number that is the same whenever this launch is repeated, to pick orders that no program may rely on.
     pub fn seed(&self) -> u64 {
         self.seed
     }

@@ -76,9 +76,9 @@
 //!
 //! [`FindingKind`] is the list. In short: two accesses to the same byte, one of them writing, with no order between them,
 //! be it by kernels, copies, fills, nodes of a graph or the host through a `HostBlock`; memory used before its
-//! allocation, after its free, or freed before its last use is known to be done; bytes read that nobody wrote; accesses
+//! allocation, after its free, or freed before its last use is known to be done; bytes read that were never written; accesses
 //! out of bounds, misaligned, or to pages that may only be read; kernels that touch what they did not declare; events,
-//! modules and graphs destroyed while work needs them; double frees; leaks; work that hangs while somebody waits. A
+//! modules and graphs destroyed while work needs them; double frees; leaks; work that hangs while the host waits. A
 //! [`Finding`] names both sides, the bytes, the block, and how to see it again.
 //!
 //! # What it injects

@@ -77,7 +77,7 @@ impl Core {
                 }
                 stream.destroyed = true;
                 for name in std::mem::take(&mut stream.names) {
-                    // Whoever still uses such a name broke its word, and is told that the name is stale.
+                    // A caller that still uses such a name broke the contract, and is told that the name is stale.
                     objects.streams.remove(CALL, name)?;
                 }
                 objects.natives.forget(object);

@@ -211,7 +211,7 @@ impl State {
     }
 }
 
-/// Names memory that lies in the map already, whoever put it there.
+/// Names memory that is in the map already.
 fn adopt(mut state: Guard<'_>, objects: &Objects, foreign: ForeignMemory) -> Result<Memory> {
     const CALL: &str = "allocate";
     let (address, bytes) = (foreign.address(), foreign.bytes());

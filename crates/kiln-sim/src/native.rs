@@ -2,7 +2,7 @@
 //!
 //! On a GPU another library of the process names a stream by the number the driver gave it. Here the number leads back to the
 //! handle it was asked for, so that a program which takes another library's streams and events in can be run and checked.
-//! Whoever was given the number has a name of its own; giving that name back leaves the stream or the event alone.
+//! Each holder of the number has a separate name; giving that name back leaves the stream or the event alone.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -98,7 +98,7 @@ pub(crate) struct HostMemory {
     pub(crate) id: HostId,
     pub(crate) physical: Arc<Physical>,
     pub(crate) region: Arc<Region>,
-    /// Who gave it back, once somebody did.
+    /// Who gave it back, if it was given back.
     pub(crate) death: OnceLock<Arc<Mark>>,
     /// Whether it was allocated elsewhere.
     pub(crate) registered: bool,

@@ -2,7 +2,7 @@
 //!
 //! A port keeps the segments it last hit, so an access that hits one again costs a compare, the access itself and a
 //! look at the bits that say what was touched. Bits for reads are collected in the port, a word at a time, and written
-//! when the port moves on or is dropped: nobody asks for them before the kernel is done. Bits for writes are written at
+//! when the port moves on or is dropped: they are not read before the kernel is done. Bits for writes are written at
 //! once, since a read that comes after a write of the same kernel is no read of what was there before.
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};

@@ -32,7 +32,7 @@ pub(crate) struct Conflict {
 #[derive(Debug)]
 pub(crate) struct Shadow {
     cells: BTreeMap<u64, Cell>,
-    /// Whether bytes nobody has touched yet hold something.
+    /// Whether bytes that were never touched hold something.
     defined_at_birth: bool,
 }
 
@@ -75,7 +75,7 @@ impl Shadow {
         }
     }
 
-    /// The parts of a range that nobody has written.
+    /// The parts of a range that were never written.
     pub(crate) fn undefined(&self, range: Range<u64>) -> Vec<Range<u64>> {
         let mut parts: Vec<Range<u64>> = Vec::new();
         let mut add = |part: Range<u64>| match parts.last_mut() {

@@ -198,7 +198,7 @@ impl State {
         Some(Arc::new(Mark { lane, tick, end: None, clock, order: self.order, party }))
     }
 
-    /// A node of a graph, on a branch of its own.
+    /// A node of a graph, on its branch.
     pub(crate) fn node_mark(
         &mut self,
         lane: Lane,

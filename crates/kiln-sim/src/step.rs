@@ -203,7 +203,7 @@ impl State {
         }
     }
 
-    /// Runs what only passes something on, since nobody could tell whether it ran.
+    /// Runs what only passes something on, since no program can tell whether it ran.
     fn pass_edges(&mut self, lane: Lane) {
         let ready = Ready { lane, node: None };
         while self.streams.get(&lane).is_some_and(Stream::head_is_edge)

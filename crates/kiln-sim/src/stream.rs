@@ -31,7 +31,7 @@ pub(crate) struct Stream {
     pub(crate) last_tick: u64,
     /// When the last step that ran was done.
     pub(crate) time_ns: u64,
-    /// Whether its first step is being run by somebody.
+    /// Whether its first step is being run.
     pub(crate) running: bool,
     /// The step that does not end.
     pub(crate) hung: Option<Arc<Mark>>,
@@ -106,7 +106,7 @@ impl Stream {
         }
     }
 
-    /// Whether the next step only passes something on, so that running it is no choice of its own.
+    /// Whether the next step only passes something on, so that running it is not a choice.
     pub(crate) fn head_is_edge(&self) -> bool {
         match self.queue.front().map(|head| &head.step) {
             Some(Step::Signal(_)) => true,

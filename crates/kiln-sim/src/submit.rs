@@ -162,7 +162,7 @@ impl State {
             use_module(&node.task, &mark, self);
             marks.push(mark);
         }
-        // Whoever comes after the end comes after every node: the nodes say so themselves, and clocks stay short.
+        // What comes after the end comes after every node: the nodes say so themselves, and clocks stay short.
         let stream = self.streams.get_mut(&lane)?;
         stream.clock.set(lane, end_tick);
         stream.last_tick = end_tick;

@@ -19,7 +19,7 @@ impl<K: Kind, T> Table<K, T> {
     pub(crate) fn insert(&self, make: impl FnOnce(Handle<K>) -> T) -> Result<(Handle<K>, Arc<T>)> {
         let handle = self.slots.insert(OnceLock::new())?;
         let object = Arc::new(make(handle));
-        // Nobody else knows the handle yet, so the slot is empty and the object goes in.
+        // No other thread knows the handle yet, so the slot is empty and the object goes in.
         let _ = self.slots.pin(handle)?.set(object.clone());
         Ok((handle, object))
     }

@@ -124,7 +124,7 @@ fn moves(from: &[Slice], to: &[Slice]) -> Vec<Move> {
     list
 }
 
-/// The parts of a list of stretches that nobody wrote, counted from the first byte of the list.
+/// The parts of a list of stretches that were never written, counted from the first byte of the list.
 fn undefined_parts(stretches: &[Stretch]) -> Vec<Range<u64>> {
     let mut parts = Vec::new();
     let mut at = 0;

@@ -46,7 +46,7 @@ pub(crate) fn programs(workspace: &Workspace, items: &[Item]) -> Result<Vec<Path
     executables(workspace, command, items)
 }
 
-/// The program of a package that is a workspace of its own, or why there is none: it takes crates that nothing else here needs, and a
+/// The program of a package that is a separate workspace, or why there is none: it takes crates that nothing else here needs, and a
 /// bundle without it is a bundle.
 pub(crate) fn outsider(workspace: &Workspace, outsider: &Outsider) -> Result<PathBuf> {
     let target = workspace.target.join(outsider.program);

@@ -78,7 +78,7 @@ pub(crate) const LEFT_OUT: &[(&str, &str)] = &[
         "kiln-isolate-cuda laws",
         "the laws of kiln-conform-cuda again, with the device in another process, which is not watched",
     ),
-    ("kiln-conform-cuda loss", "its kernels fault on purpose, in processes of their own"),
+    ("kiln-conform-cuda loss", "its kernels fault on purpose, in separate processes"),
     (
         "kiln-ir-device every_run_line_holds_on_a_gpu under racecheck",
         "one of its programs passes a value on by fences, which the tool takes for a race",

@@ -151,7 +151,7 @@ fn link_all(from: &Path, to: &Path) -> Result {
         } else if let Err(error) = std::fs::hard_link(&path, &place)
             && error.kind() != ErrorKind::AlreadyExists
         {
-            // On another file system, or somebody else's.
+            // On another file system, or owned by another user.
             std::fs::copy(&path, &place).map_err(|error| Failure::file("copy", &path, &error))?;
         }
     }

@@ -11,7 +11,7 @@ pub(super) struct Part {
     targets: &'static [&'static str],
     /// Parts of names of tests; all tests if there is none.
     filters: &'static [&'static str],
-    /// Parts of names of tests that are left out all the same.
+    /// Parts of names of tests that are left out.
     skips: &'static [&'static str],
     /// Options of the interpreter beyond those of every part.
     pub(super) flags: &'static str,
@@ -140,7 +140,7 @@ pub(super) const MIRI: &[Part] = &[
         ],
     )
     .without(&["more_than_can_be_remembered"]),
-    // One test cuts every message everywhere. Stores that are seen late are not played out: the interpreter stops with an error of its own
+    // One test cuts every message everywhere. Stores that are seen late are not played out: the interpreter stops with an internal error
     // where bytes are written one at a time that were written as a word before.
     Part::lib("kiln-isolate", &["ring::", "wire::", "restarts::", "numbering::", "addresses::"])
         .without(&["requests_arrive_as_they_were"])

@@ -1,7 +1,7 @@
 //! The tools: what each needs of the toolchain, and how cargo is told to build for it.
 //!
 //! The sanitizers are unstable options of a stable compiler, whose runtimes come with it; `RUSTC_BOOTSTRAP` lets it take them. What they
-//! are built with differs from what is shipped, so each has a target directory of its own and the usual one is left alone.
+//! are built with differs from what is shipped, so each has a separate target directory.
 
 use std::process::Command;
 
@@ -91,7 +91,7 @@ impl Tool {
                 // Not through cargo, which may find that of another toolchain first. Its compiler is the interpreter beside it.
                 let mut command = toolchain.command(workspace, "cargo-miri");
                 command.env_remove("RUSTC");
-                // The tests look at the clock and at files of their own.
+                // The tests look at the clock and at their files.
                 let flags = format!("-Zmiri-disable-isolation -Zmiri-strict-provenance {}", part.flags);
                 command.args(["miri", "test"]).env("MIRIFLAGS", flags).env("PROPTEST_CASES", "4");
                 command

@@ -15,7 +15,7 @@ pub(crate) fn length(tree: &Tree, _: &[Package]) -> Vec<Finding> {
         for function in functions(&Masked::new(&file.text).code) {
             if function.lines > FUNCTION_LINES {
                 let text = format!(
-                    "`{}` has {} lines, more than {FUNCTION_LINES}; give its parts names of their own",
+                    "`{}` has {} lines, more than {FUNCTION_LINES}; split it into named parts",
                     function.name, function.lines
                 );
                 findings.push(Finding::new(&file.path, function.line, text));

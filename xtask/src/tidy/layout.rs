@@ -19,7 +19,7 @@ pub(crate) fn file_length(tree: &Tree, _: &[Package]) -> Vec<Finding> {
         .map(|file| {
             let count = file.text.lines().count();
             let text =
-                format!("{count} lines, more than {FILE_LINES}; give one of its ideas a file of its own");
+                format!("{count} lines, more than {FILE_LINES}; move one of its ideas to another file");
             Finding::new(&file.path, FILE_LINES + 1, text)
         })
         .collect()

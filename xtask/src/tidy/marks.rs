@@ -8,7 +8,7 @@ use crate::workspace::Package;
 /// In code, with what to do instead.
 const CODE_MARKS: [(&str, &str); 4] = [
     ("todo!", "write it, or leave the whole function out"),
-    ("unimplemented!", "write it, or answer with an error of its own type"),
+    ("unimplemented!", "write it, or answer with a typed error"),
     ("dbg!", "take it out"),
     ("#[ignore", "make the test run here, or let it skip itself with a reason"),
 ];

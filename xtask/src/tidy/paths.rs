@@ -1,4 +1,4 @@
-//! No path of somebody's machine.
+//! No path of a developer's machine.
 
 use super::finding::Finding;
 use super::tree::Tree;

@@ -21,7 +21,7 @@ pub(crate) const LAWS: &[Law] = &[
     },
     Law {
         name: "code.broken_image",
-        says: "an image nobody can load is refused with a log",
+        says: "an image that cannot be loaded is refused with a log",
         run: broken_image,
     },
     Law {
@@ -155,7 +155,7 @@ fn load_does_not_wait(rig: &Rig<'_>) -> Verdict {
 
 fn modules_are_apart(rig: &Rig<'_>) -> Verdict {
     let (first, second) = (rig.load()?, rig.load()?);
-    holds(first != second, "a handle of its own for each module", first)?;
+    holds(first != second, "a separate handle for each module", first)?;
     let (gone, kept) =
         (rig.driver.function(first, "store_value")?, rig.driver.function(second, "store_value")?);
     let (stream, memory) = (rig.stream()?, rig.words(1)?);

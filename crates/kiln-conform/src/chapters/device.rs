@@ -21,7 +21,7 @@ pub(crate) const LAWS: &[Law] = &[
     },
     Law {
         name: "device.keys_differ",
-        says: "each opened device has a key of its own, and its handles carry it",
+        says: "each opened device has its key, and its handles carry it",
         run: keys_differ,
     },
     Law {

@@ -25,7 +25,7 @@ pub(crate) const LAWS: &[Law] = &[
     },
     Law {
         name: "host.bytes_outlive_the_handle",
-        says: "the bytes live while somebody holds the block, also after its end",
+        says: "the bytes live while the block is held, also after its end",
         run: bytes_outlive_the_handle,
     },
     Law { name: "host.blocks_are_apart", says: "host blocks share no byte", run: blocks_are_apart },

@@ -1,5 +1,5 @@
 //! A device that is lost. On hardware that ends the process's use of it, so each of these laws has a device, or a
-//! process, of its own.
+//! separate process.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Memory that is mapped already: direct, from the pool, and somebody else's.
+//! Memory that is mapped already: direct, from the pool, and foreign.
 
 use kiln_driver::{Command, DriverExt, ForeignMemory, MemoryRequest, Refusal};
 
@@ -199,7 +199,7 @@ fn pool_free_in_stream_order(rig: &Rig<'_>) -> Verdict {
     rig.driver.download(stream, memory.id.into(), &to, 4096)?;
     rig.free(memory.id, Some(stream))?;
     stale("a fill", rig.driver.fill(stream, memory.id.into(), 1, 1))?;
-    // Whoever gets these bytes next gets them after the copy above.
+    // The next owner of these bytes gets them after the copy above.
     let next = rig.pool_memory(4096, stream)?;
     rig.driver.fill(stream, next.id.into(), 0xa5, 4096)?;
     rig.driver.synchronize(stream)?;

@@ -77,7 +77,7 @@ pub(crate) const LAWS: &[Law] = &[
     Law { name: "streams.own_event", says: "a stream may wait for its own event", run: events::own_event },
     Law {
         name: "streams.event_ends_before_its_signal",
-        says: "an event nobody waits for may go while its signal is queued",
+        says: "an event without waiters may go while its signal is queued",
         run: events::event_ends_before_its_signal,
     },
     Law {
@@ -262,8 +262,8 @@ fn many(rig: &Rig<'_>) -> Verdict {
     let mut events = HashSet::new();
     for _ in 0..128 {
         let (stream, event) = (rig.stream()?, rig.event()?);
-        holds(streams.insert(stream), "a handle of its own for each stream", stream)?;
-        holds(events.insert(event), "a handle of its own for each event", event)?;
+        holds(streams.insert(stream), "a separate handle for each stream", stream)?;
+        holds(events.insert(event), "a separate handle for each event", event)?;
         rig.driver.submit(stream, &kiln_driver::Command::Signal(event))?;
     }
     let last = rig.stream()?;

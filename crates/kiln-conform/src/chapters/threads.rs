@@ -18,7 +18,7 @@ pub(crate) const LAWS: &[Law] = &[
     },
     Law {
         name: "threads.own_streams",
-        says: "threads with streams of their own do not disturb each other",
+        says: "threads with separate streams do not disturb each other",
         run: own_streams,
     },
     Law {
@@ -117,7 +117,7 @@ fn make_and_destroy(rig: &Rig<'_>) -> Verdict {
     let live: Mutex<HashSet<Object>> = Mutex::default();
     let enter = |object: Object| {
         let fresh = live.lock().unwrap_or_else(PoisonError::into_inner).insert(object);
-        holds(fresh, "a handle nobody else holds", object)
+        holds(fresh, "a handle no other thread holds", object)
     };
     let leave = |object: Object| {
         live.lock().unwrap_or_else(PoisonError::into_inner).remove(&object);

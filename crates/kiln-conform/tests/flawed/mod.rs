@@ -79,7 +79,7 @@ pub(crate) enum Flaw {
 pub(crate) struct Flawed {
     inner: Arc<dyn Driver>,
     flaw: Flaw,
-    /// An event nobody signals.
+    /// An event that is never signalled.
     never: EventId,
     signalled: Mutex<HashSet<EventId>>,
     mapped: Mutex<Vec<(ReservationId, u64, u64)>>,

@@ -140,7 +140,7 @@ fn store_value(launch: &LaunchContext<'_>) -> Ran {
     Ok(())
 }
 
-/// A host function has no shared memory of its own; it holds the launch to what it says instead.
+/// A host function has no shared memory; it holds the launch to what it says instead.
 fn through_shared(launch: &LaunchContext<'_>) -> Ran {
     if launch.dynamic_shared_bytes() < launch.value(2)? {
         let detail = "less shared memory than the kernel was told".into();

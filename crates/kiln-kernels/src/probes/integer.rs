@@ -14,7 +14,7 @@ fn class(ty: &str) -> Class {
     }
 }
 
-/// `op.ty` with operands of its own type.
+/// `op.ty` with operands of the same type.
 fn same(op: &str, ty: &str, count: usize) -> Probe {
     let class = class(ty);
     probe(format!("{op}.{ty} $d, {}", names(count)), class, &vec![class; count], Meaning::Integer)

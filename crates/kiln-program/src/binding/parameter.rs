@@ -96,7 +96,7 @@ impl<T: kiln_ir::Element> Parameter for Value<T> {
 }
 
 mod sealed {
-    /// Nobody else says what a parameter can be.
+    /// Only this crate says what a parameter can be.
     pub trait Sealed {}
 
     impl<T> Sealed for super::Read<T> {}

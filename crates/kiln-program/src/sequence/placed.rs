@@ -139,7 +139,7 @@ impl<'a> Sequence<'a> {
                     launch.value(placed.fitting.buffers[id.0 as usize].length);
                 }
                 ParameterKind::Scalar(id) => {
-                    // As an array of one: here nobody knows whether the bits are those of a float.
+                    // As an array of one: it is not known here whether the bits are those of a float.
                     let bits = placed.fitting.scalars[id.0 as usize];
                     match parameter.bytes {
                         1 => launch.value([bits as u8]),
@@ -167,7 +167,7 @@ impl<'a> Sequence<'a> {
         Ok(())
     }
 
-    /// Records that somebody looks whether the program trapped.
+    /// Records a check whether the program trapped.
     pub(crate) fn watch(&mut self, placed: &Placed<'_>) -> Result<()> {
         if let Some(status) = placed.watched() {
             let (part, output) = (self.parts.len(), self.builder.download(status)?);

@@ -57,7 +57,7 @@ impl Queue {
         }
     }
 
-    /// The time that is left, if somebody set a limit.
+    /// The time that is left, if there is a limit.
     fn left(&self) -> Option<Duration> {
         let now = self.runtime.driver().clock().now();
         self.deadline.as_ref().map(|deadline| deadline.at.saturating_sub(now))

@@ -15,7 +15,7 @@ use crate::error::ProgramError;
 
 /// Turns between two looks at a flag, at the most.
 const MAX_BATCH_TURNS: u64 = 64;
-/// Commands of a submission where nobody looks, at the most, unless one turn has more.
+/// Commands of a submission without a check, at the most, unless one turn has more.
 const MAX_BATCH_COMMANDS: u64 = 1024;
 
 /// A sequence being run.
@@ -77,7 +77,7 @@ impl<'a> Run<'a> {
         self.check_traps(self.parts.len())
     }
 
-    /// The turns of a loop behind the first. Nobody looks, and nobody waits.
+    /// The turns of a loop behind the first. The host neither checks nor waits.
     fn repeat(&mut self, again: &Again, first: Ticket) -> Result<Ticket> {
         let most = MAX_BATCH_COMMANDS.div_ceil(again.works.len().max(1) as u64);
         let (mut left, mut last) = (again.turns, first);

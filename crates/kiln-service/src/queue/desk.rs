@@ -30,7 +30,7 @@ struct Inbox {
     waiting: VecDeque<Box<dyn Job>>,
     landed: VecDeque<Landed>,
     in_flight: usize,
-    /// Changes of the state of a device that nobody has followed yet, and which of the service's devices it is.
+    /// Changes of the state of a device that were not followed yet, and which of the service's devices it is.
     news: VecDeque<(u64, Status)>,
     /// No new requests; those that wait are dealt with until then.
     closing: Option<Option<Instant>>,
@@ -100,7 +100,7 @@ impl Desk {
     pub(crate) fn land(&self, landed: Landed) {
         let mut inbox = self.inbox();
         if inbox.ended {
-            // Nobody is left to do it elsewhere.
+            // There is no device left to do it.
             drop(inbox);
             return landed();
         }
@@ -109,7 +109,7 @@ impl Desk {
         self.changed.notify_all();
     }
 
-    /// Remembers a request whose work is on the device, for the case that nobody waits for that any more.
+    /// Remembers a request whose work is on the device, in case the waiter is gone.
     pub(crate) fn remember(&self, job: Weak<dyn Aloft>) {
         let mut inbox = self.inbox();
         if inbox.aloft.len() > 2 * self.max_in_flight {
@@ -134,7 +134,7 @@ impl Desk {
         self.changed.notify_all();
     }
 
-    /// The service has failed: whoever waits is told, and whoever comes.
+    /// The service has failed: all present and future requests are told.
     pub(crate) fn fail(&self, error: &Error) {
         let waiting = {
             let mut inbox = self.inbox();

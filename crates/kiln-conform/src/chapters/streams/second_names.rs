@@ -12,7 +12,7 @@ pub(super) fn of_a_stream(rig: &Rig<'_>) -> Verdict {
     let owner = rig.stream()?;
     let memory = rig.words(64)?;
     let name = rig.driver.create_stream(StreamRequest::Foreign(handle(rig, owner.into())?))?;
-    holds(name != owner, "a handle of its own for a second name", name)?;
+    holds(name != owner, "a separate handle for a second name", name)?;
     rig.busy(owner)?;
     for stream in [owner, name, owner, name] {
         rig.increment(stream, &memory, 64)?;

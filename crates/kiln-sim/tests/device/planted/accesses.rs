@@ -13,7 +13,7 @@ fn bytes_read_that_nobody_wrote() {
             let (x, y, host) = (rig.block(64), rig.block(64), rig.host(64));
             rig.device.fill(rig.streams[0], x.id.into(), 1, if broken { 63 } else { 64 }).unwrap();
             if through_copy {
-                // Inside the device, copying what nobody wrote is no fault; it stays what nobody wrote.
+                // Inside the device, copying bytes that were never written is no fault; the copy counts as never written, too.
                 let (from, to) = (Place::Device(x.id.into()), Place::Device(y.id.into()));
                 rig.device.submit(rig.streams[0], &Command::Copy { from, to, bytes: 64 }).unwrap();
                 rig.download(0, y.id, &host);
