@@ -209,7 +209,7 @@ pub struct Features {
 /// What is free and what there is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MemoryInfo {
-    /// Bytes nobody holds, other processes included.
+    /// Bytes that are free, other processes considered.
     pub free_bytes: u64,
     /// Bytes of the device.
     pub total_bytes: u64,

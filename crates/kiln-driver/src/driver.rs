@@ -97,7 +97,7 @@ pub trait Driver: Send + Sync + 'static {
     /// Refused if the pages were not created to be exported.
     fn export_pages(&self, pages: PagesId) -> Result<OwnedFd>;
 
-    /// Pages that somebody exported.
+    /// Pages that were exported.
     ///
     /// # Errors
     /// Refused if the descriptor is not such memory or has another size.

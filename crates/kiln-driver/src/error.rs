@@ -3,7 +3,7 @@
 //! Four kinds, because a caller does four different things: free something and ask again (out of memory), give
 //! the device up or rebuild it (lost), change the request (refused), or take another road (unsupported). Each
 //! error names the call, and the submission it belongs to when the failure arrived after the call that caused
-//! it. Predicates answer what callers ask; nobody needs to search the text.
+//! it. Predicates answer what callers ask; no caller needs to search the text.
 
 use std::fmt;
 use std::sync::Arc;

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub struct DeviceKey(u32);
 
 impl DeviceKey {
-    /// A key nobody else has.
+    /// A key that is not used yet.
     pub fn fresh() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
@@ -167,7 +167,7 @@ pub enum Object {
     Host(HostId),
     /// A stream; work already queued still runs.
     Stream(StreamId),
-    /// An event nobody waits for any more.
+    /// An event without waiters.
     Event(EventId),
     /// A module none of whose kernels is queued or running.
     Module(ModuleId),

@@ -2,7 +2,7 @@
 //!
 //! A command never holds a bare host pointer: it names a host block that the driver gave out or registered, so a
 //! worker process can map the same bytes and a copy can be checked against the block's length. The bytes live
-//! while anybody holds the block, also after the driver was told to forget it.
+//! while the block is held, also after the driver was told to forget it.
 
 use std::fmt;
 use std::ops::Range;
@@ -102,7 +102,7 @@ impl HostBlock {
         self.touch(offset, from.len(), Access::Write) && self.bytes.write(offset, from)
     }
 
-    /// Says that the host is about to access bytes through a pointer of its own; `false` if they lie outside.
+    /// Says that the host is about to access bytes through a plain pointer; `false` if they lie outside.
     #[must_use]
     pub fn touch(&self, offset: usize, len: usize, access: Access) -> bool {
         let inside = offset.checked_add(len).is_some_and(|end| end <= self.bytes.len());

@@ -29,7 +29,7 @@ pub struct ReserveRequest {
     pub at: Option<DeviceAddress>,
 }
 
-/// Addresses nobody else gets; nothing is behind them until pages are mapped.
+/// Addresses that are reserved; nothing is behind them until pages are mapped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reservation {
     /// Its name.

@@ -3,12 +3,12 @@
 //! A device copies into host memory at its own time, a worker process has the same page mapped, and the threads
 //! of a simulated kernel all write to one block. No Rust reference to such bytes can be handed out, so this type
 //! copies: every access goes through relaxed atomics, a word at a time where it can, which costs about what a plain
-//! copy costs. Those who know that nobody else is there take the pointer and the unsafe step.
+//! copy costs. A caller that knows it is alone takes the pointer and the unsafe step.
 //!
 //! What that is worth depends on how two accesses meet, if one of them writes:
 //!
 //! - One is ordered after the other, by a wait, a lock or a count that is published: any sizes will do.
-//! - They are not ordered, and name the same bytes with the same size: the reader gets a value that somebody wrote.
+//! - They are not ordered, and name the same bytes with the same size: the reader gets a value that was written.
 //! - They are not ordered and overlap otherwise, as when a byte is stored while the word around it is read. Rust's
 //!   memory model, like that of C++, gives such a pair no meaning at all. kiln makes none: its own words in shared memory
 //!   have one size each, and what they announce is read after them. A *program* makes one when its work races with
@@ -16,7 +16,7 @@
 //!
 //! In that last case, and in threads only, kiln relies on what lies below the language: on the machines it runs on
 //! (x86-64 and AArch64) each access here is one instruction on aligned bytes, as an atomic of at most eight bytes
-//! always is, and memory keeps each byte coherent. So every byte that is read is one that somebody wrote, and no more
+//! always is, and memory keeps each byte coherent. So every byte that is read is one that was written, and no more
 //! than that is believed: bytes from here are data of the program, or input that is checked before it is used as a length
 //! or a place. To stay inside the model, every access would have to be one of whole words, and each store of
 //! less a loop of compare and exchange, for the sake of programs that are wrong. The interpreter that checks for undefined
@@ -82,7 +82,7 @@ impl SharedBytes {
         let words: Box<[AtomicU64]> = (0..len.div_ceil(WORD)).map(|_| AtomicU64::new(0)).collect();
         let words = Words(NonNull::from(Box::leak(words)));
         let start = words.0.cast::<u8>();
-        // SAFETY: the words are live until their owner is dropped, and nobody makes a reference to them but through `start`.
+        // SAFETY: the words are live until their owner is dropped, and references to them are made only through `start`.
         unsafe { Self::from_raw(start, len, Box::new(words)) }
     }
 
@@ -105,7 +105,7 @@ impl SharedBytes {
         self.len == 0
     }
 
-    /// The first byte. Reading or writing through it is unsafe: say why nobody else is there.
+    /// The first byte. Reading or writing through it is unsafe: say why no other thread accesses them.
     pub fn as_ptr(&self) -> *mut u8 {
         self.start.as_ptr()
     }

@@ -51,7 +51,7 @@ pub struct Slots<K, T> {
     kind: std::marker::PhantomData<fn() -> K>,
 }
 
-// On lines of its own: what a launch looks at of a kernel lies in the first, and no thread feels another one's pins.
+// On separate cache lines: what a launch looks at of a kernel lies in the first, and no thread feels another one's pins.
 #[repr(C, align(64))]
 struct Slot<T> {
     state: AtomicU64,
@@ -126,7 +126,7 @@ impl<K: Kind, T> Slots<K, T> {
         stale(handle)
     }
 
-    /// Ends the handle. The object comes back unless somebody still holds a pin; then the last pin drops it.
+    /// Ends the handle. The object comes back unless a pin is still held; then the last pin drops it.
     ///
     /// # Errors
     /// As for [`pin`](Self::pin); of two threads that remove the same handle one is refused.
@@ -198,7 +198,7 @@ impl<K: Kind, T> Slots<K, T> {
     }
 
     /// Moves the value out of a slot that was seen dying without counted pins, if no pin is left, and makes the slot free again.
-    /// Somebody who lets go of the last pin at the same time comes here, too; one of the two gets the value.
+    /// A thread that drops the last pin at the same time comes here, too; one of the two gets the value.
     #[cold]
     fn take_out(&self, slot: &Slot<T>, index: u32, seen: u64) -> Option<T> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
@@ -207,7 +207,7 @@ impl<K: Kind, T> Slots<K, T> {
             return None;
         }
         // SAFETY: the slot was marked as dying, in its present life, before the hazards of all threads were looked at: a pin that is
-        // made from now on sees the mark, one made before would have been found there or in the count. The mutex is held, so nobody
+        // made from now on sees the mark, one made before would have been found there or in the count. The mutex is held, so no thread
         // else is here. The value was initialised when the slot became live.
         let value = unsafe { (*slot.value.get()).assume_init_read() };
         let generation = (seen >> 32) + 1;
@@ -271,7 +271,7 @@ impl<K: Kind, T> Deref for Pinned<'_, K, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the pin was made while the slot was live, so the value is initialised and nobody takes it out before `drop` takes
+        // SAFETY: the pin was made while the slot was live, so the value is initialised and no thread takes it out before `drop` takes
         // the pin back.
         unsafe { (*self.slot.value.get()).assume_init_ref() }
     }

@@ -129,7 +129,7 @@ fn objects_destroyed_under_work_that_names_them() {
         let (first, event, memory) = (stream(driver), event(driver), memory(driver));
         fill(driver, first, memory.id, 64);
         driver.submit(first, &Command::Signal(event))?;
-        // Nobody waits for the event, and a stream's work outlives it.
+        // The event has no waiters, and a stream's work outlives it.
         driver.destroy(event.into())?;
         driver.destroy(first.into())
     });

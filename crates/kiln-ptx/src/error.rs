@@ -39,7 +39,7 @@ impl ParseError {
         self.position
     }
 
-    /// Whether the text is fine as far as it goes but names something nobody declared.
+    /// Whether the text is fine as far as it goes but names something that is not declared.
     pub fn is_unknown_name(&self) -> bool {
         matches!(self.cause, Cause::UnknownName { .. })
     }

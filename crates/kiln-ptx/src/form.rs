@@ -163,7 +163,7 @@ impl Form {
         self.modifiers.iter().any(|m| matches!(m, Modifier::Flag(x) if *x == flag))
     }
 
-    /// Whether a modifier is spelled `word`, for words that have no enum of their own.
+    /// Whether a modifier is spelled `word`, for words that have no enum.
     pub fn has_word(&self, word: &str) -> bool {
         self.modifiers.iter().any(|m| m.keyword() == word)
     }

@@ -1,6 +1,6 @@
 //! First content of variables.
 //!
-//! Kept as bytes plus the places where an address must be filled in: an address is known only when somebody has
+//! Kept as bytes plus the places where an address must be filled in: an address is known only when a loader has
 //! laid the module out.
 
 use crate::function::FunctionId;

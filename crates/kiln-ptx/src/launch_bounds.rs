@@ -29,7 +29,7 @@ pub struct LaunchBounds {
     pub other: Vec<OtherDirective>,
 }
 
-/// A header directive without a field of its own.
+/// A header directive without a field here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtherDirective {
     /// The word without its dot.

@@ -54,7 +54,7 @@
 //!
 //! # What it does not do
 //!
-//! It does not check that operands fit an instruction's types as `ptxas` would; whoever executes an instruction does.
+//! It does not check that operands fit an instruction's types as `ptxas` would; the executor does.
 //! It does not read cubin.
 
 #![forbid(unsafe_code)]

@@ -38,7 +38,7 @@ pub enum Operand {
     Table(TableId),
     /// All operands of a `call`.
     Call(CallId),
-    /// `_`: a result nobody wants, or a value nobody gives.
+    /// `_`: a result that is dropped, or a value that is not given.
     Sink,
     /// A bare word that is neither declared nor a label, in an instruction this crate does not know.
     Word(WordId),

@@ -2,7 +2,7 @@
 //!
 //! PTX declares registers in groups (`.reg .b32 %r<10>`) and alone. A function numbers all of them densely in
 //! declaration order, also those of inner blocks, so that an executor can hold them in one array; the groups keep
-//! types and names, so that a hostile `%r<4000000000>` costs nothing until somebody allocates it.
+//! types and names, so that a hostile `%r<4000000000>` costs nothing until it is allocated.
 
 use crate::name::Name;
 use crate::scalar::ScalarType;

@@ -33,7 +33,7 @@ keywords! {
 /// What the bits of a [`ScalarType`] mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ScalarKind {
-    /// Bits without a meaning of their own.
+    /// Bits without a type.
     Bits,
     /// Unsigned integer, or several packed ones.
     Unsigned,

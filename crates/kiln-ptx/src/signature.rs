@@ -14,7 +14,7 @@ pub enum ParameterKind {
     Pointer,
     /// A number.
     Value,
-    /// Eight bytes the kernel never uses as an address: a number, or a pointer nobody follows. Both may be passed.
+    /// Eight bytes the kernel never uses as an address: a number, or a pointer that is never followed. Both may be passed.
     Word,
     /// A structure or array by value; pointers inside it are in [`Parameter::pointers`].
     Bytes,

@@ -40,7 +40,7 @@ fn parameters_lie_where_the_abi_puts_them() {
     assert_eq!((view.parameters[0].kind, view.parameters[0].size_bytes), (Bytes, 24));
     assert_eq!(view.parameters[0].pointers.iter().map(|p| p.offset).collect::<Vec<_>>(), [0, 16]);
 
-    // grid_stride(const float*, float*, long long): the number could be a pointer nobody follows.
+    // grid_stride(const float*, float*, long long): the number could be a pointer that is never followed.
     let kinds: Vec<_> =
         facts("elementwise", "grid_stride").signature.parameters.iter().map(|p| p.kind).collect();
     assert_eq!(kinds, [Pointer, Pointer, Word]);

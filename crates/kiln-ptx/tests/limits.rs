@@ -30,7 +30,7 @@ fn small_texts_cannot_ask_for_large_memory() {
     assert!(is_limit(&format!("{HEAD}.global .b64 x[9223372036854775807];")));
     assert!(is_limit(&format!("{HEAD}.global .b64 x[4294967296][4294967296];")));
     assert!(is_limit(&format!("{HEAD}.global .b8 x[2][1000000000] = {{{{1}},{{2}}}};")));
-    // A large variable and many registers cost nothing while nobody allocates them.
+    // A large variable and many registers cost nothing until they are allocated.
     let large = format!("{HEAD}.global .b8 x[1000000000000]; .entry k() {{ .reg .b32 %r<16000000>; ret; }}");
     let module = Module::parse(&large).unwrap();
     assert_eq!(module.variables()[0].shape.size_bytes(), 1_000_000_000_000);

@@ -131,7 +131,7 @@ fn fence_all_processors() -> bool {
 /// that none depends on another thread.
 #[cold]
 fn leave_asymmetric() {
-    // Never back from `FENCED`: whoever got there first has waited long enough.
+    // Never back from `FENCED`: the first thread there has waited long enough.
     let _ = MODE.compare_exchange(ASYMMETRIC, CHANGING, Ordering::SeqCst, Ordering::SeqCst);
     fence(Ordering::SeqCst);
     let begun = Instant::now();

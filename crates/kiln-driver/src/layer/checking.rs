@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 /// It keeps its own account of order (streams, events, host waits) and holds against it: objects and mappings taken
 /// back under work that names them, copies and fills that touch the same bytes unordered, pool memory used or freed
 /// out of order, copies that overlap themselves, commands on bytes that are not mapped or not writable, and, as
-/// warnings, stale handles and waits for events nobody signalled. [`finish`](Self::finish) lists what was never
+/// warnings, stale handles and waits for events that were never signalled. [`finish`](Self::finish) lists what was never
 /// taken back.
 ///
 /// A program that keeps the contract never trips it. The reverse does not hold: it sees neither what kernels touch

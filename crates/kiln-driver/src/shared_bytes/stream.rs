@@ -48,7 +48,7 @@ mod past_the_cache {
             fill_band(into, |at| word(first + band * PAGES * PAGE + at));
         }
         fill_in_turn(rest, |at| word(last + at));
-        // Such stores are not ordered with what follows, so the bytes are made visible before anybody is told of them.
+        // Such stores are not ordered with what follows, so the bytes are made visible before any thread is told of them.
         // SAFETY: every x86-64 has the instruction.
         unsafe { _mm_sfence() };
     }

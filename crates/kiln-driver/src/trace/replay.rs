@@ -25,7 +25,7 @@ use crate::driver::Driver;
 /// - memory, streams and events of other libraries, handles of other devices, and objects from before the
 ///   recording; calls that name them are left out,
 /// - launches, unless the trace is [vouched](Trace::vouched) for. Where a word of the packed arguments lies in a block of the
-///   recording, the replay puts the address of its own block there; a number that looks like an address is changed
+///   recording, the replay puts the address of its block there; a number that looks like an address is changed
 ///   too, and an address the kernel finds elsewhere, in memory or of a host block, stays what it was,
 /// - descriptors from outside; an import takes the last pages of that size the replay exported.
 pub fn replay(trace: &Trace, driver: &dyn Driver) -> ReplayReport {

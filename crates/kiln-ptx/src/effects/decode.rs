@@ -142,7 +142,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// An instruction nobody knows: it may touch anything, put every register it names anywhere, and leave anything
+    /// An unknown instruction: it may touch anything, put every register it names anywhere, and leave anything
     /// in it.
     fn unknown(&mut self, operands: &[Operand]) {
         self.push(Action::Anywhere { touch: Touch::BOTH, why: "an instruction this analysis does not know" });

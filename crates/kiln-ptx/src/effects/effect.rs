@@ -9,7 +9,7 @@ pub enum Answer {
     No,
     /// An instruction may, on some path.
     Yes,
-    /// Nobody can tell: some access may reach any memory.
+    /// Unknown: some access may reach any memory.
     Unknown,
 }
 
@@ -78,7 +78,7 @@ pub struct PointerUse {
     /// Bytes from the start of the parameter: 0 for a plain pointer, more for a pointer inside a structure.
     pub offset: u32,
     /// Whether something shows that it is a pointer: a `.ptr` mark, a conversion between address spaces, or an access
-    /// through it. A word nobody follows may still be a pointer, or a number.
+    /// through it. A word that is not followed may still be a pointer, or a number.
     pub is_pointer: bool,
     /// What the kernel does there, if it is one.
     pub effect: Effect,

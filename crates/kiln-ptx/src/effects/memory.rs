@@ -60,7 +60,7 @@ impl Decoder<'_> {
                 self.push(Action::Load { to, target: Target { offset, ..target }, width });
             }
         }
-        // A load nobody looks at still reads.
+        // A load whose result is not used still reads.
         self.push(Action::Access { target, touch: Touch::READ });
     }
 

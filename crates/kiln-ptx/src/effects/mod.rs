@@ -24,7 +24,7 @@
 //!    `b + (a - b)` both remain, also when the difference went through memory. Masking, truncation and every operation
 //!    that is not followed give a value that may be a pointer, never one that is for certain.
 //! 3. *Memory is followed where it is private.* Local variables and call parameters are kept word by word, at known
-//!    offsets; shared memory as one cell. When their addresses get where anybody might have them, stores through
+//!    offsets; shared memory as one cell. When their addresses get where any code might have them, stores through
 //!    unknown addresses reach them.
 //! 4. *Calls are followed* into code that is in the module, recursion included. `vprintf`, `__assertfail`, `malloc` and
 //!    `free` are known. Any other call, and any call through a pointer, may touch anything.

@@ -110,7 +110,7 @@ pub(super) enum Action {
         target: Target,
         touch: Touch,
     },
-    /// An access to memory nobody can name.
+    /// An access to unknown memory.
     Anywhere {
         touch: Touch,
         why: &'static str,
@@ -204,7 +204,7 @@ impl Code {
         direct.iter().chain(indirect).copied()
     }
 
-    /// The slots nobody assigns.
+    /// The slots that are never assigned.
     pub(super) fn unassigned(&self) -> impl Iterator<Item = Slot> + '_ {
         self.assigned.iter().enumerate().filter(|(_, assigned)| !**assigned).map(|(slot, _)| slot as Slot)
     }

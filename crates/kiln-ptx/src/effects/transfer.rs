@@ -180,7 +180,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// Data out of memory that anybody may have written, this kernel included.
+    /// Data out of memory that any kernel may have written, this one included.
     fn data(&self, width: u32) -> Value {
         let data = Value::data(width);
         Value { all: data.all | self.escaped.and(Origins::MANGLED), ..data }

@@ -190,7 +190,7 @@ impl Value {
         Self::pointer((self.all | other.all).assembled())
     }
 
-    /// The result of an operation nobody follows: where an operand may have pointed, the result may. A `wide` result
+    /// The result of an operation that is not followed: where an operand may have pointed, the result may. A `wide` result
     /// may even undo what was done to a pointer before.
     pub(super) fn mixed(&self, other: &Self, wide: bool) -> Self {
         let all = self.all | other.all;

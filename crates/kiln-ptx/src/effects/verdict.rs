@@ -143,7 +143,7 @@ impl Analysis<'_> {
         let Places::Few(places) = &format.places else { return true };
         let texts = places.iter().map(|place| {
             let variable = self.module.variable(place.variable)?;
-            // Compilers keep literal texts to the module; anybody may write a variable others can name.
+            // Compilers keep literal texts to the module; any kernel may write a variable that others can name.
             let literal = variable.initializer.as_ref().filter(|_| variable.linkage.is_none());
             literal.map(|initializer| &initializer.bytes)
         });

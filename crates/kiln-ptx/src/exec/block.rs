@@ -33,7 +33,7 @@ pub(crate) struct Cta<'l> {
     /// The lanes of each warp at the start, and those that have not exited.
     existing: Vec<u32>,
     live: Vec<u32>,
-    /// Barriers all have arrived at and nobody has left yet.
+    /// Barriers at which all threads have arrived and which none has left yet.
     met: Vec<(usize, Met)>,
 }
 
@@ -126,7 +126,7 @@ impl<'l> Block<'l> {
         !met.is_empty()
     }
 
-    /// Says who waits for what when nobody can go on.
+    /// Says which thread waits for what when none can go on.
     fn deadlock(&mut self) -> Fault {
         let mut groups: Vec<(u32, State, usize, u32)> = Vec::new();
         for warp in &self.warps {

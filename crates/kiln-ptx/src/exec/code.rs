@@ -362,7 +362,7 @@ impl Special {
             Name::Smid => Self::Processor,
             Name::Nsmid => Self::Constant(1),
             Name::Gridid => Self::Constant(1),
-            // Without clusters every block is a cluster of its own.
+            // Without clusters every block is a cluster.
             Name::ClusterCtaid | Name::ClusterCtarank | Name::IsExplicitCluster => Self::Constant(0),
             Name::ClusterNctaid | Name::ClusterNctarank => Self::Constant(1),
             Name::LanemaskEq => Self::LanesEqual,

@@ -2,7 +2,7 @@
 //!
 //! A register is held as one array over the lanes, so that an instruction is one loop the compiler can vectorise.
 //! Every value is 64 bits wide; narrower ones are held with their upper bits zero. That invariant is kept by
-//! whoever writes a column, and lets every reader cast down without looking.
+//! the writer of a column, and lets every reader cast down without looking.
 
 /// Threads in a warp.
 pub(crate) const LANES: usize = 32;

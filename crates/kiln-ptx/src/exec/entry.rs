@@ -98,7 +98,7 @@ impl Entry {
         self.code().shared_bytes
     }
 
-    /// Bytes of its own frame in local memory.
+    /// Bytes of its frame in local memory.
     pub fn local_bytes(&self) -> u64 {
         self.code().functions.first().map_or(0, |f| f.frame_bytes)
     }

@@ -42,7 +42,7 @@ pub enum FindingKind {
     ReadOnly(BadAccess),
     /// An address that is no multiple of the size of the access.
     Misaligned(BadAccess),
-    /// A read of bytes nobody has written.
+    /// A read of bytes that were never written.
     Uninitialised(BadAccess),
     /// Two threads used the same bytes of shared memory, one of them writing, with no barrier between.
     Race {
@@ -144,7 +144,7 @@ impl Finding {
         matches!(self.kind, FindingKind::Race { .. })
     }
 
-    /// Whether it is about a barrier, also one nobody gets past.
+    /// Whether it is about a barrier, also one that no thread passes.
     pub fn is_barrier(&self) -> bool {
         matches!(self.kind, FindingKind::Barrier(_) | FindingKind::Deadlock(_))
     }
@@ -186,7 +186,7 @@ impl fmt::Display for FindingKind {
             Self::UseAfterFree(bad) => write!(f, "use after free: {bad}, which is {}", bad.near),
             Self::ReadOnly(bad) => write!(f, "{bad}, which may only be read"),
             Self::Misaligned(bad) => write!(f, "misaligned: {bad}, which is {}", bad.near),
-            Self::Uninitialised(bad) => write!(f, "uninitialised: {bad}, where nobody has written"),
+            Self::Uninitialised(bad) => write!(f, "uninitialised: {bad}, which was never written"),
             Self::Race { access, earlier, earlier_site } => {
                 let [x, y, z] = earlier_site.thread;
                 let line = Line(earlier_site);

@@ -8,7 +8,7 @@
 //!
 //! - Integers and IEEE operations give the bits a GPU gives. Functions the hardware approximates are computed closer
 //!   than PTX demands.
-//! - Every access is checked: bounds of the block it hits, freed memory, alignment; on request also whether anybody
+//! - Every access is checked: bounds of the block it hits, freed memory, alignment; on request also whether a thread
 //!   wrote what is read. Shared memory is watched for races, barriers for threads that do not come.
 //! - A kernel cannot hang: a warp that runs longer than [`Options::step_limit`] and threads that wait for each other
 //!   end the launch with a finding.

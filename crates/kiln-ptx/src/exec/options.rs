@@ -42,7 +42,7 @@ pub struct Checks {
     pub races: bool,
     /// Barriers reached by a diverged warp, with different counts, or by threads whose neighbours have left.
     pub barriers: bool,
-    /// Reads of bytes nobody has written.
+    /// Reads of bytes that were never written.
     pub uninitialised: bool,
 }
 

@@ -104,7 +104,7 @@ impl Program {
         self.entries().find(|entry| entry.name() == name)
     }
 
-    /// The variables in global memory. Whoever loads the program finds room for each, writes its
+    /// The variables in global memory. The loader of the program finds room for each, writes its
     /// [`contents`](Self::contents) there, and gives their addresses to every launch in this order.
     pub fn variables(&self) -> &[ModuleVariable] {
         &self.inner.variables.list

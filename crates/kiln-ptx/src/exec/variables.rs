@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::memory::window::{Place, code_address};
 use crate::{Linkage, Module, Relocation, RelocationTarget, Space, Variable, VariableId};
 
-/// A `.global` or `.const` variable that whoever loads a program must find room for.
+/// A `.global` or `.const` variable that the loader of a program must find room for.
 ///
 /// ```
 /// use kiln_ptx::exec::Program;

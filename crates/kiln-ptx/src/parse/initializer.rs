@@ -61,7 +61,7 @@ impl<'a> Parser<'a> {
                 else {
                     return Err(self.unexpected("a constant, because the variable has no more dimensions"));
                 };
-                // A row behind single scalars begins in the middle of one, and must end with the variable all the same.
+                // A row behind single scalars begins in the middle of one, and must still end with the variable.
                 let end = next.saturating_add(*stride);
                 self.initializer_list(layout, level + 1, next..end.min(room.end), out)?;
                 next = end;

@@ -58,7 +58,7 @@ impl Ledger {
         self.live.insert(name, Made { by, number });
     }
 
-    /// A handle exists, without anybody having to take it back.
+    /// A handle exists, and need not be given back.
     fn see(&mut self, name: Name) {
         let (kind, device, slot, generation) = name.parts();
         let newest = self.newest.entry((kind, device, slot)).or_default();

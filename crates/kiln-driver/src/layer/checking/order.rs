@@ -2,7 +2,7 @@
 //!
 //! Each stream is a line of submissions. A wait joins the line of the event's stream into its own, from its own number
 //! on; a host that waited knows everything up to there to be done. Joins are kept as places, not as finished clocks,
-//! and are followed when somebody asks: the answers of two threads that submit to one stream at once may be noted
+//! and are followed when the answer is needed: the answers of two threads that submit to one stream at once may be noted
 //! in the wrong order, their numbers never lie.
 //!
 //! Everything here errs towards "ordered": what is missing from the notes can hide a violation but not invent one.

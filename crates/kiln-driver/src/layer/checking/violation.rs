@@ -36,7 +36,7 @@ impl fmt::Display for Violation {
 /// How bad it is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Severity {
-    /// Allowed and defined, but nobody does it on purpose.
+    /// Allowed and defined, but probably a mistake.
     Warning,
     /// The caller's side of the contract is broken; what happens is not defined by the waist.
     Error,

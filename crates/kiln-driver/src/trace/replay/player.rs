@@ -30,7 +30,7 @@ pub(super) struct Player<'a> {
     driver: &'a dyn Driver,
     vouched: Option<Vouched>,
     handles: Handles,
-    /// Bytes live while somebody holds the block, and the program may have held it to the end.
+    /// Bytes live while the block is held, and the program may have held it to the end.
     hosts: Vec<HostBlock>,
     page_bytes: HashMap<PagesId, u64>,
     exported: Vec<(u64, OwnedFd)>,
@@ -346,7 +346,7 @@ impl<'a> Player<'a> {
             dynamic_shared_bytes: recorded.dynamic_shared_bytes,
             cooperative: recorded.cooperative,
             arguments,
-            vouched: self.vouched.ok_or("nobody vouched for the launches of this trace")?,
+            vouched: self.vouched.ok_or("the launches of this trace were not vouched for")?,
         }))
     }
 

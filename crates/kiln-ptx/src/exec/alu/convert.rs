@@ -1,6 +1,6 @@
 //! `cvt`: conversions between all number types.
 //!
-//! One function converts any type into any other; the pairs that compilers emit most have a loop of their own.
+//! One function converts any type into any other; the pairs that compilers emit most have their loops.
 
 use super::exact::integer;
 use super::format::{BF16, E4M3, E5M2, F16, F32, F64, Format, TF32, Value, shift_and_round};
@@ -218,7 +218,7 @@ fn float_to_float(bits: u64, from: Format, to: Format, mode: Mode) -> u64 {
             // Both only move bits.
             (BF16, F32, _) => return bits << 16,
             (F32, TF32, Round::Away) => return bits & !0x1fff,
-            // Flushing is a step of its own, which forgets the payload.
+            // Flushing is a separate step, which forgets the payload.
             (F32, F64, _) if mode.ftz => return carry_nan(F32.nan, from, to),
             _ if !mode.sat && !mode.relu => return store(carry_nan(bits, from, to), to),
             _ => {}

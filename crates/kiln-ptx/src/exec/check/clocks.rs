@@ -107,7 +107,7 @@ impl Clocks {
         self.now[warp] += 1;
     }
 
-    /// Whether anybody has executed a fence; without one strong accesses order nothing.
+    /// Whether a thread has executed a fence; without one strong accesses order nothing.
     pub(crate) fn has_fences(&self) -> bool {
         self.fenced.iter().any(Option::is_some)
     }

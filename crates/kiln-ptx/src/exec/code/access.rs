@@ -25,7 +25,7 @@ pub(crate) struct Strength {
     pub(crate) strong: bool,
     /// Whether what follows sees what was released there.
     pub(crate) acquire: bool,
-    /// Whether what came before is seen by whoever acquires it.
+    /// Whether what came before is seen by a thread that acquires it.
     pub(crate) release: bool,
 }
 

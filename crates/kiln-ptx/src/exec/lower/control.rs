@@ -23,7 +23,7 @@ impl Lowering<'_> {
                 self.emit(Op::Yield);
                 Ok(())
             }
-            // A breakpoint nobody waits at ends the kernel as a trap does.
+            // A breakpoint without a debugger ends the kernel as a trap does.
             _ => {
                 self.emit_alone(Op::Trap);
                 Ok(())

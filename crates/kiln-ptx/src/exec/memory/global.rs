@@ -70,7 +70,7 @@ pub trait Cells: Sync {
         each(mask, |lane| self.store(offsets[lane], bytes, values[lane]));
     }
 
-    /// Whether every byte was written by somebody. Asked only when a launch checks for it.
+    /// Whether every byte was written. Asked only when a launch checks for it.
     fn is_initialised(&self, offset: u64, bytes: u32) -> bool {
         let _ = (offset, bytes);
         true

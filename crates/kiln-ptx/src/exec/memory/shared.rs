@@ -58,7 +58,7 @@ impl Shared {
         })
     }
 
-    /// The lanes that read a byte nobody wrote.
+    /// The lanes that read a byte that was never written.
     pub(crate) fn unwritten(&self, addresses: &Column, mask: u32, bytes: u32) -> u32 {
         let Some(written) = &self.written else { return 0 };
         lanes_where(mask, |lane| {

@@ -51,7 +51,7 @@ impl SimpleMemory {
         self.add(bytes, None)
     }
 
-    /// A new block nobody has written yet; its address.
+    /// A new block that was never written; its address.
     pub fn allocate_uninitialised(&mut self, bytes: u64) -> u64 {
         self.add(bytes, Some(Words::zeroed(bytes)))
     }

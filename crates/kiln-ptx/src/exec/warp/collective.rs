@@ -47,7 +47,7 @@ impl Warp {
             }
             self.strands[at].state = State::Collective;
         } else {
-            // Groups of lanes name different members: each is a strand of its own from here on.
+            // Groups of lanes name different members: each is a separate strand from here on.
             let mut rest = mask;
             while let Some(first) = (rest != 0).then(|| named[first_lane(rest)]) {
                 let group = lanes_where(rest, |lane| named[lane] == first);

@@ -47,7 +47,7 @@ impl Warp {
         self.frames.exit(strand.frame, strand.mask);
         self.live &= !strand.mask;
         cta.leave(self.index, self.live);
-        // Somebody may have waited for these lanes alone.
+        // Other lanes may have waited for these alone.
         self.fire_collectives(cta);
         Flow::Switch
     }

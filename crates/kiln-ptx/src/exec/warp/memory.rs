@@ -265,7 +265,7 @@ impl Warp {
         });
     }
 
-    /// Reports lanes that read what nobody wrote.
+    /// Reports lanes that read bytes that were never written.
     pub(super) fn report_unwritten(
         &self,
         cta: &mut Cta<'_>,

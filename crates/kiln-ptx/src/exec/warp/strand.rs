@@ -59,7 +59,7 @@ impl Warp {
         run > PATIENCE || self.key(code, &self.strands[at]) >= self.threshold
     }
 
-    /// Splits off the lanes of `mask` as a strand of their own at another place.
+    /// Splits off the lanes of `mask` as a separate strand at another place.
     pub(super) fn split(&mut self, at: usize, mask: u32, pc: u32) {
         let strand = self.strands[at];
         self.strands[at].mask &= !mask;
