@@ -51,7 +51,7 @@ impl DependencyTracker {
         }
     }
 
-    /// Somebody had the driver make memory on a stream. That is work without a number.
+    /// The driver made memory on a stream. That is work without a number.
     pub fn note_made_memory(&self) {
         self.makes_memory.store(true, Ordering::Release);
     }
@@ -102,18 +102,18 @@ impl DependencyTracker {
     /// Takes no more work for a stream whose name is about to be given back. Its end is recorded first, so that what it still runs
     /// can be waited for without the name.
     pub fn retire(&self, state: &StreamState) {
-        // Whoever forgot that they are inside queues nothing more.
+        // A caller that forgot its guard queues nothing more.
         let entry = self.enter_stream(state).ok();
         let last = state.submitted();
         if last > 0 && self.point(state, last).is_err_and(|error| !error.is_sticky()) {
-            // Without an event nobody could wait for it any more. If that fails too, the device is lost, and nothing on it is waited for.
+            // Without an event no stream could wait for it any more. If that fails too, the device is lost, and nothing on it is waited for.
             let _ = self.wait_stream(state, last, Timeout::Never);
         }
         state.close();
         drop(entry);
     }
 
-    /// Submits work that uses blocks, after everything it has to come after. One step: whoever uses one of the blocks next
+    /// Submits work that uses blocks, after everything it has to come after. One step: the next use of one of the blocks
     /// sees this submission.
     ///
     /// # Errors
@@ -136,7 +136,7 @@ impl DependencyTracker {
     }
 
     /// The first half of [`submit`](Self::submit): everything but the work. The stream is entered until the value is dropped, and
-    /// then whoever waits for the stamp may go on.
+    /// then a waiter for the stamp may go on.
     ///
     /// # Errors
     /// As for [`submit`](Self::submit).
@@ -186,7 +186,7 @@ impl DependencyTracker {
         {
             return Err(SubmitError::Held { stream });
         }
-        // The waits get a number, so that whoever waits for all of the stream's work waits for them too.
+        // The waits get a number, so that a wait for all of the stream's work includes them.
         let number = state.plan(entry);
         let queued = self.queue_waits(state, entry);
         state.set_submitted(number);
@@ -259,7 +259,7 @@ impl DependencyTracker {
         Ok(waited)
     }
 
-    /// An event that is done when a stamp is, for those who wait by means of their own. It covers at least the stamp.
+    /// An event that is done when a stamp is, for foreign code that waits for it. It covers at least the stamp.
     ///
     /// # Errors
     /// What the driver says.
@@ -267,7 +267,7 @@ impl DependencyTracker {
         self.point(&*self.state(stamp.stream)?, stamp.number)
     }
 
-    /// An event for somebody who signals and waits by means of their own.
+    /// An event for foreign code that signals and waits.
     ///
     /// # Errors
     /// What the driver says.
@@ -376,7 +376,7 @@ impl DependencyTracker {
                     state.note_wait();
                 }
                 Err(error) if error.is_sticky() => return Err(error),
-                // The blocks are stamped: whoever comes next counts on this edge.
+                // The blocks are stamped: the next submission relies on this edge.
                 Err(_) => drop(self.wait_stream(&peer, stamp.number, Timeout::Never)?),
             }
         }
@@ -453,7 +453,7 @@ impl DependencyTracker {
             match self.record(state, stamp, |clock| clock.join(&entry.clock)) {
                 Ok(point) => state.remember(point),
                 Err(error) if error.is_sticky() => return Err(error),
-                // The work is queued; an event that could not be recorded now is recorded when somebody needs it.
+                // The work is queued; an event that could not be recorded now is recorded when it is needed.
                 Err(_) => {}
             }
         }

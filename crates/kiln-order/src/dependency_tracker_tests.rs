@@ -181,7 +181,7 @@ fn events_are_used_again_however_long_two_streams_take_turns() {
 fn what_the_host_waited_for_needs_no_edge() {
     let device = Device::new(Recording::OnDemand, None);
     let first = device.run(0, &[(0, Write)]);
-    assert!(!device.tracker.is_done(first).unwrap(), "nobody waited for it");
+    assert!(!device.tracker.is_done(first).unwrap(), "the host did not wait for it");
     assert!(device.tracker.wait(first, Timeout::Never).unwrap().is_done());
     assert!(device.tracker.is_done(first).unwrap());
     device.run(1, &[(0, Write)]);
@@ -217,7 +217,7 @@ fn a_driver_that_refuses_leaves_a_number_that_can_be_waited_for() {
     assert!(matches!(device.submit(0, &[(0, Write)]), Err(SubmitError::Driver(_))));
     device.queues.refuses.store(false, Ordering::Relaxed);
     assert_eq!((device.streams[0].planned(), device.streams[0].submitted()), (1, 1));
-    // Whoever comes next waits for the number, and that ends.
+    // The next submission waits for the number, and that ends.
     device.run(1, &[(0, Write)]);
     assert_eq!((device.queues.edges(), device.streams[0].broken()), ((1, 1), None));
     assert_eq!(device.run(0, &[(1, Read)]).number, 2);
@@ -235,7 +235,7 @@ fn threads_that_submit_at_once_lose_no_edge_and_end() {
     for recording in RECORDINGS {
         let device = Device::new(recording, None);
         std::thread::scope(|scope| {
-            // Two on streams of their own, which use the same blocks in opposite order, and a third that shares the stream of the first.
+            // Two on separate streams, which use the same blocks in opposite order, and a third that shares the stream of the first.
             for (state, touches) in
                 [(0, [(0, Write), (1, Write)]), (1, [(1, Write), (0, Write)]), (0, [(0, Read), (1, Read)])]
             {
@@ -249,10 +249,6 @@ fn threads_that_submit_at_once_lose_no_edge_and_end() {
         });
         assert_eq!(device.queues.races(), [""; 0], "{recording:?}");
         let submitted = [0, 1].map(|state: usize| device.streams[state].submitted());
-        assert_eq!(
-            submitted,
-            [2 * rounds, rounds],
-            "{recording:?}: every submission has a number of its own"
-        );
+        assert_eq!(submitted, [2 * rounds, rounds], "{recording:?}: every submission has a different number");
     }
 }

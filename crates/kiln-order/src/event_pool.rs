@@ -1,6 +1,6 @@
 //! A pool of events without timing, one per device.
 //!
-//! An event is leased, not owned: while anybody holds a lease it is not signalled again for something else, so a stream
+//! An event is leased, not owned: while a lease is held it is not signalled again for something else, so a stream
 //! that is about to wait for it waits for the right point. Cells never move and leases count in place, so that taking,
 //! sharing and giving back cost no allocation once the pool has grown to what the program needs.
 
@@ -37,7 +37,7 @@ impl EventPool {
         Arc::new(Self { cells, free: Mutex::new(Free { returned: Vec::with_capacity(MAX_EVENTS), used: 0 }) })
     }
 
-    /// An event nobody else has.
+    /// An event that is not leased.
     ///
     /// # Errors
     /// What the driver says when it makes one; refused past [`MAX_EVENTS`].
@@ -67,7 +67,7 @@ impl EventPool {
     /// Destroys every event; for the end of a runtime, when no lease is used any more.
     pub(crate) fn destroy_all(&self, driver: &dyn Driver) {
         for event in self.cells.iter().filter_map(|cell| cell.event.get()) {
-            // A lost device has nothing left to destroy, and nobody is left to be told.
+            // A lost device has nothing left to destroy, and there is no caller to tell.
             let _ = driver.destroy((*event).into());
         }
     }
@@ -98,7 +98,7 @@ pub struct EventLease {
 }
 
 impl EventLease {
-    /// Whether nobody else holds one for the same event.
+    /// Whether this is the only lease of the event.
     pub fn is_sole(&self) -> bool {
         self.pool.cells[usize::from(self.index)].leases.load(Ordering::Acquire) == 1
     }

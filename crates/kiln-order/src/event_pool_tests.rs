@@ -14,7 +14,7 @@ fn an_event_is_used_again_once_nobody_holds_a_lease_and_not_before() {
     drop(first);
     assert!(shared.is_sole());
     let second = pool.take(&*queues).unwrap();
-    assert_ne!(second.event(), event, "somebody still waits for it as it was signalled");
+    assert_ne!(second.event(), event, "a stream still waits for its old signal");
     assert_eq!(pool.counts(), (2, 2));
     drop(shared);
     assert_eq!(pool.counts(), (2, 1));

@@ -1,4 +1,4 @@
-//! A moment in which nobody submits: for those who end a device's work, and for those who begin it again.
+//! A moment in which no thread submits: to end a device's work, and to begin it again.
 
 use std::sync::{Arc, PoisonError};
 
@@ -26,7 +26,7 @@ impl DependencyTracker {
         self.held.store(true, Ordering::Release);
     }
 
-    /// Nothing submitted so far is running any more, done or not: nobody has to wait for it. For a device that was rebuilt.
+    /// Nothing submitted so far is running any more, done or not: no wait is needed for it. For a device that was rebuilt.
     pub fn forget_unfinished(&self) {
         for state in self.streams.read().unwrap_or_else(PoisonError::into_inner).iter() {
             self.host.learn(Stamp { stream: state.key, number: state.submitted() });
@@ -60,8 +60,8 @@ impl DependencyTracker {
 
     /// Runs something while no submission is being made, on any stream. It must not submit, wait or drop a block.
     ///
-    /// Streams are entered in the order of their keys. Whoever is inside of one waits only for numbers that are planned already, by
-    /// somebody who is inside of another and does not wait for us; so this ends as soon as they do.
+    /// Streams are entered in the order of their keys. A thread inside of one waits only for numbers that are planned already, by
+    /// a thread that is inside of another and does not wait for us; so this ends as soon as they do.
     pub fn frozen<R>(&self, then: impl FnOnce(&[Arc<StreamState>]) -> R) -> R {
         let streams = self.streams.read().unwrap_or_else(PoisonError::into_inner).clone();
         let entered: Vec<_> = streams.iter().map(|state| state.enter()).collect();

@@ -1,8 +1,8 @@
 //! The streams that this thread stays inside of from one call to the next.
 //!
-//! A submission enters its stream and leaves it before the call returns, so whoever finds a stream entered waits for another thread. A
-//! prepared use is the exception: its caller holds it while queueing work of their own, and what the same thread asks of that stream
-//! meanwhile would wait for itself. So a thread notes what it holds, and whoever is about to wait looks here first; those who need not
+//! A submission enters its stream and leaves it before the call returns, so a thread that finds a stream entered waits for another thread. A
+//! prepared use is the exception: its caller holds it while queueing foreign work, and what the same thread asks of that stream
+//! meanwhile would wait for itself. So a thread notes what it holds, and a thread that is about to wait looks here first; those who need not
 //! wait look at nothing.
 //!
 //! What cannot be refused, which is giving memory back, is put off until the thread holds nothing of that device any more.
@@ -52,7 +52,7 @@ impl Hold {
     pub fn new(tracker: &Arc<DependencyTracker>, stream: StreamId, stamp: Stamp) -> Self {
         let tracker = Arc::downgrade(tracker);
         let held = Held { tracker: tracker.clone(), stream, stamp, after: Vec::new() };
-        // A thread that is ending calls nobody any more who would look.
+        // A thread that is ending waits for nothing any more.
         let _ = HELD.try_with(|all| all.borrow_mut().push(held));
         Self { tracker, stamp, _of_this_thread: PhantomData }
     }
@@ -78,7 +78,7 @@ impl Drop for Hold {
 }
 
 impl DependencyTracker {
-    /// Enters a stream as soon as nobody else is inside. One that this thread is inside of is refused, which only those look at who
+    /// Enters a stream as soon as no other thread is inside. One that this thread is inside of is refused, which only those look at who
     /// would have to wait.
     #[inline(always)]
     pub(crate) fn enter_stream<'a>(

@@ -8,7 +8,7 @@ use crate::sync::BiasedGuard;
 /// Blocks that need no heap.
 pub(crate) const MOST: usize = 32;
 
-/// Some held blocks, let go of when dropped.
+/// Some held blocks, released when dropped.
 pub(crate) struct Guards<'a> {
     len: usize,
     /// The first `len` are there.
@@ -21,7 +21,7 @@ impl<'a> Guards<'a> {
         Self { len: 0, held: [const { MaybeUninit::uninit() }; MOST] }
     }
 
-    /// Holds one more. One too many is let go of at once; there is none as long as there are at most [`MOST`].
+    /// Holds one more. One too many is released at once; there is none as long as there are at most [`MOST`].
     #[inline(always)]
     pub(crate) fn push(&mut self, guard: BiasedGuard<'a, AccessHistory>) {
         if let Some(place) = self.held.get_mut(self.len) {
@@ -30,7 +30,7 @@ impl<'a> Guards<'a> {
         }
     }
 
-    /// Lets go of each, the last first, after something was done to it. Not by value: they would be copied.
+    /// Releases each, the last first, after something was done to it. Not by value: they would be copied.
     #[inline(always)]
     pub(crate) fn release(&mut self, mut last: impl FnMut(usize, &mut AccessHistory)) {
         while let Some(at) = self.len.checked_sub(1) {

@@ -1,7 +1,7 @@
-//! What is done when there is no event to be had.
+//! What is done when no event is available.
 //!
 //! Events are limited, and a program may hold on to all of them; the device may have no room for one more. Work that waits is stamped by
-//! then, and whoever comes next waits for it alone, so an edge cannot be left out. The host waits in the place of the event: that is slow,
+//! then, and the next submission waits for it alone, so an edge cannot be left out. The host waits in the place of the event: that is slow,
 //! and nothing is lost.
 
 use kiln_driver::{Error, Timeout, WaitTarget, Waited};

@@ -1,7 +1,7 @@
 //! Which line launched what, for the last launches of a stream.
 //!
 //! A fault names the driver's number of a submission. A launch writes its caller into a ring before it is queued, and the driver's number
-//! after, all plain stores; when a device is lost, and only then, somebody looks. The ring is as long as the queue of a stream in
+//! after, all plain stores; when a device is lost, and only then, it is read. The ring is as long as the queue of a stream in
 //! hardware, so a launch that is still unfinished is nearly always in it; one that is not is simply not known.
 
 use std::panic::Location;
@@ -72,7 +72,7 @@ impl LaunchSites {
         let known = |wanted: u64| ring.iter().find(|site| site.submission.load(Ordering::Acquire) == wanted);
         let site = known(launch.0).or_else(|| known(UNDER_WAY))?;
         let at = site.at.load(Ordering::Relaxed);
-        // SAFETY: the pointer is null or was made in `note` from a reference that lives for ever, and nobody writes through it.
+        // SAFETY: the pointer is null or was made in `note` from a reference that lives for ever, and nothing is written through it.
         Some((site.number.load(Ordering::Relaxed), unsafe { at.as_ref() }?))
     }
 }
@@ -108,7 +108,7 @@ mod tests {
         assert!(sites.find(Submission(10 * last + 1)).is_none(), "never launched");
         let refused = sites.note(last + 1, here, || {
             let found = sites.find(Submission(10 * last + 10)).map(|found| found.0);
-            assert_eq!(found, Some(last + 1), "it may run before anybody knows its number");
+            assert_eq!(found, Some(last + 1), "it may run before its number is known");
             Err(Error::invalid("submit", "as planned", "nothing"))
         });
         assert!(refused.is_err());

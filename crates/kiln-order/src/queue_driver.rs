@@ -183,7 +183,7 @@ impl Driver for QueueDriver {
         Ok(Submission(number))
     }
 
-    /// Nothing is done by itself; whoever waits makes it so.
+    /// Nothing runs by itself; a wait runs it.
     fn wait(&self, target: WaitTarget, timeout: Timeout) -> Result<Waited> {
         self.answer(())?;
         let WaitTarget::Event(event) = target else { return absent() };

@@ -85,7 +85,7 @@ fn a_step_waits_for_what_others_did_and_leaves_its_stamp() {
     );
     assert_eq!(stamps(&history), [stamp(1, 2), stamp(2, 1), stamp(3, 1)]);
     assert_eq!(one.take(&mut [whole(&history, Write)]), Ok(vec![stamp(2, 1), stamp(3, 1)]));
-    assert_eq!(stamps(&history), [stamp(1, 3)], "whoever waits for the writer waits for the readers");
+    assert_eq!(stamps(&history), [stamp(1, 3)], "waiting for the writer means waiting for the readers");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn uses_of_one_block_in_one_step_end_with_the_write() {
         [part(&history, 32..64, Write, 0), part(&history, 0..32, Write, 1), part(&history, 8..8, Write, 2)];
     assert!(one.take(&mut halves).is_ok());
     assert_eq!(stamps(&history), [stamp(1, 2)]);
-    // Whoever asks for the readers since the last write is told of none that are part of it.
+    // The readers since the last write do not include those that are part of it.
     one.take(&mut [part(&history, 0..BYTES, Write, 0), part(&history, 0..BYTES, Read, 1)]).unwrap();
     assert!(history.lock().reads().is_empty());
 }
@@ -190,7 +190,7 @@ fn as_many_blocks_as_one_likes_take_the_step_together() {
         let waits = one.take(&mut uses).unwrap();
         assert_eq!(waits.len(), count.min(3), "one for each stream");
         assert!(blocks.iter().all(|history| stamps(history) == [stamp(1, 1)]), "{count}");
-        assert!(blocks.iter().all(|history| history.try_lock().is_some()), "all are let go of");
+        assert!(blocks.iter().all(|history| history.try_lock().is_some()), "all are released");
     }
 }
 
@@ -271,7 +271,7 @@ fn two_threads_never_see_half_of_a_step() {
         [first, other.join().unwrap()]
     });
     // Both blocks always carry the same stamp. So each step saw at most one stamp, the latest of the other stream, and by what they saw the
-    // steps of both stand in one line: nobody comes both before and after another.
+    // steps of both stand in one line: none comes both before and after another.
     let seen = |waits: &[Stamp]| {
         assert!(waits.len() <= 1, "{waits:?}");
         waits.first().map_or(0, |stamp| stamp.number)

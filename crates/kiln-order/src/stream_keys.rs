@@ -46,7 +46,7 @@ impl DependencyTracker {
         }
     }
 
-    /// A place in the table that nobody has.
+    /// A free place in the table.
     fn take_place(&self, stream: StreamId, make: fn(StreamState) -> StreamState) -> Option<Arc<StreamState>> {
         let mut streams = self.streams.write().unwrap_or_else(PoisonError::into_inner);
         let reusable = streams.iter().position(|state| {
@@ -62,8 +62,8 @@ impl DependencyTracker {
         Some(state)
     }
 
-    /// The place of a stream that was given back with work that nobody has waited for. A few are asked whether it is done by now; else
-    /// the new stream is made to wait for one of them, which holds up nobody here. They take turns, so that it is an old one.
+    /// The place of a stream that was given back with work that the host has not waited for. A few are asked whether it is done by now; else
+    /// the new stream is made to wait for one of them, which does not block the host. They take turns, so that it is an old one.
     #[cold]
     fn take_over(
         &self,
@@ -111,7 +111,7 @@ impl DependencyTracker {
             .collect()
     }
 
-    /// A stream that was given back, for whoever asks first. Blocks may still call it their home; what they were used for on it comes
+    /// A stream that was given back, for the first caller. Blocks may still call it their home; what they were used for on it comes
     /// before whatever its successor does, so they lose nothing.
     fn claim(&self, turn: usize) -> Option<(usize, Arc<StreamState>)> {
         let streams = self.streams.read().unwrap_or_else(PoisonError::into_inner);
@@ -119,7 +119,7 @@ impl DependencyTracker {
     }
 }
 
-/// Whether nobody but the table holds a stream, so that nothing new comes of it.
+/// Whether only the table holds a stream, so that nothing new comes of it.
 fn is_abandoned(state: &Arc<StreamState>) -> bool {
     Arc::strong_count(state) == 1
 }

@@ -20,7 +20,7 @@ use kiln_sync::{Gate, GatePass};
 const MAX_POINTS: usize = 16;
 /// Waits that had to cover later work before a stream records at once.
 const EAGER_AFTER: u32 = 8;
-/// Submissions recorded at once that nobody consumed before a stream stops doing so.
+/// Submissions recorded at once and not consumed before a stream stops doing so.
 const LAZY_AFTER: u32 = 64;
 
 /// One stream.
@@ -30,7 +30,7 @@ const LAZY_AFTER: u32 = 64;
 pub struct StreamState {
     /// Its key.
     pub key: StreamKey,
-    /// Nobody gives it back before the runtime ends.
+    /// It is not given back before the runtime ends.
     is_lasting: bool,
     /// Its name at the driver.
     pub stream: StreamId,
@@ -38,25 +38,25 @@ pub struct StreamState {
     gate: Gate,
     /// Waits that had to cover later work than they needed.
     overshoots: AtomicU32,
-    /// The latest number that is given out; at least as large as any stamp that anybody has seen.
+    /// The latest number that is given out; at least as large as any stamp that was published.
     planned: AtomicU64,
     /// The latest number whose work the driver has.
     submitted: AtomicU64,
     /// Which line launched what.
     sites: LaunchSites,
-    /// Launches. Added to by whoever has entered the stream, without a locked instruction.
+    /// Launches. Written by the thread that has entered the stream, without a locked instruction.
     launches: AtomicU64,
     /// Held over one submission to this stream and to no other; lock this before any block.
     entry: BiasedLock<Entry>,
     /// What else the stream did.
     counters: StreamCounters,
-    /// Events recorded. Added to by whoever holds the points, without a locked instruction.
+    /// Events recorded. Written by the thread that holds the points, without a locked instruction.
     signals: AtomicU64,
-    /// Waits for other streams. Added to by whoever has entered the stream.
+    /// Waits for other streams. Written by the thread that has entered the stream.
     waits: AtomicU64,
     /// Held for moments, never over a driver call.
     points: BiasedLock<Points>,
-    /// Somebody asked for a recorded point since the stream last looked.
+    /// A recorded point was asked for since the stream last looked.
     asked: AtomicBool,
     /// The first number whose work was not queued whole because the device was lost meanwhile.
     broken: AtomicU64,
@@ -70,7 +70,7 @@ pub struct Entry {
     /// The number of the next submission.
     pub next: u64,
     eager: bool,
-    /// Recorded submissions in a row that nobody asked about.
+    /// Recorded submissions in a row that were not asked about.
     unasked: u32,
     /// Room for planning.
     pub waits: Waits,
@@ -97,10 +97,10 @@ struct Known {
     point: Point,
 }
 
-/// A place in a stream's work that can be waited for. It does not change while anybody but its stream holds it.
+/// A place in a stream's work that can be waited for. It does not change while it is held outside its stream.
 pub type Point = Arc<Recorded>;
 
-/// An event, and what is ordered before whoever waits for it.
+/// An event, and what is ordered before work that waits for it.
 #[repr(C)]
 pub struct Recorded {
     /// The event is done when everything up to here is.
@@ -145,12 +145,12 @@ impl StreamState {
         }
     }
 
-    /// Whether nobody gives it back before the runtime ends.
+    /// Whether it lives until the runtime ends.
     pub fn is_lasting(&self) -> bool {
         self.is_lasting
     }
 
-    /// The same for a stream that nobody gives back before the runtime ends.
+    /// The same for a stream that lives until the runtime ends.
     pub fn lasting(self) -> Self {
         Self { is_lasting: true, ..self }
     }
@@ -171,7 +171,7 @@ impl StreamState {
         successor
     }
 
-    /// Claims the place of a stream that was given back; whoever asks next is told no.
+    /// Claims the place of a stream that was given back; later callers are told no.
     pub fn claim(&self) -> bool {
         self.is_retired() && !self.claimed.swap(true, Ordering::AcqRel)
     }
@@ -235,7 +235,7 @@ impl StreamState {
         &self.sites
     }
 
-    /// Lets somebody queue something on the stream who has not entered it, as long as what is returned lives. Nothing, if the stream
+    /// Lets a thread queue something on the stream without entering it, as long as what is returned lives. Nothing, if the stream
     /// takes no more work. One that lasts need not be held for that.
     #[inline]
     pub fn admit(&self) -> Option<Admission<'_>> {
@@ -261,7 +261,7 @@ impl StreamState {
         self.entry.lock()
     }
 
-    /// As [`enter`](Self::enter), if nobody else is inside.
+    /// As [`enter`](Self::enter), if no other thread is inside.
     #[inline(always)]
     pub fn try_enter(&self) -> Option<BiasedGuard<'_, Entry>> {
         self.entry.try_lock()
@@ -353,14 +353,14 @@ impl StreamState {
         self.points().clock.join(clock);
     }
 
-    /// The oldest point, if the stream remembers as many as it may and nobody else holds it: to be recorded anew.
+    /// The oldest point, if the stream remembers as many as it may and it is not held elsewhere: it is recorded again.
     #[inline]
     pub fn take_oldest(&self) -> Option<Point> {
         let mut points = self.points();
         if points.recorded.len() < MAX_POINTS {
             return None;
         }
-        // Whoever takes hold of a point holds the latch for it, so one that nobody holds now stays so.
+        // A thread that takes a point holds the lock for it, so one that is not held now stays so.
         let is_spare =
             |oldest: &&Known| Arc::strong_count(&oldest.point) == 1 && oldest.point.event.is_sole();
         points.recorded.front().filter(is_spare)?;
@@ -419,7 +419,7 @@ impl StreamState {
     }
 }
 
-/// Counts one more, while nobody else does.
+/// Counts one more; only one thread does.
 #[inline]
 fn add_alone(cell: &AtomicU64) {
     cell.store(cell.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);

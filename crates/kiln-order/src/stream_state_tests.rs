@@ -85,10 +85,10 @@ fn the_oldest_point_is_recorded_anew_unless_somebody_holds_it() {
     streams.remember(&state, number + 1);
     let held = state.point(2).unwrap();
     assert_eq!(held.stamp.number, 2, "the first was taken");
-    assert!(state.take_oldest().is_none(), "somebody is about to wait for it");
+    assert!(state.take_oldest().is_none(), "a stream is about to wait for it");
     let lease = held.event.clone();
     drop(held);
-    assert!(state.take_oldest().is_none(), "somebody waits for the event by means of their own");
+    assert!(state.take_oldest().is_none(), "foreign code waits for the event");
     drop(lease);
     assert_eq!(state.take_oldest().map(|point| point.stamp.number), Some(2));
 }
@@ -136,7 +136,7 @@ fn an_heir_goes_on_where_the_stream_ended() {
     let end = streams.point(6, clock);
     old.remember(end.clone());
     old.close();
-    assert!(old.claim() && !old.claim(), "for whoever asks first");
+    assert!(old.claim() && !old.claim(), "for the first caller");
     old.unclaim();
     assert!(old.claim(), "nothing came of it");
 

@@ -2,7 +2,7 @@
 //!
 //! A program has several parts that each want the GPU, a solver and a sampler, say. Each is a backend: it is probed
 //! under its own label, so that every error says who asked, and it gets [`BackendParts`]: the runtime, which is the
-//! same for all backends on a device, and a stream of its own. Most then want a [`BackendContext`], which adds modules
+//! same for all backends on a device, and a separate stream. Most then want a [`BackendContext`], which adds modules
 //! and buffers that are used again, and keep it in a [`CachedBackend`].
 
 mod arena;

@@ -1,7 +1,7 @@
 //! Compiled code on disk, found by everything that went into it.
 //!
 //! An entry is one file, named after its [`Key`]. It is written whole beside its place and moved there, so that a reader sees all of it or
-//! nothing, whoever was killed when; it carries its key and a checksum, so that a damaged or foreign file is noticed and made anew. The
+//! nothing, even after a crash; it carries its key and a checksum, so that a damaged or foreign file is noticed and made anew. The
 //! folder and its files are the owner's alone. Past the limit the entries that were not used for longest go first. A disk that cannot be
 //! written is one warning in the log: the cache is a convenience and never a reason to fail.
 

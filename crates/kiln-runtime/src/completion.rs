@@ -13,8 +13,8 @@
 //! - **A look comes after a small part of the time waited so far**, so a wait is never much longer than the work, and long work is seldom
 //!   asked about. A new waiter ends the pause.
 //! - **No host functions**: after a fault CUDA never runs them. A lost device answers every waiter with its cause at the next look, and at once
-//!   if somebody else met the fault.
-//! - **Dropping a future forgets the waiter and nothing else.** Buffers are freed after their last use whoever waits, and host memory that a
+//!   if another call met the fault.
+//! - **Dropping a future forgets the waiter and nothing else.** Buffers are freed after their last use in any case, and host memory that a
 //!   copy writes goes back to its pool with the stamp of the copy.
 //! - **The spin is on the device's clock.** On a simulated device time is virtual, so a long spin makes futures of one thread
 //!   finish in the order the seed picks, every time.

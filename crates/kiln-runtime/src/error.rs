@@ -1,6 +1,6 @@
 //! The one error of this crate, and what it is made of.
 //!
-//! An error is vocabulary: each part of the runtime has its own enum, in a file of its own here, below the code that answers with it.
+//! An error is vocabulary: each part of the runtime has its enum in a separate file here, below the code that answers with it.
 //!
 //! It keeps what a caller needs to decide (the kind, the CUDA code, the call, the label of the backend that asked) and
 //! answers by predicates. A label is put on at the edge where a backend asked, whatever the kind. The plain text is one

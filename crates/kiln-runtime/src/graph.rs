@@ -10,7 +10,7 @@
 //!   fill   ─┘                               └─ stamp every block it touches
 //! ```
 //!
-//! - A replay is one tracked submission: it waits for what it has to come after, and whoever uses one of its blocks next waits for it.
+//! - A replay is one tracked submission: it waits for what it has to come after, and the next use of one of its blocks waits for it.
 //!   Replays of one graph on different streams, from different threads, come one after the other where they share what they write.
 //! - A graph holds everything it uses: blocks, kernels, host data. Dropping it waits for nothing; the driver's part is given back when
 //!   the last replay is done.

@@ -72,7 +72,7 @@ pub struct Prober {
 }
 
 impl Prober {
-    /// A prober that has asked nobody yet.
+    /// A prober that has not asked yet.
     pub fn new(config: ProberConfig) -> Self {
         let runtime = Arc::<Mutex<RuntimeConfig>>::default();
         Self {

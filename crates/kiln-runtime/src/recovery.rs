@@ -5,13 +5,13 @@
 //!
 //! ```text
 //!   fault, death or hang of the worker
-//!        │ noticed by whoever calls, or by the guardian, which looks now and then
+//!        │ noticed by the next call, or by the guardian, which looks now and then
 //!        ▼
 //!   Lost ── every waiter gets the fault, once; calls are refused until it is over
 //!        ▼
 //!   Rebuilding ── another worker maps the same pages at the same addresses, loads the same code, makes the same streams
 //!        │
-//!        ├─ nobody submits for a moment: how far was each stream? which blocks was unfinished work to write?
+//!        ├─ no thread submits for a moment: how far was each stream? which blocks was unfinished work to write?
 //!        ▼
 //!   Ready, one generation later ── those blocks are lost, all others are as they were; a [`PostMortem`] says which and why
 //! ```
@@ -24,13 +24,13 @@
 //! - Work that was queued and not known to be done has failed, whatever it did; its tickets say so for ever. Work that was known to be
 //!   done is done.
 //! - By choice ([`Replay::NotStarted`]), work that had certainly not started and needs nothing that is lost is done again before the device is
-//!   ready, once; its tickets say that it is done, and the blocks it writes are kept. Whoever waits is then told when that is decided.
+//!   ready, once; its tickets say that it is done, and the blocks it writes are kept. Waiters are told when that is decided.
 //! - Pinned buffers, staging memory, streams, events, kernels, modules and graphs stay valid. Memory that was freed behind unfinished work
 //!   comes back at once, since nothing runs any more. Variables of modules start over.
 //! - When a takeover fails, or there were too many, the device is Failed with the cause, as if it had never been isolated.
 //!
 //! - A block that is lost and carries a way to be filled again ([`GpuRef::heal_with`](crate::GpuRef::heal_with),
-//!   [`heal_by`](crate::GpuRef::heal_by)) is **healed** instead, before anybody sees it.
+//!   [`heal_by`](crate::GpuRef::heal_by)) is **healed** instead, before any thread sees it.
 //!
 //! What "untouched" is worth: accesses are declared, and a kernel that strays outside of what it declared may have written anywhere before
 //! it faulted. Programs of [`kiln_ir`] cannot stray; foreign kernels can. So a block that is filled and then only read can be sealed, in

@@ -1,6 +1,6 @@
 //! Work that was queued behind a fault, done again by the next worker.
 //!
-//! A fault ends everything that was queued, and most of it had nothing to do with the fault. Whoever chooses [`Replay::NotStarted`] has
+//! A fault ends everything that was queued, and most of it had nothing to do with the fault. A program that chooses [`Replay::NotStarted`] has
 //! the runtime do it again where that is right: work that *certainly had not started*, on blocks that hold *exactly what they would have
 //! held*. Both are known and not guessed:
 //!
@@ -11,8 +11,8 @@
 //!   write are *spoilt*. In the order of submission (`decision`): work that uses spoilt bytes fails, and spoils what it was to write; all
 //!   other work that had not started is done again. A fill or a copy that overwrites spoilt bytes mends them.
 //!
-//! It is done by the guardian, on one stream, in the order of submission, before the device is ready (`player`): nobody else is there,
-//! memory that was freed behind the work has not been given to anybody, and staging memory still holds its bytes.
+//! It is done by the guardian, on one stream, in the order of submission, before the device is ready (`player`): no other thread submits,
+//! memory that was freed behind the work has not been given out again, and staging memory still holds its bytes.
 
 mod decision;
 mod kept_command;

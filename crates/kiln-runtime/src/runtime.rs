@@ -64,7 +64,7 @@ impl DeviceRuntime {
         Self::with_resource(driver, config, |driver, order| Ok(memory.build(driver, order)?))
     }
 
-    /// A runtime of its own over a simulated device of its own; the seed picks the order in which ready work runs.
+    /// A new runtime over a new simulated device; the seed picks the order in which ready work runs.
     ///
     /// # Errors
     /// None that a simulated device has by itself.

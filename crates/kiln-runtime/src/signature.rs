@@ -43,7 +43,7 @@ pub enum ParameterKind {
     Value,
     /// An address, and what the kernel does through it.
     Pointer(Effect),
-    /// Nobody can tell; either may be given.
+    /// Not known; either may be given.
     Unknown,
 }
 
@@ -58,7 +58,7 @@ pub enum Effect {
     Writes,
     /// It does both.
     ReadsAndWrites,
-    /// Nobody can tell; what the caller declares is believed.
+    /// Not known; what the caller declares is believed.
     Unknown,
 }
 

@@ -1,6 +1,6 @@
 //! Spans for a program that listens.
 //!
-//! Whether anybody does is one comparison with a number that `tracing` keeps; the span itself is made out of line.
+//! Whether a subscriber does is one comparison with a number that `tracing` keeps; the span itself is made out of line.
 
 use kiln_driver::StreamId;
 use tracing::level_filters::LevelFilter;
@@ -13,13 +13,13 @@ pub(crate) fn submission(stream: StreamId, command: &'static str) -> Option<Ente
     is_submission_heard().then(|| enter_submission(stream, command))
 }
 
-/// Whether anybody listens to submissions. Who is in a hurry asks this first and goes another way then, so that no span has to be ended.
+/// Whether a subscriber listens to submissions. Who is in a hurry asks this first and goes another way then, so that no span has to be ended.
 #[inline(always)]
 pub(crate) fn is_submission_heard() -> bool {
     LevelFilter::current() >= Level::TRACE && is_submission_enabled()
 }
 
-/// The same once it is known that somebody listens to something as fine.
+/// The same once it is known that a subscriber listens to something as fine.
 #[cold]
 #[inline(never)]
 fn is_submission_enabled() -> bool {

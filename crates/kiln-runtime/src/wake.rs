@@ -9,7 +9,7 @@ use std::task::Waker;
 pub(crate) use answer::Answer;
 pub(crate) use bell::Bell;
 
-/// Wakes a task. The threads that do this serve everybody, so a waker that panics costs its own task alone.
+/// Wakes a task. The threads that do this serve all tasks, so a waker that panics costs only its task.
 pub fn wake(waker: Waker) {
     if catch_unwind(AssertUnwindSafe(|| waker.wake())).is_err() {
         tracing::error!("the waker of a task panicked");

@@ -1,7 +1,7 @@
 //! Buffers that are used again.
 //!
 //! Allocating costs tens of microseconds and more, so a buffer that is given back stays on a shelf for the next one of
-//! about its size. The runtime remembers the last uses of a shelved buffer as of any other, so whoever gets it next, on
+//! about its size. The runtime remembers the last uses of a shelved buffer as of any other, so the next user, on
 //! whatever stream, is ordered after them, and giving back never waits. The shelves hold so many bytes and no more; what
 //! exceeds that, and what is trimmed, is freed after its last use.
 
@@ -188,7 +188,7 @@ impl<T: Element> fmt::Debug for ArenaBuffer<T> {
 
 impl<T: Element> Drop for ArenaBuffer<T> {
     fn drop(&mut self) {
-        // The view goes first, so that the bucket is shared only if somebody outside holds a handle to it.
+        // The view goes first, so that the bucket is shared only if a handle to it is held outside.
         drop(self.elements.take());
         if let Some(bucket) = self.bucket.take() {
             self.arena.put_back(bucket);

@@ -10,7 +10,7 @@ use crate::prober::{self, Prober};
 ///
 /// Success is kept for the life of the process and costs one atomic load from then on. Callers who come while the
 /// backend is being built wait for that attempt and share its answer. A failure is not kept: the next caller tries
-/// again. A build step that panics takes its own thread along and nobody else.
+/// again. A build step that panics ends its thread and no other.
 ///
 /// ```
 /// use kiln::backend::{BackendContext, CachedBackend};
@@ -36,12 +36,12 @@ impl<T> CachedBackend<T> {
         Self { cell: RetryCell::new() }
     }
 
-    /// The backend, if somebody has built it.
+    /// The backend, if it was built.
     pub fn get(&self) -> Option<&T> {
         self.cell.get()
     }
 
-    /// The backend, probed and built now if nobody did before.
+    /// The backend, probed and built now if it was not before.
     ///
     /// # Errors
     /// What [`probe_backend_with_compile`](crate::probe_backend_with_compile) says; also if `build` asks this very cell.

@@ -33,7 +33,7 @@ impl BackendParts {
 
     /// The default stream: the runtime's main one, shared by every backend that says nothing else. It is not CUDA's
     /// legacy default stream, which would wait for all others. A backend that wants to overlap with its neighbours
-    /// leases one of its own from the runtime.
+    /// leases one from the runtime.
     pub fn stream(&self) -> &Stream {
         &self.stream
     }

@@ -125,7 +125,7 @@ impl<T: Element> GpuRef<T> {
         Ok(Ticket::new(&runtime, stamp))
     }
 
-    /// A part of it, as a handle of its own. Work on parts that share no bytes is not ordered against each other.
+    /// A part of it, as a handle. Work on parts that share no bytes is not ordered against each other.
     ///
     /// # Errors
     /// If the range does not lie inside.

@@ -10,7 +10,7 @@ use super::gpu_ref::GpuRef;
 use crate::order::Use;
 use crate::runtime::Block;
 
-/// Bytes of a block, kept alive by whoever has this, with the type of their elements forgotten.
+/// Bytes of a block, kept alive by this value, with the type of their elements forgotten.
 #[derive(Clone)]
 pub(crate) struct Held {
     block: Arc<Block>,

@@ -2,7 +2,7 @@
 
 use kiln_driver::Pattern;
 
-/// The pattern that repeats these bytes, if the device has one: one, two or four of them, or any number that are all the same.
+/// The pattern that repeats these bytes, if the device has one: one, two or four of them, or any number of equal ones.
 pub fn pattern(bytes: &[u8]) -> Option<Pattern> {
     match *bytes {
         [] => Some(Pattern::U8(0)),

@@ -135,13 +135,13 @@ impl<T: Element> PinnedBuffer<T> {
         self.block.as_ref().map(|block| Place::Host { block: block.id(), offset: 0 })
     }
 
-    /// All its bytes, used by work that somebody else queues.
+    /// All its bytes, used by foreign work.
     pub(crate) fn used(&self, access: Access) -> Use<'_> {
         let bytes = (self.len * size_of::<T>()) as u64;
         Use { history: &self.history, range: 0..bytes, access, argument: 0 }
     }
 
-    /// The elements as they are, for somebody who knows that every copy into them is done.
+    /// The elements as they are, for a caller that knows that every copy into them is done.
     pub(crate) fn as_it_is(&self) -> Option<Vec<T>> {
         let mut elements = vec![T::zeroed(); self.len];
         match &self.block {
@@ -196,7 +196,7 @@ impl<T: Element> PinnedBuffer<T> {
         let runtime = self.runtime()?;
         for stamp in stamps.iter() {
             let _ = runtime.wait_out(stamp, Timeout::Never)?;
-            // What a lost device was to copy here is not here. Whoever overwrites it does not care.
+            // What a lost device was to copy here is not here. That does not matter if it is overwritten.
             if let Some(cause) = runtime.state().fate(stamp).filter(|_| !access.writes()) {
                 return Err(cause.error().clone().into());
             }

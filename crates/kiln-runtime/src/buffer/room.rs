@@ -1,6 +1,6 @@
 //! Room on the host for what comes from the device.
 //!
-//! A vector of megabytes that nobody has written to has no memory yet: each page of 4 KiB comes with its first store, and then the
+//! A vector of megabytes that was never written has no memory yet: each page of 4 KiB comes with its first store, and then the
 //! copy spends most of its time there (1.7 GB/s on one core, against 10 into memory that is there). Linux is asked for pages of 2 MiB
 //! where it gives them on request, which are had in far fewer steps.
 

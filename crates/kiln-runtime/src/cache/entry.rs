@@ -32,7 +32,7 @@ pub(super) const HEADER_BYTES: usize = CHECKSUM_AT + 32;
 pub struct Entry {
     /// What it holds.
     pub kind: EntryKind,
-    /// How long it took to make, and so what whoever finds it saves.
+    /// How long it took to make, and so how much time a hit saves.
     pub compile_time: Duration,
     /// The code.
     pub payload: Vec<u8>,

@@ -44,7 +44,7 @@ pub struct CacheCounters {
     pub bytes_read: u64,
     /// Bytes written.
     pub bytes_written: u64,
-    /// Time it took once to make what was found, and that nobody spent again.
+    /// Time that hits saved: what it took once to make what was found.
     pub time_saved: Duration,
 }
 
@@ -257,7 +257,7 @@ impl DiskCache {
         Ok(files)
     }
 
-    /// Writes beside the place and moves there, so that nobody sees half of it.
+    /// Writes beside the place and moves there, so that no reader sees half of it.
     fn write_whole(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
         create_private_folder(folder)?;

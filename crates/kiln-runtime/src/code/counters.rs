@@ -23,7 +23,7 @@ use crate::cache::CacheCounters;
 pub struct CodeCounters {
     /// Modules that were asked for while they were loaded.
     pub memory_hits: u64,
-    /// Time it took once to compile and load what was found loaded, and that nobody spent again.
+    /// Time it took once to compile and load what was found loaded.
     pub memory_time_saved: Duration,
     /// Compilations.
     pub compilations: u64,

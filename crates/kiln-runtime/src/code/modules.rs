@@ -109,7 +109,7 @@ impl Modules {
         Ok(compiled)
     }
 
-    /// What [`payload`](Self::payload) answers, for whoever does not load it. Others who want the same meanwhile wait.
+    /// What [`payload`](Self::payload) answers, for callers that do not load it. Others who want the same meanwhile wait.
     pub(super) fn payload_alone(
         &self,
         key: &Key,
@@ -140,7 +140,7 @@ impl Modules {
         Ok(Payload { compile_time, ..payload? })
     }
 
-    /// The slot of a key. A new one makes room: slots whose module is gone, and that nobody is at, go.
+    /// The slot of a key. A new one makes room: slots whose module is gone, and that no thread uses, go.
     fn slot(&self, key: Key) -> Slot {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(slot) = slots.get(&key) {
@@ -151,7 +151,7 @@ impl Modules {
                 let slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
                 slot.as_ref().is_some_and(|loaded| loaded.module.is_loaded())
             };
-            // Somebody who holds a slot got it under the map's lock, so a count of one stays one while we have that.
+            // A thread that holds a slot got it under the map's lock, so a count of one stays one while we have that.
             Arc::strong_count(slot) > 1 || is_used(slot)
         });
         slots.entry(key).or_default().clone()

@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CompletionConfig {
     /// How long the first poll of a future looks by itself, on the device's clock, before it leaves that to the reactor. Only the
-    /// first of many spins: while others wait already, nobody does.
+    /// first of many spins: while others wait already, none does.
     pub spin: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Everybody who waits for work of one device.
+//! All waiters for work of one device.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::wake::Answer;
 /// How the work ended.
 pub(crate) type Outcome = std::result::Result<(), kiln_driver::Error>;
 
-/// Somebody who waits.
+/// A waiter.
 pub(crate) enum Waiter {
     /// A future.
     Task(Arc<Answer<Outcome>>),
@@ -73,7 +73,7 @@ impl Pending {
         removed
     }
 
-    /// The first in line of every stream somebody waits for.
+    /// The first in line of every stream with waiters.
     pub(super) fn fronts(&mut self, now: Duration) -> Vec<Front> {
         let fronts = self.queues.iter_mut().enumerate().filter_map(|(index, queue)| {
             let stamp = queue.first(StreamKey::new(index)?)?;
@@ -95,12 +95,12 @@ impl Pending {
         self.queues.get(stream.index())?.point(event).cloned()
     }
 
-    /// Takes out everybody whose work is known to be done.
+    /// Takes out all waiters whose work is known to be done.
     pub(super) fn take_done(&mut self, host: &HostClock) -> Vec<Waiter> {
         self.taking(|queue, stream, done| queue.take_done(stream, host, done))
     }
 
-    /// Takes everybody out.
+    /// Takes all waiters out.
     pub(super) fn take_all(&mut self) -> Vec<Waiter> {
         self.taking(|queue, _, all| queue.take_all(all))
     }

@@ -61,7 +61,7 @@ impl Queue {
         self.points.iter().find(|point| point.event.event() == event)
     }
 
-    /// Takes out everybody whose work is known to be done.
+    /// Takes out all waiters whose work is known to be done.
     pub(super) fn take_done(&mut self, stream: StreamKey, host: &HostClock, done: &mut Vec<Waiter>) {
         let before = done.len();
         while let Some(first) = self.first(stream)
@@ -79,7 +79,7 @@ impl Queue {
         }
     }
 
-    /// Takes everybody out.
+    /// Takes all waiters out.
     pub(super) fn take_all(&mut self, all: &mut Vec<Waiter>) {
         all.extend(std::mem::take(&mut self.waiters).into_values());
         self.clear();
@@ -96,7 +96,7 @@ impl Queue {
         self.first_since = None;
     }
 
-    /// Events that nobody waits for are given back.
+    /// Events without waiters are given back.
     fn clear(&mut self) {
         self.points.clear();
         self.first_since = None;

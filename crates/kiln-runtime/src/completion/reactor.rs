@@ -17,7 +17,7 @@ use crate::wake::{Bell, wake};
 
 /// A shorter pause ends no sooner.
 const SHORTEST_PAUSE: Duration = Duration::from_micros(20);
-/// A longer one would be noticed; a fault that nobody else meets is noticed after this.
+/// A longer one would be noticed; a fault that no other call meets is noticed after this.
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 /// A pause lasts this part of the time in which nothing happened.
 const PAUSE_PART: u32 = 32;
@@ -43,7 +43,7 @@ struct Shared {
     tracker: Arc<DependencyTracker>,
     state: Arc<StateCell>,
     pending: Mutex<Pending>,
-    /// How many wait, for those who only want to know whether anybody does.
+    /// How many wait, read to learn whether there are any.
     waiting: AtomicUsize,
     stop: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -67,12 +67,12 @@ impl Reactor {
         ReactorHandle { shared: self.shared.clone() }
     }
 
-    /// Whether anybody waits.
+    /// Whether there are waiters.
     pub(crate) fn is_busy(&self) -> bool {
         self.shared.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Puts somebody in line.
+    /// Adds a waiter.
     ///
     /// # Errors
     /// If the thread is not there and cannot be started; the fault, if the device is lost. The waiter comes back.
@@ -88,7 +88,7 @@ impl Reactor {
         let point = match self.shared.tracker.event_after(stamp) {
             Ok(point) => Some(point),
             Err(error) if error.is_sticky() && !self.shared.defers() => return Err((error.into(), waiter)),
-            // What becomes of the work is not known yet, and needs no event once it is; or there is no event to be had, and the stream is
+            // What becomes of the work is not known yet, and needs no event once it is; or there is no event available, and the stream is
             // looked at instead.
             Err(_) => None,
         };
@@ -102,7 +102,7 @@ impl Reactor {
         Ok(place)
     }
 
-    /// Lets somebody leave the line. What they waited for goes on.
+    /// Removes a waiter. What it waited for goes on.
     pub(crate) fn leave(&self, place: Place) {
         let left = {
             let mut pending = self.shared.pending();
@@ -113,7 +113,7 @@ impl Reactor {
         drop(left);
     }
 
-    /// Ends the thread, after everybody was told what there is to tell.
+    /// Ends the thread, after all waiters were told what is known.
     pub(crate) fn stop(&self) {
         let thread = {
             let mut thread = self.shared.thread();
@@ -175,7 +175,7 @@ impl Shared {
 /// The thread's own part.
 struct Look<'a> {
     shared: &'a Shared,
-    /// When something last happened: somebody came, or was answered.
+    /// When something last happened: a waiter came, or was answered.
     quiet_since: Instant,
     waiting: usize,
     simulated: bool,
@@ -212,7 +212,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// One look at every stream that somebody waits for. Says whether anybody was answered.
+    /// One look at every stream with waiters. Says whether one was answered.
     fn look(&self) -> bool {
         let now = if self.simulated { self.shared.tracker.driver().clock().now() } else { Duration::ZERO };
         let fronts = self.shared.pending().fronts(now);
@@ -225,7 +225,7 @@ impl<'a> Look<'a> {
         if !self.shared.state.is_ready()
             && let Some(cause) = self.shared.state.fault()
         {
-            // What was known to be done before the loss is done, and whoever asks for it by other means is told so.
+            // What was known to be done before the loss is done, and other calls that ask for it are told so.
             return self.answer_done() | self.answer_all(cause.error());
         }
         let mut answered = false;
@@ -267,12 +267,12 @@ impl<'a> Look<'a> {
                 tracker.wait_point(&point, timeout).map(|_| ())
             }
             Err(error) if error.is_sticky() => Err(error),
-            // There is none to be had, and the order does without.
+            // None is available, and the order does without.
             Err(_) => tracker.wait(front.stamp, timeout).map(|_| ()),
         }
     }
 
-    /// Looks at the device for those who watch its state: a fault is met by whoever asks, so somebody has to.
+    /// Looks at the device for those who watch its state: a fault is seen only by asking, so the reactor asks.
     fn heartbeat(&self) {
         if self.shared.state.is_ready() {
             for stamp in self.shared.tracker.latest() {
@@ -297,7 +297,7 @@ impl<'a> Look<'a> {
         taken
     }
 
-    /// The runtime is gone, and with it everybody who could still wait; callbacks are told what there is to tell.
+    /// The runtime is gone, and with it every handle that could still wait; callbacks are told what there is to tell.
     fn end(&self) {
         self.shared.state.deliver();
         let left = self.take(Pending::take_all);
@@ -313,7 +313,7 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Answers, with no lock held. Says whether there was anybody.
+/// Answers, with no lock held. Says whether there were waiters.
 fn tell(waiters: Vec<Waiter>, outcome: &Outcome) -> bool {
     let any = !waiters.is_empty();
     for waiter in waiters {

@@ -1,4 +1,4 @@
-//! Requests that cannot be right, whoever the device is. Nothing was queued or stamped.
+//! Requests that cannot be right, on any device. Nothing was queued or stamped.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub enum Misuse {
     /// The runtime was dropped.
     #[error("the runtime was dropped; keep it alive while its streams and tickets are used")]
     RuntimeGone,
-    /// Somebody decides already what becomes of the device when it is lost.
+    /// Another supervisor already decides what becomes of the device when it is lost.
     #[error("the device has a supervisor already; there can be one")]
     Supervised,
     /// A driver that is open in this process cannot move to another.
@@ -138,7 +138,7 @@ pub enum Misuse {
         element_bytes: u64,
     },
     /// Two uses in one submission write the same bytes, or a copy overlaps itself.
-    #[error("arguments {first} and {second} overlap and are both written; give each bytes of its own")]
+    #[error("arguments {first} and {second} overlap and are both written; give each different bytes")]
     Overlap {
         /// One of them.
         first: u16,

@@ -1,8 +1,8 @@
 //! Events between kiln and other libraries.
 //!
-//! Work that another library queued on a stream of its own is known to kiln by an event: [`ForeignEvent`] takes one in, and streams or
+//! Work that another library queued on its stream is known to kiln by an event: [`ForeignEvent`] takes one in, and streams or
 //! uses of blocks can be ordered after it. The other way round, [`HandedEvent`] hands an event on that is done when a submission is,
-//! for a library that waits by means of its own.
+//! for a library that waits itself.
 
 use std::fmt;
 use std::sync::Weak;
@@ -53,7 +53,7 @@ impl DeviceRuntime {
         Ok(ForeignEvent { runtime: std::sync::Arc::downgrade(self.inner()), id, _keep: keep })
     }
 
-    /// Stamps blocks that work of another library uses, which is done when its event is. Whoever uses one of the blocks next comes
+    /// Stamps blocks that work of another library uses, which is done when its event is. The next use of one of the blocks comes
     /// after that work. The use takes its place in the order of a stream of this runtime, which waits for the event.
     ///
     /// The other library has ordered its work after earlier uses by itself, for one by an event of [`Ticket::handed_event`].
@@ -133,7 +133,7 @@ impl Stream {
     fn queue_edge(&self, event: &ForeignEvent, edge: Command<'_>) -> Result<()> {
         let runtime = self.runtime()?;
         event.check_runtime(&runtime)?;
-        // A submission of no blocks: what comes next on this stream, and whoever waits for that, comes after the edge.
+        // A submission of no blocks: what comes next on this stream, and what waits for that, comes after the edge.
         runtime.submit(self.lane(), &mut [], |driver, stream| driver.submit(stream, &edge).map(|_| ()))?;
         Ok(())
     }

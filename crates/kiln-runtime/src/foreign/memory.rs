@@ -10,7 +10,7 @@ impl DeviceRuntime {
     /// Memory that another library owns, as a buffer like any other.
     ///
     /// What the owner queued on `home` so far comes before every use. When the last handle is dropped, `home` is made to wait for all
-    /// uses and `owner` is let go, so that the owner may free the memory in the order of that stream at once. Nobody is held up.
+    /// uses and `owner` is let go, so that the owner may free the memory in the order of that stream at once. Nothing blocks.
     ///
     /// # Errors
     /// Bytes that are no whole number of elements or not aligned for them; a stream of another runtime; what the driver says.

@@ -10,7 +10,7 @@ use crate::runtime::{DeviceRuntime, Stream, Ticket};
 
 /// Blocks that are ready to be used by work the caller queues on a stream.
 ///
-/// The waits are queued and the blocks stamped already: whoever uses one of them next comes after. Other submissions to the stream
+/// The waits are queued and the blocks stamped already: the next use of one of them comes after. Other submissions to the stream
 /// wait until this is finished, so queue the work and finish at once. Dropping it instead of finishing is reported by the runtime,
 /// and the stamps stay, so that no order is lost.
 ///
@@ -190,7 +190,7 @@ impl RawPointer<'_> {
 impl Drop for RawPointer<'_> {
     fn drop(&mut self) {
         self.prepared.finished = true;
-        // An event that could not be recorded now is recorded when somebody needs it.
+        // An event that could not be recorded now is recorded when it is needed.
         let _ = self.prepared.begun.record();
     }
 }

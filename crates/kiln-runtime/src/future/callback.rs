@@ -18,7 +18,7 @@ impl Ticket {
             // It ended between the two questions, and waited for its work.
             return callback(self.wait());
         };
-        // The state alone: whoever waits does not hold the runtime.
+        // The state alone: a waiter does not hold the runtime.
         let (state, stamp) = (runtime.state().clone(), self.stamp());
         let confirmed = move |answer: Result<()>| {
             let fate = state.fate(stamp).map(|cause| cause.error().clone().into());

@@ -22,7 +22,7 @@ pub struct Done {
 }
 
 enum Stage {
-    /// Nobody has asked yet.
+    /// It was not polled yet.
     New,
     /// In line at the reactor.
     Waiting {
@@ -48,13 +48,13 @@ impl Done {
         &self.ticket
     }
 
-    /// Looks, spins for a short time if nobody else waits, and then gets in line.
+    /// Looks, spins for a short time if there are no other waiters, and then queues.
     fn begin(&mut self, context: &Context<'_>) -> Poll<Result<()>> {
         let runtime = match self.ticket.whereabouts() {
             Whereabouts::Here(runtime) => runtime,
             Whereabouts::Done => return Poll::Ready(Ok(())),
             Whereabouts::Failed(reason) => return Poll::Ready(Err(reason)),
-            // Nobody is left who could call back.
+            // There is no thread left to call back.
             Whereabouts::Ending => return Poll::Ready(Err(Stale::ShuttingDown.into())),
         };
         let clock = runtime.driver().clock();
@@ -81,7 +81,7 @@ impl Done {
         let answer = Arc::new(Answer::new());
         // Before it is in line, so that an answer finds whom to wake.
         let waiting = answer.poll(context).is_pending();
-        debug_assert!(waiting, "nobody knows of it yet");
+        debug_assert!(waiting, "it was not shared yet");
         let waiting = runtime.reactor().wait(self.ticket.stamp(), Waiter::Task(answer.clone()));
         match waiting {
             Ok(place) => {

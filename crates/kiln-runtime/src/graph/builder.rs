@@ -192,7 +192,7 @@ impl GraphBuilder {
     }
 
     /// Has the driver build the graph. It keeps graphs in device memory that is not the runtime's; where it finds none, the runtime gives
-    /// back what nobody uses, and asks once more.
+    /// back what is not used, and asks once more.
     fn instantiate(&self, nodes: &[GraphNode<'_>]) -> Result<GraphId> {
         let driver = self.runtime.driver();
         match driver.build_graph(nodes) {

@@ -19,7 +19,7 @@ use crate::runtime::Block;
 #[derive(Default)]
 pub(super) struct Footprint {
     owners: BTreeMap<Owner, Owned>,
-    /// The spans of all owners one after the other, once somebody asked for them.
+    /// The spans of all owners one after the other, once they were asked for.
     spans: OnceLock<Box<[Span]>>,
 }
 

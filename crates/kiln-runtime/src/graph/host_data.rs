@@ -1,6 +1,6 @@
 //! Host memory of a graph: what its uploads read and its downloads write.
 //!
-//! Only the graph has it, so nobody can look at bytes that a replay is about to write, or change bytes that one is reading: a slice
+//! Only the graph has it, so no other code can look at bytes that a replay is about to write, or change bytes that one is reading: a slice
 //! of it borrows the whole graph, and is given out once the replays that matter are done.
 
 use std::any::Any;

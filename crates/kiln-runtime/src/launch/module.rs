@@ -69,12 +69,12 @@ impl Module {
     }
 }
 
-/// A module that is loaded as long as somebody else uses it.
+/// A module that is loaded as long as it is used elsewhere.
 #[derive(Clone)]
 pub(crate) struct WeakModule(Weak<Loaded>);
 
 impl WeakModule {
-    /// Whether anybody still uses it.
+    /// Whether it is still used.
     pub(crate) fn is_loaded(&self) -> bool {
         self.0.strong_count() > 0
     }

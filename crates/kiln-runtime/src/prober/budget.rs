@@ -12,7 +12,7 @@ const HEADROOM_DIVISOR: u64 = 16;
 pub struct MemoryBudget {
     /// Bytes of the device.
     pub total_bytes: u64,
-    /// Bytes nobody holds, other processes included.
+    /// Bytes that are free, other processes considered.
     pub free_bytes: u64,
     /// Bytes the runtime holds and could hand out at once.
     pub held_bytes: u64,

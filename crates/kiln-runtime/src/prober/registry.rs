@@ -1,7 +1,7 @@
 //! The devices of one platform and their runtimes, one each.
 //!
 //! The list is asked for once and kept. A fault is kept too, so that a hundred modules do not each ask a driver that
-//! does not work, but only until somebody calls for a fresh look; one that may pass by itself, such as a lack of
+//! does not work, but only until a fresh look is asked for; one that may pass by itself, such as a lack of
 //! memory, is not kept at all. A runtime is built by the first who asks for its device and lives until the process
 //! ends; a failed attempt leaves its place free. No lock is held over a call to the platform.
 
@@ -136,7 +136,7 @@ impl Registry {
             DeviceKind::Cuda => {
                 tracing::info!("opened {kind} device {ordinal}: {name}, capability {capability}, {uuid}")
             }
-            // Why a device is simulated is said by whoever decided so.
+            // Why a device is simulated is logged where that is decided.
             DeviceKind::Simulated => tracing::debug!("opened {kind} device {ordinal}: {name}"),
         }
         Ok(Box::leak(Box::new(runtime)))

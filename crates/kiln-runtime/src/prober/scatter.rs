@@ -22,7 +22,7 @@ use crate::runtime::DeviceRuntime;
 pub struct Share {
     /// The device.
     pub ordinal: u32,
-    /// Its part of `0..n`; empty if there was not enough for everybody.
+    /// Its part of `0..n`; empty if there was not enough for all.
     pub range: Range<u64>,
 }
 
@@ -153,7 +153,7 @@ impl Prober {
         let (answer, answered) = mpsc::sync_channel(1);
         let (its_registry, its_job, its_share) = (Arc::clone(registry), Arc::clone(job), share.clone());
         let task = Box::new(move || {
-            // Nobody listens any more if the waiting thread is gone; the work is done either way.
+            // The receiver is gone if the waiting thread is gone; the work is done either way.
             let _ = answer.send(run(&its_registry, its_share, &*its_job));
         });
         let started = self.workers.submit(registry.kind(), share.ordinal, task);

@@ -48,7 +48,7 @@ impl Workers {
         };
         drop(queues);
         // The worker receives for as long as the map holds its sender, so this does not fail; a task that came back
-        // would be dropped, and whoever waits for its answer is told so by the closed channel.
+        // would be dropped, and a thread that waits for its answer is told so by the closed channel.
         let _ = queue.send(task);
         Ok(())
     }

@@ -13,7 +13,7 @@ use super::variables::Variables;
 use crate::ids::BlockId;
 use crate::order::{Clock, HostClock, MAX_STREAMS, Stamp, StreamKey, StreamState, Use};
 
-/// Submissions of one stream that are kept while nobody knows whether they are done.
+/// Submissions of one stream that are kept while it is not known whether they are done.
 const KEPT: usize = 1 << 16;
 
 /// The submissions of a device, stream by stream.
@@ -82,7 +82,7 @@ impl Log {
         hindrance: Option<&'static str>,
         host: &HostClock,
     ) {
-        // Whoever has to come after this one begins later, since it has waited until this one was submitted.
+        // A submission that comes after this one begins later, since it has waited until this one was submitted.
         let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
         let mut kept = self.kept(stamp.stream);
         kept.forget_up_to(host.at(stamp.stream));
@@ -165,7 +165,7 @@ impl Log {
         Some(unfinished)
     }
 
-    /// Begins anew: what was kept is over, and the words say so. Nobody submits meanwhile.
+    /// Begins anew: what was kept is over, and the words say so. No thread submits meanwhile.
     pub(crate) fn clear(&self, device: &dyn Driver) -> Result<()> {
         let marked: Vec<u64> = (0..MAX_STREAMS)
             .filter_map(StreamKey::new)

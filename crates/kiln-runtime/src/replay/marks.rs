@@ -1,7 +1,7 @@
 //! Where streams leave a word when they begin something.
 //!
 //! In front of each submission stands a fill of four bytes on the same stream. A stream begins nothing before what stands in front of it
-//! is done, so a word that is not there is the proof that the submission had not started. The words lie on a page of their own, which
+//! is done, so a word that is not there is the proof that the submission had not started. The words lie on a separate page, which
 //! outlives the worker and is read by the next one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,7 +46,7 @@ impl Marks {
 
     /// Gives the page back; for the end of a runtime.
     pub(crate) fn end(&self, device: &dyn Driver) {
-        // A lost device has let go of it.
+        // A lost device has released it.
         let _ = device.unmap(self.range.id, 0, self.range.bytes);
         let _ = device.destroy(self.range.id.into());
         let _ = device.destroy(self.pages.into());
@@ -105,7 +105,7 @@ impl Marks {
         let stream = device.create_stream(StreamRequest::New { priority: 0 })?;
         let host = device.allocate_host(ALL_BYTES);
         let copied = host.as_ref().map_err(Clone::clone).and_then(|host| copy(stream, host));
-        // A lost device has let go of both.
+        // A lost device has released both.
         if let Ok(host) = host {
             let _ = device.destroy(host.id().into());
         }

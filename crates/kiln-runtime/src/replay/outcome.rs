@@ -17,7 +17,7 @@ pub enum Outcome {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Why {
-    /// Nobody asked for it: [`Replay::Never`](super::Replay::Never).
+    /// It was not asked for: [`Replay::Never`](super::Replay::Never).
     NotAsked,
     /// It may have started.
     MayHaveStarted,

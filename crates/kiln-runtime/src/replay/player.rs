@@ -1,6 +1,6 @@
 //! Does work again.
 //!
-//! On one stream, one after another in the order of submission, past the order of the runtime: nobody else submits meanwhile. Each is marked
+//! On one stream, one after another in the order of submission, past the order of the runtime: no other thread submits meanwhile. Each is marked
 //! as the first time, so that it is known how far it came if that costs another worker.
 
 use std::collections::HashMap;
@@ -15,10 +15,10 @@ use super::record::Record;
 use crate::order::Stamp;
 use crate::state::{Phase, StateCell};
 
-/// How often it is looked whether anybody still wants it.
+/// How often it checks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A stream of its own, for one takeover.
+/// A separate stream, for one takeover.
 pub(crate) struct Player<'a> {
     pub(crate) device: &'a dyn Driver,
     pub(crate) marks: &'a Marks,
@@ -91,7 +91,7 @@ impl Player<'_> {
         }
     }
 
-    /// Waits until all of it is done, or nobody wants it any more.
+    /// Waits until all of it is done, or it is not wanted any more.
     fn await_all(&self, stream: StreamId) -> Result<()> {
         while !self.device.wait(WaitTarget::Stream(stream), Timeout::After(LOOK))?.is_done() {
             if self.state.phase() != Phase::Rebuilding {

@@ -51,7 +51,7 @@ impl Resumption {
         }
     }
 
-    /// Holds the marks against what was submitted. Nobody submits meanwhile; `known` is known to be done by other means.
+    /// Holds the marks against what was submitted. No thread submits meanwhile; `known` is known to be done by other means.
     pub(crate) fn find(
         log: &Log,
         words: &Words,
@@ -95,7 +95,7 @@ impl Resumption {
         self.outcomes = played.outcomes;
     }
 
-    /// Blocks turn out to have been written by somebody who had not declared to: what was done on them is not what it was to be. Says whether
+    /// Blocks turn out to have been written by a kernel that had not declared it: what was done on them is not what it was to be. Says whether
     /// that changes anything.
     pub(crate) fn revise(&mut self, broken: &HashSet<BlockId>) -> bool {
         let mut decision = Decision::new(&self.unfinished, &self.started, broken, self.mutation);

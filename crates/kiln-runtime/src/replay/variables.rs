@@ -1,6 +1,6 @@
 //! Which kernels may depend on more than their arguments.
 //!
-//! Variables of modules start over with each worker, and nobody declares to use them. A kernel of a module that has any would be done again on
+//! Variables of modules start over with each worker, and no launch declares to use them. A kernel of a module that has any would be done again on
 //! other values than it was queued for, so it is not.
 
 use std::collections::HashSet;

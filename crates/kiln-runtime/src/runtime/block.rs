@@ -50,7 +50,7 @@ struct Lent {
 }
 
 impl Lent {
-    /// Lets go of the memory, in the order of its home: what its owner queues there from here on comes after all uses.
+    /// Releases the memory, in the order of its home: what its owner queues there from here on comes after all uses.
     fn give_back(self, runtime: &Inner, uses: &Stamps) {
         if let Err(error) = runtime.tracker().order_after(self.home.lane(), uses) {
             // A device that does not take the wait is lost, and then nothing on it runs any more.
@@ -85,7 +85,7 @@ impl Block {
             tag: AllocTag::default(),
             token: Token::default(),
         };
-        // SAFETY: the name was made for this block alone and its memory was vouched for by whoever handed it over. No resource has that key,
+        // SAFETY: the name was made for this block alone and its memory was vouched for by the caller that handed it over. No resource has that key,
         // so none takes it back.
         let memory = unsafe { DeviceBlock::from_parts(ResourceKey::fresh(), parts) };
         let number = runtime.next_block();
@@ -103,7 +103,7 @@ impl Block {
             lost: OnceLock::new(),
             history: BiasedLock::new(AccessHistory::new(named.bytes, Stamp::default()).of_block(number)),
         });
-        // A number of its own, behind what the owner queued: whoever waits for it waits for that, too.
+        // A separate number, behind what the owner queued: a wait for it includes that.
         let first =
             Use { history: &block.history, range: 0..named.bytes, access: Access::Write, argument: 0 };
         runtime.submit(lane, &mut [first], |_, _| Ok(()))?;
@@ -125,7 +125,7 @@ impl Block {
         let generation = runtime.state().generation();
         let request = Request::new(bytes, stream_ref(lane)).align(align.max(Request::MIN_ALIGN)).tag(tag);
         let memory = runtime.memory().allocate(&request)?;
-        // Whoever had the memory before may still be busy with it on this stream, so other streams come after what is planned here.
+        // The previous owner of the memory may still be busy with it on this stream, so other streams come after what is planned here.
         let is_forgotten = runtime.tracker().mutation() == Some(Mutation::AllocationBeforeUse);
         let planned = Stamp { stream: lane.key, number: lane.planned() };
         let first_write = if is_forgotten { Stamp::default() } else { planned };
@@ -234,7 +234,7 @@ impl Block {
         Ok(())
     }
 
-    /// The generation it belongs to: the one it was lost with, or else the one of now.
+    /// The generation it belongs to: the one it was lost with, or else the current one.
     pub(crate) fn generation(&self) -> Generation {
         match self.runtime.upgrade() {
             Some(runtime) => {
@@ -270,7 +270,7 @@ impl Block {
         if self.home.is_retired() { runtime.main_stream().lane() } else { &self.home }
     }
 
-    /// Does something on its home. That may be given back just then; since nobody named it, the main stream serves as well.
+    /// Does something on its home. That may be given back just then; since the caller did not name it, the main stream serves as well.
     #[inline]
     pub(crate) fn at_home<R>(
         &self,
@@ -357,7 +357,7 @@ impl Drop for Block {
     }
 }
 
-/// What is left of a block that nobody has any more.
+/// What is left of a block without handles.
 struct Leftover {
     memory: DeviceBlock,
     /// What its memory is given back after.
@@ -369,7 +369,7 @@ struct Leftover {
 impl Leftover {
     #[inline(always)]
     fn give_back(self, runtime: &Inner, home: &StreamState) {
-        // Memory that cannot be opened again is given to nobody, who could not write it.
+        // Memory that cannot be opened again is not given out again, since it could not be written.
         if let Some(recovery) = runtime.recovery()
             && self.is_sealed
             && !recovery.make_writable(runtime, &self.memory)

@@ -28,7 +28,7 @@ use crate::order::{DependencyTracker, Stamp};
 use crate::state::{Phase, Sentinel, StateCell};
 use crate::wake::Bell;
 
-/// How long the end of a runtime waits for work that is still running, before it lets go of the device all the same.
+/// How long the end of a runtime waits for work that is still running, before it releases the device anyway.
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
 
 /// Makes the memory of a runtime, which asks the runtime's own order.
@@ -57,7 +57,7 @@ pub(crate) struct Inner {
     lent: Mutex<HashSet<Object>>,
     /// Names of other libraries' memory that buffers still hold; they go with the runtime.
     adopted: Mutex<HashSet<MemoryId>>,
-    /// Modules and graphs that nobody has any more, with the work that may still use them.
+    /// Modules and graphs without handles, with the work that may still use them.
     retired: Mutex<Vec<(Object, Vec<Stamp>)>>,
     unfinished_uses: AtomicU64,
     blocks: AtomicU64,
@@ -254,12 +254,12 @@ impl Inner {
         self.unfinished_uses.load(Ordering::Relaxed)
     }
 
-    /// Remembers something that somebody else holds, so that it is given back with the runtime if they outlive that.
+    /// Remembers an object that a handle outside holds, so that it is destroyed with the runtime if the handle outlives it.
     pub(crate) fn lend(&self, object: impl Into<Object>) {
         self.lent.lock().unwrap_or_else(PoisonError::into_inner).insert(object.into());
     }
 
-    /// Whoever held it gives it back.
+    /// The handle gives it back.
     pub(crate) fn take_back(&self, object: impl Into<Object>) {
         self.lent.lock().unwrap_or_else(PoisonError::into_inner).remove(&object.into());
     }
@@ -293,7 +293,7 @@ impl Inner {
         });
         self.retired.lock().unwrap_or_else(PoisonError::into_inner).extend(running);
         for (object, _) in done {
-            // Nobody is left to be told; a lost device has let go of it already.
+            // There is no caller to tell; a lost device has released it already.
             let _ = self.driver.destroy(object);
         }
     }
@@ -331,14 +331,14 @@ impl Inner {
 }
 
 impl Drop for Inner {
-    /// Lets go of the device in an order that cannot crash it: work first, then memory, then events and streams. A lost device
-    /// answers every call with its fault, which is nobody's concern any more.
+    /// Releases the device in an order that cannot crash it: work first, then memory, then events and streams. A lost device
+    /// answers every call with its fault, which no longer matters.
     fn drop(&mut self) {
         let drained = self.shut_down(DRAIN_LIMIT);
         if let Some(recovery) = &self.recovery {
             recovery.end();
         }
-        // Those who still want to be told need the device no more, and nobody else asks it.
+        // Waiters that are still there need no device, and nothing else asks it.
         self.reactor.stop();
         self.destroy_retired();
         for memory in std::mem::take(self.adopted.get_mut().unwrap_or_else(PoisonError::into_inner)) {

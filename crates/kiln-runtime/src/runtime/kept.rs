@@ -60,7 +60,7 @@ impl Inner {
         Ok(stamp)
     }
 
-    /// Notes that the caller queues work of their own on a stream that is entered.
+    /// Notes that the caller queues foreign work on a stream that is entered.
     pub(crate) fn note_foreign(&self, lane: &StreamState, uses: &[Use<'_>]) {
         if let Some(log) = self.replay_log() {
             let stamp = Stamp { stream: lane.key, number: lane.planned() };
@@ -116,7 +116,7 @@ impl Inner {
         }
     }
 
-    /// Refuses to wait for somebody who waits until this thread has left the streams it is inside of.
+    /// Refuses to wait for a thread that waits until this thread has left the streams it is inside of.
     pub(crate) fn check_not_holding(&self) -> Result<()> {
         match held_here(self.tracker().host(), |_| true) {
             Some(stream) => Err(Misuse::Prepared { stream: stream.to_string() }.into()),
@@ -141,7 +141,7 @@ impl Inner {
         }
     }
 
-    /// The fault, if work of a stream was not done because the device was lost since a generation was the one of now.
+    /// The fault, if work of a stream was not done because the device was lost since generation `since`.
     pub(crate) fn check_stream(&self, since: Generation, stream: StreamKey) -> Result<()> {
         match self.state().failure_since(since, stream) {
             Some(cause) => Err(cause.error().clone().into()),

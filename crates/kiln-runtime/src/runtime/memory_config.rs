@@ -13,7 +13,7 @@ const WORKER_MAPPING: ByteSize = ByteSize(192 << 20);
 /// Where a runtime's memory comes from, and how much it may be.
 ///
 /// What a heap takes from the device is charged to the device's one budget in this process
-/// ([`Budget::of_device`]), which all its runtimes share; with a limit of its own, a runtime has an account below it.
+/// ([`Budget::of_device`]), which all its runtimes share; with its limit, a runtime has an account below it.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryConfig {
     /// The stack; the heap alone if nothing is said. A heap in a worker keeps few rows mapped unless the stack says how many, because every

@@ -47,7 +47,7 @@ pub(super) struct Remains {
 static RUNTIMES: RwLock<BTreeMap<RuntimeKey, Known>> = RwLock::new(BTreeMap::new());
 
 impl RuntimeKey {
-    /// A name nobody has.
+    /// A new name.
     pub(super) fn fresh() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))

@@ -49,7 +49,7 @@ impl Inner {
             if let Some(recovery) = self.recovery() {
                 recovery.abandon();
             }
-            // Whoever found the device ready just before is in one of these and sees the change at the driver. They may be there for as
+            // A thread that found the device ready just before is in one of these and sees the change at the driver. They may be there for as
             // long as the device takes: in a transfer behind work that does not end, or with a use they have prepared.
             passed = self.tracker().pass_every_stream(|| {
                 std::thread::sleep(NAP);
@@ -61,7 +61,7 @@ impl Inner {
         let drained =
             self.synchronize(Some(limit.saturating_sub(began.elapsed()))).map(|done| done && passed);
         if first {
-            // Nobody else leads out of this phase.
+            // Only this thread leaves this phase.
             let _ = state.change(Phase::Stopped);
         }
         match (drained, state.fault()) {

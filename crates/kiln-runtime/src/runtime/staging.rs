@@ -98,7 +98,7 @@ impl Staging {
         }
     }
 
-    /// Gives every block back to the driver, also those that somebody holds; for the end of a runtime.
+    /// Gives every block back to the driver, also those that are held; for the end of a runtime.
     pub(crate) fn destroy_all(&self, driver: &dyn Driver) {
         for block in std::mem::take(&mut *self.blocks()) {
             let _ = driver.destroy(block.into());

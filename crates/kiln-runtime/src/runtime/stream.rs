@@ -23,7 +23,7 @@ struct Lease {
     runtime: Weak<Inner>,
     priority: i32,
     home: Home,
-    /// The number of the last submission before the lease, which is somebody else's.
+    /// The number of the last submission before the lease, which belongs to an earlier lease.
     before: u64,
     /// What keeps a stream of another library alive; let go after its name is given back.
     _keep: Option<Keep>,
@@ -92,7 +92,7 @@ impl Stream {
         let generation = runtime.state().generation();
         let ticket = self.ticket()?;
         if ticket.stamp().number == self.lease.before {
-            // What became of it is told to whoever had the stream then.
+            // What became of it is reported to the lease that had the stream then.
             return runtime.wait_out(ticket.stamp(), timeout);
         }
         let done = ticket.wait_for(timeout)?;

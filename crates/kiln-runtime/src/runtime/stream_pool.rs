@@ -1,6 +1,6 @@
 //! Streams that can be leased.
 //!
-//! A stream that comes back keeps what is queued on it; whoever leases it next is ordered after that, as on any stream.
+//! A stream that comes back keeps what is queued on it; the next lease is ordered after that, as on any stream.
 //! Streams are made when they are first needed. The first few are destroyed with the runtime; others make room, once they are idle, where
 //! another stream would be one too many. There is a cap and a clear error, never a silent default stream.
 

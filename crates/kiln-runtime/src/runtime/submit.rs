@@ -142,7 +142,7 @@ impl Inner {
             match driver.submit(stream, &Command::Signal(events.end)) {
                 Ok(_) => lane.counters().add(StreamCount::Signals, 1),
                 Err(error) if error.is_sticky() => return Err(error),
-                // The work is queued; it is its time that nobody will know.
+                // The work is queued; only its time stays unknown.
                 Err(error) => untimed = Some(error),
             }
             Ok(())

@@ -9,7 +9,7 @@ use super::registry::{RuntimeKey, Whereabouts};
 use crate::error::{Error, Misuse, Result};
 use crate::order::Stamp;
 
-/// A submission. It can be polled, waited for, or ignored; a fault is the answer to everybody who asks.
+/// A submission. It can be polled, waited for, or ignored; after a fault every call returns it.
 ///
 /// What a host waited for needs no event any more: later work of any stream is ordered after it for free. A ticket does not hold the
 /// runtime. A runtime waits for its work when it ends, and its tickets are done then; where it could not, they say why.
@@ -99,7 +99,7 @@ impl Ticket {
     fn ask(&self, runtime: &Inner, timeout: Timeout) -> Result<bool> {
         self.check_fate(runtime)?;
         let done = runtime.wait_out(self.stamp, timeout)?;
-        // The device may have been rebuilt meanwhile, and then nobody waits for what the last one left unfinished.
+        // The device may have been rebuilt meanwhile, and then no wait is left for what the last one left unfinished.
         if done { self.check_fate(runtime).map(|()| true) } else { Ok(false) }
     }
 

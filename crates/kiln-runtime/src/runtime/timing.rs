@@ -1,4 +1,4 @@
-//! Device time, where somebody asks for it.
+//! Device time, where it is asked for.
 //!
 //! Two events stand directly around the work, behind the waits for other streams, so device time is the work's own. Host time is kept
 //! apart: what queueing cost, and what waiting cost.
@@ -25,7 +25,7 @@ pub(crate) struct EventPair {
 }
 
 impl Timers {
-    /// Two events nobody else uses.
+    /// Two unused events.
     pub(crate) fn take(&self, driver: &dyn Driver) -> std::result::Result<EventPair, kiln_driver::Error> {
         let idle = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
         match idle {
@@ -148,7 +148,7 @@ impl Timed {
 
 impl Drop for Timed {
     fn drop(&mut self) {
-        // Signalled again, they mean the next submission; nobody else looks at what they meant before.
+        // Signalled again, they mean the next submission; no other code looks at what they meant before.
         self.runtime.timers().put_back(self.events);
     }
 }

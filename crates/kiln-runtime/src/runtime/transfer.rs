@@ -1,10 +1,10 @@
 //! Copies between host and device through pinned memory.
 //!
-//! The driver copies pageable memory slowly, through pinned memory of its own. Here the host side is done by several threads, a
+//! The driver copies pageable memory slowly, through its pinned memory. Here the host side is done by several threads, a
 //! chunk each, while the device copies chunks that are ready. Small transfers use one block and no thread. When an upload returns,
 //! the caller's bytes are no longer needed; when a download returns, they are there.
 //!
-//! A transfer is one submission: its stamp is published for all bytes at once, so that nobody sees half of it.
+//! A transfer is one submission: its stamp is published for all bytes at once, so that no other work sees half of it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -239,7 +239,7 @@ impl Porter<'_> {
         let event = match self.runtime.tracker().take_event() {
             Ok(event) => event,
             Err(error) if error.is_sticky() => return Err(error),
-            // With no event to be had the stream is waited for, and then no copy uses the block.
+            // Without an event the stream is waited for, and then no copy uses the block.
             Err(_) => {
                 self.lane.counters().add(StreamCount::HostWaits, 1);
                 return self.driver.wait(WaitTarget::Stream(self.stream), Timeout::Never).map(|_| ());

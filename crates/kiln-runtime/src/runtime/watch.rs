@@ -46,7 +46,7 @@ impl DeviceRuntime {
     }
 
     /// Calls that with the status of now and with every change, in order, on the runtime's own thread, until the subscription is
-    /// dropped. While somebody watches, the device is looked at from time to time, so that a fault is noticed although nobody waits for
+    /// dropped. While there is a watcher, the device is checked from time to time, so that a fault is noticed although no thread waits for
     /// the work that met it.
     ///
     /// The callback may call anything but should not take long: completions are told by the same thread. It must not own this runtime,
@@ -67,7 +67,7 @@ impl DeviceRuntime {
 #[derive(Clone)]
 pub struct StateWatch {
     cell: Arc<StateCell>,
-    /// Who wakes tasks; none where whoever changes the state does.
+    /// What wakes tasks; none where the thread that changes the state does.
     reactor: Option<ReactorHandle>,
     seen: u64,
 }

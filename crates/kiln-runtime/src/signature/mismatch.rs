@@ -131,7 +131,7 @@ pub enum Mismatch {
     },
     /// A signature that is not the kernel's.
     #[error(
-        "kernel `{kernel}` takes {wanted}, and its signature says {given}; give it the one of its own text, or none"
+        "kernel `{kernel}` takes {wanted}, and its signature says {given}; give it the signature of its text, or none"
     )]
     Layout {
         /// The kernel.

@@ -13,7 +13,7 @@ pub enum Number {
     Whole,
     /// A floating point number.
     Float,
-    /// Nobody can tell: bits, a struct, half precision.
+    /// Not known: bits, a struct, half precision.
     #[default]
     Unknown,
 }

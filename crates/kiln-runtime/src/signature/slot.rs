@@ -20,7 +20,7 @@ const KIND_BITS: u32 = 8;
 // In this order: the number stands at the end of the line before, with what else a launch asks of a kernel.
 #[repr(C)]
 pub(crate) struct SlotList {
-    /// How many there are; none if nobody knows them.
+    /// How many there are; none if they are not known.
     len: Option<u32>,
     inline: [Slot; INLINE_SLOTS],
     /// All of them, if they are more than fit inline.

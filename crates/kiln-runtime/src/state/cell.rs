@@ -16,17 +16,17 @@ use crate::ids::Generation;
 use crate::order::{Clock, DependencyTracker, Stamp, StreamKey};
 use crate::wake::{Bell, wake};
 
-/// The state of one device. Changing it may happen under any lock of ours, so nobody is called from here: blocked threads are
-/// notified, and everybody else is told by the reactor, for which the bell is rung.
+/// The state of one device. Changing it may happen under any lock of ours, so no callback is called from here: blocked threads are
+/// notified, and all others are told by the reactor, which is woken.
 // In this order and place: every submission looks at the first two, in one cache line.
 #[repr(C, align(16))]
 pub(crate) struct StateCell {
     /// The board's, for those who only compare.
     phase: AtomicU8,
     generation: AtomicU64,
-    /// Somebody else decides what becomes of a lost device.
+    /// A supervisor decides what becomes of a lost device.
     supervised: AtomicBool,
-    /// Work that was unfinished when the device was lost may be done again, so that nobody is told before that is known.
+    /// Work that was unfinished when the device was lost may be done again, so that no waiter is told before that is known.
     defers: AtomicBool,
     board: Mutex<Board>,
     changed: Condvar,
@@ -88,7 +88,7 @@ impl StateCell {
     }
 
     /// The device is lost. The first cause of a generation stays; without a supervisor there is no way back. While it is being rebuilt the old
-    /// context still answers with its fault, which is no news: whoever builds the new one says what becomes of that.
+    /// context still answers with its fault, which is no news: the builder of the new one says what becomes of that.
     pub(crate) fn lose(&self, cause: impl FnOnce() -> Cause, tracker: Option<&DependencyTracker>) {
         let known = match self.phase() {
             Phase::Lost | Phase::Failed | Phase::Stopped | Phase::Rebuilding => true,
@@ -105,7 +105,7 @@ impl StateCell {
         self.lose_from(&[Phase::Rebuilding], cause, tracker);
     }
 
-    /// As [`lose`](Self::lose), for somebody who follows a device that is rebuilt by others.
+    /// As [`lose`](Self::lose), for a follower of a device that is rebuilt elsewhere.
     pub(crate) fn lose_whenever(&self, cause: Cause) {
         self.lose_from(&[Phase::Starting, Phase::Ready, Phase::ShuttingDown, Phase::Rebuilding], cause, None);
     }
@@ -121,7 +121,7 @@ impl StateCell {
                 return;
             }
             let (cause, replayed, is_decided) = (Arc::new(cause), Arc::default(), !self.defers());
-            // Also while shutting down: the state stays, and whoever asks is told why.
+            // Also while shutting down: the state stays, and callers are told why.
             let loss = Loss { generation, cause, known, planned, replayed, is_decided, everything: false };
             board.losses.push(loss);
             let _ = self.apply_to(board, Phase::Lost);
@@ -175,7 +175,7 @@ impl StateCell {
         self.board().losses.clone()
     }
 
-    /// Says what more was found to be done when the device was lost, and what had been asked for by the time nobody asked any more.
+    /// Says what more was found to be done when the device was lost, and what had been asked for by the time of the freeze.
     pub(crate) fn settle(&self, known: &Clock, planned: &Clock) -> Option<Loss> {
         let mut board = self.board();
         let loss = board.losses.last_mut()?;
@@ -184,7 +184,7 @@ impl StateCell {
         Some(loss.clone())
     }
 
-    /// From here on, unfinished work of a lost device fails only when somebody [decided](Self::decide) so.
+    /// From here on, unfinished work of a lost device fails only when it was [decided](Self::decide) so.
     pub(crate) fn defer(&self) {
         self.defers.store(true, Ordering::Release);
     }
@@ -204,14 +204,14 @@ impl StateCell {
         !open(&self.wait_until(|status| !open(status), limit))
     }
 
-    /// Says which unfinished work was done again. Whoever asks about a block gets the answer from here on.
+    /// Says which unfinished work was done again. Questions about a block are answered from here on.
     pub(crate) fn settle_replayed(&self, replayed: Runs) {
         if let Some(loss) = self.board().losses.last_mut() {
             loss.replayed = Arc::new(replayed);
         }
     }
 
-    /// What was not done again has failed, and whoever waits is told.
+    /// What was not done again has failed, and waiters are told.
     pub(crate) fn decide(&self) {
         if let Some(loss) = self.board().losses.last_mut() {
             loss.is_decided = true;
@@ -228,13 +228,13 @@ impl StateCell {
             return None;
         }
         let board = self.board();
-        // One that nobody brings back any more decides itself.
+        // A device that is not brought back any more decides itself.
         let over = !matches!(board.status.phase(), Phase::Lost | Phase::Rebuilding);
         let mut decided = board.losses.iter().filter(|loss| loss.is_decided || over);
         decided.find(|loss| loss.caught(stamp)).map(|loss| loss.cause.clone())
     }
 
-    /// The loss, since a generation was the one of now, in which work of a stream stayed unfinished.
+    /// The loss, since generation `since`, in which work of a stream stayed unfinished.
     pub(crate) fn failure_since(&self, generation: Generation, stream: StreamKey) -> Option<Arc<Cause>> {
         let failed = |loss: &Loss| loss.generation >= generation && loss.caught_any_of(stream);
         self.loss_where(failed).map(|loss| loss.cause)
@@ -284,12 +284,12 @@ impl StateCell {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether somebody waits to be told of changes.
+    /// Whether there are watchers of changes.
     pub(crate) fn is_watched(&self) -> bool {
         self.board().is_watched()
     }
 
-    /// Tells everybody what they have not heard yet. Called by the reactor, with no lock held.
+    /// Tells watchers what they have not heard yet. Called by the reactor, with no lock held.
     pub(crate) fn deliver(&self) {
         let wakers = self.board().take_wakers();
         wakers.into_iter().for_each(wake);
@@ -320,7 +320,7 @@ impl StateCell {
             (Phase::Ready, _) => DeviceState::Ready,
             (Phase::ShuttingDown, _) => DeviceState::ShuttingDown,
             (Phase::Stopped, _) => DeviceState::Stopped,
-            // Nobody gives up on a device without a reason.
+            // A device does not fail without a reason.
             (Phase::Lost | Phase::Rebuilding | Phase::Failed, None) => {
                 return Err(ForbiddenChange { from, to });
             }

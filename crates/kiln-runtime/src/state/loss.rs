@@ -9,7 +9,7 @@ use crate::order::{Clock, Stamp, StreamKey};
 
 /// The end of a generation: what was known to be done then, and what had been asked for.
 ///
-/// A block is lost with it if one of its last writes lies in between. That is a question about numbers, so nobody has to know all
+/// A block is lost with it if one of its last writes lies in between. That is a question about numbers, so no list is needed of all
 /// blocks: each is judged when its handle is next used.
 #[derive(Clone, Debug)]
 pub(crate) struct Loss {
@@ -21,9 +21,9 @@ pub(crate) struct Loss {
     pub(crate) planned: Clock,
     /// Work in between that was done again in the next generation.
     pub(crate) replayed: Arc<Runs>,
-    /// Whether it is known what was done again; until then nobody is told that work failed.
+    /// Whether it is known what was done again; until then no waiter is told that work failed.
     pub(crate) is_decided: bool,
-    /// Whoever rebuilt the device keeps nothing.
+    /// The rebuilt device keeps nothing.
     pub(crate) everything: bool,
 }
 

@@ -24,7 +24,7 @@ impl DeviceRuntime {
 }
 
 impl Telemetry<'_> {
-    /// The numbers as they are now. Nobody is waited for, and nothing asks the device.
+    /// The numbers as they are now. It waits for nothing and does not ask the device.
     pub fn snapshot(&self) -> Snapshot {
         let inner = self.runtime.inner();
         let mut counts = self.all();

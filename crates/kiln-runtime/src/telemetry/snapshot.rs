@@ -9,7 +9,7 @@ use crate::counters::{Count, Numbers};
 #[repr(usize)]
 #[non_exhaustive]
 pub enum Gauge {
-    /// Bytes of device memory that somebody has.
+    /// Bytes of device memory in use.
     LiveBytes,
     /// The most that has been.
     PeakLiveBytes,

@@ -21,7 +21,7 @@ impl<T> Answer<T> {
         Self { state: Mutex::new(State { answer: None, waker: None }), given: Condvar::new() }
     }
 
-    /// Gives the answer and says whom to wake; an answer that is there already stays, and nobody is woken again.
+    /// Gives the answer and says whom to wake; an answer that is there already stays, and no task is woken again.
     #[must_use = "the task waits to be woken"]
     pub fn give(&self, answer: T) -> Option<Waker> {
         let mut state = self.state();

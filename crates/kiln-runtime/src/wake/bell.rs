@@ -1,4 +1,4 @@
-//! A bell that wakes the reactor, and is heard also if it rang before anybody listened.
+//! A bell that wakes the reactor, and counts also if it rang before the reactor waited.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
