@@ -9,9 +9,9 @@ use crate::failure::{Failure, Result};
 use crate::test;
 use crate::workspace::Workspace;
 
-/// Packages with such tests, and the part of a test's name that finds them.
+/// Packages with such tests, and what selects them: a test binary and parts of names.
 const PROPERTIES: &[(&str, &[&str])] = &[
-    ("kiln-ptx", &["--test", "effects_property", "--test", "effects_executed", "--test", "damage"]),
+    ("kiln-ptx", &["--test", "suite", "--", "effects_property::", "effects_executed::", "damage::"]),
     ("kiln", &["--lib", "--", "footprint", "hazards", "partition", "arena"]),
     ("kiln-isolate", &["--lib", "--", "fuzzed"]),
 ];

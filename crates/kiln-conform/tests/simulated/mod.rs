@@ -1,6 +1,6 @@
 //! The laws' kernels as host functions, and a simulated machine that knows them.
 
-// Each of the joining files uses its own part.
+// The tests of other crates include this file, and each uses a part of it.
 #![allow(dead_code)]
 
 use std::time::Duration;

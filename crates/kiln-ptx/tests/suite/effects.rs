@@ -1,0 +1,124 @@
+//! Effects of compiled kernels against truth written by hand from their CUDA source.
+
+use kiln_ptx::{Access, FunctionId, Module};
+
+/// File, kernel, and for each word of its parameters that is a pointer: parameter, offset, what the kernel does.
+type Truth = (&'static str, &'static str, &'static [(usize, u32, Access)]);
+
+const R: Access = Access::Reads;
+const W: Access = Access::Writes;
+const RW: Access = Access::Both;
+const NO: Access = Access::Neither;
+const ANY: Access = Access::Unknown;
+
+const TRUTH: &[Truth] = &[
+    ("elementwise", "saxpy", &[(1, 0, R), (2, 0, RW)]),
+    ("elementwise", "grid_stride", &[(0, 0, R), (1, 0, W)]),
+    ("elementwise", "vectors", &[(0, 0, R), (1, 0, W), (2, 0, R), (3, 0, W)]),
+    ("elementwise", "by_value", &[(5, 0, W)]),
+    ("elementwise", "_Z8unrolledIiLi8EEvPKT_PS0_", &[(0, 0, R), (1, 0, W)]),
+    ("elementwise", "_Z8unrolledIhLi5EEvPKT_PS0_", &[(0, 0, R), (1, 0, W)]),
+    ("control", "recurse", &[(0, 0, W)]),
+    ("control", "pairs", &[(0, 0, RW)]),
+    ("control", "dense_switch", &[(0, 0, R), (1, 0, W)]),
+    ("control", "collatz", &[(0, 0, RW)]),
+    ("control", "indirect", &[(0, 0, RW)]),
+    ("control-debug", "dense_switch", &[(0, 0, R), (1, 0, W)]),
+    ("control-debug", "pairs", &[(0, 0, RW)]),
+    ("control-sm_75", "recurse", &[(0, 0, W)]),
+    ("shared", "block_sum", &[(0, 0, R), (1, 0, W)]),
+    ("shared", "warp_sum", &[(0, 0, R), (1, 0, W)]),
+    ("shared", "dynamic_reverse", &[(0, 0, RW)]),
+    ("shared", "histogram", &[(0, 0, R), (1, 0, RW)]),
+    ("shared", "transpose", &[(0, 0, R), (1, 0, W)]),
+    ("shared", "counted", &[(0, 0, RW)]),
+    ("shared-lineinfo", "histogram", &[(0, 0, R), (1, 0, RW)]),
+    ("atomics", "integers", &[(0, 0, RW), (1, 0, RW), (2, 0, RW), (3, 0, RW)]),
+    ("atomics", "floats", &[(0, 0, RW), (1, 0, RW), (2, 0, W)]),
+    ("atomics", "scopes", &[(0, 0, RW), (1, 0, RW)]),
+    ("atomics", "insert", &[(0, 0, RW), (1, 0, R)]),
+    ("host_calls", "talk", &[(0, 0, R)]),
+    ("host_calls", "insist", &[(0, 0, R), (1, 0, W)]),
+    ("host_calls", "heap", &[(0, 0, W)]),
+    ("host_calls", "leak", &[(0, 0, W)]),
+    ("numbers", "halves", &[(0, 0, R), (1, 0, R), (2, 0, W), (3, 0, W), (4, 0, W)]),
+    ("numbers", "integers", &[(0, 0, R), (1, 0, R), (2, 0, W), (3, 0, W), (4, 0, W)]),
+    ("numbers", "doubles", &[(0, 0, R), (1, 0, W), (2, 0, W)]),
+    ("assembly", "blocks", &[(0, 0, W)]),
+    ("assembly", "wide_add", &[(0, 0, R), (1, 0, R), (2, 0, W)]),
+    ("assembly", "logic", &[(0, 0, RW)]),
+    ("cooperative", "two_steps", &[(0, 0, RW), (1, 0, W)]),
+    ("tensor", "matrix", &[(0, 0, R), (1, 0, W)]),
+    ("tensor", "raw_mma", &[(0, 0, R), (1, 0, W)]),
+    ("tensor", "copies", &[(0, 0, R), (1, 0, W)]),
+    ("hopper", "cluster", &[(0, 0, W)]),
+    ("hopper", "bulk", &[(0, 0, R), (1, 0, W)]),
+    // A texture may show any memory, so reading one may read what `out` points at.
+    ("textures", "sample", &[(2, 0, ANY)]),
+    // A structure by value: the pointers inside it, not the length between them.
+    ("pointers", "view", &[(0, 0, W), (0, 16, R)]),
+    ("pointers", "choose", &[(0, 0, W), (1, 0, W), (2, 0, R)]),
+    ("pointers", "through_calls", &[(0, 0, W), (1, 0, R)]),
+    ("pointers", "picked", &[(0, 0, W), (1, 0, W), (2, 0, R)]),
+    // Writes through a pointer that was in memory: it may be either of these.
+    ("pointers", "chase", &[(0, 0, ANY), (1, 0, W)]),
+    ("pointers", "remember", &[(1, 0, R)]),
+    ("pointers", "use_remembered", &[(0, 0, ANY)]),
+    ("pointers", "walk", &[(0, 0, R), (1, 0, W)]),
+    ("pointers", "local_pointers", &[(0, 0, W), (1, 0, W)]),
+    ("pointers", "unused", &[(2, 0, W)]),
+    // Compiled for debugging, every variable lives in local memory and every helper is called.
+    ("pointers-debug", "view", &[(0, 0, W), (0, 16, R)]),
+    ("pointers-debug", "choose", &[(0, 0, W), (1, 0, W), (2, 0, R)]),
+    ("pointers-debug", "through_calls", &[(0, 0, W), (1, 0, R)]),
+    ("pointers-debug", "picked", &[(0, 0, W), (1, 0, W), (2, 0, R)]),
+    ("pointers-debug", "walk", &[(0, 0, R), (1, 0, W)]),
+    ("pointers-debug", "chase", &[(0, 0, ANY), (1, 0, W)]),
+    // Newer compilers mark pointers and choose between addresses of parameters.
+    ("pointers-sm_120", "view", &[(0, 0, W), (0, 16, R)]),
+    ("pointers-sm_120", "choose", &[(0, 0, W), (1, 0, W), (2, 0, R)]),
+    ("pointers-sm_120", "picked", &[(0, 0, W), (1, 0, W), (2, 0, R)]),
+    ("pointers-sm_120", "remember", &[(0, 0, NO), (1, 0, R)]),
+    ("pointers-sm_120", "unused", &[(0, 0, NO), (2, 0, W)]),
+];
+
+#[test]
+fn compiled_kernels_do_what_their_source_says() {
+    for (file, kernel, expected) in TRUTH {
+        let module = load(file);
+        let effects = module.effects(find(&module, kernel)).unwrap();
+        let found: Vec<_> = effects
+            .pointers
+            .iter()
+            .filter(|used| used.is_pointer)
+            .map(|used| (used.parameter, used.offset, used.effect.access()))
+            .collect();
+        assert_eq!(&found, expected, "{kernel} of {file}.ptx; doubts: {:?}", effects.doubts);
+    }
+}
+
+#[test]
+fn doubts_name_the_instruction() {
+    let module = load("pointers");
+    let effects = module.effects(find(&module, "chase")).unwrap();
+    let [doubt] = &effects.doubts[..] else { panic!("{:?}", effects.doubts) };
+    assert_eq!((&*doubt.function, doubt.position.line), ("chase", 262));
+    assert_eq!(doubt.reason, "an address loaded from memory or put together from data");
+    assert!(module.effects(find(&module, "view")).unwrap().doubts.is_empty());
+}
+
+#[test]
+fn only_entries_with_code_have_effects() {
+    let module = load("pointers");
+    assert!(module.effects(find(&module, "_Z8store_atPfif")).is_none());
+    assert!(module.effects(FunctionId(9999)).is_none());
+}
+
+fn load(file: &str) -> Module {
+    let path = format!("{}/tests/data/{file}.ptx", env!("CARGO_MANIFEST_DIR"));
+    Module::parse(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn find(module: &Module, name: &str) -> FunctionId {
+    module.find_function(name).unwrap_or_else(|| panic!("no function {name}"))
+}

@@ -1,0 +1,119 @@
+//! Errors say where, what was expected, and what was found.
+
+use kiln_ptx::{Module, ParseError, Position};
+
+/// A module whose kernel has `body` from line 6 on.
+fn kernel(body: &str) -> String {
+    format!(
+        ".version 9.0\n.target sm_90\n.address_size 64\n.global .u32 g;\n.entry k(.param .u64 p) {{\n{body}\n}}\n"
+    )
+}
+
+fn error(text: &str) -> ParseError {
+    match Module::parse(text) {
+        Err(error) => error,
+        Ok(_) => panic!("accepted:\n{text}"),
+    }
+}
+
+#[test]
+fn bodies_are_refused_with_the_place() {
+    let cases = [
+        ("  ret", "7:1: expected an operand or `;`, found `}`"),
+        (
+            "  add.s32 %r1, %r2, 1;",
+            "6:11: unknown register or variable `%r1`; PTX declares names before they are used",
+        ),
+        (
+            "  .reg .b32 %r<2>;\n  add.s32 %r1, %r2, 1;",
+            "7:16: unknown register or variable `%r2`; PTX declares names before they are used",
+        ),
+        ("  bra NOWHERE;", "6:7: unknown label `NOWHERE`; PTX declares names before they are used"),
+        ("  call f, (p);", "6:8: unknown function `f`; PTX declares names before they are used"),
+        ("L:\n  ret;\nL:\n  ret;", "8:1: `L` is declared twice in the same block"),
+        ("  .reg .b32 a;\n  .reg .f32 a;", "7:13: `a` is declared twice in the same block"),
+        ("  .reg .b33 a;", "6:8: expected a type, an alignment or a name, found `.b33`"),
+        ("  .reg .b32 a<;", "6:15: expected the number of registers, found `;`"),
+        ("  @p ret;", "6:4: `p` is no predicate"),
+        (
+            "  mov.u32 5;;\n  st.global.u32 [%rd1], 5;",
+            "7:18: unknown register or variable `%rd1`; PTX declares names before they are used",
+        ),
+        ("  .shared .align 3 .b8 s[4];", "6:18: an alignment is a power of two, not 3"),
+        ("  .local .b8 s[-1];", "6:15: an array length is not negative"),
+        ("  mov.u32 g, 0xZZ;", "6:14: expected a number that fits 64 bits, found `0xZZ`"),
+        ("  mov.u32 g, 1/0;", "6:15: `/` cannot be computed for these constants"),
+        ("  { ret;", "8:1: expected an instruction, a label, a directive or `}`, found the end of the text"),
+        ("  .loc 1 x;", "6:10: expected a line, found `x`"),
+        ("  call (p), , (p);", "6:13: expected the name of a function, found `,`"),
+        (
+            "  brx.idx g, TABLE;",
+            "6:14: unknown branch table `TABLE`; PTX declares names before they are used",
+        ),
+        ("  /* open", "6:3: expected the end of the comment that begins here, found the end after `/*`"),
+        (
+            "  .pragma \"open;",
+            "6:11: expected the end of the string that begins here, found the end after `\"`",
+        ),
+        ("  ld.u32 g, [%];", "6:14: expected an operand, found `%`"),
+        ("  mov.u32 g, \u{fc};", "6:14: expected an operand, found `\u{fc}`"),
+    ];
+    for (body, expected) in cases {
+        assert_eq!(error(&kernel(body)).to_string(), expected, "for\n{body}");
+    }
+}
+
+#[test]
+fn modules_are_refused_with_the_place() {
+    let head = ".version 9.0\n.target sm_90\n";
+    let cases = [
+        (String::new(), "1:1: expected `.version`, found the end of the text"),
+        (".version nine".into(), "1:10: expected a version such as 9.0, found `nine`"),
+        (".version 9.0\n.entry".into(), "2:1: expected `.target`, found `.entry`"),
+        (format!("{head}.address_size 16"), "3:15: an address has 32 or 64 bits, not 16"),
+        (
+            format!("{head}.entry k() .maxntid -1 {{}}"),
+            "3:21: the bound lies between 0 and 4294967295, unlike -1",
+        ),
+        (format!("{head}.func f() {{}} .func f() {{}}"), "3:20: `f` is declared twice in the same block"),
+        (format!("{head}.func f(); .entry f() {{}}"), "3:19: declared as `.entry` here and as `.func` there"),
+        (format!("{head}.global .u32 f; .func f();"), "3:23: `f` is declared twice in the same block"),
+        (
+            format!("{head}.global .u32 x = y;"),
+            "3:18: unknown variable or function `y`; PTX declares names before they are used",
+        ),
+        (
+            format!("{head}.global .u8 x[2] = {{1, 2, 3}};"),
+            "3:27: expected `}`, because the variable has no more elements, found `3`",
+        ),
+        (
+            format!("{head}.global .u8 x[2] = {{{{1}}, 2}};"),
+            "3:21: expected a constant, because the variable has no more dimensions, found `{`",
+        ),
+        (format!("{head}.alias a, b;"), "3:8: unknown function `a`; PTX declares names before they are used"),
+        (format!("{head}.section .debug {{ .b8 1"), "3:24: expected `}`, found the end of the text"),
+        (
+            format!("{head}wrong"),
+            "3:1: expected a function, a variable or another directive of the module, found `wrong`",
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(error(&text).to_string(), expected, "for\n{text}");
+    }
+}
+
+#[test]
+fn kinds_of_errors_can_be_told_apart() {
+    let unknown = error(&kernel("bra NOWHERE;"));
+    assert!(unknown.is_unknown_name() && !unknown.is_limit());
+    let deep = error(&kernel(&"{".repeat(100)));
+    assert!(deep.is_limit() && !deep.is_unknown_name());
+    assert_eq!(deep.position(), Position { line: 6, column: 64 });
+}
+
+#[test]
+fn a_long_token_is_quoted_short() {
+    let text = error(&kernel(&format!("bra {};", "x".repeat(10_000)))).to_string();
+    assert!(text.len() < 200, "{text}");
+    assert!(text.contains("xxx..."), "{text}");
+}

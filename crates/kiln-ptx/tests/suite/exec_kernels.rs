@@ -1,0 +1,98 @@
+//! Every kernel of the table gives what its oracle says, in several orders and on several threads.
+
+use kiln_kernels::{Case, Ending, cases};
+use kiln_ptx::Module;
+use kiln_ptx::exec::{Checks, DeviceHeap, LaunchShape, Options, Outcome, Program, SimpleMemory};
+
+/// Runs a case; what it left in its buffers, and the outcome.
+fn run(case: &Case, seed: u64, options: &Options<'_>) -> (kiln_kernels::Arguments, Outcome) {
+    let module = Module::parse(case.source.ptx).unwrap();
+    let program = Program::new(module);
+    let mut memory = SimpleMemory::new();
+    let globals: Vec<u64> = program.variables().iter().map(|v| memory.allocate(v.bytes)).collect();
+    for (at, address) in globals.iter().enumerate() {
+        assert!(memory.write(*address, &program.contents(at, &globals)));
+    }
+    let arguments = case.arguments(seed);
+    let buffers: Vec<(u64, u64)> = arguments
+        .buffers()
+        .map(|buffer| {
+            let bytes = buffer.data.to_bytes();
+            (memory.allocate_with(&bytes), bytes.len() as u64)
+        })
+        .collect();
+    let addresses: Vec<u64> = buffers.iter().map(|(address, _)| *address).collect();
+    let entry = program.entry(case.entry).unwrap();
+    assert!(entry.unsupported().is_empty(), "{:?}", entry.unsupported());
+    let shape = LaunchShape {
+        grid: case.shape.grid,
+        block: case.shape.block,
+        dynamic_shared_bytes: case.shape.shared_bytes,
+        cooperative: case.shape.cooperative,
+    };
+    let outcome = entry.launch(&shape, &arguments.pack(&addresses), &globals, &memory, options).unwrap();
+    let contents: Vec<Vec<u8>> =
+        buffers.iter().map(|(address, bytes)| memory.read(*address, *bytes).unwrap()).collect();
+    (arguments.with_contents(&contents), outcome)
+}
+
+/// What is wrong with a case, if anything.
+fn judge(case: &Case, seed: u64, options: &Options<'_>) -> Result<(), String> {
+    let (actual, outcome) = run(case, seed, options);
+    let findings: Vec<String> = outcome.findings.iter().map(ToString::to_string).collect();
+    match (case.ending, outcome.fault) {
+        (Ending::Done, None) if findings.is_empty() => {}
+        (Ending::Fault(code), Some(fault)) if fault.code() == code => return Ok(()),
+        (_, fault) => return Err(format!("ended with {fault:?}: {}", findings.join("\n"))),
+    }
+    let arguments = case.arguments(seed);
+    case.expected(&arguments).compare(&actual)?;
+    let mut printed: Vec<String> = outcome.printed_text().lines().map(str::to_owned).collect();
+    let mut expected = case.printed(&arguments).unwrap_or_default();
+    printed.sort_unstable();
+    expected.sort_unstable();
+    if printed != expected {
+        return Err(format!("printed {printed:?}, not {expected:?}"));
+    }
+    Ok(())
+}
+
+fn judge_all(options: &Options<'_>, seed: u64) {
+    let wrong: Vec<String> = cases()
+        .iter()
+        .filter_map(|case| judge(case, seed, options).err().map(|text| format!("{}: {text}", case.name)))
+        .collect();
+    assert!(wrong.is_empty(), "{} of {} kernels:\n{}", wrong.len(), cases().len(), wrong.join("\n"));
+}
+
+#[test]
+fn every_kernel_matches_its_oracle_with_all_checks_on() {
+    let heap = DeviceHeap::default();
+    let checks = Checks { uninitialised: false, ..Checks::ALL };
+    judge_all(&Options { heap: Some(&heap), checks, ..Options::default() }, 1);
+    assert_eq!(heap.used_bytes(), 0, "kernels free what they allocate");
+}
+
+#[test]
+fn no_order_of_blocks_and_warps_changes_a_result() {
+    let heap = DeviceHeap::default();
+    for seed in [1, 77] {
+        judge_all(&Options { heap: Some(&heap), seed, ..Options::default() }, seed);
+    }
+}
+
+#[test]
+fn no_order_takes_a_slow_warp_for_a_stuck_one() {
+    // One warp alone, and instructions that take several steps: some orders give it one step at a time.
+    let case = cases().iter().find(|case| case.name == "generic_pointers").unwrap();
+    for seed in 0..300 {
+        judge(case, 1, &Options { seed, ..Options::default() })
+            .unwrap_or_else(|text| panic!("seed {seed}: {text}"));
+    }
+}
+
+#[test]
+fn blocks_on_several_threads_give_the_same_results() {
+    let heap = DeviceHeap::default();
+    judge_all(&Options { heap: Some(&heap), threads: 3, ..Options::default() }, 2);
+}

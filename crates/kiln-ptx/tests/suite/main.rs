@@ -1,0 +1,27 @@
+//! PTX through the crate's public API: reading, printing, signatures, effects and execution.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test stops at the first surprise"
+)]
+
+mod damage;
+mod effects;
+mod effects_executed;
+mod effects_property;
+mod effects_soundness;
+mod errors;
+mod exec_checks;
+mod exec_damage;
+mod exec_kernels;
+mod exec_ptx;
+mod exec_recorded;
+mod exec_threads;
+mod facts;
+mod kernels;
+mod limits;
+mod parse;
+mod round_trip;

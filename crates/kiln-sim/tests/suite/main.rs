@@ -1,0 +1,24 @@
+//! The simulated device through its public API.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
+mod child;
+mod correct;
+mod determinism;
+mod faults;
+mod graphs;
+mod limits;
+mod memory;
+mod modes;
+mod oracle;
+mod pages;
+mod planted;
+mod processes;
+mod ptx;
+mod rig;
+mod time;
