@@ -2,6 +2,10 @@
 //!
 //! `KILN_IR_PROGRAMS=20000` says how many random programs there are, `KILN_IR_SEED=7` with which they begin. A failure prints the
 //! seed and the program. `KILN_REQUIRE_GPU=1` makes the absence of a GPU a failure.
+//!
+//! A driver compiles PTX on one core for each process, and takes five minutes of it for 20,000 programs that it has not seen before. So without a number
+//! the test of random programs on a GPU divides them among processes, each this binary with a range of seeds. With a number everything runs in this
+//! process, where a sanitizer or a debugger sees it.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,6 +19,7 @@ mod generate;
 mod rig;
 
 use std::io::Write;
+use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -34,6 +39,10 @@ const GPU_PROGRAMS: u64 = 20_000;
 const SIMULATED_PROGRAMS: u64 = 300;
 /// Programs in one module.
 const BATCH: u64 = 50;
+/// Processes among which the programs for a GPU are divided, at most: each takes a few hundred megabytes of the device.
+const MAX_PROCESSES: u64 = 8;
+/// Threads of one of them: one compiles while the other interprets.
+const PROCESS_THREADS: &str = "2";
 /// Failures that are printed in full.
 const MAX_PRINTED: usize = 10;
 
@@ -46,9 +55,15 @@ fn random_programs_give_the_same_on_the_simulated_device() {
 
 #[test]
 fn random_programs_give_the_same_on_a_gpu() {
-    let Some(driver) = gpu("random_programs_give_the_same_on_a_gpu") else { return };
-    let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    examine_all(driver, workers, GPU_PROGRAMS);
+    let test = "random_programs_give_the_same_on_a_gpu";
+    let Some(driver) = gpu(test) else { return };
+    let cores = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+    if number("KILN_IR_PROGRAMS").is_some() {
+        let workers = number("KILN_IR_THREADS").unwrap_or(cores);
+        return examine_all(driver, workers as usize, GPU_PROGRAMS);
+    }
+    drop(driver);
+    examine_in_processes(test, cores.min(MAX_PROCESSES), GPU_PROGRAMS);
 }
 
 #[test]
@@ -88,6 +103,36 @@ fn gpu(test: &str) -> Option<Arc<dyn Driver>> {
     }
 }
 
+/// A number in a variable of the environment.
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|value| value.parse().unwrap())
+}
+
+/// Runs a test of this binary in several processes, each with a part of the programs.
+fn examine_in_processes(test: &str, processes: u64, programs: u64) {
+    let first = number("KILN_IR_SEED").unwrap_or(1);
+    // Whole modules, so that the same seeds share one however many processes there are.
+    let share = programs.div_ceil(processes).next_multiple_of(BATCH);
+    let run = |from: u64, count: u64| {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args([test, "--exact", "--nocapture"]).env("KILN_IR_THREADS", PROCESS_THREADS);
+        command.env("KILN_IR_SEED", from.to_string()).env("KILN_IR_PROGRAMS", count.to_string());
+        let output = command.output().unwrap();
+        let said =
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        // A filter that finds no test succeeds too.
+        let ran = output.status.success() && said.contains(&format!("{count} programs, 0 wrong"));
+        (!ran).then(|| format!("seeds {from}..{}: {}\n{said}", from + count, output.status))
+    };
+    let failures: Vec<String> = std::thread::scope(|scope| {
+        let starts = (0..programs).step_by(share as usize);
+        let parts = starts.map(|at| scope.spawn(move || run(first + at, share.min(programs - at))));
+        let parts: Vec<_> = parts.collect();
+        parts.into_iter().filter_map(|part| part.join().unwrap()).collect()
+    });
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
 /// The targets whose code a device runs: its own, and what lacks more and more.
 fn targets(best: Target) -> Vec<Target> {
     let lower = [80, 75, 70].into_iter().filter_map(Target::new).filter(|target| *target < best);
@@ -96,7 +141,6 @@ fn targets(best: Target) -> Vec<Target> {
 
 /// Runs random programs on a device; what differs from the interpreter is printed.
 fn examine_all(driver: Arc<dyn Driver>, workers: usize, programs: u64) {
-    let number = |name: &str| std::env::var(name).ok().map(|value| value.parse::<u64>().unwrap());
     let first = number("KILN_IR_SEED").unwrap_or(1);
     let end = first + number("KILN_IR_PROGRAMS").unwrap_or(programs);
     let (next, failures) = (AtomicU64::new(first), Mutex::new(Vec::new()));

@@ -9,15 +9,17 @@
 #                          are clean: nothing reported, nothing failed, nothing stopped
 #   ./run.sh sanitize only NAME   one of these; they are in the file `sanitized`
 #
-# Logs go to the directory LOGS (default: logs beside this script). TEST_SECONDS (default 300) is how long one test
-# binary or command may take before it is stopped and counted as failed. A test that wants a GPU and finds none fails here.
+# Logs go to the directory LOGS (default: logs beside this script). TEST_SECONDS (default 900) is how long one test
+# binary or command may take before it is stopped and counted as failed. Most take seconds. On a host that has not run them before, the
+# driver compiles about 20,000 programs for kiln-ir-device: five minutes of one core, divided among up to eight processes.
+# A test that wants a GPU and finds none fails here.
 # COMPUTE_SANITIZER is the path of that tool where it is neither on PATH nor with the toolkit; SANITIZE_SECONDS (default 480) is how
 # long all runs under it may take together.
 
 set -u
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
 logs=${LOGS:-$here/logs}
-seconds=${TEST_SECONDS:-300}
+seconds=${TEST_SECONDS:-900}
 passed=0
 failed=0
 
