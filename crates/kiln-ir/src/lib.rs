@@ -105,6 +105,6 @@ pub use plan::{Binding, BindingPlan, DeviceLimits, LaunchPlan, LaunchRequest, Pl
 pub use program::{Draft, Program};
 pub use ptx::{Emitted, Layout, Parameter, ParameterKind, STATUS_BYTES, Status, Target};
 pub use scalar_type::Type;
-pub use statement::{BarrierScope, Block, Statement, StatementKind};
+pub use statement::{BarrierScope, Block, STEP_TRAP, Statement, StatementKind, trap_text};
 pub use text::TextError;
 pub use verify::{MAX_DEPTH, Reason, VerifyError};

@@ -42,7 +42,7 @@ impl Multiples {
                     self.block(otherwise);
                 }
                 StatementKind::For { value, start, step, body, .. } => {
-                    self.zeros[value.index()] = self.operand(*start).min(step.trailing_zeros());
+                    self.zeros[value.index()] = self.operand(*start).min(self.operand(*step));
                     self.block(body);
                 }
                 StatementKind::While { condition, body, .. } => {

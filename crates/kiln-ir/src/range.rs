@@ -71,6 +71,11 @@ impl Ranges {
         self.operand(draft, index).least >= 0
     }
 
+    /// Whether a number is always at least 1.
+    pub(crate) fn is_positive(&self, draft: &Draft, number: Operand) -> bool {
+        self.operand(draft, number).least >= 1
+    }
+
     fn operand(&self, draft: &Draft, operand: Operand) -> Range {
         let ty = draft.type_of(operand).filter(|ty| ty.is_integer()).unwrap_or(Type::U64);
         match operand {

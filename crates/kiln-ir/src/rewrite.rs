@@ -5,10 +5,11 @@
 
 use crate::build::Kernel;
 use crate::declaration::{ValueId, VariableId};
+use crate::literal::Literal;
 use crate::operation::{Op, Operand};
 use crate::place::Place;
 use crate::program::Draft;
-use crate::statement::{Block, Statement, StatementKind};
+use crate::statement::{Block, STEP_TRAP, Statement, StatementKind};
 
 /// What one rewriting changes.
 pub(crate) trait Change {
@@ -132,10 +133,16 @@ impl Rewriter<'_> {
                 self.push(StatementKind::If { condition, then, otherwise }, place);
             }
             StatementKind::For { value, start, end, step, body } => {
-                let (start, end) = (self.operand(*start), self.operand(*end));
+                let [start, end, step] = [*start, *end, *step].map(|operand| self.operand(operand));
+                // A step that turned out to be below 1 is a trap, and no loop that would verify.
+                if let Operand::Literal(literal) = step
+                    && literal.as_integer() < 1
+                {
+                    return self.push(StatementKind::Trap(Literal::from(STEP_TRAP).into()), place);
+                }
                 let value = self.new_value(*value);
                 let body = self.inner(body);
-                self.push(StatementKind::For { value, start, end, step: *step, body }, place);
+                self.push(StatementKind::For { value, start, end, step, body }, place);
             }
             StatementKind::While { condition, test, body } => {
                 let condition = self.inner(condition);

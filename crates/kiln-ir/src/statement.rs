@@ -17,6 +17,17 @@ pub struct Statement {
     pub place: Place,
 }
 
+/// The code of the trap that a [`StatementKind::For`] with a step below 1 ends in.
+pub const STEP_TRAP: u32 = u32::MAX;
+
+/// The code of a trap as errors say it, with the reason where the language itself trapped.
+pub fn trap_text(code: u32) -> String {
+    match code {
+        STEP_TRAP => format!("code {code} (the step of a `for` was below 1)"),
+        _ => format!("code {code}"),
+    }
+}
+
 words! {
     /// Who meets at a barrier.
     pub enum BarrierScope {
@@ -71,8 +82,9 @@ pub enum StatementKind {
         /// What is done if it is false; may be empty.
         otherwise: Block,
     },
-    /// Counts from `start` while the number is below `end`. Both are taken once, before the first round. It ends instead of
-    /// wrapping around when the next number would be too large for its type.
+    /// Counts from `start` while the number is below `end`, and adds `step` each time. All three are taken once, before the first
+    /// round. It ends instead of wrapping around when the next number would be too large for its type. A step below 1 traps
+    /// with the code [`STEP_TRAP`], also where there would be no round.
     For {
         /// The number.
         value: ValueId,
@@ -80,8 +92,8 @@ pub enum StatementKind {
         start: Operand,
         /// The first one that is not reached.
         end: Operand,
-        /// What is added each time, at least 1.
-        step: u64,
+        /// What is added each time. A literal must be at least 1.
+        step: Operand,
         /// What is done for each.
         body: Block,
     },

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kiln_ir::{PlanError, Role, Type};
+use kiln_ir::{PlanError, Role, Type, trap_text};
 use kiln_runtime::ErrorKind;
 
 use crate::element_kind::ElementKind;
@@ -154,7 +154,7 @@ pub enum ProgramError {
         why: &'static str,
     },
     /// The program trapped. What it wrote is not to be trusted.
-    #[error("program `{program}` trapped with code {code} in thread {thread} of block {block}")]
+    #[error("program `{program}` trapped with {} in thread {thread} of block {block}", trap_text(*code))]
     Trap {
         /// The program.
         program: String,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kiln_ir::{Block, Extent, ParameterKind, Place, Program, Statement, StatementKind, Target};
+use kiln_ir::{Extent, ParameterKind, Place, Program, Target};
 use kiln_ptx::{Access, Module};
 use serde::Serialize;
 
@@ -108,8 +108,10 @@ impl ProgramSheet {
             zeroed: !shared.raw,
         });
         let over = program.over.and_then(|id| program.buffers.get(id.0 as usize));
-        let mut traps = Vec::new();
-        find_traps(&program.body, &mut traps);
+        let traps = program.traps().into_iter().filter_map(|place| match place {
+            Place::Text { line, .. } => Some(line),
+            _ => None,
+        });
         Self {
             file: file.to_owned(),
             program: program.name.clone(),
@@ -117,7 +119,7 @@ impl ProgramSheet {
             scalars: scalars.collect(),
             shared: shared.collect(),
             shared_bytes: program.shared_bytes(),
-            traps,
+            traps: traps.collect(),
             grid_barrier: program.meets_in_grid(),
             block: program.block,
             over: over.map(|buffer| buffer.name.clone()),
@@ -142,22 +144,4 @@ fn accesses(program: &Program) -> Vec<Option<Access>> {
             None => Some(Access::Neither),
         })
         .collect()
-}
-
-fn find_traps(block: &Block, lines: &mut Vec<u32>) {
-    for Statement { kind, place } in block {
-        match (kind, place) {
-            (StatementKind::Trap(_), Place::Text { line, .. }) => lines.push(*line),
-            (StatementKind::If { then, otherwise, .. }, _) => {
-                find_traps(then, lines);
-                find_traps(otherwise, lines);
-            }
-            (StatementKind::For { body, .. }, _) => find_traps(body, lines),
-            (StatementKind::While { condition, body, .. }, _) => {
-                find_traps(condition, lines);
-                find_traps(body, lines);
-            }
-            _ => {}
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! Control flow: closures are blocks.
 
+use crate::literal::Literal;
 use crate::operation::{Operand, Scope};
 use crate::statement::{BarrierScope, Block, StatementKind};
 
@@ -33,19 +34,43 @@ impl Kernel {
         end: impl Term<I>,
         body: impl FnOnce(Val<'k, I>),
     ) {
-        self.for_step(start, end, 1, body);
+        self.count(start.operand(), end.operand(), Literal::new(I::TYPE, 1).into(), body);
     }
 
-    /// The same in larger steps.
+    /// The same in larger steps, which may be known at run time only: [`StatementKind::For`].
+    ///
+    /// ```
+    /// use kiln_ir::{Axis, Program};
+    ///
+    /// // A grid of any size covers the buffer: each thread takes every element that is a whole number of grids away.
+    /// let scale = Program::build("scale", |k| {
+    ///     let x = k.in_out::<f32>("x");
+    ///     let by = k.scalar::<f32>("by");
+    ///     let stride = k.grid_dim(Axis::X).to::<u64>() * k.block_dim(Axis::X).to::<u64>();
+    ///     k.for_step(k.global_x(), x.length(), stride, |i| x.store(i, x.load(i) * by));
+    /// })?;
+    /// assert!(scale.to_string().contains("step "));
+    /// # Ok::<(), kiln_ir::VerifyError>(())
+    /// ```
     #[track_caller]
     pub fn for_step<'k, I: Integer>(
         &'k self,
         start: impl Term<I>,
         end: impl Term<I>,
-        step: u64,
+        step: impl Term<I>,
         body: impl FnOnce(Val<'k, I>),
     ) {
-        let (start, end) = (start.operand(), end.operand());
+        self.count(start.operand(), end.operand(), step.operand(), body);
+    }
+
+    #[track_caller]
+    fn count<'k, I: Integer>(
+        &'k self,
+        start: Operand,
+        end: Operand,
+        step: Operand,
+        body: impl FnOnce(Val<'k, I>),
+    ) {
         let value = self.add_value(I::TYPE);
         let (body, ()) = self.collect(|| body(Val::new(self, Operand::Value(value))));
         self.push(StatementKind::For { value, start, end, step, body });

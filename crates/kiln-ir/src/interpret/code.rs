@@ -22,7 +22,9 @@ pub(super) enum Step {
     /// Goes elsewhere unless a condition holds.
     Unless(Operand, usize),
     /// Adds to the number of a loop, or leaves it if the next number would not be below the end.
-    Next { value: ValueId, ty: Type, end: Operand, step: u64, exit: usize },
+    Next { value: ValueId, ty: Type, end: Operand, step: Operand, exit: usize },
+    /// Ends the launch if a step is below 1.
+    CheckStep { ty: Type, step: Operand },
     /// Compares the number of a loop with its end the first time.
     Enter { value: ValueId, ty: Type, end: Operand, exit: usize },
     /// Waits for others.
@@ -127,8 +129,11 @@ impl Writer<'_> {
         }
     }
 
-    fn count(&mut self, value: ValueId, start: Operand, end: Operand, step: u64, body: &Block) {
+    fn count(&mut self, value: ValueId, start: Operand, end: Operand, step: Operand, body: &Block) {
         let ty = self.draft.type_of(start).unwrap_or(Type::U32);
+        if let Operand::Value(_) = step {
+            self.push(Step::CheckStep { ty, step });
+        }
         self.push(Step::Copy(value, start));
         let enter = self.push(Step::Enter { value, ty, end, exit: LATER });
         let first = self.steps.len();
@@ -159,7 +164,7 @@ impl Writer<'_> {
 
 /// Whether a loop goes on with the next number: it is below the end and has not wrapped around.
 pub(super) fn next_number(ty: Type, value: u64, end: u64, step: u64) -> Option<u64> {
-    let next = crate::evaluate::integer::value(ty, value) + i128::from(step);
+    let next = crate::evaluate::integer::value(ty, value) + crate::evaluate::integer::value(ty, step);
     (next < crate::evaluate::integer::value(ty, end)).then_some(next as u64 & ty.mask())
 }
 

@@ -1,6 +1,7 @@
 //! What came of an interpreted launch.
 
 use crate::program::Draft;
+use crate::statement::trap_text;
 
 /// What came of a launch that ran to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,7 +35,7 @@ impl Absorbed {
 #[non_exhaustive]
 pub enum InterpretError {
     /// The program executed `trap`.
-    #[error("thread {thread:?} of block {block:?} trapped with code {code}")]
+    #[error("thread {thread:?} of block {block:?} trapped with {}", trap_text(*code))]
     Trap {
         /// What the program said.
         code: u32,

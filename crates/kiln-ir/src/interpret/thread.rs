@@ -9,6 +9,7 @@ use super::outcome::InterpretError;
 use crate::declaration::ValueId;
 use crate::evaluate::{self, integer};
 use crate::operation::{Axis, Builtin, Memory, Op, Operand};
+use crate::statement::STEP_TRAP;
 
 /// One thread: where it is and what it holds.
 #[derive(Clone, Debug)]
@@ -97,12 +98,22 @@ impl Thread {
                     }
                 }
                 Step::Next { value, ty, end, step, exit } => {
-                    match next_number(*ty, self.values[value.index()], self.operand(*end), *step) {
+                    let [end, step] = [*end, *step].map(|operand| self.operand(operand));
+                    match next_number(*ty, self.values[value.index()], end, step) {
                         Some(next) => self.values[value.index()] = next,
                         None => {
                             self.step = *exit;
                             continue;
                         }
+                    }
+                }
+                Step::CheckStep { ty, step } => {
+                    if integer::value(*ty, self.operand(*step)) < 1 {
+                        return Err(InterpretError::Trap {
+                            code: STEP_TRAP,
+                            block: around.block,
+                            thread: self.at,
+                        });
                     }
                 }
                 Step::Return => {

@@ -4,9 +4,11 @@ use super::layout::{Layout, ParameterKind, parameter_type};
 use super::lines::Lines;
 use super::target::Target;
 use super::writer::Writer;
-use crate::operation::Op;
+use crate::operation::{Op, Operand};
+use crate::place::Place;
 use crate::program::{Draft, Program};
-use crate::statement::{BarrierScope, Block, StatementKind};
+use crate::range::Ranges;
+use crate::statement::{BarrierScope, Block, Statement, StatementKind};
 
 /// A program as PTX, with what a launch must know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,8 +58,9 @@ impl Program {
 
     fn emitted(&self, target: Target, lines: Option<Lines>) -> Emitted {
         let program = self.expanded().simplified();
-        let uses = Uses::of(&program.body);
-        let layout = Layout::new(&program, uses.trap || uses.grid_barrier, uses.grid_barrier);
+        let uses = Uses::of(&program);
+        let can_trap = !uses.traps.is_empty();
+        let layout = Layout::new(&program, can_trap || uses.grid_barrier, uses.grid_barrier);
         let mut writer = Writer::new(&program, target, &layout);
         writer.lines = lines;
         writer.block(&program.body);
@@ -78,12 +81,17 @@ impl Draft {
 
     /// Whether its blocks wait for each other, so that a launch must be cooperative.
     pub fn meets_in_grid(&self) -> bool {
-        Uses::of(&self.body).grid_barrier
+        Uses::of(self).grid_barrier
     }
 
     /// Whether it can trap.
     pub fn can_trap(&self) -> bool {
-        Uses::of(&self.body).trap
+        !self.traps().is_empty()
+    }
+
+    /// The statements that can trap: each `trap`, and each `for` whose step may be below 1.
+    pub fn traps(&self) -> Vec<Place> {
+        Uses::of(self).traps
     }
 }
 
@@ -123,26 +131,39 @@ fn module(draft: &Draft, writer: &Writer<'_>, layout: &Layout) -> String {
 }
 
 /// What a program needs besides its parameters.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Uses {
-    trap: bool,
+    traps: Vec<Place>,
     grid_barrier: bool,
 }
 
 impl Uses {
-    fn of(block: &Block) -> Self {
-        block.iter().fold(Self::default(), |uses, statement| match &statement.kind {
-            StatementKind::Trap(_) => Self { trap: true, ..uses },
-            StatementKind::Barrier(BarrierScope::Grid) => Self { grid_barrier: true, ..uses },
-            StatementKind::If { then, otherwise, .. } => uses.and(Self::of(then)).and(Self::of(otherwise)),
-            StatementKind::For { body, .. } => uses.and(Self::of(body)),
-            StatementKind::While { condition, body, .. } => uses.and(Self::of(condition)).and(Self::of(body)),
-            _ => uses,
-        })
+    fn of(draft: &Draft) -> Self {
+        let (mut uses, ranges) = (Self::default(), Ranges::new(draft));
+        uses.add(&draft.body, &|step| ranges.is_positive(draft, step));
+        uses
     }
 
-    fn and(self, other: Self) -> Self {
-        Self { trap: self.trap || other.trap, grid_barrier: self.grid_barrier || other.grid_barrier }
+    fn add(&mut self, block: &Block, is_positive: &dyn Fn(Operand) -> bool) {
+        for Statement { kind, place } in block {
+            match kind {
+                StatementKind::Trap(_) => self.traps.push(*place),
+                StatementKind::Barrier(BarrierScope::Grid) => self.grid_barrier = true,
+                StatementKind::If { then, otherwise, .. } => {
+                    self.add(then, is_positive);
+                    self.add(otherwise, is_positive);
+                }
+                StatementKind::For { step, body, .. } => {
+                    self.traps.extend((!is_positive(*step)).then_some(*place));
+                    self.add(body, is_positive);
+                }
+                StatementKind::While { condition, body, .. } => {
+                    self.add(condition, is_positive);
+                    self.add(body, is_positive);
+                }
+                _ => {}
+            }
+        }
     }
 }
 

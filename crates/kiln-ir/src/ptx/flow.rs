@@ -4,8 +4,9 @@ use super::register::Class;
 use super::vector::Stores;
 use super::writer::{Loop, Writer, ins};
 use crate::declaration::ValueId;
+use crate::literal::Literal;
 use crate::operation::Operand;
-use crate::statement::{BarrierScope, Block, Statement, StatementKind};
+use crate::statement::{BarrierScope, Block, STEP_TRAP, Statement, StatementKind};
 
 impl Writer<'_> {
     pub(super) fn block(&mut self, block: &Block) {
@@ -84,8 +85,10 @@ impl Writer<'_> {
         self.forget(known);
     }
 
-    fn count(&mut self, value: ValueId, start: Operand, end: Operand, step: u64, body: &Block) {
+    fn count(&mut self, value: ValueId, start: Operand, end: Operand, step: Operand, body: &Block) {
         let ty = self.ty(start);
+        self.check_step(step);
+        let (is_one, step) = (step == Literal::new(ty, 1).into(), self.operand(step));
         let (class, name) = (Class::of(ty), super::integer::name(ty));
         let (number, start, end) = (self.fresh(class), self.operand(start), self.register(end));
         if let Some(slot) = self.values.get_mut(value.index()) {
@@ -104,7 +107,7 @@ impl Writer<'_> {
         self.loops.pop();
         self.proof.same.rejoin(&held, &[body]);
         self.place(next);
-        if step == 1 {
+        if is_one {
             // The number is below the end, so one more is still a number of the type.
             ins!(self, "add.{name} {number}, {number}, 1");
             let more = self.compute(
@@ -116,16 +119,26 @@ impl Writer<'_> {
         } else {
             let unsigned = if ty.bits() == 64 { "u64" } else { "u32" };
             let left = self.compute(class, &format!("sub.{name}"), &[&end.to_string(), &number.to_string()]);
-            let done = self.compute(
-                Class::Pred,
-                &format!("setp.le.{unsigned}"),
-                &[&left.to_string(), &step.to_string()],
-            );
+            let done = self.compute(Class::Pred, &format!("setp.le.{unsigned}"), &[&left.to_string(), &step]);
             ins!(self, "@{done} bra {exit}");
             ins!(self, "add.{name} {number}, {number}, {step}");
             ins!(self, "bra {first}");
         }
         self.place(exit);
+    }
+
+    /// Traps where a step may be below 1 and is.
+    fn check_step(&mut self, step: Operand) {
+        if self.ranges.is_positive(self.draft, step) {
+            return;
+        }
+        let ty = self.ty(step);
+        let (register, name, go_on) = (self.register(step), super::integer::name(ty), self.label());
+        let is_positive =
+            self.compute(Class::Pred, &format!("setp.gt.{name}"), &[&register.to_string(), "0"]);
+        ins!(self, "@{is_positive} bra {go_on}");
+        self.trap(Literal::from(STEP_TRAP).into());
+        self.place(go_on);
     }
 
     fn repeat(&mut self, condition: &Block, test: Operand, body: &Block) {

@@ -73,9 +73,10 @@ impl Live {
                     new |= self.mark(then);
                     new |= self.mark(otherwise);
                 }
-                StatementKind::For { start, end, body, .. } => {
-                    new |= self.operand(*start);
-                    new |= self.operand(*end);
+                StatementKind::For { start, end, step, body, .. } => {
+                    for operand in [*start, *end, *step] {
+                        new |= self.operand(operand);
+                    }
                     new |= self.mark(body);
                 }
                 StatementKind::While { condition, test, body } => {

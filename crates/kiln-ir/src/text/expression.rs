@@ -102,6 +102,31 @@ impl<'t> Parser<'t> {
         }
     }
 
+    /// `start..end step by`, three integers of one type; without a step it is 1.
+    pub(super) fn bounds(&mut self) -> Result<([Operand; 3], Type), TextError> {
+        let token = self.token();
+        let start = self.expression()?;
+        self.sign("..")?;
+        let end = self.expression()?;
+        let step_token = self.token();
+        let step = self.take_word("step").then(|| self.expression()).transpose()?;
+        let (start, end, ty) = match (start, end, step) {
+            (Expression::Untyped(start), Expression::Untyped(end), Some(Expression::Typed(_, ty))) => {
+                (self.literal(token, start, ty)?, self.literal(token, end, ty)?, ty)
+            }
+            _ => self.unify(start, end)?,
+        };
+        let step = match step {
+            Some(Expression::Typed(step, found)) if found == ty => step,
+            Some(Expression::Typed(_, found)) => {
+                return Err(step_token.error(format!("expected a step of {ty}, but this is {found}")));
+            }
+            Some(Expression::Untyped(number)) => self.literal(step_token, number, ty)?,
+            None => Literal::new(ty, 1).into(),
+        };
+        Ok(([start, end, step], ty))
+    }
+
     /// Adds an operation.
     fn emit(&mut self, op: Op, ty: Type, token: Token<'t>) -> Expression {
         let value = self.kernel.add_value(ty);

@@ -295,16 +295,12 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// `for i in start..end step n { ... }`.
+    /// `for i in start..end step expression { ... }`.
     fn for_statement(&mut self, place: Place) -> Result<(), TextError> {
         self.advance();
         let name = self.new_name('%')?;
         self.word("in")?;
-        let start = self.expression()?;
-        self.sign("..")?;
-        let end = self.expression()?;
-        let (start, end, ty) = self.unify(start, end)?;
-        let step = if self.take_word("step") { self.count()? } else { 1 };
+        let ([start, end, step], ty) = self.bounds()?;
         let value = self.kernel.add_value(ty);
         if name.kind == Kind::Word {
             self.kernel.edit(|draft| {

@@ -168,10 +168,16 @@ impl<'d> Printer<'d> {
                 self.line(indent, "}");
             }
             StatementKind::For { value, start, end, step, body } => {
-                let bounds = self.texts(&[*start, *end], indent).join("..");
-                let step = if *step == 1 { String::new() } else { format!(" step {step}") };
+                let texts = self.texts(&[*start, *end, *step], indent);
+                let [start, end, by] = [0, 1, 2].map(|at| texts.get(at).map_or("", |text| text));
+                let by = match step {
+                    Operand::Literal(step) if step.bits() == 1 => String::new(),
+                    // The bounds say the type.
+                    Operand::Literal(step) => format!(" step {}", step.as_integer()),
+                    Operand::Value(_) => format!(" step {by}"),
+                };
                 let name = self.value_name(*value);
-                self.line(indent, &format!("for {name} in {bounds}{step} {{"));
+                self.line(indent, &format!("for {name} in {start}..{end}{by} {{"));
                 self.block(body, indent + 1);
                 self.line(indent, "}");
             }
@@ -237,7 +243,7 @@ fn count_uses(block: &Block, uses: &mut [u32]) {
             StatementKind::Assign { value, .. } | StatementKind::Trap(value) => count(&[*value]),
             StatementKind::Store { index, value, .. } => count(&[*index, *value]),
             StatementKind::If { condition, .. } => count(&[*condition]),
-            StatementKind::For { start, end, .. } => count(&[*start, *end]),
+            StatementKind::For { start, end, step, .. } => count(&[*start, *end, *step]),
             StatementKind::While { test, .. } => count(&[*test]),
             _ => {}
         }

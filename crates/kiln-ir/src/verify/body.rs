@@ -6,7 +6,6 @@ use super::MAX_DEPTH;
 use super::error::{Reason, VerifyError};
 use super::operation_types::{access, element, expect, integer, result};
 use crate::declaration::{Role, ValueId, VariableId};
-use crate::literal::Literal;
 use crate::operation::{Memory, Op, Operand};
 use crate::place::Place;
 use crate::program::Draft;
@@ -265,14 +264,22 @@ impl<'d> Walk<'d> {
         self.typed("the value", value, ty)
     }
 
-    fn count(&mut self, value: ValueId, start: Operand, end: Operand, step: u64) -> Result<(), VerifyError> {
+    fn count(
+        &mut self,
+        value: ValueId,
+        start: Operand,
+        end: Operand,
+        step: Operand,
+    ) -> Result<(), VerifyError> {
         self.in_scope(start)?;
         self.in_scope(end)?;
         let ty = integer(self.draft, "the start", start).map_err(|reason| self.error(reason))?;
         self.typed("the end", end, ty)?;
-        if step == 0 || Literal::integer(ty, step.into()).is_none() {
-            let rule = format!("must be at least 1 and fit in {ty}");
-            return Err(self.error(Reason::Size { what: "the step".to_owned(), size: step, rule }));
+        self.typed("the step", step, ty)?;
+        if let Operand::Literal(literal) = step
+            && literal.as_integer() < 1
+        {
+            return Err(self.error(Reason::Step { step: literal.as_integer() as i64 }));
         }
         self.bring(value, ty)
     }

@@ -40,6 +40,12 @@ pub enum Reason {
         /// What it should be.
         rule: String,
     },
+    /// A loop that does not go forward.
+    #[error("the step is {step}, but must be at least 1; to count down, count up and subtract")]
+    Step {
+        /// The step.
+        step: i64,
+    },
     /// A declaration that does not fit the others.
     #[error("{what}")]
     Declaration {

@@ -115,8 +115,8 @@ impl Walk<'_> {
                 self.block(then, inner);
                 self.block(otherwise, inner);
             }
-            StatementKind::For { value, start, end, body, .. } => {
-                let bounds = self.operand(*start).and(self.operand(*end));
+            StatementKind::For { value, start, end, step, body } => {
+                let bounds = self.operand(*start).and(self.operand(*end)).and(self.operand(*step));
                 self.values[value.index()] = self.operand(*start);
                 self.repeat(here, |walk, here| {
                     let inner = here.and(at(bounds, place));

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use kiln_ir::{
-    Axis, BinaryOp, Block, BlockVote, Builtin, CompareOp, Function, Memory, Op, Order, Program, Scope,
-    Statement, StatementKind, Type, UnaryOp, WarpOp,
+    Axis, BinaryOp, Block, BlockVote, Builtin, CompareOp, Function, Memory, Op, Operand, Order, Program,
+    Scope, Statement, StatementKind, Type, UnaryOp, WarpOp,
 };
 
 use super::{ATOMIC_OPS, ATOMIC_TYPES};
@@ -43,8 +43,8 @@ impl Inventory {
                 self.block(program, then, loops);
                 self.block(program, otherwise, loops);
             }
-            StatementKind::For { body, .. } => {
-                self.note("for");
+            StatementKind::For { step, body, .. } => {
+                self.note(if let Operand::Literal(_) = step { "for" } else { "for with a computed step" });
                 self.block(program, body, loops + 1);
             }
             StatementKind::While { condition, body, .. } => {
@@ -134,7 +134,7 @@ fn wanted() -> BTreeSet<String> {
 
 fn statements() -> Vec<String> {
     let words = ["declare", "assign", "store global", "store shared", "length global", "length shared"];
-    let flow = ["if", "for", "while", "break", "continue", "return"];
+    let flow = ["if", "for", "for with a computed step", "while", "break", "continue", "return"];
     let mut all: Vec<String> = words.into_iter().chain(flow).map(str::to_owned).collect();
     all.extend(
         ["block", "grid"]

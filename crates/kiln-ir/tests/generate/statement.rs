@@ -189,11 +189,14 @@ impl Generator {
             0 => (most - self.random.below(6) as u64, most),
             _ => (self.random.below(3) as u64, self.random.below(ROUNDS) as u64 + 1),
         };
-        let step = self.random.below(3) as u64 + 1;
         let returned = self.returns;
+        let uniform = self.random.below(2) == 0;
+        let step = match self.random.below(2) {
+            0 => literal(self.random.below(3) as u64 + 1),
+            _ => self.computed_step(block, ty, uniform),
+        };
         let scope = self.scope.len();
         let value = self.add_value(ty);
-        let uniform = self.random.below(2) == 0;
         let [together, apart] = [uniform, !uniform].map(usize::from);
         (self.uniform_loops, self.other_loops) = (self.uniform_loops + together, self.other_loops + apart);
         let body = self.inner(uniform, own, |_, _| {});
@@ -207,6 +210,22 @@ impl Generator {
             body,
         }));
         self.uniform &= returned == self.returns;
+    }
+
+    /// A step that only the launch knows, at least 1; the same for all threads if they stay together.
+    fn computed_step(&mut self, block: &mut Block, ty: Type, uniform: bool) -> Operand {
+        let scope = self.scope.len();
+        let any = match uniform {
+            true => {
+                let blocks = self.add(block, Op::Builtin(Builtin::GridDim(Axis::X)), Type::U32);
+                self.add(block, Op::Convert { from: Type::U32, to: ty, a: blocks }, ty)
+            }
+            false => self.operand(ty),
+        };
+        let (op, b) = (BinaryOp::Max, Literal::new(ty, 1).into());
+        let step = self.add(block, Op::Binary { op, ty, a: any, b }, ty);
+        self.scope.truncate(scope);
+        step
     }
 
     /// Counts a variable up to a few rounds, all threads together or each as long as something holds.

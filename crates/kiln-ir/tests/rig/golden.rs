@@ -37,6 +37,7 @@ pub(crate) const GOLDEN: &[(&str, &str)] = programs! {
     "shifts"
     "shuffles"
     "small_integers"
+    "strides"
     "three_dimensions"
     "trap_in_grid"
     "traps"
@@ -47,4 +48,5 @@ pub(crate) const GOLDEN: &[(&str, &str)] = programs! {
     "while_loops"
     "wide_atomics"
     "wide_integers"
+    "zero_stride"
 };

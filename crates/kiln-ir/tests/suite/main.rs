@@ -19,7 +19,9 @@ mod long_lengths;
 mod meaning;
 mod operations;
 mod plan;
+mod reference;
 #[path = "../rig/mod.rs"]
 mod rig;
+mod strides;
 mod text;
 mod verify;

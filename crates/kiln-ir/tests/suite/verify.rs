@@ -179,10 +179,20 @@ fn sizes_must_be_possible() {
         reason("kernel k(in x: f64[like y], in y: f32[like x]) block(1) { return; }")
             .contains("its own size")
     );
-    assert!(
-        reason("kernel k() block(1) { for i in 0u8..9u8 step 256 { return; } }").contains("the step is 256")
-    );
     assert!(reason("kernel k() block(1) { for i in 0u8..9u8 step 0 { return; } }").contains("the step is 0"));
+    assert!(
+        reason("kernel k() block(1) { for i in 0i8..9i8 step -3 { return; } }").contains("the step is -3")
+    );
+    let refused = |text: &str| Program::parse(text).unwrap_err().to_string();
+    let large = "kernel k() block(1) { for i in 0u8..9u8 step 256 { return; } }";
+    assert!(refused(large).contains("this number is no u8"));
+    let other = "kernel k(n: u32) block(1) { for i in 0u8..9u8 step n { return; } }";
+    assert!(refused(other).contains("expected a step of u8, but this is u32"));
+    // A step that differs from thread to thread makes the number of rounds differ, too.
+    let divergent = "kernel k() block(64) { for i in 0u32..9u32 step thread.x + 1 { barrier block; } }";
+    assert!(reason(divergent).contains("may not be reached by all threads of the block"));
+    let together = "kernel k(n: u32) block(64) { for i in 0u32..9u32 step n { barrier block; } }";
+    assert!(Program::parse(together).is_ok());
 }
 
 #[test]
