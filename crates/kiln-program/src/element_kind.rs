@@ -38,6 +38,11 @@ impl ElementKind {
         Self { bytes: ty.bytes(), number: Some(ty) }
     }
 
+    /// Which number it is, if it is a plain one.
+    pub(crate) fn number(self) -> Option<Type> {
+        self.number
+    }
+
     /// Whether it can be an element of a type. Truth is a byte.
     pub fn fits(self, ty: Type) -> bool {
         match self.number {

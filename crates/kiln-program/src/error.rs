@@ -6,6 +6,7 @@ use std::time::Duration;
 use kiln_ir::{PlanError, Role, Type, trap_text};
 use kiln_runtime::ErrorKind;
 
+use crate::collective::CollectiveError;
 use crate::element_kind::ElementKind;
 
 /// Why a program was not run, or what stopped it.
@@ -15,6 +16,9 @@ pub enum ProgramError {
     /// Lengths, scalars or the shape do not fit.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// A collective that does not fit its communicator or its buffers.
+    #[error(transparent)]
+    Collective(#[from] CollectiveError),
     /// A name the program does not have.
     #[error("the program has no {what} `{name}`; it has {known}")]
     Unknown {
@@ -195,5 +199,11 @@ impl ProgramError {
 impl From<ProgramError> for ErrorKind {
     fn from(error: ProgramError) -> Self {
         Self::Other(Arc::new(error))
+    }
+}
+
+impl From<CollectiveError> for ErrorKind {
+    fn from(error: CollectiveError) -> Self {
+        ProgramError::from(error).into()
     }
 }

@@ -15,6 +15,7 @@
 //! - A trap is an error with its code and thread; host vectors are then as they were, and resident buffers are
 //!   [not to be trusted](kiln_runtime::GpuRef::is_trusted). The same holds of a program that was not done in time, and of a
 //!   sequence that the device took in part.
+//! - [`Collectives`] (all-reduce, all-gather, reduce-scatter, broadcast) are recorded like copies. There are communicators of one rank today.
 //! - A [`Typed`] handle has the parameters of its program in its type, and what does not fit them does not compile.
 //!
 //! ```
@@ -38,6 +39,7 @@
 
 mod backend;
 mod binding;
+mod collective;
 mod config;
 mod dispatch;
 mod element_kind;
@@ -49,6 +51,7 @@ pub use backend::{Backend, Pipeline};
 pub use binding::{
     Argument, Arguments, Bindings, Kept, Outputs, Parameter, Parameters, Read, ReadWrite, Value, Write,
 };
+pub use collective::{CollectiveError, Collectives, Communicator, CommunicatorConfig, ReduceOp, Reduction};
 pub use config::{Converge, DispatchConfig, Speculation};
 pub use dispatch::Dispatched;
 pub use element_kind::ElementKind;

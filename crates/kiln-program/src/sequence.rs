@@ -1,6 +1,7 @@
 //! Steps that go to the device as one submission.
 
 mod batch;
+mod collectives;
 mod part;
 mod placed;
 mod queue;
@@ -363,7 +364,7 @@ impl<'a> Sequence<'a> {
     }
 
     /// The same; an error carries the name of the sequence.
-    fn named<T>(&self, result: Result<T>) -> Result<T> {
+    pub(crate) fn named<T>(&self, result: Result<T>) -> Result<T> {
         result.map_err(|error| labelled(error, self.label.as_deref()))
     }
 

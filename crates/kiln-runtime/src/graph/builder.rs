@@ -204,6 +204,11 @@ impl GraphBuilder {
             built => Ok(built?),
         }
     }
+
+    /// The runtime whose work it records.
+    pub fn runtime(&self) -> &DeviceRuntime {
+        &self.runtime
+    }
 }
 
 impl std::fmt::Debug for GraphBuilder {

@@ -12,6 +12,7 @@
 )]
 
 mod case;
+mod collectives;
 mod config;
 mod doubt;
 mod fields;
