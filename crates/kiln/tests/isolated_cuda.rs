@@ -35,8 +35,9 @@ use kiln::recovery::{Backend, Process, Replay};
 /// What a process holds is counted, so one test at a time.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// The worker process; in the test run itself it does nothing.
+/// The worker process.
 #[test]
+#[ignore = "helper process"]
 fn worker() {
     kiln::worker_entry();
 }

@@ -90,25 +90,22 @@ pub(super) const ADDRESS: &[Part] = &[
     Part::lib("kiln-isolate", &["ring", "cells", "area", "wire"]),
     Part::lib("kiln-order", &[]),
     Part::lib("kiln-runtime", &["launch::", "buffer::", "graph::", "completion::", "state::", "telemetry::"]),
-    Part::tests(
-        "kiln",
-        &[
-            "counter_examples",
-            "fewest_waits",
-            "foreign_events",
-            "foreign_memory",
-            "foreign_work",
-            "handles",
-            "launches",
-            "order_threads",
-            "recording",
-            "refusals",
-            "streams_that_end",
-            "tickets",
-            "transfers",
-            "views",
-        ],
-    ),
+    Part::tests("kiln", &["suite"]).only(&[
+        "counter_examples::",
+        "fewest_waits::",
+        "foreign_events::",
+        "foreign_memory::",
+        "foreign_work::",
+        "handles::",
+        "launches::",
+        "order_threads::",
+        "recording::",
+        "refusals::",
+        "streams_that_end::",
+        "tickets::",
+        "transfers::",
+        "views::",
+    ]),
 ];
 
 /// ThreadSanitizer: what several threads do to the submission step, to memory and to the locks below them.
@@ -119,7 +116,7 @@ pub(super) const THREAD: &[Part] = &[
     Part::tests("kiln-mem", &["simulated"]).only(&["ownership::", "handover::", "budget::"]),
     Part::lib("kiln-order", &[]),
     Part::lib("kiln-runtime", &["completion::", "state::"]),
-    Part::tests("kiln", &["order_threads", "tickets"]),
+    Part::tests("kiln", &["suite"]).only(&["order_threads::", "tickets::"]),
 ];
 
 /// miri: pure parts. What maps files, starts processes or takes many minutes is left out, by name where its neighbours stay.

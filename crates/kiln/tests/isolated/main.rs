@@ -7,9 +7,12 @@
     reason = "a test stops at the first surprise"
 )]
 
+#[path = "../alone/mod.rs"]
+mod alone;
 mod between;
 mod endings;
 mod faults;
+mod held;
 mod kernels;
 mod lost_set;
 mod mended;
@@ -18,6 +21,8 @@ mod replay;
 mod replay_kernels;
 mod replay_oracle;
 mod replay_scene;
+#[path = "../../../kiln-isolate/tests/rig/held.rs"]
+mod resources;
 mod rig;
 mod script;
 mod table;
@@ -25,8 +30,9 @@ mod truth;
 mod waiters;
 mod wild;
 
-/// The worker process; in the test run itself it does nothing.
+/// The worker process.
 #[test]
+#[ignore = "helper process"]
 fn worker() {
     kiln::worker_entry();
 }

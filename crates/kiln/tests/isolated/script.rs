@@ -20,7 +20,7 @@ impl Script {
         let (file, refusals) = (place("script"), place("refusals"));
         let text = format!(
             "#!/bin/sh\nif [ -e {refusals} ]; then read how < {refusals}; echo >> {refusals}; exec > /dev/null 2>&1; $how; fi\n\
-             exec {exe} worker --exact --nocapture > /dev/null\n",
+             exec {exe} worker --exact --include-ignored --nocapture > /dev/null\n",
             refusals = refusals.display(),
             exe = std::env::current_exe().unwrap().display(),
         );

@@ -1,0 +1,119 @@
+//! The examples of the course and of the ports, run as a user runs them. Each checks its own results and ends badly if one is wrong.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Where cargo puts the examples when it builds the tests; built now if only this test was asked for.
+fn program(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let program = test.parent().and_then(|deps| deps.parent()).unwrap().join("examples").join(name);
+    if !program.exists() {
+        let built = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--package", "kiln", "--all-features", "--example", name])
+            .status()
+            .unwrap();
+        assert!(built.success() && program.exists(), "{name} was not built");
+    }
+    program
+}
+
+/// What an example prints.
+fn output(name: &str) -> String {
+    let output = Command::new(program(name)).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{name} ended with {}: {complaint}\n{text}", output.status);
+    text
+}
+
+#[test]
+fn allocate() {
+    assert!(output("01_allocate").ends_with("outstanding at the end: 0 bytes\n"));
+}
+
+#[test]
+fn copy() {
+    assert!(output("02_copy").ends_with("1048576 elements came back as they went\n"));
+}
+
+#[test]
+fn launch() {
+    assert!(output("03_launch").ends_with("10000 elements are right\n"));
+}
+
+#[test]
+fn program_in_rust() {
+    let text = output("05_program");
+    assert!(
+        text.contains("built in Rust: 1000 elements are right\nread from text: 1000 elements are right\n"),
+        "{text}"
+    );
+    assert!(text.contains("refused: "), "{text}");
+}
+
+#[test]
+fn sequence() {
+    assert!(output("06_sequence").ends_with("40 steps in one submission, 64 cells are right\n"));
+}
+
+#[test]
+fn graph() {
+    assert!(output("07_graph").ends_with("20 steps of 1000 elements are right, three times\n"));
+}
+
+#[test]
+fn streams() {
+    let text = output("04_streams");
+    for counts in [
+        "four streams read one buffer:                 4 launches,  1 events,  4 waits",
+        "twelve more that follow on their streams:    12 launches,  0 events,  0 waits",
+        "after the host waited for everything:         4 launches,  0 events,  0 waits",
+    ] {
+        assert!(text.contains(counts), "{counts} is not in\n{text}");
+    }
+}
+
+#[test]
+fn port_xlog() {
+    let text = output("port_xlog");
+    assert!(text.contains("0 uses were left unfinished") && text.contains("under pressure: budget engine"));
+}
+
+#[test]
+fn port_vyre() {
+    let text = output("port_vyre");
+    assert!(
+        text.contains("audit backend: program `guard` trapped with code 4 in thread 1 of block 0"),
+        "{text}"
+    );
+    assert!(text.ends_with("every promise of a program kept\n"), "{text}");
+}
+
+#[test]
+fn survive() {
+    let text = output("08_survive");
+    assert!(text.ends_with("100000 elements survived and go on\n"), "{text}");
+    assert!(text.contains("launch wild") && text.contains("untouched by declaration"), "{text}");
+}
+
+#[test]
+fn futures() {
+    assert!(output("09_await").contains("100 tasks awaited together"));
+}
+
+#[test]
+fn device_service() {
+    let text = output("10_device_service");
+    assert!(text.contains("the same address, one device later: generation 1, ready"), "{text}");
+    assert!(text.ends_with("all devices shut down, nothing left\n"));
+}
+
+#[test]
+fn port_atomr() {
+    assert!(output("port_atomr").ends_with("every promise kept\n"));
+}
+
+#[test]
+fn port_gam() {
+    assert!(output("port_gam").ends_with("the probe keeps its promises\n"));
+}

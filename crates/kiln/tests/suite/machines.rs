@@ -1,0 +1,9 @@
+//! The probe on machines that do not exist: each test runs in a process of its own, with a libcuda made for it.
+
+mod absence;
+mod code;
+mod fault;
+mod forks;
+mod gate;
+mod policy;
+mod working;

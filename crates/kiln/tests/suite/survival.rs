@@ -1,0 +1,11 @@
+//! Devices that are lost, watched, shut down and rebuilt, and everybody who waits for them.
+
+mod executor;
+mod faults;
+mod futures;
+mod rebuild;
+mod scenario;
+mod service;
+mod service_ends;
+mod shutdown;
+mod watch;

@@ -1,0 +1,8 @@
+//! Counters, the page for Prometheus, spans and device time.
+
+mod counts;
+mod page;
+mod parser;
+mod rig;
+mod spans;
+mod time;
