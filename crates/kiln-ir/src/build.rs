@@ -1,7 +1,7 @@
 //! Kernels built in Rust.
 //!
-//! Every call adds a statement at once, so the program does what the Rust code reads like: a load happens where it is
-//! written, not where its value is used. Rust's types keep apart what the program's types keep apart.
+//! Every call adds a statement at once, so a load happens where it is written, not where its value is used. Operands
+//! are typed in Rust, so types that do not match do not compile.
 
 mod element;
 mod flow;

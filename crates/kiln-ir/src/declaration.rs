@@ -3,7 +3,7 @@
 use crate::scalar_type::Type;
 use crate::words::words;
 
-/// Numbers a thing of a program has in its list.
+/// Index types of the lists of a program.
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident,)*) => {$(
         $(#[$doc])*
@@ -36,7 +36,7 @@ words! {
     pub enum Role {
         /// Only read. Nothing writes it while the launch runs.
         Input = "in",
-        /// Only written. What no thread writes stays as whoever provided the memory left it.
+        /// Only written. Elements that no thread stores keep their content.
         Output = "out",
         /// Read and written.
         InOut = "inout",
@@ -60,7 +60,7 @@ impl Role {
 /// How many elements a buffer has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Extent {
-    /// As many as the launch says.
+    /// The launch gives the number.
     #[default]
     Dynamic,
     /// Always this many.
@@ -101,14 +101,14 @@ pub struct Shared {
     pub name: String,
     /// The type of its elements.
     pub element: Type,
-    /// How many elements it has; `None` when the launch says so. At most one can be that.
+    /// The number of elements; `None` if the launch gives the bytes, which at most one declaration may leave to it.
     pub count: Option<u64>,
-    /// Whether nobody sets it to zero before the first thread starts. A load of what no thread has stored then gives
-    /// any value.
+    /// Whether it is not zeroed before the first thread starts. A load of an element that no thread has stored then
+    /// gives any value.
     pub raw: bool,
 }
 
-/// A place for a value of a type that assignments change. Every thread has its own.
+/// A variable of one type. Every thread has its own copy.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Variable {
     /// Its name, if it has one.
@@ -117,7 +117,7 @@ pub struct Variable {
     pub ty: Type,
 }
 
-/// The result of an operation, or the number of a `for`. It never changes once it is there.
+/// The result of an operation, or the counter of a `for`. It is never reassigned.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Value {
     /// Its name, if it has one.

@@ -1,7 +1,7 @@
-//! What operations mean: bits in, bits out.
+//! Evaluation of operations on bits.
 //!
-//! Values travel as `u64`: the bits of their type, zero above. The interpreter and the folding of constants both
-//! call these functions, so that there is one meaning.
+//! Values are `u64`: the bits of their type, zero above. The interpreter and constant folding both use these functions,
+//! so they agree.
 
 pub(crate) mod convert;
 pub(crate) mod float;
@@ -14,7 +14,7 @@ use crate::scalar_type::Type;
 /// What `f32` operations do with subnormal numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mode {
-    /// They take and give zero of the same sign for them.
+    /// Subnormals become zero of the same sign.
     pub(crate) flush: bool,
 }
 

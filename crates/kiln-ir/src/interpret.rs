@@ -1,4 +1,4 @@
-//! The interpreter: what a program means, said in the simplest way.
+//! The interpreter, which defines what programs compute.
 //!
 //! A block runs its threads one after the other, each until it must wait for others or is done. The order is ascending
 //! or descending: a program whose result depends on it has a race, and running both ways shows it.

@@ -1,25 +1,25 @@
-//! Typed kernel programs: a person writes a kernel in Rust or in a text file, and everybody who runs it gets the same
-//! result, to the last edge case.
+//! Typed kernel programs: kernels that are written in Rust or as text and give the same bits on every device, also at
+//! the edges of their operations.
 //!
 //! A [`Program`] is built, parsed, verified, printed, interpreted and emitted as PTX here. This crate knows no device
-//! and contains no unsafe code; who launches a program is behind it.
+//! and contains no unsafe code; `kiln-program` launches programs.
 //!
 //! # The contract
 //!
-//! - A [`Program`] was verified: its types fit, every value is there where it is used, every variable has a value before
-//!   it is read, every thread that must meet others comes to the meeting. What does not verify is refused with the
-//!   statement and the reason ([`VerifyError`]).
-//! - Every operation carries its type, and what it does at its edges is said once, where it is documented: [`Op`],
-//!   [`UnaryOp`], [`BinaryOp`], [`CompareOp`], [`Function`], [`AtomicOp`], [`WarpOp`], [`StatementKind`]. A load out of
-//!   range gives 0, a store or an atomic out of range does nothing.
-//! - [`Interpretation`] is the meaning. PTX that [`Program::emit`] makes for any [`Target`] gives the same bits, NaN
-//!   aside, whose bits are not promised, and programs aside whose threads race: those the interpreter shows by running
-//!   them in two orders.
+//! - A [`Program`] was verified: its types match, every value is in scope where it is used, every variable is assigned
+//!   before it is read, and every barrier is reached by all its threads. Anything else is refused with the statement
+//!   and the reason ([`VerifyError`]).
+//! - Every operation has a type and a defined result for every operand, documented at [`Op`], [`UnaryOp`],
+//!   [`BinaryOp`], [`CompareOp`], [`Function`], [`AtomicOp`], [`WarpOp`], [`StatementKind`]. A load out of range gives
+//!   0, a store or an atomic out of range does nothing.
+//! - [`Interpretation`] defines the result. PTX that [`Program::emit`] makes for any [`Target`] gives the same bits.
+//!   Excepted are the bits of a NaN, which are not defined, and programs with races, which running the interpreter in
+//!   both thread orders shows.
 //! - The [`Display`](std::fmt::Display) of a program is its text form, which parses to an equal program.
-//! - A program reaches nothing but its own buffers, unless one is declared `unchecked`. So to launch one is safe when its
-//!   buffers are as long as is said, do not overlap where one of them is written, and the parameters lie as
-//!   [`Layout`] says.
-//! - Nothing panics on bad input, and a text cut anywhere is an error with its place.
+//! - A program accesses nothing but its buffers, unless one is declared `unchecked`. So launching one is safe if its
+//!   buffers have the lengths that the launch passes, no written buffer overlaps another, and the parameters are packed
+//!   as [`Layout`] says.
+//! - Nothing panics on bad input. A text that is cut anywhere is an error with a line and a column.
 //!
 //! # The model
 //!
@@ -64,8 +64,8 @@
 //!
 //! # What it does not do
 //!
-//! It does not find races by itself, and it does not optimise beyond constants and dead code: `ptxas` does. It has no
-//! functions that call each other, no pointers, no structures, no matrix instructions.
+//! It does not report races, and it optimises only constants, dead code and index checks: `ptxas` does the rest. The
+//! language has no function calls, no pointers, no structures and no matrix instructions.
 
 #![forbid(unsafe_code)]
 

@@ -1,11 +1,11 @@
-//! Literals: values that are written down.
+//! Literals.
 
 use std::fmt;
 
 use crate::evaluate::half;
 use crate::scalar_type::Type;
 
-/// A value of a type, as the bits it has: integers in two's complement, floats in their format, truth as 0 or 1.
+/// A constant of a type, as its bits: integers in two's complement, floats in their format, bools as 0 or 1.
 ///
 /// Two literals are equal when their bits are, so `0.0` and `-0.0` differ and a NaN equals itself.
 ///
@@ -23,7 +23,7 @@ pub struct Literal {
 }
 
 impl Literal {
-    /// The value of a type that has these bits; those the type has no room for are dropped.
+    /// The value of a type with these bits; higher bits are dropped.
     pub const fn new(ty: Type, bits: u64) -> Self {
         Self { ty, bits: bits & ty.mask() }
     }
@@ -65,7 +65,7 @@ impl Literal {
         self.bits
     }
 
-    /// An integer as the number it means. Truth is 0 or 1, a float its bits.
+    /// The value of an integer. A bool is 0 or 1, a float its bits.
     pub fn as_integer(self) -> i128 {
         let unused = 64 - self.ty.bits();
         if self.ty.is_signed() {
@@ -75,7 +75,7 @@ impl Literal {
         }
     }
 
-    /// A float as the number it means; every float of every type is one. Other types are converted.
+    /// The value of a float, which `f64` holds exactly. Other types are converted.
     pub fn as_float(self) -> f64 {
         match self.ty {
             Type::F16 => half::F16.widen(self.bits),

@@ -1,7 +1,7 @@
-//! Of which power of two a value is always a multiple.
+//! The power of two that divides a value.
 //!
-//! Enough to see that `i * 4` begins a group of four elements. Wrapping around does no harm: it takes away multiples of
-//! a larger power.
+//! Enough to see that `i * 4` is the first of four aligned elements. Wrapping around subtracts multiples of a larger
+//! power, so it does not matter.
 
 use crate::declaration::ValueId;
 use crate::operation::{BinaryOp, Op, Operand};

@@ -1,4 +1,4 @@
-//! Operations: what a program computes, one at a time, each with its type.
+//! Operations, each with its type.
 
 mod arithmetic;
 mod builtin;
@@ -14,12 +14,12 @@ use crate::declaration::{ScalarId, ValueId, VariableId};
 use crate::literal::Literal;
 use crate::scalar_type::Type;
 
-/// What an operation works on: a value computed before, or a literal.
+/// An operand: a value computed before, or a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operand {
     /// A value that is in scope.
     Value(ValueId),
-    /// A value that is written down.
+    /// A constant.
     Literal(Literal),
 }
 
@@ -78,7 +78,7 @@ pub enum Op {
         /// The second.
         b: Operand,
     },
-    /// `a` where the condition holds, otherwise `b`. Both were computed before, whatever the condition is.
+    /// `a` if the condition holds, otherwise `b`. Both operands are evaluated.
     Select {
         /// The type of the two.
         ty: Type,
@@ -102,11 +102,10 @@ pub enum Op {
     },
     /// The same number in another type.
     ///
-    /// - Integer to integer keeps the low bits; a wider type is filled with the sign of a signed source.
-    /// - Anything to a float rounds to nearest, ties to even, once; too large a number becomes infinity, and a NaN
-    ///   stays a NaN.
-    /// - Float to integer cuts toward zero; what is too large or too small becomes the nearest number there is, and NaN
-    ///   becomes 0.
+    /// - Integer to integer keeps the low bits; a signed source is sign-extended to a wider type.
+    /// - Anything to a float rounds once to nearest, ties to even; too large a number becomes infinity, and a NaN stays
+    ///   a NaN.
+    /// - Float to integer truncates toward zero and saturates; NaN becomes 0.
     /// - A number is true when it is not zero, so NaN is true and `-0.0` is false. True is 1, false is 0.
     Convert {
         /// The type of the operand.
@@ -116,7 +115,7 @@ pub enum Op {
         /// The operand.
         a: Operand,
     },
-    /// The same bits as another type of the same size. Not for bools. Which NaN an operation made is not promised, so
+    /// The same bits as another type of the same size. Not for bools. Which NaN an operation gives is not defined, so
     /// neither are the bits of one.
     Bitcast {
         /// The type of the operand.
@@ -126,57 +125,56 @@ pub enum Op {
         /// The operand.
         a: Operand,
     },
-    /// Where the thread is, and how many there are.
+    /// An index or a size of the launch.
     Builtin(Builtin),
     /// A scalar parameter.
     Parameter(ScalarId),
-    /// What a variable holds now.
+    /// The current value of a variable.
     Read(VariableId),
-    /// An element of a buffer or of shared memory; 0 where the index is out of range. The index is an integer of any
-    /// type and a negative one is out of range.
+    /// An element of a buffer or of shared memory; 0 if the index is out of range. The index is an integer of any type,
+    /// and a negative index is out of range.
     Load {
-        /// What is loaded from.
+        /// The buffer or shared memory.
         memory: Memory,
-        /// Which element.
+        /// The index of the element.
         index: Operand,
     },
-    /// How many elements a buffer or shared memory has, as a `u64`.
+    /// The number of elements of a buffer or shared memory, as a `u64`.
     Length(Memory),
-    /// Changes an element in one step that no other thread can come between; the result is what was there before.
-    /// Where the index is out of range nothing happens and the result is 0.
+    /// Updates an element atomically; the result is its previous value. If the index is out of range nothing happens
+    /// and the result is 0.
     Atomic {
-        /// What becomes of the element.
+        /// How the element is updated.
         op: AtomicOp,
-        /// Where it is.
+        /// The buffer or shared memory.
         memory: Memory,
-        /// Which element.
+        /// The index of the element.
         index: Operand,
-        /// The operand of the change.
+        /// The operand of the update.
         value: Operand,
-        /// For [`AtomicOp::CompareExchange`]: what must be there for `value` to be written.
+        /// For [`AtomicOp::CompareExchange`]: the value that the element must have for `value` to be written.
         expected: Option<Operand>,
-        /// What it orders.
+        /// The memory order.
         order: Order,
-        /// For whom.
+        /// The scope of that order.
         scope: Scope,
     },
-    /// Something the lanes of a warp do together. All threads of the warp must come here, which the verifier proves.
+    /// A warp-level operation. The verifier proves that all threads of the warp execute it.
     Warp {
         /// What.
         op: WarpOp,
         /// The type of the operand.
         ty: Type,
-        /// What this lane brings.
+        /// The operand of this lane.
         a: Operand,
         /// For shuffles: the lane or the distance, a `u32`.
         by: Option<Operand>,
     },
-    /// A barrier of the block at which its threads also vote with a bool. All threads of the block must come here,
-    /// which the verifier proves.
+    /// A barrier of the block with a vote. The verifier proves that all threads of the block execute it.
     BlockVote {
-        /// What is asked.
+        /// The kind of vote.
         vote: BlockVote,
-        /// What this thread says.
+        /// The vote of this thread.
         a: Operand,
     },
 }
@@ -230,7 +228,7 @@ impl Op {
         op
     }
 
-    /// Whether it does something besides computing its result, or must be met by other threads.
+    /// Whether it has an effect besides its result, or synchronises with other threads.
     pub fn has_effect(&self) -> bool {
         matches!(self, Self::Atomic { .. } | Self::Warp { .. } | Self::BlockVote { .. })
     }

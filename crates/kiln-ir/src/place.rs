@@ -1,14 +1,14 @@
-//! Where a part of a program was written.
+//! The source location of a statement.
 
 use std::fmt;
 use std::panic::Location;
 
-/// Where a statement stands: in a text, or in the Rust code that built it.
+/// The source location of a statement: in a text, or in the Rust code that built it.
 ///
-/// It is a note for messages and not part of what a program says: all places are equal.
+/// Locations are for messages only. They compare equal, so programs that differ in them are equal.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Place {
-    /// Nobody said.
+    /// No location is known.
     #[default]
     Unknown,
     /// In a `.kir` text; both count from 1.

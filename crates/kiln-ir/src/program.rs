@@ -11,9 +11,10 @@ use crate::scalar_type::Type;
 use crate::statement::Block;
 use crate::verify::{VerifyError, verify};
 
-/// Everything a kernel says, before anybody has looked whether it makes sense.
+/// A kernel that was not verified yet.
 ///
-/// Front ends fill one and hand it to [`Program::new`]; people write [`Program::build`] or a text.
+/// Front ends fill one in and pass it to [`Program::new`]. Kernels that are written by hand use [`Program::build`] or
+/// the text form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
     /// The name of the kernel.
@@ -24,23 +25,23 @@ pub struct Draft {
     pub scalars: Vec<Scalar>,
     /// Shared memory.
     pub shared: Vec<Shared>,
-    /// All variables; a `Declare` statement says where each begins.
+    /// All variables; the scope of each begins at its `Declare` statement.
     pub variables: Vec<Variable>,
     /// All values, in the order in which the statements define them.
     pub values: Vec<Value>,
     /// Threads of a block in each dimension.
     pub block: [u32; 3],
-    /// The buffer whose elements the grid covers, one thread for each, if the launch says nothing else.
+    /// The buffer that a launch without a grid covers with one thread for each element.
     pub over: Option<BufferId>,
-    /// Whether `f32` operations take and give zero for subnormal numbers.
+    /// Whether `f32` operations treat subnormal operands and results as zero.
     pub flush: bool,
     /// What each thread does.
     pub body: Block,
 }
 
-/// A kernel that was verified: whoever has one can run it.
+/// A verified kernel.
 ///
-/// Cloning is cheap. It dereferences to the [`Draft`] it was made of. Its `Display` is the text form.
+/// Cloning is cheap. A program dereferences to its [`Draft`], and its `Display` is the text form.
 ///
 /// ```
 /// use kiln_ir::Program;
@@ -86,7 +87,7 @@ impl Draft {
         }
     }
 
-    /// How many elements a buffer has, where the program says so, of it or of the one it is like.
+    /// The number of elements of a buffer, if it or the buffer it is declared like has a fixed count.
     pub(crate) fn known_count(&self, id: BufferId) -> Option<u64> {
         let extent = |id: BufferId| self.buffers.get(id.index()).map(|buffer| buffer.extent);
         match extent(id)? {
@@ -107,7 +108,7 @@ impl Draft {
         }
     }
 
-    /// The name of memory; empty if there is none such.
+    /// The name of a buffer or of shared memory; empty if the id is invalid.
     pub fn memory_name(&self, memory: Memory) -> &str {
         match memory {
             Memory::Buffer(id) => self.buffers.get(id.index()).map_or("", |buffer| &buffer.name),
@@ -136,7 +137,7 @@ impl Program {
         Ok(Self { draft: Arc::new(draft) })
     }
 
-    /// What one of our own changes made of a verified program: it is still one.
+    /// A program that a rewriting of this crate made of a verified one; it needs no second verification.
     pub(crate) fn trusted(draft: Draft) -> Self {
         Self { draft: Arc::new(draft) }
     }
@@ -144,14 +145,14 @@ impl Program {
     /// Builds a kernel in Rust: the closure runs once and every call on its argument adds to the program.
     ///
     /// # Errors
-    /// What Rust's types could not rule out, with the line of Rust code that says it.
+    /// What Rust's types cannot rule out, with the line of Rust code.
     pub fn build(name: impl Into<String>, write: impl FnOnce(&Kernel)) -> Result<Self, VerifyError> {
         let kernel = Kernel::new(name);
         write(&kernel);
         Self::new(kernel.into_draft())
     }
 
-    /// The same program for blocks of other sizes.
+    /// The same program with another block size.
     ///
     /// # Errors
     /// If a block cannot have that size.

@@ -1,7 +1,7 @@
-//! Programs as PTX.
+//! Emission of PTX.
 //!
-//! One register for each value and variable, one or a few instructions for each operation, in the order of the
-//! program; `ptxas` does the rest. What a family of instructions needs is in its own file.
+//! Each value and variable gets a register, and each operation one or a few instructions, in program order; `ptxas`
+//! optimises them. There is one file for each family of instructions.
 
 mod adjacent;
 mod arithmetic;

@@ -1,4 +1,4 @@
-//! What numbers a value can be.
+//! Ranges of integer values.
 //!
 //! Enough to see that an index made of thread numbers and loop counters stays inside memory of a known size, so that
 //! it need not be checked. An interval that could leave its type becomes the whole type.
@@ -9,7 +9,7 @@ use crate::program::Draft;
 use crate::scalar_type::Type;
 use crate::statement::{Block, StatementKind};
 
-/// The numbers each value can be.
+/// The range of each value.
 #[derive(Clone, Debug)]
 pub(crate) struct Ranges {
     values: Vec<Option<Range>>,
@@ -27,7 +27,7 @@ impl Range {
         Self { least, most }
     }
 
-    /// Everything an integer type holds.
+    /// The range of an integer type.
     fn of(ty: Type) -> Self {
         match ty.is_signed() {
             true => Self::new(-1 << (ty.bits() - 1), (1 << (ty.bits() - 1)) - 1),
@@ -112,7 +112,7 @@ impl Ranges {
         }
     }
 
-    /// The numbers an operation can give; `None` if nothing is known.
+    /// The range of the result of an operation; `None` if unknown.
     fn result(&self, draft: &Draft, op: &Op) -> Option<Range> {
         let get = |operand: &Operand| self.operand(draft, *operand);
         let (ty, range) = match op {
@@ -129,7 +129,7 @@ impl Ranges {
     }
 }
 
-/// What is given with the launch.
+/// The range of a builtin.
 fn given(draft: &Draft, builtin: Builtin) -> Option<Range> {
     let threads: i128 = draft.block.iter().map(|count| i128::from(*count)).product();
     let of = |axis: crate::Axis| i128::from(draft.block[axis.index()]);

@@ -1,7 +1,7 @@
-//! A program written again with changes.
+//! Rewriting of programs.
 //!
-//! Statements are copied one by one into a new kernel, values and variables are numbered anew in order, and whoever
-//! rewrites decides what becomes of an operation or a statement.
+//! Statements are copied one by one into a new kernel, and values and variables are renumbered in order. A [`Change`]
+//! decides what replaces an operation or a statement.
 
 use crate::build::Kernel;
 use crate::declaration::{ValueId, VariableId};
@@ -11,10 +11,10 @@ use crate::place::Place;
 use crate::program::Draft;
 use crate::statement::{Block, STEP_TRAP, Statement, StatementKind};
 
-/// What one rewriting changes.
+/// A rewriting.
 pub(crate) trait Change {
-    /// What stands for an operation whose operands are already those of the new program: an operand, or `None` to
-    /// have the operation copied.
+    /// What replaces an operation whose operands are already those of the new program: an operand, or `None` to copy
+    /// the operation.
     fn operation(&mut self, kernel: &Kernel, value: ValueId, op: &Op) -> Option<Operand>;
 
     /// Whether values and variables keep their names.
@@ -22,20 +22,20 @@ pub(crate) trait Change {
         true
     }
 
-    /// Whether a statement of the old program is left out.
+    /// Whether a statement of the old program is removed.
     fn drops(&self, statement: &Statement) -> bool {
         let _ = statement;
         false
     }
 
-    /// Which block an `if` comes to, where that is known; its condition is an operand of the new program.
+    /// The value of the condition of an `if`, if it is known; the condition is an operand of the new program.
     fn decided(&self, condition: Operand) -> Option<bool> {
         let _ = condition;
         None
     }
 }
 
-/// Writes a draft again.
+/// Rewrites a draft.
 pub(crate) fn rewrite(draft: &Draft, change: &mut dyn Change) -> Draft {
     let kernel = Kernel::rewriting(draft);
     let values = vec![None; draft.values.len()];
@@ -48,7 +48,7 @@ struct Rewriter<'r> {
     draft: &'r Draft,
     kernel: &'r Kernel,
     change: &'r mut dyn Change,
-    /// What stands in the new program for each value and variable of the old one.
+    /// The operand or variable of the new program for each value and variable of the old one.
     values: Vec<Option<Operand>>,
     variables: Vec<Option<VariableId>>,
 }
@@ -134,7 +134,7 @@ impl Rewriter<'_> {
             }
             StatementKind::For { value, start, end, step, body } => {
                 let [start, end, step] = [*start, *end, *step].map(|operand| self.operand(operand));
-                // A step that turned out to be below 1 is a trap, and no loop that would verify.
+                // A literal step below 1 does not verify; the loop traps instead.
                 if let Operand::Literal(literal) = step
                     && literal.as_integer() < 1
                 {

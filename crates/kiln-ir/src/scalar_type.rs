@@ -12,7 +12,7 @@ words! {
     /// assert_eq!((Type::Bf16.bytes(), Type::I8.is_signed()), (2, true));
     /// ```
     pub enum Type {
-        /// Truth. In memory one byte: zero is false, everything else is true, and 1 is what is written.
+        /// A boolean. In memory one byte: zero is false, any other value is true, and stores write 0 or 1.
         Bool = "bool",
         /// Unsigned, 8 bits.
         U8 = "u8",
@@ -65,17 +65,17 @@ impl Type {
         u64::MAX >> (64 - self.bits())
     }
 
-    /// Whether it is a whole number.
+    /// Whether it is an integer type.
     pub const fn is_integer(self) -> bool {
         !self.is_float() && !matches!(self, Self::Bool)
     }
 
-    /// Whether it is a whole number with a sign.
+    /// Whether it is a signed integer type.
     pub const fn is_signed(self) -> bool {
         matches!(self, Self::I8 | Self::I16 | Self::I32 | Self::I64)
     }
 
-    /// Whether it is a floating point number.
+    /// Whether it is a float type.
     pub const fn is_float(self) -> bool {
         matches!(self, Self::F16 | Self::Bf16 | Self::F32 | Self::F64)
     }

@@ -1,8 +1,7 @@
-//! Programs made shorter without changing what they do: constants folded, what nobody uses left out.
+//! Simplification: constant folding and dead code elimination.
 //!
-//! Results stay the same to the bit. What changes is how often something out of range is absorbed, because a load that
-//! nobody uses is left out, and the names of values, because blocks that are always taken are joined with those
-//! around them.
+//! Results stay bit-identical. The count of accesses out of range may change, because unused loads are removed, and
+//! names of values are dropped, because blocks that are always taken are merged with those around them.
 
 mod dead;
 mod fold;
@@ -11,7 +10,7 @@ use crate::program::Program;
 use crate::rewrite::rewrite;
 
 impl Program {
-    /// The same program, shorter.
+    /// The same program after constant folding and dead code elimination.
     ///
     /// ```
     /// use kiln_ir::Program;

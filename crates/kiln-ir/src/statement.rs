@@ -1,19 +1,19 @@
-//! Statements: what a thread does, one after the other.
+//! Statements.
 
 use crate::declaration::{ValueId, VariableId};
 use crate::operation::{Memory, Op, Operand, Scope};
 use crate::place::Place;
 use crate::words::words;
 
-/// Statements in order. A value or variable can be used behind the statement that brings it, to the end of its block.
+/// Statements in order. A value or variable is in scope from the statement that defines it to the end of its block.
 pub type Block = Vec<Statement>;
 
 /// One statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
-    /// What it says.
+    /// What it does.
     pub kind: StatementKind,
-    /// Where it stands.
+    /// Its source location.
     pub place: Place,
 }
 
@@ -29,7 +29,7 @@ pub fn trap_text(code: u32) -> String {
 }
 
 words! {
-    /// Who meets at a barrier.
+    /// The threads that a barrier synchronises.
     pub enum BarrierScope {
         /// The threads of a block.
         Block = "block",
@@ -38,86 +38,86 @@ words! {
     }
 }
 
-/// What a statement says.
+/// What a statement does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StatementKind {
     /// Computes a value.
     Let {
-        /// Its name to the end of the block.
+        /// The value, in scope to the end of the block.
         value: ValueId,
-        /// How it is computed.
+        /// The operation.
         op: Op,
     },
-    /// Brings a variable, with a first value or without. Without one it must be assigned before it is read.
+    /// Declares a variable, with an initial value or without. Without one it must be assigned before it is read.
     Declare {
         /// The variable.
         variable: VariableId,
-        /// Its first value.
+        /// Its initial value.
         initial: Option<Operand>,
     },
-    /// Changes a variable.
+    /// Assigns a variable.
     Assign {
         /// The variable.
         variable: VariableId,
         /// Its new value.
         value: Operand,
     },
-    /// Writes an element; where the index is out of range nothing happens. The index is an integer of any type and a
-    /// negative one is out of range. If two threads store to one element with nothing that orders them, one of the
-    /// values stays.
+    /// Stores an element; a store out of range does nothing. The index is an integer of any type, and a negative index
+    /// is out of range. If two threads store to one element and nothing orders the stores, one of the values remains.
     Store {
-        /// What is written to.
+        /// The buffer or shared memory.
         memory: Memory,
-        /// Which element.
+        /// The index of the element.
         index: Operand,
-        /// What is written.
+        /// The value to store.
         value: Operand,
     },
-    /// Does one or the other.
+    /// Executes one of two blocks.
     If {
         /// A bool.
         condition: Operand,
-        /// What is done if it is true.
+        /// The block for true.
         then: Block,
-        /// What is done if it is false; may be empty.
+        /// The block for false; may be empty.
         otherwise: Block,
     },
-    /// Counts from `start` while the number is below `end`, and adds `step` each time. All three are taken once, before the first
-    /// round. It ends instead of wrapping around when the next number would be too large for its type. A step below 1 traps
-    /// with the code [`STEP_TRAP`], also where there would be no round.
+    /// Counts from `start` while the counter is below `end`, and adds `step` after each iteration. All three are
+    /// evaluated once, before the first iteration. The loop ends instead of wrapping around when the next counter would
+    /// not fit its type. A step below 1 traps with the code [`STEP_TRAP`], even if there would be no iteration.
     For {
         /// The number.
         value: ValueId,
         /// The first one.
         start: Operand,
-        /// The first one that is not reached.
+        /// The bound, which the counter does not reach.
         end: Operand,
-        /// What is added each time. A literal must be at least 1.
+        /// What is added after each iteration. A literal must be at least 1.
         step: Operand,
-        /// What is done for each.
+        /// The body.
         body: Block,
     },
-    /// Does something as long as a condition holds.
+    /// Repeats a body while a condition holds.
     While {
-        /// What computes the condition; done before every round.
+        /// Computes the condition before every iteration.
         condition: Block,
         /// The condition, a bool.
         test: Operand,
-        /// What is done while it is true.
+        /// The body.
         body: Block,
     },
     /// Leaves the innermost loop.
     Break,
-    /// Goes on with the next round of the innermost loop.
+    /// Continues with the next iteration of the innermost loop.
     Continue,
-    /// This thread is done.
+    /// Ends the thread.
     Return,
-    /// Waits until all threads of the block, or of the grid, have come here. What they wrote before is seen by all
-    /// of them afterwards.
+    /// Waits until all threads of the block, or of the grid, have reached the barrier. All of them then see what each
+    /// wrote before it.
     Barrier(BarrierScope),
-    /// What this thread did before is seen, by the threads of the scope, no later than what it does afterwards.
+    /// Orders memory: threads of the scope see what this thread did before the fence no later than what it does after
+    /// it.
     Fence(Scope),
-    /// Something is wrong, and a `u32` says what: the launch ends with an error that names the code and the thread, and what
-    /// it wrote cannot be trusted.
+    /// Ends the launch with an error that names the code, a `u32`, and the thread. What the launch wrote is then
+    /// unreliable.
     Trap(Operand),
 }

@@ -7,9 +7,9 @@
 //! }
 //! ```
 //!
-//! Expressions are taken apart from left to right, operands before the operation, into the values of a
-//! [`Draft`](crate::Draft). The printer nests what was nested: a value without a name that is used once, right where
-//! it was computed. What is printed parses to an equal program.
+//! Expressions are split from left to right, operands before the operation, into the values of a
+//! [`Draft`](crate::Draft). The printer nests an unnamed value that is used once, right where it was computed. The
+//! output parses to an equal program.
 
 mod error;
 mod expression;

@@ -8,7 +8,7 @@ macro_rules! words {
         pub enum $name { $($(#[$inner])* $variant,)* }
 
         impl $name {
-            /// All of them.
+            /// All variants.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
             /// Its word in the text form.
@@ -16,7 +16,7 @@ macro_rules! words {
                 match self { $(Self::$variant => $word,)* }
             }
 
-            /// The one a word means.
+            /// The variant with this word.
             pub fn from_word(word: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|one| one.word() == word)
             }

@@ -87,9 +87,9 @@ halves! {
     Bf16 => Bf16,
 }
 
-/// What can stand as an operand of type `T`: a [`Val`], a [`Var`], or a plain Rust value.
+/// An operand of type `T`: a [`Val`], a [`Var`], or a Rust value.
 pub trait Term<T: Element> {
-    /// The operand it is.
+    /// The operand.
     #[track_caller]
     fn operand(self) -> Operand;
 }

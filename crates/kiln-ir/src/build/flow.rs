@@ -17,7 +17,7 @@ impl Kernel {
         self.push(StatementKind::If { condition, then, otherwise: Block::new() });
     }
 
-    /// Does one or the other.
+    /// Executes one of two blocks.
     #[track_caller]
     pub fn if_else(&self, condition: impl Term<bool>, then: impl FnOnce(), otherwise: impl FnOnce()) {
         let condition = condition.operand();
@@ -76,7 +76,7 @@ impl Kernel {
         self.push(StatementKind::For { value, start, end, step, body });
     }
 
-    /// Does something as long as a condition holds. What computes the condition runs before every round.
+    /// Repeats a body while a condition holds. What computes the condition runs before every iteration.
     #[track_caller]
     pub fn while_<C: Term<bool>>(&self, condition: impl FnOnce() -> C, body: impl FnOnce()) {
         let (condition, test) = self.collect(|| condition().operand());
@@ -90,13 +90,13 @@ impl Kernel {
         self.push(StatementKind::Break);
     }
 
-    /// Goes on with the next round of the innermost loop.
+    /// Continues with the next iteration of the innermost loop.
     #[track_caller]
     pub fn continue_(&self) {
         self.push(StatementKind::Continue);
     }
 
-    /// This thread is done.
+    /// Ends the thread.
     #[track_caller]
     pub fn return_(&self) {
         self.push(StatementKind::Return);

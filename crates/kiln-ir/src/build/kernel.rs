@@ -19,14 +19,14 @@ use super::var::Var;
 
 /// A kernel that is being built. [`Program::build`](crate::Program::build) hands one to its closure.
 ///
-/// Parameters come first by habit, not by rule. What is declared here is named in the text form and in messages.
+/// Parameters may be declared anywhere. Their names appear in the text form and in messages.
 pub struct Kernel {
     state: RefCell<State>,
 }
 
 struct State {
     draft: Draft,
-    /// The statements of the block that is open; those around it wait on the Rust stack.
+    /// The statements of the innermost open block; those of the blocks around it are on the Rust stack.
     open: Block,
 }
 
@@ -35,7 +35,7 @@ impl Kernel {
         Self { state: RefCell::new(State { draft: Draft::new(name), open: Block::new() }) }
     }
 
-    /// A kernel with everything another one declares and nothing it does: values and variables are given anew.
+    /// A kernel with the declarations of another one and no statements, values or variables.
     pub(crate) fn rewriting(draft: &Draft) -> Self {
         let (values, variables, body) = (Vec::new(), Vec::new(), Block::new());
         let Draft { name, buffers, scalars, shared, block, over, flush, .. } = draft.clone();
@@ -49,19 +49,19 @@ impl Kernel {
         draft
     }
 
-    /// Threads of a block in each dimension; 256 in one dimension if nothing is said.
+    /// Threads of a block in each dimension; 256 in one dimension by default.
     pub fn block(&self, threads: [u32; 3]) {
         self.state.borrow_mut().draft.block = threads;
     }
 
-    /// The grid covers the elements of a buffer if the launch says nothing else.
+    /// A launch without a grid covers the elements of this buffer.
     pub fn over<T: Element>(&self, buffer: Mem<'_, T>) {
         if let Memory::Buffer(id) = buffer.memory {
             self.state.borrow_mut().draft.over = Some(id);
         }
     }
 
-    /// `f32` operations take and give zero for subnormal numbers.
+    /// `f32` operations treat subnormal operands and results as zero.
     pub fn flush_subnormals(&self) {
         self.state.borrow_mut().draft.flush = true;
     }
@@ -122,7 +122,7 @@ impl Kernel {
         self.emit(Op::Parameter(id))
     }
 
-    /// A literal as a value, for where a Rust value cannot stand.
+    /// A literal as a [`Val`].
     pub fn literal<T: Element>(&self, value: T) -> Val<'_, T> {
         Val::new(self, Operand::Literal(value.into()))
     }
@@ -156,49 +156,49 @@ impl Kernel {
         self.emit(Op::Builtin(builtin))
     }
 
-    /// The thread's place in its block.
+    /// The index of the thread in its block.
     #[track_caller]
     pub fn thread(&self, axis: Axis) -> Val<'_, u32> {
         self.emit(Op::Builtin(Builtin::Thread(axis)))
     }
 
-    /// The block's place in the grid.
+    /// The index of the block in the grid.
     #[track_caller]
     pub fn block_index(&self, axis: Axis) -> Val<'_, u32> {
         self.emit(Op::Builtin(Builtin::Block(axis)))
     }
 
-    /// How many threads a block has.
+    /// The number of threads of a block.
     #[track_caller]
     pub fn block_dim(&self, axis: Axis) -> Val<'_, u32> {
         self.emit(Op::Builtin(Builtin::BlockDim(axis)))
     }
 
-    /// How many blocks the grid has.
+    /// The number of blocks of the grid.
     #[track_caller]
     pub fn grid_dim(&self, axis: Axis) -> Val<'_, u32> {
         self.emit(Op::Builtin(Builtin::GridDim(axis)))
     }
 
-    /// The thread's place in the grid.
+    /// The index of the thread in the grid.
     #[track_caller]
     pub fn global(&self, axis: Axis) -> Val<'_, u64> {
         self.emit(Op::Builtin(Builtin::Global(axis)))
     }
 
-    /// The thread's place in the grid along x.
+    /// The index of the thread in the grid along x.
     #[track_caller]
     pub fn global_x(&self) -> Val<'_, u64> {
         self.global(Axis::X)
     }
 
-    /// The thread's place in its warp.
+    /// The lane of the thread.
     #[track_caller]
     pub fn lane(&self) -> Val<'_, u32> {
         self.emit(Op::Builtin(Builtin::Lane))
     }
 
-    /// The warp's place in its block.
+    /// The index of the warp in its block.
     #[track_caller]
     pub fn warp(&self) -> Val<'_, u32> {
         self.emit(Op::Builtin(Builtin::Warp))

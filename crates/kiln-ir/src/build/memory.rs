@@ -12,8 +12,8 @@ use super::val::Val;
 
 /// A buffer or shared memory of a kernel that is being built.
 ///
-/// Atomics are relaxed; in a buffer they hold for the device, in shared memory for the block.
-/// [`atomic`](Self::atomic) says everything.
+/// Atomics are relaxed, with device scope in a buffer and block scope in shared memory. [`atomic`](Self::atomic) takes
+/// both as arguments.
 pub struct Mem<'k, T> {
     kernel: &'k Kernel,
     pub(crate) memory: Memory,

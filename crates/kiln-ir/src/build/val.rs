@@ -181,9 +181,9 @@ impl<'k, T: Number> Val<'k, T> {
     warp! {
         /// The sum over the warp: [`WarpOp::Add`].
         warp_add => Add;
-        /// The smallest of the warp: [`WarpOp::Min`].
+        /// The minimum over the warp: [`WarpOp::Min`].
         warp_min => Min;
-        /// The largest of the warp: [`WarpOp::Max`].
+        /// The maximum over the warp: [`WarpOp::Max`].
         warp_max => Max;
     }
 }
@@ -195,46 +195,46 @@ impl<'k, T: Integer> Val<'k, T> {
     }
 
     unary! {
-        /// The bits in opposite order: [`UnaryOp::ReverseBits`].
+        /// The bits in reverse order: [`UnaryOp::ReverseBits`].
         reverse_bits => ReverseBits;
     }
 
-    /// The bits moved up in a circle: [`BinaryOp::RotateLeft`].
+    /// Rotated left: [`BinaryOp::RotateLeft`].
     #[track_caller]
     pub fn rotate_left(self, by: impl Term<u32>) -> Self {
         self.binary(BinaryOp::RotateLeft, by.operand())
     }
 
-    /// The bits moved down in a circle: [`BinaryOp::RotateRight`].
+    /// Rotated right: [`BinaryOp::RotateRight`].
     #[track_caller]
     pub fn rotate_right(self, by: impl Term<u32>) -> Self {
         self.binary(BinaryOp::RotateRight, by.operand())
     }
 
-    /// How many bits are set: [`UnaryOp::CountOnes`].
+    /// The number of set bits: [`UnaryOp::CountOnes`].
     #[track_caller]
     pub fn count_ones(self) -> Val<'k, u32> {
         self.kernel.emit(Op::Unary { op: UnaryOp::CountOnes, ty: T::TYPE, a: self.operand })
     }
 
-    /// How many bits above the highest set one are zero: [`UnaryOp::LeadingZeros`].
+    /// The number of zero bits above the highest set bit: [`UnaryOp::LeadingZeros`].
     #[track_caller]
     pub fn leading_zeros(self) -> Val<'k, u32> {
         self.kernel.emit(Op::Unary { op: UnaryOp::LeadingZeros, ty: T::TYPE, a: self.operand })
     }
 
-    /// How many bits below the lowest set one are zero: [`UnaryOp::TrailingZeros`].
+    /// The number of zero bits below the lowest set bit: [`UnaryOp::TrailingZeros`].
     #[track_caller]
     pub fn trailing_zeros(self) -> Val<'k, u32> {
         self.kernel.emit(Op::Unary { op: UnaryOp::TrailingZeros, ty: T::TYPE, a: self.operand })
     }
 
     warp! {
-        /// The bits all lanes have: [`WarpOp::And`].
+        /// The bitwise and over the warp: [`WarpOp::And`].
         warp_and => And;
-        /// The bits any lane has: [`WarpOp::Or`].
+        /// The bitwise or over the warp: [`WarpOp::Or`].
         warp_or => Or;
-        /// The bits an odd number of lanes has: [`WarpOp::Xor`].
+        /// The bitwise exclusive or over the warp: [`WarpOp::Xor`].
         warp_xor => Xor;
     }
 }
@@ -247,7 +247,7 @@ impl<T: Float> Val<'_, T> {
         floor => Floor;
         /// Rounded up: [`UnaryOp::Ceil`].
         ceil => Ceil;
-        /// Without its fraction: [`UnaryOp::Trunc`].
+        /// Truncated toward zero: [`UnaryOp::Trunc`].
         trunc => Trunc;
         /// Rounded to nearest, ties to even: [`UnaryOp::Round`].
         round => Round;
@@ -288,37 +288,37 @@ impl<'k> Val<'k, bool> {
         self.kernel.emit(Op::Select { ty: T::TYPE, condition: self.operand, a, b })
     }
 
-    /// A bit for every lane that says true: [`WarpOp::Ballot`].
+    /// A bit for every lane whose value is true: [`WarpOp::Ballot`].
     #[track_caller]
     pub fn ballot(self) -> Val<'k, u32> {
         self.kernel.emit(Op::Warp { op: WarpOp::Ballot, ty: bool::TYPE, a: self.operand, by: None })
     }
 
-    /// Whether a lane says true: [`WarpOp::Any`].
+    /// Whether the value of any lane is true: [`WarpOp::Any`].
     #[track_caller]
     pub fn warp_any(self) -> Self {
         self.kernel.emit(Op::Warp { op: WarpOp::Any, ty: bool::TYPE, a: self.operand, by: None })
     }
 
-    /// Whether every lane says true: [`WarpOp::All`].
+    /// Whether the values of all lanes are true: [`WarpOp::All`].
     #[track_caller]
     pub fn warp_all(self) -> Self {
         self.kernel.emit(Op::Warp { op: WarpOp::All, ty: bool::TYPE, a: self.operand, by: None })
     }
 
-    /// A barrier, and whether a thread of the block says true: [`BlockVote::Any`].
+    /// A barrier, and whether the value of any thread of the block is true: [`BlockVote::Any`].
     #[track_caller]
     pub fn block_any(self) -> Val<'k, bool> {
         self.kernel.emit(Op::BlockVote { vote: BlockVote::Any, a: self.operand })
     }
 
-    /// A barrier, and whether every thread of the block says true: [`BlockVote::All`].
+    /// A barrier, and whether the values of all threads of the block are true: [`BlockVote::All`].
     #[track_caller]
     pub fn block_all(self) -> Val<'k, bool> {
         self.kernel.emit(Op::BlockVote { vote: BlockVote::All, a: self.operand })
     }
 
-    /// A barrier, and how many threads of the block say true: [`BlockVote::Count`].
+    /// A barrier, and for how many threads of the block the value is true: [`BlockVote::Count`].
     #[track_caller]
     pub fn block_count(self) -> Val<'k, u32> {
         self.kernel.emit(Op::BlockVote { vote: BlockVote::Count, a: self.operand })

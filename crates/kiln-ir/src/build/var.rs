@@ -10,7 +10,7 @@ use super::element::{Element, Term};
 use super::kernel::Kernel;
 use super::val::Val;
 
-/// A variable of a kernel that is being built. As an operand it stands for what it holds at that place.
+/// A variable of a kernel that is being built. As an operand it is read where it is used.
 pub struct Var<'k, T> {
     kernel: &'k Kernel,
     id: VariableId,
@@ -46,13 +46,13 @@ impl<'k, T: Element> Var<'k, T> {
         self
     }
 
-    /// What it holds now.
+    /// Its current value.
     #[track_caller]
     pub fn get(self) -> Val<'k, T> {
         self.kernel.emit(Op::Read(self.id))
     }
 
-    /// Gives it another value.
+    /// Assigns it.
     #[track_caller]
     pub fn set(self, value: impl Term<T>) {
         let value = value.operand();

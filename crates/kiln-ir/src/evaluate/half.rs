@@ -18,7 +18,7 @@ pub(crate) const BF16: Half = Half { fraction_bits: 7, least_exponent: -126, inf
 const SIGN: u64 = 0x8000;
 
 impl Half {
-    /// The number some bits mean.
+    /// The value of some bits.
     pub(crate) fn widen(self, bits: u64) -> f64 {
         let sign = if bits & SIGN != 0 { -1.0 } else { 1.0 };
         let magnitude = bits & !SIGN & 0xffff;

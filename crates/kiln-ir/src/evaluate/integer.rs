@@ -4,7 +4,7 @@ use crate::literal::Literal;
 use crate::operation::{BinaryOp, UnaryOp};
 use crate::scalar_type::Type;
 
-/// The number some bits mean.
+/// The value of some bits.
 pub(crate) fn value(ty: Type, bits: u64) -> i128 {
     Literal::new(ty, bits).as_integer()
 }

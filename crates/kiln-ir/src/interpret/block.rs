@@ -66,13 +66,13 @@ impl Block {
         }
     }
 
-    /// Lets the threads go on that waited for other blocks.
+    /// Resumes the threads that waited for other blocks.
     pub(super) fn release(&mut self) {
         let waiting = self.threads.iter_mut().filter(|thread| thread.state == State::Waiting);
         waiting.for_each(|thread| thread.resume(None));
     }
 
-    /// Does the warp operations that all threads of a warp have reached; whether there were any.
+    /// Executes the warp operations that all threads of a warp have reached; whether there were any.
     fn meet_in_warps(&mut self, world: &World<'_>) -> bool {
         let mut any = false;
         for warp in self.threads.chunks_mut(LANES) {
@@ -95,7 +95,7 @@ impl Block {
         any
     }
 
-    /// Does the barrier that all threads of the block have reached, if there is one.
+    /// Completes the barrier that all threads of the block have reached, if there is one.
     fn meet_in_block(&mut self, world: &World<'_>) -> Option<Progress> {
         let waiting = || self.threads.iter().filter(|thread| thread.state == State::Waiting);
         let step = waiting().next().map_or(0, |thread| thread.step);

@@ -1,4 +1,4 @@
-//! Statements as a list of steps with jumps, so that a thread can stop anywhere and go on later.
+//! Statements as a list of steps with jumps, so that a thread can be suspended at any step.
 
 use crate::declaration::{ValueId, VariableId};
 use crate::operation::{CompareOp, Memory, Op, Operand};
@@ -11,21 +11,21 @@ use crate::statement::{BarrierScope, Block, Statement, StatementKind};
 pub(super) enum Step {
     /// Computes a value.
     Compute(ValueId, Op),
-    /// Gives a value the number of an operand.
+    /// Copies an operand to a value.
     Copy(ValueId, Operand),
-    /// Changes a variable.
+    /// Assigns a variable.
     Assign(VariableId, Operand),
     /// Writes an element.
     Store(Memory, Operand, Operand),
-    /// Goes elsewhere.
+    /// Jumps.
     Jump(usize),
-    /// Goes elsewhere unless a condition holds.
+    /// Jumps unless a condition holds.
     Unless(Operand, usize),
-    /// Adds to the number of a loop, or leaves it if the next number would not be below the end.
+    /// Advances the counter of a loop, or leaves it if the next value would not be below the end.
     Next { value: ValueId, ty: Type, end: Operand, step: Operand, exit: usize },
     /// Ends the launch if a step is below 1.
     CheckStep { ty: Type, step: Operand },
-    /// Compares the number of a loop with its end the first time.
+    /// Compares the counter of a loop with its end before the first iteration.
     Enter { value: ValueId, ty: Type, end: Operand, exit: usize },
     /// Waits for others.
     Barrier(BarrierScope),
@@ -43,7 +43,7 @@ pub(super) fn code(draft: &Draft) -> Vec<Step> {
     writer.steps
 }
 
-/// The jumps out of a loop that do not know their target yet.
+/// The jumps out of a loop whose targets are not known yet.
 #[derive(Default)]
 struct Open {
     breaks: Vec<usize>,
@@ -69,7 +69,7 @@ impl Writer<'_> {
         self.steps.len() - 1
     }
 
-    /// Sends the jump at `at` to the next step that is written.
+    /// Sets the target of the jump at `at` to the next step.
     fn land(&mut self, at: usize) {
         let here = self.steps.len();
         match &mut self.steps[at] {
@@ -162,13 +162,13 @@ impl Writer<'_> {
     }
 }
 
-/// Whether a loop goes on with the next number: it is below the end and has not wrapped around.
+/// The next counter of a loop, if it is below the end and has not wrapped around.
 pub(super) fn next_number(ty: Type, value: u64, end: u64, step: u64) -> Option<u64> {
     let next = crate::evaluate::integer::value(ty, value) + crate::evaluate::integer::value(ty, step);
     (next < crate::evaluate::integer::value(ty, end)).then_some(next as u64 & ty.mask())
 }
 
-/// Whether the first number of a loop is below its end.
+/// Whether the first counter of a loop is below its end.
 pub(super) fn is_below(ty: Type, value: u64, end: u64) -> bool {
     let mode = crate::evaluate::Mode { flush: false };
     crate::evaluate::compare(CompareOp::Lt, ty, value, end, mode)

@@ -1,9 +1,9 @@
-//! What came of an interpreted launch.
+//! The outcome of an interpreted launch.
 
 use crate::program::Draft;
 use crate::statement::trap_text;
 
-/// What came of a launch that ran to its end.
+/// The outcome of a launch that ran to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Accesses that were out of range.
@@ -24,7 +24,7 @@ pub struct Absorbed {
 }
 
 impl Absorbed {
-    /// All of them.
+    /// The sum.
     pub const fn total(self) -> u64 {
         self.loads + self.stores + self.atomics
     }

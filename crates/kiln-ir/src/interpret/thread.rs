@@ -11,23 +11,23 @@ use crate::evaluate::{self, integer};
 use crate::operation::{Axis, Builtin, Memory, Op, Operand};
 use crate::statement::STEP_TRAP;
 
-/// One thread: where it is and what it holds.
+/// The state of a thread.
 #[derive(Clone, Debug)]
 pub(super) struct Thread {
-    /// Its place in the block.
+    /// Its index in the block.
     pub(super) at: [u32; 3],
-    /// The step it is at.
+    /// The next step.
     pub(super) step: usize,
     pub(super) state: State,
     values: Vec<u64>,
     variables: Vec<u64>,
 }
 
-/// Whether a thread can go on.
+/// Whether a thread can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Ready,
-    /// It waits at its step for others.
+    /// It waits at its step for other threads.
     Waiting,
     Done,
 }
@@ -51,7 +51,7 @@ impl Thread {
         }
     }
 
-    /// Takes the result of what it waited for and goes on.
+    /// Takes the result of the step it waited at and becomes ready.
     pub(super) fn resume(&mut self, result: Option<(ValueId, u64)>) {
         if let Some((value, bits)) = result {
             self.values[value.index()] = bits;

@@ -1,17 +1,17 @@
-//! What lanes of a warp compute together.
+//! Warp-level operations.
 
 use crate::evaluate::{self, Mode};
 use crate::operation::{BinaryOp, WarpOp};
 use crate::scalar_type::Type;
 
-/// What one lane brings.
+/// The operand of one lane.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Brought {
     pub(super) a: u64,
     pub(super) by: u64,
 }
 
-/// What each lane receives. Lanes that do not exist bring nothing: there are as many as there are lanes.
+/// The result of each lane. There is one operand for each existing lane.
 pub(super) fn combine(op: WarpOp, ty: Type, lanes: &[Brought], mode: Mode) -> Vec<u64> {
     let count = lanes.len() as u64;
     let shuffled = |from: &dyn Fn(u64, u64) -> Option<u64>| {

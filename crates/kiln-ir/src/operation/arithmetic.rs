@@ -6,12 +6,12 @@ use crate::words::words;
 words! {
     /// An operation on one operand.
     ///
-    /// Which NaN a float operation answers is not promised, neither its bits nor its sign.
+    /// Which NaN a float operation gives is not defined, neither its bits nor its sign.
     pub enum UnaryOp {
-        /// `-a`. Of integers it wraps: the negative of the smallest signed number is itself, of an unsigned number its
-        /// two's complement. Of floats it flips the sign, also of zero.
+        /// `-a`. Integers wrap: the negative of the smallest signed number is itself, and that of an unsigned number
+        /// its two's complement. Of floats the sign flips, also of zero.
         Neg = "neg",
-        /// Every bit flipped, or the other truth. Not for floats.
+        /// Bitwise or logical negation. Not for floats.
         Not = "not",
         /// `|a|`. The smallest signed integer stays itself.
         Abs = "abs",
@@ -21,17 +21,17 @@ words! {
         Floor = "floor",
         /// The smallest whole number that is not below `a`. Only for floats.
         Ceil = "ceil",
-        /// `a` without its fraction. Only for floats.
+        /// `a` truncated toward zero. Only for floats.
         Trunc = "trunc",
         /// The nearest whole number, ties to even. Only for floats.
         Round = "round",
-        /// How many bits are set, as a `u32`. Only for integers.
+        /// The number of set bits, as a `u32`. Only for integers.
         CountOnes = "count_ones",
-        /// How many bits above the highest set bit are zero, as a `u32`; of 0 the width. Only for integers.
+        /// The number of zero bits above the highest set bit, as a `u32`; of 0 the width. Only for integers.
         LeadingZeros = "leading_zeros",
-        /// How many bits below the lowest set bit are zero, as a `u32`; of 0 the width. Only for integers.
+        /// The number of zero bits below the lowest set bit, as a `u32`; of 0 the width. Only for integers.
         TrailingZeros = "trailing_zeros",
-        /// The bits in opposite order. Only for integers.
+        /// The bits in reverse order. Only for integers.
         ReverseBits = "reverse_bits",
     }
 }
@@ -59,7 +59,7 @@ impl UnaryOp {
 words! {
     /// An operation on two operands.
     ///
-    /// Which NaN a float operation answers is not promised, neither its bits nor its sign.
+    /// Which NaN a float operation gives is not defined, neither its bits nor its sign.
     pub enum BinaryOp {
         /// `a + b`; integers wrap.
         Add = "+",
@@ -67,32 +67,32 @@ words! {
         Sub = "-",
         /// `a * b`; integers wrap.
         Mul = "*",
-        /// The upper half of the product in twice the width. Only for integers.
+        /// The upper half of the product, computed in twice the width. Only for integers.
         MulHi = "mul_hi",
-        /// `a / b`. Integers cut toward zero; by zero the quotient is 0, and the smallest signed number by -1 is itself.
-        /// Floats are correctly rounded; by zero the quotient is infinite, or NaN if `a` is zero too.
+        /// `a / b`. Integers truncate toward zero; by zero the quotient is 0, and the smallest signed number by -1 is
+        /// itself. Floats are correctly rounded; by zero the quotient is infinite, or NaN if `a` is zero too.
         Div = "/",
-        /// What division leaves, with the sign of `a`; by zero `a` itself, so that `a == a / b * b + a % b` always holds.
-        /// Only for integers.
+        /// The remainder, with the sign of `a`; by zero it is `a`, so that `a == a / b * b + a % b` always holds. Only
+        /// for integers.
         Rem = "%",
-        /// The smaller one. A NaN loses against a number, and `-0.0` is below `0.0`.
+        /// The smaller operand. If one operand is NaN the result is the other; `-0.0` is below `0.0`.
         Min = "min",
-        /// The larger one. A NaN loses against a number, and `-0.0` is below `0.0`.
+        /// The larger operand. If one operand is NaN the result is the other; `-0.0` is below `0.0`.
         Max = "max",
-        /// Bits or truths that both have. Not for floats.
+        /// Bitwise or logical and. Not for floats.
         And = "&",
-        /// Bits or truths that one has. Not for floats.
+        /// Bitwise or logical or. Not for floats.
         Or = "|",
-        /// Bits or truths that exactly one has. Not for floats.
+        /// Bitwise or logical exclusive or. Not for floats.
         Xor = "^",
-        /// Bits moved up by a `u32`; by the width or more the result is 0. Only for integers.
+        /// Shift left by a `u32`; by the width or more the result is 0. Only for integers.
         Shl = "<<",
-        /// Bits moved down by a `u32`, filled with the sign of a signed number; by the width or more only the fill is
+        /// Shift right by a `u32`, arithmetic for signed types; by the width or more only the sign bits, or zeros, are
         /// left. Only for integers.
         Shr = ">>",
-        /// Bits moved up by a `u32` modulo the width, those that leave come in below. Only for integers.
+        /// Rotate left by a `u32` modulo the width. Only for integers.
         RotateLeft = "rotate_left",
-        /// Bits moved down by a `u32` modulo the width, those that leave come in above. Only for integers.
+        /// Rotate right by a `u32` modulo the width. Only for integers.
         RotateRight = "rotate_right",
     }
 }
@@ -129,7 +129,7 @@ words! {
     /// A comparison.
     ///
     /// Floats compare as numbers, so `-0.0` equals `0.0`. Nothing is equal to, below or above a NaN: with one, only
-    /// [`Ne`](Self::Ne) holds. Bools have [`Eq`](Self::Eq) and [`Ne`](Self::Ne) alone.
+    /// [`Ne`](Self::Ne) holds. Bools have only [`Eq`](Self::Eq) and [`Ne`](Self::Ne).
     pub enum CompareOp {
         /// Equal.
         Eq = "==",
@@ -156,10 +156,11 @@ impl CompareOp {
 words! {
     /// A function of a float, computed by a fixed sequence of IEEE operations.
     ///
-    /// So every route and every device gives the same bits. Results of `f32` and `f64` lie within 2 units in the last place
-    /// of the exact value, sine and cosine of `f64` within 1; those of `f16` and `bf16` are computed in `f32` and rounded.
+    /// So the interpreter and every device give the same bits. Results of `f32` and `f64` lie within 2 units in the
+    /// last place of the exact value, sine and cosine of `f64` within 1; those of `f16` and `bf16` are computed in
+    /// `f32` and rounded.
     pub enum Function {
-        /// e to the power of `a`. Too large a result is infinite, too small a one is rounded like any other.
+        /// e to the power of `a`. Overflow gives infinity; subnormal results are rounded like others.
         Exp = "exp",
         /// 2 to the power of `a`.
         Exp2 = "exp2",

@@ -1,4 +1,4 @@
-//! What a thread knows about itself and the grid it runs in.
+//! Indices and sizes of threads, blocks and the grid.
 
 use crate::scalar_type::Type;
 use crate::words::words;
@@ -6,7 +6,7 @@ use crate::words::words;
 words! {
     /// One of three dimensions.
     pub enum Axis {
-        /// The first; neighbouring threads differ in it.
+        /// The first; consecutive threads of a warp differ in it.
         X = "x",
         /// The second.
         Y = "y",
@@ -22,22 +22,22 @@ impl Axis {
     }
 }
 
-/// A number that is given with the launch.
+/// An index or a size of the launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Builtin {
-    /// The thread's place in its block, a `u32`.
+    /// The index of the thread in its block, a `u32`.
     Thread(Axis),
-    /// The block's place in the grid, a `u32`.
+    /// The index of the block in the grid, a `u32`.
     Block(Axis),
-    /// How many threads a block has, a `u32`.
+    /// The number of threads of a block, a `u32`.
     BlockDim(Axis),
-    /// How many blocks the grid has, a `u32`.
+    /// The number of blocks of the grid, a `u32`.
     GridDim(Axis),
-    /// The thread's place in the grid, a `u64`: `block * block_dim + thread`, which does not wrap.
+    /// The index of the thread in the grid, a `u64`: `block * block_dim + thread`, which does not wrap.
     Global(Axis),
-    /// The thread's place in its warp, 0 to 31, a `u32`. Threads are numbered along x, then y, then z.
+    /// The lane of the thread, 0 to 31, a `u32`. Threads are numbered along x, then y, then z.
     Lane,
-    /// The warp's place in its block, a `u32`.
+    /// The index of the warp in its block, a `u32`.
     Warp,
 }
 
@@ -50,7 +50,7 @@ impl Builtin {
         }
     }
 
-    /// The one a word and an axis mean.
+    /// The builtin with this word and axis.
     pub(crate) fn from_words(word: &str, axis: Option<&str>) -> Option<Self> {
         let axis = match axis {
             Some(axis) => Some(Axis::from_word(axis)?),

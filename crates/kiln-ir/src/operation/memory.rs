@@ -1,10 +1,10 @@
-//! Memory and what atomics do to it.
+//! Memory and atomics.
 
 use crate::declaration::{BufferId, SharedId};
 use crate::scalar_type::Type;
 use crate::words::words;
 
-/// What has elements.
+/// A buffer or shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Memory {
     /// A buffer in global memory.
@@ -14,30 +14,30 @@ pub enum Memory {
 }
 
 words! {
-    /// What an atomic makes of an element.
+    /// How an atomic updates an element.
     pub enum AtomicOp {
         /// Adds; integers wrap. An `f32` may treat subnormal operands and results as zero.
         Add = "atomic_add",
-        /// Keeps the smaller one. Only for integers.
+        /// Stores the smaller of element and operand. Only for integers.
         Min = "atomic_min",
-        /// Keeps the larger one. Only for integers.
+        /// Stores the larger of element and operand. Only for integers.
         Max = "atomic_max",
-        /// Keeps the bits both have. Only for integers.
+        /// Stores the bitwise and. Only for integers.
         And = "atomic_and",
-        /// Adds the bits of the operand. Only for integers.
+        /// Stores the bitwise or. Only for integers.
         Or = "atomic_or",
-        /// Flips the bits of the operand. Only for integers.
+        /// Stores the bitwise exclusive or. Only for integers.
         Xor = "atomic_xor",
-        /// Writes the operand.
+        /// Stores the operand.
         Exchange = "atomic_exchange",
-        /// Writes the operand if what is there has the same bits as what is expected.
+        /// Stores the operand if the element has the same bits as the expected value.
         CompareExchange = "atomic_compare_exchange",
     }
 }
 
 impl AtomicOp {
-    /// Whether it can work on a type. All of them work on the integers of 32 and 64 bits; addition and exchange also on
-    /// `f32` and `f64`.
+    /// Whether it can work on a type. All work on integers of 32 and 64 bits, addition and exchange also on `f32` and
+    /// `f64`.
     pub const fn accepts(self, ty: Type) -> bool {
         match ty {
             Type::U32 | Type::U64 | Type::I32 | Type::I64 => true,
@@ -48,17 +48,17 @@ impl AtomicOp {
 }
 
 words! {
-    /// What an atomic orders besides itself.
+    /// The memory order of an atomic.
     pub enum Order {
         /// Nothing.
         Relaxed = "relaxed",
-        /// What the thread does later stays behind it.
+        /// Later accesses of the thread stay after it.
         Acquire = "acquire",
-        /// What the thread did earlier stays before it.
+        /// Earlier accesses of the thread stay before it.
         Release = "release",
         /// Both.
         AcqRel = "acq_rel",
-        /// Both, and all such operations have one order that all threads agree on.
+        /// Both, and all threads see all such operations in one order.
         SeqCst = "seq_cst",
     }
 }
@@ -66,11 +66,11 @@ words! {
 words! {
     /// The threads for which an atomic or a fence orders memory.
     pub enum Scope {
-        /// Those of the block.
+        /// The block.
         Block = "block",
-        /// Those of the device.
+        /// The device.
         Device = "device",
-        /// Those of every device, and the host.
+        /// All devices and the host.
         System = "system",
     }
 }

@@ -1,37 +1,37 @@
-//! What threads of a warp or a block compute together.
+//! Operations of a whole warp or block.
 
 use crate::scalar_type::Type;
 use crate::words::words;
 
 words! {
-    /// What the lanes of a warp do. Only lanes that exist take part: the last warp of a block may have fewer than 32.
+    /// A warp-level operation. Only existing lanes take part: the last warp of a block may have fewer than 32.
     pub enum WarpOp {
-        /// A `u32` with bit n set if lane n says true.
+        /// A `u32` with bit n set if the operand of lane n is true.
         Ballot = "ballot",
-        /// Whether a lane says true.
+        /// Whether the operand of any lane is true.
         Any = "warp_any",
-        /// Whether every lane says true.
+        /// Whether the operands of all lanes are true.
         All = "warp_all",
-        /// The value of the lane with this number; the own value if there is no such lane.
+        /// The value of the given lane; the lane's own value if it does not exist.
         Shuffle = "shuffle",
-        /// The value of the lane this far below; the own value if there is no such lane.
+        /// The value of the lane this far below; the lane's own value if it does not exist.
         ShuffleUp = "shuffle_up",
-        /// The value of the lane this far above; the own value if there is no such lane.
+        /// The value of the lane this far above; the lane's own value if it does not exist.
         ShuffleDown = "shuffle_down",
-        /// The value of the lane whose number differs in these bits; the own value if there is no such lane.
+        /// The value of the lane whose index differs in these bits; the lane's own value if it does not exist.
         ShuffleXor = "shuffle_xor",
-        /// The sum of all lanes. Integers wrap. Floats are added as a tree: lane n takes that of lane n + 16, then n + 8,
-        /// 4, 2, 1, and what lane 0 has at the end is the answer for all.
+        /// The sum of all lanes. Integers wrap. Floats are added as a tree: lane n adds that of lane n + 16, then n +
+        /// 8, 4, 2, 1, and all lanes get the sum of lane 0.
         Add = "warp_add",
-        /// The smallest of all lanes, in the order of [`BinaryOp::Min`](crate::BinaryOp::Min).
+        /// The minimum over all lanes, as [`BinaryOp::Min`](crate::BinaryOp::Min) defines it.
         Min = "warp_min",
-        /// The largest of all lanes, in the order of [`BinaryOp::Max`](crate::BinaryOp::Max).
+        /// The maximum over all lanes, as [`BinaryOp::Max`](crate::BinaryOp::Max) defines it.
         Max = "warp_max",
-        /// The bits all lanes have. Only for integers.
+        /// The bitwise and over all lanes. Only for integers.
         And = "warp_and",
-        /// The bits any lane has. Only for integers.
+        /// The bitwise or over all lanes. Only for integers.
         Or = "warp_or",
-        /// The bits an odd number of lanes has. Only for integers.
+        /// The bitwise exclusive or over all lanes. Only for integers.
         Xor = "warp_xor",
     }
 }
@@ -42,7 +42,7 @@ impl WarpOp {
         matches!(self, Self::Shuffle | Self::ShuffleUp | Self::ShuffleDown | Self::ShuffleXor)
     }
 
-    /// Whether it asks for truths.
+    /// Whether its operand is a bool.
     pub const fn is_vote(self) -> bool {
         matches!(self, Self::Ballot | Self::Any | Self::All)
     }
@@ -67,13 +67,13 @@ impl WarpOp {
 }
 
 words! {
-    /// What the threads of a block are asked at a barrier.
+    /// A vote of a block at a barrier.
     pub enum BlockVote {
-        /// Whether a thread says true.
+        /// Whether the operand of any thread is true.
         Any = "block_any",
-        /// Whether every thread says true.
+        /// Whether the operands of all threads are true.
         All = "block_all",
-        /// How many threads say true, a `u32`.
+        /// The number of threads whose operand is true, a `u32`.
         Count = "block_count",
     }
 }

@@ -18,7 +18,7 @@ pub struct Binding {
     pub element: Type,
     /// How many it has.
     pub length: u64,
-    /// Whether the caller gave memory for it. If not, whoever launches provides some, zero at first.
+    /// Whether the caller gave memory for it. If not, the launch allocates zeroed memory.
     pub given: bool,
 }
 
@@ -41,8 +41,8 @@ impl Binding {
 
 /// The buffers of a launch, each with its length.
 ///
-/// A length follows from what is given, from a static count, or from the buffer it is like; where two of them say
-/// something they must agree.
+/// A length follows from the memory that is given, from a fixed count, or from the buffer it is declared like. They
+/// must agree.
 ///
 /// ```
 /// use kiln_ir::{BindingPlan, Program};

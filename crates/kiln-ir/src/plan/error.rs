@@ -96,7 +96,7 @@ pub enum PlanError {
         /// What does not fit.
         what: String,
     },
-    /// More blocks than can be on the device at once, although they wait for each other.
+    /// More blocks than can be resident at once, for a program with a grid barrier.
     #[error(
         "kernel `{kernel}` meets at a grid barrier: {blocks} blocks must be resident, but only {limit} can be"
     )]
@@ -111,7 +111,7 @@ pub enum PlanError {
 }
 
 impl PlanError {
-    /// Whether the device is too small for it, and another one might not be.
+    /// Whether a larger device might run it.
     pub fn is_limit(&self) -> bool {
         matches!(self, Self::Limit { .. } | Self::CooperativeResidencyExceeded { .. })
     }

@@ -13,7 +13,7 @@ pub struct DeviceLimits {
     pub grid: [u64; 3],
     /// Bytes of shared memory of a block, declared and dynamic together.
     pub shared_bytes_per_block: u64,
-    /// Blocks of this program that can be on the device at once; `None` if nobody asked.
+    /// Blocks of this program that can be resident on the device at once; `None` if unknown.
     pub resident_blocks: Option<u64>,
 }
 

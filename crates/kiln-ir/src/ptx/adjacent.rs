@@ -1,7 +1,7 @@
-//! Which accesses of a block lie beside each other.
+//! Groups of accesses to adjacent elements.
 //!
-//! `x[4 * i]`, `x[4 * i + 1]` and so on are one access of four elements, if nothing comes between that could change
-//! them. Only what is written down in one block is looked at; a loop in Rust around the builder writes it so.
+//! `x[4 * i]`, `x[4 * i + 1]` and so on become one access of four elements, if nothing between them could change the
+//! elements. Only accesses in one block are considered, for example those of a Rust loop around the builder.
 
 use std::collections::HashMap;
 
@@ -56,12 +56,13 @@ impl Writer<'_> {
                 StatementKind::Declare { .. } | StatementKind::Assign { .. } => {}
                 StatementKind::Store { memory: Memory::Buffer(other), .. } if other != id => {}
                 StatementKind::Store { memory: Memory::Shared(_), .. } => {}
-                // Nobody changes what no program may write. Without checks a condition may be what keeps the index in range.
+                // An input does not change during a launch. In an unchecked buffer a condition may keep the index in
+                // range.
                 _ if is_constant && !self.draft.buffers[id.index()].unchecked => {}
                 _ => break,
             }
         }
-        // An element that nobody asked for may come along, unless another thread may be writing it.
+        // A vector load may include elements that the program does not name, unless another thread may write them.
         self.group(*id, start, &members)
             .filter(|group| is_constant || group.lanes.iter().all(Option::is_some))
     }

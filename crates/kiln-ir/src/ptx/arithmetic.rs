@@ -1,4 +1,4 @@
-//! Which family of instructions an operation belongs to.
+//! Dispatch of operations to the files that emit them.
 
 use super::register::{Class, Register};
 use super::writer::{Writer, ins};

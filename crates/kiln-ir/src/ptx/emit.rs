@@ -10,7 +10,7 @@ use crate::program::{Draft, Program};
 use crate::range::Ranges;
 use crate::statement::{BarrierScope, Block, Statement, StatementKind};
 
-/// A program as PTX, with what a launch must know.
+/// PTX of a program, with what a launch needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Emitted {
     /// The module. It has one entry, which has the name of the program.
@@ -41,7 +41,7 @@ impl Program {
         self.emitted(target, None)
     }
 
-    /// As [`emit`](Self::emit), with the line each statement was written in, so that whoever runs the code can name it. Statements of a
+    /// As [`emit`](Self::emit), with `.loc` directives that name the source line of each statement. Statements of a
     /// text are said to be in the file `NAME.kir`, where `NAME` is that of the program.
     ///
     /// ```

@@ -8,7 +8,7 @@ use crate::place::Place;
 /// The files named so far, and the line the next instruction has.
 #[derive(Debug)]
 pub(super) struct Lines {
-    /// What a text without a name of its own is called.
+    /// The file name of a text.
     text: String,
     files: Vec<String>,
     current: Option<(usize, u32, u32)>,
@@ -52,7 +52,7 @@ impl Lines {
 }
 
 impl Writer<'_> {
-    /// Says where the instructions that follow come from, if anybody wants to know.
+    /// Writes the source location of the instructions that follow, if line information is emitted.
     pub(super) fn locate(&mut self, place: Place) {
         if let Some(line) = self.lines.as_mut().and_then(|lines| lines.locate(place)) {
             let _ = writeln!(self.body, "    {line}");

@@ -15,8 +15,8 @@ impl Writer<'_> {
         }
     }
 
-    /// All blocks meet: one thread of each adds its arrival to a word that only grows, and waits until as many have
-    /// arrived as there are blocks, times the barriers so far. A trap elsewhere ends the wait and the thread.
+    /// The grid barrier: one thread of each block increments a counter and waits until it reaches the number of blocks
+    /// times the number of barriers so far. A trap of another thread ends the wait and the thread.
     pub(super) fn meet_in_grid(&mut self) {
         let (word, status) = (self.grid_barrier(), self.status());
         let blocks = self.blocks();
@@ -52,7 +52,7 @@ impl Writer<'_> {
         ins!(self, "@{stop} ret");
     }
 
-    /// How many blocks the grid has.
+    /// The number of blocks of the grid.
     fn blocks(&mut self) -> Register {
         let wide = |writer: &mut Self, axis: Axis| {
             let count = writer.compute(Class::B32, "mov.u32", &[&format!("%nctaid.{axis}")]).to_string();
@@ -63,7 +63,7 @@ impl Writer<'_> {
         self.compute(Class::B64, "mul.lo.u64", &[&plane, &z])
     }
 
-    /// The first thread to trap writes down who it is and why; every one of them ends.
+    /// The first thread to trap stores its index, its block and the code; every trapping thread ends.
     pub(super) fn trap(&mut self, code: Operand) {
         let status = self.status();
         let code = self.operand(code);

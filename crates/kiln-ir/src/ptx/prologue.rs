@@ -1,4 +1,4 @@
-//! What is computed once, before the first statement: parameters, the number of the thread, the lanes of the warp.
+//! The prologue: parameters, the index of the thread, the lanes of the warp, computed before the first statement.
 
 use super::emit::shared_size;
 use super::layout::ParameterKind;
@@ -146,7 +146,7 @@ impl Writer<'_> {
         number
     }
 
-    /// The thread's place in its warp.
+    /// The lane of the thread.
     pub(super) fn lane(&mut self) -> Register {
         if let Some(register) = self.once.lane {
             return register;

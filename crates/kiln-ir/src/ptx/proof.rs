@@ -1,4 +1,4 @@
-//! What the conditions around a statement say about indices.
+//! Index checks that the conditions around a statement make unnecessary.
 //!
 //! Inside `if i < len(x) { ... }`, in the body of `while i < len(x) { ... }`, and behind `if i >= len(x) { return; }`, the
 //! index `i` is in range of `x` and of every buffer that is as long as `x`, and need not be checked again; where
@@ -65,7 +65,7 @@ impl Proof {
         }
     }
 
-    /// An index as a value and what is added to it. An addition that could wrap is taken as a value of its own.
+    /// An index as a value and an offset. The result of an addition that could wrap is a value without an offset.
     fn sum(&self, ranges: &Ranges, index: ValueId) -> Sum {
         let mut sum = Sum { value: self.same.first(index), offset: 0 };
         while let Some(Op::Binary { op: BinaryOp::Add, a, b, .. }) = self.definition(sum.value.into())

@@ -1,8 +1,8 @@
-//! Which values are the same number.
+//! Value numbering: which values are equal.
 //!
-//! A program that says `x[i + 1]` twice computes two values; a proof about one of them holds for the other. Two values are
-//! the same if they are computed by the same operation from the same values, or read from a variable that was not
-//! assigned in between. What is known ends with the block it was learned in.
+//! A program that says `x[i + 1]` twice computes two values; a proof about one of them holds for the other. Two values
+//! are the same if they are computed by the same operation from the same values, or read from a variable that was not
+//! assigned in between. Equalities hold to the end of their block.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::operation::{Op, Operand};
 use crate::program::Draft;
 use crate::statement::{Block, StatementKind};
 
-/// For each value the first that is the same.
+/// For each value the first equal one.
 #[derive(Debug)]
 pub(super) struct Same {
     first: Vec<ValueId>,
@@ -32,12 +32,12 @@ impl Same {
         }
     }
 
-    /// The first value that is the same.
+    /// The first equal value.
     pub(super) fn first(&self, value: ValueId) -> ValueId {
         self.first.get(value.index()).copied().unwrap_or(value)
     }
 
-    /// Learns how a value is computed.
+    /// Records how a value is computed.
     pub(super) fn define(&mut self, value: ValueId, op: &Op) {
         if let Op::Read(variable) = op {
             match self.held.get_mut(variable.index()) {
@@ -63,7 +63,7 @@ impl Same {
         }
     }
 
-    /// Learns what a variable is given.
+    /// Records the value that a variable is assigned.
     pub(super) fn assign(&mut self, variable: VariableId, operand: Operand) {
         let value = match operand {
             Operand::Value(id) => Some(self.first(id)),
@@ -85,12 +85,12 @@ impl Same {
         }
     }
 
-    /// What the variables hold, to come back to.
+    /// The known values of the variables, to restore later.
     pub(super) fn held(&self) -> Vec<Option<ValueId>> {
         self.held.clone()
     }
 
-    /// Comes back to what the variables held, except those that a block may have assigned.
+    /// Restores the known values of the variables, except of those that a block may have assigned.
     pub(super) fn rejoin(&mut self, held: &[Option<ValueId>], blocks: &[&Block]) {
         self.held.clear();
         self.held.extend_from_slice(held);
@@ -99,7 +99,7 @@ impl Same {
         }
     }
 
-    /// Forgets the variables that a block may assign.
+    /// Drops the known values of the variables that a block may assign.
     fn lose(&mut self, block: &Block) {
         for statement in block {
             match &statement.kind {

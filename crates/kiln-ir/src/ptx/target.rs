@@ -1,4 +1,4 @@
-//! What each architecture and each version of PTX has.
+//! Features of architectures and PTX versions.
 
 use std::fmt;
 
@@ -79,7 +79,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// What only some architectures have; for the others there is a way around.
+/// Features that only some architectures have; the others use a longer sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Feature {
     /// `redux.sync`: otherwise a tree of shuffles.

@@ -1,8 +1,8 @@
 //! Accesses of two or four adjacent elements at once.
 //!
-//! The address of a buffer is only known to fit its elements, and the last group may reach beyond the end. So the kernel
-//! looks at both and takes the elements one by one where it must; the usual case is one access with one check in
-//! place of four.
+//! The address of a buffer is aligned to its elements only, and the last group may reach beyond the end. So the kernel
+//! checks both and accesses the elements one by one where needed; the usual case is one access with one check instead
+//! of four.
 
 use std::collections::HashMap;
 

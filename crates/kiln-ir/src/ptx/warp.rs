@@ -1,4 +1,4 @@
-//! What lanes of a warp do together. Every instruction names exactly the lanes that exist.
+//! Warp-level operations. The mask of every instruction has exactly the existing lanes.
 
 use super::float::binary_name;
 use super::register::{Class, Register};

@@ -1,4 +1,4 @@
-//! What is written so far: instructions, registers, labels, the version they need.
+//! The writer of a kernel: instructions, registers, labels, and the PTX version they need.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -26,7 +26,7 @@ impl std::fmt::Display for Label {
     }
 }
 
-/// Where the loops go that are open.
+/// The labels of an open loop.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Loop {
     pub(super) next: Label,

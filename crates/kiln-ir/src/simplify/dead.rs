@@ -1,4 +1,4 @@
-//! What nobody uses.
+//! Dead code elimination.
 
 use crate::build::Kernel;
 use crate::declaration::ValueId;
@@ -7,13 +7,13 @@ use crate::program::Draft;
 use crate::rewrite::Change;
 use crate::statement::{Block, Statement, StatementKind};
 
-/// Values and variables that somebody uses.
+/// The values and variables that are used.
 pub(super) struct Live {
     values: Vec<bool>,
     variables: Vec<bool>,
 }
 
-/// Leaves them out.
+/// Removes the others.
 pub(super) struct Drop {
     pub(super) live: Live,
 }

@@ -51,7 +51,7 @@ fn constant(op: &Op, mode: Mode) -> Option<Literal> {
     Some(Literal::new(ty, bits))
 }
 
-/// The operand that an operation only hands on.
+/// The operand that an operation returns unchanged.
 fn same(op: &Op) -> Option<Operand> {
     let literal = |operand: &Operand| match operand {
         Operand::Literal(literal) => Some(literal.bits()),

@@ -1,12 +1,12 @@
-//! Why a text is no program.
+//! Why a text was not accepted.
 
 use crate::verify::VerifyError;
 
-/// Why a text is no program.
+/// Why a text was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TextError {
-    /// It does not follow the grammar, or a name means nothing.
+    /// It does not follow the grammar, or a name is unknown.
     #[error("{line}:{column}: {what}")]
     Syntax {
         /// The line, from 1.
@@ -16,7 +16,7 @@ pub enum TextError {
         /// What is wrong there.
         what: String,
     },
-    /// It was read, but makes no sense.
+    /// It was parsed, but does not verify.
     #[error(transparent)]
     Verify(#[from] VerifyError),
 }

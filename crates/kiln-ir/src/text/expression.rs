@@ -1,4 +1,4 @@
-//! Expressions, taken apart into operations while they are read.
+//! Expressions, split into operations while they are parsed.
 
 use super::error::TextError;
 use super::lexer::{Kind, Token};
@@ -12,11 +12,11 @@ use crate::operation::{
 use crate::scalar_type::Type;
 use crate::statement::StatementKind;
 
-/// What an expression is so far.
+/// A parsed expression.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Expression {
     Typed(Operand, Type),
-    /// A number whose type the place it stands at decides.
+    /// A number whose type depends on its context.
     Untyped(Untyped),
 }
 

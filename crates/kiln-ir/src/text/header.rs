@@ -1,4 +1,4 @@
-//! What stands before the statements of a kernel.
+//! The header of a kernel.
 
 use super::error::TextError;
 use super::lexer::{Kind, Token};

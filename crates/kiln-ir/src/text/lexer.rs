@@ -16,11 +16,11 @@ pub(super) enum Kind {
     Bits,
     /// An operator or bracket.
     Sign,
-    /// Behind the last one.
+    /// The end of the text.
     End,
 }
 
-/// A token and where it stands.
+/// A token and its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token<'t> {
     pub(super) kind: Kind,

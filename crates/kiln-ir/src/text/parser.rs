@@ -22,7 +22,7 @@ impl Program {
     pub fn parse(text: &str) -> Result<Self, TextError> {
         let draft = Draft::parse(text)?;
         Self::new(draft).map_err(|error| match (error.place, tokens(text).ok().as_deref()) {
-            // What is declared has no place of its own; it stands behind the first word.
+            // Declarations have no location; they follow the first word.
             (Place::Unknown, Some([first, ..])) => VerifyError { place: first.place(), ..error }.into(),
             _ => error.into(),
         })
@@ -50,7 +50,7 @@ impl Draft {
     }
 }
 
-/// What a name means.
+/// What a name refers to.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Name {
     Operand(Operand, Type),
@@ -147,7 +147,7 @@ impl<'t> Parser<'t> {
         self.kernel.push_at(kind, place);
     }
 
-    /// Statements up to the end of their block. Names that were given inside are forgotten.
+    /// Statements up to the end of their block. Names of the block go out of scope.
     pub(super) fn statements(&mut self) -> Result<(), TextError> {
         self.deeper()?;
         let names = self.names.clone();
@@ -223,7 +223,7 @@ impl<'t> Parser<'t> {
         let before = self.value_count();
         let (operand, found) = self.maybe_typed(ty)?;
         self.sign(";")?;
-        // A value that was computed here takes the name; another name for something older is only that.
+        // A value that was computed here gets the name; for an older value it is an alias.
         if let Operand::Value(ValueId(id)) = operand
             && id >= before
             && name.kind == Kind::Word
@@ -266,7 +266,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// A name that is being given, or a number behind a mark.
+    /// A new name, or a number behind a mark.
     fn new_name(&mut self, mark: char) -> Result<Token<'t>, TextError> {
         let token = self.token();
         match token.kind {
@@ -319,7 +319,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// `while condition { ... }`; a condition that needs statements of its own stands in braces behind them.
+    /// `while condition { ... }`; a condition that needs statements is written in braces with them.
     fn while_statement(&mut self, place: Place) -> Result<(), TextError> {
         self.advance();
         let kernel = self.kernel;

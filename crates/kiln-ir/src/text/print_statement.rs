@@ -1,7 +1,7 @@
 //! Statements as text.
 //!
 //! A value without a name that is used once is held back until its use. If everything held back is used in order, each
-//! goes where it is used; otherwise it becomes a `let` of its own. So the text, read from left to right, computes in the
+//! goes where it is used; otherwise it is written as a `let`. So the text, read from left to right, computes in the
 //! order of the program.
 
 use super::print_operation::{Piece, operation};
@@ -45,7 +45,7 @@ impl<'d> Printer<'d> {
         self.lines.push('\n');
     }
 
-    /// Writes down everything that is held back.
+    /// Prints everything that is held back.
     fn release(&mut self, indent: usize) {
         for (value, piece) in std::mem::take(&mut self.held) {
             self.let_line(value, &piece.text, indent);

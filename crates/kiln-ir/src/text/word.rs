@@ -1,4 +1,4 @@
-//! Words the language keeps for itself.
+//! Reserved words.
 
 use crate::operation::{AtomicOp, BinaryOp, BlockVote, Builtin, Function, UnaryOp, WarpOp};
 use crate::scalar_type::Type;
@@ -39,7 +39,7 @@ const KEYWORDS: [&str; 33] = [
     "system",
 ];
 
-/// Whether something can be named so: a word that means nothing else.
+/// Whether a word can be a name: it is an identifier and not reserved.
 pub(crate) fn is_name(word: &str) -> bool {
     let mut letters = word.chars();
     let first = letters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');

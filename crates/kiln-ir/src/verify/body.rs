@@ -32,7 +32,7 @@ pub(super) fn check(draft: &Draft) -> Result<(), VerifyError> {
     }
 }
 
-/// What is known at one place of the walk.
+/// The state of the walk at a statement.
 struct Walk<'d> {
     draft: &'d Draft,
     place: Place,
@@ -41,7 +41,7 @@ struct Walk<'d> {
     values: Vec<bool>,
     variables: Vec<bool>,
     declared: Vec<bool>,
-    /// Variables that every path to this place has assigned; `None` where no path comes.
+    /// Variables that every path to the statement has assigned; `None` if it is unreachable.
     assigned: Option<HashSet<u32>>,
     names: HashSet<&'d str>,
     written: HashSet<usize>,
@@ -90,7 +90,7 @@ impl<'d> Walk<'d> {
         Ok(self.next_value)
     }
 
-    /// Ends the scope of what a block brought: all values since `mark`, and the variables its statements declare.
+    /// Ends the scope of a block: all values since `mark`, and the variables its statements declare.
     fn leave(&mut self, mark: u32, block: &'d Block) {
         self.depth -= 1;
         for id in mark..self.next_value {
@@ -284,7 +284,7 @@ impl<'d> Walk<'d> {
         self.bring(value, ty)
     }
 
-    /// A body that runs any number of times, also not at all.
+    /// A body that runs any number of times, including zero.
     fn repeat(&mut self, body: &'d Block, place: Place) -> Result<(), VerifyError> {
         let before = self.assigned.clone();
         self.loops += 1;

@@ -30,7 +30,7 @@ pub enum Reason {
         /// The name.
         name: String,
     },
-    /// A size that cannot be.
+    /// An invalid size.
     #[error("{what} is {size}, but {rule}")]
     Size {
         /// What has the size.
@@ -96,16 +96,16 @@ pub enum Reason {
         /// Which of them.
         what: &'static str,
     },
-    /// A barrier, vote or warp operation that some of those who must meet there may not reach.
+    /// A barrier, vote or warp operation that some threads of its group may not reach.
     #[error(
         "`{what}` may not be reached by all threads of the {group}: {why}; move it to where all of them come"
     )]
     Divergent {
-        /// What they should do together.
+        /// The operation.
         what: String,
-        /// Who must come.
+        /// The threads that must reach it.
         group: &'static str,
-        /// What keeps some of them away.
+        /// Why some may not.
         why: String,
     },
     /// A load from a buffer that is only written, or a store to one that is only read.
@@ -118,7 +118,7 @@ pub enum Reason {
         /// What was tried.
         what: &'static str,
     },
-    /// An output nobody writes.
+    /// An output without a store.
     #[error("`{buffer}` is an output, but nothing stores to it")]
     MissingOutput {
         /// The buffer.
@@ -137,7 +137,7 @@ impl VerifyError {
         Self { place, reason }
     }
 
-    /// Whether threads that must meet may miss each other.
+    /// Whether an operation of a group may not be reached by all its threads.
     pub fn is_divergent(&self) -> bool {
         matches!(self.reason, Reason::Divergent { .. })
     }

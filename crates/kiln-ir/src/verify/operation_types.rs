@@ -102,7 +102,7 @@ fn of_place(draft: &Draft, op: &Op) -> Result<Type, Reason> {
             Ok(op.result(*ty))
         }
         Op::BlockVote { vote, a } => expect(draft, "the vote", *a, Type::Bool).map(|()| vote.result()),
-        _ => Err(Reason::Declaration { what: "an operation nobody knows".to_owned() }),
+        _ => Err(Reason::Declaration { what: "an unknown operation".to_owned() }),
     }
 }
 

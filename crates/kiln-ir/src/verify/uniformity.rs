@@ -1,8 +1,8 @@
-//! Who agrees on what, and so who comes where.
+//! Uniformity: for which group of threads a value is the same, and which group reaches a statement together.
 //!
-//! Every value and every place in the program has a level: the largest group of threads that all have the same value
-//! there, or all come there together. A barrier, a vote and a warp operation need a place whose level is their group
-//! or larger. Levels only fall, and the walk over the program is repeated until none does.
+//! Every value and every statement has a level: the largest group of threads that all have the same value, or all
+//! execute the statement together. A barrier, a vote and a warp operation need a level of their group or larger. Levels
+//! only fall, and the walk over the program is repeated until none does.
 
 use super::error::{Reason, VerifyError};
 use crate::operation::{Builtin, Memory, Op, Operand};
@@ -10,7 +10,7 @@ use crate::place::Place;
 use crate::program::Draft;
 use crate::statement::{BarrierScope, Block, Statement, StatementKind};
 
-/// The group of threads that agree, the largest last.
+/// Groups of threads, the largest last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
     Thread,
@@ -40,7 +40,7 @@ impl Known {
 struct Round {
     /// Which loop of the program, in the order of the walk.
     number: usize,
-    /// Some have gone on to the next round.
+    /// The group whose threads have not skipped to the next iteration.
     skipped: Known,
 }
 
@@ -85,7 +85,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Who comes to the place that is reached inside `control` after everything that was walked so far.
+    /// The level of the next statement inside `control`.
     fn here(&self, control: Known) -> Known {
         let here = control.and(self.returned);
         self.rounds.last().map_or(here, |round| here.and(self.left[round.number]).and(round.skipped))
@@ -128,7 +128,7 @@ impl Walk<'_> {
                 self.repeat(here, |walk, here| {
                     walk.block(condition, here);
                     let test = at(walk.operand(*test), place);
-                    // A thread whose condition fails has left the loop for good.
+                    // A thread whose condition is false has left the loop.
                     walk.leave(test.and(here), 1);
                     walk.block(body, here.and(test));
                 });
@@ -166,14 +166,14 @@ impl Walk<'_> {
         self.rounds.pop();
     }
 
-    /// Some of those who come here leave the innermost loops, as many as `count`.
+    /// Some threads leave the innermost `count` loops here.
     fn leave(&mut self, here: Known, count: usize) {
         for round in self.rounds.iter().rev().take(count) {
             self.left[round.number] = self.left[round.number].and(here);
         }
     }
 
-    /// Demands that those come who must meet for an operation.
+    /// Requires that the group of an operation reaches it.
     fn meeting(&mut self, op: &Op, here: Known, place: Place) {
         match op {
             Op::Warp { op, .. } => self.demand(op.word(), Level::Warp, here, place),
@@ -205,7 +205,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Who agrees on the result of an operation.
+    /// The level of the result of an operation.
     fn level(&self, op: &Op, here: Known, place: Place) -> Known {
         let known = |level| Known { level, cause: place };
         let operands = op.operands().into_iter().fold(Known::ALL, |known, o| known.and(self.operand(o)));
@@ -217,7 +217,7 @@ impl Walk<'_> {
                 Builtin::Thread(_) | Builtin::Global(_) | Builtin::Lane => known(Level::Thread),
             },
             Op::Read(variable) => self.variables[variable.index()],
-            // What nobody writes while the launch runs is the same for all who ask for the same element.
+            // Inputs do not change during a launch, so equal indices load equal values.
             Op::Load { memory: Memory::Buffer(id), .. }
                 if !self.draft.buffers[id.index()].role.is_writable() =>
             {

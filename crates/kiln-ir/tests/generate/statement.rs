@@ -141,7 +141,7 @@ impl Generator {
         block.push(statement(StatementKind::Assign { variable, value }));
     }
 
-    /// A block of its own; what it brings goes out of scope behind it.
+    /// A nested block; its values and variables go out of scope at its end.
     pub(super) fn inner(
         &mut self,
         uniform: bool,

@@ -9,7 +9,7 @@ use crate::generate::examine::examine;
 use crate::generate::generate;
 use crate::generate::inventory::Inventory;
 
-/// Programs if nobody says how many.
+/// Programs if `KILN_IR_PROGRAMS` is not set.
 const PROGRAMS: u64 = 20_000;
 
 #[test]

@@ -59,7 +59,7 @@ fn fences_of_every_scope_hand_on_what_was_written() {
         }
         let all = simulated(&program);
         assert!(all.iter().all(|seen| matches!(seen, Ok(0 | 42))), "{scope}: {all:?}");
-        assert!(all.contains(&Ok(42)), "{scope}: the flag is seen by somebody");
+        assert!(all.contains(&Ok(42)), "{scope}: some thread sees the flag");
         let text = program.emit(Target::new(70).unwrap()).text;
         let name = match scope {
             Scope::Block => "fence.acq_rel.cta;",

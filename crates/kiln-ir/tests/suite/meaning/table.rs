@@ -30,7 +30,7 @@ pub(crate) enum Shown {
     },
 }
 
-/// All of them.
+/// The entries of the table.
 pub(crate) fn entries() -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut name = "";
