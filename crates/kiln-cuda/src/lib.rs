@@ -37,7 +37,8 @@
 //! # Environment
 //!
 //! `KILN_LIBCUDA` names the driver library instead of the usual search, and `KILN_NVRTC`, `KILN_CUBLAS` and so on
-//! ([`LibraryKind::variable`]) name the others. `CUDA_VISIBLE_DEVICES` is the driver's own.
+//! ([`LibraryKind::variable`]) name the others. `KILN_CUDA_INCLUDE` names the folder of the toolkit's headers.
+//! `CUDA_VISIBLE_DEVICES` is the driver's own.
 //!
 //! # What it does not do
 //!

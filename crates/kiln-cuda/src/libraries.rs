@@ -7,6 +7,7 @@
 
 mod elf;
 mod found;
+mod headers;
 mod kind;
 mod loader_paths;
 mod search;
@@ -14,6 +15,8 @@ mod surroundings;
 mod version;
 
 pub use found::{Found, NotFound, Origin, Tried};
+pub(crate) use headers::HeaderPackage;
+pub use headers::{HeadersNotFound, ToolkitHeaders};
 pub use kind::LibraryKind;
 pub use surroundings::Surroundings;
 pub use version::LibraryVersion;

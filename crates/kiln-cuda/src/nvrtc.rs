@@ -1,7 +1,8 @@
 //! CUDA C compiled while the program runs.
 //!
 //! NVRTC is a library of its own, found as [`Surroundings`](crate::Surroundings) finds it; it needs no driver and no
-//! device. Where it is missing every compilation says so and how to get it.
+//! device. Where it is missing every compilation says so and how to get it. Headers of the toolkit that a source
+//! includes, such as `cuda_fp16.h`, are found beside it ([`ToolkitHeaders`]).
 //!
 //! ```text
 //!   CudaSource ──┐
@@ -14,6 +15,7 @@ mod architecture;
 mod compiler;
 mod diagnostic;
 mod error;
+mod include_hint;
 mod options;
 mod program;
 mod source;
@@ -25,3 +27,5 @@ pub use error::{CompileFailure, NvrtcError};
 pub use options::{CompileOptions, Target};
 pub use program::Compiled;
 pub use source::{CudaSource, Header};
+
+pub use crate::libraries::{HeadersNotFound, ToolkitHeaders};

@@ -23,6 +23,7 @@ use kiln_driver::Version;
 use crate::error::Result as ProbeResult;
 use crate::start_fault::unavailable;
 
+pub use kiln_cuda::nvrtc::{HeadersNotFound, ToolkitHeaders};
 pub use kiln_cuda::{
     Found as FoundLibrary, LibraryKind as Library, LibraryVersion, NotFound as MissingLibrary, Origin, Tried,
 };
@@ -53,6 +54,14 @@ pub fn driver() -> ProbeResult<DriverLibrary> {
 /// It is not there.
 pub fn find(library: Library) -> Result<FoundLibrary, MissingLibrary> {
     Surroundings::of_process().find(library)
+}
+
+/// Looks for the headers of the CUDA toolkit, which CUDA C may include.
+///
+/// # Errors
+/// They are not there.
+pub fn headers() -> Result<&'static ToolkitHeaders, HeadersNotFound> {
+    ToolkitHeaders::of_process()
 }
 
 /// Looks for all of them, in the order of [`Library::ALL`].

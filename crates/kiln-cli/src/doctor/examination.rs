@@ -158,6 +158,7 @@ impl Examination {
             self.checks.push(library_check(*library, &answer));
             self.libraries.extend(answer.ok().map(FoundHere::from));
         }
+        self.checks.push(headers_check());
     }
 
     fn look_at_simulator(&mut self) {
@@ -208,6 +209,22 @@ fn library_check(library: Library, answer: &Result<FoundLibrary, MissingLibrary>
         Err(missing) => {
             let detail = format!("not found in {} places", missing.tried.len());
             Check::bad(Status::Missing, library.name(), detail, library.advice())
+        }
+    }
+}
+
+/// What CUDA C may include.
+fn headers_check() -> Check {
+    const NAME: &str = "CUDA headers";
+    match libraries::headers() {
+        Ok(headers) => {
+            let version = headers.version.map_or_else(|| "of unknown version".into(), |it| it.to_string());
+            let folders: Vec<_> = headers.folders.iter().map(|folder| folder.display().to_string()).collect();
+            Check::ok(NAME, format!("{version} at {} ({})", folders.join(", "), headers.origin))
+        }
+        Err(missing) => {
+            let detail = format!("not found in {} places", missing.tried.len());
+            Check::bad(Status::Missing, NAME, detail, missing.advice())
         }
     }
 }

@@ -61,6 +61,26 @@ fn a_missing_library_comes_with_its_next_step() {
 }
 
 #[test]
+fn the_cuda_headers_are_named_or_come_with_their_package() {
+    let examined_with = |folder: &std::path::Path| {
+        let mut command = without_driver(&["doctor", "--json"]);
+        command.env("KILN_CUDA_INCLUDE", folder);
+        check(&examined(&run(command)), "CUDA headers").clone()
+    };
+    let missing = examined_with(std::path::Path::new("/nonexistent"));
+    assert_eq!(missing["status"], "missing");
+    assert!(missing["next_step"].as_str().unwrap().contains("nvidia-cuda-runtime"), "{missing}");
+    let folder = std::env::temp_dir().join(format!("kiln-doctor-headers-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("cuda_fp16.h"), "").unwrap();
+    std::fs::write(folder.join("cuda.h"), "#define CUDA_VERSION 13010\n").unwrap();
+    let found = examined_with(&folder);
+    std::fs::remove_dir_all(&folder).unwrap();
+    let detail = found["detail"].as_str().unwrap();
+    assert!(detail.starts_with("13.1 at") && detail.contains(folder.to_str().unwrap()), "{detail}");
+}
+
+#[test]
 fn the_text_says_the_same_as_the_json() {
     let text = run(without_driver(&["doctor", "--policy", "required"]));
     assert_eq!(text.code, Some(3));

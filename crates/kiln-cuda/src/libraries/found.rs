@@ -37,6 +37,8 @@ pub enum Origin {
     Conda,
     /// A usual folder of the toolkit.
     Toolkit,
+    /// The toolkit or package that NVRTC belongs to.
+    BesideNvrtc,
 }
 
 /// A library that is not there.
@@ -79,11 +81,12 @@ impl fmt::Display for Origin {
             Self::Python => "Python package",
             Self::Conda => "conda",
             Self::Toolkit => "toolkit",
+            Self::BesideNvrtc => "beside NVRTC",
         })
     }
 }
 
-fn tried_text(tried: &[Tried]) -> String {
+pub(super) fn tried_text(tried: &[Tried]) -> String {
     match tried {
         [] => "there was nowhere to look".into(),
         tried => {

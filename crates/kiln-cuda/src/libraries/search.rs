@@ -39,15 +39,52 @@ impl Surroundings {
     /// All folders to look into, in order.
     fn places(&self) -> Vec<(Origin, PathBuf)> {
         let mut places = Vec::new();
-        for home in ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(|name| self.folder_variable(name)) {
-            places.extend(TOOLKIT_FOLDERS.map(|folder| (Origin::CudaHome, home.join(folder))));
+        for (origin, root) in self.homes() {
+            places.extend(TOOLKIT_FOLDERS.map(|folder| (origin, root.join(folder))));
         }
         places.extend(self.loader_folders().into_iter().map(|folder| (Origin::System, folder)));
-        places.extend(self.python_folders().into_iter().map(|folder| (Origin::Python, folder)));
-        if let Some(prefix) = self.folder_variable("CONDA_PREFIX") {
-            places.extend(TOOLKIT_FOLDERS.map(|folder| (Origin::Conda, prefix.join(folder))));
-            places.extend(nvidia_folders(&prefix).into_iter().map(|folder| (Origin::Conda, folder)));
+        let library_folder = |(origin, package): (Origin, PathBuf)| (origin, package.join("lib"));
+        let has_libraries = |place: &(Origin, PathBuf)| place.1.is_dir();
+        places.extend(self.python_packages().into_iter().map(library_folder).filter(has_libraries));
+        for (origin, root) in self.installations() {
+            places.extend(TOOLKIT_FOLDERS.map(|folder| (origin, root.join(folder))));
         }
+        places
+    }
+
+    /// The roots of everything that may be a toolkit, or a part of one, in the order of the search.
+    pub(super) fn toolkit_roots(&self) -> Vec<(Origin, PathBuf)> {
+        let mut roots = self.homes();
+        roots.extend(self.python_packages());
+        roots.extend(self.installations());
+        roots.push((Origin::System, self.system_path("usr")));
+        roots
+    }
+
+    /// The toolkits that variables name.
+    fn homes(&self) -> Vec<(Origin, PathBuf)> {
+        let named = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(|name| self.folder_variable(name));
+        named.map(|home| (Origin::CudaHome, home)).collect()
+    }
+
+    /// NVIDIA's packages in the active Python and conda environments.
+    fn python_packages(&self) -> Vec<(Origin, PathBuf)> {
+        let python = self.python_prefixes().into_iter().map(|prefix| (Origin::Python, prefix));
+        let conda = self.folder_variable("CONDA_PREFIX").map(|prefix| (Origin::Conda, prefix));
+        let mut packages: Vec<(Origin, PathBuf)> = Vec::new();
+        for (origin, prefix) in python.chain(conda) {
+            for package in nvidia_packages(&prefix) {
+                if !packages.iter().any(|(_, known)| *known == package) {
+                    packages.push((origin, package));
+                }
+            }
+        }
+        packages
+    }
+
+    /// The conda environment and the usual folders of a toolkit.
+    fn installations(&self) -> Vec<(Origin, PathBuf)> {
+        let conda = self.folder_variable("CONDA_PREFIX").map(|prefix| (Origin::Conda, prefix));
         let mut toolkits = entries(&self.system_path("usr/local"));
         // The newest first; the plain name is a link to one of the others.
         toolkits.sort_by_key(|path| {
@@ -55,15 +92,12 @@ impl Surroundings {
         });
         toolkits.retain(|path| file_name(path).starts_with("cuda"));
         toolkits.push(self.system_path("opt/cuda"));
-        for toolkit in toolkits {
-            places.extend(TOOLKIT_FOLDERS.map(|folder| (Origin::Toolkit, toolkit.join(folder))));
-        }
-        places
+        conda.into_iter().chain(toolkits.into_iter().map(|toolkit| (Origin::Toolkit, toolkit))).collect()
     }
 
-    /// The library folders of NVIDIA's packages in the active Python environment: the virtual environment, the Python
-    /// that comes first on the path, and the user's own packages. No Python is started.
-    fn python_folders(&self) -> Vec<PathBuf> {
+    /// Where Python packages are installed: the virtual environment, the Python that comes first on the path, and the
+    /// packages of the user. No Python is started.
+    fn python_prefixes(&self) -> Vec<PathBuf> {
         let mut prefixes: Vec<PathBuf> = self.folder_variable("VIRTUAL_ENV").into_iter().collect();
         let interpreter = self.variable("PATH").and_then(|path| {
             std::env::split_paths(path).map(|folder| folder.join("python3")).find(|python| python.exists())
@@ -78,18 +112,12 @@ impl Surroundings {
             );
         }
         prefixes.extend(self.folder_variable("HOME").map(|home| home.join(".local")));
-        let mut folders = Vec::new();
-        for folder in prefixes.iter().flat_map(|prefix| nvidia_folders(prefix)) {
-            if !folders.contains(&folder) {
-                folders.push(folder);
-            }
-        }
-        folders
+        prefixes
     }
 }
 
-/// `lib/python3.x/site-packages/nvidia/*/lib` below a prefix.
-fn nvidia_folders(prefix: &Path) -> Vec<PathBuf> {
+/// `lib/python3.x/site-packages/nvidia/*` below a prefix.
+fn nvidia_packages(prefix: &Path) -> Vec<PathBuf> {
     entries(&prefix.join("lib"))
         .into_iter()
         .filter(|folder| file_name(folder).starts_with("python3"))
@@ -97,8 +125,6 @@ fn nvidia_folders(prefix: &Path) -> Vec<PathBuf> {
             ["site-packages", "dist-packages"].map(|packages| python.join(packages).join("nvidia"))
         })
         .flat_map(|nvidia| entries(&nvidia))
-        .map(|package| package.join("lib"))
-        .filter(|folder| folder.is_dir())
         .collect()
 }
 

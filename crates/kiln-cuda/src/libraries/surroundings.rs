@@ -6,12 +6,14 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use super::headers::INCLUDE_VARIABLE;
 use super::kind::LibraryKind;
 use crate::loader::OVERRIDE_VARIABLE;
 
 /// Variables a search may ask for, besides one per library.
-const VARIABLES: [&str; 8] = [
+const VARIABLES: [&str; 9] = [
     OVERRIDE_VARIABLE,
+    INCLUDE_VARIABLE,
     "CUDA_HOME",
     "CUDA_PATH",
     "LD_LIBRARY_PATH",

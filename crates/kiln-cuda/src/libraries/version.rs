@@ -4,6 +4,7 @@ use std::ffi::c_int;
 use std::fmt;
 use std::path::Path;
 
+use kiln_driver::Version;
 use libloading::os::unix::Library;
 
 /// The loader's flag for "only if it is loaded already".
@@ -80,6 +81,12 @@ impl LibraryVersion {
                 Some(Self { major: value / 10_000, minor: Some(value / 100 % 100), patch: Some(value % 100) })
             }
         }
+    }
+}
+
+impl From<Version> for LibraryVersion {
+    fn from(Version { major, minor }: Version) -> Self {
+        Self { major, minor: Some(minor), patch: None }
     }
 }
 

@@ -12,10 +12,11 @@ use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
 use super::api::Api;
 use super::architecture::Architecture;
 use super::error::NvrtcError;
+use super::include_hint;
 use super::options::{CompileOptions, Target};
 use super::program::{Compilation, Compiled, check};
 use super::source::CudaSource;
-use crate::libraries::{LibraryKind, Surroundings};
+use crate::libraries::{HeadersNotFound, LibraryKind, Surroundings, ToolkitHeaders};
 
 /// NVRTC, loaded. Any number of threads may compile with it at once.
 ///
@@ -36,6 +37,7 @@ pub struct Nvrtc {
     path: PathBuf,
     version: Version,
     architectures: Vec<Architecture>,
+    headers: OnceLock<ToolkitHeaders>,
 }
 
 impl Nvrtc {
@@ -66,7 +68,7 @@ impl Nvrtc {
         let version = read_version(&api)?;
         load_builtins(path, version);
         let architectures = read_architectures(&api)?;
-        Ok(Self { api, path: path.to_owned(), version, architectures })
+        Ok(Self { api, path: path.to_owned(), version, architectures, headers: OnceLock::new() })
     }
 
     /// Its version, which is that of the toolkit it belongs to.
@@ -94,16 +96,42 @@ impl Nvrtc {
         self.architectures.iter().rev().find(|known| **known < wanted).map(|known| Target::Ptx(*known))
     }
 
-    /// Compiles a source.
+    /// The headers of the toolkit this NVRTC belongs to, which a source may include. They are looked for at the first call; a
+    /// failure is not remembered.
     ///
     /// # Errors
-    /// The source's errors with their places; an architecture this NVRTC does not know.
+    /// They are not there.
+    pub fn headers(&self) -> Result<&ToolkitHeaders, HeadersNotFound> {
+        if let Some(headers) = self.headers.get() {
+            return Ok(headers);
+        }
+        let found = Surroundings::of_process().find_headers(Some(&self.path), Some(self.version.into()))?;
+        Ok(self.headers.get_or_init(|| found))
+    }
+
+    /// Compiles a source. If it includes anything, headers are looked for in memory, in the folders of the options, and in
+    /// those of the [toolkit](Self::headers), in this order.
+    ///
+    /// # Errors
+    /// The source's errors with their places, and how to get a header that was not found; an architecture this NVRTC
+    /// does not know.
     pub fn compile(&self, source: &CudaSource<'_>, options: &CompileOptions) -> Result<Compiled, NvrtcError> {
         let asked = options.target.architecture();
         if !self.architectures.iter().any(|known| known.number() == asked.number()) {
             return Err(NvrtcError::UnknownArchitecture { asked, known: self.architectures.clone() });
         }
-        Compilation::new(&self.api, source)?.run(source, options)
+        if !source.may_include() && options.include_folders.is_empty() {
+            return Compilation::new(&self.api, source)?.run(source, options, None);
+        }
+        let headers = self.headers();
+        let compiled =
+            Compilation::new(&self.api, source)?.run(source, options, headers.as_ref().ok().copied());
+        compiled.map_err(|error| match error {
+            NvrtcError::Compile(failure) => {
+                include_hint::with_hint(failure, &headers, self.version.into()).into()
+            }
+            error => error,
+        })
     }
 }
 

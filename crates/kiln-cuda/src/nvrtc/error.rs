@@ -60,6 +60,8 @@ pub struct CompileFailure {
     pub diagnostics: Vec<Diagnostic>,
     /// The log as the compiler wrote it.
     pub log: String,
+    /// How to get a header that was not found.
+    pub hint: Option<String>,
 }
 
 impl NvrtcError {
@@ -87,10 +89,11 @@ impl fmt::Display for CompileFailure {
         let errors: Vec<&Diagnostic> =
             self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).collect();
         match errors.as_slice() {
-            [] => write!(f, "{} was not compiled:\n{}", self.source, self.log.trim_end()),
-            [first] => write!(f, "{first}"),
-            [first, rest @ ..] => write!(f, "{first} (and {} more)", rest.len()),
+            [] => write!(f, "{} was not compiled:\n{}", self.source, self.log.trim_end())?,
+            [first] => write!(f, "{first}")?,
+            [first, rest @ ..] => write!(f, "{first} (and {} more)", rest.len())?,
         }
+        self.hint.iter().try_for_each(|hint| write!(f, "; {hint}"))
     }
 }
 

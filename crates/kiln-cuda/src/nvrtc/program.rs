@@ -7,6 +7,7 @@ use super::diagnostic::Diagnostic;
 use super::error::{CompileFailure, NvrtcError};
 use super::options::{CompileOptions, Target};
 use super::source::CudaSource;
+use crate::libraries::ToolkitHeaders;
 
 /// Code that was compiled.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,11 +56,12 @@ impl<'a> Compilation<'a> {
         Ok(compilation)
     }
 
-    /// Compiles.
+    /// Compiles. The toolkit's headers are looked for after those of the options.
     pub(super) fn run(
         self,
         source: &CudaSource<'_>,
         options: &CompileOptions,
+        toolkit: Option<&ToolkitHeaders>,
     ) -> Result<Compiled, NvrtcError> {
         for name in &options.names {
             let text = c_text("a name expression", name)?;
@@ -67,7 +69,9 @@ impl<'a> Compilation<'a> {
             let status = unsafe { (self.api.add_name)(self.raw, text.as_ptr()) };
             self.check("nvrtcAddNameExpression", status)?;
         }
-        let arguments = options.arguments();
+        let mut arguments = options.arguments();
+        let folders = toolkit.into_iter().flat_map(|toolkit| &toolkit.folders);
+        arguments.extend(folders.map(|folder| format!("--include-path={}", folder.display())));
         let texts =
             arguments.iter().map(|argument| c_text("an option", argument)).collect::<Result<Vec<_>, _>>()?;
         let pointers: Vec<*const c_char> = texts.iter().map(|text| text.as_ptr()).collect();
@@ -79,7 +83,7 @@ impl<'a> Compilation<'a> {
         let diagnostics = Diagnostic::parse(&log);
         // A wrong option and a failing built-in step come with a log too, and then the log is what helps.
         if status == COMPILATION || (status != 0 && !diagnostics.is_empty()) {
-            return Err(CompileFailure { source: source.name.into(), diagnostics, log }.into());
+            return Err(CompileFailure { source: source.name.into(), diagnostics, log, hint: None }.into());
         }
         self.check("nvrtcCompileProgram", status)?;
         let names = options.names.iter().map(|name| Ok((name.clone(), self.lowered(name)?)));

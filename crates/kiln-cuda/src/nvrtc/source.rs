@@ -28,6 +28,14 @@ pub struct Header<'a> {
     pub text: &'a str,
 }
 
+impl CudaSource<'_> {
+    /// Whether it may include something: a word in a comment counts as well.
+    pub(super) fn may_include(&self) -> bool {
+        let texts = self.headers.iter().map(|header| header.text).chain([self.text]);
+        texts.into_iter().any(|text| text.contains("include"))
+    }
+}
+
 impl<'a> CudaSource<'a> {
     /// A source without headers of its own.
     pub fn new(name: &'a str, text: &'a str) -> Self {

@@ -8,22 +8,22 @@ use std::sync::OnceLock;
 use kiln_cuda::{LibraryKind, Origin, Surroundings};
 
 /// A machine in a folder; the folder goes with it.
-struct Machine {
+pub(crate) struct Machine {
     root: PathBuf,
 }
 
 impl Machine {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let root = std::env::temp_dir().join(format!("kiln-libraries-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&root).unwrap();
         Self { root: root.canonicalize().unwrap() }
     }
 
-    fn path(&self, path: &str) -> PathBuf {
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.root.join(path)
     }
 
-    fn write(&self, path: &str, bytes: &[u8]) -> PathBuf {
+    pub(crate) fn write(&self, path: &str, bytes: &[u8]) -> PathBuf {
         let path = self.path(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, bytes).unwrap();
@@ -42,7 +42,7 @@ impl Machine {
         file
     }
 
-    fn surroundings(&self) -> Surroundings {
+    pub(crate) fn surroundings(&self) -> Surroundings {
         Surroundings::below(&self.root)
     }
 }

@@ -2,5 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise, and says why")]
 
-mod libraries;
+#[macro_use]
 mod nvrtc;
+
+mod headers;
+mod libraries;

@@ -17,22 +17,22 @@ const AXPY: &str = r#"extern "C" __global__ void axpy(float a, const float* x, f
 /// The compiler, or a skip that is counted.
 macro_rules! nvrtc {
     () => {
-        match Nvrtc::load() {
+        match kiln_cuda::nvrtc::Nvrtc::load() {
             Ok(nvrtc) => nvrtc,
-            Err(reason) if reason.is_missing() => return skip(&reason),
+            Err(reason) if reason.is_missing() => return $crate::nvrtc::skip(&reason),
             Err(reason) => panic!("{reason}"),
         }
     };
 }
 
-fn skip(reason: &NvrtcError) {
+pub(crate) fn skip(reason: &dyn std::fmt::Display) {
     assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{reason}");
     // A test runs on a thread of its name.
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("nvrtc");
     let Some(log) = std::env::var_os("KILN_SKIP_LOG").filter(|path| !path.is_empty()) else { return };
     let mut log = std::fs::OpenOptions::new().create(true).append(true).open(log).unwrap();
-    log.write_all(format!("{test}: NVRTC is missing\n").as_bytes()).unwrap();
+    log.write_all(format!("{test}: NVRTC or the CUDA headers are missing\n").as_bytes()).unwrap();
 }
 
 fn ptx_options() -> CompileOptions {

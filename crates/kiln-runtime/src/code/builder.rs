@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use kiln_cuda::nvrtc::{CompileOptions, CudaSource, Header, Nvrtc, NvrtcError, Target};
+use kiln_cuda::nvrtc::{CompileOptions, CudaSource, Header, Nvrtc, NvrtcError, Target, ToolkitHeaders};
 use kiln_driver::DeviceKind;
 
 use super::compiler_file::CompilerFile;
@@ -78,7 +78,8 @@ impl<'a> ModuleBuilder<'a> {
         self
     }
 
-    /// A folder that headers are looked for in.
+    /// A folder that headers are looked for in, before those of the CUDA toolkit (`cuda_fp16.h` and others), which are
+    /// found beside NVRTC.
     #[must_use]
     pub fn include(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folders.push(folder.into());
@@ -219,6 +220,12 @@ impl<'a> ModuleBuilder<'a> {
             key = key.part("header name", name.as_bytes()).part("header", text.as_bytes());
         }
         let all = self.headers.iter().fold(text.to_owned(), |all, (_, header)| all + "\n" + header);
+        // NVRTC finds headers of the toolkit by itself; which ones they are decides what comes out.
+        if all.contains("include")
+            && let Ok(headers) = ToolkitHeaders::of_process()
+        {
+            key = key.part("toolkit headers", headers.identity().as_bytes());
+        }
         for (path, contents) in read_headers(&all, &self.folders) {
             key = key.part("file", path.as_os_str().as_encoded_bytes()).part("contents", &contents);
         }

@@ -179,6 +179,23 @@ fn cuda_c_is_compiled_once_and_found_on_disk_by_the_next_runtime() {
 }
 
 #[test]
+fn a_source_includes_headers_of_the_toolkit_without_being_told_where_they_are() {
+    const NAME: &str = "a_source_includes_headers_of_the_toolkit_without_being_told_where_they_are";
+    const HALF: &str = "#include <cuda_fp16.h>\nextern \"C\" __global__ void half_of(const float* from, float* to) { \
+        to[threadIdx.x] = __half2float(__float2half(from[threadIdx.x])); }";
+    if crate::skip::without_nvrtc(NAME) || crate::skip::without_headers(NAME) {
+        return;
+    }
+    let folder = Folder::new("toolkit-headers");
+    let gpu = runtime(&folder);
+    let (from, to) = (gpu.upload(&[1.5f32, 0.1]).unwrap(), gpu.zeros::<f32>(2).unwrap());
+    let kernel = gpu.kernel(HALF, "half_of").unwrap();
+    // SAFETY: the kernel reads and writes one element for each of its two threads.
+    unsafe { gpu.launch(&kernel).grid(1).block(2).read(&from).write(&to).submit().unwrap() };
+    assert_eq!(to.download().unwrap(), [1.5, 0.099975586]);
+}
+
+#[test]
 fn templates_headers_and_macros_reach_the_compiler_and_a_changed_header_is_noticed() {
     if crate::skip::without_nvrtc(
         "templates_headers_and_macros_reach_the_compiler_and_a_changed_header_is_noticed",
