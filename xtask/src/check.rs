@@ -28,6 +28,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result {
         ("format", format),
         ("clippy", clippy),
         ("tidy", tidy::run),
+        ("features", features),
         ("docs", docs),
         ("book", book::run),
     ];
@@ -47,6 +48,16 @@ fn format(workspace: &Workspace) -> Result {
 fn clippy(workspace: &Workspace) -> Result {
     let flags = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "--deny", "warnings"];
     process::succeed(workspace.cargo().args(flags))
+}
+
+/// What a user may leave out: each feature of `kiln` alone, and none.
+fn features(workspace: &Workspace) -> Result {
+    let alone = ["clippy", "--package", "kiln", "--no-default-features", "--features"];
+    for feature in ["", "sim", "isolate", "program", "service"] {
+        process::succeed(workspace.cargo().args(alone).args([feature, "--", "--deny", "warnings"]))?;
+    }
+    let left_out = ["test", "--package", "kiln", "--no-default-features", "--test", "left_out"];
+    process::succeed(workspace.cargo().args(left_out))
 }
 
 fn docs(workspace: &Workspace) -> Result {

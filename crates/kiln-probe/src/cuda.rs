@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kiln_cuda::{CudaDevice, DeviceDescription, OpenError, Unavailable};
 use kiln_driver::{DeviceKind, Driver};
+#[cfg(all(feature = "isolate", target_os = "linux"))]
 use kiln_isolate::Backend;
 
 use crate::devices::DeviceSummary;
@@ -50,6 +51,7 @@ impl Platform for CudaPlatform {
         }
     }
 
+    #[cfg(all(feature = "isolate", target_os = "linux"))]
     fn backend(&self, ordinal: u32) -> Result<Option<Backend>> {
         Ok(Some(Backend::cuda(ordinal)))
     }

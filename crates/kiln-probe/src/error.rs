@@ -87,6 +87,14 @@ pub enum ProbeError {
     /// A build step asked for the very thing it builds.
     #[error("the build step asked for what it is to build itself; take the parts it was given")]
     Recursion,
+    /// Something that was left out when kiln was built.
+    #[error("{what} are not part of this build; {next}")]
+    NotBuilt {
+        /// What was left out.
+        what: &'static str,
+        /// How to get it.
+        next: &'static str,
+    },
     /// An error of a platform that kiln does not know.
     #[error(transparent)]
     Other(Arc<dyn std::error::Error + Send + Sync>),

@@ -21,11 +21,15 @@ mod devices;
 mod error;
 mod flight;
 pub mod libraries;
+#[cfg(not(feature = "sim"))]
+mod no_simulator;
 mod partition;
 mod platform;
 mod policy;
 mod retry_cell;
+mod seed;
 mod selection;
+#[cfg(feature = "sim")]
 mod simulator;
 mod start_fault;
 
@@ -40,5 +44,12 @@ pub use partition::split_by_weight;
 pub use platform::{Listing, Platform};
 pub use policy::{Policy, UnknownPolicy};
 pub use retry_cell::RetryCell;
+pub use seed::SEED_VARIABLE;
 pub use selection::{Selection, best_by};
-pub use simulator::{ProcessMachine, SEED_VARIABLE, SimulatorPlatform};
+#[cfg(feature = "sim")]
+pub use simulator::{ProcessMachine, SimulatorPlatform, simulated_device};
+
+#[cfg(feature = "sim")]
+pub use kiln_sim::Machine;
+#[cfg(not(feature = "sim"))]
+pub use no_simulator::{ProcessMachine, simulated_device};

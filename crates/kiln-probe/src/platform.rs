@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use kiln_driver::{DeviceKind, Driver};
+#[cfg(all(feature = "isolate", target_os = "linux"))]
 use kiln_isolate::Backend;
 
 use crate::absence::Absence;
@@ -36,6 +37,7 @@ pub trait Platform: Send + Sync + 'static {
     ///
     /// # Errors
     /// What keeps the device from being named.
+    #[cfg(all(feature = "isolate", target_os = "linux"))]
     fn backend(&self, ordinal: u32) -> Result<Option<Backend>> {
         let _ = ordinal;
         Ok(None)
@@ -64,6 +66,7 @@ impl<P: Platform + ?Sized> Platform for Arc<P> {
         (**self).open(ordinal)
     }
 
+    #[cfg(all(feature = "isolate", target_os = "linux"))]
     fn backend(&self, ordinal: u32) -> Result<Option<Backend>> {
         (**self).backend(ordinal)
     }

@@ -4,15 +4,14 @@ use std::ffi::OsStr;
 use std::sync::{Arc, LazyLock};
 
 use kiln_driver::{DeviceKind, Driver};
+#[cfg(all(feature = "isolate", target_os = "linux"))]
 use kiln_isolate::Backend;
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
 use crate::devices::DeviceSummary;
 use crate::error::{ProbeError, Result};
 use crate::platform::{Listing, Platform};
-
-/// The environment variable that picks the order in which the process's simulated device runs ready work.
-pub const SEED_VARIABLE: &str = "KILN_SIM_SEED";
+use crate::seed::SEED_VARIABLE;
 
 /// The devices of a simulated machine.
 #[derive(Clone, Debug)]
@@ -41,6 +40,15 @@ impl Platform for SimulatorPlatform {
     fn open(&self, ordinal: u32) -> Result<Arc<dyn Driver>> {
         Ok(self.machine.device(ordinal)?)
     }
+}
+
+/// A simulated device for the caller alone, driven by a seed.
+///
+/// # Errors
+/// If simulated devices are not part of this build.
+pub fn simulated_device(seed: u64) -> Result<Arc<dyn Driver>> {
+    let machine = Machine::new(MachineConfig::seeded(seed).engine(Arc::new(PtxEngine::default())));
+    Ok(machine.device(0)?)
 }
 
 /// The process's machine: one device, driven by the seed in the environment, or by 0. It is built when it is first asked
@@ -75,6 +83,7 @@ impl Platform for ProcessMachine {
     }
 
     /// A worker has a separate machine, with one device driven by the same seed.
+    #[cfg(all(feature = "isolate", target_os = "linux"))]
     fn backend(&self, ordinal: u32) -> Result<Option<Backend>> {
         let seed = seed(std::env::var_os(SEED_VARIABLE).as_deref())?;
         Ok((ordinal == 0).then(|| Backend::simulated(seed)))

@@ -138,6 +138,7 @@ impl Error {
     pub fn is_absence(&self) -> bool {
         match self.kind() {
             ErrorKind::Probe(error) => error.absence().is_some(),
+            #[cfg(all(feature = "isolate", target_os = "linux"))]
             ErrorKind::Worker(error) => error.is_absence(),
             _ => false,
         }
@@ -165,6 +166,7 @@ impl Error {
         match self.kind() {
             ErrorKind::StreamsExhausted { .. } | ErrorKind::NotReady { .. } => true,
             ErrorKind::Memory(error) => error.is_retryable(),
+            #[cfg(all(feature = "isolate", target_os = "linux"))]
             ErrorKind::Worker(error) => error.is_retryable(),
             ErrorKind::Probe(error) => error.is_retryable(),
             _ => self.driver().is_some_and(kiln_driver::Error::is_retryable),

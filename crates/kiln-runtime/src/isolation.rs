@@ -3,8 +3,11 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+#[cfg(all(feature = "isolate", target_os = "linux"))]
 use kiln_isolate::{Backend, Config, Entry, RestartPolicy};
+use kiln_probe::ProbeError;
 
+use crate::error::{Error, Misuse};
 use crate::replay::Replay;
 use crate::state::Keep;
 
@@ -37,6 +40,23 @@ pub enum Isolation {
     Process(Process),
 }
 
+impl Isolation {
+    /// Why a driver that is open in this process cannot be isolated.
+    pub(crate) fn refusal() -> Error {
+        if cfg!(all(feature = "isolate", target_os = "linux")) {
+            Misuse::OpenInProcess.into()
+        } else {
+            Self::not_built()
+        }
+    }
+
+    /// The error where worker processes are not part of this build.
+    pub(crate) fn not_built() -> Error {
+        let next = "enable the feature `isolate` of kiln, on Linux";
+        ProbeError::NotBuilt { what: "devices in worker processes", next }.into()
+    }
+}
+
 /// How a device is kept in a worker process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Process {
@@ -46,12 +66,14 @@ pub struct Process {
     /// not count.
     pub watchdog: Option<Duration>,
     /// How often, and how fast, workers are replaced. Past that the device is Failed.
+    #[cfg(all(feature = "isolate", target_os = "linux"))]
     pub restarts: RestartPolicy,
     /// What is kept when a worker is replaced.
     pub on_loss: Keep,
     /// What becomes of work that had not started when its worker was lost.
     pub replay: Replay,
     /// What is started as a worker.
+    #[cfg(all(feature = "isolate", target_os = "linux"))]
     pub entry: Entry,
     /// How long a worker has to start and to open its device.
     pub start_limit: Duration,
@@ -66,9 +88,11 @@ impl Default for Process {
         Self {
             standby: false,
             watchdog: None,
+            #[cfg(all(feature = "isolate", target_os = "linux"))]
             restarts: RestartPolicy::default(),
             on_loss: Keep::Untouched,
             replay: Replay::Never,
+            #[cfg(all(feature = "isolate", target_os = "linux"))]
             entry: Entry::Main,
             start_limit: Duration::from_secs(60),
             variables: Vec::new(),
@@ -76,6 +100,7 @@ impl Default for Process {
     }
 }
 
+#[cfg(all(feature = "isolate", target_os = "linux"))]
 impl Process {
     /// The same in the words of the crate that starts workers.
     pub(crate) fn config(&self, backend: Backend) -> Config {

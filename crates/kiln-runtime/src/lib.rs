@@ -2,6 +2,15 @@
 //!
 //! Users import the crate `kiln`, which has everything here under the same names.
 
+#![cfg_attr(
+    not(all(feature = "isolate", target_os = "linux")),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "much of the core is called by the recovery of worker processes only"
+    )
+)]
+
 pub mod backend;
 mod buffer;
 pub mod cache;
@@ -43,7 +52,9 @@ pub use prober::{
     Prober, ProberConfig, TestGate, availability, balanced_partition, gpu_for_test, memory_budget_for,
     policy, refresh, require, resolve, scatter, set_policy, set_runtime_config,
 };
-pub use recovery::{Isolation, PostMortem, worker_entry};
+pub use recovery::Isolation;
+#[cfg(all(feature = "isolate", target_os = "linux"))]
+pub use recovery::{PostMortem, worker_entry};
 pub use runtime::{
     Changed, DeviceRuntime, MemoryConfig, RuntimeConfig, StateWatch, Stream, StreamPool, Subscription,
     Ticket, Timed, Timing,

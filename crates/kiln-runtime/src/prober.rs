@@ -15,9 +15,11 @@ use std::sync::{Arc, Mutex, Once, PoisonError};
 use kiln_probe::{Absence, Availability, DefaultPolicy, Platform, Policy, Selection};
 
 pub use budget::MemoryBudget;
+#[cfg(feature = "sim")]
+pub use process::simulated_machine;
 pub use process::{
     availability, balanced_partition, gpu_for_test, memory_budget_for, policy, prober, refresh, require,
-    resolve, scatter, set_policy, set_runtime_config, simulated_machine,
+    resolve, scatter, set_policy, set_runtime_config,
 };
 pub use registry::MAX_DEVICES;
 pub use scatter::{Decline, Outcome, Part, Share, gather};

@@ -53,26 +53,42 @@
 //! An isolated device takes in no streams, events or memory of other libraries, which live in this process. Its memory stack is based on
 //! pages, by the heap over them or whole: what other bases give out would be gone with its worker.
 
+#[cfg(all(feature = "isolate", target_os = "linux"))]
 mod account;
+#[cfg(all(feature = "isolate", target_os = "linux"))]
 mod alarm;
+#[cfg(all(feature = "isolate", target_os = "linux"))]
 mod census;
+#[cfg(all(feature = "isolate", target_os = "linux"))]
 mod guardian;
+#[cfg(all(feature = "isolate", target_os = "linux"))]
 mod keeper;
+#[cfg(all(feature = "isolate", target_os = "linux"))]
 mod ledger;
+#[cfg(all(feature = "isolate", target_os = "linux"))]
 mod mender;
+#[cfg(all(feature = "isolate", target_os = "linux"))]
 mod open;
+#[cfg(all(feature = "isolate", target_os = "linux"))]
 mod page;
+#[cfg(all(feature = "isolate", target_os = "linux"))]
 mod post_mortem;
+#[cfg(all(feature = "isolate", target_os = "linux"))]
 mod read_only;
+#[cfg(all(feature = "isolate", target_os = "linux"))]
 mod refill;
+#[cfg(all(feature = "isolate", target_os = "linux"))]
 mod seal;
 mod supervisor;
+#[cfg(all(feature = "isolate", target_os = "linux"))]
 mod verdict;
 
 pub use crate::error::SealError;
 pub use crate::isolation::{Isolation, Process};
 pub use crate::replay::{Outcome, Replay, Why};
+#[cfg(all(feature = "isolate", target_os = "linux"))]
 pub use kiln_isolate::{Backend, Entry, Phases, RestartPolicy, worker_entry};
+#[cfg(all(feature = "isolate", target_os = "linux"))]
 pub use post_mortem::{BlockRecord, PostMortem, Standing, UnfinishedWork};
 
 pub use supervisor::Supervisor;

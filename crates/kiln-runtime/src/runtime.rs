@@ -25,7 +25,6 @@ use std::time::Duration;
 
 use kiln_driver::{DeviceInfo, Driver, MemoryInfo};
 use kiln_mem::{Budget, MemoryResource, Order};
-use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
 pub use config::RuntimeConfig;
 pub use memory_config::MemoryConfig;
@@ -41,7 +40,7 @@ pub(crate) use recovery_hook::RecoveryHook;
 pub(crate) use registry::Whereabouts;
 pub(crate) use stream::Keep;
 
-use crate::error::{Misuse, Result};
+use crate::error::Result;
 use crate::isolation::Isolation;
 use crate::state::Phase;
 
@@ -67,10 +66,9 @@ impl DeviceRuntime {
     /// A new runtime over a new simulated device; the seed picks the order in which ready work runs.
     ///
     /// # Errors
-    /// None that a simulated device has by itself.
+    /// If simulated devices are not part of this build (feature `sim`).
     pub fn simulated(seed: u64) -> Result<Self> {
-        let machine = Machine::new(MachineConfig::seeded(seed).engine(Arc::new(PtxEngine::default())));
-        Self::from_driver(machine.device(0)?, RuntimeConfig::default())
+        Self::from_driver(kiln_probe::simulated_device(seed)?, RuntimeConfig::default())
     }
 
     /// A runtime whose memory is a stack of the caller's own. `make` gets the device and the order that the stack has to ask.
@@ -84,7 +82,7 @@ impl DeviceRuntime {
         make: impl Fn(&Arc<dyn Driver>, Arc<dyn Order>) -> Result<Arc<dyn MemoryResource>>,
     ) -> Result<Self> {
         if config.isolation != Isolation::InProcess {
-            return Err(Misuse::OpenInProcess.into());
+            return Err(Isolation::refusal());
         }
         Self::build(driver, config, None, &make)
     }

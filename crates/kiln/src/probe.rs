@@ -24,15 +24,18 @@
 //!
 //! The functions here ask the process's own [`Prober`]; a test builds one over [`Platform`]s of its choice.
 
+#[cfg(feature = "sim")]
+pub use kiln_probe::SimulatorPlatform;
 pub use kiln_probe::{
     Absence, Availability, CudaAbsence, CudaPlatform, DeviceEntry, DeviceSummary, Devices, Listing,
-    POLICY_VARIABLE, Platform, Policy, ProbeError, Result, SEED_VARIABLE, Selection, SimulatorPlatform,
-    UnknownPolicy, best_by, split_by_weight,
+    POLICY_VARIABLE, Platform, Policy, ProbeError, Result, SEED_VARIABLE, Selection, UnknownPolicy, best_by,
+    split_by_weight,
 };
 pub use kiln_runtime::backend::{probe_backend, probe_backend_with_compile};
+#[cfg(feature = "sim")]
+pub use kiln_runtime::prober::simulated_machine;
 pub use kiln_runtime::prober::{
     Decline, MAX_DEVICES, MemoryBudget, Outcome, Part, Prober, ProberConfig, SKIP_LOG_VARIABLE, Share,
     TestGate, availability, balanced_partition, count_skip, gather, gpu_for_test, memory_budget_for, policy,
-    prober, refresh, require, resolve, scatter, set_policy, set_runtime_config, simulated_machine,
-    skipped_tests,
+    prober, refresh, require, resolve, scatter, set_policy, set_runtime_config, skipped_tests,
 };

@@ -54,6 +54,7 @@ pub enum ErrorKind {
     #[error(transparent)]
     Seal(#[from] SealError),
     /// No worker process could be started for a device.
+    #[cfg(all(feature = "isolate", target_os = "linux"))]
     #[error(transparent)]
     Worker(Arc<kiln_isolate::StartError>),
     /// A library is not there.
@@ -77,6 +78,7 @@ pub enum ErrorKind {
     Other(Arc<dyn std::error::Error + Send + Sync>),
 }
 
+#[cfg(all(feature = "isolate", target_os = "linux"))]
 impl From<kiln_isolate::StartError> for ErrorKind {
     fn from(error: kiln_isolate::StartError) -> Self {
         Self::Worker(Arc::new(error))

@@ -3,8 +3,9 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
+#[cfg(feature = "sim")]
+use kiln_probe::Machine;
 use kiln_probe::{Availability, CudaPlatform, POLICY_VARIABLE, Policy, ProcessMachine};
-use kiln_sim::Machine;
 
 use super::budget::MemoryBudget;
 use super::scatter::{Outcome, Part, Share};
@@ -39,6 +40,7 @@ pub fn prober() -> &'static Prober {
 ///
 /// # Errors
 /// The environment holds a seed that is no number.
+#[cfg(feature = "sim")]
 pub fn simulated_machine() -> Result<&'static Machine> {
     Ok(ProcessMachine::machine()?)
 }

@@ -125,11 +125,7 @@ impl Registry {
                 let stopped = |cause| ProbeError::Context { kind, ordinal, cause };
                 DeviceRuntime::from_driver(opened.map_err(|error| explain(error, stopped))?, config)?
             }
-            Isolation::Process(_) => {
-                let unknown = || Misuse::UnknownBackend { name: format!("{kind} device {ordinal}") };
-                let backend = self.platform.backend(ordinal)?.ok_or_else(unknown)?;
-                DeviceRuntime::open(&backend, config)?
-            }
+            Isolation::Process(_) => self.open_isolated(ordinal, config)?,
         };
         let DeviceInfo { name, capability, uuid, .. } = runtime.info();
         match kind {
@@ -140,6 +136,18 @@ impl Registry {
             DeviceKind::Simulated => tracing::debug!("opened {kind} device {ordinal}: {name}"),
         }
         Ok(Box::leak(Box::new(runtime)))
+    }
+
+    #[cfg(all(feature = "isolate", target_os = "linux"))]
+    fn open_isolated(&self, ordinal: u32, config: RuntimeConfig) -> Result<DeviceRuntime> {
+        let unknown = || Misuse::UnknownBackend { name: format!("{} device {ordinal}", self.kind()) };
+        let backend = self.platform.backend(ordinal)?.ok_or_else(unknown)?;
+        DeviceRuntime::open(&backend, config)
+    }
+
+    #[cfg(not(all(feature = "isolate", target_os = "linux")))]
+    fn open_isolated(&self, _: u32, _: RuntimeConfig) -> Result<DeviceRuntime> {
+        Err(Isolation::not_built())
     }
 
     fn look_now(&self) -> Result<Availability> {

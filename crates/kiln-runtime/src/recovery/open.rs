@@ -6,7 +6,6 @@ use kiln_driver::Driver;
 use kiln_isolate::Backend;
 use kiln_mem::stack::Base;
 use kiln_probe::{CudaPlatform, Platform};
-use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
 use super::keeper::Survival;
 use crate::error::{Misuse, Result};
@@ -56,8 +55,7 @@ fn open_here(backend: &Backend) -> Result<Arc<dyn Driver>> {
         }
         "sim" => {
             let seed = backend.argument().try_into().map(u64::from_le_bytes).map_err(|_| unknown())?;
-            let machine = Machine::new(MachineConfig::seeded(seed).engine(Arc::new(PtxEngine::default())));
-            Ok(machine.device(0)?)
+            Ok(kiln_probe::simulated_device(seed)?)
         }
         _ => Err(unknown().into()),
     }
