@@ -26,8 +26,6 @@ mod ids;
 pub mod internal;
 mod isolation;
 mod launch;
-#[doc(hidden)]
-pub mod order;
 pub mod prober;
 pub mod recovery;
 mod replay;

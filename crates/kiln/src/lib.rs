@@ -90,6 +90,7 @@ pub mod error;
 pub mod graph;
 pub mod launch;
 pub mod memory;
+pub mod order;
 pub mod probe;
 pub mod recovery;
 #[doc(hidden)]
@@ -113,8 +114,6 @@ pub use kiln_probe::libraries;
 #[cfg(feature = "program")]
 #[doc(inline)]
 pub use kiln_program as program;
-#[doc(hidden)]
-pub use kiln_runtime::order;
 #[doc(inline)]
 pub use kiln_runtime::{backend, cache, foreign, telemetry};
 #[cfg(feature = "service")]

@@ -44,7 +44,6 @@ const BOUNDARIES: &[Boundary] = &[
         may_use: &[
             "kiln-driver",
             "kiln-cuda",
-            "kiln-sim",
             "kiln-mem",
             "kiln-order",
             "kiln-sync",
@@ -66,6 +65,7 @@ const BOUNDARIES: &[Boundary] = &[
             "kiln-driver",
             "kiln-ir",
             "kiln-mem",
+            "kiln-order",
             "kiln-probe",
             "kiln-program",
             "kiln-runtime",

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use kiln_driver::{Access, Command, DeviceAddress, DevicePlace, Place};
 use kiln_mem::AllocTag;
+use kiln_order::{StreamKey, StreamState, Use};
 
 use super::element::{Element, bytes_of};
 use super::memory::Memory;
@@ -14,7 +15,6 @@ use super::pattern::pattern;
 use super::room::room;
 use crate::error::{Error, Misuse, Result, Stale};
 use crate::ids::{BlockId, Generation};
-use crate::order::{StreamKey, StreamState, Use};
 use crate::runtime::{Block, Inner, Stream, Ticket, transfer};
 use crate::state::{Cause, Phase};
 

@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use kiln_driver::{Access, DevicePlace};
+use kiln_order::Use;
 
 use super::element::Element;
 use super::gpu_ref::GpuRef;
-use crate::order::Use;
 use crate::runtime::Block;
 
 /// Bytes of a block, kept alive by this value, with the type of their elements forgotten.

@@ -5,12 +5,12 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Weak};
 
 use kiln_driver::{Access, Command, HostBlock, Place, Timeout};
+use kiln_order::{AccessHistory, Stamp, Stamps, StreamState, Use};
 use kiln_sync::BiasedLock;
 
 use super::element::{Element, bytes_of};
 use super::gpu_ref::GpuRef;
 use crate::error::{Error, Misuse, Result};
-use crate::order::{AccessHistory, Stamp, Stamps, StreamState, Use};
 use crate::runtime::{DeviceRuntime, Inner, Stream, Ticket};
 
 /// Elements in pinned host memory.

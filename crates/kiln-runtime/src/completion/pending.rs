@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kiln_driver::EventId;
+use kiln_order::{HostClock, MAX_STREAMS, Point, Stamp, StreamKey};
 
 use super::queue::Queue;
 use crate::error::Result;
-use crate::order::{HostClock, MAX_STREAMS, Point, Stamp, StreamKey};
 use crate::wake::Answer;
 
 /// How the work ended.

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use kiln_driver::EventId;
+use kiln_order::{HostClock, Point, Stamp, StreamKey};
 
 use super::pending::Waiter;
-use crate::order::{HostClock, Point, Stamp, StreamKey};
 
 /// Events one stream holds for its waiters. Past it a waiter shares the event of a later one.
 const MAX_POINTS: usize = 64;

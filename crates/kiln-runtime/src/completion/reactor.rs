@@ -8,10 +8,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use kiln_driver::{DeviceKind, Error, Timeout};
+use kiln_order::{DependencyTracker, Stamp};
 
 use super::pending::{Front, Outcome, Pending, Place, Waiter};
 use crate::error::Result;
-use crate::order::{DependencyTracker, Stamp};
 use crate::state::StateCell;
 use crate::wake::{Bell, wake};
 

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use kiln_order::{OverlappingWrites, SubmitError};
+
 use super::kind::ErrorKind;
 use super::stale::Stale;
 use crate::ids::BlockId;
-use crate::order::{OverlappingWrites, SubmitError};
 
 /// What is wrong with a request.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

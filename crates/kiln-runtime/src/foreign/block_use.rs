@@ -4,9 +4,9 @@ use std::fmt;
 use std::ops::Range;
 
 use kiln_driver::Access;
+use kiln_order::Use;
 
 use crate::buffer::{Element, GpuRef};
-use crate::order::Use;
 use crate::runtime::Block;
 
 /// A buffer that work of the caller's own will use, with the access. Made by [`GpuRef::used_as`].

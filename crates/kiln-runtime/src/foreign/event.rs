@@ -9,10 +9,10 @@ use std::sync::Weak;
 use std::time::Duration;
 
 use kiln_driver::{Command, EventId, EventRequest, ForeignHandle, Timeout, WaitTarget};
+use kiln_order::{EventLease, Uses};
 
 use super::block_use::BlockUse;
 use crate::error::{Error, Misuse, Result};
-use crate::order::{EventLease, Uses};
 use crate::runtime::{DeviceRuntime, Inner, Keep, Stream, Ticket, Whereabouts};
 
 /// An event that another library made and signals. It is left alone when this is dropped.

@@ -1,11 +1,11 @@
 //! Both ends of a use in one value.
 
 use kiln_driver::{Access, DeviceAddress, StreamId};
+use kiln_order::{Hold, PendingSubmission, Uses};
 
 use super::block_use::BlockUse;
 use crate::buffer::{Element, GpuRef};
 use crate::error::{Misuse, Result};
-use crate::order::{Hold, PendingSubmission, Uses};
 use crate::runtime::{DeviceRuntime, Stream, Ticket};
 
 /// Blocks that are ready to be used by work the caller queues on a stream.

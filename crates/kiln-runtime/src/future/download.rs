@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use kiln_driver::{Access, Command, HostBlock, Place};
+use kiln_order::{Stamp, Stamps, StreamState, Use};
 
 use super::done::Done;
 use crate::buffer::{Element, GpuRef};
 use crate::error::{Error, Result};
-use crate::order::{Stamp, Stamps, StreamState, Use};
 use crate::runtime::{Inner, Stream};
 
 /// Elements on their way to the host, to be awaited on any executor.

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use kiln_driver::{GraphId, GraphNode};
 use kiln_mem::{AllocTag, MemoryResourceExt};
+use kiln_order::Mutation;
 
 use super::executable::Graph;
 use super::host_data::{Input, Output};
@@ -12,7 +13,6 @@ use super::node_list::NodeList;
 use crate::buffer::{Element, GpuRef, PinnedBuffer, pattern};
 use crate::counters::Count;
 use crate::error::{Error, GraphError, Misuse, Result};
-use crate::order::Mutation;
 use crate::runtime::{DeviceRuntime, Inner};
 use crate::span;
 

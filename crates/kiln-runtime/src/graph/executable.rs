@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use kiln_driver::{Command, GraphId};
+use kiln_order::{Stamp, StreamCount, StreamState, Uses};
 
 use super::builder::GraphBuilder;
 use super::edges::Edges;
@@ -13,7 +14,6 @@ use super::node::{NodeId, Work};
 use super::node_list::NodeList;
 use crate::buffer::Element;
 use crate::error::{Error, GraphError, Misuse, Result, Stale};
-use crate::order::{Stamp, StreamCount, StreamState, Uses};
 use crate::runtime::{Block, Inner, Stream, Ticket, Timed};
 use crate::span;
 

@@ -8,11 +8,11 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use kiln_driver::Access;
+use kiln_order::{Use, Uses};
 
 use super::host_data::HostList;
 use super::touch::{Owner, Touch};
 use crate::buffer::used;
-use crate::order::{Use, Uses};
 use crate::runtime::Block;
 
 /// What a graph does to which bytes.

@@ -8,10 +8,10 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use kiln_driver::{Access, Place};
+use kiln_order::Use;
 
 use super::node::NodeId;
 use crate::buffer::{Element, PinnedBuffer};
-use crate::order::Use;
 
 /// What an upload of a graph reads. Its elements are changed through [`Graph::input`](super::Graph::input).
 pub struct Input<T> {

@@ -3,13 +3,13 @@
 use std::cell::Cell;
 
 use kiln_driver::{Driver, StreamId};
+use kiln_order::{StreamState, Uses};
 
 use super::builder::{GraphBuilder, MAX_RANGES};
 use super::host_data::Output;
 use super::node::{NodeId, Work};
 use crate::buffer::{Element, Held};
 use crate::error::{GraphError, Result};
-use crate::order::{StreamState, Uses};
 use crate::runtime::{Ticket, Timed};
 use crate::span;
 

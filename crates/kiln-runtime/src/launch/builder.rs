@@ -8,6 +8,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use kiln_driver::{Access, Dim3, Vouched};
+use kiln_order::{StreamState, Uses};
 
 use super::arguments::Arguments;
 use super::check;
@@ -17,7 +18,6 @@ use super::shape::Shape;
 use super::template::{LaunchTemplate, TemplateArgument, command};
 use crate::buffer::{Element, GpuRef};
 use crate::error::{Error, ErrorKind, Misuse, Result};
-use crate::order::{StreamState, Uses};
 use crate::runtime::{Block, DeviceRuntime, Inner, Stream, Ticket, Timed};
 use crate::signature::{Given, Slot, explain};
 

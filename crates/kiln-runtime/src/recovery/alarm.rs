@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, OnceLock, Weak};
 
-use crate::order::DependencyTracker;
+use kiln_order::DependencyTracker;
+
 use crate::state::{Cause, Phase, StateCell};
 
 /// The way from a lost worker to the state of its device. Made before the device is, and connected when there is a runtime.

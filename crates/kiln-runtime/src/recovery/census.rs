@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use kiln_order::Clock;
+
 use super::refill::Refill;
 use super::seal::Seal;
 use crate::ids::BlockId;
-use crate::order::Clock;
 use crate::runtime::Block;
 
 /// The blocks that are alive.

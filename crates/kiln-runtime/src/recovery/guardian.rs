@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use kiln_driver::layer::Layered;
 use kiln_isolate::{IsolatedDevice, Takeover, TakeoverError};
+use kiln_order::{Clock, DependencyTracker, Mutation, StreamState};
 
 use super::alarm::Alarm;
 use super::census::Census;
@@ -17,7 +18,6 @@ use super::seal::Sealer;
 use super::supervisor::Supervisor;
 use super::verdict::Verdict;
 use crate::ids::BlockId;
-use crate::order::{Clock, DependencyTracker, Mutation, StreamState};
 use crate::replay::{Log, Player, Resumption, Why};
 use crate::runtime::Block;
 use crate::state::{Keep, Phase, StateCell};

@@ -9,6 +9,7 @@ use kiln_driver::Driver;
 use kiln_driver::layer::Layered;
 use kiln_isolate::{Backend, IsolatedDevice, News};
 use kiln_mem::DeviceBlock;
+use kiln_order::{DependencyTracker, Mutation};
 
 use super::alarm::Alarm;
 use super::census::Census;
@@ -20,7 +21,6 @@ use super::seal::Sealer;
 use crate::error::{Error, Misuse, Result};
 use crate::ids::BlockId;
 use crate::isolation::Process;
-use crate::order::{DependencyTracker, Mutation};
 use crate::replay::{Log, Marks, Replay};
 use crate::runtime::{Block, DeviceRuntime, Inner, RecoveryHook};
 use crate::state::{Keep, StateCell};

@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use kiln_driver::call::{Answer, Call};
 use kiln_driver::layer::Layer;
 use kiln_driver::{Command, Driver, Error, FunctionId, StreamId, Submission};
+use kiln_order::{DependencyTracker, Stamp, StreamState};
 
 use super::account::{Account, Work};
-use crate::order::{DependencyTracker, Stamp, StreamState};
 use crate::replay::Log;
 
 /// The submissions of an isolated device.

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use kiln_driver::{Driver, DriverExt, Error, HostBlock, MemoryRequest, Result, StreamId, StreamRequest};
 use kiln_isolate::{Checksum, IsolatedDevice, Summed};
+use kiln_order::Clock;
 
 use super::census::{Census, Provision};
 use super::post_mortem::Standing;
 use super::seal::Sealer;
 use crate::ids::BlockId;
-use crate::order::Clock;
 use crate::runtime::Block;
 use crate::state::Loss;
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kiln_isolate::{Phases, Takeover};
+use kiln_order::Stamp;
 
 use crate::ids::{BlockId, Generation};
-use crate::order::Stamp;
 use crate::replay::Outcome;
 use crate::state::{Cause, Loss};
 

@@ -4,11 +4,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kiln_driver::{Access, Driver};
 use kiln_isolate::{Checksum, Summed};
+use kiln_order::{Clock, Stamp, Stamps};
 
 use super::keeper::Survival;
 use crate::buffer::{Element, GpuRef, PinnedBuffer};
 use crate::error::Result;
-use crate::order::{Clock, Stamp, Stamps};
 use crate::runtime::{Block, DeviceRuntime, Ticket};
 
 /// The sums of a block as it was after certain writes.

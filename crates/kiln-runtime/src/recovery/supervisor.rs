@@ -3,9 +3,10 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
+use kiln_order::DependencyTracker;
+
 use crate::error::{Misuse, Result};
 use crate::ids::Generation;
-use crate::order::DependencyTracker;
 use crate::runtime::DeviceRuntime;
 use crate::state::{Cause, ForbiddenChange, Keep, Phase, StateCell};
 

@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use kiln_driver::{StreamId, Submission};
 use kiln_isolate::Takeover;
+use kiln_order::{Clock, DependencyTracker, Stamp, StreamState};
 
 use super::account::{Entry, Work};
 use super::ledger::Ledger;
 use super::mender::Mended;
 use super::post_mortem::{BlockRecord, PostMortem, Standing, UnfinishedWork};
 use crate::ids::BlockId;
-use crate::order::{Clock, DependencyTracker, Stamp, StreamState};
 use crate::replay::Resumption;
 use crate::runtime::Block;
 use crate::state::{Keep, Loss};

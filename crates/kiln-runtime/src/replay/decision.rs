@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use kiln_order::{Clock, Mutation};
+
 use super::outcome::Why;
 use super::record::Record;
 use super::spans::Spans;
 use crate::ids::BlockId;
-use crate::order::{Clock, Mutation};
 
 /// What is known while unfinished work is gone through, in the order of submission.
 pub(crate) struct Decision<'a> {
@@ -99,7 +100,7 @@ mod tests {
 
     use super::super::record::Declared;
     use super::*;
-    use crate::order::{Stamp, StreamKey};
+    use kiln_order::{Stamp, StreamKey};
 
     fn stamp(stream: usize, number: u64) -> Stamp {
         Stamp { stream: StreamKey::new(stream).unwrap(), number }

@@ -6,12 +6,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kiln_driver::call::{Answer, Call};
 use kiln_driver::{Command, Driver, Result, StreamId};
+use kiln_order::{Clock, HostClock, MAX_STREAMS, Stamp, StreamKey, StreamState, Use};
 
 use super::marks::{Marks, Words};
 use super::record::{Declared, Record};
 use super::variables::Variables;
 use crate::ids::BlockId;
-use crate::order::{Clock, HostClock, MAX_STREAMS, Stamp, StreamKey, StreamState, Use};
 
 /// Submissions of one stream that are kept while it is not known whether they are done.
 const KEPT: usize = 1 << 16;

@@ -10,8 +10,7 @@ use kiln_driver::{
     Command, DevicePlace, Driver, DriverExt, HostBlock, PageRequest, PagesId, Pattern, Protection,
     Reservation, ReserveRequest, Result, StreamId, StreamRequest, Submission,
 };
-
-use crate::order::MAX_STREAMS;
+use kiln_order::MAX_STREAMS;
 
 /// The word of the stream on which work is done again.
 pub(crate) const PLAYER: usize = MAX_STREAMS;

@@ -7,12 +7,12 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use kiln_driver::{Driver, Error, Result, StreamId, StreamRequest, Timeout, WaitTarget};
+use kiln_order::Stamp;
 
 use super::decision::Decision;
 use super::marks::{Marks, PLAYER, Words};
 use super::outcome::{Outcome, Why};
 use super::record::Record;
-use crate::order::Stamp;
 use crate::state::{Phase, StateCell};
 
 /// How often it checks whether it is still wanted.

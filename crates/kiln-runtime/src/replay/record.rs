@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use kiln_driver::{Access, Base, Command, HostId, Place};
+use kiln_order::Stamp;
 
 use super::kept_command::KeptCommand;
 use super::variables::Variables;
 use crate::ids::BlockId;
-use crate::order::Stamp;
 
 /// A submission: what it does, and what it declared to use.
 #[derive(Clone, Debug)]

@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use kiln_order::{Clock, Mutation, Stamp, StreamKey, StreamState};
+
 use super::decision::Decision;
 use super::log::Log;
 use super::marks::Words;
@@ -10,7 +12,6 @@ use super::outcome::{Outcome, Why};
 use super::player::{Played, Player};
 use super::record::Record;
 use crate::ids::BlockId;
-use crate::order::{Clock, Mutation, Stamp, StreamKey, StreamState};
 use crate::state::Runs;
 
 /// The unfinished work of one takeover, and what became of it.

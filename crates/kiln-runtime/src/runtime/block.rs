@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use kiln_driver::{Access, DeviceAddress, DevicePlace, ForeignMemory, MemoryId, Place};
 use kiln_mem::{AllocTag, BlockParts, DeviceBlock, Request, ResourceKey, Token};
+use kiln_order::{AccessHistory, Mutation, Stamp, Stamps, StreamKey, StreamState, Use, holds_any, put_off};
 use kiln_sync::BiasedLock;
 
 use super::inner::Inner;
@@ -12,7 +13,6 @@ use super::memory_order::{other_uses, stream_ref};
 use super::stream::{Keep, Stream};
 use crate::error::{Error, ErrorKind, Misuse, Result, Stale};
 use crate::ids::{BlockId, Generation};
-use crate::order::{AccessHistory, Mutation, Stamp, Stamps, StreamKey, StreamState, Use, holds_any, put_off};
 use crate::state::{Cause, Loss};
 
 /// Memory and what is known of its uses. Dropping it gives the memory back after its last use and never waits.

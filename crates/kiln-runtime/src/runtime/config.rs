@@ -1,10 +1,11 @@
 //! What a runtime is built with.
 
+use kiln_order::{Mutation, Recording};
+
 use super::memory_config::MemoryConfig;
 use crate::cache::CacheConfig;
 use crate::completion::CompletionConfig;
 use crate::isolation::Isolation;
-use crate::order::{Mutation, Recording};
 
 /// What a runtime is built with.
 #[derive(Clone, Debug)]

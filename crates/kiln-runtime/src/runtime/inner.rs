@@ -10,6 +10,7 @@ use kiln_driver::{
     Base, Driver, ForeignMemory, Memory, MemoryId, MemoryRequest, Object, StreamRequest, Timeout,
 };
 use kiln_mem::{MemoryResource, MemoryResourceExt, Order, Request};
+use kiln_order::{DependencyTracker, Stamp};
 
 use super::config::RuntimeConfig;
 use super::extensions::Extensions;
@@ -24,7 +25,6 @@ use crate::cache::{DiskCache, Surroundings};
 use crate::completion::Reactor;
 use crate::counters::{Baseline, Counters};
 use crate::error::{Error, ErrorKind, Misuse, Result, Stale};
-use crate::order::{DependencyTracker, Stamp};
 use crate::state::{Phase, Sentinel, StateCell};
 use crate::wake::Bell;
 

@@ -3,12 +3,12 @@
 use std::time::Instant;
 
 use kiln_driver::{Driver, StreamId, Timeout};
+use kiln_order::{Stamp, StreamKey, StreamState, Use, held_here};
 
 use super::inner::Inner;
 use super::recovery_hook::RecoveryHook;
 use crate::error::{Misuse, Result};
 use crate::ids::Generation;
-use crate::order::{Stamp, StreamKey, StreamState, Use, held_here};
 use crate::replay::Log;
 
 impl Inner {

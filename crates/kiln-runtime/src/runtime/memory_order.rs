@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use kiln_driver::{Result, Timeout, Waited};
 use kiln_mem::Order;
-
-use crate::order::{DependencyTracker, Stamp, Stamps, StreamKey, StreamState};
+use kiln_order::{DependencyTracker, Stamp, Stamps, StreamKey, StreamState};
 
 /// The tracker of a runtime, as its memory sees it.
 pub(crate) struct MemoryOrder {

@@ -4,13 +4,13 @@ use std::any::Any;
 use std::sync::Arc;
 
 use kiln_mem::DeviceBlock;
+use kiln_order::DependencyTracker;
 
 use super::DeviceRuntime;
 use super::block::Block;
 use super::inner::Inner;
 use crate::error::Result;
 use crate::ids::BlockId;
-use crate::order::DependencyTracker;
 use crate::replay::Log;
 use crate::state::StateCell;
 

@@ -10,9 +10,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
+use kiln_order::{Clock, Stamp};
+
 use super::inner::Inner;
 use crate::error::Error;
-use crate::order::{Clock, Stamp};
 use crate::state::Loss;
 
 /// The name of a runtime; no other one of this process ever has it.

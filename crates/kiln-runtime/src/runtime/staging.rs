@@ -9,8 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kiln_driver::{Driver, Error, HostBlock, HostId};
-
-use crate::order::{DependencyTracker, Stamps};
+use kiln_order::{DependencyTracker, Stamps};
 
 /// The smallest block, as a power of two.
 const MIN_SHIFT: u32 = 12;

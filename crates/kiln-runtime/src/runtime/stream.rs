@@ -5,11 +5,11 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use kiln_driver::{StreamId, Timeout};
+use kiln_order::{Stamp, StreamKey, StreamState};
 
 use super::inner::Inner;
 use super::ticket::Ticket;
 use crate::error::{Error, Misuse, Result};
-use crate::order::{Stamp, StreamKey, StreamState};
 
 /// A queue of work. Clones are the same stream; it goes back to its pool when the last one is dropped, with whatever is
 /// queued still running.
@@ -121,7 +121,7 @@ impl Stream {
         let runtime = self.runtime()?;
         ticket.check_runtime(&runtime)?;
         runtime.check_ready()?;
-        runtime.tracker().order_after(self.lane(), &crate::order::Stamps::of(ticket.stamp()))?;
+        runtime.tracker().order_after(self.lane(), &kiln_order::Stamps::of(ticket.stamp()))?;
         Ok(())
     }
 

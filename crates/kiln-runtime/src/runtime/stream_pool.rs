@@ -7,11 +7,11 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use kiln_driver::{ForeignHandle, Refusal, StreamRequest};
+use kiln_order::StreamState;
 
 use super::inner::Inner;
 use super::stream::{Home, Keep, Stream};
 use crate::error::{Error, ErrorKind, Misuse, Result};
-use crate::order::StreamState;
 
 /// The priority of streams for which none is asked.
 const USUAL: i32 = 0;

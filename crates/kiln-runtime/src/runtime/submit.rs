@@ -4,12 +4,12 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use kiln_driver::{Command, Driver, StreamId};
+use kiln_order::{Stamp, StreamCount, StreamState, Use};
 
 use super::inner::Inner;
 use super::ticket::Ticket;
 use super::timing::Timed;
 use crate::error::Result;
-use crate::order::{Stamp, StreamCount, StreamState, Use};
 use crate::span;
 
 impl Inner {

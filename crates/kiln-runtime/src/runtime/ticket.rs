@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use kiln_driver::Timeout;
+use kiln_order::Stamp;
 
 use super::inner::Inner;
 use super::registry::{RuntimeKey, Whereabouts};
 use crate::error::{Error, Misuse, Result};
-use crate::order::Stamp;
 
 /// A submission. It can be polled, waited for, or ignored; after a fault every call returns it.
 ///

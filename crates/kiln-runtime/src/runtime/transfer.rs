@@ -9,11 +9,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kiln_driver::{Command, DevicePlace, Driver, Error, HostBlock, Place, StreamId, Timeout, WaitTarget};
+use kiln_order::{EventLease, Stamp, Stamps, StreamCount, StreamState, Use};
 
 use super::inner::Inner;
 use super::ticket::Ticket;
 use crate::error::Result;
-use crate::order::{EventLease, Stamp, Stamps, StreamCount, StreamState, Use};
 use crate::span;
 
 /// The smallest chunk; below this the calls cost more than the copy.

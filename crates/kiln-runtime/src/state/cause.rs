@@ -5,8 +5,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use kiln_driver::Code;
-
-use crate::order::{DependencyTracker, Stamp};
+use kiln_order::{DependencyTracker, Stamp};
 
 /// How drivers write a launch; its name follows where it is known.
 const LAUNCH: &str = "launch";

@@ -6,6 +6,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
+use kiln_order::{Clock, DependencyTracker, Stamp, StreamKey};
+
 use super::board::Board;
 use super::cause::Cause;
 use super::loss::Loss;
@@ -13,7 +15,6 @@ use super::phase::{ForbiddenChange, Phase};
 use super::runs::Runs;
 use super::status::{DeviceState, Status};
 use crate::ids::Generation;
-use crate::order::{Clock, DependencyTracker, Stamp, StreamKey};
 use crate::wake::{Bell, wake};
 
 /// The state of one device. Changing it may happen under any lock of ours, so no callback is called from here: blocked threads are

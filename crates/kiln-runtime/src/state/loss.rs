@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use kiln_order::{Clock, Stamp, StreamKey};
+
 use super::cause::Cause;
 use super::runs::Runs;
 use crate::ids::Generation;
-use crate::order::{Clock, Stamp, StreamKey};
 
 /// The end of a generation: what was known to be done then, and what had been asked for.
 ///

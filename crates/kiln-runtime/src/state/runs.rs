@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::order::{Stamp, StreamKey};
+use kiln_order::{Stamp, StreamKey};
 
 /// Submissions of any streams, as runs of numbers.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -5,11 +5,11 @@ use std::sync::{Arc, OnceLock, Weak};
 use kiln_driver::call::{Answer, Call};
 use kiln_driver::layer::Layer;
 use kiln_driver::{Command, Driver, Error, MemoryRequest};
+use kiln_order::DependencyTracker;
 
 use super::cause::Cause;
 use super::cell::StateCell;
 use super::phase::Phase;
-use crate::order::DependencyTracker;
 
 /// A layer around the driver that looks at errors. Whoever calls, the order, the memory, a transfer or the user, passes it; a call that
 /// succeeds costs a compare.
