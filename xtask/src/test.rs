@@ -53,6 +53,8 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result {
     let log = SkipLog::create(&workspace.target)?;
     let (mut totals, mut succeeded) = (Totals::default(), true);
     for mut command in commands() {
+        // Code that the tests compile is not kept among the user's own.
+        command.env("XDG_CACHE_HOME", workspace.target.join("test-cache"));
         command.env(skips::VARIABLE, log.path()).args(["--no-fail-fast", "--"]).args(&arguments.rest);
         let (more, all_passed) = stream(&mut command)?;
         totals.add(more);

@@ -65,6 +65,8 @@ struct Entry {
     used_unix_seconds: u64,
     /// What finding it saves; null for an entry that cannot be read.
     compile_nanoseconds: Option<u64>,
+    /// Empty for an entry that cannot be read.
+    kernels: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -131,6 +133,7 @@ fn list(cache: &DiskCache, json: bool, console: &mut Console) -> Result<Exit, Fa
             bytes: entry.bytes,
             used_unix_seconds: since(entry.used),
             compile_nanoseconds: entry.compile_time.map(nanoseconds),
+            kernels: entry.kernels.clone(),
         });
         let listing = Listing {
             folder: folder(cache),
@@ -146,11 +149,13 @@ fn list(cache: &DiskCache, json: bool, console: &mut Console) -> Result<Exit, Fa
     };
     console.line(format_args!("{}: {count}, {}, {} of compiling", named(cache), bytes(total), brief(saved)));
     if !entries.is_empty() {
-        let mut table = Table::new(&["key", "#size", "#saves", "#last used"]);
+        let mut table = Table::new(&["key", "#size", "#saves", "#last used", "kernels"]);
         for entry in &entries {
             let age = entry.used.elapsed().map_or(0, |time| time.as_secs());
             let saves = entry.compile_time.map_or_else(|| "unknown".to_owned(), brief);
-            table.row([entry.key.to_string(), bytes(entry.bytes), saves, format!("{} ago", duration(age))]);
+            let (key, age, kernels) =
+                (entry.key.to_string(), format!("{} ago", duration(age)), entry.kernels.join(", "));
+            table.row([key, bytes(entry.bytes), saves, age, kernels]);
         }
         console.line(table);
     }
@@ -190,6 +195,7 @@ fn sheet(verdict: &Verdict) -> FileSheet {
             let holds = match kind {
                 EntryKind::Ptx => "PTX",
                 EntryKind::CubinWithPtx => "machine code and PTX",
+                EntryKind::Cubin => "machine code",
             };
             ("good", key.to_string(), holds.to_owned())
         }

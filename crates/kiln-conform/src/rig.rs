@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use kiln_driver::{
     Command, DevicePlace, Dim3, Driver, DriverExt, EventId, EventRequest, Function, FunctionId, GraphId,
-    GraphNode, HostBlock, Launch, Memory, MemoryId, MemoryRequest, ModuleId, Object, PageRequest, PagesId,
-    Place, Protection, Reservation, ReservationId, ReserveRequest, Result, StreamId, StreamRequest,
+    GraphNode, HostBlock, Image, Launch, Memory, MemoryId, MemoryRequest, ModuleId, Object, PageRequest,
+    PagesId, Place, Protection, Reservation, ReservationId, ReserveRequest, Result, StreamId, StreamRequest,
     Submission, Timeout, Vouched, WaitTarget,
 };
 
@@ -174,7 +174,11 @@ impl<'a> Rig<'a> {
     }
 
     pub(crate) fn load(&self) -> Result<ModuleId> {
-        let module = self.driver.load(&self.kernels().image())?;
+        self.load_image(&self.kernels().image())
+    }
+
+    pub(crate) fn load_image(&self, image: &Image<'_>) -> Result<ModuleId> {
+        let module = self.driver.load(image)?;
         self.note(Undo::Destroy(module.into()));
         Ok(module)
     }

@@ -201,6 +201,13 @@ api! {
         module_function_count = "cuModuleGetFunctionCount"(*mut c_uint, sys::CUmodule);
         module_functions = "cuModuleEnumerateFunctions"(*mut sys::CUfunction, c_uint, sys::CUmodule);
         function_name = "cuFuncGetName"(*mut *const c_char, sys::CUfunction);
+        // The linker, for machine code of PTX that is to be kept.
+        link_create = "cuLinkCreate_v2"(c_uint, *mut c_uint, *mut *mut c_void, *mut sys::CUlinkState);
+        link_add = "cuLinkAddData_v2"(
+            sys::CUlinkState, c_uint, *mut c_void, usize, *const c_char, c_uint, *mut c_uint, *mut *mut c_void,
+        );
+        link_complete = "cuLinkComplete"(sys::CUlinkState, *mut *mut c_void, *mut usize);
+        link_destroy = "cuLinkDestroy"(sys::CUlinkState);
     }
 }
 

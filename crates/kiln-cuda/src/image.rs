@@ -25,8 +25,10 @@ impl Checked {
     /// Copies and checks an image.
     pub(crate) fn new(call: &'static str, image: &Image<'_>) -> Result<Self> {
         match image {
-            Image::Ptx(text) if text.trim().is_empty() => Err(refuse(call, "PTX without text".into())),
-            Image::Ptx(text) => CString::new(*text)
+            Image::Ptx(text) | Image::PtxToKeep { text, .. } if text.trim().is_empty() => {
+                Err(refuse(call, "PTX without text".into()))
+            }
+            Image::Ptx(text) | Image::PtxToKeep { text, .. } => CString::new(*text)
                 .map(|text| Self(text.into_bytes_with_nul()))
                 .map_err(|error| refuse(call, format!("PTX with a zero byte at {}", error.nul_position()))),
             Image::Cubin(bytes) => {
@@ -43,6 +45,11 @@ impl Checked {
     /// The first byte.
     pub(crate) fn start(&self) -> *const u8 {
         self.0.as_ptr()
+    }
+
+    /// Bytes, with the zeros it ends in.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
     }
 }
 

@@ -67,6 +67,7 @@ mod journal;
 mod launch;
 mod libraries;
 mod library;
+mod linker;
 mod loader;
 mod mappings;
 mod memory;

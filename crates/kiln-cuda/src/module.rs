@@ -13,6 +13,7 @@ use crate::convert;
 use crate::device::CudaDevice;
 use crate::function::Kernel;
 use crate::image::Checked;
+use crate::linker;
 use crate::native::Native;
 
 /// Bytes for each of the loader's two logs; what does not fit is cut off by the driver.
@@ -44,7 +45,21 @@ impl CudaDevice {
     pub(crate) fn load(&self, image: &Image<'_>) -> Result<ModuleId> {
         const CALL: &str = "load";
         let api = self.context.enter(CALL)?;
-        let image = Checked::new(CALL, image)?;
+        let checked = Checked::new(CALL, image)?;
+        if let Image::PtxToKeep { machine_code, .. } = image
+            && let Some(code) = linker::machine_code(api, &checked)
+            && let Ok(cubin) = Checked::new(CALL, &Image::Cubin(&code))
+            && let Ok(module) = self.load_checked(api, &cubin)
+        {
+            // A cell that is full already stays as it is.
+            let _ = machine_code.set(code);
+            return Ok(module);
+        }
+        self.load_checked(api, &checked)
+    }
+
+    fn load_checked(&self, api: &Api, image: &Checked) -> Result<ModuleId> {
+        const CALL: &str = "load";
         let mut logs = Logs::new();
         let mut raw = Native::NULL;
         let (mut options, mut values) = logs.options();

@@ -164,7 +164,7 @@ pub trait Driver: Send + Sync + 'static {
 
     // Code.
 
-    /// Loads code.
+    /// Loads code. Of [`Image::PtxToKeep`] it also hands out the machine code, where the device has any.
     ///
     /// # Errors
     /// Refused with the loader's log; unsupported for a kind the device cannot run.

@@ -1,5 +1,7 @@
 //! Code: what is loaded and what is known of a kernel then.
 
+use std::sync::OnceLock;
+
 use crate::handle::FunctionId;
 
 /// Code to load.
@@ -8,17 +10,33 @@ use crate::handle::FunctionId;
 pub enum Image<'a> {
     /// PTX text; the driver compiles it for the device.
     Ptx(&'a str),
+    /// PTX text, as [`Ptx`](Self::Ptx), for a caller that keeps what the driver's compiler made: the next
+    /// [`Cubin`](Self::Cubin) of those bytes loads the same code without that compiler.
+    PtxToKeep {
+        /// The text.
+        text: &'a str,
+        /// Receives the machine code before `load` returns; it stays empty where the driver cannot hand it out.
+        machine_code: &'a OnceLock<Vec<u8>>,
+    },
     /// Machine code for one architecture, or several bound together.
     Cubin(&'a [u8]),
     /// Host functions registered with a simulated device under this name.
     HostKernels(&'a str),
 }
 
-impl Image<'_> {
+impl<'a> Image<'a> {
+    /// The text, if it is PTX.
+    pub fn ptx(&self) -> Option<&'a str> {
+        match self {
+            Self::Ptx(text) | Self::PtxToKeep { text, .. } => Some(text),
+            Self::Cubin(_) | Self::HostKernels(_) => None,
+        }
+    }
+
     /// One word for messages.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Ptx(_) => "PTX",
+            Self::Ptx(_) | Self::PtxToKeep { .. } => "PTX",
             Self::Cubin(_) => "cubin",
             Self::HostKernels(_) => "host kernels",
         }

@@ -16,7 +16,7 @@ use crate::objects::{Block, Code, Graph, Kernel, Module, Origin};
 use crate::shared::Remote;
 use crate::shared_file::SharedFile;
 use crate::wire::{Ask, Put, Reader, Take, WireCommand, WireNode, WireObject, Writer};
-use crate::worker::{IMAGE_CUBIN, IMAGE_HOST_KERNELS, IMAGE_PTX};
+use crate::worker::{IMAGE_CUBIN, IMAGE_HOST_KERNELS, IMAGE_PTX, IMAGE_PTX_TO_KEEP};
 
 impl IsolatedDevice {
     pub(crate) fn load(&self, image: &Image<'_>) -> Result<ModuleId> {
@@ -26,16 +26,33 @@ impl IsolatedDevice {
         link.check(CALL)?;
         let (kind, contents) = match image {
             Image::Ptx(text) => (IMAGE_PTX, text.as_bytes()),
+            Image::PtxToKeep { text, .. } => (IMAGE_PTX_TO_KEEP, text.as_bytes()),
             Image::Cubin(bytes) => (IMAGE_CUBIN, *bytes),
             Image::HostKernels(name) => (IMAGE_HOST_KERNELS, name.as_bytes()),
             _ => return Err(Error::unsupported(CALL, "this kind of image", "a worker does not take it")),
         };
         let bytes = contents.len() as u64;
-        let image = SharedFile::holding(contents).map_err(|_| Error::out_of_memory(CALL, bytes, None))?;
+        let sent = SharedFile::holding(contents).map_err(|_| Error::out_of_memory(CALL, bytes, None))?;
         let id = self.shared.number();
         let ask = Ask::Load { id, kind, bytes };
-        link.ask(CALL, &ask, Some(image.descriptor()), |_| Ok(()))?;
+        let (code_bytes, theirs) = link.ask(CALL, &ask, Some(sent.descriptor()), |reader| match kind {
+            IMAGE_PTX_TO_KEEP => reader.u64(),
+            _ => Ok(0),
+        })?;
         let remote = Remote::new(&self.shared, WireObject::Module, id);
+        // Machine code that cannot be read is not kept, which loses nothing but time.
+        let code = theirs.and_then(|theirs| SharedFile::adopt(theirs, code_bytes).ok());
+        let code = code.and_then(|file| Some((file.read().ok()?, file)));
+        let (kind, image) = match (image, code) {
+            (Image::PtxToKeep { machine_code, .. }, Some((code, file))) => {
+                // A cell that is full already stays as it is.
+                let _ = machine_code.set(code);
+                // The next worker loads this and does not compile the text again.
+                (IMAGE_CUBIN, file)
+            }
+            (Image::PtxToKeep { .. }, None) => (IMAGE_PTX, sent),
+            _ => (kind, sent),
+        };
         let code = Arc::new(Code { remote, kind, image });
         let module = Module { code, functions: Mutex::default(), variables: Mutex::default() };
         let made = self.objects.modules.insert(module);

@@ -94,6 +94,10 @@ impl SharedFile {
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
+
+    pub(crate) fn into_descriptor(self) -> OwnedFd {
+        self.descriptor
+    }
 }
 
 /// A mapping that ends when this is dropped.

@@ -12,7 +12,7 @@ mod reporter;
 mod serve;
 mod watcher;
 
-pub(crate) use self::answer::{IMAGE_CUBIN, IMAGE_HOST_KERNELS, IMAGE_PTX};
+pub(crate) use self::answer::{IMAGE_CUBIN, IMAGE_HOST_KERNELS, IMAGE_PTX, IMAGE_PTX_TO_KEEP};
 
 use std::fmt;
 use std::sync::Arc;

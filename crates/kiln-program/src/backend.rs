@@ -67,8 +67,8 @@ impl Backend {
         Ok(runtime.memory().trim()?.released_bytes + pinned_bytes)
     }
 
-    /// Makes a program ready to run. The same program is compiled once, as long as its pipeline is held, and its machine code is kept
-    /// by the caches of the runtime beyond that.
+    /// Makes a program ready to run. The same program is compiled once while its pipeline is held, and its machine code is kept beyond that,
+    /// on disk, by the code cache of the runtime.
     ///
     /// # Errors
     /// A device that is too old; what the loader says.
@@ -80,6 +80,7 @@ impl Backend {
         };
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pipeline) = slot.upgrade() {
+            pipeline.count_found();
             return Ok(pipeline);
         }
         let capability = self.runtime().info().capability;

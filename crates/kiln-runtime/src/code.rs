@@ -1,14 +1,15 @@
 //! From source to kernels, compiled once.
 //!
 //! ```text
-//!   source, headers, options, architecture, compiler and driver version ─► key
+//!   CUDA C: source, headers, options, compiler, device and driver version ─► key
+//!   PTX:    text, device and driver version                               ─► key
 //!      in memory: a module loaded under that key and still used? ─► its kernels
-//!      on disk:   cubin and PTX under that key?                  ─► load
-//!      else:      NVRTC, once however many threads ask           ─► keep on disk, load
+//!      on disk:   machine code under that key?                   ─► load
+//!      else:      NVRTC, or the driver's own compiler for PTX, once for all threads that ask ─► keep on disk, load
 //!   PTX ─► signature and effects of each kernel, checked at every launch
 //! ```
 
-mod builder;
+pub(crate) mod builder;
 mod compiler_file;
 mod counters;
 mod includes;

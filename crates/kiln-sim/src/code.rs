@@ -12,6 +12,7 @@ use crate::code_engine::{CompiledModule, ModuleVariable, Relocate};
 use crate::core::Core;
 use crate::fault_plan::Fault;
 use crate::kernel::Kernel;
+use crate::machine_code;
 use crate::objects::{Loaded, LoadedFunction, Module, Objects, Origin, Users};
 use crate::occupancy::occupancy;
 use crate::party::Action;
@@ -131,16 +132,29 @@ impl Core {
                     library.kernels().iter().map(|(name, kernel)| (name.to_string(), kernel.clone()));
                 Ok(CompiledModule { kernels: kernels.collect(), variables: Vec::new(), relocate: None })
             }
-            Image::Ptx(text) => {
-                let engine = self.config.engine.as_ref().ok_or_else(|| {
-                    Error::unsupported(CALL, "PTX", "this machine was built without an engine that runs it")
-                })?;
-                engine.compile(text, &objects.info).map_err(|error| {
-                    Error::refused(CALL, Refusal::Image { code: Some(error.code), log: error.log })
-                })
+            Image::Ptx(text) => self.compile_ptx(objects, text),
+            Image::PtxToKeep { text, machine_code } => {
+                let compiled = self.compile_ptx(objects, text)?;
+                // A cell that is full already stays as it is.
+                let _ = machine_code.set(machine_code::assemble(text, objects.info.capability));
+                Ok(compiled)
             }
-            _ => Err(Error::unsupported(CALL, image.name(), "a simulated device runs PTX and host kernels")),
+            Image::Cubin(code) => match machine_code::disassemble(CALL, code, objects.info.capability)? {
+                Some(ptx) => self.compile_ptx(objects, ptx),
+                None => Err(unknown_kind(image)),
+            },
+            _ => Err(unknown_kind(image)),
         }
+    }
+
+    fn compile_ptx(&self, objects: &Objects, text: &str) -> Result<CompiledModule> {
+        const CALL: &str = "load";
+        let engine = self.config.engine.as_ref().ok_or_else(|| {
+            Error::unsupported(CALL, "PTX", "this machine was built without an engine that runs it")
+        })?;
+        engine
+            .compile(text, &objects.info)
+            .map_err(|error| Error::refused(CALL, Refusal::Image { code: Some(error.code), log: error.log }))
     }
 }
 
@@ -220,6 +234,10 @@ fn loaded(name: &str, kernel: Arc<dyn Kernel>, limit: u32) -> Loaded {
     let attributes = kernel.signature().attributes(limit);
     let spans = attributes.parameters.clone().unwrap_or_default().into();
     Loaded { name: name.into(), kernel, attributes, spans }
+}
+
+fn unknown_kind(image: &Image<'_>) -> Error {
+    Error::unsupported("load", image.name(), "a simulated device runs PTX and host kernels")
 }
 
 fn not_found(

@@ -142,6 +142,7 @@ mod kernel;
 mod library;
 mod lifecycle;
 mod machine;
+mod machine_code;
 mod memory;
 mod memory_view;
 mod native;

@@ -16,7 +16,8 @@ fn filled(folder: &Folder, entries: u32) -> DiskCache {
     for entry in 0..entries {
         let key = KeyBuilder::new().part("entry", &entry.to_le_bytes()).finish();
         let (kind, compile_time) = (EntryKind::Ptx, Duration::from_millis(250));
-        cache.put(&key, &Entry { kind, compile_time, payload: vec![entry as u8; 1000] });
+        let kernels = vec![format!("axpy_{entry}"), "scale<float>".to_owned()];
+        cache.put(&key, &Entry { kind, compile_time, kernels, payload: vec![entry as u8; 1000] });
     }
     cache
 }
@@ -50,6 +51,9 @@ fn entries_are_listed_in_the_folder_of_the_user_or_another() {
     );
     assert_eq!(json["compile_nanoseconds"], 750_000_000);
     assert_eq!(json["entries"][0]["compile_nanoseconds"], 250_000_000);
+    assert!(listed.stdout.contains("axpy_2, scale<float>"), "{}", listed.stdout);
+    let names = json["entries"].as_array().unwrap().iter().map(|entry| entry["kernels"][0].as_str().unwrap());
+    assert_eq!(names.collect::<std::collections::BTreeSet<_>>(), ["axpy_0", "axpy_1", "axpy_2"].into());
     let elsewhere = cache(&folder, &["list", "--at", &folder.path("other"), "--json"]).json();
     assert_eq!(elsewhere["entries"].as_array().unwrap().len(), 0);
 }

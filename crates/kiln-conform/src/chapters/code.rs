@@ -1,5 +1,7 @@
 //! Modules and kernels.
 
+use std::sync::OnceLock;
+
 use kiln_driver::{Command, DriverExt, Image, Refusal};
 
 use super::streams::waiting::LONG;
@@ -28,6 +30,11 @@ pub(crate) const LAWS: &[Law] = &[
         name: "code.unsupported_image",
         says: "an image of a kind the device cannot run is unsupported",
         run: unsupported_image,
+    },
+    Law {
+        name: "code.kept_machine_code",
+        says: "machine code that was handed out for PTX loads as the same code",
+        run: kept_machine_code,
     },
     Law {
         name: "code.load_does_not_wait",
@@ -135,6 +142,27 @@ fn unsupported_image(rig: &Rig<'_>) -> Verdict {
         if !supported {
             unsupported(image.name(), rig.driver.load(&image))?;
         }
+    }
+    Ok(())
+}
+
+fn kept_machine_code(rig: &Rig<'_>) -> Verdict {
+    let Some(text) = rig.kernels().image().ptx() else {
+        return inapplicable("these kernels are not PTX");
+    };
+    let machine_code = OnceLock::new();
+    let from_text = rig.load_image(&Image::PtxToKeep { text, machine_code: &machine_code })?;
+    let mut modules = vec![("PTX to keep", from_text)];
+    if let Some(code) = machine_code.get() {
+        modules.push(("kept machine code", rig.load_image(&Image::Cubin(code))?));
+    }
+    let stream = rig.stream()?;
+    for (value, (what, module)) in (5..).zip(modules) {
+        let (kernel, memory) = (rig.driver.function(module, "store_value")?, rig.words(1)?);
+        let arguments = Arguments::new().address(memory.address).u32(value);
+        rig.launch(stream, kernel.id, 1, 1, &arguments)?;
+        rig.driver.synchronize(stream)?;
+        equal(format!("a launch of {what}"), rig.get_words(&memory, 1)?, vec![value])?;
     }
     Ok(())
 }

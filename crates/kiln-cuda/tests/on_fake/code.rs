@@ -1,9 +1,11 @@
 //! Modules, kernels and variables.
 
+use std::sync::OnceLock;
+
 use kiln_driver::{Code, Driver, Image, ParameterSpan, Refusal};
 
 use crate::machine::{Machine, calls};
-use crate::opened::{Bench, device};
+use crate::opened::{Bench, CODE, device};
 
 on_machine! {
     fn a_refused_image_comes_with_the_log() on Machine::fake() => {
@@ -20,6 +22,30 @@ on_machine! {
         }
         assert!(device.load(&Image::HostKernels("x")).unwrap_err().is_unsupported());
         assert_eq!(calls("cuModuleLoadDataEx").len(), 0);
+    }
+
+    fn kept_machine_code_loads_without_the_linker() on Machine::fake() => {
+        let (device, kept) = (device(), OnceLock::new());
+        let module = device.load(&Image::PtxToKeep { text: CODE, machine_code: &kept }).unwrap();
+        assert!(device.function(module, "set").is_ok());
+        let code = kept.get().unwrap();
+        assert!(code.starts_with(b"\x7fELF"));
+        let again = device.load(&Image::Cubin(code)).unwrap();
+        assert_eq!(device.function(again, "set").unwrap().attributes, device.function(module, "set").unwrap().attributes);
+        assert_eq!(calls("cuLinkAddData_v2"), [format!("1 {} kiln.ptx", CODE.len() + 1)]);
+        assert_eq!((calls("cuLinkCreate_v2").len(), calls("cuLinkDestroy").len()), (1, 1));
+        assert_eq!(calls("cuModuleLoadDataEx"), ["4 cubin", "4 cubin"], "the text itself is not compiled again");
+    }
+
+    fn what_the_linker_refuses_is_loaded_as_text() on Machine::fake().plan("cuLinkComplete=801") => {
+        let (device, kept) = (device(), OnceLock::new());
+        assert!(device.load(&Image::PtxToKeep { text: CODE, machine_code: &kept }).is_ok());
+        assert_eq!((kept.get(), calls("cuModuleLoadDataEx")), (None, vec!["4".to_owned()]));
+        assert_eq!(calls("cuLinkDestroy").len(), 1);
+        let broken = Image::PtxToKeep { text: "// syntax error", machine_code: &kept };
+        let error = device.load(&broken).unwrap_err();
+        assert_eq!(error.code(), Some(Code::INVALID_PTX), "the loader says why");
+        assert!(device.load(&Image::PtxToKeep { text: "", machine_code: &kept }).unwrap_err().is_refused());
     }
 
     fn a_kernel_is_found_with_its_attributes() on Machine::fake() => {

@@ -260,7 +260,8 @@ impl From<RecordedTimeout> for Timeout {
 impl From<Image<'_>> for RecordedImage {
     fn from(image: Image<'_>) -> Self {
         match image {
-            Image::Ptx(text) => Self::Ptx(text.into()),
+            // A trace holds what was loaded; keeping the machine code is the program's affair.
+            Image::Ptx(text) | Image::PtxToKeep { text, .. } => Self::Ptx(text.into()),
             Image::Cubin(bytes) => Self::Cubin(Hex(bytes.into())),
             Image::HostKernels(name) => Self::HostKernels(name.into()),
         }

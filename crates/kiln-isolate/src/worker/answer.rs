@@ -1,7 +1,7 @@
 //! Questions and their answers.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kiln_driver::{
     Error, GraphNode, Image, Memory, MemoryRequest, PageRequest, Refusal, ReserveRequest, Result,
@@ -18,6 +18,8 @@ use crate::wire::{Ask, Put, WireNode, Writer};
 pub(crate) const IMAGE_PTX: u8 = 0;
 pub(crate) const IMAGE_CUBIN: u8 = 1;
 pub(crate) const IMAGE_HOST_KERNELS: u8 = 2;
+/// PTX whose machine code the answer brings: its length, and a descriptor unless it is 0.
+pub(crate) const IMAGE_PTX_TO_KEEP: u8 = 3;
 
 /// No more is answered at once when the answers are this long; the longest single one fits behind them.
 const BATCH_ANSWER_BYTES: usize = REPLY_LIMIT_BYTES / 4;
@@ -60,7 +62,7 @@ impl Server {
             | Ask::Global { .. }
             | Ask::Occupancy { .. }
             | Ask::BuildGraph { .. }
-            | Ask::UpdateGraph { .. } => self.act_on_code(ask, to),
+            | Ask::UpdateGraph { .. } => self.act_on_code(ask, to, descriptor),
             Ask::Batch { asks } => {
                 self.act_on_all(asks, to);
                 Ok(())
@@ -161,9 +163,21 @@ impl Server {
         }
     }
 
-    fn act_on_code(&mut self, ask: &Ask<'_>, to: &mut Writer) -> Result<()> {
+    fn act_on_code(
+        &mut self,
+        ask: &Ask<'_>,
+        to: &mut Writer,
+        descriptor: &mut Option<OwnedFd>,
+    ) -> Result<()> {
         match ask {
-            Ask::Load { id, kind, bytes } => self.load(*id, *kind, *bytes),
+            Ask::Load { id, kind, bytes } => {
+                let machine_code = OnceLock::new();
+                self.load(*id, *kind, *bytes, &machine_code)?;
+                if *kind == IMAGE_PTX_TO_KEEP {
+                    put_code(machine_code.get(), to, descriptor);
+                }
+                Ok(())
+            }
             Ask::Function { id, module, name } => {
                 let found = find(&self.mirror.modules, *module, "function")?.id;
                 let function = self.driver.function(found, name)?;
@@ -210,7 +224,7 @@ impl Server {
         Ok(())
     }
 
-    fn load(&mut self, id: u64, kind: u8, bytes: u64) -> Result<()> {
+    fn load(&mut self, id: u64, kind: u8, bytes: u64, machine_code: &OnceLock<Vec<u8>>) -> Result<()> {
         const CALL: &str = "load";
         let theirs = self.descriptor().map_err(|violation| missing(CALL, &violation))?;
         let contents = SharedFile::adopt(theirs, bytes).and_then(|file| file.read());
@@ -221,6 +235,7 @@ impl Server {
         };
         let image = match kind {
             IMAGE_PTX => Image::Ptx(text()?),
+            IMAGE_PTX_TO_KEEP => Image::PtxToKeep { text: text()?, machine_code },
             IMAGE_CUBIN => Image::Cubin(&contents),
             IMAGE_HOST_KERNELS => Image::HostKernels(text()?),
             _ => return Err(Error::unsupported(CALL, "this kind of image", "the worker does not know it")),
@@ -245,6 +260,14 @@ impl Server {
 fn put_memory(memory: &Memory, to: &mut Writer) {
     memory.address.put(to);
     to.u64(memory.bytes);
+}
+
+/// Writes how long machine code is and hands it over as a file. What cannot be handed over is not kept, which loses
+/// nothing but time.
+fn put_code(code: Option<&Vec<u8>>, to: &mut Writer, descriptor: &mut Option<OwnedFd>) {
+    let file = code.and_then(|code| SharedFile::holding(code).ok());
+    to.u64(file.as_ref().map_or(0, SharedFile::bytes));
+    *descriptor = file.map(SharedFile::into_descriptor);
 }
 
 fn missing(call: &'static str, violation: &crate::violation::Violation) -> Error {

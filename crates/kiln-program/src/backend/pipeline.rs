@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use kiln_driver::DeviceKind;
 use kiln_ir::{Draft, Layout, Program, Target};
+use kiln_runtime::cache::Key;
+use kiln_runtime::internal::{count_found, ptx_key};
 use kiln_runtime::{Kernel, Result};
 
 use super::Backend;
@@ -18,6 +20,8 @@ pub struct Pipeline {
     layout: Layout,
     cooperative: bool,
     kernel: Kernel,
+    /// What the code cache knows its code by.
+    code: Key,
 }
 
 impl Pipeline {
@@ -27,8 +31,14 @@ impl Pipeline {
             DeviceKind::Simulated => program.emit_with_lines(target),
             DeviceKind::Cuda => program.emit(target),
         };
+        let code = ptx_key(backend.runtime(), &emitted.text);
         let kernel = backend.runtime().kernel(emitted.text.as_str(), &program.name)?;
-        Ok(Self { backend, program, layout: emitted.layout, cooperative: emitted.cooperative, kernel })
+        Ok(Self { backend, program, layout: emitted.layout, cooperative: emitted.cooperative, kernel, code })
+    }
+
+    /// Counts that it was asked for while it was there.
+    pub(crate) fn count_found(&self) {
+        count_found(self.backend.runtime(), &self.code);
     }
 
     /// The program.

@@ -1,10 +1,10 @@
 //! An entry as bytes.
 //!
 //! ```text
-//! magic 8 | format 4 | kind 4 | key 32 | compile time 8 | payload length 8 | checksum of all before and the payload 32 | payload
+//! magic 8 | format 4 | kind 4 | key 32 | compile time 8 | kernels length 8 | payload length 8 | checksum 32 | kernels | payload
 //! ```
 //!
-//! All numbers are little-endian; times are nanoseconds.
+//! All numbers are little-endian; times are nanoseconds. The names of kernels are lines of text. The checksum covers everything but itself.
 
 use std::time::Duration;
 
@@ -14,9 +14,10 @@ const MAGIC: &[u8; 8] = b"kilncode";
 const KIND_AT: usize = 12;
 const KEY_AT: usize = 16;
 const COMPILE_TIME_AT: usize = 48;
-const LENGTH_AT: usize = 56;
-const CHECKSUM_AT: usize = 64;
-/// Bytes before the payload.
+const KERNELS_LENGTH_AT: usize = 56;
+const LENGTH_AT: usize = 64;
+const CHECKSUM_AT: usize = 72;
+/// Bytes before the names of the kernels.
 pub(super) const HEADER_BYTES: usize = CHECKSUM_AT + 32;
 
 /// Compiled code as the cache keeps it.
@@ -25,7 +26,12 @@ pub(super) const HEADER_BYTES: usize = CHECKSUM_AT + 32;
 /// use std::time::Duration;
 /// use kiln::cache::{Entry, EntryKind};
 ///
-/// let entry = Entry { kind: EntryKind::Ptx, compile_time: Duration::from_millis(30), payload: b"code".to_vec() };
+/// let entry = Entry {
+///     kind: EntryKind::Ptx,
+///     compile_time: Duration::from_millis(30),
+///     kernels: vec!["axpy".into()],
+///     payload: b"code".to_vec(),
+/// };
 /// assert_eq!(entry.kind.name(), "ptx");
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,6 +40,8 @@ pub struct Entry {
     pub kind: EntryKind,
     /// How long it took to make, and so how much time a hit saves.
     pub compile_time: Duration,
+    /// The names of its kernels, for lists.
+    pub kernels: Vec<String>,
     /// The code.
     pub payload: Vec<u8>,
 }
@@ -45,6 +53,8 @@ pub enum EntryKind {
     Ptx,
     /// Machine code for one architecture, with the PTX it came from.
     CubinWithPtx,
+    /// Machine code for one architecture; the PTX it came from is the program's own.
+    Cubin,
 }
 
 impl EntryKind {
@@ -52,6 +62,7 @@ impl EntryKind {
         match self {
             Self::Ptx => 1,
             Self::CubinWithPtx => 2,
+            Self::Cubin => 3,
         }
     }
 
@@ -59,6 +70,7 @@ impl EntryKind {
         match number {
             1 => Some(Self::Ptx),
             2 => Some(Self::CubinWithPtx),
+            3 => Some(Self::Cubin),
             _ => None,
         }
     }
@@ -67,7 +79,7 @@ impl EntryKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Ptx => "ptx",
-            Self::CubinWithPtx => "cubin",
+            Self::CubinWithPtx | Self::Cubin => "cubin",
         }
     }
 }
@@ -94,16 +106,19 @@ pub enum Damage {
 
 /// The bytes of an entry.
 pub(super) fn encode(key: &Key, entry: &Entry) -> Vec<u8> {
-    let Entry { kind, compile_time, payload } = entry;
+    let Entry { kind, compile_time, kernels, payload } = entry;
     let nanoseconds = u64::try_from(compile_time.as_nanos()).unwrap_or(u64::MAX);
-    let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());
+    let kernels = kernels.join("\n");
+    let mut bytes = Vec::with_capacity(HEADER_BYTES + kernels.len() + payload.len());
     bytes.extend_from_slice(MAGIC);
     bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
     bytes.extend_from_slice(&kind.number().to_le_bytes());
     bytes.extend_from_slice(key.bytes());
     bytes.extend_from_slice(&nanoseconds.to_le_bytes());
+    bytes.extend_from_slice(&(kernels.len() as u64).to_le_bytes());
     bytes.extend_from_slice(&(payload.len() as u64).to_le_bytes());
-    bytes.extend_from_slice(&checksum(&bytes, payload));
+    bytes.extend_from_slice(&checksum(&bytes, &[kernels.as_bytes(), payload]));
+    bytes.extend_from_slice(kernels.as_bytes());
     bytes.extend_from_slice(payload);
     bytes
 }
@@ -111,25 +126,36 @@ pub(super) fn encode(key: &Key, entry: &Entry) -> Vec<u8> {
 /// The entry that these bytes are, if it is that of a key and whole.
 pub(super) fn decode(key: &Key, bytes: &[u8]) -> Result<Entry, Damage> {
     let header = Header::read(bytes)?;
-    let payload = bytes.get(HEADER_BYTES..).ok_or(Damage::Length)?;
+    let rest = bytes.get(HEADER_BYTES..).ok_or(Damage::Length)?;
+    let kernels_length = usize::try_from(header.kernels_length).map_err(|_| Damage::Length)?;
+    let (kernels, payload) = rest.split_at_checked(kernels_length).ok_or(Damage::Length)?;
     if header.length != payload.len() as u64 {
         return Err(Damage::Length);
     }
-    if header.checksum != checksum(&bytes[..CHECKSUM_AT], payload) {
+    if header.checksum != checksum(&bytes[..CHECKSUM_AT], &[kernels, payload]) {
         return Err(Damage::Checksum);
     }
     if header.key != *key {
         return Err(Damage::Key);
     }
     let kind = EntryKind::from_number(header.kind).ok_or(Damage::Format)?;
-    Ok(Entry { kind, compile_time: header.compile_time, payload: payload.to_vec() })
+    let kernels = read_kernels(kernels).ok_or(Damage::Format)?;
+    Ok(Entry { kind, compile_time: header.compile_time, kernels, payload: payload.to_vec() })
 }
 
-/// What stands before the payload. It is not known to be right before the checksum was looked at.
+/// The names of kernels from their lines.
+pub(super) fn read_kernels(lines: &[u8]) -> Option<Vec<String>> {
+    let text = std::str::from_utf8(lines).ok()?;
+    Some(text.lines().map(str::to_owned).collect())
+}
+
+/// What stands before the names of the kernels. It is not known to be right before the checksum was looked at.
 pub(super) struct Header {
     kind: u32,
     key: Key,
     pub(super) compile_time: Duration,
+    /// Bytes of the names of the kernels.
+    pub(super) kernels_length: u64,
     length: u64,
     checksum: [u8; 32],
 }
@@ -152,6 +178,7 @@ impl Header {
             kind: u32::from_le_bytes(field(header, KIND_AT)),
             key: Key::from_bytes(field(header, KEY_AT)),
             compile_time: Duration::from_nanos(u64::from_le_bytes(field(header, COMPILE_TIME_AT))),
+            kernels_length: u64::from_le_bytes(field(header, KERNELS_LENGTH_AT)),
             length: u64::from_le_bytes(field(header, LENGTH_AT)),
             checksum: field(header, CHECKSUM_AT),
         })
@@ -163,10 +190,12 @@ fn field<const N: usize>(header: &[u8; HEADER_BYTES], at: usize) -> [u8; N] {
     std::array::from_fn(|byte| header[at + byte])
 }
 
-fn checksum(header: &[u8], payload: &[u8]) -> [u8; 32] {
+fn checksum(header: &[u8], rest: &[&[u8]]) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(header);
-    hasher.update(payload);
+    for part in rest {
+        hasher.update(part);
+    }
     *hasher.finalize().as_bytes()
 }
 
@@ -182,7 +211,8 @@ mod tests {
     #[test]
     fn every_changed_or_missing_byte_is_noticed() {
         let compile_time = Duration::from_nanos(0x0123_4567_89ab);
-        let whole = Entry { kind: EntryKind::Ptx, compile_time, payload: b"some code".to_vec() };
+        let kernels = vec!["axpy".to_owned(), "scale<float>".to_owned()];
+        let whole = Entry { kind: EntryKind::Ptx, compile_time, kernels, payload: b"some code".to_vec() };
         let bytes = encode(&key(b"a"), &whole);
         assert_eq!(decode(&key(b"a"), &bytes), Ok(whole));
         for at in 0..bytes.len() {

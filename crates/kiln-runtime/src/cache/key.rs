@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Changes whenever what is stored under a key, or how the key is made, changes meaning.
-pub(super) const FORMAT_VERSION: u32 = 2;
+pub(super) const FORMAT_VERSION: u32 = 3;
 
 /// A digest of everything that went into a piece of compiled code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -4,9 +4,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use super::entry::{Damage, Entry, HEADER_BYTES, Header, decode, encode};
+use super::entry::{Damage, Entry, HEADER_BYTES, Header, decode, encode, read_kernels};
 use super::key::Key;
 use super::place::{CachePlace, Surroundings};
 use super::verdict::Verdict;
@@ -15,13 +16,17 @@ use super::verdict::Verdict;
 const UNFINISHED: &str = "part";
 /// Files whose name ends so are entries.
 const FINISHED: &str = "kiln";
+/// Entries one process writes before it lists the folder again: other processes write there too.
+const WRITES_BETWEEN_LISTINGS: u32 = 64;
+/// Names longer than this in all are not read for lists.
+const KERNELS_LIMIT_BYTES: u64 = 1 << 20;
 
 /// How the cache is kept.
 #[derive(Clone, Debug)]
 pub struct CacheConfig {
     /// Where.
     pub place: CachePlace,
-    /// Bytes of all entries; the least recently used go first.
+    /// Bytes of all entries; the least recently used go first. Several processes that write at once may exceed it for a while.
     pub limit_bytes: u64,
 }
 
@@ -40,6 +45,8 @@ pub struct CacheCounters {
     pub misses: u64,
     /// Entries that were found and could not be used.
     pub damaged: u64,
+    /// Entries that were written.
+    pub stores: u64,
     /// Bytes read from good entries.
     pub bytes_read: u64,
     /// Bytes written.
@@ -59,6 +66,8 @@ pub struct EntryInfo {
     pub used: SystemTime,
     /// How long it took to make, and so what each use of it saves; none if another version of kiln wrote it, or it is damaged.
     pub compile_time: Option<Duration>,
+    /// The names of its kernels; none if it cannot be read.
+    pub kernels: Vec<String>,
 }
 
 /// Compiled code on disk.
@@ -71,9 +80,20 @@ pub struct DiskCache {
     hits: AtomicU64,
     misses: AtomicU64,
     damaged: AtomicU64,
+    stores: AtomicU64,
     bytes_read: AtomicU64,
     bytes_written: AtomicU64,
     saved_ns: AtomicU64,
+    /// None before the first entry is written.
+    contents: Mutex<Option<Contents>>,
+}
+
+/// What the folder holds, as far as this process knows.
+#[derive(Debug)]
+struct Contents {
+    bytes: u64,
+    /// Entries written since the folder was listed.
+    writes: u32,
 }
 
 /// A file that has the name of an entry.
@@ -95,9 +115,11 @@ impl DiskCache {
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
             damaged: AtomicU64::new(0),
+            stores: AtomicU64::new(0),
             bytes_read: AtomicU64::new(0),
             bytes_written: AtomicU64::new(0),
             saved_ns: AtomicU64::new(0),
+            contents: Mutex::new(None),
         }
     }
 
@@ -125,7 +147,7 @@ impl DiskCache {
             let saved_ns = u64::try_from(entry.compile_time.as_nanos()).unwrap_or(u64::MAX);
             self.bytes_read.fetch_add(entry.payload.len() as u64, Ordering::Relaxed);
             self.saved_ns.fetch_add(saved_ns, Ordering::Relaxed);
-            // The time of use decides who goes first; a disk that cannot note it keeps the time of writing.
+            // The time of use decides which entry goes first; a disk that cannot note it keeps the time of writing.
             let _ = File::open(&path).and_then(|file| file.set_modified(SystemTime::now()));
         }
         found
@@ -134,10 +156,12 @@ impl DiskCache {
     /// Stores something under a key, if the disk allows it.
     pub fn put(&self, key: &Key, entry: &Entry) {
         let Some(path) = self.path(key) else { return };
-        match self.write_whole(&path, &encode(key, entry)) {
+        let file = encode(key, entry);
+        match self.write_whole(&path, &file) {
             Ok(()) => {
+                self.stores.fetch_add(1, Ordering::Relaxed);
                 self.bytes_written.fetch_add(entry.payload.len() as u64, Ordering::Relaxed);
-                let _ = self.prune(self.limit_bytes);
+                self.keep_limit(file.len() as u64);
             }
             Err(error) => {
                 if !self.warned.swap(true, Ordering::Relaxed) {
@@ -153,6 +177,7 @@ impl DiskCache {
             hits: self.hits.load(Ordering::Relaxed),
             misses: self.misses.load(Ordering::Relaxed),
             damaged: self.damaged.load(Ordering::Relaxed),
+            stores: self.stores.load(Ordering::Relaxed),
             bytes_read: self.bytes_read.load(Ordering::Relaxed),
             bytes_written: self.bytes_written.load(Ordering::Relaxed),
             time_saved: Duration::from_nanos(self.saved_ns.load(Ordering::Relaxed)),
@@ -170,8 +195,8 @@ impl DiskCache {
     /// What the system says when the folder cannot be read. A folder that does not exist has no entries.
     pub fn list(&self) -> io::Result<Vec<EntryInfo>> {
         let about = |EntryFile { key, path, bytes, used }| {
-            let compile_time = read_header(&path).map(|header| header.compile_time);
-            EntryInfo { key, bytes, used, compile_time }
+            let (compile_time, kernels) = read_start(&path).unzip();
+            EntryInfo { key, bytes, used, compile_time, kernels: kernels.unwrap_or_default() }
         };
         Ok(self.entries()?.into_iter().map(about).collect())
     }
@@ -202,6 +227,28 @@ impl DiskCache {
     /// # Errors
     /// As for [`list`](Self::list).
     pub fn prune(&self, limit_bytes: u64) -> io::Result<u64> {
+        self.prune_to(limit_bytes).map(|(freed, _)| freed)
+    }
+
+    /// Prunes once more was written than the limit allows, as far as this process knows.
+    fn keep_limit(&self, written: u64) {
+        let mut contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *contents {
+            Some(known)
+                if known.bytes + written <= self.limit_bytes && known.writes < WRITES_BETWEEN_LISTINGS =>
+            {
+                known.bytes += written;
+                known.writes += 1;
+            }
+            // A folder that cannot be listed is tried again at the next write.
+            known => {
+                *known = self.prune_to(self.limit_bytes).ok().map(|(_, bytes)| Contents { bytes, writes: 0 });
+            }
+        }
+    }
+
+    /// As [`prune`](Self::prune). Returns how many bytes were freed, and how many are left.
+    fn prune_to(&self, limit_bytes: u64) -> io::Result<(u64, u64)> {
         let entries = self.entries()?;
         let mut left: u64 = entries.iter().map(|entry| entry.bytes).sum();
         let mut freed = 0;
@@ -214,7 +261,7 @@ impl DiskCache {
                 freed += entry.bytes;
             }
         }
-        Ok(freed + self.remove_abandoned())
+        Ok((freed + self.remove_abandoned(), left))
     }
 
     /// Removes everything. Returns how many bytes were freed.
@@ -283,10 +330,16 @@ impl DiskCache {
     }
 }
 
-fn read_header(path: &Path) -> Option<Header> {
+/// How long an entry took to make, and the names of its kernels. The rest of the file is not read.
+fn read_start(path: &Path) -> Option<(Duration, Vec<String>)> {
+    let mut file = File::open(path).ok()?;
     let mut bytes = [0; HEADER_BYTES];
-    File::open(path).and_then(|mut file| file.read_exact(&mut bytes)).ok()?;
-    Header::read(&bytes).ok()
+    file.read_exact(&mut bytes).ok()?;
+    let header = Header::read(&bytes).ok()?;
+    let mut lines = Vec::new();
+    let length = Some(header.kernels_length).filter(|length| *length <= KERNELS_LIMIT_BYTES).unwrap_or(0);
+    file.take(length).read_to_end(&mut lines).ok()?;
+    Some((header.compile_time, read_kernels(&lines).unwrap_or_default()))
 }
 
 #[cfg(unix)]

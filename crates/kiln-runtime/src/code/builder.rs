@@ -12,7 +12,7 @@ use super::payload::Payload;
 use super::source::Source;
 use crate::cache::{Key, KeyBuilder};
 use crate::error::{CodeError, Result};
-use crate::launch::Kernel;
+use crate::launch::{Kernel, Module};
 use crate::runtime::DeviceRuntime;
 
 /// How a source is compiled. Made by [`DeviceRuntime::source`]; ends with [`kernel`](Self::kernel).
@@ -30,8 +30,8 @@ pub struct ModuleBuilder<'a> {
 }
 
 impl DeviceRuntime {
-    /// A kernel from source: CUDA C, PTX or cubin. It is compiled once and kept, in memory while it is used and on disk for the next
-    /// process.
+    /// A kernel from source: CUDA C, PTX or cubin. CUDA C and PTX are compiled once and their machine code is kept: in memory while it is
+    /// used, and on disk for the next process.
     ///
     /// ```
     /// use kiln::DeviceRuntime;
@@ -129,6 +129,15 @@ impl<'a> ModuleBuilder<'a> {
         self.load()?.kernel(name)
     }
 
+    /// Compiles, unless that was done before, and loads the module: for its [variables](Module::global), and for several kernels. While it is
+    /// loaded, the same source with the same options is the same module, with the same variables.
+    ///
+    /// # Errors
+    /// As for [`DeviceRuntime::kernel`].
+    pub fn module(&self) -> Result<Module> {
+        Ok(self.load()?.into_module())
+    }
+
     /// The PTX, compiled unless that was done before: what a tool reads that wants to know more than a launch does.
     ///
     /// ```
@@ -160,15 +169,10 @@ impl<'a> ModuleBuilder<'a> {
         let modules = Modules::of(self.runtime.inner());
         match self.source {
             Source::Cubin(cubin) => load_cubin(self.runtime, cubin),
-            Source::Ptx(ptx) => {
-                let key = KeyBuilder::new().part("ptx", ptx.as_bytes()).finish();
-                // There is nothing to compile, and so nothing to keep on disk.
-                let payload = || Ok(Payload::of_ptx(ptx.to_owned()));
-                modules.load(self.runtime, key, payload)
-            }
+            Source::Ptx(ptx) => modules.load_ptx(self.runtime, ptx_key(self.runtime, ptx), ptx),
             Source::CudaC { name, text } => {
                 let key = self.key(name, text)?;
-                modules.load(self.runtime, key, || modules.payload(&key, || self.compile(name, text)))
+                modules.load_compiled(self.runtime, key, || self.compile(name, text))
             }
         }
     }
@@ -202,15 +206,11 @@ impl<'a> ModuleBuilder<'a> {
     /// Everything that decides what comes out. NVRTC is not loaded for it: that takes longer than all the rest of a launch whose
     /// code is there already. Its file and the device decide together what it would be asked for.
     fn key(&self, name: &str, text: &str) -> Result<Key> {
-        let info = self.runtime.info();
-        let mut key = KeyBuilder::new()
+        let mut key = device_key(self.runtime)
             .part("name", name.as_bytes())
             .part("source", text.as_bytes())
-            .part("nvrtc", CompilerFile::of_process()?.identity().as_bytes())
-            .part("driver", info.driver_version.to_string().as_bytes())
-            .part("device", info.kind.to_string().as_bytes())
-            .part("capability", info.capability.to_string().as_bytes());
-        for argument in self.options(Target::Ptx(info.capability.into())).arguments() {
+            .part("nvrtc", CompilerFile::of_process()?.identity().as_bytes());
+        for argument in self.options(Target::Ptx(self.runtime.info().capability.into())).arguments() {
             key = key.part("argument", argument.as_bytes());
         }
         for name in &self.names {
@@ -241,4 +241,23 @@ impl<'a> ModuleBuilder<'a> {
         let compiled = compiled.map_err(|error: NvrtcError| CodeError::from(error))?;
         Ok(Payload { cubin: compiled.cubin, names: compiled.names, ..Payload::of_ptx(compiled.ptx) })
     }
+}
+
+/// Everything that decides what machine code a driver makes of PTX.
+pub fn ptx_key(runtime: &DeviceRuntime, ptx: &str) -> Key {
+    device_key(runtime).part("ptx", ptx.as_bytes()).finish()
+}
+
+/// The device that code is for.
+fn device_key(runtime: &DeviceRuntime) -> KeyBuilder {
+    let info = runtime.info();
+    KeyBuilder::new()
+        .part("driver", info.driver_version.to_string().as_bytes())
+        .part("device", info.kind.to_string().as_bytes())
+        .part("capability", info.capability.to_string().as_bytes())
+}
+
+/// Counts that the module of a key was asked for and is loaded, for a caller that holds it.
+pub fn count_found(runtime: &DeviceRuntime, key: &Key) {
+    Modules::of(runtime.inner()).count_found(key);
 }

@@ -16,7 +16,7 @@ use crate::cache::CacheCounters;
 /// let second = gpu.kernel(PTX, "nothing")?;
 /// let counters = gpu.code_counters();
 /// assert_eq!((counters.loads, counters.memory_hits), (1, 1));
-/// assert_eq!(counters.time_saved(), counters.load_time);
+/// assert!(counters.time_saved() >= counters.load_time);
 /// # Ok::<(), kiln::Error>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -25,13 +25,13 @@ pub struct CodeCounters {
     pub memory_hits: u64,
     /// Time it took once to compile and load what was found loaded.
     pub memory_time_saved: Duration,
-    /// Compilations.
+    /// Compilations of CUDA C by NVRTC.
     pub compilations: u64,
     /// Time they took.
     pub compile_time: Duration,
     /// Modules that were loaded.
     pub loads: u64,
-    /// Time that took: reading the PTX, and what the driver does with it.
+    /// Time that took, which includes the driver's compilation of PTX that was not found on disk.
     pub load_time: Duration,
     /// What the disk did.
     pub disk: CacheCounters,

@@ -2,16 +2,16 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use kiln_driver::{DeviceKind, Image};
 use kiln_ptx::EntryFacts;
 
 use super::counters::CodeCounters;
-use super::payload::Payload;
+use super::payload::{Payload, kernel_names};
 use super::reading::signature;
-use crate::cache::{DiskCache, Key};
+use crate::cache::{DiskCache, Entry, EntryKind, Key};
 use crate::error::{CodeError, Result};
 use crate::launch::{Kernel, Module, WeakModule};
 use crate::runtime::{DeviceRuntime, Inner};
@@ -79,12 +79,68 @@ impl Modules {
         }
     }
 
-    /// The module of a key: the one that is loaded, or one made of what `make` answers.
-    pub(super) fn load(
+    /// The module of a source that NVRTC compiles: the one that is loaded, or one from the disk, or one that `compile` makes.
+    pub(super) fn load_compiled(
         &self,
         runtime: &DeviceRuntime,
         key: Key,
-        make: impl FnOnce() -> Result<Payload>,
+        compile: impl FnOnce() -> Result<Payload>,
+    ) -> Result<CompiledModule> {
+        self.load(key, || {
+            let payload = self.payload(&key, compile)?;
+            let (module, load_time) = self.timed_load(|| load(runtime, &payload))?;
+            Ok((module, payload.compile_time.saturating_add(load_time)))
+        })
+    }
+
+    /// The module of PTX: the one that is loaded, or one from machine code on disk, or one that the driver makes of the text. Its machine
+    /// code is then kept on disk, where the driver hands it out.
+    pub(super) fn load_ptx(&self, runtime: &DeviceRuntime, key: Key, ptx: &str) -> Result<CompiledModule> {
+        self.load(key, || {
+            let code = Arc::new(read(ptx, &[])?);
+            let (module, cost) = self.load_kept(runtime, &key, ptx)?;
+            Ok((CompiledModule { module, code }, cost))
+        })
+    }
+
+    /// A module, and how long it took to make and to load.
+    fn load_kept(&self, runtime: &DeviceRuntime, key: &Key, ptx: &str) -> Result<(Module, Duration)> {
+        if self.disk.folder().is_none() {
+            return self.timed_load(|| runtime.load_module(&Image::Ptx(ptx)));
+        }
+        if let Some(entry) = self.disk.get(key).filter(|entry| entry.kind == EntryKind::Cubin) {
+            match self.timed_load(|| runtime.load_image(&Image::Cubin(&entry.payload), Some(ptx))) {
+                Ok((module, time)) => return Ok((module, entry.compile_time.saturating_add(time))),
+                Err(error) if error.is_sticky() => return Err(error),
+                // The device does not take it, so it is made anew.
+                Err(_) => {}
+            }
+        }
+        let machine_code = OnceLock::new();
+        let image = Image::PtxToKeep { text: ptx, machine_code: &machine_code };
+        let (module, time) = match self.timed_load(|| runtime.load_module(&image)) {
+            Err(error) if error.driver().is_some_and(kiln_driver::Error::is_unsupported) => {
+                self.timed_load(|| runtime.load_module(&Image::Ptx(ptx)))?
+            }
+            loaded => loaded?,
+        };
+        if let Some(payload) = machine_code.into_inner() {
+            let compile_time = match runtime.info().kind {
+                DeviceKind::Cuda => time,
+                // A simulated device runs the text as it is, so its machine code saves no time.
+                DeviceKind::Simulated => Duration::ZERO,
+            };
+            let kernels = kernel_names(ptx, &[]);
+            self.disk.put(key, &Entry { kind: EntryKind::Cubin, compile_time, kernels, payload });
+        }
+        Ok((module, time))
+    }
+
+    /// The module of a key: the one that is loaded, or what `make` answers, with how long that took.
+    fn load(
+        &self,
+        key: Key,
+        make: impl FnOnce() -> Result<(CompiledModule, Duration)>,
     ) -> Result<CompiledModule> {
         let slot = self.slot(key);
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
@@ -95,18 +151,43 @@ impl Modules {
             self.memory_saved_ns.fetch_add(loaded.cost_ns, Ordering::Relaxed);
             return Ok(CompiledModule { module, code: loaded.code.clone() });
         }
-        let payload = make()?;
-        let start = Instant::now();
-        let compiled = load(runtime, &payload)?;
-        let load_ns = nanoseconds(start.elapsed());
-        self.loads.fetch_add(1, Ordering::Relaxed);
-        self.load_ns.fetch_add(load_ns, Ordering::Relaxed);
+        let (compiled, cost) = make()?;
         *slot = Some(Loaded {
             module: compiled.module.downgrade(),
             code: compiled.code.clone(),
-            cost_ns: nanoseconds(payload.compile_time).saturating_add(load_ns),
+            cost_ns: nanoseconds(cost),
         });
         Ok(compiled)
+    }
+
+    /// Counts that the module of a key was asked for and is loaded, for a caller that holds it.
+    pub(crate) fn count_found(&self, key: &Key) {
+        let slot = self.slots.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned();
+        let cost_ns = slot.and_then(|slot| {
+            let slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+            slot.as_ref().map(|loaded| loaded.cost_ns)
+        });
+        self.memory_hits.fetch_add(1, Ordering::Relaxed);
+        self.memory_saved_ns.fetch_add(cost_ns.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// PTX texts whose modules are loaded. One that is being loaded is not waited for.
+    pub(crate) fn sources(&self) -> usize {
+        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_loaded = |slot: &&Slot| {
+            let slot = slot.try_lock();
+            slot.is_ok_and(|slot| slot.as_ref().is_some_and(|loaded| loaded.module.is_loaded()))
+        };
+        slots.values().filter(is_loaded).count()
+    }
+
+    fn timed_load<T>(&self, load: impl FnOnce() -> Result<T>) -> Result<(T, Duration)> {
+        let start = Instant::now();
+        let loaded = load()?;
+        let time = start.elapsed();
+        self.loads.fetch_add(1, Ordering::Relaxed);
+        self.load_ns.fetch_add(nanoseconds(time), Ordering::Relaxed);
+        Ok((loaded, time))
     }
 
     /// What [`payload`](Self::payload) answers, for callers that do not load it. Others who want the same meanwhile wait.
@@ -169,6 +250,10 @@ pub(super) struct CompiledModule {
 }
 
 impl CompiledModule {
+    pub(super) fn into_module(self) -> Module {
+        self.module
+    }
+
     /// A kernel by its name in the source: a plain name, or a name expression that was asked for.
     pub(super) fn kernel(&self, name: &str) -> Result<Kernel> {
         let lowered = self.code.names.get(name).map_or(name, String::as_str);
@@ -181,18 +266,18 @@ impl CompiledModule {
 
 /// Loads what was compiled: machine code first, the PTX if the device does not take it.
 fn load(runtime: &DeviceRuntime, payload: &Payload) -> Result<CompiledModule> {
-    let code = Arc::new(read(payload)?);
-    let module = load_first(payload, runtime.info().kind, |image| runtime.load_module(image))?;
+    let code = Arc::new(read(&payload.ptx, &payload.names)?);
+    let module = load_first(payload, |image| runtime.load_image(image, Some(&payload.ptx)))?;
     Ok(CompiledModule { module, code })
 }
 
 /// The first of a payload's images that loads. A lost device takes none, so nothing more is tried on it.
-fn load_first<T>(payload: &Payload, kind: DeviceKind, load: impl Fn(&Image<'_>) -> Result<T>) -> Result<T> {
+fn load_first<T>(payload: &Payload, load: impl Fn(&Image<'_>) -> Result<T>) -> Result<T> {
     let ptx = Image::Ptx(&payload.ptx);
-    match (&payload.cubin, kind) {
-        (Some(cubin), DeviceKind::Cuda) => load(&Image::Cubin(cubin))
+    match &payload.cubin {
+        Some(cubin) => load(&Image::Cubin(cubin))
             .or_else(|error| if error.is_sticky() { Err(error) } else { load(&ptx) }),
-        _ => load(&ptx),
+        None => load(&ptx),
     }
 }
 
@@ -201,14 +286,15 @@ pub(super) fn load_cubin(runtime: &DeviceRuntime, cubin: &[u8]) -> Result<Compil
     Ok(CompiledModule { module: runtime.load_module(&Image::Cubin(cubin))?, code: Arc::default() })
 }
 
-fn read(payload: &Payload) -> Result<Code> {
-    let module = kiln_ptx::Module::parse(&payload.ptx).map_err(CodeError::from)?;
+/// What PTX says of its kernels; `names` are name expressions and what they are called in it.
+fn read(ptx: &str, names: &[(String, String)]) -> Result<Code> {
+    let module = kiln_ptx::Module::parse(ptx).map_err(CodeError::from)?;
     let facts = |name: &str| -> Option<EntryFacts> { module.facts(module.find_function(name)?) };
     let entries = module
         .entries()
         .filter_map(|entry| Some((entry.name.to_string(), signature(&facts(&entry.name)?))))
         .collect();
-    Ok(Code { entries, names: payload.names.iter().cloned().collect() })
+    Ok(Code { entries, names: names.iter().cloned().collect() })
 }
 
 #[cfg(test)]
@@ -220,10 +306,10 @@ mod tests {
     use super::*;
 
     /// Which images are tried, and whether one loaded, on a device that answers machine code with that error.
-    fn tried(kind: DeviceKind, refusal: Option<Error>) -> (Vec<&'static str>, bool) {
+    fn tried(refusal: Option<Error>) -> (Vec<&'static str>, bool) {
         let payload = Payload { cubin: Some(vec![1]), ..Payload::of_ptx("ptx".into()) };
         let tried = RefCell::new(Vec::new());
-        let loaded = load_first(&payload, kind, |image| match image {
+        let loaded = load_first(&payload, |image| match image {
             Image::Cubin(_) => {
                 tried.borrow_mut().push("cubin");
                 refusal.clone().map_or(Ok(()), |error| Err(error.into()))
@@ -240,9 +326,8 @@ mod tests {
     fn machine_code_comes_first_and_ptx_where_it_is_refused() {
         let refused = Error::invalid("load", "another architecture", "compile for this one");
         let lost = Error::lost("load", Fault { code: CudaCode::ILLEGAL_ADDRESS, detail: String::new() });
-        assert_eq!(tried(DeviceKind::Cuda, None), (vec!["cubin"], true));
-        assert_eq!(tried(DeviceKind::Cuda, Some(refused)), (vec!["cubin", "ptx"], true));
-        assert_eq!(tried(DeviceKind::Cuda, Some(lost)), (vec!["cubin"], false));
-        assert_eq!(tried(DeviceKind::Simulated, None), (vec!["ptx"], true));
+        assert_eq!(tried(None), (vec!["cubin"], true));
+        assert_eq!(tried(Some(refused)), (vec!["cubin", "ptx"], true));
+        assert_eq!(tried(Some(lost)), (vec!["cubin"], false));
     }
 }

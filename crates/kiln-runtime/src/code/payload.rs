@@ -24,7 +24,8 @@ impl Payload {
     /// As an entry of the cache.
     pub(super) fn entry(&self) -> Entry {
         let kind = if self.cubin.is_some() { EntryKind::CubinWithPtx } else { EntryKind::Ptx };
-        Entry { kind, compile_time: self.compile_time, payload: self.encode() }
+        let kernels = kernel_names(&self.ptx, &self.names);
+        Entry { kind, compile_time: self.compile_time, kernels, payload: self.encode() }
     }
 
     fn encode(&self) -> Vec<u8> {
@@ -62,6 +63,16 @@ impl Payload {
         let cubin = (entry.kind == EntryKind::CubinWithPtx).then_some(cubin);
         Some(Self { ptx, cubin, names, compile_time: entry.compile_time })
     }
+}
+
+/// The kernels of PTX: by the name expression of the source where there is one, else by their name in the PTX.
+pub(super) fn kernel_names(ptx: &str, expressions: &[(String, String)]) -> Vec<String> {
+    let Ok(module) = kiln_ptx::Module::parse(ptx) else { return Vec::new() };
+    let name = |entry: &str| {
+        let expression = expressions.iter().find(|(_, lowered)| lowered == entry);
+        expression.map_or(entry, |(expression, _)| expression).to_owned()
+    };
+    module.entries().map(|entry| name(&entry.name)).collect()
 }
 
 #[cfg(test)]

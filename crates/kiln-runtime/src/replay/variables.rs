@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::sync::{PoisonError, RwLock};
 
 use kiln_driver::{FunctionId, Image, ModuleId};
+use kiln_ptx::declares_variables;
 
 /// Modules that have variables or may have, and their kernels.
 #[derive(Default)]
@@ -46,19 +47,16 @@ impl Variables {
 /// Whether an image may declare variables that a kernel or the host can write. What cannot be looked into may.
 fn may_have_variables(image: &Image<'_>) -> bool {
     match image {
-        Image::Ptx(text) => {
-            let mut before = "";
-            text.split_ascii_whitespace().any(|word| {
-                // A parameter says the same of what it points to.
-                let declares = matches!(word, ".global" | ".const") && before != ".ptr";
-                before = word;
-                declares
-            })
-        }
-        Image::Cubin(bytes) => {
+        Image::Ptx(text) | Image::PtxToKeep { text, .. } => declares_variables(text),
+        Image::Cubin(bytes) if bytes.starts_with(b"\x7fELF") => {
             let has = |section: &[u8]| bytes.windows(section.len()).any(|window| window == section);
-            !bytes.starts_with(b"\x7fELF") || has(b".nv.global") || has(b".nv.constant3")
+            has(b".nv.global") || has(b".nv.constant3")
         }
+        // The machine code of a simulated device is PTX behind one line.
+        Image::Cubin(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) if text.contains(".version") => declares_variables(text),
+            _ => true,
+        },
         _ => true,
     }
 }
@@ -68,16 +66,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_are_told_from_accesses_and_parameters() {
-        let ptx = |text| may_have_variables(&Image::Ptx(text));
-        assert!(!ptx("ld.global.u32 %r1, [%rd1]; cvta.to.global.u64 %rd1, %rd0; st.global.u32 [%rd1], %r1;"));
-        assert!(!ptx(".param .u64 .ptr .global .align 1 from, .param .u64 .ptr .const to"));
-        assert!(ptx(".visible .global .align 4 .u32 counter;"));
-        assert!(ptx("\n.const .f32 scale = 0f3F800000;"));
+    fn variables_are_found_in_text_and_in_machine_code() {
+        assert!(!may_have_variables(&Image::Ptx("ld.global.u32 %r1, [%rd1];")));
+        assert!(may_have_variables(&Image::Ptx(".visible .global .align 4 .u32 counter;")));
         let cubin = |bytes: &[u8]| may_have_variables(&Image::Cubin(bytes));
         assert!(!cubin(b"\x7fELF .text.axpy .nv.constant0.axpy .nv.info"));
         assert!(cubin(b"\x7fELF .text.axpy .nv.global.init"));
         assert!(cubin(b"\x7fELF .text.axpy .nv.constant3"));
         assert!(cubin(b"several bound together, perhaps compressed"));
+        assert!(!cubin(b"code for 9.0\n.version 8.0\n ld.global.u32 %r1, [%rd1];"));
+        assert!(cubin(b"code for 9.0\n.version 8.0\n .global .u32 counter;"));
     }
 }

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use kiln::cache::{CacheConfig, CachePlace, Entry, EntryKind};
+use kiln::cache::{CacheConfig, CachePlace, Entry, EntryKind, Verdict};
+use kiln::program::{Backend, Bindings, Program};
 use kiln::{DeviceRuntime, RuntimeConfig};
 use kiln_driver::{Capability, Version};
 use kiln_sim::{DeviceConfig, Machine, MachineConfig, PtxEngine};
@@ -90,7 +91,12 @@ fn a_damaged_or_foreign_entry_is_compiled_anew() {
     }
     // Whole, and of this key, but not what a compiler made.
     let kind = EntryKind::CubinWithPtx;
-    let nonsense = Entry { kind, payload: vec![0xff; 100], compile_time: std::time::Duration::ZERO };
+    let nonsense = Entry {
+        kind,
+        payload: vec![0xff; 100],
+        compile_time: std::time::Duration::ZERO,
+        kernels: Vec::new(),
+    };
     cache.disk_cache().put(&key, &nonsense);
     assert_eq!(set(&folder.runtime()), 1);
     assert_eq!(set(&folder.runtime()), 0);
@@ -152,4 +158,103 @@ fn a_cache_that_is_off_compiles_in_every_runtime_and_touches_no_disk() {
         let gpu = runtime(CachePlace::Off, DeviceConfig::default());
         assert_eq!((set(&gpu), gpu.disk_cache().folder()), (1, None));
     }
+}
+
+const COPY: &str = include_str!("copy.ptx");
+
+/// Runs the kernel of [`COPY`] and says what the disk did for it: hits, misses, stores.
+fn copy(gpu: &DeviceRuntime) -> (u64, u64, u64) {
+    let before = gpu.code_counters().disk;
+    let (from, to) = (gpu.upload(&[41_u32]).unwrap(), gpu.zeros::<u32>(1).unwrap());
+    let kernel = gpu.kernel(COPY, "copy").unwrap();
+    // SAFETY: the kernel touches one element of each.
+    unsafe { gpu.launch(&kernel).threads(1).read(&from).write(&to).submit() }.unwrap();
+    assert_eq!(to.download().unwrap(), [41]);
+    let now = gpu.code_counters().disk;
+    (now.hits - before.hits, now.misses - before.misses, now.stores - before.stores)
+}
+
+#[test]
+fn machine_code_of_ptx_is_kept_for_the_next_process() {
+    let folder = Folder::new();
+    let first = folder.runtime();
+    assert_eq!(copy(&first), (0, 1, 1), "not found, made, stored");
+    assert_eq!(copy(&first), (1, 0, 0), "the kernel was dropped, so the module comes from the disk");
+    let kernel = first.kernel(COPY, "copy").unwrap();
+    assert_eq!((copy(&first), first.code_counters().memory_hits), ((0, 0, 0), 1), "found loaded");
+    drop(kernel);
+
+    let second = folder.runtime();
+    assert_eq!(copy(&second), (1, 0, 0));
+    let counters = second.code_counters();
+    assert_eq!((counters.compilations, counters.loads), (0, 1));
+    let entries = second.disk_cache().list().unwrap();
+    assert_eq!((entries.len(), entries[0].kernels.as_slice()), (1, ["copy".to_owned()].as_slice()));
+    assert!(second.disk_cache().verify().unwrap().iter().all(Verdict::is_good));
+}
+
+#[test]
+fn machine_code_of_a_program_is_kept_for_the_next_process() {
+    let text = "kernel doubled(in x: f32[], out y: f32[like x]) block(32) over(x) { y[global.x] = x[global.x] + x[global.x]; }";
+    let doubled = Program::parse(text).unwrap();
+    let folder = Folder::new();
+    for expected in [(0, 1, 1), (1, 0, 0)] {
+        let gpu = folder.runtime();
+        let pipeline = Backend::over(gpu.clone()).compile(&doubled).unwrap();
+        let disk = gpu.code_counters().disk;
+        assert_eq!((disk.hits, disk.misses, disk.stores), expected);
+        let mut y = vec![0.0_f32; 3];
+        pipeline.dispatch(Bindings::new().input("x", &[1.0_f32, 2.0, 3.0]).output("y", &mut y)).unwrap();
+        assert_eq!(y, [2.0, 4.0, 6.0]);
+        assert_eq!(gpu.disk_cache().list().unwrap()[0].kernels, ["doubled"]);
+    }
+}
+
+#[test]
+fn ptx_for_another_device_is_another_entry() {
+    let folder = Folder::new();
+    let usual = DeviceConfig::default();
+    let older = DeviceConfig { capability: Capability { major: 8, minor: 0 }, ..usual.clone() };
+    let newer = DeviceConfig { driver_version: Version { major: 13, minor: 1 }, ..usual.clone() };
+    let on = |device: &DeviceConfig| runtime(CachePlace::At(folder.0.clone()), device.clone());
+    for device in [&usual, &older, &newer] {
+        assert_eq!(copy(&on(device)), (0, 1, 1));
+    }
+    for device in [&usual, &older, &newer] {
+        assert_eq!(copy(&on(device)), (1, 0, 0));
+    }
+    assert_eq!(on(&usual).disk_cache().list().unwrap().len(), 3);
+}
+
+#[test]
+fn machine_code_that_cannot_be_used_is_made_anew() {
+    let folder = Folder::new();
+    assert_eq!(copy(&folder.runtime()), (0, 1, 1));
+    let cache = folder.runtime();
+    let key = cache.disk_cache().list().unwrap()[0].key;
+    let file = folder.0.join(format!("{key}.kiln"));
+    let whole = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &whole[..whole.len() - 1]).unwrap();
+    let gpu = folder.runtime();
+    assert_eq!((copy(&gpu), gpu.code_counters().disk.damaged), ((0, 1, 1), 1), "a damaged file");
+    assert_eq!(copy(&folder.runtime()), (1, 0, 0), "it is good again");
+    let other = Entry {
+        kind: EntryKind::Cubin,
+        compile_time: std::time::Duration::ZERO,
+        kernels: Vec::new(),
+        payload: b"kiln-sim machine code for 7.0\n".to_vec(),
+    };
+    cache.disk_cache().put(&key, &other);
+    assert_eq!(copy(&folder.runtime()), (1, 0, 1), "code that the device refuses");
+    assert_eq!(copy(&folder.runtime()), (1, 0, 0));
+}
+
+#[test]
+fn ptx_that_is_refused_is_not_kept_and_a_cache_that_is_off_keeps_nothing() {
+    let folder = Folder::new();
+    let gpu = folder.runtime();
+    let broken = COPY.replace(".param .u64 from,", ".param");
+    assert!(gpu.kernel(broken.as_str(), "copy").is_err());
+    assert_eq!((gpu.code_counters().disk.stores, gpu.disk_cache().list().unwrap().len()), (0, 0));
+    assert_eq!(copy(&runtime(CachePlace::Off, DeviceConfig::default())), (0, 0, 0));
 }

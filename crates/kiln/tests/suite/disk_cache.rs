@@ -42,13 +42,16 @@ fn key(name: &str) -> Key {
 
 /// What took a second to make.
 fn entry(kind: EntryKind, payload: &[u8]) -> Entry {
-    Entry { kind, compile_time: Duration::from_secs(1), payload: payload.to_vec() }
+    let kernels = vec!["axpy".to_owned(), "scale<float>".to_owned()];
+    Entry { kind, compile_time: Duration::from_secs(1), kernels, payload: payload.to_vec() }
 }
 
 #[test]
 fn what_was_stored_is_found_by_another_cache_and_counted() {
     let folder = Folder::new("found");
-    folder.cache(1 << 20).put(&key("a"), &entry(EntryKind::Ptx, b"code"));
+    let writer = folder.cache(1 << 20);
+    writer.put(&key("a"), &entry(EntryKind::Ptx, b"code"));
+    assert_eq!((writer.counters().stores, writer.counters().bytes_written), (1, 4));
     let cache = folder.cache(1 << 20);
     assert_eq!(cache.get(&key("a")), Some(entry(EntryKind::Ptx, b"code")));
     assert_eq!(cache.get(&key("b")), None);
@@ -58,6 +61,7 @@ fn what_was_stored_is_found_by_another_cache_and_counted() {
     let listed = cache.list().unwrap();
     assert_eq!(listed.len(), 1);
     assert_eq!(listed[0].compile_time, Some(Duration::from_secs(1)));
+    assert_eq!(listed[0].kernels, ["axpy", "scale<float>"]);
 }
 
 #[test]
