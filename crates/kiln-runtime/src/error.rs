@@ -8,8 +8,10 @@
 
 mod code;
 mod graph;
+mod host_memory;
 mod kind;
 mod misuse;
+mod nearest;
 mod seal;
 mod stale;
 
@@ -21,12 +23,14 @@ use kiln_probe::Absence;
 
 pub use code::CodeError;
 pub use graph::GraphError;
+pub use host_memory::OutOfHostMemory;
 pub use kind::ErrorKind;
 pub use misuse::Misuse;
 pub use seal::SealError;
 pub use stale::Stale;
 
 pub(crate) use code::explained;
+pub(crate) use nearest::nearest;
 
 /// The answer of most calls here.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -148,6 +152,7 @@ impl Error {
     pub fn is_oom(&self) -> bool {
         match self.kind() {
             ErrorKind::Memory(error) => error.is_oom(),
+            ErrorKind::HostMemory(_) => true,
             _ => self.driver().is_some_and(kiln_driver::Error::is_oom),
         }
     }
@@ -164,7 +169,9 @@ impl Error {
     /// unless it is lost.
     pub fn is_retryable(&self) -> bool {
         match self.kind() {
-            ErrorKind::StreamsExhausted { .. } | ErrorKind::NotReady { .. } => true,
+            ErrorKind::StreamsExhausted { .. } | ErrorKind::NotReady { .. } | ErrorKind::HostMemory(_) => {
+                true
+            }
             ErrorKind::Memory(error) => error.is_retryable(),
             #[cfg(all(feature = "isolate", target_os = "linux"))]
             ErrorKind::Worker(error) => error.is_retryable(),

@@ -51,7 +51,7 @@ impl<T: Element> Request for Readback<T> {
     fn start(&mut self, device: &DeviceRuntime) -> Result<Started<Vec<T>>> {
         let mut pinned: PinnedBuffer<T> = device.pinned_uninit(self.from.len())?;
         let ticket = pinned.copy_from(&self.from)?;
-        Ok(Started::then(ticket, move || Ok(pinned.read()?.to_vec())))
+        Ok(Started::then(ticket, move || pinned.to_vec()))
     }
 }
 

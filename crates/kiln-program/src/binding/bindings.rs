@@ -1,7 +1,8 @@
 //! What a caller gives a program.
 
 use kiln_ir::Literal;
-use kiln_runtime::{Element, GpuRef};
+use kiln_runtime::internal::reserve;
+use kiln_runtime::{Element, GpuRef, Result};
 
 use crate::element_kind::ElementKind;
 
@@ -51,10 +52,12 @@ impl Bound<'_> {
 }
 
 /// A vector of some type.
-pub(crate) trait HostVector {
+pub(crate) trait HostVector: Send {
     fn kind(&self) -> ElementKind;
     fn count(&self) -> u64;
     fn bytes(&self) -> &[u8];
+    /// Makes room for so many bytes; the elements stay.
+    fn reserve(&mut self, bytes: usize) -> Result<()>;
     /// Makes the vector hold these bytes, a whole number of elements.
     fn replace(&mut self, bytes: &[u8]);
 }
@@ -70,6 +73,10 @@ impl<T: Element> HostVector for Vec<T> {
 
     fn bytes(&self) -> &[u8] {
         bytemuck::cast_slice(self)
+    }
+
+    fn reserve(&mut self, bytes: usize) -> Result<()> {
+        reserve(self, bytes.checked_div(size_of::<T>()).unwrap_or(0), "the outputs of a program")
     }
 
     fn replace(&mut self, bytes: &[u8]) {

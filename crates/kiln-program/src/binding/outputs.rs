@@ -1,5 +1,6 @@
 //! What came back and had no vector of the caller's to go to.
 
+use kiln_runtime::internal::room;
 use kiln_runtime::{Element, Result};
 
 use crate::element_kind::ElementKind;
@@ -15,7 +16,7 @@ impl Outputs {
     /// The elements of a buffer, taken out.
     ///
     /// # Errors
-    /// No such buffer; elements of another type.
+    /// No such buffer; elements of another type; no host memory for them. The buffer then stays here.
     pub fn take<T: Element>(&mut self, name: &str) -> Result<Vec<T>> {
         let Some(at) = self.buffers.iter().position(|(known, ..)| known == name) else {
             let known: Vec<&str> = self.buffers.iter().map(|(name, ..)| name.as_str()).collect();
@@ -27,9 +28,10 @@ impl Outputs {
         if !given.fits(wanted) {
             return Err(ProgramError::Element { name: name.to_owned(), wanted, given }.into());
         }
-        let (_, _, bytes) = self.buffers.remove(at);
-        let mut elements = vec![T::zeroed(); bytes.len().checked_div(size_of::<T>()).unwrap_or(0)];
-        bytemuck::cast_slice_mut(&mut elements).copy_from_slice(&bytes);
+        let bytes = &self.buffers[at].2;
+        let mut elements = room(bytes.len().checked_div(size_of::<T>()).unwrap_or(0))?;
+        bytemuck::cast_slice_mut(&mut elements).copy_from_slice(bytes);
+        self.buffers.remove(at);
         Ok(elements)
     }
 

@@ -10,6 +10,7 @@ use kiln_sync::BiasedLock;
 
 use super::element::{Element, bytes_of};
 use super::gpu_ref::GpuRef;
+use super::host_memory::{copied, zeros};
 use crate::error::{Error, Misuse, Result};
 use crate::runtime::{DeviceRuntime, Inner, Stream, Ticket};
 
@@ -83,6 +84,14 @@ impl<T: Element> PinnedBuffer<T> {
         Ok(unsafe { std::slice::from_raw_parts(block.bytes().as_ptr().cast(), self.len) })
     }
 
+    /// A copy of the elements, once every copy into them is done.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read); no host memory for the copy.
+    pub fn to_vec(&self) -> Result<Vec<T>> {
+        copied(self.read()?, "a copy of pinned memory")
+    }
+
     /// The elements to be changed, once every copy from or into them is done.
     ///
     /// # Errors
@@ -141,9 +150,9 @@ impl<T: Element> PinnedBuffer<T> {
         Use { history: &self.history, range: 0..bytes, access, argument: 0 }
     }
 
-    /// The elements as they are, for a caller that knows that every copy into them is done.
+    /// The elements as they are, for a caller that knows that every copy into them is done. None where the host has no memory for them.
     pub(crate) fn as_it_is(&self) -> Option<Vec<T>> {
-        let mut elements = vec![T::zeroed(); self.len];
+        let mut elements = zeros(self.len, "a copy of pinned memory").ok()?;
         match &self.block {
             Some(block) => block.read(0, bytemuck::cast_slice_mut(&mut elements)).then_some(elements),
             None => Some(elements),

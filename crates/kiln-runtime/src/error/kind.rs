@@ -7,6 +7,7 @@ use kiln_probe::{Absence, ProbeError, UnknownPolicy};
 
 use super::code::CodeError;
 use super::graph::GraphError;
+use super::host_memory::OutOfHostMemory;
 use super::misuse::Misuse;
 use super::seal::SealError;
 use super::stale::Stale;
@@ -23,6 +24,9 @@ pub enum ErrorKind {
     /// What the memory stack said.
     #[error(transparent)]
     Memory(Arc<kiln_mem::Error>),
+    /// The host has no memory for what a call would bring to it.
+    #[error(transparent)]
+    HostMemory(#[from] OutOfHostMemory),
     /// Code could not be made ready.
     #[error(transparent)]
     Code(#[from] CodeError),

@@ -11,7 +11,7 @@ use kiln_driver::{Access, Command, HostBlock, Place};
 use kiln_order::{Stamp, Stamps, StreamState, Use};
 
 use super::done::Done;
-use crate::buffer::{Element, GpuRef};
+use crate::buffer::{Element, GpuRef, room};
 use crate::error::{Error, Result};
 use crate::runtime::{Inner, Stream};
 
@@ -54,7 +54,8 @@ impl<T: Element> GpuRef<T> {
     /// ```
     ///
     /// # Errors
-    /// If the device is lost, or out of pinned memory.
+    /// If the device is lost, or out of pinned memory. The future answers with an error where the
+    /// [host has no memory](crate::OutOfHostMemory) for the elements; the buffer keeps them.
     pub fn download_async(&self) -> Result<Download<T>> {
         let runtime = self.runtime()?;
         self.block().at_home(&runtime, |lane| self.download_async_lane(&runtime, lane))
@@ -110,7 +111,7 @@ impl<T: Element> Download<T> {
     }
 
     fn read(&self) -> Result<Vec<T>> {
-        let mut data = vec![T::zeroed(); self.len];
+        let mut data = room(self.len)?;
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut data);
         match &self.block {
             Some(block) if !block.read(0, bytes) => {

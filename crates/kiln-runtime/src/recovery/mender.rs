@@ -129,7 +129,10 @@ impl<'a> Mender<'a> {
 }
 
 fn read(host: &HostBlock) -> Result<Vec<u64>> {
-    let mut bytes = vec![0; host.len()];
+    let mut bytes = Vec::new();
+    let reserved = bytes.try_reserve_exact(host.len());
+    reserved.map_err(|_| Error::out_of_memory("seal", host.len() as u64, None))?;
+    bytes.resize(host.len(), 0);
     if !host.read(0, &mut bytes) {
         return Err(Error::invalid("seal", "sums that lie outside of their block", "report this"));
     }

@@ -4,16 +4,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::keeper::Survival;
-use crate::buffer::{Element, GpuRef};
+use crate::buffer::{Element, GpuRef, copied};
 use crate::error::{Misuse, Result};
 
 /// A way to fill a block again.
 #[derive(Clone)]
 pub(crate) enum Refill {
     /// The bytes themselves, kept on the host.
-    Mirror(Arc<[u8]>),
-    /// Whoever can make them.
-    Source(Arc<dyn Fn() -> Vec<u8> + Send + Sync>),
+    Mirror(Arc<Vec<u8>>),
+    /// A function that makes them; it answers with none where the host has no memory for a copy.
+    Source(Arc<dyn Fn() -> Option<Vec<u8>> + Send + Sync>),
 }
 
 impl Refill {
@@ -23,8 +23,12 @@ impl Refill {
         match self {
             Self::Mirror(mirror) if fits(mirror) => into(mirror),
             Self::Source(source) => match catch_unwind(AssertUnwindSafe(|| source())) {
-                Ok(made) if fits(&made) => into(&made),
-                Ok(made) => {
+                Ok(None) => {
+                    tracing::error!(wanted = bytes, "the host has no memory to refill a lost block");
+                    return false;
+                }
+                Ok(Some(made)) if fits(&made) => into(&made),
+                Ok(Some(made)) => {
                     tracing::error!(
                         wanted = bytes,
                         made = made.len(),
@@ -49,12 +53,13 @@ impl<T: Element> GpuRef<T> {
     /// being stale. It is these elements that come back, whatever was written since; call it again when that matters.
     ///
     /// # Errors
-    /// Another number of elements; a part of a block, since blocks are lost whole.
+    /// Another number of elements; a part of a block, since blocks are lost whole; no host memory for the copy.
     pub fn heal_with(&self, contents: &[T]) -> Result<()> {
         if contents.len() != self.len() {
             return Err(Misuse::Length { buffer: self.len(), given: contents.len() }.into());
         }
-        self.set_refill(Refill::Mirror(bytemuck::cast_slice(contents).into()))
+        let copy = copied(bytemuck::cast_slice(contents), "a copy to heal from")?;
+        self.set_refill(Refill::Mirror(Arc::new(copy)))
     }
 
     /// As [`heal_with`](Self::heal_with), with a function that makes the elements when they are needed. It is called by the thread that brings the
@@ -63,7 +68,8 @@ impl<T: Element> GpuRef<T> {
     /// # Errors
     /// A part of a block, since blocks are lost whole.
     pub fn heal_by(&self, source: impl Fn() -> Vec<T> + Send + Sync + 'static) -> Result<()> {
-        self.set_refill(Refill::Source(Arc::new(move || bytemuck::cast_slice(&source()).to_vec())))
+        let bytes = move || copied(bytemuck::cast_slice(&source()), "a copy to heal from").ok();
+        self.set_refill(Refill::Source(Arc::new(bytes)))
     }
 
     fn set_refill(&self, refill: Refill) -> Result<()> {

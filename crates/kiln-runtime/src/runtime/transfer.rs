@@ -13,7 +13,7 @@ use kiln_order::{EventLease, Stamp, Stamps, StreamCount, StreamState, Use};
 
 use super::inner::Inner;
 use super::ticket::Ticket;
-use crate::error::Result;
+use crate::error::{OutOfHostMemory, Result};
 use crate::span;
 
 /// The smallest chunk; below this the calls cost more than the copy.
@@ -88,8 +88,11 @@ pub(crate) fn repeat(
 ) -> Result<Ticket> {
     let Some(to) = to else { return runtime.submit_command(lane, uses, None) };
     let units = (MIN_CHUNK_BYTES / unit.len().max(1)).max(1);
-    let mut first = unit.repeat(units);
-    first.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
+    let whole = units.saturating_mul(unit.len()).min(usize::try_from(bytes).unwrap_or(usize::MAX));
+    let mut first = Vec::new();
+    let what = "the first elements of a fill";
+    first.try_reserve_exact(whole).map_err(|_| OutOfHostMemory { bytes: whole as u64, what })?;
+    first.extend(unit.iter().copied().cycle().take(whole));
     run(runtime, lane, uses, first.len(), |porter| {
         porter.upload(&first, to)?;
         let mut written = first.len() as u64;

@@ -1,5 +1,7 @@
 //! Tests that need something the machine may lack: left out, counted, and a failure where the machine is said to have it.
 
+#![allow(dead_code, reason = "each test binary uses a part")]
+
 use std::io::Write;
 
 use kiln::libraries::{self, Library};
@@ -12,7 +14,6 @@ pub(crate) fn without_nvrtc(test: &str) -> bool {
 }
 
 /// The same for the headers of the CUDA toolkit.
-#[allow(dead_code, reason = "one test includes them")]
 pub(crate) fn without_headers(test: &str) -> bool {
     let Err(missing) = libraries::headers() else { return false };
     skip(test, "CUDA's headers", &missing);
@@ -21,14 +22,19 @@ pub(crate) fn without_headers(test: &str) -> bool {
 
 fn skip(test: &str, what: &str, missing: &dyn std::fmt::Display) {
     assert!(std::env::var_os("CI").is_none_or(|value| value != "true"), "{test} needs {what}: {missing}");
-    #[expect(clippy::print_stdout, reason = "whoever reads the output of a test sees that it was left out")]
+    note(test, &format!("{what} missing"));
+}
+
+/// Counts a test as skipped.
+pub(crate) fn note(test: &str, reason: &str) {
+    #[expect(clippy::print_stdout, reason = "the output of a test shows that it was left out")]
     {
-        println!("skipped: {test}: {what} missing");
+        println!("skipped: {test}: {reason}");
     }
     if let Some(log) = std::env::var_os("KILN_SKIP_LOG") {
         let file = std::fs::OpenOptions::new().append(true).create(true).open(log);
         // In one piece: other tests write there too.
-        let line = format!("{test}: {what} missing\n");
+        let line = format!("{test}: {reason}\n");
         let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
         assert!(written.is_ok(), "the skip log cannot be written");
     }

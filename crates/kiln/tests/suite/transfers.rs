@@ -7,12 +7,13 @@ use kiln::telemetry::{Count, Gauge};
 use kiln::{
     DeviceRuntime, RuntimeConfig, Ticket,
     error::{ErrorKind, Misuse},
+    memory::MemoryConfig,
     program::{Backend, Bindings, DispatchConfig, Program},
 };
 use kiln_driver::Driver;
 use kiln_driver::call::{Call, CallKind};
 use kiln_driver::layer::{Layer, Layered};
-use kiln_sim::{Machine, MachineConfig};
+use kiln_sim::{DeviceConfig, Machine, MachineConfig};
 
 /// Large enough for several threads, and no multiple of anything.
 const LEN: usize = (16 << 20) + 12_345;
@@ -289,4 +290,33 @@ fn pinned_blocks_are_kept_up_to_a_limit_and_counted_when_they_are_given_out_agai
         drop((blocks, gpu));
         assert!(machine.finish().is_clean());
     }
+}
+
+/// More than any host has; a simulated device takes host memory only for what is written.
+const TOO_LARGE_FOR_THE_HOST: usize = 8 << 40;
+
+#[test]
+fn a_download_that_the_host_has_no_memory_for_is_an_error_with_its_size() {
+    // Where the system promises any memory, or no more than it has, nothing can be shown.
+    if std::fs::read_to_string("/proc/sys/vm/overcommit_memory").is_ok_and(|mode| mode.trim() != "0") {
+        let test = "a_download_that_the_host_has_no_memory_for_is_an_error_with_its_size";
+        return skip::note(test, "vm.overcommit_memory is not 0");
+    }
+    let device = DeviceConfig::with_memory(2 * TOO_LARGE_FOR_THE_HOST as u64);
+    let machine = Machine::new(MachineConfig::seeded(4).device(device));
+    let memory = MemoryConfig { stack: "direct".parse().unwrap(), ..MemoryConfig::default() };
+    let config = RuntimeConfig { memory, ..RuntimeConfig::default() };
+    let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), config).unwrap();
+    let buffer = gpu.allocate::<u8>(TOO_LARGE_FOR_THE_HOST).unwrap();
+    let small = buffer.view(..4).unwrap();
+    small.upload(b"kiln").unwrap();
+
+    let before = gpu.telemetry().snapshot();
+    let error = buffer.download().unwrap_err();
+    let ErrorKind::HostMemory(missing) = error.kind() else { panic!("{error}") };
+    assert_eq!(missing.bytes, TOO_LARGE_FOR_THE_HOST as u64);
+    assert!(error.to_string().contains("8796093022208 bytes"), "{error}");
+    assert!(error.is_oom() && error.is_retryable() && !error.is_sticky());
+    assert_eq!(gpu.telemetry().snapshot().since(&before).count(Count::Downloads), 0, "nothing was queued");
+    assert_eq!(small.download().unwrap(), b"kiln", "nothing is lost");
 }
