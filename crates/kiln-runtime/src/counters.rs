@@ -46,7 +46,7 @@ pub enum Count {
     PinnedReused,
     /// Pinned blocks that had to be made.
     PinnedMade,
-    /// Modules that were asked for while they were loaded.
+    /// Modules that were asked for while they were loaded; a program that is compiled again while its pipeline is held is one.
     ModuleHits,
     /// Compilations.
     Compilations,
@@ -64,6 +64,8 @@ pub enum Count {
     DiskHits,
     /// Compiled code not found on disk.
     DiskMisses,
+    /// Compiled code written to disk.
+    DiskStores,
     /// Prepared uses of blocks that were dropped without being finished.
     UnfinishedUses,
 }
@@ -98,6 +100,7 @@ impl Count {
         Self::DiskSavedNanoseconds,
         Self::DiskHits,
         Self::DiskMisses,
+        Self::DiskStores,
         Self::UnfinishedUses,
     ];
 }

@@ -2,7 +2,7 @@
 //!
 //! Every stream counts its own work, in memory only the thread that submits to it writes just then, so counting adds no locked instruction to a
 //! submission and no line that two submitting threads share. A [`Snapshot`] adds the streams up; it can be taken at any moment, from any
-//! thread, and does not block.
+//! thread, and does not block. [`process_snapshot`] takes one of every runtime in the process.
 //!
 //! - [`Count`]s only grow, until [`Telemetry::reset`] starts them anew; they count what the driver took.
 //! - [`Gauge`]s say how things are at the moment.
@@ -28,11 +28,13 @@
 
 mod device_name;
 mod metric;
+mod process;
 mod prometheus;
 mod reader;
 mod snapshot;
 
 pub use device_name::DeviceName;
+pub use process::{ProcessSnapshot, process_snapshot};
 pub use prometheus::prometheus;
 pub use reader::Telemetry;
 pub use snapshot::{Gauge, Snapshot};

@@ -31,6 +31,11 @@ impl Placed<'_> {
     pub(crate) fn watched(&self) -> Option<&GpuRef<u8>> {
         self.status.as_ref().filter(|_| self.can_trap)
     }
+
+    /// Launches of one step: none without elements to run over.
+    pub(crate) fn launches(&self) -> u64 {
+        u64::from(!self.fitting.launch.is_empty)
+    }
 }
 
 impl<'a> Sequence<'a> {

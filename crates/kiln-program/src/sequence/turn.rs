@@ -48,7 +48,8 @@ impl<'a> Turn<'_, 'a> {
         for _ in 0..config.steps {
             self.sequence.launch(pipeline, &placed, &mut self.first.nodes)?;
         }
-        self.first.programs = self.first.programs.saturating_add(config.steps);
+        let programs = placed.launches().saturating_mul(config.steps);
+        self.first.programs = self.first.programs.saturating_add(programs);
         self.first.placed.push(placed);
         Ok(self)
     }

@@ -135,6 +135,7 @@ pub(super) const METRICS: &[Metric] = &[
         "Compiled code looked up on disk, by whether it was there.",
         &[labelled("result", "hit", Count::DiskHits), labelled("result", "miss", Count::DiskMisses)],
     ),
+    counter("kiln_disk_cache_stores_total", "Compiled code written to disk.", &[count(Count::DiskStores)]),
     counter(
         "kiln_unfinished_uses_total",
         "Prepared uses of blocks that were dropped without being finished.",
@@ -157,8 +158,12 @@ pub(super) const METRICS: &[Metric] = &[
         &[level(Gauge::ReservedBytes)],
     ),
     gauge("kiln_streams_leased", "Streams leased.", &[level(Gauge::LeasedStreams)]),
+    gauge("kiln_streams_idle", "Streams that wait to be leased again.", &[level(Gauge::IdleStreams)]),
     gauge("kiln_events", "Events made.", &[level(Gauge::Events)]),
     gauge("kiln_events_leased", "Events in use.", &[level(Gauge::LeasedEvents)]),
+    gauge("kiln_events_idle", "Events that wait to be used again.", &[level(Gauge::IdleEvents)]),
+    gauge("kiln_modules_loaded", "Modules loaded.", &[level(Gauge::LoadedModules)]),
+    gauge("kiln_ptx_sources", "PTX texts that the code cache has loaded.", &[level(Gauge::PtxSources)]),
     gauge(
         "kiln_pinned_idle_bytes",
         "Pinned host memory waiting to be used again.",

@@ -59,6 +59,7 @@ impl Telemetry<'_> {
             (Count::DiskSavedNanoseconds, nanoseconds(code.disk.time_saved)),
             (Count::DiskHits, code.disk.hits),
             (Count::DiskMisses, code.disk.misses),
+            (Count::DiskStores, code.disk.stores),
             (Count::UnfinishedUses, inner.unfinished_uses()),
             (Count::PinnedReused, inner.staging().reused()),
             (Count::PinnedMade, inner.staging().made()),
@@ -80,8 +81,12 @@ fn gauges(inner: &Inner) -> Levels {
         (Gauge::PendingBytes, memory.pending_bytes),
         (Gauge::ReservedBytes, memory.reserved_bytes),
         (Gauge::LeasedStreams, inner.pool().leased() as u64),
+        (Gauge::IdleStreams, inner.pool().idle() as u64),
         (Gauge::Events, events as u64),
         (Gauge::LeasedEvents, leased_events as u64),
+        (Gauge::IdleEvents, events.saturating_sub(leased_events) as u64),
+        (Gauge::LoadedModules, inner.loaded_modules() as u64),
+        (Gauge::PtxSources, Modules::of(inner).sources() as u64),
         (Gauge::IdlePinnedBytes, inner.staging().idle_bytes()),
     ];
     for (gauge, level) in levels {

@@ -19,10 +19,18 @@ pub enum Gauge {
     ReservedBytes,
     /// Streams leased.
     LeasedStreams,
+    /// Streams that wait to be leased again.
+    IdleStreams,
     /// Events made.
     Events,
     /// Events in use.
     LeasedEvents,
+    /// Events that wait to be used again.
+    IdleEvents,
+    /// Modules loaded, with those that are unloaded after their last work.
+    LoadedModules,
+    /// PTX texts that the code cache has loaded: those of the program, of `.kir` programs, and those that NVRTC made.
+    PtxSources,
     /// Bytes of pinned memory that wait to be used again.
     IdlePinnedBytes,
 }
@@ -35,8 +43,12 @@ impl Gauge {
         Self::PendingBytes,
         Self::ReservedBytes,
         Self::LeasedStreams,
+        Self::IdleStreams,
         Self::Events,
         Self::LeasedEvents,
+        Self::IdleEvents,
+        Self::LoadedModules,
+        Self::PtxSources,
         Self::IdlePinnedBytes,
     ];
 }
@@ -74,6 +86,14 @@ impl Snapshot {
     pub fn since(&self, earlier: &Self) -> Self {
         let counts = std::array::from_fn(|at| self.counts[at].saturating_sub(earlier.counts[at]));
         Self { counts, ..self.clone() }
+    }
+
+    /// Adds the numbers of another runtime of the same device.
+    pub(super) fn add(&mut self, other: &Self) {
+        let pairs = self.counts.iter_mut().zip(other.counts).chain(self.gauges.iter_mut().zip(other.gauges));
+        for (number, more) in pairs {
+            *number = number.saturating_add(more);
+        }
     }
 
     /// As a page for Prometheus.

@@ -1,6 +1,7 @@
 //! Counters, the page for Prometheus, spans and device time.
 
 mod counts;
+mod levels;
 mod page;
 mod parser;
 mod rig;
