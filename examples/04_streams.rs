@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // 1 + 1 + 2 + 3, four times.
     assert!(sum.download()?.iter().all(|value| *value == 28.0));
-    assert_eq!(sum.last_write_stream(), Some(gpu.main_stream().key()));
+    assert_eq!(sum.last_write_stream(), kiln::buffer::LastWrite::Stream(gpu.main_stream().key()));
 
     // Tickets of several streams, waited for together; what the host waited for needs no event any more.
     let tickets: Vec<Ticket> = branches

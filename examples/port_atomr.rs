@@ -66,9 +66,9 @@ fn foreign_work(gpu: &DeviceRuntime) -> Result<(), Box<dyn Error>> {
         assert_eq!(pointer.address(), buffer.access()?.address);
         // Here another library would be called with the address and the stream.
     }
-    assert_eq!(buffer.last_write_stream(), Some(stream.key()));
+    assert_eq!(buffer.last_write_stream(), kiln::buffer::LastWrite::Stream(stream.key()));
     buffer.record_write(gpu.main_stream())?.wait()?;
-    assert_eq!(buffer.last_write_stream(), Some(gpu.main_stream().key()));
+    assert_eq!(buffer.last_write_stream(), kiln::buffer::LastWrite::Stream(gpu.main_stream().key()));
     promise("a raw pointer is a guard that stamps its use; a write can be recorded after the fact");
     Ok(())
 }

@@ -2,4 +2,4 @@
 //!
 //! [`GpuRef`](crate::GpuRef) is the buffer itself.
 
-pub use kiln_runtime::{BlockId, Element, Generation, Memory, PinnedBuffer, Stale};
+pub use kiln_runtime::{BlockId, Element, Generation, LastWrite, Memory, PinnedBuffer, Stale};

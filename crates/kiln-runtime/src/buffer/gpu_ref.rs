@@ -10,6 +10,8 @@ use kiln_mem::AllocTag;
 use kiln_order::{StreamKey, StreamState, Use};
 
 use super::element::{Element, bytes_of};
+use super::held::Held;
+use super::last_write::LastWrite;
 use super::memory::Memory;
 use super::pattern::pattern;
 use super::room::room;
@@ -42,6 +44,12 @@ impl<T: Element> GpuRef<T> {
         Self { block, offset: 0, len, element: PhantomData }
     }
 
+    /// All elements of a block that is held; its bytes are a whole number of them.
+    pub(crate) fn of_whole(held: &Held) -> Self {
+        let len = held.bytes().checked_div(size_of::<T>() as u64).unwrap_or(0) as usize;
+        Self::over(held.block().clone(), len)
+    }
+
     /// Elements.
     pub fn len(&self) -> usize {
         self.len
@@ -57,9 +65,10 @@ impl<T: Element> GpuRef<T> {
         self.len as u64 * size_of::<T>() as u64
     }
 
-    /// The block it lies in; views of one block have the same.
+    /// The name of the block it lies in; views of one block have the same. While the block lives it can be used
+    /// [by that name](crate::DeviceRuntime::prepare_block_use_by_id).
     pub fn block_id(&self) -> BlockId {
-        self.block.id()
+        self.block.named()
     }
 
     /// The device it is on; none once the runtime is gone.
@@ -94,18 +103,39 @@ impl<T: Element> GpuRef<T> {
         self.block.loss(&runtime).map(|(_, cause)| cause)
     }
 
-    /// The stream it was allocated on, where its work goes when nothing else is said.
+    /// Where its work goes when nothing else is said: the stream it was allocated on, or the main stream once that one is given back.
     pub fn home(&self) -> StreamKey {
         self.block.home_key()
     }
 
-    /// The stream of the last write to any byte of its block; none if it was never written or if several streams wrote parts.
-    pub fn last_write_stream(&self) -> Option<StreamKey> {
+    /// The stream of the last write to any byte of its block.
+    ///
+    /// ```
+    /// use kiln::DeviceRuntime;
+    /// use kiln::buffer::LastWrite;
+    ///
+    /// let gpu = DeviceRuntime::simulated(1)?;
+    /// let stream = gpu.stream()?;
+    /// let data = gpu.allocate::<u32>(4)?;
+    /// assert_eq!(data.last_write_stream(), LastWrite::Never);
+    /// data.fill_on(&stream, 7)?;
+    /// assert_eq!(data.last_write_stream(), LastWrite::Stream(stream.key()));
+    /// assert_eq!(gpu.streams().find(stream.key()), Some(stream.clone()));
+    /// drop(stream);
+    /// assert_eq!(data.last_write_stream(), LastWrite::StreamGone);
+    /// # Ok::<(), kiln::Error>(())
+    /// ```
+    pub fn last_write_stream(&self) -> LastWrite {
         let writes = self.block.writes();
         let mut all = writes.iter();
         match (all.next(), all.next()) {
-            (Some(only), None) => Some(only.stream),
-            _ => None,
+            (None, _) => LastWrite::Never,
+            (Some(_), Some(_)) => LastWrite::SeveralStreams,
+            (Some(only), None) => {
+                let runtime = self.block.runtime().ok();
+                let is_leased = runtime.is_some_and(|runtime| runtime.pool().holds(only));
+                if is_leased { LastWrite::Stream(only.stream) } else { LastWrite::StreamGone }
+            }
         }
     }
 
@@ -172,9 +202,9 @@ impl<T: Element> GpuRef<T> {
     /// All elements, once everything that writes them is done.
     ///
     /// # Errors
-    /// If the device is lost.
+    /// If the device is lost; if the [host has no memory](crate::OutOfHostMemory) for them, and then nothing is queued.
     pub fn download(&self) -> Result<Vec<T>> {
-        let mut data = room(self.len);
+        let mut data = room(self.len)?;
         self.download_into(&mut data)?;
         Ok(data)
     }

@@ -26,6 +26,12 @@ impl<T: Element> GpuRef<T> {
 }
 
 impl Held {
+    /// All bytes of a block.
+    pub(crate) fn whole(block: Arc<Block>) -> Self {
+        let range = 0..block.bytes();
+        Self { block, range }
+    }
+
     pub(crate) fn block(&self) -> &Arc<Block> {
         &self.block
     }

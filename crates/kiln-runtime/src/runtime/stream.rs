@@ -8,6 +8,7 @@ use kiln_driver::{StreamId, Timeout};
 use kiln_order::{Stamp, StreamKey, StreamState};
 
 use super::inner::Inner;
+use super::memory_order::stream_ref;
 use super::ticket::Ticket;
 use crate::error::{Error, Misuse, Result};
 
@@ -18,7 +19,7 @@ pub struct Stream {
     lease: Arc<Lease>,
 }
 
-struct Lease {
+pub(super) struct Lease {
     lane: Arc<StreamState>,
     runtime: Weak<Inner>,
     priority: i32,
@@ -63,6 +64,11 @@ impl Stream {
     /// Its small number in this runtime.
     pub fn key(&self) -> StreamKey {
         self.lease.lane.key
+    }
+
+    /// It as a [memory stack](crate::DeviceRuntime::memory) names it, for a request of memory.
+    pub fn memory_ref(&self) -> kiln_mem::StreamRef {
+        stream_ref(self.lane())
     }
 
     /// Its priority.
@@ -123,6 +129,21 @@ impl Stream {
         runtime.check_ready()?;
         runtime.tracker().order_after(self.lane(), &kiln_order::Stamps::of(ticket.stamp()))?;
         Ok(())
+    }
+
+    /// Whether this lease made a submission, and none before it did.
+    pub(super) fn made(&self, stamp: Stamp) -> bool {
+        stamp.stream == self.key() && stamp.number > self.lease.before
+    }
+
+    /// The lease, for a table that does not hold it.
+    pub(super) fn downgrade(&self) -> Weak<Lease> {
+        Arc::downgrade(&self.lease)
+    }
+
+    /// The stream of a lease, while somebody holds it.
+    pub(super) fn upgrade(lease: &Weak<Lease>) -> Option<Self> {
+        lease.upgrade().map(|lease| Self { lease })
     }
 
     pub(crate) fn lane(&self) -> &Arc<StreamState> {

@@ -4,13 +4,14 @@
 //! Streams are made when they are first needed. The first few are destroyed with the runtime; others make room, once they are idle, where
 //! another stream would be one too many. There is a cap and a clear error, never a silent default stream.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use kiln_driver::{ForeignHandle, Refusal, StreamRequest};
 use kiln_order::StreamState;
 
 use super::inner::Inner;
-use super::stream::{Home, Keep, Stream};
+use super::stream::{Home, Keep, Lease, Stream};
 use crate::error::{Error, ErrorKind, Misuse, Result};
 
 /// The priority of streams for which none is asked.
@@ -31,6 +32,8 @@ struct State {
     leased: usize,
     /// Streams that last.
     lasting: usize,
+    /// The last lease of each key, those of other libraries' streams included. The main stream has none.
+    leases: BTreeMap<StreamKey, Weak<Lease>>,
 }
 
 impl StreamPool {
@@ -63,7 +66,29 @@ impl StreamPool {
                 made?
             }
         };
-        Ok(Stream::new(lane, Arc::downgrade(&runtime), priority, Home::Pool))
+        Ok(self.known(Stream::new(lane, Arc::downgrade(&runtime), priority, Home::Pool)))
+    }
+
+    /// The stream with a key, while it is leased: also the main stream, and those of other libraries.
+    pub fn find(&self, key: StreamKey) -> Option<Stream> {
+        let runtime = self.runtime().ok()?;
+        let main = runtime.main_stream();
+        if main.key() == key {
+            return Some(main.clone());
+        }
+        let lease = self.state().leases.get(&key).cloned()?;
+        Stream::upgrade(&lease)
+    }
+
+    /// Whether the stream that made a submission is leased still.
+    pub(crate) fn holds(&self, stamp: Stamp) -> bool {
+        self.find(stamp.stream).is_some_and(|stream| stream.made(stamp))
+    }
+
+    /// Makes a lease known by its key.
+    fn known(&self, stream: Stream) -> Stream {
+        self.state().leases.insert(stream.key(), stream.downgrade());
+        stream
     }
 
     /// A stream that another library made, tracked like any other. It is left alone when the last clone is dropped.
@@ -86,12 +111,17 @@ impl StreamPool {
         let runtime = self.runtime()?;
         runtime.check_ready()?;
         let lane = self.make(&runtime, StreamRequest::Foreign(foreign))?;
-        Ok(Stream::foreign(lane, Arc::downgrade(&runtime), keep))
+        Ok(self.known(Stream::foreign(lane, Arc::downgrade(&runtime), keep)))
     }
 
     /// Streams leased right now.
     pub fn leased(&self) -> usize {
         self.state().leased
+    }
+
+    /// Streams that were made and wait to be leased again.
+    pub fn idle(&self) -> usize {
+        self.state().idle.len()
     }
 
     /// Streams that may be leased at once.

@@ -3,7 +3,7 @@
 //! needs two threads and stands in `order_threads.rs`.
 
 use kiln::order::Mutation;
-use kiln::{DeviceRuntime, GpuRef, RuntimeConfig, Stream};
+use kiln::{DeviceRuntime, GpuRef, RuntimeConfig, Stream, buffer::LastWrite};
 use kiln_sim::{Machine, MachineConfig};
 
 use crate::order::kernels::{Kernels, library};
@@ -111,7 +111,7 @@ fn a_non_owner_writes_before_the_owners_next_use() {
         owned.upload_on(&owner, &[1; LEN]).unwrap();
         scene.join(&other, &owned, &source, &source);
         // The owner's next use names no stream: it runs at home and must come after the other's write.
-        assert_eq!(owned.last_write_stream(), Some(other.key()));
+        assert_eq!(owned.last_write_stream(), LastWrite::Stream(other.key()));
         let mut launch = scene.gpu.launch(&scene.kernels.join);
         launch.grid(1).block(1);
         launch.on(&owner).write(&result).read(&owned).read(&owned).value(LEN as u32);

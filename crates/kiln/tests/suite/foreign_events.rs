@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kiln::{
     DeviceRuntime, GpuRef, RuntimeConfig,
+    buffer::LastWrite,
     error::{ErrorKind, Misuse},
 };
 use kiln_driver::{Access, Driver, ForeignHandle};
@@ -43,7 +44,7 @@ fn a_use_by_another_library_is_ordered_by_its_event() {
                 let done = library.lend_event(gpu);
                 let uses = [buffer.used_as(Access::Write)];
                 gpu.record_foreign_use(&stream, &uses, &done).unwrap();
-                assert_eq!(buffer.last_write_stream(), Some(stream.key()));
+                assert_eq!(buffer.last_write_stream(), LastWrite::Stream(stream.key()));
             }
             // On the main stream, which is not the one that waits for the event.
             let seen = buffer.download().unwrap();

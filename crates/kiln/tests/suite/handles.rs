@@ -2,7 +2,7 @@
 
 use kiln::{
     DeviceRuntime, GpuRef, RuntimeConfig,
-    buffer::Stale,
+    buffer::{LastWrite, Stale},
     error::{ErrorKind, Misuse},
     launch::Mismatch,
 };
@@ -249,7 +249,8 @@ fn a_buffer_of_no_elements_goes_wherever_another_does() {
             empty.upload_on(&stream, &[]).unwrap().wait().unwrap();
             empty.download_into_on(&stream, &mut []).unwrap();
             empty.fill_bytes(1).unwrap().wait().unwrap();
-            let (first, raw) = (gpu.prepare_first_use(&stream, empty).unwrap(), Access::ReadWrite);
+            let (first, raw) =
+                (gpu.prepare_first_use(&stream, empty, Access::Write).unwrap(), Access::ReadWrite);
             gpu.finish_first_use(first).unwrap().wait().unwrap();
             drop(gpu.raw_device_ptr(&stream, empty, raw).unwrap());
             gpu.record_block_use(&stream, &[empty.used_as(raw), empty.used_as(raw)]).unwrap();
@@ -257,7 +258,11 @@ fn a_buffer_of_no_elements_goes_wherever_another_does() {
             recorder.write(empty).write(&handles[0]).write(&full).read(&full);
             recorder.preflight().unwrap().commit().unwrap().wait().unwrap();
             empty.record_write(gpu.main_stream()).unwrap().wait().unwrap();
-            assert_eq!(full.last_write_stream(), Some(stream.key()), "no byte of it is in any of these");
+            assert_eq!(
+                full.last_write_stream(),
+                LastWrite::Stream(stream.key()),
+                "no byte of it is in any of these"
+            );
         }
         assert_eq!((full.download().unwrap(), gpu.unfinished_uses()), (vec![1; 4], 0));
     }
@@ -348,7 +353,7 @@ fn a_use_that_is_prepared_and_dropped_is_reported() {
         assert_eq!(gpu.unfinished_uses(), 1);
         let stream = gpu.stream().unwrap();
         buffer.record_write(&stream).unwrap();
-        assert_eq!(buffer.last_write_stream(), Some(stream.key()));
+        assert_eq!(buffer.last_write_stream(), LastWrite::Stream(stream.key()));
     }
     let report = machine.finish();
     assert!(report.is_clean(), "{report}");

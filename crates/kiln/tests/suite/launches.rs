@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use kiln::{
     DeviceRuntime, Error, GpuRef, Kernel, RuntimeConfig,
-    buffer::Stale,
+    buffer::{LastWrite, Stale},
     error::{ErrorKind, Misuse},
     launch::{ByValue, In, InOut, Mismatch},
 };
@@ -364,7 +364,7 @@ fn a_launch_goes_where_its_buffers_are_unless_it_is_told() {
     let mut told = gpu.launch(&kernels.join);
     told.grid(1).block(1);
     let ticket = submit(told.on(&first).write(&c).read(&b).read(&a).value(LEN as u32)).unwrap();
-    assert_eq!((ticket.stamp().stream, c.last_write_stream()), (first.key(), Some(first.key())));
+    assert_eq!((ticket.stamp().stream, c.last_write_stream()), (first.key(), LastWrite::Stream(first.key())));
     drop(told);
     drop((a, b, c, shape, back, peek));
     scene.close();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kiln::{
     DeviceRuntime, Error, GpuRef, Graph, RuntimeConfig, Stream,
-    buffer::PinnedBuffer,
+    buffer::{LastWrite, PinnedBuffer},
     error::{ErrorKind, Misuse},
     foreign::ForeignEvent,
     memory::MemoryConfig,
@@ -128,7 +128,9 @@ const REFUSED: &[(&str, Call)] = &[
     ("a signal of an event", |scene| scene.stream.signal_event(&scene.event)),
     ("a second use", |scene| prepare(scene, &scene.stream, &scene.to)),
     ("a second use elsewhere of the block", |scene| prepare(scene, &scene.other, &scene.used)),
-    ("a first use", |scene| scene.gpu.prepare_first_use(&scene.stream, &scene.to)?.finish().map(drop)),
+    ("a first use", |scene| {
+        scene.gpu.prepare_first_use(&scene.stream, &scene.to, Access::Write)?.finish().map(drop)
+    }),
     ("an address", |scene| scene.gpu.raw_device_ptr(&scene.stream, &scene.to, Access::Read).map(drop)),
     ("a recorder", |scene| {
         let mut recorder = scene.gpu.recorder(&scene.stream);
@@ -247,7 +249,7 @@ fn memory_that_is_dropped_meanwhile_comes_back_afterwards() {
         let prepared =
             gpu.prepare_block_use(stream, &blocks.map(|block| block.used_as(Access::Write))).unwrap();
         blocks.iter().for_each(|block| library.fill_on(prepared.stream(), block, 6));
-        let second = gpu.prepare_first_use(other, &scene.to).unwrap();
+        let second = gpu.prepare_first_use(other, &scene.to, Access::Write).unwrap();
         drop((read, home_here, home_elsewhere, adopted));
         assert_eq!(
             gpu.bytes_outstanding(),
@@ -309,7 +311,7 @@ fn as_many_blocks_as_anybody_names_need_no_more_stack() {
         uses[0] = blocks[0].used_as(Access::Read);
         uses.push(blocks[0].used_as(Access::Write));
         gpu.prepare_block_use(&stream, &uses).unwrap().finish().unwrap();
-        assert!(blocks.iter().all(|block| block.last_write_stream() == Some(stream.key())));
+        assert!(blocks.iter().all(|block| block.last_write_stream() == LastWrite::Stream(stream.key())));
     };
     std::thread::scope(|scope| {
         let small = std::thread::Builder::new().stack_size(256 << 10);
@@ -337,7 +339,7 @@ fn a_thread_that_panics_with_a_use_lets_go_of_it() {
         });
         assert!(died);
         assert_eq!(gpu.unfinished_uses(), 1, "it was never finished");
-        assert_eq!(buffer.last_write_stream(), Some(stream.key()), "and may have been queued");
+        assert_eq!(buffer.last_write_stream(), LastWrite::Stream(stream.key()), "and may have been queued");
         buffer.fill_on(&stream, 2).unwrap();
         assert_eq!(buffer.download().unwrap(), [2; LEN], "others go on");
         drop(buffer);

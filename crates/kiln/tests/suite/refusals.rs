@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kiln::{
     DeviceRuntime, Error, GpuRef, RuntimeConfig, Ticket,
-    buffer::Stale,
+    buffer::{LastWrite, Stale},
     error::{ErrorKind, Misuse},
     launch::{Mismatch, Number, Parameter, ParameterKind, Signature},
 };
@@ -347,7 +347,9 @@ fn work_of_the_callers_own_is_refused_by_the_same_rules() {
     let mut recorder = gpu.recorder(ours);
     recorder.write(to).read(foreign);
     for error in [
-        scene.refused("a first use of a foreign block", |_| gpu.prepare_first_use(ours, foreign).map(drop)),
+        scene.refused("a first use of a foreign block", |_| {
+            gpu.prepare_first_use(ours, foreign, Access::Write).map(drop)
+        }),
         scene.refused("a record of a foreign block", |_| gpu.record_block_use(ours, &uses).map(drop)),
         scene.refused("an address of a foreign block", |_| {
             gpu.raw_device_ptr(ours, foreign, Access::Read).map(drop)
@@ -359,7 +361,7 @@ fn work_of_the_callers_own_is_refused_by_the_same_rules() {
     let elsewhere = gpu.recorder(theirs);
     for error in [
         scene.refused("a use", |_| gpu.prepare_block_use(theirs, &own).map(drop)),
-        scene.refused("a first use", |_| gpu.prepare_first_use(theirs, to).map(drop)),
+        scene.refused("a first use", |_| gpu.prepare_first_use(theirs, to, Access::Write).map(drop)),
         scene.refused("a record", |_| gpu.record_block_use(theirs, &own).map(drop)),
         scene.refused("an address", |_| gpu.raw_device_ptr(theirs, to, Access::Read).map(drop)),
         scene.refused("a recorder", |_| elsewhere.preflight().map(drop)),
@@ -426,7 +428,7 @@ fn everything_after_shutdown() {
     refuse("a copy to pinned memory", &mut || pinned.copy_from(from).map(drop));
     refuse("a written mark", &mut || to.record_write(&stream).map(drop));
     refuse("a prepared use", &mut || gpu.prepare_block_use(&stream, &uses).map(drop));
-    refuse("a first use", &mut || gpu.prepare_first_use(&stream, to).map(drop));
+    refuse("a first use", &mut || gpu.prepare_first_use(&stream, to, Access::Write).map(drop));
     refuse("a recorded use", &mut || gpu.record_block_use(&stream, &uses).map(drop));
     refuse("a foreign use", &mut || gpu.record_foreign_use(&stream, &uses, &lent).map(drop));
     refuse("a recorder", &mut || recorder.preflight().map(drop));
@@ -441,7 +443,7 @@ fn everything_after_shutdown() {
         assert!(matches!(error.kind(), ErrorKind::Stale(Stale::ShuttingDown)), "{what}: {error}");
     }
     assert!(ticket.is_done().unwrap(), "tickets still answer");
-    assert_eq!(to.last_write_stream(), Some(gpu.main_stream().key()));
+    assert_eq!(to.last_write_stream(), LastWrite::Stream(gpu.main_stream().key()));
     drop((lent, pinned, none, stream));
     driver.destroy(event.into()).unwrap();
     driver.destroy(theirs.into()).unwrap();

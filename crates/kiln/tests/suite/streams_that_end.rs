@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use kiln::order::MAX_STREAMS;
-use kiln::{DeviceRuntime, GpuRef, RuntimeConfig, Stream, memory::MemoryConfig};
+use kiln::{DeviceRuntime, GpuRef, RuntimeConfig, Stream, buffer::LastWrite, memory::MemoryConfig};
 use kiln_driver::call::{Call, CallKind};
 use kiln_driver::layer::{Counting, Layer, Layered};
 use kiln_driver::{Access, Command, Driver, ForeignHandle, Pattern, Refusal, StreamId, StreamRequest};
@@ -91,7 +91,8 @@ fn the_last_handle_of(stack: &str) {
             buffer.fill(100 + at as u32).unwrap();
         }
         let last = buffers[2].take().unwrap();
-        assert_eq!((last.download().unwrap(), last.home()), (vec![2; LEN], key));
+        assert_eq!((last.download().unwrap(), last.home()), (vec![2; LEN], gpu.main_stream().key()));
+        assert_eq!((last.last_write_stream(), gpu.streams().find(key)), (LastWrite::StreamGone, None));
         for (at, buffer) in reused.iter().enumerate() {
             assert_eq!(buffer.download().unwrap(), [100 + at as u32; LEN]);
         }

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use kiln::{DeviceRuntime, GpuRef, RuntimeConfig, Stream, buffer::Element};
+use kiln::{
+    DeviceRuntime, GpuRef, RuntimeConfig, Stream,
+    buffer::{Element, LastWrite},
+};
 use kiln_driver::call::CallKind;
 use kiln_driver::layer::{CommandKind, Counting, Layered};
 use kiln_driver::{Access, Command, Pattern};
@@ -215,13 +218,47 @@ fn the_last_writer_is_who_wrote_and_not_who_made_room() {
         // So that the stream has a number that the memory could be taken to be written by.
         gpu.zeros::<u32>(1).unwrap();
         let buffer = gpu.allocate::<u32>(8).unwrap();
-        assert_eq!(buffer.last_write_stream(), None, "nobody wrote it");
+        assert_eq!(buffer.last_write_stream(), LastWrite::Never);
         let low = buffer.view(..4).unwrap();
         scene.write(1, &low, 1);
-        assert_eq!(buffer.last_write_stream(), Some(streams[1].key()), "the rest is as it was made");
+        assert_eq!(
+            buffer.last_write_stream(),
+            LastWrite::Stream(streams[1].key()),
+            "the rest is as it was made"
+        );
         scene.write(2, &buffer.view(4..).unwrap(), 2);
-        assert_eq!(buffer.last_write_stream(), None, "two wrote parts of it");
+        assert_eq!(buffer.last_write_stream(), LastWrite::SeveralStreams);
         scene.write(0, &buffer, 3);
-        assert_eq!(buffer.last_write_stream(), Some(streams[0].key()));
+        assert_eq!(buffer.last_write_stream(), LastWrite::Stream(streams[0].key()));
     });
+}
+
+#[test]
+fn another_stream_with_the_same_key_is_not_the_last_writer() {
+    for seed in 0..4 {
+        let machine = Machine::new(MachineConfig::seeded(seed));
+        let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), RuntimeConfig::default()).unwrap();
+        let buffer = gpu.allocate::<u32>(8).unwrap();
+        let writer = gpu.stream().unwrap();
+        let key = writer.key();
+        buffer.fill_on(&writer, 1).unwrap();
+        assert_eq!(buffer.last_write_stream(), LastWrite::Stream(key));
+        assert_eq!(gpu.streams().find(key).as_ref(), Some(&writer));
+        drop(writer);
+        assert_eq!((buffer.last_write_stream(), gpu.streams().find(key)), (LastWrite::StreamGone, None));
+
+        let next = gpu.stream().unwrap();
+        assert_eq!(next.key(), key, "the key is used again");
+        assert_eq!(buffer.last_write_stream(), LastWrite::StreamGone, "and its new stream wrote nothing");
+        assert_eq!(gpu.streams().find(key).as_ref(), Some(&next));
+        buffer.view(..2).unwrap().fill_on(&next, 2).unwrap();
+        assert_eq!(buffer.last_write_stream(), LastWrite::Stream(key));
+
+        let main = gpu.main_stream();
+        assert_eq!(gpu.streams().find(main.key()).as_ref(), Some(main));
+        buffer.fill_on(main, 3).unwrap();
+        assert_eq!(buffer.last_write_stream().stream(), Some(main.key()));
+        drop(gpu);
+        assert_eq!(buffer.last_write_stream(), LastWrite::StreamGone);
+    }
 }
