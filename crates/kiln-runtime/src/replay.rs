@@ -9,7 +9,8 @@
 //!   done. The page outlives the worker as all pages do; the next worker reads it.
 //! - **What blocks hold.** Every submission is kept with the accesses it declared (`log`). Bytes that work which may have started was to
 //!   write are *spoilt*. In the order of submission (`decision`): work that uses spoilt bytes fails, and spoils what it was to write; all
-//!   other work that had not started is done again. A fill or a copy that overwrites spoilt bytes mends them.
+//!   other work that had not started is done again. A fill or a copy that overwrites spoilt bytes mends them. The same holds of pinned
+//!   memory: it is the client's, outlives the worker, and nothing changes it before the copies that use it are over.
 //!
 //! It is done by the guardian, on one stream, in the order of submission, before the device is ready (`player`): no other thread submits,
 //! memory that was freed behind the work has not been given out again, and staging memory still holds its bytes.
@@ -41,9 +42,10 @@ pub enum Replay {
     /// It is done again before the device is ready, where it uses nothing that is lost; its tickets then say that it is done. Whoever waits
     /// is answered when that is known, and not when the fault is.
     ///
-    /// What may have started is never done again. Neither are graphs, work whose time is taken, copies from and to
-    /// [pinned buffers](crate::PinnedBuffer), work that was queued past the runtime, and kernels of modules that have variables, which start
-    /// over with each worker. Where [nothing is kept](crate::state::Keep::Nothing) nothing is done again. What is done again runs once: if
+    /// Copies from and to [pinned buffers](crate::PinnedBuffer) are done again too: pinned memory is the client's and outlives the worker.
+    ///
+    /// What may have started is never done again. Neither are graphs, work whose time is taken, work that was queued past the runtime, and
+    /// kernels of modules that have variables, which start over with each worker. Where [nothing is kept](crate::state::Keep::Nothing) nothing is done again. What is done again runs once: if
     /// that costs another worker, the rest of it fails.
     ///
     /// The price is a fill of four bytes in front of each submission, which takes the device a few microseconds, and a copy of each launch's

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use kiln_order::{Clock, Mutation};
+use kiln_driver::HostId;
 
 use super::outcome::Why;
 use super::record::Record;
@@ -15,6 +16,8 @@ pub(crate) struct Decision<'a> {
     started: &'a Clock,
     /// Bytes that do not hold what they would have held here.
     spoilt: HashMap<BlockId, Spans>,
+    /// Pinned memory that does not hold what it would have held here.
+    spoilt_hosts: HashSet<HostId>,
     /// Blocks of which nothing can be relied upon.
     broken: &'a HashSet<BlockId>,
     /// A rule that is taken out.
@@ -29,7 +32,8 @@ impl<'a> Decision<'a> {
         broken: &'a HashSet<BlockId>,
         mutation: Option<Mutation>,
     ) -> Self {
-        let mut decision = Self { started, spoilt: HashMap::new(), broken, mutation };
+        let (spoilt, spoilt_hosts) = (HashMap::new(), HashSet::new());
+        let mut decision = Self { started, spoilt, spoilt_hosts, broken, mutation };
         // At once and not each in its turn: what started has written whatever was in front of it.
         for record in unfinished {
             if decision.may_have_started(record) {
@@ -47,10 +51,16 @@ impl<'a> Decision<'a> {
         if let Some(hindrance) = record.hindrance {
             return Err(Why::Unsuited(hindrance));
         }
-        match self.missing(record) {
-            Some(block) if self.mutation != Some(Mutation::ReplayOnLost) => Err(Why::NeedsLost(block)),
-            _ => Ok(()),
+        if self.mutation == Some(Mutation::ReplayOnLost) {
+            return Ok(());
         }
+        if let Some(block) = self.missing(record) {
+            return Err(Why::NeedsLost(block));
+        }
+        if record.host_reads().any(|host| self.spoilt_hosts.contains(&host)) {
+            return Err(Why::Unsuited("it copies from pinned memory that lost work was to write"));
+        }
+        Ok(())
     }
 
     /// The next one was done: what it overwrote is what it would have been.
@@ -59,6 +69,10 @@ impl<'a> Decision<'a> {
             && let Some(spans) = declared.block.and_then(|block| self.spoilt.get_mut(&block))
         {
             spans.remove(&declared.range);
+        }
+        // Pinned memory is copied to as a whole.
+        for host in &record.host_writes {
+            self.spoilt_hosts.remove(host);
         }
     }
 
@@ -91,6 +105,7 @@ impl<'a> Decision<'a> {
                 self.spoilt.entry(block).or_default().insert(&declared.range);
             }
         }
+        self.spoilt_hosts.extend(&record.host_writes);
     }
 }
 

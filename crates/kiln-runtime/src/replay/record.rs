@@ -17,6 +17,8 @@ pub(crate) struct Record {
     pub(super) sequence: u64,
     pub(super) accesses: Vec<Declared>,
     pub(super) commands: Vec<KeptCommand>,
+    /// Pinned memory that it copies to, also where its commands are not kept.
+    pub(super) host_writes: Vec<HostId>,
     /// Why it must not be done again.
     pub(super) hindrance: Option<&'static str>,
 }
@@ -37,10 +39,7 @@ impl Record {
         accesses: Vec<Declared>,
         hindrance: Option<&'static str>,
     ) -> Self {
-        // The program may have changed it since, or be reading it.
-        let on_host = accesses.iter().any(|declared| declared.block.is_none());
-        let hindrance = hindrance.or(on_host.then_some("it uses pinned memory of the program"));
-        Self { stamp, sequence, accesses, commands: Vec::new(), hindrance }
+        Self { stamp, sequence, accesses, commands: Vec::new(), host_writes: Vec::new(), hindrance }
     }
 
     /// Which submission it is.
@@ -50,6 +49,9 @@ impl Record {
 
     /// Adds a part of its work.
     pub(super) fn add(&mut self, command: &Command<'_>, variables: &Variables) {
+        if let Command::Copy { to: Place::Host { block, .. }, .. } = command {
+            self.host_writes.push(*block);
+        }
         if self.hindrance.is_some() {
             return;
         }
@@ -68,6 +70,14 @@ impl Record {
     pub(super) fn hinder(&mut self, hindrance: &'static str) {
         self.hindrance = Some(hindrance);
         self.commands = Vec::new();
+    }
+
+    /// Pinned memory that it copies from. The program cannot change it meanwhile: whoever wants to write it waits for the copy.
+    pub(super) fn host_reads(&self) -> impl Iterator<Item = HostId> {
+        self.commands.iter().filter_map(|command| match command {
+            KeptCommand::Copy { from: Place::Host { block, .. }, .. } => Some(*block),
+            _ => None,
+        })
     }
 
     fn hindrance_of_copy(&self, from: &Place, to: &Place) -> Option<&'static str> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kiln::recovery::{Backend, Outcome, PostMortem, Process, Replay, Standing, Why};
+use kiln::service::{DeviceService, Readback, ServiceConfig};
 use kiln::{
     DeviceRuntime, GpuRef, Kernel, Ticket,
     error::{ErrorKind, Misuse},
@@ -53,9 +54,7 @@ fn what_must_not_be_done_twice_is_not() {
     let gpu = open(71);
     let kernel = gpu.kernel(replay_kernels::PTX, "bump").unwrap();
     let with_variables = gpu.kernel(kernels::PTX, "copy").unwrap();
-    let [held, one, two, three, four, five] =
-        [1_u32, 1, 2, 3, 4, 5].map(|value| gpu.upload(&[value]).unwrap());
-    let pinned = gpu.pinned::<u32>(1).unwrap();
+    let [held, one, two, three, five] = [1_u32, 1, 2, 3, 5].map(|value| gpu.upload(&[value]).unwrap());
     let mut builder = gpu.graph();
     // SAFETY: the kernel touches one element.
     unsafe { builder.launch(&kernel).grid(1).block(1).read_write(&two).record() }.unwrap();
@@ -66,24 +65,75 @@ fn what_must_not_be_done_twice_is_not() {
     let graph = graph.replay().unwrap();
     // SAFETY: as above.
     let timed = unsafe { gpu.launch(&kernel).grid(1).block(1).read_write(&three).submit_timed() }.unwrap();
-    let from_host = pinned.copy_to(&four).unwrap();
     // SAFETY: the kernel touches one element of each.
     let variables =
         unsafe { gpu.launch(&with_variables).grid(1).block(1).read(&one).write(&five).submit() }.unwrap();
     let report = rig::kill(&gpu);
     assert_eq!(outcome(&report, &holding), Outcome::Failed(Why::MayHaveStarted), "{report}");
     assert_eq!(outcome(&report, &done), Outcome::Replayed, "{report}");
-    for (ticket, why) in [
-        (&graph, "graph"),
-        (timed.ticket(), "time"),
-        (&from_host, "pinned memory"),
-        (&variables, "variables"),
-    ] {
+    for (ticket, why) in [(&graph, "graph"), (timed.ticket(), "time"), (&variables, "variables")] {
         let Outcome::Failed(Why::Unsuited(said)) = outcome(&report, ticket) else { panic!("{report}") };
         assert!(said.contains(why) && ticket.wait().unwrap_err().is_sticky(), "{said}");
     }
     assert_eq!(one.download().unwrap(), [2]);
-    assert!([&two, &three, &four, &five].iter().all(|buffer| buffer.access().is_err()), "{report}");
+    assert!([&two, &three, &five].iter().all(|buffer| buffer.access().is_err()), "{report}");
+}
+
+#[test]
+fn copies_from_and_to_pinned_memory_are_done_again() {
+    for seed in 79..83 {
+        let gpu = open(seed);
+        let plus = gpu.kernel(replay_kernels::PTX, "bump").unwrap();
+        let [held, source, target] = [1_u32, 40, 0].map(|value| gpu.upload(&[value]).unwrap());
+        let [mut read, mut lost, mut up] = [(); 3].map(|()| gpu.pinned::<u32>(1).unwrap());
+        up.write().unwrap()[0] = 7;
+        gpu.synchronize().unwrap();
+        hold(&gpu, &held);
+        bump(&gpu, &plus, &source);
+        let readback = read.copy_from(&source).unwrap();
+        let of_lost = lost.copy_from(&held).unwrap();
+        let from_lost = lost.copy_to(&source).unwrap();
+        let upload = up.copy_to(&target).unwrap();
+        // Dropped with its copy under way: the memory is not given to anybody else before that is over.
+        let mut dropped = gpu.pinned::<u32>(1).unwrap();
+        let unread = dropped.copy_from(&target).unwrap();
+        drop(dropped);
+        let report = rig::kill(&gpu);
+        for ticket in [&readback, &upload, &unread] {
+            assert_eq!(outcome(&report, ticket), Outcome::Replayed, "{report}");
+            ticket.wait().unwrap();
+        }
+        assert_eq!(outcome(&report, &of_lost), Outcome::Failed(Why::NeedsLost(held.block_id())), "{report}");
+        let Outcome::Failed(Why::Unsuited(said)) = outcome(&report, &from_lost) else { panic!("{report}") };
+        assert!(said.contains("pinned memory"), "{said}");
+        assert!(of_lost.wait().unwrap_err().is_sticky() && from_lost.wait().unwrap_err().is_sticky());
+        assert_eq!(read.read().unwrap(), [41], "seed {seed}: {report}");
+        assert_eq!(target.download().unwrap(), [7], "seed {seed}");
+        assert!(lost.read().unwrap_err().is_sticky(), "its contents never came");
+        assert!(source.access().is_err(), "lost memory was to be copied there");
+    }
+}
+
+/// What a device service does for each readback.
+#[test]
+fn readbacks_of_a_service_are_answered_after_a_takeover() {
+    for seed in 83..86 {
+        let gpu = open(seed);
+        let plus = gpu.kernel(replay_kernels::PTX, "bump").unwrap();
+        let [held, source] = [1_u32, 9].map(|value| gpu.upload(&[value]).unwrap());
+        gpu.synchronize().unwrap();
+        hold(&gpu, &held);
+        let before = bump(&gpu, &plus, &source).stamp().number;
+        let service = DeviceService::over(gpu.clone(), ServiceConfig::default()).unwrap();
+        let replies: Vec<_> = (0..4).map(|_| service.submit(Readback::new(source.clone()))).collect();
+        while gpu.main_stream().ticket().unwrap().stamp().number < before + 4 {
+            std::thread::yield_now();
+        }
+        rig::kill(&gpu);
+        for reply in replies {
+            assert_eq!(reply.wait().unwrap(), [10], "seed {seed}");
+        }
+    }
 }
 
 /// A takeover enters every stream, and work that may be done again is waited for until it is over.

@@ -3,6 +3,8 @@
 //! The oracle knows the program and nothing of marks, records or spans. It holds three things against each other: what blocks hold, what
 //! tickets and callbacks said, and what the report says had started.
 
+mod pins;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,6 +14,7 @@ use kiln::order::{Mutation, Stamp};
 use kiln::recovery::{Backend, Outcome, PostMortem, Process, Replay, Why};
 use kiln::{DeviceRuntime, GpuRef, Kernel, Stream, Ticket, error::ErrorKind};
 
+use self::pins::Pin;
 use crate::{replay_kernels, rig};
 
 const BLOCKS: usize = 7;
@@ -44,7 +47,7 @@ pub(crate) enum End {
 /// Something that was queued.
 struct Item {
     ticket: Ticket,
-    /// By the number of a block, which no other block ever has.
+    /// By the number of a block or of pinned memory, which no other ever has.
     reads: Vec<usize>,
     writes: usize,
     /// Whether nothing of what was in the block shows through.
@@ -67,6 +70,7 @@ struct Program {
     kernels: [Kernel; 4],
     dice: Dice,
     slots: Vec<Slot>,
+    pins: Vec<Pin>,
     items: Vec<Item>,
     blocks: usize,
     next: u32,
@@ -98,6 +102,7 @@ pub(crate) struct Tally {
     pub(crate) needs_lost: usize,
     pub(crate) lost: usize,
     pub(crate) kept: usize,
+    pub(crate) pinned: usize,
 }
 
 impl Program {
@@ -109,11 +114,13 @@ impl Program {
             ["copy", "bump", "sum", "late"].map(|name| gpu.kernel(replay_kernels::PTX, name).unwrap());
         let streams = (0..STREAMS).map(|_| gpu.stream().unwrap()).collect();
         let (dice, slots, items) = (Dice(seed), Vec::new(), Vec::new());
-        let mut program = Self { gpu, streams, kernels, dice, slots, items, blocks: 0, next: 0 };
+        let pins = Vec::new();
+        let mut program = Self { gpu, streams, kernels, dice, slots, pins, items, blocks: 0, next: 0 };
         for _ in 0..BLOCKS {
             let slot = program.fresh();
             program.slots.push(slot);
         }
+        program.pin();
         program.gpu.synchronize().unwrap();
         program
     }
@@ -130,7 +137,10 @@ impl Program {
     fn step(&mut self) -> bool {
         let [to, from, other] = [0; 3].map(|_| self.dice.roll(BLOCKS));
         let stream = self.streams[self.dice.roll(STREAMS)].clone();
-        let kind = self.dice.roll(10);
+        let kind = self.dice.roll(12);
+        if kind >= 10 {
+            return self.step_on_pinned(&stream, kind == 10, to);
+        }
         self.next += 1000;
         let fill = self.next;
         let value = |slot: usize| self.slots[slot].value;
@@ -171,8 +181,7 @@ impl Program {
             _ => {
                 // The memory of one that is dropped behind its work goes to the next.
                 if self.gpu.state().is_ready() && self.slots[to].value.is_some() {
-                    let len = 1;
-                    let Ok(buffer) = self.gpu.allocate_on::<u32>(&stream, len) else { return false };
+                    let Ok(buffer) = self.gpu.allocate_on::<u32>(&stream, 1) else { return false };
                     self.blocks += 1;
                     self.slots[to] = Slot { buffer, number: self.blocks, value: None, last: None };
                     let slot = &self.slots[to];
@@ -216,16 +225,20 @@ impl Program {
     }
 
     fn note(&mut self, ticket: Ticket, to: usize, reads: Vec<usize>, overwrites: bool, value: Option<u32>) {
+        let reads = reads.into_iter().map(|slot| self.slots[slot].number).collect();
+        self.slots[to].value = value;
+        self.slots[to].last = Some(self.items.len());
+        self.push(ticket, self.slots[to].number, reads, overwrites);
+    }
+
+    /// Remembers what was queued, by numbers, and has a callback told how it ends.
+    fn push(&mut self, ticket: Ticket, writes: usize, reads: Vec<usize>, overwrites: bool) {
         let told = Arc::<[AtomicUsize; 2]>::default();
         let seen = told.clone();
         ticket.on_done(move |answer| {
             seen[1].fetch_add(usize::from(answer.is_ok()), Ordering::SeqCst);
             seen[0].fetch_add(1, Ordering::SeqCst);
         });
-        let reads = reads.into_iter().map(|slot| self.slots[slot].number).collect();
-        self.slots[to].value = value;
-        self.slots[to].last = Some(self.items.len());
-        let writes = self.slots[to].number;
         self.items.push(Item { ticket, reads, writes, overwrites, told: Some(told) });
     }
 
@@ -238,9 +251,7 @@ impl Program {
 
     /// What a submission that was refused leaves: nothing, or a block of which nothing is known.
     fn refused(&mut self, error: &kiln::Error, to: usize) -> bool {
-        // Not ready, or ready again already, without the block.
-        if !matches!(error.kind(), ErrorKind::NotReady { .. } | ErrorKind::Stale(_)) {
-            assert!(error.is_sticky(), "{error}");
+        if !is_untouched(error) {
             self.slots[to].value = None;
         }
         false
@@ -295,6 +306,7 @@ impl Program {
         let outcomes: HashMap<Stamp, Outcome> =
             report.unfinished.iter().map(|work| (work.stamp, work.outcome)).collect();
         self.judge_blocks(report, &mut tally).map_err(|wrong| wrong.with(report))?;
+        self.judge_pins(&mut tally).map_err(|wrong| wrong.with(report))?;
         self.judge_work(&outcomes, &mut tally).map_err(|wrong| wrong.with(report))?;
         Ok(tally)
     }
@@ -384,6 +396,13 @@ impl Program {
     }
 }
 
+/// Whether a submission was refused before anything was touched: not ready, or ready again already, without the block.
+fn is_untouched(error: &kiln::Error) -> bool {
+    let untouched = matches!(error.kind(), ErrorKind::NotReady { .. } | ErrorKind::Stale(_));
+    assert!(untouched || error.is_sticky(), "{error}");
+    untouched
+}
+
 fn plus_one(value: u32) -> u32 {
     plus(value, 1)
 }
@@ -407,6 +426,7 @@ fn programs(seeds: std::ops::Range<u64>, end: End, standby: bool) -> Tally {
         all.needs_lost += tally.needs_lost;
         all.lost += tally.lost;
         all.kept += tally.kept;
+        all.pinned += tally.pinned;
     }
     all
 }
@@ -414,7 +434,7 @@ fn programs(seeds: std::ops::Range<u64>, end: End, standby: bool) -> Tally {
 #[test]
 fn what_is_left_by_a_killed_worker_is_what_one_stream_would_have_left() {
     let all = programs(0..110, End::Killed, false);
-    assert!(all.replayed > 50 && all.started > 5 && all.kept > 50, "{all:?}");
+    assert!(all.replayed > 50 && all.started > 5 && all.kept > 50 && all.pinned > 50, "{all:?}");
 }
 
 #[test]
