@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use kiln::driver::{Access, Command, Pattern};
 use kiln::memory::decorator::{Budgeted, Statistics, TraceConfig, Traced};
-use kiln::memory::{AllocTag, Budget, Heap, HeapConfig, MemoryResource, Request, StreamKey, StreamRef};
+use kiln::memory::{AllocTag, Budget, Heap, HeapConfig, MemoryResource, Request};
 use kiln::{DeviceRuntime, RuntimeConfig};
 
 const ROWS: usize = 1_024;
@@ -72,8 +72,8 @@ fn streams(gpu: &DeviceRuntime) -> Outcome {
 fn blocks(gpu: &DeviceRuntime) -> Outcome {
     let stack = gpu.memory();
     let stream = gpu.main_stream();
-    let on = StreamRef { key: StreamKey::new(stream.key().index() as u32), id: stream.id() };
-    let block = stack.allocate(&Request::new(4_096, on).tag(AllocTag::new("index")?))?;
+    let request = Request::new(4_096, stream.memory_ref()).tag(AllocTag::new("index")?);
+    let block = stack.allocate(&request)?;
     println!(
         "{:?}: {} bytes, tag {}, {} outstanding",
         block.id(),
@@ -90,6 +90,21 @@ fn blocks(gpu: &DeviceRuntime) -> Outcome {
         other.deallocate(block, &kiln::memory::Stamps::NONE).err().ok_or("the block is not its own")?;
     println!("refused: {}", refused.error);
     stack.deallocate(refused.block, &kiln::memory::Stamps::NONE)?;
+
+    // A block that is tracked is a buffer like any other, and can be used by its name.
+    let index = gpu.track_block::<u32>(stack.allocate(&request)?)?;
+    let name = index.block_id();
+    let prepared = gpu.prepare_block_use_by_id(stream, &[(name, Access::Write)])?;
+    let to = index.place().ok_or("the block has bytes")?;
+    let fill = Command::Fill { to, pattern: Pattern::U32(3), count: index.len() as u64 };
+    gpu.driver().submit(prepared.stream(), &fill)?;
+    prepared.finish()?;
+    assert_eq!(index.download()?, vec![3; 1_024]);
+    drop(index);
+    println!(
+        "refused: {}",
+        gpu.record_block_use_by_id(stream, &[(name, Access::Read)]).err().ok_or("it is freed")?
+    );
     gpu.reap_pending()?;
     Ok(())
 }
@@ -100,7 +115,7 @@ fn one_use_at_a_time(gpu: &DeviceRuntime) -> Outcome {
     let column = gpu.allocate_on::<u32>(&build, ROWS)?;
 
     // The first use overwrites what the allocation left there.
-    let first = gpu.prepare_first_use(&build, &column)?;
+    let first = gpu.prepare_first_use(&build, &column, Access::Write)?;
     let fill = |value| {
         column.place().map(|to| Command::Fill { to, pattern: Pattern::U32(value), count: ROWS as u64 })
     };
@@ -120,10 +135,10 @@ fn one_use_at_a_time(gpu: &DeviceRuntime) -> Outcome {
     gpu.record_block_use(&probe, &[column.used_as(Access::Write)])?;
     println!(
         "last written on stream {}; {} uses were left unfinished",
-        column.last_write_stream().map_or(0, kiln::order::StreamKey::index),
+        column.last_write_stream().stream().map_or(0, kiln::order::StreamKey::index),
         gpu.unfinished_uses()
     );
-    assert_eq!(column.last_write_stream(), Some(probe.key()));
+    assert_eq!(column.last_write_stream(), kiln::buffer::LastWrite::Stream(probe.key()));
     Ok(())
 }
 

@@ -2,20 +2,33 @@
 
 use std::fmt;
 
-/// The name of a block; no other block of its runtime ever has it.
+/// The name of a block; no other block of this process ever has it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct BlockId(u64);
 
 impl BlockId {
+    /// Bits of the number that counts the blocks of one runtime; those above it say which runtime.
+    const NUMBER_BITS: u32 = 40;
+
     /// The name with that number.
     pub(crate) fn of(number: u64) -> Self {
         Self(number)
+    }
+
+    /// The number of the first block of a runtime.
+    pub(crate) fn first_of(runtime: u64) -> u64 {
+        runtime << Self::NUMBER_BITS
+    }
+
+    /// Whether a runtime gave the name out.
+    pub(crate) fn is_of(self, runtime: u64) -> bool {
+        self.0 >> Self::NUMBER_BITS == runtime & (u64::MAX >> Self::NUMBER_BITS)
     }
 }
 
 impl fmt::Display for BlockId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "block {}", self.0)
+        write!(f, "block {}", self.0 & ((1 << Self::NUMBER_BITS) - 1))
     }
 }
 

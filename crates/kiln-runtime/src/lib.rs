@@ -37,11 +37,11 @@ pub mod telemetry;
 mod wake;
 
 pub use backend::{BackendContext, BackendParts, CachedBackend, probe_backend, probe_backend_with_compile};
-pub use buffer::{Element, GpuRef, Memory, PinnedBuffer};
+pub use buffer::{Element, GpuRef, LastWrite, Memory, PinnedBuffer};
 pub use code::{CodeCounters, ModuleBuilder, Source};
 pub use completion::CompletionConfig;
-pub use error::{CodeError, Error, ErrorKind, GraphError, Misuse, Result, SealError, Stale};
-pub use foreign::{BlockUse, ForeignEvent, HandedEvent, PreparedUse, RawPointer, Recorder};
+pub use error::{CodeError, Error, ErrorKind, GraphError, Misuse, OutOfHostMemory, Result, SealError, Stale};
+pub use foreign::{BlockUse, ForeignEvent, HandedEvent, PreparedUse, RawPointer, Recorder, TrackError};
 pub use future::{Done, Download};
 pub use graph::{Graph, GraphBuilder, Input, IntoGraph, LaunchUpdate, NodeId, Output};
 pub use ids::{BlockId, Generation};

@@ -1,13 +1,16 @@
 //! One device, ready to be used: its streams, its memory, its order.
 
 mod block;
+mod block_source;
 mod config;
 mod extensions;
 pub(crate) mod followed_state;
 mod inner;
 mod kept;
+mod lent_objects;
 mod memory_config;
 mod memory_order;
+mod named_blocks;
 mod recovery_hook;
 mod registry;
 mod shutdown;
@@ -37,7 +40,7 @@ pub use watch::{Changed, StateWatch, Subscription};
 pub(crate) use block::Block;
 pub(crate) use inner::{Inner, MakeMemory};
 pub(crate) use recovery_hook::RecoveryHook;
-pub(crate) use registry::Whereabouts;
+pub(crate) use registry::{Whereabouts, live_runtimes};
 pub(crate) use stream::Keep;
 
 use crate::error::Result;

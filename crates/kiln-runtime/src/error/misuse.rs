@@ -67,6 +67,12 @@ pub enum Misuse {
         /// The stream.
         stream: String,
     },
+    /// A block that is freed, named all the same.
+    #[error("{block} was freed; hold a handle to it until the work that uses it is queued")]
+    UseAfterFree {
+        /// The block.
+        block: BlockId,
+    },
     /// A buffer of another runtime.
     #[error("{block} belongs to another runtime; copy it to this one first")]
     ForeignBlock {

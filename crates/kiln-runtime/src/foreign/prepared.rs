@@ -57,7 +57,8 @@ impl DeviceRuntime {
         Ok(PreparedUse { runtime: self, stream, begun, finished: false, _hold: hold })
     }
 
-    /// As [`prepare_block_use`](Self::prepare_block_use) for the first use of a block that was just allocated, which overwrites it.
+    /// As [`prepare_block_use`](Self::prepare_block_use) for the first use of one block that was just allocated. What the block holds is not
+    /// known then, so the first use mostly writes it; a library that reads and writes it in one call says so.
     ///
     /// # Errors
     /// As for [`prepare_block_use`](Self::prepare_block_use).
@@ -65,8 +66,9 @@ impl DeviceRuntime {
         &'a self,
         stream: &'a Stream,
         block: &GpuRef<T>,
+        access: Access,
     ) -> Result<PreparedUse<'a>> {
-        self.prepare_block_use(stream, &[block.used_as(Access::Write)])
+        self.prepare_block_use(stream, &[block.used_as(access)])
     }
 
     /// The work is queued; the same as [`PreparedUse::finish`], for callers that pair the two by name.

@@ -36,6 +36,11 @@ impl Census {
         self.blocks().insert(block.id(), entry);
     }
 
+    /// The block with a name, if it is alive.
+    pub(crate) fn find(&self, block: BlockId) -> Option<Arc<Block>> {
+        self.blocks().get(&block)?.block.upgrade()
+    }
+
     pub(crate) fn strike(&self, block: BlockId) {
         let entry = self.blocks().remove(&block);
         // With no lock held: a refill is the caller's own.

@@ -172,6 +172,10 @@ impl RecoveryHook for Survival {
         self.census.strike(block);
     }
 
+    fn find_block(&self, block: BlockId) -> Option<Arc<Block>> {
+        self.census.find(block)
+    }
+
     fn make_writable(&self, runtime: &Inner, memory: &DeviceBlock) -> bool {
         OwnPages::reopen(runtime, self, memory)
     }

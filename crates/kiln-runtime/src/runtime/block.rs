@@ -1,17 +1,19 @@
 //! A block of device memory: what handles share.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use kiln_driver::{Access, DeviceAddress, DevicePlace, ForeignMemory, MemoryId, Place};
 use kiln_mem::{AllocTag, BlockParts, DeviceBlock, Request, ResourceKey, Token};
 use kiln_order::{AccessHistory, Mutation, Stamp, Stamps, StreamKey, StreamState, Use, holds_any, put_off};
+use kiln_driver::{DeviceAddress, DevicePlace};
+use kiln_mem::DeviceBlock;
 use kiln_sync::BiasedLock;
 
+use super::block_source::Lent;
 use super::inner::Inner;
-use super::memory_order::{other_uses, stream_ref};
-use super::stream::{Keep, Stream};
-use crate::error::{Error, ErrorKind, Misuse, Result, Stale};
+use super::memory_order::other_uses;
+use crate::error::{Error, Misuse, Result, Stale};
 use crate::ids::{BlockId, Generation};
 use crate::state::{Cause, Loss};
 
@@ -20,154 +22,31 @@ use crate::state::{Cause, Loss};
 #[repr(C, align(64))]
 pub(crate) struct Block {
     /// Where its runtime lies; it is compared and never followed.
-    place_of_runtime: usize,
+    pub(super) place_of_runtime: usize,
     /// Where it starts, for kernels; 0 for a block of no bytes.
-    start: u64,
-    history: BiasedLock<AccessHistory>,
+    pub(super) start: u64,
+    pub(super) history: BiasedLock<AccessHistory>,
     /// The generation up to which it was found to be kept.
-    kept: AtomicU64,
-    home: Arc<StreamState>,
-    runtime: Weak<Inner>,
-    id: BlockId,
+    pub(super) kept: AtomicU64,
+    pub(super) home: Arc<StreamState>,
+    pub(super) runtime: Weak<Inner>,
+    pub(super) id: BlockId,
     /// Taken when the block is dropped.
-    memory: Option<DeviceBlock>,
-    /// Set if the memory is another library's.
-    lent: Option<Lent>,
+    pub(super) memory: Option<DeviceBlock>,
+    /// Set if the memory is another library's, or a module's.
+    pub(super) lent: Option<Lent>,
     /// What stands for the allocation among its writes; nothing was written by it.
-    allocated: Stamp,
-    born: Generation,
+    pub(super) allocated: Stamp,
+    pub(super) born: Generation,
+    /// Whether the memory goes with the context, as a module's does.
+    pub(super) of_context: bool,
     /// Set if it was found to be lost, for whatever reason.
-    lost: OnceLock<(Generation, Arc<Cause>)>,
-}
-
-/// Memory of another library.
-struct Lent {
-    name: MemoryId,
-    /// Where its owner is told when the memory is no longer used; held, so that it can be told.
-    home: Stream,
-    /// What keeps the memory alive.
-    keep: Keep,
-}
-
-impl Lent {
-    /// Releases the memory, in the order of its home: what its owner queues there from here on comes after all uses.
-    fn give_back(self, runtime: &Inner, uses: &Stamps) {
-        if let Err(error) = runtime.tracker().order_after(self.home.lane(), uses) {
-            // A device that does not take the wait is lost, and then nothing on it runs any more.
-            let error = error.into_driver("wait_on");
-            tracing::error!(%error, "the owner of adopted memory could not be made to wait for its last use");
-        }
-        runtime.disown(self.name);
-        drop(self.keep);
-    }
+    pub(super) lost: OnceLock<(Generation, Arc<Cause>)>,
+    /// Whether it can be found by its name.
+    pub(super) is_named: AtomicBool,
 }
 
 impl Block {
-    /// A block of memory that another library owns. What the owner queued on `home` so far comes before every use.
-    pub(crate) fn adopt(
-        runtime: &Arc<Inner>,
-        home: &Stream,
-        memory: ForeignMemory,
-        keep: Keep,
-    ) -> Result<Arc<Self>> {
-        if !home.belongs_to(runtime) {
-            return Err(Error::new(Misuse::ForeignStream { stream: home.id().to_string() }));
-        }
-        runtime.check_ready()?;
-        let lane = home.lane();
-        let generation = runtime.state().generation();
-        let named = runtime.adopt(memory)?;
-        let parts = BlockParts {
-            place: Some(Place::Device(named.id.into())),
-            address: named.address,
-            bytes: named.bytes,
-            stream: stream_ref(lane).key,
-            tag: AllocTag::default(),
-            token: Token::default(),
-        };
-        // SAFETY: the name was made for this block alone and its memory was vouched for by the caller that handed it over. No resource has that key,
-        // so none takes it back.
-        let memory = unsafe { DeviceBlock::from_parts(ResourceKey::fresh(), parts) };
-        let number = runtime.next_block();
-        let block = Arc::new(Self {
-            place_of_runtime: Arc::as_ptr(runtime).addr(),
-            runtime: Arc::downgrade(runtime),
-            start: named.address.0,
-            id: BlockId::of(number),
-            kept: AtomicU64::new(generation.0),
-            home: lane.clone(),
-            memory: Some(memory),
-            lent: Some(Lent { name: named.id, home: home.clone(), keep }),
-            allocated: Stamp::default(),
-            born: generation,
-            lost: OnceLock::new(),
-            history: BiasedLock::new(AccessHistory::new(named.bytes, Stamp::default()).of_block(number)),
-        });
-        // A separate number, behind what the owner queued: a wait for it includes that.
-        let first =
-            Use { history: &block.history, range: 0..named.bytes, access: Access::Write, argument: 0 };
-        runtime.submit(lane, &mut [first], |_, _| Ok(()))?;
-        Ok(block)
-    }
-
-    pub(crate) fn allocate(
-        runtime: &Arc<Inner>,
-        home: &Stream,
-        bytes: u64,
-        align: u64,
-        tag: AllocTag,
-    ) -> Result<Arc<Self>> {
-        if !home.belongs_to(runtime) {
-            return Err(Error::new(Misuse::ForeignStream { stream: home.id().to_string() }));
-        }
-        runtime.check_ready()?;
-        let lane = home.lane();
-        let generation = runtime.state().generation();
-        let request = Request::new(bytes, stream_ref(lane)).align(align.max(Request::MIN_ALIGN)).tag(tag);
-        let memory = runtime.memory().allocate(&request)?;
-        // The previous owner of the memory may still be busy with it on this stream, so other streams come after what is planned here.
-        let is_forgotten = runtime.tracker().mutation() == Some(Mutation::AllocationBeforeUse);
-        let planned = Stamp { stream: lane.key, number: lane.planned() };
-        let first_write = if is_forgotten { Stamp::default() } else { planned };
-        let number = runtime.next_block();
-        let mut block = Self {
-            place_of_runtime: Arc::as_ptr(runtime).addr(),
-            runtime: Arc::downgrade(runtime),
-            start: if memory.is_empty() { 0 } else { memory.address().0 },
-            id: BlockId::of(number),
-            kept: AtomicU64::new(generation.0),
-            home: lane.clone(),
-            memory: Some(memory),
-            lent: None,
-            allocated: first_write,
-            born: generation,
-            lost: OnceLock::new(),
-            history: BiasedLock::new(AccessHistory::new(bytes, first_write).of_block(number)),
-        };
-        if runtime.tracker().makes_memory() && bytes > 0 && !is_forgotten {
-            block.take_number(runtime)?;
-        }
-        let block = Arc::new(block);
-        if let Some(recovery) = runtime.recovery() {
-            recovery.block_allocated(&block);
-        }
-        Ok(block)
-    }
-
-    /// Memory that was made on its stream is there once the stream got so far, which the order does not see: what it knows to be done on that stream
-    /// may be everything that has a number. The next number stands for it.
-    #[cold]
-    fn take_number(&mut self, runtime: &Arc<Inner>) -> Result<()> {
-        let range = 0..self.bytes();
-        let first = Use { history: &self.history, range, access: Access::Write, argument: 0 };
-        match runtime.submit(&self.home, &mut [first], |_, _| Ok(())) {
-            // This thread is inside of the stream by a use it has prepared. That has a number which is not done, and comes after the memory.
-            Err(error) if matches!(error.kind(), ErrorKind::Misuse(Misuse::Prepared { .. })) => {}
-            numbered => self.allocated = numbered?,
-        }
-        Ok(())
-    }
-
     /// The last writes of any bytes. Its allocation wrote nothing.
     pub(crate) fn writes(&self) -> Stamps {
         let mut writes = Stamps::default();
@@ -177,6 +56,17 @@ impl Block {
     }
 
     pub(crate) fn id(&self) -> BlockId {
+        self.id
+    }
+
+    /// Its name, by which it can be found from here on.
+    pub(crate) fn named(self: &Arc<Self>) -> BlockId {
+        if !self.is_named.load(Ordering::Relaxed)
+            && let Some(runtime) = self.runtime.upgrade()
+        {
+            runtime.named_blocks().enter(self);
+            self.is_named.store(true, Ordering::Relaxed);
+        }
         self.id
     }
 
@@ -255,7 +145,7 @@ impl Block {
         let now = runtime.state().generation();
         let loss = runtime.state().loss_where(|loss| {
             let lived = self.born <= loss.generation && loss.generation < now;
-            lived && (loss.everything || self.is_caught(loss, &writes))
+            lived && (loss.everything || self.of_context || self.is_caught(loss, &writes))
         })?;
         Some((loss.generation, loss.cause))
     }
@@ -286,7 +176,7 @@ impl Block {
     }
 
     pub(crate) fn home_key(&self) -> StreamKey {
-        self.home.key
+        self.runtime.upgrade().map_or(self.home.key, |runtime| self.home(&runtime).key)
     }
 
     pub(crate) fn history(&self) -> &BiasedLock<AccessHistory> {
@@ -343,6 +233,9 @@ impl Drop for Block {
         let (Some(runtime), Some(memory)) = (self.runtime.upgrade(), self.memory.take()) else { return };
         if let Some(recovery) = runtime.recovery() {
             recovery.block_dropped(self.id);
+        }
+        if *self.is_named.get_mut() {
+            runtime.named_blocks().leave(self.id);
         }
         let uses = match runtime.tracker().mutation() {
             Some(Mutation::UseBeforeFree) => Stamps::default(),

@@ -14,7 +14,9 @@ use kiln_order::{DependencyTracker, Stamp};
 
 use super::config::RuntimeConfig;
 use super::extensions::Extensions;
+use super::lent_objects::LentObjects;
 use super::memory_order::{MemoryOrder, stream_ref};
+use super::named_blocks::NamedBlocks;
 use super::recovery_hook::RecoveryHook;
 use super::registry::{Remains, RuntimeKey};
 use super::staging::Staging;
@@ -25,6 +27,7 @@ use crate::cache::{DiskCache, Surroundings};
 use crate::completion::Reactor;
 use crate::counters::{Baseline, Counters};
 use crate::error::{Error, ErrorKind, Misuse, Result, Stale};
+use crate::ids::BlockId;
 use crate::state::{Phase, Sentinel, StateCell};
 use crate::wake::Bell;
 
@@ -53,14 +56,13 @@ pub(crate) struct Inner {
     disk_cache: Arc<DiskCache>,
     extensions: Extensions,
     config: RuntimeConfig,
-    /// What others still hold: modules, graphs, names of other libraries' events. It goes with the runtime.
-    lent: Mutex<HashSet<Object>>,
+    lent: LentObjects,
     /// Names of other libraries' memory that buffers still hold; they go with the runtime.
     adopted: Mutex<HashSet<MemoryId>>,
-    /// Modules and graphs without handles, with the work that may still use them.
-    retired: Mutex<Vec<(Object, Vec<Stamp>)>>,
     unfinished_uses: AtomicU64,
+    /// The number of the next block.
     blocks: AtomicU64,
+    named_blocks: NamedBlocks,
     /// What belongs to no stream, in numbers.
     counters: Counters,
     baseline: Baseline,
@@ -102,11 +104,11 @@ impl Inner {
             tracker,
             recovery,
             config,
-            lent: Mutex::default(),
+            lent: LentObjects::default(),
             adopted: Mutex::default(),
-            retired: Mutex::default(),
             unfinished_uses: AtomicU64::new(0),
-            blocks: AtomicU64::new(0),
+            blocks: AtomicU64::new(BlockId::first_of(key.number())),
+            named_blocks: NamedBlocks::default(),
             counters: Counters::default(),
             baseline: Baseline::default(),
             timers: Timers::default(),
@@ -245,7 +247,11 @@ impl Inner {
         self.unfinished_uses.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A name no block had before.
+    pub(super) fn named_blocks(&self) -> &NamedBlocks {
+        &self.named_blocks
+    }
+
+    /// The number of a block that no block had before.
     pub(crate) fn next_block(&self) -> u64 {
         self.blocks.fetch_add(1, Ordering::Relaxed)
     }
@@ -256,12 +262,23 @@ impl Inner {
 
     /// Remembers an object that a handle outside holds, so that it is destroyed with the runtime if the handle outlives it.
     pub(crate) fn lend(&self, object: impl Into<Object>) {
-        self.lent.lock().unwrap_or_else(PoisonError::into_inner).insert(object.into());
+        self.lent.lend(object.into());
     }
 
     /// The handle gives it back.
     pub(crate) fn take_back(&self, object: impl Into<Object>) {
-        self.lent.lock().unwrap_or_else(PoisonError::into_inner).remove(&object.into());
+        self.lent.take_back(object.into());
+    }
+
+    /// Gives a module or a graph back once everything submitted so far is done; it may be used by that.
+    pub(crate) fn retire(&self, object: impl Into<Object>) {
+        self.lent.retire(object.into(), &self.tracker);
+        self.destroy_retired();
+    }
+
+    /// Modules that are loaded, with those that are unloaded after their last work.
+    pub(crate) fn loaded_modules(&self) -> usize {
+        self.lent.modules()
     }
 
     /// Names memory of another library.
@@ -278,24 +295,8 @@ impl Inner {
         let _ = self.driver.free(memory, None);
     }
 
-    /// Gives a module or a graph back once everything submitted so far is done; it may be used by that.
-    pub(crate) fn retire(&self, object: impl Into<Object>) {
-        let entry = (object.into(), self.tracker.latest());
-        self.take_back(entry.0);
-        self.retired.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
-        self.destroy_retired();
-    }
-
     fn destroy_retired(&self) {
-        let retired = std::mem::take(&mut *self.retired.lock().unwrap_or_else(PoisonError::into_inner));
-        let (done, running): (Vec<_>, Vec<_>) = retired.into_iter().partition(|(_, stamps)| {
-            stamps.iter().all(|stamp| self.tracker.is_done(*stamp).unwrap_or(false))
-        });
-        self.retired.lock().unwrap_or_else(PoisonError::into_inner).extend(running);
-        for (object, _) in done {
-            // There is no caller to tell; a lost device has released it already.
-            let _ = self.driver.destroy(object);
-        }
+        self.lent.destroy_retired(&self.tracker, &*self.driver);
     }
 
     /// Waits until everything submitted so far is done, and says so only if it was.
@@ -344,9 +345,7 @@ impl Drop for Inner {
         for memory in std::mem::take(self.adopted.get_mut().unwrap_or_else(PoisonError::into_inner)) {
             let _ = self.driver.free(memory, None);
         }
-        for object in std::mem::take(self.lent.get_mut().unwrap_or_else(PoisonError::into_inner)) {
-            let _ = self.driver.destroy(object);
-        }
+        self.lent.destroy_all(&*self.driver);
         self.staging.destroy_all(&*self.driver);
         self.tracker.destroy_events();
         self.timers.destroy_all(&*self.driver);

@@ -38,6 +38,9 @@ pub(crate) trait RecoveryHook: Any + Send + Sync {
     /// The last handle of a block was dropped.
     fn block_dropped(&self, block: BlockId);
 
+    /// The block with a name, if it is alive.
+    fn find_block(&self, block: BlockId) -> Option<Arc<Block>>;
+
     /// Makes the memory of a dropped block that was mapped read-only writable again; false if that fails, and then the memory is not used
     /// again.
     fn make_writable(&self, runtime: &Inner, memory: &DeviceBlock) -> bool;

@@ -12,6 +12,7 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use kiln_order::{Clock, Stamp};
 
+use super::DeviceRuntime;
 use super::inner::Inner;
 use crate::error::Error;
 use crate::state::Loss;
@@ -54,6 +55,11 @@ impl RuntimeKey {
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// It as a number.
+    pub(super) fn number(self) -> u64 {
+        self.0
+    }
+
     /// Makes a runtime known by its name.
     pub(super) fn enter(self, runtime: Weak<Inner>) {
         write(|runtimes| drop(runtimes.insert(self, Known::Live(runtime))));
@@ -80,6 +86,16 @@ impl RuntimeKey {
             Some(Known::Live(runtime)) => runtime.upgrade().map_or(Whereabouts::Ending, Whereabouts::Here),
         }
     }
+}
+
+/// Every runtime of this process that is alive, in the order they were made.
+pub(crate) fn live_runtimes() -> Vec<DeviceRuntime> {
+    let runtimes = RUNTIMES.read().unwrap_or_else(PoisonError::into_inner);
+    let live = runtimes.values().filter_map(|known| match known {
+        Known::Live(runtime) => runtime.upgrade(),
+        Known::Ended(_) => None,
+    });
+    live.map(DeviceRuntime::from_inner).collect()
 }
 
 impl Remains {

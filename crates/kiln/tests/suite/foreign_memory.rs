@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use kiln::{
     DeviceRuntime, GpuRef, RuntimeConfig, Stream,
+    buffer::LastWrite,
     error::{ErrorKind, Misuse},
+    memory::MemoryConfig,
 };
 use kiln_driver::{
     Access, Command, DeviceAddress, Driver, DriverExt, ForeignHandle, ForeignMemory, Memory, MemoryRequest,
     Pattern, StreamId, StreamRequest,
 };
+use kiln_mem::{DeviceBlock, MemoryResource, MemoryResourceExt, Request};
 use kiln_sim::{Machine, MachineConfig};
 
 const LEN: usize = 16;
@@ -147,4 +150,66 @@ fn elements_lie_where_their_address_allows_it() {
         let pair = words.view(1..3).unwrap().cast::<u64>().unwrap();
         assert_eq!(pair.download().unwrap(), [0x0101_0101_0101_0101]);
     });
+}
+
+/// A block of the runtime's own memory stack, taken by hand.
+fn taken(gpu: &DeviceRuntime, stream: &Stream, bytes: u64) -> DeviceBlock {
+    gpu.memory().allocate(&Request::new(bytes, stream.memory_ref())).unwrap()
+}
+
+#[test]
+fn blocks_of_the_memory_stack_are_tracked_like_buffers() {
+    for stack in ["heap", "pages", "direct", "pool"] {
+        for seed in 0..SEEDS / 4 {
+            let machine = Machine::new(MachineConfig::seeded(seed));
+            {
+                let memory = MemoryConfig { stack: stack.parse().unwrap(), ..MemoryConfig::default() };
+                let config = RuntimeConfig { memory, ..RuntimeConfig::default() };
+                let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), config).unwrap();
+                let (one, two) = (gpu.stream().unwrap(), gpu.stream().unwrap());
+                let to = gpu.allocate_on::<u32>(&two, LEN).unwrap();
+                // Each has the memory of the one before it, and another stream still reads that.
+                for value in 1..4 {
+                    let block = taken(&gpu, &one, 4 * LEN as u64);
+                    let buffer = gpu.track_block::<u32>(block).unwrap();
+                    assert_eq!((buffer.len(), buffer.home()), (LEN, one.key()));
+                    assert_eq!(buffer.last_write_stream(), LastWrite::Never);
+                    buffer.fill_on(&one, value).unwrap();
+                    to.copy_from_on(&two, &buffer).unwrap();
+                    buffer.view(..4).unwrap().fill_on(&one, 9).unwrap();
+                }
+                assert_eq!(to.download().unwrap(), [3; LEN]);
+                gpu.synchronize().unwrap();
+                gpu.reap_pending().unwrap();
+                assert_eq!(gpu.bytes_outstanding(), to.bytes(), "{stack}: tracked blocks went back");
+            }
+            let report = machine.finish();
+            assert!(report.is_clean(), "{stack}, seed {seed}: {report}");
+        }
+    }
+}
+
+#[test]
+fn a_block_that_cannot_be_tracked_comes_back() {
+    let machines = [1, 2].map(|seed| Machine::new(MachineConfig::seeded(seed)));
+    {
+        let [gpu, other] = machines.each_ref().map(|machine| {
+            DeviceRuntime::from_driver(machine.device(0).unwrap(), RuntimeConfig::default()).unwrap()
+        });
+        let refused = gpu.track_block::<u32>(taken(&other, other.main_stream(), 64)).unwrap_err();
+        assert!(matches!(refused.error.kind(), ErrorKind::Misuse(Misuse::ForeignMemory)), "{refused}");
+        other.memory().free(refused.block).unwrap();
+
+        let refused = gpu.track_block::<u32>(taken(&gpu, gpu.main_stream(), 10)).unwrap_err();
+        let wrong = Misuse::Cast { bytes: 10, offset: refused.block.address().0, element_bytes: 4 };
+        assert!(matches!(refused.error.kind(), ErrorKind::Misuse(found) if *found == wrong), "{refused}");
+        gpu.track_block::<u8>(refused.block).unwrap().fill(1).unwrap();
+        assert!(gpu.track_block::<u64>(taken(&gpu, gpu.main_stream(), 0)).unwrap().is_empty());
+
+        let block = taken(&gpu, gpu.main_stream(), 64);
+        gpu.shutdown(std::time::Duration::from_secs(5)).unwrap();
+        let refused = gpu.track_block::<u8>(block).unwrap_err();
+        assert!(matches!(refused.error.kind(), ErrorKind::Stale(_)), "{refused}");
+        drop(gpu.memory().free(refused.block));
+    }
 }

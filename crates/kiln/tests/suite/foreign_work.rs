@@ -3,7 +3,12 @@
 
 use std::sync::Arc;
 
-use kiln::{DeviceRuntime, GpuRef, RuntimeConfig};
+use kiln::{
+    DeviceRuntime, GpuRef, RuntimeConfig,
+    buffer::LastWrite,
+    error::{ErrorKind, Misuse},
+};
+use kiln_driver::call::CallKind;
 use kiln_driver::layer::{Counting, Layered};
 use kiln_driver::{Access, Command, Place, StreamId};
 use kiln_sim::{Machine, MachineConfig};
@@ -25,14 +30,14 @@ fn a_first_use_comes_after_whoever_had_the_memory_before() {
             let (home, elsewhere) = (gpu.stream().unwrap(), gpu.stream().unwrap());
             let old = gpu.allocate_on::<u32>(&home, LEN).unwrap();
             let address = old.access().unwrap().address;
-            let used = gpu.prepare_first_use(&home, &old).unwrap();
+            let used = gpu.prepare_first_use(&home, &old, Access::Write).unwrap();
             library.fill_on(used.stream(), &old, 1);
             gpu.finish_first_use(used).unwrap();
             drop(old);
             let new = gpu.allocate_on::<u32>(&home, LEN).unwrap();
             assert_eq!(new.access().unwrap().address, address, "the memory went round");
             if prepared {
-                let used = gpu.prepare_first_use(&elsewhere, &new).unwrap();
+                let used = gpu.prepare_first_use(&elsewhere, &new, Access::Write).unwrap();
                 library.fill_on(used.stream(), &new, 2);
                 gpu.finish_first_use(used).unwrap();
             } else {
@@ -40,7 +45,7 @@ fn a_first_use_comes_after_whoever_had_the_memory_before() {
                 library.fill_on(elsewhere.id(), &new, 2);
                 gpu.record_block_use(&elsewhere, &[new.used_as(Access::Write)]).unwrap();
             }
-            assert_eq!(new.last_write_stream(), Some(elsewhere.key()));
+            assert_eq!(new.last_write_stream(), LastWrite::Stream(elsewhere.key()));
             let seen = new.download().unwrap();
             assert!(!prepared || seen == [2; LEN]);
         }
@@ -128,7 +133,11 @@ fn a_block_that_is_named_twice_is_used_in_the_stronger_way() {
             let ready = recorder.preflight().unwrap();
             library.fill_on(ready.stream(), buffer, 5);
             ready.commit().unwrap();
-            assert_eq!(buffer.last_write_stream(), Some(stream.key()), "write first: {write_first}");
+            assert_eq!(
+                buffer.last_write_stream(),
+                LastWrite::Stream(stream.key()),
+                "write first: {write_first}"
+            );
             assert_eq!(buffer.download().unwrap(), [5; LEN]);
         }
         // Bytes that overlap without being the same stay two uses, and both count.
@@ -195,7 +204,7 @@ fn telling_costs_no_driver_call() {
         let (one, two) = (gpu.zeros::<u32>(LEN).unwrap(), gpu.zeros::<u32>(LEN).unwrap());
         let (main, other) = (gpu.main_stream(), gpu.stream().unwrap());
         let before = driver.layer().counts();
-        gpu.prepare_first_use(main, &one).unwrap().finish().unwrap();
+        gpu.prepare_first_use(main, &one, Access::Write).unwrap().finish().unwrap();
         let mut recorder = gpu.recorder(main);
         recorder.read(&one).read_write(&two);
         recorder.preflight().unwrap().commit().unwrap();
@@ -204,6 +213,82 @@ fn telling_costs_no_driver_call() {
         assert_eq!(driver.layer().counts().since(&before).total(), 0);
         assert!(gpu.supports_block_use_tracking());
         drop((one, two, other));
+    }
+    let report = machine.finish();
+    assert!(report.is_clean(), "{report}");
+}
+
+/// Two blocks known by their names, on two streams: without the names' help the device finds a race.
+#[test]
+fn uses_by_name_are_ordered_with_one_guard_for_all() {
+    let program = |prepared: bool| {
+        move |gpu: &DeviceRuntime, _: &Library, from: &GpuRef<u32>| {
+            let (one, two) = (gpu.stream().unwrap(), gpu.stream().unwrap());
+            let to = gpu.allocate::<u32>(LEN).unwrap();
+            from.fill_on(&one, 7).unwrap();
+            let uses = [(from.block_id(), Access::Read), (to.block_id(), Access::Write)];
+            if prepared {
+                let guard = gpu.prepare_block_use_by_id(&two, &uses).unwrap();
+                copy(gpu, guard.stream(), from, &to);
+                guard.finish().unwrap();
+            } else {
+                copy(gpu, two.id(), from, &to);
+                gpu.record_block_use_by_id(&two, &uses).unwrap();
+            }
+            assert_eq!(to.last_write_stream(), LastWrite::Stream(two.key()));
+            let seen = to.download().unwrap();
+            assert!(!prepared || seen == [7; LEN]);
+        }
+    };
+    assert_clean(&run(program(true)));
+    assert_races(&run(program(false)), "the wait for the fill");
+}
+
+#[test]
+fn names_of_freed_and_of_foreign_blocks_are_refused_and_nothing_is_changed() {
+    let machine = Machine::new(MachineConfig::seeded(3));
+    {
+        let driver = Arc::new(Layered::new(machine.device(0).unwrap(), Counting::default()));
+        let gpu = DeviceRuntime::from_driver(driver.clone(), RuntimeConfig::default()).unwrap();
+        let other = DeviceRuntime::simulated(3).unwrap();
+        let (kept, freed) = (gpu.zeros::<u32>(LEN).unwrap(), gpu.zeros::<u32>(LEN).unwrap());
+        let theirs = other.zeros::<u32>(LEN).unwrap();
+        let names = [kept.block_id(), freed.block_id(), theirs.block_id()];
+        assert_eq!(kept.view(..2).unwrap().block_id(), names[0], "a view has the name of its block");
+        assert!(names[0] != names[2], "the first block of each runtime");
+        let stream = gpu.stream().unwrap();
+        kept.fill_on(&stream, 1).unwrap();
+        drop(freed);
+        let state = || {
+            let submitted = [&stream, gpu.main_stream()].map(|stream| stream.ticket().unwrap().stamp());
+            (submitted, kept.last_write_stream(), driver.layer().counts().of(CallKind::Submit))
+        };
+        let before = state();
+        for (bad, is_foreign) in [(names[1], false), (names[2], true)] {
+            let uses = [(names[0], Access::Write), (bad, Access::Read)];
+            let main = gpu.main_stream();
+            let errors = [
+                gpu.prepare_block_use_by_id(main, &uses).map(drop).unwrap_err(),
+                gpu.record_block_use_by_id(main, &uses).map(drop).unwrap_err(),
+            ];
+            for error in errors {
+                match error.kind() {
+                    ErrorKind::Misuse(Misuse::UseAfterFree { block }) => {
+                        assert_eq!((*block, is_foreign), (bad, false))
+                    }
+                    ErrorKind::Misuse(Misuse::ForeignBlock { block }) => {
+                        assert_eq!((*block, is_foreign), (bad, true))
+                    }
+                    _ => panic!("{error}"),
+                }
+            }
+        }
+        assert_eq!((state(), gpu.unfinished_uses()), (before, 0));
+        gpu.prepare_block_use_by_id(gpu.main_stream(), &[(names[0], Access::Read)])
+            .unwrap()
+            .finish()
+            .unwrap();
+        drop((kept, stream));
     }
     let report = machine.finish();
     assert!(report.is_clean(), "{report}");
