@@ -3,11 +3,13 @@
 mod arguments;
 mod builder;
 mod check;
+mod global;
 mod kernel;
 mod module;
 mod pass;
 mod shape;
 mod template;
+mod variables;
 
 pub use builder::{Launch, OnStream};
 pub use kernel::Kernel;

@@ -10,6 +10,7 @@ use crate::checker::Stretch;
 use crate::job::{Job, Move, Slice};
 use crate::memory_view::{AccessCause, AccessFault};
 use crate::party::Mark;
+use crate::region::RegionName;
 use crate::shadow::Touch;
 use crate::state::State;
 use crate::task::End;
@@ -76,7 +77,12 @@ impl State {
                     return Err(AccessFault { address: hole, bytes: range.end - hole, access, cause });
                 }
                 let segments = map.overlapping(range.clone());
-                let locked = segments.iter().find(|segment| segment.protection == Protection::Read);
+                // Only mappings are protected against copies; a constant is against kernels alone.
+                let is_locked = |segment: &&Segment| {
+                    let is_mapping = matches!(segment.region.name, RegionName::Mapping(..));
+                    segment.protection == Protection::Read && is_mapping
+                };
+                let locked = segments.iter().find(is_locked);
                 if let (true, Some(segment)) = (access.writes(), locked) {
                     let (address, cause) = (segment.start.max(range.start), AccessCause::ReadOnly);
                     return Err(AccessFault { address, bytes: range.end - address, access, cause });

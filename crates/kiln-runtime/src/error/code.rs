@@ -4,6 +4,7 @@ use kiln_cuda::nvrtc::NvrtcError;
 use kiln_driver::{Capability, Code, DeviceInfo, Image, Refusal, Version};
 
 use super::Error;
+use crate::signature::Number;
 
 /// Why code could not be made ready.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
@@ -52,6 +53,39 @@ pub enum CodeError {
     /// Machine code where PTX was asked for.
     #[error("machine code has no PTX that could be read; begin with CUDA C or PTX")]
     NoPtx,
+    /// A module variable that does not exist.
+    #[error(
+        "the module has no variable `{name}`{}; a variable that no kernel uses may have been left out by the compiler",
+        instead(nearest)
+    )]
+    UnknownVariable {
+        /// The name.
+        name: String,
+        /// Those that are written most like it, the nearest first; none where the module's names are not known.
+        nearest: Vec<String>,
+    },
+    /// A module variable as elements that do not fill it.
+    #[error(
+        "variable `{name}` has {bytes} bytes, which are no whole number of elements of {element_bytes} bytes"
+    )]
+    VariableSize {
+        /// The variable.
+        name: String,
+        /// Its bytes.
+        bytes: u64,
+        /// Bytes of an element.
+        element_bytes: u64,
+    },
+    /// A module variable as numbers of another kind.
+    #[error("variable `{name}` is {declared} and was asked for as {given}; use the type it is declared with")]
+    VariableNumber {
+        /// The variable.
+        name: String,
+        /// What it is.
+        declared: Number,
+        /// What was asked for.
+        given: Number,
+    },
     /// A template that was not asked for when the source was compiled.
     #[error("`{name}` was not compiled: name it with `ModuleBuilder::instantiate`")]
     NotInstantiated {
@@ -73,10 +107,7 @@ impl CodeError {
     /// A better word for what the loader said of an image, if there is one.
     fn of_loader(info: &DeviceInfo, image: &Image<'_>, refusal: &Refusal) -> Option<Self> {
         let Refusal::Image { code, log } = refusal else { return None };
-        let ptx = match image {
-            Image::Ptx(text) => kiln_ptx::Module::parse(text).ok(),
-            _ => None,
-        };
+        let ptx = image.ptx().and_then(|text| kiln_ptx::Module::parse(text).ok());
         let (capability, log) = (info.capability, log.clone());
         let compiled_for = ptx.as_ref().map(|ptx| ptx.target.architecture.to_string());
         match (*code)? {
@@ -115,5 +146,13 @@ fn told(log: &str) -> String {
     match log.trim() {
         "" => String::new(),
         log => format!("; the loader says: {log}"),
+    }
+}
+
+/// Names that may have been meant.
+fn instead(nearest: &[String]) -> String {
+    match nearest {
+        [] => String::new(),
+        names => format!("; the nearest are `{}`", names.join("`, `")),
     }
 }

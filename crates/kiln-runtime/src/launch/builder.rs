@@ -16,7 +16,7 @@ use super::kernel::{Kernel, place};
 use super::pass::Pass;
 use super::shape::Shape;
 use super::template::{LaunchTemplate, TemplateArgument, command};
-use crate::buffer::{Element, GpuRef};
+use crate::buffer::{Element, GpuRef, used};
 use crate::error::{Error, ErrorKind, Misuse, Result};
 use crate::runtime::{Block, DeviceRuntime, Inner, Stream, Ticket, Timed};
 use crate::signature::{Given, Slot, explain};
@@ -359,11 +359,30 @@ impl<'a> Launch<'a> {
         if !fits {
             self.check_slowly()?;
         }
+        if self.kernel.has_variables() {
+            self.use_variables();
+        }
         match (self.target.stream, self.home) {
             (Some(stream), _) if !stream.belongs_to(self.runtime) => Err(foreign(stream)),
             (Some(stream), _) => Ok(stream.lane()),
             (None, Some((block, _))) => Ok(block.home(self.runtime)),
             (None, None) => Ok(self.runtime.main_stream().lane()),
+        }
+    }
+}
+
+impl<'a> Launch<'a> {
+    /// Adds the variables of the kernel's module that were asked for, unless they are arguments.
+    #[cold]
+    #[inline(never)]
+    fn use_variables(&mut self) {
+        let kernel: &'a Kernel = self.kernel;
+        for variable in kernel.variables() {
+            let block = variable.held.block();
+            let is_known = self.uses.iter().any(|known| std::ptr::eq(known.history, block.history()));
+            if !is_known && block.check_runtime(self.runtime).is_ok() {
+                self.uses.push(used(block, variable.held.range().clone(), variable.access));
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ use kiln_driver::{DeviceInfo, Function, FunctionAttributes, FunctionId, Image, O
 
 use super::module::Module;
 use super::shape::Bounds;
+use super::variables::{ModuleVariables, Variable};
 use crate::error::Result;
 use crate::runtime::{DeviceRuntime, Inner};
 use crate::signature::{ParameterName, Signature, Slot, SlotList};
@@ -27,6 +28,8 @@ struct Parts {
     bounds: Bounds,
     /// The signature as launches compare with it.
     slots: SlotList,
+    /// Whether its module has variables, or may have.
+    has_variables: bool,
     signature: Option<Signature>,
     attributes: FunctionAttributes,
     module: Module,
@@ -58,6 +61,7 @@ impl Kernel {
             id: function.id,
             bounds: Bounds::of(device, &function.attributes),
             slots: SlotList::of(signature.as_ref()),
+            has_variables: module.variables().is_some(),
             signature,
             attributes: function.attributes,
             module,
@@ -91,6 +95,22 @@ impl Kernel {
             block_threads,
             dynamic_shared_bytes,
         )?)
+    }
+
+    /// The module it is from.
+    pub fn module(&self) -> &Module {
+        &self.parts.module
+    }
+
+    /// Whether launches have to look for variables.
+    #[inline(always)]
+    pub(super) fn has_variables(&self) -> bool {
+        self.parts.has_variables
+    }
+
+    /// The variables of its module that were asked for.
+    pub(super) fn variables(&self) -> impl Iterator<Item = &Variable> {
+        self.parts.module.variables().into_iter().flat_map(ModuleVariables::iter)
     }
 
     /// What it and its device allow.

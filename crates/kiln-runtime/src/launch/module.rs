@@ -6,18 +6,28 @@ use std::sync::{Arc, Weak};
 use kiln_driver::{Image, ModuleId};
 
 use super::kernel::Kernel;
+use super::variables::ModuleVariables;
 use crate::error::{Error, Misuse, Result, explained};
-use crate::runtime::{DeviceRuntime, Inner};
+use crate::runtime::{DeviceRuntime, Inner, Keep};
 use crate::signature::Signature;
 
-/// A loaded module. Clones are the same module; it is unloaded when the last clone and the last kernel from it are dropped
-/// and its work is done.
+/// A loaded module. Clones are the same module; it is unloaded when the last clone, the last kernel and the last variable from it are
+/// dropped and its work is done.
 #[derive(Clone)]
 pub struct Module {
     loaded: Arc<Loaded>,
 }
 
 struct Loaded {
+    runtime: Weak<Inner>,
+    id: ModuleId,
+    /// None if it has none for sure.
+    variables: Option<ModuleVariables>,
+    unload: Arc<Unload>,
+}
+
+/// Unloads a module when it is dropped. Buffers over its variables hold it too.
+struct Unload {
     runtime: Weak<Inner>,
     id: ModuleId,
 }
@@ -29,9 +39,17 @@ impl DeviceRuntime {
     /// What the loader says, with its log. Code for another architecture and PTX newer than the driver are
     /// [`CodeError`](crate::CodeError)s that say what to do.
     pub fn load_module(&self, image: &Image<'_>) -> Result<Module> {
+        self.load_image(image, None)
+    }
+
+    /// Loads an image that was made of PTX, if the PTX is known.
+    pub(crate) fn load_image(&self, image: &Image<'_>, ptx: Option<&str>) -> Result<Module> {
         let id = self.driver().load(image).map_err(|error| explained(self.info(), image, error))?;
         self.inner().lend(id);
-        Ok(Module { loaded: Arc::new(Loaded { runtime: Arc::downgrade(self.inner()), id }) })
+        let runtime = Arc::downgrade(self.inner());
+        let unload = Arc::new(Unload { runtime: runtime.clone(), id });
+        let variables = ModuleVariables::of(image, ptx);
+        Ok(Module { loaded: Arc::new(Loaded { runtime, id, variables, unload }) })
     }
 }
 
@@ -57,6 +75,17 @@ impl Module {
 
     pub(crate) fn downgrade(&self) -> WeakModule {
         WeakModule(Arc::downgrade(&self.loaded))
+    }
+
+    /// Its variables; none if it has none for sure.
+    #[inline]
+    pub(super) fn variables(&self) -> Option<&ModuleVariables> {
+        self.loaded.variables.as_ref()
+    }
+
+    /// What keeps the module loaded, without its list of variables.
+    pub(super) fn kept_loaded(&self) -> Keep {
+        Box::new(self.loaded.unload.clone())
     }
 
     pub(super) fn runtime(&self) -> Result<Arc<Inner>> {
@@ -90,7 +119,7 @@ impl fmt::Debug for Module {
     }
 }
 
-impl Drop for Loaded {
+impl Drop for Unload {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.upgrade() {
             runtime.retire(self.id);

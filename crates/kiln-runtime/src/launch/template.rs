@@ -1,6 +1,8 @@
 //! A launch that owns what it needs, so that a graph can run it again and change it in place: the kernel, the memory of its buffers, its
 //! packed arguments, and where in those each argument lies. A [`Launch`](super::Launch) makes it; both pass the same checks.
 
+use std::sync::Arc;
+
 use kiln_driver::{Access, Command, Dim3, Vouched};
 
 use super::check;
@@ -80,8 +82,15 @@ impl LaunchTemplate {
         self.check_overlap()
     }
 
-    /// The buffers with the bytes that are used of them.
+    /// The buffers with the bytes that are used of them, and the variables of the kernel's module that were asked for.
     pub(crate) fn uses(&self) -> impl Iterator<Item = (&Held, Access)> {
+        let variables = self.kernel.variables().filter(|variable| {
+            !self.buffers().any(|(held, _)| Arc::ptr_eq(held.block(), variable.held.block()))
+        });
+        self.buffers().chain(variables.map(|variable| (&variable.held, variable.access)))
+    }
+
+    fn buffers(&self) -> impl Iterator<Item = (&Held, Access)> {
         self.arguments.iter().filter_map(|argument| match argument.given {
             Given::Buffer(access) => Some((argument.held.as_ref()?, access)),
             Given::Value { .. } => None,

@@ -27,6 +27,7 @@ mod rig;
 mod script;
 mod table;
 mod truth;
+mod variables;
 mod waiters;
 mod wild;
 

@@ -10,7 +10,7 @@ use kiln_driver::DeviceKind;
 use super::stage::CodeFolder;
 
 const COPY: &str = include_str!("../copy.ptx");
-const VARIABLES: &str = include_str!("../loaded_code/variables.ptx");
+const VARIABLES: &str = include_str!("../suite/loaded_code/variables.ptx");
 
 /// A runtime of its own over the GPU, with its cache in a folder; none where there is no GPU, which is counted.
 fn gpu(test: &str, place: &CachePlace) -> Option<DeviceRuntime> {

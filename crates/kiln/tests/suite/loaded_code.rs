@@ -1,5 +1,7 @@
 //! Code that is loaded: how long, how much of it fits, and what a device says that cannot run it.
 
+mod variables;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
