@@ -13,7 +13,7 @@ pub struct Dispatched {
     pub outputs: Outputs,
     /// How long it took, if that was asked for.
     pub timing: Option<Timing>,
-    /// How often programs ran, turns of loops counted.
+    /// How often programs ran, turns of loops counted. A program that had no elements to run over did not run.
     pub steps: u64,
 }
 
@@ -51,17 +51,6 @@ impl Pipeline {
     }
 
     fn run(&self, bindings: Bindings<'_>, config: &DispatchConfig) -> Result<Dispatched> {
-        let mut sequence = self.backend().sequence();
-        if let Some(limit) = config.timeout {
-            sequence.timeout(limit);
-        }
-        if let Some(label) = &config.label {
-            sequence.label(label);
-        }
-        if config.profile {
-            sequence.profile();
-        }
-        sequence.run_step(self, bindings, config)?;
-        sequence.run()
+        self.sequence(bindings, config)?.run()
     }
 }

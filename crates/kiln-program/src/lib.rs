@@ -10,7 +10,7 @@
 //!   Bindings ─ BindingPlan ─ LaunchPlan ──┴─ Sequence ─ one submission ─ one wait
 //! ```
 //!
-//! - A dispatch is a [`Sequence`] of one step, so no route differs from another.
+//! - A dispatch is a [`Sequence`] of one step, so no route differs from another. One that does not block is a [`PendingDispatch`], a future.
 //! - An output that kiln allocates is zero before the program runs; one that the caller brought keeps what the program does not write.
 //! - A trap is an error with its code and thread; host vectors are then as they were, and resident buffers are
 //!   [not to be trusted](kiln_runtime::GpuRef::is_trusted). The same holds of a program that was not done in time, and of a
@@ -56,7 +56,7 @@ pub use config::{Converge, DispatchConfig, Speculation};
 pub use dispatch::Dispatched;
 pub use element_kind::ElementKind;
 pub use error::ProgramError;
-pub use sequence::{Sequence, Step, Turn};
+pub use sequence::{PendingDispatch, Sequence, Step, Turn};
 pub use typed::Typed;
 
 pub use kiln_ir::{Binding, BindingPlan, LaunchPlan, PlanError, Program};

@@ -3,6 +3,7 @@
 mod batch;
 mod collectives;
 mod part;
+mod pending_dispatch;
 mod placed;
 mod queue;
 mod run;
@@ -20,10 +21,13 @@ use crate::config::{Converge, DispatchConfig};
 use crate::dispatch::Dispatched;
 use crate::error::ProgramError;
 
+pub use pending_dispatch::PendingDispatch;
 pub use step::Step;
 pub use turn::Turn;
 
 use part::{Again, FirstTurn, Part, Until, find_flag};
+use pending_dispatch::no_timeout;
+use queue::Waiting;
 use run::Run;
 
 /// Commands of a repetition that are recorded in place. More are submitted in batches, and cannot be part of a graph.
@@ -239,7 +243,7 @@ impl<'a> Sequence<'a> {
         let mut first = FirstTurn::default();
         self.launch(pipeline, &placed, &mut first.nodes)?;
         let step = Step::new(pipeline, config, &placed, first.nodes.last().copied());
-        first.programs = 1;
+        first.programs = placed.launches();
         first.placed.push(placed);
         self.close_loop(first, 1, None)?;
         Ok(step)
@@ -300,8 +304,20 @@ impl<'a> Sequence<'a> {
     /// A trap, a time-out, a flag that never says stop, the fault of a lost device. Vectors of the caller are then as they were.
     pub fn run(mut self) -> Result<Dispatched> {
         let label = self.label.take();
-        let done = self.check_whole().and_then(|()| Run::new(self).finish());
+        let done = self.check_whole().and_then(|()| Run::new(self, Waiting::Blocking).finish());
         done.map_err(|error| labelled(error, label.as_deref()))
+    }
+
+    /// As [`run`](Self::run), without blocking: the work is queued, and awaiting what is returned brings the results. A loop until a flag
+    /// is driven by the polls.
+    ///
+    /// # Errors
+    /// What the driver says of the first submission; a time-out, which the executor's own timer is for.
+    pub fn run_async(mut self) -> Result<PendingDispatch<'a>> {
+        let label = self.label.take();
+        let allowed = if self.timeout.is_some() { Err(no_timeout()) } else { self.check_whole() };
+        allowed.map_err(|error| labelled(error, label.as_deref()))?;
+        PendingDispatch::start(Run::new(self, Waiting::Polled), label)
     }
 
     /// Makes a graph of it, to be replayed.
@@ -392,7 +408,7 @@ impl<'a> Sequence<'a> {
         }
         if turns > 0 {
             self.launch(pipeline, &placed, &mut first.nodes)?;
-            first.programs = 1;
+            first.programs = placed.launches();
         }
         first.placed.push(placed);
         self.close_loop(first, turns, flag)

@@ -12,6 +12,7 @@ use crate::binding::{Arguments, Bindings, Parameters, Said};
 use crate::config::DispatchConfig;
 use crate::dispatch::Dispatched;
 use crate::error::ProgramError;
+use crate::sequence::PendingDispatch;
 
 /// A pipeline whose parameters the compiler knows: what is given in another number, of another type or the wrong way round does not
 /// compile.
@@ -131,6 +132,14 @@ impl<P: Parameters> Typed<P> {
         config: &DispatchConfig,
     ) -> Result<Dispatched> {
         self.pipeline.dispatch_with(self.bind(arguments), config)
+    }
+
+    /// Runs the program once, without blocking.
+    ///
+    /// # Errors
+    /// As for [`Pipeline::dispatch_async`].
+    pub fn dispatch_async<'a>(&self, arguments: impl Arguments<'a, P>) -> Result<PendingDispatch<'a>> {
+        self.pipeline.dispatch_async(self.bind(arguments))
     }
 }
 

@@ -31,8 +31,9 @@ impl Batch {
         Ok(Self { builder, turns, statuses, flag })
     }
 
-    pub(crate) fn submit(&mut self, queue: &mut Queue) -> Result<Ticket> {
-        queue.submit(&mut self.builder)
+    pub(crate) async fn submit(&mut self, queue: &mut Queue) -> Result<Ticket> {
+        let submitted = queue.submit(&mut self.builder)?;
+        queue.take_time(submitted).await
     }
 
     /// Once it is done: whether the last of its turns changed something. A trap is an error.

@@ -1,8 +1,10 @@
 //! Where the submissions of a sequence go, with its deadline and its clock.
+//!
+//! A run is the same steps whether its caller blocks or polls. They differ only here, in how the end of a submission is waited for.
 
 use std::time::Duration;
 
-use kiln_runtime::{DeviceRuntime, Error, GraphBuilder, Result, Ticket, Timing};
+use kiln_runtime::{DeviceRuntime, Error, GraphBuilder, Result, Ticket, Timed, Timing};
 
 use crate::error::ProgramError;
 
@@ -13,7 +15,23 @@ pub(crate) struct Queue {
     program: String,
     deadline: Option<Deadline>,
     profile: bool,
+    waiting: Waiting,
     pub(crate) timing: Option<Timing>,
+}
+
+/// How the end of a submission is waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Waiting {
+    /// The thread blocks, so that the future of a run is ready at its first poll.
+    Blocking,
+    /// The task is woken.
+    Polled,
+}
+
+/// Something that was submitted, and perhaps its time.
+pub(crate) struct Submitted {
+    pub(crate) ticket: Ticket,
+    timed: Option<Timed>,
 }
 
 /// A moment on the device's clock.
@@ -28,29 +46,42 @@ impl Queue {
         program: String,
         limit: Option<Duration>,
         profile: bool,
+        waiting: Waiting,
     ) -> Self {
         let now = runtime.driver().clock().now();
         let deadline = limit.map(|limit| Deadline { at: now.saturating_add(limit), limit });
-        Self { runtime, program, deadline, profile, timing: None }
+        Self { runtime, program, deadline, profile, waiting, timing: None }
     }
 
-    /// Submits everything a builder recorded. Where time is taken, it is also waited for, so that the times of two submissions do not overlap.
-    pub(crate) fn submit(&mut self, builder: &mut GraphBuilder) -> Result<Ticket> {
+    /// Submits everything a builder recorded.
+    pub(crate) fn submit(&self, builder: &mut GraphBuilder) -> Result<Submitted> {
         if !self.profile {
-            return builder.submit_once();
+            return Ok(Submitted { ticket: builder.submit_once()?, timed: None });
         }
         let timed = builder.submit_once_timed()?;
-        let timing = match self.left() {
-            None => timed.wait()?,
-            Some(left) => timed.wait_within(left)?.ok_or_else(|| self.timed_out())?,
-        };
-        self.timing = Some(sum(self.timing, timing));
-        Ok(timed.ticket().clone())
+        Ok(Submitted { ticket: timed.ticket().clone(), timed: Some(timed) })
+    }
+
+    /// Adds the time of a submission, where it is taken: it is then waited for, so that the times of two submissions do not overlap.
+    pub(crate) async fn take_time(&mut self, submitted: Submitted) -> Result<Ticket> {
+        let Submitted { ticket, timed } = submitted;
+        if let Some(timed) = timed {
+            if self.waiting == Waiting::Polled {
+                self.wait(&ticket).await?;
+            }
+            let timing = match self.left() {
+                None => timed.wait()?,
+                Some(left) => timed.wait_within(left)?.ok_or_else(|| self.timed_out())?,
+            };
+            self.timing = Some(sum(self.timing, timing));
+        }
+        Ok(ticket)
     }
 
     /// Waits for a submission, as long as the sequence may take.
-    pub(crate) fn wait(&self, ticket: &Ticket) -> Result<()> {
+    pub(crate) async fn wait(&self, ticket: &Ticket) -> Result<()> {
         match self.left() {
+            _ if self.waiting == Waiting::Polled => ticket.clone().await,
             None => ticket.wait(),
             Some(left) if ticket.wait_within(left)? => Ok(()),
             Some(_) => Err(self.timed_out()),

@@ -3,11 +3,15 @@
 //! Nothing is handed out before everything is known to have ended well. What ended badly leaves host vectors as they were, and the resident
 //! buffers it writes in doubt.
 
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use kiln_runtime::internal::copied;
 use kiln_runtime::{Error, ErrorKind, Result, Ticket};
 
 use super::batch::{Batch, check_status, is_set};
 use super::part::{Again, Part};
-use super::queue::Queue;
+use super::queue::{Queue, Submitted, Waiting};
 use super::{Destination, Read, Sequence, Watched};
 use crate::binding::Outputs;
 use crate::dispatch::Dispatched;
@@ -25,60 +29,117 @@ pub(crate) struct Run<'a> {
     reads: Vec<Read<'a>>,
     steps: u64,
     queue: Queue,
+    /// The first part, if it is queued already.
+    first: Option<Submitted>,
+    /// Whether it is known how it ended.
+    is_over: bool,
 }
 
 impl<'a> Run<'a> {
-    pub(crate) fn new(sequence: Sequence<'a>) -> Self {
+    pub(crate) fn new(sequence: Sequence<'a>, waiting: Waiting) -> Self {
         let Sequence { backend, mut parts, builder, reads, watched, steps, timeout, profile, name, .. } =
             sequence;
         parts.push(Part { builder, again: None });
         let name = name.unwrap_or_else(|| "sequence".to_owned());
-        let queue = Queue::new(backend.runtime().clone(), name, timeout, profile);
-        Self { parts, watched, reads, steps, queue }
+        let queue = Queue::new(backend.runtime().clone(), name, timeout, profile, waiting);
+        Self { parts, watched, reads, steps, queue, first: None, is_over: false }
     }
 
-    /// Runs everything, waits, and hands out the results.
-    pub(crate) fn finish(mut self) -> Result<Dispatched> {
-        if let Err(error) = self.run_parts() {
-            if leaves_doubt(&error) {
-                self.parts.iter().for_each(|part| part.builder.doubt_written());
+    /// Queues the first part, so that the device has work before anything is waited for.
+    pub(crate) fn start(&mut self) -> Result<Ticket> {
+        // There is one: what is recorded behind the last loop.
+        let submitted = self.queue.submit(&mut self.parts[0].builder);
+        let submitted = submitted.map_err(|error| self.failed(error))?;
+        let ticket = submitted.ticket.clone();
+        self.first = Some(submitted);
+        Ok(ticket)
+    }
+
+    /// Runs everything, blocks until it is done, and hands out the results.
+    pub(crate) fn finish(self) -> Result<Dispatched> {
+        let mut context = Context::from_waker(Waker::noop());
+        match pin!(self.complete()).poll(&mut context) {
+            Poll::Ready(done) => done,
+            Poll::Pending => {
+                let what = "a wait that did not block";
+                Err(kiln_driver::Error::invalid("dispatch", what, "report this").into())
             }
-            return Err(error);
         }
+    }
+
+    /// Runs everything and hands out the results.
+    pub(crate) async fn complete(mut self) -> Result<Dispatched> {
+        let done = self.run_parts().await;
+        done.map_err(|error| self.failed(error))?;
+        self.is_over = true;
+        let outputs = self.hand_out()?;
+        Ok(Dispatched { outputs, timing: self.queue.timing, steps: self.steps })
+    }
+
+    /// Notes what an error leaves behind.
+    fn failed(&mut self, error: Error) -> Error {
+        if leaves_doubt(&error) {
+            self.doubt_written();
+        }
+        self.is_over = true;
+        error
+    }
+
+    fn doubt_written(&self) {
+        self.parts.iter().for_each(|part| part.builder.doubt_written());
+    }
+
+    /// Hands out the results. All room for them is found first, so that vectors of the caller change together or not at all.
+    fn hand_out(&mut self) -> Result<Outputs> {
         let mut outputs = Outputs::default();
+        let mut into = Vec::new();
         for read in std::mem::take(&mut self.reads) {
             let Some(part) = self.parts.get_mut(read.part) else { continue };
             let bytes = part.builder.output(&read.from)?;
             match read.to {
-                Destination::Into(vector) => vector.replace(bytes),
-                Destination::Returned(name, element) => outputs.buffers.push((name, element, bytes.to_vec())),
+                Destination::Into(vector) => {
+                    vector.reserve(bytes.len())?;
+                    into.push((read.part, read.from, vector));
+                }
+                Destination::Returned(name, element) => {
+                    outputs.buffers.push((name, element, copied(bytes, "the outputs of a program")?));
+                }
             }
         }
-        Ok(Dispatched { outputs, timing: self.queue.timing, steps: self.steps })
+        for (part, from, vector) in into {
+            if let Some(part) = self.parts.get_mut(part) {
+                vector.replace(part.builder.output(&from)?);
+            }
+        }
+        Ok(outputs)
     }
 
-    fn run_parts(&mut self) -> Result<()> {
+    async fn run_parts(&mut self) -> Result<()> {
         let mut last = None;
         for at in 0..self.parts.len() {
-            let ticket = self.queue.submit(&mut self.parts[at].builder)?;
+            let submitted = match self.first.take() {
+                Some(submitted) => submitted,
+                None => self.queue.submit(&mut self.parts[at].builder)?,
+            };
+            let ticket = self.queue.take_time(submitted).await?;
             last = match self.parts[at].again.take() {
                 None => Some(ticket),
-                Some(again) if again.until.is_none() => Some(self.repeat(&again, ticket)?),
+                Some(again) if again.until.is_none() => Some(self.repeat(&again, ticket).await?),
                 Some(again) => {
-                    self.queue.wait(&ticket)?;
-                    self.turn_until(at, &again)?;
+                    self.queue.wait(&ticket).await?;
+                    self.turn_until(at, &again).await?;
                     None
                 }
             };
         }
         if let Some(ticket) = last {
-            self.queue.wait(&ticket)?;
+            self.queue.wait(&ticket).await?;
         }
         self.check_traps(self.parts.len())
     }
 
-    /// The turns of a loop behind the first. The host neither checks nor waits.
-    fn repeat(&mut self, again: &Again, first: Ticket) -> Result<Ticket> {
+    /// The turns of a loop behind the first, without a look or a wait in between.
+    async fn repeat(&mut self, again: &Again, first: Ticket) -> Result<Ticket> {
         let most = MAX_BATCH_COMMANDS.div_ceil(again.works.len().max(1) as u64);
         let (mut left, mut last) = (again.turns, first);
         let mut batch: Option<Batch> = None;
@@ -88,7 +149,7 @@ impl<'a> Run<'a> {
                 Some(batch) if batch.turns == turns => batch,
                 _ => Batch::new(self.queue.runtime.graph(), again, turns)?,
             };
-            last = batch.insert(ready).submit(&mut self.queue)?;
+            last = batch.insert(ready).submit(&mut self.queue).await?;
             self.count(again, turns);
             left -= turns;
         }
@@ -96,7 +157,7 @@ impl<'a> Run<'a> {
     }
 
     /// The turns of a loop behind the first, which is done, until its flag is left at zero.
-    fn turn_until(&mut self, part: usize, again: &Again) -> Result<()> {
+    async fn turn_until(&mut self, part: usize, again: &Again) -> Result<()> {
         self.check_traps(part + 1)?;
         let Some(until) = &again.until else { return Ok(()) };
         let (mut left, mut turns) = (again.turns, 1_u64);
@@ -108,8 +169,8 @@ impl<'a> Run<'a> {
             }
             turns = turns.saturating_mul(2).min(MAX_BATCH_TURNS).min(left);
             let mut batch = Batch::new(self.queue.runtime.graph(), again, turns)?;
-            let ticket = batch.submit(&mut self.queue)?;
-            self.queue.wait(&ticket)?;
+            let ticket = batch.submit(&mut self.queue).await?;
+            self.queue.wait(&ticket).await?;
             self.count(again, turns);
             left -= turns;
             changed = batch.look()?;
@@ -129,6 +190,15 @@ impl<'a> Run<'a> {
             }
         }
         Ok(())
+    }
+}
+
+impl Drop for Run<'_> {
+    /// A run that is dropped before its end was not looked at: a trap would not be known, and the turns of a loop may be missing.
+    fn drop(&mut self) {
+        if !self.is_over && (!self.watched.is_empty() || self.parts.len() > 1) {
+            self.doubt_written();
+        }
     }
 }
 

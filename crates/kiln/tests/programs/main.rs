@@ -11,6 +11,7 @@
     reason = "a test stops at the first surprise"
 )]
 
+mod asynchronous;
 mod case;
 mod collectives;
 mod config;
