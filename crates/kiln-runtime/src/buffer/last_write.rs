@@ -1,6 +1,6 @@
 //! Which stream wrote a block last.
 
-use crate::order::StreamKey;
+use kiln_order::StreamKey;
 
 /// Which stream wrote a block last. Made by [`GpuRef::last_write_stream`](crate::GpuRef::last_write_stream).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

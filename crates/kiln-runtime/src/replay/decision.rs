@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use kiln_order::{Clock, Mutation};
 use kiln_driver::HostId;
+use kiln_order::{Clock, Mutation};
 
 use super::outcome::Why;
 use super::record::Record;

@@ -3,11 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use kiln_driver::{Access, DeviceAddress, DevicePlace, ForeignMemory, MemoryId, Place};
-use kiln_mem::{AllocTag, BlockParts, DeviceBlock, Request, ResourceKey, Token};
-use kiln_order::{AccessHistory, Mutation, Stamp, Stamps, StreamKey, StreamState, Use, holds_any, put_off};
 use kiln_driver::{DeviceAddress, DevicePlace};
 use kiln_mem::DeviceBlock;
+use kiln_order::{AccessHistory, Mutation, Stamp, Stamps, StreamKey, StreamState, holds_any, put_off};
 use kiln_sync::BiasedLock;
 
 use super::block_source::Lent;

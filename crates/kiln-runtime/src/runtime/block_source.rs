@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use kiln_driver::{Access, ForeignMemory, Memory, MemoryId, Place};
 use kiln_mem::{AllocTag, BlockParts, DeviceBlock, Request, ResourceKey, Token};
+use kiln_order::{AccessHistory, Mutation, Stamp, Stamps, StreamState, Use};
 use kiln_sync::BiasedLock;
 
 use super::block::Block;
@@ -13,7 +14,6 @@ use super::memory_order::stream_ref;
 use super::stream::{Keep, Stream};
 use crate::error::{Error, ErrorKind, Misuse, Result};
 use crate::ids::{BlockId, Generation};
-use crate::order::{AccessHistory, Mutation, Stamp, Stamps, StreamState, Use};
 
 /// Memory that is another library's, or a module's.
 pub(super) struct Lent {

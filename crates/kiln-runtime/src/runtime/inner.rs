@@ -10,7 +10,7 @@ use kiln_driver::{
     Base, Driver, ForeignMemory, Memory, MemoryId, MemoryRequest, Object, StreamRequest, Timeout,
 };
 use kiln_mem::{MemoryResource, MemoryResourceExt, Order, Request};
-use kiln_order::{DependencyTracker, Stamp};
+use kiln_order::DependencyTracker;
 
 use super::config::RuntimeConfig;
 use super::extensions::Extensions;

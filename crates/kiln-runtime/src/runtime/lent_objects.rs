@@ -4,8 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kiln_driver::{Driver, Object};
-
-use crate::order::{DependencyTracker, Stamp};
+use kiln_order::{DependencyTracker, Stamp};
 
 /// The objects of one runtime that users hold, or held.
 #[derive(Default)]

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use kiln_driver::{ForeignHandle, Refusal, StreamRequest};
-use kiln_order::StreamState;
+use kiln_order::{Stamp, StreamKey, StreamState};
 
 use super::inner::Inner;
 use super::stream::{Home, Keep, Lease, Stream};

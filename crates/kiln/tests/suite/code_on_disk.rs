@@ -160,7 +160,7 @@ fn a_cache_that_is_off_compiles_in_every_runtime_and_touches_no_disk() {
     }
 }
 
-const COPY: &str = include_str!("copy.ptx");
+const COPY: &str = include_str!("../copy.ptx");
 
 /// Runs the kernel of [`COPY`] and says what the disk did for it: hits, misses, stores.
 fn copy(gpu: &DeviceRuntime) -> (u64, u64, u64) {

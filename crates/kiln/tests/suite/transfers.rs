@@ -300,7 +300,7 @@ fn a_download_that_the_host_has_no_memory_for_is_an_error_with_its_size() {
     // Where the system promises any memory, or no more than it has, nothing can be shown.
     if std::fs::read_to_string("/proc/sys/vm/overcommit_memory").is_ok_and(|mode| mode.trim() != "0") {
         let test = "a_download_that_the_host_has_no_memory_for_is_an_error_with_its_size";
-        return skip::note(test, "vm.overcommit_memory is not 0");
+        return crate::skip::note(test, "vm.overcommit_memory is not 0");
     }
     let device = DeviceConfig::with_memory(2 * TOO_LARGE_FOR_THE_HOST as u64);
     let machine = Machine::new(MachineConfig::seeded(4).device(device));

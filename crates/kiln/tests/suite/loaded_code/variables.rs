@@ -10,7 +10,7 @@ use kiln::{DeviceRuntime, GpuRef, Kernel};
 use kiln_driver::Image;
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
-use crate::runtime;
+use super::runtime;
 
 const PTX: &str = include_str!("variables.ptx");
 const SEEDS: u64 = 30;
