@@ -18,6 +18,7 @@ mod paths;
 mod tree;
 mod waist;
 mod whitespace;
+mod words;
 
 use crate::failure::{Failure, Result};
 use crate::workspace::{Package, Workspace};
@@ -44,6 +45,7 @@ const RULES: &[Rule] = &[
     links::relative_links,
     whitespace::line_ends,
     paths::machine_paths,
+    words::unwanted,
     changelog::unreleased,
     cycles::modules,
     waist::methods,

@@ -197,7 +197,7 @@ fn nobody_waits_for_ever() {
     });
 }
 
-/// A stream is given back while others need to come after its work: they find its end recorded, and nobody touches the stream again.
+/// A stream is given back while others need to come after its work: they find its end recorded, and no thread touches the stream again.
 #[test]
 fn a_stream_can_go_while_others_wait_for_its_work() {
     explore(|| {
@@ -266,7 +266,7 @@ fn a_biased_lock_has_one_holder_at_a_time() {
                 let guard =
                     if (number + round).is_multiple_of(2) { Some(lock.lock()) } else { lock.try_lock() };
                 let Some(mut guard) = guard else { continue };
-                assert!(!guard.1, "somebody else holds it");
+                assert!(!guard.1, "another thread holds it");
                 guard.1 = true;
                 thread::yield_now();
                 guard.0 += 1;

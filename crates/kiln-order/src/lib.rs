@@ -4,7 +4,7 @@
 //! and of the reads since, per range of bytes ([`AccessHistory`]). Each stream keeps a [`Clock`]: what it is already ordered after.
 //! From these the planner ([`Waits`]) decides with integer compares what a submission still has to wait for; only a new edge
 //! costs an event and a wait, and joining clocks makes later edges free. The host has a clock too ([`HostClock`]): what
-//! somebody waited for needs no event any more.
+//! the host waited for needs no event any more.
 //!
 //! The rules: allocation counts as the first write; a read waits for the last write; a write waits for the last write and
 //! all reads since; a free waits for both; waits on the same stream or on something already ordered vanish.

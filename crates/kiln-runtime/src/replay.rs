@@ -39,7 +39,7 @@ pub enum Replay {
     /// It fails, as all unfinished work does.
     #[default]
     Never,
-    /// It is done again before the device is ready, where it uses nothing that is lost; its tickets then say that it is done. Whoever waits
+    /// It is done again before the device is ready, where it uses nothing that is lost; its tickets then say that it is done. A waiter
     /// is answered when that is known, and not when the fault is.
     ///
     /// Copies from and to [pinned buffers](crate::PinnedBuffer) are done again too: pinned memory is the client's and outlives the worker.

@@ -18,13 +18,13 @@
 //!                       Stopped
 //! ```
 //!
-//! - **A fault is seen in one place.** Every error of the driver, whoever made the call, passes a layer around it; one that says that
+//! - **A fault is seen in one place.** Every error of the driver, in any call, passes a layer around it; one that says that
 //!   the device is lost changes the state, and no call pays for that until there is one.
-//! - **The cause is kept**: the code, the kernel, the ticket and the line that launched it ([`Cause`]). Whoever waited gets it, and so does
-//!   whoever asks later.
+//! - **The cause is kept**: the code, the kernel, the ticket and the line that launched it ([`Cause`]). Waiters get it, and so do
+//!   later calls.
 //! - **Inside the process a lost device cannot be mended**, so Lost becomes Failed at once. A [`Supervisor`], which can rebuild the
 //!   context somewhere else, takes over that decision.
-//! - **A watcher may be late.** [`Status`] counts changes and generations, so that a rebuild is seen by whoever slept through it. Callbacks
+//! - **A watcher may be late.** [`Status`] counts changes and generations, so that a late watcher sees a rebuild. Callbacks
 //!   get every change, in order.
 
 pub use kiln_runtime::recovery::Supervisor;

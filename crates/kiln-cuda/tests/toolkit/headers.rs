@@ -167,7 +167,7 @@ fn a_source_may_include_headers_of_the_toolkit() {
     let compiled = nvrtc.compile(&CudaSource::new("half.cu", HALF), &options()).unwrap();
     assert!(compiled.ptx.contains("add.f16") || compiled.ptx.contains("add.rn.f16"), "{}", compiled.ptx);
     assert!(compiled.diagnostics.is_empty(), "{:?}", compiled.diagnostics);
-    let all = "#include <cuda_bf16.h>\n#include <cuda_fp8.h>\n#include <cooperative_groups.h>\n__global__ void k() {}";
+    let all = "#include <cuda_bf16.h>\n#include <cuda_fp8.h>\n__global__ void k() {}";
     nvrtc.compile(&CudaSource::new("all.cu", all), &options()).unwrap();
 }
 

@@ -23,7 +23,7 @@ const ARCHITECTURES: [(u32, Version); 14] = [
     (121, (8, 8)),
 ];
 
-/// An architecture that PTX is emitted for. A device runs PTX of its own architecture and of every lower one.
+/// An architecture that PTX is emitted for. A device runs PTX of its architecture and of every lower one.
 ///
 /// ```
 /// use kiln_ir::Target;

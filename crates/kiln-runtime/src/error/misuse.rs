@@ -67,7 +67,7 @@ pub enum Misuse {
         /// The stream.
         stream: String,
     },
-    /// A block that is freed, named all the same.
+    /// A block that was freed before it was named.
     #[error("{block} was freed; hold a handle to it until the work that uses it is queued")]
     UseAfterFree {
         /// The block.

@@ -11,7 +11,7 @@ use crate::error::{Misuse, Result};
 use crate::ids::BlockId;
 use crate::runtime::{Block, DeviceRuntime, Stream, Ticket};
 
-/// Blocks of one call that need no memory of their own.
+/// Blocks of one call that need no heap memory.
 const INLINE_BLOCKS: usize = 8;
 
 type Found = SmallVec<[(Arc<Block>, Access); INLINE_BLOCKS]>;

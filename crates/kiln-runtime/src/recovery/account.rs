@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use kiln_driver::FunctionId;
 
-/// Submissions of one stream that are remembered while nobody knows whether they are done.
+/// Submissions of one stream that are remembered while it is not known whether they are done.
 const REMEMBERED: usize = 1 << 16;
 
 /// The submissions of one stream that are not known to be done.

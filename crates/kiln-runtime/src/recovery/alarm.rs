@@ -1,4 +1,4 @@
-//! How a runtime hears that its worker is gone, from whoever notices first.
+//! How a runtime hears that its worker is gone, from the first call that notices.
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -14,7 +14,7 @@ pub(super) struct Alarm {
 
 impl Alarm {
     pub(super) fn connect(&self, state: &Arc<StateCell>, tracker: &Arc<DependencyTracker>) {
-        // There is one runtime for each device, so nobody came before.
+        // There is one runtime for each device, so this is the first call.
         let _ = self.target.set((Arc::downgrade(state), Arc::downgrade(tracker)));
     }
 
@@ -22,7 +22,7 @@ impl Alarm {
     pub(super) fn raise(&self, cause: &kiln_isolate::Cause) {
         let Some((state, tracker)) = self.target.get() else { return };
         let (Some(state), Some(tracker)) = (state.upgrade(), tracker.upgrade()) else { return };
-        // While one is being replaced nobody but who replaces it decides; a new one that is gone again is noticed afterwards.
+        // While one is being replaced only its replacement decides; a new one that is gone again is noticed afterwards.
         if matches!(state.phase(), Phase::Starting | Phase::Ready | Phase::ShuttingDown) {
             state.lose(|| Cause::found(cause.error("worker"), &tracker), Some(&tracker));
         }

@@ -22,7 +22,7 @@ use crate::replay::{Log, Player, Resumption, Why};
 use crate::runtime::Block;
 use crate::state::{Keep, Phase, StateCell};
 
-/// How often the worker is made to look at its streams while nobody else asks: a fault is noticed after this, and what is done is known
+/// How often the worker is made to look at its streams while no other call asks: a fault is noticed after this, and what is done is known
 /// to be done.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -124,7 +124,7 @@ impl Guardian {
     }
 
     /// Verifies and heals blocks, as things stand now. What is submitted until the decision is refused, so nothing that is found out here
-    /// changes; a block that somebody stamps all the same is lost.
+    /// changes; a block that is stamped anyway is lost.
     fn mend(
         &self,
         takeover: &Takeover,
@@ -148,7 +148,7 @@ impl Guardian {
         Verdict::reach(self.ledger.layer(), &self.tracker, lanes, takeover, resumption.known())
     }
 
-    /// Decides what was lost, and takes work again. Nobody submits meanwhile: whoever was about to is refused before or finds the new
+    /// Decides what was lost, and takes work again. No thread submits meanwhile: one that was about to is refused before or finds the new
     /// generation after.
     fn begin_generation(
         &self,
@@ -174,7 +174,7 @@ impl Guardian {
             report.total = begun.elapsed();
             let (lost, replayed) = (report.lost().count(), report.replayed_work().count());
             tracing::warn!(cause = %report.cause, lost, replayed, "a worker was replaced");
-            // Whoever waits for the device to be ready finds the report. A device that is being shut down meanwhile stays so.
+            // A thread that waits for the device to be ready finds the report. A device that is being shut down meanwhile stays so.
             self.reports.push(report);
             let _ = self.supervisor.rebuilt(self.on_loss);
         });

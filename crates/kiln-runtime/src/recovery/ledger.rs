@@ -32,7 +32,7 @@ impl Ledger {
 
     /// Tells it whose submissions they are.
     pub(super) fn knows(&self, tracker: &Arc<DependencyTracker>) {
-        // There is one tracker for each runtime, so nobody came before.
+        // There is one tracker for each runtime, so this is the first call.
         let _ = self.tracker.set(Arc::downgrade(tracker));
     }
 
@@ -59,7 +59,7 @@ impl Ledger {
         };
         let Some(tracker) = self.tracker.get().and_then(Weak::upgrade) else { return };
         let Some(lane) = tracker.state_of(stream) else { return };
-        // The stream is entered by whoever queues this, so what was planned last is what it belongs to.
+        // The stream is entered by the thread that queues this, so what was planned last is what it belongs to.
         let number = lane.planned();
         self.account(&lane, |account| {
             let mut known = 0;

@@ -1,6 +1,6 @@
 //! What is done to blocks after a takeover and before work is taken again: sealed ones are verified, lost ones filled again.
 //!
-//! It goes past the order, to the device itself: nobody else submits meanwhile, and nothing of what was submitted before runs.
+//! It goes past the order, to the device itself: no other thread submits meanwhile, and nothing of what was submitted before runs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const CHUNK_BYTES: u64 = 4 << 20;
 /// What was found out about blocks; those that are not named are judged by declaration.
 pub(super) type Mended = HashMap<BlockId, Standing>;
 
-/// A stream of its own, for one takeover.
+/// A separate stream, for one takeover.
 pub(super) struct Mender<'a> {
     device: &'a IsolatedDevice,
     stream: StreamId,
@@ -58,7 +58,7 @@ impl<'a> Mender<'a> {
             }
             Ok(mended)
         });
-        // A lost device has let go of it.
+        // A lost device has released it.
         let _ = device.destroy(stream.into());
         mended
     }
@@ -99,13 +99,13 @@ impl<'a> Mender<'a> {
             sums_address: room.address,
         };
         // SAFETY: the block is alive, so its bytes are mapped; the room was just allocated with eight bytes for each chunk and is freed after
-        // the stream was waited for; nobody else submits while a device is being rebuilt, so nothing writes to either.
+        // the stream was waited for; no other thread submits while a device is being rebuilt, so nothing writes to either.
         let queued = unsafe { checksum.submit(device, self.stream, &summed) };
         let done = queued
             .and_then(|_| device.download(self.stream, room.id.into(), &host, bytes))
             .and_then(|_| device.synchronize(self.stream));
         let sums = done.and_then(|()| read(&host));
-        // A lost device has let go of both.
+        // A lost device has released both.
         let _ = device.free(room.id, None);
         let _ = device.destroy(host.id().into());
         sums

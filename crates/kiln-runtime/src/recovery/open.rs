@@ -13,7 +13,7 @@ use crate::isolation::Isolation;
 use crate::runtime::{DeviceRuntime, RecoveryHook, RuntimeConfig};
 
 impl DeviceRuntime {
-    /// A runtime of its own over a device that is opened for it, in this process or in a worker, as the configuration says.
+    /// A new runtime over a device that is opened for it, in this process or in a worker, as the configuration says.
     ///
     /// ```no_run
     /// use kiln::recovery::{Backend, Isolation, Process};

@@ -35,7 +35,7 @@ pub struct PostMortem {
     pub replayed: Duration,
     /// How long sealed blocks took to be verified, and lost ones to be filled again.
     pub mended: Duration,
-    /// How long it took to decide about blocks, while nobody could submit.
+    /// How long it took to decide about blocks, while no thread could submit.
     pub judged: Duration,
     /// All of it, from when the loss was taken up until work was taken again.
     pub total: Duration,

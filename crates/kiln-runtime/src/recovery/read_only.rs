@@ -35,7 +35,7 @@ impl OwnPages {
         is_whole.then_some(Self { reservation, offset, bytes })
     }
 
-    /// Lets the memory of a sealed block that is given up be written by whoever has it next. On a lost device that holds from the next worker
+    /// Lets the memory of a sealed block that is given up be written by its next owner. On a lost device that holds from the next worker
     /// on. False if it cannot be.
     pub(crate) fn reopen(runtime: &Inner, survival: &Survival, memory: &DeviceBlock) -> bool {
         let own = Self::of(runtime, memory.device_place(), memory.bytes());
@@ -91,7 +91,7 @@ impl<T: Element> GpuRef<T> {
             if history.is_sealed() {
                 return Ok(());
             }
-            // Nobody queues a write from here on, and what was queued is stamped.
+            // No write is queued from here on, and what was queued is stamped.
             history.seal();
             history.all()
         };

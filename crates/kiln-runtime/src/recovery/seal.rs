@@ -13,7 +13,7 @@ use crate::runtime::{Block, DeviceRuntime, Ticket};
 
 /// The sums of a block as it was after certain writes.
 pub(crate) struct Seal {
-    /// The last writes the sums speak of. A later write breaks the seal without anybody having to say so.
+    /// The last writes the sums speak of. A later write breaks the seal by itself.
     writes: Stamps,
     /// Where the sums arrive.
     sums: PinnedBuffer<u64>,
@@ -55,7 +55,7 @@ impl Sealer {
     /// Gives the kernel back; for the end of a runtime.
     pub(super) fn end(&self, driver: &dyn Driver) {
         if let Some(kernel) = self.kernel.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            // A lost device has let go of it.
+            // A lost device has released it.
             let _ = kernel.unload(driver);
         }
     }

@@ -1,4 +1,4 @@
-//! Whoever can bring a lost device back.
+//! What can bring a lost device back.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -22,7 +22,7 @@ use crate::state::{Cause, ForbiddenChange, Keep, Phase, StateCell};
 ///    the cause, and so do handles to blocks that it was to write; all other handles stay valid;
 /// 3. or [`give_up`](Self::give_up).
 ///
-/// It does not hold the runtime. A supervisor that is dropped while the device is lost gives up, so that nobody waits for ever.
+/// It does not hold the runtime. A supervisor that is dropped while the device is lost gives up, so that no waiter waits for ever.
 #[must_use = "dropping it gives the decision back"]
 pub struct Supervisor {
     state: Arc<StateCell>,
@@ -33,7 +33,7 @@ impl DeviceRuntime {
     /// Takes the decision about a lost device.
     ///
     /// # Errors
-    /// If somebody else has it.
+    /// If it has a supervisor already.
     pub fn supervise(&self) -> Result<Supervisor> {
         if self.inner().state().set_supervised(true) {
             let tracker = Arc::downgrade(self.inner().tracker_handle());
@@ -63,7 +63,7 @@ impl Supervisor {
             self.state.keep_nothing();
         }
         self.state.decide();
-        // The new context runs nothing: what the old one left unfinished is waited for by nobody any more.
+        // The new context runs nothing: what the old one left unfinished has no waiters any more.
         if let Some(tracker) = self.tracker.upgrade() {
             tracker.forget_unfinished();
         }

@@ -93,7 +93,7 @@ impl Verdict {
         PostMortem::new(loss, takeover, unfinished)
     }
 
-    /// Declares blocks lost or kept. The loss is settled, so that whoever asks by numbers gets the same answer.
+    /// Declares blocks lost or kept. The loss is settled, so that questions by number get the same answer.
     pub(super) fn sentence(
         &self,
         report: &mut PostMortem,

@@ -72,7 +72,7 @@ impl Record {
         self.commands = Vec::new();
     }
 
-    /// Pinned memory that it copies from. The program cannot change it meanwhile: whoever wants to write it waits for the copy.
+    /// Pinned memory that it copies from. The program cannot change it meanwhile: a write waits for the copy.
     pub(super) fn host_reads(&self) -> impl Iterator<Item = HostId> {
         self.commands.iter().filter_map(|command| match command {
             KeptCommand::Copy { from: Place::Host { block, .. }, .. } => Some(*block),

@@ -141,7 +141,7 @@ impl Stream {
         Arc::downgrade(&self.lease)
     }
 
-    /// The stream of a lease, while somebody holds it.
+    /// The stream of a lease, while the lease is held.
     pub(super) fn upgrade(lease: &Weak<Lease>) -> Option<Self> {
         lease.upgrade().map(|lease| Self { lease })
     }

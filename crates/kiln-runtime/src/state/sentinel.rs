@@ -11,7 +11,7 @@ use super::cause::Cause;
 use super::cell::StateCell;
 use super::phase::Phase;
 
-/// A layer around the driver that looks at errors. Whoever calls, the order, the memory, a transfer or the user, passes it; a call that
+/// A layer around the driver that looks at errors. Calls of the order, the memory, transfers and the user pass it; a call that
 /// succeeds costs a compare.
 pub(crate) struct Sentinel {
     state: Arc<StateCell>,
@@ -25,7 +25,7 @@ impl Sentinel {
 
     /// Tells it whose submissions they are.
     pub(crate) fn knows(&self, tracker: &Arc<DependencyTracker>) {
-        // There is one tracker for each runtime, so nobody came before.
+        // There is one tracker for each runtime, so this is the first call.
         let _ = self.tracker.set(Arc::downgrade(tracker));
     }
 

@@ -1,7 +1,7 @@
 //! A page for Prometheus: its text format, version 0.0.4.
 //!
-//! Each metric has its help and type once, then a line for each device and label. A page is written from snapshots, so a scraper waits for
-//! nobody.
+//! Each metric has its help and type once, then a line for each device and label. A page is written from snapshots, so a scraper does
+//! not block.
 
 use std::fmt::Write;
 

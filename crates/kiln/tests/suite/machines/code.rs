@@ -37,9 +37,10 @@ on_machine! {
         assert!(error.to_string().contains("compile it for that one"), "{error}");
     }
 
-    fn a_refusal_is_not_remembered() on Machine::fake().plan("cuModuleLoadDataEx=222@1") => {
+    // Machine code that the driver's linker made and its loader refuses is followed by the PTX itself.
+    fn a_refusal_is_not_remembered() on Machine::fake().plan("cuModuleLoadDataEx=222@1,cuModuleLoadDataEx=222@2") => {
         refused();
         assert!(DeviceRuntime::try_get(0).unwrap().kernel(PTX, "nothing").is_ok());
-        assert_eq!(calls("cuModuleLoadDataEx").len(), 2);
+        assert_eq!(calls("cuModuleLoadDataEx").len(), 3);
     }
 }
