@@ -23,7 +23,7 @@ case "$2 $3" in
 esac
 "#;
 
-/// A machine of its own: a target directory and a python3.
+/// A made-up machine: a target directory and a python3.
 struct Machine {
     directory: PathBuf,
 }

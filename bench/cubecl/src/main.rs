@@ -1,6 +1,6 @@
 //! CubeCL on the workloads of `kiln-bench`, one JSON object a line, for its `--peers`.
 //!
-//! CubeCL hands its calls to a thread of its own and reports most mistakes by panicking there or here. Each workload is run by itself,
+//! CubeCL hands its calls to a separate thread and reports most mistakes by panicking there or here. Each workload is run by itself,
 //! and what goes wrong in one is printed as a line that begins with `absent:`; the rows of the others stay. A host without a GPU is
 //! such a line and not a failure.
 

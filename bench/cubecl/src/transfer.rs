@@ -11,7 +11,7 @@ use crate::{Client, Failure};
 const BYTES: usize = 256 << 20;
 const MIB: usize = 1 << 20;
 
-/// T1. CubeCL allocates for every upload and answers a download with memory of its own, so a copy into the caller's comes on top.
+/// T1. CubeCL allocates for every upload and answers a download with its memory, so a copy into the caller's comes on top.
 pub(crate) fn pageable(client: &Client) -> Result<(), Failure> {
     let mut pageable = vec![1_u8; BYTES];
     let (mut up, mut read, mut down) = (Vec::new(), Vec::new(), Vec::new());
@@ -27,7 +27,7 @@ pub(crate) fn pageable(client: &Client) -> Result<(), Failure> {
         down.push(rate(start));
     }
     print("t1 pageable up", "CubeCL create_from_slice", Spread::of(up), "GB/s");
-    print("t1 pageable down", "CubeCL read_one, into memory of its own", Spread::of(read), "GB/s");
+    print("t1 pageable down", "CubeCL read_one, into its memory", Spread::of(read), "GB/s");
     print("t1 pageable down", "CubeCL read_one and a copy", Spread::of(down), "GB/s");
     Ok(())
 }

@@ -31,6 +31,12 @@ struct Pilot {
     thread: ThreadId,
 }
 
+impl<T: Clone> Default for Flight<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<T: Clone> Flight<T> {
     /// No attempt yet.
     pub const fn new() -> Self {

@@ -14,6 +14,12 @@ pub struct RetryCell<T, E> {
     flight: Flight<Result<(), E>>,
 }
 
+impl<T, E: Clone + From<ProbeError>> Default for RetryCell<T, E> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<T, E: Clone + From<ProbeError>> RetryCell<T, E> {
     /// An empty cell.
     pub const fn new() -> Self {

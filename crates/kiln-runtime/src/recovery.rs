@@ -33,7 +33,7 @@
 //!   [`heal_by`](crate::GpuRef::heal_by)) is **healed** instead, before any thread sees it.
 //!
 //! What "untouched" is worth: accesses are declared, and a kernel that strays outside of what it declared may have written anywhere before
-//! it faulted. Programs of [`kiln_ir`] cannot stray; foreign kernels can. So a block that is filled and then only read can be sealed, in
+//! it faulted. Programs of `kiln-ir` cannot stray; foreign kernels can. So a block that is filled and then only read can be sealed, in
 //! two ways:
 //!
 //! - [By checksum](crate::GpuRef::seal): it is summed on the device, summed again after a takeover, and lost (or healed) if the sums differ. A

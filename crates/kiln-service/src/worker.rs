@@ -103,17 +103,20 @@ impl Worker {
         self.desk.fail(error);
     }
 
+    /// Builds another device if the restart policy allows it.
+    fn recover(&mut self, error: &Error) {
+        if self.try_again(error) {
+            self.build();
+        }
+    }
+
     /// The device's state changed: follow it.
     fn follow(&mut self, status: &Status) {
         if self.device.is_none() {
             return;
         }
         match &status.state {
-            DeviceState::Failed(cause) => {
-                if self.try_again(&cause.error().clone().into()) {
-                    self.build();
-                }
-            }
+            DeviceState::Failed(cause) => self.recover(&cause.error().clone().into()),
             DeviceState::Lost(cause) => {
                 self.desk.state.lose((**cause).clone());
             }

@@ -24,7 +24,7 @@ pub(super) enum Step {
     /// Advances the counter of a loop, or leaves it if the next value would not be below the end.
     Next { value: ValueId, ty: Type, end: Operand, step: Operand, exit: usize },
     /// Ends the launch if a step is below 1.
-    CheckStep { ty: Type, step: Operand },
+    RequireStride { ty: Type, step: Operand },
     /// Compares the counter of a loop with its end before the first iteration.
     Enter { value: ValueId, ty: Type, end: Operand, exit: usize },
     /// Waits for others.
@@ -132,7 +132,7 @@ impl Writer<'_> {
     fn count(&mut self, value: ValueId, start: Operand, end: Operand, step: Operand, body: &Block) {
         let ty = self.draft.type_of(start).unwrap_or(Type::U32);
         if let Operand::Value(_) = step {
-            self.push(Step::CheckStep { ty, step });
+            self.push(Step::RequireStride { ty, step });
         }
         self.push(Step::Copy(value, start));
         let enter = self.push(Step::Enter { value, ty, end, exit: LATER });

@@ -107,7 +107,7 @@ impl Thread {
                         }
                     }
                 }
-                Step::CheckStep { ty, step } => {
+                Step::RequireStride { ty, step } => {
                     if integer::value(*ty, self.operand(*step)) < 1 {
                         return Err(InterpretError::Trap {
                             code: STEP_TRAP,

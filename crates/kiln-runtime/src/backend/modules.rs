@@ -11,10 +11,13 @@ use kiln_probe::RetryCell;
 use crate::error::{Error, Result};
 use crate::launch::Module;
 
+/// A module that is loaded once; a failed load is tried again.
+type ModuleCell = Arc<RetryCell<Module, Error>>;
+
 /// The modules of one backend.
 #[derive(Default)]
 pub(super) struct Modules {
-    by_key: Mutex<HashMap<Box<str>, Arc<RetryCell<Module, Error>>>>,
+    by_key: Mutex<HashMap<Box<str>, ModuleCell>>,
 }
 
 impl Modules {

@@ -77,7 +77,7 @@ pub enum ErrorKind {
         limit: usize,
     },
     /// An error of a type that this crate does not know: the caller's own, from a step kiln ran for them, or one of a
-    /// crate above; see [`Error::downcast_ref`].
+    /// crate above; see [`Error::downcast_ref`](crate::Error::downcast_ref).
     #[error(transparent)]
     Other(Arc<dyn std::error::Error + Send + Sync>),
 }

@@ -15,6 +15,12 @@ struct State<T> {
     waker: Option<Waker>,
 }
 
+impl<T> Default for Answer<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<T> Answer<T> {
     /// A place without an answer.
     pub fn new() -> Self {
