@@ -28,6 +28,8 @@ struct Inner {
     call: &'static str,
     kind: ErrorKind,
     site: Option<Site>,
+    /// Another context takes the place of the lost one.
+    has_successor: bool,
 }
 
 /// The four kinds of failure.
@@ -169,7 +171,7 @@ pub struct Site {
 impl Error {
     /// An error of a kind, seen by a call.
     pub fn new(call: &'static str, kind: ErrorKind) -> Self {
-        Self { inner: Arc::new(Inner { call, kind, site: None }) }
+        Self { inner: Arc::new(Inner { call, kind, site: None, has_successor: false }) }
     }
 
     /// Out of memory, with what was asked for and what is free.
@@ -209,6 +211,16 @@ impl Error {
         Self { inner: Arc::new(Inner { call, ..(*self.inner).clone() }) }
     }
 
+    /// The same error, and whether another context takes the place of the lost one. The owner of a device that can be built
+    /// again says so; a driver does not know.
+    #[must_use]
+    pub fn with_successor(self, has_successor: bool) -> Self {
+        if self.has_successor() == has_successor {
+            return self;
+        }
+        Self { inner: Arc::new(Inner { has_successor, ..(*self.inner).clone() }) }
+    }
+
     /// The call that reported it.
     pub fn call(&self) -> &'static str {
         self.inner.call
@@ -232,6 +244,11 @@ impl Error {
     /// Whether the device is lost; nothing on it will work again in this context.
     pub fn is_sticky(&self) -> bool {
         matches!(self.kind(), ErrorKind::Lost(_))
+    }
+
+    /// Whether the context is lost and another one takes its place, where the same request may succeed.
+    pub fn has_successor(&self) -> bool {
+        self.inner.has_successor
     }
 
     /// Whether the request was turned down with nothing changed.

@@ -123,12 +123,14 @@ impl ProbeError {
         }
     }
 
-    /// Whether the same request may succeed later. A device that could not be listed or opened may answer next time,
-    /// unless it is lost.
+    /// Whether the same request may succeed later although the caller changes nothing. A device is opened anew by each
+    /// request, so one that could not be opened may answer next time, unless it is lost or lacks something. A list that
+    /// failed is kept until it is looked up anew, unless memory was short.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Driver(error) => error.is_retryable(),
-            Self::Listing { cause, .. } | Self::Context { cause, .. } => !cause.is_sticky(),
+            Self::Listing { cause, .. } => cause.is_retryable(),
+            Self::Context { cause, .. } => !cause.is_sticky() && !cause.is_unsupported(),
             _ => false,
         }
     }

@@ -12,6 +12,7 @@ mod host_memory;
 mod kind;
 mod misuse;
 mod nearest;
+mod predicates;
 mod seal;
 mod stale;
 
@@ -36,6 +37,9 @@ pub(crate) use nearest::nearest;
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why kiln could not do what was asked.
+///
+/// Predicates answer what a caller decides on: is there [no device](Self::is_absence), is [memory](Self::is_oom) short, was
+/// the device [lost](Self::is_lost), [for good](Self::is_sticky), and may the [same request](Self::is_retryable) succeed later.
 #[derive(Clone)]
 pub struct Error {
     label: Option<Box<str>>,
@@ -95,7 +99,8 @@ impl Error {
             ErrorKind::Driver(error) => Some(error),
             ErrorKind::Memory(error) => error.driver(),
             ErrorKind::Probe(error) => error.driver(),
-            ErrorKind::NotReady { cause, .. } => Some(cause.error()),
+            ErrorKind::NotReady { cause, .. } | ErrorKind::Faulted { cause } => Some(cause.error()),
+            ErrorKind::Reopen { cause, .. } => cause.driver(),
             _ => None,
         }
     }
@@ -121,6 +126,7 @@ impl Error {
     pub fn absence(&self) -> Option<&Absence> {
         match self.kind() {
             ErrorKind::Probe(error) => error.absence(),
+            ErrorKind::Reopen { cause, .. } => cause.absence(),
             _ => None,
         }
     }
@@ -136,48 +142,6 @@ impl Error {
     /// The driver call that reported it, if one did.
     pub fn call(&self) -> Option<&'static str> {
         self.driver().map(kiln_driver::Error::call)
-    }
-
-    /// Whether there simply is no device; nothing is broken.
-    pub fn is_absence(&self) -> bool {
-        match self.kind() {
-            ErrorKind::Probe(error) => error.absence().is_some(),
-            #[cfg(all(feature = "isolate", target_os = "linux"))]
-            ErrorKind::Worker(error) => error.is_absence(),
-            _ => false,
-        }
-    }
-
-    /// Whether freeing memory may help.
-    pub fn is_oom(&self) -> bool {
-        match self.kind() {
-            ErrorKind::Memory(error) => error.is_oom(),
-            ErrorKind::HostMemory(_) => true,
-            _ => self.driver().is_some_and(kiln_driver::Error::is_oom),
-        }
-    }
-
-    /// Whether the device is lost for good.
-    pub fn is_sticky(&self) -> bool {
-        match self.kind() {
-            ErrorKind::NotReady { .. } => false,
-            _ => self.driver().is_some_and(kiln_driver::Error::is_sticky),
-        }
-    }
-
-    /// Whether the same request may succeed later. A device that could not be listed or opened may answer next time,
-    /// unless it is lost.
-    pub fn is_retryable(&self) -> bool {
-        match self.kind() {
-            ErrorKind::StreamsExhausted { .. } | ErrorKind::NotReady { .. } | ErrorKind::HostMemory(_) => {
-                true
-            }
-            ErrorKind::Memory(error) => error.is_retryable(),
-            #[cfg(all(feature = "isolate", target_os = "linux"))]
-            ErrorKind::Worker(error) => error.is_retryable(),
-            ErrorKind::Probe(error) => error.is_retryable(),
-            _ => self.driver().is_some_and(kiln_driver::Error::is_retryable),
-        }
     }
 }
 

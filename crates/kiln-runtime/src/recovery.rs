@@ -87,7 +87,7 @@ pub use crate::error::SealError;
 pub use crate::isolation::{Isolation, Process};
 pub use crate::replay::{Outcome, Replay, Why};
 #[cfg(all(feature = "isolate", target_os = "linux"))]
-pub use kiln_isolate::{Backend, Entry, Phases, RestartPolicy, worker_entry};
+pub use kiln_isolate::{Backend, Entry, Phases, RestartPolicy, StartError, worker_entry};
 #[cfg(all(feature = "isolate", target_os = "linux"))]
 pub use post_mortem::{BlockRecord, PostMortem, Standing, UnfinishedWork};
 

@@ -137,7 +137,7 @@ fn a_hundred_faults_in_a_row_on_a_gpu() {
         let touched = gpu.zeros::<u32>(1).unwrap();
         // SAFETY: it is to fault.
         let ticket = unsafe { gpu.launch(&illegal).grid(1).block(1).write(&touched).submit() }.unwrap();
-        assert!(ticket.wait().unwrap_err().is_sticky());
+        assert!(ticket.wait().unwrap_err().is_lost());
         rig::recovered(&gpu, generation);
         if generation == 0 {
             first = Some(Held::settled_with(2));

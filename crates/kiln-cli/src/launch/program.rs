@@ -87,7 +87,7 @@ impl<'a> ProgramLaunch<'a> {
             Ok(_) => Ok(None),
             Err(error) => {
                 let trapped = matches!(error.downcast_ref(), Some(ProgramError::Trap { .. }));
-                match trapped || error.is_sticky() || found() {
+                match trapped || error.is_lost() || found() {
                     true => Ok(Some(Stopped { text: format!("{error:#}"), trapped })),
                     false => Err(error.into()),
                 }

@@ -35,6 +35,11 @@ pub trait Layer: Send + Sync + 'static {
     fn after(&self, call: &Call<'_>, answer: std::result::Result<Answer<'_>, &Error>) {
         let _ = (call, answer);
     }
+
+    /// The error the caller sees where the call gave this one.
+    fn explain(&self, error: Error) -> Error {
+        error
+    }
 }
 
 /// A driver with a layer around it.
@@ -66,7 +71,7 @@ impl<L: Layer> Layered<L> {
         self.layer.before(&*self.inner, &call)?;
         let result = run(&*self.inner);
         self.layer.after(&call, result.as_ref().map(Answered::answer));
-        result
+        result.map_err(|error| self.layer.explain(error))
     }
 }
 

@@ -210,6 +210,6 @@ fn leaves_doubt(error: &Error) -> bool {
     }
     match error.kind() {
         ErrorKind::Stale(_) | ErrorKind::NotReady { .. } => false,
-        _ => !error.is_sticky(),
+        _ => !error.is_lost(),
     }
 }

@@ -276,7 +276,7 @@ fn load_first<T>(payload: &Payload, load: impl Fn(&Image<'_>) -> Result<T>) -> R
     let ptx = Image::Ptx(&payload.ptx);
     match &payload.cubin {
         Some(cubin) => load(&Image::Cubin(cubin))
-            .or_else(|error| if error.is_sticky() { Err(error) } else { load(&ptx) }),
+            .or_else(|error| if error.is_lost() { Err(error) } else { load(&ptx) }),
         None => load(&ptx),
     }
 }

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use kiln_driver::DeviceKind;
 use kiln_probe::libraries::MissingLibrary;
 use kiln_probe::{Absence, ProbeError, UnknownPolicy};
 
+use super::Error;
 use super::code::CodeError;
 use super::graph::GraphError;
 use super::host_memory::OutOfHostMemory;
@@ -51,9 +53,38 @@ pub enum ErrorKind {
         #[source]
         cause: Arc<Cause>,
     },
+    /// This work lost the device, which comes back; the same work would lose it again.
+    #[error("this work lost the device")]
+    Faulted {
+        /// Why it was lost.
+        #[source]
+        cause: Arc<Cause>,
+    },
     /// A device could not be found or opened.
     #[error(transparent)]
     Probe(ProbeError),
+    /// A device whose runtime failed or was shut down could not be opened again.
+    #[error("{kind} device {ordinal} could not be opened again after it {}", ended(failure.as_deref()))]
+    Reopen {
+        /// What kind of device.
+        kind: DeviceKind,
+        /// Which one.
+        ordinal: u32,
+        /// Why its last runtime failed; none if that was shut down.
+        failure: Option<Arc<Cause>>,
+        /// What went wrong now.
+        #[source]
+        cause: Box<Error>,
+    },
+    /// A configuration for runtimes of which one is open.
+    #[error(
+        "{} uses the configuration, which stays; set it before the first request for a device, or shut that runtime down first",
+        user(*open)
+    )]
+    ConfigInUse {
+        /// The device that is open; none if one is being opened right now.
+        open: Option<(DeviceKind, u32)>,
+    },
     /// A block cannot be mapped read-only; nothing was changed.
     #[error(transparent)]
     Seal(#[from] SealError),
@@ -109,4 +140,13 @@ impl From<Absence> for ErrorKind {
     fn from(absence: Absence) -> Self {
         Self::Probe(absence.into())
     }
+}
+
+fn ended(failure: Option<&Cause>) -> String {
+    failure.map_or_else(|| "was shut down".into(), |cause| format!("failed ({cause})"))
+}
+
+fn user(open: Option<(DeviceKind, u32)>) -> String {
+    let device = |(kind, ordinal)| format!("{kind} device {ordinal}");
+    open.map_or_else(|| "a device that is being opened".into(), device)
 }

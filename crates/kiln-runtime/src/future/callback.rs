@@ -1,7 +1,7 @@
 //! A function that is called when work is done.
 
 use crate::completion::Waiter;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::runtime::{Ticket, Whereabouts};
 
 impl Ticket {
@@ -18,11 +18,13 @@ impl Ticket {
             // It ended between the two questions, and waited for its work.
             return callback(self.wait());
         };
-        // The state alone: a waiter does not hold the runtime.
+        // The state alone: a callback does not hold the runtime.
         let (state, stamp) = (runtime.state().clone(), self.stamp());
         let confirmed = move |answer: Result<()>| {
-            let fate = state.fate(stamp).map(|cause| cause.error().clone().into());
-            callback(answer.and_then(|()| fate.map_or(Ok(()), Err)));
+            callback(match answer {
+                Ok(()) => state.fate(stamp).map_or(Ok(()), |cause| Err(Error::of_loss(&cause, stamp))),
+                Err(error) => Err(error.told_to(stamp, &state)),
+            });
         };
         let waiter = Waiter::Callback(Box::new(confirmed));
         if let Err((error, Waiter::Callback(callback))) = runtime.reactor().wait(self.stamp(), waiter) {

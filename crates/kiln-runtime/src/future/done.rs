@@ -103,7 +103,9 @@ impl Future for Done {
             Stage::New => this.begin(context),
             Stage::Waiting { runtime, answer, .. } => match answer.poll(context) {
                 Poll::Ready(Ok(())) => Poll::Ready(this.ticket.check_fate(runtime)),
-                Poll::Ready(Err(error)) => Poll::Ready(Err(Error::new(error))),
+                Poll::Ready(Err(error)) => {
+                    Poll::Ready(Err(Error::new(error).told_to(this.ticket.stamp(), runtime.state())))
+                }
                 Poll::Pending => Poll::Pending,
             },
         };

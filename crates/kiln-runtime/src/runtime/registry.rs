@@ -101,7 +101,8 @@ pub(crate) fn live_runtimes() -> Vec<DeviceRuntime> {
 impl Remains {
     fn fate(&self, stamp: Stamp) -> Option<Error> {
         if let Some(loss) = self.losses.iter().find(|loss| loss.caught(stamp)) {
-            return Some(loss.cause.error().clone().into());
+            // The runtime that could do it again is gone.
+            return Some(loss.cause.error().clone().with_successor(false).into());
         }
         // What a loss did not catch was done before it or again after it.
         let done =

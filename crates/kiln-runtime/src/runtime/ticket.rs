@@ -98,8 +98,9 @@ impl Ticket {
 
     fn ask(&self, runtime: &Inner, timeout: Timeout) -> Result<bool> {
         self.check_fate(runtime)?;
-        let done = runtime.wait_out(self.stamp, timeout)?;
-        // The device may have been rebuilt meanwhile, and then no wait is left for what the last one left unfinished.
+        let waited = runtime.wait_out(self.stamp, timeout);
+        let done = waited.map_err(|error| error.told_to(self.stamp, runtime.state()))?;
+        // The device may have been rebuilt meanwhile; the new context does not know what the last one left unfinished.
         if done { self.check_fate(runtime).map(|()| true) } else { Ok(false) }
     }
 
@@ -122,11 +123,11 @@ impl Ticket {
         }
     }
 
-    /// Refuses work that was under way when a device that has been rebuilt since was lost. Before that it is the driver who says so.
+    /// The fault, for work that was unfinished when a device was lost that has been rebuilt since. Until then the driver answers.
     #[inline]
     pub(crate) fn check_fate(&self, runtime: &Inner) -> Result<()> {
         match runtime.state().fate(self.stamp) {
-            Some(cause) => Err(cause.error().clone().into()),
+            Some(cause) => Err(Error::of_loss(&cause, self.stamp)),
             None => Ok(()),
         }
     }

@@ -42,6 +42,11 @@ impl Cause {
         Self { given_up: Some(why.into()), ..self.clone() }
     }
 
+    /// The same, and whether the device may come back.
+    pub(crate) fn with_successor(&self, has_successor: bool) -> Self {
+        Self { error: self.error.clone().with_successor(has_successor), ..self.clone() }
+    }
+
     /// What the driver said. Every waiter was told the same.
     pub fn error(&self) -> &kiln_driver::Error {
         &self.error

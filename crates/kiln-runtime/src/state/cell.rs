@@ -121,7 +121,8 @@ impl StateCell {
             if !phases.contains(&from) || !(first || from == Phase::Rebuilding) {
                 return;
             }
-            let (cause, replayed, is_decided) = (Arc::new(cause), Arc::default(), !self.defers());
+            let cause = Arc::new(cause.with_successor(self.is_supervised() && !from.is_over()));
+            let (replayed, is_decided) = (Arc::default(), !self.defers());
             // Also while shutting down: the state stays, and callers are told why.
             let loss = Loss { generation, cause, known, planned, replayed, is_decided, everything: false };
             board.losses.push(loss);
@@ -142,8 +143,16 @@ impl StateCell {
 
     /// A lost device is given up.
     pub(crate) fn fail(&self) {
+        if let Some(loss) = self.board().losses.last_mut() {
+            loss.cause = Arc::new(loss.cause.with_successor(false));
+        }
         // A device that is shutting down, or failed already, stays so.
         let _ = self.apply(Phase::Failed);
+    }
+
+    /// Whether a context that is lost now may be replaced by another.
+    pub(crate) fn may_come_back(&self) -> bool {
+        self.is_supervised() && !self.phase().is_over()
     }
 
     pub(crate) fn is_supervised(&self) -> bool {
@@ -235,7 +244,7 @@ impl StateCell {
         decided.find(|loss| loss.caught(stamp)).map(|loss| loss.cause.clone())
     }
 
-    /// The loss, since generation `since`, in which work of a stream stayed unfinished.
+    /// The loss since generation `generation` in which work of a stream stayed unfinished.
     pub(crate) fn failure_since(&self, generation: Generation, stream: StreamKey) -> Option<Arc<Cause>> {
         let failed = |loss: &Loss| loss.generation >= generation && loss.caught_any_of(stream);
         self.loss_where(failed).map(|loss| loss.cause)

@@ -68,6 +68,11 @@ impl Layer for Sentinel {
             _ => {}
         }
     }
+
+    /// A fault of a device that comes back is told as such.
+    fn explain(&self, error: Error) -> Error {
+        if error.is_sticky() && self.state.may_come_back() { error.with_successor(true) } else { error }
+    }
 }
 
 impl Sentinel {

@@ -75,7 +75,7 @@ fn work_that_hangs_is_ended_by_the_watchdog() {
     let endless = gpu.kernel(kernels::PTX, "endless").unwrap();
     // SAFETY: it writes one element, for ever.
     let ticket = unsafe { gpu.launch(&endless).grid(1).block(1).write(&touched).submit() }.unwrap();
-    assert!(ticket.wait().unwrap_err().is_sticky());
+    assert!(ticket.wait().unwrap_err().is_lost());
     let report = rig::recovered(&gpu, 0);
     assert_eq!(report.cause.code(), Some(Code::LAUNCH_TIMEOUT), "{report}");
     assert_eq!((kept.download().unwrap(), touched.access()), (vec![1, 2], Err(Stale::Lost)));
@@ -133,7 +133,7 @@ fn streams_graphs_and_pinned_memory_go_on() {
     unsafe { gpu.launch(&endless).grid(1).block(1).write(&held).submit() }.unwrap();
     pinned.copy_from(&held).unwrap();
     rig::kill(&gpu);
-    assert!(pinned.read().unwrap_err().is_sticky());
+    assert!(pinned.read().unwrap_err().is_lost());
     pinned.write().unwrap()[0] = 3;
     assert_eq!(pinned.read().unwrap(), [3]);
     // A graph that names a block that is gone is refused, and says so.

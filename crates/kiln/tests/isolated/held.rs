@@ -52,7 +52,7 @@ fn fault(gpu: &kiln::DeviceRuntime, generation: u64) {
     let touched = gpu.zeros::<u32>(1).unwrap();
     // SAFETY: it is to fault.
     let ticket = unsafe { gpu.launch(&illegal).grid(1).block(1).write(&touched).submit() }.unwrap();
-    assert!(ticket.wait().unwrap_err().is_sticky());
+    assert!(ticket.wait().unwrap_err().is_lost());
     rig::recovered(gpu, generation);
 }
 

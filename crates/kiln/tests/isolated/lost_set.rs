@@ -214,7 +214,7 @@ impl Scenario {
                 assert!(record.standing.is_lost(), "{report}");
                 let ticket = slot.unfinished.take();
                 let ticket = ticket.unwrap_or_else(|| panic!("{id} was waited for\n{report}"));
-                assert!(ticket.wait().unwrap_err().is_sticky(), "its work has failed");
+                assert!(ticket.wait().unwrap_err().is_lost(), "its work has failed");
                 assert!(slot.buffer.loss().is_some() && slot.buffer.download().is_err());
                 let really = contents(&self.gpu, &slot.buffer);
                 self.found.lost += 1;

@@ -23,6 +23,7 @@ mod replay_oracle;
 mod replay_scene;
 #[path = "../../../kiln-isolate/tests/rig/held.rs"]
 mod resources;
+mod retryable;
 mod rig;
 mod script;
 mod table;

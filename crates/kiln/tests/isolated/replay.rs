@@ -73,7 +73,7 @@ fn what_must_not_be_done_twice_is_not() {
     assert_eq!(outcome(&report, &done), Outcome::Replayed, "{report}");
     for (ticket, why) in [(&graph, "graph"), (timed.ticket(), "time"), (&variables, "variables")] {
         let Outcome::Failed(Why::Unsuited(said)) = outcome(&report, ticket) else { panic!("{report}") };
-        assert!(said.contains(why) && ticket.wait().unwrap_err().is_sticky(), "{said}");
+        assert!(said.contains(why) && ticket.wait().unwrap_err().is_lost(), "{said}");
     }
     assert_eq!(one.download().unwrap(), [2]);
     assert!([&two, &three, &five].iter().all(|buffer| buffer.access().is_err()), "{report}");
@@ -106,10 +106,10 @@ fn copies_from_and_to_pinned_memory_are_done_again() {
         assert_eq!(outcome(&report, &of_lost), Outcome::Failed(Why::NeedsLost(held.block_id())), "{report}");
         let Outcome::Failed(Why::Unsuited(said)) = outcome(&report, &from_lost) else { panic!("{report}") };
         assert!(said.contains("pinned memory"), "{said}");
-        assert!(of_lost.wait().unwrap_err().is_sticky() && from_lost.wait().unwrap_err().is_sticky());
+        assert!(of_lost.wait().unwrap_err().is_lost() && from_lost.wait().unwrap_err().is_lost());
         assert_eq!(read.read().unwrap(), [41], "seed {seed}: {report}");
         assert_eq!(target.download().unwrap(), [7], "seed {seed}");
-        assert!(lost.read().unwrap_err().is_sticky(), "its contents never came");
+        assert!(lost.read().unwrap_err().is_lost(), "its contents never came");
         assert!(source.access().is_err(), "lost memory was to be copied there");
     }
 }
@@ -155,7 +155,7 @@ fn who_is_inside_of_a_stream_does_not_wait_for_a_takeover() {
     assert!(!holding.is_done().unwrap(), "to ask is not to wait");
     drop(prepared);
     rig::recovered(&gpu, generation);
-    assert!(holding.wait().unwrap_err().is_sticky());
+    assert!(holding.wait().unwrap_err().is_lost());
     assert_eq!(used.download().unwrap(), [2]);
 }
 
@@ -176,7 +176,7 @@ fn what_faults_when_it_is_done_again_is_the_last_that_is() {
     assert_eq!(outcome(&report, &first), Outcome::Replayed, "{report}");
     for ticket in [&fault, &last] {
         assert_eq!(outcome(&report, ticket), Outcome::Failed(Why::Interrupted), "{report}");
-        assert!(ticket.wait().unwrap_err().is_sticky());
+        assert!(ticket.wait().unwrap_err().is_lost());
     }
     first.wait().unwrap();
     assert_eq!(before.download().unwrap(), [2], "once");

@@ -399,7 +399,7 @@ impl Program {
 /// Whether a submission was refused before anything was touched: not ready, or ready again already, without the block.
 fn is_untouched(error: &kiln::Error) -> bool {
     let untouched = matches!(error.kind(), ErrorKind::NotReady { .. } | ErrorKind::Stale(_));
-    assert!(untouched || error.is_sticky(), "{error}");
+    assert!(untouched || error.is_lost(), "{error}");
     untouched
 }
 

@@ -64,13 +64,13 @@ fn play(backend: &Backend, rounds: u32, standby: bool) -> Option<Arc<PostMortem>
         }
     };
     let (queued, read) = queue().ok()?;
-    assert!(queued.fault.wait().unwrap_err().is_sticky());
+    assert!(queued.fault.wait().unwrap_err().is_lost());
     for done in
         [&queued.behind, &queued.elsewhere, &queued.behind_elsewhere, &queued.uploaded, &queued.repaired]
     {
         done.wait().unwrap();
     }
-    assert!(queued.on_lost.wait().unwrap_err().is_sticky());
+    assert!(queued.on_lost.wait().unwrap_err().is_lost());
     let executor = tokio::runtime::Builder::new_current_thread().build().unwrap();
     assert_eq!(executor.block_on(read).unwrap(), [11], "what was asked for arrives all the same");
     let report = rig::recovered(&gpu, 0);

@@ -64,7 +64,7 @@ fn survive(gpu: &DeviceRuntime, fault: &str) -> std::sync::Arc<PostMortem> {
         let kernel = gpu.kernel(kernels::PTX, fault).unwrap();
         // SAFETY: it is to fault.
         let ticket = unsafe { gpu.launch(&kernel).grid(1).block(1).write(&touched).submit() }.unwrap();
-        assert!(ticket.wait().unwrap_err().is_sticky(), "{fault}");
+        assert!(ticket.wait().unwrap_err().is_lost(), "{fault}");
     }
     let report = rig::recovered(gpu, generation);
     assert_eq!(touched.access(), Err(Stale::Lost), "{fault}");

@@ -119,7 +119,7 @@ impl Asker<'_> {
         let ticket = match submitted {
             Ok(ticket) => ticket,
             Err(error) => {
-                let expected = error.is_sticky()
+                let expected = error.is_lost()
                     || self.gpu.status().phase().is_over()
                     || matches!(error.kind(), ErrorKind::NotReady { .. } | ErrorKind::Stale(_));
                 assert!(expected, "{error}");

@@ -23,7 +23,7 @@ fn blocked_threads_callbacks_and_futures_get_the_fault_once() {
         let (failed, told) = (failed.clone(), told.clone());
         ticket.on_done(move |answer| {
             told.fetch_add(1, Ordering::SeqCst);
-            failed.fetch_add(usize::from(answer.is_err_and(|error| error.is_sticky())), Ordering::SeqCst);
+            failed.fetch_add(usize::from(answer.is_err_and(|error| error.is_lost())), Ordering::SeqCst);
         });
     }
     std::thread::scope(|scope| {
@@ -44,7 +44,7 @@ fn blocked_threads_callbacks_and_futures_get_the_fault_once() {
         std::thread::sleep(Duration::from_millis(50));
         rig::kill(&gpu);
         for thread in blocked {
-            assert!(thread.join().unwrap().unwrap_err().is_sticky());
+            assert!(thread.join().unwrap().unwrap_err().is_lost());
         }
         assert!(awaited.join().unwrap().iter().all(Result::is_err));
     });
@@ -91,7 +91,7 @@ fn threads_that_never_stop_see_no_wrong_byte() {
                         }
                         // It may have been queued in part; the block is lost, or as it was.
                         Err(error) => {
-                            assert!(error.is_sticky(), "{error}");
+                            assert!(error.is_lost(), "{error}");
                             settle();
                         }
                     }
@@ -124,22 +124,22 @@ fn work_that_was_lost_is_told_until_something_new_is_submitted() {
     let ticket = unsafe { gpu.launch(&endless).grid(1).block(1).on(&stream).write(&lost).submit() }.unwrap();
     rig::kill(&gpu);
     for _ in 0..2 {
-        assert!(gpu.synchronize().unwrap_err().is_sticky());
-        assert!(gpu.synchronize_within(Duration::ZERO).unwrap_err().is_sticky());
-        assert!(stream.synchronize().unwrap_err().is_sticky());
-        assert!(stream.synchronize_within(Duration::ZERO).unwrap_err().is_sticky());
+        assert!(gpu.synchronize().unwrap_err().is_lost());
+        assert!(gpu.synchronize_within(Duration::ZERO).unwrap_err().is_lost());
+        assert!(stream.synchronize().unwrap_err().is_lost());
+        assert!(stream.synchronize_within(Duration::ZERO).unwrap_err().is_lost());
         other.synchronize().unwrap();
     }
     // A worker that is lost while nothing is under way changes nothing of that.
     rig::kill(&gpu);
-    assert!(gpu.synchronize().unwrap_err().is_sticky() && stream.synchronize().unwrap_err().is_sticky());
+    assert!(gpu.synchronize().unwrap_err().is_lost() && stream.synchronize().unwrap_err().is_lost());
     kept.upload_on(&other, &[2]).unwrap();
     gpu.synchronize().unwrap();
     other.synchronize().unwrap();
-    assert!(stream.synchronize().unwrap_err().is_sticky(), "nothing new was submitted to this one");
+    assert!(stream.synchronize().unwrap_err().is_lost(), "nothing new was submitted to this one");
     kept.upload_on(&stream, &[3]).unwrap();
     stream.synchronize().unwrap();
-    assert!(ticket.wait().unwrap_err().is_sticky(), "a ticket tells it for ever");
+    assert!(ticket.wait().unwrap_err().is_lost(), "a ticket tells it for ever");
     assert_eq!(kept.download().unwrap(), [3]);
     // With nothing under way nothing is lost with a worker, and everything is done.
     rig::kill(&gpu);
@@ -159,13 +159,13 @@ fn times_are_lost_with_the_worker_that_took_them_and_say_so() {
     let done = timed();
     done.ticket().wait().unwrap();
     rig::kill(&gpu);
-    assert!(done.wait().unwrap_err().is_sticky() && done.ticket().is_done().unwrap());
+    assert!(done.wait().unwrap_err().is_lost() && done.ticket().is_done().unwrap());
     assert_eq!(held.download().unwrap(), [7]);
     timed().wait().unwrap();
     // SAFETY: this is what is to go wrong.
     let faulty = unsafe { gpu.launch(&illegal).grid(1).block(1).write(&held).submit_timed() }.unwrap();
     let launched_at = line!() - 1;
-    assert!(faulty.wait().unwrap_err().is_sticky());
+    assert!(faulty.wait().unwrap_err().is_lost());
     let report = rig::recovered(&gpu, 1);
     let site = report.cause.launched_at().expect("the line that launched it");
     assert!(site.file().ends_with("waiters.rs") && site.line() == launched_at, "{site}");
@@ -181,7 +181,7 @@ fn a_stream_that_is_leased_anew_says_nothing_of_what_was_lost_on_it() {
     // SAFETY: it writes one element, for ever.
     unsafe { gpu.launch(&endless).grid(1).block(1).on(&stream).write(&held).submit() }.unwrap();
     rig::kill(&gpu);
-    assert!(stream.synchronize().unwrap_err().is_sticky());
+    assert!(stream.synchronize().unwrap_err().is_lost());
     let key = stream.key();
     drop(stream);
     let leased: Vec<_> = (0..8).map(|_| gpu.stream().unwrap()).collect();

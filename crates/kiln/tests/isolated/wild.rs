@@ -40,7 +40,7 @@ pub(crate) fn go_astray(gpu: &DeviceRuntime, into: &GpuRef<u32>) -> std::sync::A
     // SAFETY: it is not; that is the point.
     let ticket =
         unsafe { gpu.launch(&wild).grid(1).block(1).write(&declared).value(words).submit() }.unwrap();
-    assert!(ticket.wait().unwrap_err().is_sticky());
+    assert!(ticket.wait().unwrap_err().is_lost());
     let report = rig::recovered(gpu, generation);
     assert_eq!(report.cause.kernel(), Some("wild"), "{report}");
     assert_eq!((standing(&report, &declared), declared.access()), (Standing::Touched, Err(Stale::Lost)));

@@ -4,6 +4,7 @@ mod executor;
 mod faults;
 mod futures;
 mod rebuild;
+mod retryable;
 mod scenario;
 mod service;
 mod service_ends;

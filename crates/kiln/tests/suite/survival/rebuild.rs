@@ -48,7 +48,7 @@ impl Rig {
     /// The device is lost: the next call meets the fault.
     fn lose(&self) {
         self.layer.layer().0.store(true, Ordering::SeqCst);
-        assert!(self.gpu.memory_info().unwrap_err().is_sticky());
+        assert!(self.gpu.memory_info().unwrap_err().is_lost());
         assert_eq!(self.gpu.status().phase(), Phase::Lost, "somebody may bring it back");
     }
 
@@ -150,7 +150,7 @@ fn futures_that_wait_when_the_device_is_lost_fail_although_it_comes_back() {
     drop(sender);
     let answered: Vec<_> = answers.iter().collect();
     assert_eq!(answered.len(), waiting);
-    assert!(answered.iter().flat_map(|outcome| outcome.as_ref().err()).all(|error| error.is_sticky()));
+    assert!(answered.iter().flat_map(|outcome| outcome.as_ref().err()).all(|error| error.is_lost()));
 }
 
 #[test]
@@ -167,4 +167,28 @@ fn there_is_one_supervisor_and_without_it_nobody_waits() {
     supervisor.give_up();
     let DeviceState::Failed(cause) = gpu.state() else { panic!("{}", gpu.state()) };
     assert_eq!(cause.code(), Some(Code::ILLEGAL_ADDRESS));
+}
+
+#[test]
+fn what_was_lost_may_be_asked_again_while_the_device_can_come_back_and_not_after() {
+    let rig = Rig::new();
+    let (_, lost) = buffers(&rig.gpu);
+    let caught = lost.fill(3).unwrap();
+    rig.lose();
+    let rebuilding = kiln::Error::from(lost.access().unwrap_err());
+    let refused = [rig.gpu.upload(&[1_u8]).unwrap_err(), rebuilding, caught.wait().unwrap_err()];
+    assert!(refused.iter().all(|error| error.is_retryable() && !error.is_sticky()), "{refused:?}");
+    rig.rebuild(Keep::Untouched);
+    assert_eq!(rig.gpu.upload(&[1_u8]).unwrap().download().unwrap(), [1]);
+    let error = caught.wait().unwrap_err();
+    assert!(error.is_retryable() && !error.is_sticky(), "{error}");
+    let error = lost.download().unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Stale(Stale::Lost)) && !error.is_retryable(), "{error}");
+
+    let caught = rig.gpu.zeros::<u8>(16).unwrap().fill(3).unwrap();
+    rig.lose();
+    rig.supervisor.give_up();
+    for error in [rig.gpu.upload(&[1_u8]).unwrap_err(), caught.wait().unwrap_err()] {
+        assert!(error.is_sticky() && !error.is_retryable(), "{error}");
+    }
 }
