@@ -95,6 +95,8 @@ struct Asker<'a> {
     value: u32,
     /// What was said of work so far.
     answers: Vec<(Ticket, bool)>,
+    /// Work of all threads that was done.
+    done: &'a AtomicUsize,
 }
 
 impl Asker<'_> {
@@ -134,6 +136,7 @@ impl Asker<'_> {
                 done = ticket.wait().is_ok();
             }
             if done {
+                self.done.fetch_add(1, Ordering::SeqCst);
                 let found = copy.read().unwrap_or_else(|error| panic!("{way:?} said it is done: {error}"));
                 assert_eq!(found, [self.value; WORDS], "{way:?} said it is done");
             }
@@ -158,15 +161,15 @@ fn every_answer_is_true(seed: u64, replay: Replay, standby: bool) {
     const KILLS: u64 = 12;
     let gpu = rig::open(seed, Process { replay, standby, ..rig::process() });
     let streams: Vec<_> = (0..THREADS).map(|_| gpu.stream().unwrap()).collect();
-    let (over, failed) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let (over, failed, finished) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
     let answers: Vec<_> = std::thread::scope(|scope| {
         let askers: Vec<_> = streams
             .iter()
             .zip(1..)
             .map(|(stream, thread)| {
-                let (gpu, over) = (&gpu, &over);
+                let (gpu, over, done) = (&gpu, &over, &finished);
                 let (dice, value) = (Dice(seed * 77 + thread), (thread as u32) << 24);
-                let mut asker = Asker { gpu, stream, dice, value, answers: Vec::new() };
+                let mut asker = Asker { gpu, stream, dice, value, answers: Vec::new(), done };
                 scope.spawn(move || {
                     asker.run(over);
                     asker.answers
@@ -174,6 +177,10 @@ fn every_answer_is_true(seed: u64, replay: Replay, standby: bool) {
             })
             .collect();
         let mut dice = Dice(seed);
+        // On a busy machine a worker may be killed before anything is done.
+        while finished.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now();
+        }
         for _ in 0..KILLS {
             std::thread::sleep(Duration::from_micros(dice.roll(8_000)));
             rig::kill(&gpu);
