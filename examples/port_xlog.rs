@@ -20,8 +20,8 @@ const ROWS: usize = 1_024;
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 fn main() -> Outcome {
-    // One runtime per device. The ordinal means a CUDA device or an error; this engine can do with a simulated one.
-    let shared = DeviceRuntime::try_get(0).or_else(|absent| {
+    // One runtime per device. A CUDA device is asked for by name; this engine can do with a simulated one.
+    let shared = DeviceRuntime::cuda(0).or_else(|absent| {
         println!("no CUDA device 0: {absent}");
         DeviceRuntime::auto()
     })?;

@@ -82,12 +82,19 @@ pub type DeviceEntry = std::result::Result<DeviceSummary, kiln_driver::Error>;
 pub struct Devices {
     kind: DeviceKind,
     entries: Vec<DeviceEntry>,
+    skipped: Vec<(u32, ProbeError)>,
 }
 
 impl Devices {
     /// A list as a platform found it.
     pub fn new(kind: DeviceKind, entries: Vec<DeviceEntry>) -> Self {
-        Self { kind, entries }
+        Self { kind, entries, skipped: Vec::new() }
+    }
+
+    /// The same list, with devices that could not be opened and why.
+    #[must_use]
+    pub fn with_skipped(&self, skipped: Vec<(u32, ProbeError)>) -> Self {
+        Self { skipped, ..self.clone() }
     }
 
     /// Hardware or simulation.
@@ -118,6 +125,12 @@ impl Devices {
     /// The devices that do not, with why.
     pub fn broken(&self) -> impl Iterator<Item = (u32, &kiln_driver::Error)> {
         (0u32..).zip(&self.entries).filter_map(|(ordinal, entry)| Some((ordinal, entry.as_ref().err()?)))
+    }
+
+    /// The devices that answer and could not be opened when the best device was asked for, with why. A request that names
+    /// no device uses another one until the devices are looked up anew.
+    pub fn skipped(&self) -> impl Iterator<Item = (u32, &ProbeError)> {
+        self.skipped.iter().map(|(ordinal, error)| (*ordinal, error))
     }
 
     /// One device.

@@ -45,7 +45,7 @@ pub use platform::{Listing, Platform};
 pub use policy::{Policy, UnknownPolicy};
 pub use retry_cell::RetryCell;
 pub use seed::SEED_VARIABLE;
-pub use selection::{Selection, best_by};
+pub use selection::{Selection, best_by, no_working, ranked};
 #[cfg(feature = "sim")]
 pub use simulator::{ProcessMachine, SimulatorPlatform, simulated_device};
 

@@ -1,5 +1,6 @@
 //! Which of several devices.
 
+use std::cmp::Reverse;
 use std::fmt;
 use std::str::FromStr;
 
@@ -23,7 +24,7 @@ use crate::error::{ProbeError, Result};
 #[non_exhaustive]
 pub enum Selection {
     /// The working device with the highest [score](DeviceSummary::score); then the one with more memory, then the
-    /// first.
+    /// first. Where it cannot be opened, the next one takes its place.
     #[default]
     Best,
     /// The device with that number, working or not.
@@ -54,14 +55,27 @@ impl Selection {
 /// # Errors
 /// No device works; the error is that of the first one, or unknown if there is none at all.
 pub fn best_by<K: Ord>(devices: &Devices, score: impl Fn(&DeviceSummary) -> K) -> Result<&DeviceSummary> {
-    let first_wins = |device: &DeviceSummary| std::cmp::Reverse(device.ordinal);
-    devices
-        .working()
-        .max_by_key(|device| (score(device), device.total_memory_bytes, first_wins(device)))
-        .ok_or_else(|| match devices.broken().next() {
-            Some((_, error)) => error.clone().into(),
-            None => devices.unknown("the best device".into()),
-        })
+    devices.working().max_by_key(|device| merit(device, &score)).ok_or_else(|| no_working(devices))
+}
+
+/// The working devices in the order of [`Selection::Best`], the best first.
+pub fn ranked(devices: &Devices) -> Vec<&DeviceSummary> {
+    let mut working: Vec<&DeviceSummary> = devices.working().collect();
+    working.sort_by_key(|device| Reverse(merit(device, DeviceSummary::score)));
+    working
+}
+
+/// Why there is no best device among these.
+pub fn no_working(devices: &Devices) -> ProbeError {
+    match devices.broken().next() {
+        Some((_, error)) => error.clone().into(),
+        None => devices.unknown("the best device".into()),
+    }
+}
+
+/// What devices are compared by.
+fn merit<K: Ord>(device: &DeviceSummary, score: impl Fn(&DeviceSummary) -> K) -> (K, u64, Reverse<u32>) {
+    (score(device), device.total_memory_bytes, Reverse(device.ordinal))
 }
 
 impl fmt::Display for Selection {

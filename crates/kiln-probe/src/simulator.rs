@@ -1,9 +1,9 @@
 //! Simulated devices as a platform.
 
 use std::ffi::OsStr;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use kiln_driver::{DeviceKind, Driver};
+use kiln_driver::{DeviceKind, Driver, Health};
 #[cfg(all(feature = "isolate", target_os = "linux"))]
 use kiln_isolate::Backend;
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
@@ -51,21 +51,40 @@ pub fn simulated_device(seed: u64) -> Result<Arc<dyn Driver>> {
     Ok(machine.device(0)?)
 }
 
-/// The process's machine: one device, driven by the seed in the environment, or by 0. It is built when it is first asked
-/// for, and a seed that is no number is the answer to every caller.
+/// The process's machine: one device, driven by the seed in the environment, or by 0. It is built by the first request, and
+/// again when its device is lost: a fault ends one simulation and not all that follow. A seed that is no number is the
+/// answer to every request.
 pub struct ProcessMachine;
 
+static CURRENT: Mutex<Option<&'static Machine>> = Mutex::new(None);
+
 impl ProcessMachine {
-    /// The machine.
+    /// The latest machine.
     ///
     /// # Errors
     /// The environment holds a seed that is no number.
     pub fn machine() -> Result<&'static Machine> {
-        static MACHINE: LazyLock<Result<Machine>> = LazyLock::new(|| {
-            let seed = seed(std::env::var_os(SEED_VARIABLE).as_deref())?;
-            Ok(Machine::new(MachineConfig::seeded(seed).engine(Arc::new(PtxEngine::default()))))
-        });
-        MACHINE.as_ref().map_err(Clone::clone)
+        let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
+        match *current {
+            Some(machine) => Ok(machine),
+            None => Ok(current.insert(Self::start()?)),
+        }
+    }
+
+    /// A machine of which that device is not lost.
+    fn working(ordinal: u32) -> Result<&'static Machine> {
+        let machine = Self::machine()?;
+        if !matches!(machine.device(ordinal)?.health(), Health::Lost(_)) {
+            return Ok(machine);
+        }
+        let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(current.insert(Self::start()?))
+    }
+
+    fn start() -> Result<&'static Machine> {
+        let seed = seed(std::env::var_os(SEED_VARIABLE).as_deref())?;
+        let config = MachineConfig::seeded(seed).engine(Arc::new(PtxEngine::default()));
+        Ok(Box::leak(Box::new(Machine::new(config))))
     }
 }
 
@@ -79,7 +98,7 @@ impl Platform for ProcessMachine {
     }
 
     fn open(&self, ordinal: u32) -> Result<Arc<dyn Driver>> {
-        SimulatorPlatform::new(Self::machine()?.clone()).open(ordinal)
+        SimulatorPlatform::new(Self::working(ordinal)?.clone()).open(ordinal)
     }
 
     /// A worker has a separate machine, with one device driven by the same seed.

@@ -36,12 +36,20 @@ impl Backend {
         Ok(Self::over(DeviceRuntime::auto()?.clone()))
     }
 
-    /// A CUDA device.
+    /// The device with that ordinal: a CUDA device, or a simulated one under the policy `Simulate`.
     ///
     /// # Errors
     /// As for [`DeviceRuntime::try_get`].
     pub fn acquire_ordinal(ordinal: u32) -> Result<Self> {
         Ok(Self::over(DeviceRuntime::try_get(ordinal)?.clone()))
+    }
+
+    /// A CUDA device; never a simulated one.
+    ///
+    /// # Errors
+    /// As for [`DeviceRuntime::cuda`].
+    pub fn acquire_cuda(ordinal: u32) -> Result<Self> {
+        Ok(Self::over(DeviceRuntime::cuda(ordinal)?.clone()))
     }
 
     /// A runtime of the caller's.

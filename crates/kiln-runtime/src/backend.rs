@@ -1,15 +1,16 @@
 //! One backend of many: what it is given, and what it usually builds upon that.
 //!
 //! A program has several parts that each want the GPU, a solver and a sampler, say. Each is a backend: it is probed
-//! under its own label, so that every error says who asked, and it gets [`BackendParts`]: the runtime, which is the
-//! same for all backends on a device, and a separate stream. Most then want a [`BackendContext`], which adds modules
-//! and buffers that are used again, and keep it in a [`CachedBackend`].
+//! under its own label, so that every error names the part that asked, and it gets [`BackendParts`]: the runtime, which is
+//! the same for all backends on a device, and the stream to use by default. Most then want a [`BackendContext`], which adds
+//! modules and reusable buffers, and keep it in a [`CachedBackend`].
 
 mod arena;
 mod cached;
 mod code;
 mod context;
 mod modules;
+mod options;
 mod parts;
 mod process;
 
@@ -17,5 +18,6 @@ pub use arena::{Arena, ArenaBuffer, ArenaConfig, ArenaUsage};
 pub use cached::CachedBackend;
 pub use code::CodeImage;
 pub use context::BackendContext;
+pub use options::BackendOptions;
 pub use parts::BackendParts;
-pub use process::{probe_backend, probe_backend_with_compile};
+pub use process::{probe_backend, probe_backend_on, probe_backend_with_compile};

@@ -36,7 +36,10 @@ pub mod state;
 pub mod telemetry;
 mod wake;
 
-pub use backend::{BackendContext, BackendParts, CachedBackend, probe_backend, probe_backend_with_compile};
+pub use backend::{
+    BackendContext, BackendOptions, BackendParts, CachedBackend, probe_backend, probe_backend_on,
+    probe_backend_with_compile,
+};
 pub use buffer::{Element, GpuRef, LastWrite, Memory, PinnedBuffer};
 pub use code::{CodeCounters, ModuleBuilder, Source};
 pub use completion::CompletionConfig;

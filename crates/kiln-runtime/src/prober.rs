@@ -6,11 +6,13 @@
 mod budget;
 mod process;
 mod registry;
+mod runtime_cell;
 mod scatter;
+mod shared_config;
 mod test_gate;
 mod workers;
 
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Once};
 
 use kiln_probe::{Absence, Availability, DefaultPolicy, Platform, Policy, Selection};
 
@@ -25,10 +27,13 @@ pub use registry::MAX_DEVICES;
 pub use scatter::{Decline, Outcome, Part, Share, gather};
 pub use test_gate::{SKIP_LOG_VARIABLE, TestGate, count_skip, skipped_tests};
 
+pub(crate) use runtime_cell::is_over;
+
 use registry::Registry;
+use shared_config::SharedConfig;
 use workers::Workers;
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::runtime::{DeviceRuntime, RuntimeConfig};
 
 /// What a [`Prober`] stands over.
@@ -66,7 +71,7 @@ pub struct Prober {
     cuda: Arc<Registry>,
     simulator: Arc<Registry>,
     /// What both build runtimes with.
-    runtime: Arc<Mutex<RuntimeConfig>>,
+    config: Arc<SharedConfig>,
     default: DefaultPolicy,
     /// The log says once why a device is simulated, however many ask.
     said_why_simulated: Once,
@@ -74,23 +79,29 @@ pub struct Prober {
 }
 
 impl Prober {
-    /// A prober that has not asked yet.
-    pub fn new(config: ProberConfig) -> Self {
-        let runtime = Arc::<Mutex<RuntimeConfig>>::default();
+    /// A prober that has not looked for any device yet.
+    pub fn new(platforms: ProberConfig) -> Self {
+        let config = Arc::<SharedConfig>::default();
         Self {
-            cuda: Arc::new(Registry::new(config.cuda, runtime.clone())),
-            simulator: Arc::new(Registry::new(config.simulator, runtime.clone())),
-            runtime,
-            default: DefaultPolicy::new(config.policy_override),
+            cuda: Arc::new(Registry::new(platforms.cuda, config.clone())),
+            simulator: Arc::new(Registry::new(platforms.simulator, config.clone())),
+            config,
+            default: DefaultPolicy::new(platforms.policy_override),
             said_why_simulated: Once::new(),
             workers: Workers::default(),
         }
     }
 
-    /// Sets what runtimes are built with: their memory stack, budgets, streams and caches. Runtimes that are open keep
-    /// what they have.
-    pub fn set_runtime_config(&self, config: RuntimeConfig) {
-        *self.runtime.lock().unwrap_or_else(PoisonError::into_inner) = config;
+    /// Sets what runtimes are built with: their memory stack, budgets, streams and caches. Call it before the first request
+    /// for a device, or after every runtime was shut down.
+    ///
+    /// # Errors
+    /// A runtime is open, or being opened, with the configuration before; that one stays. A runtime of another
+    /// configuration beside it is made by [`DeviceRuntime::open`].
+    pub fn set_runtime_config(&self, config: RuntimeConfig) -> Result<()> {
+        let open = |registry: &Registry| Some((registry.kind(), registry.first_open()?));
+        let in_use = || open(&self.cuda).or_else(|| open(&self.simulator));
+        self.config.set(config, in_use).map_err(|open| Error::new(ErrorKind::ConfigInUse { open }))
     }
 
     /// The policy of requests that bring none. Asking settles it.
@@ -130,7 +141,8 @@ impl Prober {
         }
     }
 
-    /// The same, looked up anew. Runtimes that are open stay.
+    /// The same, looked up anew. Runtimes that are open stay. Devices that could not be opened are tried again by the next
+    /// request, the best first.
     ///
     /// # Errors
     /// As [`availability`](Self::availability).
@@ -141,13 +153,15 @@ impl Prober {
         }
     }
 
-    /// The runtime of the best device, or none where the policy is content without.
+    /// The runtime of the best device that can be opened, or none where the policy is content without. A runtime that failed
+    /// or was shut down is not returned: the device is opened again.
     ///
     /// `Off` gives none and touches nothing. `Auto` gives none on a machine without a device. `Required` does not.
     /// `Simulate` gives the simulated device and leaves CUDA alone. No other policy simulates.
     ///
     /// # Errors
-    /// A fault; under `Required` also absence.
+    /// A fault; under `Required` also absence. Where a device cannot be opened [again](ErrorKind::Reopen), the error says why
+    /// its last runtime failed, too.
     pub fn resolve(&self, policy: Policy) -> Result<Option<&'static DeviceRuntime>> {
         self.resolve_on(policy, &Selection::Best)
     }
@@ -170,7 +184,7 @@ impl Prober {
         }
     }
 
-    /// The runtime of the best CUDA device.
+    /// The runtime of the best CUDA device that can be opened; never a simulated one. It does not ask for the policy in force.
     ///
     /// # Errors
     /// A fault, or absence.
@@ -178,11 +192,21 @@ impl Prober {
         self.cuda.select(&Selection::Best)
     }
 
-    /// The one runtime of a CUDA device.
+    /// The one runtime of a device of the platform that the policy in force leads to: a simulated one under
+    /// [`Policy::Simulate`], a CUDA device otherwise. A runtime that failed or was shut down is not returned: the device is
+    /// opened again. The last one stays valid for those who hold it, and so does the memory of its live buffers.
+    ///
+    /// # Errors
+    /// A fault, absence (also under [`Policy::Off`]), an unknown ordinal.
+    pub fn runtime(&self, ordinal: u32) -> Result<&'static DeviceRuntime> {
+        self.in_force()?.runtime(ordinal)
+    }
+
+    /// The one runtime of a CUDA device; never a simulated one.
     ///
     /// # Errors
     /// A fault, absence (also where the policy in force leaves CUDA alone), an unknown ordinal.
-    pub fn runtime(&self, ordinal: u32) -> Result<&'static DeviceRuntime> {
+    pub fn cuda(&self, ordinal: u32) -> Result<&'static DeviceRuntime> {
         let policy = self.policy()?;
         if !policy.may_touch_cuda() {
             return Err(Absence::SwitchedOff { policy }.into());
@@ -190,8 +214,8 @@ impl Prober {
         self.cuda.runtime(ordinal)
     }
 
-    /// A runtime for a caller who can do with a simulated device: CUDA where there is a device and the policy in
-    /// force does not leave it alone, else the simulator. The runtime's info says which, and so does the log.
+    /// A runtime for a caller that accepts a simulated device: the best CUDA device that can be opened, where there is one and
+    /// the policy in force does not leave CUDA alone, else the simulator. The runtime's info says which, and so does the log.
     ///
     /// # Errors
     /// A fault: a GPU that does not work is not replaced by a simulation. Absence, if the policy in force is
@@ -224,9 +248,14 @@ impl Prober {
         Ok(MemoryBudget::new(runtime.memory_info()?, &runtime.memory().accounting()))
     }
 
-    /// The best device the policy in force leads to.
-    pub(crate) fn best(&self) -> Result<&'static DeviceRuntime> {
-        self.in_force()?.select(&Selection::Best)
+    /// The chosen device under a policy, or under the one in force.
+    pub(crate) fn choose(
+        &self,
+        policy: Option<Policy>,
+        selection: &Selection,
+    ) -> Result<&'static DeviceRuntime> {
+        let policy = policy.map_or_else(|| self.policy(), Ok)?;
+        self.site(policy)?.select(selection)
     }
 
     /// The registry the policy in force leads to.

@@ -15,12 +15,17 @@
 //!
 //! - **Absence is a value, a fault is an error.** A machine without a GPU answers [`Availability::Absent`]; a GPU that does
 //!   not work is an [`Error`](crate::Error), kept until [`refresh`] and not for ever.
-//! - **Asking opens nothing.** Devices are listed without a context on any of them; only the device that a caller asks to
-//!   use is opened, once, and every later caller gets the same runtime.
+//! - **Asking opens nothing.** Devices are listed without a context on any of them; a device is opened by the first request
+//!   for it, and every later request gets the same runtime.
+//! - **A runtime that is over is not returned.** Once it failed or was shut down, the next request opens the device again; if
+//!   that fails, the error says why the last runtime failed, too.
+//! - **A device that cannot be opened hides no other.** A request for the best device gets the best that can be opened;
+//!   [`Devices::skipped`] and the log say which were skipped and why.
 //! - **[`Policy::Off`] touches nothing**, not even the driver's file.
-//! - **Only [`DeviceRuntime::auto`](crate::DeviceRuntime::auto) replaces a missing GPU by a simulation**, and says so. A
-//!   broken GPU is never replaced.
-//! - **Callers that ask at the same time share one attempt.** No lock is held meanwhile.
+//! - **Only [`DeviceRuntime::auto`](crate::DeviceRuntime::auto) replaces a missing GPU by a simulation**, and says so. A broken GPU
+//!   is never replaced, and a request for CUDA by name ([`require`], [`DeviceRuntime::cuda`](crate::DeviceRuntime::cuda),
+//!   [`BackendOptions::cuda`](crate::backend::BackendOptions::cuda)) never gets a simulated device.
+//! - **Requests at the same time share one attempt.** No lock is held meanwhile.
 //!
 //! The functions here ask the process's own [`Prober`]; a test builds one over [`Platform`]s of its choice.
 
@@ -31,7 +36,7 @@ pub use kiln_probe::{
     POLICY_VARIABLE, Platform, Policy, ProbeError, Result, SEED_VARIABLE, Selection, UnknownPolicy, best_by,
     split_by_weight,
 };
-pub use kiln_runtime::backend::{probe_backend, probe_backend_with_compile};
+pub use kiln_runtime::backend::{probe_backend, probe_backend_on, probe_backend_with_compile};
 #[cfg(feature = "sim")]
 pub use kiln_runtime::prober::simulated_machine;
 pub use kiln_runtime::prober::{

@@ -125,7 +125,13 @@ impl Examination {
         match prober().resolve(policy) {
             Ok(Some(runtime)) => self.look_at_runtime(runtime),
             Ok(None) => {}
-            Err(error) => self.fault("context", &error),
+            Err(error) => return self.fault("context", &error),
+        }
+        // A better device that could not be opened is hidden by the one that was.
+        if let Ok(Availability::Available(devices)) = prober().availability_under(policy) {
+            for (ordinal, error) in devices.skipped() {
+                self.fault(format!("context on device {ordinal}"), &error.clone().into());
+            }
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use kiln_driver::{Capability, Driver};
 
+use super::options::BackendOptions;
 use crate::error::Result;
 use crate::prober::Prober;
 use crate::runtime::{DeviceRuntime, Stream};
@@ -51,19 +52,28 @@ impl fmt::Debug for BackendParts {
 }
 
 impl Prober {
-    /// The parts for a backend, on the best device the policy in force leads to.
+    /// The parts for a backend, on the best device that the policy in force leads to and that can be opened.
     ///
     /// # Errors
     /// Every one carries the label, such as `"solver backend: no CUDA runtime available"` and
     /// `"solver backend: failed to create CUDA context for device 0"`, with the cause, its code and its call below.
     pub fn probe_backend(&self, label: &str) -> Result<BackendParts> {
-        self.best().map(BackendParts::new).map_err(|error| error.labelled(label))
+        self.probe_backend_on(label, &BackendOptions::default())
     }
 
-    /// The same, and one build step on the parts: compile, load, allocate.
+    /// As [`probe_backend`](Self::probe_backend), under a policy and on a device of the caller's choice.
     ///
     /// # Errors
-    /// As [`probe_backend`](Self::probe_backend), and what the step says, labelled too.
+    /// As [`probe_backend`](Self::probe_backend), and if the chosen device does not exist.
+    pub fn probe_backend_on(&self, label: &str, options: &BackendOptions) -> Result<BackendParts> {
+        let chosen = self.choose(options.policy, &options.device);
+        chosen.map(BackendParts::new).map_err(|error| error.labelled(label))
+    }
+
+    /// As [`probe_backend`](Self::probe_backend), and one build step on the parts: compile, load, allocate.
+    ///
+    /// # Errors
+    /// As [`probe_backend`](Self::probe_backend), and what the step answers, labelled too.
     pub fn probe_backend_with_compile<T>(
         &self,
         label: &str,

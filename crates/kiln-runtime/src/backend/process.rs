@@ -1,5 +1,6 @@
 //! Backends from the process's own prober.
 
+use super::options::BackendOptions;
 use super::parts::BackendParts;
 use crate::error::Result;
 use crate::prober::prober;
@@ -10,6 +11,15 @@ use crate::prober::prober;
 /// Absence or a fault, with the label.
 pub fn probe_backend(label: &str) -> Result<BackendParts> {
     prober().probe_backend(label)
+}
+
+/// The parts for a backend under a policy and on a device of the caller's choice; see
+/// [`Prober::probe_backend_on`](crate::prober::Prober::probe_backend_on).
+///
+/// # Errors
+/// Absence or a fault, with the label; an unknown device.
+pub fn probe_backend_on(label: &str, options: &BackendOptions) -> Result<BackendParts> {
+    prober().probe_backend_on(label, options)
 }
 
 /// The parts for a backend and one build step on them; see

@@ -27,7 +27,8 @@ pub fn prober() -> &'static Prober {
     &PROBER
 }
 
-/// The machine behind the process's simulated device, to ask what it found.
+/// The machine behind the process's simulated device, to ask what it found. After a fault the next request for the device
+/// starts another machine, with the same seed; this is the latest.
 ///
 /// ```
 /// kiln::probe::set_policy(kiln::Policy::Simulate)?;
@@ -77,20 +78,23 @@ pub fn set_policy(policy: Policy) -> Result<Policy> {
     prober().set_policy(policy)
 }
 
-/// Sets what runtimes are built with from now on; see [`Prober::set_runtime_config`]. Call it before the first
-/// [`DeviceRuntime::try_get`].
+/// Sets what runtimes are built with; see [`Prober::set_runtime_config`]. Call it before the first request for a device.
 ///
 /// ```
 /// use kiln::{RuntimeConfig, memory::MemoryConfig};
 ///
 /// kiln::probe::set_policy(kiln::Policy::Simulate)?;
 /// let memory = MemoryConfig { stack: "stats(heap)".parse()?, limit_bytes: Some(1 << 30), ..MemoryConfig::default() };
-/// kiln::probe::set_runtime_config(RuntimeConfig { memory, ..RuntimeConfig::default() });
+/// kiln::probe::set_runtime_config(RuntimeConfig { memory, ..RuntimeConfig::default() })?;
 /// assert_eq!(kiln::DeviceRuntime::auto()?.memory().to_string(), "stats(heap)");
+/// assert!(kiln::probe::set_runtime_config(RuntimeConfig::default()).is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn set_runtime_config(config: RuntimeConfig) {
-    prober().set_runtime_config(config);
+///
+/// # Errors
+/// A runtime is open, or being opened, with the configuration before; that one stays.
+pub fn set_runtime_config(config: RuntimeConfig) -> Result<()> {
+    prober().set_runtime_config(config)
 }
 
 /// The runtime of the best device, or none where the policy is content without; see [`Prober::resolve`].
@@ -143,7 +147,8 @@ pub fn gpu_for_test(label: &str) -> Result<TestGate> {
 }
 
 impl DeviceRuntime {
-    /// The one runtime of a CUDA device in this process, opened by the first who asks; see [`Prober::runtime`].
+    /// The one runtime of a device in this process, opened by the first request; see [`Prober::runtime`]. It is a CUDA
+    /// device, or a simulated one under [`Policy::Simulate`].
     ///
     /// ```
     /// use kiln::DeviceRuntime;
@@ -160,6 +165,14 @@ impl DeviceRuntime {
     /// A fault, absence, an unknown ordinal.
     pub fn try_get(ordinal: u32) -> Result<&'static Self> {
         prober().runtime(ordinal)
+    }
+
+    /// The one runtime of a CUDA device in this process, never a simulated one; see [`Prober::cuda`].
+    ///
+    /// # Errors
+    /// A fault, absence, an unknown ordinal.
+    pub fn cuda(ordinal: u32) -> Result<&'static Self> {
+        prober().cuda(ordinal)
     }
 
     /// The runtime of the best CUDA device, or of the simulated device where there is none; see [`Prober::auto`].

@@ -8,7 +8,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use kiln_probe::{Absence, Policy};
+use kiln_probe::{Absence, Policy, Selection};
 
 use super::Prober;
 use crate::error::{Error, Result};
@@ -59,7 +59,7 @@ impl Prober {
 
     fn gate(&self, label: &str) -> Result<TestGate> {
         let policy = self.policy()?;
-        let absence = match self.best() {
+        let absence = match self.choose(Some(policy), &Selection::Best) {
             Ok(runtime) => return Ok(TestGate::Ready(runtime)),
             Err(error) => match error.absence() {
                 Some(absence) if policy != Policy::Required => absence.clone(),

@@ -2,10 +2,13 @@
 
 mod availability;
 mod backend;
+mod config;
 mod devices;
+mod fallback;
 mod gate;
 mod log;
 mod policy;
+mod reopen;
 mod runtimes;
 mod scatter;
 mod scripted;

@@ -1,5 +1,6 @@
 //! The policy of a process, from its environment and its code.
 
+use kiln::backend::BackendOptions;
 use kiln::probe::ProbeError;
 use kiln::{DeviceRuntime, Policy, error::ErrorKind};
 use kiln_driver::DeviceKind;
@@ -55,4 +56,35 @@ on_machine! {
         let error = DeviceRuntime::auto().unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Probe(ProbeError::Environment { variable: "KILN_SIM_SEED", .. })), "{error}");
     }
+
+    fn a_device_by_ordinal_follows_the_policy_and_cuda_by_name_does_not() on Machine::fake().with("KILN_POLICY", "simulate") => {
+        let runtime = DeviceRuntime::try_get(0).unwrap();
+        assert_eq!(runtime.info().kind, DeviceKind::Simulated);
+        assert!(std::ptr::eq(runtime, DeviceRuntime::auto().unwrap()));
+        assert!(DeviceRuntime::cuda(0).unwrap_err().is_absence());
+        assert_eq!((log(), libcuda_is_loaded()), (vec![], false));
+        let parts = kiln::probe::probe_backend_on("solver", &BackendOptions::cuda()).unwrap();
+        assert_eq!(parts.runtime().info().kind, DeviceKind::Cuda);
+    }
+
+    fn a_simulated_device_that_is_lost_is_opened_again() on Machine::without_driver() => {
+        let first = DeviceRuntime::auto().unwrap();
+        let machine = kiln::probe::simulated_machine().unwrap();
+        let traps = first.kernel(TRAPS, "traps").unwrap();
+        // SAFETY: it touches nothing and stops the device.
+        let ticket = unsafe { first.launch(&traps).grid(1).block(1).submit() }.unwrap();
+        assert!(ticket.wait().unwrap_err().is_sticky());
+        let second = DeviceRuntime::auto().unwrap();
+        assert!(!std::ptr::eq(first, second));
+        assert_eq!(second.upload(&[7u32; 9]).unwrap().download().unwrap(), [7; 9]);
+        assert!(!std::ptr::eq(machine, kiln::probe::simulated_machine().unwrap()));
+    }
 }
+
+const TRAPS: &str = ".version 7.0
+.target sm_70
+.address_size 64
+.visible .entry traps() {
+    trap;
+    ret;
+}";

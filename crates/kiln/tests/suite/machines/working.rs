@@ -73,4 +73,23 @@ on_machine! {
         driver.free(held.id, None).unwrap();
         assert_eq!(kiln::probe::memory_budget_for(0).unwrap(), before);
     }
+
+    fn a_device_that_was_shut_down_is_opened_again() on Machine::fake() => {
+        let first = DeviceRuntime::auto().unwrap();
+        assert!(first.shutdown(std::time::Duration::from_secs(10)).unwrap());
+        let second = DeviceRuntime::auto().unwrap();
+        assert!(!std::ptr::eq(first, second) && std::ptr::eq(second, DeviceRuntime::try_get(0).unwrap()));
+        assert_eq!(second.info().kind, DeviceKind::Cuda);
+        assert_eq!(second.upload(&[5u32; 100]).unwrap().download().unwrap(), [5; 100]);
+    }
+
+    fn a_best_device_that_cannot_be_opened_hides_no_other() on Machine::fake().devices(3).plan("cuDevicePrimaryCtxRetain=46@1") => {
+        let runtime = DeviceRuntime::auto().unwrap();
+        assert_eq!((runtime.ordinal(), runtime.info().kind), (1, DeviceKind::Cuda));
+        let availability = kiln::availability().unwrap();
+        assert_eq!(availability.devices().unwrap().skipped().map(|(ordinal, _)| ordinal).collect::<Vec<_>>(), [0]);
+        assert!(std::ptr::eq(runtime, kiln::probe_backend("solver").unwrap().runtime()));
+        assert!(kiln::refresh().unwrap().is_available());
+        assert_eq!(DeviceRuntime::auto().unwrap().ordinal(), 0);
+    }
 }

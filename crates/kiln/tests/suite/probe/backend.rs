@@ -4,9 +4,10 @@ use std::error::Error as _;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
-use kiln::backend::{ArenaConfig, CodeImage};
-use kiln::probe::ProbeError;
+use kiln::backend::{ArenaConfig, BackendOptions, CodeImage};
+use kiln::probe::{ProbeError, Selection};
 use kiln::{
     Error, Policy,
     backend::{BackendContext, CachedBackend},
@@ -30,6 +31,7 @@ fn every_error_carries_the_label_and_keeps_what_lies_below() {
 
     let cuda = Scripted::cuda([DeviceConfig::small(), DeviceConfig::default()]);
     cuda.will_fail_to_open(out_of_memory());
+    cuda.will_fail_to_open(fault());
     let context = prober(&cuda).probe_backend("solver").unwrap_err();
     assert_eq!(context.to_string(), "solver backend: failed to create CUDA context for device 1");
     assert_eq!(
@@ -229,4 +231,60 @@ fn the_policy_of_a_backend_is_the_one_in_force() {
     let prober = prober_with(&Scripted::absent(), &Scripted::simulator(), Some("simulate"));
     assert_eq!(prober.policy().unwrap(), Policy::Simulate);
     assert!(prober.probe_backend("solver").is_ok());
+}
+
+#[test]
+fn a_cell_builds_another_backend_once_its_runtime_is_over() {
+    let (cell, prober) = (CachedBackend::<BackendContext>::new(), prober(&Scripted::one_device()));
+    let get = || cell.get_or_probe_with(&prober, "solver", |parts| Ok(BackendContext::from_parts(parts)));
+    let first = get().unwrap();
+    let kept = first.buffer::<u32>(64).unwrap();
+    first.runtime().shutdown(Duration::from_secs(10)).unwrap();
+    let second = get().unwrap();
+    assert!(!std::ptr::eq(first, second) && std::ptr::eq(second, get().unwrap()));
+    assert!(cell.get().is_some_and(|last| std::ptr::eq(last, second)));
+    assert!(second.buffer::<u32>(64).unwrap().upload(&[1; 64]).is_ok());
+    assert!(kept.upload(&[1; 64]).is_err(), "the first one stays what it is");
+}
+
+#[test]
+fn a_backend_chooses_its_policy_and_its_device() {
+    let (cuda, simulator) =
+        (Scripted::cuda([DeviceConfig::small(), DeviceConfig::default()]), Scripted::simulator());
+    let prober = prober_with(&cuda, &simulator, None);
+    let options = BackendOptions::new();
+    let probe = |options: BackendOptions| prober.probe_backend_on("solver", &options);
+    assert_eq!(probe(options).unwrap().runtime().ordinal(), 1);
+    assert_eq!(probe(options.device(Selection::Ordinal(0))).unwrap().runtime().ordinal(), 0);
+    assert_eq!((cuda.opened(), simulator.opened()), (vec![1, 0], vec![]));
+    let simulated = probe(options.policy(Policy::Simulate)).unwrap();
+    assert!(std::ptr::eq(simulated.runtime(), prober.resolve(Policy::Simulate).unwrap().unwrap()));
+    assert_eq!(simulator.opened(), [0]);
+
+    let unknown = probe(options.device(Selection::Ordinal(7))).unwrap_err();
+    assert!(
+        matches!(unknown.kind(), ErrorKind::Probe(ProbeError::UnknownDevice { known: 2, .. })),
+        "{unknown}"
+    );
+    assert_eq!(unknown.label(), Some("solver"));
+    let off = probe(options.policy(Policy::Off)).unwrap_err();
+    assert!(off.is_absence() && off.label() == Some("solver"), "{off}");
+}
+
+#[test]
+fn a_cuda_backend_is_never_a_simulated_one() {
+    let simulator = Scripted::simulator();
+    let absent = prober_with(&Scripted::absent(), &simulator, Some("simulate"));
+    for error in [
+        absent.probe_backend_on("solver", &BackendOptions::cuda()).unwrap_err(),
+        absent.require().unwrap_err(),
+        absent.cuda(0).unwrap_err(),
+    ] {
+        assert!(error.is_absence(), "{error}");
+    }
+    assert!(simulator.opened().is_empty());
+    let cuda = Scripted::one_device();
+    let present = prober_with(&cuda, &simulator, Some("simulate"));
+    assert!(present.probe_backend_on("solver", &BackendOptions::cuda()).is_ok());
+    assert_eq!((cuda.opened(), simulator.opened()), (vec![0], vec![]));
 }

@@ -45,7 +45,7 @@ impl Visit for Message {
 }
 
 /// The lines written while something runs on this thread.
-fn lines(run: impl FnOnce()) -> Vec<String> {
+pub(crate) fn lines(run: impl FnOnce()) -> Vec<String> {
     let lines = Lines::default();
     tracing::subscriber::with_default(lines.clone(), run);
     lines.0.lock().unwrap().clone()

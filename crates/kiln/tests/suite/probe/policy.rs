@@ -33,7 +33,7 @@ fn simulate_leaves_cuda_alone() {
     let parts = prober.probe_backend("solver").unwrap();
     assert!(std::ptr::eq(parts.runtime(), runtime));
     assert!(prober.availability().unwrap().is_available());
-    assert!(prober.runtime(0).unwrap_err().is_absence());
+    assert!(prober.cuda(0).unwrap_err().is_absence());
     assert_eq!((cuda.listed(), cuda.opened()), (0, vec![]));
 }
 
@@ -117,4 +117,20 @@ fn nonsense_in_the_environment_stops_what_would_follow_it() {
     assert!(unknown(&prober.probe_backend("solver").unwrap_err()));
     // A request that brings its own policy does not need the default.
     assert!(prober.resolve(Policy::Required).unwrap().is_some());
+}
+
+#[test]
+fn a_device_by_ordinal_is_the_simulated_one_under_simulate_and_a_cuda_one_otherwise() {
+    let (cuda, simulator) = (Scripted::one_device(), Scripted::simulator());
+    let simulate = prober_with(&cuda, &simulator, Some("simulate"));
+    let runtime = simulate.runtime(0).unwrap();
+    assert!(std::ptr::eq(runtime, simulate.auto().unwrap()));
+    let switched_off = simulate.cuda(0).unwrap_err();
+    assert_eq!(switched_off.absence(), Some(&Absence::SwitchedOff { policy: Policy::Simulate }));
+    assert_eq!((cuda.listed(), simulator.opened()), (0, vec![0]));
+
+    let auto = prober_with(&cuda, &simulator, None);
+    assert!(std::ptr::eq(auto.runtime(0).unwrap(), auto.cuda(0).unwrap()));
+    assert_eq!((cuda.opened(), simulator.opened()), (vec![0], vec![0]));
+    assert!(prober_with(&cuda, &simulator, Some("off")).runtime(0).unwrap_err().is_absence());
 }

@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use kiln::DeviceRuntime;
 use kiln::probe::{
     Absence, CudaAbsence, DeviceEntry, DeviceSummary, Listing, Platform, Prober, ProberConfig, Result,
 };
-use kiln_driver::{Code, DeviceKind, Driver, Error, Refusal};
-use kiln_sim::{DeviceConfig, HostKernel, KernelLibrary, Machine, MachineConfig};
+use kiln_driver::{Code, DeviceKind, Driver, Error, Image, Refusal};
+use kiln_sim::{DeviceConfig, Fault, FaultPlan, HostKernel, KernelLibrary, Machine, MachineConfig};
 
 /// Host functions every scripted device can load: one kernel, `nothing`.
 pub(crate) const LIBRARY: &str = "test kernels";
@@ -17,7 +18,8 @@ pub(crate) const LIBRARY: &str = "test kernels";
 /// are listed and opened as they are.
 pub(crate) struct Scripted {
     kind: DeviceKind,
-    machine: Machine,
+    /// Opening takes devices of the last one.
+    machine: Mutex<Machine>,
     listings: Mutex<VecDeque<Result<Listing>>>,
     openings: Mutex<VecDeque<Error>>,
     listed: AtomicUsize,
@@ -50,12 +52,10 @@ impl Scripted {
     }
 
     fn new(kind: DeviceKind, devices: impl IntoIterator<Item = DeviceConfig>) -> Arc<Self> {
-        let library = KernelLibrary::new(LIBRARY).kernel(HostKernel::new("nothing"));
-        let machine = MachineConfig::seeded(1).library(library);
-        let config = devices.into_iter().fold(machine, MachineConfig::device);
+        let config = devices.into_iter().fold(machine_config(), MachineConfig::device);
         Arc::new(Self {
             kind,
-            machine: Machine::new(config),
+            machine: Mutex::new(Machine::new(config)),
             listings: Mutex::default(),
             openings: Mutex::default(),
             listed: AtomicUsize::new(0),
@@ -64,7 +64,20 @@ impl Scripted {
         })
     }
 
-    /// The next listing nobody has asked for yet.
+    /// A CUDA platform with one device whose first launch loses it.
+    pub(crate) fn faulty() -> Arc<Self> {
+        let platform = Self::one_device();
+        let plan = FaultPlan::none().on(0, Fault::Sticky { launch: 1, code: Code::ILLEGAL_ADDRESS });
+        *platform.machine.lock().unwrap() = Machine::new(machine_config().faults(plan));
+        platform
+    }
+
+    /// Devices that are opened from here on work, as after a restart of the machine.
+    pub(crate) fn restart(&self) {
+        *self.machine.lock().unwrap() = Machine::new(machine_config());
+    }
+
+    /// The next listing.
     pub(crate) fn will_list(&self, listing: Result<Listing>) {
         self.listings.lock().unwrap().push_back(listing);
     }
@@ -86,7 +99,7 @@ impl Scripted {
 
     /// Its devices as the machine has them.
     pub(crate) fn entries(&self) -> Vec<DeviceEntry> {
-        self.machine.devices().iter().map(|info| Ok(DeviceSummary::from(info))).collect()
+        self.machine.lock().unwrap().devices().iter().map(|info| Ok(DeviceSummary::from(info))).collect()
     }
 }
 
@@ -109,9 +122,21 @@ impl Platform for Scripted {
         }
         match self.openings.lock().unwrap().pop_front() {
             Some(error) => Err(error.into()),
-            None => Ok(self.machine.device(ordinal)?),
+            None => Ok(self.machine.lock().unwrap().device(ordinal)?),
         }
     }
+}
+
+fn machine_config() -> MachineConfig {
+    let library = KernelLibrary::new(LIBRARY).kernel(HostKernel::new("nothing"));
+    MachineConfig::seeded(1).library(library)
+}
+
+/// Launches the kernel `nothing` and waits for it.
+pub(crate) fn launch(gpu: &DeviceRuntime) -> kiln::Result<()> {
+    let nothing = gpu.load_kernel(&Image::HostKernels(LIBRARY), "nothing", None)?;
+    // SAFETY: it touches nothing.
+    unsafe { gpu.launch(&nothing).grid(1).block(1).submit() }?.wait()
 }
 
 /// A prober over a CUDA platform and a plain simulator, with no override.
