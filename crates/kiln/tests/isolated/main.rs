@@ -9,6 +9,7 @@
 
 #[path = "../alone/mod.rs"]
 mod alone;
+mod arena;
 mod between;
 mod endings;
 mod faults;
