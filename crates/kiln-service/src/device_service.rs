@@ -100,11 +100,8 @@ impl DeviceService {
     }
 
     /// Puts a request in line; it comes back if it would be refused.
-    pub(crate) fn put<R: Request>(
-        &self,
-        envelope: Box<Envelope<R>>,
-    ) -> std::result::Result<(), (Box<Envelope<R>>, Why)> {
-        self.desk().put(envelope)
+    pub(crate) fn put(&self, job: Box<dyn Job>) -> std::result::Result<(), (Box<dyn Job>, Why)> {
+        self.desk().put(job)
     }
 
     /// How busy it is.

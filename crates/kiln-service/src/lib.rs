@@ -13,7 +13,8 @@
 //! - **A lost device stashes.** While it is rebuilt, requests wait in the same bounded queue; what was in flight fails with the cause. A
 //!   service that may [`Restart`] builds a new runtime itself, after a growing pause and so many times at most; then it has failed,
 //!   and answers at once.
-//! - **Load is measured**, on the device's clock, and a [`DeviceFleet`] sends each request where it is likely to be done first.
+//! - **Load is measured**, on the device's clock, and a [`DeviceFleet`] sends each request to the device that is likely to finish it first.
+//!   A device that fails requests is avoided and probed; a request it refuses goes to another one.
 //!
 //! No actor framework is needed: a [`Reply`] can be awaited on any executor or waited for. With the feature `kameo` a service is also an
 //! actor of that crate.
@@ -25,6 +26,8 @@ mod fleet;
 #[cfg(feature = "kameo")]
 mod kameo;
 mod load;
+mod members;
+mod probation;
 mod queue;
 mod refused;
 mod reply;

@@ -4,4 +4,4 @@ mod desk;
 mod envelope;
 
 pub(crate) use desk::{Desk, Next};
-pub(crate) use envelope::{Envelope, Job, guarded, shielded};
+pub(crate) use envelope::{Elsewhere, Envelope, Job, guarded, shielded};

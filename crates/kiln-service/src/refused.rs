@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use kiln_runtime::Error;
+use kiln_driver::Refusal;
+use kiln_runtime::{Error, ErrorKind, Stale};
+
+use crate::load::Served;
 
 /// Why a request was not carried out, and the request itself, with its buffers.
 pub struct Refused<R> {
@@ -46,6 +49,24 @@ impl Why {
         }
     }
 
+    /// Whether another device may carry the same request out: this one failed it, or its service is over. A request that is
+    /// wrong by itself is wrong everywhere.
+    pub(crate) fn is_of_device(&self) -> bool {
+        match self {
+            Self::Device(error) => is_of_device(error),
+            Self::Closed => true,
+            Self::Full { .. } | Self::Panicked { .. } => false,
+        }
+    }
+
+    /// What it says about the device that the request was started on.
+    pub(crate) fn served(&self) -> Served {
+        match self {
+            Self::Device(error) if is_of_device(error) => Served::DeviceFailed,
+            _ => Served::NotMeasured,
+        }
+    }
+
     /// The device's error, if it was one.
     pub fn device(&self) -> Option<&Error> {
         match self {
@@ -53,6 +74,31 @@ impl Why {
             Self::Full { .. } | Self::Closed | Self::Panicked { .. } => None,
         }
     }
+}
+
+/// Whether an error tells of the device rather than of the request.
+fn is_of_device(error: &Error) -> bool {
+    let refusal = error.driver().and_then(kiln_driver::Error::refusal);
+    match error.kind() {
+        ErrorKind::Driver(_) | ErrorKind::Memory(_) => !refusal.is_some_and(is_of_request),
+        ErrorKind::Stale(stale) => *stale != Stale::Lost,
+        ErrorKind::NotReady { .. }
+        | ErrorKind::Probe(_)
+        | ErrorKind::Worker(_)
+        | ErrorKind::Reopen { .. }
+        | ErrorKind::StreamsExhausted { .. } => true,
+        // An error of another crate may tell of either; a kiln error inside of it knows.
+        ErrorKind::Other(error) => error.downcast_ref().is_none_or(is_of_device),
+        _ => false,
+    }
+}
+
+/// Whether a driver refused what no other device would take.
+fn is_of_request(refusal: &Refusal) -> bool {
+    !matches!(
+        refusal,
+        Refusal::Busy { .. } | Refusal::Limit { .. } | Refusal::Image { .. } | Refusal::Driver(_)
+    )
 }
 
 impl<R> Refused<R> {

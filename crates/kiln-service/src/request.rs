@@ -27,11 +27,11 @@ pub trait Request: Send + 'static {
     /// What it gives.
     type Output: Send + 'static;
 
-    /// Queues the work and says when it is done. It should not wait. The request stays where it is, since it goes back to the one who sent
-    /// it if this fails or if the work does.
+    /// Queues the work and says when it is done. It should not wait. If it fails, or the work does, the request goes back to its
+    /// sender; a [`DeviceFleet`](super::DeviceFleet) starts a request that failed here on another device. So leave it as it was sent.
     ///
     /// # Errors
-    /// What the device says; it goes back with the request.
+    /// What the device answers; the request goes back with it.
     fn start(&mut self, device: &DeviceRuntime) -> Result<Started<Self::Output>>;
 }
 
@@ -52,7 +52,7 @@ impl<T: Send + 'static> Started<T> {
         Self { ticket: Some(ticket), finish: Box::new(|| Ok(output)) }
     }
 
-    /// What `finish` gives, once the work is done. It runs on the service's thread and should not wait for work of the device.
+    /// The result of `finish`, once the work is done. It runs on the service's thread and should not wait for work of the device.
     pub fn then(ticket: Ticket, finish: impl FnOnce() -> Result<T> + Send + 'static) -> Self {
         Self { ticket: Some(ticket), finish: Box::new(finish) }
     }

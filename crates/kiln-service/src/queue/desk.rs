@@ -10,7 +10,7 @@ use kiln_runtime::state::Phase;
 use kiln_runtime::{DeviceRuntime, Error, Status};
 
 use super::envelope::{Aloft, Job, shielded};
-use crate::load::{Load, Meter};
+use crate::load::{Load, Meter, Served};
 use crate::refused::Why;
 
 /// A request whose work is done, to be answered on the service's thread.
@@ -79,7 +79,7 @@ impl Desk {
     }
 
     /// Puts a request in line, or says why not.
-    pub(crate) fn put<J: Job + 'static>(&self, job: Box<J>) -> Result<(), (Box<J>, Why)> {
+    pub(crate) fn put(&self, job: Box<dyn Job>) -> Result<(), (Box<dyn Job>, Why)> {
         let mut inbox = self.inbox();
         let why = match &inbox.failure {
             _ if inbox.closing.is_some() => Some(Why::Closed),
@@ -239,29 +239,36 @@ impl Desk {
     }
 }
 
-/// A request whose work is on the device, counted until it lands, however that happens.
+/// A request whose work is on the device. It counts as in flight until this is landed or dropped.
 pub(crate) struct Flight {
     desk: Arc<Desk>,
     device: Arc<dyn Driver>,
     started: Duration,
+    ended: Option<Duration>,
+    served: Served,
 }
 
 impl Flight {
     fn new(desk: Arc<Desk>, device: Arc<dyn Driver>) -> Self {
         let started = device.clock().now();
-        Self { desk, device, started }
+        Self { desk, device, started, ended: None, served: Served::NotMeasured }
     }
 
-    /// The work is over.
-    pub(crate) fn land(self) {
-        drop(self);
+    /// The work on the device is over.
+    pub(crate) fn stop_clock(&mut self) {
+        self.ended = Some(self.device.clock().now());
+    }
+
+    /// It is known how the request ended.
+    pub(crate) fn land(mut self, served: Served) {
+        self.served = served;
     }
 }
 
 impl Drop for Flight {
     fn drop(&mut self) {
-        let now = self.device.clock().now();
-        self.desk.meter.record(now.saturating_sub(self.started));
+        let ended = self.ended.unwrap_or_else(|| self.device.clock().now());
+        self.desk.meter.record(self.served, ended.saturating_sub(self.started));
         self.desk.inbox().in_flight -= 1;
         self.desk.changed.notify_all();
     }

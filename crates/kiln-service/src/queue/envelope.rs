@@ -1,13 +1,14 @@
-//! A request on its way, which is answered exactly once whatever becomes of it.
+//! A request on its way. It is answered exactly once, whatever happens to it.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use kiln_runtime::internal::{Answer, wake};
 use kiln_runtime::{DeviceRuntime, Result};
 
 use super::desk::{Desk, Flight};
+use crate::load::Served;
 use crate::refused::{Refused, Why};
 use crate::reply::{Answered, Reply};
 use crate::request::Request;
@@ -17,8 +18,20 @@ pub(crate) trait Job: Send {
     /// Queues its work on the device; the answer comes when that is done.
     fn start(self: Box<Self>, device: &DeviceRuntime, flight: Flight, desk: &Arc<Desk>);
 
-    /// Sends it back.
+    /// Sends it to another service of its fleet, or back.
     fn refuse(self: Box<Self>, why: Why);
+
+    /// Sends it back.
+    fn send_back(self: Box<Self>, why: Why);
+
+    /// Notes that it goes to a service of its fleet; false if it was there before.
+    fn visit(&mut self, service: usize) -> bool;
+}
+
+/// Where a request goes that a service cannot take.
+pub(crate) trait Elsewhere: Send + Sync {
+    /// Puts it into the queue of a service that it was not in yet, or sends it back.
+    fn send(&self, job: Box<dyn Job>, why: Why);
 }
 
 /// A request whose work is on the device.
@@ -29,7 +42,7 @@ pub(crate) trait Aloft: Send + Sync {
 
 impl<R: Request> Aloft for Mutex<Option<Box<Envelope<R>>>> {
     fn abandon(&self) -> bool {
-        take(self).map(|mut envelope| envelope.send_back(Why::Closed)).is_some()
+        take(self).map(|mut envelope| envelope.give_back(Why::Closed)).is_some()
     }
 }
 
@@ -42,13 +55,23 @@ pub(crate) struct Envelope<R: Request> {
     /// Taken when it is answered.
     request: Option<R>,
     answer: Arc<Answer<Answered<R>>>,
+    /// Where it goes if a service cannot take it; none if it was sent to one service. It does not hold the services.
+    elsewhere: Option<Weak<dyn Elsewhere>>,
+    /// The services it was sent to.
+    visited: Vec<usize>,
 }
 
 impl<R: Request> Envelope<R> {
     pub(crate) fn new(request: R) -> (Box<Self>, Reply<R>) {
         let answer = Arc::new(Answer::new());
         let reply = Reply { answer: answer.clone() };
-        (Box::new(Self { request: Some(request), answer }), reply)
+        (Box::new(Self { request: Some(request), answer, elsewhere: None, visited: Vec::new() }), reply)
+    }
+
+    /// The same request, which may go to other services.
+    pub(crate) fn routed(mut self: Box<Self>, elsewhere: Weak<dyn Elsewhere>) -> Box<Self> {
+        self.elsewhere = Some(elsewhere);
+        self
     }
 
     fn answer(&self, answer: Answered<R>) {
@@ -57,68 +80,84 @@ impl<R: Request> Envelope<R> {
         }
     }
 
-    fn send_back(&mut self, why: Why) {
+    fn give_back(&mut self, why: Why) {
         if let Some(request) = self.request.take() {
             self.answer(Err(Refused { why, request }));
         }
     }
 
     /// The work ended; `finish` has the output.
-    fn finish(mut self, outcome: Result<()>, finish: impl FnOnce() -> Result<R::Output>) {
+    fn finish(mut self, mut flight: Flight, outcome: Result<()>, finish: impl FnOnce() -> Result<R::Output>) {
+        flight.stop_clock();
         let output = match outcome {
             Ok(()) => guarded(finish),
             Err(error) => Err(error.into()),
         };
+        flight.land(output.as_ref().map_or_else(Why::served, |_| Served::Completed));
         match output {
             Ok(output) => {
                 // Dropped behind the answer, which nothing it does can take away.
                 let _request = self.request.take();
                 self.answer(Ok(output));
             }
-            Err(why) => self.send_back(why),
+            Err(why) => self.give_back(why),
         }
     }
 }
 
 impl<R: Request> Job for Envelope<R> {
-    fn start(mut self: Box<Self>, device: &DeviceRuntime, flight: Flight, desk: &Arc<Desk>) {
+    fn start(mut self: Box<Self>, device: &DeviceRuntime, mut flight: Flight, desk: &Arc<Desk>) {
         let Some(request) = &mut self.request else { return };
         let started = match guarded(|| request.start(device)) {
             Ok(started) => started,
             Err(why) => {
-                flight.land();
-                return self.send_back(why);
+                flight.stop_clock();
+                flight.land(why.served());
+                return self.refuse(why);
             }
         };
         let finish = started.finish;
         let Some(ticket) = started.ticket else {
-            flight.land();
-            return self.finish(Ok(()), finish);
+            return self.finish(flight, Ok(()), finish);
         };
         let aloft = Arc::new(Mutex::new(Some(self)));
         let known: Arc<dyn Aloft> = aloft.clone();
         desk.remember(Arc::downgrade(&known));
         let desk = desk.clone();
-        // What the work gives may be large and is made on the service's thread; the reactor only passes it on.
+        // The output may be large and is made on the service's thread; the reactor only passes it on.
         ticket.on_done(move |outcome| {
-            let landed = Box::new(move || {
-                flight.land();
-                if let Some(envelope) = take(&aloft) {
-                    envelope.finish(outcome, finish);
-                }
+            let landed = Box::new(move || match take(&aloft) {
+                Some(envelope) => envelope.finish(flight, outcome, finish),
+                None => flight.land(Served::NotMeasured),
             });
             desk.land(landed);
         });
     }
 
-    fn refuse(mut self: Box<Self>, why: Why) {
-        self.send_back(why);
+    fn refuse(self: Box<Self>, why: Why) {
+        let elsewhere = self.elsewhere.as_ref().filter(|_| why.is_of_device()).and_then(Weak::upgrade);
+        match elsewhere {
+            Some(elsewhere) => elsewhere.send(self, why),
+            None => self.send_back(why),
+        }
+    }
+
+    fn send_back(mut self: Box<Self>, why: Why) {
+        self.give_back(why);
+    }
+
+    fn visit(&mut self, service: usize) -> bool {
+        let is_new = !self.visited.contains(&service);
+        if is_new {
+            self.visited.push(service);
+        }
+        is_new
     }
 }
 
 impl<R: Request> Drop for Envelope<R> {
     fn drop(&mut self) {
-        self.send_back(Why::Closed);
+        self.give_back(Why::Closed);
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod executor;
 mod faults;
+mod fleet;
 mod futures;
 mod rebuild;
 mod retryable;

@@ -78,8 +78,8 @@ fn requests_overlap_and_each_gets_its_own_output() {
         }
         let buffer: GpuRef<u32> = service.submit(Upload::new(data(7))).wait().unwrap();
         assert_eq!(service.submit(Readback::new(buffer)).wait().unwrap(), data(7));
-        let Load { queued, in_flight, served, mean_time } = service.load();
-        assert_eq!((queued, in_flight, served), (0, 0, 42));
+        let Load { queued, in_flight, served, failed, failing, mean_time } = service.load();
+        assert_eq!((queued, in_flight, served, failed, failing), (0, 0, 42, 0, 0));
         assert!(mean_time > Duration::ZERO);
         assert!(service.shutdown(Duration::from_secs(60)));
         drop(service);
