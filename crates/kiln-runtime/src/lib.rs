@@ -57,8 +57,8 @@ pub use recovery::Isolation;
 #[cfg(all(feature = "isolate", target_os = "linux"))]
 pub use recovery::{PostMortem, worker_entry};
 pub use runtime::{
-    Changed, DeviceRuntime, MemoryConfig, RuntimeConfig, StateWatch, Stream, StreamPool, Subscription,
-    Ticket, Timed, Timing,
+    Changed, DeviceRuntime, Drained, MemoryConfig, RuntimeConfig, StateWatch, Stream, StreamPool,
+    Subscription, Ticket, Timed, Timing,
 };
 pub use signature::{Effect, Given, Mismatch, Number, Parameter, ParameterKind, ParameterName, Signature};
 pub use state::{Cause, DeviceState, Status};

@@ -3,6 +3,7 @@
 mod block;
 mod block_source;
 mod config;
+mod drain;
 mod extensions;
 pub(crate) mod followed_state;
 mod inner;
@@ -30,6 +31,7 @@ use kiln_driver::{DeviceInfo, Driver, MemoryInfo};
 use kiln_mem::{Budget, MemoryResource, Order};
 
 pub use config::RuntimeConfig;
+pub use drain::Drained;
 pub use memory_config::MemoryConfig;
 pub use stream::Stream;
 pub use stream_pool::StreamPool;
@@ -179,7 +181,8 @@ impl DeviceRuntime {
         self.inner.bytes_outstanding()
     }
 
-    /// Frees memory whose last use is done by now. Returns how many bytes that were.
+    /// Makes memory available again that was freed and whose last use is done by now. Returns how many bytes that were. It
+    /// does not wait; [`drain_pending`](Self::drain_pending) does.
     ///
     /// # Errors
     /// The fault, if the device is lost.

@@ -242,6 +242,11 @@ impl Inner {
         Ok(self.memory.reap_pending()?.freed_bytes)
     }
 
+    /// Whether a module or a graph was dropped that work may still use.
+    pub(super) fn has_retired(&self) -> bool {
+        self.lent.has_retired()
+    }
+
     /// A use of blocks was prepared and then dropped.
     pub(crate) fn note_unfinished_use(&self) {
         self.unfinished_uses.fetch_add(1, Ordering::Relaxed);

@@ -52,6 +52,11 @@ impl LentObjects {
         }
     }
 
+    /// Whether something was given back that work may still use.
+    pub(super) fn has_retired(&self) -> bool {
+        !self.retired().is_empty()
+    }
+
     /// Modules that are loaded, with those that are unloaded after their last work.
     pub(super) fn modules(&self) -> usize {
         let is_module = |object: &Object| matches!(object, Object::Module(_));

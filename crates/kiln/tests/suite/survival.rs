@@ -1,5 +1,6 @@
 //! Devices that are lost, watched, shut down and rebuilt, and everybody who waits for them.
 
+mod drain;
 mod executor;
 mod faults;
 mod fleet;
