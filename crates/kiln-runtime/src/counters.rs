@@ -129,6 +129,12 @@ impl From<StreamCount> for Count {
 /// As many numbers as there are counts.
 pub(crate) type Numbers = [u64; Count::ALL.len()];
 
+/// A part of a runtime that counts by itself.
+pub(crate) trait Counted {
+    /// Adds its numbers to others.
+    fn add_to(&self, numbers: &mut Numbers);
+}
+
 /// The numbers of what belongs to no stream.
 pub(crate) struct Counters([AtomicU64; Count::ALL.len()]);
 
@@ -142,6 +148,11 @@ impl Counters {
     /// Adds to a count, from any thread.
     pub(crate) fn add(&self, count: Count, number: u64) {
         self.0[count as usize].fetch_add(number, Ordering::Relaxed);
+    }
+
+    /// What was counted so far.
+    pub(crate) fn get(&self, count: Count) -> u64 {
+        self.0[count as usize].load(Ordering::Relaxed)
     }
 
     /// Adds these numbers to others.

@@ -11,6 +11,7 @@ mod kept;
 mod lent_objects;
 mod memory_config;
 mod memory_order;
+mod meters;
 mod named_blocks;
 mod recovery_hook;
 mod registry;
@@ -41,8 +42,9 @@ pub use watch::{Changed, StateWatch, Subscription};
 
 pub(crate) use block::Block;
 pub(crate) use inner::{Inner, MakeMemory};
+pub(crate) use meters::Meters;
 pub(crate) use recovery_hook::RecoveryHook;
-pub(crate) use registry::{Whereabouts, live_runtimes};
+pub(crate) use registry::{Whereabouts, census};
 pub(crate) use stream::Keep;
 
 use crate::error::Result;
@@ -178,7 +180,7 @@ impl DeviceRuntime {
 
     /// Bytes of blocks that are alive or whose last use is not known to be done.
     pub fn bytes_outstanding(&self) -> u64 {
-        self.inner.bytes_outstanding()
+        self.memory().bytes_outstanding()
     }
 
     /// Makes memory available again that was freed and whose last use is done by now. Returns how many bytes that were. It

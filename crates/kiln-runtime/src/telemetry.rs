@@ -2,11 +2,12 @@
 //!
 //! Every stream counts its own work, in memory only the thread that submits to it writes just then, so counting adds no locked instruction to a
 //! submission and no line that two submitting threads share. A [`Snapshot`] adds the streams up; it can be taken at any moment, from any
-//! thread, and does not block. [`process_snapshot`] takes one of every runtime in the process.
+//! thread, and does not block.
 //!
 //! - [`Count`]s only grow, until [`Telemetry::reset`] starts them anew; they count what the driver took.
 //! - [`Gauge`]s say how things are at the moment.
-//! - [`prometheus`] writes the snapshots of several devices as one page for a scraper.
+//! - [`process_snapshot`] adds up all runtimes of the process, and [`ProcessSnapshot::prometheus`] is the page for a scraper;
+//!   [`prometheus`] writes a page of snapshots of the caller's choice, one for each device.
 //! - Device time is measured where it is asked for: [`Launch::submit_timed`](crate::Launch::submit_timed),
 //!   [`Graph::replay_timed`](crate::Graph::replay_timed).
 //! - Submissions, transfers, compilations and graphs are `tracing` spans with the target `kiln`. Without a subscriber, a span is one

@@ -12,6 +12,7 @@ use super::counters::CodeCounters;
 use super::payload::{Payload, kernel_names};
 use super::reading::signature;
 use crate::cache::{DiskCache, Entry, EntryKind, Key};
+use crate::counters::{Count, Counted, Numbers};
 use crate::error::{CodeError, Result};
 use crate::launch::{Kernel, Module, WeakModule};
 use crate::runtime::{DeviceRuntime, Inner};
@@ -38,6 +39,28 @@ struct Loaded {
     code: Arc<Code>,
     /// How long it took to compile, now or in an earlier process, and to load.
     cost_ns: u64,
+}
+
+impl Counted for Modules {
+    fn add_to(&self, numbers: &mut Numbers) {
+        let code = self.counters();
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let counted = [
+            (Count::ModuleHits, code.memory_hits),
+            (Count::Compilations, code.compilations),
+            (Count::CompileNanoseconds, nanoseconds(code.compile_time)),
+            (Count::ModuleLoads, code.loads),
+            (Count::ModuleLoadNanoseconds, nanoseconds(code.load_time)),
+            (Count::MemorySavedNanoseconds, nanoseconds(code.memory_time_saved)),
+            (Count::DiskSavedNanoseconds, nanoseconds(code.disk.time_saved)),
+            (Count::DiskHits, code.disk.hits),
+            (Count::DiskMisses, code.disk.misses),
+            (Count::DiskStores, code.disk.stores),
+        ];
+        for (count, number) in counted {
+            numbers[count as usize] += number;
+        }
+    }
 }
 
 /// What is known of a module besides what the driver holds.
@@ -275,8 +298,9 @@ fn load(runtime: &DeviceRuntime, payload: &Payload) -> Result<CompiledModule> {
 fn load_first<T>(payload: &Payload, load: impl Fn(&Image<'_>) -> Result<T>) -> Result<T> {
     let ptx = Image::Ptx(&payload.ptx);
     match &payload.cubin {
-        Some(cubin) => load(&Image::Cubin(cubin))
-            .or_else(|error| if error.is_lost() { Err(error) } else { load(&ptx) }),
+        Some(cubin) => {
+            load(&Image::Cubin(cubin)).or_else(|error| if error.is_lost() { Err(error) } else { load(&ptx) })
+        }
         None => load(&ptx),
     }
 }

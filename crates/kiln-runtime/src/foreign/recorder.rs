@@ -5,6 +5,7 @@ use kiln_driver::Access;
 use super::block_use::BlockUse;
 use super::prepared::PreparedUse;
 use crate::buffer::{Element, GpuRef};
+use crate::counters::Count;
 use crate::error::Result;
 use crate::runtime::{DeviceRuntime, Stream, Ticket};
 
@@ -27,7 +28,7 @@ impl DeviceRuntime {
 
     /// Prepared uses that were dropped without being finished or committed.
     pub fn unfinished_uses(&self) -> u64 {
-        self.inner().unfinished_uses()
+        self.inner().counters().get(Count::UnfinishedUses)
     }
 }
 

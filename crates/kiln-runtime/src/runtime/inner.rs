@@ -16,6 +16,7 @@ use super::config::RuntimeConfig;
 use super::extensions::Extensions;
 use super::lent_objects::LentObjects;
 use super::memory_order::{MemoryOrder, stream_ref};
+use super::meters::Meters;
 use super::named_blocks::NamedBlocks;
 use super::recovery_hook::RecoveryHook;
 use super::registry::{Remains, RuntimeKey};
@@ -25,7 +26,7 @@ use super::stream_pool::StreamPool;
 use super::timing::Timers;
 use crate::cache::{DiskCache, Surroundings};
 use crate::completion::Reactor;
-use crate::counters::{Baseline, Counters};
+use crate::counters::{Baseline, Count, Counters};
 use crate::error::{Error, ErrorKind, Misuse, Result, Stale};
 use crate::ids::BlockId;
 use crate::state::{Phase, Sentinel, StateCell};
@@ -49,22 +50,21 @@ pub(crate) struct Inner {
     /// Set if the device lives in a worker process.
     recovery: Option<Box<dyn RecoveryHook>>,
     reactor: Reactor,
-    pool: StreamPool,
+    pool: Arc<StreamPool>,
     main: Stream,
     memory: Arc<dyn MemoryResource>,
-    staging: Staging,
+    staging: Arc<Staging>,
     disk_cache: Arc<DiskCache>,
-    extensions: Extensions,
+    extensions: Arc<Extensions>,
     config: RuntimeConfig,
-    lent: LentObjects,
+    lent: Arc<LentObjects>,
     /// Names of other libraries' memory that buffers still hold; they go with the runtime.
     adopted: Mutex<HashSet<MemoryId>>,
-    unfinished_uses: AtomicU64,
     /// The number of the next block.
     blocks: AtomicU64,
     named_blocks: NamedBlocks,
     /// What belongs to no stream, in numbers.
-    counters: Counters,
+    counters: Arc<Counters>,
     baseline: Baseline,
     timers: Timers,
 }
@@ -92,28 +92,27 @@ impl Inner {
         let key = RuntimeKey::fresh();
         let inner = Arc::new_cyclic(|weak: &Weak<Self>| Self {
             key,
-            pool: StreamPool::new(config.max_streams, weak.clone()),
+            pool: Arc::new(StreamPool::new(config.max_streams, weak.clone())),
             main: Stream::new(lane, weak.clone(), 0, Home::Runtime),
             memory,
-            staging: Staging::new(config.max_staging_bytes),
+            staging: Arc::new(Staging::new(config.max_staging_bytes)),
             disk_cache: Arc::new(DiskCache::new(&config.cache, &Surroundings::of_process())),
-            extensions: Extensions::default(),
+            extensions: Arc::default(),
             driver,
             state,
             reactor,
             tracker,
             recovery,
             config,
-            lent: LentObjects::default(),
+            lent: Arc::default(),
             adopted: Mutex::default(),
-            unfinished_uses: AtomicU64::new(0),
             blocks: AtomicU64::new(BlockId::first_of(key.number())),
             named_blocks: NamedBlocks::default(),
-            counters: Counters::default(),
+            counters: Arc::default(),
             baseline: Baseline::default(),
             timers: Timers::default(),
         });
-        key.enter(Arc::downgrade(&inner));
+        key.enter(Arc::downgrade(&inner), inner.meters());
         Ok(inner)
     }
 
@@ -221,10 +220,6 @@ impl Inner {
         &self.timers
     }
 
-    pub(crate) fn bytes_outstanding(&self) -> u64 {
-        self.memory.bytes_outstanding()
-    }
-
     /// Refuses a memory stack that belongs to another device.
     pub(crate) fn check_memory(&self) -> Result<()> {
         let block = self.memory.allocate(&Request::new(1, stream_ref(self.main.lane())))?;
@@ -249,7 +244,7 @@ impl Inner {
 
     /// A use of blocks was prepared and then dropped.
     pub(crate) fn note_unfinished_use(&self) {
-        self.unfinished_uses.fetch_add(1, Ordering::Relaxed);
+        self.counters.add(Count::UnfinishedUses, 1);
     }
 
     pub(super) fn named_blocks(&self) -> &NamedBlocks {
@@ -261,8 +256,18 @@ impl Inner {
         self.blocks.fetch_add(1, Ordering::Relaxed)
     }
 
-    pub(crate) fn unfinished_uses(&self) -> u64 {
-        self.unfinished_uses.load(Ordering::Relaxed)
+    /// The parts that count.
+    pub(crate) fn meters(&self) -> Meters {
+        Meters {
+            driver: self.driver.clone(),
+            tracker: self.tracker.clone(),
+            counters: self.counters.clone(),
+            extensions: self.extensions.clone(),
+            lent: self.lent.clone(),
+            pool: self.pool.clone(),
+            staging: self.staging.clone(),
+            memory: self.memory.clone(),
+        }
     }
 
     /// Remembers an object that a handle outside holds, so that it is destroyed with the runtime if the handle outlives it.
@@ -279,11 +284,6 @@ impl Inner {
     pub(crate) fn retire(&self, object: impl Into<Object>) {
         self.lent.retire(object.into(), &self.tracker);
         self.destroy_retired();
-    }
-
-    /// Modules that are loaded, with those that are unloaded after their last work.
-    pub(crate) fn loaded_modules(&self) -> usize {
-        self.lent.modules()
     }
 
     /// Names memory of another library.

@@ -4,16 +4,19 @@
 //! launch, each of which waits for all stores before it. A ticket carries the name, and only who asks it something looks here.
 //!
 //! A runtime waits for its work when it ends. A name that is not known any more therefore stands for work that is done; a runtime
-//! that ended otherwise leaves the reason behind, and one that had lost work before leaves what that was.
+//! that ended otherwise leaves the reason behind, and one that had lost work before leaves what that was. What a runtime had counted
+//! stays, added up for each device.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
+use kiln_driver::DeviceInfo;
 use kiln_order::{Clock, Stamp};
 
-use super::DeviceRuntime;
 use super::inner::Inner;
+use super::meters::Meters;
+use crate::counters::Numbers;
 use crate::error::Error;
 use crate::state::Loss;
 
@@ -34,7 +37,7 @@ pub(crate) enum Whereabouts {
 }
 
 enum Known {
-    Live(Weak<Inner>),
+    Live(Weak<Inner>, Box<Meters>),
     Ended(Box<Remains>),
 }
 
@@ -46,7 +49,23 @@ pub(super) struct Remains {
     pub(super) cut_short: Option<(Clock, Error)>,
 }
 
-static RUNTIMES: RwLock<BTreeMap<RuntimeKey, Known>> = RwLock::new(BTreeMap::new());
+/// All runtimes of this process.
+struct Registry {
+    runtimes: BTreeMap<RuntimeKey, Known>,
+    /// What runtimes that are gone had counted, by device.
+    ended: Vec<(DeviceInfo, Numbers)>,
+}
+
+impl Registry {
+    fn keep_counts(&mut self, device: &DeviceInfo, counts: &Numbers) {
+        match self.ended.iter_mut().find(|(known, _)| is_same(known, device)) {
+            Some((_, sums)) => sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count),
+            None => self.ended.push((device.clone(), *counts)),
+        }
+    }
+}
+
+static RUNTIMES: RwLock<Registry> = RwLock::new(Registry { runtimes: BTreeMap::new(), ended: Vec::new() });
 
 impl RuntimeKey {
     /// A new name.
@@ -61,41 +80,49 @@ impl RuntimeKey {
     }
 
     /// Makes a runtime known by its name.
-    pub(super) fn enter(self, runtime: Weak<Inner>) {
-        write(|runtimes| drop(runtimes.insert(self, Known::Live(runtime))));
+    pub(super) fn enter(self, runtime: Weak<Inner>, meters: Meters) {
+        write(|registry| drop(registry.runtimes.insert(self, Known::Live(runtime, Box::new(meters)))));
     }
 
-    /// The runtime ended.
+    /// The runtime ended. Its parts are dropped by itself, after this.
     pub(super) fn leave(self, remains: Remains) {
         let nothing = remains.losses.is_empty() && remains.cut_short.is_none();
-        write(|runtimes| {
-            drop(if nothing {
-                runtimes.remove(&self)
-            } else {
-                runtimes.insert(self, Known::Ended(Box::new(remains)))
-            });
+        write(|registry| {
+            let known = registry.runtimes.remove(&self);
+            if !nothing {
+                registry.runtimes.insert(self, Known::Ended(Box::new(remains)));
+            }
+            if let Some(Known::Live(_, meters)) = known {
+                registry.keep_counts(meters.device(), &meters.counts());
+            }
         });
     }
 
     /// What became of it, and if it is gone, of that work.
     pub(crate) fn find(self, stamp: Stamp) -> Whereabouts {
-        let runtimes = RUNTIMES.read().unwrap_or_else(PoisonError::into_inner);
-        match runtimes.get(&self) {
+        let registry = RUNTIMES.read().unwrap_or_else(PoisonError::into_inner);
+        match registry.runtimes.get(&self) {
             None => Whereabouts::Done,
             Some(Known::Ended(remains)) => remains.fate(stamp).map_or(Whereabouts::Done, Whereabouts::Failed),
-            Some(Known::Live(runtime)) => runtime.upgrade().map_or(Whereabouts::Ending, Whereabouts::Here),
+            Some(Known::Live(runtime, _)) => runtime.upgrade().map_or(Whereabouts::Ending, Whereabouts::Here),
         }
     }
 }
 
-/// Every runtime of this process that is alive, in the order they were made.
-pub(crate) fn live_runtimes() -> Vec<DeviceRuntime> {
-    let runtimes = RUNTIMES.read().unwrap_or_else(PoisonError::into_inner);
-    let live = runtimes.values().filter_map(|known| match known {
-        Known::Live(runtime) => runtime.upgrade(),
+/// Reads the meters of all runtimes that have not ended; with them, what those that have ended had counted, by device. Of one
+/// moment: no runtime is missing, and none is counted twice.
+pub(crate) fn census<T>(read: impl FnMut(&Meters) -> T) -> (Vec<T>, Vec<(DeviceInfo, Numbers)>) {
+    let registry = RUNTIMES.read().unwrap_or_else(PoisonError::into_inner);
+    let running = registry.runtimes.values().filter_map(|known| match known {
+        Known::Live(_, meters) => Some(&**meters),
         Known::Ended(_) => None,
     });
-    live.map(DeviceRuntime::from_inner).collect()
+    (running.map(read).collect(), registry.ended.clone())
+}
+
+/// Whether two are the same device to those who read numbers.
+fn is_same(one: &DeviceInfo, other: &DeviceInfo) -> bool {
+    (one.kind, one.ordinal, one.uuid) == (other.kind, other.ordinal, other.uuid) && one.name == other.name
 }
 
 impl Remains {
@@ -111,6 +138,6 @@ impl Remains {
     }
 }
 
-fn write(change: impl FnOnce(&mut BTreeMap<RuntimeKey, Known>)) {
+fn write(change: impl FnOnce(&mut Registry)) {
     change(&mut RUNTIMES.write().unwrap_or_else(PoisonError::into_inner));
 }

@@ -3,7 +3,7 @@
 use kiln_driver::DeviceInfo;
 
 /// What tells one device from another on a page of numbers.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct DeviceName {
     /// "cuda" or "simulated".
     pub kind: String,

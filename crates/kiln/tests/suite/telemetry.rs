@@ -4,6 +4,7 @@ mod counts;
 mod levels;
 mod page;
 mod parser;
+mod process;
 mod rig;
 mod spans;
 mod time;

@@ -134,8 +134,10 @@ fn one_snapshot_has_every_runtime_of_the_process() {
     let uploads = &parse(&page).unwrap()["kiln_copied_bytes_total"];
     let here = uploads.samples.iter().filter(|(labels, _)| labels["name"] == NAME);
     assert_eq!(here.map(|(_, bytes)| *bytes).sum::<f64>(), 15.0, "one series for each direction");
-    drop(one);
-    assert_eq!(find().unwrap().count(Count::UploadedBytes), 5);
+    let kept = two.upload(&[3_u8; 7]).unwrap();
+    assert_eq!(find().unwrap().gauge(Gauge::LiveBytes), 7);
+    drop((one, kept));
     drop(two);
-    assert_eq!(find(), None);
+    let ended = find().expect("what they counted stays");
+    assert_eq!((ended.count(Count::UploadedBytes), ended.gauge(Gauge::LiveBytes)), (22, 0));
 }

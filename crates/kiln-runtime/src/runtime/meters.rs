@@ -1,0 +1,77 @@
+//! What can be read of a runtime without holding it.
+//!
+//! Who counts must not become the last holder of a runtime: its end would then come later, and on another thread, than its
+//! owner dropped it. The parts that count are shared with the registry of runtimes instead, until the runtime has ended.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use kiln_driver::{DeviceInfo, Driver};
+use kiln_mem::MemoryResource;
+use kiln_order::{DependencyTracker, StreamCount, StreamCounts};
+
+use super::extensions::Extensions;
+use super::lent_objects::LentObjects;
+use super::staging::Staging;
+use super::stream_pool::StreamPool;
+use crate::counters::{Count, Counters, Numbers};
+
+/// The parts of a runtime that count.
+pub(crate) struct Meters {
+    pub(super) driver: Arc<dyn Driver>,
+    pub(super) tracker: Arc<DependencyTracker>,
+    pub(super) counters: Arc<Counters>,
+    pub(super) extensions: Arc<Extensions>,
+    pub(super) lent: Arc<LentObjects>,
+    pub(super) pool: Arc<StreamPool>,
+    pub(super) staging: Arc<Staging>,
+    pub(super) memory: Arc<dyn MemoryResource>,
+}
+
+impl Meters {
+    /// The device.
+    pub(crate) fn device(&self) -> &DeviceInfo {
+        self.driver.info()
+    }
+
+    pub(crate) fn tracker(&self) -> &DependencyTracker {
+        &self.tracker
+    }
+
+    pub(crate) fn pool(&self) -> &StreamPool {
+        &self.pool
+    }
+
+    pub(crate) fn staging(&self) -> &Staging {
+        &self.staging
+    }
+
+    /// Modules that are loaded, with those that are unloaded after their last work.
+    pub(crate) fn loaded_modules(&self) -> usize {
+        self.lent.modules()
+    }
+
+    /// The value that a layer above keeps with the runtime, if it does.
+    pub(crate) fn extension<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.extensions.get()
+    }
+
+    pub(crate) fn memory(&self) -> &dyn MemoryResource {
+        &*self.memory
+    }
+
+    /// Everything counted since the runtime was made.
+    pub(crate) fn counts(&self) -> Numbers {
+        let mut counts = [0; Count::ALL.len()];
+        self.counters.add_to(&mut counts);
+        let mut streams = StreamCounts::default();
+        self.tracker.add_counts(&mut streams);
+        for count in StreamCount::ALL {
+            counts[Count::from(*count) as usize] += streams[*count as usize];
+        }
+        self.extensions.add_counts(&mut counts);
+        counts[Count::PinnedReused as usize] += self.staging.reused();
+        counts[Count::PinnedMade as usize] += self.staging.made();
+        counts
+    }
+}
