@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kiln_driver::{DeviceInfo, Driver, MemoryInfo};
-use kiln_mem::{Budget, MemoryResource, Order};
+use kiln_mem::{Budget, MemoryResource, MemoryResourceExt, Order};
 
 pub use config::RuntimeConfig;
 pub use drain::Drained;

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use kiln_order::Stamp;
+
 use super::{Error, ErrorKind, Stale};
-use crate::order::Stamp;
 use crate::state::{Cause, StateCell};
 
 impl Error {

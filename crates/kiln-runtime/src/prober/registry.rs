@@ -25,7 +25,7 @@ use super::runtime_cell::RuntimeCell;
 use super::shared_config::{Building, SharedConfig};
 use crate::error::{Error, ErrorKind, Misuse, Result};
 use crate::isolation::Isolation;
-use crate::runtime::DeviceRuntime;
+use crate::runtime::{DeviceRuntime, RuntimeConfig};
 use crate::state::DeviceState;
 
 /// Devices of one platform that a process can use.

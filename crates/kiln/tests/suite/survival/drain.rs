@@ -7,7 +7,7 @@ use kiln::{
     DeviceRuntime, RuntimeConfig,
     error::{ErrorKind, Misuse},
 };
-use kiln_driver::Image;
+use kiln_driver::{Access, Image};
 use kiln_sim::{HostKernel, KernelLibrary, Machine, MachineConfig, Mode};
 
 const LIBRARY: &str = "gates";
@@ -72,7 +72,7 @@ fn on_a_seeded_device_a_drain_makes_time_pass() {
 fn a_thread_that_holds_a_prepared_use_would_wait_for_itself_and_is_refused() {
     let gpu = DeviceRuntime::simulated(1).unwrap();
     let buffer = gpu.zeros::<u32>(16).unwrap();
-    let held = gpu.prepare_first_use(gpu.main_stream(), &buffer).unwrap();
+    let held = gpu.prepare_first_use(gpu.main_stream(), &buffer, Access::Write).unwrap();
     let error = gpu.drain_pending(Duration::from_secs(1)).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Misuse(Misuse::Prepared { .. })), "{error}");
     drop(held);
