@@ -1,8 +1,8 @@
 //! `kiln bench`: the memory workloads on this machine.
 //!
-//! A stack is measured beside the driver's own pool, both through the same calls. What goes around kiln, the raw
-//! driver and cudarc, is measured by the program `kiln-bench` in the same run, if it lies beside this one: this program
-//! names no binding to CUDA. On the simulated device the figures are what the host pays; its pool is no peer.
+//! A memory stack is measured next to the driver's own pool, both through the same calls. The raw driver and cudarc are measured by
+//! the program `kiln-bench` if it is in the same folder, because this program has no bindings to CUDA. On the simulated device the
+//! figures are the cost on the host, and its pool is not measured.
 
 mod measure;
 mod peers;
@@ -17,15 +17,16 @@ use kiln_driver::{DeviceKind, Driver};
 use kiln_mem::Stack;
 use kiln_sim::{DeviceConfig, Machine, MachineConfig};
 
-use crate::console::{Console, complain};
+use crate::console::Console;
 use crate::device::Where;
 use crate::exit::Exit;
+use crate::failure::Failure;
 
 use measure::Subject;
 use table::Table;
 use workload::{RowParser, Workload};
 
-/// Memory of the simulated device; nothing of it is touched.
+/// Memory of the simulated device; none of it is touched.
 const SIMULATED_BYTES: u64 = 128 << 30;
 
 const EXAMPLES: &str = "Examples:
@@ -33,53 +34,50 @@ const EXAMPLES: &str = "Examples:
   kiln bench m1 m3 --repeats 9
   kiln bench m1..m5 --stack \"stats(heap)\" --json
 
-`kiln replay --help` says what a stack is made of. The raw driver and cudarc are measured by `kiln-bench`, if it lies beside this
-program; RMM and PyTorch by the programs in bench/peers.
+m1  64 KiB allocated and freed, warm: nanoseconds
+m2  blocks of random size and life: nanoseconds
+m3  m1 on 1, 4, 8 and 16 threads: nanoseconds
+m4  m2: reserved over live memory
+m5  requests refused with nine tenths of a limit in use
+m6  kernels that allocate on several streams (on a GPU, by kiln-bench)
+m7  driver calls of a warm pair
 
-Exit codes: 0 measured, 2 wrong usage, 3 refused, 5 a fault.";
+`kiln replay --help` lists the parts of a stack. The raw driver and cudarc are
+measured by `kiln-bench` if it is in the same folder (cargo build --release -p
+kiln-bench).
+
+Exit codes: 0 measured, 2 wrong usage, 3 refused, 5 fault.";
 
 /// The flags of `kiln bench`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The workloads, or a row of them such as `m1..m5`; all of them if none is named.
+    /// The workloads, or a range such as `m1..m5`; all of them if none is named.
     #[arg(value_parser = RowParser)]
     workloads: Vec<RangeInclusive<Workload>>,
-    /// The memory stack that is measured, such as "budget(8GiB, stats(heap))".
+    /// The memory stack to measure, such as "budget(8GiB, stats(heap))".
     #[arg(long, default_value = "heap")]
     stack: Stack,
     /// Where to run; `auto` takes a GPU if there is one and the policy allows it, else the simulated device.
     #[arg(long, value_enum, default_value_t = Where::Auto)]
     device: Where,
-    /// Repeats of each measurement; their median is what counts.
+    /// Repeats of each measurement; the median is reported.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeats: u32,
     /// Print JSON.
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 /// Runs the command.
-pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Exit {
+pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {
     let mut table = Table::new(arguments.json);
-    match perform(arguments, &mut table, console) {
-        Ok(()) => {
-            if arguments.json {
-                match serde_json::to_string_pretty(&table) {
-                    Ok(json) => console.line(json),
-                    Err(error) => complain(format_args!("kiln bench: {error}")),
-                }
-            }
-            Exit::Done
-        }
-        Err((exit, text)) => {
-            complain(format_args!("kiln bench: {text}"));
-            exit
-        }
+    perform(arguments, &mut table, console)?;
+    if arguments.json {
+        console.json(&table)?;
     }
+    Ok(Exit::Done)
 }
-
-type Failure = (Exit, String);
 
 fn perform(arguments: &Arguments, table: &mut Table, console: &mut Console) -> Result<(), Failure> {
     let rows = &arguments.workloads;
@@ -95,11 +93,11 @@ fn perform(arguments: &Arguments, table: &mut Table, console: &mut Console) -> R
     }
     for workload in &workloads {
         for stack in &stacks {
-            // A simulated device gives addresses out only once, so each measurement has a new one.
+            // A simulated device never reuses addresses, so each measurement has a new device.
             let open = || if is_cuda { Ok(driver.clone()) } else { simulated() };
             let subject = Subject { open: &open, stack, repeats: arguments.repeats };
             let measured = subject.measure(*workload, &mut |row| table.add(console, row));
-            measured.map_err(memory_failure)?;
+            measured.map_err(|error| Failure::of_memory(&error))?;
         }
     }
     if is_cuda {
@@ -111,28 +109,13 @@ fn perform(arguments: &Arguments, table: &mut Table, console: &mut Console) -> R
 }
 
 fn device(wanted: Where) -> Result<Arc<dyn Driver>, Failure> {
-    let failed = |error: kiln::Error| (Exit::from(&error), error.to_string());
-    let simulated = || simulated().map_err(memory_failure);
-    let runtime = match wanted {
-        Where::Sim => return simulated(),
-        Where::Cuda => kiln::probe::require().map_err(failed)?,
-        Where::Auto => {
-            let policy = kiln::probe::policy().map_err(failed)?;
-            match kiln::probe::prober().resolve(policy).map_err(failed)? {
-                Some(runtime) if runtime.info().kind != DeviceKind::Simulated => runtime,
-                _ => return simulated(),
-            }
-        }
-    };
-    Ok(Arc::clone(runtime.driver()))
+    match wanted.gpu_driver()? {
+        Some(driver) => Ok(driver),
+        None => simulated().map_err(|error| Failure::of_memory(&error)),
+    }
 }
 
 fn simulated() -> kiln_mem::Result<Arc<dyn Driver>> {
     let config = MachineConfig::seeded(0).device(DeviceConfig::with_memory(SIMULATED_BYTES));
     Ok(Machine::new(config).device(0)?)
-}
-
-fn memory_failure(error: kiln_mem::Error) -> Failure {
-    let exit = if error.refusal().is_some() || error.is_oom() { Exit::Absent } else { Exit::Fault };
-    (exit, error.to_string())
 }

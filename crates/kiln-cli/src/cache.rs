@@ -1,4 +1,4 @@
-//! `kiln cache`: the compiled kernels on disk.
+//! `kiln cache`: compiled kernels on disk.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use kiln::cache::{CacheConfig, CachePlace, DiskCache, EntryKind, Surroundings, Verdict};
 use serde::Serialize;
 
-use crate::console::{Console, complain};
+use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::table::{Table, bytes};
@@ -18,12 +18,12 @@ use crate::table::{Table, bytes};
 pub(crate) struct Arguments {
     #[command(subcommand)]
     action: Action,
-    /// The folder; by default $XDG_CACHE_HOME/kiln or ~/.cache/kiln.
+    /// The folder of the cache; by default $XDG_CACHE_HOME/kiln or ~/.cache/kiln.
     #[arg(long, global = true, value_name = "FOLDER")]
     at: Option<PathBuf>,
     /// Print JSON.
     #[arg(long, global = true)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -31,17 +31,21 @@ const EXAMPLES: &str = "Examples:
   kiln cache prune --limit 256MiB
   kiln cache verify --json
 
-Exit codes: 0 done, 2 wrong usage, 5 something is damaged (verify), or the folder cannot be used.";
+Exit codes: 0 done, 2 wrong usage, 5 an entry is damaged (verify) or the folder
+cannot be used.";
+
+/// Digits of a key that tell entries apart; JSON has all of them.
+const SHOWN_KEY_DIGITS: usize = 16;
 
 #[derive(Subcommand)]
 enum Action {
-    /// List the entries, the one that was not used for longest first.
+    /// List the entries, the least recently used first.
     List,
-    /// Read every entry and say which are damaged.
+    /// Read every entry and report damaged ones.
     Verify,
-    /// Remove the least recently used entries beyond a limit, and what killed writers left.
+    /// Remove the least recently used entries beyond a limit, and unfinished files.
     Prune {
-        /// Bytes that may stay, such as 256MiB.
+        /// The size to keep, such as 256MiB.
         #[arg(long, value_name = "BYTES", default_value = "1GiB")]
         limit: kiln_mem::ByteSize,
     },
@@ -54,7 +58,7 @@ struct Listing {
     folder: Option<String>,
     entries: Vec<Entry>,
     bytes: u64,
-    /// What finding every entry once saves.
+    /// The compile time of all entries, which a hit of each saves.
     compile_nanoseconds: u64,
 }
 
@@ -63,7 +67,7 @@ struct Entry {
     key: String,
     bytes: u64,
     used_unix_seconds: u64,
-    /// What finding it saves; null for an entry that cannot be read.
+    /// The compile time that a hit saves; null for an entry that cannot be read.
     compile_nanoseconds: Option<u64>,
     /// Empty for an entry that cannot be read.
     kernels: Vec<String>,
@@ -92,19 +96,15 @@ struct Freed {
 }
 
 /// Runs the command.
-pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Exit {
+pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {
     let place = arguments.at.clone().map_or(CachePlace::User, CachePlace::At);
     let cache = DiskCache::new(&CacheConfig { place, ..CacheConfig::default() }, &Surroundings::of_process());
-    let done = match &arguments.action {
+    match &arguments.action {
         Action::List => list(&cache, arguments.json, console),
         Action::Verify => verify(&cache, arguments.json, console),
         Action::Prune { limit } => free(&cache, arguments.json, console, limit.0),
         Action::Clear => free(&cache, arguments.json, console, 0),
-    };
-    done.unwrap_or_else(|failure| {
-        complain(format_args!("kiln cache: {}", failure.text));
-        failure.exit
-    })
+    }
 }
 
 fn folder(cache: &DiskCache) -> Option<String> {
@@ -112,7 +112,7 @@ fn folder(cache: &DiskCache) -> Option<String> {
 }
 
 fn named(cache: &DiskCache) -> String {
-    folder(cache).unwrap_or_else(|| "no cache: neither XDG_CACHE_HOME nor HOME says where".into())
+    folder(cache).unwrap_or_else(|| "no cache folder: neither XDG_CACHE_HOME nor HOME is set".into())
 }
 
 fn unusable(cache: &DiskCache, error: &std::io::Error) -> Failure {
@@ -141,23 +141,25 @@ fn list(cache: &DiskCache, json: bool, console: &mut Console) -> Result<Exit, Fa
             bytes: total,
             compile_nanoseconds: nanoseconds(saved),
         };
-        return Ok(console.json("cache", &listing));
+        console.json(&listing)?;
+        return Ok(Exit::Done);
     }
     let count = match entries.len() {
         1 => "1 entry".to_owned(),
         count => format!("{count} entries"),
     };
-    console.line(format_args!("{}: {count}, {}, {} of compiling", named(cache), bytes(total), brief(saved)));
+    let (total, saved) = (bytes(total), brief(saved));
+    console.line(format_args!("{}: {count}, {total}, {saved} of compile time", named(cache)));
     if !entries.is_empty() {
-        let mut table = Table::new(&["key", "#size", "#saves", "#last used", "kernels"]);
+        let mut table = Table::new(&["key", "#size", "#compile time", "#last used", "kernels"]);
         for entry in &entries {
             let age = entry.used.elapsed().map_or(0, |time| time.as_secs());
             let saves = entry.compile_time.map_or_else(|| "unknown".to_owned(), brief);
-            let (key, age, kernels) =
-                (entry.key.to_string(), format!("{} ago", duration(age)), entry.kernels.join(", "));
-            table.row([key, bytes(entry.bytes), saves, age, kernels]);
+            let key: String = entry.key.to_string().chars().take(SHOWN_KEY_DIGITS).collect();
+            let age = format!("{} ago", duration(age));
+            table.row([key, bytes(entry.bytes), saves, age, entry.kernels.join(", ")]);
         }
-        console.line(table);
+        console.line(table.render(console.columns()));
     }
     Ok(Exit::Done)
 }
@@ -172,19 +174,21 @@ fn verify(cache: &DiskCache, json: bool, console: &mut Console) -> Result<Exit, 
     let files: Vec<FileSheet> = verdicts.iter().map(sheet).collect();
     if json {
         let examination = Examination { folder: folder(cache), good, files, exit: exit.code() };
-        return Ok(console.json("cache", &examination).max(exit));
+        console.json(&examination)?;
+        return Ok(exit);
     }
-    console.line(format_args!("{}: {good} of {} files are good", named(cache), files.len()));
+    console.line(format_args!("{}: {good} of {} files are intact", named(cache), files.len()));
     if !files.is_empty() {
-        let mut table = Table::new(&["verdict", "file", "detail"]);
+        let mut table = Table::new(&["state", "file", "detail"]);
         for file in files {
             table.row([file.verdict.to_owned(), file.file, file.detail]);
         }
-        console.line(table);
+        console.line(table.render(console.columns()));
     }
     if damaged {
-        console
-            .line("A damaged entry is made anew when it is next asked for; `kiln cache clear` removes all.");
+        console.line(
+            "A damaged entry is compiled again when it is next used; `kiln cache clear` removes all entries.",
+        );
     }
     Ok(exit)
 }
@@ -204,7 +208,7 @@ fn sheet(verdict: &Verdict) -> FileSheet {
             ("other version", path.display().to_string(), "another version of kiln wrote it".to_owned())
         }
         Verdict::Abandoned { path } => {
-            ("unfinished", path.display().to_string(), "a writer is at it, or was killed".to_owned())
+            ("unfinished", path.display().to_string(), "a process is writing it, or was killed".to_owned())
         }
         Verdict::Unreadable { path, error } => ("unreadable", path.display().to_string(), error.clone()),
     };
@@ -216,7 +220,8 @@ fn free(cache: &DiskCache, json: bool, console: &mut Console, limit_bytes: u64) 
     let left_bytes =
         cache.list().map_err(|error| unusable(cache, &error))?.iter().map(|entry| entry.bytes).sum();
     if json {
-        return Ok(console.json("cache", &Freed { folder: folder(cache), freed_bytes, left_bytes }));
+        console.json(&Freed { folder: folder(cache), freed_bytes, left_bytes })?;
+        return Ok(Exit::Done);
     }
     console.line(format_args!("{}: freed {}, {} left", named(cache), bytes(freed_bytes), bytes(left_bytes)));
     Ok(Exit::Done)

@@ -1,24 +1,31 @@
-//! Where the command's words go.
+//! Where output goes.
 //!
 //! A reader may leave early (`kiln demo | head`); that is no fault of the command and no reason to panic. Once the pipe
 //! is closed the rest is not written, and the command ends as it would have. Any other failure to write is kept and
-//! ends the command as a fault. Colours are for people: only a terminal gets them.
+//! ends the command as a fault. Only a terminal gets colours. No line is wider than the terminal, and control characters that come
+//! from files or names are shown as escapes.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
 
-use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printable::printable;
+use crate::wrap::wrap;
 
-/// Columns of a terminal whose width is not known.
-const DEFAULT_COLUMNS: usize = 100;
+/// Columns where there is no terminal.
+const DEFAULT_COLUMNS: usize = 80;
+/// A narrower terminal is taken for one of so many columns.
+const LEAST_COLUMNS: usize = 40;
+const MOST_COLUMNS: usize = 400;
 
 /// The standard output.
 pub(crate) struct Console {
     out: Box<dyn Write>,
     state: State,
     colours: bool,
+    columns: usize,
 }
 
 enum State {
@@ -31,23 +38,44 @@ impl Console {
     /// The standard output of this process.
     pub(crate) fn stdout() -> Self {
         let out = io::stdout();
-        let colours = out.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Self { out: Box::new(out), state: State::Open, colours }
+        let is_terminal = out.is_terminal();
+        let colours = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let columns = columns(terminal_columns(&out));
+        Self { out: Box::new(out), state: State::Open, colours, columns }
     }
 
-    /// Whether a person with a terminal reads this.
+    /// Whether output may have colours.
     pub(crate) fn colours(&self) -> bool {
         self.colours
     }
 
-    /// How wide a drawing may be.
+    /// How wide a line may be.
     pub(crate) fn columns(&self) -> usize {
-        let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-        columns.filter(|columns| (40..=400).contains(columns)).unwrap_or(DEFAULT_COLUMNS)
+        self.columns
     }
 
-    /// Writes a line, or several.
+    /// Writes a line, or several; lines that are too wide are broken.
     pub(crate) fn line(&mut self, text: impl Display) {
+        let text = printable(&text.to_string(), self.colours);
+        self.write(&wrap(&text, self.columns));
+    }
+
+    /// Writes text as it is, such as code or JSON, and a line end.
+    pub(crate) fn verbatim(&mut self, text: &str) {
+        self.write(text);
+    }
+
+    /// Writes a value as JSON.
+    ///
+    /// # Errors
+    /// The value cannot be written as JSON.
+    pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
+        let json = serde_json::to_string_pretty(value).map_err(|error| Failure::fault(error.to_string()))?;
+        self.write(&json);
+        Ok(())
+    }
+
+    fn write(&mut self, text: &str) {
         if !matches!(self.state, State::Open) {
             return;
         }
@@ -59,24 +87,10 @@ impl Console {
         }
     }
 
-    /// Writes a value as JSON.
-    pub(crate) fn json(&mut self, command: &str, value: &impl Serialize) -> Exit {
-        match serde_json::to_string_pretty(value) {
-            Ok(json) => {
-                self.line(json);
-                Exit::Done
-            }
-            Err(error) => {
-                complain(format_args!("kiln {command}: {error}"));
-                Exit::Fault
-            }
-        }
-    }
-
-    /// Sends what others write to the standard output from here on to the standard error instead, such as what a GPU's driver
-    /// prints for kernels; only this console still writes to the output.
+    /// From here on, what anything else writes to the standard output goes to the standard error, such as what a GPU's driver
+    /// prints for kernels. Only this console still writes to the output.
     #[cfg(unix)]
-    pub(crate) fn keep_for_itself(&mut self) -> io::Result<()> {
+    pub(crate) fn reserve_stdout(&mut self) -> io::Result<()> {
         use std::os::fd::AsFd;
         let own = io::stdout().as_fd().try_clone_to_owned()?;
         rustix::stdio::dup2_stdout(io::stderr())?;
@@ -84,13 +98,13 @@ impl Console {
         Ok(())
     }
 
-    /// Elsewhere the two are not kept apart.
+    /// Other systems do not keep the two apart.
     #[cfg(not(unix))]
-    pub(crate) fn keep_for_itself(&mut self) -> io::Result<()> {
+    pub(crate) fn reserve_stdout(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Why something could not be written, unless the reader had simply left.
+    /// Why something could not be written. A reader that left is no failure.
     pub(crate) fn failure(self) -> Option<io::Error> {
         match self.state {
             State::Open | State::Closed => None,
@@ -99,7 +113,26 @@ impl Console {
     }
 }
 
-/// Writes a line to the standard error; there is nobody to tell if that fails.
+/// Writes a line to the standard error. If that fails, too, there is no place left to say so.
 pub(crate) fn complain(text: impl Display) {
-    let _ = writeln!(io::stderr(), "{text}");
+    let err = io::stderr();
+    let columns = columns(terminal_columns(&err));
+    let _ = writeln!(io::stderr(), "{}", wrap(&printable(&text.to_string(), false), columns));
+}
+
+/// The columns to use: what `COLUMNS` says, else the terminal's.
+fn columns(terminal: Option<usize>) -> usize {
+    let wanted = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    wanted.or(terminal).unwrap_or(DEFAULT_COLUMNS).clamp(LEAST_COLUMNS, MOST_COLUMNS)
+}
+
+#[cfg(unix)]
+fn terminal_columns(stream: &impl std::os::fd::AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+#[cfg(not(unix))]
+fn terminal_columns<T>(_: &T) -> Option<usize> {
+    None
 }

@@ -1,8 +1,8 @@
-//! `kiln demo`: the main job in small.
+//! `kiln demo`: a small pipeline that is checked and drawn.
 //!
-//! A pipeline of copies and kernels on four streams, ordered by nothing but what its kernels read and write; checked bit by
-//! bit against the host; drawn. On the simulated device every access is checked too. Then a twin with one edge left out,
-//! to show that the checker would have said so. With `--isolate`, the same kernels in a worker process that does not live to see the end.
+//! Copies and kernels on four streams, ordered only by what they read and write, are compared bit by bit with the host. On the simulated
+//! device every access is checked as well. Then a copy of the pipeline with one dependency left out shows that the checker finds it.
+//! With `--isolate`, the same kernels run in a worker process that is killed halfway.
 
 mod device;
 mod isolated;
@@ -16,60 +16,64 @@ mod workload;
 use clap::Args;
 use serde::Serialize;
 
-use crate::console::{Console, complain};
+use crate::console::Console;
 use crate::device::Where;
 use crate::exit::Exit;
+use crate::failure::Failure;
 
 use device::Stage;
 use report::Report;
 
 /// The flags of `kiln demo`.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// Print JSON.
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
     /// Where to run; `auto` takes a GPU if there is one and the policy allows it, else the simulated device.
     #[arg(long, value_enum, default_value_t = Where::Auto)]
     device: Where,
-    /// Picks the data, and on the simulated device the order in which ready work runs.
+    /// Chooses the data, and on the simulated device the order of independent work.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Keep the device in a worker process, kill that in the middle, and show what another one finds.
+    /// Run the device in a worker process, kill the worker halfway, and verify the memory in the next one.
     #[arg(long)]
     isolate: bool,
 }
 
+const EXAMPLES: &str = "Examples:
+  kiln demo
+  kiln demo --device sim --seed 7
+  kiln demo --isolate
+
+Exit codes: 0 every check passed, 2 wrong usage, 3 a missing device, 5 a check failed.";
+
 /// Runs the command.
-pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Exit {
-    let ended = if arguments.isolate {
-        isolated::run(arguments.device, arguments.seed).map(|report| {
-            show(console, arguments.json, &report, |_| report.text());
-            report.exit()
-        })
-    } else {
-        perform(arguments).map(|report| {
-            let colours = console.colours();
-            show(console, arguments.json, &report, |columns| report.text(columns, colours));
-            report.exit()
-        })
-    };
-    ended.unwrap_or_else(|error| {
-        complain(format_args!("kiln demo: {error:#}"));
-        Exit::from(&error)
-    })
+pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {
+    let (columns, colours) = (console.columns(), console.colours());
+    if arguments.isolate {
+        let report = isolated::run(arguments.device, arguments.seed)?;
+        show(console, arguments.json, &report, || report.text(columns))?;
+        return Ok(report.exit());
+    }
+    let report = perform(arguments)?;
+    show(console, arguments.json, &report, || report.text(columns, colours))?;
+    Ok(report.exit())
 }
 
-/// Prints a report for people or for programs.
-fn show(console: &mut Console, json: bool, report: &impl Serialize, text: impl FnOnce(usize) -> String) {
-    if !json {
-        let text = text(console.columns());
-        return console.line(text);
+/// Prints a report as JSON or as text.
+fn show(
+    console: &mut Console,
+    json: bool,
+    report: &impl Serialize,
+    text: impl FnOnce() -> String,
+) -> Result<(), Failure> {
+    if json {
+        return console.json(report);
     }
-    match serde_json::to_string_pretty(report) {
-        Ok(json) => console.line(json),
-        Err(error) => complain(format_args!("kiln demo: {error}")),
-    }
+    console.line(text());
+    Ok(())
 }
 
 fn perform(arguments: &Arguments) -> kiln::Result<Report> {

@@ -1,10 +1,13 @@
-//! Which device a command runs on.
+//! The device a command runs on.
+
+use std::sync::Arc;
 
 use clap::ValueEnum;
 use kiln::recovery::Backend;
 use kiln::{DeviceRuntime, Policy, probe::Availability};
+use kiln_driver::Driver;
 
-/// What was asked for.
+/// The device a user asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Where {
     /// A GPU if there is one, else the simulated device.
@@ -15,16 +18,16 @@ pub(crate) enum Where {
     Sim,
 }
 
-/// What it led to, and why.
+/// The device that was chosen, and why.
 pub(crate) struct Choice {
-    /// The runtime of a GPU; none for a simulated device, which every command builds as it needs it.
+    /// The runtime of a GPU; none for the simulated device, which every command configures for itself.
     pub(crate) gpu: Option<&'static DeviceRuntime>,
-    /// Why it is this device and no other.
+    /// Why this device was chosen.
     pub(crate) reason: String,
 }
 
 impl Where {
-    /// Names a device for a worker process to open, without opening it here; and why it is this one.
+    /// Chooses a device for a worker process, without opening it here; with the reason.
     ///
     /// # Errors
     /// As for [`choose`](Self::choose).
@@ -36,10 +39,8 @@ impl Where {
         }
         match kiln::probe::prober().availability_under(policy)? {
             Availability::Absent(absence) if policy == Policy::Required => Err(absence.into()),
-            Availability::Absent(absence) => {
-                Ok(simulated(format!("no CUDA device is used: {}; kiln doctor says more", absence.name())))
-            }
-            _ if policy == Policy::Simulate => Ok(simulated("the policy says so".into())),
+            Availability::Absent(absence) => Ok(simulated(no_gpu(absence.name()))),
+            _ if policy == Policy::Simulate => Ok(simulated("policy `simulate`".into())),
             Availability::Available(devices) => {
                 let ordinal = devices.working().next().map_or(0, |device| device.ordinal);
                 Ok((Backend::cuda(ordinal), "a GPU was found".into()))
@@ -47,10 +48,10 @@ impl Where {
         }
     }
 
-    /// Picks a device.
+    /// Chooses a device.
     ///
     /// # Errors
-    /// There is none of the kind that was asked for; or it does not work.
+    /// There is no device of the kind that was asked for, or it does not work.
     pub(crate) fn choose(self) -> kiln::Result<Choice> {
         let simulated = |reason: String| Choice { gpu: None, reason };
         match self {
@@ -59,14 +60,25 @@ impl Where {
             Self::Auto => {
                 let policy = kiln::probe::policy()?;
                 match kiln::probe::prober().availability_under(policy)? {
-                    Availability::Absent(absence) if policy != Policy::Required => Ok(simulated(format!(
-                        "no CUDA device is used: {}; kiln doctor says more",
-                        absence.name()
-                    ))),
-                    _ if policy == Policy::Simulate => Ok(simulated("the policy says so".into())),
+                    Availability::Absent(absence) if policy != Policy::Required => {
+                        Ok(simulated(no_gpu(absence.name())))
+                    }
+                    _ if policy == Policy::Simulate => Ok(simulated("policy `simulate`".into())),
                     _ => Ok(Choice { gpu: Some(kiln::probe::require()?), reason: "a GPU was found".into() }),
                 }
             }
         }
     }
+
+    /// The driver of a GPU; none for the simulated device.
+    ///
+    /// # Errors
+    /// As for [`choose`](Self::choose).
+    pub(crate) fn gpu_driver(self) -> kiln::Result<Option<Arc<dyn Driver>>> {
+        Ok(self.choose()?.gpu.map(|runtime| Arc::clone(runtime.driver())))
+    }
+}
+
+fn no_gpu(absence: &str) -> String {
+    format!("no GPU: {absence}; see kiln doctor")
 }

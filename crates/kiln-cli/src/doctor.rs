@@ -1,4 +1,4 @@
-//! `kiln doctor`: what this machine has, and what to do about what it lacks.
+//! `kiln doctor`: whether this machine can run kernels, and what to install or repair.
 
 mod check;
 mod examination;
@@ -8,42 +8,48 @@ mod text;
 use clap::Args;
 use kiln::Policy;
 
-use crate::console::{Console, complain};
+use crate::console::Console;
 use crate::exit::Exit;
+use crate::failure::Failure;
 
 use examination::Examination;
 
 /// The flags of `kiln doctor`.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// Print JSON.
     #[arg(long)]
-    json: bool,
-    /// What has to be there; by default what KILN_POLICY says, or else `auto`.
+    pub(crate) json: bool,
+    /// What the machine must have; by default the value of KILN_POLICY, or else `auto`.
     #[arg(long, value_name = "off|auto|required|simulate")]
     policy: Option<Policy>,
 }
 
+const EXAMPLES: &str = "Examples:
+  kiln doctor
+  kiln doctor --policy required --json
+
+The first line says whether you can work, and on which device. Below it are
+the driver, the GPUs, NVIDIA's libraries and process isolation, each with what
+to do if something is wrong.
+
+Policies: auto uses a GPU if there is one and else the simulated device,
+required needs a GPU, simulate uses the simulated device only, off uses no
+device.
+
+Exit codes: 0 the machine has what the policy needs, 2 wrong usage, 3 a GPU is
+needed and missing, 5 something is there and does not work.";
+
 /// Runs the command.
-pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Exit {
-    let policy = match arguments.policy.map_or_else(kiln::probe::policy, Ok) {
-        Ok(policy) => policy,
-        Err(error) => {
-            complain(format_args!("kiln doctor: {error}"));
-            return Exit::from(&error);
-        }
-    };
+pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {
+    let policy = arguments.policy.map_or_else(kiln::probe::policy, Ok)?;
     let examination = Examination::of_this_machine(policy);
     if arguments.json {
-        match serde_json::to_string_pretty(&examination) {
-            Ok(json) => console.line(json),
-            Err(error) => {
-                complain(format_args!("kiln doctor: {error}"));
-                return Exit::Fault;
-            }
-        }
+        console.json(&examination)?;
     } else {
-        console.line(text::render(&examination, console.colours()));
+        let text = text::render(&examination, console.columns(), console.colours());
+        console.line(text);
     }
-    examination.exit()
+    Ok(examination.exit())
 }

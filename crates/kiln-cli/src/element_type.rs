@@ -1,9 +1,9 @@
-//! What an array holds or a value is, by the names numpy and Rust give it.
+//! The types of array elements and values, by the names that Rust and numpy give them.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The type of a number.
+/// The type of an element or a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub(crate) enum ElementType {
@@ -24,12 +24,12 @@ pub(crate) enum ElementType {
     Complex128,
 }
 
-/// What a type is called.
+/// The names of a type.
 struct Names {
     element: ElementType,
     rust: &'static str,
     numpy: &'static str,
-    /// As a `.npy` file spells it.
+    /// In the header of a `.npy` file.
     descr: &'static str,
     bytes: u64,
 }
@@ -44,7 +44,7 @@ const fn names(
     Names { element, rust, numpy, descr, bytes }
 }
 
-/// All types. Numpy has no bf16: its bits are kept as `<u2`, and a file of that type reads as u16.
+/// All types. Numpy has no bf16: its bits are stored as `<u2`, and a file of that type reads as u16.
 const TABLE: [Names; 15] = [
     names(ElementType::Bool, "bool", "bool", "|b1", 1),
     names(ElementType::I8, "i8", "int8", "|i1", 1),
@@ -74,12 +74,22 @@ impl ElementType {
         self.names().bytes
     }
 
-    /// As a `.npy` file spells it.
+    /// Bytes of a number: of the real part, for complex numbers.
+    pub(crate) fn component_bytes(self) -> u64 {
+        if self.is_complex() { self.bytes() / 2 } else { self.bytes() }
+    }
+
+    /// The name numpy gives it.
+    pub(crate) fn numpy(self) -> &'static str {
+        self.names().numpy
+    }
+
+    /// Its spelling in the header of a `.npy` file.
     pub(crate) fn descr(self) -> &'static str {
         self.names().descr
     }
 
-    /// The type a `.npy` file spells so.
+    /// The type with that spelling in the header of a `.npy` file.
     pub(crate) fn from_descr(descr: &str) -> Option<Self> {
         TABLE.iter().find(|names| names.descr == descr).map(|names| names.element)
     }
@@ -87,6 +97,16 @@ impl ElementType {
     /// Whether it is a floating-point number.
     pub(crate) fn is_float(self) -> bool {
         matches!(self, Self::F16 | Self::Bf16 | Self::F32 | Self::F64)
+    }
+
+    /// Whether it is a complex number.
+    pub(crate) fn is_complex(self) -> bool {
+        matches!(self, Self::Complex64 | Self::Complex128)
+    }
+
+    /// Whether it is a signed integer.
+    pub(crate) fn is_signed(self) -> bool {
+        matches!(self, Self::I8 | Self::I16 | Self::I32 | Self::I64)
     }
 
     /// The little-endian bytes of a value written as text.
@@ -154,7 +174,7 @@ impl FromStr for ElementType {
         known.map(|names| names.element).ok_or_else(|| {
             let all: Vec<&str> = TABLE.iter().map(|names| names.rust).collect();
             format!(
-                "`{text}` is no element type; write one of {}, or numpy's name such as float32",
+                "`{text}` is not an element type; write one of {}, or numpy's name such as float32",
                 all.join(", ")
             )
         })

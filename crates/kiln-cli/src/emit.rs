@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use kiln_ir::Target;
 
-use crate::console::{Console, complain};
+use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::program_file::ProgramFile;
@@ -25,31 +25,24 @@ const EXAMPLES: &str = "Examples:
   kiln emit saxpy.kir > saxpy.ptx
   kiln emit saxpy.kir --arch sm_70
 
-The text asks for the lowest version of PTX that does the job, so that old drivers take it too.";
+The PTX has the lowest version that the program needs, so that old drivers
+accept it.
+
+Exit codes: 0 done, 2 wrong usage or input file, 4 the program has errors.";
 
 /// Runs the command.
-pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Exit {
-    match emit(arguments) {
-        Ok(text) => {
-            console.line(text.trim_end());
-            Exit::Done
-        }
-        Err(failure) => {
-            complain(format_args!("kiln emit: {}", failure.text));
-            failure.exit
-        }
-    }
-}
-
-fn emit(arguments: &Arguments) -> Result<String, Failure> {
+pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {
     let target = target(&arguments.arch)?;
-    Ok(ProgramFile::read(&arguments.file)?.program.emit(target).text)
+    let emitted = ProgramFile::read(&arguments.file)?.program.emit(target);
+    console.verbatim(emitted.text.trim_end());
+    Ok(Exit::Done)
 }
 
 fn target(name: &str) -> Result<Target, Failure> {
     let known = name.strip_prefix("sm_").and_then(|number| number.parse().ok()).and_then(Target::new);
     known.ok_or_else(|| {
         let all: Vec<String> = Target::all().map(|target| format!("sm_{}", target.number())).collect();
-        Failure::usage(format!("there is no architecture `{name}`; take one of {}", all.join(", ")))
+        Failure::usage(format!("`{name}` is not an architecture"))
+            .next(format!("use one of {}", all.join(", ")))
     })
 }

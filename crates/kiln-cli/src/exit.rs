@@ -1,7 +1,7 @@
-//! How the command ends.
+//! Exit codes.
 //!
-//! The codes are the same for every command, so that a script can tell a wrong flag from a missing GPU from a broken one
-//! without reading text.
+//! The codes are the same for every command, so that a script can tell a wrong flag from a missing GPU from a broken one without
+//! reading text.
 
 use std::process::ExitCode;
 
@@ -13,15 +13,15 @@ use kiln_driver::Refusal;
 /// How a command ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Exit {
-    /// What was asked for was done; for `doctor`: what the policy needs is there.
+    /// The command did what was asked; for `doctor`: the machine has what the policy needs.
     Done = 0,
     /// The command line, the environment or an input file is wrong.
     Usage = 2,
-    /// Refused, or not there.
+    /// Refused, or a device, driver or compiler is missing.
     Absent = 3,
     /// Code did not compile or load.
     Compile = 4,
-    /// A fault, or something a check found.
+    /// A fault, or a check found something.
     Fault = 5,
 }
 

@@ -1,41 +1,235 @@
-//! Why a command could not do what it was asked.
+//! Why a command failed.
+//!
+//! A failure is printed as one sentence for people, and as JSON under `--json`. Both say the same: what is wrong, where, and what to
+//! do next.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::path::Path;
+
+use kiln::error::ErrorKind;
+use kiln::probe::ProbeError;
+use serde::Serialize;
 
 use crate::exit::Exit;
 
-/// What the user reads, and the code the command ends with.
-#[derive(Debug)]
+/// What went wrong, and the exit code it ends the command with.
+#[derive(Debug, Serialize)]
 pub(crate) struct Failure {
+    #[serde(skip)]
     pub(crate) exit: Exit,
-    pub(crate) text: String,
+    pub(crate) kind: FailureKind,
+    pub(crate) message: String,
+    pub(crate) place: Option<Place>,
+    pub(crate) next_step: Option<String>,
+}
+
+/// The kind of a failure, in one word that scripts may compare.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum FailureKind {
+    /// The command line or the environment is wrong.
+    Usage,
+    /// A file cannot be read or written, or holds something else.
+    File,
+    /// Arguments, shapes or names that do not fit the kernel.
+    Refused,
+    /// A device, driver or compiler that is not there.
+    Absent,
+    /// Code that does not compile or load.
+    Compile,
+    /// Something failed that should work.
+    Fault,
+}
+
+/// A place in a file.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub(crate) struct Place {
+    pub(crate) file: String,
+    /// Counted from 1.
+    pub(crate) line: Option<u64>,
+    /// Counted from 1.
+    pub(crate) column: Option<u64>,
+}
+
+/// A failure as a document of its own.
+#[derive(Serialize)]
+pub(crate) struct Report<'f> {
+    error: &'f Failure,
+    exit: u8,
 }
 
 impl Failure {
-    /// The command line or an input file is wrong.
-    pub(crate) fn usage(text: impl Into<String>) -> Self {
-        Self { exit: Exit::Usage, text: text.into() }
+    fn new(exit: Exit, kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { exit, kind, message: message.into(), place: None, next_step: None }
     }
 
-    /// It could be done, and must not be.
-    pub(crate) fn refused(text: impl Into<String>) -> Self {
-        Self { exit: Exit::Absent, text: text.into() }
+    /// The command line or the environment is wrong.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, FailureKind::Usage, message)
     }
 
-    /// Something that should work did not.
-    pub(crate) fn fault(text: impl Into<String>) -> Self {
-        Self { exit: Exit::Fault, text: text.into() }
+    /// The request does not fit; nothing was run.
+    pub(crate) fn refused(message: impl Into<String>) -> Self {
+        Self::new(Exit::Absent, FailureKind::Refused, message)
+    }
+
+    /// Something failed that should work.
+    pub(crate) fn fault(message: impl Into<String>) -> Self {
+        Self::new(Exit::Fault, FailureKind::Fault, message)
     }
 
     /// A file that cannot be used.
     pub(crate) fn file(path: &Path, why: impl Display) -> Self {
-        Self::usage(format!("{}: {why}", path.display()))
+        Self::new(Exit::Usage, FailureKind::File, why.to_string()).at(Place::in_file(path))
+    }
+
+    /// Text that does not compile. `why` may begin with line and column, as `3:14: expected a name`.
+    pub(crate) fn compile(path: &Path, why: impl Display) -> Self {
+        let why = why.to_string();
+        let (place, message) = Place::leading(path, &why);
+        Self::new(Exit::Compile, FailureKind::Compile, message).at(place)
+    }
+
+    /// What the memory stack answered.
+    pub(crate) fn of_memory(error: &kiln_mem::Error) -> Self {
+        match error.refusal().is_some() || error.is_oom() {
+            true => Self::refused(error.to_string()),
+            false => Self::fault(error.to_string()),
+        }
+    }
+
+    /// The same failure with its place.
+    pub(crate) fn at(mut self, place: Place) -> Self {
+        self.place = Some(place);
+        self
+    }
+
+    /// The same failure with what to do next.
+    pub(crate) fn next(mut self, step: impl Into<String>) -> Self {
+        self.next_step = Some(step.into());
+        self
+    }
+
+    /// The failure as JSON prints it.
+    pub(crate) fn report(&self) -> Report<'_> {
+        Report { error: self, exit: self.exit.code() }
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(place) = self.place.as_ref().filter(|place| !self.message.starts_with(&place.file)) {
+            write!(f, "{place}: ")?;
+        }
+        f.write_str(&self.message)?;
+        match &self.next_step {
+            Some(step) => write!(f, "; {step}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Place {
+    /// A file as a whole.
+    pub(crate) fn in_file(path: &Path) -> Self {
+        Self { file: path.display().to_string(), line: None, column: None }
+    }
+
+    /// A line of a file.
+    pub(crate) fn in_line(path: &Path, line: u64) -> Self {
+        Self { line: Some(line), ..Self::in_file(path) }
+    }
+
+    /// The place that a message begins with, and the rest of the message.
+    fn leading<'m>(path: &Path, message: &'m str) -> (Self, &'m str) {
+        let whole = Self::in_file(path);
+        let Some((place, rest)) = message.split_once(": ") else { return (whole, message) };
+        let numbers =
+            place.split_once(':').and_then(|(line, column)| Some((line.parse().ok()?, column.parse().ok()?)));
+        match numbers {
+            Some((line, column)) => (Self { line: Some(line), column: Some(column), ..whole }, rest),
+            None => (whole, message),
+        }
+    }
+
+    /// The first place a compiler's log names, such as `saxpy.cu(3): error: ...`.
+    fn in_log(log: &str) -> Option<Self> {
+        log.lines().find_map(|line| {
+            let (place, message) = line.split_once("): ")?;
+            let (file, number) = place.rsplit_once('(')?;
+            let line = number
+                .parse()
+                .ok()
+                .filter(|_| message.starts_with("error") || message.starts_with("catastrophic"))?;
+            Some(Self { file: file.trim().to_owned(), line: Some(line), column: None })
+        })
+    }
+}
+
+impl Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        for number in [self.line, self.column].into_iter().flatten() {
+            write!(f, ":{number}")?;
+        }
+        Ok(())
     }
 }
 
 impl From<kiln::Error> for Failure {
     fn from(error: kiln::Error) -> Self {
-        Self { exit: Exit::from(&error), text: format!("{error:#}") }
+        let exit = Exit::from(&error);
+        let kind = match exit {
+            Exit::Usage => FailureKind::Usage,
+            Exit::Compile => FailureKind::Compile,
+            Exit::Fault | Exit::Done => FailureKind::Fault,
+            Exit::Absent => match error.kind() {
+                ErrorKind::Code(_) | ErrorKind::Library(_) | ErrorKind::Probe(_) => FailureKind::Absent,
+                _ => FailureKind::Refused,
+            },
+        };
+        let mut failure = Self::new(exit, kind, format!("{error:#}"));
+        if kind == FailureKind::Compile {
+            failure.place = Place::in_log(&failure.message);
+        }
+        failure.next_step =
+            next_step(&error).filter(|step| !failure.message.contains(*step)).map(str::to_owned);
+        failure
+    }
+}
+
+/// What to do about an error of the device, the driver or the system.
+pub(crate) fn next_step(error: &kiln::Error) -> Option<&'static str> {
+    match error.kind() {
+        ErrorKind::Probe(ProbeError::Absent(absence)) => Some(absence.next_step()),
+        _ if error.is_oom() => Some("free memory on the device, or wait for the process that holds it"),
+        _ if error.is_sticky() => {
+            Some("start the process again; if the error stays, reset the device (nvidia-smi --gpu-reset)")
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_error_of_a_log_has_a_place() {
+        let log =
+            "k.cu could not be compiled:\nk.cu(1): warning: unused\nsrc/k.cu(12): error: identifier \"y\"\n";
+        let place = Place::in_log(log).unwrap();
+        assert_eq!((place.to_string().as_str(), place.line), ("src/k.cu:12", Some(12)));
+        assert_eq!(Place::in_log("no place (at all): error"), None);
+    }
+
+    #[test]
+    fn a_failure_is_one_sentence_with_place_and_next_step() {
+        let failure = Failure::compile(Path::new("a.ptx"), "3:7: unknown instruction").next("fix it");
+        assert_eq!(failure.to_string(), "a.ptx:3:7: unknown instruction; fix it");
+        assert_eq!(failure.place.map(|place| (place.line, place.column)), Some((Some(3), Some(7))));
+        assert_eq!(Failure::usage("no such flag").to_string(), "no such flag");
+        let whole = Failure::compile(Path::new("a.ptx"), "it is empty: no kernel");
+        assert_eq!(whole.to_string(), "a.ptx: it is empty: no kernel");
     }
 }

@@ -1,18 +1,20 @@
 //! One launch of a kernel or a program from a file, for `kiln run` and `kiln check`.
 //!
 //! ```text
-//! flags ─► plan: files read, every argument held against signature and effects, or declarations ─► attempt on a device ─► result
-//!                      │ does not fit: refused, nothing is opened                              │ fault, findings, text, arrays
+//! flags ─► plan: files read, every argument compared with signature and effects, or declarations ─► attempt on a device ─► outcome
+//!                      │ does not fit: refused, nothing runs                                    │ fault, findings, text, arrays
 //! ```
 
 mod attempt;
+mod elements;
 mod finding;
+mod fit;
 mod flags;
 mod map;
 mod plan;
 mod program;
 
-pub(crate) use attempt::{Attempt, Outcome};
+pub(crate) use attempt::{Attempt, Outcome, ResultArray};
 pub(crate) use finding::KernelFinding;
 pub(crate) use flags::LaunchFlags;
 pub(crate) use plan::{ArgumentSheet, Plan};

@@ -1,9 +1,18 @@
 //! The command `kiln`.
 //!
-//! `kiln doctor` says what this machine has and what to do about what it lacks. `kiln demo` does real work, on a GPU or on
-//! the simulated device, and checks it. `kiln inspect` reads kernels and programs, `kiln run` runs one on arrays from files,
-//! `kiln check` does so with every check on, and `kiln cache` looks after compiled kernels. `kiln emit` prints a program as PTX.
-//! `kiln replay` makes the calls of an allocation log again, and `kiln bench` measures memory. How each ends is in [`exit`].
+//! | command | does |
+//! |---|---|
+//! | `doctor` | says whether this machine can run kernels, and what to install or repair |
+//! | `demo` | runs a checked pipeline on a GPU or on the simulated device |
+//! | `inspect` | lists what kernels or programs take, read, write and need |
+//! | `run` | runs a kernel or program on arrays from files |
+//! | `check` | the same on the simulated device with every check on |
+//! | `emit` | prints a program as PTX |
+//! | `cache` | manages compiled kernels on disk |
+//! | `replay` | repeats the calls of an allocation log |
+//! | `bench` | measures memory allocation |
+//!
+//! Every command returns an [`Exit`] or a [`Failure`]; this file prints failures, as text or as JSON.
 
 mod bench;
 mod cache;
@@ -18,23 +27,28 @@ mod emit;
 mod exit;
 mod failure;
 mod inspect;
+mod kernel_name;
 mod launch;
 mod npy;
+mod printable;
 mod program_file;
 mod replay;
 mod run;
 mod source_file;
 mod spec;
 mod table;
+mod template_kernel;
+mod wrap;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use console::{Console, complain};
 use exit::Exit;
+use failure::Failure;
 
-/// A CUDA device runtime that also runs with no GPU.
+/// Run, check and inspect CUDA kernels, with a GPU or without one.
 #[derive(Parser)]
 #[command(name = "kiln", version, arg_required_else_help = true, after_help = EXIT_CODES)]
 struct CommandLine {
@@ -42,46 +56,87 @@ struct CommandLine {
     command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done, 2 wrong usage or input, 3 refused or absent, 4 compile error, \
-                          5 fault or finding.";
+const EXIT_CODES: &str = "Start with `kiln doctor`, which says whether this machine can run kernels.
+
+Exit codes: 0 done, 2 wrong usage or input file, 3 refused or missing,
+4 compile error, 5 fault or finding. With --json, errors are JSON on the
+standard output.";
+
+/// Wider lines are hard to read.
+const HELP_COLUMNS: usize = 100;
 
 #[derive(Subcommand)]
 enum Command {
-    /// Say what this machine has, and what to do about what it lacks.
+    /// Say whether this machine can run kernels, and what to install or repair.
     Doctor(doctor::Arguments),
-    /// Run a small pipeline on a device, check its results, and draw what ran when.
+    /// Run a small pipeline, check its results, and draw when each step ran.
     Demo(demo::Arguments),
-    /// List the kernels of a file, or say what its program is: what they take, do and need.
+    /// List the kernels of a file, or describe its program: parameters, accesses, memory.
     Inspect(inspect::Arguments),
     /// Run a kernel or a program on arrays from .npy files.
     Run(Box<run::Arguments>),
-    /// Run a kernel or a program on the simulated device with every check on, in several orders.
+    /// Run a kernel or a program on the simulated device with every check on.
     Check(Box<check::Arguments>),
     /// Print a program (.kir) as PTX.
     Emit(emit::Arguments),
     /// List, verify, prune or clear the compiled kernels on disk.
     Cache(cache::Arguments),
-    /// Make the calls of an allocation log again, and say what they cost and how little memory would have done.
+    /// Repeat the calls of an allocation log, and measure their time and memory.
     Replay(replay::Arguments),
-    /// Measure memory: the workloads m1 to m7 on a stack, beside the driver's pool and cudarc.
+    /// Measure memory allocation: the workloads m1 to m7.
     Bench(bench::Arguments),
 }
 
+impl Command {
+    /// Its name, and whether it prints JSON.
+    fn name_and_json(&self) -> (&'static str, bool) {
+        match self {
+            Self::Doctor(arguments) => ("doctor", arguments.json),
+            Self::Demo(arguments) => ("demo", arguments.json),
+            Self::Inspect(arguments) => ("inspect", arguments.json),
+            Self::Run(arguments) => ("run", arguments.launch.json),
+            Self::Check(arguments) => ("check", arguments.launch.json),
+            Self::Emit(_) => ("emit", false),
+            Self::Cache(arguments) => ("cache", arguments.json),
+            Self::Replay(arguments) => ("replay", arguments.json),
+            Self::Bench(arguments) => ("bench", arguments.json),
+        }
+    }
+
+    fn run(&self, console: &mut Console) -> Result<Exit, Failure> {
+        match self {
+            Self::Doctor(arguments) => doctor::run(arguments, console),
+            Self::Demo(arguments) => demo::run(arguments, console),
+            Self::Inspect(arguments) => inspect::run(arguments, console),
+            Self::Run(arguments) => run::run(arguments, console),
+            Self::Check(arguments) => check::run(arguments, console),
+            Self::Emit(arguments) => emit::run(arguments, console),
+            Self::Cache(arguments) => cache::run(arguments, console),
+            Self::Replay(arguments) => replay::run(arguments, console),
+            Self::Bench(arguments) => bench::run(arguments, console),
+        }
+    }
+}
+
 fn main() -> ExitCode {
-    // A device that is isolated lives in this program, started again.
+    // An isolated device lives in this program, started again as a worker.
     kiln_isolate::worker_entry();
-    let line = CommandLine::parse();
     let mut console = Console::stdout();
-    let exit = match &line.command {
-        Command::Doctor(arguments) => doctor::run(arguments, &mut console),
-        Command::Demo(arguments) => demo::run(arguments, &mut console),
-        Command::Inspect(arguments) => inspect::run(arguments, &mut console),
-        Command::Run(arguments) => run::run(arguments, &mut console),
-        Command::Check(arguments) => check::run(arguments, &mut console),
-        Command::Emit(arguments) => emit::run(arguments, &mut console),
-        Command::Cache(arguments) => cache::run(arguments, &mut console),
-        Command::Replay(arguments) => replay::run(arguments, &mut console),
-        Command::Bench(arguments) => bench::run(arguments, &mut console),
+    let exit = match parse(console.columns()) {
+        Ok(line) => {
+            let (name, json) = line.command.name_and_json();
+            line.command
+                .run(&mut console)
+                .unwrap_or_else(|failure| report(name, json, &failure, &mut console))
+        }
+        Err(error) if error.use_stderr() && std::env::args_os().any(|word| word == "--json") => {
+            report("", true, &usage(&error), &mut console)
+        }
+        Err(error) => {
+            // Help, a version, or an error that clap writes to the standard error. There is nothing to do if that fails.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Exit::Usage.code()));
+        }
     };
     match console.failure() {
         None => exit.into(),
@@ -90,4 +145,31 @@ fn main() -> ExitCode {
             Exit::Fault.into()
         }
     }
+}
+
+/// Parses the command line; help fits so many columns.
+fn parse(columns: usize) -> Result<CommandLine, clap::Error> {
+    let mut command = CommandLine::command().term_width(columns.min(HELP_COLUMNS));
+    let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    CommandLine::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// Prints a failure, and returns how the command ends.
+fn report(command: &str, json: bool, failure: &Failure, console: &mut Console) -> Exit {
+    if !json {
+        complain(format_args!("kiln {command}: {failure}"));
+    } else if let Err(failure) = console.json(&failure.report()) {
+        complain(format_args!("kiln {command}: {failure}"));
+    }
+    failure.exit
+}
+
+/// A command line that clap did not accept.
+fn usage(error: &clap::Error) -> Failure {
+    let text = error.render().to_string();
+    let mut paragraphs = text.split("\n\n").map(str::trim).filter(|paragraph| !paragraph.is_empty());
+    let message = paragraphs.next().unwrap_or("the command line is wrong");
+    let message = message.strip_prefix("error: ").unwrap_or(message);
+    let hints: Vec<&str> = paragraphs.collect();
+    Failure::usage(message).next(if hints.is_empty() { "try --help".to_owned() } else { hints.join("\n") })
 }

@@ -1,17 +1,20 @@
 //! Arrays in `.npy` files, as numpy writes them.
 //!
-//! Read are versions 1, 2 and 3 of the format with numbers in C order and little-endian; anything else is an error that says what it
-//! is and what to do in numpy about it. Written is the oldest version that holds the header, which every reader knows.
+//! Versions 1, 2 and 3 of the format are read, with numbers in C order and little-endian. Any other file is an error that says what it
+//! is and what to do in numpy about it. The oldest version that holds the header is written, because every reader knows it.
+//!
+//! The format is read here and not by a crate: `npyz` and `ndarray-npy` parse the header with `py_literal`, which brings a parser
+//! generator and big integers: thirty packages for one dictionary of three keys. Neither says what to do in numpy.
 
+mod cast;
 mod header;
-
-use std::fs::{self, File};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+mod outputs;
 
 use crate::element_type::ElementType;
 
 use header::Header;
+
+pub(crate) use outputs::Outputs;
 
 /// An array: its element type, its shape, and its bytes in C order.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,39 +24,39 @@ pub(crate) struct Array {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Why a file is no array that can be used.
+/// Why a file cannot be used as an array.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum NpyError {
     /// Another kind of file.
-    #[error("it is no .npy file")]
+    #[error("it is not a .npy file; save it with numpy.save")]
     Magic,
-    /// A version from the future.
-    #[error("it has version {0}.{1} of the format; versions 1, 2 and 3 are known")]
+    /// An unknown version.
+    #[error("it has version {0}.{1} of the format, and versions 1, 2 and 3 are supported")]
     Version(u8, u8),
     /// It ends inside its header.
-    #[error("it is cut off: its header is not all there")]
+    #[error("it is truncated: its header is incomplete")]
     HeaderCut,
-    /// A header that says nothing, or something else.
+    /// A header that is not the expected dictionary.
     #[error("its header cannot be read: {0}")]
     Header(String),
-    /// Columns first.
+    /// The first index varies fastest.
     #[error("its elements are in Fortran order; save numpy.ascontiguousarray(a)")]
     FortranOrder,
-    /// The bytes of a number the other way round.
+    /// The most significant byte of a number comes first.
     #[error("its elements are big-endian (`{0}`); save a.astype(a.dtype.newbyteorder('<'))")]
     BigEndian(String),
     /// Strings, dates, structures, objects.
     #[error("elements of type `{0}` cannot be given to a kernel; save numbers or bools")]
     Dtype(String),
-    /// More elements than any machine has bytes.
-    #[error("its shape has more elements than can be counted")]
+    /// More elements than fit any memory.
+    #[error("its shape has too many elements")]
     Shape,
-    /// It has other data than its header says.
-    #[error("its header says {wanted} bytes of data, and there are {given}")]
+    /// More or less data than its header says.
+    #[error("its header says {wanted} bytes of data, and it has {given}")]
     Length {
-        /// What its shape and element type make.
+        /// What shape and element type need.
         wanted: u64,
-        /// What is there.
+        /// What the file has.
         given: u64,
     },
 }
@@ -68,7 +71,7 @@ impl Array {
         Some(Self { element, shape: vec![len], bytes: zeros })
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     pub(crate) fn elements(&self) -> u64 {
         self.bytes.len() as u64 / self.element.bytes()
     }
@@ -94,43 +97,5 @@ impl Array {
         let mut file = header::encode(self.element.descr(), &self.shape);
         file.extend_from_slice(&self.bytes);
         file
-    }
-}
-
-/// Files that are written beside their places and are moved there together.
-#[derive(Default)]
-pub(crate) struct Outputs {
-    parts: Vec<(PathBuf, PathBuf)>,
-}
-
-impl Outputs {
-    /// Writes an array beside its place.
-    pub(crate) fn add(&mut self, place: &Path, array: &Array) -> std::io::Result<()> {
-        let name = place.file_name().ok_or(std::io::ErrorKind::InvalidInput)?.to_string_lossy();
-        let part = place.with_file_name(format!(".{name}.{}.part", std::process::id()));
-        self.parts.push((part.clone(), place.to_owned()));
-        let mut file = File::create(&part)?;
-        file.write_all(&array.encode())?;
-        file.sync_all()
-    }
-
-    /// Moves all of them to their places.
-    pub(crate) fn publish(mut self) -> std::io::Result<()> {
-        while let Some((part, place)) = self.parts.pop() {
-            if let Err(error) = fs::rename(&part, &place) {
-                self.parts.push((part, place));
-                return Err(error);
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Outputs {
-    /// What was not moved is nobody's.
-    fn drop(&mut self) {
-        for (part, _) in &self.parts {
-            let _ = fs::remove_file(part);
-        }
     }
 }

@@ -1,7 +1,7 @@
-//! `kiln replay`: a log of allocations, made again.
+//! `kiln replay`: the calls of an allocation log, made again.
 //!
-//! The log is RMM's CSV, kiln's CSV or kiln's own trace file. It is replayed on a stack of the caller's choice with its
-//! threads and streams; then, on simulated devices, with less and less memory, to say how little would have done.
+//! The log is RMM's CSV, kiln's CSV or a trace file of kiln. It is replayed on a chosen memory stack with its threads and streams;
+//! then, on simulated devices, with less and less memory, to find the smallest size that serves every request.
 
 mod outcome;
 
@@ -16,15 +16,16 @@ use kiln_mem::replay::{Log, LogOptions, LogProblem, Report, Stage, replay, small
 use kiln_mem::{Budget, HeapConfig, Stack};
 use kiln_sim::{DeviceConfig, Machine, MachineConfig};
 
-use crate::console::{Console, complain};
+use crate::console::Console;
 use crate::device::Where;
 use crate::exit::Exit;
+use crate::failure::{Failure, Place};
 
 use outcome::Outcome;
 
-/// A simulated device has at least so much memory, and four times what is live at once ...
+/// The least memory of a simulated device, which has four times the peak of the log ...
 const SIMULATED_LEAST_BYTES: u64 = 1 << 30;
-/// ... but no more than this: a log may ask for what no device has, and is refused that.
+/// ... and the most: larger requests of a log are refused.
 const SIMULATED_MOST_BYTES: u64 = 1 << 42;
 
 const EXAMPLES: &str = "Examples:
@@ -32,17 +33,20 @@ const EXAMPLES: &str = "Examples:
   kiln replay rmm_log.csv --stack \"budget(8GiB, stats(heap))\" --json
   kiln replay kiln.trace --stack pool --device cuda
 
-A stack is a base inside of layers: heap, heap(spare=50%, mapping=1GiB), chunks, host, pages, direct and pool; around them budget(8GiB, ...),
-limit(8GiB, ...), stats(...), trace(65536, ...), guard(256B, 64MiB, ...), leaks(100, ...), align(4KiB, ...), retry(2, ...) and
-fail(10, 3, 1MiB, ...), in any order.
+A stack is a base inside of layers.
+Bases: heap, heap(spare=50%, mapping=1GiB), chunks, host, pages, direct, pool.
+Layers, in any order: budget(8GiB, ...), limit(8GiB, ...), stats(...),
+trace(65536, ...), guard(256B, 64MiB, ...), leaks(100, ...), align(4KiB, ...),
+retry(2, ...), fail(10, 3, 1MiB, ...).
 
-Exit codes: 0 replayed (refusals are counted), 2 wrong usage or log file, 3 refused, 5 a fault.";
+Exit codes: 0 replayed (refused requests are counted), 2 wrong usage or log
+file, 3 refused, 5 fault.";
 
 /// The flags of `kiln replay`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The log: RMM's CSV, kiln's CSV or a trace of kiln.
+    /// The log: RMM's CSV, kiln's CSV or a trace file of kiln.
     log: PathBuf,
     /// The memory stack, such as "budget(8GiB, stats(heap))".
     #[arg(long, default_value = "heap")]
@@ -50,65 +54,57 @@ pub(crate) struct Arguments {
     /// Where to run; `auto` takes a GPU if there is one and the policy allows it, else the simulated device.
     #[arg(long, value_enum, default_value_t = Where::Auto)]
     device: Where,
-    /// The log may begin in the middle: frees of blocks that it does not allocate are left out.
+    /// Accept a log that begins in the middle: frees of blocks that it does not allocate are skipped.
     #[arg(long)]
     partial: bool,
     /// Print JSON.
     #[arg(long)]
-    json: bool,
-}
-
-/// How a replay can fail, with the code it ends with.
-struct Failure {
-    exit: Exit,
-    text: String,
+    pub(crate) json: bool,
 }
 
 /// Runs the command.
-pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Exit {
-    match perform(arguments) {
-        Ok(outcome) => {
-            if arguments.json {
-                match serde_json::to_string_pretty(&outcome) {
-                    Ok(json) => console.line(json),
-                    Err(error) => complain(format_args!("kiln replay: {error}")),
-                }
-            } else {
-                console.line(outcome);
-            }
-            Exit::Done
-        }
-        Err(failure) => {
-            complain(format_args!("kiln replay: {}", failure.text));
-            failure.exit
-        }
+pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {
+    let outcome = perform(arguments)?;
+    match arguments.json {
+        true => console.json(&outcome)?,
+        false => console.line(outcome),
     }
+    Ok(Exit::Done)
 }
 
 fn perform(arguments: &Arguments) -> Result<Outcome, Failure> {
-    let path = arguments.log.display();
-    let unreadable = |text: String| Failure { exit: Exit::Usage, text: format!("{path}: {text}") };
-    let file = File::open(&arguments.log).map_err(|error| unreadable(error.to_string()))?;
-    let options = LogOptions { partial: arguments.partial };
-    let log = Log::read(&mut BufReader::new(file), options).map_err(|error| {
-        let next = if matches!(error.problem, LogProblem::NotLive(_)) { " (--partial)" } else { "" };
-        unreadable(format!("{error}{next}"))
-    })?;
+    let log = read(arguments)?;
     let (driver, _machine) = device(arguments.device, &log)?;
     let name = driver.info().name.clone();
     let heap = HeapConfig::default();
-    let report = replay_on(driver, &log, &arguments.stack, heap).map_err(memory_failure)?;
-    // More than this is never taken, unless the stack refuses by itself.
+    let report =
+        replay_on(driver, &log, &arguments.stack, heap).map_err(|error| Failure::of_memory(&error))?;
+    // The stack never takes more than this.
     let most = report.peak_reserved_bytes.max(log.peak_bytes()).min(SIMULATED_MOST_BYTES);
     let smallest = smallest_memory(&log, most, |bytes| {
         let (driver, _machine) = simulated(bytes)?;
-        // The device's memory is no limit for a heap of the host's.
+        // A heap of host memory is not limited by the device's memory.
         let heap = HeapConfig { budget: Some(Budget::new("memory", bytes)), ..HeapConfig::default() };
-        // A device too small for the stack itself is too small.
+        // An error means that the device is too small for the stack itself.
         Ok(replay_on(driver, &log, &arguments.stack, heap).is_ok_and(|report| report.refusals == 0))
     });
-    let smallest = if log.peak_bytes() == 0 { Some(0) } else { smallest.map_err(memory_failure)? };
+    let smallest =
+        if log.peak_bytes() == 0 { Some(0) } else { smallest.map_err(|error| Failure::of_memory(&error))? };
     Ok(Outcome::new(name, &arguments.stack, &log, &report, smallest))
+}
+
+fn read(arguments: &Arguments) -> Result<Log, Failure> {
+    let path = &arguments.log;
+    let file = File::open(path).map_err(|error| Failure::file(path, error))?;
+    let options = LogOptions { partial: arguments.partial };
+    Log::read(&mut BufReader::new(file), options).map_err(|error| {
+        let failure = Failure::file(path, &error.problem);
+        let failure = if error.line > 0 { failure.at(Place::in_line(path, error.line)) } else { failure };
+        match error.problem {
+            LogProblem::NotLive(_) => failure.next("give --partial"),
+            _ => failure,
+        }
+    })
 }
 
 fn replay_on(
@@ -121,38 +117,20 @@ fn replay_on(
     replay(log, &stage, &WallClock::new())
 }
 
-/// The device that was asked for; the machine is there as long as a simulated one is used.
+/// The chosen device; a simulated one lives as long as its machine.
 fn device(wanted: Where, log: &Log) -> Result<(Arc<dyn Driver>, Option<Machine>), Failure> {
-    let failed = |error: kiln::Error| Failure { exit: Exit::from(&error), text: error.to_string() };
-    let simulated = || {
-        let bytes = log.peak_bytes().saturating_mul(4).clamp(SIMULATED_LEAST_BYTES, SIMULATED_MOST_BYTES);
-        simulated(bytes).map(|(driver, machine)| (driver, Some(machine))).map_err(memory_failure)
-    };
-    let runtime = match wanted {
-        Where::Sim => return simulated(),
-        Where::Cuda => kiln::probe::require().map_err(failed)?,
-        Where::Auto => {
-            let policy = kiln::probe::policy().map_err(failed)?;
-            match kiln::probe::prober().resolve(policy).map_err(failed)? {
-                Some(runtime) if runtime.info().kind != kiln_driver::DeviceKind::Simulated => runtime,
-                _ => return simulated(),
-            }
+    match wanted.gpu_driver()? {
+        Some(driver) => Ok((driver, None)),
+        None => {
+            let bytes = log.peak_bytes().saturating_mul(4).clamp(SIMULATED_LEAST_BYTES, SIMULATED_MOST_BYTES);
+            let (driver, machine) = simulated(bytes).map_err(|error| Failure::of_memory(&error))?;
+            Ok((driver, Some(machine)))
         }
-    };
-    Ok((Arc::clone(runtime.driver()), None))
+    }
 }
 
 fn simulated(bytes: u64) -> kiln_mem::Result<(Arc<dyn Driver>, Machine)> {
     let machine = Machine::new(MachineConfig::seeded(0).device(DeviceConfig::with_memory(bytes)));
     let driver = machine.device(0)?;
     Ok((driver, machine))
-}
-
-fn memory_failure(error: kiln_mem::Error) -> Failure {
-    let exit = match error.refusal() {
-        Some(_) => Exit::Absent,
-        None if error.is_oom() => Exit::Absent,
-        None => Exit::Fault,
-    };
-    Failure { exit, text: error.to_string() }
 }

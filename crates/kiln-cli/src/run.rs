@@ -1,44 +1,47 @@
 //! `kiln run`: one launch, from arrays in files to arrays in files.
 
-use std::fmt::Write;
+mod text;
 
 use clap::Args;
 use kiln_ptx::exec::Checks;
 use serde::Serialize;
 
 use crate::code_file::CodeFile;
-use crate::console::{Console, complain};
+use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::launch::{ArgumentSheet, Attempt, KernelFinding, LaunchFlags, Outcome, Plan};
 use crate::npy::Outputs;
-use crate::source_file::readable;
-use crate::table::Table;
 
 /// The flags of `kiln run`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    launch: LaunchFlags,
+    pub(crate) launch: LaunchFlags,
 }
 
 const EXAMPLES: &str = "Examples:
-  kiln run saxpy.cu --kernel saxpy --grid 4 --block 256 \\
+  kiln run saxpy.cu --grid 4 --block 256 \\
       --arg f32:2.5 --arg in:x.npy --arg inout:y.npy:z.npy --arg u32:1000
-  kiln run scale.cu --kernel 'scale<float>' --grid 1 --block 32 --arg out:float32:32:a.npy
+  kiln run scale.cu --kernel 'scale<float>' --grid 1 --block 32 \\
+      --arg out:float32:32:a.npy
+  kiln run view.cu --grid 1 --block 32 \\
+      --arg 'struct:{in:x.npy,i32:32}' --arg null
   kiln run saxpy.kir --arg in:x.npy --arg inout:y.npy:z.npy --arg f32:2.5
 
-A program (.kir) takes its buffers first and its scalars after them; it has its own block, and its grid follows from the
-buffer it runs over unless --grid says otherwise.
+A program (.kir) takes its buffers first and its scalars after them. It has
+its own block, and its grid follows from the buffer it runs over unless --grid
+says otherwise.
 
-Arrays are .npy files in C order and little-endian. Output files are written whole, and only if the kernel ran to its end
-and nothing was found.
+Arrays are .npy files in C order and little-endian. A file whose element type
+is not the kernel's is refused; --cast converts it. Output files are written
+as a whole, and only if the kernel ran to its end without findings.
 
-Exit codes: 0 done, 2 wrong usage or input file, 3 refused (arguments that do not fit the kernel, a device that is not
-there), 4 compile error, 5 fault or finding.";
+Exit codes: 0 done, 2 wrong usage or input file, 3 refused (arguments that do
+not fit, or a missing device), 4 compile error, 5 fault or finding.";
 
-/// What a run says.
+/// The report of a run.
 #[derive(Serialize)]
 struct Report {
     kernel: String,
@@ -50,7 +53,8 @@ struct Report {
     block: [u32; 3],
     shared_bytes: u32,
     arguments: Vec<ArgumentSheet>,
-    /// None on a GPU, whose driver prints by itself.
+    warnings: Vec<String>,
+    /// None on a GPU, where the driver prints.
     printed: Option<String>,
     fault: Option<String>,
     findings: Vec<KernelFinding>,
@@ -67,19 +71,16 @@ struct Written {
 }
 
 /// Runs the command.
-pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Exit {
+pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {
     let flags = &arguments.launch;
-    match perform(flags, console) {
-        Ok((report, exit)) if flags.json => console.json("run", &report).max(exit),
-        Ok((report, exit)) => {
-            console.line(render(&report));
-            exit
-        }
-        Err(failure) => {
-            complain(format_args!("kiln run: {}", failure.text));
-            failure.exit
-        }
+    let (report, exit) = perform(flags, console)?;
+    if flags.json {
+        console.json(&report)?;
+    } else {
+        let columns = console.columns();
+        console.line(text::render(&report, columns));
     }
+    Ok(exit)
 }
 
 fn perform(flags: &LaunchFlags, console: &mut Console) -> Result<(Report, Exit), Failure> {
@@ -89,16 +90,17 @@ fn perform(flags: &LaunchFlags, console: &mut Console) -> Result<(Report, Exit),
     let attempt = match choice.gpu {
         Some(runtime) => {
             if flags.json {
-                console.keep_for_itself().map_err(|error| Failure::fault(error.to_string()))?;
+                console.reserve_stdout().map_err(|error| Failure::fault(error.to_string()))?;
             }
             Attempt::on(runtime)
         }
         None => Attempt::simulated(flags, flags.seed, Checks::default())?,
     };
     let outcome = attempt.launch(&code, flags, &plan)?;
-    let exit = judge(&outcome);
-    let written = if exit == Exit::Done { write(flags, &outcome)? } else { Vec::new() };
+    let exit = exit(&outcome);
+    let written = if exit == Exit::Done { write(&outcome)? } else { Vec::new() };
     let simulated = choice.gpu.is_none();
+    let findings = outcome.findings.into_iter();
     let report = Report {
         kernel: outcome.kernel,
         device: attempt.device(),
@@ -108,13 +110,10 @@ fn perform(flags: &LaunchFlags, console: &mut Console) -> Result<(Report, Exit),
         block: [outcome.block.x, outcome.block.y, outcome.block.z],
         shared_bytes: flags.shared,
         arguments: outcome.arguments,
+        warnings: outcome.warnings,
         printed: simulated.then_some(outcome.printed),
         fault: outcome.fault,
-        findings: outcome
-            .findings
-            .into_iter()
-            .map(|finding| KernelFinding { seeds: vec![flags.seed], ..finding })
-            .collect(),
+        findings: findings.map(|finding| KernelFinding { seeds: vec![flags.seed], ..finding }).collect(),
         written,
         exit: exit.code(),
     };
@@ -122,7 +121,7 @@ fn perform(flags: &LaunchFlags, console: &mut Console) -> Result<(Report, Exit),
 }
 
 /// How a launch ended. A kernel that this device cannot run is refused; it may be right.
-fn judge(outcome: &Outcome) -> Exit {
+fn exit(outcome: &Outcome) -> Exit {
     let Outcome { fault, findings, .. } = outcome;
     match (fault, &findings[..]) {
         (None, []) => Exit::Done,
@@ -131,11 +130,11 @@ fn judge(outcome: &Outcome) -> Exit {
     }
 }
 
-fn write(flags: &LaunchFlags, outcome: &Outcome) -> Result<Vec<Written>, Failure> {
+fn write(outcome: &Outcome) -> Result<Vec<Written>, Failure> {
     let mut outputs = Outputs::default();
     let mut written = Vec::new();
-    for (index, array) in &outcome.arrays {
-        let Some(path) = flags.arguments.get(*index).and_then(|spec| spec.output()) else { continue };
+    for result in &outcome.results {
+        let (path, array) = (&result.to, &result.array);
         outputs.add(path, array).map_err(|error| Failure::fault(format!("{}: {error}", path.display())))?;
         written.push(Written {
             file: path.display().to_string(),
@@ -143,57 +142,8 @@ fn write(flags: &LaunchFlags, outcome: &Outcome) -> Result<Vec<Written>, Failure
             elements: array.elements(),
         });
     }
-    outputs
-        .publish()
-        .map_err(|error| Failure::fault(format!("the results could not be moved into place: {error}")))?;
+    outputs.publish().map_err(|error| {
+        Failure::fault(format!("the results could not be renamed to their files: {error}"))
+    })?;
     Ok(written)
-}
-
-fn render(report: &Report) -> String {
-    let mut text = String::new();
-    if let Some(printed) = report.printed.as_deref().filter(|printed| !printed.is_empty()) {
-        let _ = writeln!(text, "{}", printed.strip_suffix('\n').unwrap_or(printed));
-    }
-    let [gx, gy, gz] = report.grid;
-    let [bx, by, bz] = report.block;
-    let seed = report.seed.map(|seed| format!(", seed {seed}")).unwrap_or_default();
-    let _ = write!(text, "{} on {}{seed} ({})", readable(&report.kernel), report.device, report.reason);
-    let _ = write!(text, "\n  grid {gx} x {gy} x {gz}, block {bx} x {by} x {bz}");
-    if report.shared_bytes > 0 {
-        let _ = write!(text, ", {} bytes of dynamic shared memory", report.shared_bytes);
-    }
-    let names = report.arguments.iter().any(|sheet| sheet.name.is_some());
-    let head: &[_] = match names {
-        true => &["##", "name", "given", "element", "shape", "#bytes", "the program"],
-        false => &["##", "given", "element", "shape", "#bytes", "the kernel"],
-    };
-    let mut table = Table::new(head);
-    for sheet in &report.arguments {
-        let first = std::iter::once(sheet.index.to_string()).chain(sheet.name.clone());
-        table.row(first.chain([
-            sheet.given.clone(),
-            sheet.element.clone(),
-            sheet.shape.as_ref().map_or_else(String::new, |shape| format!("{shape:?}")),
-            sheet.bytes.to_string(),
-            sheet.effect.unwrap_or("takes it").to_owned(),
-        ]));
-    }
-    if !report.arguments.is_empty() {
-        let _ = write!(text, "\n{table}");
-    }
-    for (at, finding) in report.findings.iter().enumerate() {
-        let _ = write!(text, "\n{:3}. {finding}", at + 1);
-    }
-    if let Some(fault) =
-        report.fault.as_ref().filter(|fault| report.findings.iter().all(|found| found.text != **fault))
-    {
-        let _ = write!(text, "\nfault: {fault}");
-    }
-    for written in &report.written {
-        let _ = write!(text, "\nwrote {}: {} x {}", written.file, written.elements, written.element);
-    }
-    if report.exit != Exit::Done.code() {
-        text.push_str("\nnothing was written");
-    }
-    text
 }

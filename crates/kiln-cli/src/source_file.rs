@@ -10,15 +10,18 @@ use kiln::{
 };
 use kiln_ptx::{EntryFacts, Module};
 
+use crate::code_file::read_text;
 use crate::failure::Failure;
+use crate::kernel_name::KernelNames;
+use crate::template_kernel::TemplateKernel;
 
 /// The flags that say where kernels come from.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SourceFlags {
-    /// The kernels: CUDA C (.cu, compiled by NVRTC) or PTX (.ptx); or a program (.kir).
+    /// CUDA C (.cu, compiled by NVRTC), PTX (.ptx) or a program (.kir).
     #[arg(value_name = "FILE.{cu,ptx,kir}")]
     pub(crate) file: PathBuf,
-    /// A folder that CUDA C includes headers from, besides the file's own.
+    /// A folder with headers for CUDA C, besides the file's own.
     #[arg(short = 'I', long = "include", value_name = "FOLDER")]
     include: Vec<PathBuf>,
     /// A macro for CUDA C.
@@ -26,7 +29,7 @@ pub(crate) struct SourceFlags {
     define: Vec<String>,
 }
 
-/// The file as it was read.
+/// The text of a file with kernels, and how to compile it.
 #[derive(Clone, Debug)]
 pub(crate) struct SourceFile {
     flags: SourceFlags,
@@ -48,15 +51,11 @@ impl SourceFile {
             Some("cu") => Language::CudaC,
             Some("ptx") => Language::Ptx,
             _ => {
-                return Err(Failure::file(
-                    path,
-                    "the name of a file with kernels ends in .cu or .ptx, and that of a program in .kir",
-                ));
+                let why = "the file name must end in .cu (CUDA C), .ptx (PTX) or .kir (a program)";
+                return Err(Failure::file(path, why));
             }
         };
-        let bytes = std::fs::read(path).map_err(|error| Failure::file(path, error))?;
-        let text = String::from_utf8(bytes).map_err(|_| Failure::file(path, "it is no UTF-8 text"))?;
-        Ok(Self { flags: flags.clone(), text, language })
+        Ok(Self { flags: flags.clone(), text: read_text(path)?, language })
     }
 
     /// Its path.
@@ -64,8 +63,21 @@ impl SourceFile {
         &self.flags.file
     }
 
-    /// Says to a runtime how it is compiled: with source lines, so that findings have them.
-    pub(crate) fn builder<'a>(&'a self, gpu: &'a DeviceRuntime, name: &'a str) -> ModuleBuilder<'a> {
+    /// The kernels of CUDA C that are templates.
+    pub(crate) fn templates(&self) -> Vec<TemplateKernel> {
+        match self.language {
+            Language::CudaC => TemplateKernel::find(&self.text),
+            Language::Ptx => Vec::new(),
+        }
+    }
+
+    /// Compiles with source lines, so that findings have them; templates that are wanted are instantiated.
+    fn builder<'a>(
+        &'a self,
+        gpu: &'a DeviceRuntime,
+        name: &'a str,
+        wanted: Option<&str>,
+    ) -> ModuleBuilder<'a> {
         let source = match self.language {
             Language::Ptx => Source::Ptx(&self.text),
             Language::CudaC => Source::CudaC { name, text: &self.text },
@@ -80,110 +92,51 @@ impl SourceFile {
             let (name, value) = pair.split_once('=').unwrap_or((pair, "1"));
             builder = builder.define(name, value);
         }
-        builder
+        match wanted.filter(|wanted| self.is_instance(wanted)) {
+            Some(wanted) => builder.instantiate(wanted),
+            None => builder,
+        }
     }
 
-    /// The PTX, read. Mistakes in it are said with the name of the file.
-    pub(crate) fn module(&self, gpu: &DeviceRuntime) -> Result<Arc<Module>, Failure> {
+    /// Whether a name is a template of CUDA C with its arguments, which must be compiled by that name.
+    fn is_instance(&self, wanted: &str) -> bool {
+        self.language == Language::CudaC && wanted.contains('<')
+    }
+
+    /// The PTX of the file, parsed; with a template that is `wanted`.
+    pub(crate) fn module(&self, gpu: &DeviceRuntime, wanted: Option<&str>) -> Result<Arc<Module>, Failure> {
         let name = self.path().to_string_lossy();
-        let ptx = self.builder(gpu, &name).ptx()?;
-        self.parse(&ptx)
+        self.parse(&self.builder(gpu, &name, wanted).ptx()?)
     }
 
     fn parse(&self, ptx: &str) -> Result<Arc<Module>, Failure> {
-        let module = Module::parse(ptx).map_err(|error| {
-            let path = self.path().display();
-            Failure { exit: crate::exit::Exit::Compile, text: format!("{path}: {error}") }
-        })?;
-        Ok(Arc::new(module))
+        Module::parse(ptx).map(Arc::new).map_err(|error| Failure::compile(self.path(), error))
     }
 
-    /// The kernel of a name, ready to be launched, and what is known of it.
+    /// The kernel of that name, ready to be launched, and its facts. Without a name: the only kernel of the file.
+    ///
+    /// # Errors
+    /// The file does not compile; it has no such kernel, or several that may be meant, with the names to choose from.
     pub(crate) fn kernel(
         &self,
         gpu: &DeviceRuntime,
-        wanted: &str,
+        wanted: Option<&str>,
     ) -> Result<(kiln::Kernel, EntryFacts), Failure> {
         let path = self.path().to_string_lossy();
-        let mut builder = self.builder(gpu, &path);
-        // A template exists only once somebody says with which arguments.
-        let is_instance = self.language == Language::CudaC && wanted.contains('<');
-        if is_instance {
-            builder = builder.instantiate(wanted);
-        }
+        let builder = self.builder(gpu, &path, wanted);
         let module = self.parse(&builder.ptx()?)?;
-        let kernel = if is_instance {
-            builder.kernel(wanted)?
-        } else {
-            builder.kernel(&find(&module, wanted, self.path())?)?
+        let kernel = match wanted.filter(|wanted| self.is_instance(wanted)) {
+            Some(instance) => builder.kernel(instance)?,
+            None => builder.kernel(&self.names(&module).choose(wanted)?)?,
         };
         let facts = module.find_function(kernel.name()).and_then(|id| module.facts(id));
-        let facts = facts.ok_or_else(|| Failure::refused(format!("`{wanted}` is no kernel")))?;
+        let facts = facts.ok_or_else(|| Failure::refused(format!("`{}` is not a kernel", kernel.name())))?;
         Ok((kernel, facts))
     }
-}
 
-/// The name in the PTX of what the user calls by a name: the same, or the C++ function it was made from.
-fn find(module: &Module, wanted: &str, path: &Path) -> Result<String, Failure> {
-    let names: Vec<&str> = module.entries().map(|entry| &*entry.name).collect();
-    if names.contains(&wanted) {
-        return Ok(wanted.to_owned());
-    }
-    let meant: Vec<&str> =
-        names.iter().copied().filter(|name| plain_name(name).as_deref() == Some(wanted)).collect();
-    match &meant[..] {
-        [only] => Ok((*only).to_owned()),
-        [] => {
-            let there = match &names[..] {
-                [] => "it has none".to_owned(),
-                names => format!("it has {}", names.join(", ")),
-            };
-            let path = path.display();
-            Err(Failure::refused(format!("there is no kernel named `{wanted}` in {path}; {there}")))
-        }
-        several => {
-            Err(Failure::refused(format!("`{wanted}` may mean {}; write one of them", several.join(" or "))))
-        }
-    }
-}
-
-/// The function a mangled name was made from, with its namespaces and without its parameters; none for other names.
-pub(crate) fn plain_name(mangled: &str) -> Option<String> {
-    let rest = mangled.strip_prefix("_Z")?;
-    let (mut rest, nested) = match rest.strip_prefix('N') {
-        Some(rest) => (rest, true),
-        None => (rest, false),
-    };
-    let mut parts = Vec::new();
-    loop {
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-        let Ok(length) = rest[..digits].parse::<usize>() else { break };
-        let part = rest.get(digits..digits.checked_add(length)?)?;
-        parts.push(part);
-        rest = &rest[digits + length..];
-        if !nested {
-            break;
-        }
-    }
-    (!parts.is_empty()).then(|| parts.join("::"))
-}
-
-/// A name as its author wrote it, as far as that can be told.
-pub(crate) fn readable(name: &str) -> String {
-    plain_name(name).unwrap_or_else(|| name.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn mangled_names_are_read_and_others_are_left_alone() {
-        assert_eq!(plain_name("_Z4axpyfPKfPfj").as_deref(), Some("axpy"));
-        assert_eq!(plain_name("_ZN3lib5inner4axpyEf").as_deref(), Some("lib::inner::axpy"));
-        assert_eq!(plain_name("_Z5scaleIfEvPT_").as_deref(), Some("scale"));
-        for name in ["axpy", "_Z", "_Z99short", "_ZN", "_Zé", "_Z18446744073709551615x"] {
-            assert_eq!(plain_name(name), None, "{name}");
-        }
+    /// The names of the kernels in the PTX of this file.
+    pub(crate) fn names(&self, module: &Module) -> KernelNames {
+        let names = module.entries().map(|entry| entry.name.to_string()).collect();
+        KernelNames::new(self.path(), names, self.templates())
     }
 }

@@ -1,11 +1,13 @@
-//! One argument of a kernel, as typed on the command line.
+//! An argument of a kernel, as written on the command line.
 
+mod syntax;
+
+use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use crate::element_type::ElementType;
 
-/// An argument: an array the kernel reads, writes, or both; or a value.
+/// An argument: an array that the kernel reads, writes or both; a null pointer; a value; a struct of these.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Spec {
     /// `in:A.npy`
@@ -14,65 +16,78 @@ pub(crate) enum Spec {
     Out { element: ElementType, len: u64, to: PathBuf },
     /// `inout:A.npy:B.npy`
     InOut { from: PathBuf, to: PathBuf },
+    /// `null`
+    Null,
     /// `f32:2.5`
     Value { element: ElementType, text: String, bytes: Vec<u8> },
+    /// `bytes:00ff12`
+    Bytes(Vec<u8>),
+    /// `struct:{f32:1.5,u32:2}`
+    Struct(Vec<Self>),
 }
 
 impl Spec {
-    /// Where its contents go when the kernel has run.
-    pub(crate) fn output(&self) -> Option<&PathBuf> {
+    /// The files that are written when the kernel has run.
+    pub(crate) fn outputs(&self) -> Vec<&PathBuf> {
         match self {
-            Self::Out { to, .. } | Self::InOut { to, .. } => Some(to),
-            Self::In { .. } | Self::Value { .. } => None,
+            Self::Out { to, .. } | Self::InOut { to, .. } => vec![to],
+            Self::Struct(fields) => fields.iter().flat_map(Self::outputs).collect(),
+            Self::In { .. } | Self::Null | Self::Value { .. } | Self::Bytes(_) => Vec::new(),
+        }
+    }
+
+    /// Size and alignment as C lays it out.
+    pub(crate) fn layout(&self) -> Layout {
+        match self {
+            Self::In { .. } | Self::Out { .. } | Self::InOut { .. } | Self::Null => {
+                Layout { bytes: 8, alignment: 8 }
+            }
+            Self::Value { bytes, .. } => {
+                Layout { bytes: bytes.len() as u64, alignment: (bytes.len() as u64).max(1) }
+            }
+            Self::Bytes(bytes) => Layout { bytes: bytes.len() as u64, alignment: 1 },
+            Self::Struct(fields) => struct_layout(fields).1,
         }
     }
 }
 
-const FORMS: &str = "write in:FILE, out:TYPE:LEN:FILE, inout:FILE:FILE, or TYPE:VALUE such as f32:2.5";
-
-impl FromStr for Spec {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (kind, rest) = text.split_once(':').ok_or_else(|| format!("`{text}` has no colon; {FORMS}"))?;
-        let file = |name: &str| match name {
-            "" => Err(format!("`{text}` names no file; {FORMS}")),
-            name => Ok(PathBuf::from(name)),
-        };
-        match kind {
-            "in" => Ok(Self::In { from: file(rest)? }),
-            "out" => {
-                let mut parts = rest.splitn(3, ':');
-                let (Some(element), Some(len), Some(to)) = (parts.next(), parts.next(), parts.next()) else {
-                    return Err(format!("`{text}` is not out:TYPE:LEN:FILE"));
-                };
-                let element = element.parse()?;
-                let len = len.parse().map_err(|_| format!("`{len}` in `{text}` is no number of elements"))?;
-                Ok(Self::Out { element, len, to: file(to)? })
-            }
-            "inout" => {
-                let (from, to) =
-                    rest.split_once(':').ok_or_else(|| format!("`{text}` is not inout:FILE:FILE"))?;
-                Ok(Self::InOut { from: file(from)?, to: file(to)? })
-            }
-            element => {
-                let element: ElementType = element.parse().map_err(|wrong| format!("{wrong}; {FORMS}"))?;
-                let bytes = element
-                    .parse_value(rest)
-                    .ok_or_else(|| format!("`{rest}` in `{text}` is no {element}"))?;
-                Ok(Self::Value { element, text: rest.to_owned(), bytes })
-            }
-        }
-    }
+/// Size and alignment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Layout {
+    pub(crate) bytes: u64,
+    pub(crate) alignment: u64,
 }
 
-impl std::fmt::Display for Spec {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+/// Where the fields of a struct begin, and the layout of the whole: as C lays it out, padded to its alignment.
+pub(crate) fn struct_layout(fields: &[Spec]) -> (Vec<u64>, Layout) {
+    let (mut end, mut alignment) = (0_u64, 1);
+    let mut offsets = Vec::with_capacity(fields.len());
+    for field in fields {
+        let layout = field.layout();
+        let offset = end.next_multiple_of(layout.alignment);
+        offsets.push(offset);
+        end = offset + layout.bytes;
+        alignment = alignment.max(layout.alignment);
+    }
+    (offsets, Layout { bytes: end.next_multiple_of(alignment), alignment })
+}
+
+impl fmt::Display for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::In { from } => write!(f, "in:{}", from.display()),
             Self::Out { element, len, to } => write!(f, "out:{element}:{len}:{}", to.display()),
             Self::InOut { from, to } => write!(f, "inout:{}:{}", from.display(), to.display()),
+            Self::Null => f.write_str("null"),
             Self::Value { element, text, .. } => write!(f, "{element}:{text}"),
+            Self::Bytes(bytes) => {
+                f.write_str("bytes:")?;
+                bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+            Self::Struct(fields) => {
+                let fields: Vec<String> = fields.iter().map(ToString::to_string).collect();
+                write!(f, "struct:{{{}}}", fields.join(","))
+            }
         }
     }
 }
@@ -82,33 +97,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_reads_and_prints_back() {
-        for text in ["in:a.npy", "out:f32:1024:b.npy", "inout:a.npy:b.npy", "f32:2.5", "i32:-7", "u64:0x9"] {
-            assert_eq!(text.parse::<Spec>().unwrap().to_string(), text);
-        }
-        let colons = "out:int16:3:C:/b.npy".parse::<Spec>().unwrap();
-        assert_eq!(
-            colons,
-            Spec::Out { element: ElementType::I16, len: 3, to: PathBuf::from("C:/b.npy") },
-            "only what comes before the file may not have colons"
-        );
-    }
-
-    #[test]
-    fn what_is_none_of_them_says_what_would_be() {
-        for (text, word) in [
-            ("a.npy", "no colon"),
-            ("in:", "no file"),
-            ("out:f32:b.npy", "out:TYPE:LEN:FILE"),
-            ("out:f32:-1:b.npy", "number of elements"),
-            ("out:f31:1:b.npy", "element type"),
-            ("inout:a.npy", "inout:FILE:FILE"),
-            ("i32:2.5", "no i32"),
-            ("i32:4294967296", "no i32"),
-            ("float:1", "element type"),
+    fn structs_are_laid_out_as_in_c() {
+        for (text, bytes, alignment) in [
+            ("struct:{f32:1,u32:2}", 8, 4),
+            ("struct:{u8:1,f64:2,u8:3}", 24, 8),
+            ("struct:{null,i32:3}", 16, 8),
+            ("struct:{u8:1,struct:{u16:1,u8:2},u8:4}", 8, 2),
+            ("struct:{bytes:0102030405,u16:1}", 8, 2),
+            ("struct:{}", 0, 1),
         ] {
-            let wrong = text.parse::<Spec>().unwrap_err();
-            assert!(wrong.contains(word), "{text}: {wrong}");
+            let spec: Spec = text.parse().unwrap();
+            assert_eq!(spec.layout(), Layout { bytes, alignment }, "{text}");
         }
     }
 }

@@ -1,64 +1,48 @@
-//! Columns that line up.
+//! Tables: columns that line up and fit the terminal.
 
-use std::fmt;
+use comfy_table::{CellAlignment, ContentArrangement, presets};
 
-/// Rows of words under a head; a column of numbers stands to the right.
+/// Rows of words under a head; columns of numbers are aligned to the right.
 #[derive(Debug)]
 pub(crate) struct Table {
-    head: Vec<&'static str>,
-    numbers: Vec<bool>,
-    rows: Vec<Vec<String>>,
+    inner: comfy_table::Table,
 }
 
+/// Spaces before a table.
+const INDENT: &str = "  ";
 /// Spaces between columns.
-const GAP: &str = "  ";
+const GAP: u16 = 2;
 
 impl Table {
-    /// A table with no rows; a name that begins with `#` heads a column of numbers.
+    /// A table without rows. A name that begins with `#` heads a column of numbers.
     pub(crate) fn new(head: &[&'static str]) -> Self {
-        let numbers = head.iter().map(|name| name.starts_with('#')).collect();
-        Self {
-            head: head.iter().map(|name| name.strip_prefix('#').unwrap_or(name)).collect(),
-            numbers,
-            rows: Vec::new(),
+        let mut inner = comfy_table::Table::new();
+        inner.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+        inner.set_header(head.iter().map(|name| name.strip_prefix('#').unwrap_or(name)));
+        for (column, name) in inner.column_iter_mut().zip(head) {
+            column.set_padding((0, GAP));
+            if name.starts_with('#') {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
         }
+        Self { inner }
     }
 
     /// Adds a row.
     pub(crate) fn row(&mut self, words: impl IntoIterator<Item = String>) {
-        self.rows.push(words.into_iter().collect());
+        self.inner.add_row(words);
     }
 
-    fn line<'w>(&self, words: impl Iterator<Item = &'w str>) -> String {
-        let padded = words.enumerate().map(|(at, word)| {
-            let width = self.width(at);
-            let space = " ".repeat(width.saturating_sub(word.chars().count()));
-            if self.numbers.get(at) == Some(&true) {
-                format!("{space}{word}")
-            } else {
-                format!("{word}{space}")
-            }
-        });
-        padded.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
-    }
-
-    fn width(&self, column: usize) -> usize {
-        let rows = self.rows.iter().filter_map(|row| row.get(column)).map(String::as_str);
-        rows.chain(self.head.get(column).copied()).map(|word| word.chars().count()).max().unwrap_or(0)
+    /// The table in so many columns. Where that is too narrow, cells take several lines.
+    pub(crate) fn render(mut self, columns: usize) -> String {
+        let width = (columns - INDENT.len().min(columns)).saturating_add(usize::from(GAP));
+        self.inner.set_width(u16::try_from(width).unwrap_or(u16::MAX));
+        let lines = self.inner.lines().map(|line| format!("{INDENT}{}", line.trim_end()));
+        lines.collect::<Vec<_>>().join("\n")
     }
 }
 
-impl fmt::Display for Table {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "  {}", self.line(self.head.iter().copied()))?;
-        for row in &self.rows {
-            write!(f, "\n  {}", self.line(row.iter().map(String::as_str)))?;
-        }
-        Ok(())
-    }
-}
-
-/// A number of bytes as people say it.
+/// A number of bytes in the largest unit that fits.
 pub(crate) fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     let mut size = bytes as f64;
@@ -70,26 +54,46 @@ pub(crate) fn bytes(bytes: u64) -> String {
         size /= 1024.0;
         unit = Some(name);
     }
-    unit.map_or_else(|| format!("{bytes} B"), |unit| format!("{size:.1} {unit}"))
+    match unit {
+        None => format!("{bytes} bytes"),
+        Some(unit) if size.fract() == 0.0 => format!("{size} {unit}"),
+        Some(unit) => format!("{size:.1} {unit}"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn words_stand_left_and_numbers_right() {
+    fn sample() -> Table {
         let mut table = Table::new(&["name", "#bytes"]);
         table.row(["a".into(), "12345".into()]);
-        table.row(["longer".into(), "1".into()]);
-        assert_eq!(table.to_string(), "  name    bytes\n  a       12345\n  longer      1");
+        table.row(["longer words".into(), "1".into()]);
+        table
     }
 
     #[test]
-    fn sizes_are_said_in_one_unit() {
+    fn words_stand_left_and_numbers_right() {
+        assert_eq!(
+            sample().render(80),
+            "  name          bytes\n  a             12345\n  longer words      1"
+        );
+    }
+
+    #[test]
+    fn no_line_is_wider_than_asked() {
+        for columns in 16..30 {
+            let text = sample().render(columns);
+            assert!(text.lines().all(|line| line.chars().count() <= columns), "{columns}:\n{text}");
+            assert!(text.contains("12345") && text.contains("longer"), "{columns}:\n{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_have_one_unit() {
         assert_eq!(
             [0, 1023, 1024, 1536, 1 << 30].map(bytes),
-            ["0 B", "1023 B", "1.0 KiB", "1.5 KiB", "1.0 GiB"]
+            ["0 bytes", "1023 bytes", "1 KiB", "1.5 KiB", "1 GiB"]
         );
     }
 }

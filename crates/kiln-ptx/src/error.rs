@@ -21,6 +21,8 @@ pub(crate) enum Cause {
     Unexpected { expected: String, found: String },
     #[error("unknown {kind} `{name}`; PTX declares names before they are used")]
     UnknownName { kind: &'static str, name: String },
+    #[error("unknown instruction `{name}`; {hint}")]
+    UnknownInstruction { name: String, hint: String },
     #[error("`{name}` is declared twice in the same block")]
     DeclaredTwice { name: String },
     #[error("{what} exceeds the limit of {limit}")]
@@ -39,7 +41,12 @@ impl ParseError {
         self.position
     }
 
-    /// Whether the text is fine as far as it goes but names something that is not declared.
+    /// Whether an instruction has a name that PTX does not have.
+    pub fn is_unknown_instruction(&self) -> bool {
+        matches!(self.cause, Cause::UnknownInstruction { .. })
+    }
+
+    /// Whether the text names a register, variable, label or function that is not declared.
     pub fn is_unknown_name(&self) -> bool {
         matches!(self.cause, Cause::UnknownName { .. })
     }

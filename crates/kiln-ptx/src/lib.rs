@@ -8,14 +8,14 @@
 //!
 //! - [`Module::parse`] accepts PTX as NVRTC and nvcc 12 and 13 emit it, versions 7 to 9, and inline assembly in it. It
 //!   never panics, takes time linear in the text, and a [`ParseError`] says where, what was expected, what was found.
-//! - An instruction this crate has no name for is still parsed: its form keeps its text and says
-//!   [`Opcode::Unknown`].
+//! - An instruction that PTX up to [`Opcode::KNOWN_VERSION`] does not have is an error, with the nearest one that it has. In a module of
+//!   a newer version it is parsed: its form keeps its text and says [`Opcode::Unknown`].
 //! - A module is a value: two modules are equal when they say the same, wherever the parts stood in the text. Its
 //!   [`Display`](std::fmt::Display) is PTX again, which parses to an equal module and which `ptxas` accepts.
 //! - [`Module::facts`] says what a launch must know about an entry: parameters with offset, size, alignment and whether
 //!   they are pointers, shared memory, barriers, launch bounds, requirements, instructions beyond the ordinary.
-//! - [`Module::effects`] says for each pointer whether the kernel reads or writes the memory behind it. "No" is a
-//!   promise; where it cannot be made the answer is "unknown" with the instruction that is the reason.
+//! - [`Module::effects`] says for each pointer whether the kernel reads or writes the memory behind it, and with which element types.
+//!   "No" is a promise; where it cannot be made the answer is "unknown" with the instruction that is the reason.
 //!
 //! # The model
 //!
@@ -86,6 +86,7 @@ mod reach;
 mod register;
 mod scalar;
 mod scan;
+mod scalar_set;
 mod shared_memory;
 mod signature;
 mod space;
@@ -118,6 +119,7 @@ pub use position::{Origin, Position};
 pub use register::{RegisterGroup, RegisterId, Registers};
 pub use scalar::{ScalarKind, ScalarType};
 pub use scan::declares_variables;
+pub use scalar_set::ScalarSet;
 pub use shared_memory::SharedMemory;
 pub use signature::{Parameter, ParameterKind, PointerField, Signature};
 pub use space::Space;

@@ -1,11 +1,15 @@
 //! The operation of an instruction: the word before the first dot.
 
+use std::cmp::Reverse;
+
 use crate::keyword::keywords;
+use crate::module::Version;
 
 keywords! {
     /// The first word of an instruction.
     ///
-    /// [`Opcode::Unknown`] stands for every word that is not listed; the form keeps its text.
+    /// The list is complete for PTX ISA [`Opcode::KNOWN_VERSION`]. [`Opcode::Unknown`] stands for every other word; the form keeps
+    /// its text.
     pub enum Opcode {
         // Integer arithmetic.
         Add = "add", Sub = "sub", Mul = "mul", Mad = "mad", Mul24 = "mul24", Mad24 = "mad24", Sad = "sad",
@@ -51,4 +55,46 @@ keywords! {
         Vmax4 = "vmax4", Vset4 = "vset4",
         Unknown = "?",
     }
+}
+
+impl Opcode {
+    /// The newest PTX ISA whose instructions are all listed. A module of a newer version may use others.
+    pub const KNOWN_VERSION: Version = Version { major: 9, minor: 0 };
+
+    /// The opcode whose spelling is nearest to a word that is none, if one is near enough to be meant.
+    ///
+    /// ```
+    /// use kiln_ptx::Opcode;
+    ///
+    /// assert_eq!(Opcode::nearest("madx"), Some(Opcode::Mad));
+    /// assert_eq!(Opcode::nearest("frobnicate"), None);
+    /// ```
+    pub fn nearest(word: &str) -> Option<Self> {
+        let limit = word.chars().count().div_ceil(3).min(MAX_EDITS);
+        let known = Self::ALL.iter().filter(|opcode| **opcode != Self::Unknown);
+        let near =
+            known.map(|opcode| (edits(word, opcode.keyword()), *opcode)).filter(|(edits, _)| *edits <= limit);
+        // Of those that are equally near, the one that begins alike.
+        let begins =
+            |opcode: Self| word.bytes().zip(opcode.keyword().bytes()).take_while(|(a, b)| a == b).count();
+        near.min_by_key(|(edits, opcode)| (*edits, Reverse(begins(*opcode)))).map(|(_, opcode)| opcode)
+    }
+}
+
+/// The most letters by which a misspelt word may differ.
+const MAX_EDITS: usize = 3;
+
+/// How many letters must be inserted, removed or replaced to turn one word into the other.
+fn edits(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, a) in one.bytes().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
+        for (column, b) in other.bytes().enumerate() {
+            let above = row[column + 1];
+            let replaced = diagonal + usize::from(a != b);
+            row[column + 1] = replaced.min(above + 1).min(row[column] + 1);
+            diagonal = above;
+        }
+    }
+    row[other.len()]
 }

@@ -6,6 +6,7 @@ use crate::function::Function;
 use crate::module::Module;
 use crate::name::Name;
 use crate::scalar::{ScalarKind, ScalarType};
+use crate::scalar_set::ScalarSet;
 
 /// What a parameter holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,6 +47,8 @@ pub struct PointerField {
     pub offset: u32,
     /// What the kernel does with the memory behind it.
     pub effect: Effect,
+    /// The types of the elements it reads and writes there, see [`PointerUse::elements`](crate::PointerUse::elements).
+    pub elements: Option<ScalarSet>,
 }
 
 /// All parameters of an entry.
@@ -72,7 +75,11 @@ impl Signature {
             let uses = effects.map_or(&[][..], |effects| &effects.pointers).iter();
             let pointers: Vec<_> = uses
                 .filter(|used| used.parameter == index && used.is_pointer)
-                .map(|used| PointerField { offset: used.offset, effect: used.effect })
+                .map(|used| PointerField {
+                    offset: used.offset,
+                    effect: used.effect,
+                    elements: used.elements,
+                })
                 .collect();
             let scalar = shape.dimensions.is_empty() && shape.vector == 1;
             let kind = match shape.ty.kind() {

@@ -25,7 +25,7 @@ pub(super) struct Subject<'a> {
     pub(super) repeats: u32,
 }
 
-/// A stack with its order and streams, which it gives back.
+/// A stack with its streams, which it destroys when dropped.
 struct Built {
     driver: Arc<dyn Driver>,
     order: Arc<DriverOrder>,
@@ -98,7 +98,7 @@ impl Subject<'_> {
         Ok(())
     }
 
-    /// The limit is that of a heap or of pages; a stack over something else is filled as far as its device goes.
+    /// Only a heap and pages have a limit to fill.
     fn filling(&self, add: &mut dyn FnMut(Row)) -> Result<()> {
         if !matches!(self.stack.base(), Base::Heap | Base::Chunks | Base::Pages) {
             return Ok(());
@@ -155,7 +155,7 @@ impl Drop for Built {
     fn drop(&mut self) {
         self.resource = None;
         for stream in &self.streams {
-            // What cannot be given back belongs to a device that is lost.
+            // Destroying fails only on a lost device, which has nothing left to destroy.
             let _ = self.order.remove(*stream);
             let _ = self.driver.destroy(Object::Stream(stream.id));
         }

@@ -1,4 +1,4 @@
-//! What `kiln-bench` measures: the raw driver and cudarc, in the same run.
+//! The measurements of `kiln-bench`: the raw driver and cudarc.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -15,17 +15,17 @@ struct Measured {
     rows: Vec<Row>,
 }
 
-/// Adds the rows of `kiln-bench`, or says why there are none.
+/// Adds the rows of `kiln-bench`, or a note why there are none.
 pub(super) fn measure(workloads: &[Workload], repeats: u32, table: &mut Table, console: &mut Console) {
     match run(workloads, repeats) {
         Ok(rows) => rows.into_iter().for_each(|row| table.add(console, row)),
-        Err(why) => table.note(console, &format!("the raw driver, cudarc and m6 were left out: {why}")),
+        Err(why) => table.note(console, &format!("the raw driver, cudarc and m6 are not measured: {why}")),
     }
 }
 
 fn run(workloads: &[Workload], repeats: u32) -> Result<Vec<Row>, String> {
     let program = beside()
-        .ok_or("there is no kiln-bench beside this program; build it with cargo build -p kiln-bench")?;
+        .ok_or("there is no kiln-bench in the folder of this program; build it with cargo build --release -p kiln-bench")?;
     let names = workloads.iter().filter_map(|workload| workload.to_possible_value());
     let output = Command::new(&program)
         .args(names.map(|name| name.get_name().to_owned()))
@@ -41,6 +41,7 @@ fn run(workloads: &[Workload], repeats: u32) -> Result<Vec<Row>, String> {
     Ok(measured.rows)
 }
 
+/// The program `kiln-bench` in the folder of this one.
 fn beside() -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?.with_file_name("kiln-bench");
     program.is_file().then_some(program)

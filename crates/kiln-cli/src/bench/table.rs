@@ -1,4 +1,4 @@
-//! Rows, printed as they come.
+//! The measurements, printed as they come.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,13 +33,13 @@ impl Table {
     pub(super) fn begin(&mut self, console: &mut Console, device: String) {
         self.say(console, &device);
         let (median, percentile) = ("p50", "p99");
-        self.say(console, &format!("{:<26} {:<34} {median:>11} {percentile:>11}", "", ""));
+        self.say(console, &format!("{:<20} {:<28} {median:>11} {percentile:>11}", "", ""));
         self.device = device;
     }
 
     pub(super) fn add(&mut self, console: &mut Console, row: Row) {
         let Row { workload, subject, p50, p99, unit } = &row;
-        self.say(console, &format!("{workload:<26} {subject:<34} {p50:>11.2} {p99:>11.2} {unit}"));
+        self.say(console, &format!("{workload:<20} {subject:<28} {p50:>11.2} {p99:>11.2} {unit}"));
         self.rows.push(row);
     }
 

@@ -1,4 +1,4 @@
-//! The workloads, and how a command line names them: `m3`, or `m1..m7` for a row of them.
+//! The workloads, and how a command line names them: `m3`, or `m1..m7` for a range.
 
 use std::ffi::OsStr;
 use std::ops::RangeInclusive;
@@ -22,11 +22,11 @@ pub(crate) enum Workload {
     M5,
     /// Kernels on several streams that allocate; measured by `kiln-bench` on a GPU.
     M6,
-    /// What a warm pair costs in driver calls.
+    /// Driver calls of a warm pair.
     M7,
 }
 
-/// Reads a workload, or a row of them.
+/// Parses a workload, or a range of them.
 #[derive(Clone)]
 pub(super) struct RowParser;
 
@@ -45,7 +45,7 @@ impl TypedValueParser for RowParser {
         };
         let (first, last) = (parse(OsStr::new(first))?, parse(OsStr::new(last))?);
         if first > last {
-            let text = "a row of workloads ends with the later one, as in `m1..m7`\n";
+            let text = "the first workload of a range comes before the last, as in `m1..m7`\n";
             return Err(clap::Error::raw(ErrorKind::InvalidValue, text).with_cmd(command));
         }
         Ok(first..=last)

@@ -10,28 +10,28 @@ use kiln_sim::{Machine, MachineConfig, PtxEngine};
 use super::stopwatch::Stopwatch;
 use crate::device::{Choice, Where};
 
-/// A runtime of the demo's own over a device, with a stopwatch between the two.
+/// A runtime over a device, with a stopwatch between the two.
 pub(crate) struct Stage {
     runtime: DeviceRuntime,
     timed: Arc<Layered<Stopwatch>>,
     machine: Option<Machine>,
-    /// Why it is this device and no other.
+    /// Why this device was chosen.
     reason: String,
 }
 
-/// What is left when the runtime is gone.
+/// What is known after the runtime was dropped.
 pub(crate) struct Closed {
     pub(crate) info: DeviceInfo,
     pub(crate) reason: String,
-    /// What the simulated device found, where it was one.
+    /// The findings of the simulated device, if it was one.
     pub(crate) findings: Option<kiln_sim::Report>,
 }
 
 impl Stage {
-    /// Picks and opens a device.
+    /// Chooses and opens a device.
     ///
     /// # Errors
-    /// There is none of the kind that was asked for; or it does not work.
+    /// There is no device of the kind that was asked for, or it does not work.
     pub(crate) fn set(wanted: Where, seed: u64) -> kiln::Result<Self> {
         let Choice { gpu, reason } = wanted.choose()?;
         match gpu {
@@ -50,7 +50,7 @@ impl Stage {
         self.timed.layer()
     }
 
-    /// Gives everything back; on the simulated device that includes a look at what was not given back.
+    /// Drops everything; the simulated device then reports what was leaked.
     pub(crate) fn close(self) -> Closed {
         let Self { runtime, timed, machine, reason } = self;
         drop(runtime);
@@ -59,7 +59,7 @@ impl Stage {
         Closed { info, reason, findings: machine.map(|machine| machine.finish()) }
     }
 
-    /// A machine of the demo's own, so that the seed is the one asked for and the findings are only its own.
+    /// A simulated machine with that seed, whose findings are only those of the demo.
     fn simulated(seed: u64, reason: String) -> kiln::Result<Self> {
         let machine = Machine::new(MachineConfig::seeded(seed).engine(Arc::new(PtxEngine::default())));
         let driver = machine.device(0)?;

@@ -1,8 +1,8 @@
 //! `kiln demo --isolate`: a device whose worker process is killed in the middle of its work.
 //!
-//! Some blocks are finished before, one is in the middle of a row of launches. The worker is killed, another takes over at the same
-//! addresses, and every block is looked at: what was finished must be there, bit by bit; what was under way must say that it is lost, or
-//! hold the result if the worker had said so before. Then the rest is done, as if nothing had happened.
+//! Some blocks are finished first, and a row of launches is queued on another one. The worker is killed, another takes over at the same
+//! addresses, and every block is compared: finished blocks must be unchanged, bit by bit; the interrupted one must report that it is
+//! lost, or hold the result if the worker had finished. Then the lost work is done again on the same device.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::kernels::{AXPY, BLOCK_THREADS, PTX};
 use crate::device::Where;
 use crate::exit::Exit;
+use crate::wrap::wrap_behind;
 
 /// Elements of a block.
 const ELEMENTS: usize = 1 << 16;
@@ -22,12 +23,12 @@ const ELEMENTS: usize = 1 << 16;
 const FINISHED: usize = 6;
 /// Launches that are queued when it is.
 const QUEUED: usize = 64;
-/// How long another worker may take to be there.
+/// How long another worker may take to start.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How long work may go without getting on.
+/// How long work may make no progress.
 const WATCHDOG: Duration = Duration::from_secs(10);
 
-/// What happened.
+/// The report.
 #[derive(Serialize)]
 pub(super) struct Report {
     device: String,
@@ -45,7 +46,7 @@ pub(super) struct Report {
     page: String,
 }
 
-/// One thing that was checked.
+/// A check and its result.
 #[derive(Serialize)]
 struct Check {
     what: &'static str,
@@ -53,10 +54,10 @@ struct Check {
     detail: String,
 }
 
-/// Runs it.
+/// Runs the demo.
 ///
 /// # Errors
-/// What the device says; no device came back.
+/// The device failed, or no worker took over.
 pub(super) fn run(wanted: Where, seed: u64) -> kiln::Result<Report> {
     let (backend, chosen) = wanted.backend(seed)?;
     let process = Process { standby: true, watchdog: Some(WATCHDOG), ..Process::default() };
@@ -103,7 +104,7 @@ impl<'a> Show<'a> {
         Ok(show)
     }
 
-    /// Queues more than the worker will live to do.
+    /// Queues more than the worker can do before it is killed.
     fn queue(&mut self) -> kiln::Result<()> {
         for _ in 0..QUEUED {
             self.tickets.push(self.add_one(&self.interrupted)?);
@@ -126,7 +127,7 @@ impl<'a> Show<'a> {
             wrong += count_wrong(&y.download()?, &data(self.seed, at), 1.0);
         }
         let detail = match wrong {
-            0 => format!("{} elements are what they were, bit by bit", FINISHED * ELEMENTS),
+            0 => format!("{} elements are unchanged, bit by bit", FINISHED * ELEMENTS),
             _ => format!("{wrong} elements changed"),
         };
         Ok(Check { what: "finished before", passed: wrong == 0, detail })
@@ -138,7 +139,7 @@ impl<'a> Show<'a> {
         let (passed, detail) = match self.interrupted.access() {
             Err(_) => (
                 failed > 0,
-                format!("{failed} of {QUEUED} launches failed, and their block says that it is lost"),
+                format!("{failed} of {QUEUED} launches failed, and their block reports that it is lost"),
             ),
             Ok(_) => {
                 let wrong =
@@ -152,7 +153,7 @@ impl<'a> Show<'a> {
         Ok(Check { what: "under way", passed, detail })
     }
 
-    /// Does again what was lost, on the same device.
+    /// Does the lost work again, on the same device.
     fn go_on(&self) -> kiln::Result<Check> {
         let again = self.gpu.upload(&data(self.seed, FINISHED))?;
         for _ in 0..QUEUED {
@@ -198,27 +199,33 @@ impl Report {
             standby: report.is_some_and(|report| report.standby),
             lost_blocks: report.map_or(0, |report| report.lost().count()),
             kept_blocks: report.map_or(0, |report| report.kept().count()),
-            takeover_ms: report.map_or(0.0, |report| report.total.as_secs_f64() * 1e3),
+            // Microseconds are enough.
+            takeover_ms: report.map_or(0.0, |report| report.total.as_micros() as f64 / 1e3),
             checks,
             exit: exit.code(),
             page: report.map(ToString::to_string).unwrap_or_default(),
         }
     }
 
-    /// How the command ends.
+    /// The exit code.
     pub(super) fn exit(&self) -> Exit {
         if self.exit == Exit::Done.code() { Exit::Done } else { Exit::Fault }
     }
 
-    /// The report for people.
-    pub(super) fn text(&self) -> String {
+    /// The report as text.
+    pub(super) fn text(&self, columns: usize) -> String {
+        let Self { device, chosen, page, .. } = self;
         let mut text = format!(
-            "kiln demo in a worker process on {} ({})\n{FINISHED} blocks finished, {QUEUED} launches queued on another, then the worker was killed\n\n{}\n\nChecked:",
-            self.device, self.chosen, self.page
+            "kiln demo in a worker process on {device} ({chosen})\n{FINISHED} blocks finished, {QUEUED} launches queued on another, \
+             then the worker was killed\n\n{page}\n\nChecks:"
         );
         for Check { what, passed, detail } in &self.checks {
             let mark = if *passed { "ok    " } else { "FAILED" };
-            let _ = write!(text, "\n  {mark} {what}: {detail}");
+            let _ = write!(
+                text,
+                "\n{}",
+                wrap_behind(&format!("  {mark} "), &format!("{what}: {detail}"), columns)
+            );
         }
         text
     }

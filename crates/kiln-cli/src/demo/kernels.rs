@@ -20,10 +20,10 @@ pub(crate) struct Kernels {
 }
 
 impl Kernels {
-    /// Loads them; what each takes, and what it reads and writes, is read from its text.
+    /// Loads them; parameters and accesses are read from the PTX.
     ///
     /// # Errors
-    /// What the loader says.
+    /// The loader failed.
     pub(crate) fn load(runtime: &DeviceRuntime) -> kiln::Result<Self> {
         Ok(Self { axpy: runtime.kernel(PTX, AXPY)?, blend: runtime.kernel(PTX, BLEND)? })
     }

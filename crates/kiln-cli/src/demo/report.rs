@@ -1,4 +1,4 @@
-//! What the demo did and what was checked.
+//! What the demo did, and the results of its checks.
 
 use std::fmt::Write;
 
@@ -9,8 +9,9 @@ use super::device::Closed;
 use super::timeline::{self, Bar};
 use super::workload::{ELEMENTS, TILES, Work};
 use crate::exit::Exit;
+use crate::wrap::{wrap, wrap_behind};
 
-/// The whole demo, as one value.
+/// The report of the demo.
 #[derive(Serialize)]
 pub(crate) struct Report {
     device: DeviceLine,
@@ -19,9 +20,9 @@ pub(crate) struct Report {
     elements_per_tile: usize,
     checks: Vec<Check>,
     timeline: Vec<Span>,
-    /// Submissions the timeline lacks.
+    /// Submissions that are missing in the timeline.
     unmeasured: u64,
-    /// What was found in the twin with an edge left out.
+    /// Findings in the pipeline that lacks a dependency.
     twin_findings: Vec<String>,
     exit: u8,
     #[serde(skip)]
@@ -39,7 +40,7 @@ struct DeviceLine {
     chosen: String,
 }
 
-/// One thing that was checked.
+/// A check and its result.
 #[derive(Serialize)]
 struct Check {
     what: &'static str,
@@ -84,12 +85,12 @@ impl Report {
         }
     }
 
-    /// How the command ends.
+    /// The exit code.
     pub(crate) fn exit(&self) -> Exit {
         if self.exit == Exit::Done.code() { Exit::Done } else { Exit::Fault }
     }
 
-    /// The report for people.
+    /// The report as text.
     pub(crate) fn text(&self, columns: usize, colours: bool) -> String {
         let DeviceLine { kind, ordinal, name, capability, chosen } = &self.device;
         let title =
@@ -98,14 +99,14 @@ impl Report {
             "{} tiles of {} elements, seed {}: 2 uploads, 2 kernels and 1 download each, ordered by what they read and write",
             self.tiles, self.elements_per_tile, self.seed
         );
-        let mut text = format!("{}\n{}\n\n", wrapped(&title, columns, 0), wrapped(&plan, columns, 0));
+        let mut text = format!("{}\n{}\n\n", wrap(&title, columns), wrap(&plan, columns));
         let time = if *kind == DeviceKind::Simulated.to_string() { "virtual time" } else { "device time" };
         let _ = writeln!(text, "{}\n({time})\n", timeline::draw(&self.rows, &self.bars, columns, colours));
-        text += "The twin, with one edge left out on purpose, on the simulated device:\n";
+        text += "The same with one dependency left out on purpose, on the simulated device:\n";
         for finding in &self.twin_findings {
-            let _ = writeln!(text, "  {}", wrapped(&format!("found: {finding}"), columns, 4));
+            let _ = writeln!(text, "{}", wrap_behind("  found: ", finding, columns));
         }
-        text += "\nChecked:";
+        text += "\nChecks:";
         for Check { what, passed, detail } in &self.checks {
             let mark = match (passed, colours) {
                 (true, false) => "ok    ",
@@ -115,31 +116,12 @@ impl Report {
             };
             let _ = write!(
                 text,
-                "\n  {mark} {}",
-                wrapped(&format!("{what}: {detail}"), columns.saturating_sub(9), 9)
+                "\n{}",
+                wrap_behind(&format!("  {mark} "), &format!("{what}: {detail}"), columns)
             );
         }
         text
     }
-}
-
-/// Breaks text between words; further lines are indented.
-fn wrapped(text: &str, columns: usize, indent: usize) -> String {
-    let mut lines = String::new();
-    let mut used = 0;
-    for word in text.split(' ') {
-        let length = word.chars().count();
-        if used > indent && used + 1 + length > columns {
-            let _ = write!(lines, "\n{:indent$}", "");
-            used = indent;
-        } else if used > 0 {
-            lines.push(' ');
-            used += 1;
-        }
-        lines += word;
-        used += length;
-    }
-    lines
 }
 
 fn results(work: &Work) -> Check {
@@ -164,8 +146,8 @@ fn clean(report: &kiln_sim::Report) -> Check {
 fn caught(twin: &kiln_sim::Report) -> Check {
     let races = twin.findings.iter().filter(|finding| finding.kind.is_race()).count();
     let detail = match races {
-        0 => "the missing edge in the twin was not found".into(),
-        _ => "the missing edge in the twin was found, as intended".to_owned(),
+        0 => "the dependency that was left out was not found".into(),
+        _ => "the dependency that was left out was found, as intended".to_owned(),
     };
     Check { what: "the checker", passed: races > 0, detail }
 }
@@ -179,16 +161,4 @@ fn spans(work: &Work) -> Vec<Span> {
         end_ns: nanoseconds(bar.end),
     };
     work.bars.iter().map(span).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn text_breaks_between_words_and_loses_none() {
-        assert_eq!(wrapped("one two three", 7, 2), "one two\n  three");
-        assert_eq!(wrapped("one two three", 100, 2), "one two three");
-        assert_eq!(wrapped("unbreakable", 3, 2), "unbreakable");
-    }
 }

@@ -1,8 +1,7 @@
-//! When each piece of work ran, measured on the device.
+//! When each copy and kernel ran, measured on the device.
 //!
-//! A layer around the driver that records a timed event right before and right after each copy and each launch, on the
-//! same stream, so that waiting for other streams is not part of the time. It works the same on a GPU and on the
-//! simulated device, whose time is virtual.
+//! A layer around the driver that records a timed event right before and after each copy and launch, on the same stream, so that waits
+//! for other streams do not count. It works the same on a GPU and on the simulated device, whose time is virtual.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,7 +12,7 @@ use kiln_driver::{Command, Driver, Error, EventId, EventRequest, Place, StreamId
 
 use super::timeline::Work;
 
-/// Measures what is submitted through it.
+/// Measures submissions.
 pub(crate) struct Stopwatch {
     driver: Arc<dyn Driver>,
     laps: Mutex<Laps>,
@@ -49,7 +48,7 @@ impl Stopwatch {
         Self { driver, laps: Mutex::default() }
     }
 
-    /// What was measured, once all of it is done, and how many submissions were not; gives the events back.
+    /// The measurements, when all work is done, and how many submissions were not measured; destroys the events.
     ///
     /// # Errors
     /// The device is lost.
@@ -95,7 +94,7 @@ impl Stopwatch {
 impl Layer for Stopwatch {
     fn before(&self, _: &dyn Driver, call: &Call<'_>) -> kiln_driver::Result<()> {
         if let Some((stream, work)) = measurable(call) {
-            // The work itself matters more than its measure.
+            // A failure to measure does not stop the work.
             if self.begin(stream, work).is_err() {
                 self.laps().missed += 1;
             }
@@ -119,7 +118,7 @@ impl Layer for Stopwatch {
     }
 }
 
-/// Copies and launches are measured; waits and signals take no time of their own.
+/// Copies and launches are measured; waits and signals are not.
 fn measurable(call: &Call<'_>) -> Option<(StreamId, Work)> {
     let Call::Submit { stream, command } = call else { return None };
     let work = match command {

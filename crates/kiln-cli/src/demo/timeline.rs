@@ -16,7 +16,7 @@ pub(crate) struct Bar {
     pub(crate) work: Work,
 }
 
-/// Kinds of work, each drawn in its own way.
+/// Kinds of work, which differ in the drawing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Work {

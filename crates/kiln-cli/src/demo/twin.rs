@@ -1,7 +1,7 @@
-//! The demo's broken twin: one edge is missing, on purpose.
+//! The pipeline of the demo with one dependency left out on purpose.
 //!
-//! Two streams, an upload on one and a kernel that reads it on the other, and nothing that orders the two. On a GPU this
-//! works most of the time. The simulated device says so every time, with the two culprits by name.
+//! An upload on one stream and a kernel on another that reads the same buffer, with nothing that orders the two. On a GPU this works
+//! most of the time. The simulated device reports it every time, with both commands.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use super::kernels::{AXPY, BLOCK_THREADS, PTX};
 const ELEMENTS: u32 = 1024;
 const BYTES: u64 = ELEMENTS as u64 * 4;
 
-/// Runs the twin on a simulated device of its own and returns what was found.
+/// Runs it on a simulated device and returns the findings.
 ///
 /// # Errors
-/// What the device says; a missing edge is a finding and no error.
+/// The device failed; a missing dependency is a finding and no error.
 pub(crate) fn run(seed: u64) -> kiln::Result<kiln_sim::Report> {
     let machine = Machine::new(MachineConfig::seeded(seed).engine(Arc::new(PtxEngine::default())));
     let device = machine.device(0)?;
@@ -39,7 +39,7 @@ pub(crate) fn run(seed: u64) -> kiln::Result<kiln_sim::Report> {
     let _ = device.wait(WaitTarget::Stream(uploads), Timeout::Never)?;
 
     device.upload(uploads, &host, x.id.into(), BYTES)?;
-    // Here the twin leaves out: an event that `uploads` signals and `compute` waits for.
+    // Left out here: an event that `uploads` signals and `compute` waits for.
     let arguments = packed(0.5, x.address.0, y.address.0);
     device.submit(
         compute,

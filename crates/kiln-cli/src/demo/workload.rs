@@ -2,8 +2,8 @@
 //!
 //! Each tile takes two uploads, one kernel that changes a buffer in place, one that reads this tile and the one before,
 //! and a download. There are three buffers for eight tiles, so a later upload must wait until the kernels have read what
-//! is there, and a kernel until the download has taken what is there. None of these edges is written down here: the
-//! runtime finds them from what each step reads and writes.
+//! is there, and a kernel until the download has copied what is there. None of these dependencies is written here: the
+//! runtime derives them from what each step reads and writes.
 
 use std::io::IsTerminal;
 
@@ -18,29 +18,29 @@ use super::timeline::Bar;
 pub(crate) const TILES: usize = 8;
 /// Elements of a tile.
 pub(crate) const ELEMENTS: usize = 1 << 16;
-/// Tiles that are on the device at the same time.
+/// Tiles on the device at the same time.
 const SLOTS: usize = 3;
-/// The streams, as they are drawn.
+/// The names of the streams.
 const ROWS: [&str; 4] = ["uploads", "compute a", "compute b", "downloads"];
-/// What `axpy` multiplies with.
+/// The factor of `axpy`.
 const FACTOR: f32 = 0.75;
 
-/// What the pipeline did.
+/// The results of the pipeline.
 pub(crate) struct Work {
     pub(crate) rows: Vec<String>,
     pub(crate) bars: Vec<Bar>,
-    /// Submissions the stopwatch did not catch.
+    /// Submissions that were not measured.
     pub(crate) unmeasured: u64,
     /// Elements that were compared with the host.
     pub(crate) compared: usize,
-    /// The first element that differs from the host's, in words.
+    /// The first element that differs from the host's, as text.
     pub(crate) mismatch: Option<String>,
 }
 
 /// Runs the pipeline and compares its results with the host's.
 ///
 /// # Errors
-/// What the device says.
+/// The device failed.
 pub(crate) fn run(stage: &Stage, seed: u64) -> kiln::Result<Work> {
     let progress = progress(3 * TILES as u64);
     let pipeline = Pipeline::new(stage)?;
@@ -193,13 +193,13 @@ fn first_difference(tile: usize, found: &[f32], wanted: &[f32]) -> Option<String
     Some(format!("element {at} of tile {tile} is {found} and should be {wanted}"))
 }
 
-/// The names of the rows that have bars; work on a stream the demo did not lease has a row of its own.
+/// The names of the rows; work on other streams has one row.
 fn rows(bars: &[Bar]) -> Vec<String> {
     let others = bars.iter().any(|bar| bar.row == ROWS.len()).then_some("others");
     ROWS.into_iter().chain(others).map(str::to_owned).collect()
 }
 
-/// A bar on the terminal of whoever waits, and nothing where nobody does.
+/// A progress bar on a terminal; none elsewhere.
 fn progress(steps: u64) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();

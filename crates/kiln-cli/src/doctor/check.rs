@@ -1,55 +1,64 @@
-//! One thing that was looked at.
+//! One part of the machine that was examined.
 
 use serde::Serialize;
 
-/// One thing that was looked at, how it stands, and what to do about it.
+/// One part of the machine, its state, and what to do about it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub(crate) struct Check {
-    /// What was looked at.
+    /// The part.
     pub(crate) name: String,
-    /// How it stands.
+    /// Its state.
     pub(crate) status: Status,
     /// What was found.
     pub(crate) detail: String,
-    /// What a person can do, where something can be done.
+    /// What a user can do, if something can be done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next_step: Option<String>,
+    /// Where a missing library was searched.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) searched: Vec<String>,
 }
 
-/// How a thing stands.
+/// The state of a part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Status {
     /// It is there and works.
     Ok,
-    /// It is not there, and the policy does not need it.
+    /// It is missing, and the policy does not need it.
     Missing,
-    /// It is not there, and the policy needs it.
+    /// It is missing, and the policy needs it.
     Needed,
     /// It is there and does not work.
     Fault,
-    /// It was not looked at, because the policy says so.
+    /// It was not examined, because of the policy.
     Skipped,
 }
 
 impl Check {
-    /// A thing that is there.
+    /// A part that works.
     pub(crate) fn ok(name: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { name: name.into(), status: Status::Ok, detail: detail.into(), next_step: None }
+        Self {
+            name: name.into(),
+            status: Status::Ok,
+            detail: detail.into(),
+            next_step: None,
+            searched: Vec::new(),
+        }
     }
 
-    /// A thing that is not well, and what to do.
+    /// A part that is missing or does not work, and what to do.
     pub(crate) fn bad(
         status: Status,
         name: impl Into<String>,
         detail: impl Into<String>,
         next_step: impl Into<String>,
     ) -> Self {
-        Self { name: name.into(), status, detail: detail.into(), next_step: Some(next_step.into()) }
+        Self { status, next_step: Some(next_step.into()), ..Self::ok(name, detail) }
     }
 
-    /// A thing nobody looked at.
+    /// A part that was not examined.
     pub(crate) fn skipped(name: impl Into<String>, why: impl Into<String>) -> Self {
-        Self { name: name.into(), status: Status::Skipped, detail: why.into(), next_step: None }
+        Self { status: Status::Skipped, ..Self::ok(name, why) }
     }
 }

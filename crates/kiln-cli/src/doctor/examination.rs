@@ -1,4 +1,4 @@
-//! Everything the doctor looks at, as one value.
+//! The examination of this machine.
 
 use kiln::libraries::{self, DriverLibrary, FoundLibrary, Library, MissingLibrary};
 use kiln::probe::{DeviceSummary, Devices, prober};
@@ -12,25 +12,31 @@ use serde::Serialize;
 use super::check::{Check, Status};
 use super::isolation;
 use crate::exit::Exit;
+use crate::failure::next_step;
+use crate::table::bytes;
 
-/// What is known of this machine.
+/// The state of this machine.
 #[derive(Serialize)]
 pub(crate) struct Examination {
-    /// What had to be there.
+    /// Whether kernels can be run, and on which device, in one sentence.
+    summary: String,
+    /// What kernels run on: `cuda`, `simulated` or null.
+    runs_on: Option<&'static str>,
+    /// What the machine must have.
     policy: &'static str,
-    /// Each thing that was looked at.
+    /// Each part that was examined.
     checks: Vec<Check>,
     /// The devices that answered.
     devices: Vec<Device>,
     /// The libraries that were found.
     libraries: Vec<FoundHere>,
-    /// How the command ends.
+    /// The exit code.
     exit: u8,
     #[serde(skip)]
-    verdict: Exit,
+    result: Exit,
 }
 
-/// A device, as it is written out.
+/// A device.
 #[derive(Serialize)]
 pub(crate) struct Device {
     pub(crate) kind: String,
@@ -46,7 +52,7 @@ pub(crate) struct Device {
     pub(crate) shared_bytes_per_block_optin: u32,
 }
 
-/// A library, as it is written out.
+/// A library.
 #[derive(Serialize)]
 pub(crate) struct FoundHere {
     pub(crate) name: &'static str,
@@ -56,32 +62,76 @@ pub(crate) struct FoundHere {
 }
 
 impl Examination {
-    /// Looks at this machine, as far as a policy allows.
+    /// Examines this machine as far as a policy allows.
     pub(crate) fn of_this_machine(policy: Policy) -> Self {
         let mut examination = Self {
+            summary: String::new(),
+            runs_on: None,
             policy: policy.name(),
             checks: Vec::new(),
             devices: Vec::new(),
             libraries: Vec::new(),
             exit: 0,
-            verdict: Exit::Done,
+            result: Exit::Done,
         };
         if policy.may_touch_cuda() {
-            examination.look_at_cuda(policy);
-            examination.look_at_libraries();
+            examination.examine_cuda(policy);
+            examination.examine_libraries();
         } else {
-            let why = format!("the policy `{policy}` leaves CUDA alone");
+            let why = format!("the policy `{policy}` does not use CUDA");
             examination.checks.push(Check::skipped("CUDA", why));
         }
         if policy != Policy::Off {
-            examination.look_at_simulator();
-            // A device that does not work in this process is not tried in another.
+            examination.examine_simulator();
+            // A device that does not work in this process is not tried in a worker.
             let cuda = examination.devices.iter().find(|device| device.kind == DeviceKind::Cuda.to_string());
-            let cuda = cuda.map(|device| device.ordinal).filter(|_| examination.verdict == Exit::Done);
-            examination.checks.extend(isolation::look(cuda));
+            let cuda = cuda.map(|device| device.ordinal).filter(|_| examination.result == Exit::Done);
+            examination.checks.extend(isolation::examine(cuda));
         }
-        examination.exit = examination.verdict.code();
+        examination.exit = examination.result.code();
+        examination.summarise(policy);
         examination
+    }
+
+    /// Whether kernels can be run, and on which device.
+    pub(crate) fn summary(&self) -> &str {
+        &self.summary
+    }
+
+    /// What is missing to compile CUDA C.
+    pub(crate) fn compiler(&self) -> Option<String> {
+        let nvrtc = self
+            .checks
+            .iter()
+            .find(|check| check.name == Library::Nvrtc.name() && check.status != Status::Ok)?;
+        let next = nvrtc.next_step.as_deref().unwrap_or_default();
+        Some(format!("PTX and programs only: NVRTC, which compiles CUDA C, is missing; {next}."))
+    }
+
+    fn summarise(&mut self, policy: Policy) {
+        let problem = |wanted: &[Status]| self.checks.iter().find(|check| wanted.contains(&check.status));
+        let cuda = self.devices.iter().find(|device| device.kind == DeviceKind::Cuda.to_string());
+        let simulated = self.devices.iter().any(|device| device.kind == DeviceKind::Simulated.to_string());
+        let why = problem(&[Status::Fault, Status::Needed]).or_else(|| problem(&[Status::Missing]));
+        let why = why.map(|check| format!("{}: {}", check.name, check.detail)).unwrap_or_default();
+        (self.runs_on, self.summary) = match (self.result, cuda) {
+            (_, _) if policy == Policy::Off => (None, "No: the policy `off` uses no device.".to_owned()),
+            (Exit::Done, Some(device)) => {
+                (Some("cuda"), format!("Yes: kernels run on {} (device {}).", device.name, device.ordinal))
+            }
+            (Exit::Done, None) if simulated && policy == Policy::Simulate => (
+                Some("simulated"),
+                "Yes: kernels run on the simulated device, as the policy `simulate` asks.".to_owned(),
+            ),
+            (Exit::Done, None) if simulated => (
+                Some("simulated"),
+                format!("Yes: kernels run on the simulated device, because there is no GPU ({why})."),
+            ),
+            (Exit::Absent, _) => {
+                (None, format!("No: the policy `{policy}` needs a GPU, and there is none ({why})."))
+            }
+            _ => (None, format!("No: {why}.")),
+        };
     }
 
     pub(crate) fn policy(&self) -> &'static str {
@@ -92,21 +142,21 @@ impl Examination {
         &self.checks
     }
 
-    /// How the command ends.
+    /// The exit code.
     pub(crate) fn exit(&self) -> Exit {
-        self.verdict
+        self.result
     }
 
-    fn look_at_cuda(&mut self, policy: Policy) {
-        // The policy of the command line is asked for, whatever the process's own says.
+    fn examine_cuda(&mut self, policy: Policy) {
+        // The policy of the command line counts, not that of the process.
         match prober().availability_under(policy) {
-            Ok(Availability::Available(devices)) => self.look_at_devices(&devices, policy),
+            Ok(Availability::Available(devices)) => self.examine_devices(&devices, policy),
             Ok(Availability::Absent(absence)) => self.absent(&absence, policy),
             Err(error) => self.fault("driver", &error),
         }
     }
 
-    fn look_at_devices(&mut self, devices: &Devices, policy: Policy) {
+    fn examine_devices(&mut self, devices: &Devices, policy: Policy) {
         match libraries::driver() {
             Ok(DriverLibrary { name, path, version }) => {
                 let file = path.map_or(name, |path| path.display().to_string());
@@ -123,7 +173,7 @@ impl Examination {
             self.fault(format!("device {ordinal}"), &error.clone().into());
         }
         match prober().resolve(policy) {
-            Ok(Some(runtime)) => self.look_at_runtime(runtime),
+            Ok(Some(runtime)) => self.examine_runtime(runtime),
             Ok(None) => {}
             Err(error) => return self.fault("context", &error),
         }
@@ -135,8 +185,8 @@ impl Examination {
         }
     }
 
-    /// Opens the device a program would get, and moves a few bytes through it.
-    fn look_at_runtime(&mut self, runtime: &DeviceRuntime) {
+    /// Opens the device a program would get, and copies a few bytes to it and back.
+    fn examine_runtime(&mut self, runtime: &DeviceRuntime) {
         let sample: Vec<u32> = (0..1024).collect();
         let copied = runtime.upload(&sample).and_then(|buffer| buffer.download());
         let name = format!("context on device {}", runtime.ordinal());
@@ -144,22 +194,22 @@ impl Examination {
             (Ok(copied), Ok(memory)) if copied == sample => {
                 let free = gibibytes(memory.free_bytes);
                 self.checks
-                    .push(Check::ok(name, format!("created; a copy went there and back; {free} free")));
+                    .push(Check::ok(name, format!("created; data was copied to it and back; {free} free")));
             }
             (Ok(_), Ok(_)) => {
                 self.checks.push(Check::bad(
                     Status::Fault,
                     name,
-                    "a copy came back changed",
-                    "check the hardware: run the vendor's memory test",
+                    "copied data came back changed",
+                    "check the hardware with NVIDIA's diagnostics (dcgmi diag -r 3)",
                 ));
-                self.verdict = Exit::Fault;
+                self.result = Exit::Fault;
             }
             (Err(error), _) | (_, Err(error)) => self.fault(name, &error),
         }
     }
 
-    fn look_at_libraries(&mut self) {
+    fn examine_libraries(&mut self) {
         for (library, answer) in Library::ALL.iter().zip(libraries::find_all()) {
             self.checks.push(library_check(*library, &answer));
             self.libraries.extend(answer.ok().map(FoundHere::from));
@@ -167,7 +217,7 @@ impl Examination {
         self.checks.push(headers_check());
     }
 
-    fn look_at_simulator(&mut self) {
+    fn examine_simulator(&mut self) {
         match prober().resolve(Policy::Simulate) {
             Ok(Some(runtime)) => {
                 let info = runtime.info();
@@ -187,20 +237,16 @@ impl Examination {
         };
         self.checks.push(Check::bad(status, "driver", absence.to_string(), absence.next_step()));
         if policy == Policy::Required {
-            self.verdict = self.verdict.max(Exit::Absent);
+            self.result = self.result.max(Exit::Absent);
         }
     }
 
     fn fault(&mut self, name: impl Into<String>, error: &Error) {
-        let next_step = if error.is_oom() {
-            "free memory on the device, or wait for the process that holds it"
-        } else if error.is_sticky() {
-            "start the process again; if it stays, reset the device (nvidia-smi --gpu-reset)"
-        } else {
-            "look for the code in the driver's log (dmesg | grep NVRM), then reload or reinstall the driver"
-        };
+        let next_step = next_step(error).unwrap_or(
+            "look for the code in the driver's log (dmesg | grep NVRM), then reload or reinstall the driver",
+        );
         self.checks.push(Check::bad(Status::Fault, name, format!("{error:#}"), next_step));
-        self.verdict = self.verdict.max(Exit::from(error));
+        self.result = self.result.max(Exit::from(error));
     }
 }
 
@@ -208,13 +254,15 @@ fn library_check(library: Library, answer: &Result<FoundLibrary, MissingLibrary>
     match answer {
         Ok(found) => {
             let version =
-                found.version.map_or_else(|| "of unknown version".into(), |version| version.to_string());
+                found.version.map_or_else(|| "unknown version".into(), |version| version.to_string());
             let detail = format!("{version} at {} ({})", found.path.display(), found.origin);
             Check::ok(library.name(), detail)
         }
         Err(missing) => {
-            let detail = format!("not found in {} places", missing.tried.len());
-            Check::bad(Status::Missing, library.name(), detail, library.advice())
+            let searched =
+                missing.tried.iter().map(|tried| format!("{}: {}", tried.path.display(), tried.why));
+            let check = Check::bad(Status::Missing, library.name(), "not found", library.advice());
+            Check { searched: searched.collect(), ..check }
         }
     }
 }
@@ -239,8 +287,9 @@ fn describe(device: &DeviceSummary) -> String {
     let mig = if device.mig { ", a MIG slice" } else { "" };
     let memory = gibibytes(device.total_memory_bytes);
     let DeviceSummary { name, capability, uuid, pci, shared_bytes_per_block_optin: shared, .. } = device;
+    let shared = bytes(u64::from(*shared));
     format!(
-        "{name}, capability {capability}, {memory}{mig}, {shared} bytes of shared memory, {uuid}, PCI {pci}"
+        "{name}, capability {capability}, {memory}{mig}, {shared} of shared memory per block, {uuid}, PCI {pci}"
     )
 }
 

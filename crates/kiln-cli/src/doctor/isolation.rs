@@ -1,25 +1,25 @@
-//! Whether a device can live in a worker process here, found out by having one live in it and come to an end.
+//! Whether a device can run in a worker process on this machine: one is started, killed and replaced.
 
 use kiln_driver::{Driver, DriverExt, PageRequest, Protection, ReserveRequest, StreamRequest};
 use kiln_isolate::{Backend, Config, IsolatedDevice, Readiness, StartError, TakeoverError};
 
 use super::check::{Check, Status};
 
-/// Fewer descriptors than this are soon used up: each piece of device memory and each host block takes one.
+/// Fewer descriptors than this do not last: each piece of device memory and each host block takes one.
 const DESCRIPTORS_WANTED: u64 = 1024;
-/// What the memory holds that has to survive.
+/// What the memory holds that must survive.
 const MARK: u8 = 0x5A;
 const MARKED_BYTES: u64 = 4096;
 
 /// Everything about isolation; with a CUDA device, if there is one to try.
-pub(super) fn look(cuda: Option<u32>) -> Vec<Check> {
+pub(super) fn examine(cuda: Option<u32>) -> Vec<Check> {
     let readiness = Readiness::of_this_machine();
     let mut checks = vec![memory(&readiness), descriptors(&readiness)];
     if let Some(pipe) = &readiness.mps {
         checks.push(Check::bad(
             Status::Missing,
             "isolation: MPS",
-            format!("a Multi-Process Service listens at {}; its clients fault together", pipe.display()),
+            format!("the Multi-Process Service runs at {}; a fault of one client ends all of them", pipe.display()),
             "stop it (echo quit | nvidia-cuda-mps-control), or set CUDA_MPS_PIPE_DIRECTORY to an empty folder",
         ));
     }
@@ -32,12 +32,12 @@ fn memory(readiness: &Readiness) -> Check {
     const NAME: &str = "isolation: system";
     match (&readiness.shared_memory, &readiness.process_handles) {
         (Ok(()), Ok(())) => {
-            Check::ok(NAME, "memory files can be sealed and shared, processes can be watched")
+            Check::ok(NAME, "memory can be shared between processes, and processes can be watched")
         }
         (Err(error), _) => Check::bad(
             Status::Missing,
             NAME,
-            format!("no memory file can be shared: {error}"),
+            format!("memory cannot be shared between processes: {error}"),
             "allow memfd_create and socketpair (a container's seccomp profile may forbid them), and free memory",
         ),
         (_, Err(error)) => Check::bad(
@@ -55,15 +55,15 @@ fn descriptors(readiness: &Readiness) -> Check {
         Some(left) if left < DESCRIPTORS_WANTED => Check::bad(
             Status::Missing,
             NAME,
-            format!("{left} left; each piece of device memory and each host block takes one"),
+            format!("{left} left; each allocation of device or host memory takes one"),
             "raise the limit (ulimit -n, or LimitNOFILE of the service)",
         ),
-        Some(left) => Check::ok(NAME, format!("{left} left; one for each piece of memory")),
+        Some(left) => Check::ok(NAME, format!("{left} left; each allocation takes one")),
         None => Check::ok(NAME, "no limit"),
     }
 }
 
-/// Starts a worker, kills it, and has another take over what it held.
+/// Starts a worker, kills it, and lets another take over its memory.
 fn worker(name: String, backend: Backend) -> Check {
     match try_worker(backend) {
         Ok(detail) => Check::ok(name, detail),
@@ -74,20 +74,20 @@ fn worker(name: String, backend: Backend) -> Check {
         Err(Trial::Takeover(error)) => Check::bad(
             Status::Missing,
             name,
-            format!("a worker was ended, and none could take over: {error}"),
-            "run without isolation; a fault will cost the process",
+            format!("a worker was killed, and no other could take over: {error}"),
+            "run without isolation; a fault then ends the process",
         ),
         Err(Trial::Driver(error)) => Check::bad(
             Status::Missing,
             name,
-            format!("a worker runs, and its device does not serve: {error}"),
-            "run without isolation; a fault will cost the process",
+            format!("a worker starts, and its device does not work: {error}"),
+            "run without isolation; a fault then ends the process",
         ),
         Err(Trial::Lost(why)) => Check::bad(
             Status::Missing,
             name,
             why,
-            "run without isolation, or expect all device memory to be lost with a fault",
+            "run without isolation; with it, a fault loses all device memory",
         ),
     }
 }
@@ -101,11 +101,11 @@ fn next_step(error: &StartError) -> &'static str {
         StartError::Device { .. } => {
             "let two processes use the device: compute mode `default` (nvidia-smi -c 0), and permission for its files"
         }
-        _ => "look at what the worker wrote to standard error",
+        _ => "read what the worker wrote to the standard error",
     }
 }
 
-/// Why a worker does not do.
+/// Why isolation does not work.
 enum Trial {
     Start(StartError),
     Takeover(TakeoverError),
@@ -123,7 +123,7 @@ fn try_worker(backend: Backend) -> Result<String, Trial> {
     let device = IsolatedDevice::open(Config::new(backend)).map_err(Trial::Start)?;
     if !device.info().features.page_export {
         return Err(Trial::Lost(
-            "a worker starts, but the device exports no memory that could outlive it".into(),
+            "a worker starts, but the device cannot export memory that outlives it".into(),
         ));
     }
     let bytes = device.info().limits.page_granularity_bytes;
@@ -140,8 +140,8 @@ fn try_worker(backend: Backend) -> Result<String, Trial> {
     device.synchronize(stream)?;
     let mut found = [0; MARKED_BYTES as usize];
     if !host.read(0, &mut found) || found.iter().any(|byte| *byte != MARK) {
-        return Err(Trial::Lost("a worker took over, and the memory had changed".into()));
+        return Err(Trial::Lost("a worker took over, and its memory had changed".into()));
     }
     let milliseconds = takeover.phases.total().as_millis();
-    Ok(format!("a worker was killed, another had its memory after {milliseconds} ms, unchanged"))
+    Ok(format!("a worker was killed, and another had its memory, unchanged, after {milliseconds} ms"))
 }

@@ -1,25 +1,25 @@
-//! The doctor's words, for people.
-
-use std::fmt::Write;
+//! The examination as text.
 
 use super::check::{Check, Status};
 use super::examination::Examination;
-use crate::exit::Exit;
+use crate::wrap::wrap_behind;
 
-/// The whole examination, as text without a line break at its end.
-pub(crate) fn render(examination: &Examination, colours: bool) -> String {
-    let mut text = format!("kiln doctor, policy `{}`\n", examination.policy());
+/// The examination, without a line end behind it: first whether one can work, then the details.
+pub(crate) fn render(examination: &Examination, columns: usize, colours: bool) -> String {
+    let mut text = vec![examination.summary().to_owned()];
+    text.extend(examination.compiler());
+    text.push(String::new());
+    text.push(format!("Details, for the policy `{}`:", examination.policy()));
     let width = examination.checks().iter().map(|check| check.name.chars().count()).max().unwrap_or(0);
-    for check in examination.checks() {
-        let Check { name, status, detail, next_step } = check;
+    for Check { name, status, detail, next_step, .. } in examination.checks() {
         let mark = painted(*status, colours);
-        let _ = write!(text, "\n  {mark}  {name:<width$}  {detail}");
+        text.push(wrap_behind(&format!("  {mark}  {name:<width$}  "), detail, columns));
         if let Some(next_step) = next_step {
-            let _ = write!(text, "\n  {:7}  {:width$}  next: {next_step}", "", "");
+            let prefix = format!("  {:7}  {:width$}  next: ", "", "");
+            text.push(wrap_behind(&prefix, next_step, columns));
         }
     }
-    let _ = write!(text, "\n\n{}", verdict(examination.exit(), examination.policy()));
-    text
+    text.join("\n")
 }
 
 fn painted(status: Status, colours: bool) -> String {
@@ -31,14 +31,4 @@ fn painted(status: Status, colours: bool) -> String {
         Status::Skipped => ("skipped", "90"),
     };
     if colours { format!("\x1b[{colour}m{word:<7}\x1b[0m") } else { format!("{word:<7}") }
-}
-
-fn verdict(exit: Exit, policy: &str) -> String {
-    match exit {
-        Exit::Done => format!("What the policy `{policy}` needs is there."),
-        Exit::Absent => format!("The policy `{policy}` needs a CUDA device, and there is none."),
-        Exit::Usage | Exit::Compile | Exit::Fault => {
-            "Something is there and does not work; see above.".into()
-        }
-    }
 }

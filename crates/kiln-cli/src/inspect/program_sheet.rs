@@ -19,16 +19,16 @@ pub(crate) struct ProgramSheet {
     pub(super) shared: Vec<SharedSheet>,
     /// Bytes of all shared memory whose size is known.
     pub(super) shared_bytes: u64,
-    /// The lines it can trap in.
+    /// The lines of its traps.
     pub(super) traps: Vec<u32>,
     pub(super) grid_barrier: bool,
     /// Threads of a block.
     pub(super) block: [u32; 3],
     /// The buffer that the grid covers.
     pub(super) over: Option<String>,
-    /// Whether subnormal `f32` numbers are taken for zero.
+    /// Whether subnormal `f32` numbers are flushed to zero.
     pub(super) flush: bool,
-    /// Whether every access is checked, so that it can do no harm.
+    /// Whether every access checks its index.
     pub(super) checked: bool,
 }
 
@@ -38,11 +38,11 @@ pub(super) struct BufferSheet {
     pub(super) index: usize,
     pub(super) name: String,
     pub(super) element: String,
-    /// What it is declared for.
+    /// Its declaration: `in`, `out`, `inout`, ...
     pub(super) role: String,
-    /// What the program does with it, told from its code.
+    /// What the code does with it.
     pub(super) access: &'static str,
-    /// Its number of elements, if it is declared.
+    /// The number of elements, if declared.
     pub(super) count: Option<u64>,
     /// The buffer that has as many elements.
     pub(super) like: Option<String>,
@@ -64,9 +64,9 @@ pub(super) struct ScalarSheet {
 pub(super) struct SharedSheet {
     pub(super) name: String,
     pub(super) element: String,
-    /// None if the launch says so.
+    /// None if the launch gives it.
     pub(super) count: Option<u64>,
-    /// Whether it begins as zeros.
+    /// Whether it is zero when a block starts.
     pub(super) zeroed: bool,
 }
 
@@ -129,7 +129,7 @@ impl ProgramSheet {
     }
 }
 
-/// What the code does with each buffer, as its PTX says it; none where that cannot be read.
+/// What the code does with each buffer, according to its PTX.
 fn accesses(program: &Program) -> Vec<Option<Access>> {
     let emitted = Target::all().last().map(|target| program.emit(target));
     let module = emitted.as_ref().and_then(|emitted| Module::parse(&emitted.text).ok()).map(Arc::new);
@@ -140,7 +140,7 @@ fn accesses(program: &Program) -> Vec<Option<Access>> {
     pointers
         .map(|(_, parameter)| match parameter.pointers.first() {
             Some(field) => Some(field.effect.access()),
-            // A parameter that nobody looks at is no pointer to its reader.
+            // A parameter that the code does not use is not known to be a pointer.
             None => Some(Access::Neither),
         })
         .collect()

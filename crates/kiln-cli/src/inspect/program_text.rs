@@ -1,12 +1,12 @@
-//! The sheet of a program for people.
+//! A program as text.
 
 use std::fmt::Write;
 
 use super::program_sheet::{BufferSheet, ProgramSheet, SharedSheet};
 use crate::table::Table;
 
-/// The sheet as text without a line break at its end.
-pub(crate) fn render(sheet: &ProgramSheet) -> String {
+/// The sheet, without a line end behind it.
+pub(crate) fn render(sheet: &ProgramSheet, columns: usize) -> String {
     let mut text = format!("{}: program {}", sheet.file, sheet.program);
     let mut table = Table::new(&["##", "name", "kind", "type", "elements", "access"]);
     for buffer in &sheet.buffers {
@@ -25,13 +25,13 @@ pub(crate) fn render(sheet: &ProgramSheet) -> String {
     }
     match sheet.buffers.is_empty() && sheet.scalars.is_empty() {
         true => text.push_str("\n  no parameters"),
-        false => _ = write!(text, "\n{table}"),
+        false => _ = write!(text, "\n{}", table.render(columns)),
     }
     let [x, y, z] = sheet.block;
     let _ = write!(text, "\n  block          {x} x {y} x {z} threads");
     match &sheet.over {
         Some(over) => _ = write!(text, "\n  grid           a thread for each element of {over}"),
-        None => text.push_str("\n  grid           what the launch says"),
+        None => text.push_str("\n  grid           must be given (--grid)"),
     }
     for shared in &sheet.shared {
         let _ = write!(text, "\n  shared memory  {}", in_words(shared));
@@ -66,6 +66,6 @@ fn in_words(shared: &SharedSheet) -> String {
     let SharedSheet { name, element, .. } = shared;
     match shared.count {
         Some(count) => format!("{name}: {count} x {element}{zeroed}"),
-        None => format!("{name}: as much {element} as the launch gives{zeroed}"),
+        None => format!("{name}: {element}, size given by the launch (--shared){zeroed}"),
     }
 }

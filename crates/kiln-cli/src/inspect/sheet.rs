@@ -1,4 +1,4 @@
-//! What is known of a file, as data.
+//! What is known of a file with kernels, as data.
 
 use std::sync::Arc;
 
@@ -6,7 +6,8 @@ use kiln_ptx::exec::Program;
 use kiln_ptx::{EntryFacts, Feature, Module, Parameter, ParameterKind};
 use serde::Serialize;
 
-use crate::source_file::plain_name;
+use crate::kernel_name::function_name;
+use crate::template_kernel::TemplateKernel;
 
 /// A file.
 #[derive(Serialize)]
@@ -15,13 +16,23 @@ pub(crate) struct Sheet {
     pub(super) ptx_version: String,
     pub(super) target: String,
     pub(super) entries: Vec<EntrySheet>,
+    /// Kernels of CUDA C that have no code until arguments are chosen.
+    pub(super) templates: Vec<TemplateSheet>,
+}
+
+/// A template of a kernel.
+#[derive(Serialize)]
+pub(super) struct TemplateSheet {
+    pub(super) name: String,
+    /// A way to name it to `--kernel`.
+    pub(super) example: String,
 }
 
 /// A kernel.
 #[derive(Serialize)]
 pub(super) struct EntrySheet {
     pub(super) name: String,
-    /// The C++ function its name was made from.
+    /// The C++ function that the name is mangled from.
     pub(super) function: Option<String>,
     pub(super) parameters: Vec<ParameterSheet>,
     pub(super) parameter_bytes: u64,
@@ -30,7 +41,7 @@ pub(super) struct EntrySheet {
     pub(super) max_threads_per_block: Option<u64>,
     pub(super) required_block: Option<[u32; 3]>,
     pub(super) needs: Vec<String>,
-    /// Why some accesses cannot be told.
+    /// Why some accesses are unknown.
     pub(super) doubts: Vec<DoubtSheet>,
     pub(super) unsupported: Vec<UnsupportedSheet>,
 }
@@ -41,14 +52,16 @@ pub(super) struct ParameterSheet {
     pub(super) index: usize,
     pub(super) name: String,
     pub(super) kind: &'static str,
-    /// The type PTX gives it.
+    /// Its type in PTX.
     #[serde(rename = "type")]
     pub(super) ty: String,
     pub(super) bytes: u64,
     pub(super) offset: u64,
     pub(super) alignment: u32,
-    /// What is done through it, for a pointer.
+    /// What the kernel does with the memory behind it, for a pointer.
     pub(super) access: Option<&'static str>,
+    /// The types of the elements that are accessed there, for a pointer; none if unknown.
+    pub(super) elements: Option<Vec<&'static str>>,
     /// The pointers inside of a structure.
     pub(super) pointers: Vec<FieldSheet>,
 }
@@ -67,7 +80,7 @@ pub(super) struct SharedSheet {
     pub(super) dynamic: bool,
 }
 
-/// An instruction that cannot be followed.
+/// An instruction that the analysis cannot follow.
 #[derive(Serialize)]
 pub(super) struct DoubtSheet {
     pub(super) function: String,
@@ -86,17 +99,27 @@ pub(super) struct UnsupportedSheet {
 }
 
 impl Sheet {
-    pub(super) fn of(file: &str, module: Arc<Module>) -> Self {
+    /// All kernels of a module, or `only` one of them.
+    pub(super) fn of(
+        file: &str,
+        module: Arc<Module>,
+        only: Option<&str>,
+        templates: &[TemplateKernel],
+    ) -> Self {
         let program = Program::new(module.clone());
         let facts = |name: &str| module.facts(module.find_function(name)?);
-        let entries =
-            module.entries().filter_map(|entry| Some(EntrySheet::of(&facts(&entry.name)?, &program)));
+        let wanted = module.entries().filter(|entry| only.is_none_or(|only| &*entry.name == only));
+        let entries = wanted.filter_map(|entry| Some(EntrySheet::of(&facts(&entry.name)?, &program)));
+        let templates = templates.iter().filter(|_| only.is_none());
         let version = module.version;
         Self {
             file: file.to_owned(),
             ptx_version: format!("{}.{}", version.major, version.minor),
             target: module.target.architecture.to_string(),
             entries: entries.collect(),
+            templates: templates
+                .map(|template| TemplateSheet { name: template.to_string(), example: template.example() })
+                .collect(),
         }
     }
 }
@@ -107,7 +130,7 @@ impl EntrySheet {
         let block = facts.barriers.block;
         Self {
             name: facts.name.to_string(),
-            function: plain_name(&facts.name),
+            function: function_name(&facts.name),
             parameters: parameters.map(|(index, parameter)| ParameterSheet::of(index, parameter)).collect(),
             parameter_bytes: facts.signature.size_bytes,
             shared: SharedSheet {
@@ -132,7 +155,7 @@ impl EntrySheet {
     }
 }
 
-/// What the executor does not run; its family where the instruction has one.
+/// The instructions that the simulated device does not run, with their family where they have one.
 fn unsupported(facts: &EntryFacts, program: &Program) -> Vec<UnsupportedSheet> {
     let Some(entry) = program.entry(&facts.name) else { return Vec::new() };
     let found = entry.unsupported().into_iter().map(|found| {
@@ -172,6 +195,11 @@ impl ParameterSheet {
             offset: parameter.offset,
             alignment: parameter.align_bytes,
             access,
+            elements: parameter
+                .pointers
+                .first()
+                .filter(|_| access.is_some())
+                .and_then(|field| field.elements.map(|types| types.iter().map(|ty| ty.keyword()).collect())),
             pointers: pointers
                 .iter()
                 .map(|field| FieldSheet { offset: field.offset, access: field.effect.access().word() })

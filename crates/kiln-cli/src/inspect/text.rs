@@ -1,13 +1,13 @@
-//! The sheet for people.
+//! The kernels of a file as text.
 
 use std::fmt::Write;
 
 use super::sheet::{EntrySheet, ParameterSheet, Sheet};
-use crate::table::Table;
+use crate::table::{Table, bytes};
 
-/// The sheet as text without a line break at its end.
-pub(crate) fn render(sheet: &Sheet) -> String {
-    let Sheet { file, ptx_version, target, entries } = sheet;
+/// The sheet, without a line end behind it.
+pub(crate) fn render(sheet: &Sheet, columns: usize) -> String {
+    let Sheet { file, ptx_version, target, entries, templates } = sheet;
     let count = match entries.len() {
         1 => "1 kernel".to_owned(),
         count => format!("{count} kernels"),
@@ -15,12 +15,16 @@ pub(crate) fn render(sheet: &Sheet) -> String {
     let mut text = format!("{file}: {count}, PTX {ptx_version} for {target}");
     for entry in entries {
         text.push_str("\n\n");
-        render_entry(&mut text, entry);
+        render_entry(&mut text, entry, columns);
+    }
+    for template in templates {
+        let _ =
+            write!(text, "\n\ntemplate {}\n  give arguments: --kernel '{}'", template.name, template.example);
     }
     text
 }
 
-fn render_entry(text: &mut String, entry: &EntrySheet) {
+fn render_entry(text: &mut String, entry: &EntrySheet, columns: usize) {
     match &entry.function {
         Some(function) => _ = write!(text, "{function}, in PTX {}", entry.name),
         None => text.push_str(&entry.name),
@@ -36,15 +40,15 @@ fn render_entry(text: &mut String, entry: &EntrySheet) {
     }
     match entry.parameters.is_empty() {
         true => text.push_str("\n  no parameters"),
-        false => _ = write!(text, "\n{table}"),
+        false => _ = write!(text, "\n{}", table.render(columns)),
     }
     let shared = &entry.shared;
-    let dynamic = if shared.dynamic { " and what the launch gives" } else { "" };
+    let dynamic = if shared.dynamic { " and dynamic (--shared)" } else { "" };
     if shared.static_bytes > 0 || shared.dynamic {
-        let _ = write!(text, "\n  shared memory  {} bytes{dynamic}", shared.static_bytes);
+        let _ = write!(text, "\n  shared memory  {}{dynamic}", bytes(shared.static_bytes));
     }
     if !entry.barriers.is_empty() {
-        let _ = write!(text, "\n  barriers       {}", numbers(&entry.barriers));
+        let _ = write!(text, "\n  synchronises   {}", barriers(&entry.barriers));
     }
     match (entry.required_block, entry.max_threads_per_block) {
         (Some([x, y, z]), _) => _ = write!(text, "\n  block          exactly {x} x {y} x {z} threads"),
@@ -78,10 +82,16 @@ fn row(parameter: &ParameterSheet) -> [String; 7] {
     ]
 }
 
-/// `0, 1, 3`, or `0 to 15` for all of them.
-fn numbers(list: &[u32]) -> String {
-    match list.len() {
-        16 => "0 to 15".to_owned(),
-        _ => list.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
+/// How the threads of a block wait for each other: barrier 0 is `__syncthreads()`.
+fn barriers(list: &[u32]) -> String {
+    if list.len() == 16 {
+        return "at any of the 16 barriers of a block".to_owned();
+    }
+    let named: Vec<String> = list.iter().filter(|number| **number != 0).map(u32::to_string).collect();
+    let word = if named.len() == 1 { "barrier" } else { "barriers" };
+    match (list.contains(&0), named.is_empty()) {
+        (true, true) => "the block, with __syncthreads()".to_owned(),
+        (true, false) => format!("the block, with __syncthreads() and named {word} {}", named.join(", ")),
+        (false, _) => format!("at named {word} {}", named.join(", ")),
     }
 }

@@ -1,5 +1,6 @@
-//! A launch on a device, from the files' contents to what came back.
+//! A launch on a device: from the contents of files to the outcome.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use kiln::{DeviceRuntime, GpuRef, RuntimeConfig};
@@ -10,6 +11,7 @@ use kiln_ptx::exec::Checks;
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
 use super::finding::{KernelFinding, collect};
+use super::fit::Fitted;
 use super::flags::LaunchFlags;
 use super::map::ArrayMap;
 use super::plan::{Argument, ArgumentSheet, Plan};
@@ -17,6 +19,7 @@ use super::program::{ProgramLaunch, Shape};
 use crate::code_file::CodeFile;
 use crate::failure::Failure;
 use crate::npy::Array;
+use crate::printable::text_of;
 use crate::program_file::ProgramFile;
 use crate::source_file::SourceFile;
 
@@ -26,36 +29,49 @@ pub(crate) struct Attempt {
     machine: Option<Machine>,
 }
 
-/// What came of a launch.
+/// The outcome of a launch.
 pub(crate) struct Outcome {
     /// The kernel's name in the PTX.
     pub(crate) kernel: String,
     pub(crate) grid: Dim3,
     pub(crate) block: Dim3,
     pub(crate) arguments: Vec<ArgumentSheet>,
-    /// What the kernel printed; on a GPU its driver prints by itself.
+    /// What may be wrong with the arguments and may be meant.
+    pub(crate) warnings: Vec<String>,
+    /// What the kernel printed. On a GPU the driver prints it.
     pub(crate) printed: String,
     /// What ended the launch early.
     pub(crate) fault: Option<String>,
     pub(crate) findings: Vec<KernelFinding>,
-    /// The arrays afterwards, by argument; none after a fault.
-    pub(crate) arrays: Vec<(usize, Array)>,
+    /// The arrays that are to be written to files; none after a fault.
+    pub(crate) results: Vec<ResultArray>,
 }
 
-/// The arrays of a launch on the device, by argument.
+/// An array after a launch.
+pub(crate) struct ResultArray {
+    pub(crate) argument: usize,
+    pub(crate) to: PathBuf,
+    pub(crate) array: Array,
+}
+
+/// The arrays of a launch on the device: for each argument those that it refers to.
 #[derive(Default)]
 struct Arrays {
-    buffers: Vec<Option<GpuRef<u8>>>,
+    buffers: Vec<Vec<GpuRef<u8>>>,
     map: ArrayMap,
 }
 
 impl Attempt {
-    /// A simulated device of the launch's own. Every array is an allocation of its own there, with nothing behind it, so that no
-    /// access leaves one unseen.
+    /// A simulated device for one launch. Every array is an allocation with no memory next to it, so that every access outside of
+    /// an array is seen.
     pub(crate) fn simulated(flags: &LaunchFlags, seed: u64, checks: Checks) -> Result<Self, Failure> {
-        let engine = PtxEngine::with_checks(checks).step_limit(flags.step_limit);
+        // Nothing else uses the device, so a loop that waits for memory that no thread writes cannot end.
+        let engine = PtxEngine::with_checks(checks)
+            .step_limit(flags.step_limit)
+            .stall_limit(flags.step_limit)
+            .sole_writer();
         let mut config = MachineConfig::seeded(seed).engine(Arc::new(engine));
-        // What a lost device could not give back is no mistake of the kernel.
+        // Memory that a lost device did not give back is not the kernel's mistake.
         config.checks.leaks = false;
         let machine = Machine::new(config);
         let driver = machine.device(0).map_err(kiln::Error::from)?;
@@ -70,7 +86,7 @@ impl Attempt {
         Self { runtime: runtime.clone(), machine: None }
     }
 
-    /// What the device is called.
+    /// The name of the device.
     pub(crate) fn device(&self) -> String {
         match self.machine {
             Some(_) => "the simulated device".to_owned(),
@@ -81,7 +97,7 @@ impl Attempt {
     /// Compiles, uploads, launches, waits, downloads.
     ///
     /// # Errors
-    /// What kept the kernel from being launched. A kernel that faults is an outcome.
+    /// The kernel could not be launched. A kernel that faults is an outcome.
     pub(crate) fn launch(
         &self,
         code: &CodeFile,
@@ -101,29 +117,37 @@ impl Attempt {
         plan: &Plan,
     ) -> Result<Outcome, Failure> {
         let gpu = &self.runtime;
-        let (name, shape) = flags.of_kernel()?;
-        let (kernel, facts) = source.kernel(gpu, name)?;
-        let arguments = plan.check(&flags.arguments, &facts)?;
-        let arrays = self.upload(plan)?;
+        let shape = flags.shape()?;
+        let (kernel, facts) = source.kernel(gpu, flags.kernel.as_deref())?;
+        let Fitted { plan, sheets, warnings } = plan.fit(&flags.arguments, &facts, flags.cast)?;
+        let arrays = self.upload(&plan)?;
+        // The arrays that structs point at are not arguments of the launch, which therefore does not wait for their uploads.
+        gpu.synchronize()?;
         let mut launch = gpu.launch(&kernel);
         launch.grid(shape.grid).block(shape.block).shared(flags.shared);
         if facts.requirements.needs(Feature::CooperativeLaunch) {
             launch.cooperative();
         }
-        for (argument, buffer) in plan.arguments.iter().zip(&arrays.buffers) {
-            match (argument, buffer) {
-                (Argument::Array { access: Access::Read, .. }, Some(buffer)) => _ = launch.read(buffer),
-                (Argument::Array { .. }, Some(buffer)) => _ = launch.read_write(buffer),
-                (Argument::Value(bytes), _) => pass_value(&mut launch, bytes),
-                (Argument::Array { .. }, None) => {}
+        for (argument, buffers) in plan.arguments.iter().zip(&arrays.buffers) {
+            match (argument, &buffers[..]) {
+                (Argument::Array(array), [buffer]) if array.access == Access::Read => _ = launch.read(buffer),
+                (Argument::Array(_), [buffer]) => _ = launch.read_write(buffer),
+                (Argument::Array(_), _) => {}
+                (Argument::Null, _) => _ = launch.null(),
+                (Argument::Value(bytes), _) => _ = launch.value_bytes(bytes),
+                (Argument::Struct { bytes, arrays }, buffers) => {
+                    let offsets = arrays.iter().map(|(offset, _)| *offset);
+                    _ = launch.value_bytes(&with_addresses(bytes, offsets.zip(buffers))?);
+                }
             }
         }
-        // SAFETY: the arguments were held against the signature and the effects of the kernel's own PTX. On the simulated device
-        // every access is checked. On a GPU whoever asked for this kernel to be run answers for its indices, as with any program
-        // they start; a fault there loses this process's context only.
+        // SAFETY: the arguments were compared with the signature and the effects of the kernel's own PTX. On the simulated device
+        // every access is checked. On a GPU the user who runs this kernel answers for its indices, as with any program they
+        // start; a fault there loses this process's context only.
         unsafe { launch.submit() }?;
         let fault = gpu.synchronize().err().map(|error| format!("{error:#}"));
-        self.outcome(kernel.name(), shape, arguments, fault, plan, &arrays)
+        let run = Run { kernel: kernel.name(), shape, sheets, warnings, fault };
+        self.outcome(run, &plan, &arrays)
     }
 
     fn launch_program(
@@ -133,80 +157,94 @@ impl Attempt {
         plan: &Plan,
     ) -> Result<Outcome, Failure> {
         let launch = ProgramLaunch::new(&file.program, flags, plan)?;
-        let arrays = self.upload(plan)?;
+        let arrays = self.upload(&launch.plan)?;
         let found = || self.machine.as_ref().is_some_and(|machine| !machine.findings().is_empty());
-        let stopped = launch.dispatch(&self.runtime, &arrays.buffers, found)?;
+        let buffers: Vec<Option<GpuRef<u8>>> =
+            arrays.buffers.iter().map(|list| list.first().cloned()).collect();
+        let stopped = launch.dispatch(&self.runtime, &buffers, found)?;
         let trap = stopped.as_ref().filter(|stopped| stopped.trapped);
         let trap = trap.map(|stopped| KernelFinding::of_trap(&stopped.text));
-        let (name, shape, fault) = (&file.program.name, launch.shape, stopped.map(|stopped| stopped.text));
-        let mut outcome = self.outcome(name, shape, launch.arguments, fault, plan, &arrays)?;
+        let run = Run {
+            kernel: &file.program.name,
+            shape: launch.shape,
+            sheets: launch.arguments,
+            warnings: Vec::new(),
+            fault: stopped.map(|stopped| stopped.text),
+        };
+        let mut outcome = self.outcome(run, &launch.plan, &arrays)?;
         let (from, to) = (file.name_in_findings(), file.path.display().to_string());
         outcome.findings.iter_mut().for_each(|finding| finding.rename_source(&from, &to));
         outcome.findings.extend(trap);
         Ok(outcome)
     }
 
-    /// Puts the arrays of the arguments on the device.
+    /// Copies the arrays of the arguments to the device.
     fn upload(&self, plan: &Plan) -> Result<Arrays, Failure> {
         let mut arrays = Arrays::default();
         for (index, argument) in plan.arguments.iter().enumerate() {
-            arrays.buffers.push(match argument {
-                Argument::Value(_) => None,
-                Argument::Array { array, .. } => {
-                    let buffer = self.runtime.upload(&array.bytes)?;
-                    let memory = buffer.access().map_err(kiln::Error::from)?;
-                    arrays.map.add(index, memory.address.0, memory.bytes);
-                    Some(buffer)
-                }
-            });
+            let mut buffers = Vec::new();
+            for array in argument.arrays() {
+                let buffer = self.runtime.upload(&array.array.bytes)?;
+                let memory = buffer.access().map_err(kiln::Error::from)?;
+                arrays.map.add(index, memory.address.0, memory.bytes);
+                buffers.push(buffer);
+            }
+            arrays.buffers.push(buffers);
         }
         Ok(arrays)
     }
 
-    /// What came of a launch; arrays are fetched unless it faulted.
-    fn outcome(
-        &self,
-        kernel: &str,
-        shape: Shape,
-        arguments: Vec<ArgumentSheet>,
-        fault: Option<String>,
-        plan: &Plan,
-        uploaded: &Arrays,
-    ) -> Result<Outcome, Failure> {
-        let mut arrays = Vec::new();
-        if fault.is_none() {
-            for (index, (argument, buffer)) in plan.arguments.iter().zip(&uploaded.buffers).enumerate() {
-                if let (Argument::Array { array, to: Some(_), .. }, Some(buffer)) = (argument, buffer) {
-                    arrays.push((index, Array { bytes: buffer.download()?, ..array.clone() }));
+    /// The outcome of a launch; arrays are copied back unless it faulted.
+    fn outcome(&self, run: Run<'_>, plan: &Plan, uploaded: &Arrays) -> Result<Outcome, Failure> {
+        let mut results = Vec::new();
+        for (argument, (given, buffers)) in plan.arguments.iter().zip(&uploaded.buffers).enumerate() {
+            for (array, buffer) in given.arrays().into_iter().zip(buffers) {
+                if let (Some(to), None) = (&array.to, &run.fault) {
+                    let Array { element, shape, .. } = &*array.array;
+                    let array = Array { element: *element, shape: shape.clone(), bytes: buffer.download()? };
+                    results.push(ResultArray { argument, to: to.clone(), array });
                 }
             }
         }
         let findings = self.machine.as_ref().map_or_else(Vec::new, Machine::findings);
         Ok(Outcome {
-            kernel: kernel.to_owned(),
-            grid: shape.grid,
-            block: shape.block,
-            arguments,
+            kernel: run.kernel.to_owned(),
+            grid: run.shape.grid,
+            block: run.shape.block,
+            arguments: run.sheets,
+            warnings: run.warnings,
             printed: self.printed(),
-            fault,
+            fault: run.fault,
             findings: collect(&findings, &uploaded.map),
-            arrays,
+            results,
         })
     }
 
     fn printed(&self) -> String {
         let bytes = self.machine.as_ref().map_or_else(Vec::new, Machine::printed);
-        String::from_utf8_lossy(&bytes).into_owned()
+        text_of(&bytes)
     }
 }
 
-/// Gives a value of any of the sizes numbers have.
-fn pass_value(launch: &mut kiln::Launch<'_>, bytes: &[u8]) {
-    match *bytes {
-        [a] => _ = launch.value([a]),
-        [a, b] => _ = launch.value([u16::from_le_bytes([a, b])]),
-        [a, b, c, d] => _ = launch.value([u32::from_le_bytes([a, b, c, d])]),
-        [a, b, c, d, e, f, g, h] => _ = launch.value([u64::from_le_bytes([a, b, c, d, e, f, g, h])]),
-        _ => {}
+/// A launch that was made.
+struct Run<'k> {
+    kernel: &'k str,
+    shape: Shape,
+    sheets: Vec<ArgumentSheet>,
+    warnings: Vec<String>,
+    fault: Option<String>,
+}
+
+/// The bytes of a struct with the addresses of buffers at their offsets.
+fn with_addresses<'b>(
+    bytes: &[u8],
+    buffers: impl Iterator<Item = (u64, &'b GpuRef<u8>)>,
+) -> Result<Vec<u8>, Failure> {
+    let mut bytes = bytes.to_vec();
+    for (offset, buffer) in buffers {
+        let address = buffer.access().map_err(kiln::Error::from)?.address.0;
+        let places = bytes.iter_mut().skip(usize::try_from(offset).unwrap_or(usize::MAX));
+        places.zip(address.to_le_bytes()).for_each(|(place, byte)| *place = byte);
     }
+    Ok(bytes)
 }

@@ -1,4 +1,4 @@
-//! What the simulated device found, in words of the command line.
+//! Findings of the simulated device, in the terms of the command line.
 
 use std::fmt;
 
@@ -6,20 +6,20 @@ use kiln_ptx::exec::{BadAccess, Finding, FindingKind, Site};
 use serde::Serialize;
 
 use super::map::{Allocation, ArrayMap};
-use crate::source_file::readable;
+use crate::kernel_name::readable;
 
 /// A finding with its place.
 #[derive(Clone, Serialize, Debug)]
 pub(crate) struct KernelFinding {
-    /// One word, the same in every version: `out-of-bounds`, `race`, ...
+    /// A word that stays the same in every version: `out-of-bounds`, `race`, ...
     pub(crate) kind: &'static str,
     /// What happened, in a sentence.
     pub(crate) text: String,
     pub(crate) kernel: Option<String>,
-    /// Where, and in which thread it was seen first.
+    /// Where it was seen first, and in which thread.
     pub(crate) place: Option<PlaceSheet>,
     pub(crate) access: Option<AccessSheet>,
-    /// The array the access missed, or hit wrongly.
+    /// The array nearest to the access.
     pub(crate) allocation: Option<Allocation>,
     /// The other side of a race.
     pub(crate) earlier: Option<PlaceSheet>,
@@ -34,7 +34,7 @@ pub(crate) struct KernelFinding {
 pub(crate) struct PlaceSheet {
     pub(crate) function: String,
     pub(crate) instruction: String,
-    /// File and line of the source, where the code has debug lines.
+    /// File and line of the source, if the code has line information.
     pub(crate) source: Option<SourceSheet>,
     pub(crate) ptx_line: u32,
     pub(crate) block: [u32; 3],
@@ -48,7 +48,7 @@ pub(crate) struct SourceSheet {
     pub(crate) line: u32,
 }
 
-/// An access that should not have been made.
+/// The access that a finding is about.
 #[derive(Clone, Serialize, Debug)]
 pub(crate) struct AccessSheet {
     pub(crate) kind: String,
@@ -57,7 +57,7 @@ pub(crate) struct AccessSheet {
     pub(crate) bytes: u32,
 }
 
-/// The findings of one run. What the machine adds to a finding of the kernel about the same access is left out.
+/// The findings of one run. Where the executor of the kernel has findings, what the machine adds about the same accesses is left out.
 pub(super) fn collect(findings: &[kiln_sim::Finding], map: &ArrayMap) -> Vec<KernelFinding> {
     let in_code: Vec<KernelFinding> = findings
         .iter()
@@ -81,6 +81,9 @@ impl KernelFinding {
             }
             (FindingKind::Misaligned(_), Some(access), Some(near)) => {
                 format!("misaligned: {access}, which is {}; {near}", access.near)
+            }
+            (FindingKind::StepLimit(_) | FindingKind::Stalled(_), ..) => {
+                format!("{} (--step-limit)", finding.kind)
             }
             (kind, ..) => kind.to_string(),
         };
@@ -110,17 +113,17 @@ impl KernelFinding {
         Self::in_words("device", finding.to_string())
     }
 
-    /// A launch that ended early, where nothing says why.
+    /// A launch that ended early, with no finding that explains it.
     pub(crate) fn of_fault(fault: &str) -> Self {
         Self::in_words("fault", fault.to_owned())
     }
 
-    /// A program that stopped itself.
+    /// A program that executed a trap.
     pub(crate) fn of_trap(text: &str) -> Self {
         Self::in_words("trap", text.to_owned())
     }
 
-    /// Calls a file of the source by another name.
+    /// Gives a source file another name.
     pub(super) fn rename_source(&mut self, from: &str, to: &str) {
         let sources = [&mut self.place, &mut self.earlier];
         for source in sources.into_iter().flatten().filter_map(|place| place.source.as_mut()) {
@@ -128,7 +131,7 @@ impl KernelFinding {
                 to.clone_into(&mut source.file);
             }
         }
-        // The other side of a race is told in the sentence, too.
+        // The text names the other side of a race.
         self.text = self.text.replace(&format!("{from}:"), &format!("{to}:"));
     }
 
@@ -146,7 +149,7 @@ impl KernelFinding {
         }
     }
 
-    /// Whether two runs saw the same mistake of the same instruction.
+    /// Whether two findings are about the same mistake in the same instruction.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         let line =
             |finding: &Self| finding.place.as_ref().map(|place| (place.ptx_line, place.function.clone()));
@@ -155,13 +158,18 @@ impl KernelFinding {
             && (self.place.is_some() || without_thread(&self.text) == without_thread(&other.text))
     }
 
-    /// Whether it says nothing of the kernel, only that this device cannot run it.
+    /// Whether the kernel does not end: running it again would take as long.
+    pub(crate) fn is_endless(&self) -> bool {
+        matches!(self.kind, ENDLESS | STEP_LIMIT)
+    }
+
+    /// Whether it only says that the simulated device cannot run the kernel.
     pub(crate) fn is_unsupported(&self) -> bool {
         self.kind == UNSUPPORTED
     }
 }
 
-/// What happened, whichever thread came first.
+/// The text without the thread, which depends on the order.
 fn without_thread(text: &str) -> &str {
     text.split_once(" in thread ").map_or(text, |(what, _)| what)
 }
@@ -214,6 +222,8 @@ fn bad_access(kind: &FindingKind) -> Option<&BadAccess> {
 }
 
 const UNSUPPORTED: &str = "unsupported";
+const ENDLESS: &str = "endless";
+const STEP_LIMIT: &str = "step-limit";
 
 fn word(kind: &FindingKind) -> &'static str {
     match kind {
@@ -226,7 +236,8 @@ fn word(kind: &FindingKind) -> &'static str {
         FindingKind::Barrier(_) => "barrier",
         FindingKind::Deadlock(_) => "deadlock",
         FindingKind::Mask(_) => "mask",
-        FindingKind::StepLimit(_) => "step-limit",
+        FindingKind::Endless | FindingKind::EndlessWait => ENDLESS,
+        FindingKind::StepLimit(_) | FindingKind::Stalled(_) => STEP_LIMIT,
         FindingKind::Assertion { .. } => "assertion",
         FindingKind::Trap => "trap",
         FindingKind::Unsupported(_) => UNSUPPORTED,

@@ -14,47 +14,55 @@ use crate::spec::Spec;
 pub(crate) struct LaunchFlags {
     #[command(flatten)]
     pub(crate) source: SourceFlags,
-    /// The kernel, by its name in CUDA C or PTX; a template with its arguments, such as 'scale<float>'. A program file has one
-    /// program, and needs none.
+    /// The kernel, if the file has several: its name in CUDA C or PTX, with arguments for a template, such as 'scale<float>'.
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Option<String>,
-    /// Blocks of the grid; a program that says which buffer it runs over needs none.
+    /// Blocks in the grid. A program that runs over a buffer needs none.
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = extents)]
     pub(crate) grid: Option<Dim3>,
-    /// Threads of a block; a program has its own, which this replaces.
+    /// Threads in a block. A program has its own, which this replaces.
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = extents)]
     pub(crate) block: Option<Dim3>,
-    /// Dynamic shared memory.
+    /// Bytes of dynamic shared memory.
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub(crate) shared: u32,
-    /// An argument, in the order of the parameters (of a program: its buffers, then its scalars): in:A.npy, out:f32:1024:B.npy, inout:A.npy:B.npy, or a value such as
-    /// f32:2.5. Element types by Rust's names or numpy's.
+    /// The next argument, in the order of the parameters: in:A.npy, out:f32:1024:B.npy, inout:A.npy:B.npy, null, a value such as
+    /// f32:2.5, 'struct:{f32:1.5,u32:2}' or bytes:00ff. For a program: its buffers, then its scalars.
     #[arg(long = "arg", value_name = "SPEC", allow_hyphen_values = true)]
     pub(crate) arguments: Vec<Spec>,
+    /// Convert arrays whose element type is not the kernel's, such as float64 for a `float*`.
+    #[arg(long)]
+    pub(crate) cast: bool,
     /// Where to run; `auto` takes a GPU if there is one and the policy allows it, else the simulated device.
     #[arg(long, value_enum, default_value_t = Where::Auto)]
     pub(crate) device: Where,
-    /// Picks the order in which the simulated device runs blocks and warps.
+    /// The order in which the simulated device runs blocks and warps.
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// The most instructions a warp may run on the simulated device before the kernel is said not to end.
-    #[arg(long, value_name = "N", default_value_t = 1 << 28, value_parser = clap::value_parser!(u64).range(1..))]
+    /// Instructions of warps after which the simulated device stops a kernel: of one warp, or of all warps since a thread last ended.
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_STEP_LIMIT, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) step_limit: u64,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
+/// A few seconds on the simulated device.
+const DEFAULT_STEP_LIMIT: u64 = 1 << 26;
+
 impl LaunchFlags {
-    /// The name and the shape, which a kernel does not have by itself.
-    pub(super) fn of_kernel(&self) -> Result<(&str, Shape), Failure> {
-        let missing = |flag: &str| {
-            Failure::usage(format!("a kernel of CUDA C or PTX needs {flag}; --help has examples"))
-        };
-        let kernel = self.kernel.as_deref().ok_or_else(|| missing("--kernel NAME"))?;
-        let grid = self.grid.ok_or_else(|| missing("--grid X[,Y[,Z]]"))?;
-        let block = self.block.ok_or_else(|| missing("--block X[,Y[,Z]]"))?;
-        Ok((kernel, Shape { grid, block }))
+    /// The shape, which a kernel does not have by itself.
+    pub(super) fn shape(&self) -> Result<Shape, Failure> {
+        match (self.grid, self.block) {
+            (Some(grid), Some(block)) => Ok(Shape { grid, block }),
+            (grid, block) => {
+                let missing = [(grid, "--grid X[,Y[,Z]]"), (block, "--block X[,Y[,Z]]")];
+                let missing: Vec<&str> =
+                    missing.into_iter().filter(|(given, _)| given.is_none()).map(|(_, flag)| flag).collect();
+                let message = format!("a kernel of CUDA C or PTX needs {}", missing.join(" and "));
+                Err(Failure::usage(message).next("see the examples in --help"))
+            }
+        }
     }
 }
 

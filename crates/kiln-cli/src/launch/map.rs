@@ -1,8 +1,8 @@
-//! Where the arrays of a launch lie, so that an address can be told in words of the command line.
+//! The addresses of the arrays of a launch, so that findings can name the argument.
 
 use serde::Serialize;
 
-/// An address this far from an array is not about it.
+/// An address farther than this from every array belongs to none of them.
 const NEAR_BYTES: u64 = 64 << 10;
 
 /// The arrays of a launch.
@@ -18,13 +18,13 @@ struct Placed {
     bytes: u64,
 }
 
-/// The array an access missed, or hit wrongly.
+/// The array nearest to an access.
 #[derive(Clone, PartialEq, Eq, Serialize, Debug)]
 pub(crate) struct Allocation {
-    /// Which argument it is.
+    /// The index of the argument.
     pub(crate) argument: usize,
     pub(crate) bytes: u64,
-    /// Where the access began, counted from the start of the array.
+    /// Bytes from the start of the array to the access.
     pub(crate) offset: i64,
 }
 
@@ -34,7 +34,7 @@ impl ArrayMap {
         self.arrays.push(Placed { argument, address, bytes });
     }
 
-    /// The array an address lies in, or is nearest to.
+    /// The array that an address lies in or is nearest to.
     pub(crate) fn nearest(&self, address: u64) -> Option<Allocation> {
         let distance = |placed: &Placed| match address.checked_sub(placed.address) {
             Some(offset) => offset.saturating_sub(placed.bytes.saturating_sub(1)),
@@ -56,7 +56,7 @@ impl std::fmt::Display for Allocation {
         match u64::try_from(offset) {
             Err(_) => write!(f, "{} bytes before {array}", offset.unsigned_abs()),
             Ok(offset) if offset < bytes => write!(f, "{offset} bytes into {array}"),
-            Ok(offset) => write!(f, "{} bytes behind the end of {array}", offset - bytes),
+            Ok(offset) => write!(f, "{} bytes past the end of {array}", offset - bytes),
         }
     }
 }
@@ -74,12 +74,12 @@ mod tests {
         assert_eq!(told(0x10_0008).as_deref(), Some("8 bytes into argument 1, an array of 64 bytes"));
         assert_eq!(
             told(0x10_0040).as_deref(),
-            Some("0 bytes behind the end of argument 1, an array of 64 bytes")
+            Some("0 bytes past the end of argument 1, an array of 64 bytes")
         );
         assert_eq!(told(0xf_fffc).as_deref(), Some("4 bytes before argument 1, an array of 64 bytes"));
         assert_eq!(
             told(0x20_0004).as_deref(),
-            Some("4 bytes behind the end of argument 3, an array of 0 bytes")
+            Some("4 bytes past the end of argument 3, an array of 0 bytes")
         );
         assert_eq!((told(0), told(u64::MAX)), (None, None));
     }

@@ -1,7 +1,9 @@
 //! Arguments that fit their program, and its launch.
 //!
-//! A program's buffers come first and its scalars after them, each in the order in which they are declared. What is declared of a
-//! buffer is what its role allows; lengths and shapes are the business of the program's own plans.
+//! The buffers of a program come first and its scalars after them, each in the order of their declarations. Here roles and element
+//! types are compared; lengths and shapes are checked by the program's own plans.
+
+use std::sync::Arc;
 
 use kiln::program::ProgramError;
 use kiln::{
@@ -26,30 +28,32 @@ pub(super) struct Shape {
     pub(super) block: Dim3,
 }
 
-/// A program with the block it is run with, and arguments that were held against it.
+/// A program with its block, and arguments that fit it.
 pub(super) struct ProgramLaunch<'a> {
     pub(super) program: Program,
     pub(super) shape: Shape,
     pub(super) arguments: Vec<ArgumentSheet>,
+    /// With arrays converted where that was asked for.
+    pub(super) plan: Plan,
     flags: &'a LaunchFlags,
 }
 
 /// How a program that was launched ended early.
 pub(super) struct Stopped {
     pub(super) text: String,
-    /// Whether it stopped itself.
+    /// Whether it executed a trap.
     pub(super) trapped: bool,
 }
 
 impl<'a> ProgramLaunch<'a> {
-    /// Holds flags and arguments against a program.
+    /// Compares flags and arguments with a program.
     ///
     /// # Errors
-    /// What does not fit; nothing is opened.
+    /// Something does not fit; nothing has run.
     pub(super) fn new(program: &Program, flags: &'a LaunchFlags, plan: &Plan) -> Result<Self, Failure> {
         if let Some(wanted) = flags.kernel.as_ref().filter(|wanted| **wanted != program.name) {
-            let name = &program.name;
-            return Err(Failure::refused(format!("there is no program named `{wanted}`; it is `{name}`")));
+            let message = format!("there is no program `{wanted}` in the file");
+            return Err(Failure::refused(message).next(format!("it has `{}`", program.name)));
         }
         let program = match flags.block {
             None => program.clone(),
@@ -57,15 +61,16 @@ impl<'a> ProgramLaunch<'a> {
                 .with_block([x, y, z])
                 .map_err(|why| Failure::refused(format!("program `{}`: {why}", program.name)))?,
         };
-        let arguments = check(&program, &flags.arguments, plan)?;
-        let shape = shape(&program, flags, plan)?;
-        Ok(Self { program, shape, arguments, flags })
+        let mut plan = plan.clone();
+        let arguments = fit(&program, flags, &mut plan)?;
+        let shape = shape(&program, flags, &plan)?;
+        Ok(Self { program, shape, arguments, plan, flags })
     }
 
-    /// Compiles, dispatches, waits. `buffers` has what was uploaded for each argument.
+    /// Compiles, dispatches and waits. `buffers` are the uploaded arrays, by argument.
     ///
     /// # Errors
-    /// What kept the program from being launched. One that traps or faults is stopped.
+    /// The program could not be launched. A trap or a fault is no error but a [`Stopped`].
     pub(super) fn dispatch(
         &self,
         gpu: &DeviceRuntime,
@@ -79,9 +84,8 @@ impl<'a> ProgramLaunch<'a> {
             ..DispatchConfig::default()
         };
         let bindings = self.bindings(buffers)?;
-        // SAFETY: accesses that the program does not check are checked by the simulated device. On a GPU whoever asked for this
-        // program to be run answers for its indices, as with any program they start; a fault there loses this process's context
-        // only.
+        // SAFETY: accesses that the program does not check are checked by the simulated device. On a GPU the user who runs this
+        // program answers for its indices, as with any program they start; a fault there loses this process's context only.
         let done = unsafe { pipeline.dispatch_unchecked(bindings, &config) };
         match done {
             Ok(_) => Ok(None),
@@ -110,7 +114,7 @@ impl<'a> ProgramLaunch<'a> {
     }
 }
 
-/// Binds the bytes of a buffer as the elements it has.
+/// Binds a buffer of bytes as one of the declared elements.
 fn bind<'a>(bindings: Bindings<'a>, declared: &Buffer, buffer: &GpuRef<u8>) -> Result<Bindings<'a>, Failure> {
     let name = &declared.name;
     Ok(match declared.element {
@@ -136,27 +140,25 @@ fn literal(scalar: &Scalar, bytes: &[u8]) -> Literal {
     Literal::new(scalar.ty, u64::from_le_bytes(bits))
 }
 
-/// Holds the arguments against what the program declares.
-fn check(program: &Program, specs: &[Spec], plan: &Plan) -> Result<Vec<ArgumentSheet>, Failure> {
-    let (buffers, scalars) = (&program.buffers, &program.scalars);
+/// Compares the arguments with what the program declares; with `--cast`, arrays of another element type are converted.
+fn fit(program: &Program, flags: &LaunchFlags, plan: &mut Plan) -> Result<Vec<ArgumentSheet>, Failure> {
+    let (buffers, scalars, specs) = (&program.buffers, &program.scalars, &flags.arguments);
     let wanted = buffers.len() + scalars.len();
     if wanted != specs.len() {
-        return Err(Failure::refused(format!(
-            "program `{}` takes {wanted} arguments, and {} were given; `kiln inspect` lists them",
-            program.name,
-            specs.len()
-        )));
+        let message =
+            format!("program `{}` takes {wanted} arguments, and {} were given", program.name, specs.len());
+        return Err(Failure::refused(message).next("`kiln inspect` lists them"));
     }
     let mut sheets = Vec::new();
-    for (index, (spec, argument)) in specs.iter().zip(&plan.arguments).enumerate() {
+    for (index, (spec, argument)) in specs.iter().zip(&mut plan.arguments).enumerate() {
         let (name, misfit) = match (buffers.get(index), scalars.get(index.wrapping_sub(buffers.len()))) {
-            (Some(buffer), _) => (&buffer.name, misfit_of_buffer(buffer, argument)),
-            (None, Some(scalar)) => (&scalar.name, misfit_of_scalar(scalar, spec)),
+            (Some(buffer), _) => (&buffer.name, fit_buffer(buffer, argument, flags.cast)),
+            (None, Some(scalar)) => (&scalar.name, fit_scalar(scalar, spec)),
             (None, None) => continue,
         };
-        if let Some(why) = misfit {
-            let program = &program.name;
-            return Err(Failure::refused(format!("program `{program}`, `{name}`, {spec}: {why}")));
+        if let Err((why, next)) = misfit {
+            let message = format!("program `{}`, `{name}`, {spec}: {why}", program.name);
+            return Err(Failure::refused(message).next(next));
         }
         let effect = buffers.get(index).map(|buffer| role_word(buffer.role));
         sheets.push(ArgumentSheet::of(index, Some(name.clone()), spec, argument, effect));
@@ -164,7 +166,7 @@ fn check(program: &Program, specs: &[Spec], plan: &Plan) -> Result<Vec<ArgumentS
     Ok(sheets)
 }
 
-/// What a role lets a program do, in the words for kernels.
+/// What a role lets a program do, in the words that describe kernels.
 pub(crate) fn role_word(role: Role) -> &'static str {
     match (role.is_readable(), role.is_writable()) {
         (_, false) => "reads",
@@ -173,30 +175,47 @@ pub(crate) fn role_word(role: Role) -> &'static str {
     }
 }
 
-fn misfit_of_buffer(buffer: &Buffer, argument: &Argument) -> Option<String> {
-    let Argument::Array { array, to, .. } = argument else {
-        return Some("it is a buffer; give an array with in:, out: or inout:".into());
+/// What is wrong with an argument, and what to do.
+type Misfit = (String, String);
+
+fn fit_buffer(buffer: &Buffer, argument: &mut Argument, cast: bool) -> Result<(), Misfit> {
+    let Argument::Array(argument) = argument else {
+        return Err(("it is a buffer".into(), "give an array with in:, out: or inout:".into()));
     };
-    match (buffer.role.is_writable(), to.is_some()) {
-        (true, false) => return Some("the program writes it; declare it with inout: or out:".into()),
-        (false, true) => return Some("the program only reads it; declare it with in:".into()),
+    match (buffer.role.is_writable(), argument.to.is_some()) {
+        (true, false) => {
+            return Err(("the program writes it".into(), "declare it with inout: or out:".into()));
+        }
+        (false, true) => return Err(("the program only reads it".into(), "declare it with in:".into())),
         _ => {}
     }
-    let wanted = element(buffer.element);
-    // Numpy has no bf16; its bits are kept as u16.
-    let fits = array.element == wanted || (wanted == ElementType::Bf16 && array.element == ElementType::U16);
-    (!fits).then(|| format!("its elements are {}, and {} were given", buffer.element, array.element))
+    let (wanted, given) = (element(buffer.element), argument.array.element);
+    // Numpy has no bf16; its bits are stored as u16.
+    if given == wanted || (wanted == ElementType::Bf16 && given == ElementType::U16) {
+        return Ok(());
+    }
+    if cast {
+        let converted = argument.array.cast(wanted);
+        argument.array =
+            Arc::new(converted.map_err(|error| (error.to_string(), "convert the file".to_owned()))?);
+        return Ok(());
+    }
+    let next = format!("convert it with a.astype(numpy.{}), or give --cast", wanted.numpy());
+    Err((format!("its elements are {}, and the program takes {}", given.numpy(), buffer.element), next))
 }
 
-fn misfit_of_scalar(scalar: &Scalar, spec: &Spec) -> Option<String> {
+fn fit_scalar(scalar: &Scalar, spec: &Spec) -> Result<(), Misfit> {
+    let next = format!("give a value such as {}:1", scalar.ty);
     match spec {
-        Spec::Value { element: given, .. } if *given == element(scalar.ty) => None,
-        Spec::Value { element: given, .. } => Some(format!("it is {}, and {given} was given", scalar.ty)),
-        _ => Some(format!("it is a scalar; give a value such as {}:1", scalar.ty)),
+        Spec::Value { element: given, .. } if *given == element(scalar.ty) => Ok(()),
+        Spec::Value { element: given, .. } => {
+            Err((format!("it is {}, and {given} was given", scalar.ty), next))
+        }
+        _ => Err((format!("it is a scalar of type {}", scalar.ty), next)),
     }
 }
 
-/// The type as arrays have it.
+/// The element type of arrays that corresponds to a type of programs.
 fn element(ty: Type) -> ElementType {
     match ty {
         Type::Bool => ElementType::Bool,
@@ -215,7 +234,7 @@ fn element(ty: Type) -> ElementType {
     }
 }
 
-/// The shape the launch will have. What the device can hold is the device's to say.
+/// The shape of the launch. The device checks its own limits later.
 fn shape(program: &Program, flags: &LaunchFlags, plan: &Plan) -> Result<Shape, Failure> {
     let refused = |why: kiln_ir::PlanError| Failure::refused(why.to_string());
     let given: Vec<(&str, u64)> = program
@@ -223,8 +242,8 @@ fn shape(program: &Program, flags: &LaunchFlags, plan: &Plan) -> Result<Shape, F
         .iter()
         .zip(&plan.arguments)
         .filter_map(|(buffer, argument)| match argument {
-            Argument::Array { array, .. } => Some((buffer.name.as_str(), array.bytes.len() as u64)),
-            Argument::Value(_) => None,
+            Argument::Array(argument) => Some((buffer.name.as_str(), argument.array.bytes.len() as u64)),
+            _ => None,
         })
         .collect();
     let bindings = BindingPlan::new(program, &given).map_err(refused)?;
@@ -234,24 +253,23 @@ fn shape(program: &Program, flags: &LaunchFlags, plan: &Plan) -> Result<Shape, F
     };
     let limits = DeviceLimits { shared_bytes_per_block: u64::MAX, ..DeviceLimits::default() };
     let launch = LaunchPlan::new(program, &bindings, &request, &limits).map_err(|why| match why {
-        kiln_ir::PlanError::NoGrid { .. } => Failure::refused(format!("{why}; give --grid")),
+        kiln_ir::PlanError::NoGrid { .. } => refused(why).next("give --grid"),
         why => refused(why),
     })?;
     let extents = |[x, y, z]: [u32; 3]| Dim3::new(x, y, z);
     Ok(Shape { grid: extents(launch.grid), block: extents(launch.block) })
 }
 
-/// The dynamic shared memory in elements, as a dispatch takes it.
+/// The dynamic shared memory in elements, the unit of a dispatch.
 fn dynamic_elements(program: &Program, bytes: u32) -> Result<Option<u64>, Failure> {
     let Some(shared) = program.shared.iter().find(|shared| shared.count.is_none()) else { return Ok(None) };
     let (size, bytes) = (shared.element.bytes(), u64::from(bytes));
+    let name = &shared.name;
     match bytes {
-        0 => {
-            Err(Failure::refused(format!("shared memory `{}` has no size; give --shared BYTES", shared.name)))
-        }
+        0 => Err(Failure::refused(format!("shared memory `{name}` has no size")).next("give --shared BYTES")),
         bytes if bytes % size != 0 => Err(Failure::refused(format!(
-            "{bytes} bytes of shared memory are no whole number of {} in `{}`",
-            shared.element, shared.name
+            "{bytes} bytes of shared memory are not a whole number of {} elements in `{name}`",
+            shared.element
         ))),
         bytes => Ok(Some(bytes / size)),
     }

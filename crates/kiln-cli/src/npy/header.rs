@@ -37,7 +37,7 @@ impl Header {
             return Err(NpyError::Header(format!("it has {length} bytes")));
         }
         let (header, data) = rest.split_at_checked(length).ok_or(NpyError::HeaderCut)?;
-        let text = std::str::from_utf8(header).map_err(|_| NpyError::Header("it is no text".into()))?;
+        let text = std::str::from_utf8(header).map_err(|_| NpyError::Header("it is not text".into()))?;
         let mut reader = Reader { rest: text };
         Ok((reader.dictionary().map_err(NpyError::Header)?, data))
     }
@@ -114,7 +114,7 @@ impl<'t> Reader<'t> {
             }
         }
         if !self.rest.trim().is_empty() {
-            return Err("there is more behind its dictionary".into());
+            return Err("there is text behind its dictionary".into());
         }
         match (descr, fortran_order, shape) {
             (Some(descr), Some(fortran_order), Some(shape)) => Ok(Header { descr, fortran_order, shape }),
@@ -185,7 +185,7 @@ impl<'t> Reader<'t> {
             let rest = self.rest.trim_start();
             let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
             let (digits, behind) = rest.split_at(end);
-            sizes.push(digits.parse().map_err(|_| "a size of the shape is no number")?);
+            sizes.push(digits.parse().map_err(|_| "a size of the shape is not a number")?);
             // Python 2 marks long numbers.
             self.rest = behind.strip_prefix('L').unwrap_or(behind);
             if !self.take(',') {

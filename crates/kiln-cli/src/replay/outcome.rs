@@ -1,4 +1,4 @@
-//! What a replay says, as text and as JSON.
+//! The result of a replay, as text and as JSON.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use kiln_mem::Stack;
 use kiln_mem::replay::{Log, Report};
 use serde::Serialize;
 
-/// What came of a replay.
+/// The result of a replay.
 #[derive(Serialize)]
 pub(super) struct Outcome {
     device: String,
@@ -27,7 +27,7 @@ pub(super) struct Outcome {
     peak_reserved_bytes: u64,
     reserved_over_live: f64,
     false_dependencies: u64,
-    /// None where the stack refuses some requests, however much memory there is.
+    /// None if the stack refuses requests with any amount of memory.
     smallest_memory_bytes: Option<u64>,
 }
 
@@ -56,11 +56,16 @@ impl Outcome {
             call_p99_ns: report.call_p99,
             peak_live_bytes: report.peak_live_bytes,
             peak_reserved_bytes: report.peak_reserved_bytes,
-            reserved_over_live: report.reserved_over_live(),
+            reserved_over_live: rounded(report.reserved_over_live()),
             false_dependencies: report.false_dependencies,
             smallest_memory_bytes: smallest,
         }
     }
+}
+
+/// A ratio to three places: more are noise.
+fn rounded(ratio: f64) -> f64 {
+    (ratio * 1000.0).round() / 1000.0
 }
 
 impl fmt::Display for Outcome {
@@ -73,28 +78,25 @@ impl fmt::Display for Outcome {
             self.events, self.threads, self.streams
         )?;
         let (allocations, frees, left) = (self.allocations, self.frees, self.live_at_end);
-        writeln!(f, "  made       {allocations} allocations, {frees} frees, {left} left live")?;
+        writeln!(f, "  replayed   {allocations} allocations, {frees} frees, {left} blocks live at the end")?;
         if self.orphan_frees + self.failed_in_log > 0 {
             let (orphans, failed) = (self.orphan_frees, self.failed_in_log);
-            writeln!(f, "  left out   {orphans} frees of unknown blocks, {failed} requests that had failed")?;
+            writeln!(
+                f,
+                "  skipped    {orphans} frees of unknown blocks, {failed} requests that failed in the log"
+            )?;
         }
-        writeln!(f, "  refused    {}", self.refusals)?;
+        writeln!(f, "  refused    {} requests", self.refusals)?;
         let (p50, p99) = (self.call_p50_ns, self.call_p99_ns);
-        writeln!(
-            f,
-            "  time       {:.3} ms, a call {p50} ns, 99 % below {p99} ns",
-            self.time_ns as f64 / 1e6
-        )?;
+        let time = self.time_ns as f64 / 1e6;
+        writeln!(f, "  time       {time:.3} ms; a call: median {p50} ns, 99 % below {p99} ns")?;
         let (live, reserved) = (mib(self.peak_live_bytes), mib(self.peak_reserved_bytes));
-        writeln!(
-            f,
-            "  peak       {live:.1} MiB live, {reserved:.1} MiB reserved: {:.3}",
-            self.reserved_over_live
-        )?;
+        let ratio = self.reserved_over_live;
+        writeln!(f, "  peak       {live:.1} MiB live, {reserved:.1} MiB reserved, {ratio} times as much")?;
         writeln!(f, "  waits      {} for memory of other streams", self.false_dependencies)?;
         match self.smallest_memory_bytes {
-            Some(bytes) => write!(f, "  smallest   {:.0} MiB would have done", mib(bytes)),
-            None => write!(f, "  smallest   none: some requests are refused however much there is"),
+            Some(bytes) => write!(f, "  smallest   {:.0} MiB serve every request", mib(bytes)),
+            None => write!(f, "  smallest   none: some requests are refused with any amount of memory"),
         }
     }
 }

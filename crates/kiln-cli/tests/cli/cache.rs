@@ -36,9 +36,9 @@ fn entries_are_listed_in_the_folder_of_the_user_or_another() {
         filled(&folder, 3).list().unwrap().iter().map(|entry| entry.key.to_string()).collect();
     let listed = cache(&folder, &["list"]);
     assert_eq!(listed.code, Some(0));
-    assert!(keys.iter().all(|key| listed.stdout.contains(key)), "{}", listed.stdout);
+    assert!(keys.iter().all(|key| listed.stdout.contains(&key[..16])), "{}", listed.stdout);
     assert!(
-        listed.stdout.contains("3 entries") && listed.stdout.contains("750 ms of compiling"),
+        listed.stdout.contains("3 entries") && listed.stdout.contains("750 ms of compile time"),
         "{}",
         listed.stdout
     );
@@ -94,7 +94,7 @@ fn an_entry_of_another_version_is_listed_and_is_no_damage() {
         cache(&folder, &["list", "--json"]).json()["entries"][0]["compile_nanoseconds"],
         serde_json::json!(null)
     );
-    assert!(cache(&folder, &["prune", "--limit", "0"]).stdout.contains("0 B left"));
+    assert!(cache(&folder, &["prune", "--limit", "0"]).stdout.contains("0 bytes left"));
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn pruning_keeps_what_was_used_last_and_clearing_keeps_nothing() {
     );
     let left = cache(&folder, &["prune", "--json"]).json();
     assert_eq!(left["freed_bytes"].as_u64(), Some(0), "the usual limit is far away");
-    assert!(cache(&folder, &["clear"]).stdout.contains("0 B left"));
+    assert!(cache(&folder, &["clear"]).stdout.contains("0 bytes left"));
     assert_eq!(store.list().unwrap().len(), 0);
 }
 

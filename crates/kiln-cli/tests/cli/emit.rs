@@ -36,9 +36,9 @@ fn wrong_files_architectures_and_programs_are_told_apart() {
     let program = folder.write("saxpy.kir", SAXPY);
     let broken = folder.write("broken.kir", SAXPY.replace("fma", "fmb"));
     for (words, code, said) in [
-        (vec!["emit", &program, "--arch", "sm_1"], 2, "take one of sm_70"),
+        (vec!["emit", &program, "--arch", "sm_1"], 2, "use one of sm_70"),
         (vec!["emit", "/nonexistent.kir"], 2, "/nonexistent.kir"),
-        (vec!["emit", &broken], 4, "broken.kir: "),
+        (vec!["emit", &broken], 4, "broken.kir:"),
         (vec!["emit"], 2, "FILE"),
     ] {
         let outcome = run(without_driver(&words));

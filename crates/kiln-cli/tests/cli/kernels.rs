@@ -52,3 +52,21 @@ extern "C" __global__ void greet(int n) {
     if (threadIdx.x < n) printf("thread %u of %d\n", threadIdx.x, n);
 }
 "#;
+
+/// `store(char* to, int at)`: stores 7 in a byte, which any array may have.
+pub(crate) const STORE_BYTE: &str = "
+    .version 8.0
+    .target sm_80
+    .address_size 64
+    .visible .entry store(.param .u64 to, .param .u32 at) {
+        .reg .b32 %r<2>;
+        .reg .b64 %rd<4>;
+        ld.param.u64 %rd1, [to];
+        ld.param.u32 %r0, [at];
+        cvt.u64.u32 %rd2, %r0;
+        cvta.to.global.u64 %rd1, %rd1;
+        add.s64 %rd3, %rd1, %rd2;
+        mov.u32 %r1, 7;
+        st.global.u8 [%rd3], %r1;
+        ret;
+    }";

@@ -15,6 +15,7 @@ mod machine;
 #[path = "../../../kiln/tests/skip/mod.rs"]
 mod skip;
 
+mod arguments;
 mod arrays;
 mod bench;
 mod cache;
@@ -24,6 +25,8 @@ mod doctor;
 mod emit;
 mod folder;
 mod inspect;
+mod json_errors;
+mod kernel_names;
 mod kernels;
 mod outcome;
 mod output;
@@ -31,4 +34,5 @@ mod program;
 mod replay;
 mod run;
 mod samples;
+mod terminal;
 mod usage;

@@ -22,6 +22,8 @@ impl Outcome {
 pub(crate) fn command(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kiln"));
     command.args(words).env_remove("KILN_POLICY").env_remove("KILN_SIM_SEED").stdin(Stdio::null());
+    // Wide enough that no line is broken.
+    command.env("COLUMNS", "400");
     command
 }
 

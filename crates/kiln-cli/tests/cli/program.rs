@@ -132,11 +132,11 @@ fn what_does_not_fit_the_program_is_refused_with_3() {
         (&[&x, &y, "f64:2"], &[], "`a`, f64:2: it is f32, and f64 was given"),
         (&[&x, &y, &x], &[], "it is a scalar"),
         (&["f32:2", &y, "f32:2"], &[], "it is a buffer"),
-        (&[&wrong, &y, "f32:2"], &[], "its elements are f32, and i32 were given"),
+        (&[&wrong, &y, "f32:2"], &[], "its elements are int32, and the program takes f32"),
         (&[&x, &read_y, "f32:2"], &[], "the program writes it; declare it with inout: or out:"),
         (&[&write_x, &read_y, "f32:2"], &[], "the program only reads it; declare it with in:"),
         (&[&x, &short, "f32:2"], &[], "`y` has 3 elements, but must have 4 (it is like `x`)"),
-        (&[&x, &y, "f32:2"], &["--kernel", "axpy"], "no program named `axpy`; it is `saxpy`"),
+        (&[&x, &y, "f32:2"], &["--kernel", "axpy"], "no program `axpy` in the file; it has `saxpy`"),
         (&[&x, &y, "f32:2"], &["--block", "2000"], "2000"),
         (&[&x, &y, "f32:2"], &["--grid", "0"], "no blocks"),
         (&[&x, &y, "f32:2"], &["--shared", "64"], "64 bytes of dynamic shared memory"),
@@ -169,7 +169,7 @@ fn a_text_that_is_no_program_ends_with_4_and_its_place() {
         for command in ["run", "check", "inspect", "emit"] {
             let outcome = run(without_driver(&[command, &file]));
             assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(4), ""), "{command}: {text}");
-            let told = format!("bad.kir: {place}");
+            let told = format!("bad.kir:{place}");
             assert!(outcome.stderr.contains(&told), "{told} is not in {}", outcome.stderr);
         }
     }
@@ -200,7 +200,7 @@ fn a_trap_ends_with_5_its_code_and_its_thread_and_writes_nothing() {
         assert_eq!(outcome.json()["findings"].as_array().unwrap().len(), 1, "the same with every seed");
     }
     let told = program("run", &file, &[&bad, &out], &[]).stdout;
-    assert!(told.contains("trapped with code 301") && told.contains("nothing was written"), "{told}");
+    assert!(told.contains("trapped with code 301") && told.contains("no file was written"), "{told}");
     assert!(!folder.names().contains(&"y.npy".to_owned()));
 }
 
@@ -261,7 +261,7 @@ fn dynamic_shared_memory_is_given_in_bytes() {
     assert_eq!(sum("32").code, Some(0));
     assert_eq!(folder.read("y.npy").1, 10_u64.to_le_bytes());
     for (shared, word) in
-        [("0", "give --shared BYTES"), ("12", "no whole number of u64"), ("4000000", "shared memory")]
+        [("0", "give --shared BYTES"), ("12", "not a whole number of u64"), ("4000000", "shared memory")]
     {
         let outcome = sum(shared);
         assert_eq!(outcome.code, Some(3), "{shared}");
@@ -356,7 +356,7 @@ fn a_program_is_inspected_with_all_it_declares_and_does() {
         "  block          16 x 2 x 1 threads",
         "  grid           a thread for each element of x",
         "  shared memory  tile: 40 x f32",
-        "  shared memory  more: as much u16 as the launch gives",
+        "  shared memory  more: u16, size given by the launch (--shared)",
         "  needs          a cooperative launch",
         "  traps          in line 5",
     ] {

@@ -1,6 +1,7 @@
 //! What the analysis answers.
 
 use crate::position::Position;
+use crate::scalar_set::ScalarSet;
 
 /// The answer to "does the kernel do this through this pointer?"
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -82,6 +83,8 @@ pub struct PointerUse {
     pub is_pointer: bool,
     /// What the kernel does there, if it is one.
     pub effect: Effect,
+    /// The types of the elements the kernel reads and writes there. `None` where an access cannot be followed, or has no type.
+    pub elements: Option<ScalarSet>,
 }
 
 /// Why some answer is [`Answer::Unknown`].

@@ -54,6 +54,7 @@ pub use effect::{Access, Answer, Doubt, Effect, Effects, PointerUse};
 use crate::call::Formal;
 use crate::function::{Function, FunctionId};
 use crate::module::Module;
+use crate::scalar_set::ScalarSet;
 use crate::variable::VariableId;
 use analysis::Analysis;
 use origin::Origins;
@@ -113,15 +114,18 @@ impl Module {
             let (reads, writes) = verdict.answers(word.origin);
             Effect { reads, writes }
         };
-        let pointers = words.iter().map(|word| word.used(analysis.evident, effect(word))).collect();
-        Some(Effects { pointers, doubts: verdict.doubts })
+        let pointers = words.iter().map(|word| {
+            let elements = verdict.elements(word.origin);
+            word.used(analysis.evident, effect(word), elements)
+        });
+        Some(Effects { pointers: pointers.collect(), doubts: verdict.doubts })
     }
 }
 
 impl Word {
-    fn used(&self, evident: Origins, effect: Effect) -> PointerUse {
+    fn used(&self, evident: Origins, effect: Effect, elements: Option<ScalarSet>) -> PointerUse {
         let is_pointer = evident.meets(self.origin);
-        PointerUse { parameter: self.parameter, offset: self.offset, is_pointer, effect }
+        PointerUse { parameter: self.parameter, offset: self.offset, is_pointer, effect, elements }
     }
 }
 
@@ -165,7 +169,7 @@ fn first_values(module: &Module, function: &Function, words: &[Word]) -> Vec<(Va
 /// Every answer is unknown.
 fn give_up(function: &Function, words: &[Word], evident: Origins, reason: &'static str) -> Effects {
     let effect = Effect { reads: Answer::Unknown, writes: Answer::Unknown };
-    let pointers = words.iter().map(|word| word.used(evident, effect)).collect();
+    let pointers = words.iter().map(|word| word.used(evident, effect, None)).collect();
     let doubt = Doubt { function: function.name.clone(), position: function.origin.position(), reason };
     Effects { pointers, doubts: vec![doubt] }
 }

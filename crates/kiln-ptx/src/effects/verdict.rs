@@ -8,7 +8,11 @@ use super::step::{Action, Reach, Touch};
 use super::value::{Places, Value};
 use crate::call::CallId;
 use crate::function::FunctionId;
+use crate::instruction::Instruction;
+use crate::opcode::Opcode;
 use crate::position::Position;
+use crate::scalar::ScalarType;
+use crate::scalar_set::ScalarSet;
 
 /// The most doubts reported.
 const MAX_DOUBTS: usize = 8;
@@ -18,6 +22,8 @@ const MAX_DOUBTS: usize = 8;
 pub(super) struct Verdict {
     reads: Origins,
     writes: Origins,
+    /// What was accessed with elements of which type; none where the instruction has no type.
+    typed: Vec<(Origins, Option<ScalarType>)>,
     pub(super) doubts: Vec<Doubt>,
 }
 
@@ -32,6 +38,8 @@ impl Verdict {
                     Action::Access { target, touch } => {
                         if matches!(target.reach, Reach::Generic | Reach::Global) {
                             let address = analysis.resolve_target(id, target);
+                            let element = analysis.element(instance.function, step.instruction);
+                            verdict.type_of(address.base.words(), element);
                             verdict.touch(analysis, instance.function, &address, *touch, at);
                         }
                     }
@@ -58,6 +66,20 @@ impl Verdict {
             }
         };
         (answer(self.reads), answer(self.writes))
+    }
+
+    /// The types of elements that are read or written through the parameter words in `word`.
+    pub(super) fn elements(&self, word: Origins) -> Option<ScalarSet> {
+        if (self.reads | self.writes).meets(Origins::UNKNOWN) {
+            return None;
+        }
+        self.typed.iter().filter(|(base, _)| base.meets(word)).map(|(_, ty)| *ty).collect()
+    }
+
+    fn type_of(&mut self, words: Origins, element: Option<ScalarType>) {
+        if !words.is_empty() && !self.typed.contains(&(words, element)) {
+            self.typed.push((words, element));
+        }
     }
 
     fn touch(
@@ -122,6 +144,7 @@ impl Verdict {
                     let value = analysis.argument_summary(id, argument);
                     // A number such as the line of an assertion points nowhere and is not followed.
                     if !value.base.is_empty() {
+                        self.type_of(value.base.words(), None);
                         self.touch(analysis, instance.function, &value, runtime.touch(), &at);
                     }
                 }
@@ -130,6 +153,7 @@ impl Verdict {
                 {
                     // The text is behind a pointer among the arguments, which lie in local memory.
                     let arguments = analysis.locals.everything().clone();
+                    self.type_of(arguments.base.words(), None);
                     self.touch(analysis, instance.function, &arguments, Touch::READ, at);
                 }
             }
@@ -157,8 +181,20 @@ impl Analysis<'_> {
     }
 
     fn position(&self, function: FunctionId, instruction: u32) -> Position {
-        let body = self.module.function(function).and_then(|f| f.body.as_ref());
-        let instruction = body.and_then(|body| body.instructions().get(instruction as usize));
+        let instruction = self.instruction(function, instruction);
         instruction.map_or(Position::default(), |instruction| instruction.origin.position())
+    }
+
+    /// The type of the elements an instruction moves between registers and memory.
+    fn element(&self, function: FunctionId, instruction: u32) -> Option<ScalarType> {
+        let form = self.module.form(self.instruction(function, instruction)?.form)?;
+        let moves =
+            matches!(form.opcode(), Opcode::Ld | Opcode::Ldu | Opcode::St | Opcode::Atom | Opcode::Red);
+        form.ty().filter(|_| moves)
+    }
+
+    fn instruction(&self, function: FunctionId, instruction: u32) -> Option<&Instruction> {
+        let body = self.module.function(function).and_then(|f| f.body.as_ref())?;
+        body.instructions().get(instruction as usize)
     }
 }

@@ -29,6 +29,10 @@ pub(crate) struct Cta<'l> {
     pub(crate) polls: u32,
     /// Whether any warp has run a step in this round. Steps count here and not instructions: one may take several.
     pub(crate) moved: bool,
+    /// How often the block changed memory since the launch was last told.
+    pub(crate) changes: u64,
+    /// Whether a thread has exited since the launch was last told.
+    exited: bool,
     barriers: [BarrierState; BARRIERS],
     /// The lanes of each warp at the start, and those that have not exited.
     existing: Vec<u32>,
@@ -49,6 +53,8 @@ pub(crate) struct Block<'l> {
 pub(crate) enum Progress {
     Done,
     Paused,
+    /// Its threads wait, or repeat what they do until memory changes.
+    Repeating,
 }
 
 impl<'l> Block<'l> {
@@ -64,6 +70,7 @@ impl<'l> Block<'l> {
     /// Runs about `budget` instructions, or to the end.
     pub(crate) fn run(&mut self, budget: u64) -> Result<Progress, Fault> {
         let start = self.cta.counters.warp_instructions;
+        let mut told = start;
         self.cta.polls = 0;
         let mut order: Vec<usize> = (0..self.warps.len()).collect();
         while !self.cta.launch.log.is_stopped() {
@@ -88,6 +95,15 @@ impl<'l> Block<'l> {
             if !self.cta.moved && !released {
                 return Err(self.deadlock());
             }
+            let ran = self.cta.counters.warp_instructions
+                - std::mem::replace(&mut told, self.cta.counters.warp_instructions);
+            if self.cta.launch.stalls(ran, std::mem::take(&mut self.cta.exited)) {
+                let limit = self.cta.launch.options.stall_limit;
+                return Err(self.no_end(FindingKind::Stalled(limit)));
+            }
+            if self.cta.launch.options.sole_writer && self.only_repeats() {
+                return Ok(Progress::Repeating);
+            }
             if self.cta.counters.warp_instructions - start >= budget
                 || self.cta.polls > 0 && self.is_waiting_for_others()
             {
@@ -100,6 +116,26 @@ impl<'l> Block<'l> {
     /// What was executed; the count starts again.
     pub(crate) fn take_counters(&mut self) -> Counters {
         std::mem::take(&mut self.cta.counters)
+    }
+
+    /// How often memory was changed; the count starts again.
+    pub(crate) fn take_changes(&mut self) -> u64 {
+        std::mem::take(&mut self.cta.changes)
+    }
+
+    /// Whether no thread can go on until memory changes.
+    fn only_repeats(&self) -> bool {
+        let changes = self.cta.all_changes();
+        self.warps.iter().all(|warp| warp.only_repeats(changes))
+    }
+
+    /// Reports that the kernel does not end, in a thread that could run.
+    pub(crate) fn no_end(&self, kind: FindingKind) -> Fault {
+        let ready = |warp: &Warp| warp.ready_thread().map(|(lane, pc)| (warp.index, lane, pc));
+        let (warp, lane, pc) = self.warps.iter().find_map(ready).unwrap_or_default();
+        let fault = kind.fault().unwrap_or(Fault::LaunchTimeout);
+        self.cta.report(warp, lane, pc, kind);
+        fault
     }
 
     /// Whether the block polls global memory, probably for another block.
@@ -190,11 +226,18 @@ impl<'l> Cta<'l> {
             counters: Counters::default(),
             polls: 0,
             moved: false,
+            changes: 0,
+            exited: false,
             barriers: Default::default(),
             live: existing.clone(),
             existing,
             met: Vec::new(),
         }
+    }
+
+    /// How often memory was changed in the whole launch, as far as this block knows.
+    pub(crate) fn all_changes(&self) -> u64 {
+        self.launch.changes() + self.changes
     }
 
     /// The index of a thread in the block.
@@ -241,6 +284,7 @@ impl<'l> Cta<'l> {
     /// Threads of a warp have exited.
     pub(crate) fn leave(&mut self, warp: usize, live: u32) {
         self.live[warp] = live;
+        self.exited = true;
         for number in 0..BARRIERS {
             self.check_barrier(number);
         }

@@ -59,8 +59,14 @@ pub enum FindingKind {
     Deadlock(String),
     /// A collective that names lanes wrongly.
     Mask(String),
-    /// A thread ran longer than the limit.
+    /// A thread is back in a state it had before: it does the same again for ever.
+    Endless,
+    /// A thread waits in a loop for memory that no thread will change.
+    EndlessWait,
+    /// A warp ran more instructions than the limit.
     StepLimit(u64),
+    /// All warps together ran more instructions than the limit, and no thread ended.
+    Stalled(u64),
     /// `assert` failed.
     Assertion {
         /// The condition as written.
@@ -113,7 +119,9 @@ impl FindingKind {
         Some(match self {
             Self::OutOfBounds(_) | Self::UseAfterFree(_) | Self::ReadOnly(_) => Fault::IllegalAddress,
             Self::Misaligned(_) => Fault::MisalignedAddress,
-            Self::Deadlock(_) | Self::StepLimit(_) => Fault::LaunchTimeout,
+            Self::Deadlock(_) | Self::Endless | Self::EndlessWait | Self::StepLimit(_) | Self::Stalled(_) => {
+                Fault::LaunchTimeout
+            }
             Self::Assertion { .. } => Fault::Assert,
             Self::Trap | Self::Unsupported(_) | Self::BadFree(_) => Fault::LaunchFailed,
             Self::StackOverflow(_) => Fault::HardwareStackError,
@@ -196,12 +204,20 @@ impl fmt::Display for FindingKind {
                 )
             }
             Self::Barrier(text) | Self::Deadlock(text) | Self::Mask(text) => f.write_str(text),
-            Self::StepLimit(limit) => {
-                write!(
-                    f,
-                    "no end: the warp ran {limit} instructions, the limit; raise it if the kernel is that long"
-                )
-            }
+            Self::Endless => f.write_str(
+                "no end: the thread comes back to this instruction with the same registers and loops for ever",
+            ),
+            Self::EndlessWait => f.write_str(
+                "no end: the thread waits here in a loop for memory that no thread of the launch will change",
+            ),
+            Self::StepLimit(limit) => write!(
+                f,
+                "no end: the warp ran {limit} instructions, the limit; raise it if the kernel is that long"
+            ),
+            Self::Stalled(limit) => write!(
+                f,
+                "no end: {limit} instructions ran, the limit, and no thread ended; raise it if the kernel is that long"
+            ),
             Self::Assertion { message, file, line, function } => {
                 write!(f, "assertion `{message}` failed in {function} at {file}:{line}")
             }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::block::{Block, Progress};
 use super::code::{Code, Constant};
 use super::column::{Column, LANES};
+use super::finding::FindingKind;
 use super::log::Log;
 use super::memory::window::WORKSPACE;
 use super::memory::{DeviceHeap, Memory, Miss, MissKind, Span, SpanCache, Words};
@@ -33,6 +34,10 @@ pub(crate) struct Launch<'l> {
     workspace: Option<&'l Workspace>,
     /// Where the `.const` variables lie.
     constant_ranges: Vec<(u64, u64)>,
+    /// How often blocks have changed memory.
+    changes: AtomicU64,
+    /// Instructions since a thread last exited.
+    stalled: AtomicU64,
 }
 
 /// What a launch is made of.
@@ -67,6 +72,8 @@ impl<'l> Launch<'l> {
             memory,
             workspace,
             constant_ranges,
+            changes: AtomicU64::new(0),
+            stalled: AtomicU64::new(0),
             constants: code.constants.iter().map(|constant| [value(constant); LANES]).collect(),
             shared_bytes: code.shared_bytes + u64::from(shape.dynamic_shared_bytes),
         }
@@ -80,6 +87,21 @@ impl<'l> Launch<'l> {
     #[inline]
     pub(crate) fn is_constant(&self, address: u64) -> bool {
         self.constant_ranges.iter().any(|(start, end)| (*start..*end).contains(&address))
+    }
+
+    /// How often memory was changed by blocks that have paused since.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
+    }
+
+    /// Counts instructions; whether more ran than may run from one exit of a thread to the next.
+    pub(crate) fn stalls(&self, instructions: u64, exited: bool) -> bool {
+        if exited {
+            self.stalled.store(0, Ordering::Relaxed);
+            return false;
+        }
+        let before = self.stalled.fetch_add(instructions, Ordering::Relaxed);
+        before.saturating_add(instructions) > self.options.stall_limit
     }
 
     /// Runs all blocks.
@@ -102,39 +124,78 @@ impl<'l> Launch<'l> {
     fn work(&self, next: &AtomicU64, worker: u64, workers: u64) {
         let blocks = self.shape.blocks();
         let order = Order::new(blocks, self.options.seed);
+        let mut flight = Flight::new(workers == 1);
         if self.shape.cooperative {
             // All blocks are in flight from the start: they may wait for each other.
             let own = (worker..blocks).step_by(workers as usize);
-            let mut flight: VecDeque<Block<'_>> =
-                own.map(|place| Block::new(self, order.at(place))).collect();
-            while let Some(block) = flight.pop_front() {
-                self.advance(block, COOPERATIVE_QUANTUM, &mut flight);
+            flight.blocks.extend(own.map(|place| Block::new(self, order.at(place))));
+            while let Some(block) = flight.blocks.pop_front() {
+                self.advance(block, COOPERATIVE_QUANTUM, &mut flight, true);
             }
             return;
         }
-        let mut flight = VecDeque::new();
         while !self.log.is_stopped() {
-            let place =
-                if flight.len() < MAX_RESIDENT { next.fetch_add(1, Ordering::Relaxed) } else { blocks };
+            let has_room = flight.blocks.len() < MAX_RESIDENT;
+            let place = if has_room { next.fetch_add(1, Ordering::Relaxed) } else { blocks };
             let block = match place < blocks {
                 true => Some(Block::new(self, order.at(place))),
-                false => flight.pop_front(),
+                false => flight.blocks.pop_front(),
             };
             let Some(block) = block else { return };
-            self.advance(block, BLOCK_QUANTUM, &mut flight);
+            let none_left = has_room && place >= blocks;
+            self.advance(block, BLOCK_QUANTUM, &mut flight, none_left);
         }
     }
 
-    /// Runs a block for a while and keeps it if it is not done.
-    fn advance<'b>(&'b self, mut block: Block<'b>, quantum: u64, flight: &mut VecDeque<Block<'b>>) {
+    /// Runs a block for a while and keeps it if it is not done. `none_left`: all others are in flight or done.
+    fn advance<'b>(&'b self, mut block: Block<'b>, quantum: u64, flight: &mut Flight<'b>, none_left: bool) {
         let progress = block.run(quantum);
         self.log.count(block.take_counters());
+        let changes = block.take_changes();
+        self.changes.fetch_add(changes, Ordering::Relaxed);
+        if changes > 0 || progress != Ok(Progress::Repeating) {
+            flight.repeating = 0;
+        }
         match progress {
             Ok(Progress::Done) => {}
-            Ok(Progress::Paused) if self.log.is_stopped() => {}
-            Ok(Progress::Paused) => flight.push_back(block),
+            Ok(_) if self.log.is_stopped() => {}
+            Ok(progress) => {
+                flight.repeating += usize::from(progress == Progress::Repeating);
+                flight.blocks.push_back(block);
+                if flight.only_repeats() && none_left {
+                    flight.fail(self.log);
+                }
+            }
             Err(fault) => self.log.fail(fault),
         }
+    }
+}
+
+/// The blocks one thread runs in turns.
+struct Flight<'b> {
+    blocks: VecDeque<Block<'b>>,
+    /// How many of the last ones only repeat what they do, with memory unchanged since.
+    repeating: usize,
+    /// Whether no other thread runs blocks of the launch.
+    alone: bool,
+}
+
+impl<'b> Flight<'b> {
+    fn new(alone: bool) -> Self {
+        Self { blocks: VecDeque::new(), repeating: 0, alone }
+    }
+
+    /// Whether all blocks only repeat what they do.
+    fn only_repeats(&self) -> bool {
+        self.alone && self.repeating >= self.blocks.len()
+    }
+
+    /// Ends the launch: no block will change what the others wait for.
+    fn fail(&mut self, log: &Log) {
+        if let Some(block) = self.blocks.front() {
+            log.fail(block.no_end(FindingKind::EndlessWait));
+        }
+        self.blocks.clear();
     }
 }
 

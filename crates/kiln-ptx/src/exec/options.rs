@@ -35,7 +35,7 @@ impl LaunchShape {
     }
 }
 
-/// What is checked while a kernel runs. Bounds, freed memory, alignment and the step limit always are.
+/// What is checked while a kernel runs. Bounds, freed memory, alignment, endless loops and the limits always are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checks {
     /// Races between threads in shared memory.
@@ -70,6 +70,11 @@ pub struct Options<'a> {
     pub threads: usize,
     /// The most instructions one warp may run.
     pub step_limit: u64,
+    /// The most instructions all warps together may run from one exit of a thread to the next.
+    pub stall_limit: u64,
+    /// Whether nothing but this launch writes its memory while it runs. A loop that waits for memory that no thread will change is then
+    /// known not to end.
+    pub sole_writer: bool,
     /// The heap of `malloc` in kernels; without one, `malloc` answers null.
     pub heap: Option<&'a DeviceHeap>,
     /// The most findings kept.
@@ -83,6 +88,8 @@ impl Default for Options<'_> {
             seed: 0,
             threads: 1,
             step_limit: 1 << 28,
+            stall_limit: u64::MAX,
+            sole_writer: false,
             heap: None,
             max_findings: 100,
         }

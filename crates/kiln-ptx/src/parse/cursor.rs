@@ -3,7 +3,9 @@
 use super::lexer::{Token, TokenKind};
 use super::{MAX_NESTING, Parser};
 use crate::error::{Cause, ParseError};
+use crate::module::Version;
 use crate::name::Name;
+use crate::opcode::Opcode;
 use crate::position::Position;
 
 /// The most characters of an offending token that an error quotes.
@@ -120,6 +122,19 @@ pub(super) fn unknown_name(token: &Token<'_>, kind: &'static str) -> ParseError 
 
 pub(super) fn declared_twice(token: &Token<'_>) -> ParseError {
     ParseError::new(token.position, Cause::DeclaredTwice { name: quote(token.text) })
+}
+
+/// The error that no instruction is called so, with the one that may be meant.
+pub(super) fn unknown_instruction(position: Position, text: &str) -> ParseError {
+    let (word, modifiers) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let hint = match Opcode::nearest(word) {
+        Some(opcode) => format!("did you mean `{}`?", quote(&format!("{opcode}{modifiers}"))),
+        None => {
+            let Version { major, minor } = Opcode::KNOWN_VERSION;
+            format!("PTX has none of that name up to version {major}.{minor}")
+        }
+    };
+    ParseError::new(position, Cause::UnknownInstruction { name: quote(text), hint })
 }
 
 /// A token short enough for an error message.

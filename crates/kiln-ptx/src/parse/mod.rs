@@ -33,6 +33,7 @@ use crate::function::{Function, FunctionId};
 use crate::line::SourceFile;
 use crate::module::{Item, Module, Section, Target, Version};
 use crate::name::Name;
+use crate::opcode::Opcode;
 use crate::position::Position;
 use crate::variable::{Variable, VariableId};
 use lexer::{Lexer, Token};
@@ -66,8 +67,10 @@ pub(crate) fn parse(text: &str) -> Result<Module, ParseError> {
         sections: Vec::new(),
         scope: Scope::default(),
         padding_bytes: 0,
+        knows_all_instructions: true,
     };
     let (version, target, address_bits) = parser.preamble()?;
+    parser.knows_all_instructions = version <= Opcode::KNOWN_VERSION;
     parser.all_items()?;
     Ok(parser.finish(version, target, address_bits))
 }
@@ -89,6 +92,8 @@ struct Parser<'a> {
     scope: Scope<'a>,
     /// Zeros that nested initializers have left out so far.
     padding_bytes: u64,
+    /// Whether a word that is no known opcode is a mistake; a module of a newer PTX version may use opcodes of that version.
+    knows_all_instructions: bool,
 }
 
 impl<'a> Parser<'a> {

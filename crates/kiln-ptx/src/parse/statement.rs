@@ -1,7 +1,7 @@
 //! Statements: the inside of a function.
 
 use super::Parser;
-use super::cursor::invalid;
+use super::cursor::{invalid, unknown_instruction};
 use super::label::Labels;
 use super::lexer::{Token, TokenKind};
 use super::scope::Binding;
@@ -133,6 +133,10 @@ impl<'a> Parser<'a> {
     ) -> Result<(), ParseError> {
         let form = self.instruction_form(&word)?;
         let opcode = self.forms.get(form.index()).map_or(Opcode::Unknown, Form::opcode);
+        if opcode == Opcode::Unknown && self.knows_all_instructions && !is_internal(word.text) {
+            let text = self.forms.get(form.index()).map_or(word.text, Form::text);
+            return Err(unknown_instruction(word.position, text));
+        }
         let first_operand = builder.body.operands.len() as u32;
         match opcode {
             Opcode::Call => self.call(builder)?,
@@ -198,4 +202,9 @@ impl<'a> Parser<'a> {
         }
         Ok(SourcePlace { file, line, column })
     }
+}
+
+/// Whether the word may be an instruction that only NVIDIA's tools use among themselves: those begin with an underscore.
+fn is_internal(word: &str) -> bool {
+    word.starts_with('_')
 }

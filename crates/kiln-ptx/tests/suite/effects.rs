@@ -1,6 +1,6 @@
 //! Effects of compiled kernels against truth written by hand from their CUDA source.
 
-use kiln_ptx::{Access, FunctionId, Module};
+use kiln_ptx::{Access, FunctionId, Module, ScalarType};
 
 /// File, kernel, and for each word of its parameters that is a pointer: parameter, offset, what the kernel does.
 type Truth = (&'static str, &'static str, &'static [(usize, u32, Access)]);
@@ -95,6 +95,27 @@ fn compiled_kernels_do_what_their_source_says() {
             .collect();
         assert_eq!(&found, expected, "{kernel} of {file}.ptx; doubts: {:?}", effects.doubts);
     }
+}
+
+#[test]
+fn elements_have_the_types_they_are_accessed_with() {
+    use ScalarType::{B64, F32, F64, U8, U32, U64};
+    let types = |file: &str, kernel: &str, parameter: usize| {
+        let module = load(file);
+        let effects = module.effects(find(&module, kernel)).unwrap();
+        effects.pointer(parameter, 0).unwrap().elements.map(|set| set.iter().collect::<Vec<_>>())
+    };
+    assert_eq!(types("elementwise", "saxpy", 1), Some(vec![F32]));
+    assert_eq!(types("elementwise", "saxpy", 2), Some(vec![F32]));
+    assert_eq!(types("elementwise", "vectors", 1), Some(vec![F32]), "four at once");
+    assert_eq!(types("elementwise", "vectors", 2), Some(vec![F64]));
+    assert_eq!(types("elementwise", "_Z8unrolledIhLi5EEvPKT_PS0_", 1), Some(vec![U8]));
+    assert_eq!(types("atomics", "integers", 0).unwrap()[0].size_bytes(), 4);
+    assert_eq!(types("atomics", "integers", 2), Some(vec![B64, U64]));
+    assert_eq!(types("shared", "histogram", 1), Some(vec![U32]));
+    assert_eq!(types("pointers-sm_120", "unused", 0), Some(vec![]), "nothing is accessed there");
+    assert_eq!(types("pointers", "chase", 1), None, "another access may reach it");
+    assert_eq!(types("tensor", "copies", 0), None, "an asynchronous copy has no type");
 }
 
 #[test]

@@ -64,8 +64,11 @@ const HEAD: &str = "
 ";
 
 fn effects(body: &str) -> Effects {
-    let module =
-        Module::parse(&format!("{HEAD}\n{body}\nret; }}")).unwrap_or_else(|e| panic!("{e} in\n{body}"));
+    effects_of(&format!("{HEAD}\n{body}\nret; }}"))
+}
+
+fn effects_of(text: &str) -> Effects {
+    let module = Module::parse(text).unwrap_or_else(|e| panic!("{e} in\n{text}"));
     module.effects(module.find_function("k").unwrap()).unwrap()
 }
 
@@ -322,11 +325,19 @@ fn every_kind_of_access_counts() {
         Access::Both
     );
     assert_eq!(accesses("tensormap.replace.tile.rank.global.b1024.b32 [%gb], 3;")[1], Access::Both);
-    assert_eq!(accesses("frobnicate.u32 %r1, [%gb];"), [Unknown, Unknown, Unknown]);
     assert_eq!(
         accesses("cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [%gb, {%r1}], [tile];")[0],
         Unknown
     );
+}
+
+#[test]
+fn an_instruction_of_a_newer_version_may_do_anything() {
+    let text = format!("{HEAD}\nfrobnicate.u32 %r1, [%gb];\nret; }}").replace(".version 9.0", ".version 9.9");
+    let effects = effects_of(&text);
+    for parameter in 0..3 {
+        assert_eq!(effects.pointer(parameter, 0).unwrap().effect.access(), Unknown);
+    }
 }
 
 #[test]

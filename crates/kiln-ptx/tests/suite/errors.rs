@@ -64,6 +64,35 @@ fn bodies_are_refused_with_the_place() {
 }
 
 #[test]
+fn instructions_that_do_not_exist_are_refused_with_the_nearest() {
+    for (body, expected) in [
+        (
+            "  madx.lo.u32 %r1, %r2, %r3, %r4;",
+            "6:3: unknown instruction `madx.lo.u32`; did you mean `mad.lo.u32`?",
+        ),
+        ("  @!p9 ret;", "6:5: unknown predicate `p9`; PTX declares names before they are used"),
+        ("  bar_sync 0;", "6:3: unknown instruction `bar_sync`; PTX has none of that name up to version 9.0"),
+        (
+            "  stt.global.u32 [p], 1;",
+            "6:3: unknown instruction `stt.global.u32`; did you mean `st.global.u32`?",
+        ),
+        (
+            "  lld .global.u32 a, [p];",
+            "6:3: unknown instruction `lld.global.u32`; did you mean `ld.global.u32`?",
+        ),
+    ] {
+        let error = error(&kernel(body));
+        assert_eq!(error.to_string(), expected, "for\n{body}");
+        assert_eq!(error.is_unknown_instruction(), body.trim_start() != "@!p9 ret;");
+    }
+    let newer = kernel("  quux.u32 5;").replace(".version 9.0", ".version 9.1");
+    assert!(Module::parse(&newer).is_ok(), "a newer version may have it");
+    assert!(Module::parse(&kernel("  _warpsync 5;")).is_ok(), "an internal instruction of NVIDIA's tools");
+    let long = error(&kernel(&format!("{}.u32 5;", "x".repeat(10_000)))).to_string();
+    assert!(long.len() < 200, "{long}");
+}
+
+#[test]
 fn modules_are_refused_with_the_place() {
     let head = ".version 9.0\n.target sm_90\n";
     let cases = [

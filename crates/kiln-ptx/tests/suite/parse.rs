@@ -258,7 +258,7 @@ fn source_lines_and_places() {
 }
 
 #[test]
-fn unknown_instructions_keep_their_text() {
+fn instructions_of_newer_versions_keep_their_text() {
     let text = ".version 9.9 .target sm_90 .address_size 64 .entry k() {
         .reg .b32 %r<2>;
         quux.sync.b99 %r1, [%r0], some_word, {%r0, 5}; }";

@@ -19,7 +19,7 @@ use super::template::{LaunchTemplate, TemplateArgument, command};
 use crate::buffer::{Element, GpuRef, used};
 use crate::error::{Error, ErrorKind, Misuse, Result};
 use crate::runtime::{Block, DeviceRuntime, Inner, Stream, Ticket, Timed};
-use crate::signature::{Given, Slot, explain};
+use crate::signature::{Given, Number, Slot, explain};
 
 /// A launch being built: shape, arguments in the order of the kernel's parameters, then [`submit`](Self::submit) or
 /// [`record`](Launch::record).
@@ -151,6 +151,20 @@ impl<'a, T> Launch<'a, T> {
     /// an integer is refused, and the other way round; to pass bits regardless of their meaning, pass an array of one.
     pub fn value<V: Element>(&mut self, value: V) -> &mut Self {
         self.put(bytemuck::bytes_of(&value), align_of::<V>(), Given::value_of::<V>());
+        self
+    }
+
+    /// The next argument: a value given as its bytes, for callers that know the type of a parameter only at run time. The bytes are
+    /// those of the parameter as C lays it out, padding included. Where the parameters of the kernel are not known, the value is
+    /// aligned to 8 bytes.
+    pub fn value_bytes(&mut self, bytes: &[u8]) -> &mut Self {
+        self.put(bytes, size_of::<u64>(), Given::Value { bytes: bytes.len(), number: Number::Unknown });
+        self
+    }
+
+    /// The next argument: a null pointer.
+    pub fn null(&mut self) -> &mut Self {
+        self.put(&[0; size_of::<u64>()], size_of::<u64>(), Given::Null);
         self
     }
 

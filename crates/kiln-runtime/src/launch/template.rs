@@ -93,7 +93,7 @@ impl LaunchTemplate {
     fn buffers(&self) -> impl Iterator<Item = (&Held, Access)> {
         self.arguments.iter().filter_map(|argument| match argument.given {
             Given::Buffer(access) => Some((argument.held.as_ref()?, access)),
-            Given::Value { .. } => None,
+            Given::Value { .. } | Given::Null => None,
         })
     }
 
@@ -111,8 +111,8 @@ impl LaunchTemplate {
         self.fit(index, given)?;
         let same_size = match (argument.given, given) {
             (Given::Value { bytes: old, .. }, Given::Value { bytes: new, .. }) => old == new,
-            (Given::Buffer(_), Given::Buffer(_)) => true,
-            (Given::Value { .. }, Given::Buffer(_)) | (Given::Buffer(_), Given::Value { .. }) => false,
+            (Given::Buffer(_), Given::Buffer(_)) | (Given::Null, Given::Null) => true,
+            (Given::Value { .. } | Given::Buffer(_) | Given::Null, _) => false,
         };
         if !same_size {
             return Err(self.unlike(index, argument.given, given));
@@ -132,7 +132,9 @@ impl LaunchTemplate {
                 Mismatch::Size { kernel, parameter, wanted: old as u32, given }.into()
             }
             (Given::Value { .. }, _) => Mismatch::Kind { kernel, parameter, wanted: "a value", given }.into(),
-            (Given::Buffer(_), _) => Mismatch::Kind { kernel, parameter, wanted: "a pointer", given }.into(),
+            (Given::Buffer(_) | Given::Null, _) => {
+                Mismatch::Kind { kernel, parameter, wanted: "a pointer", given }.into()
+            }
         }
     }
 

@@ -161,6 +161,8 @@ pub enum Given {
     },
     /// A buffer.
     Buffer(Access),
+    /// A null pointer.
+    Null,
 }
 
 impl Given {
@@ -176,6 +178,7 @@ impl fmt::Display for Given {
         match self {
             Self::Value { bytes, number } => write!(f, "{number} of {bytes} bytes"),
             Self::Buffer(access) => write!(f, "a buffer to {access}"),
+            Self::Null => f.write_str("a null pointer"),
         }
     }
 }
@@ -208,11 +211,13 @@ impl fmt::Display for ParameterName {
 pub(crate) fn fits(parameter: &Parameter, given: Given) -> bool {
     match (parameter.kind, given) {
         (ParameterKind::Pointer(effect), Given::Buffer(declared)) => effect.allows(declared),
-        (ParameterKind::Unknown, Given::Buffer(_)) => true,
+        (ParameterKind::Unknown, Given::Buffer(_)) | (ParameterKind::Pointer(_), Given::Null) => true,
+        (ParameterKind::Unknown, Given::Null) => parameter.bytes as usize == size_of::<u64>(),
         (ParameterKind::Value | ParameterKind::Unknown, Given::Value { bytes, number }) => {
             bytes == parameter.bytes as usize && !number.contradicts(parameter.number)
         }
-        (ParameterKind::Value, Given::Buffer(_)) | (ParameterKind::Pointer(_), Given::Value { .. }) => false,
+        (ParameterKind::Value, Given::Buffer(_) | Given::Null)
+        | (ParameterKind::Pointer(_), Given::Value { .. }) => false,
     }
 }
 
@@ -234,6 +239,8 @@ pub(crate) fn explain(kernel: &str, index: usize, parameter: &Parameter, given: 
         (_, Given::Value { bytes, .. }) => {
             Mismatch::Size { kernel, parameter: name, wanted: parameter.bytes, given: bytes }
         }
-        (_, Given::Buffer(_)) => Mismatch::Kind { kernel, parameter: name, wanted: "a value", given },
+        (_, Given::Buffer(_) | Given::Null) => {
+            Mismatch::Kind { kernel, parameter: name, wanted: "a value", given }
+        }
     }
 }

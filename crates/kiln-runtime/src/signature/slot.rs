@@ -68,10 +68,11 @@ impl Slot {
             value(Number::Whole),
             value(Number::Float),
             value(Number::Unknown),
+            Given::Null,
         ];
         // No device takes as many bytes as there is no room for here, so that none of those fits.
         let bytes = parameter.bytes.checked_mul(1 << KIND_BITS);
-        let has_room = |given: &Given| bytes.is_some() || matches!(given, Given::Buffer(_));
+        let has_room = |given: &Given| bytes.is_some() || !matches!(given, Given::Value { .. });
         let accepted = kinds.into_iter().filter(|given| fits(parameter, *given) && has_room(given));
         let accepts = accepted.fold(0, |bits, given| bits | bit(given));
         Self { offset: parameter.offset, accepts: bytes.unwrap_or(0) | accepts }
@@ -82,7 +83,7 @@ impl Slot {
     pub(crate) fn place(self, given: Given) -> Option<usize> {
         let size = match given {
             Given::Value { bytes, .. } => bytes == (self.accepts >> KIND_BITS) as usize,
-            Given::Buffer(_) => true,
+            Given::Buffer(_) | Given::Null => true,
         };
         (size && self.accepts & bit(given) != 0).then_some(self.offset as usize)
     }
@@ -97,6 +98,7 @@ fn bit(given: Given) -> u32 {
         Given::Value { number: Number::Whole, .. } => 4,
         Given::Value { number: Number::Float, .. } => 8,
         Given::Value { number: Number::Unknown, .. } => 16,
+        Given::Null => 32,
     }
 }
 
@@ -149,7 +151,7 @@ mod tests {
                 let buffers = [Access::Read, Access::Write, Access::ReadWrite].map(Given::Buffer);
                 let values = numbers.map(|number| Given::Value { bytes: 8, number });
                 let short = numbers.map(|number| Given::Value { bytes: 4, number });
-                for given in buffers.into_iter().chain(values).chain(short) {
+                for given in buffers.into_iter().chain(values).chain(short).chain([Given::Null]) {
                     let expected = fits(&parameter, given).then_some(24);
                     assert_eq!(slot.place(given), expected, "{given} for {parameter:?}");
                 }

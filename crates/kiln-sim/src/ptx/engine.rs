@@ -18,22 +18,37 @@ use crate::kernel::Kernel;
 ///
 /// let config = MachineConfig::seeded(1).engine(Arc::new(PtxEngine::default()));
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct PtxEngine {
-    checks: Checks,
-    step_limit: Option<u64>,
+    pub(super) checks: Checks,
+    pub(super) step_limit: Option<u64>,
+    pub(super) stall_limit: Option<u64>,
+    pub(super) sole_writer: bool,
 }
 
 impl PtxEngine {
     /// An engine that checks what is asked for.
     pub fn with_checks(checks: Checks) -> Self {
-        Self { checks, step_limit: None }
+        Self { checks, ..Self::default() }
     }
 
     /// Ends a launch when one of its warps has run so many instructions.
     #[must_use]
     pub fn step_limit(self, steps: u64) -> Self {
         Self { step_limit: Some(steps), ..self }
+    }
+
+    /// Ends a launch when its warps together have run so many instructions since a thread last exited.
+    #[must_use]
+    pub fn stall_limit(self, steps: u64) -> Self {
+        Self { stall_limit: Some(steps), ..self }
+    }
+
+    /// Promises that nothing but the launch writes its memory while it runs: no host, no other stream. A loop that waits for memory that
+    /// no thread of the launch will write is then reported as endless.
+    #[must_use]
+    pub fn sole_writer(self) -> Self {
+        Self { sole_writer: true, ..self }
     }
 }
 
@@ -52,7 +67,7 @@ impl CodeEngine for PtxEngine {
             })?;
             let name = entry.name().to_owned();
             let limit = device.limits.max_threads_per_block;
-            let kernel = PtxKernel::new(entry, &facts, limit, self.checks, self.step_limit, heap.clone());
+            let kernel = PtxKernel::new(entry, &facts, limit, *self, heap.clone());
             kernels.push((name, Arc::new(kernel)));
         }
         let variables = program.variables().iter().enumerate().map(|(at, variable)| ModuleVariable {

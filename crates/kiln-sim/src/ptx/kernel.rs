@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use kiln_driver::{Access, Code, Dim3};
 use kiln_ptx::EntryFacts;
-use kiln_ptx::exec::{
-    AccessKind, BadAccess, Checks, DeviceHeap, Entry, FindingKind, LaunchShape, Options, Outcome,
-};
+use kiln_ptx::exec::{AccessKind, BadAccess, DeviceHeap, Entry, FindingKind, LaunchShape, Options, Outcome};
 
+use super::engine::PtxEngine;
 use super::space::AddressSpace;
 use crate::kernel::{Kernel, KernelFault, LaunchContext, Parameter, Signature};
 use crate::memory_view::{AccessCause, AccessFault};
@@ -18,8 +17,7 @@ const ASSUMED_REGISTERS: u32 = 32;
 pub(super) struct PtxKernel {
     entry: Entry,
     signature: Signature,
-    checks: Checks,
-    step_limit: Option<u64>,
+    engine: PtxEngine,
     heap: Arc<DeviceHeap>,
 }
 
@@ -28,8 +26,7 @@ impl PtxKernel {
         entry: Entry,
         facts: &EntryFacts,
         max_threads: u32,
-        checks: Checks,
-        step_limit: Option<u64>,
+        engine: PtxEngine,
         heap: Arc<DeviceHeap>,
     ) -> Self {
         let narrow = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
@@ -47,7 +44,7 @@ impl PtxKernel {
             local_bytes: narrow(entry.local_bytes()),
             constant_bytes: 0,
         };
-        Self { entry, signature, checks, step_limit, heap }
+        Self { entry, signature, engine, heap }
     }
 
     /// What came of the launch: text and findings are handed on, and a fault ends it.
@@ -86,10 +83,12 @@ impl Kernel for PtxKernel {
         };
         let defaults = Options::default();
         let options = Options {
-            checks: self.checks,
+            checks: self.engine.checks,
             seed: launch.seed(),
             threads: launch.parallelism(),
-            step_limit: self.step_limit.unwrap_or(defaults.step_limit),
+            step_limit: self.engine.step_limit.unwrap_or(defaults.step_limit),
+            stall_limit: self.engine.stall_limit.unwrap_or(defaults.stall_limit),
+            sole_writer: self.engine.sole_writer,
             heap: Some(&self.heap),
             ..defaults
         };

@@ -7,7 +7,7 @@ use kiln::{
     DeviceRuntime, Error, GpuRef, Kernel, RuntimeConfig,
     buffer::{LastWrite, Stale},
     error::{ErrorKind, Misuse},
-    launch::{ByValue, In, InOut, Mismatch},
+    launch::{ByValue, Given, In, InOut, Mismatch},
 };
 use kiln_driver::{Access, Dim3, Image};
 use kiln_sim::{HostKernel, KernelLibrary, Machine, MachineConfig, Parameter};
@@ -332,6 +332,31 @@ fn a_struct_goes_by_value() {
         assert_eq!(seen.arguments[16..32], *bytemuck::bytes_of(&settings));
     }
     drop(wide);
+    scene.close();
+}
+
+#[test]
+fn values_may_be_given_as_bytes_and_pointers_as_null() {
+    let scene = Scene::new();
+    let (wide, back) = (scene.own("wide"), scene.own("back"));
+    let bytes: Vec<u8> = (1..=16).collect();
+    submit(scene.gpu.launch(&wide).threads(1).value_bytes(&[1, 2]).value_bytes(&bytes).value(9_u8)).unwrap();
+    let to = scene.gpu.upload(&[5_u32; LEN]).unwrap();
+    submit(scene.gpu.launch(&back).threads(1).null().write(&to)).unwrap();
+    let seen = scene.seen();
+    assert_eq!((&seen[0].arguments[..2], &seen[0].arguments[16..32]), (&[1, 2][..], &bytes[..]));
+    assert_eq!(seen[1].arguments[..8], [0; 8]);
+    let short = submit(scene.gpu.launch(&wide).threads(1).value_bytes(&[1]).value_bytes(&bytes).value(9_u8));
+    assert_eq!(
+        short.unwrap_err().to_string(),
+        "kernel `wide`, parameter 0: it has 2 bytes, and 1 were given"
+    );
+    let value =
+        submit(scene.gpu.launch(&wide).threads(1).null().value_bytes(&bytes).value(9_u8)).unwrap_err();
+    assert!(matches!(mismatch(&value), Mismatch::Kind { given: Given::Null, .. }), "{value}");
+    let pointer = submit(scene.gpu.launch(&back).threads(1).value_bytes(&[0; 8]).write(&to)).unwrap_err();
+    assert!(matches!(mismatch(&pointer), Mismatch::Kind { .. }), "{pointer}");
+    drop((wide, back, to));
     scene.close();
 }
 

@@ -64,6 +64,7 @@ impl Warp {
                 }
             }
             self.strands[at].state = State::Ready;
+            self.strands[at].repeats = None;
             self.strands[at].pc = pc + 1;
         }
     }

@@ -72,6 +72,7 @@ impl Warp {
             self.perform(cta, kind, lanes, &strands);
             for at in strands {
                 self.strands[at].state = State::Ready;
+                self.strands[at].repeats = None;
                 self.strands[at].pc += 1;
             }
         }

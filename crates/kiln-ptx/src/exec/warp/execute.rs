@@ -61,6 +61,9 @@ impl Warp {
 
     /// The steps that are rarer.
     fn execute_other(&mut self, cta: &mut Cta<'_>, at: usize, op: &Op, lanes: u32) -> Done<Flow> {
+        if !op.only_computes() {
+            self.watch.drop_state();
+        }
         match op {
             Op::Carry(carry) => self.carry(cta, at, carry, lanes),
             Op::Split { to, from, bits } => self.split_value(cta, at, to, *from, *bits, lanes),

@@ -51,6 +51,16 @@ impl Frame {
         }
     }
 
+    /// All registers.
+    pub(crate) fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// All predicates.
+    pub(crate) fn predicates(&self) -> &[u32] {
+        &self.predicates
+    }
+
     #[inline(always)]
     pub(crate) fn write(&mut self, reg: Reg, value: &Column, mask: u32) {
         blend(&mut self.columns[reg.0 as usize], value, mask);

@@ -72,6 +72,8 @@ impl Warp {
         let frame = self.strands[at].frame;
         let [b, c] = [atomic.b, atomic.c].map(|s| *self.frames[frame].column(s, &cta.launch.constants));
         let mut old = [0; LANES];
+        let mut changed = false;
+        self.watch.read();
         let mut rest = lanes;
         while rest != 0 {
             let mut group = resolve(&mut access, place, &mut addresses, rest);
@@ -83,6 +85,7 @@ impl Warp {
                     each(group, |lane| {
                         old[lane] = cta.shared.load(addresses[lane], bytes);
                         let new = (atomic.update)(old[lane], b[lane], c[lane]);
+                        changed |= new != old[lane];
                         cta.shared.store(addresses[lane], bytes, new);
                     });
                 }
@@ -92,7 +95,11 @@ impl Warp {
                     let update = atomic.update_global;
                     each(group, |lane| {
                         let offset = addresses[lane].wrapping_sub(span.origin);
-                        let mut next = |old| update(old, b[lane], c[lane]);
+                        let mut next = |old| {
+                            let new = update(old, b[lane], c[lane]);
+                            changed |= new != old;
+                            new
+                        };
                         old[lane] = span.cells.update(offset, bytes, &mut next);
                     });
                 }
@@ -104,6 +111,10 @@ impl Warp {
                 }
             }
             rest &= !group;
+        }
+        if changed {
+            self.watch.drop_state();
+            cta.changes += 1;
         }
         self.synchronise(cta, &access, &addresses, lanes);
         if let Some(to) = atomic.to {
@@ -120,6 +131,8 @@ impl Warp {
         copy: &CopyAsync,
         lanes: u32,
     ) -> Done<Flow> {
+        self.watch.drop_state();
+        cta.changes += 1;
         let bytes = copy.bytes;
         let (to, from) = (self.addresses(cta, at, copy.to), self.addresses(cta, at, copy.from));
         let strength = Strength::default();

@@ -33,6 +33,9 @@ impl Access {
 
 impl Warp {
     pub(super) fn load(&mut self, cta: &mut Cta<'_>, at: usize, load: &Load, lanes: u32) -> Done<Flow> {
+        if load.place != Place::Param {
+            self.watch.read();
+        }
         let mut addresses = self.addresses(cta, at, load.address);
         let bytes = load.bytes * load.to.len() as u32;
         let mut access = Access { kind: AccessKind::Read, place: load.place, bytes, strength: load.strength };
@@ -61,6 +64,8 @@ impl Warp {
     }
 
     pub(super) fn store(&mut self, cta: &mut Cta<'_>, at: usize, store: &Store, lanes: u32) -> Done<Flow> {
+        self.watch.drop_state();
+        cta.changes += 1;
         let mut addresses = self.addresses(cta, at, store.address);
         let bytes = store.bytes * store.from.len() as u32;
         let mut access =

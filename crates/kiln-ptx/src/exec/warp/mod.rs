@@ -14,6 +14,7 @@ mod execute;
 mod frame;
 mod global;
 mod memory;
+mod repeat;
 mod special;
 mod strand;
 
@@ -24,6 +25,7 @@ use super::fault::Fault;
 use super::finding::FindingKind;
 use super::memory::Local;
 use frame::Frames;
+use repeat::Watch;
 pub(crate) use strand::{State, Strand};
 
 /// Steps after which a strand that was passed over gets a turn.
@@ -45,6 +47,8 @@ pub(crate) struct Warp {
     threshold: u64,
     /// When the present strand started to run, and whether out of order.
     slice: (u64, bool),
+    /// Finds loops that cannot end.
+    watch: Watch,
 }
 
 /// Why a warp stopped.
@@ -92,7 +96,8 @@ impl Warp {
         let entry = frames.enter(code, 0, None, 0, lanes, 0);
         local.reserve(frames[entry].top);
         let start = code.functions.first().map_or(0, |f| f.start);
-        let strand = Strand { mask: lanes, pc: start, frame: entry, state: State::Ready, last_run: 0 };
+        let strand =
+            Strand { mask: lanes, pc: start, frame: entry, state: State::Ready, last_run: 0, repeats: None };
         Self {
             index,
             live: lanes,
@@ -102,6 +107,7 @@ impl Warp {
             steps: 0,
             threshold: 0,
             slice: (0, false),
+            watch: Watch::default(),
         }
     }
 
@@ -135,9 +141,19 @@ impl Warp {
     fn run_strand(&mut self, cta: &mut Cta<'_>, at: usize, left: &mut u64) -> Done<bool> {
         let code = cta.launch.code;
         let limit = cta.launch.options.step_limit;
+        let mut stop = limit.min(self.watch.next);
         loop {
-            if *left == 0 || self.steps >= limit {
-                return Ok(*left == 0);
+            if *left == 0 {
+                return Ok(true);
+            }
+            if self.steps >= stop {
+                if self.steps >= limit {
+                    return Ok(false);
+                }
+                self.keep_state(cta, at);
+                stop = limit.min(self.watch.next);
+            } else if self.strands[at].pc == self.watch.pc {
+                self.compare_state(cta, at)?;
             }
             *left -= 1;
             let Strand { mask, pc, frame, .. } = self.strands[at];

@@ -13,6 +13,8 @@ pub(crate) struct Strand {
     pub(crate) state: State,
     /// The step of the warp at which it last started to run.
     pub(crate) last_run: u64,
+    /// Set when it was found to do the same again and again until memory changes: how often memory had changed until then.
+    pub(crate) repeats: Option<u64>,
 }
 
 /// Whether a strand can run.
@@ -40,6 +42,9 @@ impl Warp {
         self.threshold = others.map(|(_, strand)| self.key(code, strand)).min().unwrap_or(u64::MAX);
         self.strands[at].last_run = self.steps;
         self.slice = (self.steps, fair);
+        if self.strands.len() > 1 {
+            self.watch.restart(self.steps);
+        }
         Some(at)
     }
 
@@ -63,7 +68,8 @@ impl Warp {
     pub(super) fn split(&mut self, at: usize, mask: u32, pc: u32) {
         let strand = self.strands[at];
         self.strands[at].mask &= !mask;
-        self.strands.push(Strand { mask, pc, ..strand });
+        self.strands[at].repeats = None;
+        self.strands.push(Strand { mask, pc, repeats: None, ..strand });
     }
 
     /// Whether a ready strand has been passed over for long.
@@ -95,6 +101,7 @@ impl Warp {
                 while other < self.strands.len() {
                     if same(&self.strands[other]) {
                         self.strands[at].mask |= self.strands[other].mask;
+                        self.strands[at].repeats = None;
                         self.strands.swap_remove(other);
                     } else {
                         other += 1;

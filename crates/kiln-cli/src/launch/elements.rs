@@ -1,0 +1,207 @@
+//! Whether the elements of an array are what the kernel takes them for.
+//!
+//! A `float*` reads eight bytes of a float64 file as two numbers, without a fault. PTX has no types of pointers, but two things tell
+//! what a kernel expects: the mangled name of a C++ kernel has the types of its parameters, and the instructions that access the memory
+//! have types. A uint8 file is raw bytes and fits everywhere.
+
+use kiln_ptx::{PointerField, ScalarKind, ScalarSet};
+
+use crate::element_type::ElementType;
+
+/// What is known of the elements behind a pointer.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Expected {
+    /// From the C++ type of the parameter.
+    declared: Option<ElementType>,
+    /// From the instructions; none if an access cannot be followed.
+    accessed: Option<ScalarSet>,
+}
+
+/// How an array fits.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Fit {
+    /// As far as can be told, it does.
+    Fits,
+    /// It may be wrong, and may be meant.
+    Doubtful(String),
+    /// The kernel would read other numbers than are there.
+    Differs {
+        /// What the kernel expects.
+        expected: String,
+        /// The type to convert to.
+        cast_to: Option<ElementType>,
+    },
+}
+
+impl Expected {
+    /// What a parameter's type and the kernel's accesses tell.
+    pub(super) fn new(parameter_type: Option<&str>, field: Option<&PointerField>) -> Self {
+        Self { declared: parameter_type.and_then(pointee), accessed: field.and_then(|field| field.elements) }
+    }
+
+    /// Compares the elements of an array.
+    pub(super) fn compare(&self, given: ElementType) -> Fit {
+        match (self.declared, self.accessed) {
+            _ if given == ElementType::U8 => Fit::Fits,
+            (Some(declared), _) => compare_declared(given, declared),
+            (None, Some(accessed)) if accessed.is_empty() => Fit::Fits,
+            (None, Some(accessed)) => compare_accessed(given, accessed),
+            (None, None) => Fit::Doubtful("the kernel's accesses cannot be followed".into()),
+        }
+    }
+}
+
+fn compare_declared(given: ElementType, declared: ElementType) -> Fit {
+    use ElementType::{Bf16, Bool, F16, I8, U8, U16};
+    let is_half = |element| matches!(element, F16 | Bf16);
+    let fits = match declared {
+        // Bytes may be anything.
+        Bool | I8 | U8 => true,
+        _ if given.component_bytes() != declared.bytes() => false,
+        _ if is_half(declared) => given == declared || given == U16,
+        _ => is_number_with_point(given) == declared.is_float(),
+    };
+    match fits {
+        true => Fit::Fits,
+        false => {
+            Fit::Differs { expected: format!("the kernel takes {declared}"), cast_to: real(given, declared) }
+        }
+    }
+}
+
+fn compare_accessed(given: ElementType, accessed: ScalarSet) -> Fit {
+    let widths = accessed.iter().map(|ty| u64::from(ty.size_bytes()));
+    let (least, most) =
+        widths.fold((u64::MAX, 0), |(least, most), width| (least.min(width), most.max(width)));
+    let floats = accessed.iter().all(|ty| ty.kind() == ScalarKind::Float);
+    let size = given.component_bytes();
+    let types: Vec<&str> = accessed.iter().map(|ty| ty.keyword()).collect();
+    let expected = format!("the kernel accesses {}", types.join(" and "));
+    let cast_to = (least == most).then(|| of_width(given, most, floats)).flatten();
+    let differs =
+        Fit::Differs { expected: expected.clone(), cast_to: cast_to.and_then(|to| real(given, to)) };
+    match size {
+        // Bytes may be anything.
+        _ if least == 1 => Fit::Fits,
+        _ if size > most => differs,
+        _ if size < least && floats => differs,
+        _ if floats && !is_number_with_point(given) && size > 2 => differs,
+        // Elements that are moved several at a time, such as the two floats of a point.
+        _ if size < least => Fit::Doubtful(expected),
+        _ => Fit::Fits,
+    }
+}
+
+fn is_number_with_point(element: ElementType) -> bool {
+    element.is_float() || element.is_complex()
+}
+
+/// The type to convert to; complex numbers stay complex.
+fn real(given: ElementType, to: ElementType) -> Option<ElementType> {
+    match (given.is_complex(), to) {
+        (false, _) => Some(to),
+        (true, ElementType::F32) => Some(ElementType::Complex64),
+        (true, ElementType::F64) => Some(ElementType::Complex128),
+        (true, _) => None,
+    }
+}
+
+/// The type of that width, and of the same kind unless floating-point numbers are wanted.
+fn of_width(given: ElementType, bytes: u64, floats: bool) -> Option<ElementType> {
+    let float = floats || is_number_with_point(given);
+    Some(match (bytes, float, given.is_signed()) {
+        (2, true, _) => ElementType::F16,
+        (4, true, _) => ElementType::F32,
+        (8, true, _) => ElementType::F64,
+        (2, false, true) => ElementType::I16,
+        (2, false, false) => ElementType::U16,
+        (4, false, true) => ElementType::I32,
+        (4, false, false) => ElementType::U32,
+        (8, false, true) => ElementType::I64,
+        (8, false, false) => ElementType::U64,
+        _ => return None,
+    })
+}
+
+/// The element type behind a C++ pointer to numbers, such as `float const*`.
+fn pointee(ty: &str) -> Option<ElementType> {
+    let mut words: Vec<&str> = ty.split_whitespace().collect();
+    words.retain(|word| !matches!(*word, "restrict" | "__restrict" | "__restrict__"));
+    let text = words.join(" ");
+    let base = text.strip_suffix('*').filter(|base| !base.ends_with('*'))?;
+    let base: Vec<&str> =
+        base.split(' ').filter(|word| !matches!(*word, "const" | "volatile" | "")).collect();
+    Some(match base.join(" ").as_str() {
+        "bool" => ElementType::Bool,
+        "char" | "signed char" => ElementType::I8,
+        "unsigned char" => ElementType::U8,
+        "short" => ElementType::I16,
+        "unsigned short" => ElementType::U16,
+        "int" => ElementType::I32,
+        "unsigned int" => ElementType::U32,
+        "long" | "long long" => ElementType::I64,
+        "unsigned long" | "unsigned long long" => ElementType::U64,
+        "float" => ElementType::F32,
+        "double" => ElementType::F64,
+        "__half" => ElementType::F16,
+        "__nv_bfloat16" => ElementType::Bf16,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ElementType::{Bf16, Complex64, Complex128, F16, F32, F64, I16, I32, I64, U8, U16, U32};
+    use kiln_ptx::ScalarType;
+
+    fn cast(expected: &Expected, given: ElementType) -> Option<Option<ElementType>> {
+        match expected.compare(given) {
+            Fit::Differs { cast_to, .. } => Some(cast_to),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn the_type_of_a_parameter_decides() {
+        let floats = Expected::new(Some("float const* restrict"), None);
+        for fits in [F32, Complex64, U8] {
+            assert_eq!(floats.compare(fits), Fit::Fits, "{fits}");
+        }
+        assert_eq!([F64, I32, F16].map(|given| cast(&floats, given)), [Some(Some(F32)); 3]);
+        assert_eq!(cast(&floats, Complex128), Some(Some(Complex64)));
+        let halves = Expected::new(Some("__nv_bfloat16*"), None);
+        assert_eq!([Bf16, U16].map(|given| halves.compare(given)), [Fit::Fits, Fit::Fits]);
+        assert_eq!(cast(&halves, F16), Some(Some(Bf16)));
+        assert_eq!(Expected::new(Some("int*"), None).compare(U32), Fit::Fits, "a sign makes no difference");
+        assert_eq!(Expected::new(Some("char*"), None).compare(F64), Fit::Fits, "bytes may be anything");
+        assert!(Expected::new(Some("float**"), None).declared.is_none());
+        assert!(Expected::new(Some("Particle*"), None).declared.is_none());
+    }
+
+    #[test]
+    fn accesses_decide_where_there_is_no_type() {
+        let accessed = |types: &[ScalarType]| Expected {
+            declared: None,
+            accessed: Some(types.iter().copied().collect()),
+        };
+        let floats = accessed(&[ScalarType::F32]);
+        assert_eq!([F64, I32, F16].map(|given| cast(&floats, given)), [Some(Some(F32)); 3]);
+        assert_eq!(
+            [F32, Complex64, U8].map(|given| floats.compare(given)),
+            [Fit::Fits, Fit::Fits, Fit::Fits]
+        );
+        let words = accessed(&[ScalarType::U32]);
+        assert_eq!([F64, I64].map(|given| cast(&words, given)), [Some(Some(F32)), Some(Some(I32))]);
+        assert_eq!([F32, I32, U32].map(|given| words.compare(given)), [Fit::Fits, Fit::Fits, Fit::Fits]);
+        assert!(matches!(words.compare(I16), Fit::Doubtful(_)), "two at a time");
+        assert_eq!(
+            accessed(&[ScalarType::U8, ScalarType::U32]).compare(F64),
+            Fit::Fits,
+            "bytes may be anything"
+        );
+        assert_eq!(cast(&accessed(&[ScalarType::U16, ScalarType::U32]), F64), Some(None), "which one?");
+        assert_eq!(accessed(&[]).compare(F64), Fit::Fits, "nothing is accessed");
+        assert!(matches!(Expected::default().compare(F64), Fit::Doubtful(_)));
+    }
+}

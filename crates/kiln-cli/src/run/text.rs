@@ -1,0 +1,64 @@
+//! The report of a run as text.
+
+use std::fmt::Write;
+
+use super::Report;
+use crate::exit::Exit;
+use crate::kernel_name::readable;
+use crate::table::Table;
+
+/// The report, without a line end behind it.
+pub(super) fn render(report: &Report, columns: usize) -> String {
+    let mut text = String::new();
+    if let Some(printed) = report.printed.as_deref().filter(|printed| !printed.is_empty()) {
+        let _ = writeln!(text, "{}", printed.strip_suffix('\n').unwrap_or(printed));
+    }
+    let [gx, gy, gz] = report.grid;
+    let [bx, by, bz] = report.block;
+    let seed = report.seed.map(|seed| format!(", seed {seed}")).unwrap_or_default();
+    let _ = write!(text, "{} on {}{seed} ({})", readable(&report.kernel), report.device, report.reason);
+    let _ = write!(text, "\n  grid {gx} x {gy} x {gz}, block {bx} x {by} x {bz}");
+    if report.shared_bytes > 0 {
+        let _ = write!(text, ", {} bytes of dynamic shared memory", report.shared_bytes);
+    }
+    if !report.arguments.is_empty() {
+        let _ = write!(text, "\n{}", arguments(report).render(columns));
+    }
+    for warning in &report.warnings {
+        let _ = write!(text, "\nwarning: {warning}");
+    }
+    for (at, finding) in report.findings.iter().enumerate() {
+        let _ = write!(text, "\n{:3}. {finding}", at + 1);
+    }
+    let told = |fault: &&String| report.findings.iter().any(|found| found.text == **fault);
+    if let Some(fault) = report.fault.as_ref().filter(|fault| !told(fault)) {
+        let _ = write!(text, "\nfault: {fault}");
+    }
+    for written in &report.written {
+        let _ = write!(text, "\nwrote {}: {} x {}", written.file, written.elements, written.element);
+    }
+    if report.exit != Exit::Done.code() {
+        text.push_str("\nno file was written");
+    }
+    text
+}
+
+fn arguments(report: &Report) -> Table {
+    let names = report.arguments.iter().any(|sheet| sheet.name.is_some());
+    let head: &[_] = match names {
+        true => &["##", "name", "given", "element", "shape", "#bytes", "the program"],
+        false => &["##", "given", "element", "shape", "#bytes", "the kernel"],
+    };
+    let mut table = Table::new(head);
+    for sheet in &report.arguments {
+        let first = std::iter::once(sheet.index.to_string()).chain(sheet.name.clone());
+        table.row(first.chain([
+            sheet.given.clone(),
+            sheet.element.clone(),
+            sheet.shape.as_ref().map_or_else(String::new, |shape| format!("{shape:?}")),
+            sheet.bytes.to_string(),
+            sheet.effect.unwrap_or("takes it").to_owned(),
+        ]));
+    }
+    table
+}

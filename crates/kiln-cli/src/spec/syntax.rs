@@ -1,0 +1,166 @@
+//! How an argument is written.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use super::Spec;
+use crate::element_type::ElementType;
+
+/// The deepest nesting of structs.
+const MAX_NESTING: usize = 16;
+
+const FORMS: &str = "write in:FILE, out:TYPE:LENGTH:FILE, inout:FILE:FILE, null, TYPE:VALUE such as f32:2.5, \
+                     'struct:{FIELD,...}' or bytes:HEX";
+
+impl FromStr for Spec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        parse(text, 0)
+    }
+}
+
+fn parse(text: &str, depth: usize) -> Result<Spec, String> {
+    if text == "null" {
+        return Ok(Spec::Null);
+    }
+    let (kind, rest) = text.split_once(':').ok_or_else(|| format!("`{text}` has no colon; {FORMS}"))?;
+    let file = |name: &str| match name {
+        "" => Err(format!("`{text}` names no file; {FORMS}")),
+        name => Ok(PathBuf::from(name)),
+    };
+    match kind {
+        "in" => Ok(Spec::In { from: file(rest)? }),
+        "out" => {
+            let mut parts = rest.splitn(3, ':');
+            let (Some(element), Some(len), Some(to)) = (parts.next(), parts.next(), parts.next()) else {
+                return Err(format!("`{text}` is not out:TYPE:LENGTH:FILE"));
+            };
+            let element = element.parse()?;
+            let len = len.parse().map_err(|_| format!("`{len}` in `{text}` is not a number of elements"))?;
+            Ok(Spec::Out { element, len, to: file(to)? })
+        }
+        "inout" => {
+            let (from, to) =
+                rest.split_once(':').ok_or_else(|| format!("`{text}` is not inout:FILE:FILE"))?;
+            Ok(Spec::InOut { from: file(from)?, to: file(to)? })
+        }
+        "bytes" => hex(rest).map(Spec::Bytes).ok_or_else(|| {
+            format!("`{rest}` in `{text}` is not hexadecimal; write two digits for each byte")
+        }),
+        "struct" => fields(text, rest, depth).map(Spec::Struct),
+        element => {
+            let element: ElementType = element.parse().map_err(|wrong| format!("{wrong}; {FORMS}"))?;
+            let bytes = element
+                .parse_value(rest)
+                .ok_or_else(|| format!("`{rest}` in `{text}` is not a value of type {element}"))?;
+            Ok(Spec::Value { element, text: rest.to_owned(), bytes })
+        }
+    }
+}
+
+/// The fields between the braces of a struct.
+fn fields(text: &str, rest: &str, depth: usize) -> Result<Vec<Spec>, String> {
+    let inner = rest.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).ok_or_else(|| {
+        format!(
+            "`{text}` is not a struct; write 'struct:{{f32:1.5,u32:2}}' in quotes, which shells leave alone"
+        )
+    })?;
+    if depth == MAX_NESTING {
+        return Err(format!("structs are nested more than {MAX_NESTING} deep"));
+    }
+    split(inner)
+        .ok_or_else(|| format!("the braces in `{text}` do not match"))?
+        .into_iter()
+        .map(|field| parse(field.trim(), depth + 1))
+        .collect()
+}
+
+/// The parts between commas that stand in no inner braces; none if braces do not match.
+fn split(text: &str) -> Option<Vec<&str>> {
+    let (mut depth, mut start) = (0_usize, 0);
+    let mut parts = Vec::new();
+    for (at, c) in text.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.checked_sub(1)?,
+            ',' if depth == 0 => {
+                parts.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    if !text.trim().is_empty() {
+        parts.push(&text[start..]);
+    }
+    (depth == 0).then_some(parts)
+}
+
+/// Bytes of hexadecimal digits, in which underscores are ignored.
+fn hex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.chars().filter(|c| *c != '_').map(|c| c.to_digit(16)).collect::<Option<Vec<_>>>()?;
+    let pairs = digits.chunks_exact(2);
+    (pairs.remainder().is_empty() && !digits.is_empty())
+        .then(|| pairs.map(|pair| (pair[0] * 16 + pair[1]) as u8).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_reads_and_prints_back() {
+        for text in [
+            "in:a.npy",
+            "out:f32:1024:b.npy",
+            "inout:a.npy:b.npy",
+            "null",
+            "f32:2.5",
+            "i32:-7",
+            "u64:0x9",
+            "bytes:00ff12",
+            "struct:{f32:1.5,u32:2}",
+            "struct:{in:a.npy,struct:{null,bytes:01},inout:a.npy:b.npy}",
+            "struct:{}",
+        ] {
+            assert_eq!(text.parse::<Spec>().unwrap().to_string(), text);
+        }
+        assert_eq!("bytes:00_FF".parse(), Ok(Spec::Bytes(vec![0, 255])));
+        assert_eq!("struct:{ u8:1, u8:2 }".parse::<Spec>().unwrap().to_string(), "struct:{u8:1,u8:2}");
+        let colons = "out:int16:3:C:/b.npy".parse::<Spec>().unwrap();
+        assert_eq!(
+            colons,
+            Spec::Out { element: ElementType::I16, len: 3, to: PathBuf::from("C:/b.npy") },
+            "only what comes before the file may not have colons"
+        );
+    }
+
+    #[test]
+    fn anything_else_is_answered_with_the_right_form() {
+        for (text, word) in [
+            ("a.npy", "no colon"),
+            ("in:", "no file"),
+            ("out:f32:b.npy", "out:TYPE:LENGTH:FILE"),
+            ("out:f32:-1:b.npy", "number of elements"),
+            ("out:f31:1:b.npy", "element type"),
+            ("inout:a.npy", "inout:FILE:FILE"),
+            ("i32:2.5", "not a value of type i32"),
+            ("i32:4294967296", "not a value of type i32"),
+            ("float:1", "element type"),
+            ("bytes:0", "two digits"),
+            ("bytes:", "two digits"),
+            ("bytes:0g", "two digits"),
+            ("struct:f32:1.0", "in quotes"),
+            ("struct:{f32:1.0", "in quotes"),
+            ("struct:{f32:1,}", "no colon"),
+            ("struct:{}}", "do not match"),
+            ("struct:{f32:x}", "not a value of type f32"),
+        ] {
+            let wrong = text.parse::<Spec>().unwrap_err();
+            assert!(wrong.contains(word), "{text}: {wrong}");
+        }
+        let deep = format!("{}{}", "struct:{".repeat(100), "}".repeat(100));
+        assert!(deep.parse::<Spec>().unwrap_err().contains("nested"));
+    }
+}

@@ -1,0 +1,199 @@
+//! Loops that cannot end.
+//!
+//! A strand that comes back to an instruction with the same registers, and only computed in between, does the same again for ever. If it
+//! read memory in between, it does so until somebody writes that memory. Brent's method finds both: now and then the state of the
+//! strand is kept, and compared whenever the strand is back at that instruction. The intervals double, so that a loop of any length is
+//! found once an interval is as long as the loop, and the copies cost nothing in the long run.
+//!
+//! Everything whose result depends on more than registers and memory (clocks, calls, collectives, barriers) or that writes drops the
+//! kept state. A loop that does such things is not found here; limits end it.
+
+use super::frame::{Frame, FrameId};
+use super::strand::{State, Strand};
+use super::{Done, Trouble, Warp};
+use crate::exec::block::Cta;
+use crate::exec::code::{Op, Special};
+use crate::exec::column::Column;
+use crate::exec::finding::FindingKind;
+
+/// Steps until the first state of a strand is kept.
+const FIRST_INTERVAL: u64 = 512;
+/// No instruction.
+const NOWHERE: u32 = u32::MAX;
+
+/// The kept state of a strand.
+pub(super) struct Watch {
+    /// The instruction at which it was kept.
+    pub(super) pc: u32,
+    /// The step of the warp at which the next state is kept.
+    pub(super) next: u64,
+    interval: u64,
+    mask: u32,
+    frame: FrameId,
+    columns: Vec<Column>,
+    predicates: Vec<u32>,
+    carry: u32,
+    /// A column that differed when it was last compared: it most likely differs again.
+    differs: usize,
+    /// Whether memory was read since.
+    reads: bool,
+    /// How often memory had been changed.
+    changes: u64,
+}
+
+impl Default for Watch {
+    fn default() -> Self {
+        Self {
+            pc: NOWHERE,
+            next: FIRST_INTERVAL,
+            interval: FIRST_INTERVAL,
+            mask: 0,
+            frame: 0,
+            columns: Vec::new(),
+            predicates: Vec::new(),
+            carry: 0,
+            differs: 0,
+            reads: false,
+            changes: 0,
+        }
+    }
+}
+
+impl Watch {
+    /// Starts again with another strand.
+    pub(super) fn restart(&mut self, steps: u64) {
+        self.pc = NOWHERE;
+        self.interval = FIRST_INTERVAL;
+        self.next = steps + FIRST_INTERVAL;
+    }
+
+    /// Forgets the kept state: the strand did something whose result may be another one next time.
+    #[inline(always)]
+    pub(super) fn drop_state(&mut self) {
+        self.pc = NOWHERE;
+    }
+
+    /// Notes that memory was read that others may write.
+    #[inline(always)]
+    pub(super) fn read(&mut self) {
+        self.reads = true;
+    }
+
+    fn keep(&mut self, strand: &Strand, frame: &Frame, steps: u64, changes: u64) {
+        self.interval = self.interval.saturating_mul(2);
+        self.next = steps.saturating_add(self.interval);
+        (self.pc, self.mask, self.frame) = (strand.pc, strand.mask, strand.frame);
+        self.columns.clear();
+        self.columns.extend_from_slice(frame.columns());
+        self.predicates.clear();
+        self.predicates.extend_from_slice(frame.predicates());
+        self.carry = frame.carry;
+        self.differs = 0;
+        self.reads = false;
+        self.changes = changes;
+    }
+
+    /// Whether the strand is in the kept state.
+    fn holds(&mut self, strand: &Strand, frame: &Frame) -> bool {
+        let columns = frame.columns();
+        if columns.get(self.differs) != self.columns.get(self.differs) {
+            return false;
+        }
+        if (strand.mask, strand.frame, frame.carry) != (self.mask, self.frame, self.carry)
+            || frame.predicates() != self.predicates
+        {
+            return false;
+        }
+        match columns.iter().zip(&self.columns).position(|(now, then)| now != then) {
+            Some(differs) => {
+                self.differs = differs;
+                false
+            }
+            None => columns.len() == self.columns.len(),
+        }
+    }
+}
+
+impl Warp {
+    /// Keeps the state of a strand.
+    #[cold]
+    pub(super) fn keep_state(&mut self, cta: &Cta<'_>, at: usize) {
+        let strand = self.strands[at];
+        self.watch.keep(&strand, &self.frames[strand.frame], self.steps, cta.all_changes());
+    }
+
+    /// Looks whether a strand that is back at the watched instruction is in the state it had there.
+    ///
+    /// # Errors
+    /// It is, and nothing can end it.
+    pub(super) fn compare_state(&mut self, cta: &Cta<'_>, at: usize) -> Done<()> {
+        let strand = self.strands[at];
+        if !self.watch.holds(&strand, &self.frames[strand.frame]) {
+            return Ok(());
+        }
+        if !self.watch.reads {
+            return Err(Trouble::new(self.first_lane(at), FindingKind::Endless));
+        }
+        let changes = cta.all_changes();
+        if self.watch.changes == changes {
+            self.strands[at].repeats = Some(changes);
+        }
+        self.watch.restart(self.steps);
+        Ok(())
+    }
+
+    /// Whether no thread of the warp can go on until memory changes: each waits, or repeats what it does.
+    pub(crate) fn only_repeats(&self, changes: u64) -> bool {
+        self.strands.iter().all(|strand| match strand.state {
+            State::Ready => strand.repeats == Some(changes),
+            State::Collective | State::Barrier(_) => true,
+        })
+    }
+
+    /// A thread that could run.
+    pub(crate) fn ready_thread(&self) -> Option<(usize, u32)> {
+        let at = self.strands.iter().position(|strand| strand.state == State::Ready)?;
+        Some((self.first_lane(at), self.strands[at].pc))
+    }
+}
+
+impl Op {
+    /// Whether the result follows from registers alone, or, for an atomic, from memory as well.
+    pub(super) fn only_computes(&self) -> bool {
+        match self {
+            Self::Special { which, .. } => !matches!(which, Special::Clock { .. } | Special::Timer { .. }),
+            Self::Alu { .. }
+            | Self::Compare(_)
+            | Self::Select { .. }
+            | Self::Logic { .. }
+            | Self::Copy { .. }
+            | Self::Carry(_)
+            | Self::Split { .. }
+            | Self::Join { .. }
+            | Self::FrameAddress { .. }
+            | Self::IsSpace { .. }
+            | Self::Atomic(_)
+            | Self::ActiveMask { .. }
+            | Self::Branch { .. }
+            | Self::Jump { .. }
+            | Self::Table { .. }
+            | Self::Fence
+            | Self::Yield
+            | Self::Nothing => true,
+            Self::Allocate { .. }
+            | Self::StackSave { .. }
+            | Self::StackRestore { .. }
+            | Self::Load(_)
+            | Self::Store(_)
+            | Self::CopyAsync(_)
+            | Self::Collective(_)
+            | Self::Barrier(_)
+            | Self::Call(_)
+            | Self::Builtin(_)
+            | Self::Return
+            | Self::Exit
+            | Self::Trap
+            | Self::Unsupported(_) => false,
+        }
+    }
+}
