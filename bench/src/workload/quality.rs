@@ -11,7 +11,7 @@ use kiln_driver::{
     Command, Dim3, Driver, DriverExt, EventRequest, FunctionId, Image, Launch, Memory, MemoryRequest,
     StreamId, StreamRequest, Vouched,
 };
-use kiln_ir::{Axis, ParameterKind, Program, Target};
+use kiln_ir::{Axis, EntryParameterKind, Program, Target};
 
 use crate::Failure;
 use crate::row::Table;
@@ -147,10 +147,10 @@ impl Stage {
         }
         let layout = case.program.emit(stage.target()?).layout;
         stage.arguments = layout.pack(|kind| match kind {
-            ParameterKind::Pointer(id) => stage.buffers[id.0 as usize].address.0,
-            ParameterKind::Length(id) => case.counts[id.0 as usize],
-            ParameterKind::Scalar(_) => case.scalar,
-            ParameterKind::Status | ParameterKind::GridBarrier => 0,
+            EntryParameterKind::Pointer(id) => stage.buffers[id.0 as usize].address.0,
+            EntryParameterKind::Length(id) => case.counts[id.0 as usize],
+            EntryParameterKind::Scalar(_) => case.scalar,
+            EntryParameterKind::Status | EntryParameterKind::GridBarrier => 0,
         });
         Ok(stage)
     }
@@ -266,7 +266,7 @@ mod tests {
         reason = "a test stops at the first surprise"
     )]
 
-    use kiln_ir::Interpretation;
+    use kiln_ir::Interpreter;
     use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
     use super::*;
@@ -286,7 +286,7 @@ mod tests {
             stage.launch(&case, stage.load_program(&case).unwrap()).unwrap();
             let scalar = kiln_ir::Literal::new(case.program.scalars[0].ty, case.scalar);
             let grid = [case.grid.x, case.grid.y, case.grid.z];
-            Interpretation::new(grid).run(&case.program, &[scalar], &mut buffers).unwrap();
+            Interpreter::new(grid).run(&case.program, &[scalar], &mut buffers).unwrap();
             assert!(stage.read(case.written()).unwrap() == buffers[case.written()], "{}", case.program.name);
         }
         assert!(machine.findings().is_empty(), "{:#?}", machine.findings());

@@ -1,4 +1,4 @@
-//! What laws say of an answer.
+//! Expectations about the result of a call.
 
 use std::fmt::{Debug, Display};
 

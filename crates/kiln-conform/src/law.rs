@@ -1,4 +1,4 @@
-//! What a law is, and what it has to say about a driver.
+//! A law and its result.
 
 use std::fmt;
 use std::panic::Location;
@@ -43,7 +43,7 @@ pub struct Failure {
 /// A group of laws, one file each.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Chapter {
-    /// What a device says of itself.
+    /// Properties of a device.
     Device,
     /// Addresses, physical memory, and mappings between them.
     Pages,

@@ -41,9 +41,9 @@
 mod chapters;
 mod child;
 mod expect;
-mod joining;
 pub mod kernels;
 mod law;
+mod laws_macro;
 mod rig;
 mod run;
 mod skip_log;

@@ -1,4 +1,4 @@
-//! What a law works with: a fresh driver, short words for the usual calls, and a list of what to give back.
+//! The test rig of a law: a fresh driver, short forms of the usual calls, and cleanup.
 //!
 //! Everything a law makes through the rig is given back at the end, in reverse, after its streams are done. A law is
 //! thus a correct program, and the checks of a layer or a simulator must find nothing in it.

@@ -1,4 +1,4 @@
-//! A driver that is to keep the laws, as data.
+//! The driver under test, as data.
 
 use std::fmt;
 use std::sync::Arc;

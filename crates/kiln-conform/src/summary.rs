@@ -1,4 +1,4 @@
-//! How the laws went.
+//! The summary of a run.
 
 use std::fmt;
 

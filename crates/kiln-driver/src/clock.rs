@@ -1,4 +1,4 @@
-//! Time, with a seam.
+//! Clocks: real and virtual time.
 //!
 //! Deadlines and back-off ask the device's clock and not the system's, so that on a simulated device a minute of
 //! waiting takes no time and gives the same answer on every machine.

@@ -1,4 +1,4 @@
-//! Result codes of the CUDA driver, as numbers with meaning.
+//! Result codes of the CUDA driver.
 //!
 //! A newer driver may answer with a code no table knows, so a code is a number here and never an enum that
 //! would have to be transmuted. Whether a code is *sticky* (the context answers nothing else from then on, and

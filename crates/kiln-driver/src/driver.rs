@@ -1,4 +1,4 @@
-//! The waist itself.
+//! The `Driver` trait.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What can be said in terms of the waist, for callers who use it directly.
+//! Convenience methods for callers of a driver.
 
 use crate::clock::{Timeout, Waited};
 use crate::command::{Command, DevicePlace, Pattern, Place, Submission};

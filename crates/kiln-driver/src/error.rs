@@ -1,4 +1,4 @@
-//! What a driver may answer besides yes.
+//! Errors of a driver.
 //!
 //! Four kinds, because a caller does four different things: free something and ask again (out of memory), give
 //! the device up or rebuild it (lost), change the request (refused), or take another road (unsupported). Each

@@ -1,4 +1,4 @@
-//! Handles: names for what a driver made.
+//! Handles of the objects of a driver.
 //!
 //! A handle is a slot, a generation and the key of the device that gave it out. Native handles come back: a
 //! CUDA driver reuses the addresses of streams and events it destroyed, so an address cannot tell a new stream

@@ -1,4 +1,4 @@
-//! Memory that others may change while we look at it.
+//! Memory that a device or another thread may change at any time.
 //!
 //! A device copies into host memory at its own time, a worker process has the same page mapped, and the threads
 //! of a simulated kernel all write to one block. No Rust reference to such bytes can be handed out, so this type

@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use kiln_ir::{Extent, Interpretation, Literal, Program, Target};
+use kiln_ir::{Extent, Interpreter, Literal, Program, Target};
 
 /// Longer than this for one text of a few kilobytes is a hang.
 const MAX_TIME_PER_TEXT: Duration = Duration::from_secs(20);
@@ -122,7 +122,7 @@ fn examine(text: &str) -> Result<bool, String> {
     let buffers = program.buffers.iter().map(|b| Some(vec![1; (count(b)? * b.element.bytes()) as usize]));
     if let Some(mut buffers) = buffers.collect::<Option<Vec<Vec<u8>>>>() {
         let scalars: Vec<Literal> = program.scalars.iter().map(|scalar| Literal::one(scalar.ty)).collect();
-        let how = Interpretation { step_limit: 20_000, ..Interpretation::new([2, 1, 1]) };
+        let how = Interpreter { step_limit: 20_000, ..Interpreter::new([2, 1, 1]) };
         let _ = how.run(&program, &scalars, &mut buffers);
     }
     Ok(true)

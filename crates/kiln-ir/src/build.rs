@@ -11,8 +11,8 @@ mod operators;
 mod val;
 mod var;
 
-pub use element::{Bf16, Element, F16, Float, Integer, Number, Term};
-pub use kernel::Kernel;
+pub use element::{Bf16, F16, IntoOperand, KernelElement, KernelFloat, KernelInteger, KernelNumber};
+pub use kernel::KernelBuilder;
 pub use memory::Mem;
 pub use val::Val;
 pub use var::Var;

@@ -1,7 +1,7 @@
 //! What a program declares: buffers, scalars, shared memory, variables, values.
 
 use crate::scalar_type::Type;
-use crate::words::words;
+use crate::word_enum::word_enum;
 
 /// Index types of the lists of a program.
 macro_rules! ids {
@@ -31,7 +31,7 @@ ids! {
     ValueId,
 }
 
-words! {
+word_enum! {
     /// What a buffer is for.
     pub enum Role {
         /// Only read. Nothing writes it while the launch runs.
@@ -69,7 +69,7 @@ pub enum Extent {
     Like(BufferId),
 }
 
-/// Memory a program reads or writes.
+/// MemoryOperand a program reads or writes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Buffer {
     /// Its name.
@@ -94,7 +94,7 @@ pub struct Scalar {
     pub ty: Type,
 }
 
-/// Memory that the threads of one block share.
+/// MemoryOperand that the threads of one block share.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shared {
     /// Its name.

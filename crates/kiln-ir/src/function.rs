@@ -9,9 +9,9 @@ mod exponential;
 mod logarithm;
 mod trigonometric;
 
-use crate::build::{Kernel, Val};
+use crate::build::{KernelBuilder, Val};
 use crate::declaration::ValueId;
-use crate::operation::{Function, Op, Operand};
+use crate::operation::{MathFunction, Op, Operand};
 use crate::program::Program;
 use crate::rewrite::{Change, rewrite};
 use crate::scalar_type::Type;
@@ -30,7 +30,7 @@ impl Program {
 struct Expand;
 
 impl Change for Expand {
-    fn operation(&mut self, kernel: &Kernel, _: ValueId, op: &Op) -> Option<Operand> {
+    fn operation(&mut self, kernel: &KernelBuilder, _: ValueId, op: &Op) -> Option<Operand> {
         let Op::Function { function, ty, a } = op else { return None };
         Some(match ty {
             Type::F32 => compute(*function, Val::new(kernel, *a)).operand,
@@ -47,29 +47,29 @@ impl Change for Expand {
     }
 }
 
-fn compute(function: Function, x: Val<'_, f32>) -> Val<'_, f32> {
+fn compute(function: MathFunction, x: Val<'_, f32>) -> Val<'_, f32> {
     match function {
-        Function::Exp => exponential::exp(x),
-        Function::Exp2 => exponential::exp2(x),
-        Function::Tanh => exponential::tanh(x),
-        Function::Log => logarithm::log(x),
-        Function::Log2 => logarithm::log2(x),
-        Function::Sin => trigonometric::sin(x),
-        Function::Cos => trigonometric::cos(x),
-        Function::Rsqrt => 1.0 / x.sqrt(),
+        MathFunction::Exp => exponential::exp(x),
+        MathFunction::Exp2 => exponential::exp2(x),
+        MathFunction::Tanh => exponential::tanh(x),
+        MathFunction::Log => logarithm::log(x),
+        MathFunction::Log2 => logarithm::log2(x),
+        MathFunction::Sin => trigonometric::sin(x),
+        MathFunction::Cos => trigonometric::cos(x),
+        MathFunction::Rsqrt => 1.0 / x.sqrt(),
     }
 }
 
-fn compute64(function: Function, x: Val<'_, f64>) -> Val<'_, f64> {
+fn compute64(function: MathFunction, x: Val<'_, f64>) -> Val<'_, f64> {
     match function {
-        Function::Exp => double::exp(x),
-        Function::Exp2 => double::exp2(x),
-        Function::Tanh => double::tanh(x),
-        Function::Log => double::log(x),
-        Function::Log2 => double::log2(x),
-        Function::Rsqrt => 1.0 / x.sqrt(),
-        Function::Sin => double_angle::sin(x),
-        Function::Cos => double_angle::cos(x),
+        MathFunction::Exp => double::exp(x),
+        MathFunction::Exp2 => double::exp2(x),
+        MathFunction::Tanh => double::tanh(x),
+        MathFunction::Log => double::log(x),
+        MathFunction::Log2 => double::log2(x),
+        MathFunction::Rsqrt => 1.0 / x.sqrt(),
+        MathFunction::Sin => double_angle::sin(x),
+        MathFunction::Cos => double_angle::cos(x),
     }
 }
 

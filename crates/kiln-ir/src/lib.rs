@@ -10,23 +10,23 @@
 //!   before it is read, and every barrier is reached by all its threads. Anything else is refused with the statement
 //!   and the reason ([`VerifyError`]).
 //! - Every operation has a type and a defined result for every operand, documented at [`Op`], [`UnaryOp`],
-//!   [`BinaryOp`], [`CompareOp`], [`Function`], [`AtomicOp`], [`WarpOp`], [`StatementKind`]. A load out of range gives
+//!   [`BinaryOp`], [`CompareOp`], [`MathFunction`], [`AtomicOp`], [`WarpOp`], [`StatementKind`]. A load out of range gives
 //!   0, a store or an atomic out of range does nothing.
-//! - [`Interpretation`] defines the result. PTX that [`Program::emit`] makes for any [`Target`] gives the same bits.
+//! - [`Interpreter`] defines the result. PTX that [`Program::emit`] makes for any [`Target`] gives the same bits.
 //!   Excepted are the bits of a NaN, which are not defined, and programs with races, which running the interpreter in
 //!   both thread orders shows.
 //! - The [`Display`](std::fmt::Display) of a program is its text form, which parses to an equal program.
 //! - A program accesses nothing but its buffers, unless one is declared `unchecked`. So launching one is safe if its
 //!   buffers have the lengths that the launch passes, no written buffer overlaps another, and the parameters are packed
-//!   as [`Layout`] says.
+//!   as [`ParameterLayout`] says.
 //! - Nothing panics on bad input. A text that is cut anywhere is an error with a line and a column.
 //!
 //! # The model
 //!
 //! ```text
-//!   Rust closure ── Kernel ──┐                        ┌── Interpretation ──▶ Outcome
+//!   Rust closure ── KernelBuilder ──┐                        ┌── Interpreter ──▶ InterpretOutcome
 //!                            ├─▶ Draft ──▶ Program ───┤
-//!   .kir text ───── parser ──┘       verify           ├── emit(Target) ────▶ Emitted: PTX, Layout
+//!   .kir text ───── parser ──┘       verify           ├── emit(Target) ────▶ Emitted: PTX, ParameterLayout
 //!                                                     ├── Display ─────────▶ .kir text
 //!                                                     └── BindingPlan, LaunchPlan
 //!
@@ -37,7 +37,7 @@
 //! ```
 //!
 //! ```
-//! use kiln_ir::{Interpretation, Program, Target};
+//! use kiln_ir::{Interpreter, Program, Target};
 //!
 //! let program = Program::build("sum_of_squares", |k| {
 //!     let x = k.input::<f32>("x");
@@ -51,7 +51,7 @@
 //!     });
 //! })?;
 //! let mut buffers = [[3.0f32, 4.0].map(f32::to_le_bytes).concat(), vec![0; 4]];
-//! Interpretation::new([1, 1, 1]).run(&program, &[], &mut buffers)?;
+//! Interpreter::new([1, 1, 1]).run(&program, &[], &mut buffers)?;
 //! assert_eq!(buffers[1], 25.0f32.to_le_bytes());
 //!
 //! assert_eq!(Program::parse(&program.to_string())?, program);
@@ -59,8 +59,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Types in reading order: [`Program`], [`Kernel`] with [`Val`], [`Var`] and [`Mem`]; [`Type`], [`Literal`]; [`Draft`],
-//! [`Statement`], [`Op`]; [`Interpretation`]; [`Target`], [`Emitted`], [`Layout`]; [`BindingPlan`], [`LaunchPlan`].
+//! Types in reading order: [`Program`], [`KernelBuilder`] with [`Val`], [`Var`] and [`Mem`]; [`Type`], [`Literal`]; [`Draft`],
+//! [`Statement`], [`Op`]; [`Interpreter`]; [`Target`], [`Emitted`], [`ParameterLayout`]; [`BindingPlan`], [`LaunchPlan`].
 //!
 //! # What it does not do
 //!
@@ -71,13 +71,12 @@
 
 mod build;
 mod declaration;
+mod divisibility;
 mod evaluate;
 mod function;
 mod interpret;
 mod literal;
-mod multiple;
 mod operation;
-mod place;
 mod plan;
 mod program;
 mod ptx;
@@ -85,26 +84,32 @@ mod range;
 mod rewrite;
 mod scalar_type;
 mod simplify;
+mod source_location;
 mod statement;
 mod text;
 mod verify;
-mod words;
+mod word_enum;
 
-pub use build::{Bf16, Element, F16, Float, Integer, Kernel, Mem, Number, Term, Val, Var};
+pub use build::{
+    Bf16, F16, IntoOperand, KernelBuilder, KernelElement, KernelFloat, KernelInteger, KernelNumber, Mem, Val,
+    Var,
+};
 pub use declaration::{
     Buffer, BufferId, Extent, Role, Scalar, ScalarId, Shared, SharedId, Value, ValueId, Variable, VariableId,
 };
-pub use interpret::{Absorbed, InterpretError, Interpretation, Outcome, ThreadOrder};
+pub use interpret::{InterpretError, InterpretOutcome, Interpreter, OutOfRange, ThreadOrder};
 pub use literal::Literal;
 pub use operation::{
-    AtomicOp, Axis, BinaryOp, BlockVote, Builtin, CompareOp, Function, Memory, Op, Operand, Order, Scope,
-    UnaryOp, WarpOp,
+    AtomicOp, Axis, BinaryOp, BlockVote, Builtin, CompareOp, MathFunction, MemoryOperand, MemoryOrder,
+    MemoryScope, Op, Operand, UnaryOp, WarpOp,
 };
-pub use place::Place;
 pub use plan::{Binding, BindingPlan, DeviceLimits, LaunchPlan, LaunchRequest, PlanError};
 pub use program::{Draft, Program};
-pub use ptx::{Emitted, Layout, Parameter, ParameterKind, STATUS_BYTES, Status, Target};
+pub use ptx::{
+    Emitted, EntryParameter, EntryParameterKind, ParameterLayout, STATUS_BYTES, Target, TrapStatus,
+};
 pub use scalar_type::Type;
+pub use source_location::SourceLocation;
 pub use statement::{BarrierScope, Block, STEP_TRAP, Statement, StatementKind, trap_text};
 pub use text::TextError;
-pub use verify::{MAX_DEPTH, Reason, VerifyError};
+pub use verify::{MAX_DEPTH, VerifyError, VerifyReason};

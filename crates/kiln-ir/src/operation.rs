@@ -2,13 +2,13 @@
 
 mod arithmetic;
 mod builtin;
+mod group;
 mod memory;
-mod together;
 
-pub use arithmetic::{BinaryOp, CompareOp, Function, UnaryOp};
+pub use arithmetic::{BinaryOp, CompareOp, MathFunction, UnaryOp};
 pub use builtin::{Axis, Builtin};
-pub use memory::{AtomicOp, Memory, Order, Scope};
-pub use together::{BlockVote, WarpOp};
+pub use group::{BlockVote, WarpOp};
+pub use memory::{AtomicOp, MemoryOperand, MemoryOrder, MemoryScope};
 
 use crate::declaration::{ScalarId, ValueId, VariableId};
 use crate::literal::Literal;
@@ -50,7 +50,7 @@ pub enum Op {
     /// A function of one float.
     Function {
         /// Which.
-        function: Function,
+        function: MathFunction,
         /// The type it works on.
         ty: Type,
         /// Its operand.
@@ -135,19 +135,19 @@ pub enum Op {
     /// and a negative index is out of range.
     Load {
         /// The buffer or shared memory.
-        memory: Memory,
+        memory: MemoryOperand,
         /// The index of the element.
         index: Operand,
     },
     /// The number of elements of a buffer or shared memory, as a `u64`.
-    Length(Memory),
+    Length(MemoryOperand),
     /// Updates an element atomically; the result is its previous value. If the index is out of range nothing happens
     /// and the result is 0.
     Atomic {
         /// How the element is updated.
         op: AtomicOp,
         /// The buffer or shared memory.
-        memory: Memory,
+        memory: MemoryOperand,
         /// The index of the element.
         index: Operand,
         /// The operand of the update.
@@ -155,9 +155,9 @@ pub enum Op {
         /// For [`AtomicOp::CompareExchange`]: the value that the element must have for `value` to be written.
         expected: Option<Operand>,
         /// The memory order.
-        order: Order,
+        order: MemoryOrder,
         /// The scope of that order.
-        scope: Scope,
+        scope: MemoryScope,
     },
     /// A warp-level operation. The verifier proves that all threads of the warp execute it.
     Warp {

@@ -4,9 +4,9 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::build::Kernel;
+use crate::build::KernelBuilder;
 use crate::declaration::{Buffer, BufferId, Extent, Scalar, Shared, Value, ValueId, Variable};
-use crate::operation::{Memory, Operand};
+use crate::operation::{MemoryOperand, Operand};
 use crate::scalar_type::Type;
 use crate::statement::Block;
 use crate::verify::{VerifyError, verify};
@@ -101,18 +101,18 @@ impl Draft {
     }
 
     /// The type of the elements; `None` if there is no such memory.
-    pub fn element(&self, memory: Memory) -> Option<Type> {
+    pub fn element(&self, memory: MemoryOperand) -> Option<Type> {
         match memory {
-            Memory::Buffer(id) => self.buffers.get(id.index()).map(|buffer| buffer.element),
-            Memory::Shared(id) => self.shared.get(id.index()).map(|shared| shared.element),
+            MemoryOperand::Buffer(id) => self.buffers.get(id.index()).map(|buffer| buffer.element),
+            MemoryOperand::Shared(id) => self.shared.get(id.index()).map(|shared| shared.element),
         }
     }
 
     /// The name of a buffer or of shared memory; empty if the id is invalid.
-    pub fn memory_name(&self, memory: Memory) -> &str {
+    pub fn memory_name(&self, memory: MemoryOperand) -> &str {
         match memory {
-            Memory::Buffer(id) => self.buffers.get(id.index()).map_or("", |buffer| &buffer.name),
-            Memory::Shared(id) => self.shared.get(id.index()).map_or("", |shared| &shared.name),
+            MemoryOperand::Buffer(id) => self.buffers.get(id.index()).map_or("", |buffer| &buffer.name),
+            MemoryOperand::Shared(id) => self.shared.get(id.index()).map_or("", |shared| &shared.name),
         }
     }
 
@@ -146,8 +146,8 @@ impl Program {
     ///
     /// # Errors
     /// What Rust's types cannot rule out, with the line of Rust code.
-    pub fn build(name: impl Into<String>, write: impl FnOnce(&Kernel)) -> Result<Self, VerifyError> {
-        let kernel = Kernel::new(name);
+    pub fn build(name: impl Into<String>, write: impl FnOnce(&KernelBuilder)) -> Result<Self, VerifyError> {
+        let kernel = KernelBuilder::new(name);
         write(&kernel);
         Self::new(kernel.into_draft())
     }

@@ -4,7 +4,7 @@
 //! it need not be checked. An interval that could leave its type becomes the whole type.
 
 use crate::declaration::ValueId;
-use crate::operation::{BinaryOp, Builtin, Memory, Op, Operand};
+use crate::operation::{BinaryOp, Builtin, MemoryOperand, Op, Operand};
 use crate::program::Draft;
 use crate::scalar_type::Type;
 use crate::statement::{Block, StatementKind};
@@ -48,10 +48,10 @@ impl Ranges {
     }
 
     /// Whether an index is always in range of memory whose size is known.
-    pub(crate) fn is_inside(&self, draft: &Draft, memory: Memory, index: Operand) -> bool {
+    pub(crate) fn is_inside(&self, draft: &Draft, memory: MemoryOperand, index: Operand) -> bool {
         let count = match memory {
-            Memory::Shared(id) => draft.shared.get(id.index()).and_then(|shared| shared.count),
-            Memory::Buffer(id) => draft.known_count(id),
+            MemoryOperand::Shared(id) => draft.shared.get(id.index()).and_then(|shared| shared.count),
+            MemoryOperand::Buffer(id) => draft.known_count(id),
         };
         count.is_some_and(|count| self.operand(draft, index).is_within(Range::new(0, i128::from(count) - 1)))
     }

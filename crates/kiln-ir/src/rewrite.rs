@@ -3,19 +3,19 @@
 //! Statements are copied one by one into a new kernel, and values and variables are renumbered in order. A [`Change`]
 //! decides what replaces an operation or a statement.
 
-use crate::build::Kernel;
+use crate::build::KernelBuilder;
 use crate::declaration::{ValueId, VariableId};
 use crate::literal::Literal;
 use crate::operation::{Op, Operand};
-use crate::place::Place;
 use crate::program::Draft;
+use crate::source_location::SourceLocation;
 use crate::statement::{Block, STEP_TRAP, Statement, StatementKind};
 
 /// A rewriting.
 pub(crate) trait Change {
     /// What replaces an operation whose operands are already those of the new program: an operand, or `None` to copy
     /// the operation.
-    fn operation(&mut self, kernel: &Kernel, value: ValueId, op: &Op) -> Option<Operand>;
+    fn operation(&mut self, kernel: &KernelBuilder, value: ValueId, op: &Op) -> Option<Operand>;
 
     /// Whether values and variables keep their names.
     fn keeps_names(&self) -> bool {
@@ -37,7 +37,7 @@ pub(crate) trait Change {
 
 /// Rewrites a draft.
 pub(crate) fn rewrite(draft: &Draft, change: &mut dyn Change) -> Draft {
-    let kernel = Kernel::rewriting(draft);
+    let kernel = KernelBuilder::rewriting(draft);
     let values = vec![None; draft.values.len()];
     let variables = vec![None; draft.variables.len()];
     Rewriter { draft, kernel: &kernel, change, values, variables }.block(&draft.body);
@@ -46,7 +46,7 @@ pub(crate) fn rewrite(draft: &Draft, change: &mut dyn Change) -> Draft {
 
 struct Rewriter<'r> {
     draft: &'r Draft,
-    kernel: &'r Kernel,
+    kernel: &'r KernelBuilder,
     change: &'r mut dyn Change,
     /// The operand or variable of the new program for each value and variable of the old one.
     values: Vec<Option<Operand>>,
@@ -103,26 +103,26 @@ impl Rewriter<'_> {
         id
     }
 
-    fn push(&self, kind: StatementKind, place: Place) {
-        self.kernel.push_at(kind, place);
+    fn push(&self, kind: StatementKind, location: SourceLocation) {
+        self.kernel.push_at(kind, location);
     }
 
     fn statement(&mut self, statement: &Statement) {
-        let place = statement.place;
+        let location = statement.location;
         match &statement.kind {
-            StatementKind::Let { value, op } => self.define(*value, op, place),
+            StatementKind::Let { value, op } => self.define(*value, op, location),
             StatementKind::Declare { variable, initial } => {
                 let initial = initial.map(|initial| self.operand(initial));
                 let variable = self.variable(*variable);
-                self.push(StatementKind::Declare { variable, initial }, place);
+                self.push(StatementKind::Declare { variable, initial }, location);
             }
             StatementKind::Assign { variable, value } => {
                 let (variable, value) = (self.variable(*variable), self.operand(*value));
-                self.push(StatementKind::Assign { variable, value }, place);
+                self.push(StatementKind::Assign { variable, value }, location);
             }
             StatementKind::Store { memory, index, value } => {
                 let (index, value) = (self.operand(*index), self.operand(*value));
-                self.push(StatementKind::Store { memory: *memory, index, value }, place);
+                self.push(StatementKind::Store { memory: *memory, index, value }, location);
             }
             StatementKind::If { condition, then, otherwise } => {
                 let condition = self.operand(*condition);
@@ -130,7 +130,7 @@ impl Rewriter<'_> {
                     return self.block(if holds { then } else { otherwise });
                 }
                 let (then, otherwise) = (self.inner(then), self.inner(otherwise));
-                self.push(StatementKind::If { condition, then, otherwise }, place);
+                self.push(StatementKind::If { condition, then, otherwise }, location);
             }
             StatementKind::For { value, start, end, step, body } => {
                 let [start, end, step] = [*start, *end, *step].map(|operand| self.operand(operand));
@@ -138,28 +138,28 @@ impl Rewriter<'_> {
                 if let Operand::Literal(literal) = step
                     && literal.as_integer() < 1
                 {
-                    return self.push(StatementKind::Trap(Literal::from(STEP_TRAP).into()), place);
+                    return self.push(StatementKind::Trap(Literal::from(STEP_TRAP).into()), location);
                 }
                 let value = self.new_value(*value);
                 let body = self.inner(body);
-                self.push(StatementKind::For { value, start, end, step, body }, place);
+                self.push(StatementKind::For { value, start, end, step, body }, location);
             }
             StatementKind::While { condition, test, body } => {
                 let condition = self.inner(condition);
                 let test = self.operand(*test);
                 let body = self.inner(body);
-                self.push(StatementKind::While { condition, test, body }, place);
+                self.push(StatementKind::While { condition, test, body }, location);
             }
-            StatementKind::Trap(code) => self.push(StatementKind::Trap(self.operand(*code)), place),
+            StatementKind::Trap(code) => self.push(StatementKind::Trap(self.operand(*code)), location),
             StatementKind::Break
             | StatementKind::Continue
             | StatementKind::Return
             | StatementKind::Barrier(_)
-            | StatementKind::Fence(_) => self.push(statement.kind.clone(), place),
+            | StatementKind::Fence(_) => self.push(statement.kind.clone(), location),
         }
     }
 
-    fn define(&mut self, value: ValueId, op: &Op, place: Place) {
+    fn define(&mut self, value: ValueId, op: &Op, location: SourceLocation) {
         let mut op = op.map_operands(|operand| self.operand(operand));
         if let Op::Read(variable) = &mut op {
             *variable = self.variable(*variable);
@@ -168,7 +168,7 @@ impl Rewriter<'_> {
             Some(operand) => self.values[value.index()] = Some(operand),
             None => {
                 let value = self.new_value(value);
-                self.push(StatementKind::Let { value, op }, place);
+                self.push(StatementKind::Let { value, op }, location);
             }
         }
     }

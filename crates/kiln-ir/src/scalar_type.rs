@@ -1,8 +1,8 @@
 //! The types a value can have.
 
-use crate::words::words;
+use crate::word_enum::word_enum;
 
-words! {
+word_enum! {
     /// The type of a value, of an element of a buffer, or of a scalar parameter.
     ///
     /// ```

@@ -1,9 +1,9 @@
 //! Statements.
 
 use crate::declaration::{ValueId, VariableId};
-use crate::operation::{Memory, Op, Operand, Scope};
-use crate::place::Place;
-use crate::words::words;
+use crate::operation::{MemoryOperand, MemoryScope, Op, Operand};
+use crate::source_location::SourceLocation;
+use crate::word_enum::word_enum;
 
 /// Statements in order. A value or variable is in scope from the statement that defines it to the end of its block.
 pub type Block = Vec<Statement>;
@@ -14,7 +14,7 @@ pub struct Statement {
     /// What it does.
     pub kind: StatementKind,
     /// Its source location.
-    pub place: Place,
+    pub location: SourceLocation,
 }
 
 /// The code of the trap that a [`StatementKind::For`] with a step below 1 ends in.
@@ -28,7 +28,7 @@ pub fn trap_text(code: u32) -> String {
     }
 }
 
-words! {
+word_enum! {
     /// The threads that a barrier synchronises.
     pub enum BarrierScope {
         /// The threads of a block.
@@ -66,7 +66,7 @@ pub enum StatementKind {
     /// is out of range. If two threads store to one element and nothing orders the stores, one of the values remains.
     Store {
         /// The buffer or shared memory.
-        memory: Memory,
+        memory: MemoryOperand,
         /// The index of the element.
         index: Operand,
         /// The value to store.
@@ -116,7 +116,7 @@ pub enum StatementKind {
     Barrier(BarrierScope),
     /// Orders memory: threads of the scope see what this thread did before the fence no later than what it does after
     /// it.
-    Fence(Scope),
+    Fence(MemoryScope),
     /// Ends the launch with an error that names the code, a `u32`, and the thread. What the launch wrote is then
     /// unreliable.
     Trap(Operand),

@@ -20,7 +20,7 @@ mod parser;
 mod print;
 mod print_operation;
 mod print_statement;
-mod word;
+mod reserved;
 
 pub use error::TextError;
-pub(crate) use word::is_name;
+pub(crate) use reserved::is_name;

@@ -6,7 +6,7 @@ mod error;
 mod operation_types;
 mod uniformity;
 
-pub use error::{Reason, VerifyError};
+pub use error::{VerifyError, VerifyReason};
 
 use crate::program::Draft;
 

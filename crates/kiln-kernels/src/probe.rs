@@ -1,4 +1,4 @@
-//! Probes: one instruction on many operands, and what a GPU made of them.
+//! Probes: one instruction on many operands, with the results of a GPU.
 //!
 //! A kernel tests what a compiler emits; a probe tests one instruction in every form, with zeros, infinities, NaN,
 //! subnormal numbers and the limits of integers among its operands. The results of an H200 are kept beside the table,

@@ -1,4 +1,4 @@
-//! Everything a launch wants to know about an entry, in one place.
+//! What a launch needs to know about an entry.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! PTX, read before it is run.
+//! A parser, analyser and executor of PTX.
 //!
 //! A kernel from outside is text. This crate turns that text into a [`Module`] in which every name is resolved, so
 //! that everything behind it works on numbers: launches are checked against it, a simulator executes it, a command

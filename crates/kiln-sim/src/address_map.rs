@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use kiln_driver::Protection;
 
-use crate::party::Mark;
+use crate::actor::Mark;
 use crate::physical::Physical;
 use crate::region::{Region, Tomb};
 

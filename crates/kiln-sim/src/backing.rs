@@ -1,4 +1,4 @@
-//! Where simulated memory really lives: the only file of this crate that steps outside of safe Rust.
+//! The host memory behind simulated memory: the only file of this crate with unsafe code.
 //!
 //! Large blocks are mapped without being touched, so a device of 16 GiB costs what is used of it. Pages that can be
 //! exported live in a sealed memory file: other processes map the same bytes, and the seals keep every process from

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kiln_driver::call::Call;
 use kiln_driver::{DeviceAddress, Error, Refusal};
 
+use crate::actor::{Actor, Mark};
 use crate::address_map::Segment;
 use crate::choice::Schedule;
 use crate::config::Mode;
@@ -13,7 +14,6 @@ use crate::finding::{Finding, FindingKind, Touching};
 use crate::kernel::{Mistake, Notes, Parameter};
 use crate::memory_view::{AccessCause, AccessFault, MemoryView};
 use crate::objects::HostMemory;
-use crate::party::{Mark, Party};
 use crate::physical::Physical;
 use crate::region::Region;
 use crate::shadow::{Conflict, Touch};
@@ -159,7 +159,7 @@ impl State {
             bytes: None,
             address: Some(DeviceAddress(fault.address)),
             first: None,
-            second: Some(mark.party.clone()),
+            second: Some(mark.actor.clone()),
             code: None,
             repeat: self.repeat(),
         };
@@ -181,7 +181,7 @@ impl State {
                 bytes: None,
                 address: None,
                 first: None,
-                second: Some(mark.party.clone()),
+                second: Some(mark.actor.clone()),
                 code,
                 repeat,
             });
@@ -195,8 +195,8 @@ impl State {
         kind: FindingKind,
         device: u32,
         subject: String,
-        first: Option<&Party>,
-        second: Option<&Party>,
+        first: Option<&Actor>,
+        second: Option<&Actor>,
     ) {
         let repeat = self.repeat();
         let (first, second) = (first.cloned(), second.cloned());
@@ -271,8 +271,8 @@ impl State {
             subject: region.name.to_string(),
             bytes: Some(stretch.bytes.clone()),
             address: (region.address != 0).then(|| DeviceAddress(region.address + stretch.bytes.start)),
-            first: first.map(|mark| mark.party.clone()),
-            second: second.map(|mark| mark.party.clone()),
+            first: first.map(|mark| mark.actor.clone()),
+            second: second.map(|mark| mark.actor.clone()),
             code: None,
             repeat: self.repeat(),
         };
@@ -293,8 +293,8 @@ impl State {
             subject: region.name.to_string(),
             address: Some(DeviceAddress(region.address + bytes.start)),
             bytes: Some(bytes),
-            first: first.map(|mark| mark.party.clone()),
-            second: Some(second.party.clone()),
+            first: first.map(|mark| mark.actor.clone()),
+            second: Some(second.actor.clone()),
             code: None,
             repeat: self.repeat(),
         };

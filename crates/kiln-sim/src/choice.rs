@@ -1,4 +1,4 @@
-//! Where chance enters: every choice of the machine is made here, and can be made again.
+//! Scheduling choices: every random choice of the machine is made here and can be repeated.
 
 use std::fmt;
 use std::str::FromStr;

@@ -8,6 +8,7 @@ use kiln_driver::{
     Refusal, Result,
 };
 
+use crate::actor::Action;
 use crate::code_engine::{CompiledModule, ModuleVariable, Relocate};
 use crate::core::Core;
 use crate::fault_plan::Fault;
@@ -15,7 +16,6 @@ use crate::kernel::Kernel;
 use crate::machine_code;
 use crate::objects::{Loaded, LoadedFunction, Module, Objects, Origin, Users};
 use crate::occupancy::occupancy;
-use crate::party::Action;
 use crate::state::State;
 
 impl Core {

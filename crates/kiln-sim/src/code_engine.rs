@@ -1,4 +1,4 @@
-//! The seam for code that is text: something that turns PTX into kernels.
+//! The interface for code as text: an engine that turns PTX into kernels.
 
 use std::sync::Arc;
 

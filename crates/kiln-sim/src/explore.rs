@@ -1,4 +1,4 @@
-//! Every order there is, for small programs.
+//! Exhaustive exploration of the schedules of small programs.
 
 use std::collections::BTreeMap;
 

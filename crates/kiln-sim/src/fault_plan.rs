@@ -1,4 +1,4 @@
-//! Faults by plan: what goes wrong, where and when, as data.
+//! Fault injection: what fails, where and when, as data.
 
 use std::time::Duration;
 

@@ -1,12 +1,12 @@
-//! What the machine has to say about the program that used it.
+//! Findings about the program that used the machine.
 
 use std::fmt;
 use std::ops::Range;
 
 use kiln_driver::{Access, DeviceAddress};
 
+use crate::actor::Actor;
 use crate::config::Mode;
-use crate::party::Party;
 
 /// One broken rule: what, where, by whom, and how to see it again.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,9 +22,9 @@ pub struct Finding {
     /// The device address of the first of them.
     pub address: Option<DeviceAddress>,
     /// Who was asked first.
-    pub first: Option<Party>,
+    pub first: Option<Actor>,
     /// Who was asked later.
-    pub second: Option<Party>,
+    pub second: Option<Actor>,
     /// What the executor of PTX saw, with the line and the thread, where it is its finding.
     pub code: Option<Box<kiln_ptx::exec::Finding>>,
     /// How to see it again.
@@ -155,8 +155,8 @@ impl Finding {
 
     fn sentence(&self) -> String {
         let place = self.place();
-        let name = |party: &Option<Party>| {
-            party.as_ref().map_or_else(|| "an unknown access".into(), Party::to_string)
+        let name = |actor: &Option<Actor>| {
+            actor.as_ref().map_or_else(|| "an unknown access".into(), Actor::to_string)
         };
         let (first, second) = (name(&self.first), name(&self.second));
         match &self.kind {

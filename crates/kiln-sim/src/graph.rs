@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::party::Mark;
+use crate::actor::Mark;
 use crate::task::Task;
 
 /// What a graph does.

@@ -5,12 +5,12 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use kiln_driver::{Access, Error, HostBlock, HostId, HostWatch, Refusal, Result, SharedBytes};
 
+use crate::actor::Action;
 use crate::backing;
 use crate::checker::Stretch;
 use crate::core::Core;
 use crate::memory::need_bytes;
 use crate::objects::{HostMemory, Objects};
-use crate::party::Action;
 use crate::physical::Physical;
 use crate::region::{Region, RegionName};
 use crate::shadow::{Shadow, Touch};

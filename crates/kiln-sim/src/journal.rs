@@ -1,4 +1,4 @@
-//! What is written down while the machine runs: the trace, the timeline and the findings.
+//! The log of a run: trace, timeline and findings.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use kiln_driver::{StreamId, Submission};
 
+use crate::actor::Actor;
 use crate::config::{MachineLimits, Mode};
 use crate::finding::Finding;
-use crate::party::Party;
 
 /// When a piece of work ran, on the virtual clock.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -86,23 +86,23 @@ impl Journal {
         }
     }
 
-    pub(crate) fn span(&mut self, party: &Party, start_ns: u64, end_ns: u64) {
-        let (Some(stream), Some(submission)) = (party.stream, party.submission) else { return };
-        self.write(end_ns, format_args!("ran {party} from {start_ns}"));
+    pub(crate) fn span(&mut self, actor: &Actor, start_ns: u64, end_ns: u64) {
+        let (Some(stream), Some(submission)) = (actor.stream, actor.submission) else { return };
+        self.write(end_ns, format_args!("ran {actor} from {start_ns}"));
         if self.spans.len() < self.limits.spans {
             self.spans.push(Span {
-                device: party.device,
+                device: actor.device,
                 stream,
                 submission,
-                node: party.node,
-                label: party.action.to_string(),
+                node: actor.node,
+                label: actor.action.to_string(),
                 start: Duration::from_nanos(start_ns),
                 end: Duration::from_nanos(end_ns),
             });
         }
     }
 
-    /// Keeps a finding, once for each pair of parties and block.
+    /// Keeps a finding, once for each pair of actors and block.
     pub(crate) fn find(&mut self, now_ns: u64, finding: Finding) {
         let identity =
             format!("{:?} {} {:?} {:?}", finding.kind, finding.subject, finding.first, finding.second);

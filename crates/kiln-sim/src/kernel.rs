@@ -1,4 +1,4 @@
-//! The seam between the machine and the code it runs.
+//! The interface between the machine and the kernels it runs.
 //!
 //! A [`Kernel`] is anything that can say what its parameters are and then run: a host function today, an executor of
 //! PTX through [`CodeEngine`](crate::CodeEngine). It reaches device memory only through the view it is given.
@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use kiln_driver::{Access, Code, DeviceAddress, DeviceInfo, Dim3, FunctionAttributes, ParameterSpan};
 
+use crate::memory_port::MemoryPort;
 use crate::memory_view::{AccessCause, AccessFault, MemoryView};
-use crate::port::Port;
 use crate::scalar::Scalar;
 
 /// Code that a simulated device can launch.
@@ -256,7 +256,7 @@ impl LaunchContext<'_> {
     }
 
     /// A way into device memory for one thread.
-    pub fn port(&self) -> Port<'_> {
+    pub fn port(&self) -> MemoryPort<'_> {
         self.memory.port()
     }
 

@@ -111,7 +111,7 @@
 //! # Reading order
 //!
 //! [`MachineConfig`], [`Machine`], [`SimDevice`]; [`HostKernel`], [`Kernel`], [`LaunchContext`], [`MemoryView`],
-//! [`Port`], [`CodeEngine`]; [`Finding`], [`Report`], [`explore`]; [`FaultPlan`], [`Costs`], [`Span`]. Inside:
+//! [`MemoryPort`], [`CodeEngine`]; [`Finding`], [`Report`], [`explore`]; [`FaultPlan`], [`Costs`], [`Span`]. Inside:
 //! `vector_clock` and `shadow` are the arithmetic, `checker` the rules, `step` and `core` the machine, and the rest
 //! is one file for each group of calls.
 
@@ -120,6 +120,7 @@
 mod address_map;
 mod address_space;
 // Mapping memory is the one thing safe Rust cannot do.
+mod actor;
 #[allow(unsafe_code)]
 mod backing;
 mod checker;
@@ -144,15 +145,13 @@ mod lifecycle;
 mod machine;
 mod machine_code;
 mod memory;
+mod memory_port;
 mod memory_view;
 mod native;
 mod objects;
 mod occupancy;
-mod pace;
 mod pages;
-mod party;
 mod physical;
-mod port;
 mod ptx;
 mod region;
 mod report;
@@ -165,12 +164,14 @@ mod stream;
 mod submit;
 mod table;
 mod task;
+mod timing;
 mod touched;
 mod transfer;
 mod vector_clock;
 mod virtual_clock;
 mod wait;
 
+pub use actor::{Action, Actor};
 pub use choice::Schedule;
 pub use code_engine::{CodeEngine, CompileError, CompiledModule, ModuleVariable, Relocate};
 pub use config::{Checks, MachineConfig, MachineLimits, Mode};
@@ -183,9 +184,8 @@ pub use journal::Span;
 pub use kernel::{Kernel, KernelFault, LaunchContext, Parameter, Signature};
 pub use library::{HostKernel, KernelLibrary};
 pub use machine::Machine;
+pub use memory_port::MemoryPort;
 pub use memory_view::{AccessCause, AccessFault, MemoryView};
-pub use party::{Action, Party};
-pub use port::Port;
 pub use ptx::PtxEngine;
 pub use report::Report;
 pub use scalar::Scalar;

@@ -6,10 +6,10 @@ use kiln_driver::{
     Error, EventId, EventRequest, Object, Refusal, ReservationId, Result, StreamId, StreamRequest,
 };
 
+use crate::actor::{Action, Actor};
 use crate::core::Core;
 use crate::finding::FindingKind;
 use crate::objects::{Event, Objects, Users};
-use crate::party::{Action, Party};
 use crate::state::State;
 use crate::stream::Stream;
 
@@ -127,9 +127,9 @@ impl State {
         }
         let host = self.host.clone();
         if let Some(user) = users.first_unknown(&host) {
-            let end = Party::host(device, Action::Destroy(object.to_string()));
+            let end = Actor::host(device, Action::Destroy(object.to_string()));
             let kind = FindingKind::DestroyedInUse;
-            self.find_object(kind, device, object.to_string(), Some(&user.party), Some(&end));
+            self.find_object(kind, device, object.to_string(), Some(&user.actor), Some(&end));
         }
     }
 }

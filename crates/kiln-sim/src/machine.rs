@@ -1,4 +1,4 @@
-//! A machine: several devices in one world, with one clock, one order and one verdict.
+//! A machine: several devices with one clock, one schedule and one report.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;

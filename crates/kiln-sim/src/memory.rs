@@ -7,12 +7,12 @@ use kiln_driver::{
     Result, StreamId,
 };
 
+use crate::actor::{Action, Mark};
 use crate::address_map::Segment;
 use crate::backing;
 use crate::core::{Core, Guard};
 use crate::fault_plan::Fault;
 use crate::objects::{MemoryBlock, Objects, Origin};
-use crate::party::{Action, Mark};
 use crate::physical::{Charge, Physical};
 use crate::region::{Region, RegionName};
 use crate::shadow::Shadow;

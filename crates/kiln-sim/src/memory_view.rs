@@ -1,7 +1,7 @@
 //! What a kernel sees of device memory: every access is checked, and remembered for the race check.
 //!
 //! The view is a snapshot of the address map, taken when the kernel starts. Any number of threads may read and write
-//! through it; each makes a [`Port`], which keeps the segment it last hit, so that a run of accesses to one block
+//! through it; each makes a [`MemoryPort`], which keeps the segment it last hit, so that a run of accesses to one block
 //! costs a compare each. Which bytes were touched is kept as bits and handed to the checker when the kernel is done.
 
 use std::fmt;
@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use kiln_driver::{Access, Protection};
 
 use crate::address_map::{AddressMap, Segment};
-use crate::port::Port;
+use crate::memory_port::MemoryPort;
 use crate::touched::Touched;
 
 /// Device memory as one kernel sees it.
@@ -74,8 +74,8 @@ impl MemoryView {
     }
 
     /// A way in for one thread.
-    pub fn port(&self) -> Port<'_> {
-        Port::new(self)
+    pub fn port(&self) -> MemoryPort<'_> {
+        MemoryPort::new(self)
     }
 
     /// Copies bytes out; they may reach over mappings that lie side by side.

@@ -8,10 +8,10 @@ use kiln_driver::{
     ReservationId, kind,
 };
 
+use crate::actor::Mark;
 use crate::graph::GraphPlan;
 use crate::kernel::Kernel;
 use crate::native::Natives;
-use crate::party::Mark;
 use crate::physical::Physical;
 use crate::region::Region;
 use crate::table::Table;

@@ -8,12 +8,12 @@ use kiln_driver::{
     ReserveRequest, Result,
 };
 
+use crate::actor::Action;
 use crate::address_map::Segment;
 use crate::backing::{self, PageFile, Rejected};
 use crate::checker::Stretch;
 use crate::core::Core;
 use crate::objects::{Objects, Pages, ReservedRange};
-use crate::party::Action;
 use crate::physical::{Charge, Physical};
 use crate::region::{Region, RegionName};
 use crate::shadow::Shadow;

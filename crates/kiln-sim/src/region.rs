@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kiln_driver::{HostId, MemoryId, ReservationId};
 
-use crate::party::Mark;
+use crate::actor::Mark;
 
 /// A stretch of memory with a name and a beginning.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! The verdict on a run.
+//! The report of a run.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! Plain numbers a kernel can load, store and take as arguments.
 
+use crate::memory_port::MemoryPort;
 use crate::memory_view::AccessFault;
-use crate::port::Port;
 
 mod sealed {
     pub trait Sealed {}
@@ -19,13 +19,13 @@ pub trait Scalar: Copy + sealed::Sealed {
     ///
     /// # Errors
     /// The fault, if it cannot be read.
-    fn load(port: &mut Port<'_>, address: u64) -> Result<Self, AccessFault>;
+    fn load(port: &mut MemoryPort<'_>, address: u64) -> Result<Self, AccessFault>;
 
     /// Writes it through a port.
     ///
     /// # Errors
     /// The fault, if it cannot be written.
-    fn store(self, port: &mut Port<'_>, address: u64) -> Result<(), AccessFault>;
+    fn store(self, port: &mut MemoryPort<'_>, address: u64) -> Result<(), AccessFault>;
 }
 
 macro_rules! scalars {
@@ -40,12 +40,12 @@ macro_rules! scalars {
             }
 
             #[inline]
-            fn load(port: &mut Port<'_>, address: u64) -> Result<Self, AccessFault> {
+            fn load(port: &mut MemoryPort<'_>, address: u64) -> Result<Self, AccessFault> {
                 port.$load(address).map(|bits| Self::from_ne_bytes(bits.to_ne_bytes()))
             }
 
             #[inline]
-            fn store(self, port: &mut Port<'_>, address: u64) -> Result<(), AccessFault> {
+            fn store(self, port: &mut MemoryPort<'_>, address: u64) -> Result<(), AccessFault> {
                 port.$store(address, <$bits>::from_ne_bytes(self.to_ne_bytes()))
             }
         }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::party::Mark;
+use crate::actor::Mark;
 use crate::vector_clock::VectorClock;
 
 /// How bytes were touched.
@@ -240,15 +240,15 @@ impl Cell {
 #[allow(clippy::single_range_in_vec_init)]
 mod tests {
     use super::*;
-    use crate::party::{Action, Party};
+    use crate::actor::{Action, Actor};
     use crate::vector_clock::{Lane, Lanes};
 
     fn mark(lane: Lane, tick: u64, knows: &[(Lane, u64)]) -> Arc<Mark> {
         let mut clock = VectorClock::default();
         knows.iter().for_each(|(lane, tick)| clock.set(*lane, *tick));
         clock.set(lane, tick);
-        let party = Party::host(0, Action::Copy);
-        Arc::new(Mark { lane, tick, end: None, clock: Arc::new(clock), order: tick, party })
+        let actor = Actor::host(0, Action::Copy);
+        Arc::new(Mark { lane, tick, end: None, clock: Arc::new(clock), order: tick, actor })
     }
 
     fn two_lanes() -> (Lane, Lane) {

@@ -1,4 +1,4 @@
-//! A device of the machine, as the waist sees it.
+//! A device of the machine, as a `Driver`.
 
 use std::fmt;
 use std::os::fd::{BorrowedFd, OwnedFd};

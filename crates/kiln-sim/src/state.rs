@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use kiln_driver::{Error, Fault as Loss, Site};
 
+use crate::actor::{Action, Actor, Mark};
 use crate::address_map::{AddressMap, Graveyard};
 use crate::address_space::AddressSpace;
 use crate::choice::{Chooser, Random, Schedule};
@@ -13,7 +14,6 @@ use crate::config::{Checks, MachineConfig, Mode};
 use crate::costs::Costs;
 use crate::fault_plan::{Fault, FaultPlan};
 use crate::journal::Journal;
-use crate::party::{Action, Mark, Party};
 use crate::stream::{Queued, Ready, Step, Stream};
 use crate::vector_clock::{Lane, Lanes, VectorClock};
 
@@ -167,7 +167,7 @@ impl State {
             end: None,
             clock: self.host.clone(),
             order: self.order,
-            party: Party::host(device, action),
+            actor: Actor::host(device, action),
         })
     }
 
@@ -182,7 +182,7 @@ impl State {
         let stream = self.streams.get_mut(&lane)?;
         stream.clock.join(&self.host);
         stream.submitted += u64::from(is_submission);
-        let party = Party {
+        let actor = Actor {
             device: stream.device,
             stream: Some(stream.id),
             submission: Some(kiln_driver::Submission(stream.submitted)),
@@ -195,7 +195,7 @@ impl State {
         self.order += 1;
         let clock = Arc::new(stream.clock.clone());
         self.host_moves();
-        Some(Arc::new(Mark { lane, tick, end: None, clock, order: self.order, party }))
+        Some(Arc::new(Mark { lane, tick, end: None, clock, order: self.order, actor }))
     }
 
     /// A node of a graph, on its branch.
@@ -204,12 +204,12 @@ impl State {
         lane: Lane,
         end: (Lane, u64),
         mut clock: VectorClock,
-        party: Party,
+        actor: Actor,
     ) -> Arc<Mark> {
         let tick = self.lanes.next_tick(lane);
         clock.set(lane, tick);
         self.order += 1;
-        Arc::new(Mark { lane, tick, end: Some(end), clock: Arc::new(clock), order: self.order, party })
+        Arc::new(Mark { lane, tick, end: Some(end), clock: Arc::new(clock), order: self.order, actor })
     }
 
     /// From here on the host does something new.
@@ -266,14 +266,14 @@ impl State {
     }
 
     /// The device answers nothing else from now on, and nothing queued on it runs any more.
-    pub(crate) fn lose(&mut self, device: u32, loss: Loss, party: Option<&Party>) {
+    pub(crate) fn lose(&mut self, device: u32, loss: Loss, actor: Option<&Actor>) {
         if self.device(device).lost.is_some() {
             return;
         }
         let now_ns = self.now_ns;
         self.journal.write(now_ns, format_args!("device {device} is lost: {loss}"));
         let mut error = Error::lost("submit", loss);
-        if let Some(site) = party.and_then(site) {
+        if let Some(site) = actor.and_then(site) {
             error = error.at(site);
         }
         self.device(device).lost = Some(error);
@@ -297,7 +297,7 @@ impl State {
 }
 
 /// Where a late failure belongs.
-pub(crate) fn site(party: &Party) -> Option<Site> {
-    let (stream, submission) = (party.stream?, party.submission?);
-    Some(Site { stream, submission, command: party.action.to_string() })
+pub(crate) fn site(actor: &Actor) -> Option<Site> {
+    let (stream, submission) = (actor.stream?, actor.submission?);
+    Some(Site { stream, submission, command: actor.action.to_string() })
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use kiln_driver::Fault as Loss;
 
+use crate::actor::{Action, Mark};
 use crate::checker::Stretch;
 use crate::choice::mix;
 use crate::fault_plan::Fault;
@@ -13,7 +14,6 @@ use crate::job::{Job, Outcome};
 use crate::kernel::KernelFault;
 use crate::memory_view::MemoryView;
 use crate::objects::{MemoryBlock, Origin};
-use crate::party::{Action, Mark};
 use crate::state::State;
 use crate::stream::{Finished, Ready, Step, Stream};
 use crate::task::{LaunchTask, Task};
@@ -119,7 +119,7 @@ impl State {
             match fault {
                 Fault::Sticky { launch, code } if *launch == number => {
                     let loss = Loss { code: *code, detail: format!("as planned for launch {number}") };
-                    self.lose(device, loss, Some(&mark.party));
+                    self.lose(device, loss, Some(&mark.actor));
                     self.stop_running(ready.lane);
                     return None;
                 }
@@ -153,7 +153,7 @@ impl State {
 
     fn hang(&mut self, lane: Lane, mark: &Arc<Mark>) {
         let now_ns = self.now_ns;
-        self.journal.write(now_ns, format_args!("{} hangs", mark.party));
+        self.journal.write(now_ns, format_args!("{} hangs", mark.actor));
         if let Some(stream) = self.streams.get_mut(&lane) {
             stream.running = false;
             stream.hung = Some(mark.clone());
@@ -165,15 +165,15 @@ impl State {
             self.find_fault(device, fault, mark);
         }
         let loss = Loss { code: fault.code(), detail: fault.to_string() };
-        self.lose(device, loss, Some(&mark.party));
+        self.lose(device, loss, Some(&mark.actor));
     }
 
     /// Writes down that a step is done, and when.
     fn complete(&mut self, ready: Ready, mark: &Arc<Mark>, kernel_ns: u64) {
         let Some((start_ns, end_ns)) = self.schedule(ready, kernel_ns) else { return };
         self.journal.commands += 1;
-        if !matches!(mark.party.action, Action::Signal | Action::Wait | Action::Free(_)) {
-            self.journal.span(&mark.party, start_ns, end_ns);
+        if !matches!(mark.actor.action, Action::Signal | Action::Wait | Action::Free(_)) {
+            self.journal.span(&mark.actor, start_ns, end_ns);
         }
         let head = self.streams.get_mut(&ready.lane).and_then(|stream| stream.queue.front_mut());
         match (head.map(|head| &mut head.step), ready.node) {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use kiln_driver::{StreamId, Submission};
 
+use crate::actor::Mark;
 use crate::graph::GraphRun;
 use crate::objects::{MemoryBlock, Signal};
-use crate::party::Mark;
 use crate::task::Task;
 use crate::vector_clock::{Lane, VectorClock};
 
@@ -151,7 +151,7 @@ impl Stream {
 
     fn pop_finished(&mut self) -> Option<Finished> {
         let finished = self.finished.pop_front()?;
-        if let Some(Submission(number)) = finished.mark.party.submission {
+        if let Some(Submission(number)) = finished.mark.actor.submission {
             self.completed = self.completed.max(number);
         }
         Some(finished)

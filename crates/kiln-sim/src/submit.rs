@@ -6,11 +6,11 @@ use kiln_driver::{
     Base, Command, DevicePlace, Dim3, Error, Launch, Pattern, Place, Refusal, Result, StreamId, Submission,
 };
 
+use crate::actor::{Action, Actor, Mark};
 use crate::core::Core;
 use crate::graph::{GraphPlan, GraphRun};
 use crate::objects::{Objects, Signal};
 use crate::occupancy::resident_blocks;
-use crate::party::{Action, Mark, Party};
 use crate::state::State;
 use crate::stream::Step;
 use crate::task::{End, LaunchTask, Task};
@@ -157,8 +157,8 @@ impl State {
         for (at, node) in plan.nodes.iter().enumerate() {
             let mut clock = (*start.clock).clone();
             node.after.iter().for_each(|before| clock.join(&marks[*before].clock));
-            let party = Party { node: Some(at as u32), action: node.task.action(), ..start.party.clone() };
-            let mark = self.node_mark(branches[node.branch], (lane, end_tick), clock, party);
+            let actor = Actor { node: Some(at as u32), action: node.task.action(), ..start.actor.clone() };
+            let mark = self.node_mark(branches[node.branch], (lane, end_tick), clock, actor);
             use_module(&node.task, &mark, self);
             marks.push(mark);
         }
@@ -168,7 +168,7 @@ impl State {
         stream.last_tick = end_tick;
         let clock = Arc::new(stream.clock.clone());
         let end =
-            Mark { lane, tick: end_tick, end: None, clock, order: start.order, party: start.party.clone() };
+            Mark { lane, tick: end_tick, end: None, clock, order: start.order, actor: start.actor.clone() };
         Some((Arc::new(end), GraphRun::new(plan.clone(), marks)))
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use kiln_driver::{Dim3, NodeShape, Pattern};
 
+use crate::actor::Action;
 use crate::objects::{HostMemory, LoadedFunction};
-use crate::party::Action;
 
 /// Work that touches memory.
 #[derive(Clone, Debug)]

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use kiln_driver::{Access, Pattern, Protection};
 
+use crate::actor::Mark;
 use crate::address_map::Segment;
 use crate::checker::Stretch;
 use crate::job::{Job, Move, Slice};
 use crate::memory_view::{AccessCause, AccessFault};
-use crate::party::Mark;
 use crate::region::RegionName;
 use crate::shadow::Touch;
 use crate::state::State;

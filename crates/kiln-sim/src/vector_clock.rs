@@ -1,4 +1,4 @@
-//! Who happened before whom, as arithmetic.
+//! Vector clocks: the happens-before relation.
 //!
 //! Work is split into lanes: one for the host, one for each stream, and more for the branches of graphs. Steps on one
 //! lane are ordered and numbered. A clock says, for every lane, up to which number everything has happened before.

@@ -1,4 +1,4 @@
-//! Time that passes only when the machine says so.
+//! The virtual clock.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -172,14 +172,14 @@ impl Core {
         state.pass(nanoseconds(self.config.limits.hang));
         let hung =
             state.streams.values().find_map(|stream| stream.hung.clone().filter(|_| stream.device == device));
-        let party = hung.map(|mark| mark.party.clone());
+        let actor = hung.map(|mark| mark.actor.clone());
         let subject = match target {
             WaitTarget::Event(id) => id.to_string(),
             WaitTarget::Stream(id) => id.to_string(),
         };
-        state.find_object(FindingKind::Hang, device, subject, party.as_ref(), None);
+        state.find_object(FindingKind::Hang, device, subject, actor.as_ref(), None);
         let detail = "nothing that was waited for can ever be done".into();
-        state.lose(device, Loss { code: Code::LAUNCH_TIMEOUT, detail }, party.as_ref());
+        state.lose(device, Loss { code: Code::LAUNCH_TIMEOUT, detail }, actor.as_ref());
         self.answer_lost(state, device, "wait")
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kiln_ir::{Extent, ParameterKind, Place, Program, Target};
+use kiln_ir::{EntryParameterKind, Extent, Program, SourceLocation, Target};
 use kiln_ptx::{Access, Module};
 use serde::Serialize;
 
@@ -109,7 +109,7 @@ impl ProgramSheet {
         });
         let over = program.over.and_then(|id| program.buffers.get(id.0 as usize));
         let traps = program.traps().into_iter().filter_map(|place| match place {
-            Place::Text { line, .. } => Some(line),
+            SourceLocation::Text { line, .. } => Some(line),
             _ => None,
         });
         Self {
@@ -136,7 +136,7 @@ fn accesses(program: &Program) -> Vec<Option<Access>> {
     let facts = module.as_ref().and_then(|module| module.facts(module.find_function(&program.name)?));
     let (Some(emitted), Some(facts)) = (emitted, facts) else { return Vec::new() };
     let pairs = emitted.layout.parameters.iter().zip(&facts.signature.parameters);
-    let pointers = pairs.filter(|(declared, _)| matches!(declared.kind, ParameterKind::Pointer(_)));
+    let pointers = pairs.filter(|(declared, _)| matches!(declared.kind, EntryParameterKind::Pointer(_)));
     pointers
         .map(|(_, parameter)| match parameter.pointers.first() {
             Some(field) => Some(field.effect.access()),

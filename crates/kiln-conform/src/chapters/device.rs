@@ -1,4 +1,4 @@
-//! What a device says of itself.
+//! Properties of a device.
 
 use std::time::Duration;
 

@@ -8,19 +8,19 @@ use super::val::Val;
 use super::var::Var;
 
 /// A Rust type that stands for a [`Type`]; its values are literals.
-pub trait Element: Copy + Into<Literal> {
+pub trait KernelElement: Copy + Into<Literal> {
     /// The type it stands for.
     const TYPE: Type;
 }
 
 /// A number.
-pub trait Number: Element {}
+pub trait KernelNumber: KernelElement {}
 
 /// A whole number.
-pub trait Integer: Number {}
+pub trait KernelInteger: KernelNumber {}
 
 /// A floating point number.
-pub trait Float: Number {}
+pub trait KernelFloat: KernelNumber {}
 
 /// A number of [`Type::F16`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct Bf16(u16);
 
 macro_rules! elements {
     ($($rust:ty => $ty:ident $(, $kind:ident)*;)*) => {$(
-        impl Element for $rust {
+        impl KernelElement for $rust {
             const TYPE: Type = Type::$ty;
         }
         $(impl $kind for $rust {})*
@@ -41,18 +41,18 @@ macro_rules! elements {
 
 elements! {
     bool => Bool;
-    u8 => U8, Number, Integer;
-    u16 => U16, Number, Integer;
-    u32 => U32, Number, Integer;
-    u64 => U64, Number, Integer;
-    i8 => I8, Number, Integer;
-    i16 => I16, Number, Integer;
-    i32 => I32, Number, Integer;
-    i64 => I64, Number, Integer;
-    F16 => F16, Number, Float;
-    Bf16 => Bf16, Number, Float;
-    f32 => F32, Number, Float;
-    f64 => F64, Number, Float;
+    u8 => U8, KernelNumber, KernelInteger;
+    u16 => U16, KernelNumber, KernelInteger;
+    u32 => U32, KernelNumber, KernelInteger;
+    u64 => U64, KernelNumber, KernelInteger;
+    i8 => I8, KernelNumber, KernelInteger;
+    i16 => I16, KernelNumber, KernelInteger;
+    i32 => I32, KernelNumber, KernelInteger;
+    i64 => I64, KernelNumber, KernelInteger;
+    F16 => F16, KernelNumber, KernelFloat;
+    Bf16 => Bf16, KernelNumber, KernelFloat;
+    f32 => F32, KernelNumber, KernelFloat;
+    f64 => F64, KernelNumber, KernelFloat;
 }
 
 macro_rules! halves {
@@ -88,25 +88,25 @@ halves! {
 }
 
 /// An operand of type `T`: a [`Val`], a [`Var`], or a Rust value.
-pub trait Term<T: Element> {
+pub trait IntoOperand<T: KernelElement> {
     /// The operand.
     #[track_caller]
     fn operand(self) -> Operand;
 }
 
-impl<T: Element> Term<T> for T {
+impl<T: KernelElement> IntoOperand<T> for T {
     fn operand(self) -> Operand {
         Operand::Literal(self.into())
     }
 }
 
-impl<T: Element> Term<T> for Val<'_, T> {
+impl<T: KernelElement> IntoOperand<T> for Val<'_, T> {
     fn operand(self) -> Operand {
         self.operand
     }
 }
 
-impl<T: Element> Term<T> for Var<'_, T> {
+impl<T: KernelElement> IntoOperand<T> for Var<'_, T> {
     #[track_caller]
     fn operand(self) -> Operand {
         self.get().operand

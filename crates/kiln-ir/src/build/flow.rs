@@ -1,17 +1,17 @@
 //! Control flow: closures are blocks.
 
 use crate::literal::Literal;
-use crate::operation::{Operand, Scope};
+use crate::operation::{MemoryScope, Operand};
 use crate::statement::{BarrierScope, Block, StatementKind};
 
-use super::element::{Integer, Term};
-use super::kernel::Kernel;
+use super::element::{IntoOperand, KernelInteger};
+use super::kernel::KernelBuilder;
 use super::val::Val;
 
-impl Kernel {
+impl KernelBuilder {
     /// Does something if a condition holds.
     #[track_caller]
-    pub fn if_(&self, condition: impl Term<bool>, then: impl FnOnce()) {
+    pub fn if_(&self, condition: impl IntoOperand<bool>, then: impl FnOnce()) {
         let condition = condition.operand();
         let (then, ()) = self.collect(then);
         self.push(StatementKind::If { condition, then, otherwise: Block::new() });
@@ -19,7 +19,7 @@ impl Kernel {
 
     /// Executes one of two blocks.
     #[track_caller]
-    pub fn if_else(&self, condition: impl Term<bool>, then: impl FnOnce(), otherwise: impl FnOnce()) {
+    pub fn if_else(&self, condition: impl IntoOperand<bool>, then: impl FnOnce(), otherwise: impl FnOnce()) {
         let condition = condition.operand();
         let (then, ()) = self.collect(then);
         let (otherwise, ()) = self.collect(otherwise);
@@ -28,10 +28,10 @@ impl Kernel {
 
     /// Counts from `start` while the number is below `end`: [`StatementKind::For`].
     #[track_caller]
-    pub fn for_<'k, I: Integer>(
+    pub fn for_<'k, I: KernelInteger>(
         &'k self,
-        start: impl Term<I>,
-        end: impl Term<I>,
+        start: impl IntoOperand<I>,
+        end: impl IntoOperand<I>,
         body: impl FnOnce(Val<'k, I>),
     ) {
         self.count(start.operand(), end.operand(), Literal::new(I::TYPE, 1).into(), body);
@@ -53,18 +53,18 @@ impl Kernel {
     /// # Ok::<(), kiln_ir::VerifyError>(())
     /// ```
     #[track_caller]
-    pub fn for_step<'k, I: Integer>(
+    pub fn for_step<'k, I: KernelInteger>(
         &'k self,
-        start: impl Term<I>,
-        end: impl Term<I>,
-        step: impl Term<I>,
+        start: impl IntoOperand<I>,
+        end: impl IntoOperand<I>,
+        step: impl IntoOperand<I>,
         body: impl FnOnce(Val<'k, I>),
     ) {
         self.count(start.operand(), end.operand(), step.operand(), body);
     }
 
     #[track_caller]
-    fn count<'k, I: Integer>(
+    fn count<'k, I: KernelInteger>(
         &'k self,
         start: Operand,
         end: Operand,
@@ -78,7 +78,7 @@ impl Kernel {
 
     /// Repeats a body while a condition holds. What computes the condition runs before every iteration.
     #[track_caller]
-    pub fn while_<C: Term<bool>>(&self, condition: impl FnOnce() -> C, body: impl FnOnce()) {
+    pub fn while_<C: IntoOperand<bool>>(&self, condition: impl FnOnce() -> C, body: impl FnOnce()) {
         let (condition, test) = self.collect(|| condition().operand());
         let (body, ()) = self.collect(body);
         self.push(StatementKind::While { condition, test, body });
@@ -104,7 +104,7 @@ impl Kernel {
 
     /// Ends the launch with an error: [`StatementKind::Trap`].
     #[track_caller]
-    pub fn trap(&self, code: impl Term<u32>) {
+    pub fn trap(&self, code: impl IntoOperand<u32>) {
         let code = code.operand();
         self.push(StatementKind::Trap(code));
     }
@@ -123,7 +123,7 @@ impl Kernel {
 
     /// Orders memory: [`StatementKind::Fence`].
     #[track_caller]
-    pub fn fence(&self, scope: Scope) {
+    pub fn fence(&self, scope: MemoryScope) {
         self.push(StatementKind::Fence(scope));
     }
 }

@@ -6,13 +6,13 @@ use std::mem;
 use crate::declaration::{
     Buffer, BufferId, Extent, Role, Scalar, ScalarId, Shared, SharedId, Value, ValueId, Variable, VariableId,
 };
-use crate::operation::{Axis, Builtin, Memory, Op, Operand};
-use crate::place::Place;
+use crate::operation::{Axis, Builtin, MemoryOperand, Op, Operand};
 use crate::program::Draft;
 use crate::scalar_type::Type;
+use crate::source_location::SourceLocation;
 use crate::statement::{Block, Statement, StatementKind};
 
-use super::element::{Element, Term};
+use super::element::{IntoOperand, KernelElement};
 use super::memory::Mem;
 use super::val::Val;
 use super::var::Var;
@@ -20,7 +20,7 @@ use super::var::Var;
 /// A kernel that is being built. [`Program::build`](crate::Program::build) hands one to its closure.
 ///
 /// Parameters may be declared anywhere. Their names appear in the text form and in messages.
-pub struct Kernel {
+pub struct KernelBuilder {
     state: RefCell<State>,
 }
 
@@ -30,7 +30,7 @@ struct State {
     open: Block,
 }
 
-impl Kernel {
+impl KernelBuilder {
     pub(crate) fn new(name: impl Into<String>) -> Self {
         Self { state: RefCell::new(State { draft: Draft::new(name), open: Block::new() }) }
     }
@@ -55,8 +55,8 @@ impl Kernel {
     }
 
     /// A launch without a grid covers the elements of this buffer.
-    pub fn over<T: Element>(&self, buffer: Mem<'_, T>) {
-        if let Memory::Buffer(id) = buffer.memory {
+    pub fn over<T: KernelElement>(&self, buffer: Mem<'_, T>) {
+        if let MemoryOperand::Buffer(id) = buffer.memory {
             self.state.borrow_mut().draft.over = Some(id);
         }
     }
@@ -67,53 +67,53 @@ impl Kernel {
     }
 
     /// A buffer that is only read.
-    pub fn input<T: Element>(&self, name: &str) -> Mem<'_, T> {
+    pub fn input<T: KernelElement>(&self, name: &str) -> Mem<'_, T> {
         self.buffer(name, Role::Input)
     }
 
     /// A buffer that is only written.
-    pub fn output<T: Element>(&self, name: &str) -> Mem<'_, T> {
+    pub fn output<T: KernelElement>(&self, name: &str) -> Mem<'_, T> {
         self.buffer(name, Role::Output)
     }
 
     /// A buffer that is read and written.
-    pub fn in_out<T: Element>(&self, name: &str) -> Mem<'_, T> {
+    pub fn in_out<T: KernelElement>(&self, name: &str) -> Mem<'_, T> {
         self.buffer(name, Role::InOut)
     }
 
     /// A buffer that is read and written and stays on the device between launches.
-    pub fn persistent<T: Element>(&self, name: &str) -> Mem<'_, T> {
+    pub fn persistent<T: KernelElement>(&self, name: &str) -> Mem<'_, T> {
         self.buffer(name, Role::Persistent)
     }
 
-    fn buffer<T: Element>(&self, name: &str, role: Role) -> Mem<'_, T> {
+    fn buffer<T: KernelElement>(&self, name: &str, role: Role) -> Mem<'_, T> {
         let buffers = &mut self.state.borrow_mut().draft.buffers;
         let id = BufferId(buffers.len() as u32);
         let (name, element) = (name.to_owned(), T::TYPE);
         buffers.push(Buffer { name, element, role, extent: Extent::Dynamic, unchecked: false });
-        Mem::new(self, Memory::Buffer(id))
+        Mem::new(self, MemoryOperand::Buffer(id))
     }
 
     /// Shared memory of a fixed number of elements, zero at first.
-    pub fn shared<T: Element>(&self, name: &str, count: u64) -> Mem<'_, T> {
+    pub fn shared<T: KernelElement>(&self, name: &str, count: u64) -> Mem<'_, T> {
         self.shared_memory(name, Some(count))
     }
 
     /// Shared memory of as many elements as the launch gives bytes for, zero at first.
-    pub fn dynamic_shared<T: Element>(&self, name: &str) -> Mem<'_, T> {
+    pub fn dynamic_shared<T: KernelElement>(&self, name: &str) -> Mem<'_, T> {
         self.shared_memory(name, None)
     }
 
-    fn shared_memory<T: Element>(&self, name: &str, count: Option<u64>) -> Mem<'_, T> {
+    fn shared_memory<T: KernelElement>(&self, name: &str, count: Option<u64>) -> Mem<'_, T> {
         let shared = &mut self.state.borrow_mut().draft.shared;
         let id = SharedId(shared.len() as u32);
         shared.push(Shared { name: name.to_owned(), element: T::TYPE, count, raw: false });
-        Mem::new(self, Memory::Shared(id))
+        Mem::new(self, MemoryOperand::Shared(id))
     }
 
     /// A parameter passed by value.
     #[track_caller]
-    pub fn scalar<T: Element>(&self, name: &str) -> Val<'_, T> {
+    pub fn scalar<T: KernelElement>(&self, name: &str) -> Val<'_, T> {
         let id = {
             let scalars = &mut self.state.borrow_mut().draft.scalars;
             scalars.push(Scalar { name: name.to_owned(), ty: T::TYPE });
@@ -123,13 +123,13 @@ impl Kernel {
     }
 
     /// A literal as a [`Val`].
-    pub fn literal<T: Element>(&self, value: T) -> Val<'_, T> {
+    pub fn literal<T: KernelElement>(&self, value: T) -> Val<'_, T> {
         Val::new(self, Operand::Literal(value.into()))
     }
 
     /// A variable with a first value.
     #[track_caller]
-    pub fn var<T: Element>(&self, initial: impl Term<T>) -> Var<'_, T> {
+    pub fn var<T: KernelElement>(&self, initial: impl IntoOperand<T>) -> Var<'_, T> {
         let initial = Some(initial.operand());
         let id = self.add_variable(T::TYPE);
         self.push(StatementKind::Declare { variable: id, initial });
@@ -138,7 +138,7 @@ impl Kernel {
 
     /// A variable that is assigned later, on every path before it is read.
     #[track_caller]
-    pub fn var_unset<T: Element>(&self) -> Var<'_, T> {
+    pub fn var_unset<T: KernelElement>(&self) -> Var<'_, T> {
         let id = self.add_variable(T::TYPE);
         self.push(StatementKind::Declare { variable: id, initial: None });
         Var::new(self, id)
@@ -152,7 +152,7 @@ impl Kernel {
 
     /// Any [`Builtin`]; its Rust type must be that of the builtin.
     #[track_caller]
-    pub fn builtin<T: Element>(&self, builtin: Builtin) -> Val<'_, T> {
+    pub fn builtin<T: KernelElement>(&self, builtin: Builtin) -> Val<'_, T> {
         self.emit(Op::Builtin(builtin))
     }
 
@@ -206,7 +206,7 @@ impl Kernel {
 
     /// Adds an operation whose result has the type `T` stands for.
     #[track_caller]
-    pub(crate) fn emit<T: Element>(&self, op: Op) -> Val<'_, T> {
+    pub(crate) fn emit<T: KernelElement>(&self, op: Op) -> Val<'_, T> {
         let value = self.add_value(T::TYPE);
         self.push(StatementKind::Let { value, op });
         Val::new(self, Operand::Value(value))
@@ -221,11 +221,11 @@ impl Kernel {
     /// Adds a statement to the open block.
     #[track_caller]
     pub(crate) fn push(&self, kind: StatementKind) {
-        self.push_at(kind, Place::here());
+        self.push_at(kind, SourceLocation::here());
     }
 
-    pub(crate) fn push_at(&self, kind: StatementKind, place: Place) {
-        self.state.borrow_mut().open.push(Statement { kind, place });
+    pub(crate) fn push_at(&self, kind: StatementKind, location: SourceLocation) {
+        self.state.borrow_mut().open.push(Statement { kind, location });
     }
 
     /// The statements a closure adds, and what it answers.
@@ -242,8 +242,8 @@ impl Kernel {
     }
 }
 
-impl std::fmt::Debug for Kernel {
+impl std::fmt::Debug for KernelBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Kernel").field("name", &self.state.borrow().draft.name).finish_non_exhaustive()
+        f.debug_struct("KernelBuilder").field("name", &self.state.borrow().draft.name).finish_non_exhaustive()
     }
 }

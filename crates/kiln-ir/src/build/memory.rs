@@ -3,11 +3,11 @@
 use std::marker::PhantomData;
 
 use crate::declaration::Extent;
-use crate::operation::{AtomicOp, Memory, Op, Operand, Order, Scope};
+use crate::operation::{AtomicOp, MemoryOperand, MemoryOrder, MemoryScope, Op, Operand};
 use crate::statement::StatementKind;
 
-use super::element::{Element, Integer, Number, Term};
-use super::kernel::Kernel;
+use super::element::{IntoOperand, KernelElement, KernelInteger, KernelNumber};
+use super::kernel::KernelBuilder;
 use super::val::Val;
 
 /// A buffer or shared memory of a kernel that is being built.
@@ -15,8 +15,8 @@ use super::val::Val;
 /// Atomics are relaxed, with device scope in a buffer and block scope in shared memory. [`atomic`](Self::atomic) takes
 /// both as arguments.
 pub struct Mem<'k, T> {
-    kernel: &'k Kernel,
-    pub(crate) memory: Memory,
+    kernel: &'k KernelBuilder,
+    pub(crate) memory: MemoryOperand,
     ty: PhantomData<T>,
 }
 
@@ -39,14 +39,14 @@ macro_rules! atomics {
     ($($(#[$doc:meta])* $name:ident => $op:ident;)*) => {$(
         $(#[$doc])*
         #[track_caller]
-        pub fn $name<I: Integer>(self, index: impl Term<I>, value: impl Term<T>) -> Val<'k, T> {
-            self.atomic(AtomicOp::$op, index, value, Order::Relaxed, self.scope())
+        pub fn $name<I: KernelInteger>(self, index: impl IntoOperand<I>, value: impl IntoOperand<T>) -> Val<'k, T> {
+            self.atomic(AtomicOp::$op, index, value, MemoryOrder::Relaxed, self.scope())
         }
     )*};
 }
 
-impl<'k, T: Element> Mem<'k, T> {
-    pub(crate) fn new(kernel: &'k Kernel, memory: Memory) -> Self {
+impl<'k, T: KernelElement> Mem<'k, T> {
+    pub(crate) fn new(kernel: &'k KernelBuilder, memory: MemoryOperand) -> Self {
         Self { kernel, memory, ty: PhantomData }
     }
 
@@ -56,15 +56,15 @@ impl<'k, T: Element> Mem<'k, T> {
     }
 
     /// The buffer has as many elements as another one.
-    pub fn like<U: Element>(self, other: Mem<'_, U>) -> Self {
+    pub fn like<U: KernelElement>(self, other: Mem<'_, U>) -> Self {
         match other.memory {
-            Memory::Buffer(id) => self.extent(Extent::Like(id)),
-            Memory::Shared(_) => self,
+            MemoryOperand::Buffer(id) => self.extent(Extent::Like(id)),
+            MemoryOperand::Shared(_) => self,
         }
     }
 
     fn extent(self, extent: Extent) -> Self {
-        if let Memory::Buffer(id) = self.memory {
+        if let MemoryOperand::Buffer(id) = self.memory {
             self.kernel.edit(|draft| {
                 if let Some(buffer) = draft.buffers.get_mut(id.index()) {
                     buffer.extent = extent;
@@ -76,7 +76,7 @@ impl<'k, T: Element> Mem<'k, T> {
 
     /// Accesses to the buffer are not checked: launching the program is unsafe.
     pub fn unchecked(self) -> Self {
-        if let Memory::Buffer(id) = self.memory {
+        if let MemoryOperand::Buffer(id) = self.memory {
             self.kernel.edit(|draft| {
                 if let Some(buffer) = draft.buffers.get_mut(id.index()) {
                     buffer.unchecked = true;
@@ -88,7 +88,7 @@ impl<'k, T: Element> Mem<'k, T> {
 
     /// The shared memory is not set to zero before the first thread starts.
     pub fn raw(self) -> Self {
-        if let Memory::Shared(id) = self.memory {
+        if let MemoryOperand::Shared(id) = self.memory {
             self.kernel.edit(|draft| {
                 if let Some(shared) = draft.shared.get_mut(id.index()) {
                     shared.raw = true;
@@ -100,14 +100,14 @@ impl<'k, T: Element> Mem<'k, T> {
 
     /// An element: [`Op::Load`].
     #[track_caller]
-    pub fn load<I: Integer>(self, index: impl Term<I>) -> Val<'k, T> {
+    pub fn load<I: KernelInteger>(self, index: impl IntoOperand<I>) -> Val<'k, T> {
         let index = index.operand();
         self.kernel.emit(Op::Load { memory: self.memory, index })
     }
 
     /// Writes an element: [`StatementKind::Store`].
     #[track_caller]
-    pub fn store<I: Integer>(self, index: impl Term<I>, value: impl Term<T>) {
+    pub fn store<I: KernelInteger>(self, index: impl IntoOperand<I>, value: impl IntoOperand<T>) {
         let (index, value) = (index.operand(), value.operand());
         self.kernel.push(StatementKind::Store { memory: self.memory, index, value });
     }
@@ -118,15 +118,15 @@ impl<'k, T: Element> Mem<'k, T> {
         self.kernel.emit(Op::Length(self.memory))
     }
 
-    fn scope(self) -> Scope {
+    fn scope(self) -> MemoryScope {
         match self.memory {
-            Memory::Buffer(_) => Scope::Device,
-            Memory::Shared(_) => Scope::Block,
+            MemoryOperand::Buffer(_) => MemoryScope::Device,
+            MemoryOperand::Shared(_) => MemoryScope::Block,
         }
     }
 }
 
-impl<'k, T: Number> Mem<'k, T> {
+impl<'k, T: KernelNumber> Mem<'k, T> {
     atomics! {
         /// [`AtomicOp::Add`].
         atomic_add => Add;
@@ -146,26 +146,26 @@ impl<'k, T: Number> Mem<'k, T> {
 
     /// [`AtomicOp::CompareExchange`].
     #[track_caller]
-    pub fn atomic_compare_exchange<I: Integer>(
+    pub fn atomic_compare_exchange<I: KernelInteger>(
         self,
-        index: impl Term<I>,
-        expected: impl Term<T>,
-        value: impl Term<T>,
+        index: impl IntoOperand<I>,
+        expected: impl IntoOperand<T>,
+        value: impl IntoOperand<T>,
     ) -> Val<'k, T> {
         let (index, expected, value) = (index.operand(), expected.operand(), value.operand());
         let op = AtomicOp::CompareExchange;
-        self.atomic_op(op, index, Some(expected), value, (Order::Relaxed, self.scope()))
+        self.atomic_op(op, index, Some(expected), value, (MemoryOrder::Relaxed, self.scope()))
     }
 
     /// Any atomic of one operand, with its order and scope: [`Op::Atomic`].
     #[track_caller]
-    pub fn atomic<I: Integer>(
+    pub fn atomic<I: KernelInteger>(
         self,
         op: AtomicOp,
-        index: impl Term<I>,
-        value: impl Term<T>,
-        order: Order,
-        scope: Scope,
+        index: impl IntoOperand<I>,
+        value: impl IntoOperand<T>,
+        order: MemoryOrder,
+        scope: MemoryScope,
     ) -> Val<'k, T> {
         self.atomic_op(op, index.operand(), None, value.operand(), (order, scope))
     }
@@ -177,7 +177,7 @@ impl<'k, T: Number> Mem<'k, T> {
         index: Operand,
         expected: Option<Operand>,
         value: Operand,
-        (order, scope): (Order, Scope),
+        (order, scope): (MemoryOrder, MemoryScope),
     ) -> Val<'k, T> {
         let memory = self.memory;
         self.kernel.emit(Op::Atomic { op, memory, index, value, expected, order, scope })

@@ -4,14 +4,14 @@ use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Shl, Shr, Su
 
 use crate::operation::{BinaryOp, UnaryOp};
 
-use super::element::{Element, Integer, Number, Term};
+use super::element::{IntoOperand, KernelElement, KernelInteger, KernelNumber};
 use super::val::Val;
 use super::var::Var;
 
 /// Operators between two operands of one type.
 macro_rules! binary {
     ($($trait:ident, $method:ident, $bound:ident;)*) => {$(
-        impl<'k, T: $bound, R: Term<T>> $trait<R> for Val<'k, T> {
+        impl<'k, T: $bound, R: IntoOperand<T>> $trait<R> for Val<'k, T> {
             type Output = Self;
 
             #[track_caller]
@@ -20,7 +20,7 @@ macro_rules! binary {
             }
         }
 
-        impl<'k, T: $bound, R: Term<T>> $trait<R> for Var<'k, T> {
+        impl<'k, T: $bound, R: IntoOperand<T>> $trait<R> for Var<'k, T> {
             type Output = Val<'k, T>;
 
             #[track_caller]
@@ -32,17 +32,17 @@ macro_rules! binary {
 }
 
 binary! {
-    Add, add, Number;
-    Sub, sub, Number;
-    Mul, mul, Number;
-    Div, div, Number;
-    Rem, rem, Integer;
+    Add, add, KernelNumber;
+    Sub, sub, KernelNumber;
+    Mul, mul, KernelNumber;
+    Div, div, KernelNumber;
+    Rem, rem, KernelInteger;
 }
 
 /// Operators on bits and truths; the names of Rust's traits differ from ours.
 macro_rules! bits {
     ($($trait:ident, $method:ident, $op:ident;)*) => {$(
-        impl<'k, T: Element, R: Term<T>> $trait<R> for Val<'k, T> {
+        impl<'k, T: KernelElement, R: IntoOperand<T>> $trait<R> for Val<'k, T> {
             type Output = Self;
 
             #[track_caller]
@@ -62,7 +62,7 @@ bits! {
 /// Shifts, by a `u32` of either kind.
 macro_rules! shifts {
     ($($trait:ident, $method:ident;)*) => {$(
-        impl<'k, T: Integer, R: Term<u32>> $trait<R> for Val<'k, T> {
+        impl<'k, T: KernelInteger, R: IntoOperand<u32>> $trait<R> for Val<'k, T> {
             type Output = Self;
 
             #[track_caller]
@@ -78,7 +78,7 @@ shifts! {
     Shr, shr;
 }
 
-impl<T: Number> Neg for Val<'_, T> {
+impl<T: KernelNumber> Neg for Val<'_, T> {
     type Output = Self;
 
     #[track_caller]
@@ -87,7 +87,7 @@ impl<T: Number> Neg for Val<'_, T> {
     }
 }
 
-impl<T: Element> Not for Val<'_, T> {
+impl<T: KernelElement> Not for Val<'_, T> {
     type Output = Self;
 
     #[track_caller]

@@ -2,14 +2,14 @@
 
 use std::marker::PhantomData;
 
-use crate::operation::{BinaryOp, BlockVote, CompareOp, Function, Op, Operand, UnaryOp, WarpOp};
+use crate::operation::{BinaryOp, BlockVote, CompareOp, MathFunction, Op, Operand, UnaryOp, WarpOp};
 
-use super::element::{Element, Float, Integer, Number, Term};
-use super::kernel::Kernel;
+use super::element::{IntoOperand, KernelElement, KernelFloat, KernelInteger, KernelNumber};
+use super::kernel::KernelBuilder;
 
 /// A value of a kernel that is being built. It is computed where it was made and never changes.
 pub struct Val<'k, T> {
-    pub(crate) kernel: &'k Kernel,
+    pub(crate) kernel: &'k KernelBuilder,
     pub(crate) operand: Operand,
     ty: PhantomData<T>,
 }
@@ -33,7 +33,7 @@ macro_rules! binary {
     ($($(#[$doc:meta])* $name:ident => $op:ident;)*) => {$(
         $(#[$doc])*
         #[track_caller]
-        pub fn $name(self, other: impl Term<T>) -> Self {
+        pub fn $name(self, other: impl IntoOperand<T>) -> Self {
             self.binary(BinaryOp::$op, other.operand())
         }
     )*};
@@ -56,7 +56,7 @@ macro_rules! functions {
         $(#[$doc])*
         #[track_caller]
         pub fn $name(self) -> Self {
-            self.kernel.emit(Op::Function { function: Function::$function, ty: T::TYPE, a: self.operand })
+            self.kernel.emit(Op::Function { function: MathFunction::$function, ty: T::TYPE, a: self.operand })
         }
     )*};
 }
@@ -66,7 +66,7 @@ macro_rules! compare {
     ($($(#[$doc:meta])* $name:ident => $op:ident;)*) => {$(
         $(#[$doc])*
         #[track_caller]
-        pub fn $name(self, other: impl Term<T>) -> Val<'k, bool> {
+        pub fn $name(self, other: impl IntoOperand<T>) -> Val<'k, bool> {
             let op = CompareOp::$op;
             self.kernel.emit(Op::Compare { op, ty: T::TYPE, a: self.operand, b: other.operand() })
         }
@@ -89,15 +89,15 @@ macro_rules! shuffle {
     ($($(#[$doc:meta])* $name:ident => $op:ident;)*) => {$(
         $(#[$doc])*
         #[track_caller]
-        pub fn $name(self, by: impl Term<u32>) -> Self {
+        pub fn $name(self, by: impl IntoOperand<u32>) -> Self {
             let by = Some(by.operand());
             self.kernel.emit(Op::Warp { op: WarpOp::$op, ty: T::TYPE, a: self.operand, by })
         }
     )*};
 }
 
-impl<'k, T: Element> Val<'k, T> {
-    pub(crate) fn new(kernel: &'k Kernel, operand: Operand) -> Self {
+impl<'k, T: KernelElement> Val<'k, T> {
+    pub(crate) fn new(kernel: &'k KernelBuilder, operand: Operand) -> Self {
         Self { kernel, operand, ty: PhantomData }
     }
 
@@ -125,13 +125,13 @@ impl<'k, T: Element> Val<'k, T> {
 
     /// The same number in another type: [`Op::Convert`].
     #[track_caller]
-    pub fn to<U: Element>(self) -> Val<'k, U> {
+    pub fn to<U: KernelElement>(self) -> Val<'k, U> {
         self.kernel.emit(Op::Convert { from: T::TYPE, to: U::TYPE, a: self.operand })
     }
 
     /// The same bits as another type of the same size: [`Op::Bitcast`].
     #[track_caller]
-    pub fn bits_as<U: Element>(self) -> Val<'k, U> {
+    pub fn bits_as<U: KernelElement>(self) -> Val<'k, U> {
         self.kernel.emit(Op::Bitcast { from: T::TYPE, to: U::TYPE, a: self.operand })
     }
 
@@ -154,7 +154,7 @@ impl<'k, T: Element> Val<'k, T> {
     }
 }
 
-impl<'k, T: Number> Val<'k, T> {
+impl<'k, T: KernelNumber> Val<'k, T> {
     compare! {
         /// Whether it is less: [`CompareOp::Lt`].
         lt => Lt;
@@ -188,7 +188,7 @@ impl<'k, T: Number> Val<'k, T> {
     }
 }
 
-impl<'k, T: Integer> Val<'k, T> {
+impl<'k, T: KernelInteger> Val<'k, T> {
     binary! {
         /// The upper half of the product: [`BinaryOp::MulHi`].
         mul_hi => MulHi;
@@ -201,13 +201,13 @@ impl<'k, T: Integer> Val<'k, T> {
 
     /// Rotated left: [`BinaryOp::RotateLeft`].
     #[track_caller]
-    pub fn rotate_left(self, by: impl Term<u32>) -> Self {
+    pub fn rotate_left(self, by: impl IntoOperand<u32>) -> Self {
         self.binary(BinaryOp::RotateLeft, by.operand())
     }
 
     /// Rotated right: [`BinaryOp::RotateRight`].
     #[track_caller]
-    pub fn rotate_right(self, by: impl Term<u32>) -> Self {
+    pub fn rotate_right(self, by: impl IntoOperand<u32>) -> Self {
         self.binary(BinaryOp::RotateRight, by.operand())
     }
 
@@ -239,7 +239,7 @@ impl<'k, T: Integer> Val<'k, T> {
     }
 }
 
-impl<T: Float> Val<'_, T> {
+impl<T: KernelFloat> Val<'_, T> {
     unary! {
         /// The square root: [`UnaryOp::Sqrt`].
         sqrt => Sqrt;
@@ -254,27 +254,27 @@ impl<T: Float> Val<'_, T> {
     }
 
     functions! {
-        /// [`Function::Exp`].
+        /// [`MathFunction::Exp`].
         exp => Exp;
-        /// [`Function::Exp2`].
+        /// [`MathFunction::Exp2`].
         exp2 => Exp2;
-        /// [`Function::Log`].
+        /// [`MathFunction::Log`].
         log => Log;
-        /// [`Function::Log2`].
+        /// [`MathFunction::Log2`].
         log2 => Log2;
-        /// [`Function::Sin`].
+        /// [`MathFunction::Sin`].
         sin => Sin;
-        /// [`Function::Cos`].
+        /// [`MathFunction::Cos`].
         cos => Cos;
-        /// [`Function::Tanh`].
+        /// [`MathFunction::Tanh`].
         tanh => Tanh;
-        /// [`Function::Rsqrt`].
+        /// [`MathFunction::Rsqrt`].
         rsqrt => Rsqrt;
     }
 
     /// `self * b + c`, rounded once: [`Op::Fma`].
     #[track_caller]
-    pub fn mul_add(self, b: impl Term<T>, c: impl Term<T>) -> Self {
+    pub fn mul_add(self, b: impl IntoOperand<T>, c: impl IntoOperand<T>) -> Self {
         let (b, c) = (b.operand(), c.operand());
         self.kernel.emit(Op::Fma { ty: T::TYPE, a: self.operand, b, c })
     }
@@ -283,7 +283,7 @@ impl<T: Float> Val<'_, T> {
 impl<'k> Val<'k, bool> {
     /// `a` where it is true, otherwise `b`: [`Op::Select`].
     #[track_caller]
-    pub fn select<T: Element>(self, a: impl Term<T>, b: impl Term<T>) -> Val<'k, T> {
+    pub fn select<T: KernelElement>(self, a: impl IntoOperand<T>, b: impl IntoOperand<T>) -> Val<'k, T> {
         let (a, b) = (a.operand(), b.operand());
         self.kernel.emit(Op::Select { ty: T::TYPE, condition: self.operand, a, b })
     }

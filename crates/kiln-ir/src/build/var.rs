@@ -6,13 +6,13 @@ use crate::declaration::VariableId;
 use crate::operation::Op;
 use crate::statement::StatementKind;
 
-use super::element::{Element, Term};
-use super::kernel::Kernel;
+use super::element::{IntoOperand, KernelElement};
+use super::kernel::KernelBuilder;
 use super::val::Val;
 
 /// A variable of a kernel that is being built. As an operand it is read where it is used.
 pub struct Var<'k, T> {
-    kernel: &'k Kernel,
+    kernel: &'k KernelBuilder,
     id: VariableId,
     ty: PhantomData<T>,
 }
@@ -31,8 +31,8 @@ impl<T> std::fmt::Debug for Var<'_, T> {
     }
 }
 
-impl<'k, T: Element> Var<'k, T> {
-    pub(crate) fn new(kernel: &'k Kernel, id: VariableId) -> Self {
+impl<'k, T: KernelElement> Var<'k, T> {
+    pub(crate) fn new(kernel: &'k KernelBuilder, id: VariableId) -> Self {
         Self { kernel, id, ty: PhantomData }
     }
 
@@ -54,7 +54,7 @@ impl<'k, T: Element> Var<'k, T> {
 
     /// Assigns it.
     #[track_caller]
-    pub fn set(self, value: impl Term<T>) {
+    pub fn set(self, value: impl IntoOperand<T>) {
         let value = value.operand();
         self.kernel.push(StatementKind::Assign { variable: self.id, value });
     }

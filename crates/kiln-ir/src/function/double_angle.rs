@@ -6,7 +6,7 @@
 //! number of quarter turns, which is off by 2^-61 of one.
 
 use super::polynomial64;
-use crate::build::{Kernel, Val};
+use crate::build::{KernelBuilder, Val};
 
 /// pi/2 as the sum of three doubles.
 const HALF_PI: [f64; 3] = [
@@ -130,7 +130,7 @@ fn normalized<'k>(high: Val<'k, f64>, low: Val<'k, f64>) -> (Val<'k, f64>, Val<'
 
 /// `x * 2/pi` modulo 4 for a large x, which is `m * 2^e` with a whole m of 53 bits: the digits of 2/pi that make
 /// multiples of 4 with it are skipped.
-fn reduce_large<'k>(k: &'k Kernel, x: Val<'k, f64>) -> Reduced<'k> {
+fn reduce_large<'k>(k: &'k KernelBuilder, x: Val<'k, f64>) -> Reduced<'k> {
     let bits = x.bits_as::<u64>();
     let significand = (bits & 0x000f_ffff_ffff_ffffu64) | 0x0010_0000_0000_0000u64;
     // The first digit that matters has the weight 2^-(e-1) and is number e-2 from the point, which is a word further on.
@@ -157,7 +157,7 @@ fn reduce_large<'k>(k: &'k Kernel, x: Val<'k, f64>) -> Reduced<'k> {
 }
 
 /// The 192 digits of 2/pi from one on: the words around are found bit by bit of their number, and shifted.
-fn digits<'k>(k: &'k Kernel, first: Val<'k, u32>) -> [Val<'k, u64>; 3] {
+fn digits<'k>(k: &'k KernelBuilder, first: Val<'k, u32>) -> [Val<'k, u64>; 3] {
     let (word, offset) = (first >> 6u32, first & 63u32);
     let mut words: Vec<Val<'k, u64>> = TWO_OVER_PI.iter().map(|word| k.literal(*word)).collect();
     for step in [16, 8, 4, 2, 1] {

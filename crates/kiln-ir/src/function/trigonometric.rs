@@ -4,7 +4,7 @@
 //! and rounded once. Angles too large for that are reduced with as many digits of 2/pi as their exponent reaches into.
 
 use super::polynomial64;
-use crate::build::{Kernel, Val};
+use crate::build::{KernelBuilder, Val};
 
 /// pi/2 as the sum of two doubles.
 const HALF_PI_HIGH: f64 = std::f64::consts::FRAC_PI_2;
@@ -76,7 +76,7 @@ fn reduce(x: Val<'_, f32>) -> Reduced<'_> {
 
 /// `x * 2/pi` modulo 4 for a positive x, whose last digit is above the point: x is a whole number `m * 2^e`, and the
 /// digits of 2/pi that make multiples of 4 with it are skipped.
-fn reduce_large<'k>(k: &'k Kernel, x: Val<'k, f32>) -> Reduced<'k> {
+fn reduce_large<'k>(k: &'k KernelBuilder, x: Val<'k, f32>) -> Reduced<'k> {
     let bits = x.bits_as::<u32>();
     let significand = ((bits & 0x007f_ffffu32) | 0x0080_0000u32).to::<u64>();
     // The first digit that matters has the weight 2^-(e-1) and is number e-2 from 0.

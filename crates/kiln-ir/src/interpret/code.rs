@@ -1,7 +1,7 @@
 //! Statements as a list of steps with jumps, so that a thread can be suspended at any step.
 
 use crate::declaration::{ValueId, VariableId};
-use crate::operation::{CompareOp, Memory, Op, Operand};
+use crate::operation::{CompareOp, MemoryOperand, Op, Operand};
 use crate::program::Draft;
 use crate::scalar_type::Type;
 use crate::statement::{BarrierScope, Block, Statement, StatementKind};
@@ -16,7 +16,7 @@ pub(super) enum Step {
     /// Assigns a variable.
     Assign(VariableId, Operand),
     /// Writes an element.
-    Store(Memory, Operand, Operand),
+    Store(MemoryOperand, Operand, Operand),
     /// Jumps.
     Jump(usize),
     /// Jumps unless a condition holds.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::block::{Block, Progress};
 use super::code::{Step, code};
-use super::outcome::{Absorbed, InterpretError, Outcome};
+use super::outcome::{InterpretError, InterpretOutcome, OutOfRange};
 use crate::declaration::Extent;
 use crate::evaluate::Mode;
 use crate::literal::Literal;
@@ -24,7 +24,7 @@ pub enum ThreadOrder {
 /// How a program is interpreted.
 ///
 /// ```
-/// use kiln_ir::{Interpretation, Program};
+/// use kiln_ir::{Interpreter, Program};
 ///
 /// let twice = Program::build("twice", |k| {
 ///     let x = k.in_out::<u32>("x");
@@ -32,13 +32,13 @@ pub enum ThreadOrder {
 ///     x.store(i, x.load(i) * 2u32);
 /// })?;
 /// let mut x = vec![vec![1, 0, 0, 0, 7, 0, 0, 0]];
-/// let outcome = Interpretation::new([1, 1, 1]).run(&twice, &[], &mut x)?;
+/// let outcome = Interpreter::new([1, 1, 1]).run(&twice, &[], &mut x)?;
 /// assert_eq!(x[0], [2, 0, 0, 0, 14, 0, 0, 0]);
-/// assert_eq!(outcome.absorbed.stores, 254);
+/// assert_eq!(outcome.out_of_range.stores, 254);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interpretation {
+pub struct Interpreter {
     /// Blocks of the grid.
     pub grid: [u32; 3],
     /// Bytes of dynamic shared memory.
@@ -49,7 +49,7 @@ pub struct Interpretation {
     pub step_limit: u64,
 }
 
-impl Interpretation {
+impl Interpreter {
     /// A launch over a grid, in ascending order.
     pub fn new(grid: [u32; 3]) -> Self {
         Self { grid, dynamic_shared_bytes: 0, order: ThreadOrder::Ascending, step_limit: 1 << 30 }
@@ -64,7 +64,7 @@ impl Interpretation {
         program: &Program,
         scalars: &[Literal],
         buffers: &mut [Vec<u8>],
-    ) -> Result<Outcome, InterpretError> {
+    ) -> Result<InterpretOutcome, InterpretError> {
         check(program, scalars, buffers)?;
         let expanded = program.expanded();
         let mut world = World {
@@ -76,12 +76,12 @@ impl Interpretation {
             order: self.order,
             scalars,
             buffers,
-            absorbed: Absorbed::default(),
+            out_of_range: OutOfRange::default(),
             steps: 0,
             step_limit: self.step_limit,
         };
         self.run_blocks(&mut world)?;
-        Ok(Outcome { absorbed: world.absorbed, steps: world.steps })
+        Ok(InterpretOutcome { out_of_range: world.out_of_range, steps: world.steps })
     }
 
     fn run_blocks(&self, world: &mut World<'_>) -> Result<(), InterpretError> {
@@ -121,7 +121,7 @@ pub(super) struct World<'w> {
     pub(super) order: ThreadOrder,
     pub(super) scalars: &'w [Literal],
     pub(super) buffers: &'w mut [Vec<u8>],
-    pub(super) absorbed: Absorbed,
+    pub(super) out_of_range: OutOfRange,
     steps: u64,
     step_limit: u64,
 }

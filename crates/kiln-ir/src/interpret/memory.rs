@@ -1,6 +1,6 @@
 //! Elements in bytes, with the rules for what is out of range.
 
-use super::outcome::{Absorbed, InterpretError};
+use super::outcome::{InterpretError, OutOfRange};
 use crate::evaluate::{self, Mode};
 use crate::operation::{AtomicOp, BinaryOp};
 use crate::scalar_type::Type;
@@ -31,7 +31,7 @@ impl Elements<'_> {
         &mut self,
         index: i128,
         access: Access,
-        absorbed: &mut Absorbed,
+        out_of_range: &mut OutOfRange,
     ) -> Result<u64, InterpretError> {
         let length = self.length();
         if index < 0 || index >= i128::from(length) {
@@ -39,9 +39,9 @@ impl Elements<'_> {
                 return Err(InterpretError::Unchecked { buffer: buffer.to_owned(), index, length });
             }
             match access {
-                Access::Load => absorbed.loads += 1,
-                Access::Store(_) => absorbed.stores += 1,
-                Access::Atomic { .. } => absorbed.atomics += 1,
+                Access::Load => out_of_range.loads += 1,
+                Access::Store(_) => out_of_range.stores += 1,
+                Access::Atomic { .. } => out_of_range.atomics += 1,
             }
             return Ok(0);
         }

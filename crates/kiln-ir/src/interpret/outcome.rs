@@ -5,16 +5,16 @@ use crate::statement::trap_text;
 
 /// The outcome of a launch that ran to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct InterpretOutcome {
     /// Accesses that were out of range.
-    pub absorbed: Absorbed,
+    pub out_of_range: OutOfRange,
     /// Steps of all threads together.
     pub steps: u64,
 }
 
 /// Accesses out of range, which do nothing or give 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Absorbed {
+pub struct OutOfRange {
     /// Loads that gave 0.
     pub loads: u64,
     /// Stores that did nothing.
@@ -23,7 +23,7 @@ pub struct Absorbed {
     pub atomics: u64,
 }
 
-impl Absorbed {
+impl OutOfRange {
     /// The sum.
     pub const fn total(self) -> u64 {
         self.loads + self.stores + self.atomics

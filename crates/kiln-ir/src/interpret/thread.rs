@@ -8,7 +8,7 @@ use super::memory::{Access, Elements};
 use super::outcome::InterpretError;
 use crate::declaration::ValueId;
 use crate::evaluate::{self, integer};
-use crate::operation::{Axis, Builtin, Memory, Op, Operand};
+use crate::operation::{Axis, Builtin, MemoryOperand, Op, Operand};
 use crate::statement::STEP_TRAP;
 
 /// The state of a thread.
@@ -172,7 +172,7 @@ impl Thread {
 
     fn access(
         &self,
-        memory: Memory,
+        memory: MemoryOperand,
         index: Operand,
         access: Access,
         world: &mut World<'_>,
@@ -180,7 +180,7 @@ impl Thread {
     ) -> Result<u64, InterpretError> {
         let ty = world.draft.type_of(index).unwrap_or(crate::Type::U64);
         let index = integer::value(ty, self.operand(index));
-        elements(memory, world.draft, world.buffers, around).access(index, access, &mut world.absorbed)
+        elements(memory, world.draft, world.buffers, around).access(index, access, &mut world.out_of_range)
     }
 
     fn builtin(&self, builtin: Builtin, world: &World<'_>, block: [u32; 3]) -> u64 {
@@ -206,18 +206,18 @@ pub(super) fn linear(at: [u32; 3], threads: [u32; 3]) -> u64 {
 }
 
 fn elements<'m>(
-    memory: Memory,
+    memory: MemoryOperand,
     draft: &'m crate::Draft,
     buffers: &'m mut [Vec<u8>],
     around: &'m mut Surroundings,
 ) -> Elements<'m> {
     match memory {
-        Memory::Buffer(id) => {
+        MemoryOperand::Buffer(id) => {
             let buffer = &draft.buffers[id.index()];
             let unchecked = buffer.unchecked.then_some(&*buffer.name);
             Elements { ty: buffer.element, bytes: &mut buffers[id.index()], unchecked }
         }
-        Memory::Shared(id) => {
+        MemoryOperand::Shared(id) => {
             let ty = draft.shared[id.index()].element;
             Elements { ty, bytes: &mut around.shared[id.index()], unchecked: None }
         }

@@ -1,9 +1,9 @@
 //! Arithmetic, bits, comparisons, functions.
 
 use crate::scalar_type::Type;
-use crate::words::words;
+use crate::word_enum::word_enum;
 
-words! {
+word_enum! {
     /// An operation on one operand.
     ///
     /// Which NaN a float operation gives is not defined, neither its bits nor its sign.
@@ -56,7 +56,7 @@ impl UnaryOp {
     }
 }
 
-words! {
+word_enum! {
     /// An operation on two operands.
     ///
     /// Which NaN a float operation gives is not defined, neither its bits nor its sign.
@@ -125,7 +125,7 @@ impl BinaryOp {
     }
 }
 
-words! {
+word_enum! {
     /// A comparison.
     ///
     /// Floats compare as numbers, so `-0.0` equals `0.0`. Nothing is equal to, below or above a NaN: with one, only
@@ -153,13 +153,13 @@ impl CompareOp {
     }
 }
 
-words! {
+word_enum! {
     /// A function of a float, computed by a fixed sequence of IEEE operations.
     ///
     /// So the interpreter and every device give the same bits. Results of `f32` and `f64` lie within 2 units in the
     /// last place of the exact value, sine and cosine of `f64` within 1; those of `f16` and `bf16` are computed in
     /// `f32` and rounded.
-    pub enum Function {
+    pub enum MathFunction {
         /// e to the power of `a`. Overflow gives infinity; subnormal results are rounded like others.
         Exp = "exp",
         /// 2 to the power of `a`.
@@ -179,7 +179,7 @@ words! {
     }
 }
 
-impl Function {
+impl MathFunction {
     /// Whether it can work on a type.
     pub const fn accepts(self, ty: Type) -> bool {
         ty.is_float()

@@ -1,9 +1,9 @@
 //! Indices and sizes of threads, blocks and the grid.
 
 use crate::scalar_type::Type;
-use crate::words::words;
+use crate::word_enum::word_enum;
 
-words! {
+word_enum! {
     /// One of three dimensions.
     pub enum Axis {
         /// The first; consecutive threads of a warp differ in it.

@@ -1,19 +1,19 @@
-//! Memory and atomics.
+//! MemoryOperand and atomics.
 
 use crate::declaration::{BufferId, SharedId};
 use crate::scalar_type::Type;
-use crate::words::words;
+use crate::word_enum::word_enum;
 
 /// A buffer or shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Memory {
+pub enum MemoryOperand {
     /// A buffer in global memory.
     Buffer(BufferId),
     /// Shared memory of the block.
     Shared(SharedId),
 }
 
-words! {
+word_enum! {
     /// How an atomic updates an element.
     pub enum AtomicOp {
         /// Adds; integers wrap. An `f32` may treat subnormal operands and results as zero.
@@ -47,9 +47,9 @@ impl AtomicOp {
     }
 }
 
-words! {
+word_enum! {
     /// The memory order of an atomic.
-    pub enum Order {
+    pub enum MemoryOrder {
         /// Nothing.
         Relaxed = "relaxed",
         /// Later accesses of the thread stay after it.
@@ -63,9 +63,9 @@ words! {
     }
 }
 
-words! {
+word_enum! {
     /// The threads for which an atomic or a fence orders memory.
-    pub enum Scope {
+    pub enum MemoryScope {
         /// The block.
         Block = "block",
         /// The device.

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::writer::Writer;
 use crate::declaration::{BufferId, ValueId};
-use crate::operation::{BinaryOp, Memory, Op, Operand};
+use crate::operation::{BinaryOp, MemoryOperand, Op, Operand};
 use crate::scalar_type::Type;
 use crate::statement::{Block, StatementKind};
 
@@ -35,7 +35,7 @@ type Split = (ValueId, u64);
 impl Writer<'_> {
     /// The loads that a load at the start of these statements begins a group of.
     pub(super) fn loads_beside(&self, statements: &Block, first: usize) -> Option<Group> {
-        let StatementKind::Let { op: Op::Load { memory: Memory::Buffer(id), index }, .. } =
+        let StatementKind::Let { op: Op::Load { memory: MemoryOperand::Buffer(id), index }, .. } =
             &statements.get(first)?.kind
         else {
             return None;
@@ -46,16 +46,16 @@ impl Writer<'_> {
         let mut members = vec![(first, start.1)];
         for (at, statement) in statements.iter().enumerate().skip(first + 1).take(REACH) {
             match &statement.kind {
-                StatementKind::Let { op: Op::Load { memory: Memory::Buffer(other), index }, .. }
-                    if other == id =>
-                {
+                StatementKind::Let {
+                    op: Op::Load { memory: MemoryOperand::Buffer(other), index }, ..
+                } if other == id => {
                     let found = self.split(&splits, *index).filter(|split| split.0 == start.0);
                     members.extend(found.map(|split| (at, split.1)));
                 }
                 StatementKind::Let { value, op } if !op.has_effect() => self.learn(&mut splits, *value, op),
                 StatementKind::Declare { .. } | StatementKind::Assign { .. } => {}
-                StatementKind::Store { memory: Memory::Buffer(other), .. } if other != id => {}
-                StatementKind::Store { memory: Memory::Shared(_), .. } => {}
+                StatementKind::Store { memory: MemoryOperand::Buffer(other), .. } if other != id => {}
+                StatementKind::Store { memory: MemoryOperand::Shared(_), .. } => {}
                 // An input does not change during a launch. In an unchecked buffer a condition may keep the index in
                 // range.
                 _ if is_constant && !self.draft.buffers[id.index()].unchecked => {}
@@ -69,7 +69,8 @@ impl Writer<'_> {
 
     /// The stores that a store at the start of these statements begins a group of; all of them, none twice.
     pub(super) fn stores_beside(&self, statements: &Block, first: usize) -> Option<Group> {
-        let StatementKind::Store { memory: Memory::Buffer(id), index, .. } = &statements.get(first)?.kind
+        let StatementKind::Store { memory: MemoryOperand::Buffer(id), index, .. } =
+            &statements.get(first)?.kind
         else {
             return None;
         };
@@ -78,14 +79,14 @@ impl Writer<'_> {
         let mut members = vec![(first, start.1)];
         for (at, statement) in statements.iter().enumerate().skip(first + 1).take(REACH) {
             match &statement.kind {
-                StatementKind::Let { op: Op::Load { memory: Memory::Buffer(other), .. }, .. }
+                StatementKind::Let { op: Op::Load { memory: MemoryOperand::Buffer(other), .. }, .. }
                     if other == id =>
                 {
                     break;
                 }
                 StatementKind::Let { value, op } if !op.has_effect() => self.learn(&mut splits, *value, op),
                 StatementKind::Declare { .. } | StatementKind::Assign { .. } => {}
-                StatementKind::Store { memory: Memory::Buffer(other), index, .. } if other == id => {
+                StatementKind::Store { memory: MemoryOperand::Buffer(other), index, .. } if other == id => {
                     match self.split(&splits, *index).filter(|split| split.0 == start.0) {
                         Some(split) if members.iter().all(|member| member.1 != split.1) => {
                             members.push((at, split.1));

@@ -3,20 +3,20 @@
 use super::register::{Class, Register};
 use super::writer::{Writer, ins};
 use crate::literal::Literal;
-use crate::operation::{AtomicOp, Op, Operand, Order, Scope};
+use crate::operation::{AtomicOp, MemoryOrder, MemoryScope, Op, Operand};
 use crate::scalar_type::Type;
 
 /// The name of a scope.
-fn scope_name(scope: Scope) -> &'static str {
+fn scope_name(scope: MemoryScope) -> &'static str {
     match scope {
-        Scope::Block => "cta",
-        Scope::Device => "gpu",
-        Scope::System => "sys",
+        MemoryScope::Block => "cta",
+        MemoryScope::Device => "gpu",
+        MemoryScope::System => "sys",
     }
 }
 
 impl Writer<'_> {
-    pub(super) fn fence(&mut self, scope: Scope) {
+    pub(super) fn fence(&mut self, scope: MemoryScope) {
         ins!(self, "fence.acq_rel.{}", scope_name(scope));
     }
 
@@ -25,17 +25,17 @@ impl Writer<'_> {
             return self.fresh(Class::B32);
         };
         let spot = self.spot(*memory, *index);
-        if *order == Order::SeqCst {
+        if *order == MemoryOrder::SeqCst {
             ins!(self, "fence.sc.{}", scope_name(*scope));
         }
         let (ty, name) = type_name(*op, spot.ty);
         let value = self.as_bits(ty, *value);
         let expected = expected.map(|expected| self.as_bits(ty, expected));
         let order = match order {
-            Order::Relaxed => "relaxed",
-            Order::Acquire => "acquire",
-            Order::Release => "release",
-            Order::AcqRel | Order::SeqCst => "acq_rel",
+            MemoryOrder::Relaxed => "relaxed",
+            MemoryOrder::Acquire => "acquire",
+            MemoryOrder::Release => "release",
+            MemoryOrder::AcqRel | MemoryOrder::SeqCst => "acq_rel",
         };
         let word = match op {
             AtomicOp::Add => "add",

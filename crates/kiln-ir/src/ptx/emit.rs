@@ -1,13 +1,13 @@
 //! A program into a module of PTX.
 
-use super::layout::{Layout, ParameterKind, parameter_type};
-use super::lines::Lines;
+use super::layout::{EntryParameterKind, ParameterLayout, parameter_type};
+use super::line_info::LineInfo;
 use super::target::Target;
 use super::writer::Writer;
 use crate::operation::{Op, Operand};
-use crate::place::Place;
 use crate::program::{Draft, Program};
 use crate::range::Ranges;
+use crate::source_location::SourceLocation;
 use crate::statement::{BarrierScope, Block, Statement, StatementKind};
 
 /// PTX of a program, with what a launch needs.
@@ -16,7 +16,7 @@ pub struct Emitted {
     /// The module. It has one entry, which has the name of the program.
     pub text: String,
     /// The parameters of the entry.
-    pub layout: Layout,
+    pub layout: ParameterLayout,
     /// Whether the launch must be cooperative.
     pub cooperative: bool,
     /// Bytes of shared memory the module declares.
@@ -53,14 +53,14 @@ impl Program {
     /// # Ok::<(), kiln_ir::TextError>(())
     /// ```
     pub fn emit_with_lines(&self, target: Target) -> Emitted {
-        self.emitted(target, Some(Lines::new(&self.name)))
+        self.emitted(target, Some(LineInfo::new(&self.name)))
     }
 
-    fn emitted(&self, target: Target, lines: Option<Lines>) -> Emitted {
+    fn emitted(&self, target: Target, lines: Option<LineInfo>) -> Emitted {
         let program = self.expanded().simplified();
         let uses = Uses::of(&program);
         let can_trap = !uses.traps.is_empty();
-        let layout = Layout::new(&program, can_trap || uses.grid_barrier, uses.grid_barrier);
+        let layout = ParameterLayout::new(&program, can_trap || uses.grid_barrier, uses.grid_barrier);
         let mut writer = Writer::new(&program, target, &layout);
         writer.lines = lines;
         writer.block(&program.body);
@@ -90,7 +90,7 @@ impl Draft {
     }
 
     /// The statements that can trap: each `trap`, and each `for` whose step may be below 1.
-    pub fn traps(&self) -> Vec<Place> {
+    pub fn traps(&self) -> Vec<SourceLocation> {
         Uses::of(self).traps
     }
 }
@@ -100,13 +100,13 @@ pub(super) fn shared_size(shared: &crate::Shared) -> Option<u64> {
     shared.count.map(|count| count.saturating_mul(shared.element.bytes()).div_ceil(4).saturating_mul(4))
 }
 
-fn module(draft: &Draft, writer: &Writer<'_>, layout: &Layout) -> String {
+fn module(draft: &Draft, writer: &Writer<'_>, layout: &ParameterLayout) -> String {
     let (major, minor) = writer.version;
     let mut text = format!(".version {major}.{minor}\n.target {}\n.address_size 64\n\n", writer.target);
     for shared in draft.shared.iter().filter(|shared| shared.count.is_none()) {
         text += &format!(".extern .shared .align 16 .b8 shared_{}[];\n\n", shared.name);
     }
-    let parameter = |(at, parameter): (usize, &super::layout::Parameter)| {
+    let parameter = |(at, parameter): (usize, &super::layout::EntryParameter)| {
         format!("    .param .{} parameter_{at}", parameter_type(parameter.bytes))
     };
     let parameters: Vec<String> = layout.parameters.iter().enumerate().map(parameter).collect();
@@ -126,14 +126,14 @@ fn module(draft: &Draft, writer: &Writer<'_>, layout: &Layout) -> String {
     text += &writer.prologue;
     text += &writer.body;
     text += "}\n";
-    text += &writer.lines.as_ref().map_or_else(String::new, Lines::files);
+    text += &writer.lines.as_ref().map_or_else(String::new, LineInfo::files);
     text
 }
 
 /// What a program needs besides its parameters.
 #[derive(Clone, Debug, Default)]
 struct Uses {
-    traps: Vec<Place>,
+    traps: Vec<SourceLocation>,
     grid_barrier: bool,
 }
 
@@ -145,16 +145,16 @@ impl Uses {
     }
 
     fn add(&mut self, block: &Block, is_positive: &dyn Fn(Operand) -> bool) {
-        for Statement { kind, place } in block {
+        for Statement { kind, location } in block {
             match kind {
-                StatementKind::Trap(_) => self.traps.push(*place),
+                StatementKind::Trap(_) => self.traps.push(*location),
                 StatementKind::Barrier(BarrierScope::Grid) => self.grid_barrier = true,
                 StatementKind::If { then, otherwise, .. } => {
                     self.add(then, is_positive);
                     self.add(otherwise, is_positive);
                 }
                 StatementKind::For { step, body, .. } => {
-                    self.traps.extend((!is_positive(*step)).then_some(*place));
+                    self.traps.extend((!is_positive(*step)).then_some(*location));
                     self.add(body, is_positive);
                 }
                 StatementKind::While { condition, body, .. } => {
@@ -169,7 +169,7 @@ impl Uses {
 
 impl Writer<'_> {
     /// The number of a parameter.
-    pub(super) fn parameter(&self, kind: ParameterKind) -> usize {
+    pub(super) fn parameter(&self, kind: EntryParameterKind) -> usize {
         self.layout.parameters.iter().position(|parameter| parameter.kind == kind).unwrap_or(0)
     }
 

@@ -18,7 +18,7 @@ impl Writer<'_> {
     fn statements(&mut self, block: &Block) {
         let mut stores = Stores::default();
         for (at, statement) in block.iter().enumerate() {
-            self.locate(statement.place);
+            self.locate(statement.location);
             if !self.gather(block, at, &mut stores) {
                 self.statement(statement);
             }

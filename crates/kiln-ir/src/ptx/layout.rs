@@ -6,7 +6,7 @@ use crate::scalar_type::Type;
 
 /// What a parameter of an emitted kernel is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ParameterKind {
+pub enum EntryParameterKind {
     /// The address of a buffer, 64 bits.
     Pointer(BufferId),
     /// The number of elements of a buffer, 64 bits. A buffer that is declared like another, or with a count, must really
@@ -14,7 +14,7 @@ pub enum ParameterKind {
     Length(BufferId),
     /// A scalar, as many bytes as its type has.
     Scalar(ScalarId),
-    /// The address of a [`Status`] in global memory, 64 bits. There if the program can trap or meets at a grid barrier.
+    /// The address of a [`TrapStatus`] in global memory, 64 bits. There if the program can trap or meets at a grid barrier.
     Status,
     /// The address of 8 bytes in global memory that are zero when the launch starts and that no other launch uses. There
     /// if the program has a grid barrier.
@@ -23,9 +23,9 @@ pub enum ParameterKind {
 
 /// One parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Parameter {
+pub struct EntryParameter {
     /// What it is.
-    pub kind: ParameterKind,
+    pub kind: EntryParameterKind,
     /// Where it begins.
     pub offset: u64,
     /// Its size, which is also its alignment.
@@ -34,33 +34,34 @@ pub struct Parameter {
 
 /// The parameters of an emitted kernel: address and length of every buffer, then the scalars, then what is hidden.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Layout {
+pub struct ParameterLayout {
     /// In the order of the kernel.
-    pub parameters: Vec<Parameter>,
+    pub parameters: Vec<EntryParameter>,
     /// Bytes of all of them.
     pub bytes: u64,
 }
 
-impl Layout {
+impl ParameterLayout {
     pub(super) fn new(draft: &Draft, status: bool, grid_barrier: bool) -> Self {
         let buffers = (0..draft.buffers.len() as u32).flat_map(|id| {
-            [(ParameterKind::Pointer(BufferId(id)), 8), (ParameterKind::Length(BufferId(id)), 8)]
+            [(EntryParameterKind::Pointer(BufferId(id)), 8), (EntryParameterKind::Length(BufferId(id)), 8)]
         });
         let scalars = (0..).zip(&draft.scalars);
-        let scalars = scalars.map(|(id, scalar)| (ParameterKind::Scalar(ScalarId(id)), scalar.ty.bytes()));
-        let hidden = [(ParameterKind::Status, status), (ParameterKind::GridBarrier, grid_barrier)];
+        let scalars =
+            scalars.map(|(id, scalar)| (EntryParameterKind::Scalar(ScalarId(id)), scalar.ty.bytes()));
+        let hidden = [(EntryParameterKind::Status, status), (EntryParameterKind::GridBarrier, grid_barrier)];
         let hidden = hidden.into_iter().filter(|(_, there)| *there).map(|(kind, _)| (kind, 8));
         let mut layout = Self { parameters: Vec::new(), bytes: 0 };
         for (kind, bytes) in buffers.chain(scalars).chain(hidden) {
             let offset = layout.bytes.next_multiple_of(bytes);
-            layout.parameters.push(Parameter { kind, offset, bytes });
+            layout.parameters.push(EntryParameter { kind, offset, bytes });
             layout.bytes = offset + bytes;
         }
         layout
     }
 
     /// The bytes of all parameters, from the bits of each.
-    pub fn pack(&self, mut bits: impl FnMut(ParameterKind) -> u64) -> Vec<u8> {
+    pub fn pack(&self, mut bits: impl FnMut(EntryParameterKind) -> u64) -> Vec<u8> {
         let mut packed = vec![0; self.bytes as usize];
         for parameter in &self.parameters {
             let (start, size) = (parameter.offset as usize, parameter.bytes as usize);
@@ -71,17 +72,17 @@ impl Layout {
     }
 
     /// Whether there is a parameter of a kind.
-    pub fn has(&self, kind: ParameterKind) -> bool {
+    pub fn has(&self, kind: EntryParameterKind) -> bool {
         self.parameters.iter().any(|parameter| parameter.kind == kind)
     }
 }
 
-/// Bytes of a [`Status`] in global memory; zero when the launch starts.
+/// Bytes of a [`TrapStatus`] in global memory; zero when the launch starts.
 pub const STATUS_BYTES: u64 = 24;
 
 /// What a launch left in its status words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Status {
+pub enum TrapStatus {
     /// Nothing trapped.
     Clean,
     /// A thread trapped, the first of all to say so.
@@ -95,7 +96,7 @@ pub enum Status {
     },
 }
 
-impl Status {
+impl TrapStatus {
     /// Offset of the word that says whether a thread trapped: `u32`, 0 if not.
     pub(super) const STATE: u64 = 0;
     /// Offset of the code, `u32`.

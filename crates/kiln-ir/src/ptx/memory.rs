@@ -5,7 +5,7 @@ use super::register::{Class, Register};
 use super::writer::{Writer, ins};
 use crate::declaration::{BufferId, VariableId};
 use crate::literal::Literal;
-use crate::operation::{Memory, Operand};
+use crate::operation::{MemoryOperand, Operand};
 use crate::scalar_type::Type;
 
 /// Where an access goes.
@@ -51,10 +51,10 @@ impl Writer<'_> {
         ins!(self, "mov.{} {variable}, {value}", variable.class.name());
     }
 
-    pub(super) fn length_of(&mut self, memory: Memory) -> Register {
+    pub(super) fn length_of(&mut self, memory: MemoryOperand) -> Register {
         match memory {
-            Memory::Buffer(id) => self.length(id),
-            Memory::Shared(id) => match self.draft.shared[id.index()].count {
+            MemoryOperand::Buffer(id) => self.length(id),
+            MemoryOperand::Shared(id) => match self.draft.shared[id.index()].count {
                 Some(count) => self.compute(Class::B64, "mov.b64", &[&count.to_string()]),
                 None => {
                     let count = self.dynamic_count(self.draft.shared[id.index()].element).to_string();
@@ -70,10 +70,10 @@ impl Writer<'_> {
         self.compute(Class::B32, "shr.u32", &[&bytes, &ty.bytes().trailing_zeros().to_string()])
     }
 
-    pub(super) fn spot(&mut self, memory: Memory, index: Operand) -> Spot {
+    pub(super) fn spot(&mut self, memory: MemoryOperand, index: Operand) -> Spot {
         match memory {
-            Memory::Buffer(id) => self.global_spot(id, index),
-            Memory::Shared(_) => self.shared_spot(memory, index),
+            MemoryOperand::Buffer(id) => self.global_spot(id, index),
+            MemoryOperand::Shared(_) => self.shared_spot(memory, index),
         }
     }
 
@@ -94,7 +94,7 @@ impl Writer<'_> {
     }
 
     fn global_spot(&mut self, id: BufferId, index: Operand) -> Spot {
-        let is_proven = self.is_proven(Memory::Buffer(id), index);
+        let is_proven = self.is_proven(MemoryOperand::Buffer(id), index);
         let index = self.index(index);
         self.spot_at(id, &index, is_proven)
     }
@@ -147,8 +147,8 @@ impl Writer<'_> {
         }
     }
 
-    fn shared_spot(&mut self, memory: Memory, index: Operand) -> Spot {
-        let Memory::Shared(id) = memory else {
+    fn shared_spot(&mut self, memory: MemoryOperand, index: Operand) -> Spot {
+        let MemoryOperand::Shared(id) = memory else {
             return Spot { address: String::new(), guard: String::new(), space: "shared", ty: Type::U32 };
         };
         let (ty, count) = (self.draft.shared[id.index()].element, self.draft.shared[id.index()].count);
@@ -184,7 +184,7 @@ impl Writer<'_> {
         Spot { address: format!("[{address}]"), guard, space: "shared", ty }
     }
 
-    pub(super) fn load(&mut self, memory: Memory, index: Operand) -> Register {
+    pub(super) fn load(&mut self, memory: MemoryOperand, index: Operand) -> Register {
         let spot = self.spot(memory, index);
         let to = self.fresh(loaded_class(spot.ty));
         self.load_to(to, memory, &spot);
@@ -192,17 +192,17 @@ impl Writer<'_> {
     }
 
     /// The name of a load up to its type.
-    pub(super) fn load_name(&self, memory: Memory) -> &'static str {
+    pub(super) fn load_name(&self, memory: MemoryOperand) -> &'static str {
         match memory {
-            Memory::Shared(_) => "ld.shared",
+            MemoryOperand::Shared(_) => "ld.shared",
             // What only this launch could write and does not may go through the read-only cache.
-            Memory::Buffer(id) if !self.draft.buffers[id.index()].role.is_writable() => "ld.global.nc",
-            Memory::Buffer(_) => "ld.global",
+            MemoryOperand::Buffer(id) if !self.draft.buffers[id.index()].role.is_writable() => "ld.global.nc",
+            MemoryOperand::Buffer(_) => "ld.global",
         }
     }
 
     /// Loads an element, or zero where it is out of range.
-    pub(super) fn load_to(&mut self, to: Register, memory: Memory, spot: &Spot) {
+    pub(super) fn load_to(&mut self, to: Register, memory: MemoryOperand, spot: &Spot) {
         if !spot.guard.is_empty() {
             let zero = if spot.ty == Type::Bool { Type::U32 } else { spot.ty };
             let zero = super::writer::immediate(Literal::zero(zero));
@@ -229,7 +229,7 @@ impl Writer<'_> {
         }
     }
 
-    pub(super) fn store(&mut self, memory: Memory, index: Operand, value: Operand) {
+    pub(super) fn store(&mut self, memory: MemoryOperand, index: Operand, value: Operand) {
         let spot = self.spot(memory, index);
         let value = self.as_stored(spot.ty, value);
         ins!(self, "{}st.{}.{} {}, {value}", spot.guard, spot.space, memory_type(spot.ty), spot.address);

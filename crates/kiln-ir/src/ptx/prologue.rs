@@ -1,7 +1,7 @@
 //! The prologue: parameters, the index of the thread, the lanes of the warp, computed before the first statement.
 
 use super::emit::shared_size;
-use super::layout::ParameterKind;
+use super::layout::EntryParameterKind;
 use super::register::{Class, Register};
 use super::writer::Writer;
 use crate::declaration::{BufferId, ScalarId};
@@ -12,7 +12,7 @@ use crate::scalar_type::Type;
 const CLEAR_ROUNDS: u64 = 4;
 
 impl Writer<'_> {
-    fn load_parameter(&mut self, kind: ParameterKind, class: Class, ty: &str) -> Register {
+    fn load_parameter(&mut self, kind: EntryParameterKind, class: Class, ty: &str) -> Register {
         let register = self.fresh(class);
         let number = self.parameter(kind);
         self.early(&format!("ld.param.{ty} {register}, [parameter_{number}]"));
@@ -24,7 +24,7 @@ impl Writer<'_> {
         if let Some(register) = self.once.pointers[id.index()] {
             return register;
         }
-        let generic = self.load_parameter(ParameterKind::Pointer(id), Class::B64, "u64");
+        let generic = self.load_parameter(EntryParameterKind::Pointer(id), Class::B64, "u64");
         let register = self.fresh(Class::B64);
         self.early(&format!("cvta.to.global.u64 {register}, {generic}"));
         self.once.pointers[id.index()] = Some(register);
@@ -33,7 +33,7 @@ impl Writer<'_> {
 
     /// How many elements a buffer has. One that is like another has the same, so its own parameter is not read.
     pub(super) fn length(&mut self, id: BufferId) -> Register {
-        let id = super::proof::sized(self.draft, id);
+        let id = super::index_proof::sized(self.draft, id);
         if let Some(register) = self.once.lengths[id.index()] {
             return register;
         }
@@ -43,7 +43,7 @@ impl Writer<'_> {
                 self.early(&format!("mov.b64 {register}, {}", count as i64));
                 register
             }
-            None => self.load_parameter(ParameterKind::Length(id), Class::B64, "u64"),
+            None => self.load_parameter(EntryParameterKind::Length(id), Class::B64, "u64"),
         };
         self.once.lengths[id.index()] = Some(register);
         register
@@ -51,7 +51,7 @@ impl Writer<'_> {
 
     /// The lower half of a length, and whether there is more: an index of 32 bits is compared with them in one step.
     pub(super) fn narrow_length(&mut self, id: BufferId) -> [Register; 2] {
-        let id = super::proof::sized(self.draft, id);
+        let id = super::index_proof::sized(self.draft, id);
         if let Some(registers) = self.once.narrow_lengths[id.index()] {
             return registers;
         }
@@ -84,14 +84,16 @@ impl Writer<'_> {
         let ty = self.draft.scalars[id.index()].ty;
         let register = match ty {
             Type::Bool => {
-                let byte = self.load_parameter(ParameterKind::Scalar(id), Class::B32, "u8");
+                let byte = self.load_parameter(EntryParameterKind::Scalar(id), Class::B32, "u8");
                 let register = self.fresh(Class::Pred);
                 self.early(&format!("setp.ne.u32 {register}, {byte}, 0"));
                 register
             }
-            _ => {
-                self.load_parameter(ParameterKind::Scalar(id), Class::of(ty), super::layout::memory_type(ty))
-            }
+            _ => self.load_parameter(
+                EntryParameterKind::Scalar(id),
+                Class::of(ty),
+                super::layout::memory_type(ty),
+            ),
         };
         self.once.scalars[id.index()] = Some(register);
         register
@@ -102,7 +104,7 @@ impl Writer<'_> {
         if let Some(register) = self.once.status {
             return register;
         }
-        let generic = self.load_parameter(ParameterKind::Status, Class::B64, "u64");
+        let generic = self.load_parameter(EntryParameterKind::Status, Class::B64, "u64");
         let register = self.fresh(Class::B64);
         self.early(&format!("cvta.to.global.u64 {register}, {generic}"));
         self.once.status = Some(register);
@@ -114,7 +116,7 @@ impl Writer<'_> {
         if let Some(register) = self.once.grid_barrier {
             return register;
         }
-        let generic = self.load_parameter(ParameterKind::GridBarrier, Class::B64, "u64");
+        let generic = self.load_parameter(EntryParameterKind::GridBarrier, Class::B64, "u64");
         let register = self.fresh(Class::B64);
         self.early(&format!("cvta.to.global.u64 {register}, {generic}"));
         self.once.grid_barrier = Some(register);

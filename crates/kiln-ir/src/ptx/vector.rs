@@ -12,7 +12,7 @@ use super::memory::{Index, loaded_class};
 use super::register::{Class, Register};
 use super::writer::{Writer, ins};
 use crate::declaration::ValueId;
-use crate::operation::{Memory, Op};
+use crate::operation::{MemoryOperand, Op};
 use crate::statement::{Block, StatementKind};
 
 /// Stores of a block that wait for the last of their group.
@@ -95,7 +95,7 @@ impl Writer<'_> {
     }
 
     fn load_group(&mut self, block: &Block, group: &Group) {
-        let memory = Memory::Buffer(group.buffer);
+        let memory = MemoryOperand::Buffer(group.buffer);
         let ty = self.draft.buffers[group.buffer.index()].element;
         let indices = self.indices(group);
         let Some(last) = indices.last() else { return };
@@ -105,7 +105,7 @@ impl Writer<'_> {
         ins!(self, "@{whole} bra {at_once}");
         for (lane, index) in indices.iter().enumerate() {
             let Some(at) = group.lanes[lane] else { continue };
-            self.locate(block[at].place);
+            self.locate(block[at].location);
             let reach = group.offset + lane as u64;
             let is_proven = self.is_sum_proven(group.buffer, group.base, reach);
             let spot = self.spot_at(group.buffer, index, is_proven);
@@ -147,7 +147,7 @@ impl Writer<'_> {
         ins!(self, "@{whole} bra {at_once}");
         for (lane, (index, value)) in indices.iter().zip(&values).enumerate() {
             if let Some(at) = group.lanes[lane] {
-                self.locate(block[at].place);
+                self.locate(block[at].location);
             }
             let is_proven = self.is_sum_proven(group.buffer, group.base, group.offset + lane as u64);
             let spot = self.spot_at(group.buffer, index, is_proven);

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use super::layout::Layout;
-use super::lines::Lines;
-use super::proof::Proof;
+use super::index_proof::IndexProof;
+use super::layout::ParameterLayout;
+use super::line_info::LineInfo;
 use super::register::{Class, Register};
 use super::target::{Feature, Target, Version};
 use crate::declaration::{BufferId, ValueId};
+use crate::divisibility::Divisibility;
 use crate::literal::Literal;
-use crate::multiple::Multiples;
 use crate::operation::Operand;
 use crate::program::Draft;
 use crate::range::Ranges;
@@ -61,10 +61,10 @@ pub(super) struct Once {
 pub(super) struct Writer<'d> {
     pub(super) draft: &'d Draft,
     pub(super) target: Target,
-    pub(super) layout: &'d Layout,
+    pub(super) layout: &'d ParameterLayout,
     pub(super) ranges: Ranges,
-    pub(super) multiples: Multiples,
-    pub(super) proof: Proof,
+    pub(super) multiples: Divisibility,
+    pub(super) proof: IndexProof,
     pub(super) version: Version,
     pub(super) values: Vec<Option<Register>>,
     pub(super) variables: Vec<Option<Register>>,
@@ -76,7 +76,7 @@ pub(super) struct Writer<'d> {
     pub(super) prologue: String,
     pub(super) body: String,
     /// Where instructions come from, if that is to be said.
-    pub(super) lines: Option<Lines>,
+    pub(super) lines: Option<LineInfo>,
     counts: [u32; 6],
     labels: u32,
 }
@@ -88,7 +88,7 @@ macro_rules! ins {
 pub(super) use ins;
 
 impl<'d> Writer<'d> {
-    pub(super) fn new(draft: &'d Draft, target: Target, layout: &'d Layout) -> Self {
+    pub(super) fn new(draft: &'d Draft, target: Target, layout: &'d ParameterLayout) -> Self {
         let buffers = draft.buffers.len();
         let once = Once {
             pointers: vec![None; buffers],
@@ -102,8 +102,8 @@ impl<'d> Writer<'d> {
             target,
             layout,
             ranges: Ranges::new(draft),
-            multiples: Multiples::new(draft),
-            proof: Proof::new(draft),
+            multiples: Divisibility::new(draft),
+            proof: IndexProof::new(draft),
             version: target.version(),
             values: vec![None; draft.values.len()],
             variables: vec![None; draft.variables.len()],

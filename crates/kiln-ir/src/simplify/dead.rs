@@ -1,6 +1,6 @@
 //! Dead code elimination.
 
-use crate::build::Kernel;
+use crate::build::KernelBuilder;
 use crate::declaration::ValueId;
 use crate::operation::{Op, Operand};
 use crate::program::Draft;
@@ -92,7 +92,7 @@ impl Live {
 }
 
 impl Change for Drop {
-    fn operation(&mut self, _: &Kernel, _: ValueId, _: &Op) -> Option<Operand> {
+    fn operation(&mut self, _: &KernelBuilder, _: ValueId, _: &Op) -> Option<Operand> {
         None
     }
 

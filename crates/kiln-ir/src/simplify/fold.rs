@@ -1,6 +1,6 @@
 //! Constant folding.
 
-use crate::build::Kernel;
+use crate::build::KernelBuilder;
 use crate::declaration::ValueId;
 use crate::evaluate::{self, Mode};
 use crate::literal::Literal;
@@ -14,7 +14,7 @@ pub(super) struct Fold {
 }
 
 impl Change for Fold {
-    fn operation(&mut self, _: &Kernel, _: ValueId, op: &Op) -> Option<Operand> {
+    fn operation(&mut self, _: &KernelBuilder, _: ValueId, op: &Op) -> Option<Operand> {
         let mode = Mode { flush: self.flush };
         constant(op, mode).map(Operand::Literal).or_else(|| same(op))
     }

@@ -6,8 +6,8 @@ use super::number::{self, Untyped};
 use super::parser::{Name, Parser};
 use crate::literal::Literal;
 use crate::operation::{
-    AtomicOp, BinaryOp, BlockVote, Builtin, CompareOp, Function, Memory, Op, Operand, Order, Scope, UnaryOp,
-    WarpOp,
+    AtomicOp, BinaryOp, BlockVote, Builtin, CompareOp, MathFunction, MemoryOperand, MemoryOrder, MemoryScope,
+    Op, Operand, UnaryOp, WarpOp,
 };
 use crate::scalar_type::Type;
 use crate::statement::StatementKind;
@@ -67,7 +67,7 @@ impl<'t> Parser<'t> {
         Ok(operand)
     }
 
-    pub(super) fn element(&self, memory: Memory) -> Type {
+    pub(super) fn element(&self, memory: MemoryOperand) -> Type {
         let mut ty = Type::Bool;
         self.kernel.edit(|draft| ty = draft.element(memory).unwrap_or(ty));
         ty
@@ -130,7 +130,7 @@ impl<'t> Parser<'t> {
     /// Adds an operation.
     fn emit(&mut self, op: Op, ty: Type, token: Token<'t>) -> Expression {
         let value = self.kernel.add_value(ty);
-        self.kernel.push_at(StatementKind::Let { value, op }, token.place());
+        self.kernel.push_at(StatementKind::Let { value, op }, token.location());
         Expression::Typed(Operand::Value(value), ty)
     }
 
@@ -239,7 +239,7 @@ impl<'t> Parser<'t> {
             Name::Operand(operand, ty) => Ok(Expression::Typed(operand, ty)),
             Name::Variable(id, ty) => Ok(self.emit(Op::Read(id), ty, token)),
             Name::Scalar(id, ty) => Ok(self.emit(Op::Parameter(id), ty, token)),
-            Name::Memory(memory) => {
+            Name::MemoryOperand(memory) => {
                 self.sign("[")?;
                 self.deeper()?;
                 let index = self.index()?;
@@ -299,10 +299,10 @@ impl<'t> Parser<'t> {
 
     /// `atomic_add.relaxed.device(x[i], value)`; order and scope may be left out.
     fn atomic(&mut self, op: AtomicOp, token: Token<'t>) -> Result<Expression, TextError> {
-        let (mut order, mut scope) = (Order::Relaxed, None);
+        let (mut order, mut scope) = (MemoryOrder::Relaxed, None);
         while self.take_sign(".") {
             let word = self.any_word("an order or a scope")?;
-            match (Order::from_word(word.text), Scope::from_word(word.text)) {
+            match (MemoryOrder::from_word(word.text), MemoryScope::from_word(word.text)) {
                 (Some(found), _) => order = found,
                 (None, Some(found)) => scope = Some(found),
                 (None, None) => return Err(word.error("expected an order or a scope")),
@@ -310,7 +310,7 @@ impl<'t> Parser<'t> {
         }
         self.sign("(")?;
         let name = self.any_word("the name of memory")?;
-        let Some(Name::Memory(memory)) = self.names.get(name.text).copied() else {
+        let Some(Name::MemoryOperand(memory)) = self.names.get(name.text).copied() else {
             return Err(name.error(format!("there is no memory `{}`", name.text)));
         };
         self.sign("[")?;
@@ -324,7 +324,8 @@ impl<'t> Parser<'t> {
         }
         let value = self.typed(ty)?;
         self.sign(")")?;
-        let usual = if matches!(memory, Memory::Shared(_)) { Scope::Block } else { Scope::Device };
+        let usual =
+            if matches!(memory, MemoryOperand::Shared(_)) { MemoryScope::Block } else { MemoryScope::Device };
         let scope = scope.unwrap_or(usual);
         Ok(self.emit(Op::Atomic { op, memory, index, value, expected, order, scope }, ty, token))
     }
@@ -335,7 +336,7 @@ impl<'t> Parser<'t> {
         if word == "len" {
             self.sign("(")?;
             let name = self.any_word("the name of memory")?;
-            let Some(Name::Memory(memory)) = self.names.get(name.text).copied() else {
+            let Some(Name::MemoryOperand(memory)) = self.names.get(name.text).copied() else {
                 return Err(name.error(format!("there is no memory `{}`", name.text)));
             };
             self.sign(")")?;
@@ -350,7 +351,7 @@ impl<'t> Parser<'t> {
         let done = if let Some(op) = UnaryOp::from_word(word) {
             let (a, ty) = self.known(a, first)?;
             self.emit(Op::Unary { op, ty, a }, op.result(ty), token)
-        } else if let Some(function) = Function::from_word(word) {
+        } else if let Some(function) = MathFunction::from_word(word) {
             let (a, ty) = self.known(a, first)?;
             self.emit(Op::Function { function, ty, a }, ty, token)
         } else if let Some(vote) = BlockVote::from_word(word) {

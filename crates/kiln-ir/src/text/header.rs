@@ -4,7 +4,7 @@ use super::error::TextError;
 use super::lexer::{Kind, Token};
 use super::parser::{Name, Parser};
 use crate::declaration::{Buffer, BufferId, Extent, Role, Scalar, ScalarId, Shared, SharedId};
-use crate::operation::Memory;
+use crate::operation::MemoryOperand;
 use crate::scalar_type::Type;
 
 impl<'t> Parser<'t> {
@@ -63,7 +63,7 @@ impl<'t> Parser<'t> {
 
     fn buffer(&self, token: Token<'t>) -> Result<BufferId, TextError> {
         match self.names.get(token.text) {
-            Some(Name::Memory(Memory::Buffer(id))) => Ok(*id),
+            Some(Name::MemoryOperand(MemoryOperand::Buffer(id))) => Ok(*id),
             _ => Err(token.error(format!("there is no buffer `{}`", token.text))),
         }
     }
@@ -103,7 +103,7 @@ impl<'t> Parser<'t> {
             draft.buffers.push(buffer);
         });
         likes.extend(like.map(|other| (id, other)));
-        self.names.insert(name.text, Name::Memory(Memory::Buffer(BufferId(id as u32))));
+        self.names.insert(name.text, Name::MemoryOperand(MemoryOperand::Buffer(BufferId(id as u32))));
         Ok(())
     }
 
@@ -124,7 +124,7 @@ impl<'t> Parser<'t> {
                 id = draft.shared.len();
                 draft.shared.push(shared);
             });
-            self.names.insert(name.text, Name::Memory(Memory::Shared(SharedId(id as u32))));
+            self.names.insert(name.text, Name::MemoryOperand(MemoryOperand::Shared(SharedId(id as u32))));
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Text into tokens.
 
 use super::error::TextError;
-use crate::place::Place;
+use crate::source_location::SourceLocation;
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +30,8 @@ pub(super) struct Token<'t> {
 }
 
 impl Token<'_> {
-    pub(super) fn place(self) -> Place {
-        Place::Text { line: self.line, column: self.column }
+    pub(super) fn location(self) -> SourceLocation {
+        SourceLocation::Text { line: self.line, column: self.column }
     }
 
     pub(super) fn error(self, what: impl Into<String>) -> TextError {

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use super::error::TextError;
 use super::lexer::{Kind, Token, tokens};
 use super::number;
-use crate::build::Kernel;
+use crate::build::KernelBuilder;
 use crate::declaration::{ScalarId, ValueId, VariableId};
-use crate::operation::{Memory, Operand, Scope};
-use crate::place::Place;
+use crate::operation::{MemoryOperand, MemoryScope, Operand};
 use crate::program::{Draft, Program};
 use crate::scalar_type::Type;
+use crate::source_location::SourceLocation;
 use crate::statement::{BarrierScope, Block, StatementKind};
 use crate::verify::{MAX_DEPTH, VerifyError};
 
@@ -21,9 +21,11 @@ impl Program {
     /// Where it cannot be read, or makes no sense.
     pub fn parse(text: &str) -> Result<Self, TextError> {
         let draft = Draft::parse(text)?;
-        Self::new(draft).map_err(|error| match (error.place, tokens(text).ok().as_deref()) {
+        Self::new(draft).map_err(|error| match (error.location, tokens(text).ok().as_deref()) {
             // Declarations have no location; they follow the first word.
-            (Place::Unknown, Some([first, ..])) => VerifyError { place: first.place(), ..error }.into(),
+            (SourceLocation::Unknown, Some([first, ..])) => {
+                VerifyError { location: first.location(), ..error }.into()
+            }
             _ => error.into(),
         })
     }
@@ -36,7 +38,7 @@ impl Draft {
     /// Where it cannot be read.
     pub fn parse(text: &str) -> Result<Self, TextError> {
         let tokens = tokens(text)?;
-        let kernel = Kernel::new("");
+        let kernel = KernelBuilder::new("");
         let mut parser = Parser { tokens: &tokens, at: 0, kernel: &kernel, names: HashMap::new(), depth: 0 };
         parser.header()?;
         parser.sign("{")?;
@@ -56,13 +58,13 @@ pub(super) enum Name {
     Operand(Operand, Type),
     Variable(VariableId, Type),
     Scalar(ScalarId, Type),
-    Memory(Memory),
+    MemoryOperand(MemoryOperand),
 }
 
 pub(super) struct Parser<'t> {
     pub(super) tokens: &'t [Token<'t>],
     pub(super) at: usize,
-    pub(super) kernel: &'t Kernel,
+    pub(super) kernel: &'t KernelBuilder,
     pub(super) names: HashMap<&'t str, Name>,
     /// Blocks and parentheses that are open.
     pub(super) depth: usize,
@@ -143,8 +145,8 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    fn push(&self, kind: StatementKind, place: Place) {
-        self.kernel.push_at(kind, place);
+    fn push(&self, kind: StatementKind, location: SourceLocation) {
+        self.kernel.push_at(kind, location);
     }
 
     /// Statements up to the end of their block. Names of the block go out of scope.
@@ -169,23 +171,23 @@ impl<'t> Parser<'t> {
 
     fn statement(&mut self) -> Result<(), TextError> {
         let token = self.token();
-        let place = token.place();
+        let location = token.location();
         match (token.kind, token.text) {
             (Kind::Word, "let") => self.let_statement(),
-            (Kind::Word, "var") => self.var_statement(place),
+            (Kind::Word, "var") => self.var_statement(location),
             (Kind::Word, "if") => self.if_statement(),
-            (Kind::Word, "for") => self.for_statement(place),
-            (Kind::Word, "while") => self.while_statement(place),
+            (Kind::Word, "for") => self.for_statement(location),
+            (Kind::Word, "while") => self.while_statement(location),
             (Kind::Word, "break" | "continue" | "return" | "barrier" | "fence" | "trap") => {
-                self.simple(place)
+                self.simple(location)
             }
-            (Kind::Word | Kind::Nameless, _) => self.assignment(place),
+            (Kind::Word | Kind::Nameless, _) => self.assignment(location),
             _ => Err(self.unexpected("a statement")),
         }
     }
 
     /// Statements of one word, some with an argument.
-    fn simple(&mut self, place: Place) -> Result<(), TextError> {
+    fn simple(&mut self, location: SourceLocation) -> Result<(), TextError> {
         let kind = match self.advance().text {
             "break" => StatementKind::Break,
             "continue" => StatementKind::Continue,
@@ -197,7 +199,7 @@ impl<'t> Parser<'t> {
             }
             "fence" => {
                 let token = self.any_word("`block`, `device` or `system`")?;
-                let scope = Scope::from_word(token.text);
+                let scope = MemoryScope::from_word(token.text);
                 StatementKind::Fence(
                     scope.ok_or_else(|| token.error("expected `block`, `device` or `system`"))?,
                 )
@@ -210,7 +212,7 @@ impl<'t> Parser<'t> {
             }
         };
         self.sign(";")?;
-        self.push(kind, place);
+        self.push(kind, location);
         Ok(())
     }
 
@@ -245,7 +247,7 @@ impl<'t> Parser<'t> {
     }
 
     /// `var name: type = expression;`. The type or the expression may be left out.
-    fn var_statement(&mut self, place: Place) -> Result<(), TextError> {
+    fn var_statement(&mut self, location: SourceLocation) -> Result<(), TextError> {
         self.advance();
         let name = self.new_name('$')?;
         let mut ty = self.take_sign(":").then(|| self.ty()).transpose()?;
@@ -261,7 +263,10 @@ impl<'t> Parser<'t> {
                 }
             });
         }
-        self.push(StatementKind::Declare { variable, initial: initial.map(|(operand, _)| operand) }, place);
+        self.push(
+            StatementKind::Declare { variable, initial: initial.map(|(operand, _)| operand) },
+            location,
+        );
         self.names.insert(name.text, Name::Variable(variable, ty));
         Ok(())
     }
@@ -277,7 +282,7 @@ impl<'t> Parser<'t> {
     }
 
     fn if_statement(&mut self) -> Result<(), TextError> {
-        let place = self.advance().place();
+        let location = self.advance().location();
         let condition = self.typed(Type::Bool)?;
         let then = self.block()?;
         let otherwise = match self.take_word("else") {
@@ -291,12 +296,12 @@ impl<'t> Parser<'t> {
             true => self.block()?,
             false => Block::new(),
         };
-        self.push(StatementKind::If { condition, then, otherwise }, place);
+        self.push(StatementKind::If { condition, then, otherwise }, location);
         Ok(())
     }
 
     /// `for i in start..end step expression { ... }`.
-    fn for_statement(&mut self, place: Place) -> Result<(), TextError> {
+    fn for_statement(&mut self, location: SourceLocation) -> Result<(), TextError> {
         self.advance();
         let name = self.new_name('%')?;
         self.word("in")?;
@@ -315,12 +320,12 @@ impl<'t> Parser<'t> {
             Some(before) => self.names.insert(name.text, before),
             None => self.names.remove(name.text),
         };
-        self.push(StatementKind::For { value, start, end, step, body }, place);
+        self.push(StatementKind::For { value, start, end, step, body }, location);
         Ok(())
     }
 
     /// `while condition { ... }`; a condition that needs statements is written in braces with them.
-    fn while_statement(&mut self, place: Place) -> Result<(), TextError> {
+    fn while_statement(&mut self, location: SourceLocation) -> Result<(), TextError> {
         self.advance();
         let kernel = self.kernel;
         let names = self.names.clone();
@@ -340,27 +345,27 @@ impl<'t> Parser<'t> {
         self.names = names;
         let test = test?;
         let body = self.block()?;
-        self.push(StatementKind::While { condition, test, body }, place);
+        self.push(StatementKind::While { condition, test, body }, location);
         Ok(())
     }
 
     /// `name = expression;`, `name[index] = expression;`, or an expression for its effect.
-    fn assignment(&mut self, place: Place) -> Result<(), TextError> {
+    fn assignment(&mut self, location: SourceLocation) -> Result<(), TextError> {
         let start = self.at;
         let token = self.advance();
         match self.names.get(token.text).copied() {
             Some(Name::Variable(variable, ty)) if self.take_sign("=") => {
                 let value = self.typed(ty)?;
                 self.sign(";")?;
-                self.push(StatementKind::Assign { variable, value }, place);
+                self.push(StatementKind::Assign { variable, value }, location);
                 Ok(())
             }
-            Some(Name::Memory(memory)) if self.take_sign("[") => {
+            Some(Name::MemoryOperand(memory)) if self.take_sign("[") => {
                 let index = self.index()?;
                 self.sign("=")?;
                 let value = self.typed(self.element(memory))?;
                 self.sign(";")?;
-                self.push(StatementKind::Store { memory, index, value }, place);
+                self.push(StatementKind::Store { memory, index, value }, location);
                 Ok(())
             }
             _ => {

@@ -3,30 +3,30 @@
 use std::collections::HashSet;
 
 use super::MAX_DEPTH;
-use super::error::{Reason, VerifyError};
+use super::error::{VerifyError, VerifyReason};
 use super::operation_types::{access, element, expect, integer, result};
 use crate::declaration::{Role, ValueId, VariableId};
-use crate::operation::{Memory, Op, Operand};
-use crate::place::Place;
+use crate::operation::{MemoryOperand, Op, Operand};
 use crate::program::Draft;
 use crate::scalar_type::Type;
+use crate::source_location::SourceLocation;
 use crate::statement::{Block, Statement, StatementKind};
 use crate::text::is_name;
 
 pub(super) fn check(draft: &Draft) -> Result<(), VerifyError> {
     let mut walk = Walk::new(draft);
-    walk.block(&draft.body, Place::Unknown)?;
+    walk.block(&draft.body, SourceLocation::Unknown)?;
     let expected = draft.values.len();
     if walk.next_value as usize != expected {
-        let reason = Reason::Numbering { expected: walk.next_value, found: expected as u32 };
-        return Err(VerifyError::new(Place::Unknown, reason));
+        let reason = VerifyReason::Numbering { expected: walk.next_value, found: expected as u32 };
+        return Err(VerifyError::new(SourceLocation::Unknown, reason));
     }
     let silent =
         |(at, buffer): &(usize, &crate::Buffer)| buffer.role == Role::Output && !walk.written.contains(at);
     match draft.buffers.iter().enumerate().find(silent) {
         Some((_, buffer)) => {
-            let reason = Reason::MissingOutput { buffer: buffer.name.clone() };
-            Err(VerifyError::new(Place::Unknown, reason))
+            let reason = VerifyReason::MissingOutput { buffer: buffer.name.clone() };
+            Err(VerifyError::new(SourceLocation::Unknown, reason))
         }
         None => Ok(()),
     }
@@ -35,7 +35,7 @@ pub(super) fn check(draft: &Draft) -> Result<(), VerifyError> {
 /// The state of the walk at a statement.
 struct Walk<'d> {
     draft: &'d Draft,
-    place: Place,
+    location: SourceLocation,
     next_value: u32,
     /// Values and variables in scope.
     values: Vec<bool>,
@@ -56,7 +56,7 @@ impl<'d> Walk<'d> {
         let shared = draft.shared.iter().map(|shared| &*shared.name);
         Self {
             draft,
-            place: Place::Unknown,
+            location: SourceLocation::Unknown,
             next_value: 0,
             values: vec![false; draft.values.len()],
             variables: vec![false; draft.variables.len()],
@@ -69,23 +69,23 @@ impl<'d> Walk<'d> {
         }
     }
 
-    fn error(&self, reason: Reason) -> VerifyError {
-        VerifyError::new(self.place, reason)
+    fn error(&self, reason: VerifyReason) -> VerifyError {
+        VerifyError::new(self.location, reason)
     }
 
     /// Walks a block and closes its scope.
-    fn block(&mut self, block: &'d Block, around: Place) -> Result<(), VerifyError> {
+    fn block(&mut self, block: &'d Block, around: SourceLocation) -> Result<(), VerifyError> {
         let mark = self.enter(around)?;
         block.iter().try_for_each(|statement| self.statement(statement))?;
         self.leave(mark, block);
         Ok(())
     }
 
-    fn enter(&mut self, around: Place) -> Result<u32, VerifyError> {
+    fn enter(&mut self, around: SourceLocation) -> Result<u32, VerifyError> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            self.place = around;
-            return Err(self.error(Reason::Depth { limit: MAX_DEPTH }));
+            self.location = around;
+            return Err(self.error(VerifyReason::Depth { limit: MAX_DEPTH }));
         }
         Ok(self.next_value)
     }
@@ -109,8 +109,8 @@ impl<'d> Walk<'d> {
     }
 
     fn statement(&mut self, statement: &'d Statement) -> Result<(), VerifyError> {
-        let place = statement.place;
-        self.place = place;
+        let location = statement.location;
+        self.location = location;
         match &statement.kind {
             StatementKind::Let { value, op } => self.define(*value, op),
             StatementKind::Declare { variable, initial } => self.declare(*variable, *initial),
@@ -119,25 +119,25 @@ impl<'d> Walk<'d> {
             StatementKind::If { condition, then, otherwise } => {
                 self.typed("the condition", *condition, Type::Bool)?;
                 let before = self.assigned.clone();
-                self.block(then, place)?;
+                self.block(then, location)?;
                 let after_then = std::mem::replace(&mut self.assigned, before);
-                self.block(otherwise, place)?;
+                self.block(otherwise, location)?;
                 self.assigned = meet(after_then, self.assigned.take());
                 Ok(())
             }
             StatementKind::For { value, start, end, step, body } => {
                 self.count(*value, *start, *end, *step)?;
-                self.repeat(body, place)?;
+                self.repeat(body, location)?;
                 self.leave_value(*value);
                 Ok(())
             }
             StatementKind::While { condition, test, body } => {
-                self.repeat_while(condition, *test, body, place)
+                self.repeat_while(condition, *test, body, location)
             }
             StatementKind::Break | StatementKind::Continue => {
                 let what = if statement.kind == StatementKind::Break { "break" } else { "continue" };
                 if self.loops == 0 {
-                    return Err(self.error(Reason::NoLoop { what }));
+                    return Err(self.error(VerifyReason::NoLoop { what }));
                 }
                 self.assigned = None;
                 Ok(())
@@ -163,7 +163,7 @@ impl<'d> Walk<'d> {
             self.readable(*variable)?;
         }
         let ty = result(self.draft, op).map_err(|reason| self.error(reason))?;
-        if let Op::Atomic { memory: Memory::Buffer(id), .. } = op {
+        if let Op::Atomic { memory: MemoryOperand::Buffer(id), .. } = op {
             self.written.insert(id.index());
         }
         self.bring(value, ty)
@@ -172,14 +172,17 @@ impl<'d> Walk<'d> {
     /// Brings the next value into scope.
     fn bring(&mut self, value: ValueId, ty: Type) -> Result<(), VerifyError> {
         if value.0 != self.next_value {
-            return Err(self.error(Reason::Numbering { expected: self.next_value, found: value.0 }));
+            return Err(self.error(VerifyReason::Numbering { expected: self.next_value, found: value.0 }));
         }
         let Some(declared) = self.draft.values.get(value.index()) else {
-            return Err(self.error(Reason::Scope { what: format!("value {}", value.0) }));
+            return Err(self.error(VerifyReason::Scope { what: format!("value {}", value.0) }));
         };
         if declared.ty != ty {
-            let reason =
-                Reason::Type { what: self.value_name(value), expected: ty.to_string(), found: declared.ty };
+            let reason = VerifyReason::Type {
+                what: self.value_name(value),
+                expected: ty.to_string(),
+                found: declared.ty,
+            };
             return Err(self.error(reason));
         }
         self.next_value += 1;
@@ -196,9 +199,9 @@ impl<'d> Walk<'d> {
 
     fn name(&mut self, name: Option<&'d str>) -> Result<(), VerifyError> {
         match name {
-            Some(name) if !is_name(name) => Err(self.error(Reason::Name { name: name.to_owned() })),
+            Some(name) if !is_name(name) => Err(self.error(VerifyReason::Name { name: name.to_owned() })),
             Some(name) if !self.names.insert(name) => {
-                Err(self.error(Reason::Duplicate { name: name.to_owned() }))
+                Err(self.error(VerifyReason::Duplicate { name: name.to_owned() }))
             }
             _ => Ok(()),
         }
@@ -206,10 +209,10 @@ impl<'d> Walk<'d> {
 
     fn declare(&mut self, variable: VariableId, initial: Option<Operand>) -> Result<(), VerifyError> {
         let Some(declared) = self.draft.variables.get(variable.index()) else {
-            return Err(self.error(Reason::Scope { what: format!("variable {}", variable.0) }));
+            return Err(self.error(VerifyReason::Scope { what: format!("variable {}", variable.0) }));
         };
         if self.declared[variable.index()] {
-            return Err(self.error(Reason::Duplicate { name: self.variable_name(variable) }));
+            return Err(self.error(VerifyReason::Duplicate { name: self.variable_name(variable) }));
         }
         self.declared[variable.index()] = true;
         if let Some(initial) = initial {
@@ -227,7 +230,7 @@ impl<'d> Walk<'d> {
 
     fn assign(&mut self, variable: VariableId, value: Operand) -> Result<(), VerifyError> {
         if !self.variables.get(variable.index()).copied().unwrap_or(false) {
-            return Err(self.error(Reason::Scope { what: self.variable_name(variable) }));
+            return Err(self.error(VerifyReason::Scope { what: self.variable_name(variable) }));
         }
         let ty = self.draft.variables.get(variable.index()).map_or(Type::Bool, |variable| variable.ty);
         self.typed("the value", value, ty)?;
@@ -240,17 +243,17 @@ impl<'d> Walk<'d> {
     fn readable(&self, variable: VariableId) -> Result<(), VerifyError> {
         let what = || self.variable_name(variable);
         if !self.variables.get(variable.index()).copied().unwrap_or(false) {
-            return Err(self.error(Reason::Scope { what: what() }));
+            return Err(self.error(VerifyReason::Scope { what: what() }));
         }
         match &self.assigned {
             Some(assigned) if !assigned.contains(&variable.0) => {
-                Err(self.error(Reason::Unassigned { what: what() }))
+                Err(self.error(VerifyReason::Unassigned { what: what() }))
             }
             _ => Ok(()),
         }
     }
 
-    fn store(&mut self, memory: Memory, index: Operand, value: Operand) -> Result<(), VerifyError> {
+    fn store(&mut self, memory: MemoryOperand, index: Operand, value: Operand) -> Result<(), VerifyError> {
         self.in_scope(index)?;
         let check = element(self.draft, memory).and_then(|ty| {
             integer(self.draft, "the index", index)?;
@@ -258,7 +261,7 @@ impl<'d> Walk<'d> {
             Ok(ty)
         });
         let ty = check.map_err(|reason| self.error(reason))?;
-        if let Memory::Buffer(id) = memory {
+        if let MemoryOperand::Buffer(id) = memory {
             self.written.insert(id.index());
         }
         self.typed("the value", value, ty)
@@ -279,16 +282,16 @@ impl<'d> Walk<'d> {
         if let Operand::Literal(literal) = step
             && literal.as_integer() < 1
         {
-            return Err(self.error(Reason::Step { step: literal.as_integer() as i64 }));
+            return Err(self.error(VerifyReason::Step { step: literal.as_integer() as i64 }));
         }
         self.bring(value, ty)
     }
 
     /// A body that runs any number of times, including zero.
-    fn repeat(&mut self, body: &'d Block, place: Place) -> Result<(), VerifyError> {
+    fn repeat(&mut self, body: &'d Block, location: SourceLocation) -> Result<(), VerifyError> {
         let before = self.assigned.clone();
         self.loops += 1;
-        self.block(body, place)?;
+        self.block(body, location)?;
         self.loops -= 1;
         self.assigned = before;
         Ok(())
@@ -299,24 +302,24 @@ impl<'d> Walk<'d> {
         condition: &'d Block,
         test: Operand,
         body: &'d Block,
-        place: Place,
+        location: SourceLocation,
     ) -> Result<(), VerifyError> {
-        let mark = self.enter(place)?;
+        let mark = self.enter(location)?;
         // Inside the condition there is no loop to leave.
         let loops = std::mem::take(&mut self.loops);
         condition.iter().try_for_each(|statement| self.statement(statement))?;
         self.loops = loops;
-        self.place = place;
+        self.location = location;
         self.typed("the condition", test, Type::Bool)?;
         self.leave(mark, condition);
-        self.repeat(body, place)
+        self.repeat(body, location)
     }
 
     fn in_scope(&self, operand: Operand) -> Result<(), VerifyError> {
         let Operand::Value(id) = operand else { return Ok(()) };
         match self.values.get(id.index()) {
             Some(true) => Ok(()),
-            _ => Err(self.error(Reason::Scope { what: self.value_name(id) })),
+            _ => Err(self.error(VerifyReason::Scope { what: self.value_name(id) })),
         }
     }
 

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use super::error::{Reason, VerifyError};
+use super::error::{VerifyError, VerifyReason};
 use crate::declaration::{BufferId, Extent};
-use crate::place::Place;
 use crate::program::Draft;
+use crate::source_location::SourceLocation;
 use crate::text::is_name;
 
 /// Threads a block has at most, and in each dimension.
@@ -21,27 +21,28 @@ pub(super) fn check(draft: &Draft) -> Result<(), VerifyError> {
         .and_then(|()| block(draft))
         .and_then(|()| buffers(draft))
         .and_then(|()| shared(draft))
-        .map_err(|reason| VerifyError::new(Place::Unknown, reason))
+        .map_err(|reason| VerifyError::new(SourceLocation::Unknown, reason))
 }
 
-fn names(draft: &Draft) -> Result<(), Reason> {
+fn names(draft: &Draft) -> Result<(), VerifyReason> {
     let buffers = draft.buffers.iter().map(|buffer| &buffer.name);
     let scalars = draft.scalars.iter().map(|scalar| &scalar.name);
     let shared = draft.shared.iter().map(|shared| &shared.name);
     let mut taken = HashSet::new();
     for name in buffers.chain(scalars).chain(shared) {
         if !is_name(name) {
-            return Err(Reason::Name { name: name.clone() });
+            return Err(VerifyReason::Name { name: name.clone() });
         }
         if !taken.insert(name) {
-            return Err(Reason::Duplicate { name: name.clone() });
+            return Err(VerifyReason::Duplicate { name: name.clone() });
         }
     }
-    if is_name(&draft.name) { Ok(()) } else { Err(Reason::Name { name: draft.name.clone() }) }
+    if is_name(&draft.name) { Ok(()) } else { Err(VerifyReason::Name { name: draft.name.clone() }) }
 }
 
-fn block(draft: &Draft) -> Result<(), Reason> {
-    let size = |what: &str, size: u64, rule: String| Err(Reason::Size { what: what.to_owned(), size, rule });
+fn block(draft: &Draft) -> Result<(), VerifyReason> {
+    let size =
+        |what: &str, size: u64, rule: String| Err(VerifyReason::Size { what: what.to_owned(), size, rule });
     for ((axis, count), most) in ["x", "y", "z"].iter().zip(draft.block).zip(MAX_THREADS_OF) {
         if count == 0 || count > most {
             return size(&format!("the block along {axis}"), count.into(), format!("can be 1 to {most}"));
@@ -54,10 +55,12 @@ fn block(draft: &Draft) -> Result<(), Reason> {
     Ok(())
 }
 
-fn buffers(draft: &Draft) -> Result<(), Reason> {
+fn buffers(draft: &Draft) -> Result<(), VerifyReason> {
     let exists = |id: BufferId| id.index() < draft.buffers.len();
     if draft.over.is_some_and(|id| !exists(id)) {
-        return Err(Reason::Declaration { what: "the grid covers a buffer that does not exist".to_owned() });
+        return Err(VerifyReason::Declaration {
+            what: "the grid covers a buffer that does not exist".to_owned(),
+        });
     }
     for buffer in &draft.buffers {
         let name = &buffer.name;
@@ -66,13 +69,17 @@ fn buffers(draft: &Draft) -> Result<(), Reason> {
                 if count.checked_mul(buffer.element.bytes()).is_none_or(|b| b > MAX_BUFFER_BYTES) =>
             {
                 let what = format!("the count of `{name}`");
-                return Err(Reason::Size { what, size: count, rule: "must fit in an address".to_owned() });
+                return Err(VerifyReason::Size {
+                    what,
+                    size: count,
+                    rule: "must fit in an address".to_owned(),
+                });
             }
             Extent::Like(id) => {
                 let other = draft.buffers.get(id.index());
                 if other.is_none_or(|other| matches!(other.extent, Extent::Like(_))) {
                     let what = format!("`{name}` must be like a buffer that has its own size");
-                    return Err(Reason::Declaration { what });
+                    return Err(VerifyReason::Declaration { what });
                 }
             }
             Extent::Static(_) | Extent::Dynamic => {}
@@ -81,25 +88,25 @@ fn buffers(draft: &Draft) -> Result<(), Reason> {
     Ok(())
 }
 
-fn shared(draft: &Draft) -> Result<(), Reason> {
+fn shared(draft: &Draft) -> Result<(), VerifyReason> {
     let mut bytes = 0u64;
     for shared in &draft.shared {
         let Some(count) = shared.count else { continue };
         if count == 0 {
             let what = format!("the count of `{}`", shared.name);
-            return Err(Reason::Size { what, size: 0, rule: "must be at least 1".to_owned() });
+            return Err(VerifyReason::Size { what, size: 0, rule: "must be at least 1".to_owned() });
         }
         bytes = bytes.next_multiple_of(16).saturating_add(count.saturating_mul(shared.element.bytes()));
         if bytes > MAX_SHARED_BYTES {
             let rule = format!("can be at most {MAX_SHARED_BYTES} bytes; make one dynamic to have more");
-            return Err(Reason::Size { what: "shared memory".to_owned(), size: bytes, rule });
+            return Err(VerifyReason::Size { what: "shared memory".to_owned(), size: bytes, rule });
         }
     }
     let mut open = draft.shared.iter().filter(|shared| shared.count.is_none());
     match (open.next(), open.next()) {
         (Some(first), Some(second)) => {
             let what = format!("`{}` and `{}` are both dynamic; only one can be", first.name, second.name);
-            Err(Reason::Declaration { what })
+            Err(VerifyReason::Declaration { what })
         }
         _ => Ok(()),
     }

@@ -2,22 +2,22 @@
 
 use std::fmt;
 
-use crate::place::Place;
 use crate::scalar_type::Type;
+use crate::source_location::SourceLocation;
 
 /// What is wrong with a draft, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyError {
-    /// The statement. For what is declared, the beginning of the text, or [`Place::Unknown`] where there is none.
-    pub place: Place,
+    /// The statement. For what is declared, the beginning of the text, or [`SourceLocation::Unknown`] where there is none.
+    pub location: SourceLocation,
     /// What is wrong with it.
-    pub reason: Reason,
+    pub reason: VerifyReason,
 }
 
 /// What can be wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Reason {
+pub enum VerifyReason {
     /// A name that the text form cannot have.
     #[error("`{name}` is not a name; use letters, digits and `_`, and no word of the language")]
     Name {
@@ -133,26 +133,26 @@ pub enum Reason {
 }
 
 impl VerifyError {
-    pub(crate) fn new(place: Place, reason: Reason) -> Self {
-        Self { place, reason }
+    pub(crate) fn new(location: SourceLocation, reason: VerifyReason) -> Self {
+        Self { location, reason }
     }
 
     /// Whether an operation of a group may not be reached by all its threads.
     pub fn is_divergent(&self) -> bool {
-        matches!(self.reason, Reason::Divergent { .. })
+        matches!(self.reason, VerifyReason::Divergent { .. })
     }
 
     /// Whether types do not fit.
     pub fn is_type(&self) -> bool {
-        matches!(self.reason, Reason::Type { .. } | Reason::NoSuchOperation { .. })
+        matches!(self.reason, VerifyReason::Type { .. } | VerifyReason::NoSuchOperation { .. })
     }
 }
 
 impl fmt::Display for VerifyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.place {
-            Place::Unknown => write!(f, "{}", self.reason),
-            place => write!(f, "{place}: {}", self.reason),
+        match self.location {
+            SourceLocation::Unknown => write!(f, "{}", self.reason),
+            location => write!(f, "{location}: {}", self.reason),
         }
     }
 }

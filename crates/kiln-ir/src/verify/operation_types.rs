@@ -1,16 +1,16 @@
 //! The types of operands and results.
 
-use super::error::Reason;
-use crate::operation::{Memory, Op, Operand};
+use super::error::VerifyReason;
+use crate::operation::{MemoryOperand, Op, Operand};
 use crate::program::Draft;
 use crate::scalar_type::Type;
 
 /// Checks the operands of an operation, all of which are in scope, and answers the type of its result.
-pub(super) fn result(draft: &Draft, op: &Op) -> Result<Type, Reason> {
+pub(super) fn result(draft: &Draft, op: &Op) -> Result<Type, VerifyReason> {
     let expect = |what: &str, operand: Operand, ty: Type| expect(draft, what, operand, ty);
     let exists = |accepts: bool, word: &str, ty: Type| match accepts {
         true => Ok(()),
-        false => Err(Reason::NoSuchOperation { operation: word.to_owned(), ty }),
+        false => Err(VerifyReason::NoSuchOperation { operation: word.to_owned(), ty }),
     };
     match op {
         Op::Unary { op, ty, a } => {
@@ -57,16 +57,16 @@ pub(super) fn result(draft: &Draft, op: &Op) -> Result<Type, Reason> {
 }
 
 /// The operations that have to do with memory and other threads.
-fn of_place(draft: &Draft, op: &Op) -> Result<Type, Reason> {
+fn of_place(draft: &Draft, op: &Op) -> Result<Type, VerifyReason> {
     match op {
         Op::Builtin(builtin) => Ok(builtin.ty()),
         Op::Parameter(id) => match draft.scalars.get(id.index()) {
             Some(scalar) => Ok(scalar.ty),
-            None => Err(Reason::Scope { what: format!("scalar {}", id.0) }),
+            None => Err(VerifyReason::Scope { what: format!("scalar {}", id.0) }),
         },
         Op::Read(id) => match draft.variables.get(id.index()) {
             Some(variable) => Ok(variable.ty),
-            None => Err(Reason::Scope { what: format!("variable {}", id.0) }),
+            None => Err(VerifyReason::Scope { what: format!("variable {}", id.0) }),
         },
         Op::Length(memory) => element(draft, *memory).map(|_| Type::U64),
         Op::Load { memory, index } => {
@@ -79,12 +79,12 @@ fn of_place(draft: &Draft, op: &Op) -> Result<Type, Reason> {
             let ty = element(draft, *memory)?;
             integer(draft, "the index", *index)?;
             if !op.accepts(ty) {
-                return Err(Reason::NoSuchOperation { operation: op.word().to_owned(), ty });
+                return Err(VerifyReason::NoSuchOperation { operation: op.word().to_owned(), ty });
             }
             expect(draft, "the operand", *value, ty)?;
             if expected.is_some() != (*op == crate::AtomicOp::CompareExchange) {
                 let what = format!("`{op}` has the wrong number of operands");
-                return Err(Reason::Declaration { what });
+                return Err(VerifyReason::Declaration { what });
             }
             expected.map_or(Ok(()), |expected| expect(draft, "the expected value", expected, ty))?;
             access(draft, *memory, "changed", |role| role.is_writable() && role.is_readable())?;
@@ -92,54 +92,58 @@ fn of_place(draft: &Draft, op: &Op) -> Result<Type, Reason> {
         }
         Op::Warp { op, ty, a, by } => {
             if !op.accepts(*ty) {
-                return Err(Reason::NoSuchOperation { operation: op.word().to_owned(), ty: *ty });
+                return Err(VerifyReason::NoSuchOperation { operation: op.word().to_owned(), ty: *ty });
             }
             expect(draft, "the operand", *a, *ty)?;
             if by.is_some() != op.is_shuffle() {
-                return Err(Reason::Declaration { what: format!("`{op}` has the wrong number of operands") });
+                return Err(VerifyReason::Declaration {
+                    what: format!("`{op}` has the wrong number of operands"),
+                });
             }
             by.map_or(Ok(()), |by| expect(draft, "the lane", by, Type::U32))?;
             Ok(op.result(*ty))
         }
         Op::BlockVote { vote, a } => expect(draft, "the vote", *a, Type::Bool).map(|()| vote.result()),
-        _ => Err(Reason::Declaration { what: "an unknown operation".to_owned() }),
+        _ => Err(VerifyReason::Declaration { what: "an unknown operation".to_owned() }),
     }
 }
 
 /// Demands a type.
-pub(super) fn expect(draft: &Draft, what: &str, operand: Operand, ty: Type) -> Result<(), Reason> {
+pub(super) fn expect(draft: &Draft, what: &str, operand: Operand, ty: Type) -> Result<(), VerifyReason> {
     match draft.type_of(operand) {
         Some(found) if found == ty => Ok(()),
-        Some(found) => Err(Reason::Type { what: what.to_owned(), expected: ty.to_string(), found }),
-        None => Err(Reason::Scope { what: "an operand".to_owned() }),
+        Some(found) => Err(VerifyReason::Type { what: what.to_owned(), expected: ty.to_string(), found }),
+        None => Err(VerifyReason::Scope { what: "an operand".to_owned() }),
     }
 }
 
 /// Demands an integer of any type.
-pub(super) fn integer(draft: &Draft, what: &str, operand: Operand) -> Result<Type, Reason> {
+pub(super) fn integer(draft: &Draft, what: &str, operand: Operand) -> Result<Type, VerifyReason> {
     match draft.type_of(operand) {
         Some(found) if found.is_integer() => Ok(found),
-        Some(found) => Err(Reason::Type { what: what.to_owned(), expected: "an integer".to_owned(), found }),
-        None => Err(Reason::Scope { what: "an operand".to_owned() }),
+        Some(found) => {
+            Err(VerifyReason::Type { what: what.to_owned(), expected: "an integer".to_owned(), found })
+        }
+        None => Err(VerifyReason::Scope { what: "an operand".to_owned() }),
     }
 }
 
 /// The type of the elements of memory that must exist.
-pub(super) fn element(draft: &Draft, memory: Memory) -> Result<Type, Reason> {
-    draft.element(memory).ok_or_else(|| Reason::Scope { what: format!("{memory:?}") })
+pub(super) fn element(draft: &Draft, memory: MemoryOperand) -> Result<Type, VerifyReason> {
+    draft.element(memory).ok_or_else(|| VerifyReason::Scope { what: format!("{memory:?}") })
 }
 
 /// Demands that a buffer's role allows something. Shared memory allows everything.
 pub(super) fn access(
     draft: &Draft,
-    memory: Memory,
+    memory: MemoryOperand,
     what: &'static str,
     allows: impl Fn(crate::Role) -> bool,
-) -> Result<(), Reason> {
-    let Memory::Buffer(id) = memory else { return Ok(()) };
+) -> Result<(), VerifyReason> {
+    let MemoryOperand::Buffer(id) = memory else { return Ok(()) };
     match draft.buffers.get(id.index()) {
         Some(buffer) if !allows(buffer.role) => {
-            Err(Reason::Access { buffer: buffer.name.clone(), role: buffer.role.word(), what })
+            Err(VerifyReason::Access { buffer: buffer.name.clone(), role: buffer.role.word(), what })
         }
         _ => Ok(()),
     }

@@ -4,10 +4,10 @@
 //! execute the statement together. A barrier, a vote and a warp operation need a level of their group or larger. Levels
 //! only fall, and the walk over the program is repeated until none does.
 
-use super::error::{Reason, VerifyError};
-use crate::operation::{Builtin, Memory, Op, Operand};
-use crate::place::Place;
+use super::error::{VerifyError, VerifyReason};
+use crate::operation::{Builtin, MemoryOperand, Op, Operand};
 use crate::program::Draft;
+use crate::source_location::SourceLocation;
 use crate::statement::{BarrierScope, Block, Statement, StatementKind};
 
 /// Groups of threads, the largest last.
@@ -23,11 +23,11 @@ enum Level {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known {
     level: Level,
-    cause: Place,
+    cause: SourceLocation,
 }
 
 impl Known {
-    const ALL: Self = Self { level: Level::Grid, cause: Place::Unknown };
+    const ALL: Self = Self { level: Level::Grid, cause: SourceLocation::Unknown };
 
     /// The lower one; of two equal ones the first, so that the cause stays the same.
     fn and(self, other: Self) -> Self {
@@ -92,12 +92,12 @@ impl Walk<'_> {
     }
 
     fn statement(&mut self, statement: &Statement, control: Known) {
-        let place = statement.place;
+        let location = statement.location;
         let here = self.here(control);
         match &statement.kind {
             StatementKind::Let { value, op } => {
-                self.meeting(op, here, place);
-                let known = self.level(op, here, place);
+                self.meeting(op, here, location);
+                let known = self.level(op, here, location);
                 self.values[value.index()] = known;
             }
             StatementKind::Declare { variable, initial } => {
@@ -111,7 +111,7 @@ impl Walk<'_> {
                 *variable = variable.and(known);
             }
             StatementKind::If { condition, then, otherwise } => {
-                let inner = here.and(at(self.operand(*condition), place));
+                let inner = here.and(at(self.operand(*condition), location));
                 self.block(then, inner);
                 self.block(otherwise, inner);
             }
@@ -119,7 +119,7 @@ impl Walk<'_> {
                 let bounds = self.operand(*start).and(self.operand(*end)).and(self.operand(*step));
                 self.values[value.index()] = self.operand(*start);
                 self.repeat(here, |walk, here| {
-                    let inner = here.and(at(bounds, place));
+                    let inner = here.and(at(bounds, location));
                     walk.values[value.index()] = walk.values[value.index()].and(inner);
                     walk.block(body, inner);
                 });
@@ -127,7 +127,7 @@ impl Walk<'_> {
             StatementKind::While { condition, test, body } => {
                 self.repeat(here, |walk, here| {
                     walk.block(condition, here);
-                    let test = at(walk.operand(*test), place);
+                    let test = at(walk.operand(*test), location);
                     // A thread whose condition is false has left the loop.
                     walk.leave(test.and(here), 1);
                     walk.block(body, here.and(test));
@@ -144,10 +144,10 @@ impl Walk<'_> {
                 self.leave(here, usize::MAX);
             }
             StatementKind::Barrier(BarrierScope::Block) => {
-                self.demand("barrier block", Level::Block, here, place)
+                self.demand("barrier block", Level::Block, here, location)
             }
             StatementKind::Barrier(BarrierScope::Grid) => {
-                self.demand("barrier grid", Level::Grid, here, place)
+                self.demand("barrier grid", Level::Grid, here, location)
             }
             StatementKind::Store { .. } | StatementKind::Fence(_) | StatementKind::Trap(_) => {}
         }
@@ -174,15 +174,15 @@ impl Walk<'_> {
     }
 
     /// Requires that the group of an operation reaches it.
-    fn meeting(&mut self, op: &Op, here: Known, place: Place) {
+    fn meeting(&mut self, op: &Op, here: Known, location: SourceLocation) {
         match op {
-            Op::Warp { op, .. } => self.demand(op.word(), Level::Warp, here, place),
-            Op::BlockVote { vote, .. } => self.demand(vote.word(), Level::Block, here, place),
+            Op::Warp { op, .. } => self.demand(op.word(), Level::Warp, here, location),
+            Op::BlockVote { vote, .. } => self.demand(vote.word(), Level::Block, here, location),
             _ => {}
         }
     }
 
-    fn demand(&mut self, what: &str, level: Level, here: Known, place: Place) {
+    fn demand(&mut self, what: &str, level: Level, here: Known, location: SourceLocation) {
         if here.level >= level || self.fault.is_some() {
             return;
         }
@@ -192,10 +192,11 @@ impl Walk<'_> {
             Level::Grid => "grid",
         };
         let why = match here.cause {
-            Place::Unknown => "threads take different paths to it".to_owned(),
+            SourceLocation::Unknown => "threads take different paths to it".to_owned(),
             cause => format!("threads take different paths at {cause}"),
         };
-        self.fault = Some(VerifyError::new(place, Reason::Divergent { what: what.to_owned(), group, why }));
+        self.fault =
+            Some(VerifyError::new(location, VerifyReason::Divergent { what: what.to_owned(), group, why }));
     }
 
     fn operand(&self, operand: Operand) -> Known {
@@ -206,8 +207,8 @@ impl Walk<'_> {
     }
 
     /// The level of the result of an operation.
-    fn level(&self, op: &Op, here: Known, place: Place) -> Known {
-        let known = |level| Known { level, cause: place };
+    fn level(&self, op: &Op, here: Known, location: SourceLocation) -> Known {
+        let known = |level| Known { level, cause: location };
         let operands = op.operands().into_iter().fold(Known::ALL, |known, o| known.and(self.operand(o)));
         match op {
             Op::Builtin(builtin) => match builtin {
@@ -218,7 +219,7 @@ impl Walk<'_> {
             },
             Op::Read(variable) => self.variables[variable.index()],
             // Inputs do not change during a launch, so equal indices load equal values.
-            Op::Load { memory: Memory::Buffer(id), .. }
+            Op::Load { memory: MemoryOperand::Buffer(id), .. }
                 if !self.draft.buffers[id.index()].role.is_writable() =>
             {
                 operands
@@ -230,7 +231,7 @@ impl Walk<'_> {
             },
             // Warps of one block may have different numbers of lanes.
             Op::Warp { .. } => known(Level::Warp),
-            Op::BlockVote { .. } => operands.and(here).raised(Level::Block, place),
+            Op::BlockVote { .. } => operands.and(here).raised(Level::Block, location),
             _ => operands,
         }
     }
@@ -238,12 +239,12 @@ impl Walk<'_> {
 
 impl Known {
     /// At least this level: the group has computed the value together.
-    fn raised(self, level: Level, place: Place) -> Self {
-        if self.level < level { Self { level, cause: place } } else { self }
+    fn raised(self, level: Level, location: SourceLocation) -> Self {
+        if self.level < level { Self { level, cause: location } } else { self }
     }
 }
 
 /// The same, but the cause is the statement that decides by it.
-fn at(known: Known, place: Place) -> Known {
-    if known.level == Level::Grid { known } else { Known { cause: place, ..known } }
+fn at(known: Known, location: SourceLocation) -> Known {
+    if known.level == Level::Grid { known } else { Known { cause: location, ..known } }
 }

@@ -1,6 +1,6 @@
 //! Accesses of elements that lie beside each other, some of which become one access of several.
 
-use kiln_ir::{BinaryOp, Block, Literal, Memory, Op, Operand, StatementKind, Type};
+use kiln_ir::{BinaryOp, Block, Literal, MemoryOperand, Op, Operand, StatementKind, Type};
 
 use super::Generator;
 use super::expression::statement;
@@ -45,7 +45,7 @@ impl Generator {
         for _ in 0..2 + self.random.below(5) {
             let offset = first.wrapping_add(self.random.below(5) as u64);
             let index = self.beside(block, base, offset);
-            let value = self.add(block, Op::Load { memory: Memory::Buffer(id), index }, element);
+            let value = self.add(block, Op::Load { memory: MemoryOperand::Buffer(id), index }, element);
             self.observe(block, value, element);
             if self.random.below(4) == 0 {
                 self.operation(block);
@@ -55,7 +55,7 @@ impl Generator {
 
     /// Loads and stores elements of the wide output that belong to this thread.
     pub(super) fn store_beside(&mut self, block: &mut Block, own: Operand) {
-        let memory = Memory::Buffer(self.wide);
+        let memory = MemoryOperand::Buffer(self.wide);
         let element = self.draft.buffers[self.wide.0 as usize].element;
         let base = self.fourfold(block, own);
         for _ in 0..2 + self.random.below(6) {

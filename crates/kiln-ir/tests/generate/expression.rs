@@ -1,8 +1,8 @@
 //! Operations with operands that are there, or literals.
 
 use kiln_ir::{
-    Axis, BinaryOp, BlockVote, Builtin, CompareOp, Function, Literal, Memory, Op, Operand, ScalarId,
-    SharedId, Statement, StatementKind, Type, UnaryOp, WarpOp,
+    Axis, BinaryOp, BlockVote, Builtin, CompareOp, Literal, MathFunction, MemoryOperand, Op, Operand,
+    ScalarId, SharedId, Statement, StatementKind, Type, UnaryOp, WarpOp,
 };
 
 use super::Generator;
@@ -114,7 +114,8 @@ impl Generator {
     fn unary(&mut self) -> (Op, Type) {
         if self.random.below(8) == 0 {
             let ty = self.one_of(&FLOATS);
-            let functions: Vec<_> = Function::ALL.iter().filter(|function| function.accepts(ty)).collect();
+            let functions: Vec<_> =
+                MathFunction::ALL.iter().filter(|function| function.accepts(ty)).collect();
             let function = *functions[self.random.below(functions.len())];
             return (Op::Function { function, ty, a: self.operand(ty) }, ty);
         }
@@ -178,8 +179,8 @@ impl Generator {
             return (Op::Parameter(ScalarId(at as u32)), self.draft.scalars[at].ty);
         }
         let memory = match self.draft.shared.is_empty() {
-            false if self.random.below(2) == 0 => Memory::Shared(SharedId(0)),
-            _ => Memory::Buffer(self.inputs[0]),
+            false if self.random.below(2) == 0 => MemoryOperand::Shared(SharedId(0)),
+            _ => MemoryOperand::Buffer(self.inputs[0]),
         };
         (Op::Length(memory), Type::U64)
     }
@@ -191,7 +192,7 @@ impl Generator {
         }
         let id = self.inputs[self.random.below(self.inputs.len())];
         let ty = self.draft.buffers[id.0 as usize].element;
-        (Op::Load { memory: Memory::Buffer(id), index: self.index() }, ty)
+        (Op::Load { memory: MemoryOperand::Buffer(id), index: self.index() }, ty)
     }
 
     /// Something the threads of a warp or block do together.
@@ -212,5 +213,5 @@ impl Generator {
 }
 
 pub(super) fn statement(kind: StatementKind) -> Statement {
-    Statement { kind, place: kiln_ir::Place::Unknown }
+    Statement { kind, location: kiln_ir::SourceLocation::Unknown }
 }

@@ -2,7 +2,7 @@
 //! check is left out; an access that was not in range would be found.
 
 use kiln_ir::{
-    BinaryOp, Block, CompareOp, Literal, Memory, Op, Operand, StatementKind, Type, UnaryOp, Variable,
+    BinaryOp, Block, CompareOp, Literal, MemoryOperand, Op, Operand, StatementKind, Type, UnaryOp, Variable,
     VariableId,
 };
 
@@ -43,7 +43,7 @@ impl Generator {
     /// Compares an index with a length in some way, and loads with it and with numbers near it, inside and behind.
     pub(super) fn guard(&mut self, block: &mut Block, own: Operand) {
         let id = self.inputs[self.random.below(self.inputs.len())];
-        let (memory, element) = (Memory::Buffer(id), self.draft.buffers[id.0 as usize].element);
+        let (memory, element) = (MemoryOperand::Buffer(id), self.draft.buffers[id.0 as usize].element);
         let length = self.add(block, Op::Length(memory), Type::U64);
         let Index { compared, source, is_sum } = self.compared_index(block, own);
         let op = CompareOp::ALL[self.random.below(CompareOp::ALL.len())];
@@ -80,7 +80,7 @@ impl Generator {
         }
         let id = self.inputs[self.random.below(self.inputs.len())];
         let (memory, element, ty) =
-            (Memory::Buffer(id), self.draft.buffers[id.0 as usize].element, Type::U64);
+            (MemoryOperand::Buffer(id), self.draft.buffers[id.0 as usize].element, Type::U64);
         self.draft.variables.push(Variable { name: None, ty });
         let variable = VariableId(self.draft.variables.len() as u32 - 1);
         let initial = if self.random.below(2) == 0 { own } else { self.operand(ty) };

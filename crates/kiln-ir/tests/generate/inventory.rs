@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use kiln_ir::{
-    Axis, BinaryOp, Block, BlockVote, Builtin, CompareOp, Function, Memory, Op, Operand, Order, Program,
-    Scope, Statement, StatementKind, Type, UnaryOp, WarpOp,
+    Axis, BinaryOp, Block, BlockVote, Builtin, CompareOp, MathFunction, MemoryOperand, MemoryOrder,
+    MemoryScope, Op, Operand, Program, Statement, StatementKind, Type, UnaryOp, WarpOp,
 };
 
 use super::{ATOMIC_OPS, ATOMIC_TYPES};
@@ -89,17 +89,17 @@ impl Inventory {
     }
 }
 
-fn space(memory: Memory) -> &'static str {
+fn space(memory: MemoryOperand) -> &'static str {
     match memory {
-        Memory::Buffer(_) => "global",
-        Memory::Shared(_) => "shared",
+        MemoryOperand::Buffer(_) => "global",
+        MemoryOperand::Shared(_) => "shared",
     }
 }
 
-fn element(program: &Program, memory: Memory) -> Type {
+fn element(program: &Program, memory: MemoryOperand) -> Type {
     match memory {
-        Memory::Buffer(id) => program.buffers[id.0 as usize].element,
-        Memory::Shared(id) => program.shared[id.0 as usize].element,
+        MemoryOperand::Buffer(id) => program.buffers[id.0 as usize].element,
+        MemoryOperand::Shared(id) => program.shared[id.0 as usize].element,
     }
 }
 
@@ -109,7 +109,7 @@ fn wanted() -> BTreeSet<String> {
     let mut all: BTreeSet<String> = statements().into_iter().chain(builtins()).collect();
     for ty in Type::ALL.iter().copied() {
         all.extend(UnaryOp::ALL.iter().filter(|op| op.accepts(ty)).map(|op| format!("{op} {ty}")));
-        all.extend(Function::ALL.iter().filter(|op| op.accepts(ty)).map(|op| format!("{op} {ty}")));
+        all.extend(MathFunction::ALL.iter().filter(|op| op.accepts(ty)).map(|op| format!("{op} {ty}")));
         all.extend(BinaryOp::ALL.iter().filter(|op| op.accepts(ty)).map(|op| format!("{op} {ty}")));
         all.extend(CompareOp::ALL.iter().filter(|op| op.accepts(ty)).map(|op| format!("{op} {ty}")));
         all.extend(WarpOp::ALL.iter().filter(|op| op.accepts(ty)).map(|op| format!("{op} {ty}")));
@@ -125,7 +125,7 @@ fn wanted() -> BTreeSet<String> {
         all.extend(["global", "shared"].map(|space| format!("{op} {space} {ty}")));
     }
     for (order, scope) in
-        Order::ALL.iter().flat_map(|order| Scope::ALL.iter().map(move |scope| (order, scope)))
+        MemoryOrder::ALL.iter().flat_map(|order| MemoryScope::ALL.iter().map(move |scope| (order, scope)))
     {
         all.insert(format!("{order} {scope}"));
     }
@@ -141,7 +141,7 @@ fn statements() -> Vec<String> {
             .iter()
             .flat_map(|scope| (0..3).map(move |loops| format!("barrier {scope}, {loops} loops around"))),
     );
-    all.extend(Scope::ALL.iter().map(|scope| format!("fence {scope}")));
+    all.extend(MemoryScope::ALL.iter().map(|scope| format!("fence {scope}")));
     all.extend(BlockVote::ALL.iter().map(ToString::to_string));
     all
 }

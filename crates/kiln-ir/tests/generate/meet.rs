@@ -5,7 +5,7 @@
 //! the round in it.
 
 use kiln_ir::{
-    Axis, BarrierScope, BinaryOp, Block, Builtin, Literal, Memory, Op, Operand, StatementKind, Type,
+    Axis, BarrierScope, BinaryOp, Block, Builtin, Literal, MemoryOperand, Op, Operand, StatementKind, Type,
 };
 
 use super::Generator;
@@ -15,7 +15,7 @@ impl Generator {
     /// The threads of all blocks tell each other something.
     pub(super) fn meet(&mut self, block: &mut Block, own: Operand) {
         let Some(board) = self.board.filter(|_| self.uniform) else { return self.operation(block) };
-        let (memory, ty) = (Memory::Buffer(board), Type::U64);
+        let (memory, ty) = (MemoryOperand::Buffer(board), Type::U64);
         let (scope, barrier) = (self.scope.len(), || statement(StatementKind::Barrier(BarrierScope::Grid)));
         self.meetings += 1;
         let mark = Literal::from(self.meetings.wrapping_mul(0x9E37_79B9_7F4A_7C15)).into();

@@ -1,8 +1,8 @@
 //! Statements around the operations.
 
 use kiln_ir::{
-    AtomicOp, Axis, BarrierScope, BinaryOp, Block, Builtin, CompareOp, Literal, Memory, Op, Operand, Order,
-    Scope, SharedId, StatementKind, Type, Variable, VariableId,
+    AtomicOp, Axis, BarrierScope, BinaryOp, Block, Builtin, CompareOp, Literal, MemoryOperand, MemoryOrder,
+    MemoryScope, Op, Operand, SharedId, StatementKind, Type, Variable, VariableId,
 };
 
 use super::expression::statement;
@@ -31,7 +31,7 @@ impl Generator {
 
     fn store_digest(&mut self, block: &mut Block, own: Operand) {
         let value = self.add(block, Op::Read(self.digest), Type::U64);
-        let memory = Memory::Buffer(self.digests);
+        let memory = MemoryOperand::Buffer(self.digests);
         block.push(statement(StatementKind::Store { memory, index: own, value }));
     }
 
@@ -82,7 +82,7 @@ impl Generator {
         let id = self.outputs[at];
         let ty = self.draft.buffers[id.0 as usize].element;
         let value = self.operand(ty);
-        block.push(statement(StatementKind::Store { memory: Memory::Buffer(id), index: own, value }));
+        block.push(statement(StatementKind::Store { memory: MemoryOperand::Buffer(id), index: own, value }));
     }
 
     fn statement(&mut self, block: &mut Block, own: Operand) {
@@ -108,7 +108,7 @@ impl Generator {
             32 => self.store_beside(block, own),
             33 | 34 => self.meet(block, own),
             _ => {
-                let scope = Scope::ALL[self.random.below(3)];
+                let scope = MemoryScope::ALL[self.random.below(3)];
                 block.push(statement(StatementKind::Fence(scope)));
             }
         }
@@ -120,7 +120,7 @@ impl Generator {
         let ty = self.draft.buffers[id.0 as usize].element;
         let far = Literal::from(u64::MAX - self.random.below(5) as u64).into();
         let index = if self.random.below(3) == 0 { far } else { own };
-        self.add(block, Op::Load { memory: Memory::Buffer(id), index }, ty);
+        self.add(block, Op::Load { memory: MemoryOperand::Buffer(id), index }, ty);
     }
 
     fn declare_variable(&mut self, block: &mut Block) {
@@ -293,17 +293,17 @@ impl Generator {
 
     fn atomic(&mut self, block: &mut Block) {
         let Some((id, op)) = self.atomics.first().copied() else { return self.operation(block) };
-        self.change(block, Memory::Buffer(id), op, &Scope::ALL[1..]);
+        self.change(block, MemoryOperand::Buffer(id), op, &MemoryScope::ALL[1..]);
     }
 
     /// An atomic with any order, for one of some scopes.
-    fn change(&mut self, block: &mut Block, memory: Memory, op: AtomicOp, scopes: &[Scope]) {
+    fn change(&mut self, block: &mut Block, memory: MemoryOperand, op: AtomicOp, scopes: &[MemoryScope]) {
         let ty = match memory {
-            Memory::Buffer(id) => self.draft.buffers[id.0 as usize].element,
-            Memory::Shared(id) => self.draft.shared[id.0 as usize].element,
+            MemoryOperand::Buffer(id) => self.draft.buffers[id.0 as usize].element,
+            MemoryOperand::Shared(id) => self.draft.shared[id.0 as usize].element,
         };
         let (index, value) = (self.index(), self.operand(ty));
-        let order = Order::ALL[self.random.below(Order::ALL.len())];
+        let order = MemoryOrder::ALL[self.random.below(MemoryOrder::ALL.len())];
         let scope = scopes[self.random.below(scopes.len())];
         let op = Op::Atomic { op, memory, index, value, expected: None, order, scope };
         let old = self.add(block, op, ty);
@@ -316,7 +316,7 @@ impl Generator {
         if self.draft.shared.is_empty() || !self.uniform {
             return self.operation(block);
         }
-        let (memory, element) = (Memory::Shared(SharedId(0)), self.draft.shared[0].element);
+        let (memory, element) = (MemoryOperand::Shared(SharedId(0)), self.draft.shared[0].element);
         let [width, height, _] = self.draft.block;
         let barrier = || statement(StatementKind::Barrier(BarrierScope::Block));
         let mut number: Operand = Literal::zero(Type::U32).into();
@@ -332,7 +332,7 @@ impl Generator {
         if ATOMIC_TYPES.contains(&element) {
             // All threads do the same between two barriers, so the order in which they come does not matter.
             let op = ATOMIC_OPS[self.random.below(ATOMIC_OPS.len())];
-            self.change(block, memory, op, &Scope::ALL[..2]);
+            self.change(block, memory, op, &MemoryScope::ALL[..2]);
             block.push(barrier());
         }
         for _ in 0..=self.random.below(2) {

@@ -10,7 +10,7 @@ use kiln_driver::{
     Command, Dim3, Driver, DriverExt, HostBlock, Image, Launch as LaunchCommand, Memory, MemoryRequest,
     ModuleId, StreamId, StreamRequest, Vouched,
 };
-use kiln_ir::{Emitted, ParameterKind, Program, STATUS_BYTES, Status, Target};
+use kiln_ir::{Emitted, EntryParameterKind, Program, STATUS_BYTES, Target, TrapStatus};
 
 use super::{Launch, Left};
 
@@ -125,7 +125,7 @@ impl Drop for Device {
 /// Where the buffers of a job lie in the arena.
 struct Places {
     buffers: Vec<Range<usize>>,
-    /// Status words, and behind them the word of the grid barrier.
+    /// TrapStatus words, and behind them the word of the grid barrier.
     status: usize,
     /// Everything that belongs to this job, margins included.
     all: Range<usize>,
@@ -151,21 +151,21 @@ impl Places {
 
     fn arguments(&self, program: &Program, launch: &Launch, emitted: &Emitted, base: u64) -> Vec<u8> {
         emitted.layout.pack(|kind| match kind {
-            ParameterKind::Pointer(id) => base + self.buffers[id.0 as usize].start as u64,
-            ParameterKind::Length(id) => {
+            EntryParameterKind::Pointer(id) => base + self.buffers[id.0 as usize].start as u64,
+            EntryParameterKind::Length(id) => {
                 let size = program.buffers[id.0 as usize].element.bytes();
                 launch.buffers[id.0 as usize].len() as u64 / size
             }
-            ParameterKind::Scalar(id) => launch.scalars[id.0 as usize].bits(),
-            ParameterKind::Status => base + self.status as u64,
-            ParameterKind::GridBarrier => base + self.status as u64 + STATUS_BYTES,
+            EntryParameterKind::Scalar(id) => launch.scalars[id.0 as usize].bits(),
+            EntryParameterKind::Status => base + self.status as u64,
+            EntryParameterKind::GridBarrier => base + self.status as u64 + STATUS_BYTES,
         })
     }
 
     /// What is left of a job in the arena.
     fn left(&self, before: &[u8], after: &[u8], program: &Program) -> Result<Left, String> {
         let words = &after[self.status..self.status + STATUS_BYTES as usize];
-        if let Status::Trapped { code, thread, block } = Status::read(words.try_into().unwrap()) {
+        if let TrapStatus::Trapped { code, thread, block } = TrapStatus::read(words.try_into().unwrap()) {
             return Ok(Left::Trap { code, thread, block });
         }
         let is_inside =

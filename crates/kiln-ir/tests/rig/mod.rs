@@ -9,8 +9,8 @@ pub(crate) mod ptxas;
 pub(crate) mod run_line;
 
 use kiln_ir::{
-    InterpretError, Interpretation, Literal, ParameterKind, Program, STATUS_BYTES, Status, Target,
-    ThreadOrder,
+    EntryParameterKind, InterpretError, Interpreter, Literal, Program, STATUS_BYTES, Target, ThreadOrder,
+    TrapStatus,
 };
 use kiln_ptx::Module;
 use kiln_ptx::exec::{self, LaunchShape, Options, SimpleMemory};
@@ -31,17 +31,17 @@ pub(crate) enum Left {
     Trap { code: u32, thread: u32, block: u64 },
 }
 
-/// Interprets a launch; what it left and how many accesses were absorbed.
+/// Interprets a launch; what it left and how many accesses were out_of_range.
 pub(crate) fn interpret(program: &Program, launch: &Launch, order: ThreadOrder) -> (Left, u64) {
     let mut buffers = launch.buffers.clone();
-    let how = Interpretation {
+    let how = Interpreter {
         order,
         dynamic_shared_bytes: launch.dynamic_shared_bytes,
         step_limit: 1 << 26,
-        ..Interpretation::new(launch.grid)
+        ..Interpreter::new(launch.grid)
     };
     match how.run(program, &launch.scalars, &mut buffers) {
-        Ok(outcome) => (Left::Buffers(buffers), outcome.absorbed.total()),
+        Ok(outcome) => (Left::Buffers(buffers), outcome.out_of_range.total()),
         Err(InterpretError::Trap { code, block, thread }) => {
             let linear = |at: [u32; 3], size: [u32; 3]| {
                 let ([x, y, z], [width, height, _]) = (at.map(u64::from), size.map(u64::from));
@@ -69,14 +69,14 @@ pub(crate) fn simulate(
     let status = memory.allocate_with(&[0; STATUS_BYTES as usize]);
     let barrier = memory.allocate_with(&[0; 8]);
     let arguments = emitted.layout.pack(|kind| match kind {
-        ParameterKind::Pointer(id) => addresses[id.0 as usize],
-        ParameterKind::Length(id) => {
+        EntryParameterKind::Pointer(id) => addresses[id.0 as usize],
+        EntryParameterKind::Length(id) => {
             let size = program.buffers[id.0 as usize].element.bytes();
             launch.buffers[id.0 as usize].len() as u64 / size
         }
-        ParameterKind::Scalar(id) => launch.scalars[id.0 as usize].bits(),
-        ParameterKind::Status => status,
-        ParameterKind::GridBarrier => barrier,
+        EntryParameterKind::Scalar(id) => launch.scalars[id.0 as usize].bits(),
+        EntryParameterKind::Status => status,
+        EntryParameterKind::GridBarrier => barrier,
     });
     let shape = LaunchShape {
         grid: launch.grid,
@@ -88,7 +88,9 @@ pub(crate) fn simulate(
     let outcome =
         entry.launch(&shape, &arguments, &[], &memory, &options).map_err(|error| error.to_string())?;
     let words = memory.read(status, STATUS_BYTES).ok_or("no status")?;
-    if let Status::Trapped { code, thread, block } = Status::read(&words.try_into().map_err(|_| "status")?) {
+    if let TrapStatus::Trapped { code, thread, block } =
+        TrapStatus::read(&words.try_into().map_err(|_| "status")?)
+    {
         return Ok(Left::Trap { code, thread, block });
     }
     if !outcome.is_clean() {

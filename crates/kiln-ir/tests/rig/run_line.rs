@@ -1,6 +1,6 @@
 //! What the `run:` lines of programs in text files say.
 //!
-//! A line has assignments, an arrow, and what is left: `// run: x = 1 2 3; a = 2; grid = 1 => y = 2 4 6; absorbed = 5`, or
+//! A line has assignments, an arrow, and what is left: `// run: x = 1 2 3; a = 2; grid = 1 => y = 2 4 6; out_of_range = 5`, or
 //! `=> trap 7 by 3`. A buffer is a list of elements, `zero 4` for four zeros or `count 4` for 0 1 2 3.
 
 use kiln_ir::{BufferId, Extent, Literal, Program, Type};
@@ -18,7 +18,7 @@ pub(crate) struct Run {
     pub(crate) launch: Launch,
     expected: Vec<(BufferId, Vec<u8>)>,
     trap: Option<(u32, u32)>,
-    pub(crate) absorbed: Option<u64>,
+    pub(crate) out_of_range: Option<u64>,
 }
 
 impl Run {
@@ -34,7 +34,7 @@ impl Run {
             },
             expected: Vec::new(),
             trap: None,
-            absorbed: None,
+            out_of_range: None,
         };
         for part in given.split(';').map(str::trim).filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap();
@@ -50,7 +50,7 @@ impl Run {
             let (name, value) = part.split_once('=').unwrap();
             match program.buffer_named(name.trim()) {
                 Some(id) => run.expected.push((id, elements(program.buffers[id.0 as usize].element, value))),
-                None => run.absorbed = Some(value.trim().parse().unwrap()),
+                None => run.out_of_range = Some(value.trim().parse().unwrap()),
             }
         }
         run

@@ -1,7 +1,7 @@
 //! A fence orders what is on both sides of it: the executor, which knows what happened before what, finds a race where one is missing.
 
 use crate::rig::{Launch, Left, interpret, simulate};
-use kiln_ir::{Program, Scope, Target, ThreadOrder};
+use kiln_ir::{MemoryScope, Program, Target, ThreadOrder};
 
 /// One warp passes a value in shared memory to another: it writes the value, then a flag; the other one sees the flag, then reads.
 fn pass_on(behind_the_write: &str, before_the_read: &str) -> Program {
@@ -50,7 +50,7 @@ fn simulated(program: &Program) -> Vec<Result<u32, String>> {
 
 #[test]
 fn fences_of_every_scope_hand_on_what_was_written() {
-    for scope in Scope::ALL {
+    for scope in MemoryScope::ALL {
         let fence = format!("fence {scope};");
         let program = pass_on(&fence, &fence);
         for order in [ThreadOrder::Ascending, ThreadOrder::Descending] {
@@ -62,9 +62,9 @@ fn fences_of_every_scope_hand_on_what_was_written() {
         assert!(all.contains(&Ok(42)), "{scope}: some thread sees the flag");
         let text = program.emit(Target::new(70).unwrap()).text;
         let name = match scope {
-            Scope::Block => "fence.acq_rel.cta;",
-            Scope::Device => "fence.acq_rel.gpu;",
-            Scope::System => "fence.acq_rel.sys;",
+            MemoryScope::Block => "fence.acq_rel.cta;",
+            MemoryScope::Device => "fence.acq_rel.gpu;",
+            MemoryScope::System => "fence.acq_rel.sys;",
         };
         assert_eq!(text.matches(name).count(), 2, "{text}");
     }
@@ -83,7 +83,7 @@ fn without_a_fence_on_each_side_it_is_a_race() {
 
 #[test]
 fn orders_of_atomics_hand_on_what_was_written() {
-    for scope in Scope::ALL {
+    for scope in MemoryScope::ALL {
         for [write, read] in
             [["release", "acquire"], ["acq_rel", "acq_rel"], ["seq_cst", "seq_cst"], ["release", "seq_cst"]]
         {

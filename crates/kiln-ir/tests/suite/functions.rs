@@ -1,37 +1,37 @@
 //! How close functions come to the exact value, and what they answer at the edges.
 
-use kiln_ir::{Function, Interpretation, Literal, Op, Program, StatementKind, Type};
+use kiln_ir::{Interpreter, Literal, MathFunction, Op, Program, StatementKind, Type};
 
 /// A program that applies a function to every element.
-fn program(function: Function, ty: Type) -> Program {
+fn program(function: MathFunction, ty: Type) -> Program {
     let text = format!(
         "kernel f(in x: {ty}[], out y: {ty}[like x]) block(256) over(x) {{ y[global.x] = {function}(x[global.x]); }}"
     );
     Program::parse(&text).unwrap()
 }
 
-fn apply(function: Function, arguments: &[f32]) -> Vec<f32> {
+fn apply(function: MathFunction, arguments: &[f32]) -> Vec<f32> {
     let program = program(function, Type::F32);
     let x: Vec<u8> = arguments.iter().flat_map(|x| x.to_le_bytes()).collect();
     let mut buffers = [x.clone(), vec![0; x.len()]];
     let grid = [arguments.len().div_ceil(256) as u32, 1, 1];
-    Interpretation::new(grid).run(&program, &[], &mut buffers).unwrap();
+    Interpreter::new(grid).run(&program, &[], &mut buffers).unwrap();
     buffers[1].chunks(4).map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap())).collect()
 }
 
 /// The value a function should have.
-fn exact(function: Function, x: f64) -> f64 {
+fn exact(function: MathFunction, x: f64) -> f64 {
     match function {
-        Function::Exp => x.exp(),
-        Function::Exp2 => x.exp2(),
-        Function::Log => x.ln(),
-        Function::Log2 => x.log2(),
-        Function::Sin => x.sin(),
-        Function::Cos => x.cos(),
+        MathFunction::Exp => x.exp(),
+        MathFunction::Exp2 => x.exp2(),
+        MathFunction::Log => x.ln(),
+        MathFunction::Log2 => x.log2(),
+        MathFunction::Sin => x.sin(),
+        MathFunction::Cos => x.cos(),
         // The host's own function is further off here than the first terms of the series.
-        Function::Tanh if x.abs() < 1e-4 => x - x * x * x / 3.0,
-        Function::Tanh => x.tanh(),
-        Function::Rsqrt => 1.0 / x.sqrt(),
+        MathFunction::Tanh if x.abs() < 1e-4 => x - x * x * x / 3.0,
+        MathFunction::Tanh => x.tanh(),
+        MathFunction::Rsqrt => 1.0 / x.sqrt(),
     }
 }
 
@@ -73,7 +73,7 @@ fn arguments() -> Vec<f32> {
 #[test]
 fn results_lie_within_two_units_in_the_last_place() {
     let arguments = arguments();
-    for function in Function::ALL {
+    for function in MathFunction::ALL {
         let results = apply(*function, &arguments);
         let errors = arguments
             .iter()
@@ -96,10 +96,10 @@ fn doubles_lie_within_two_units_in_the_last_place() {
         .extend((1..20_000u64).map(|n| f64::from_bits(n.wrapping_mul(0x9e37_79b9_7f4a_7c15) & !(1 << 63))));
     arguments.extend([f64::MAX, f64::MIN_POSITIVE, f64::from_bits(1), 709.78, 709.79, -745.2, -708.5, 1e-30]);
     let x: Vec<u8> = arguments.iter().flat_map(|x| x.to_le_bytes()).collect();
-    for function in Function::ALL.iter().copied().filter(|function| function.accepts(Type::F64)) {
+    for function in MathFunction::ALL.iter().copied().filter(|function| function.accepts(Type::F64)) {
         let mut buffers = [x.clone(), vec![0; x.len()]];
         let grid = [arguments.len().div_ceil(256) as u32, 1, 1];
-        Interpretation::new(grid).run(&program(function, Type::F64), &[], &mut buffers).unwrap();
+        Interpreter::new(grid).run(&program(function, Type::F64), &[], &mut buffers).unwrap();
         let results = buffers[1].chunks(8).map(|bytes| f64::from_le_bytes(bytes.try_into().unwrap()));
         for (x, y) in arguments.iter().zip(results) {
             let exact = exact(function, *x);
@@ -141,12 +141,12 @@ const ANGLES: [(u64, u64, u64); 23] = [
 #[test]
 fn angles_of_doubles_lie_within_one_unit_in_the_last_place() {
     let x: Vec<u8> = ANGLES.iter().flat_map(|angle| angle.0.to_le_bytes()).collect();
-    for function in [Function::Sin, Function::Cos] {
+    for function in [MathFunction::Sin, MathFunction::Cos] {
         let mut buffers = [x.clone(), vec![0; x.len()]];
-        Interpretation::new([1, 1, 1]).run(&program(function, Type::F64), &[], &mut buffers).unwrap();
+        Interpreter::new([1, 1, 1]).run(&program(function, Type::F64), &[], &mut buffers).unwrap();
         for (bytes, (x, sine, cosine)) in buffers[1].chunks(8).zip(ANGLES) {
             let found = u64::from_le_bytes(bytes.try_into().unwrap());
-            let exact = if function == Function::Sin { sine } else { cosine };
+            let exact = if function == MathFunction::Sin { sine } else { cosine };
             let (x, y) = (f64::from_bits(x), f64::from_bits(found));
             assert!(found.abs_diff(exact) <= 1, "{function}({x:e}) = {y:e}, not {:e}", f64::from_bits(exact));
         }
@@ -155,24 +155,29 @@ fn angles_of_doubles_lie_within_one_unit_in_the_last_place() {
 
 #[test]
 fn edges_are_what_the_documentation_says() {
-    let of = |function: Function, x: f32| apply(function, &[x])[0];
-    assert_eq!(of(Function::Exp, 1000.0), f32::INFINITY);
-    assert_eq!(of(Function::Exp, -1000.0), 0.0);
-    assert_eq!(of(Function::Log, 0.0), f32::NEG_INFINITY);
-    assert!(of(Function::Log, -1.0).is_nan() && of(Function::Log2, -1.0).is_nan());
-    assert_eq!(of(Function::Log2, 0.0), f32::NEG_INFINITY);
-    assert!(of(Function::Sin, f32::INFINITY).is_nan() && of(Function::Cos, f32::NEG_INFINITY).is_nan());
-    assert_eq!(of(Function::Sin, -0.0).to_bits(), (-0.0f32).to_bits());
+    let of = |function: MathFunction, x: f32| apply(function, &[x])[0];
+    assert_eq!(of(MathFunction::Exp, 1000.0), f32::INFINITY);
+    assert_eq!(of(MathFunction::Exp, -1000.0), 0.0);
+    assert_eq!(of(MathFunction::Log, 0.0), f32::NEG_INFINITY);
+    assert!(of(MathFunction::Log, -1.0).is_nan() && of(MathFunction::Log2, -1.0).is_nan());
+    assert_eq!(of(MathFunction::Log2, 0.0), f32::NEG_INFINITY);
+    assert!(
+        of(MathFunction::Sin, f32::INFINITY).is_nan() && of(MathFunction::Cos, f32::NEG_INFINITY).is_nan()
+    );
+    assert_eq!(of(MathFunction::Sin, -0.0).to_bits(), (-0.0f32).to_bits());
     let angles = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, -0.0, f64::from_bits(1)];
     let mut buffers = [angles.map(f64::to_le_bytes).concat(), vec![0; 40]];
-    Interpretation::new([1, 1, 1]).run(&program(Function::Sin, Type::F64), &[], &mut buffers).unwrap();
+    Interpreter::new([1, 1, 1]).run(&program(MathFunction::Sin, Type::F64), &[], &mut buffers).unwrap();
     let sines: Vec<f64> =
         buffers[1].chunks(8).map(|bytes| f64::from_le_bytes(bytes.try_into().unwrap())).collect();
     assert!(sines[..3].iter().all(|sine| sine.is_nan()), "{sines:?}");
     assert_eq!([sines[3].to_bits(), sines[4].to_bits()], [(-0.0f64).to_bits(), 1]);
-    assert_eq!((of(Function::Rsqrt, 0.0), of(Function::Rsqrt, -0.0)), (f32::INFINITY, f32::NEG_INFINITY));
-    assert!(of(Function::Rsqrt, -1.0).is_nan());
-    for function in Function::ALL {
+    assert_eq!(
+        (of(MathFunction::Rsqrt, 0.0), of(MathFunction::Rsqrt, -0.0)),
+        (f32::INFINITY, f32::NEG_INFINITY)
+    );
+    assert!(of(MathFunction::Rsqrt, -1.0).is_nan());
+    for function in MathFunction::ALL {
         assert!(of(*function, f32::NAN).is_nan(), "{function} of NaN");
     }
 }
@@ -180,10 +185,10 @@ fn edges_are_what_the_documentation_says() {
 #[test]
 fn halves_are_computed_in_single_precision_and_rounded() {
     for ty in [Type::F16, Type::Bf16] {
-        let program = program(Function::Exp, ty);
+        let program = program(MathFunction::Exp, ty);
         let one = Literal::float(ty, 1.0).bits() as u16;
         let mut buffers = [one.to_le_bytes().to_vec(), vec![0; 2]];
-        Interpretation::new([1, 1, 1]).run(&program, &[], &mut buffers).unwrap();
+        Interpreter::new([1, 1, 1]).run(&program, &[], &mut buffers).unwrap();
         let expected = Literal::float(ty, f64::from(1f32.exp())).bits() as u16;
         assert_eq!(buffers[1], expected.to_le_bytes());
     }
@@ -191,7 +196,7 @@ fn halves_are_computed_in_single_precision_and_rounded() {
 
 #[test]
 fn an_expanded_program_is_a_program_without_functions() {
-    for function in Function::ALL {
+    for function in MathFunction::ALL {
         let expanded = program(*function, Type::F32).expanded().into_draft();
         let is_function =
             |kind: &StatementKind| matches!(kind, StatementKind::Let { op: Op::Function { .. }, .. });

@@ -10,7 +10,7 @@ use crate::rig::golden::GOLDEN as PROGRAMS;
 use crate::rig::ptxas::{assemble, find_ptxas};
 use crate::rig::run_line::{Run, run_lines};
 use crate::rig::{interpret, simulate};
-use kiln_ir::{BufferId, ParameterKind, Program, Target, ThreadOrder};
+use kiln_ir::{BufferId, EntryParameterKind, Program, Target, ThreadOrder};
 
 /// The architectures whose PTX is kept beside the programs: one that lacks everything, one that has everything.
 const GOLDEN: [u32; 2] = [70, 90];
@@ -88,7 +88,7 @@ fn the_ptx_reads_and_writes_what_the_roles_of_the_buffers_say() {
         let effects = module.effects(kiln_ptx::FunctionId(entry.unwrap().0)).unwrap();
         assert_eq!(effects.doubts, [], "{name}: nothing may be in doubt");
         for (at, buffer) in program.buffers.iter().enumerate() {
-            let pointer = ParameterKind::Pointer(BufferId(at as u32));
+            let pointer = EntryParameterKind::Pointer(BufferId(at as u32));
             let parameter = emitted.layout.parameters.iter().position(|p| p.kind == pointer).unwrap();
             let effect = effects.pointer(parameter, 0).unwrap().effect;
             let what = format!("{name}: `{}` is declared `{}`, but {effect:?}", buffer.name, buffer.role);
@@ -187,10 +187,10 @@ fn the_version_of_ptx_is_the_lowest_that_does_the_job() {
 fn failures_of(run: &Run, program: &Program) -> Vec<String> {
     let mut failures = Vec::new();
     for order in [ThreadOrder::Ascending, ThreadOrder::Descending] {
-        let (left, absorbed) = interpret(program, &run.launch, order);
+        let (left, out_of_range) = interpret(program, &run.launch, order);
         failures.extend(run.check(program, &left).map(|what| format!("interpreted {order:?}: {what}")));
-        if run.absorbed.is_some_and(|expected| absorbed != expected) {
-            failures.push(format!("{absorbed} accesses absorbed"));
+        if run.out_of_range.is_some_and(|expected| out_of_range != expected) {
+            failures.push(format!("{out_of_range} accesses out_of_range"));
         }
     }
     let (left, _) = interpret(&program.simplified(), &run.launch, ThreadOrder::Ascending);

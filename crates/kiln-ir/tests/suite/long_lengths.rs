@@ -3,7 +3,7 @@
 //! The length is a parameter, so a short buffer with a long length shows how indices are compared, as long as the program stays
 //! inside of the short one.
 
-use kiln_ir::{ParameterKind, Program, Target};
+use kiln_ir::{EntryParameterKind, Program, Target};
 use kiln_ptx::Module;
 use kiln_ptx::exec::{self, LaunchShape, Options, SimpleMemory};
 
@@ -19,8 +19,8 @@ fn run(statement: &str, index: u64, length: u64) -> u64 {
     let x = memory.allocate_with(&(10..18u64).flat_map(u64::to_le_bytes).collect::<Vec<_>>());
     let y = memory.allocate_with(&[0; 8]);
     let arguments = emitted.layout.pack(|kind| match kind {
-        ParameterKind::Pointer(id) => [x, y][id.0 as usize],
-        ParameterKind::Length(id) => [length, 1][id.0 as usize],
+        EntryParameterKind::Pointer(id) => [x, y][id.0 as usize],
+        EntryParameterKind::Length(id) => [length, 1][id.0 as usize],
         _ => index,
     });
     let shape =

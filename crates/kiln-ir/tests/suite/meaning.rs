@@ -98,10 +98,10 @@ fn out_of_range_is_absorbed_whatever_the_type_of_the_index() {
             scalars: Vec::new(),
             buffers: vec![vec![0; 4]],
         };
-        let (left, absorbed) = interpret(&program, &launch, ThreadOrder::Ascending);
+        let (left, out_of_range) = interpret(&program, &launch, ThreadOrder::Ascending);
         assert_eq!(left, Left::Buffers(vec![vec![1, 0, 0, 0]]));
         assert_eq!(simulate(&program, &launch, Target::new(90).unwrap(), 0).unwrap(), left);
-        assert_eq!(absorbed, 2);
+        assert_eq!(out_of_range, 2);
     };
     for index in ["2u8", "-1i8", "2i64", "-1i64", "4294967296u64", "18446744073709551614u64"] {
         shared(index);

@@ -4,8 +4,9 @@
 use crate::rig::ptxas::{assemble, find_ptxas};
 use crate::rig::{Launch, Left, interpret, simulate};
 use kiln_ir::{
-    BinaryOp, Buffer, BufferId, CompareOp, Draft, Extent, Function, Literal, Memory, Op, Operand, Place,
-    Program, Role, Statement, StatementKind, Target, ThreadOrder, Type, UnaryOp, Value, ValueId,
+    BinaryOp, Buffer, BufferId, CompareOp, Draft, Extent, Literal, MathFunction, MemoryOperand, Op, Operand,
+    Program, Role, SourceLocation, Statement, StatementKind, Target, ThreadOrder, Type, UnaryOp, Value,
+    ValueId,
 };
 
 const TARGETS: [u32; 3] = [70, 80, 90];
@@ -66,20 +67,25 @@ fn program(types: &[Type], result: Type, flush: bool, make: impl Fn(&[Operand]) 
     let add = |draft: &mut Draft, op: Op, ty: Type| {
         draft.values.push(Value { name: None, ty });
         let value = ValueId(draft.values.len() as u32 - 1);
-        draft.body.push(Statement { kind: StatementKind::Let { value, op }, place: Place::Unknown });
+        draft
+            .body
+            .push(Statement { kind: StatementKind::Let { value, op }, location: SourceLocation::Unknown });
         Operand::from(value)
     };
     let index = add(&mut draft, Op::Builtin(kiln_ir::Builtin::Global(kiln_ir::Axis::X)), Type::U64);
     let mut operands = Vec::new();
     for (at, ty) in types.iter().enumerate() {
         draft.buffers.push(buffer(format!("x{at}"), *ty, Role::Input));
-        let memory = Memory::Buffer(BufferId(at as u32));
+        let memory = MemoryOperand::Buffer(BufferId(at as u32));
         operands.push(add(&mut draft, Op::Load { memory, index }, *ty));
     }
     let value = add(&mut draft, make(&operands), result);
     draft.buffers.push(buffer("y".to_owned(), result, Role::Output));
-    let memory = Memory::Buffer(BufferId(types.len() as u32));
-    draft.body.push(Statement { kind: StatementKind::Store { memory, index, value }, place: Place::Unknown });
+    let memory = MemoryOperand::Buffer(BufferId(types.len() as u32));
+    draft.body.push(Statement {
+        kind: StatementKind::Store { memory, index, value },
+        location: SourceLocation::Unknown,
+    });
     Program::new(draft).unwrap()
 }
 
@@ -161,7 +167,7 @@ fn unary_cases() -> Vec<Case> {
         for op in UnaryOp::ALL.iter().copied().filter(|op| op.accepts(ty)) {
             cases.push(Case::new(&[ty], op.result(ty), move |a| Op::Unary { op, ty, a: a[0] }));
         }
-        for function in Function::ALL.iter().copied().filter(|function| function.accepts(ty)) {
+        for function in MathFunction::ALL.iter().copied().filter(|function| function.accepts(ty)) {
             cases.push(Case::new(&[ty], ty, move |a| Op::Function { function, ty, a: a[0] }));
         }
     }

@@ -1,8 +1,8 @@
 //! The language reference in the book: its listings are programs, its `run:` lines hold, what it says is refused is, and every word is in it.
 
 use kiln_ir::{
-    AtomicOp, BinaryOp, BlockVote, CompareOp, Function, Order, Program, STEP_TRAP, Scope, Target,
-    ThreadOrder, Type, UnaryOp, WarpOp,
+    AtomicOp, BinaryOp, BlockVote, CompareOp, MathFunction, MemoryOrder, MemoryScope, Program, STEP_TRAP,
+    Target, ThreadOrder, Type, UnaryOp, WarpOp,
 };
 
 use crate::rig::run_line::{Run, run_lines};
@@ -41,11 +41,11 @@ fn every_listing_is_a_program_and_its_run_lines_hold() {
         assert_eq!(Program::parse(&program.to_string()).as_ref(), Ok(&program), "kir.md:{line}");
         for run_line in run_lines(listing) {
             let run = Run::read(&program, run_line);
-            let (left, absorbed) = interpret(&program, &run.launch, ThreadOrder::Ascending);
+            let (left, out_of_range) = interpret(&program, &run.launch, ThreadOrder::Ascending);
             assert_eq!(run.check(&program, &left), None, "kir.md:{line}:{run_line}");
             assert!(
-                run.absorbed.is_none_or(|wanted| wanted == absorbed),
-                "kir.md:{line}: absorbed {absorbed}"
+                run.out_of_range.is_none_or(|wanted| wanted == out_of_range),
+                "kir.md:{line}: out_of_range {out_of_range}"
             );
             for target in [70, 90].map(|number| Target::new(number).unwrap()) {
                 let left = simulate(&program, &run.launch, target, 1).unwrap();
@@ -78,12 +78,12 @@ fn every_word_of_the_language_is_in_the_reference() {
         .chain(UnaryOp::ALL.iter().map(|word| word.word()))
         .chain(BinaryOp::ALL.iter().map(|word| word.word()))
         .chain(CompareOp::ALL.iter().map(|word| word.word()))
-        .chain(Function::ALL.iter().map(|word| word.word()))
+        .chain(MathFunction::ALL.iter().map(|word| word.word()))
         .chain(AtomicOp::ALL.iter().map(|word| word.word()))
         .chain(WarpOp::ALL.iter().map(|word| word.word()))
         .chain(BlockVote::ALL.iter().map(|word| word.word()))
-        .chain(Order::ALL.iter().map(|word| word.word()))
-        .chain(Scope::ALL.iter().map(|word| word.word()))
+        .chain(MemoryOrder::ALL.iter().map(|word| word.word()))
+        .chain(MemoryScope::ALL.iter().map(|word| word.word()))
         .collect();
     let is_said = |word: &str| {
         let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_';

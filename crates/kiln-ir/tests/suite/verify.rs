@@ -1,8 +1,8 @@
 //! What the verifier refuses, with the reason and the place.
 
 use kiln_ir::{
-    Axis, Buffer, Draft, Extent, Literal, MAX_DEPTH, Place, Program, Reason, Role, Statement, StatementKind,
-    TextError, VerifyError,
+    Axis, Buffer, Draft, Extent, Literal, MAX_DEPTH, Program, Role, SourceLocation, Statement, StatementKind,
+    TextError, VerifyError, VerifyReason,
 };
 
 /// The error of a text that can be read.
@@ -17,8 +17,8 @@ fn error(text: &str) -> VerifyError {
 fn refused(body: &str) -> (u32, u32, String) {
     let text = format!("kernel k(in x: f32[], inout y: u32[], n: u32) block(64) {{\n{body}\n}}");
     let error = error(&text);
-    match error.place {
-        Place::Text { line, column } => (line, column, error.reason.to_string()),
+    match error.location {
+        SourceLocation::Text { line, column } => (line, column, error.reason.to_string()),
         other => panic!("{other}: {error}"),
     }
 }
@@ -109,7 +109,7 @@ fn variables_must_be_assigned_on_every_path() {
         "var v: u32; if n > 1 { v = 1; } else { if n > 2 { v = 2; } } y[0] = v;",
     ] {
         let text = format!("kernel k(inout y: u32[], n: u32) block(1) {{ {body} }}");
-        assert!(matches!(error(&text).reason, Reason::Unassigned { .. }), "{body}");
+        assert!(matches!(error(&text).reason, VerifyReason::Unassigned { .. }), "{body}");
     }
     for body in [
         "var v: u32; if n > 1 { v = 1; } else { v = 2; } y[0] = v;",
@@ -198,16 +198,19 @@ fn sizes_must_be_possible() {
 #[test]
 fn names_are_unique_and_no_words_of_the_language() {
     let reason = |text: &str| error(text).reason;
-    assert!(matches!(reason("kernel k(a: f32, in a: f32[]) block(1) { return; }"), Reason::Duplicate { .. }));
-    assert!(matches!(reason("kernel k(a: f32) block(1) { let a = lane; }"), Reason::Duplicate { .. }));
+    assert!(matches!(
+        reason("kernel k(a: f32, in a: f32[]) block(1) { return; }"),
+        VerifyReason::Duplicate { .. }
+    ));
+    assert!(matches!(reason("kernel k(a: f32) block(1) { let a = lane; }"), VerifyReason::Duplicate { .. }));
     assert!(matches!(
         reason("kernel k() block(1) { let a = lane; let a = lane; }"),
-        Reason::Duplicate { .. }
+        VerifyReason::Duplicate { .. }
     ));
-    assert!(matches!(reason("kernel k(min: f32) block(1) { return; }"), Reason::Name { .. }));
-    assert!(matches!(reason("kernel while() block(1) { return; }"), Reason::Name { .. }));
-    assert!(matches!(reason("kernel _() block(1) { return; }"), Reason::Name { .. }));
-    assert!(matches!(reason("kernel WARP_SZ() block(1) { return; }"), Reason::Name { .. }));
+    assert!(matches!(reason("kernel k(min: f32) block(1) { return; }"), VerifyReason::Name { .. }));
+    assert!(matches!(reason("kernel while() block(1) { return; }"), VerifyReason::Name { .. }));
+    assert!(matches!(reason("kernel _() block(1) { return; }"), VerifyReason::Name { .. }));
+    assert!(matches!(reason("kernel WARP_SZ() block(1) { return; }"), VerifyReason::Name { .. }));
     Program::parse("kernel k() block(1) { if true { let a = lane; } else { let a = warp; } }").unwrap();
 }
 
@@ -228,15 +231,15 @@ fn a_value_that_leaves_its_block_is_refused_with_the_line_of_rust() {
         y.store(0, leaked.get().unwrap() + 1);
     })
     .unwrap_err();
-    assert!(matches!(error.reason, Reason::Scope { .. }), "{error}");
-    let Place::Rust(place) = error.place else { panic!("{error}") };
+    assert!(matches!(error.reason, VerifyReason::Scope { .. }), "{error}");
+    let SourceLocation::Rust(place) = error.location else { panic!("{error}") };
     assert_eq!((place.line(), place.file()), (line + 1, file!()));
     assert!(error.to_string().contains("verify.rs"), "{error}");
 }
 
 #[test]
 fn drafts_made_by_hand_are_checked_too() {
-    let statement = |kind| Statement { kind, place: Place::Unknown };
+    let statement = |kind| Statement { kind, location: SourceLocation::Unknown };
     let refused = |change: &dyn Fn(&mut Draft)| {
         let mut draft = Draft::new("hand");
         change(&mut draft);
@@ -244,30 +247,30 @@ fn drafts_made_by_hand_are_checked_too() {
     };
     let value = |id| kiln_ir::Operand::Value(kiln_ir::ValueId(id));
     let reason = refused(&|draft| draft.body.push(statement(StatementKind::Trap(value(7)))));
-    assert!(matches!(reason, Reason::Scope { .. }));
+    assert!(matches!(reason, VerifyReason::Scope { .. }));
     let reason = refused(&|draft| draft.over = Some(kiln_ir::BufferId(3)));
-    assert!(matches!(reason, Reason::Declaration { .. }));
+    assert!(matches!(reason, VerifyReason::Declaration { .. }));
     let reason = refused(&|draft| {
         draft.values.push(kiln_ir::Value { name: None, ty: kiln_ir::Type::U32 });
     });
-    assert!(matches!(reason, Reason::Numbering { .. }));
+    assert!(matches!(reason, VerifyReason::Numbering { .. }));
     let reason = refused(&|draft| {
         let (value, op) = (kiln_ir::ValueId(1), kiln_ir::Op::Builtin(kiln_ir::Builtin::Lane));
         draft.body.push(statement(StatementKind::Let { value, op }));
     });
-    assert!(matches!(reason, Reason::Numbering { expected: 0, found: 1 }));
+    assert!(matches!(reason, VerifyReason::Numbering { expected: 0, found: 1 }));
     let reason = refused(&|draft| {
-        let memory = kiln_ir::Memory::Buffer(kiln_ir::BufferId(0));
+        let memory = kiln_ir::MemoryOperand::Buffer(kiln_ir::BufferId(0));
         let zero = Literal::from(0u32).into();
         draft.body.push(statement(StatementKind::Store { memory, index: zero, value: zero }));
     });
-    assert!(matches!(reason, Reason::Scope { .. }));
+    assert!(matches!(reason, VerifyReason::Scope { .. }));
     let reason = refused(&|draft| {
         let (name, element) = ("x y".to_owned(), kiln_ir::Type::U32);
         let buffer = Buffer { name, element, role: Role::Input, extent: Extent::Dynamic, unchecked: false };
         draft.buffers.push(buffer);
     });
-    assert!(matches!(reason, Reason::Name { .. }));
+    assert!(matches!(reason, VerifyReason::Name { .. }));
 }
 
 #[test]
@@ -280,14 +283,14 @@ fn deep_nesting_is_refused_and_not_a_stack_overflow() {
                 then: block,
                 otherwise: Vec::new(),
             };
-            block = vec![Statement { kind, place: Place::Unknown }];
+            block = vec![Statement { kind, location: SourceLocation::Unknown }];
         }
         let mut draft = Draft::new("deep");
         draft.body = block;
         Program::new(draft)
     };
     deep(MAX_DEPTH - 1).unwrap();
-    assert!(matches!(deep(MAX_DEPTH).unwrap_err().reason, Reason::Depth { .. }));
+    assert!(matches!(deep(MAX_DEPTH).unwrap_err().reason, VerifyReason::Depth { .. }));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What kernels say.
+//! Output of kernels.
 
 use crate::argument::{exact, value};
 use crate::case::{Case, Ending, Shape, case};

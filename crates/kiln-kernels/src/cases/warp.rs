@@ -1,4 +1,4 @@
-//! What lanes do together, and apart.
+//! Warp-level operations and divergence.
 
 use crate::argument::exact;
 use crate::buffer::Compare;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kiln_driver::DeviceKind;
-use kiln_ir::{Draft, Layout, Program, Target};
+use kiln_ir::{Draft, ParameterLayout, Program, Target};
 use kiln_runtime::cache::Key;
 use kiln_runtime::internal::{count_found, ptx_key};
 use kiln_runtime::{Kernel, Result};
@@ -17,7 +17,7 @@ use crate::error::ProgramError;
 pub struct Pipeline {
     backend: Backend,
     program: Program,
-    layout: Layout,
+    layout: ParameterLayout,
     cooperative: bool,
     kernel: Kernel,
     /// What the code cache knows its code by.
@@ -57,7 +57,7 @@ impl Pipeline {
     }
 
     /// The parameters of the kernel.
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> &ParameterLayout {
         &self.layout
     }
 

@@ -54,7 +54,7 @@ impl<'a, T: Element> Argument<'a, Write<T>> for (usize, &'a mut Vec<T>) {
     }
 }
 
-impl<'a, T: kiln_ir::Element> Argument<'a, Value<T>> for T {
+impl<'a, T: kiln_ir::KernelElement> Argument<'a, Value<T>> for T {
     fn bind(self, name: &str, to: Bindings<'a>) -> Bindings<'a> {
         to.scalar(name, self)
     }

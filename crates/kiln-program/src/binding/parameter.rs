@@ -89,7 +89,7 @@ impl<T: Element> Parameter for Kept<T> {
     }
 }
 
-impl<T: kiln_ir::Element> Parameter for Value<T> {
+impl<T: kiln_ir::KernelElement> Parameter for Value<T> {
     fn said() -> Said {
         Said { what: What::Scalar(T::TYPE), text: format!("Value<{}>", type_name::<T>()) }
     }

@@ -1,6 +1,6 @@
 //! Some turns of a loop as one submission.
 
-use kiln_ir::{STATUS_BYTES, Status};
+use kiln_ir::{STATUS_BYTES, TrapStatus};
 use kiln_runtime::{GraphBuilder, Output, Result, Ticket};
 
 use super::part::Again;
@@ -55,8 +55,8 @@ pub(crate) fn is_set(flag: &[u8]) -> bool {
 
 /// Refuses the status of a program that trapped.
 pub(crate) fn check_status(program: &str, status: &[u8]) -> Result<()> {
-    match status.first_chunk::<{ STATUS_BYTES as usize }>().map(Status::read) {
-        Some(Status::Trapped { code, thread, block }) => {
+    match status.first_chunk::<{ STATUS_BYTES as usize }>().map(TrapStatus::read) {
+        Some(TrapStatus::Trapped { code, thread, block }) => {
             Err(ProgramError::Trap { program: program.to_owned(), code, thread, block }.into())
         }
         _ => Ok(()),

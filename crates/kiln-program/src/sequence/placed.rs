@@ -1,7 +1,7 @@
 //! A program with its buffers on the device: checked, placed, launched, brought back.
 
 use kiln_driver::{Access, Dim3};
-use kiln_ir::{Binding, LaunchPlan, ParameterKind, STATUS_BYTES};
+use kiln_ir::{Binding, EntryParameterKind, LaunchPlan, STATUS_BYTES};
 use kiln_runtime::{GpuRef, Misuse, NodeId, Result};
 
 use super::{Destination, Read, Sequence, Watched};
@@ -70,11 +70,11 @@ impl<'a> Sequence<'a> {
             }
             sequence.builder.scratch(bytes).map(Some)
         };
-        let status = hidden(self, ParameterKind::Status, STATUS_BYTES as usize)?;
+        let status = hidden(self, EntryParameterKind::Status, STATUS_BYTES as usize)?;
         if let Some(status) = &status {
             self.builder.fill(status, 0)?;
         }
-        let barrier = hidden(self, ParameterKind::GridBarrier, BARRIER_BYTES)?;
+        let barrier = hidden(self, EntryParameterKind::GridBarrier, BARRIER_BYTES)?;
         let (program, can_trap) = (pipeline.program().name.clone(), pipeline.program().can_trap());
         self.name.get_or_insert_with(|| program.clone());
         Ok(Placed { program, fitting, buffers, status, can_trap, barrier, cooperative, given })
@@ -130,7 +130,7 @@ impl<'a> Sequence<'a> {
         }
         for parameter in &pipeline.layout().parameters {
             match parameter.kind {
-                ParameterKind::Pointer(id) => {
+                EntryParameterKind::Pointer(id) => {
                     let at = id.0 as usize;
                     let role = placed.fitting.buffers[at].role;
                     let buffer = &placed.buffers[at];
@@ -140,10 +140,10 @@ impl<'a> Sequence<'a> {
                         Access::ReadWrite => launch.read_write(buffer),
                     };
                 }
-                ParameterKind::Length(id) => {
+                EntryParameterKind::Length(id) => {
                     launch.value(placed.fitting.buffers[id.0 as usize].length);
                 }
-                ParameterKind::Scalar(id) => {
+                EntryParameterKind::Scalar(id) => {
                     // As an array of one: it is not known here whether the bits are those of a float.
                     let bits = placed.fitting.scalars[id.0 as usize];
                     match parameter.bytes {
@@ -153,12 +153,12 @@ impl<'a> Sequence<'a> {
                         _ => launch.value([bits]),
                     };
                 }
-                ParameterKind::Status => {
+                EntryParameterKind::Status => {
                     if let Some(status) = &placed.status {
                         launch.read_write(status);
                     }
                 }
-                ParameterKind::GridBarrier => {
+                EntryParameterKind::GridBarrier => {
                     if let Some(barrier) = &placed.barrier {
                         launch.read_write(barrier);
                     }

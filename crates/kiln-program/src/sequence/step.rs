@@ -1,7 +1,7 @@
 //! A step of a sequence that became a graph, to be changed in place.
 
 use kiln_driver::Access;
-use kiln_ir::{Literal, ParameterKind};
+use kiln_ir::{EntryParameterKind, Literal};
 use kiln_runtime::{GpuRef, Graph, NodeId, Result};
 
 use super::placed::{Placed, access, aligned, check_overlap, check_residency, extents};
@@ -131,7 +131,7 @@ impl Step {
         update.grid(extents(fitting.launch.grid));
         for (at, parameter) in self.pipeline.layout().parameters.iter().enumerate() {
             match parameter.kind {
-                ParameterKind::Pointer(id) => {
+                EntryParameterKind::Pointer(id) => {
                     let role = fitting.buffers[id.0 as usize].role;
                     let buffer = &buffers[id.0 as usize];
                     match access(role.is_readable(), role.is_writable()) {
@@ -140,10 +140,10 @@ impl Step {
                         Access::ReadWrite => update.read_write(at, buffer),
                     };
                 }
-                ParameterKind::Length(id) => {
+                EntryParameterKind::Length(id) => {
                     update.value(at, fitting.buffers[id.0 as usize].length);
                 }
-                ParameterKind::Scalar(id) => {
+                EntryParameterKind::Scalar(id) => {
                     let bits = fitting.scalars[id.0 as usize];
                     // As an array of one, as when it was recorded.
                     match parameter.bytes {
@@ -154,7 +154,7 @@ impl Step {
                     };
                 }
                 // They are the graph's own and stay.
-                ParameterKind::Status | ParameterKind::GridBarrier => {}
+                EntryParameterKind::Status | EntryParameterKind::GridBarrier => {}
             }
         }
         // SAFETY: as when the step was recorded: the program was verified and checks every access against the lengths given here, which are those

@@ -1,4 +1,4 @@
-//! Calls: into functions whose code is there, into the few the CUDA runtime provides, and into the dark.
+//! Calls: of functions with a body, of functions of the CUDA runtime, and of unknown functions.
 
 use super::analysis::{Analysis, InstanceId, word_count};
 use super::origin::Origins;

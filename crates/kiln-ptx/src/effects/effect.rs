@@ -1,4 +1,4 @@
-//! What the analysis answers.
+//! The result of the analysis.
 
 use crate::position::Position;
 use crate::scalar_set::ScalarSet;

@@ -37,6 +37,7 @@
 //! parameter points into shared or local memory, the module's own variables, the device's heap or the driver's
 //! workspace. A program that breaks the first of these has a fault, which the simulator finds at run time.
 
+mod access_summary;
 mod analysis;
 mod call;
 mod cells;
@@ -47,7 +48,6 @@ mod origin;
 mod step;
 mod transfer;
 mod value;
-mod verdict;
 
 pub use effect::{Access, Answer, Doubt, Effect, Effects, PointerUse};
 
@@ -56,10 +56,10 @@ use crate::function::{Function, FunctionId};
 use crate::module::Module;
 use crate::scalar_set::ScalarSet;
 use crate::variable::VariableId;
+use access_summary::AccessSummary;
 use analysis::Analysis;
 use origin::Origins;
 use value::Value;
-use verdict::Verdict;
 
 /// One 8-byte word of the parameters.
 struct Word {
@@ -109,16 +109,16 @@ impl Module {
             let reason = "more code paths than the analysis follows";
             return Some(give_up(function, &words, analysis.evident, reason));
         }
-        let verdict = Verdict::judge(&analysis);
+        let summary = AccessSummary::judge(&analysis);
         let effect = |word: &Word| {
-            let (reads, writes) = verdict.answers(word.origin);
+            let (reads, writes) = summary.answers(word.origin);
             Effect { reads, writes }
         };
         let pointers = words.iter().map(|word| {
-            let elements = verdict.elements(word.origin);
+            let elements = summary.elements(word.origin);
             word.used(analysis.evident, effect(word), elements)
         });
-        Some(Effects { pointers: pointers.collect(), doubts: verdict.doubts })
+        Some(Effects { pointers: pointers.collect(), doubts: summary.doubts })
     }
 }
 

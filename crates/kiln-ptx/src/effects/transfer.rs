@@ -1,4 +1,4 @@
-//! What one step does to what is known.
+//! The transfer function of the analysis: how one step changes the known values.
 
 use super::analysis::{Analysis, InstanceId};
 use super::cells::stored_value;

@@ -1,4 +1,4 @@
-//! The barriers of a block: who has arrived, and when all are there.
+//! The barriers of a block: which threads have arrived, and when a barrier completes.
 
 /// Barriers of a block.
 pub(crate) const BARRIERS: usize = 16;

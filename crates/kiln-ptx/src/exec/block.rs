@@ -166,14 +166,17 @@ impl<'l> Block<'l> {
     fn deadlock(&mut self) -> Fault {
         let mut groups: Vec<(u32, State, usize, u32)> = Vec::new();
         for warp in &self.warps {
-            for strand in &warp.strands {
-                let count = strand.mask.count_ones();
-                match groups.iter_mut().find(|(pc, state, ..)| (*pc, *state) == (strand.pc, strand.state)) {
+            for lane_group in &warp.lane_groups {
+                let count = lane_group.mask.count_ones();
+                match groups
+                    .iter_mut()
+                    .find(|(pc, state, ..)| (*pc, *state) == (lane_group.pc, lane_group.state))
+                {
                     Some((.., threads)) => *threads += count,
                     None => groups.push((
-                        strand.pc,
-                        strand.state,
-                        warp.index * LANES + first_lane(strand.mask),
+                        lane_group.pc,
+                        lane_group.state,
+                        warp.index * LANES + first_lane(lane_group.mask),
                         count,
                     )),
                 }

@@ -1,4 +1,4 @@
-//! Findings: what the checks saw, in words.
+//! Findings of the checks.
 
 use std::fmt;
 

@@ -22,7 +22,7 @@
 //! Module ── Program ── Entry ─ launch(shape, arguments, globals, memory, options) ─▶ Outcome
 //!                        │ lowered once: steps with resolved operands
 //!                        ▼
-//!             blocks on host threads ── warps in turn ── strands of lanes that agree
+//!             blocks on host threads ── warps in turn ── lane groups
 //!                 │ shared memory, barriers   │ local memory     │ one loop over 32 lanes per step
 //! ```
 //!

@@ -1,4 +1,4 @@
-//! What a launch is told: its shape, what to check, in which order to run.
+//! Options of a launch: its shape, its checks, the order of execution.
 
 use super::memory::DeviceHeap;
 

@@ -1,9 +1,9 @@
-//! What came of a launch.
+//! The outcome of a launch.
 
 use super::fault::Fault;
 use super::finding::Finding;
 
-/// What came of a launch.
+/// The outcome of a launch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// What the checks saw, in the order it was seen.

@@ -1,4 +1,4 @@
-//! Walking over tokens: look, accept, demand, complain.
+//! A cursor over tokens: peek, accept, expect, report an error.
 
 use super::lexer::{Token, TokenKind};
 use super::{MAX_NESTING, Parser};

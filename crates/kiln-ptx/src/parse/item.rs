@@ -1,4 +1,4 @@
-//! What stands at module level.
+//! Items at module level.
 
 use super::Parser;
 use super::cursor::{invalid, unknown_name};

@@ -1,7 +1,7 @@
 //! A program with what it is given, and what it means.
 
 use kiln::program::DispatchConfig;
-use kiln_ir::{InterpretError, Interpretation, Literal, Program};
+use kiln_ir::{InterpretError, Interpreter, Literal, Program};
 
 pub(crate) struct Case {
     pub(crate) program: Program,
@@ -45,7 +45,7 @@ impl Case {
     pub(crate) fn meaning(&self) -> Meaning {
         let scalars: Vec<Literal> = self.scalars.iter().map(|(_, value)| *value).collect();
         let mut buffers: Vec<Vec<u8>> = self.buffers.iter().map(|(_, data)| data.bytes()).collect();
-        match Interpretation::new([self.grid, 1, 1]).run(&self.program, &scalars, &mut buffers) {
+        match Interpreter::new([self.grid, 1, 1]).run(&self.program, &scalars, &mut buffers) {
             Ok(_) => Meaning::Buffers(buffers),
             Err(InterpretError::Trap { code, block, thread }) => {
                 Meaning::Trap(code, u64::from(block[0]), thread[0])

@@ -1,4 +1,4 @@
-//! What the checking layer has to say.
+//! Violations that the checking layer reports.
 
 use std::fmt;
 

@@ -6,7 +6,7 @@ const SOURCES: [&str; 6] = [
     include_str!("../../../src/operation/arithmetic.rs"),
     include_str!("../../../src/operation/builtin.rs"),
     include_str!("../../../src/operation/memory.rs"),
-    include_str!("../../../src/operation/together.rs"),
+    include_str!("../../../src/operation/group.rs"),
     include_str!("../../../src/statement.rs"),
 ];
 

@@ -1,4 +1,4 @@
-//! What happened before what, within one block.
+//! The happens-before relation of the threads of one block.
 //!
 //! Each warp has a clock that moves at every synchronisation, and knows how far it is ordered behind each other warp.
 //! Within a warp, lanes are ordered by warp barriers. Barriers join the clocks of those who meet. Fences with strong

@@ -1,4 +1,4 @@
-//! `atom` and `red`: what becomes of the value in memory.
+//! `atom` and `red`: how the value in memory is updated.
 
 use super::super::alu::Mode;
 use super::super::alu::format::{BF16, F16, F32, F64, Format};

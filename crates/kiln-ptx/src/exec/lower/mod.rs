@@ -5,6 +5,7 @@
 
 mod atomics;
 mod bits;
+mod collective;
 mod control;
 mod conversion;
 mod dispatch;
@@ -14,9 +15,8 @@ mod integer;
 mod memory;
 mod movement;
 mod operand;
-mod order;
 mod reach;
-mod together;
+mod reconvergence;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(crate) fn lower(module: &Arc<Module>, variables: &Variables, entry: Function
             functions.push(code);
         }
     }
-    let ranks = order::ranks(&builder.steps, functions.iter().map(|f| f.start));
+    let ranks = reconvergence::ranks(&builder.steps, functions.iter().map(|f| f.start));
     Code {
         module: Arc::clone(module),
         ranks,

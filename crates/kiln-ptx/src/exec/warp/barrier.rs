@@ -1,6 +1,6 @@
-//! Barriers of a block, as a warp meets them.
+//! Barriers of a block, from the side of a warp.
 
-use super::strand::{State, Strand};
+use super::lane_group::{LaneGroup, State};
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::barrier::{Arrival, BARRIERS, Met};
 use crate::exec::block::Cta;
@@ -10,7 +10,7 @@ use crate::exec::finding::FindingKind;
 
 impl Warp {
     pub(super) fn barrier(&mut self, cta: &mut Cta<'_>, at: usize, barrier: &Barrier) -> Done<Flow> {
-        let Strand { mask, pc, frame, .. } = self.strands[at];
+        let LaneGroup { mask, pc, frame, .. } = self.lane_groups[at];
         let constants = &cta.launch.constants;
         let numbers = *self.frames[frame].column(barrier.number, constants);
         let lane = first_lane(mask);
@@ -36,18 +36,18 @@ impl Warp {
         };
         cta.arrive(number as usize, &arrival);
         if arrival.waits {
-            self.strands[at].state = State::Barrier(number as u8);
+            self.lane_groups[at].state = State::Barrier(number as u8);
             return Ok(Flow::Switch);
         }
-        self.strands[at].pc = pc + 1;
+        self.lane_groups[at].pc = pc + 1;
         Ok(Flow::Switch)
     }
 
-    /// Lets the strands go on that waited at a barrier.
+    /// Lets the lane groups go on that waited at a barrier.
     pub(crate) fn release(&mut self, cta: &Cta<'_>, number: usize, met: &Met) {
         let code = Self::code(cta);
-        for at in 0..self.strands.len() {
-            let Strand { mask, pc, frame, state, .. } = self.strands[at];
+        for at in 0..self.lane_groups.len() {
+            let LaneGroup { mask, pc, frame, state, .. } = self.lane_groups[at];
             if state != State::Barrier(number as u8) {
                 continue;
             }
@@ -63,9 +63,9 @@ impl Warp {
                     BarrierKind::Sync | BarrierKind::Arrive => {}
                 }
             }
-            self.strands[at].state = State::Ready;
-            self.strands[at].repeats = None;
-            self.strands[at].pc = pc + 1;
+            self.lane_groups[at].state = State::Ready;
+            self.lane_groups[at].repeats = None;
+            self.lane_groups[at].pc = pc + 1;
         }
     }
 }

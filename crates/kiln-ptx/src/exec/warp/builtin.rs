@@ -1,7 +1,7 @@
 //! Functions the device provides: `vprintf`, `__assertfail`, `malloc`, `free`.
 
 use super::frame::FrameId;
-use super::strand::Strand;
+use super::lane_group::LaneGroup;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
 use crate::exec::code::{Actual, Builtin, BuiltinCall, Reg, Strength};
@@ -15,7 +15,7 @@ const MAX_STRING_BYTES: usize = 1 << 20;
 
 impl Warp {
     pub(super) fn builtin(&mut self, cta: &mut Cta<'_>, at: usize, call: &BuiltinCall) -> Done<Flow> {
-        let Strand { mask, frame, .. } = self.strands[at];
+        let LaneGroup { mask, frame, .. } = self.lane_groups[at];
         let arguments: Vec<Column> =
             call.arguments.iter().map(|actual| self.argument(cta, *actual, frame, mask)).collect();
         let argument = |at: usize, lane: usize| arguments.get(at).map_or(0, |column| column[lane]);

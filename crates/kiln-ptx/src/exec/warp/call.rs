@@ -1,6 +1,6 @@
 //! Calls: frames, arguments, results.
 
-use super::strand::Strand;
+use super::lane_group::LaneGroup;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
 use crate::exec::code::{Actual, Call, Callee, Op, Reg, Slot, Source};
@@ -16,7 +16,7 @@ const MAX_STACK_BYTES: u64 = 512 << 10;
 impl Warp {
     pub(super) fn call(&mut self, cta: &mut Cta<'_>, at: usize, call: &Call) -> Done<Flow> {
         let code = Self::code(cta);
-        let Strand { mask, pc, frame, .. } = self.strands[at];
+        let LaneGroup { mask, pc, frame, .. } = self.lane_groups[at];
         let (function, lanes) = match call.callee {
             Callee::Function(function) => (function, mask),
             Callee::Address(source) => {
@@ -48,15 +48,15 @@ impl Warp {
         for (actual, slot) in call.arguments.iter().zip(&callee.parameters) {
             self.pass(cta, (*actual, frame), (*slot, inner), lanes);
         }
-        self.strands[at].frame = inner;
-        self.strands[at].pc = callee.start;
+        self.lane_groups[at].frame = inner;
+        self.lane_groups[at].pc = callee.start;
         Ok(if lanes == mask { Flow::Stay } else { Flow::Switch })
     }
 
     /// Returns from a function; what the entry returns from is the end of the thread.
     pub(super) fn return_lanes(&mut self, cta: &mut Cta<'_>, at: usize) -> Flow {
         let code = Self::code(cta);
-        let Strand { mask, frame, .. } = self.strands[at];
+        let LaneGroup { mask, frame, .. } = self.lane_groups[at];
         let Some(parent) = self.frames[frame].parent else { return self.exit(cta, at) };
         let return_to = self.frames[frame].return_to;
         let callee = &code.functions[self.frames[frame].function as usize];
@@ -66,8 +66,8 @@ impl Warp {
             }
         }
         self.frames.leave(frame, mask);
-        self.strands[at].frame = parent;
-        self.strands[at].pc = return_to;
+        self.lane_groups[at].frame = parent;
+        self.lane_groups[at].pc = return_to;
         Flow::Stay
     }
 
@@ -155,7 +155,7 @@ impl Warp {
         align: u32,
         lanes: u32,
     ) -> Done<()> {
-        let frame = &mut self.frames[self.strands[at].frame];
+        let frame = &mut self.frames[self.lane_groups[at].frame];
         let wanted = frame.column(bytes, &cta.launch.constants);
         let most =
             (0..LANES).filter(|lane| lanes >> lane & 1 != 0).map(|lane| wanted[lane]).max().unwrap_or(0);

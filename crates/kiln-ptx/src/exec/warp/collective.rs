@@ -1,9 +1,9 @@
-//! Collectives: what lanes of a warp do together.
+//! Warp-level operations.
 //!
 //! A collective names its members. It happens when all of them that have not exited have arrived, on whatever path;
 //! until then those who came first wait.
 
-use super::strand::{State, Strand};
+use super::lane_group::{LaneGroup, State};
 use super::{Flow, Warp};
 use crate::exec::block::Cta;
 use crate::exec::code::{Collective, CollectiveKind, Op};
@@ -26,7 +26,7 @@ struct Given {
 
 impl Warp {
     pub(super) fn collective(&mut self, cta: &mut Cta<'_>, at: usize, collective: &Collective) -> Flow {
-        let Strand { mask, pc, frame, .. } = self.strands[at];
+        let LaneGroup { mask, pc, frame, .. } = self.lane_groups[at];
         let Some(members) = collective.members else {
             self.perform(cta, collective.kind, mask, &[at]);
             return Flow::Next;
@@ -45,21 +45,21 @@ impl Warp {
                 self.perform(cta, collective.kind, mask, &[at]);
                 return Flow::Next;
             }
-            self.strands[at].state = State::Collective;
+            self.lane_groups[at].state = State::Collective;
         } else {
-            // Groups of lanes name different members: each is a separate strand from here on.
+            // Groups of lanes name different members: each is a separate lane group from here on.
             let mut rest = mask;
             while let Some(first) = (rest != 0).then(|| named[first_lane(rest)]) {
                 let group = lanes_where(rest, |lane| named[lane] == first);
                 rest &= !group;
                 if rest != 0 {
                     self.split(at, group, pc);
-                    if let Some(strand) = self.strands.last_mut() {
-                        strand.state = State::Collective;
+                    if let Some(lane_group) = self.lane_groups.last_mut() {
+                        lane_group.state = State::Collective;
                     }
                 }
             }
-            self.strands[at].state = State::Collective;
+            self.lane_groups[at].state = State::Collective;
         }
         self.fire_collectives(cta);
         Flow::Switch
@@ -67,33 +67,33 @@ impl Warp {
 
     /// Lets every collective happen whose members are all there.
     pub(super) fn fire_collectives(&mut self, cta: &mut Cta<'_>) {
-        while let Some((kind, strands)) = self.complete_collective(cta) {
-            let lanes = strands.iter().fold(0, |mask, at| mask | self.strands[*at].mask);
-            self.perform(cta, kind, lanes, &strands);
-            for at in strands {
-                self.strands[at].state = State::Ready;
-                self.strands[at].repeats = None;
-                self.strands[at].pc += 1;
+        while let Some((kind, lane_groups)) = self.complete_collective(cta) {
+            let lanes = lane_groups.iter().fold(0, |mask, at| mask | self.lane_groups[*at].mask);
+            self.perform(cta, kind, lanes, &lane_groups);
+            for at in lane_groups {
+                self.lane_groups[at].state = State::Ready;
+                self.lane_groups[at].repeats = None;
+                self.lane_groups[at].pc += 1;
             }
         }
     }
 
     fn complete_collective(&self, cta: &Cta<'_>) -> Option<(CollectiveKind, Vec<usize>)> {
-        let waiting = || self.strands.iter().enumerate().filter(|(_, s)| s.state == State::Collective);
+        let waiting = || self.lane_groups.iter().enumerate().filter(|(_, s)| s.state == State::Collective);
         waiting().find_map(|(at, _)| {
             let (kind, named) = self.named(cta, at)?;
             let same: Vec<usize> = waiting()
                 .map(|(other, _)| other)
                 .filter(|o| self.named(cta, *o) == Some((kind, named)))
                 .collect();
-            let arrived = same.iter().fold(0, |mask, at| mask | self.strands[*at].mask);
+            let arrived = same.iter().fold(0, |mask, at| mask | self.lane_groups[*at].mask);
             (named & self.live & !arrived == 0).then_some((kind, same))
         })
     }
 
-    /// What a waiting strand waits for.
+    /// What a waiting lane group waits for.
     fn named(&self, cta: &Cta<'_>, at: usize) -> Option<(CollectiveKind, u32)> {
-        let Strand { mask, pc, frame, .. } = self.strands[at];
+        let LaneGroup { mask, pc, frame, .. } = self.lane_groups[at];
         let Some(Op::Collective(collective)) = Self::code(cta).steps.get(pc as usize).map(|s| &s.op) else {
             return None;
         };
@@ -101,17 +101,17 @@ impl Warp {
         Some((collective.kind, named[first_lane(mask)] as u32))
     }
 
-    /// Does it, for the lanes of these strands.
-    fn perform(&mut self, cta: &mut Cta<'_>, kind: CollectiveKind, lanes: u32, strands: &[usize]) {
+    /// Does it, for the lanes of these lane groups.
+    fn perform(&mut self, cta: &mut Cta<'_>, kind: CollectiveKind, lanes: u32, lane_groups: &[usize]) {
         let code = Self::code(cta);
         let operation =
-            |at: usize, warp: &Self| match code.steps.get(warp.strands[at].pc as usize).map(|s| &s.op) {
+            |at: usize, warp: &Self| match code.steps.get(warp.lane_groups[at].pc as usize).map(|s| &s.op) {
                 Some(Op::Collective(collective)) => Some(&**collective),
                 _ => None,
             };
         let mut gathered = Gathered { members: lanes, values: [[0; LANES]; 3], pred: 0 };
-        for at in strands {
-            let Strand { mask, frame, .. } = self.strands[*at];
+        for at in lane_groups {
+            let LaneGroup { mask, frame, .. } = self.lane_groups[*at];
             let Some(collective) = operation(*at, self) else { continue };
             let frame = &self.frames[frame];
             for (value, source) in gathered.values.iter_mut().zip(collective.from) {
@@ -121,8 +121,8 @@ impl Warp {
             gathered.pred |= frame.test(collective.pred) & mask;
         }
         let given = combine(kind, &gathered);
-        for at in strands {
-            let Strand { mask, frame, .. } = self.strands[*at];
+        for at in lane_groups {
+            let LaneGroup { mask, frame, .. } = self.lane_groups[*at];
             let Some(collective) = operation(*at, self) else { continue };
             let frame = &mut self.frames[frame];
             frame.write(collective.to, &given.column, mask);

@@ -1,6 +1,6 @@
 //! Branches and the end of threads.
 
-use super::strand::Strand;
+use super::lane_group::LaneGroup;
 use super::{Flow, Warp};
 use crate::exec::block::Cta;
 use crate::exec::code::{PredSource, Source};
@@ -9,7 +9,7 @@ use crate::exec::column::{first_lane, lanes_where};
 impl Warp {
     /// Goes to `target` in the lanes where `when` holds.
     pub(super) fn branch(&mut self, at: usize, target: u32, when: PredSource) -> Flow {
-        let Strand { mask, pc, .. } = self.strands[at];
+        let LaneGroup { mask, pc, .. } = self.lane_groups[at];
         let taken = self.holds(at, when);
         if taken == mask {
             return Flow::Jump(target);
@@ -18,13 +18,13 @@ impl Warp {
             return Flow::Next;
         }
         self.split(at, taken, target);
-        self.strands[at].pc = pc + 1;
+        self.lane_groups[at].pc = pc + 1;
         Flow::Switch
     }
 
     /// Goes where a table says; what lies outside of it goes to the last entry.
     pub(super) fn table(&mut self, cta: &Cta<'_>, at: usize, index: Source, targets: &[u32]) -> Flow {
-        let Strand { mask, frame, .. } = self.strands[at];
+        let LaneGroup { mask, frame, .. } = self.lane_groups[at];
         let Some(last) = targets.len().checked_sub(1) else { return Flow::Next };
         let indices = *self.frames[frame].column(index, &cta.launch.constants);
         let target = |lane: usize| targets[(indices[lane] as usize).min(last)];
@@ -33,7 +33,7 @@ impl Warp {
             let first = target(first_lane(rest));
             let together = lanes_where(rest, |lane| target(lane) == first);
             if together == rest {
-                self.strands[at].pc = first;
+                self.lane_groups[at].pc = first;
                 return if together == mask { Flow::Stay } else { Flow::Switch };
             }
             self.split(at, together, first);
@@ -41,11 +41,11 @@ impl Warp {
         }
     }
 
-    /// Ends all threads of a strand.
+    /// Ends all threads of a lane group.
     pub(super) fn exit(&mut self, cta: &mut Cta<'_>, at: usize) -> Flow {
-        let strand = self.strands.swap_remove(at);
-        self.frames.exit(strand.frame, strand.mask);
-        self.live &= !strand.mask;
+        let lane_group = self.lane_groups.swap_remove(at);
+        self.frames.exit(lane_group.frame, lane_group.mask);
+        self.live &= !lane_group.mask;
         cta.leave(self.index, self.live);
         // Other lanes may have waited for these alone.
         self.fire_collectives(cta);

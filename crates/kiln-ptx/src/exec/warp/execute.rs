@@ -1,4 +1,4 @@
-//! One step of a strand.
+//! One step of a lane group.
 
 use super::{Done, Flow, Warp};
 use crate::ScalarType;
@@ -15,7 +15,7 @@ impl Warp {
     #[inline]
     pub(super) fn execute(&mut self, cta: &mut Cta<'_>, at: usize, step: &Step, lanes: u32) -> Done<Flow> {
         let constants: &[Column] = &cta.launch.constants;
-        let frame = &mut self.frames[self.strands[at].frame];
+        let frame = &mut self.frames[self.lane_groups[at].frame];
         match &step.op {
             Op::Alu { run, mode, to, from } => {
                 let mut out = [0; LANES];
@@ -70,18 +70,18 @@ impl Warp {
             Op::Join { to, from, bits } => self.join_values(cta, at, *to, from, *bits, lanes),
             Op::Special { to, which } => self.special(cta, at, *to, *which, lanes),
             Op::FrameAddress { to, offset } => {
-                let frame = &mut self.frames[self.strands[at].frame];
+                let frame = &mut self.frames[self.lane_groups[at].frame];
                 let address = frame.base.wrapping_add_signed(*offset);
                 frame.write(*to, &[address; LANES], lanes);
             }
             Op::Allocate { to, bytes, align } => self.allocate(cta, at, *to, *bytes, *align, lanes)?,
             Op::StackSave { to } => {
-                let frame = &mut self.frames[self.strands[at].frame];
+                let frame = &mut self.frames[self.lane_groups[at].frame];
                 let top = frame.top;
                 frame.write(*to, &[top; LANES], lanes);
             }
             Op::StackRestore { from } => {
-                let frame = &mut self.frames[self.strands[at].frame];
+                let frame = &mut self.frames[self.lane_groups[at].frame];
                 let saved = frame.column(*from, &cta.launch.constants)[first_lane(lanes)];
                 frame.top = saved.clamp(frame.base, frame.top);
             }
@@ -93,8 +93,8 @@ impl Warp {
             Op::Collective(collective) => return Ok(self.collective(cta, at, collective)),
             Op::Barrier(barrier) => return self.barrier(cta, at, barrier),
             Op::ActiveMask { to } => {
-                let strand = self.strands[at];
-                self.frames[strand.frame].write(*to, &[u64::from(lanes); LANES], lanes);
+                let lane_group = self.lane_groups[at];
+                self.frames[lane_group.frame].write(*to, &[u64::from(lanes); LANES], lanes);
             }
             Op::Table { index, targets } => return Ok(self.table(cta, at, *index, targets)),
             Op::Call(call) => return self.call(cta, at, call),
@@ -109,7 +109,7 @@ impl Warp {
             }
             Op::Yield => return Ok(Flow::Yield),
             Op::Unsupported(why) => {
-                let pc = self.strands[at].pc;
+                let pc = self.lane_groups[at].pc;
                 return Err(super::Trouble::new(self.first_lane(at), cta.unsupported(pc, *why)));
             }
             _ => {}
@@ -119,7 +119,7 @@ impl Warp {
 
     fn carry(&mut self, cta: &Cta<'_>, at: usize, carry: &Carry, lanes: u32) {
         let constants = &cta.launch.constants;
-        let frame = &mut self.frames[self.strands[at].frame];
+        let frame = &mut self.frames[self.lane_groups[at].frame];
         let wide = matches!(carry.ty, ScalarType::U64 | ScalarType::S64 | ScalarType::B64);
         let [a, b, c] = carry.from.map(|source| *frame.column(source, constants));
         let before = if carry.reads { frame.carry } else { 0 };
@@ -145,7 +145,7 @@ impl Warp {
     }
 
     fn split_value(&mut self, cta: &Cta<'_>, at: usize, to: &[Reg], from: Source, bits: u8, lanes: u32) {
-        let frame = &mut self.frames[self.strands[at].frame];
+        let frame = &mut self.frames[self.lane_groups[at].frame];
         let value = *frame.column(from, &cta.launch.constants);
         let ones = u64::MAX >> (64 - u32::from(bits));
         for (part, to) in (0u32..).zip(to) {
@@ -156,7 +156,7 @@ impl Warp {
     }
 
     fn join_values(&mut self, cta: &Cta<'_>, at: usize, to: Reg, from: &[Source], bits: u8, lanes: u32) {
-        let frame = &mut self.frames[self.strands[at].frame];
+        let frame = &mut self.frames[self.lane_groups[at].frame];
         let ones = u64::MAX >> (64 - u32::from(bits));
         let mut out = [0; LANES];
         for (part, source) in (0u32..).zip(from) {
@@ -176,7 +176,7 @@ impl Warp {
         (place, constant): (Place, bool),
         lanes: u32,
     ) {
-        let frame = &mut self.frames[self.strands[at].frame];
+        let frame = &mut self.frames[self.lane_groups[at].frame];
         let addresses = frame.column(address, &cta.launch.constants);
         let inside = lanes_where(lanes, |lane| {
             let address = addresses[lane];
@@ -186,9 +186,9 @@ impl Warp {
         frame.set(to, inside, lanes);
     }
 
-    /// The lanes of a strand for which a predicate holds.
+    /// The lanes of a lane group for which a predicate holds.
     pub(super) fn holds(&self, at: usize, source: PredSource) -> u32 {
-        let strand = self.strands[at];
-        self.frames[strand.frame].test(source) & strand.mask
+        let lane_group = self.lane_groups[at];
+        self.frames[lane_group.frame].test(source) & lane_group.mask
     }
 }

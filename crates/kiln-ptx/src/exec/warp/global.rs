@@ -34,7 +34,7 @@ impl Warp {
                 }
                 span.cells.load_lanes(&offsets, group, load.bytes, &mut out);
                 extend(&mut out, load);
-                self.frames[self.strands[at].frame].write(*to, &out, group);
+                self.frames[self.lane_groups[at].frame].write(*to, &out, group);
             }
             rest &= !group;
         }
@@ -56,7 +56,7 @@ impl Warp {
             for (part, from) in (0u64..).zip(&store.from) {
                 let skip = span.origin.wrapping_sub(part * u64::from(store.bytes));
                 let offsets = addresses.map(|address| address.wrapping_sub(skip));
-                let values = self.frames[self.strands[at].frame].column(*from, &cta.launch.constants);
+                let values = self.frames[self.lane_groups[at].frame].column(*from, &cta.launch.constants);
                 span.cells.store_lanes(&offsets, group, store.bytes, values);
             }
             rest &= !group;
@@ -69,7 +69,7 @@ impl Warp {
         let Atomic { place, bytes, strength, .. } = *atomic;
         let mut access = Access { kind: AccessKind::Atomic, place, bytes, strength };
         check_aligned(&access, &addresses, lanes)?;
-        let frame = self.strands[at].frame;
+        let frame = self.lane_groups[at].frame;
         let [b, c] = [atomic.b, atomic.c].map(|s| *self.frames[frame].column(s, &cta.launch.constants));
         let mut old = [0; LANES];
         let mut changed = false;
@@ -141,7 +141,7 @@ impl Warp {
         check_aligned(&read, &from, lanes)?;
         check_aligned(&write, &to, lanes)?;
         check_bounds(&write, &to, lanes, cta.shared.len(), "of the shared memory of the block")?;
-        let frame = &self.frames[self.strands[at].frame];
+        let frame = &self.frames[self.lane_groups[at].frame];
         let all = [u64::from(bytes); LANES];
         let sizes = copy.size.map_or(all, |s| *frame.column(s, &cta.launch.constants));
         let reading = lanes_where(lanes & !frame.test(copy.ignore), |lane| sizes[lane] != 0);

@@ -3,7 +3,7 @@
 //! Addresses of all lanes are computed and checked first. Lanes that reach the same memory go together: usually all
 //! of them, into one block, with one call.
 
-use super::strand::Strand;
+use super::lane_group::LaneGroup;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
 use crate::exec::check::Touch;
@@ -94,9 +94,9 @@ impl Warp {
         Ok(Flow::Next)
     }
 
-    /// The addresses all lanes of a strand mean.
+    /// The addresses all lanes of a lane group mean.
     pub(super) fn addresses(&self, cta: &Cta<'_>, at: usize, address: Address) -> Column {
-        let frame = &self.frames[self.strands[at].frame];
+        let frame = &self.frames[self.lane_groups[at].frame];
         let offset = address.offset as u64;
         match address.base {
             Base::Value(source) => {
@@ -125,7 +125,7 @@ impl Warp {
             let part = addresses.map(|address| address.wrapping_add(part * u64::from(load.bytes)));
             cta.shared.load_lanes(&part, lanes, load.bytes, &mut out);
             extend(&mut out, load);
-            self.frames[self.strands[at].frame].write(*to, &out, lanes);
+            self.frames[self.lane_groups[at].frame].write(*to, &out, lanes);
         }
         Ok(())
     }
@@ -139,7 +139,7 @@ impl Warp {
         addresses: &Column,
         lanes: u32,
     ) -> Done<()> {
-        let frame = self.strands[at].frame;
+        let frame = self.lane_groups[at].frame;
         check_bounds(access, addresses, lanes, self.frames[frame].top, "of the stack of the thread")?;
         for (part, to) in (0u64..).zip(&load.to) {
             let mut out = [0; LANES];
@@ -179,7 +179,7 @@ impl Warp {
                 }
             };
             extend(&mut out, load);
-            self.frames[self.strands[at].frame].write(*to, &out, lanes);
+            self.frames[self.lane_groups[at].frame].write(*to, &out, lanes);
         }
         Ok(())
     }
@@ -194,7 +194,7 @@ impl Warp {
         lanes: u32,
     ) -> Done<()> {
         check_bounds(access, addresses, lanes, cta.shared.len(), "of the shared memory of the block")?;
-        let Strand { frame, .. } = self.strands[at];
+        let LaneGroup { frame, .. } = self.lane_groups[at];
         let mut same = lanes;
         for (part, from) in (0u64..).zip(&store.from) {
             let values = self.frames[frame].column(*from, &cta.launch.constants);
@@ -214,7 +214,7 @@ impl Warp {
         addresses: &Column,
         lanes: u32,
     ) -> Done<()> {
-        let frame = self.strands[at].frame;
+        let frame = self.lane_groups[at].frame;
         check_bounds(access, addresses, lanes, self.frames[frame].top, "of the stack of the thread")?;
         for (part, from) in (0u64..).zip(&store.from) {
             let part = addresses.map(|address| address.wrapping_add(part * u64::from(store.bytes)));
@@ -238,7 +238,7 @@ impl Warp {
         let touch = Touch {
             warp: self.index,
             mask: lanes,
-            pc: self.strands[at].pc,
+            pc: self.lane_groups[at].pc,
             bytes: access.bytes,
             kind: access.kind,
             strong: access.strength.strong,
@@ -282,7 +282,7 @@ impl Warp {
         if bare != 0 && cta.launch.options.checks.uninitialised {
             let lane = first_lane(bare);
             let bad = access.bad(addresses[lane], String::new());
-            cta.report(self.index, lane, self.strands[at].pc, FindingKind::Uninitialised(bad));
+            cta.report(self.index, lane, self.lane_groups[at].pc, FindingKind::Uninitialised(bad));
         }
     }
 }

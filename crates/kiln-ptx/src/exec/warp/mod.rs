@@ -1,8 +1,8 @@
-//! A warp: up to 32 threads that run one instruction at a time, as far as they agree on which.
+//! A warp: up to 32 threads that execute one instruction at a time, diverged lanes in turn.
 //!
-//! Lanes that agree form a strand. A branch they disagree on splits it; strands at the same place join again. The
-//! strand of lowest rank runs, see [`Code::ranks`], which brings lanes together as early as the code allows. Since
-//! lanes may also wait for each other (a lock taken by a neighbour), a strand that was passed over for long gets a
+//! Lanes that agree form a lane group. A branch they disagree on splits it; lane groups at the same place join again. The
+//! lane group of lowest rank runs, see [`Code::ranks`], which brings lanes together as early as the code allows. Since
+//! lanes may also wait for each other (a lock taken by a neighbour), a lane group that was passed over for long gets a
 //! turn out of order.
 
 mod barrier;
@@ -13,10 +13,10 @@ mod control;
 mod execute;
 mod frame;
 mod global;
+mod lane_group;
 mod memory;
 mod repeat;
 mod special;
-mod strand;
 
 use super::block::Cta;
 use super::code::Code;
@@ -26,9 +26,9 @@ use super::finding::FindingKind;
 use super::memory::Local;
 use frame::Frames;
 use repeat::Watch;
-pub(crate) use strand::{State, Strand};
+pub(crate) use lane_group::{LaneGroup, State};
 
-/// Steps after which a strand that was passed over gets a turn.
+/// Steps after which a lane group that was passed over gets a turn.
 const PATIENCE: u64 = 8192;
 /// Steps of such a turn.
 const TURN: u64 = 1024;
@@ -38,14 +38,14 @@ pub(crate) struct Warp {
     pub(crate) index: usize,
     /// The lanes that have not exited.
     pub(crate) live: u32,
-    pub(crate) strands: Vec<Strand>,
+    pub(crate) lane_groups: Vec<LaneGroup>,
     frames: Frames,
     local: Local,
     /// Instructions run so far.
     steps: u64,
-    /// Where the present strand must be passed over: the lowest key among the others that could run.
+    /// Where the present lane group must be passed over: the lowest key among the others that could run.
     threshold: u64,
-    /// When the present strand started to run, and whether out of order.
+    /// When the present lane group started to run, and whether out of order.
     slice: (u64, bool),
     /// Finds loops that cannot end.
     watch: Watch,
@@ -62,13 +62,13 @@ pub(crate) enum Pause {
     Spent,
 }
 
-/// Where a strand goes on.
+/// Where a lane group goes on.
 enum Flow {
     Next,
     Jump(u32),
-    /// The place of the strand is set already.
+    /// The place of the lane group is set already.
     Stay,
-    /// The strands have changed.
+    /// The lane groups have changed.
     Switch,
     /// Others should run first.
     Yield,
@@ -96,12 +96,12 @@ impl Warp {
         let entry = frames.enter(code, 0, None, 0, lanes, 0);
         local.reserve(frames[entry].top);
         let start = code.functions.first().map_or(0, |f| f.start);
-        let strand =
-            Strand { mask: lanes, pc: start, frame: entry, state: State::Ready, last_run: 0, repeats: None };
+        let lane_group =
+            LaneGroup { mask: lanes, pc: start, frame: entry, state: State::Ready, last_run: 0, repeats: None };
         Self {
             index,
             live: lanes,
-            strands: vec![strand],
+            lane_groups: vec![lane_group],
             frames,
             local,
             steps: 0,
@@ -114,20 +114,20 @@ impl Warp {
     /// Runs until all threads wait or have exited, or `budget` steps are used up.
     pub(crate) fn run(&mut self, cta: &mut Cta<'_>, budget: u64) -> Result<Pause, Fault> {
         let mut left = budget;
-        let pause = self.run_strands(cta, &mut left);
+        let pause = self.run_lane_groups(cta, &mut left);
         cta.moved |= left < budget;
         pause
     }
 
-    fn run_strands(&mut self, cta: &mut Cta<'_>, left: &mut u64) -> Result<Pause, Fault> {
+    fn run_lane_groups(&mut self, cta: &mut Cta<'_>, left: &mut u64) -> Result<Pause, Fault> {
         let code = cta.launch.code;
         let limit = cta.launch.options.step_limit;
         while let Some(at) = self.pick(code) {
             if self.steps >= limit {
-                let lane = self.strands[at].mask.trailing_zeros() as usize;
+                let lane = self.lane_groups[at].mask.trailing_zeros() as usize;
                 return Err(self.fail(cta, at, &Trouble { lane, kind: FindingKind::StepLimit(limit) }));
             }
-            let outcome = self.run_strand(cta, at, left);
+            let outcome = self.run_lane_group(cta, at, left);
             match outcome {
                 Ok(false) => {}
                 Ok(true) => return Ok(Pause::Spent),
@@ -137,8 +137,8 @@ impl Warp {
         Ok(if self.live == 0 { Pause::Finished } else { Pause::Blocked })
     }
 
-    /// Runs one strand until another should run; true when the steps are used up.
-    fn run_strand(&mut self, cta: &mut Cta<'_>, at: usize, left: &mut u64) -> Done<bool> {
+    /// Runs one lane group until another should run; true when the steps are used up.
+    fn run_lane_group(&mut self, cta: &mut Cta<'_>, at: usize, left: &mut u64) -> Done<bool> {
         let code = cta.launch.code;
         let limit = cta.launch.options.step_limit;
         let mut stop = limit.min(self.watch.next);
@@ -152,11 +152,11 @@ impl Warp {
                 }
                 self.keep_state(cta, at);
                 stop = limit.min(self.watch.next);
-            } else if self.strands[at].pc == self.watch.pc {
+            } else if self.lane_groups[at].pc == self.watch.pc {
                 self.compare_state(cta, at)?;
             }
             *left -= 1;
-            let Strand { mask, pc, frame, .. } = self.strands[at];
+            let LaneGroup { mask, pc, frame, .. } = self.lane_groups[at];
             let Some(step) = code.steps.get(pc as usize) else { return Ok(true) };
             let lanes = mask & self.frames[frame].test(step.guard);
             if step.first {
@@ -166,16 +166,16 @@ impl Warp {
             }
             let flow = if lanes == 0 { Flow::Next } else { self.execute(cta, at, step, lanes)? };
             match flow {
-                Flow::Next => self.strands[at].pc = pc + 1,
-                Flow::Jump(target) => self.strands[at].pc = target,
+                Flow::Next => self.lane_groups[at].pc = pc + 1,
+                Flow::Jump(target) => self.lane_groups[at].pc = target,
                 Flow::Stay => {}
                 Flow::Switch => return Ok(false),
                 Flow::Yield => {
-                    self.strands[at].pc = pc + 1;
+                    self.lane_groups[at].pc = pc + 1;
                     return Ok(true);
                 }
             }
-            if self.strands.len() > 1 && self.must_switch(code, at) {
+            if self.lane_groups.len() > 1 && self.must_switch(code, at) {
                 return Ok(false);
             }
         }
@@ -183,14 +183,14 @@ impl Warp {
 
     /// Reports what ends the launch.
     fn fail(&self, cta: &mut Cta<'_>, at: usize, trouble: &Trouble) -> Fault {
-        let pc = self.strands.get(at).map_or(0, |strand| strand.pc);
+        let pc = self.lane_groups.get(at).map_or(0, |lane_group| lane_group.pc);
         cta.report(self.index, trouble.lane, pc, trouble.kind.clone());
         trouble.kind.fault().unwrap_or(Fault::LaunchFailed)
     }
 
-    /// The first lane of a strand.
+    /// The first lane of a lane group.
     fn first_lane(&self, at: usize) -> usize {
-        self.strands[at].mask.trailing_zeros() as usize & (LANES - 1)
+        self.lane_groups[at].mask.trailing_zeros() as usize & (LANES - 1)
     }
 
     fn code<'c>(cta: &Cta<'c>) -> &'c Code {

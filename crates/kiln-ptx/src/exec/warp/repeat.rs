@@ -1,27 +1,27 @@
 //! Loops that cannot end.
 //!
-//! A strand that comes back to an instruction with the same registers, and only computed in between, does the same again for ever. If it
+//! A lane group that comes back to an instruction with the same registers, and only computed in between, does the same again for ever. If it
 //! read memory in between, it does so until somebody writes that memory. Brent's method finds both: now and then the state of the
-//! strand is kept, and compared whenever the strand is back at that instruction. The intervals double, so that a loop of any length is
+//! lane group is kept, and compared whenever the lane group is back at that instruction. The intervals double, so that a loop of any length is
 //! found once an interval is as long as the loop, and the copies cost nothing in the long run.
 //!
 //! Everything whose result depends on more than registers and memory (clocks, calls, collectives, barriers) or that writes drops the
 //! kept state. A loop that does such things is not found here; limits end it.
 
 use super::frame::{Frame, FrameId};
-use super::strand::{State, Strand};
+use super::lane_group::{State, LaneGroup};
 use super::{Done, Trouble, Warp};
 use crate::exec::block::Cta;
 use crate::exec::code::{Op, Special};
 use crate::exec::column::Column;
 use crate::exec::finding::FindingKind;
 
-/// Steps until the first state of a strand is kept.
+/// Steps until the first state of a lane group is kept.
 const FIRST_INTERVAL: u64 = 512;
 /// No instruction.
 const NOWHERE: u32 = u32::MAX;
 
-/// The kept state of a strand.
+/// The kept state of a lane group.
 pub(super) struct Watch {
     /// The instruction at which it was kept.
     pub(super) pc: u32,
@@ -60,14 +60,14 @@ impl Default for Watch {
 }
 
 impl Watch {
-    /// Starts again with another strand.
+    /// Starts again with another lane group.
     pub(super) fn restart(&mut self, steps: u64) {
         self.pc = NOWHERE;
         self.interval = FIRST_INTERVAL;
         self.next = steps + FIRST_INTERVAL;
     }
 
-    /// Forgets the kept state: the strand did something whose result may be another one next time.
+    /// Forgets the kept state: the lane group did something whose result may be another one next time.
     #[inline(always)]
     pub(super) fn drop_state(&mut self) {
         self.pc = NOWHERE;
@@ -79,10 +79,10 @@ impl Watch {
         self.reads = true;
     }
 
-    fn keep(&mut self, strand: &Strand, frame: &Frame, steps: u64, changes: u64) {
+    fn keep(&mut self, lane_group: &LaneGroup, frame: &Frame, steps: u64, changes: u64) {
         self.interval = self.interval.saturating_mul(2);
         self.next = steps.saturating_add(self.interval);
-        (self.pc, self.mask, self.frame) = (strand.pc, strand.mask, strand.frame);
+        (self.pc, self.mask, self.frame) = (lane_group.pc, lane_group.mask, lane_group.frame);
         self.columns.clear();
         self.columns.extend_from_slice(frame.columns());
         self.predicates.clear();
@@ -93,13 +93,13 @@ impl Watch {
         self.changes = changes;
     }
 
-    /// Whether the strand is in the kept state.
-    fn holds(&mut self, strand: &Strand, frame: &Frame) -> bool {
+    /// Whether the lane group is in the kept state.
+    fn holds(&mut self, lane_group: &LaneGroup, frame: &Frame) -> bool {
         let columns = frame.columns();
         if columns.get(self.differs) != self.columns.get(self.differs) {
             return false;
         }
-        if (strand.mask, strand.frame, frame.carry) != (self.mask, self.frame, self.carry)
+        if (lane_group.mask, lane_group.frame, frame.carry) != (self.mask, self.frame, self.carry)
             || frame.predicates() != self.predicates
         {
             return false;
@@ -115,20 +115,20 @@ impl Watch {
 }
 
 impl Warp {
-    /// Keeps the state of a strand.
+    /// Keeps the state of a lane group.
     #[cold]
     pub(super) fn keep_state(&mut self, cta: &Cta<'_>, at: usize) {
-        let strand = self.strands[at];
-        self.watch.keep(&strand, &self.frames[strand.frame], self.steps, cta.all_changes());
+        let lane_group = self.lane_groups[at];
+        self.watch.keep(&lane_group, &self.frames[lane_group.frame], self.steps, cta.all_changes());
     }
 
-    /// Looks whether a strand that is back at the watched instruction is in the state it had there.
+    /// Looks whether a lane group that is back at the watched instruction is in the state it had there.
     ///
     /// # Errors
     /// It is, and nothing can end it.
     pub(super) fn compare_state(&mut self, cta: &Cta<'_>, at: usize) -> Done<()> {
-        let strand = self.strands[at];
-        if !self.watch.holds(&strand, &self.frames[strand.frame]) {
+        let lane_group = self.lane_groups[at];
+        if !self.watch.holds(&lane_group, &self.frames[lane_group.frame]) {
             return Ok(());
         }
         if !self.watch.reads {
@@ -136,7 +136,7 @@ impl Warp {
         }
         let changes = cta.all_changes();
         if self.watch.changes == changes {
-            self.strands[at].repeats = Some(changes);
+            self.lane_groups[at].repeats = Some(changes);
         }
         self.watch.restart(self.steps);
         Ok(())
@@ -144,16 +144,16 @@ impl Warp {
 
     /// Whether no thread of the warp can go on until memory changes: each waits, or repeats what it does.
     pub(crate) fn only_repeats(&self, changes: u64) -> bool {
-        self.strands.iter().all(|strand| match strand.state {
-            State::Ready => strand.repeats == Some(changes),
+        self.lane_groups.iter().all(|lane_group| match lane_group.state {
+            State::Ready => lane_group.repeats == Some(changes),
             State::Collective | State::Barrier(_) => true,
         })
     }
 
     /// A thread that could run.
     pub(crate) fn ready_thread(&self) -> Option<(usize, u32)> {
-        let at = self.strands.iter().position(|strand| strand.state == State::Ready)?;
-        Some((self.first_lane(at), self.strands[at].pc))
+        let at = self.lane_groups.iter().position(|lane_group| lane_group.state == State::Ready)?;
+        Some((self.first_lane(at), self.lane_groups[at].pc))
     }
 }
 

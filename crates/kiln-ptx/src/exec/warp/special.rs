@@ -10,7 +10,7 @@ use crate::exec::memory::window::WORKSPACE;
 impl Warp {
     pub(super) fn special(&mut self, cta: &Cta<'_>, at: usize, to: Reg, which: Special, lanes: u32) {
         let value = self.special_value(cta, which);
-        self.frames[self.strands[at].frame].write(to, &value, lanes);
+        self.frames[self.lane_groups[at].frame].write(to, &value, lanes);
     }
 
     fn special_value(&self, cta: &Cta<'_>, which: Special) -> Column {

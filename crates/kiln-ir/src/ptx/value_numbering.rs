@@ -13,7 +13,7 @@ use crate::statement::{Block, StatementKind};
 
 /// For each value the first equal one.
 #[derive(Debug)]
-pub(super) struct Same {
+pub(super) struct ValueNumbering {
     first: Vec<ValueId>,
     computed: HashMap<Op, ValueId>,
     /// The keys of `computed` in the order they came, to take them out again.
@@ -22,7 +22,7 @@ pub(super) struct Same {
     held: Vec<Option<ValueId>>,
 }
 
-impl Same {
+impl ValueNumbering {
     pub(super) fn new(draft: &Draft) -> Self {
         Self {
             first: (0..draft.values.len() as u32).map(ValueId).collect(),

@@ -1,4 +1,4 @@
-//! The order in which diverged lanes are run, so that they meet again as early as they can.
+//! The order in which diverged lanes run, so that they reconverge early.
 //!
 //! Among the groups of lanes of a warp the one with the lowest rank runs. If every block ranks below all blocks it
 //! leads to, and the blocks of a loop rank together, then a block runs only when no lane is left that could still

@@ -1,6 +1,6 @@
 //! Barriers, votes of a block, and traps.
 
-use super::layout::Status;
+use super::layout::TrapStatus;
 use super::register::{Class, Register};
 use super::writer::{Writer, ins};
 use crate::operation::{Axis, BlockVote, Operand};
@@ -41,7 +41,7 @@ impl Writer<'_> {
             self.compute(Class::B64, "ld.acquire.gpu.global.u64", &[&format!("[{word}]")]).to_string();
         let all = self.compute(Class::Pred, "setp.ge.u64", &[&arrived, &round.to_string()]);
         ins!(self, "@{all} bra {met}");
-        let state = format!("[{status}+{}]", Status::STATE);
+        let state = format!("[{status}+{}]", TrapStatus::STATE);
         let trapped = self.compute(Class::B32, "ld.relaxed.gpu.global.u32", &[&state]).to_string();
         let go_on = self.compute(Class::Pred, "setp.eq.u32", &[&trapped, "0"]);
         ins!(self, "@{go_on} bra {wait}");
@@ -67,15 +67,15 @@ impl Writer<'_> {
     pub(super) fn trap(&mut self, code: Operand) {
         let status = self.status();
         let code = self.operand(code);
-        let claim = format!("[{status}+{}]", Status::STATE);
+        let claim = format!("[{status}+{}]", TrapStatus::STATE);
         let before =
             self.compute(Class::B32, "atom.relaxed.gpu.global.cas.b32", &[&claim, "0", "1"]).to_string();
         let first = self.compute(Class::Pred, "setp.eq.u32", &[&before, "0"]);
         let thread = self.thread_number();
         let block = self.block_number();
-        ins!(self, "@{first} st.global.u32 [{status}+{}], {code}", Status::CODE);
-        ins!(self, "@{first} st.global.u32 [{status}+{}], {thread}", Status::THREAD);
-        ins!(self, "@{first} st.global.u64 [{status}+{}], {block}", Status::BLOCK);
+        ins!(self, "@{first} st.global.u32 [{status}+{}], {code}", TrapStatus::CODE);
+        ins!(self, "@{first} st.global.u32 [{status}+{}], {thread}", TrapStatus::THREAD);
+        ins!(self, "@{first} st.global.u64 [{status}+{}], {block}", TrapStatus::BLOCK);
         ins!(self, "ret");
     }
 

@@ -7,7 +7,7 @@ use std::panic::Location;
 ///
 /// Locations are for messages only. They compare equal, so programs that differ in them are equal.
 #[derive(Clone, Copy, Debug, Default)]
-pub enum Place {
+pub enum SourceLocation {
     /// No location is known.
     #[default]
     Unknown,
@@ -22,7 +22,7 @@ pub enum Place {
     Rust(&'static Location<'static>),
 }
 
-impl Place {
+impl SourceLocation {
     /// The code that calls the caller of this.
     #[track_caller]
     pub fn here() -> Self {
@@ -30,18 +30,18 @@ impl Place {
     }
 }
 
-impl PartialEq for Place {
+impl PartialEq for SourceLocation {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Place {}
+impl Eq for SourceLocation {}
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown => f.write_str("an unknown place"),
+            Self::Unknown => f.write_str("an unknown location"),
             Self::Text { line, column } => write!(f, "{line}:{column}"),
             Self::Rust(at) => write!(f, "{at}"),
         }

@@ -1,4 +1,4 @@
-//! From the fixpoint to answers.
+//! Summarises all accesses once the fixpoint is reached.
 
 use super::analysis::{Analysis, InstanceId};
 use super::call::{Reached, Runtime};
@@ -19,7 +19,7 @@ const MAX_DOUBTS: usize = 8;
 
 /// What all accesses together do.
 #[derive(Default)]
-pub(super) struct Verdict {
+pub(super) struct AccessSummary {
     reads: Origins,
     writes: Origins,
     /// What was accessed with elements of which type; none where the instruction has no type.
@@ -27,10 +27,10 @@ pub(super) struct Verdict {
     pub(super) doubts: Vec<Doubt>,
 }
 
-impl Verdict {
+impl AccessSummary {
     /// Judges every access of every instance.
     pub(super) fn judge(analysis: &Analysis<'_>) -> Self {
-        let mut verdict = Self::default();
+        let mut summary = Self::default();
         for (id, instance) in analysis.instances.iter().enumerate() {
             for step in &instance.code.steps {
                 let at = || analysis.position(instance.function, step.instruction);
@@ -39,19 +39,19 @@ impl Verdict {
                         if matches!(target.reach, Reach::Generic | Reach::Global) {
                             let address = analysis.resolve_target(id, target);
                             let element = analysis.element(instance.function, step.instruction);
-                            verdict.type_of(address.base.words(), element);
-                            verdict.touch(analysis, instance.function, &address, *touch, at);
+                            summary.type_of(address.base.words(), element);
+                            summary.touch(analysis, instance.function, &address, *touch, at);
                         }
                     }
                     Action::Anywhere { touch, why } => {
-                        verdict.doubt(analysis, instance.function, *touch, why, at);
+                        summary.doubt(analysis, instance.function, *touch, why, at);
                     }
-                    Action::Call(call) => verdict.call(analysis, id, *call, at),
+                    Action::Call(call) => summary.call(analysis, id, *call, at),
                     _ => {}
                 }
             }
         }
-        verdict
+        summary
     }
 
     /// The answers for the parameter words in `word`.

@@ -1,4 +1,4 @@
-//! Who did something: a command, a node of a graph, or the host.
+//! The originator of an operation: a command, a node of a graph, or the host.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::vector_clock::{Lane, VectorClock};
 
 /// One side of a finding: a step of work, or of the host.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Party {
+pub struct Actor {
     /// The ordinal of the device.
     pub device: u32,
     /// The stream, if it was a stream's step.
@@ -22,7 +22,7 @@ pub struct Party {
     pub action: Action,
 }
 
-/// What a [`Party`] did.
+/// What a [`Actor`] did.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Action {
@@ -56,7 +56,7 @@ pub enum Action {
     HostWrite,
 }
 
-impl Party {
+impl Actor {
     /// A step the host took.
     pub(crate) fn host(device: u32, action: Action) -> Self {
         Self { device, stream: None, submission: None, node: None, action }
@@ -84,7 +84,7 @@ impl fmt::Display for Action {
     }
 }
 
-impl fmt::Display for Party {
+impl fmt::Display for Actor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(stream) = self.stream else {
             return write!(f, "the host's {}", self.action);
@@ -111,7 +111,7 @@ pub(crate) struct Mark {
     pub(crate) clock: Arc<VectorClock>,
     /// Its place among all calls of the machine; says which of two unordered steps was asked for first.
     pub(crate) order: u64,
-    pub(crate) party: Party,
+    pub(crate) actor: Actor,
 }
 
 impl Mark {

@@ -5,10 +5,10 @@
 //! `i + 2` is in range and cannot wrap, so are `i + 1` and `i`. Values do not change, so such a fact holds to the end of its
 //! block.
 
-use super::same::Same;
+use super::value_numbering::ValueNumbering;
 use super::writer::Writer;
 use crate::declaration::{BufferId, Extent, ValueId};
-use crate::operation::{BinaryOp, CompareOp, Memory, Op, Operand, UnaryOp};
+use crate::operation::{BinaryOp, CompareOp, MemoryOperand, Op, Operand, UnaryOp};
 use crate::program::Draft;
 use crate::range::Ranges;
 use crate::scalar_type::Type;
@@ -16,10 +16,10 @@ use crate::statement::{Block, StatementKind};
 
 /// Which values are in range of which buffers, at the present place.
 #[derive(Debug)]
-pub(super) struct Proof {
+pub(super) struct IndexProof {
     /// How the values were computed that conditions and indices are made of.
     definitions: Vec<Option<Op>>,
-    pub(super) same: Same,
+    pub(super) same: ValueNumbering,
     facts: Vec<Fact>,
 }
 
@@ -37,9 +37,13 @@ pub(super) struct Sum {
     pub(super) offset: i128,
 }
 
-impl Proof {
+impl IndexProof {
     pub(super) fn new(draft: &Draft) -> Self {
-        Self { definitions: vec![None; draft.values.len()], same: Same::new(draft), facts: Vec::new() }
+        Self {
+            definitions: vec![None; draft.values.len()],
+            same: ValueNumbering::new(draft),
+            facts: Vec::new(),
+        }
     }
 
     /// Remembers how a value was computed, if a condition or an index can be made of it.
@@ -50,7 +54,7 @@ impl Proof {
             Op::Unary { ty, .. } => *ty == Type::Bool,
             Op::Binary { ty, .. } => *ty == Type::Bool || ty.is_integer(),
             Op::Convert { from, to, .. } => from.is_integer() && *to == Type::U64,
-            Op::Length(Memory::Buffer(_)) => true,
+            Op::Length(MemoryOperand::Buffer(_)) => true,
             _ => false,
         };
         if let Some(slot) = self.definitions.get_mut(value.index()).filter(|_| useful) {
@@ -92,7 +96,7 @@ impl Proof {
                     (CompareOp::Gt, true) | (CompareOp::Le, false) => (b, a),
                     _ => return,
                 };
-                let Some(Op::Length(Memory::Buffer(id))) = self.definition(bound) else { return };
+                let Some(Op::Length(MemoryOperand::Buffer(id))) = self.definition(bound) else { return };
                 let buffer = sized(draft, *id);
                 if let Operand::Value(index) = index {
                     self.facts.push(Fact { sum: self.sum(ranges, index), buffer });
@@ -151,10 +155,10 @@ pub(super) struct Known {
 
 impl Writer<'_> {
     /// Whether an index needs no check, by its range or by a condition around it.
-    pub(super) fn is_proven(&self, memory: Memory, index: Operand) -> bool {
+    pub(super) fn is_proven(&self, memory: MemoryOperand, index: Operand) -> bool {
         let by_condition = match memory {
-            Memory::Buffer(id) => self.proof.holds(self.draft, &self.ranges, id, index),
-            Memory::Shared(_) => false,
+            MemoryOperand::Buffer(id) => self.proof.holds(self.draft, &self.ranges, id, index),
+            MemoryOperand::Shared(_) => false,
         };
         by_condition || self.ranges.is_inside(self.draft, memory, index)
     }

@@ -1,4 +1,4 @@
-//! What threads do together: warp collectives and barriers.
+//! Warp-level operations and barriers.
 
 use super::super::code::{Barrier, BarrierKind, Collective, CollectiveKind, Op, Pred, PredSource, Reg, Why};
 use super::function::Lowering;

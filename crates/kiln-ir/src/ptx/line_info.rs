@@ -3,28 +3,28 @@
 use std::fmt::Write;
 
 use super::writer::Writer;
-use crate::place::Place;
+use crate::source_location::SourceLocation;
 
 /// The files named so far, and the line the next instruction has.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(super) struct LineInfo {
     /// The file name of a text.
     text: String,
     files: Vec<String>,
     current: Option<(usize, u32, u32)>,
 }
 
-impl Lines {
+impl LineInfo {
     pub(super) fn new(program: &str) -> Self {
         Self { text: format!("{program}.kir"), files: Vec::new(), current: None }
     }
 
     /// The `.loc` of a place, unless it is the current one.
-    fn locate(&mut self, place: Place) -> Option<String> {
-        let (file, line, column) = match place {
-            Place::Unknown => return None,
-            Place::Text { line, column } => (self.text.as_str(), line, column),
-            Place::Rust(at) => (at.file(), at.line(), at.column()),
+    fn locate(&mut self, location: SourceLocation) -> Option<String> {
+        let (file, line, column) = match location {
+            SourceLocation::Unknown => return None,
+            SourceLocation::Text { line, column } => (self.text.as_str(), line, column),
+            SourceLocation::Rust(at) => (at.file(), at.line(), at.column()),
         };
         let known = self.files.iter().position(|known| known == file);
         let file = known.unwrap_or_else(|| {
@@ -53,8 +53,8 @@ impl Lines {
 
 impl Writer<'_> {
     /// Writes the source location of the instructions that follow, if line information is emitted.
-    pub(super) fn locate(&mut self, place: Place) {
-        if let Some(line) = self.lines.as_mut().and_then(|lines| lines.locate(place)) {
+    pub(super) fn locate(&mut self, location: SourceLocation) {
+        if let Some(line) = self.lines.as_mut().and_then(|lines| lines.locate(location)) {
             let _ = writeln!(self.body, "    {line}");
         }
     }

@@ -20,7 +20,7 @@ const HITS: usize = 4;
 ///
 /// Accesses are of 1, 2, 4, 8 or 16 bytes at addresses that are multiples of their size.
 #[derive(Debug)]
-pub struct Port<'v> {
+pub struct MemoryPort<'v> {
     view: &'v MemoryView,
     hits: [Option<Hit<'v>>; HITS],
     /// The one hit last.
@@ -91,7 +91,7 @@ macro_rules! accesses {
     )*};
 }
 
-impl<'v> Port<'v> {
+impl<'v> MemoryPort<'v> {
     pub(crate) fn new(view: &'v MemoryView) -> Self {
         Self { view, hits: [const { None }; HITS], last: 0 }
     }

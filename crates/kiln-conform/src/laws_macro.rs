@@ -1,4 +1,4 @@
-//! The tests of a driver that joins.
+//! The macro that declares the tests of a driver.
 
 /// Makes one test for each chapter of the laws. The argument is an expression for the [`Subject`](crate::Subject); it is
 /// evaluated once for each test.

@@ -10,11 +10,11 @@ use crate::statement::{Block, StatementKind};
 
 /// For each value, how many of its lowest bits are always zero.
 #[derive(Clone, Debug)]
-pub(crate) struct Multiples {
+pub(crate) struct Divisibility {
     zeros: Vec<u32>,
 }
 
-impl Multiples {
+impl Divisibility {
     pub(crate) fn new(draft: &Draft) -> Self {
         let mut multiples = Self { zeros: vec![0; draft.values.len()] };
         multiples.block(&draft.body);

@@ -1,7 +1,7 @@
 //! Enums whose variants are words of the text form.
 
 /// Declares an enum together with the word of each variant, so that printer and parser cannot disagree.
-macro_rules! words {
+macro_rules! word_enum {
     ($(#[$outer:meta])* pub enum $name:ident { $($(#[$inner:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$outer])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -29,4 +29,4 @@ macro_rules! words {
         }
     };
 }
-pub(crate) use words;
+pub(crate) use word_enum;

@@ -1,6 +1,6 @@
 //! Reserved words.
 
-use crate::operation::{AtomicOp, BinaryOp, BlockVote, Builtin, Function, UnaryOp, WarpOp};
+use crate::operation::{AtomicOp, BinaryOp, BlockVote, Builtin, MathFunction, UnaryOp, WarpOp};
 use crate::scalar_type::Type;
 
 const KEYWORDS: [&str; 33] = [
@@ -54,7 +54,7 @@ fn is_reserved(word: &str) -> bool {
         || Type::from_word(word).is_some()
         || UnaryOp::from_word(word).is_some()
         || BinaryOp::from_word(word).is_some()
-        || Function::from_word(word).is_some()
+        || MathFunction::from_word(word).is_some()
         || AtomicOp::from_word(word).is_some()
         || WarpOp::from_word(word).is_some()
         || BlockVote::from_word(word).is_some()

@@ -1,9 +1,9 @@
 //! Operations of a whole warp or block.
 
 use crate::scalar_type::Type;
-use crate::words::words;
+use crate::word_enum::word_enum;
 
-words! {
+word_enum! {
     /// A warp-level operation. Only existing lanes take part: the last warp of a block may have fewer than 32.
     pub enum WarpOp {
         /// A `u32` with bit n set if the operand of lane n is true.
@@ -66,7 +66,7 @@ impl WarpOp {
     }
 }
 
-words! {
+word_enum! {
     /// A vote of a block at a barrier.
     pub enum BlockVote {
         /// Whether the operand of any thread is true.

@@ -1,0 +1,114 @@
+//! Lane groups: lanes of a warp that are at the same place, and which of them runs.
+
+use super::frame::FrameId;
+use super::{PATIENCE, TURN, Warp};
+use crate::exec::code::Code;
+
+/// Lanes at one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LaneGroup {
+    pub(crate) mask: u32,
+    pub(crate) pc: u32,
+    pub(crate) frame: FrameId,
+    pub(crate) state: State,
+    /// The step of the warp at which it last started to run.
+    pub(crate) last_run: u64,
+    /// Set when it was found to do the same again and again until memory changes: how often memory had changed until then.
+    pub(crate) repeats: Option<u64>,
+}
+
+/// Whether a lane group can run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Ready,
+    /// It waits at a collective for other lanes of the warp.
+    Collective,
+    /// It waits at a barrier of the block.
+    Barrier(u8),
+}
+
+impl Warp {
+    /// The lane group to run next, after those at the same place are joined.
+    pub(super) fn pick(&mut self, code: &Code) -> Option<usize> {
+        self.join_ready();
+        let ready = |(_, lane_group): &(usize, &LaneGroup)| lane_group.state == State::Ready;
+        let fair = self.lane_groups.len() > 1 && self.is_turn_due();
+        let all = self.lane_groups.iter().enumerate().filter(ready);
+        let (at, _) = match fair {
+            true => all.min_by_key(|(_, lane_group)| lane_group.last_run)?,
+            false => all.min_by_key(|(_, lane_group)| self.key(code, lane_group))?,
+        };
+        let others = self.lane_groups.iter().enumerate().filter(ready).filter(|(other, _)| *other != at);
+        self.threshold = others.map(|(_, lane_group)| self.key(code, lane_group)).min().unwrap_or(u64::MAX);
+        self.lane_groups[at].last_run = self.steps;
+        self.slice = (self.steps, fair);
+        if self.lane_groups.len() > 1 {
+            self.watch.restart(self.steps);
+        }
+        Some(at)
+    }
+
+    /// Whether another lane group should run than the present one.
+    #[inline]
+    pub(super) fn must_switch(&self, code: &Code, at: usize) -> bool {
+        if self.threshold == u64::MAX {
+            return false;
+        }
+        let (start, out_of_order) = self.slice;
+        let run = self.steps - start;
+        if out_of_order {
+            let lane_group = &self.lane_groups[at];
+            let meets = |other: &LaneGroup| other.pc == lane_group.pc && other.frame == lane_group.frame;
+            return run > TURN || self.lane_groups.iter().filter(|other| meets(other)).count() > 1;
+        }
+        run > PATIENCE || self.key(code, &self.lane_groups[at]) >= self.threshold
+    }
+
+    /// Splits off the lanes of `mask` as a separate lane group at another place.
+    pub(super) fn split(&mut self, at: usize, mask: u32, pc: u32) {
+        let lane_group = self.lane_groups[at];
+        self.lane_groups[at].mask &= !mask;
+        self.lane_groups[at].repeats = None;
+        self.lane_groups.push(LaneGroup { mask, pc, repeats: None, ..lane_group });
+    }
+
+    /// Whether a ready lane group has been passed over for long.
+    fn is_turn_due(&self) -> bool {
+        let starved =
+            |lane_group: &LaneGroup| lane_group.state == State::Ready && self.steps - lane_group.last_run > PATIENCE;
+        !self.slice.1 && self.lane_groups.iter().any(starved)
+    }
+
+    /// Who runs first: called functions before their callers, then by rank.
+    fn key(&self, code: &Code, lane_group: &LaneGroup) -> u64 {
+        let depth = self.frames[lane_group.frame].depth;
+        let rank = code.ranks.get(lane_group.pc as usize).copied().unwrap_or(u32::MAX);
+        u64::from(u32::MAX - depth) << 32 | u64::from(rank)
+    }
+
+    fn join_ready(&mut self) {
+        if self.lane_groups.len() < 2 {
+            return;
+        }
+        let mut at = 0;
+        while at < self.lane_groups.len() {
+            let lane_group = self.lane_groups[at];
+            let same = |other: &LaneGroup| {
+                other.state == State::Ready && other.pc == lane_group.pc && other.frame == lane_group.frame
+            };
+            if lane_group.state == State::Ready {
+                let mut other = at + 1;
+                while other < self.lane_groups.len() {
+                    if same(&self.lane_groups[other]) {
+                        self.lane_groups[at].mask |= self.lane_groups[other].mask;
+                        self.lane_groups[at].repeats = None;
+                        self.lane_groups.swap_remove(other);
+                    } else {
+                        other += 1;
+                    }
+                }
+            }
+            at += 1;
+        }
+    }
+}
