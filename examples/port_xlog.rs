@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use kiln::driver::{Access, Command, Pattern};
-use kiln::memory::decorator::{Budgeted, Statistics, TraceConfig, Traced};
+use kiln::memory::decorator::{Budgeted, Counted, TraceConfig, Traced};
 use kiln::memory::{AllocTag, Budget, Heap, HeapConfig, MemoryResource, Request};
 use kiln::{DeviceRuntime, RuntimeConfig};
 
@@ -54,7 +54,7 @@ fn with_own_stack(shared: &DeviceRuntime) -> kiln::Result<DeviceRuntime> {
         };
         let logged = Traced::new(TraceConfig::default(), heap);
         let budget = Budget::new("engine", 64 << 20);
-        Ok(Arc::new(Budgeted::new(budget, Statistics::new(logged))) as Arc<dyn MemoryResource>)
+        Ok(Arc::new(Budgeted::new(budget, Counted::new(logged))) as Arc<dyn MemoryResource>)
     })
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::Failure;
-use crate::timing::Spread;
+use crate::timing::Percentiles;
 
 /// One measurement.
 #[derive(Clone, Serialize, Deserialize, Debug)]
@@ -80,7 +80,12 @@ impl Table {
     }
 
     /// Adds a measurement in nanoseconds per operation, and prints it.
-    pub(crate) fn add(&mut self, workload: impl Into<String>, subject: impl Into<String>, spread: Spread) {
+    pub(crate) fn add(
+        &mut self,
+        workload: impl Into<String>,
+        subject: impl Into<String>,
+        spread: Percentiles,
+    ) {
         self.add_in("ns", workload, subject, spread);
     }
 
@@ -90,12 +95,12 @@ impl Table {
         unit: impl Into<String>,
         workload: impl Into<String>,
         subject: impl Into<String>,
-        spread: Spread,
+        spread: Percentiles,
     ) {
         let workload = workload.into();
         let first = self.rows.iter().find(|row| row.workload == workload);
         let ratio = first.filter(|first| first.p50 != 0.0).map_or(1.0, |first| spread.p50 / first.p50);
-        let Spread { p50, p99 } = spread;
+        let Percentiles { p50, p99 } = spread;
         let row = Row { workload, subject: subject.into(), p50, p99, unit: unit.into(), ratio };
         self.say(format_args!(
             "{:<26} {:<44} {:>12.2} {:>12.2} {:<8} {:>7.3}x",
@@ -114,7 +119,7 @@ impl Table {
                 continue;
             }
             let PeerRow { workload, subject, p50, p99, unit } = serde_json::from_str(line)?;
-            self.add_in(unit, workload, subject, Spread { p50, p99 });
+            self.add_in(unit, workload, subject, Percentiles { p50, p99 });
         }
         Ok(())
     }

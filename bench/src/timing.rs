@@ -5,7 +5,7 @@ use std::time::Instant;
 use crate::Failure;
 use crate::calm::Calm;
 
-pub(crate) use kiln_mem::workload::Spread;
+pub(crate) use kiln_mem::workload::Percentiles;
 
 /// Seconds this thread has spent on a core so far, as Linux counts them.
 pub(crate) fn thread_seconds() -> Result<f64, Failure> {
@@ -20,7 +20,7 @@ pub(crate) fn batches<E>(
     batch: usize,
     mut operation: impl FnMut() -> Result<(), E>,
     mut settle: impl FnMut() -> Result<(), E>,
-) -> Result<Spread, E> {
+) -> Result<Percentiles, E> {
     let mut values = Vec::with_capacity(count);
     for _ in 0..count {
         let start = Instant::now();
@@ -30,7 +30,7 @@ pub(crate) fn batches<E>(
         values.push(start.elapsed().as_nanos() as f64 / batch as f64);
         settle()?;
     }
-    Ok(Spread::of(values))
+    Ok(Percentiles::of(values))
 }
 
 /// Batches of a subject before the next one has its turn.
@@ -64,7 +64,7 @@ pub(crate) fn subject<'a>(
 pub(crate) fn in_turn<const N: usize>(
     batches: usize,
     mut subjects: [Subject<'_>; N],
-) -> Result<[Spread; N], Failure> {
+) -> Result<[Percentiles; N], Failure> {
     let mut values: [Vec<f64>; N] = std::array::from_fn(|_| Vec::with_capacity(batches));
     let mut calm = None;
     for turn in 0..batches.div_ceil(TURN) {
@@ -79,5 +79,5 @@ pub(crate) fn in_turn<const N: usize>(
             }
         }
     }
-    Ok(values.map(Spread::of))
+    Ok(values.map(Percentiles::of))
 }

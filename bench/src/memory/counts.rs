@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kiln_driver::layer::{Counting, Layered};
 use kiln_mem::HeapConfig;
-use kiln_mem::workload::{Allocator, OnStream, PAIR_BYTES, RandomLives, Spread};
+use kiln_mem::workload::{Allocator, PAIR_BYTES, Percentiles, RandomLives, StreamAllocator};
 
 use super::counted::allocations;
 use super::{Bench, Setting};
@@ -23,7 +23,7 @@ pub(crate) fn warm(bench: &Bench, table: &mut Table) -> Result<(), Failure> {
     }
     let driver = Arc::new(Layered::new(bench.driver()?, Counting::default()));
     let setting = Setting::over(driver.clone(), HeapConfig::default())?;
-    let mut kiln = OnStream::new(&setting.heap, setting.stream()?);
+    let mut kiln = StreamAllocator::new(&setting.heap, setting.stream()?);
     let mut pairs = |count: u64| {
         for _ in 0..count {
             if let Some(block) = kiln.allocate(PAIR_BYTES)? {
@@ -47,7 +47,7 @@ pub(crate) fn warm(bench: &Bench, table: &mut Table) -> Result<(), Failure> {
 fn random_lives(bench: &Bench, table: &mut Table, lives: RandomLives) -> Result<(), Failure> {
     let driver = Arc::new(Layered::new(bench.driver()?, Counting::default()));
     let setting = Setting::over(driver.clone(), HeapConfig::default())?;
-    let mut kiln = OnStream::new(&setting.heap, setting.stream()?);
+    let mut kiln = StreamAllocator::new(&setting.heap, setting.stream()?);
     for _ in 0..WARM_RUNS {
         lives.run(&mut kiln, bench.thread_clock())?;
     }
@@ -63,7 +63,7 @@ fn random_lives(bench: &Bench, table: &mut Table, lives: RandomLives) -> Result<
 fn add(table: &mut Table, subject: &str, operations: u64, calls: u64, allocated: u64) {
     let each = |count: u64| {
         let each = count as f64 / operations as f64;
-        Spread { p50: each, p99: each }
+        Percentiles { p50: each, p99: each }
     };
     table.add_in("calls", "m7 driver calls", subject, each(calls));
     table.add_in("allocs", "m7 host allocations", subject, each(allocated));

@@ -14,7 +14,7 @@
 
 use std::time::{Duration, Instant};
 
-use kiln_mem::workload::{Allocator, Lcg, Lived, OnStream, RandomLives, Spread};
+use kiln_mem::workload::{Allocator, Lcg, Percentiles, RandomLives, RandomLivesResult, StreamAllocator};
 use kiln_mem::{Heap, HeapActivity, HeapConfig, MemoryResource, Spare};
 
 use super::{Bench, CudarcSlices, RawPool};
@@ -67,7 +67,7 @@ fn never_repeating(bench: &Bench, table: &mut Table, lives: RandomLives) -> Resu
             break;
         }
         let setting = bench.setting(HeapConfig { spare, ..HeapConfig::default() })?;
-        let mut kiln = OnStream::new(&setting.heap, setting.stream()?);
+        let mut kiln = StreamAllocator::new(&setting.heap, setting.stream()?);
         let (spread, peak) = repeat_anew(bench, lives, Lcg::SEED, &mut kiln)?;
         let subject = format!("kiln {}", setting.heap);
         let reserved = setting.heap.accounting().peak_reserved_bytes;
@@ -101,25 +101,25 @@ fn runs_until_spared<A: Allocator>(
 where
     Failure: From<A::Error>,
 {
-    if heap.activity().folds_mapped == 0 {
+    if heap.activity().remaps_mapped == 0 {
         return Ok(None);
     }
     let (start, mut runs) = (Instant::now(), 0);
-    while heap.activity().spared == 0 {
+    while heap.activity().spare_raised == 0 {
         let before = heap.activity();
         check_refused(&lives.run_from(LATER_SEED + runs, allocator, bench.thread_clock())?)?;
         runs += 1;
-        if start.elapsed() > PATIENCE || heap.activity().since(&before).folds_mapped == 0 {
+        if start.elapsed() > PATIENCE || heap.activity().since(&before).remaps_mapped == 0 {
             return Ok(None);
         }
     }
     Ok(Some(runs))
 }
 
-fn add_point(table: &mut Table, name: &str, subject: &str, time: Spread, reserved: u64, live: u64) {
+fn add_point(table: &mut Table, name: &str, subject: &str, time: Percentiles, reserved: u64, live: u64) {
     table.add(format!("m2 {name}"), subject, time);
     let ratio = reserved as f64 / live as f64;
-    table.add_in("res/live", format!("m4 {name}"), subject, Spread { p50: ratio, p99: ratio });
+    table.add_in("res/live", format!("m4 {name}"), subject, Percentiles { p50: ratio, p99: ratio });
 }
 
 /// A run that is not counted, then the others, each from a different seed; with the most that was live in any of them.
@@ -128,7 +128,7 @@ fn repeat_anew<A: Allocator>(
     lives: RandomLives,
     first_seed: u64,
     allocator: &mut A,
-) -> Result<(Spread, u64), Failure>
+) -> Result<(Percentiles, u64), Failure>
 where
     Failure: From<A::Error>,
 {
@@ -142,10 +142,10 @@ where
             values.push(lived.nanoseconds);
         }
     }
-    Ok((Spread::of(values), peak))
+    Ok((Percentiles::of(values), peak))
 }
 
-fn check_refused(lived: &Lived) -> Result<(), Failure> {
+fn check_refused(lived: &RandomLivesResult) -> Result<(), Failure> {
     match lived.refused {
         0 => Ok(()),
         refused => Err(format!("{refused} requests were refused; the device is too small").into()),
@@ -160,11 +160,11 @@ fn point(bench: &Bench, table: &mut Table, lives: RandomLives) -> Result<(), Fai
         let (spread, lived) = repeat(bench, lives, &mut pool, |_, _| ())?;
         table.add(&time, "raw cuMemAllocAsync", spread);
         let ratio = pool.peak_reserved_bytes()? as f64 / lived.peak_live_bytes as f64;
-        table.add_in("res/live", &space, "raw cuMemAllocAsync", Spread { p50: ratio, p99: ratio });
+        table.add_in("res/live", &space, "raw cuMemAllocAsync", Percentiles { p50: ratio, p99: ratio });
     }
     if bench.with_kiln {
         let setting = bench.setting(HeapConfig::default())?;
-        let mut kiln = OnStream::new(&setting.heap, setting.stream()?);
+        let mut kiln = StreamAllocator::new(&setting.heap, setting.stream()?);
         let (mut before, mut notes) = (HeapActivity::default(), Vec::new());
         let (spread, lived) = repeat(bench, lives, &mut kiln, |run, nanoseconds| {
             let activity = setting.heap.activity();
@@ -176,7 +176,7 @@ fn point(bench: &Bench, table: &mut Table, lives: RandomLives) -> Result<(), Fai
         })?;
         table.add(&time, "kiln heap", spread);
         let first = lived.nanoseconds;
-        table.add(&time, "kiln heap, first run", Spread { p50: first, p99: first });
+        table.add(&time, "kiln heap, first run", Percentiles { p50: first, p99: first });
         notes.into_iter().for_each(|note| table.note(note));
         let host_mib = setting.heap.mapping_host_bytes() >> 20;
         if host_mib > 0 {
@@ -184,7 +184,7 @@ fn point(bench: &Bench, table: &mut Table, lives: RandomLives) -> Result<(), Fai
         }
         let reserved = setting.heap.accounting().peak_reserved_bytes;
         let ratio = reserved as f64 / lived.peak_live_bytes as f64;
-        table.add_in("res/live", &space, "kiln heap", Spread { p50: ratio, p99: ratio });
+        table.add_in("res/live", &space, "kiln heap", Percentiles { p50: ratio, p99: ratio });
     }
     if bench.is_cuda() {
         let (spread, _) = repeat(bench, lives, &mut CudarcSlices::new()?, |_, _| ())?;
@@ -199,7 +199,7 @@ fn repeat<A: Allocator>(
     lives: RandomLives,
     allocator: &mut A,
     mut after: impl FnMut(usize, f64),
-) -> Result<(Spread, Lived), Failure>
+) -> Result<(Percentiles, RandomLivesResult), Failure>
 where
     Failure: From<A::Error>,
 {
@@ -214,5 +214,5 @@ where
         after(values.len(), lived.nanoseconds);
         measured += lived.time;
     }
-    Ok((Spread::of(values), warm))
+    Ok((Percentiles::of(values), warm))
 }

@@ -1,6 +1,6 @@
 //! M1 and M3: 64 KiB allocated and freed, on one thread and on many.
 
-use kiln_mem::workload::{OnStream, Spread, time_pairs, time_threads};
+use kiln_mem::workload::{Percentiles, StreamAllocator, time_pairs, time_threads};
 use kiln_mem::{HeapConfig, MemoryResource};
 
 use super::{Bench, CudarcSlices, RawPool};
@@ -22,11 +22,11 @@ pub(crate) fn one_thread(bench: &Bench, table: &mut Table) -> Result<(), Failure
     }
     if bench.with_kiln {
         let setting = bench.setting(HeapConfig::default())?;
-        let mut kiln = OnStream::new(&setting.heap, setting.stream()?);
+        let mut kiln = StreamAllocator::new(&setting.heap, setting.stream()?);
         table.add("m1", "kiln heap", time_pairs(&mut kiln, bench.repeats, bench.thread_clock())?);
         // As a runtime and a stack have it: nothing is inlined.
         let resource: &dyn MemoryResource = &setting.heap;
-        let mut kiln = OnStream::new(resource, setting.stream()?);
+        let mut kiln = StreamAllocator::new(resource, setting.stream()?);
         let spread = time_pairs(&mut kiln, bench.repeats, bench.thread_clock())?;
         table.add("m1", "kiln heap as `dyn MemoryResource`", spread);
     }
@@ -46,20 +46,21 @@ pub(crate) fn many_threads(bench: &Bench, table: &mut Table) -> Result<(), Failu
             let pools: Vec<Entering> =
                 (0..threads).map(|_| pool.on_new_stream().map(Entering::new)).collect::<Result<_, _>>()?;
             let values = time_threads(pools, PEER_PAIRS, bench.repeats, &bench.clock)?;
-            table.add(&workload, "raw cuMemAllocAsync, wall per pair", Spread::of(values));
+            table.add(&workload, "raw cuMemAllocAsync, wall per pair", Percentiles::of(values));
         }
         if bench.with_kiln {
             let setting = bench.setting(HeapConfig::default())?;
             let streams: Vec<_> = (0..threads).map(|_| setting.stream()).collect::<Result<_, _>>()?;
-            let kilns = streams.into_iter().map(|stream| OnStream::new(&setting.heap, stream)).collect();
+            let kilns =
+                streams.into_iter().map(|stream| StreamAllocator::new(&setting.heap, stream)).collect();
             let values = time_threads(kilns, PAIRS, bench.repeats, &bench.clock)?;
-            table.add(&workload, "kiln heap, wall per pair", Spread::of(values));
+            table.add(&workload, "kiln heap, wall per pair", Percentiles::of(values));
         }
         if bench.is_cuda() {
             let cudarc = CudarcSlices::new()?;
             let slices = (0..threads).map(|_| cudarc.on_new_stream()).collect::<Result<Vec<_>, _>>()?;
             let values = time_threads(slices, PEER_PAIRS, bench.repeats, &bench.clock)?;
-            table.add(&workload, "cudarc, wall per pair", Spread::of(values));
+            table.add(&workload, "cudarc, wall per pair", Percentiles::of(values));
         }
     }
     Ok(())

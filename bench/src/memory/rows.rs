@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use kiln_driver::{Driver, Object, PageRequest, PagesId, Protection, Reservation, ReserveRequest};
-use kiln_mem::workload::Spread;
+use kiln_mem::workload::Percentiles;
 
 use super::Bench;
 use crate::Failure;
@@ -87,9 +87,9 @@ impl Rows {
 }
 
 /// What all of them took, for each frame.
-fn each(all: f64) -> Spread {
+fn each(all: f64) -> Percentiles {
     let each = all / (ROW * ROWS) as f64;
-    Spread { p50: each, p99: each }
+    Percentiles { p50: each, p99: each }
 }
 
 impl Host {

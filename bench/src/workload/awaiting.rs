@@ -11,7 +11,7 @@ use kiln_driver::DriverExt;
 
 use crate::Failure;
 use crate::row::Table;
-use crate::timing::Spread;
+use crate::timing::Percentiles;
 use crate::workload::launch::{kernel, runtime};
 
 /// Measurements of each kind in one repeat.
@@ -52,8 +52,8 @@ pub(crate) fn awaited_on(
             blocked.push(rig.measure(timed, clocks, samples, |ticket| ticket.wait())?);
             awaited.push(rig.measure(timed, clocks, samples, |ticket| block_on(ticket.into_future()))?);
         }
-        table.add(name, format!("kiln{place}, blocking on {what}"), Spread::median(&blocked));
-        table.add(name, format!("kiln{place}, awaiting {what}"), Spread::median(&awaited));
+        table.add(name, format!("kiln{place}, blocking on {what}"), Percentiles::median(&blocked));
+        table.add(name, format!("kiln{place}, awaiting {what}"), Percentiles::median(&awaited));
     }
     Ok(())
 }
@@ -71,7 +71,7 @@ impl Rig {
         clocks: i64,
         samples: usize,
         wait: impl Fn(Ticket) -> kiln::Result<()>,
-    ) -> Result<Spread, Failure> {
+    ) -> Result<Percentiles, Failure> {
         let mut values = Vec::with_capacity(samples);
         for _ in 0..samples {
             let mut start = Instant::now();
@@ -84,7 +84,7 @@ impl Rig {
             wait(ticket)?;
             values.push(start.elapsed().as_nanos() as f64);
         }
-        Ok(Spread::of(values))
+        Ok(Percentiles::of(values))
     }
 
     fn launch(&self, clocks: i64) -> Result<Ticket, Failure> {

@@ -10,7 +10,7 @@ use kiln_sim::{Machine, MachineConfig, PtxEngine};
 use crate::Failure;
 use crate::memory::Bench;
 use crate::row::Table;
-use crate::timing::Spread;
+use crate::timing::Percentiles;
 
 /// Sums for each repeat.
 const SAMPLES: usize = 20;
@@ -42,12 +42,17 @@ pub(crate) fn summed(bench: &Bench, table: &mut Table) -> Result<(), Failure> {
             times.push(spent_ns / 1e3 / (bytes as f64 / f64::from(1 << 30)));
         }
         let size = format!("{} MiB", bytes >> 20);
-        table.add_in("GB/s", format!("f3 {size}"), "summed, launch and wait included", Spread::of(rates));
+        table.add_in(
+            "GB/s",
+            format!("f3 {size}"),
+            "summed, launch and wait included",
+            Percentiles::of(rates),
+        );
         table.add_in(
             "us/GiB",
             format!("f3 {size} per GiB"),
             "summed, launch and wait included",
-            Spread::of(times),
+            Percentiles::of(times),
         );
         driver.free(memory.id, None)?;
         driver.free(sums.id, None)?;

@@ -17,7 +17,7 @@ use crate::Failure;
 use crate::memory::Bench;
 use crate::raw::KERNELS;
 use crate::row::Table;
-use crate::timing::Spread;
+use crate::timing::Percentiles;
 use crate::workload::worker::{backend, launch};
 
 const PAGES: u64 = 16;
@@ -37,16 +37,16 @@ pub(crate) fn taken_over(bench: &Bench, table: &mut Table) -> Result<(), Failure
             recovered.push(fault.recovered.as_nanos() as f64 / 1e6);
             phases.push(fault.phases);
         }
-        table.add_in("ms", format!("f1 {with}"), "told until a kernel has run", Spread::of(recovered));
+        table.add_in("ms", format!("f1 {with}"), "told until a kernel has run", Percentiles::of(recovered));
         for (name, of) in PHASES {
             let values = phases.iter().map(|phases| of(phases).as_nanos() as f64 / 1e6).collect();
-            table.add_in("ms", format!("f1 {with}"), format!("of that: {name}"), Spread::of(values));
+            table.add_in("ms", format!("f1 {with}"), format!("of that: {name}"), Percentiles::of(values));
         }
         table.add_in(
             "ms",
             format!("f1 {with}, before"),
             "a fault until the caller is told",
-            Spread::of(told),
+            Percentiles::of(told),
         );
         table.note(format!("f1 {with}: {}", victim.described));
     }

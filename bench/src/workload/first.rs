@@ -17,7 +17,7 @@ use kiln_driver::Driver;
 use crate::Failure;
 use crate::raw::{self, Raw};
 use crate::row::Table;
-use crate::timing::Spread;
+use crate::timing::Percentiles;
 
 const KERNEL: &str = "saxpy";
 const TEXT: &str = r#"
@@ -54,9 +54,9 @@ pub(crate) fn launch(table: &mut Table, repeats: usize) -> Result<(), Failure> {
 /// What several processes measured.
 struct Measured {
     /// From the runtime to the end of the first kernel.
-    kernel: Spread,
+    kernel: Percentiles,
     /// From the open device to the end of the first kernel.
-    whole: Spread,
+    whole: Percentiles,
 }
 
 fn measure(what: &str, folder: &Path, processes: usize) -> Result<Measured, Failure> {
@@ -73,7 +73,7 @@ fn measure(what: &str, folder: &Path, processes: usize) -> Result<Measured, Fail
             _ => return Err(format!("{what}: {}", String::from_utf8_lossy(&output.stderr)).into()),
         }
     }
-    Ok(Measured { kernel: Spread::of(kernels), whole: Spread::of(wholes) })
+    Ok(Measured { kernel: Percentiles::of(kernels), whole: Percentiles::of(wholes) })
 }
 
 /// Measures in this process, and prints both times in nanoseconds.

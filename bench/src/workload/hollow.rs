@@ -19,7 +19,7 @@ use serde_json::json;
 use crate::Failure;
 use crate::raw::{self, KERNELS};
 use crate::row::Table;
-use crate::timing::Spread;
+use crate::timing::Percentiles;
 use crate::workload::standin::{Caches, Meter, StandIn};
 
 /// Launches of the graph that is replayed.
@@ -56,7 +56,7 @@ pub(crate) fn in_this_process(repeats: usize) -> Result<(), Failure> {
     ];
     for (kind, caches) in kinds {
         meter.set_caches(kind);
-        for (workload, subject, Spread { p50, p99 }) in subjects.measure(&meter, repeats.max(1))? {
+        for (workload, subject, Percentiles { p50, p99 }) in subjects.measure(&meter, repeats.max(1))? {
             let subject = format!("{subject}, {caches}");
             let row = json!({"workload": workload, "subject": subject, "p50": p50, "p99": p99, "unit": "ns"});
             println!("{row}");
@@ -98,7 +98,7 @@ struct Subjects {
     graph: Graph,
 }
 
-type Figure = (&'static str, &'static str, Spread);
+type Figure = (&'static str, &'static str, Percentiles);
 
 impl Subjects {
     fn new() -> Result<Self, Failure> {
@@ -135,7 +135,7 @@ impl Subjects {
     /// One after the other in each repeat, so that what disturbs the machine disturbs all of them.
     fn measure(&self, meter: &Meter, repeats: usize) -> Result<Vec<Figure>, Failure> {
         let mut turn = 0;
-        let mut spreads: [Vec<Spread>; 10] = Default::default();
+        let mut spreads: [Vec<Percentiles>; 10] = Default::default();
         for _ in 0..repeats {
             let measured = [
                 meter.time(|| raw::launch(ptr::null_mut(), ptr::null_mut(), &[0; ARGUMENT_BYTES]))?,
@@ -152,8 +152,11 @@ impl Subjects {
             spreads.iter_mut().zip(measured).for_each(|(all, spread)| all.push(spread));
         }
         let [bare, untracked, launch, many, bare_turn, turn, bare_graph, graph, task, pinned] =
-            spreads.map(|all| Spread::median(&all));
-        let over = |bare: &Spread, all: Spread| Spread { p50: all.p50 - bare.p50, p99: all.p99 - bare.p99 };
+            spreads.map(|all| Percentiles::median(&all));
+        let over = |bare: &Percentiles, all: Percentiles| Percentiles {
+            p50: all.p50 - bare.p50,
+            p99: all.p99 - bare.p99,
+        };
         Ok(vec![
             ("l0.launch", "kiln's driver over the bare call", over(&bare, untracked)),
             ("l0.launch", "kiln, 4 tracked buffers + scalar, the same", over(&bare, launch)),

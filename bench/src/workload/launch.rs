@@ -6,7 +6,7 @@ use kiln_driver::{Access, Image};
 use crate::Failure;
 use crate::raw::{self, KERNELS, Raw};
 use crate::row::Table;
-use crate::timing::{Spread, Subject, batches, in_turn, subject};
+use crate::timing::{Percentiles, Subject, batches, in_turn, subject};
 
 const BATCH: usize = 100;
 const BATCHES: usize = 400;
@@ -57,7 +57,7 @@ impl Four {
     }
 
     /// Nanoseconds of a launch.
-    pub(crate) fn measure(&self) -> Result<Spread, Failure> {
+    pub(crate) fn measure(&self) -> Result<Percentiles, Failure> {
         batches(BATCHES, BATCH, || self.launch(), || Ok(self.gpu.synchronize()?))
     }
 

@@ -9,7 +9,7 @@ use crate::Failure;
 use crate::memory::RawPool;
 use crate::raw::{self, Raw};
 use crate::row::Table;
-use crate::timing::Spread;
+use crate::timing::Percentiles;
 use crate::workload::launch::{kernel, runtime};
 
 const KERNELS_PER_STREAM: usize = 4;
@@ -28,14 +28,19 @@ pub(crate) fn spinning(table: &mut Table, repeats: usize) -> Result<(), Failure>
                 let gpu = if state == "cold" { &fresh } else { &shared };
                 values.push(once(gpu, streams)?);
             }
-            table.add_in("us", format!("m6 {streams} streams {state}"), "kiln", Spread::of(values));
+            table.add_in("us", format!("m6 {streams} streams {state}"), "kiln", Percentiles::of(values));
         }
     }
     for streams in [1, 2, 4] {
         let raw = RawSpin::new(streams)?;
         raw.once()?;
         let values = (0..repeats).map(|_| raw.once()).collect::<Result<_, _>>()?;
-        table.add_in("us", format!("m6 {streams} streams warm"), "raw cuMemAllocAsync", Spread::of(values));
+        table.add_in(
+            "us",
+            format!("m6 {streams} streams warm"),
+            "raw cuMemAllocAsync",
+            Percentiles::of(values),
+        );
     }
     Ok(())
 }

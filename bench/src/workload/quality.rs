@@ -15,7 +15,7 @@ use kiln_ir::{Axis, EntryParameterKind, Program, Target};
 
 use crate::Failure;
 use crate::row::Table;
-use crate::timing::Spread;
+use crate::timing::Percentiles;
 
 const SOURCE: &str = include_str!("../quality.cu");
 /// Elements of a vector, and rows of a matrix.
@@ -44,11 +44,11 @@ pub(crate) fn programs(table: &mut Table, repeats: usize) -> Result<(), Failure>
                     times.push(stage.timed(&case, *subject)?);
                 }
             }
-            spreads.iter_mut().zip(times).for_each(|(spreads, times)| spreads.push(Spread::of(times)));
+            spreads.iter_mut().zip(times).for_each(|(spreads, times)| spreads.push(Percentiles::of(times)));
         }
         let workload = format!("q1.{}", case.program.name);
-        table.add_in("us", &workload, "CUDA C by NVRTC, device time", Spread::median(&spreads[0]));
-        table.add_in("us", &workload, "kiln program, device time", Spread::median(&spreads[1]));
+        table.add_in("us", &workload, "CUDA C by NVRTC, device time", Percentiles::median(&spreads[0]));
+        table.add_in("us", &workload, "kiln program, device time", Percentiles::median(&spreads[1]));
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use kiln::{DeviceRuntime, GpuRef, Kernel, RuntimeConfig, Stream, Ticket};
 
 use crate::Failure;
 use crate::row::Table;
-use crate::timing::{Spread, batches};
+use crate::timing::{Percentiles, batches};
 use crate::workload::launch::kernel;
 
 const BATCH: usize = 100;
@@ -32,16 +32,16 @@ pub(crate) fn on_demand_and_at_once(table: &mut Table, repeats: usize) -> Result
     }
     for (name, bench) in &benches {
         let spreads: Vec<_> = (0..repeats).map(|_| bench.staying()).collect::<Result<_, _>>()?;
-        table.add("rec1", format!("kiln, {name}: work stays on its stream"), Spread::median(&spreads));
+        table.add("rec1", format!("kiln, {name}: work stays on its stream"), Percentiles::median(&spreads));
     }
     for (name, bench) in &benches {
         let spreads: Vec<_> = (0..repeats).map(|_| bench.turns()).collect::<Result<_, _>>()?;
-        table.add("rec2", format!("kiln, {name}: two streams in turn"), Spread::median(&spreads));
+        table.add("rec2", format!("kiln, {name}: two streams in turn"), Percentiles::median(&spreads));
     }
     for (name, bench) in &benches {
         let spreads: Vec<_> = (0..repeats).map(|_| bench.early()).collect::<Result<_, _>>()?;
         let what = format!("kiln, {name}: result consumed before long work");
-        table.add_in("us", "rec3", what, Spread::median(&spreads));
+        table.add_in("us", "rec3", what, Percentiles::median(&spreads));
     }
     Ok(())
 }
@@ -75,12 +75,12 @@ impl Bench {
         Ok(unsafe { launch.submit() }?)
     }
 
-    fn staying(&self) -> Result<Spread, Failure> {
+    fn staying(&self) -> Result<Percentiles, Failure> {
         let [only, _] = &self.streams;
         batches(BATCHES, BATCH, || self.launch(only).map(drop), || Ok(self.gpu.synchronize()?))
     }
 
-    fn turns(&self) -> Result<Spread, Failure> {
+    fn turns(&self) -> Result<Percentiles, Failure> {
         let mut turn = 0;
         let step = || {
             turn ^= 1;
@@ -90,7 +90,7 @@ impl Bench {
     }
 
     /// Microseconds from the consumer's launch to its end, with long work behind what it consumes.
-    fn early(&self) -> Result<Spread, Failure> {
+    fn early(&self) -> Result<Percentiles, Failure> {
         let [producer, consumer] = &self.streams;
         let mut values = Vec::with_capacity(ROUNDS);
         for round in 0..WARM_UP + ROUNDS {
@@ -107,6 +107,6 @@ impl Bench {
             }
             self.gpu.synchronize()?;
         }
-        Ok(Spread::of(values))
+        Ok(Percentiles::of(values))
     }
 }

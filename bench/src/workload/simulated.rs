@@ -14,7 +14,7 @@ use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
 use crate::Failure;
 use crate::row::Table;
-use crate::timing::{Spread, thread_seconds};
+use crate::timing::{Percentiles, thread_seconds};
 
 const ELEMENTS: u32 = 1 << 20;
 const THREADS: u32 = 256;
@@ -36,7 +36,13 @@ pub(crate) fn instructions(table: &mut Table, repeats: usize) -> Result<(), Fail
 }
 
 /// Millions of thread-instructions per second through the runtime.
-fn device(case: &Case, numbers: &[f32], blocks: u32, repeats: usize, count: u64) -> Result<Spread, Failure> {
+fn device(
+    case: &Case,
+    numbers: &[f32],
+    blocks: u32,
+    repeats: usize,
+    count: u64,
+) -> Result<Percentiles, Failure> {
     let machine = Machine::new(MachineConfig::seeded(0).engine(Arc::new(PtxEngine::default())));
     let gpu = DeviceRuntime::from_driver(machine.device(0)?, RuntimeConfig::default())?;
     let kernel = gpu.kernel(Source::Ptx(case.source.ptx), case.entry)?;
@@ -57,12 +63,17 @@ fn device(case: &Case, numbers: &[f32], blocks: u32, repeats: usize, count: u64)
     }
     match machine.findings().first() {
         Some(finding) => Err(finding.to_string().into()),
-        None => Ok(Spread::of(rates)),
+        None => Ok(Percentiles::of(rates)),
     }
 }
 
 /// The same without a device, and how many thread-instructions a launch has.
-fn executor(case: &Case, numbers: &[f32], blocks: u32, repeats: usize) -> Result<(Spread, u64), Failure> {
+fn executor(
+    case: &Case,
+    numbers: &[f32],
+    blocks: u32,
+    repeats: usize,
+) -> Result<(Percentiles, u64), Failure> {
     let program = Program::new(Module::parse(case.source.ptx)?);
     let entry: Entry = program.entry(case.entry).ok_or("the table lacks a kernel")?;
     let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
@@ -83,5 +94,5 @@ fn executor(case: &Case, numbers: &[f32], blocks: u32, repeats: usize) -> Result
         count = outcome.counters.thread_instructions;
         rates.push(count as f64 / (thread_seconds()? - start) / 1e6);
     }
-    Ok((Spread::of(rates), count))
+    Ok((Percentiles::of(rates), count))
 }

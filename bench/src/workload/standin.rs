@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use libloading::Library;
 
 use crate::Failure;
-use crate::timing::Spread;
+use crate::timing::Percentiles;
 
 /// Names libcuda for kiln; cudarc finds it on the loader's path.
 const VARIABLE: &str = "KILN_LIBCUDA";
@@ -128,7 +128,10 @@ impl Meter {
     }
 
     /// Nanoseconds of an operation beside the library.
-    pub(crate) fn time(&self, mut operation: impl FnMut() -> Result<(), Failure>) -> Result<Spread, Failure> {
+    pub(crate) fn time(
+        &self,
+        mut operation: impl FnMut() -> Result<(), Failure>,
+    ) -> Result<Percentiles, Failure> {
         let is_slow = self.caches_are(Caches::SecondDrivenOut);
         let operations = if is_slow { SLOW_OPERATIONS } else { OPERATIONS };
         let mut values = Vec::with_capacity(operations);
@@ -138,7 +141,7 @@ impl Meter {
             let spent = self.now() - start;
             values.push((spent - (self.inside() - inside)) as f64 / self.ticks_per_ns);
         }
-        Ok(Spread::of(values))
+        Ok(Percentiles::of(values))
     }
 
     fn now(&self) -> u64 {

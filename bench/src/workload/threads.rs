@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::Failure;
 use crate::raw::{self, Raw};
 use crate::row::Table;
-use crate::timing::Spread;
+use crate::timing::Percentiles;
 use crate::workload::launch::{kernel, runtime};
 
 const THREADS: usize = 8;
@@ -48,8 +48,8 @@ pub(crate) fn eight(table: &mut Table, repeats: usize) -> Result<(), Failure> {
             Ok(stream.synchronize()?)
         })?);
     }
-    table.add("l4", "raw, 8 threads, per launch and thread", Spread::of(raws));
-    table.add("l4", "kiln, 8 threads, per launch and thread", Spread::of(tracked));
+    table.add("l4", "raw, 8 threads, per launch and thread", Percentiles::of(raws));
+    table.add("l4", "kiln, 8 threads, per launch and thread", Percentiles::of(tracked));
     Ok(())
 }
 

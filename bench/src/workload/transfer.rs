@@ -7,7 +7,7 @@ use kiln::DeviceRuntime;
 use crate::Failure;
 use crate::raw::{self, Raw};
 use crate::row::Table;
-use crate::timing::{Spread, batches};
+use crate::timing::{Percentiles, batches};
 use crate::workload::launch::runtime;
 
 const BYTES: usize = 256 << 20;
@@ -52,7 +52,7 @@ pub(crate) fn pageable_and_pinned(table: &mut Table, repeats: usize) -> Result<(
         ("t1 pinned down", "kiln pinned copy"),
     ];
     for ((workload, subject), values) in names.into_iter().zip(rows) {
-        table.add_in("GB/s", workload, subject, Spread::of(values));
+        table.add_in("GB/s", workload, subject, Percentiles::of(values));
     }
     raw.free_pinned(pinned)
 }
@@ -82,9 +82,9 @@ pub(crate) fn chunks(table: &mut Table, repeats: usize) -> Result<(), Failure> {
                 })?);
             }
             let subject = format!("kiln, {transfer_threads} threads, chunks of {mib} MiB");
-            table.add_in("GB/s", "chunks up", &subject, Spread::of(up));
-            table.add_in("GB/s", "chunks down", &subject, Spread::of(down));
-            table.add_in("GB/s", "chunks down, fresh vector", &subject, Spread::of(fresh));
+            table.add_in("GB/s", "chunks up", &subject, Percentiles::of(up));
+            table.add_in("GB/s", "chunks down", &subject, Percentiles::of(down));
+            table.add_in("GB/s", "chunks down, fresh vector", &subject, Percentiles::of(fresh));
         }
     }
     Ok(())
@@ -108,8 +108,8 @@ pub(crate) fn pinned_block(table: &mut Table, repeats: usize) -> Result<(), Fail
             || Ok(()),
         )?);
     }
-    table.add("t2", "raw cuMemHostAlloc + free, 1 MiB", Spread::median(&raws));
-    table.add("t2", "kiln, pinned block from the pool", Spread::median(&pooled));
+    table.add("t2", "raw cuMemHostAlloc + free, 1 MiB", Percentiles::median(&raws));
+    table.add("t2", "kiln, pinned block from the pool", Percentiles::median(&pooled));
     Ok(())
 }
 

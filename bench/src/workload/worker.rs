@@ -14,7 +14,7 @@ use crate::Failure;
 use crate::memory::Bench;
 use crate::raw::KERNELS;
 use crate::row::Table;
-use crate::timing::{Spread, batches};
+use crate::timing::{Percentiles, batches};
 use crate::workload::awaiting::awaited_on;
 use crate::workload::launch::Four;
 
@@ -99,8 +99,8 @@ pub(crate) fn waist_launch(bench: &Bench, table: &mut Table) -> Result<(), Failu
             )?);
         }
         let name = side.name();
-        table.add("f2", format!("a launch at the waist, {name}"), Spread::median(&queued));
-        table.add("f2 there and back", format!("a launch and its end, {name}"), Spread::median(&waited));
+        table.add("f2", format!("a launch at the waist, {name}"), Percentiles::median(&queued));
+        table.add("f2 there and back", format!("a launch and its end, {name}"), Percentiles::median(&waited));
     }
     Ok(())
 }
@@ -111,7 +111,7 @@ pub(crate) fn four_buffers(bench: &Bench, table: &mut Table) -> Result<(), Failu
         let four = Four::new(side.runtime(bench)?)?;
         let spreads = (0..bench.repeats).map(|_| four.measure()).collect::<Result<Vec<_>, _>>()?;
         let subject = format!("kiln, 4 tracked buffers + scalar, {}", side.name());
-        table.add("l1 isolated", subject, Spread::median(&spreads));
+        table.add("l1 isolated", subject, Percentiles::median(&spreads));
     }
     Ok(())
 }
@@ -145,7 +145,7 @@ pub(crate) fn copies(bench: &Bench, table: &mut Table) -> Result<(), Failure> {
                 "GB/s",
                 format!("t1 isolated {name}"),
                 format!("kiln, {}", side.name()),
-                Spread::of(values),
+                Percentiles::of(values),
             );
         }
     }

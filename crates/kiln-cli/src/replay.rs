@@ -12,7 +12,9 @@ use std::sync::Arc;
 
 use clap::Args;
 use kiln_driver::{Driver, WallClock};
-use kiln_mem::replay::{Log, LogOptions, LogProblem, Report, Stage, replay, smallest_memory};
+use kiln_mem::replay::{
+    AllocationLog, LogOptions, LogProblem, ReplayReport, ReplayStack, replay, smallest_memory,
+};
 use kiln_mem::{Budget, HeapConfig, Stack};
 use kiln_sim::{DeviceConfig, Machine, MachineConfig};
 
@@ -93,11 +95,11 @@ fn perform(arguments: &Arguments) -> Result<Outcome, Failure> {
     Ok(Outcome::new(name, &arguments.stack, &log, &report, smallest))
 }
 
-fn read(arguments: &Arguments) -> Result<Log, Failure> {
+fn read(arguments: &Arguments) -> Result<AllocationLog, Failure> {
     let path = &arguments.log;
     let file = File::open(path).map_err(|error| Failure::file(path, error))?;
     let options = LogOptions { partial: arguments.partial };
-    Log::read(&mut BufReader::new(file), options).map_err(|error| {
+    AllocationLog::read(&mut BufReader::new(file), options).map_err(|error| {
         let failure = Failure::file(path, &error.problem);
         let failure = if error.line > 0 { failure.at(Place::in_line(path, error.line)) } else { failure };
         match error.problem {
@@ -109,16 +111,16 @@ fn read(arguments: &Arguments) -> Result<Log, Failure> {
 
 fn replay_on(
     driver: Arc<dyn Driver>,
-    log: &Log,
+    log: &AllocationLog,
     stack: &Stack,
     heap: HeapConfig,
-) -> kiln_mem::Result<Report> {
-    let stage = Stage::new(driver, stack, heap, log)?;
-    replay(log, &stage, &WallClock::new())
+) -> kiln_mem::Result<ReplayReport> {
+    let stack = ReplayStack::new(driver, stack, heap, log)?;
+    replay(log, &stack, &WallClock::new())
 }
 
 /// The chosen device; a simulated one lives as long as its machine.
-fn device(wanted: Where, log: &Log) -> Result<(Arc<dyn Driver>, Option<Machine>), Failure> {
+fn device(wanted: Where, log: &AllocationLog) -> Result<(Arc<dyn Driver>, Option<Machine>), Failure> {
     match wanted.gpu_driver()? {
         Some(driver) => Ok((driver, None)),
         None => {

@@ -1,7 +1,7 @@
 //! One number with a limit, charged with compare-and-swap.
 //!
 //! A charge is added and then settled or cancelled. What may be cancelled may vanish again, so a charge that finds no
-//! room while others are unsettled looks again. Bytes and the number of unsettled charges are one word: nobody sees
+//! room while others are unsettled looks again. Bytes and the number of unsettled charges are one word: no thread sees
 //! the one without the other. Settled bytes are counted once more by themselves: of them alone there is a peak, and of
 //! them alone something can be given back.
 

@@ -4,7 +4,7 @@ use std::ops::Add;
 
 /// What a resource and everything below it hold.
 ///
-/// Live, pending and free bytes are apart: live ones belong to somebody, pending ones were given back but work may
+/// Live, pending and free bytes are apart: live ones are in use, pending ones were given back but work may
 /// still use them, free ones can be handed out now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Accounting {

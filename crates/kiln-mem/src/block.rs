@@ -1,19 +1,25 @@
-//! A block of memory somebody owns.
+//! A block of memory, and the keys that say which resource it belongs to.
+
+mod record;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use kiln_driver::{DeviceAddress, DevicePlace, Place};
 
+use crate::host_memory::HostOutOfMemory;
+use crate::request::Request;
 use crate::stamp::StreamKey;
 use crate::tag::AllocTag;
+
+pub(crate) use record::{BlockRecord, RecordList};
 
 /// The identity of a memory resource in this process; never used twice.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct ResourceKey(u32);
 
 impl ResourceKey {
-    /// A key nobody else has.
+    /// A key that no other resource has.
     pub fn fresh() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
@@ -37,18 +43,19 @@ impl fmt::Display for BlockId {
     }
 }
 
-/// A block of memory, owned by whoever holds this value.
+/// A block of memory, owned by the holder of this value.
 ///
-/// It is given out by a [`MemoryResource`](crate::MemoryResource) and goes back to the same one. It cannot be copied,
-/// and safe code cannot make another one for the same memory, so it cannot be freed twice; dropping it without freeing it
-/// leaks the memory until the resource goes.
+/// A [`MemoryResource`](crate::MemoryResource) gives it out and takes it back. It cannot be copied, and safe code cannot make a second one for
+/// the same memory, so it cannot be freed twice. Dropping it without freeing it leaks the device memory until the resource is dropped.
+///
+/// It is one pointer long. What is known of the block lies behind the pointer, in a record of 128 bytes that its resource uses again.
 ///
 /// ```compile_fail,E0382
 /// use kiln_mem::{DeviceBlock, MemoryResource, MemoryResourceExt};
 ///
 /// fn free_twice(resource: &dyn MemoryResource, block: DeviceBlock) {
 ///     resource.free(block).ok();
-///     resource.free(block).ok(); // It was given away.
+///     resource.free(block).ok(); // The block was moved by the first call.
 /// }
 /// ```
 ///
@@ -56,30 +63,24 @@ impl fmt::Display for BlockId {
 /// use kiln_mem::{BlockParts, DeviceBlock, MemoryResource, MemoryResourceExt};
 ///
 /// fn free_a_forgery(resource: &dyn MemoryResource, parts: BlockParts) {
-///     resource.free(DeviceBlock::from_parts(resource.key(), parts)).ok(); // Nobody vouches for the parts.
+///     resource.free(DeviceBlock::from_parts(resource.key(), parts)).ok(); // `from_parts` is unsafe.
 /// }
 /// ```
 #[must_use = "dropping a block leaks its memory; give it back to its resource"]
 pub struct DeviceBlock {
-    pub(crate) place: Option<Place>,
-    pub(crate) address: DeviceAddress,
-    pub(crate) bytes: u64,
-    pub(crate) token: Token,
-    pub(crate) owner: ResourceKey,
-    pub(crate) stream: StreamKey,
-    pub(crate) tag: AllocTag,
+    record: Box<BlockRecord>,
 }
 
-/// What a resource writes on its blocks to find them again; nobody else reads it.
+/// Two words for the resource that made the block; nothing else reads them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Token {
+pub struct BlockToken {
     /// One word.
     pub first: u64,
     /// Another.
     pub second: u64,
 }
 
-/// Everything a block is made of; for those who write a resource.
+/// Everything a block is made of; for authors of resources.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockParts {
     /// Where it lies, as commands name it; none for a block of zero bytes that takes no memory.
@@ -92,77 +93,95 @@ pub struct BlockParts {
     pub stream: StreamKey,
     /// What it is for.
     pub tag: AllocTag,
-    /// Whatever the resource needs to find it again.
-    pub token: Token,
+    /// What the resource needs to find it again.
+    pub token: BlockToken,
 }
 
 impl DeviceBlock {
-    /// A block of a resource; for those who write one outside of this crate. [`into_parts`](Self::into_parts) undoes it.
+    /// A block of a resource outside of this crate. [`into_parts`](Self::into_parts) undoes it.
     ///
     /// # Safety
-    /// The parts speak of memory that belongs to the caller, or are what [`into_parts`](Self::into_parts) made of a block of the caller's,
-    /// and no other block is made of them: whoever holds a block uses all its bytes and gives them back once. The resource with the key
-    /// `owner`, if there is one, is the one that knows the token.
-    #[inline]
+    /// The parts name memory that belongs to the caller, or are what [`into_parts`](Self::into_parts) made of a block of the caller's,
+    /// and no other block is made of them: the holder of a block uses all its bytes and gives them back once. If there is a resource with the
+    /// key `owner`, it is the one that knows the token.
     pub unsafe fn from_parts(owner: ResourceKey, parts: BlockParts) -> Self {
-        Self::new(owner, parts)
+        Self { record: Box::new(BlockRecord::new(owner, parts)) }
     }
 
     /// A block of a resource of this crate, each of which makes one block of the memory it takes out of its tables.
-    #[inline]
-    pub(crate) fn new(owner: ResourceKey, parts: BlockParts) -> Self {
-        let BlockParts { place, address, bytes, stream, tag, token } = parts;
-        Self { place, address, bytes, stream, token, owner, tag }
+    pub(crate) fn new(owner: ResourceKey, parts: BlockParts) -> Result<Self, HostOutOfMemory> {
+        Ok(Self { record: BlockRecord::boxed(owner, parts)? })
     }
 
-    /// The parts, if the block belongs to this resource; for those who write one.
+    /// A block for a request that has no memory yet, so that nothing can fail once it has.
+    pub(crate) fn vacant(owner: ResourceKey, request: &Request) -> Result<Self, HostOutOfMemory> {
+        let Request { bytes, stream, tag, .. } = *request;
+        let (place, address, token) = (None, DeviceAddress(0), BlockToken::default());
+        Self::new(owner, BlockParts { place, address, bytes, stream: stream.key, tag, token })
+    }
+
+    /// The same block with memory.
+    pub(crate) fn placed(mut self, place: Place, address: DeviceAddress, token: BlockToken) -> Self {
+        (self.record.place, self.record.address, self.record.token) = (Some(place), address, token);
+        self
+    }
+
+    /// The block that a record describes.
+    #[inline]
+    pub(crate) fn of_record(record: Box<BlockRecord>) -> Self {
+        Self { record }
+    }
+
+    /// The record, which its resource may use again for another block.
+    #[inline]
+    pub(crate) fn into_record(self) -> Box<BlockRecord> {
+        self.record
+    }
+
+    /// The parts, if the block belongs to this resource; for authors of resources.
     ///
     /// # Errors
     /// The block, unchanged, if it belongs to another resource.
     pub fn into_parts(self, owner: ResourceKey) -> Result<BlockParts, Self> {
-        if self.owner != owner {
-            return Err(self);
-        }
-        let Self { place, address, bytes, stream, token, owner: _, tag } = self;
-        Ok(BlockParts { place, address, bytes, stream, tag, token })
+        if self.record.owner == owner { Ok(self.record.parts()) } else { Err(self) }
     }
 
     /// Its name.
     pub fn id(&self) -> BlockId {
-        BlockId(self.address)
+        BlockId(self.record.address)
     }
 
     /// The resource it belongs to.
     #[inline]
     pub fn owner(&self) -> ResourceKey {
-        self.owner
+        self.record.owner
     }
 
     /// Its first address.
     #[inline]
     pub fn address(&self) -> DeviceAddress {
-        self.address
+        self.record.address
     }
 
     /// How many bytes it has.
     #[inline]
     pub fn bytes(&self) -> u64 {
-        self.bytes
+        self.record.bytes
     }
 
     /// Whether it has none.
     pub fn is_empty(&self) -> bool {
-        self.bytes == 0
+        self.record.bytes == 0
     }
 
     /// Where it lies, as a copy names it; none for a block of zero bytes.
     pub fn place(&self) -> Option<Place> {
-        self.place
+        self.record.place
     }
 
     /// Where it lies in device memory; none for a block of zero bytes and for host memory.
     pub fn device_place(&self) -> Option<DevicePlace> {
-        match self.place {
+        match self.record.place {
             Some(Place::Device(place)) => Some(place),
             _ => None,
         }
@@ -171,41 +190,46 @@ impl DeviceBlock {
     /// The stream it was asked for.
     #[inline]
     pub fn stream(&self) -> StreamKey {
-        self.stream
+        self.record.stream
     }
 
     /// What it is for.
     #[inline]
     pub fn tag(&self) -> AllocTag {
-        self.tag
+        self.record.tag
+    }
+
+    /// The two words of its resource.
+    pub(crate) fn token(&self) -> BlockToken {
+        self.record.token
     }
 
     /// Makes it a block of another resource of the same stack; decorators do this on the way out and undo it on the
     /// way in, so that a block can only be freed where it was allocated.
     #[inline]
     pub(crate) fn rebound(mut self, owner: ResourceKey) -> Self {
-        self.owner = owner;
+        self.record.owner = owner;
         self
     }
 
     /// The part of it from `skip` on, `bytes` long; undone by [`widened`](Self::widened).
     pub(crate) fn narrowed(mut self, skip: u64, bytes: u64) -> Self {
         self.shift(skip, false);
-        self.bytes = bytes;
+        self.record.bytes = bytes;
         self
     }
 
     /// The block that [`narrowed`](Self::narrowed) made smaller.
     pub(crate) fn widened(mut self, skip: u64, bytes: u64) -> Self {
         self.shift(skip, true);
-        self.bytes = bytes;
+        self.record.bytes = bytes;
         self
     }
 
     fn shift(&mut self, by: u64, back: bool) {
         let moved = |at: u64| if back { at.wrapping_sub(by) } else { at.wrapping_add(by) };
-        self.address = DeviceAddress(moved(self.address.0));
-        match &mut self.place {
+        self.record.address = DeviceAddress(moved(self.record.address.0));
+        match &mut self.record.place {
             Some(Place::Device(place) | Place::Peer(place)) => place.offset = moved(place.offset),
             Some(Place::Host { offset, .. }) => *offset = moved(*offset),
             None => {}
@@ -221,7 +245,7 @@ impl fmt::Debug for DeviceBlock {
 
 impl fmt::Display for DeviceBlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { bytes, stream, tag, .. } = self;
+        let BlockRecord { bytes, stream, tag, .. } = &*self.record;
         write!(f, "{} ({bytes} bytes, {tag}, {stream})", self.id())
     }
 }

@@ -1,4 +1,4 @@
-//! How much memory may be used, counted once for everybody.
+//! How much memory may be used, counted in one place for all users.
 //!
 //! A budget is a tree of accounts: one for a device, shared by everything in the process, and below it accounts by
 //! name. Charging an account charges all above it. A charge is taken with a compare-and-swap against the limit, so a
@@ -6,9 +6,9 @@
 //!
 //! One case needs care. A charge that fits its account but not the one above has to be taken back, and meanwhile a
 //! small request that would fit sees the account full. A charge is therefore unsettled until all accounts have it, and
-//! whoever finds no room while some are unsettled looks again.
+//! a charge that finds no room while some are unsettled looks again.
 //!
-//! Another case is bytes that were charged ahead and that nobody uses. Whoever keeps such bytes at hand says so, and
+//! Another case is bytes that were charged in advance and are not used yet. A holder of such bytes registers, and
 //! gives them up before a request is refused on their account.
 
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use kiln_driver::{DeviceInfo, DeviceKey, DeviceKind, Uuid};
 
 use crate::account::Account;
 
-/// A limit on memory, shared by whoever holds a clone.
+/// A limit on memory, shared by all clones.
 ///
 /// ```
 /// use kiln_mem::Budget;
@@ -30,24 +30,24 @@ use crate::account::Account;
 /// assert_eq!((model.used_bytes(), device.used_bytes()), (500, 500));
 /// assert!(model.charge(200).is_err(), "over its own limit");
 /// assert!(device.charge(400).is_ok(), "a refused charge takes nothing from others");
-/// # Ok::<(), kiln_mem::Shortage>(())
+/// # Ok::<(), kiln_mem::BudgetShortage>(())
 /// ```
 #[derive(Clone)]
 pub struct Budget {
-    entry: Arc<Entry>,
+    entry: Arc<BudgetAccount>,
 }
 
-struct Entry {
+struct BudgetAccount {
     name: String,
     account: Account,
     parent: Option<Budget>,
-    children: Mutex<Vec<Weak<Entry>>>,
+    children: Mutex<Vec<Weak<BudgetAccount>>>,
     /// Who keeps bytes of this tree at hand; kept by the account at its root.
-    hands: Mutex<Vec<Weak<dyn AtHand>>>,
+    hands: Mutex<Vec<Weak<dyn CreditHolder>>>,
 }
 
-/// Somebody who keeps bytes at hand that are charged to a budget and that nobody uses.
-pub(crate) trait AtHand: Send + Sync {
+/// A holder of bytes that are charged to a budget and not used yet.
+pub(crate) trait CreditHolder: Send + Sync {
     /// Gives them back to the budget; returns how many.
     fn give_up(&self) -> u64;
 }
@@ -55,7 +55,7 @@ pub(crate) trait AtHand: Send + Sync {
 /// A charge that did not fit.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{name}: {requested} bytes do not fit; {used} of {limit} are in use")]
-pub struct Shortage {
+pub struct BudgetShortage {
     /// The account that was full.
     pub name: String,
     /// What was asked for.
@@ -66,25 +66,25 @@ pub struct Shortage {
     pub limit: u64,
 }
 
-/// Bytes set aside for somebody; several charges can draw from them. What is left goes back when it is dropped.
+/// Bytes set aside, for several charges to draw from. What is left goes back when it is dropped.
 #[derive(Debug)]
-pub struct Reserved {
+pub struct BudgetReservation {
     budget: Budget,
     left: Account,
 }
 
 impl Budget {
-    /// A budget of its own.
+    /// A budget without a parent.
     pub fn new(name: impl Into<String>, limit_bytes: u64) -> Self {
         Self::with_parent(name.into(), limit_bytes, None)
     }
 
-    /// The one budget of a device in this process, whoever opened it and how often. It begins with all of the device's
-    /// memory as its limit. Simulated devices are alike and have memory of their own, so each has a budget of its own,
+    /// The one budget of a device in this process, however often it is opened. It begins with all of the device's
+    /// memory as its limit. Simulated devices look alike and have separate memory, so each has a separate budget,
     /// which goes with the last clone.
     pub fn of_device(device: &DeviceInfo) -> Self {
         static REAL: OnceLock<Mutex<HashMap<Uuid, Budget>>> = OnceLock::new();
-        static SIMULATED: OnceLock<Mutex<HashMap<DeviceKey, Weak<Entry>>>> = OnceLock::new();
+        static SIMULATED: OnceLock<Mutex<HashMap<DeviceKey, Weak<BudgetAccount>>>> = OnceLock::new();
         let make = || Self::new(device.name.clone(), device.total_memory_bytes);
         if device.kind != DeviceKind::Simulated {
             let mut known = REAL.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
@@ -152,7 +152,7 @@ impl Budget {
     ///
     /// # Errors
     /// If they do not fit one of them; then none was charged.
-    pub fn charge(&self, bytes: u64) -> Result<(), Shortage> {
+    pub fn charge(&self, bytes: u64) -> Result<(), BudgetShortage> {
         match self.charge_as_it_is(bytes) {
             Err(_) if self.collect() > 0 => self.charge_as_it_is(bytes),
             answer => answer,
@@ -171,26 +171,26 @@ impl Budget {
     ///
     /// # Errors
     /// If they do not fit.
-    pub fn reserve(&self, bytes: u64) -> Result<Reserved, Shortage> {
+    pub fn reserve(&self, bytes: u64) -> Result<BudgetReservation, BudgetShortage> {
         self.charge(bytes)?;
-        Ok(Reserved::of_charged(self, bytes))
+        Ok(BudgetReservation::of_charged(self, bytes))
     }
 
     /// The same as [`charge`](Self::charge), leaving what others have at hand where it is.
-    pub(crate) fn charge_as_it_is(&self, bytes: u64) -> Result<(), Shortage> {
+    pub(crate) fn charge_as_it_is(&self, bytes: u64) -> Result<(), BudgetShortage> {
         self.charge_chain(bytes)?;
         self.accounts(|account| account.settle(bytes));
         Ok(())
     }
 
-    /// Says that somebody is going to keep bytes at hand.
-    pub(crate) fn add_hand(&self, hand: Weak<dyn AtHand>) {
+    /// Registers a holder of bytes that are charged in advance.
+    pub(crate) fn add_credit_holder(&self, hand: Weak<dyn CreditHolder>) {
         let mut hands = self.root().entry.hands.lock().unwrap_or_else(PoisonError::into_inner);
         hands.retain(|hand| hand.strong_count() > 0);
         hands.push(hand);
     }
 
-    /// Has everybody give up what they have at hand of this budget, those above and those beside it; returns how much
+    /// Has all holders give up what they charged in advance to this budget, those above and those beside it; returns how much
     /// that was.
     pub(crate) fn collect(&self) -> u64 {
         let hands = self.root().entry.hands.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -203,7 +203,7 @@ impl Budget {
     }
 
     /// Charges bytes to this account alone; those above were charged when the bytes were set aside.
-    pub(crate) fn charge_here(&self, bytes: u64) -> Result<(), Shortage> {
+    pub(crate) fn charge_here(&self, bytes: u64) -> Result<(), BudgetShortage> {
         self.try_charge(bytes)?;
         self.entry.account.settle(bytes);
         Ok(())
@@ -217,21 +217,21 @@ impl Budget {
     fn with_parent(name: String, limit_bytes: u64, parent: Option<Self>) -> Self {
         let account = Account::new(limit_bytes);
         let (children, hands) = (Mutex::default(), Mutex::default());
-        Self { entry: Arc::new(Entry { name, account, parent, children, hands }) }
+        Self { entry: Arc::new(BudgetAccount { name, account, parent, children, hands }) }
     }
 
     fn root(&self) -> &Self {
         self.entry.parent.as_ref().map_or(self, Self::root)
     }
 
-    fn charge_chain(&self, bytes: u64) -> Result<(), Shortage> {
+    fn charge_chain(&self, bytes: u64) -> Result<(), BudgetShortage> {
         self.try_charge(bytes)?;
         let Some(parent) = &self.entry.parent else { return Ok(()) };
         parent.charge_chain(bytes).inspect_err(|_| self.entry.account.cancel(bytes))
     }
 
-    fn try_charge(&self, bytes: u64) -> Result<(), Shortage> {
-        self.entry.account.try_charge(bytes).map_err(|(used, limit)| Shortage {
+    fn try_charge(&self, bytes: u64) -> Result<(), BudgetShortage> {
+        self.entry.account.try_charge(bytes).map_err(|(used, limit)| BudgetShortage {
             name: self.entry.name.clone(),
             requested: bytes,
             used,
@@ -248,7 +248,7 @@ impl Budget {
     }
 }
 
-impl Reserved {
+impl BudgetReservation {
     /// Bytes that were charged to a budget for this.
     pub(crate) fn of_charged(budget: &Budget, bytes: u64) -> Self {
         Self { budget: budget.clone(), left: Account::new(bytes) }
@@ -258,9 +258,9 @@ impl Reserved {
     ///
     /// # Errors
     /// If less is left; then nothing was drawn.
-    pub fn draw(&self, bytes: u64) -> Result<(), Shortage> {
+    pub fn draw(&self, bytes: u64) -> Result<(), BudgetShortage> {
         let drawn = self.left.try_charge(bytes);
-        drawn.map_err(|(used, limit)| Shortage {
+        drawn.map_err(|(used, limit)| BudgetShortage {
             name: format!("set aside of {}", self.budget.name()),
             requested: bytes,
             used,
@@ -286,7 +286,7 @@ impl Reserved {
     }
 }
 
-impl Drop for Reserved {
+impl Drop for BudgetReservation {
     fn drop(&mut self) {
         self.budget.refund(self.left_bytes());
     }

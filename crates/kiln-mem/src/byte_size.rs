@@ -19,7 +19,7 @@ pub struct ByteSize(pub u64);
 /// A text that is no size.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{0}` is no size; write a number and B, KiB, MiB, GiB or TiB, such as `8GiB`")]
-pub struct BadByteSize(pub String);
+pub struct ByteSizeError(pub String);
 
 const UNITS: [(&str, u64); 5] =
     [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
@@ -33,10 +33,10 @@ impl fmt::Display for ByteSize {
 }
 
 impl FromStr for ByteSize {
-    type Err = BadByteSize;
+    type Err = ByteSizeError;
 
-    fn from_str(text: &str) -> Result<Self, BadByteSize> {
-        let bad = || BadByteSize(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, ByteSizeError> {
+        let bad = || ByteSizeError(text.to_owned());
         let trimmed = text.trim();
         let digits = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
         let (number, unit) = trimmed.split_at(digits);
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         for text in ["", "GiB", "-1", "8 GB", "99999999999 TiB", "1.2.3", "1e9", "NaN", "8GiB!"] {
-            assert_eq!(text.parse::<ByteSize>(), Err(BadByteSize(text.into())), "{text}");
+            assert_eq!(text.parse::<ByteSize>(), Err(ByteSizeError(text.into())), "{text}");
         }
     }
 }

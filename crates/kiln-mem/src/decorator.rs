@@ -1,7 +1,10 @@
-//! Resources around resources, each with one idea.
+//! Resources around resources, each of which does one thing.
 //!
-//! A decorator gives its own key to the blocks that pass it on the way out and takes back only those; whatever it wrote
-//! down about a block is therefore there when the block comes back, and a block cannot go around it.
+//! A decorator gives its own key to the blocks that it passes on and takes back only those. What it has written down about a block is
+//! therefore there when the block comes back, and a block cannot go around it.
+//!
+//! What a decorator collects has a type without the type of the resource below, so that it can be read from a stack that was built from
+//! text: [`Statistics`], [`TraceRecorder`], [`GuardChecker`] and [`LeakTracker`]; see [`LayerView`](crate::LayerView).
 
 mod aligned;
 mod budgeted;
@@ -16,12 +19,12 @@ mod traced;
 pub use aligned::Aligned;
 pub use budgeted::Budgeted;
 pub use failing::{FailPlan, Failing};
-pub use guarded::{Damage, GuardConfig, GuardFinding, Guarded};
-pub use leaks::{LeakTracking, Live};
+pub use guarded::{Damage, GuardChecker, GuardConfig, GuardFinding, Guarded};
+pub use leaks::{LeakTracked, LeakTracker, LiveBlock};
 pub use limited::Limited;
 pub use retrying::Retrying;
-pub use statistics::{Scope, Statistics};
-pub use traced::{TraceConfig, Traced};
+pub use statistics::{Counted, Statistics, StatisticsScope};
+pub use traced::{TraceConfig, TraceRecorder, Traced};
 
 use crate::block::{DeviceBlock, ResourceKey};
 use crate::error::FreeError;

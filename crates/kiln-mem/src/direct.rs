@@ -5,15 +5,17 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kiln_driver::{Base, DeviceAddress, Driver, MemoryId, MemoryRequest, Place};
+use kiln_driver::{Base, Driver, MemoryId, MemoryRequest, Place};
 
 use crate::accounting::Accounting;
-use crate::block::{BlockParts, DeviceBlock, ResourceKey, Token};
+use crate::block::{BlockToken, DeviceBlock, ResourceKey};
 use crate::driver_memory::obtain;
 use crate::error::{ErrorKind, FreeError, Refusal, Result};
-use crate::ladder::{Relief, Rung};
+use crate::host_memory::TryGrow;
+use crate::layer_view::LayerView;
 use crate::order::Order;
 use crate::pending::{Pending, PendingFrees};
+use crate::reclaim::{ReclaimStep, Reclaimed};
 use crate::request::Request;
 use crate::resource::MemoryResource;
 use crate::stamp::{Stamps, StreamKey};
@@ -56,6 +58,18 @@ impl Direct {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Writes a new block down. If the host has no memory for that, the block, which was never used, is freed.
+    fn enter(&self, memory: MemoryId, stream: StreamKey) -> Result<()> {
+        let mut live = self.live();
+        if let Err(error) = live.try_grow(1) {
+            drop(live);
+            let _ = self.driver.free(memory, None);
+            return Err(error.into());
+        }
+        live.insert(memory, stream);
+        Ok(())
+    }
+
     fn free(&self, memory: MemoryId, bytes: u64) -> Result<()> {
         self.driver.free(memory, None)?;
         self.reserved_bytes.fetch_sub(bytes, Ordering::Relaxed);
@@ -79,24 +93,22 @@ impl MemoryResource for Direct {
         if !align.is_power_of_two() || align > most {
             return Err(ErrorKind::from(Refusal::Alignment { align, most }).into());
         }
-        let (place, address) = if request.bytes == 0 {
-            (None, DeviceAddress(0))
-        } else {
+        let mut block = DeviceBlock::vacant(self.key, request)?;
+        let bytes = request.bytes;
+        if bytes > 0 {
             self.free_done()?;
-            let bytes = request.bytes;
             let ask = || self.driver.allocate(MemoryRequest::Direct { bytes });
-            let memory = obtain(self, bytes, Rung::Completed, || self.pending.until(&*self.order), ask)?;
-            self.live().insert(memory.id, request.stream.key);
+            let memory =
+                obtain(self, bytes, ReclaimStep::Completed, || self.pending.until(&*self.order), ask)?;
+            self.enter(memory.id, request.stream.key)?;
             let reserved = self.reserved_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
             self.peak_reserved_bytes.fetch_max(reserved, Ordering::Relaxed);
-            (Some(Place::Device(memory.id.into())), memory.address)
-        };
-        let live = self.live_bytes.fetch_add(request.bytes, Ordering::Relaxed) + request.bytes;
+            block = block.placed(Place::Device(memory.id.into()), memory.address, BlockToken::default());
+        }
+        let live = self.live_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         self.peak_bytes.fetch_max(live, Ordering::Relaxed);
         self.live_blocks.fetch_add(1, Ordering::Relaxed);
-        let Request { bytes, stream, tag, .. } = *request;
-        let parts = BlockParts { place, address, bytes, stream: stream.key, tag, token: Token::default() };
-        Ok(DeviceBlock::new(self.key, parts))
+        Ok(block)
     }
 
     fn deallocate(&self, block: DeviceBlock, uses: &Stamps) -> std::result::Result<(), FreeError> {
@@ -104,7 +116,7 @@ impl MemoryResource for Direct {
             return Err(FreeError::foreign(block, self.key));
         }
         if let Some(Base::Memory(memory)) = block.device_place().map(|place| place.base) {
-            // Taken out first, so that nobody else frees it meanwhile.
+            // Removed first, so that no other thread frees it meanwhile.
             let Some(stream) = self.live().remove(&memory) else { return Err(FreeError::stale(block)) };
             let pending = Pending::new(memory, block.bytes(), stream, uses, &*self.order);
             if !pending.is_done(&*self.order) {
@@ -131,20 +143,24 @@ impl MemoryResource for Direct {
         }
     }
 
-    fn reap(&self, rung: Rung) -> Result<Relief> {
-        match rung {
-            Rung::Completed => {
+    fn reclaim(&self, step: ReclaimStep) -> Result<Reclaimed> {
+        match step {
+            ReclaimStep::Completed => {
                 self.pending.refresh(&*self.order)?;
-                Ok(Relief::released(self.free_done()?))
+                Ok(Reclaimed::released(self.free_done()?))
             }
-            _ => Ok(Relief::default()),
+            _ => Ok(Reclaimed::default()),
         }
+    }
+
+    fn layer(&self) -> LayerView<'_> {
+        LayerView::base().showing(self)
     }
 }
 
 impl Drop for Direct {
     /// Waits for what is pending and frees it, and frees what is still live where the work of its stream is done; otherwise it is left to
-    /// the device, because nobody says what uses it.
+    /// the device, because it is not known what uses it.
     fn drop(&mut self) {
         self.pending.free_all(&*self.order, |memory, bytes| self.free(memory, bytes));
         let live = std::mem::take(&mut *self.live());

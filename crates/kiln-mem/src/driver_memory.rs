@@ -4,7 +4,7 @@ use kiln_driver::Memory;
 
 use crate::error::{ErrorKind, Result};
 use crate::exhausted::Exhausted;
-use crate::ladder::{Rung, Step};
+use crate::reclaim::{ReclaimAttempt, ReclaimStep};
 use crate::resource::MemoryResource;
 use crate::stamp::Stamp;
 
@@ -13,16 +13,16 @@ use crate::stamp::Stamp;
 pub(crate) fn obtain(
     resource: &impl MemoryResource,
     bytes: u64,
-    rung: Rung,
+    step: ReclaimStep,
     pending_until: impl FnOnce() -> Option<Stamp>,
     ask: impl Fn() -> kiln_driver::Result<Memory>,
 ) -> Result<Memory> {
     let mut answer = ask();
-    let mut steps = Vec::new();
+    let mut attempts = Vec::new();
     if answer.as_ref().is_err_and(kiln_driver::Error::is_oom) {
-        let relief = resource.reap(rung)?;
-        steps.push(Step { rung, relief });
-        if !relief.is_nothing() {
+        let reclaimed = resource.reclaim(step)?;
+        attempts.push(ReclaimAttempt { step, reclaimed });
+        if !reclaimed.is_nothing() {
             answer = ask();
         }
     }
@@ -32,7 +32,7 @@ pub(crate) fn obtain(
         }
         let exhausted = Exhausted {
             pending_until: pending_until(),
-            steps,
+            attempts,
             driver: Some(error.to_string()),
             ..Exhausted::over(resource.to_string(), bytes, &resource.accounting())
         };

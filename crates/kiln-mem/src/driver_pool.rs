@@ -5,17 +5,17 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use kiln_driver::{
-    Base, DeviceAddress, Driver, MemoryId, MemoryRequest, Object, Place, StreamId, StreamRequest,
-};
+use kiln_driver::{Base, Driver, MemoryId, MemoryRequest, Object, Place, StreamId, StreamRequest};
 
 use crate::accounting::Accounting;
-use crate::block::{BlockParts, DeviceBlock, ResourceKey, Token};
+use crate::block::{BlockToken, DeviceBlock, ResourceKey};
 use crate::driver_memory::obtain;
 use crate::error::{ErrorKind, FreeError, Refusal, Result};
-use crate::ladder::{Relief, Rung};
+use crate::host_memory::TryGrow;
+use crate::layer_view::LayerView;
 use crate::order::Order;
 use crate::pending::{Pending, PendingFrees};
+use crate::reclaim::{ReclaimStep, Reclaimed};
 use crate::request::Request;
 use crate::resource::MemoryResource;
 use crate::stamp::{Stamps, StreamRef};
@@ -23,8 +23,8 @@ use crate::stamp::{Stamps, StreamRef};
 /// `cuMemAllocAsync` and `cuMemFreeAsync`.
 ///
 /// A block is freed in the order of its own stream; uses on other streams are ordered before that with device-side
-/// waits. If its stream is gone it is pending until all its uses are done, and then freed in the order of a stream of the pool's own:
-/// by whoever allocates next, or on [`Rung::Completed`]. What the driver keeps is given back on [`Rung::IdlePages`]; how much that is
+/// waits. If its stream is gone it is pending until all its uses are done, and then freed in the order of a stream of the pool:
+/// by the next allocation, or on [`ReclaimStep::Completed`]. What the driver keeps is given back on [`ReclaimStep::IdlePages`]; how much that is
 /// the driver alone knows, so what counts as reserved is what is live or pending.
 pub struct DriverPool {
     key: ResourceKey,
@@ -68,6 +68,18 @@ impl DriverPool {
 
     fn streams(&self) -> MutexGuard<'_, HashMap<MemoryId, StreamRef>> {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes a new block down. If the host has no memory for that, the block, which was never used, is freed.
+    fn enter(&self, memory: MemoryId, stream: StreamRef) -> Result<()> {
+        let mut streams = self.streams();
+        if let Err(error) = streams.try_grow(1) {
+            drop(streams);
+            let _ = self.driver.free(memory, Some(stream.id));
+            return Err(error.into());
+        }
+        streams.insert(memory, stream);
+        Ok(())
     }
 
     /// Frees a block in the order of its stream; false if that stream takes nothing any more.
@@ -124,24 +136,23 @@ impl MemoryResource for DriverPool {
         if !align.is_power_of_two() || align > most {
             return Err(ErrorKind::from(Refusal::Alignment { align, most }).into());
         }
-        let Request { bytes, stream, tag, .. } = *request;
-        let (place, address) = if bytes == 0 {
-            (None, DeviceAddress(0))
-        } else {
-            // What is pending is not kept until memory is short: the driver's pool is everybody's. One look at a time, so that nobody
+        let mut block = DeviceBlock::vacant(self.key, request)?;
+        let Request { bytes, stream, .. } = *request;
+        if bytes > 0 {
+            // What is pending is not kept until memory is short: the driver's pool is shared. One look at a time, so that no caller
             // pays for the frees of all others.
             self.pending.refresh_oldest(&*self.order)?;
             self.free_done()?;
             let ask = || self.driver.allocate(MemoryRequest::Pool { bytes, stream: stream.id });
-            let memory = obtain(self, bytes, Rung::IdlePages, || self.pending.until(&*self.order), ask)?;
-            self.streams().insert(memory.id, stream);
-            (Some(Place::Device(memory.id.into())), memory.address)
-        };
+            let memory =
+                obtain(self, bytes, ReclaimStep::IdlePages, || self.pending.until(&*self.order), ask)?;
+            self.enter(memory.id, stream)?;
+            block = block.placed(Place::Device(memory.id.into()), memory.address, BlockToken::default());
+        }
         let live = self.live_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         self.peak_bytes.fetch_max(live, Ordering::Relaxed);
         self.live_blocks.fetch_add(1, Ordering::Relaxed);
-        let parts = BlockParts { place, address, bytes, stream: stream.key, tag, token: Token::default() };
-        Ok(DeviceBlock::new(self.key, parts))
+        Ok(block)
     }
 
     fn deallocate(&self, block: DeviceBlock, uses: &Stamps) -> std::result::Result<(), FreeError> {
@@ -149,7 +160,7 @@ impl MemoryResource for DriverPool {
             return Err(FreeError::foreign(block, self.key));
         }
         if let Some(Base::Memory(memory)) = block.device_place().map(|place| place.base) {
-            // Taken out first, so that nobody else frees it meanwhile.
+            // Removed first, so that no other thread frees it meanwhile.
             let Some(stream) = self.streams().remove(&memory) else { return Err(FreeError::stale(block)) };
             match self.free_on(memory, stream, uses) {
                 Ok(true) => {}
@@ -182,28 +193,32 @@ impl MemoryResource for DriverPool {
         }
     }
 
-    fn reap(&self, rung: Rung) -> Result<Relief> {
-        match rung {
-            Rung::Completed => {
+    fn reclaim(&self, step: ReclaimStep) -> Result<Reclaimed> {
+        match step {
+            ReclaimStep::Completed => {
                 self.pending.refresh(&*self.order)?;
-                Ok(Relief::freed(self.free_done()?))
+                Ok(Reclaimed::freed(self.free_done()?))
             }
-            Rung::IdlePages => {
+            ReclaimStep::IdlePages => {
                 // What is pending and done is the driver's to keep or to give back as well.
-                let freed = self.reap(Rung::Completed)?;
+                let freed = self.reclaim(ReclaimStep::Completed)?;
                 let before = self.driver.memory_info()?.free_bytes;
                 self.driver.trim_pool(0)?;
                 let after = self.driver.memory_info()?.free_bytes;
-                Ok(freed + Relief::released(after.saturating_sub(before)))
+                Ok(freed + Reclaimed::released(after.saturating_sub(before)))
             }
-            _ => Ok(Relief::default()),
+            _ => Ok(Reclaimed::default()),
         }
+    }
+
+    fn layer(&self) -> LayerView<'_> {
+        LayerView::base().showing(self)
     }
 }
 
 impl Drop for DriverPool {
     /// Waits for what is pending and frees it, and frees what is still live where the work of its stream is done; otherwise it is left to
-    /// the device, because nobody says what uses it.
+    /// the device, because it is not known what uses it.
     fn drop(&mut self) {
         self.pending.free_all(&*self.order, |memory, _| self.free_late(memory));
         let live = std::mem::take(&mut *self.streams());

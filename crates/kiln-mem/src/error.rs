@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::block::{BlockId, DeviceBlock, ResourceKey};
 use crate::exhausted::Exhausted;
+use crate::host_memory::HostOutOfMemory;
 use crate::stamp::TooManyStreams;
 
 /// The answer of a resource.
@@ -24,9 +25,12 @@ pub enum ErrorKind {
     /// No block can be like that; nothing was changed.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// Memory was written that nobody should have written.
+    /// Memory was written that should not have been.
     #[error("{0}")]
     Corrupt(String),
+    /// The host has no memory for what a resource has to write down. Nothing was changed.
+    #[error(transparent)]
+    HostMemory(#[from] HostOutOfMemory),
     /// What the driver said.
     #[error(transparent)]
     Driver(#[from] kiln_driver::Error),
@@ -108,6 +112,11 @@ impl Error {
         matches!(*self.kind, ErrorKind::OutOfMemory(_))
     }
 
+    /// Whether the host, and not the device, is out of memory.
+    pub fn is_host_oom(&self) -> bool {
+        matches!(*self.kind, ErrorKind::HostMemory(_))
+    }
+
     /// The explanation, if memory is out.
     pub fn exhausted(&self) -> Option<&Exhausted> {
         match &*self.kind {
@@ -162,7 +171,7 @@ impl Error {
 
     /// Whether the same request may succeed later without being changed.
     pub fn is_retryable(&self) -> bool {
-        self.is_oom() || self.driver().is_some_and(kiln_driver::Error::is_retryable)
+        self.is_oom() || self.is_host_oom() || self.driver().is_some_and(kiln_driver::Error::is_retryable)
     }
 
     /// Memory was overwritten.

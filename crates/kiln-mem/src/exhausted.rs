@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::accounting::Accounting;
-use crate::ladder::Step;
+use crate::reclaim::ReclaimAttempt;
 use crate::stamp::Stamp;
 use crate::tag::AllocTag;
 
@@ -39,7 +39,7 @@ pub struct Exhausted {
     /// The tags that hold most, with their bytes.
     pub top_tags: Vec<(AllocTag, u64)>,
     /// What was tried, in order.
-    pub steps: Vec<Step>,
+    pub attempts: Vec<ReclaimAttempt>,
     /// What the driver said, where it was asked.
     pub driver: Option<String>,
 }
@@ -96,7 +96,7 @@ impl fmt::Display for Exhausted {
         for (at, (tag, bytes)) in self.top_tags.iter().enumerate() {
             write!(f, "{}{tag} {bytes}", if at == 0 { "; most is held by " } else { ", " })?;
         }
-        for (at, step) in self.steps.iter().enumerate() {
+        for (at, step) in self.attempts.iter().enumerate() {
             write!(f, "{}{step}", if at == 0 { "; tried " } else { ", " })?;
         }
         if let Some(driver) = &self.driver {
@@ -109,7 +109,7 @@ impl fmt::Display for Exhausted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ladder::{Relief, Rung};
+    use crate::reclaim::{ReclaimStep, Reclaimed};
     use crate::stamp::StreamKey;
 
     #[test]
@@ -123,7 +123,10 @@ mod tests {
             pending_bytes: 100,
             pending_until: Some(Stamp { stream: StreamKey::new(3), number: 17 }),
             top_tags: vec![(AllocTag::new("weights").unwrap(), 700), (AllocTag::default(), 200)],
-            steps: vec![Step { rung: Rung::FrontCaches, relief: Relief::freed(64) }],
+            attempts: vec![ReclaimAttempt {
+                step: ReclaimStep::ThreadCaches,
+                reclaimed: Reclaimed::freed(64),
+            }],
             driver: Some("no".into()),
             ..Exhausted::new("heap", 4000)
         };

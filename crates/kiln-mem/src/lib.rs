@@ -1,10 +1,10 @@
-//! Device memory: resources that hand out blocks, a heap that makes it cheap, and decorators that each know one thing.
+//! Device memory: resources that hand out blocks, a fast heap, and decorators that each do one thing.
 //!
 //! ```text
 //!     Request ──►  budget ─► stats ─► trace ─► guard …        decorators, in any order
 //!                     │
 //!                     ▼
-//!                   heap       front caches ─► arenas of streams ─► pages or chunks
+//!                   heap       thread caches ─► arenas of streams ─► pages or chunks
 //!                     │
 //!                     ▼
 //!              trait Driver    CUDA or the simulated device
@@ -14,27 +14,27 @@
 //!
 //! - A [`MemoryResource`] gives out [`DeviceBlock`]s and takes back its own only. A block is a value with one owner: it
 //!   cannot be freed twice, and a free that fails gives it back.
-//! - A block is for a stream. Work submitted to that stream after the allocation may use it at once. Whoever frees it
-//!   names the last uses on other streams ([`Stamps`]); it does not wait for them.
+//! - A block is for a stream. Work submitted to that stream after the allocation may use it at once. A free names the last uses on
+//!   other streams ([`Stamps`]) and does not wait for them.
 //! - A block reaches its next owner only when everything the last one queued is ordered before whatever the next one
 //!   queues. What is ordered, an [`Order`] knows; memory only asks.
 //! - On a warm path no driver is called, no lock is taken that others hold, and nothing is allocated on the host. No
 //!   driver call is made under a lock.
-//! - "Out of memory" is said after everything on the [ladder](Rung) was tried, and [explains itself](Exhausted).
+//! - "Out of memory" is the answer after all [steps](ReclaimStep) to reclaim memory were taken, and the error [explains why](Exhausted).
 //! - A call that fails has changed nothing.
 //!
 //! # In reading order
 //!
 //! [`Request`], [`DeviceBlock`], [`MemoryResource`] and [`MemoryResourceExt`]: what is asked for, what is given.
 //! [`Heap`] with [`HeapConfig`], [`Spare`] and [`HeapActivity`]; [`Pages`] for blocks of whole pages, [`PagePart`] for handing pages to
-//! another process; [`Direct`] and [`DriverPool`] for what the driver does by itself. [`decorator`] for what
-//! stands around them, [`Budget`] for limits that are shared, [`Stack`] for all of it as text. [`Order`], [`Stamp`] and
-//! [`Clocks`]: the seam to whoever submits work. [`Pressure`], [`Rung`], [`Exhausted`]: when memory is short. [`trace`]
+//! another process; [`Direct`] and [`DriverPool`] for the driver's allocators. [`decorator`] for what
+//! is put around them, [`Budget`] for limits that are shared, [`Stack`] for all of it as text, [`LayerView`] for reading what the layers of a stack collected. [`Order`], [`Stamp`] and
+//! [`Clocks`]: what memory asks the runtime that submits work. [`PressurePolicy`], [`ReclaimStep`], [`Exhausted`]: when memory is short. [`trace`]
 //! writes what happened, [`replay`] does it again, [`workload`] measures.
 //!
 //! # What it does not do
 //!
-//! It submits no work of its own except device-side waits under pressure and, in a guard, fills and copies. It does not
+//! It submits no work except device-side waits when memory is short and, in a guard, fills and copies. It does not
 //! move live blocks. It knows no kernels and no buffers; those are in `kiln`.
 
 mod account;
@@ -42,6 +42,7 @@ mod accounting;
 mod block;
 mod budget;
 mod byte_size;
+mod counters;
 pub mod decorator;
 mod direct;
 mod driver_memory;
@@ -49,12 +50,13 @@ mod driver_pool;
 mod error;
 mod exhausted;
 mod heap;
-mod ladder;
-mod ledger;
+mod host_memory;
+mod layer_view;
 mod order;
 mod page_part;
 mod pages;
 mod pending;
+mod reclaim;
 pub mod replay;
 mod request;
 mod resource;
@@ -65,19 +67,23 @@ pub mod trace;
 pub mod workload;
 
 pub use accounting::Accounting;
-pub use block::{BlockId, BlockParts, DeviceBlock, ResourceKey, Token};
-pub use budget::{Budget, Reserved, Shortage};
-pub use byte_size::{BadByteSize, ByteSize};
+pub use block::{BlockId, BlockParts, BlockToken, DeviceBlock, ResourceKey};
+pub use budget::{Budget, BudgetReservation, BudgetShortage};
+pub use byte_size::{ByteSize, ByteSizeError};
+pub use counters::AllocationCounts;
 pub use direct::Direct;
 pub use driver_pool::DriverPool;
 pub use error::{Error, ErrorKind, ExhaustedError, FreeError, Refusal, Result};
 pub use exhausted::Exhausted;
-pub use heap::{BadSpare, Heap, HeapActivity, HeapConfig, PAGE_BYTES, Spare};
-pub use ladder::{Callback, Pressure, Registration, Relief, Rung, Step};
-pub use ledger::Counts;
+pub use heap::{Heap, HeapActivity, HeapConfig, PAGE_BYTES, Spare, SpareError};
+pub use host_memory::HostOutOfMemory;
+pub use layer_view::{LayerView, Layers};
 pub use order::{Clocks, DriverOrder, Order};
 pub use page_part::PagePart;
 pub use pages::Pages;
+pub use reclaim::{
+    CallbackRegistration, PressureCallback, PressurePolicy, ReclaimAttempt, ReclaimStep, Reclaimed,
+};
 pub use request::Request;
 pub use resource::{MemoryResource, MemoryResourceExt};
 pub use stack::Stack;

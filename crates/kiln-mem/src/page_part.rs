@@ -1,11 +1,11 @@
-//! Which physical memory a block lies in, for whoever hands it to another process.
+//! Which physical memory a block lies in, for handing it to another process.
 
 use kiln_driver::PagesId;
 
 /// A part of a block that lies in one physical allocation.
 ///
 /// The parts of a block come in order. All but the first begin at the start of their allocation and all but the last end at
-/// its end, so whoever imports the allocations and maps them one after the other has the block at the
+/// its end, so a process that imports the allocations and maps them one after the other has the block at the
 /// [`offset`](Self::offset) of its first part.
 ///
 /// ```
@@ -22,7 +22,7 @@ use kiln_driver::PagesId;
 /// let heap = Heap::over_pages(driver.clone(), order, config)?;
 /// let block = heap.allocate(&Request::new(3 << 20, stream))?;
 ///
-/// // Here: a descriptor for each part. There: the same memory, under addresses of its own.
+/// // Here: a descriptor for each part. There: the same memory, under other addresses.
 /// let parts = heap.page_parts(&block)?;
 /// let window = driver.reserve(ReserveRequest { bytes: parts.iter().map(|part| part.pages_bytes).sum(), at: None })?;
 /// let mut imported = Vec::new();
@@ -39,7 +39,7 @@ use kiln_driver::PagesId;
 pub struct PagePart {
     /// The allocation. It stays for as long as the block is live.
     pub pages: PagesId,
-    /// How large it is, which whoever imports it has to say.
+    /// How large it is, which the importing process has to know.
     pub pages_bytes: u64,
     /// Where in it the part begins.
     pub offset: u64,

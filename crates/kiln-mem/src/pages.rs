@@ -5,7 +5,7 @@
 //! handed on only when all work that may use it is done.
 
 mod page_map;
-mod relief;
+mod shortage;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -18,12 +18,13 @@ use kiln_driver::{
 };
 
 use crate::accounting::Accounting;
-use crate::block::{BlockParts, DeviceBlock, ResourceKey, Token};
+use crate::block::{BlockToken, DeviceBlock, ResourceKey};
 use crate::error::{ErrorKind, FreeError, Refusal, Result};
 use crate::heap::{GrowError, HeapConfig, PAGE_BYTES, PageRun, not_exportable, reserve_window};
-use crate::ladder::{Relief, Rung};
+use crate::layer_view::LayerView;
 use crate::order::Order;
 use crate::page_part::{PagePart, parts_of};
+use crate::reclaim::{ReclaimStep, Reclaimed};
 use crate::request::Request;
 use crate::resource::MemoryResource;
 use crate::stamp::{Stamp, Stamps, StreamKey};
@@ -57,11 +58,11 @@ pub struct Pages {
     order: Arc<dyn Order>,
     config: HeapConfig,
     window: Reservation,
-    books: Mutex<Books>,
+    state: Mutex<PageState>,
 }
 
 /// What the lock protects.
-struct Books {
+struct PageState {
     map: PageMap,
     pending: VecDeque<Pending>,
     counted: Accounting,
@@ -90,14 +91,18 @@ impl Pages {
     /// Pages of a driver.
     ///
     /// # Errors
-    /// Unsupported where the device has no pages; whatever the driver says to reserving addresses.
+    /// Unsupported where the device has no pages; what the driver answers to reserving addresses.
     pub fn new(driver: Arc<dyn Driver>, order: Arc<dyn Order>, config: HeapConfig) -> Result<Self> {
         // Nothing is mapped twice, so several times the device's memory will do.
         let window = reserve_window(&*driver, 0)?;
         let map = PageMap::new(u32::try_from(window.bytes / PAGE_BYTES).unwrap_or(u32::MAX));
-        let books =
-            Books { map, pending: VecDeque::new(), counted: Accounting::default(), streams: BTreeSet::new() };
-        Ok(Self { key: ResourceKey::fresh(), driver, order, config, window, books: Mutex::new(books) })
+        let state = PageState {
+            map,
+            pending: VecDeque::new(),
+            counted: Accounting::default(),
+            streams: BTreeSet::new(),
+        };
+        Ok(Self { key: ResourceKey::fresh(), driver, order, config, window, state: Mutex::new(state) })
     }
 
     /// The physical memory that a block lies in. A block that passed through decorators will do.
@@ -108,8 +113,8 @@ impl Pages {
         let parts = match block.device_place() {
             None if block.is_empty() => Some(Vec::new()),
             Some(DevicePlace { base, offset }) if base == Base::Reservation(self.window.id) => {
-                let books = self.books();
-                parts_of(offset, block.bytes(), books.map.located(offset))
+                let state = self.state();
+                parts_of(offset, block.bytes(), state.map.located(offset))
             }
             _ => None,
         };
@@ -120,7 +125,7 @@ impl Pages {
     /// A descriptor of the physical memory that a part lies in, for another process to import.
     ///
     /// # Errors
-    /// Unsupported unless the configuration asked for pages that can be exported; whatever the driver says.
+    /// Unsupported unless the configuration asked for pages that can be exported; what the driver answers.
     pub fn export_pages(&self, part: &PagePart) -> Result<OwnedFd> {
         if !self.config.exportable {
             return Err(not_exportable("these pages").into());
@@ -128,8 +133,8 @@ impl Pages {
         Ok(self.driver.export_pages(part.pages)?)
     }
 
-    fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, PageState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_done(&self, pending: &Pending) -> bool {
@@ -137,16 +142,16 @@ impl Pages {
     }
 
     /// Makes pending pages free that are known not to be used any more; returns the bytes.
-    fn settle(&self, books: &mut Books) -> u64 {
+    fn settle(&self, state: &mut PageState) -> u64 {
         let mut freed = 0;
-        for _ in 0..books.pending.len() {
-            let Some(pending) = books.pending.pop_front() else { break };
+        for _ in 0..state.pending.len() {
+            let Some(pending) = state.pending.pop_front() else { break };
             if self.is_done(&pending) {
-                books.map.give(pending.run);
-                books.counted.pending_bytes -= pending.bytes;
+                state.map.give(pending.run);
+                state.counted.pending_bytes -= pending.bytes;
                 freed += pending.bytes;
             } else {
-                books.pending.push_back(pending);
+                state.pending.push_back(pending);
             }
         }
         freed
@@ -155,12 +160,12 @@ impl Pages {
     /// Takes a run and maps what is not mapped of it.
     fn obtain(&self, pages: u32) -> std::result::Result<PageRun, GrowError> {
         let site = {
-            let mut books = self.books();
-            self.settle(&mut books);
-            books.map.take(pages)
+            let mut state = self.state();
+            self.settle(&mut state);
+            state.map.take(pages)
         };
         let site = site.ok_or(GrowError::Window { bytes: u64::from(pages) * PAGE_BYTES })?;
-        self.fill(&site.holes).inspect_err(|_| self.books().map.give(site.run))?;
+        self.fill(&site.holes).inspect_err(|_| self.state().map.give(site.run))?;
         Ok(site.run)
     }
 
@@ -185,9 +190,9 @@ impl Pages {
                 }
             }
         }
-        let mut books = self.books();
-        filled.iter().for_each(|(run, handle)| books.map.enter(*run, *handle));
-        let Accounting { reserved_bytes, peak_reserved_bytes, .. } = &mut books.counted;
+        let mut state = self.state();
+        filled.iter().for_each(|(run, handle)| state.map.enter(*run, *handle));
+        let Accounting { reserved_bytes, peak_reserved_bytes, .. } = &mut state.counted;
         *reserved_bytes += bytes;
         *peak_reserved_bytes = (*peak_reserved_bytes).max(*reserved_bytes);
         Ok(())
@@ -203,7 +208,7 @@ impl Pages {
         })
     }
 
-    /// Takes memory out again that nobody has seen. If it cannot be taken out, the device is lost.
+    /// Removes memory that was never used. If it cannot be removed, the device is lost.
     fn take_down(&self, run: PageRun, handle: PagesId) {
         let _ = self.driver.unmap(self.window.id, run.offset(), run.bytes());
         let _ = self.driver.destroy(Object::Pages(handle));
@@ -240,32 +245,25 @@ impl MemoryResource for Pages {
         }
         let pages =
             u32::try_from(bytes.div_ceil(PAGE_BYTES)).map_err(|_| ErrorKind::from(Refusal::Size(bytes)))?;
-        let mut parts = BlockParts {
-            place: None,
-            address: DeviceAddress(0),
-            bytes,
-            stream: stream.key,
-            tag,
-            token: Token::default(),
-        };
+        let mut block = DeviceBlock::vacant(self.key, request)?;
         let run = match pages {
             0 => None,
-            _ => Some(self.obtain(pages).or_else(|refused| self.climb(request, pages, refused))?),
+            _ => Some(self.obtain(pages).or_else(|refused| self.reclaim_for(request, pages, refused))?),
         };
-        let mut books = self.books();
+        let mut state = self.state();
         if let Some(run) = run {
-            books.map.hand_out(run, tag, bytes);
-            books.streams.insert(stream.key);
+            state.map.hand_out(run, tag, bytes);
+            state.streams.insert(stream.key);
             let place = DevicePlace { base: Base::Reservation(self.window.id), offset: run.offset() };
-            parts.place = Some(Place::Device(place));
-            parts.address = DeviceAddress(self.window.address.0 + run.offset());
-            parts.token = Token { first: u64::from(run.first_page), second: u64::from(run.pages) };
+            let address = DeviceAddress(self.window.address.0 + run.offset());
+            let token = BlockToken { first: u64::from(run.first_page), second: u64::from(run.pages) };
+            block = block.placed(Place::Device(place), address, token);
         }
-        let counted = &mut books.counted;
+        let counted = &mut state.counted;
         counted.live_blocks += 1;
         counted.live_bytes += bytes;
         counted.peak_live_bytes = counted.peak_live_bytes.max(counted.live_bytes);
-        Ok(DeviceBlock::new(self.key, parts))
+        Ok(block)
     }
 
     fn deallocate(&self, block: DeviceBlock, uses: &Stamps) -> std::result::Result<(), FreeError> {
@@ -273,55 +271,60 @@ impl MemoryResource for Pages {
             return Err(FreeError::foreign(block, self.key));
         }
         let bytes = block.bytes();
-        let mut books = self.books();
+        let mut state = self.state();
         if block.place().is_some() {
-            let run = PageRun { first_page: block.token.first as u32, pages: block.token.second as u32 };
-            if !books.map.take_back(run) {
+            let token = block.token();
+            let run = PageRun { first_page: token.first as u32, pages: token.second as u32 };
+            if !state.map.take_back(run) {
                 return Err(FreeError::stale(block));
             }
             let own = Stamp { stream: block.stream(), number: self.order.latest(block.stream()) };
             let pending = Pending { run, bytes, uses: *uses, own };
             if self.is_done(&pending) {
-                books.map.give(run);
+                state.map.give(run);
             } else {
-                books.counted.pending_bytes += bytes;
-                books.pending.push_back(pending);
+                state.counted.pending_bytes += bytes;
+                state.pending.push_back(pending);
             }
         }
-        books.counted.live_bytes -= bytes;
-        books.counted.live_blocks -= 1;
+        state.counted.live_bytes -= bytes;
+        state.counted.live_blocks -= 1;
         Ok(())
     }
 
     fn accounting(&self) -> Accounting {
-        let books = self.books();
-        let largest_free_bytes = u64::from(books.map.largest_free()) * PAGE_BYTES;
-        Accounting { largest_free_bytes, ..books.counted }
+        let state = self.state();
+        let largest_free_bytes = u64::from(state.map.largest_free()) * PAGE_BYTES;
+        Accounting { largest_free_bytes, ..state.counted }
     }
 
-    fn reap(&self, rung: Rung) -> Result<Relief> {
-        self.relieve(rung, 0)
+    fn reclaim(&self, step: ReclaimStep) -> Result<Reclaimed> {
+        self.take_step(step, 0)
+    }
+
+    fn layer(&self) -> LayerView<'_> {
+        LayerView::base().showing(self)
     }
 }
 
 impl Drop for Pages {
     /// Waits for what is pending and gives everything back. With a block that is still live, and work on a stream that had one, everything
-    /// is left to the device, because nobody says what uses it.
+    /// is left to the device, because it is not known what uses it.
     fn drop(&mut self) {
-        let mut books = self.books();
-        let pending = std::mem::take(&mut books.pending);
+        let mut state = self.state();
+        let pending = std::mem::take(&mut state.pending);
         let mut stamps = pending.iter().flat_map(Pending::stamps);
         let done = stamps.all(|stamp| self.order.wait(stamp, Timeout::Never).is_ok());
-        let is_used = || books.map.has_live() && !books.streams.iter().all(|key| self.order.is_idle(*key));
+        let is_used = || state.map.has_live() && !state.streams.iter().all(|key| self.order.is_idle(*key));
         if !done || is_used() {
             return;
         }
         let _ = self.driver.unmap(self.window.id, 0, self.window.bytes);
-        for handle in books.map.handles() {
+        for handle in state.map.handles() {
             let _ = self.driver.destroy(Object::Pages(handle));
         }
         let _ = self.driver.destroy(Object::Reservation(self.window.id));
-        self.refund(books.counted.reserved_bytes);
+        self.refund(state.counted.reserved_bytes);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Memory that was given back while work may still use it.
 //!
-//! Whoever gives memory back is not held up: what cannot be freed yet is noted here with the submissions it waits for, and freed when
-//! somebody comes by and they are done.
+//! A free does not wait: what cannot be freed yet is noted here with the submissions it waits for, and freed by a later call when they are
+//! done.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};

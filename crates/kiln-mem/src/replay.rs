@@ -1,27 +1,27 @@
-//! Doing again what a log says was done.
+//! Repeats the allocations and frees of a log.
 //!
 //! ```text
 //!   RMM's CSV ─┐
-//!   kiln's CSV ─┼─► Log ──► replay on a Stage ──► Report: time, peak, reserved over live, refusals
+//!   kiln's CSV ─┼─► AllocationLog ──► replay on a ReplayStack ──► ReplayReport: time, peak, reserved over live, refusals
 //!   kiln trace ─┘                    └──► smallest memory that would have done
 //! ```
 //!
 //! Each thread of the log is a thread, each stream a stream, and calls are made one after the other in the order of the
 //! log, so that the outcome does not depend on the machine. Streams have no work on them: what is freed can be reused
-//! by everybody at once, and the time measured is the time of the calls alone.
+//! by all streams at once, and the time measured is the time of the calls alone.
 
-mod builder;
+mod allocation_log;
 mod csv;
 mod engine;
-mod log;
+mod log_builder;
 mod log_error;
+mod replay_stack;
 mod report;
-mod smallest;
-mod stage;
+mod smallest_memory;
 
+pub use allocation_log::{AllocationLog, LogAction, LogEvent, LogOptions};
 pub use engine::replay;
-pub use log::{Action, Event, Log, LogOptions};
 pub use log_error::{LogError, LogProblem};
-pub use report::Report;
-pub use smallest::{SMALLEST_STEP_BYTES, smallest_memory};
-pub use stage::Stage;
+pub use replay_stack::ReplayStack;
+pub use report::ReplayReport;
+pub use smallest_memory::{SMALLEST_STEP_BYTES, smallest_memory};

@@ -1,12 +1,14 @@
 //! The trait every source of memory and every decorator implements.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
 use crate::accounting::Accounting;
 use crate::block::{DeviceBlock, ResourceKey};
 use crate::error::{FreeError, Result};
-use crate::ladder::{Relief, Rung};
+use crate::layer_view::{LayerView, Layers};
+use crate::reclaim::{ReclaimStep, Reclaimed};
 use crate::request::Request;
 use crate::stamp::Stamps;
 
@@ -24,7 +26,7 @@ pub trait MemoryResource: fmt::Display + Send + Sync + 'static {
     ///
     /// # Errors
     /// Out of memory, once everything that could be done about it was done; refused for an alignment or a size that
-    /// no block can have; whatever the driver says.
+    /// no block can have; what the driver answers.
     fn allocate(&self, request: &Request) -> Result<DeviceBlock>;
 
     /// Takes a block back. Everything submitted to its own stream so far may still use it; `uses` names the last use
@@ -40,8 +42,13 @@ pub trait MemoryResource: fmt::Display + Send + Sync + 'static {
     /// Takes one step to make memory available and says how much came of it.
     ///
     /// # Errors
-    /// Whatever the driver says.
-    fn reap(&self, rung: Rung) -> Result<Relief>;
+    /// What the driver answers.
+    fn reclaim(&self, step: ReclaimStep) -> Result<Reclaimed>;
+
+    /// What this layer has collected, and the resource below it. A resource with nothing to show and nothing below leaves this out.
+    fn layer(&self) -> LayerView<'_> {
+        LayerView::base()
+    }
 }
 
 /// What every resource can do in terms of what it must do.
@@ -54,21 +61,36 @@ pub trait MemoryResourceExt: MemoryResource {
     /// Makes everything available again whose work is known to be done.
     ///
     /// # Errors
-    /// Whatever the driver says.
-    fn reap_pending(&self) -> Result<Relief> {
-        self.reap(Rung::Completed)
+    /// What the driver answers.
+    fn reap_pending(&self) -> Result<Reclaimed> {
+        self.reclaim(ReclaimStep::Completed)
     }
 
     /// Gives what is not used back to the device.
     ///
     /// # Errors
-    /// Whatever the driver says.
-    fn trim(&self) -> Result<Relief> {
-        let mut relief = Relief::default();
-        for rung in [Rung::FrontCaches, Rung::Completed, Rung::IdlePages] {
-            relief = relief + self.reap(rung)?;
+    /// What the driver answers.
+    fn trim(&self) -> Result<Reclaimed> {
+        let mut reclaimed = Reclaimed::default();
+        for step in [ReclaimStep::ThreadCaches, ReclaimStep::Completed, ReclaimStep::IdlePages] {
+            reclaimed = reclaimed + self.reclaim(step)?;
         }
-        Ok(relief)
+        Ok(reclaimed)
+    }
+
+    /// The layers of the stack, this one first.
+    fn layers(&self) -> Layers<'_> {
+        Layers::from(self.layer())
+    }
+
+    /// What the outermost layer of a kind has collected; none if the stack has no such layer. [`LayerView`] says which types there are.
+    fn find<T: Any>(&self) -> Option<&T> {
+        self.find_all().next()
+    }
+
+    /// What all layers of a kind have collected, outermost first.
+    fn find_all<T: Any>(&self) -> impl Iterator<Item = &T> {
+        self.layers().filter_map(|layer| layer.collected())
     }
 
     /// Takes a block back that was used on its own stream only.
@@ -101,8 +123,12 @@ impl<R: MemoryResource + ?Sized> MemoryResource for Arc<R> {
         (**self).accounting()
     }
 
-    fn reap(&self, rung: Rung) -> Result<Relief> {
-        (**self).reap(rung)
+    fn reclaim(&self, step: ReclaimStep) -> Result<Reclaimed> {
+        (**self).reclaim(step)
+    }
+
+    fn layer(&self) -> LayerView<'_> {
+        (**self).layer()
     }
 }
 
@@ -124,7 +150,11 @@ impl<R: MemoryResource + ?Sized> MemoryResource for Box<R> {
         (**self).accounting()
     }
 
-    fn reap(&self, rung: Rung) -> Result<Relief> {
-        (**self).reap(rung)
+    fn reclaim(&self, step: ReclaimStep) -> Result<Reclaimed> {
+        (**self).reclaim(step)
+    }
+
+    fn layer(&self) -> LayerView<'_> {
+        (**self).layer()
     }
 }

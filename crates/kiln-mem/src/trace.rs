@@ -8,7 +8,7 @@ mod rmm_csv;
 mod snapshot;
 
 pub(crate) use binary::MAGIC as TRACE_MAGIC;
-pub use binary::{Recorded, read_trace, write_trace};
+pub use binary::{RecordedTrace, read_trace, write_trace};
 pub use record::{TraceAction, TraceRecord};
 pub(crate) use ring::Ring;
 pub use rmm_csv::write_rmm_csv;

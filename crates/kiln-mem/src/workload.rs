@@ -7,19 +7,19 @@
 //! | M3, M1 on several threads | [`time_threads`] |
 //! | M5, sizes of all magnitudes up to nine tenths of a limit | [`Filling`] |
 //!
-//! An [`Allocator`] is whatever can be measured: [`OnStream`] is a resource of this crate, others are written by whoever
+//! An [`Allocator`] is what is measured: [`StreamAllocator`] is a resource of this crate, others are written by the program that
 //! compares. The numbers come from [`Lcg`], so that every subject, in every language, gets the same requests.
 
 mod allocator;
 mod filling;
 mod lcg;
 mod pairs;
+mod percentiles;
 mod random_lives;
-mod spread;
 
-pub use allocator::{Allocator, OnStream};
-pub use filling::{Filled, Filling};
+pub use allocator::{Allocator, StreamAllocator};
+pub use filling::{Filling, FillingResult};
 pub use lcg::Lcg;
 pub use pairs::{PAIR_BYTES, time_pairs, time_threads};
-pub use random_lives::{Lived, RandomLives};
-pub use spread::Spread;
+pub use percentiles::Percentiles;
+pub use random_lives::{RandomLives, RandomLivesResult};

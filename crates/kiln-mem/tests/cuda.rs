@@ -56,7 +56,7 @@ fn blocks_are_reached_through_descriptors_on_cuda() {
         return note_skip("descriptors of pages", "the device cannot export pages");
     }
     exported::block_of_pages(Rig::over(driver.clone()));
-    exported::folded_block(Rig::over(driver));
+    exported::remapped_block(Rig::over(driver));
 }
 
 /// The device; none, and a note, where there is none and none is required.

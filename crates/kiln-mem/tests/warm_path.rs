@@ -1,4 +1,4 @@
-//! M7: what a warm path costs, counted. No driver call, no heap allocation, and no lock that somebody else can hold.
+//! M7: what a warm path costs, counted. No driver call, no heap allocation, and no lock that another thread can hold.
 
 #![allow(
     clippy::unwrap_used,
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 use kiln_driver::call::{Call, CallKind};
 use kiln_driver::layer::{Counting, Layer, Layered};
 use kiln_driver::{Driver, StreamRequest};
-use kiln_mem::decorator::{Budgeted, Limited, Statistics, TraceConfig, Traced};
+use kiln_mem::decorator::{Budgeted, Counted, Limited, TraceConfig, Traced};
 use kiln_mem::{
     AllocTag, Budget, DriverOrder, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Order, Request,
     StreamRef,
@@ -26,14 +26,14 @@ use kiln_mem::{
 use rig::{MIB, Random, Rig};
 
 /// Counts the allocations of each thread.
-struct Counted;
+struct CountingAllocator;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
 // SAFETY: everything is passed on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counted {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // A thread that is going has no count any more.
         let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
@@ -48,7 +48,7 @@ unsafe impl GlobalAlloc for Counted {
 }
 
 #[global_allocator]
-static ALLOCATOR: Counted = Counted;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 struct CountedRig {
     rig: Rig,
@@ -125,7 +125,7 @@ fn a_warm_stack_of_counters_and_limits_costs_none_either() {
     let config = TraceConfig { records_per_thread: 100, ..TraceConfig::default() };
     let stack = Budgeted::new(
         Budget::new("b", 256 * MIB),
-        Limited::new(MIB, Traced::new(config, Statistics::new(rig.heap()))),
+        Limited::new(MIB, Traced::new(config, Counted::new(rig.heap()))),
     );
     let tags: Vec<AllocTag> = (0..20).map(|at| AllocTag::new(&format!("warm {at}")).unwrap()).collect();
     let round = || tags.iter().for_each(|tag| pair(&stack, &Request::new(64 << 10, stream).tag(*tag)));
@@ -183,7 +183,7 @@ fn a_warm_program_with_large_blocks_costs_none_though_rows_change_and_all_goes_h
     let before = heap.activity();
     assert_eq!(rig.cost(&mut run), (0, 0));
     let here = heap.activity().since(&before);
-    assert!(here.folds_reused > 10 && here.homecomings > 0, "{here}");
+    assert!(here.remaps_reused > 10 && here.layout_resets > 0, "{here}");
     drop(heap);
     rig.finish(&[stream]);
 }
@@ -208,7 +208,7 @@ impl Layer for Held {
 }
 
 #[test]
-fn whoever_is_inside_of_the_driver_holds_nobody_up() {
+fn a_thread_inside_of_the_driver_blocks_no_other() {
     for kind in [CallKind::CreatePages, CallKind::Map] {
         let rig = Rig::new(1, 512 * MIB);
         let (arrived, has_arrived) = channel();
@@ -269,7 +269,7 @@ fn a_row_that_is_being_mapped_stays_when_all_else_is_freed() {
         let_go.send(()).unwrap();
         mapper.join().unwrap();
     });
-    assert_eq!(heap.activity().homecomings, 1);
+    assert_eq!(heap.activity().layout_resets, 1);
     pair(&heap, &Request::new(16 * MIB, stream));
     assert_eq!(heap.activity().growths, 8);
     drop(heap);

@@ -30,8 +30,8 @@ use std::sync::atomic::AtomicU32 as PlainU32;
 use std::time::Duration;
 
 use crate::seam::{
-    AtomicBool, AtomicU32, Cell, Ordering, heavy, is_light_cheap, light, sleep, spin_loop, this_thread,
-    yield_now,
+    AtomicBool, AtomicU32, Cell, Ordering, heavy, is_light_cheap, known_thread, light, sleep, spin_loop,
+    this_thread, try_light, yield_now,
 };
 
 /// Looks before the processor is given to another thread, which may be the one that holds the lock.
@@ -131,6 +131,22 @@ impl<T> BiasedLock<T> {
             Owned::Taken => None,
             Owned::NotMine => self.try_lock_shared(),
         }
+    }
+
+    /// The value, if this thread owns the lock and there is no guard. Calls no function, so that a caller on a hot path need save no
+    /// register; `None` says nothing about whether [`try_lock`](Self::try_lock) succeeds.
+    #[inline(always)]
+    pub fn try_lock_owner(&self) -> Option<BiasedGuard<'_, T>> {
+        let me = known_thread();
+        if me == NONE || self.owner.load(Ordering::Relaxed) != me || self.inside.load(Ordering::Acquire) {
+            return None;
+        }
+        self.inside.store(true, Ordering::Relaxed);
+        if try_light() && self.owner.load(Ordering::Acquire) != NONE {
+            return Some(BiasedGuard { lock: self, flag: &self.inside });
+        }
+        self.inside.store(false, Ordering::Release);
+        None
     }
 
     /// The value, as soon as no other thread holds it.

@@ -22,8 +22,8 @@ mod plain {
     pub use std::thread::{sleep, yield_now};
     pub use std::thread_local;
 
-    pub(crate) use crate::fence::{heavy, is_light_cheap, light};
-    pub(crate) use crate::thread_number::this_thread;
+    pub(crate) use crate::fence::{heavy, is_light_cheap, light, try_light};
+    pub(crate) use crate::thread_number::{known_thread, this_thread};
 }
 
 #[cfg(kiln_loom)]
@@ -64,8 +64,17 @@ mod loomed {
         light();
     }
 
+    pub(crate) fn try_light() -> bool {
+        light();
+        true
+    }
+
     pub(crate) fn this_thread() -> u32 {
         super::number_of(&loom::thread::current().id())
+    }
+
+    pub(crate) fn known_thread() -> u32 {
+        this_thread()
     }
 }
 
@@ -93,8 +102,16 @@ mod shuttled {
 
     pub(crate) fn heavy() {}
 
+    pub(crate) fn try_light() -> bool {
+        true
+    }
+
     pub(crate) fn this_thread() -> u32 {
         super::number_of(&shuttle::thread::current().id())
+    }
+
+    pub(crate) fn known_thread() -> u32 {
+        this_thread()
     }
 }
 

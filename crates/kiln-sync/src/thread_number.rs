@@ -1,6 +1,7 @@
 //! A small number for each thread.
 
 use std::cell::Cell;
+use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
 use crate::chunked_table::ChunkIndex;
@@ -10,8 +11,25 @@ thread_local! {
     static NUMBER: Cell<u32> = const { Cell::new(0) };
     /// Where this thread's entries lie in tables.
     static INDEX: Cell<Option<ChunkIndex>> = const { Cell::new(None) };
+    /// Parts of structures that this thread used last, by the id of the structure.
+    static RECENT: [Cell<RecentPart>; RECENT_PARTS] = const { [const { Cell::new(RecentPart::NONE) }; RECENT_PARTS] };
     /// Gives the number back when the thread ends.
     static LEASE: Cell<Option<Lease>> = const { Cell::new(None) };
+}
+
+/// How many parts a thread remembers.
+const RECENT_PARTS: usize = 8;
+
+/// A part of a structure.
+#[derive(Clone, Copy)]
+struct RecentPart {
+    /// The structure; no structure has 0.
+    id: u64,
+    part: NonNull<()>,
+}
+
+impl RecentPart {
+    const NONE: Self = Self { id: 0, part: NonNull::dangling() };
 }
 
 struct Lease(u32);
@@ -46,6 +64,13 @@ pub(crate) fn this_thread() -> u32 {
     }
 }
 
+/// The same; 0 for a thread that has no number yet.
+#[inline(always)]
+#[cfg_attr(any(kiln_loom, kiln_shuttle), expect(dead_code, reason = "a model numbers its threads itself"))]
+pub(crate) fn known_thread() -> u32 {
+    NUMBER.get()
+}
+
 #[cold]
 #[inline(never)]
 fn take_number() -> ChunkIndex {
@@ -64,8 +89,24 @@ fn take_number() -> ChunkIndex {
     index
 }
 
+/// The part of a structure that this thread noted with [`set_recent_part`], if it has noted no other in its place. All are forgotten before the
+/// thread gives its number back.
+#[inline(always)]
+pub(crate) fn recent_part(id: u64) -> Option<NonNull<()>> {
+    let noted = RECENT.with(|recent| recent[id as usize % RECENT_PARTS].get());
+    if noted.id == id { Some(noted.part) } else { None }
+}
+
+/// Notes this thread's part of a structure.
+pub(crate) fn set_recent_part<T>(id: u64, part: &T) {
+    RECENT.with(|recent| {
+        recent[id as usize % RECENT_PARTS].set(RecentPart { id, part: NonNull::from(part).cast() })
+    });
+}
+
 impl Drop for Lease {
     fn drop(&mut self) {
+        RECENT.with(|recent| recent.iter().for_each(|part| part.set(RecentPart::NONE)));
         NUMBER.set(0);
         INDEX.set(None);
         NUMBERS.lock().unwrap_or_else(PoisonError::into_inner).returned.push(self.0);

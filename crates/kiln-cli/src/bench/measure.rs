@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use kiln_driver::layer::{Counting, Layered};
 use kiln_driver::{Driver, Object, StreamRequest, WallClock};
-use kiln_mem::stack::{Base, Site};
+use kiln_mem::stack::{StackBase, StackContext};
 use kiln_mem::workload::{
-    Allocator, Filling, OnStream, PAIR_BYTES, RandomLives, Spread, time_pairs, time_threads,
+    Allocator, Filling, PAIR_BYTES, Percentiles, RandomLives, StreamAllocator, time_pairs, time_threads,
 };
 use kiln_mem::{Budget, DriverOrder, HeapConfig, MemoryResource, Result, Stack, StreamRef};
 
@@ -46,9 +46,9 @@ impl Subject<'_> {
         }
     }
 
-    fn row(&self, workload: impl Into<String>, unit: &str, spread: Spread) -> Row {
+    fn row(&self, workload: impl Into<String>, unit: &str, spread: Percentiles) -> Row {
         let subject = match self.stack.base() {
-            Base::Pool => format!("{} (cuMemAllocAsync)", self.stack),
+            StackBase::Pool => format!("{} (cuMemAllocAsync)", self.stack),
             _ => self.stack.to_string(),
         };
         Row { workload: workload.into(), subject, p50: spread.p50, p99: spread.p99, unit: unit.to_owned() }
@@ -71,7 +71,7 @@ impl Subject<'_> {
             let built = self.build(threads, HeapConfig::default())?;
             let allocators = (0..threads).map(|at| built.allocator(at)).collect::<Result<Vec<_>>>()?;
             let values = time_threads(allocators, PAIRS, self.repeats as usize, &WallClock::new())?;
-            add(self.row(format!("m3 {threads} threads"), "ns", Spread::of(values)));
+            add(self.row(format!("m3 {threads} threads"), "ns", Percentiles::of(values)));
         }
         Ok(())
     }
@@ -87,12 +87,12 @@ impl Subject<'_> {
                 if workload == Workload::M4 {
                     let reserved = built.accounting().peak_reserved_bytes as f64;
                     let ratio = reserved / warm.peak_live_bytes.max(1) as f64;
-                    add(self.row(format!("m4 {point}"), "res/live", Spread { p50: ratio, p99: ratio }));
+                    add(self.row(format!("m4 {point}"), "res/live", Percentiles { p50: ratio, p99: ratio }));
                     continue;
                 }
                 let run = |_| lives.run(&mut allocator, &WallClock::new()).map(|lived| lived.nanoseconds);
                 let values = (0..self.repeats).map(run).collect::<Result<Vec<_>>>()?;
-                add(self.row(format!("m2 {point}"), "ns", Spread::of(values)));
+                add(self.row(format!("m2 {point}"), "ns", Percentiles::of(values)));
             }
         }
         Ok(())
@@ -100,7 +100,7 @@ impl Subject<'_> {
 
     /// Only a heap and pages have a limit to fill.
     fn filling(&self, add: &mut dyn FnMut(Row)) -> Result<()> {
-        if !matches!(self.stack.base(), Base::Heap | Base::Chunks | Base::Pages) {
+        if !matches!(self.stack.base(), StackBase::Heap | StackBase::Chunks | StackBase::Pages) {
             return Ok(());
         }
         let filling = Filling::default();
@@ -108,7 +108,7 @@ impl Subject<'_> {
         let built = self.build(1, HeapConfig { budget, ..HeapConfig::default() })?;
         let filled = filling.run(&mut built.allocator(0)?)?;
         let refused = filled.large_refused as f64;
-        add(self.row("m5", "refused", Spread { p50: refused, p99: refused }));
+        add(self.row("m5", "refused", Percentiles { p50: refused, p99: refused }));
         Ok(())
     }
 
@@ -121,7 +121,7 @@ impl Subject<'_> {
         let before = counted.layer().counts();
         pairs(COUNTED_PAIRS)?;
         let calls = counted.layer().counts().since(&before).total() as f64 / COUNTED_PAIRS as f64;
-        add(self.row("m7", "calls", Spread { p50: calls, p99: calls }));
+        add(self.row("m7", "calls", Percentiles { p50: calls, p99: calls }));
         Ok(())
     }
 }
@@ -134,14 +134,14 @@ impl Built {
             let id = built.driver.create_stream(StreamRequest::New { priority: 0 })?;
             built.streams.push(built.order.add(id));
         }
-        let site = Site { driver: built.driver.clone(), order: built.order.clone(), heap };
+        let site = StackContext { driver: built.driver.clone(), order: built.order.clone(), heap };
         built.resource = Some(stack.build(&site)?);
         Ok(built)
     }
 
-    fn allocator(&self, stream: usize) -> Result<OnStream<'_, dyn MemoryResource>> {
+    fn allocator(&self, stream: usize) -> Result<StreamAllocator<'_, dyn MemoryResource>> {
         match (&self.resource, self.streams.get(stream)) {
-            (Some(resource), Some(stream)) => Ok(OnStream::new(&**resource, *stream)),
+            (Some(resource), Some(stream)) => Ok(StreamAllocator::new(&**resource, *stream)),
             _ => Err(kiln_mem::Error::corrupt("a stack without a resource or a stream")),
         }
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use kiln_mem::Stack;
-use kiln_mem::replay::{Log, Report};
+use kiln_mem::replay::{AllocationLog, ReplayReport};
 use serde::Serialize;
 
 /// The result of a replay.
@@ -35,8 +35,8 @@ impl Outcome {
     pub(super) fn new(
         device: String,
         stack: &Stack,
-        log: &Log,
-        report: &Report,
+        log: &AllocationLog,
+        report: &ReplayReport,
         smallest: Option<u64>,
     ) -> Self {
         Self {

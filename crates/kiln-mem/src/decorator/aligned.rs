@@ -7,7 +7,8 @@ use crate::accounting::Accounting;
 use crate::block::{DeviceBlock, ResourceKey};
 use crate::byte_size::ByteSize;
 use crate::error::{ErrorKind, FreeError, Refusal, Result};
-use crate::ladder::{Relief, Rung};
+use crate::layer_view::LayerView;
+use crate::reclaim::{ReclaimStep, Reclaimed};
 use crate::request::Request;
 use crate::resource::MemoryResource;
 use crate::stamp::Stamps;
@@ -63,8 +64,12 @@ impl<R: MemoryResource> MemoryResource for Aligned<R> {
         self.inner.accounting()
     }
 
-    fn reap(&self, rung: Rung) -> Result<Relief> {
-        self.inner.reap(rung)
+    fn reclaim(&self, step: ReclaimStep) -> Result<Reclaimed> {
+        self.inner.reclaim(step)
+    }
+
+    fn layer(&self) -> LayerView<'_> {
+        LayerView::around(&self.inner)
     }
 }
 

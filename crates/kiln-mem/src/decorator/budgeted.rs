@@ -8,12 +8,13 @@ use kiln_sync::{Bias, BiasedLock, PerThread};
 use super::{free_below, unwrap};
 use crate::accounting::Accounting;
 use crate::block::{DeviceBlock, ResourceKey};
-use crate::budget::{AtHand, Budget, Reserved, Shortage};
+use crate::budget::{Budget, BudgetReservation, BudgetShortage, CreditHolder};
 use crate::byte_size::ByteSize;
+use crate::counters::{self, AllocationCounters, ThreadCounters};
 use crate::error::{Error, ErrorKind, FreeError, Refusal, Result};
 use crate::exhausted::Exhausted;
-use crate::ladder::{Pressure, Relief, Rung, Step};
-use crate::ledger::{self, Ledger, Page};
+use crate::layer_view::LayerView;
+use crate::reclaim::{PressurePolicy, ReclaimAttempt, ReclaimStep, Reclaimed};
 use crate::request::Request;
 use crate::resource::MemoryResource;
 use crate::stamp::Stamps;
@@ -36,8 +37,8 @@ pub struct Budgeted<R> {
     credit: Arc<Credit>,
     /// Accounts below the budget for some tags.
     by_tag: Vec<(AllocTag, Budget)>,
-    pressure: Pressure,
-    ledger: Ledger,
+    pressure: PressurePolicy,
+    counters: AllocationCounters,
     inner: R,
 }
 
@@ -50,21 +51,22 @@ struct Credit {
 /// A thread's part.
 struct Part {
     at_hand: BiasedLock<u64>,
-    /// Who holds what; for whoever is refused.
-    page: Page,
+    /// What each tag holds; for the error of a request that is refused.
+    counters: ThreadCounters,
 }
 
 impl<R: MemoryResource> Budgeted<R> {
     /// Puts a budget around a resource.
     pub fn new(budget: Budget, inner: R) -> Self {
         let credit = Arc::new(Credit { budget, parts: PerThread::new() });
-        let hand: Weak<dyn AtHand> = Arc::downgrade(&credit) as _;
-        credit.budget.add_hand(hand);
-        let (key, pressure, ledger) = (ResourceKey::fresh(), Pressure::default(), Ledger::default());
-        Self { key, credit, by_tag: Vec::new(), pressure, ledger, inner }
+        let hand: Weak<dyn CreditHolder> = Arc::downgrade(&credit) as _;
+        credit.budget.add_credit_holder(hand);
+        let (key, pressure, counters) =
+            (ResourceKey::fresh(), PressurePolicy::default(), AllocationCounters::default());
+        Self { key, credit, by_tag: Vec::new(), pressure, counters, inner }
     }
 
-    /// Charges a tag to an account of its own below the budget.
+    /// Charges a tag to a separate account below the budget.
     #[must_use]
     pub fn limit_tag(mut self, tag: AllocTag, limit_bytes: u64) -> Self {
         self.by_tag.retain(|(known, _)| *known != tag);
@@ -75,7 +77,7 @@ impl<R: MemoryResource> Budgeted<R> {
 
     /// What may be done when the budget is short.
     #[must_use]
-    pub fn under(mut self, pressure: Pressure) -> Self {
+    pub fn under(mut self, pressure: PressurePolicy) -> Self {
         self.pressure = pressure;
         self
     }
@@ -94,10 +96,10 @@ impl<R: MemoryResource> Budgeted<R> {
     ///
     /// # Errors
     /// Out of memory.
-    pub fn reserve(&self, bytes: u64) -> Result<Reserved> {
+    pub fn reserve(&self, bytes: u64) -> Result<BudgetReservation> {
         match self.with_room(bytes, || self.budget().charge_as_it_is(bytes)) {
-            Ok(()) => Ok(Reserved::of_charged(self.budget(), bytes)),
-            Err((short, steps)) => Err(self.explain(&short, bytes, steps)),
+            Ok(()) => Ok(BudgetReservation::of_charged(self.budget(), bytes)),
+            Err((short, attempts)) => Err(self.explain(&short, bytes, attempts)),
         }
     }
 
@@ -106,7 +108,7 @@ impl<R: MemoryResource> Budgeted<R> {
     /// # Errors
     /// As for [`MemoryResource::allocate`]; out of memory when too little is left of what was set aside, or of what the
     /// tag may have; refused if it was set aside in another budget.
-    pub fn allocate_from(&self, reserved: &Reserved, request: &Request) -> Result<DeviceBlock> {
+    pub fn allocate_from(&self, reserved: &BudgetReservation, request: &Request) -> Result<DeviceBlock> {
         if !reserved.budget().is(self.budget()) {
             let what = format!("bytes set aside in {} cannot pay here", reserved.budget().name());
             let next = "set them aside with `reserve` of the same resource";
@@ -117,9 +119,9 @@ impl<R: MemoryResource> Budgeted<R> {
         // The budget is charged already; the tag's account below it is not.
         let account = self.account(request.tag);
         if let Some(account) = account {
-            self.with_room(bytes, || account.charge_here(bytes)).map_err(|(short, steps)| {
+            self.with_room(bytes, || account.charge_here(bytes)).map_err(|(short, attempts)| {
                 reserved.put_back(bytes);
-                self.explain(&short, bytes, steps)
+                self.explain(&short, bytes, attempts)
             })?;
         }
         match self.inner.allocate(request) {
@@ -139,12 +141,15 @@ impl<R: MemoryResource> Budgeted<R> {
     }
 
     fn own_part(&self) -> &Part {
-        self.credit.parts.own(|_| Part { at_hand: BiasedLock::with_bias(0, Bias::Always), page: Page::new() })
+        self.credit.parts.own(|_| Part {
+            at_hand: BiasedLock::with_bias(0, Bias::Always),
+            counters: ThreadCounters::new(),
+        })
     }
 
     /// A block from below that was paid for.
     fn hand_out(&self, block: DeviceBlock) -> DeviceBlock {
-        self.ledger.note_allocated(&self.own_part().page, block.tag(), block.bytes());
+        self.counters.note_allocated(&self.own_part().counters, block.tag(), block.bytes());
         block.rebound(self.key)
     }
 
@@ -153,7 +158,11 @@ impl<R: MemoryResource> Budgeted<R> {
     }
 
     /// Charges bytes, from what this thread has at hand if that is enough.
-    fn charge(&self, tag: AllocTag, bytes: u64) -> std::result::Result<(), (Shortage, Vec<Step>)> {
+    fn charge(
+        &self,
+        tag: AllocTag,
+        bytes: u64,
+    ) -> std::result::Result<(), (BudgetShortage, Vec<ReclaimAttempt>)> {
         if let Some(account) = self.account(tag) {
             return self.with_room(bytes, || account.charge_as_it_is(bytes));
         }
@@ -195,41 +204,44 @@ impl<R: MemoryResource> Budgeted<R> {
     fn with_room(
         &self,
         bytes: u64,
-        charge: impl Fn() -> std::result::Result<(), Shortage>,
-    ) -> std::result::Result<(), (Shortage, Vec<Step>)> {
+        charge: impl Fn() -> std::result::Result<(), BudgetShortage>,
+    ) -> std::result::Result<(), (BudgetShortage, Vec<ReclaimAttempt>)> {
         let Err(mut last) = charge() else { return Ok(()) };
-        let mut steps = Vec::new();
-        for rung in self.pressure.rungs.iter().copied() {
-            let relief = match rung {
-                Rung::FrontCaches => Relief::freed(self.budget().collect()),
-                Rung::Callbacks => Relief::freed(self.pressure.call_back(bytes)),
+        let mut attempts = Vec::new();
+        for step in self.pressure.steps.iter().copied() {
+            let reclaimed = match step {
+                ReclaimStep::ThreadCaches => Reclaimed::freed(self.budget().collect()),
+                ReclaimStep::Callbacks => Reclaimed::freed(self.pressure.call_back(bytes)),
                 // What is live stays live, whatever else is done.
-                Rung::Completed | Rung::Ordered | Rung::IdlePages | Rung::Wait => continue,
+                ReclaimStep::Completed
+                | ReclaimStep::Ordered
+                | ReclaimStep::IdlePages
+                | ReclaimStep::Wait => continue,
             };
-            steps.push(Step { rung, relief });
+            attempts.push(ReclaimAttempt { step, reclaimed });
             match charge() {
                 Ok(()) => return Ok(()),
                 Err(short) => last = short,
             }
         }
-        Err((last, steps))
+        Err((last, attempts))
     }
 
-    fn explain(&self, short: &Shortage, bytes: u64, steps: Vec<Step>) -> Error {
-        let top_tags = ledger::top_tags(self.credit.parts.iter().map(|part| &part.page), TOP_TAGS);
+    fn explain(&self, short: &BudgetShortage, bytes: u64, attempts: Vec<ReclaimAttempt>) -> Error {
+        let top_tags = counters::top_tags(self.credit.parts.iter().map(|part| &part.counters), TOP_TAGS);
         let layer = format!("budget {}", short.name);
         let exhausted = Exhausted {
             limit_bytes: Some(short.limit),
             in_use_bytes: short.used,
             top_tags,
-            steps,
+            attempts,
             ..Exhausted::over(layer, bytes, &self.inner.accounting())
         };
         ErrorKind::from(exhausted).into()
     }
 }
 
-impl AtHand for Credit {
+impl CreditHolder for Credit {
     fn give_up(&self) -> u64 {
         let collected = self.parts.iter().map(|part| std::mem::take(&mut *part.at_hand.visit())).sum();
         self.budget.refund(collected);
@@ -245,7 +257,7 @@ impl<R: MemoryResource> MemoryResource for Budgeted<R> {
 
     fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
         self.charge(request.tag, request.bytes)
-            .map_err(|(short, steps)| self.explain(&short, request.bytes, steps))?;
+            .map_err(|(short, attempts)| self.explain(&short, request.bytes, attempts))?;
         match self.inner.allocate(request) {
             Ok(block) => Ok(self.hand_out(block)),
             Err(error) => {
@@ -258,7 +270,7 @@ impl<R: MemoryResource> MemoryResource for Budgeted<R> {
     fn deallocate(&self, block: DeviceBlock, uses: &Stamps) -> std::result::Result<(), FreeError> {
         let (tag, bytes) = (block.tag(), block.bytes());
         free_below(unwrap(block, self.key, &self.inner)?, uses, self.key, &self.inner)?;
-        self.ledger.note_freed(&self.own_part().page, tag, bytes);
+        self.counters.note_freed(&self.own_part().counters, tag, bytes);
         self.refund(tag, bytes);
         Ok(())
     }
@@ -267,11 +279,15 @@ impl<R: MemoryResource> MemoryResource for Budgeted<R> {
         self.inner.accounting()
     }
 
-    fn reap(&self, rung: Rung) -> Result<Relief> {
-        if rung == Rung::FrontCaches {
+    fn reclaim(&self, step: ReclaimStep) -> Result<Reclaimed> {
+        if step == ReclaimStep::ThreadCaches {
             self.credit.give_up();
         }
-        self.inner.reap(rung)
+        self.inner.reclaim(step)
+    }
+
+    fn layer(&self) -> LayerView<'_> {
+        LayerView::around(&self.inner).showing(self.budget())
     }
 }
 

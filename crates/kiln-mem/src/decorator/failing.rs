@@ -9,7 +9,8 @@ use crate::block::{DeviceBlock, ResourceKey};
 use crate::byte_size::ByteSize;
 use crate::error::{ErrorKind, FreeError, Result};
 use crate::exhausted::Exhausted;
-use crate::ladder::{Relief, Rung};
+use crate::layer_view::LayerView;
+use crate::reclaim::{ReclaimStep, Reclaimed};
 use crate::request::Request;
 use crate::resource::MemoryResource;
 use crate::stamp::Stamps;
@@ -76,8 +77,12 @@ impl<R: MemoryResource> MemoryResource for Failing<R> {
         self.inner.accounting()
     }
 
-    fn reap(&self, rung: Rung) -> Result<Relief> {
-        self.inner.reap(rung)
+    fn reclaim(&self, step: ReclaimStep) -> Result<Reclaimed> {
+        self.inner.reclaim(step)
+    }
+
+    fn layer(&self) -> LayerView<'_> {
+        LayerView::around(&self.inner)
     }
 }
 

@@ -6,16 +6,17 @@
 //!                              0xDD while in quarantine
 //! ```
 //!
-//! Every block gets a red zone before and after it. Zones are looked at when the block is freed and on demand. A freed
-//! block is filled and kept for a while before it is really freed; whoever writes to it then is found when it leaves.
-//! Each fill and each look waits for the block's stream on the host, so this is for finding bugs and not for production.
+//! Every block gets a red zone before and after it. Zones are looked at when the block is freed and on demand. A freed block is filled and
+//! kept in quarantine before it is freed below; a write to it is found when it leaves. Each fill and each look waits for the block's stream
+//! on the host, so this is for finding bugs and not for production.
 
+mod checker;
 mod device_bytes;
 mod finding;
-mod watch;
+mod table;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kiln_driver::{Driver, Timeout};
 
@@ -24,21 +25,22 @@ use crate::accounting::Accounting;
 use crate::block::{DeviceBlock, ResourceKey};
 use crate::byte_size::ByteSize;
 use crate::error::{Error, ErrorKind, FreeError, Refusal, Result};
-use crate::ladder::{Relief, Rung};
+use crate::layer_view::LayerView;
 use crate::order::Order;
+use crate::reclaim::{ReclaimStep, Reclaimed};
 use crate::request::Request;
 use crate::resource::MemoryResource;
 use crate::stamp::Stamps;
-use device_bytes::DeviceBytes;
+pub use checker::GuardChecker;
 pub use finding::{Damage, GuardFinding};
-use watch::{Quarantined, Watch, Watched};
+use table::{GuardedBlock, Quarantined};
 
 /// What red zones are filled with.
-const ZONE: u8 = 0xfd;
+const ZONE_BYTE: u8 = 0xfd;
 /// What a new block is filled with.
-const FRESH: u8 = 0xcd;
+const NEW_BYTE: u8 = 0xcd;
 /// What a freed block is filled with.
-const DEAD: u8 = 0xdd;
+const FREED_BYTE: u8 = 0xdd;
 
 /// How a guard is set up.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -55,50 +57,24 @@ impl Default for GuardConfig {
     }
 }
 
-/// Watches blocks for writes outside of them and after their end.
+/// Watches blocks for writes outside of them and after their end; [`checker`](Self::checker) reads what was found.
 pub struct Guarded<R: MemoryResource> {
     key: ResourceKey,
     config: GuardConfig,
     order: Arc<dyn Order>,
-    bytes: DeviceBytes,
-    watch: Mutex<Watch>,
-    /// Held while all blocks are looked at, and while one goes to the resource below: its memory may be somebody else's
-    /// right after, and what is written there then is no damage.
-    passage: Mutex<()>,
+    checker: GuardChecker,
     inner: R,
 }
 
 impl<R: MemoryResource> Guarded<R> {
     /// Puts a guard around a resource of device memory.
     pub fn new(config: GuardConfig, driver: Arc<dyn Driver>, order: Arc<dyn Order>, inner: R) -> Self {
-        let (bytes, watch, passage) = (DeviceBytes::new(driver), Mutex::default(), Mutex::default());
-        Self { key: ResourceKey::fresh(), config, order, bytes, watch, passage, inner }
+        Self { key: ResourceKey::fresh(), config, order, checker: GuardChecker::new(driver), inner }
     }
 
-    /// Looks at all live blocks and at those in quarantine. Blocks that other threads free meanwhile stay until it is done.
-    ///
-    /// # Errors
-    /// Whatever the driver says.
-    pub fn check(&self) -> Result<Vec<GuardFinding>> {
-        let _passage = self.passage();
-        let (live, dead) = {
-            let watch = self.watch();
-            (watch.live(), watch.quarantined())
-        };
-        let mut findings = Vec::new();
-        for watched in live {
-            findings.extend(self.look_at_zones(&watched)?);
-        }
-        for watched in dead {
-            findings.extend(self.look_at_zones(&watched)?);
-            findings.extend(self.look_at_body(&watched)?);
-        }
-        Ok(findings)
-    }
-
-    /// What was found in blocks that left the quarantine, and since when nobody asked.
-    pub fn take_findings(&self) -> Vec<GuardFinding> {
-        std::mem::take(&mut self.watch().findings)
+    /// The blocks, and what was found in them.
+    pub fn checker(&self) -> &GuardChecker {
+        &self.checker
     }
 
     /// The resource below.
@@ -112,47 +88,25 @@ impl<R: MemoryResource> Guarded<R> {
         Refusal::Unsupported { what, next: "leave it out" }.into()
     }
 
-    fn watch(&self) -> MutexGuard<'_, Watch> {
-        self.watch.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn passage(&self) -> MutexGuard<'_, ()> {
-        self.passage.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Gives a block to the resource below.
     fn pass_down(&self, block: DeviceBlock, uses: &Stamps) -> std::result::Result<(), FreeError> {
-        let _passage = self.passage();
+        let _releasing = self.checker.hold_releases();
         self.inner.deallocate(block, uses)
     }
 
-    fn look_at_zones(&self, watched: &Watched) -> Result<Option<GuardFinding>> {
-        let before = self.bytes.first_other(watched.front(), watched.zone, ZONE, watched.stream)?;
-        if let Some(at) = before {
-            return Ok(Some(watched.finding(Damage::Underrun { before: watched.zone - at })));
-        }
-        let after = self.bytes.first_other(watched.back(), watched.zone, ZONE, watched.stream)?;
-        Ok(after.map(|past| watched.finding(Damage::Overrun { past })))
-    }
-
-    fn look_at_body(&self, watched: &Watched) -> Result<Option<GuardFinding>> {
-        let written = self.bytes.first_other(watched.body(), watched.bytes, DEAD, watched.stream)?;
-        Ok(written.map(|offset| watched.finding(Damage::UseAfterFree { offset })))
-    }
-
-    /// Takes blocks out of quarantine until so many bytes are left, looks at them, and frees them. One that cannot be looked
-    /// at or freed stays.
+    /// Takes blocks out of quarantine until `keep_bytes` are left, looks at them, and frees them. One that cannot be looked at or freed
+    /// stays.
     fn release(&self, keep_bytes: u64) -> Result<u64> {
         let mut released = 0;
         loop {
-            let Some(Quarantined { watched, block }) = self.watch().leave(keep_bytes) else {
+            let Some(Quarantined { guarded, block }) = self.checker.table().take_oldest(keep_bytes) else {
                 return Ok(released);
             };
             let bytes = block.bytes();
-            let failed = match self.look_at_dead(&watched) {
+            let failed = match self.checker.check_freed(&guarded) {
                 Ok(found) => match self.pass_down(block, &Stamps::NONE) {
                     Ok(()) => {
-                        self.watch().findings.extend(found);
+                        self.checker.table().findings.extend(found);
                         released += bytes;
                         continue;
                     }
@@ -160,15 +114,8 @@ impl<R: MemoryResource> Guarded<R> {
                 },
                 Err(error) => FreeError { block, error },
             };
-            self.watch().stay(Quarantined { watched, block: failed.block });
+            self.checker.table().return_oldest(Quarantined { guarded, block: failed.block });
             return Err(failed.error);
-        }
-    }
-
-    fn look_at_dead(&self, watched: &Watched) -> Result<Option<GuardFinding>> {
-        match self.look_at_body(watched)? {
-            None => self.look_at_zones(watched),
-            found => Ok(found),
         }
     }
 
@@ -186,16 +133,17 @@ impl<R: MemoryResource> Guarded<R> {
         }
     }
 
-    /// Looks at a block that is being freed, fills it, and puts it into quarantine.
-    fn retire(&self, watched: &Watched, uses: &Stamps) -> Result<()> {
+    /// Looks at a block that is being freed, and fills it.
+    fn retire(&self, guarded: &GuardedBlock, uses: &Stamps) -> Result<()> {
         for stamp in uses.as_slice() {
             let _ = self.order.wait(*stamp, Timeout::Never)?;
         }
-        if let Some(finding) = self.look_at_zones(watched)? {
-            self.watch().forgive(watched.id);
+        if let Some(finding) = self.checker.check_zones(guarded)? {
+            self.checker.table().mark_reported(guarded.id);
             return Err(Error::corrupt(finding.to_string()));
         }
-        self.bytes.fill(watched.body(), watched.bytes, DEAD, watched.stream)
+        self.checker.table().grow_quarantine()?;
+        self.checker.fill_freed(guarded)
     }
 }
 
@@ -219,17 +167,14 @@ impl<R: MemoryResource> MemoryResource for Guarded<R> {
             self.inner.deallocate(outer, &Stamps::NONE).map_err(|failed| failed.error)?;
             return Err(Self::host_memory().into());
         };
-        let watched = Watched::new(&outer, request, zone, place);
-        let filled = self
-            .bytes
-            .fill(watched.front(), outer_bytes, ZONE, request.stream)
-            .and_then(|()| self.bytes.fill(watched.body(), request.bytes, FRESH, request.stream));
-        if let Err(error) = filled {
+        let guarded = GuardedBlock::new(&outer, request, zone, place);
+        let entered =
+            self.checker.fill_new(&guarded).and_then(|()| Ok(self.checker.table().enter(guarded)?));
+        if let Err(error) = entered {
             // The block was never used; if it cannot be freed either, the device is lost.
             let _ = self.inner.deallocate(outer, &Stamps::NONE);
             return Err(error);
         }
-        self.watch().enter(watched);
         Ok(outer.narrowed(zone, request.bytes).rebound(self.key))
     }
 
@@ -237,30 +182,30 @@ impl<R: MemoryResource> MemoryResource for Guarded<R> {
         if block.owner() != self.key {
             return Err(FreeError::foreign(block, self.key));
         }
-        let watched = self.watch().find(block.id());
-        let Some(watched) = watched else {
+        let found = self.checker.table().find(block.id());
+        let Some(guarded) = found else {
             if !block.is_empty() {
-                // Whatever has bytes is watched until it is freed.
+                // A block that has bytes is in the table until it is freed.
                 return Err(FreeError::stale(block));
             }
             return free_below(block.rebound(self.inner.key()), uses, self.key, &self.inner);
         };
-        if !watched.forgiven
-            && let Err(error) = self.retire(&watched, uses)
+        if !guarded.reported
+            && let Err(error) = self.retire(&guarded, uses)
         {
             return Err(FreeError { block, error });
         }
-        let outer = block.widened(watched.zone, watched.bytes + 2 * watched.zone).rebound(self.inner.key());
-        if watched.forgiven || self.config.quarantine_bytes == 0 {
-            // Forgotten first: once the block is free, its address may be somebody else's.
-            self.watch().forget(watched.id);
+        let outer = block.widened(guarded.zone, guarded.bytes + 2 * guarded.zone).rebound(self.inner.key());
+        if guarded.reported || self.config.quarantine_bytes == 0 {
+            // Removed first: once the block is free, its address may be another block's.
+            self.checker.table().remove(guarded.id);
             return self.pass_down(outer, uses).map_err(|FreeError { block, error }| {
-                self.watch().remember(watched);
-                FreeError { block: block.narrowed(watched.zone, watched.bytes).rebound(self.key), error }
+                self.checker.table().put_back(guarded);
+                FreeError { block: block.narrowed(guarded.zone, guarded.bytes).rebound(self.key), error }
             });
         }
-        self.watch().bury(watched, outer);
-        // What goes wrong here is the fault of blocks freed long ago; it is kept with the findings or said by the device.
+        self.checker.table().quarantine(guarded, outer);
+        // An error here is about a block that was freed long ago; it is kept with the findings, or the device says it again.
         let _ = self.release(self.config.quarantine_bytes);
         Ok(())
     }
@@ -269,20 +214,25 @@ impl<R: MemoryResource> MemoryResource for Guarded<R> {
         self.inner.accounting()
     }
 
-    fn reap(&self, rung: Rung) -> Result<Relief> {
-        let released = if rung == Rung::FrontCaches { self.release(0)? } else { 0 };
-        Ok(Relief::freed(released) + self.inner.reap(rung)?)
+    fn reclaim(&self, step: ReclaimStep) -> Result<Reclaimed> {
+        let released = if step == ReclaimStep::ThreadCaches { self.release(0)? } else { 0 };
+        Ok(Reclaimed::freed(released) + self.inner.reclaim(step)?)
+    }
+
+    fn layer(&self) -> LayerView<'_> {
+        LayerView::around(&self.inner).showing(&self.checker)
     }
 }
 
 impl<R: MemoryResource> Drop for Guarded<R> {
     /// Frees what is in quarantine: the resource below may outlive the guard.
     fn drop(&mut self) {
-        while let Some(Quarantined { block, .. }) = self.watch().leave(0) {
+        loop {
+            let Some(Quarantined { block, .. }) = self.checker.table().take_oldest(0) else { break };
             // If it cannot be freed, the device is lost.
             let _ = self.inner.deallocate(block, &Stamps::NONE);
         }
-        self.bytes.release();
+        self.checker.release();
     }
 }
 

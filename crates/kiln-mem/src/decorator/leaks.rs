@@ -1,4 +1,4 @@
-//! Knowing what is still live, and where it came from.
+//! Which blocks are live, and where in the program they were allocated.
 
 use std::backtrace::Backtrace;
 use std::collections::HashMap;
@@ -10,7 +10,9 @@ use super::{free_below, unwrap};
 use crate::accounting::Accounting;
 use crate::block::{BlockId, DeviceBlock, ResourceKey};
 use crate::error::{FreeError, Result};
-use crate::ladder::{Relief, Rung};
+use crate::host_memory::{HostOutOfMemory, TryGrow};
+use crate::layer_view::LayerView;
+use crate::reclaim::{ReclaimStep, Reclaimed};
 use crate::request::Request;
 use crate::resource::MemoryResource;
 use crate::stamp::{Stamps, StreamKey};
@@ -19,19 +21,25 @@ use crate::tag::AllocTag;
 /// Parts of the table, so that threads rarely meet.
 const PARTS: usize = 16;
 
-/// Remembers every live block, with its tag and, for some, where in the program it was allocated.
-pub struct LeakTracking<R> {
+/// Tracks every live block; [`tracker`](Self::tracker) lists them.
+pub struct LeakTracked<R> {
     key: ResourceKey,
-    /// Every so many allocations the call site is taken; 0 is never.
+    tracker: LeakTracker,
+    inner: R,
+}
+
+/// A table of live blocks with their tags and, for some, where in the program they were allocated.
+#[derive(Debug)]
+pub struct LeakTracker {
+    /// The call site of every so many allocations is taken; 0 is none.
     sample_every: u64,
     serial: AtomicU64,
-    parts: [Mutex<HashMap<BlockId, Live>>; PARTS],
-    inner: R,
+    parts: [Mutex<HashMap<BlockId, LiveBlock>>; PARTS],
 }
 
 /// A block that was allocated and not freed.
 #[derive(Clone, Debug)]
-pub struct Live {
+pub struct LiveBlock {
     /// Its name.
     pub block: BlockId,
     /// How many bytes it has.
@@ -46,7 +54,7 @@ pub struct Live {
     pub site: Option<Arc<Backtrace>>,
 }
 
-impl<R: MemoryResource> LeakTracking<R> {
+impl<R: MemoryResource> LeakTracked<R> {
     /// Puts a table around a resource.
     pub fn new(inner: R) -> Self {
         Self::sampling(0, inner)
@@ -54,19 +62,28 @@ impl<R: MemoryResource> LeakTracking<R> {
 
     /// The same, taking the call site of every so many allocations. Taking one costs microseconds.
     pub fn sampling(every: u64, inner: R) -> Self {
-        Self {
-            key: ResourceKey::fresh(),
-            sample_every: every,
-            serial: AtomicU64::new(0),
-            parts: std::array::from_fn(|_| Mutex::default()),
-            inner,
-        }
+        let parts = std::array::from_fn(|_| Mutex::default());
+        let tracker = LeakTracker { sample_every: every, serial: AtomicU64::new(0), parts };
+        Self { key: ResourceKey::fresh(), tracker, inner }
     }
 
+    /// The table of live blocks.
+    pub fn tracker(&self) -> &LeakTracker {
+        &self.tracker
+    }
+
+    /// The resource below.
+    pub fn inner(&self) -> &R {
+        &self.inner
+    }
+}
+
+impl LeakTracker {
     /// The blocks that are live, oldest first.
-    pub fn live(&self) -> Vec<Live> {
+    pub fn live(&self) -> Vec<LiveBlock> {
         let parts = self.parts.iter().map(|part| part.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut live: Vec<Live> = parts.flat_map(|part| part.values().cloned().collect::<Vec<_>>()).collect();
+        let mut live: Vec<LiveBlock> =
+            parts.flat_map(|part| part.values().cloned().collect::<Vec<_>>()).collect();
         live.sort_by_key(|live| live.serial);
         live
     }
@@ -83,19 +100,27 @@ impl<R: MemoryResource> LeakTracking<R> {
         tags
     }
 
-    /// The resource below.
-    pub fn inner(&self) -> &R {
-        &self.inner
+    /// The call site of an allocation, if it is taken.
+    fn site(&self, serial: u64) -> Option<Arc<Backtrace>> {
+        let sampled = self.sample_every > 0 && serial.is_multiple_of(self.sample_every);
+        sampled.then(|| Arc::new(Backtrace::force_capture()))
     }
 
-    fn part(&self, block: BlockId) -> MutexGuard<'_, HashMap<BlockId, Live>> {
+    fn enter(&self, live: LiveBlock) -> std::result::Result<(), HostOutOfMemory> {
+        let mut part = self.part(live.block);
+        part.try_grow(1)?;
+        part.insert(live.block, live);
+        Ok(())
+    }
+
+    fn part(&self, block: BlockId) -> MutexGuard<'_, HashMap<BlockId, LiveBlock>> {
         let part = (block.0.0 / Request::MIN_ALIGN) as usize % PARTS;
         self.parts[part].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[deny(clippy::missing_trait_methods)]
-impl<R: MemoryResource> MemoryResource for LeakTracking<R> {
+impl<R: MemoryResource> MemoryResource for LeakTracked<R> {
     fn key(&self) -> ResourceKey {
         self.key
     }
@@ -105,28 +130,35 @@ impl<R: MemoryResource> MemoryResource for LeakTracking<R> {
         if block.is_empty() {
             return Ok(block);
         }
-        let serial = self.serial.fetch_add(1, Ordering::Relaxed) + 1;
-        let sampled = self.sample_every > 0 && serial.is_multiple_of(self.sample_every);
-        let live = Live {
+        let serial = self.tracker.serial.fetch_add(1, Ordering::Relaxed) + 1;
+        let live = LiveBlock {
             block: block.id(),
             bytes: block.bytes(),
             tag: block.tag(),
             stream: block.stream(),
             serial,
-            site: sampled.then(|| Arc::new(Backtrace::force_capture())),
+            site: self.tracker.site(serial),
         };
-        self.part(block.id()).insert(block.id(), live);
-        Ok(block)
+        match self.tracker.enter(live) {
+            Ok(()) => Ok(block),
+            Err(error) => {
+                let block = block.rebound(self.inner.key());
+                // The block was never used; if it cannot be freed either, the device is lost.
+                let _ = self.inner.deallocate(block, &Stamps::NONE);
+                Err(error.into())
+            }
+        }
     }
 
     fn deallocate(&self, block: DeviceBlock, uses: &Stamps) -> std::result::Result<(), FreeError> {
         let id = block.id();
         let block = unwrap(block, self.key, &self.inner)?;
-        // Taken out first: once the block is free, its address may be somebody else's.
-        let live = if block.is_empty() { None } else { self.part(id).remove(&id) };
+        // Taken out first: once the block is free, its address may be another block's.
+        let live = if block.is_empty() { None } else { self.tracker.part(id).remove(&id) };
         free_below(block, uses, self.key, &self.inner).inspect_err(|_| {
             if let Some(live) = live {
-                self.part(id).insert(id, live);
+                // There is room: its entry has just gone, or another block's that came meanwhile has made more.
+                let _ = self.tracker.enter(live);
             }
         })
     }
@@ -135,21 +167,25 @@ impl<R: MemoryResource> MemoryResource for LeakTracking<R> {
         self.inner.accounting()
     }
 
-    fn reap(&self, rung: Rung) -> Result<Relief> {
-        self.inner.reap(rung)
+    fn reclaim(&self, step: ReclaimStep) -> Result<Reclaimed> {
+        self.inner.reclaim(step)
+    }
+
+    fn layer(&self) -> LayerView<'_> {
+        LayerView::around(&self.inner).showing(&self.tracker)
     }
 }
 
-impl<R: MemoryResource> fmt::Display for LeakTracking<R> {
+impl<R: MemoryResource> fmt::Display for LeakTracked<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.sample_every {
+        match self.tracker.sample_every {
             0 => write!(f, "leaks({})", self.inner),
             every => write!(f, "leaks({every}, {})", self.inner),
         }
     }
 }
 
-impl fmt::Display for Live {
+impl fmt::Display for LiveBlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { block, bytes, tag, stream, serial, site } = self;
         write!(f, "{block}: {bytes} bytes for {tag} on {stream}, allocation {serial}")?;

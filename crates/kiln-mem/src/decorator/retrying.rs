@@ -6,7 +6,8 @@ use super::{free_below, unwrap};
 use crate::accounting::Accounting;
 use crate::block::{DeviceBlock, ResourceKey};
 use crate::error::{FreeError, Result};
-use crate::ladder::{Relief, Rung, Step};
+use crate::layer_view::LayerView;
+use crate::reclaim::{ReclaimAttempt, ReclaimStep, Reclaimed};
 use crate::request::Request;
 use crate::resource::MemoryResource;
 use crate::stamp::Stamps;
@@ -39,24 +40,24 @@ impl<R: MemoryResource> MemoryResource for Retrying<R> {
     }
 
     fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
-        let mut steps = Vec::new();
+        let mut attempts = Vec::new();
         let mut last = match self.inner.allocate(request) {
             Ok(block) => return Ok(block.rebound(self.key)),
             Err(error) => error,
         };
         for _ in 0..self.rounds {
-            let tried = steps.len();
-            for rung in Rung::ALL {
+            let tried = attempts.len();
+            for step in ReclaimStep::ALL {
                 if !last.is_retryable() {
                     return Err(last);
                 }
-                let relief = match self.inner.reap(rung) {
+                let reclaimed = match self.inner.reclaim(step) {
                     Err(error) if error.is_sticky() => return Err(error),
                     // A step that could not be taken brought nothing; that memory is out is still what is wrong.
                     answer => answer.unwrap_or_default(),
                 };
-                steps.push(Step { rung, relief });
-                if relief.is_nothing() {
+                attempts.push(ReclaimAttempt { step, reclaimed });
+                if reclaimed.is_nothing() {
                     continue;
                 }
                 match self.inner.allocate(request) {
@@ -64,13 +65,13 @@ impl<R: MemoryResource> MemoryResource for Retrying<R> {
                     Err(error) => last = error,
                 }
             }
-            if steps[tried..].iter().all(|step| step.relief.is_nothing()) {
+            if attempts[tried..].iter().all(|step| step.reclaimed.is_nothing()) {
                 // Another round would bring nothing either.
                 break;
             }
         }
         if let Some(exhausted) = last.exhausted_mut() {
-            exhausted.steps.extend(steps);
+            exhausted.attempts.extend(attempts);
         }
         Err(last)
     }
@@ -83,8 +84,12 @@ impl<R: MemoryResource> MemoryResource for Retrying<R> {
         self.inner.accounting()
     }
 
-    fn reap(&self, rung: Rung) -> Result<Relief> {
-        self.inner.reap(rung)
+    fn reclaim(&self, step: ReclaimStep) -> Result<Reclaimed> {
+        self.inner.reclaim(step)
+    }
+
+    fn layer(&self) -> LayerView<'_> {
+        LayerView::around(&self.inner)
     }
 }
 

@@ -7,9 +7,10 @@ use kiln_sync::PerThread;
 use super::{free_below, unwrap};
 use crate::accounting::Accounting;
 use crate::block::{DeviceBlock, ResourceKey};
+use crate::counters::{self, AllocationCounters, AllocationCounts, ThreadCounters};
 use crate::error::{FreeError, Result};
-use crate::ladder::{Relief, Rung};
-use crate::ledger::{self, Counts, Ledger, Page};
+use crate::layer_view::LayerView;
+use crate::reclaim::{ReclaimStep, Reclaimed};
 use crate::request::Request;
 use crate::resource::MemoryResource;
 use crate::stamp::Stamps;
@@ -18,53 +19,40 @@ use crate::tag::AllocTag;
 /// Tags named in an error that passes by.
 const TOP_TAGS: usize = 5;
 
-/// Counts allocations, frees and live bytes by tag, and the peak; each thread counts for itself.
+/// Counts allocations, frees and live bytes; [`statistics`](Self::statistics) reads them.
 ///
-/// A heap counts in the same way. This is for what is around it: what of a budget, a guard or a pool is whose.
-pub struct Statistics<R> {
+/// A heap counts in the same way. This decorator is for other resources, and for what passes one layer of a stack.
+pub struct Counted<R> {
     key: ResourceKey,
-    ledger: Ledger,
-    pages: PerThread<Page>,
+    statistics: Statistics,
     inner: R,
 }
 
-/// What happened to a tag since this was made; a task that has a tag of its own measures itself with it, and nobody else.
-pub struct Scope<'a, R> {
-    statistics: &'a Statistics<R>,
-    tag: AllocTag,
-    before: Counts,
+/// Allocations, frees and live bytes by tag, and the peak. Each thread counts for itself.
+#[derive(Debug)]
+pub struct Statistics {
+    counters: AllocationCounters,
+    threads: PerThread<ThreadCounters>,
 }
 
-impl<R: MemoryResource> Statistics<R> {
+/// What is done for a tag from a moment on; a task that uses a tag alone measures itself with it.
+#[derive(Debug)]
+pub struct StatisticsScope<'a> {
+    statistics: &'a Statistics,
+    tag: AllocTag,
+    before: AllocationCounts,
+}
+
+impl<R: MemoryResource> Counted<R> {
     /// Puts counters around a resource.
     pub fn new(inner: R) -> Self {
-        Self { key: ResourceKey::fresh(), ledger: Ledger::default(), pages: PerThread::new(), inner }
+        let statistics = Statistics { counters: AllocationCounters::default(), threads: PerThread::new() };
+        Self { key: ResourceKey::fresh(), statistics, inner }
     }
 
-    /// What was done for all tags together.
-    pub fn total(&self) -> Counts {
-        ledger::total(self.pages.iter())
-    }
-
-    /// What was done for a tag.
-    pub fn counts(&self, tag: AllocTag) -> Counts {
-        ledger::count(self.pages.iter(), tag)
-    }
-
-    /// What was done for each tag.
-    pub fn counts_by_tag(&self) -> Vec<(AllocTag, Counts)> {
-        ledger::by_tag(self.pages.iter())
-    }
-
-    /// The most that was live at once; exact for one thread, off by at most 1 MiB, or a 256th of what was live, for each
-    /// further one.
-    pub fn peak_bytes(&self) -> u64 {
-        self.ledger.peak_bytes(self.pages.iter())
-    }
-
-    /// Measures what happens to a tag from here on.
-    pub fn scope(&self, tag: AllocTag) -> Scope<'_, R> {
-        Scope { statistics: self, tag, before: self.counts(tag) }
+    /// What was counted.
+    pub fn statistics(&self) -> &Statistics {
+        &self.statistics
     }
 
     /// The resource below.
@@ -73,15 +61,47 @@ impl<R: MemoryResource> Statistics<R> {
     }
 }
 
-impl<R: MemoryResource> Scope<'_, R> {
+impl Statistics {
+    /// What was done for all tags together.
+    pub fn total(&self) -> AllocationCounts {
+        counters::total(self.threads.iter())
+    }
+
+    /// What was done for a tag.
+    pub fn counts(&self, tag: AllocTag) -> AllocationCounts {
+        counters::count(self.threads.iter(), tag)
+    }
+
+    /// What was done for each tag.
+    pub fn counts_by_tag(&self) -> Vec<(AllocTag, AllocationCounts)> {
+        counters::by_tag(self.threads.iter())
+    }
+
+    /// The most bytes that were live at once. Exact for one thread; off by at most 1 MiB, or a 256th of what was live, for each further
+    /// one.
+    pub fn peak_bytes(&self) -> u64 {
+        self.counters.peak_bytes(self.threads.iter())
+    }
+
+    /// Measures what is done for a tag from here on.
+    pub fn scope(&self, tag: AllocTag) -> StatisticsScope<'_> {
+        StatisticsScope { statistics: self, tag, before: self.counts(tag) }
+    }
+
+    fn own_counters(&self) -> &ThreadCounters {
+        self.threads.own(|_| ThreadCounters::new())
+    }
+}
+
+impl StatisticsScope<'_> {
     /// What was done for the tag since the scope was made.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> AllocationCounts {
         self.statistics.counts(self.tag).since(&self.before)
     }
 }
 
 #[deny(clippy::missing_trait_methods)]
-impl<R: MemoryResource> MemoryResource for Statistics<R> {
+impl<R: MemoryResource> MemoryResource for Counted<R> {
     fn key(&self) -> ResourceKey {
         self.key
     }
@@ -90,14 +110,15 @@ impl<R: MemoryResource> MemoryResource for Statistics<R> {
     fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
         match self.inner.allocate(request) {
             Ok(block) => {
-                self.ledger.note_allocated(self.pages.own(|_| Page::new()), request.tag, request.bytes);
+                let Statistics { counters, .. } = &self.statistics;
+                counters.note_allocated(self.statistics.own_counters(), request.tag, request.bytes);
                 Ok(block.rebound(self.key))
             }
             Err(mut error) => {
                 if let Some(exhausted) = error.exhausted_mut()
                     && exhausted.top_tags.is_empty()
                 {
-                    exhausted.top_tags = ledger::top_tags(self.pages.iter(), TOP_TAGS);
+                    exhausted.top_tags = counters::top_tags(self.statistics.threads.iter(), TOP_TAGS);
                 }
                 Err(error)
             }
@@ -108,7 +129,7 @@ impl<R: MemoryResource> MemoryResource for Statistics<R> {
     fn deallocate(&self, block: DeviceBlock, uses: &Stamps) -> std::result::Result<(), FreeError> {
         let (tag, bytes) = (block.tag(), block.bytes());
         free_below(unwrap(block, self.key, &self.inner)?, uses, self.key, &self.inner)?;
-        self.ledger.note_freed(self.pages.own(|_| Page::new()), tag, bytes);
+        self.statistics.counters.note_freed(self.statistics.own_counters(), tag, bytes);
         Ok(())
     }
 
@@ -116,12 +137,16 @@ impl<R: MemoryResource> MemoryResource for Statistics<R> {
         self.inner.accounting()
     }
 
-    fn reap(&self, rung: Rung) -> Result<Relief> {
-        self.inner.reap(rung)
+    fn reclaim(&self, step: ReclaimStep) -> Result<Reclaimed> {
+        self.inner.reclaim(step)
+    }
+
+    fn layer(&self) -> LayerView<'_> {
+        LayerView::around(&self.inner).showing(&self.statistics)
     }
 }
 
-impl<R: MemoryResource> fmt::Display for Statistics<R> {
+impl<R: MemoryResource> fmt::Display for Counted<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "stats({})", self.inner)
     }

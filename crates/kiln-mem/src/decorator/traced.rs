@@ -1,4 +1,4 @@
-//! Writing down what happens.
+//! Recording every call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use super::{free_below, unwrap};
 use crate::accounting::Accounting;
 use crate::block::{DeviceBlock, ResourceKey};
 use crate::error::{FreeError, Result};
-use crate::ladder::{Relief, Rung};
+use crate::layer_view::LayerView;
+use crate::reclaim::{ReclaimStep, Reclaimed};
 use crate::request::Request;
 use crate::resource::MemoryResource;
 use crate::stamp::{Stamps, StreamKey};
@@ -38,15 +39,20 @@ impl Default for TraceConfig {
     }
 }
 
-/// Writes a record of fixed size for every call, into a ring of the calling thread.
+/// Records every call; [`recorder`](Self::recorder) reads the records.
 pub struct Traced<R> {
     key: ResourceKey,
+    recorder: TraceRecorder,
+    inner: R,
+}
+
+/// Records of fixed size, in a ring for each thread.
+pub struct TraceRecorder {
     config: TraceConfig,
     /// The earliest time that the next record may have. Two records of one nanosecond, or of a clock that stands still, would have no
     /// order among threads, and a replay could free a block before it is handed out.
     next_nanoseconds: AtomicU64,
     rings: PerThread<ThreadRing>,
-    inner: R,
 }
 
 /// What a record says of a block.
@@ -73,10 +79,22 @@ impl<R: MemoryResource> Traced<R> {
     /// Puts a trace around a resource. A number of records that no thread can keep becomes the nearest that one can.
     pub fn new(mut config: TraceConfig, inner: R) -> Self {
         config.records_per_thread = config.records_per_thread.clamp(1, TraceConfig::RECORDS_LIMIT);
-        let next_nanoseconds = AtomicU64::new(0);
-        Self { key: ResourceKey::fresh(), config, next_nanoseconds, rings: PerThread::new(), inner }
+        let recorder = TraceRecorder { config, next_nanoseconds: AtomicU64::new(0), rings: PerThread::new() };
+        Self { key: ResourceKey::fresh(), recorder, inner }
     }
 
+    /// What was recorded.
+    pub fn recorder(&self) -> &TraceRecorder {
+        &self.recorder
+    }
+
+    /// The resource below.
+    pub fn inner(&self) -> &R {
+        &self.inner
+    }
+}
+
+impl TraceRecorder {
     /// The records that are left, of all threads, in the order in which they were written. No two have the same time.
     pub fn records(&self) -> Vec<TraceRecord> {
         let mut records: Vec<TraceRecord> = Vec::new();
@@ -90,11 +108,6 @@ impl<R: MemoryResource> Traced<R> {
     /// Records that were dropped because rings were full.
     pub fn dropped(&self) -> u64 {
         self.rings.iter().map(|ring| ring.ring.visit().dropped()).sum()
-    }
-
-    /// The resource below.
-    pub fn inner(&self) -> &R {
-        &self.inner
     }
 
     /// The time, or as little more as it takes to come after every earlier record. What happens before a record is recorded before:
@@ -133,13 +146,13 @@ impl<R: MemoryResource> MemoryResource for Traced<R> {
     fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
         match self.inner.allocate(request) {
             Ok(block) => {
-                self.write(TraceAction::Allocate, Event::of(&block));
+                self.recorder.write(TraceAction::Allocate, Event::of(&block));
                 Ok(block.rebound(self.key))
             }
             Err(error) => {
                 let Request { bytes, stream, tag, .. } = *request;
                 let failed = Event { address: DeviceAddress(0), bytes, stream: stream.key, tag };
-                self.write(TraceAction::Fail, failed);
+                self.recorder.write(TraceAction::Fail, failed);
                 Err(error)
             }
         }
@@ -149,23 +162,33 @@ impl<R: MemoryResource> MemoryResource for Traced<R> {
         let block = unwrap(block, self.key, &self.inner)?;
         let event = Event::of(&block);
         // Written first: once the block is free, its address may be handed out and recorded again.
-        self.write(TraceAction::Free, event);
+        self.recorder.write(TraceAction::Free, event);
         free_below(block, uses, self.key, &self.inner)
             // It is live after all.
-            .inspect_err(|_| self.write(TraceAction::Allocate, event))
+            .inspect_err(|_| self.recorder.write(TraceAction::Allocate, event))
     }
 
     fn accounting(&self) -> Accounting {
         self.inner.accounting()
     }
 
-    fn reap(&self, rung: Rung) -> Result<Relief> {
-        self.inner.reap(rung)
+    fn reclaim(&self, step: ReclaimStep) -> Result<Reclaimed> {
+        self.inner.reclaim(step)
+    }
+
+    fn layer(&self) -> LayerView<'_> {
+        LayerView::around(&self.inner).showing(&self.recorder)
     }
 }
 
 impl<R: MemoryResource> fmt::Display for Traced<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "trace({}, {})", self.config.records_per_thread, self.inner)
+        write!(f, "trace({}, {})", self.recorder.config.records_per_thread, self.inner)
+    }
+}
+
+impl fmt::Debug for TraceRecorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a trace of {} records for each thread", self.config.records_per_thread)
     }
 }

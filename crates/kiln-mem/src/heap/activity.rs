@@ -1,10 +1,9 @@
-//! What a heap did beside looking into its lists.
+//! Counts of what a heap did besides looking into its lists.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a heap did that takes longer than looking into its lists, since it was made. Where a program is slower than it
-/// was, this says which of it is new.
+/// Counts of what a heap did that takes longer than looking into its lists, since it was made.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -25,43 +24,43 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct HeapActivity {
-    /// Memory was taken from the device: driver calls.
+    /// Times memory was taken from the device: driver calls.
     pub growths: u64,
-    /// Free frames were mapped in a row: a driver call for each frame.
-    pub folds_mapped: u64,
-    /// The frames that were mapped for it.
+    /// Contiguous remaps that were mapped: a driver call for each frame of them.
+    pub remaps_mapped: u64,
+    /// Frames that were mapped for them.
     pub frames_mapped: u64,
-    /// Free frames were found mapped in that order already.
-    pub folds_reused: u64,
-    /// Rows that were nobody's home were unmapped: a driver call each.
-    pub folds_unmapped: u64,
-    /// Nothing of a stream was in use, and its frames went back to where they were born.
-    pub homecomings: u64,
-    /// Requests went down the ladder, whether they were met or not.
-    pub climbs: u64,
-    /// Mapping had cost enough, and since then more is held beside what is in use (see [`Spare`](crate::Spare)): once at the most.
-    pub spared: u64,
+    /// Remaps that were mapped already and used again.
+    pub remaps_reused: u64,
+    /// Unused remaps that were unmapped: a driver call each.
+    pub remaps_unmapped: u64,
+    /// Times nothing of a stream was in use, and its frames returned to their original places.
+    pub layout_resets: u64,
+    /// Requests for which memory had to be reclaimed, whether they were met or not.
+    pub shortages: u64,
+    /// Whether the heap has mapped so much that it holds more spare memory since (see [`Spare`](crate::Spare)): 0 or 1.
+    pub spare_raised: u64,
 }
 
 impl HeapActivity {
-    /// What came after an earlier look.
+    /// What was done after `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
             growths: self.growths.wrapping_sub(earlier.growths),
-            folds_mapped: self.folds_mapped.wrapping_sub(earlier.folds_mapped),
+            remaps_mapped: self.remaps_mapped.wrapping_sub(earlier.remaps_mapped),
             frames_mapped: self.frames_mapped.wrapping_sub(earlier.frames_mapped),
-            folds_reused: self.folds_reused.wrapping_sub(earlier.folds_reused),
-            folds_unmapped: self.folds_unmapped.wrapping_sub(earlier.folds_unmapped),
-            homecomings: self.homecomings.wrapping_sub(earlier.homecomings),
-            climbs: self.climbs.wrapping_sub(earlier.climbs),
-            spared: self.spared.wrapping_sub(earlier.spared),
+            remaps_reused: self.remaps_reused.wrapping_sub(earlier.remaps_reused),
+            remaps_unmapped: self.remaps_unmapped.wrapping_sub(earlier.remaps_unmapped),
+            layout_resets: self.layout_resets.wrapping_sub(earlier.layout_resets),
+            shortages: self.shortages.wrapping_sub(earlier.shortages),
+            spare_raised: self.spare_raised.wrapping_sub(earlier.spare_raised),
         }
     }
 
     /// Whether the driver was called for it.
     pub fn called_driver(&self) -> bool {
-        self.growths + self.folds_mapped + self.folds_unmapped + self.climbs > 0
+        self.growths + self.remaps_mapped + self.remaps_unmapped + self.shortages > 0
     }
 }
 
@@ -69,42 +68,42 @@ impl fmt::Display for HeapActivity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} growths, {} folds mapped with {} frames, {} reused, {} unmapped, {} homecomings, {} climbs",
+            "{} growths, {} remaps mapped with {} frames, {} reused, {} unmapped, {} layout resets, {} shortages",
             self.growths,
-            self.folds_mapped,
+            self.remaps_mapped,
             self.frames_mapped,
-            self.folds_reused,
-            self.folds_unmapped,
-            self.homecomings,
-            self.climbs
+            self.remaps_reused,
+            self.remaps_unmapped,
+            self.layout_resets,
+            self.shortages
         )?;
-        if self.spared == 0 { Ok(()) } else { f.write_str(", and more is spared since") }
+        if self.spare_raised == 0 { Ok(()) } else { f.write_str(", and more is spare_raised since") }
     }
 }
 
-/// The part of it that comes with driver calls, so that a shared counter costs nothing beside them.
+/// Counts of what comes with driver calls, so that a shared counter is cheap next to it.
 #[derive(Debug, Default)]
-pub(crate) struct Happened {
-    pub(crate) growths: Count,
-    pub(crate) folds_mapped: Count,
-    pub(crate) frames_mapped: Count,
-    pub(crate) folds_unmapped: Count,
-    pub(crate) climbs: Count,
-    pub(crate) spared: Count,
+pub(crate) struct ActivityCounters {
+    pub(crate) growths: SharedCounter,
+    pub(crate) remaps_mapped: SharedCounter,
+    pub(crate) frames_mapped: SharedCounter,
+    pub(crate) remaps_unmapped: SharedCounter,
+    pub(crate) shortages: SharedCounter,
+    pub(crate) spare_raised: SharedCounter,
 }
 
-/// The part that does not; kept under the lock of an arena.
+/// Counts of the rest, under the lock of an arena.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct HappenedHere {
-    pub(crate) folds_reused: u64,
-    pub(crate) homecomings: u64,
+pub(crate) struct ArenaActivity {
+    pub(crate) remaps_reused: u64,
+    pub(crate) layout_resets: u64,
 }
 
-/// How often something happened.
+/// A counter that all threads share.
 #[derive(Debug, Default)]
-pub(crate) struct Count(AtomicU64);
+pub(crate) struct SharedCounter(AtomicU64);
 
-impl Count {
+impl SharedCounter {
     pub(crate) fn note(&self) {
         self.add(1);
     }
@@ -118,21 +117,21 @@ impl Count {
     }
 }
 
-impl Happened {
-    /// Together with what happened in arenas.
-    pub(crate) fn with(&self, arenas: impl Iterator<Item = HappenedHere>) -> HeapActivity {
+impl ActivityCounters {
+    /// All counts, with those of the arenas.
+    pub(crate) fn with(&self, arenas: impl Iterator<Item = ArenaActivity>) -> HeapActivity {
         let mut activity = HeapActivity {
             growths: self.growths.read(),
-            folds_mapped: self.folds_mapped.read(),
+            remaps_mapped: self.remaps_mapped.read(),
             frames_mapped: self.frames_mapped.read(),
-            folds_unmapped: self.folds_unmapped.read(),
-            climbs: self.climbs.read(),
-            spared: self.spared.read(),
+            remaps_unmapped: self.remaps_unmapped.read(),
+            shortages: self.shortages.read(),
+            spare_raised: self.spare_raised.read(),
             ..HeapActivity::default()
         };
         for here in arenas {
-            activity.folds_reused += here.folds_reused;
-            activity.homecomings += here.homecomings;
+            activity.remaps_reused += here.remaps_reused;
+            activity.layout_resets += here.layout_resets;
         }
         activity
     }

@@ -1,22 +1,23 @@
-//! What one stream owns: pieces of address space, and which of them are free.
+//! The memory of one stream: pieces of address space, and which of them are free.
 //!
 //! Everything here is arithmetic on the host; no device and no lock is known. Addresses are counted in units. The
 //! invariants: neighbours that are both free are one piece; a free piece is in exactly one list; a piece whose neighbour
 //! is `NIL` has nothing of this arena beside it.
 //!
-//! Each free piece remembers when it was last used, as the low half of a submission number of the arena's stream.
-//! The upper half is recovered from the newest number at the time it is looked at. A piece that slept through more
-//! than 2^32 submissions then looks newer than it is, which errs to the safe side.
+//! Each free piece records when it was last used, as the low half of a submission number of the arena's stream. The upper half is
+//! recovered from the newest number when the piece is looked at. A piece that was not used for more than 2^32 submissions then looks newer
+//! than it is, which is safe.
 
-use super::bins::Bins;
-use super::pieces::{NIL, Piece, Pieces};
+use super::free_lists::FreeLists;
+use super::piece_table::{NIL, Piece, PieceTable};
+use crate::host_memory::HostOutOfMemory;
 
-/// Pieces of address space that belong together.
+/// Pieces of address space, in address order.
 #[derive(Debug)]
 pub(crate) struct Arena {
-    pub(super) pieces: Pieces,
-    pub(super) bins: Bins,
-    /// The piece that ends where the lane ends, to be joined with what is mapped behind it.
+    pub(super) pieces: PieceTable,
+    pub(super) free_lists: FreeLists,
+    /// The piece at the end of the region, to be joined with what is mapped after it.
     pub(super) tail: u32,
     pub(super) owned_units: u64,
     used_units: u64,
@@ -25,23 +26,30 @@ pub(crate) struct Arena {
 
 /// A piece that was taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Taken {
+pub(crate) struct TakenPiece {
     pub(crate) piece: u32,
     pub(crate) start: u64,
 }
 
-/// Where new addresses lie.
+/// Where new addresses are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Edge {
-    /// At the end of the arena's own lane, where more will follow.
-    Lane,
+pub(crate) enum Placement {
+    /// At the end of the arena's region, where more will follow.
+    RegionEnd,
     /// Somewhere else.
-    Apart,
+    Elsewhere,
 }
 
 impl Arena {
     pub(crate) fn new() -> Self {
-        Self { pieces: Pieces::new(), bins: Bins::new(), tail: NIL, owned_units: 0, used_units: 0, taken: 0 }
+        Self {
+            pieces: PieceTable::new(),
+            free_lists: FreeLists::new(),
+            tail: NIL,
+            owned_units: 0,
+            used_units: 0,
+            taken: 0,
+        }
     }
 
     pub(crate) fn owned_units(&self) -> u64 {
@@ -58,20 +66,20 @@ impl Arena {
     }
 
     pub(crate) fn largest_free_units(&self) -> u32 {
-        self.bins.largest(self.pieces.as_slice())
+        self.free_lists.largest(self.pieces.as_slice())
     }
 
-    /// Free units at the end of the lane, which what is mapped next will continue.
+    /// Free units at the end of the region, which what is mapped next will continue.
     pub(crate) fn tail_units(&self) -> u32 {
         let tail = &self.pieces[self.tail];
         if tail.is_free() { tail.units } else { 0 }
     }
 
     /// Adds free addresses with memory behind them; returns their piece.
-    pub(crate) fn extend(&mut self, start: u64, units: u32, edge: Edge, stamp: u32, now: u32) -> u32 {
+    pub(crate) fn extend(&mut self, start: u64, units: u32, edge: Placement, stamp: u32, now: u32) -> u32 {
         let at = self.pieces.add(start, units);
         self.owned_units += u64::from(units);
-        if edge == Edge::Lane {
+        if edge == Placement::RegionEnd {
             if self.tail != NIL && self.pieces[self.tail].end() == start {
                 self.pieces[self.tail].after = at;
                 self.pieces[at].before = self.tail;
@@ -81,20 +89,28 @@ impl Arena {
         self.release(at, stamp, now)
     }
 
-    /// Takes so many units from a piece that holds them.
+    /// Makes room in the table for so many new pieces.
+    pub(crate) fn try_grow(&mut self, count: usize) -> Result<(), HostOutOfMemory> {
+        self.pieces.try_grow(count)
+    }
+
+    /// Takes `units` from a piece that has as many; none also if the table has no entry for the rest of the piece.
     #[inline]
-    pub(crate) fn take(&mut self, units: u32) -> Option<Taken> {
-        let at = self.bins.find(self.pieces.as_slice(), units)?;
+    pub(crate) fn take(&mut self, units: u32) -> Option<TakenPiece> {
+        if !self.pieces.has_entry() {
+            return None;
+        }
+        let at = self.free_lists.find(self.pieces.as_slice(), units)?;
         Some(self.take_from(at, units))
     }
 
     /// Takes so many units from the front of a free piece that holds them.
     #[inline]
-    pub(crate) fn take_from(&mut self, at: u32, units: u32) -> Taken {
+    pub(crate) fn take_from(&mut self, at: u32, units: u32) -> TakenPiece {
         let piece = self.pieces[at];
         let rest = if piece.units > units { self.pieces.reserve() } else { NIL };
         let table = self.pieces.table();
-        self.bins.remove(table, at);
+        self.free_lists.remove(table, at);
         table[at as usize].set_free(false);
         if rest != NIL {
             table[at as usize].units = units;
@@ -102,26 +118,30 @@ impl Arena {
             if self.tail == at {
                 self.tail = rest;
             }
-            self.bins.add(table, rest);
+            self.free_lists.add(table, rest);
         }
         self.used_units += u64::from(units);
         self.taken += 1;
-        Taken { piece: at, start: piece.start() }
+        TakenPiece { piece: at, start: piece.start() }
     }
 
     /// Takes so many units from a piece that is large enough and was last used at a stamp the caller accepts.
-    pub(crate) fn take_ready(&mut self, units: u32, mut ready: impl FnMut(u32) -> bool) -> Option<Taken> {
+    pub(crate) fn take_ready(
+        &mut self,
+        units: u32,
+        mut ready: impl FnMut(u32) -> bool,
+    ) -> Option<TakenPiece> {
         const TRIED_PIECES: usize = 64;
         let pieces = &self.pieces;
-        let fitting = self.bins.from(pieces.as_slice(), units).filter(|at| pieces[*at].units >= units);
+        let fitting = self.free_lists.from(pieces.as_slice(), units).filter(|at| pieces[*at].units >= units);
         let found = fitting.take(TRIED_PIECES).find(|at| ready(pieces[*at].stamp));
         found.map(|at| self.take_from(at, units))
     }
 
     /// Takes so many units that start at a multiple of `align`, counted with `phase` added to each address.
-    pub(crate) fn take_aligned(&mut self, units: u32, align: u64, phase: u64) -> Option<Taken> {
+    pub(crate) fn take_aligned(&mut self, units: u32, align: u64, phase: u64) -> Option<TakenPiece> {
         let padded = u32::try_from(u64::from(units).checked_add(align - 1)?).ok()?;
-        let at = self.bins.find(self.pieces.as_slice(), padded)?;
+        let at = self.free_lists.find(self.pieces.as_slice(), padded)?;
         let piece = self.pieces[at];
         let lead = (piece.start() + phase).next_multiple_of(align) - (piece.start() + phase);
         if lead == 0 {
@@ -129,15 +149,15 @@ impl Arena {
         }
         let rest = self.pieces.reserve();
         let table = self.pieces.table();
-        self.bins.remove(table, at);
+        self.free_lists.remove(table, at);
         table[at as usize].units = lead as u32;
         table[at as usize].set_free(true);
         cut(table, at, &piece, rest);
         if self.tail == at {
             self.tail = rest;
         }
-        self.bins.add(table, at);
-        self.bins.add(table, rest);
+        self.free_lists.add(table, at);
+        self.free_lists.add(table, rest);
         Some(self.take_from(rest, units))
     }
 
@@ -146,12 +166,12 @@ impl Arena {
     pub(crate) fn find_free(&self, maybe: u32, start: u64, units: u32) -> Option<u32> {
         match self.pieces.free_at(maybe, start) {
             Some(piece) if piece.units == units => Some(maybe),
-            _ => self.bins.find_exact(self.pieces.as_slice(), start, units),
+            _ => self.free_lists.find_exact(self.pieces.as_slice(), start, units),
         }
     }
 
     /// Whether a piece is taken.
-    pub(crate) fn is_taken(&self, taken: Taken) -> bool {
+    pub(crate) fn is_taken(&self, taken: TakenPiece) -> bool {
         self.pieces.taken_at(taken.piece, taken.start).is_some()
     }
 
@@ -162,7 +182,7 @@ impl Arena {
 
     /// Makes a taken piece free. `false`, and nothing is changed, if there is no such piece.
     #[inline]
-    pub(crate) fn give(&mut self, taken: Taken, stamp: u32, now: u32) -> bool {
+    pub(crate) fn give(&mut self, taken: TakenPiece, stamp: u32, now: u32) -> bool {
         let Some(piece) = self.pieces.taken_at(taken.piece, taken.start) else { return false };
         self.used_units -= u64::from(piece.units);
         self.taken -= 1;
@@ -172,10 +192,10 @@ impl Arena {
 
     /// Makes taken pieces free. Freeing touches each piece and its neighbours, scattered over a table that does not fit
     /// the nearest cache; touching all of them first lets the processor fetch them side by side.
-    pub(crate) fn give_all(&mut self, taken: &[Taken], stamp: u32, now: u32) {
+    pub(crate) fn give_all(&mut self, taken: &[TakenPiece], stamp: u32, now: u32) {
         let table = self.pieces.as_slice();
         let mut touched = 0;
-        for Taken { piece, .. } in taken {
+        for TakenPiece { piece, .. } in taken {
             if let Some(piece) = table.get(*piece as usize) {
                 let beside = (&table[piece.before as usize], &table[piece.after as usize]);
                 touched ^= beside.0.units ^ beside.1.units;
@@ -187,27 +207,28 @@ impl Arena {
         }
     }
 
-    /// Forgets everything; nothing is taken any more.
+    /// Removes all pieces; nothing is taken any more.
     pub(crate) fn clear(&mut self) {
         self.pieces.clear();
-        self.bins = Bins::new();
+        self.free_lists = FreeLists::new();
         self.tail = NIL;
         (self.owned_units, self.used_units, self.taken) = (0, 0, 0);
     }
 
-    /// Gives up exactly these addresses, if they are one free piece that is ready.
-    pub(crate) fn part_with_extent(&mut self, start: u64, units: u64, ready: impl Fn(u32) -> bool) -> bool {
+    /// Removes exactly these addresses, if they are one free piece that is ready.
+    pub(crate) fn remove_extent(&mut self, start: u64, units: u64, ready: impl Fn(u32) -> bool) -> bool {
         let pieces = &self.pieces;
         let fits = |at: &u32| {
             let piece = &pieces[*at];
             piece.start() == start && u64::from(piece.units) == units && ready(piece.stamp)
         };
-        let Some(at) =
-            u32::try_from(units).ok().and_then(|units| self.bins.from(pieces.as_slice(), units).find(fits))
+        let Some(at) = u32::try_from(units)
+            .ok()
+            .and_then(|units| self.free_lists.from(pieces.as_slice(), units).find(fits))
         else {
             return false;
         };
-        self.bins.remove(self.pieces.table(), at);
+        self.free_lists.remove(self.pieces.table(), at);
         self.pieces.drop(at);
         self.owned_units -= units;
         true
@@ -224,7 +245,7 @@ impl Arena {
         if beside.is_free()
             && let Some(sum) = units.checked_add(beside.units)
         {
-            self.bins.remove(table, before);
+            self.free_lists.remove(table, before);
             (first, units, stamp) = (before, sum, later(stamp, beside.stamp, now));
             absorbed[0] = at;
         }
@@ -233,7 +254,7 @@ impl Arena {
         if beside.is_free()
             && let Some(sum) = units.checked_add(beside.units)
         {
-            self.bins.remove(table, after);
+            self.free_lists.remove(table, after);
             (next, units, stamp) = (beside.after, sum, later(stamp, beside.stamp, now));
             absorbed[1] = after;
         }
@@ -241,7 +262,7 @@ impl Arena {
         (piece.units, piece.stamp, piece.after) = (units, stamp, next);
         piece.set_free(true);
         table[next as usize].before = first;
-        self.bins.add(table, first);
+        self.free_lists.add(table, first);
         for gone in absorbed {
             if gone != NIL {
                 if self.tail == gone {
@@ -258,7 +279,7 @@ impl Arena {
         let table = self.pieces.table();
         table[at as usize].stamp = stamp;
         table[at as usize].set_free(true);
-        self.bins.add(table, at);
+        self.free_lists.add(table, at);
     }
 }
 
@@ -289,21 +310,21 @@ pub(crate) fn number_of(stamp: u32, now: u64) -> u64 {
 pub(super) mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::choose::PAGE_UNITS;
+    use super::super::frame_selection::PAGE_UNITS;
     use super::*;
 
     pub(crate) fn with_pages(pages: u32) -> Arena {
         let mut arena = Arena::new();
-        arena.extend(0, pages * PAGE_UNITS as u32, Edge::Lane, 0, 0);
+        arena.extend(0, pages * PAGE_UNITS as u32, Placement::RegionEnd, 0, 0);
         arena
     }
 
     /// Free stretches in address order, after checking the invariants.
     pub(crate) fn free_stretches(arena: &Arena) -> Vec<(u64, u64)> {
         let mut free: Vec<(u64, u64)> = Vec::new();
-        let Arena { pieces, bins, .. } = arena;
+        let Arena { pieces, free_lists, .. } = arena;
         let table = pieces.as_slice();
-        for at in bins.from(table, 1) {
+        for at in free_lists.from(table, 1) {
             let piece = &table[at as usize];
             assert!(piece.is_free());
             for (neighbour, back) in [(piece.before, 1), (piece.after, -1)] {
@@ -328,7 +349,7 @@ pub(super) mod tests {
         for seed in 0..seeds {
             let mut random = crate::heap::lcg(seed);
             let mut arena = with_pages(8);
-            let mut live: Vec<(Taken, u32)> = Vec::new();
+            let mut live: Vec<(TakenPiece, u32)> = Vec::new();
             let mut map: BTreeMap<u64, u64> = BTreeMap::new();
             for _ in 0..600 {
                 if random() % 5 < 3 {
@@ -375,7 +396,7 @@ pub(super) mod tests {
         let mut arena = with_pages(1);
         let most = arena.take(8000).unwrap();
         assert_eq!(arena.tail_units(), 192);
-        arena.extend(PAGE_UNITS, PAGE_UNITS as u32, Edge::Lane, 0, 0);
+        arena.extend(PAGE_UNITS, PAGE_UNITS as u32, Placement::RegionEnd, 0, 0);
         assert_eq!(arena.largest_free_units(), 192 + PAGE_UNITS as u32);
         assert!(arena.give(most, 0, 0));
         assert_eq!(arena.largest_free_units(), 2 * PAGE_UNITS as u32);

@@ -1,7 +1,7 @@
 //! How a heap is set up.
 
 use crate::budget::Budget;
-use crate::ladder::Pressure;
+use crate::reclaim::PressurePolicy;
 
 use super::spare::Spare;
 
@@ -11,13 +11,13 @@ pub struct HeapConfig {
     /// Memory taken from the device is charged here; none is only limited by the device.
     pub budget: Option<Budget>,
     /// What may be done when memory is short.
-    pub pressure: Pressure,
-    /// What the rows of frames that are kept mapped may cost the host, in bytes; none is a sixteenth of the device's memory. A
-    /// mapped frame costs the host about 24 KiB, whatever its size, and [`Heap::mapping_host_bytes`](crate::Heap::mapping_host_bytes) says how much
-    /// they all do. With less, a program that repeats itself after longer than so many rows maps them again, or soon holds
-    /// more beside what is in use (see [`Spare`]).
+    pub pressure: PressurePolicy,
+    /// What the remaps that are kept mapped may cost the host, in bytes; by default a sixteenth of the device's memory, and 1 GiB at most. A
+    /// mapped frame costs the host about 24 KiB, whatever its size; [`Heap::mapping_host_bytes`](crate::Heap::mapping_host_bytes) says what all of
+    /// them cost. A program that repeats itself, but needs more remaps than fit, maps them again in every run, until the heap holds more spare
+    /// memory instead (see [`Spare`]). The design page `docs/design/0011-heap-remapping.md` has the figures.
     pub mapping_host_bytes: Option<u64>,
-    /// What may be held beside what is in use; only a heap over pages has a choice.
+    /// What may be held besides what is in use; only a heap over pages has a choice.
     pub spare: Spare,
     /// Whether pages can be handed to another process; [`Heap::page_parts`](crate::Heap::page_parts) says which ones.
     pub exportable: bool,

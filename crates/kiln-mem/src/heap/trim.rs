@@ -2,18 +2,18 @@
 
 use super::Heap;
 use super::arena::number_of;
-use super::arena_cell::ArenaCell;
-use super::atlas::PageRun;
-use super::chunk_ground::ChunkGround;
-use super::ground::Ground;
-use super::page_ground::{PAGE_BYTES, PageGround};
+use super::backing::Backing;
+use super::chunk_backing::ChunkBacking;
+use super::frame_table::PageRun;
+use super::locked_arena::LockedArena;
+use super::page_backing::{PAGE_BYTES, PageBacking};
 use crate::error::Result;
-use crate::ladder::Relief;
+use crate::reclaim::Reclaimed;
 use crate::stamp::Stamp;
 
-/// What is to be made room for.
+/// What has to be unmapped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Room {
+pub(super) struct RoomNeeded {
     /// Pages of addresses.
     pub(super) pages: u64,
     /// Frames that are mapped.
@@ -21,81 +21,81 @@ pub(super) struct Room {
 }
 
 impl Heap {
-    /// Gives back what holds nothing and what no work uses any more.
-    pub(super) fn release_idle(&self) -> Result<Relief> {
-        match &self.ground {
-            Ground::Pages(ground) => {
-                self.release_folds(ground, Room { pages: u64::MAX, frames: u64::MAX })?;
+    /// Gives memory back to the device that holds no block and that no work uses any more.
+    pub(super) fn release_idle(&self) -> Result<Reclaimed> {
+        match &self.backing {
+            Backing::Pages(backing) => {
+                self.release_remaps(backing, RoomNeeded { pages: u64::MAX, frames: u64::MAX })?;
                 let mut released = 0;
                 for cell in self.arenas.iter() {
-                    released += self.release_frames(ground, cell)?;
+                    released += self.release_frames(backing, cell)?;
                 }
-                Ok(Relief::released(released))
+                Ok(Reclaimed::released(released))
             }
-            Ground::Chunks(ground) => self.release_chunks(ground),
+            Backing::Chunks(backing) => self.release_chunks(backing),
         }
     }
 
-    /// Takes out the mappings of folds that are nobody's home, those first that were not used for longest, until there is room.
-    pub(super) fn release_folds(&self, ground: &PageGround, mut room: Room) -> Result<()> {
-        let idle = ground.atlas().folds().idle();
-        for fold in idle {
+    /// Unmaps unused remaps, those first that became unused longest ago, until there is room.
+    pub(super) fn release_remaps(&self, backing: &PageBacking, mut room: RoomNeeded) -> Result<()> {
+        let idle = backing.frame_table().remaps().idle();
+        for remap in idle {
             if room.pages == 0 && room.frames == 0 {
                 break;
             }
-            // It may have become a home since, or be another one by now; then that one is idle or it stays.
-            let idle = ground.atlas().folds().take_idle(fold, |stamp| self.order.is_complete(stamp));
+            // It may be in use again, or be another remap by now; then that one is unused or it stays.
+            let idle = backing.frame_table().remaps().take_idle(remap, |stamp| self.order.is_complete(stamp));
             let Some(idle) = idle else { continue };
             if idle.frames > 0 {
-                ground.unmap(idle.run)?;
+                backing.unmap(idle.run)?;
             }
-            ground.atlas().folds().return_addresses(idle.run);
-            self.happened.folds_unmapped.note();
+            backing.frame_table().remaps().return_addresses(idle.run);
+            self.activity.remaps_unmapped.note();
             room.pages = room.pages.saturating_sub(u64::from(idle.run.pages));
             room.frames = room.frames.saturating_sub(idle.frames);
         }
         Ok(())
     }
 
-    fn release_frames(&self, ground: &PageGround, cell: &ArenaCell) -> Result<u64> {
+    fn release_frames(&self, backing: &PageBacking, cell: &LockedArena) -> Result<u64> {
         let now = self.now(cell);
         let taken = {
-            let mut books = cell.visit();
-            let mut atlas = ground.atlas();
-            let mut runs = std::mem::take(&mut books.runs);
+            let mut state = cell.visit();
+            let mut frame_table = backing.frame_table();
+            let mut runs = std::mem::take(&mut state.runs);
             let ready = |stamp| self.is_done(now, stamp);
-            // There are never as many pages; what is wanted is all there are.
-            books.arena.choose_frames(u32::MAX, &*atlas, ready, &mut runs);
-            books.arena.part_with(&runs, now.number as u32);
-            let taken: Vec<_> = runs.iter().flat_map(|run| atlas.take_frames(run.row, now)).collect();
-            books.runs = runs;
+            // There are never as many pages: this selects all of them.
+            state.arena.choose_frames(u32::MAX, &*frame_table, ready, &mut runs);
+            state.arena.remove_pages(&runs, now.number as u32);
+            let taken: Vec<_> = runs.iter().flat_map(|run| frame_table.take_frames(run.row, now)).collect();
+            state.runs = runs;
             taken
         };
         let mut released = 0;
         for (handle, places) in taken {
             let bytes = places.first().map_or(0, |place: &PageRun| u64::from(place.pages) * PAGE_BYTES);
             for place in places {
-                ground.unmap(place)?;
+                backing.unmap(place)?;
             }
-            ground.destroy(handle, bytes)?;
+            backing.destroy(handle, bytes)?;
             released += bytes;
         }
         Ok(released)
     }
 
-    fn release_chunks(&self, ground: &ChunkGround) -> Result<Relief> {
+    fn release_chunks(&self, backing: &ChunkBacking) -> Result<Reclaimed> {
         let mut released = 0;
-        for (start, units) in ground.extents() {
+        for (start, units) in backing.extents() {
             let parted = self.arenas.iter().any(|cell| {
                 let now = self.now(cell);
-                cell.visit().arena.part_with_extent(start, units, |stamp| self.is_done(now, stamp))
+                cell.visit().arena.remove_extent(start, units, |stamp| self.is_done(now, stamp))
             });
             if parted {
                 // SAFETY: an arena has just given up exactly these units, which were one free piece of it, and no other has them.
-                released += unsafe { ground.release(start) }?;
+                released += unsafe { backing.release(start) }?;
             }
         }
-        Ok(Relief::released(released))
+        Ok(Reclaimed::released(released))
     }
 
     fn is_done(&self, now: Stamp, stamp: u32) -> bool {
@@ -105,9 +105,9 @@ impl Heap {
 }
 
 impl Drop for Heap {
-    /// Gives everything back if no work can use it any more; otherwise it is left to the device.
+    /// Frees everything if no work can use it any more; otherwise it is left to the device.
     fn drop(&mut self) {
-        self.empty_all_stocks(|_| true);
+        self.empty_all_caches(|_| true);
         let done = self.arenas.iter().all(|cell| {
             let last = self.now(cell);
             let _ = self.order.refresh(last.stream);
@@ -116,12 +116,12 @@ impl Drop for Heap {
         if !done {
             return;
         }
-        match &self.ground {
-            Ground::Pages(ground) => ground.release_all(),
-            Ground::Chunks(ground) => {
-                for (start, _) in ground.extents() {
-                    // SAFETY: the heap goes, and with it its arenas and stocks; blocks that are left locate nothing any more.
-                    let _ = unsafe { ground.release(start) };
+        match &self.backing {
+            Backing::Pages(backing) => backing.release_all(),
+            Backing::Chunks(backing) => {
+                for (start, _) in backing.extents() {
+                    // SAFETY: the heap goes, and with it its arenas and caches; blocks that are left locate nothing any more.
+                    let _ = unsafe { backing.release(start) };
                 }
             }
         }

@@ -14,8 +14,8 @@ pub(crate) struct PageMap {
     window_pages: u32,
     /// What is mapped, by its first page.
     frames: BTreeMap<u32, Frame>,
-    /// What nobody else may have, by its first page.
-    taken: BTreeMap<u32, Taken>,
+    /// Pages that are taken, by their first page.
+    taken: BTreeMap<u32, TakenPages>,
 }
 
 /// One physical allocation.
@@ -26,15 +26,15 @@ struct Frame {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Taken {
+struct TakenPages {
     pages: u32,
-    /// Whose block it is; nobody's while it is mapped, unmapped or pending.
+    /// Tag and bytes of the block; none while it is mapped, unmapped or pending.
     block: Option<(AllocTag, u64)>,
 }
 
 /// A place for a block, and where memory has to be mapped before it is one.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Site {
+pub(crate) struct PageSite {
     pub(crate) run: PageRun,
     pub(crate) holes: Vec<PageRun>,
 }
@@ -44,16 +44,16 @@ impl PageMap {
         Self { window_pages, frames: BTreeMap::new(), taken: BTreeMap::new() }
     }
 
-    /// Takes the lowest so many pages in a row that are mapped, or else the lowest that can be; none when the window is
+    /// Takes the lowest `pages` contiguous pages that are mapped, or else the lowest that can be; none when the window is
     /// full.
-    pub(crate) fn take(&mut self, pages: u32) -> Option<Site> {
+    pub(crate) fn take(&mut self, pages: u32) -> Option<PageSite> {
         let window = PageRun { first_page: 0, pages: self.window_pages };
         let run = self
             .mapped_rows()
             .find_map(|row| self.free_in(row, pages))
             .or_else(|| self.free_in(window, pages))?;
-        self.taken.insert(run.first_page, Taken { pages, block: None });
-        Some(Site { run, holes: self.holes(run) })
+        self.taken.insert(run.first_page, TakenPages { pages, block: None });
+        Some(PageSite { run, holes: self.holes(run) })
     }
 
     /// Says whose block a taken run is from now on.
@@ -86,7 +86,7 @@ impl PageMap {
             self.free_in(run, run.pages).map(|run| (run, frame.handle))
         })?;
         self.frames.remove(&idle.0.first_page);
-        self.taken.insert(idle.0.first_page, Taken { pages: idle.0.pages, block: None });
+        self.taken.insert(idle.0.first_page, TakenPages { pages: idle.0.pages, block: None });
         Some(idle)
     }
 
@@ -111,7 +111,7 @@ impl PageMap {
         self.taken.values().any(|taken| taken.block.is_some())
     }
 
-    /// Pages of the longest mapped row that nothing is in.
+    /// Pages of the longest mapped run that holds nothing.
     pub(crate) fn largest_free(&self) -> u32 {
         let mut largest = 0;
         for row in self.mapped_rows() {
@@ -151,7 +151,7 @@ impl PageMap {
         })
     }
 
-    /// The lowest so many pages in a row of a stretch that are not taken.
+    /// The lowest `pages` contiguous pages of a run that are not taken.
     fn free_in(&self, stretch: PageRun, pages: u32) -> Option<PageRun> {
         let mut found = None;
         self.each_gap(stretch, |gap| {

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::io::BufRead;
 
-use super::builder::{LogBuilder, Raw};
-use super::log::{Log, LogOptions};
+use super::allocation_log::{AllocationLog, LogOptions};
+use super::log_builder::{LogBuilder, Raw};
 use super::log_error::{LogError, LogProblem};
 use crate::trace::TraceAction;
 
@@ -20,7 +20,7 @@ struct Columns {
 /// A line of a log is a hundred bytes; what is much longer is something else.
 const LINE_LIMIT_BYTES: u64 = 1 << 16;
 
-pub(super) fn read(from: impl BufRead, options: LogOptions) -> Result<Log, LogError> {
+pub(super) fn read(from: impl BufRead, options: LogOptions) -> Result<AllocationLog, LogError> {
     let mut builder = LogBuilder::new(options);
     let mut columns = None;
     let mut lines = Lines { from, buffer: Vec::new(), line: 0 };

@@ -1,15 +1,15 @@
 //! Threads that take turns.
 //!
-//! The log is cut into runs of calls by the same thread. A mutex holds everything that changes; whoever's run is next
-//! has it and works through the run, then wakes the next. Everybody else sleeps.
+//! The log is cut into runs of calls by the same thread. A mutex holds everything that changes; the thread whose run is next
+//! has it and works through the run, then wakes the next. All others sleep.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use kiln_driver::Clock;
 
-use super::log::{Action, Event, Log};
-use super::report::Report;
-use super::stage::Stage;
+use super::allocation_log::{AllocationLog, LogAction, LogEvent};
+use super::replay_stack::ReplayStack;
+use super::report::ReplayReport;
 use crate::block::DeviceBlock;
 use crate::error::{Error, ErrorKind, Refusal, Result};
 use crate::request::Request;
@@ -23,13 +23,13 @@ const THREADS_LIMIT: u32 = 256;
 ///
 /// # Errors
 /// Whatever the stack says besides out of memory.
-pub fn replay(log: &Log, stage: &Stage, clock: &dyn Clock) -> Result<Report> {
-    let Some(resource) = stage.resource() else { return Ok(Report::default()) };
+pub fn replay(log: &AllocationLog, stack: &ReplayStack, clock: &dyn Clock) -> Result<ReplayReport> {
+    let Some(resource) = stack.resource() else { return Ok(ReplayReport::default()) };
     let actors = log.threads().clamp(1, THREADS_LIMIT);
     let runs = runs_of(log.events(), actors);
     let play = Play {
         log,
-        stage,
+        stack,
         resource: &**resource,
         clock,
         runs: &runs,
@@ -59,7 +59,7 @@ struct Run {
     end: usize,
 }
 
-fn runs_of(events: &[Event], actors: u32) -> Vec<Run> {
+fn runs_of(events: &[LogEvent], actors: u32) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     for (at, event) in events.iter().enumerate() {
         let actor = event.thread % actors;
@@ -72,8 +72,8 @@ fn runs_of(events: &[Event], actors: u32) -> Vec<Run> {
 }
 
 struct Play<'a> {
-    log: &'a Log,
-    stage: &'a Stage,
+    log: &'a AllocationLog,
+    stack: &'a ReplayStack,
     resource: &'a dyn MemoryResource,
     clock: &'a dyn Clock,
     runs: &'a [Run],
@@ -87,7 +87,7 @@ struct State {
     live_bytes: u64,
     /// Nanoseconds of each call.
     times: Vec<u32>,
-    report: Report,
+    report: ReplayReport,
     failure: Option<Error>,
 }
 
@@ -130,11 +130,11 @@ impl Play<'_> {
         self.wake_all();
     }
 
-    fn call(&self, state: &mut State, event: &Event) -> Result<()> {
-        let Some(stream) = self.stage.stream(event.stream) else { return Ok(()) };
+    fn call(&self, state: &mut State, event: &LogEvent) -> Result<()> {
+        let Some(stream) = self.stack.stream(event.stream) else { return Ok(()) };
         match event.action {
-            Action::Failed { .. } => state.report.failed_in_log += 1,
-            Action::Allocate { block, bytes } => {
+            LogAction::Failed { .. } => state.report.failed_in_log += 1,
+            LogAction::Allocate { block, bytes } => {
                 let request = Request::new(bytes, stream);
                 let start = self.clock.now();
                 let answer = self.resource.allocate(&request);
@@ -145,7 +145,7 @@ impl Play<'_> {
                     Err(error) => return Err(error),
                 }
             }
-            Action::Free { block } => {
+            LogAction::Free { block } => {
                 let Some(owned) = state.blocks.get_mut(block as usize).and_then(Option::take) else {
                     // It was refused.
                     return Ok(());
@@ -154,7 +154,7 @@ impl Play<'_> {
                 let uses = if key == owned.stream() {
                     Stamps::NONE
                 } else {
-                    Stamps::from(Stamp { stream: key, number: self.stage.order().latest(key) })
+                    Stamps::from(Stamp { stream: key, number: self.stack.order().latest(key) })
                 };
                 let start = self.clock.now();
                 let answer = self.resource.deallocate(owned, &uses);
@@ -169,13 +169,13 @@ impl Play<'_> {
 }
 
 impl State {
-    fn new(log: &Log) -> Self {
+    fn new(log: &AllocationLog) -> Self {
         Self {
             next_run: 0,
             blocks: (0..log.blocks()).map(|_| None).collect(),
             live_bytes: 0,
             times: Vec::with_capacity(log.events().len()),
-            report: Report::default(),
+            report: ReplayReport::default(),
             failure: None,
         }
     }
@@ -196,7 +196,7 @@ impl State {
     }
 
     /// Frees what the log left live, and sums up.
-    fn finish(mut self, resource: &dyn MemoryResource) -> Result<Report> {
+    fn finish(mut self, resource: &dyn MemoryResource) -> Result<ReplayReport> {
         let counted = resource.accounting();
         for block in self.blocks.into_iter().flatten() {
             self.report.live_at_end += 1;

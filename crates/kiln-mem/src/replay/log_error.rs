@@ -28,7 +28,7 @@ pub enum LogProblem {
     },
     /// A quoted field that does not end where it should.
     Quote(String),
-    /// An action that nobody takes.
+    /// An action that is not known.
     Action(String),
     /// A block at an address that is taken already.
     Taken(u64),

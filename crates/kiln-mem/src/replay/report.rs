@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// What came of a replay.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Report {
+pub struct ReplayReport {
     /// Blocks that were allocated.
     pub allocations: u64,
     /// Blocks that were freed.
@@ -29,7 +29,7 @@ pub struct Report {
     pub live_at_end: u64,
 }
 
-impl Report {
+impl ReplayReport {
     /// Bytes taken from the device for each live one, at their peaks; 1 where nothing was live.
     pub fn reserved_over_live(&self) -> f64 {
         match self.peak_live_bytes {

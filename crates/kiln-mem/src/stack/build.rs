@@ -5,10 +5,10 @@ use std::sync::Arc;
 use kiln_driver::Driver;
 
 use super::Stack;
-use super::layer::{Base, Layer};
+use super::layer::{StackBase, StackLayer};
 use crate::budget::Budget;
 use crate::decorator::{
-    Aligned, Budgeted, Failing, Guarded, LeakTracking, Limited, Retrying, Statistics, TraceConfig, Traced,
+    Aligned, Budgeted, Counted, Failing, Guarded, LeakTracked, Limited, Retrying, TraceConfig, Traced,
 };
 use crate::direct::Direct;
 use crate::driver_pool::DriverPool;
@@ -20,7 +20,7 @@ use crate::resource::MemoryResource;
 
 /// Where a stack is built.
 #[derive(Clone)]
-pub struct Site {
+pub struct StackContext {
     /// The device.
     pub driver: Arc<dyn Driver>,
     /// The order of its streams.
@@ -29,7 +29,7 @@ pub struct Site {
     pub heap: HeapConfig,
 }
 
-impl Site {
+impl StackContext {
     /// A device with its order, and heaps as they are by default.
     pub fn new(driver: Arc<dyn Driver>, order: Arc<dyn Order>) -> Self {
         Self { driver, order, heap: HeapConfig::default() }
@@ -42,53 +42,53 @@ impl Stack {
     /// # Errors
     /// Unsupported where the device has no pool or no pages and the text asks for them, and for a guard around host memory; whatever
     /// the driver says.
-    pub fn build(&self, site: &Site) -> Result<Arc<dyn MemoryResource>> {
-        let has_guard = self.layers().iter().any(|layer| matches!(layer, Layer::Guard(_)));
-        if has_guard && self.base() == Base::Host {
+    pub fn build(&self, context: &StackContext) -> Result<Arc<dyn MemoryResource>> {
+        let has_guard = self.layers().iter().any(|layer| matches!(layer, StackLayer::Guard(_)));
+        if has_guard && self.base() == StackBase::Host {
             return Err(Guarded::<Heap>::host_memory().into());
         }
-        let base = build_base(self, site)?;
-        self.layers().iter().rev().try_fold(base, |inner, layer| build_layer(layer, inner, site))
+        let base = build_base(self, context)?;
+        self.layers().iter().rev().try_fold(base, |inner, layer| build_layer(layer, inner, context))
     }
 }
 
-fn build_base(stack: &Stack, site: &Site) -> Result<Arc<dyn MemoryResource>> {
-    let (driver, order) = (site.driver.clone(), site.order.clone());
-    let spare = stack.spare().unwrap_or(site.heap.spare);
-    let mapping_host_bytes = stack.mapping().map(|bytes| bytes.0).or(site.heap.mapping_host_bytes);
-    let config = HeapConfig { spare, mapping_host_bytes, ..site.heap.clone() };
+fn build_base(stack: &Stack, context: &StackContext) -> Result<Arc<dyn MemoryResource>> {
+    let (driver, order) = (context.driver.clone(), context.order.clone());
+    let spare = stack.spare().unwrap_or(context.heap.spare);
+    let mapping_host_bytes = stack.mapping().map(|bytes| bytes.0).or(context.heap.mapping_host_bytes);
+    let config = HeapConfig { spare, mapping_host_bytes, ..context.heap.clone() };
     Ok(match stack.base() {
-        Base::Heap if driver.info().features.pages => Arc::new(Heap::over_pages(driver, order, config)?),
-        Base::Heap | Base::Chunks => Arc::new(Heap::over_chunks(driver, order, config)),
-        Base::Host => Arc::new(Heap::over_host(driver, order, config)),
-        Base::Pages => Arc::new(Pages::new(driver, order, config)?),
-        Base::Direct => Arc::new(Direct::new(driver, order)),
-        Base::Pool => Arc::new(DriverPool::new(driver, order)?),
+        StackBase::Heap if driver.info().features.pages => Arc::new(Heap::over_pages(driver, order, config)?),
+        StackBase::Heap | StackBase::Chunks => Arc::new(Heap::over_chunks(driver, order, config)),
+        StackBase::Host => Arc::new(Heap::over_host(driver, order, config)),
+        StackBase::Pages => Arc::new(Pages::new(driver, order, config)?),
+        StackBase::Direct => Arc::new(Direct::new(driver, order)),
+        StackBase::Pool => Arc::new(DriverPool::new(driver, order)?),
     })
 }
 
 fn build_layer(
-    layer: &Layer,
+    layer: &StackLayer,
     inner: Arc<dyn MemoryResource>,
-    site: &Site,
+    context: &StackContext,
 ) -> Result<Arc<dyn MemoryResource>> {
     Ok(match *layer {
-        Layer::Budget(limit) => {
+        StackLayer::Budget(limit) => {
             let budgeted = Budgeted::new(Budget::new("stack", limit.0), inner);
-            Arc::new(budgeted.under(site.heap.pressure.clone()))
+            Arc::new(budgeted.under(context.heap.pressure.clone()))
         }
-        Layer::Limit(limit) => Arc::new(Limited::new(limit.0, inner)),
-        Layer::Statistics => Arc::new(Statistics::new(inner)),
-        Layer::Trace(records_per_thread) => {
+        StackLayer::Limit(limit) => Arc::new(Limited::new(limit.0, inner)),
+        StackLayer::Statistics => Arc::new(Counted::new(inner)),
+        StackLayer::Trace(records_per_thread) => {
             let config = TraceConfig { records_per_thread, ..TraceConfig::default() };
             Arc::new(Traced::new(config, inner))
         }
-        Layer::Guard(config) => {
-            Arc::new(Guarded::new(config, site.driver.clone(), site.order.clone(), inner))
+        StackLayer::Guard(config) => {
+            Arc::new(Guarded::new(config, context.driver.clone(), context.order.clone(), inner))
         }
-        Layer::Leaks(every) => Arc::new(LeakTracking::sampling(every, inner)),
-        Layer::Align(align) => Arc::new(Aligned::new(align.0, inner)?),
-        Layer::Retry(rounds) => Arc::new(Retrying::new(rounds, inner)),
-        Layer::Fail(plan) => Arc::new(Failing::new(plan, inner)),
+        StackLayer::Leaks(every) => Arc::new(LeakTracked::sampling(every, inner)),
+        StackLayer::Align(align) => Arc::new(Aligned::new(align.0, inner)?),
+        StackLayer::Retry(rounds) => Arc::new(Retrying::new(rounds, inner)),
+        StackLayer::Fail(plan) => Arc::new(Failing::new(plan, inner)),
     })
 }

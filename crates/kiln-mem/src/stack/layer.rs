@@ -7,7 +7,7 @@ use crate::decorator::{FailPlan, GuardConfig};
 
 /// Where memory comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Base {
+pub enum StackBase {
     /// The heap over pages; over chunks where the device has no pages.
     #[default]
     Heap,
@@ -23,7 +23,7 @@ pub enum Base {
     Pool,
 }
 
-impl Base {
+impl StackBase {
     /// All of them.
     pub const ALL: [Self; 6] = [Self::Heap, Self::Chunks, Self::Host, Self::Pages, Self::Direct, Self::Pool];
 
@@ -45,7 +45,7 @@ impl Base {
     }
 }
 
-impl fmt::Display for Base {
+impl fmt::Display for StackBase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -53,7 +53,7 @@ impl fmt::Display for Base {
 
 /// One thing around a resource; see [`decorator`](crate::decorator).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Layer {
+pub enum StackLayer {
     /// A budget of live bytes.
     Budget(ByteSize),
     /// A limit on live bytes.
@@ -74,7 +74,7 @@ pub enum Layer {
     Fail(FailPlan),
 }
 
-impl Layer {
+impl StackLayer {
     /// The words of all layers.
     pub const NAMES: [&'static str; 9] =
         ["budget", "limit", "stats", "trace", "guard", "leaks", "align", "retry", "fail"];
@@ -96,7 +96,7 @@ impl Layer {
 }
 
 /// What stands before the resource it is around, the opening parenthesis included.
-impl fmt::Display for Layer {
+impl fmt::Display for StackLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}(", self.name())?;
         match *self {

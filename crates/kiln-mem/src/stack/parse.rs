@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::Stack;
-use super::layer::{Base, Layer};
+use super::layer::{StackBase, StackLayer};
 use crate::byte_size::ByteSize;
 use crate::decorator::{FailPlan, GuardConfig, TraceConfig};
 use crate::heap::Spare;
@@ -64,8 +64,8 @@ impl fmt::Display for StackProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownWord(word) => {
-                let bases = Base::ALL.map(Base::name).join(", ");
-                let layers = Layer::NAMES.join(", ");
+                let bases = StackBase::ALL.map(StackBase::name).join(", ");
+                let layers = StackLayer::NAMES.join(", ");
                 write!(f, "`{word}` is neither a base ({bases}) nor a layer ({layers})")
             }
             Self::Parenthesis { word, is_layer: true } => {
@@ -93,16 +93,16 @@ impl FromStr for Stack {
         let (base, options) = loop {
             let at = cursor.skip_blanks();
             let word = cursor.word()?;
-            if let Some(base) = Base::from_name(word) {
+            if let Some(base) = StackBase::from_name(word) {
                 let options =
-                    if base == Base::Heap { cursor.heap_options()? } else { HeapOptions::default() };
+                    if base == StackBase::Heap { cursor.heap_options()? } else { HeapOptions::default() };
                 if cursor.peek() == Some('(') {
                     let problem = StackProblem::Parenthesis { word: word.to_owned(), is_layer: false };
                     return Err(cursor.error(problem));
                 }
                 break (base, options);
             }
-            if !Layer::NAMES.contains(&word) {
+            if !StackLayer::NAMES.contains(&word) {
                 return Err(StackError { at, problem: StackProblem::UnknownWord(word.to_owned()) });
             }
             if cursor.peek() != Some('(') {
@@ -283,30 +283,30 @@ impl Written<'_> {
 }
 
 /// A layer with its numbers.
-fn layer(word: &str, at: usize, numbers: &[Written<'_>]) -> Result<Layer, StackError> {
+fn layer(word: &str, at: usize, numbers: &[Written<'_>]) -> Result<StackLayer, StackError> {
     let wrong = |layer, takes| Err(StackError { at, problem: StackProblem::Numbers { layer, takes } });
     match (word, numbers) {
-        ("budget", [size]) => Ok(Layer::Budget(size.size()?)),
+        ("budget", [size]) => Ok(StackLayer::Budget(size.size()?)),
         ("budget", _) => wrong("budget", "one size, as in `budget(8GiB, heap)`"),
-        ("limit", [size]) => Ok(Layer::Limit(size.size()?)),
+        ("limit", [size]) => Ok(StackLayer::Limit(size.size()?)),
         ("limit", _) => wrong("limit", "one size, as in `limit(8GiB, heap)`"),
-        ("stats", []) => Ok(Layer::Statistics),
+        ("stats", []) => Ok(StackLayer::Statistics),
         ("stats", _) => wrong("stats", "no number, as in `stats(heap)`"),
-        ("trace", []) => Ok(Layer::Trace(TraceConfig::default().records_per_thread)),
-        ("trace", [records]) => Ok(Layer::Trace(trace_records(records)?)),
+        ("trace", []) => Ok(StackLayer::Trace(TraceConfig::default().records_per_thread)),
+        ("trace", [records]) => Ok(StackLayer::Trace(trace_records(records)?)),
         ("trace", _) => wrong("trace", "at most the records of a thread, as in `trace(1000, heap)`"),
-        ("guard", []) => Ok(Layer::Guard(GuardConfig::default())),
-        ("guard", [zone, quarantine]) => Ok(Layer::Guard(GuardConfig {
+        ("guard", []) => Ok(StackLayer::Guard(GuardConfig::default())),
+        ("guard", [zone, quarantine]) => Ok(StackLayer::Guard(GuardConfig {
             zone_bytes: zone.size()?.0,
             quarantine_bytes: quarantine.size()?.0,
         })),
         ("guard", _) => wrong("guard", "two sizes or none, as in `guard(256B, 64MiB, heap)`"),
-        ("leaks", []) => Ok(Layer::Leaks(0)),
-        ("leaks", [every]) => Ok(Layer::Leaks(every.integer()?)),
+        ("leaks", []) => Ok(StackLayer::Leaks(0)),
+        ("leaks", [every]) => Ok(StackLayer::Leaks(every.integer()?)),
         ("leaks", _) => wrong("leaks", "at most one number, as in `leaks(100, heap)`"),
-        ("align", [size]) => Ok(Layer::Align(alignment(size)?)),
+        ("align", [size]) => Ok(StackLayer::Align(alignment(size)?)),
         ("align", _) => wrong("align", "one size, as in `align(4KiB, heap)`"),
-        ("retry", [rounds]) => Ok(Layer::Retry(rounds.integer()?)),
+        ("retry", [rounds]) => Ok(StackLayer::Retry(rounds.integer()?)),
         ("retry", _) => wrong("retry", "one number, as in `retry(2, pool)`"),
         ("fail", [allocations]) => plan(allocations, None, None),
         ("fail", [allocations, frees]) => plan(allocations, Some(frees), None),
@@ -319,8 +319,8 @@ fn plan(
     allocations: &Written<'_>,
     frees: Option<&Written<'_>>,
     above: Option<&Written<'_>>,
-) -> Result<Layer, StackError> {
-    Ok(Layer::Fail(FailPlan {
+) -> Result<StackLayer, StackError> {
+    Ok(StackLayer::Fail(FailPlan {
         every_allocation: allocations.integer()?,
         every_free: frees.map_or(Ok(0), Written::integer)?,
         above_bytes: above.map_or(Ok(0), |above| above.size().map(|size| size.0))?,

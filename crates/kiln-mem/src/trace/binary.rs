@@ -24,7 +24,7 @@ const RECORD_BYTES: usize = 40;
 
 /// What a trace file holds.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Recorded {
+pub struct RecordedTrace {
     /// The records.
     pub records: Vec<TraceRecord>,
     /// Older ones that were dropped because rings were full.
@@ -59,7 +59,7 @@ pub fn write_trace(records: &[TraceRecord], dropped: u64, to: &mut impl Write) -
 ///
 /// # Errors
 /// The number of the record (0 for the header) and what is wrong with it.
-pub fn read_trace(from: &mut impl Read) -> Result<Recorded, LogError> {
+pub fn read_trace(from: &mut impl Read) -> Result<RecordedTrace, LogError> {
     let bad = |problem: LogProblem| LogError { line: 0, problem };
     if array::<8>(from, 0)? != MAGIC {
         return Err(bad(LogProblem::NoTrace));
@@ -79,7 +79,7 @@ pub fn read_trace(from: &mut impl Read) -> Result<Recorded, LogError> {
     for line in 1..=count {
         records.push(decoded(&array(from, line)?, &by_number).map_err(|problem| LogError { line, problem })?);
     }
-    Ok(Recorded { records, dropped })
+    Ok(RecordedTrace { records, dropped })
 }
 
 fn read(from: &mut impl Read, into: &mut [u8], line: u64) -> Result<(), LogError> {

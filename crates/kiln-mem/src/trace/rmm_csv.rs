@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::record::TraceRecord;
 
-/// Writes records as RMM logs them, one line each, with the tag in a column of its own at the end, which readers that
+/// Writes records as RMM logs them, one line each, with the tag in a separate column at the end, which readers that
 /// do not know it leave out.
 ///
 /// # Errors

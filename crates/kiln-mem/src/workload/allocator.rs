@@ -41,19 +41,19 @@ pub trait Allocator {
 
 /// A resource, used on one stream.
 #[derive(Clone, Copy)]
-pub struct OnStream<'a, R: ?Sized> {
+pub struct StreamAllocator<'a, R: ?Sized> {
     resource: &'a R,
     stream: StreamRef,
 }
 
-impl<'a, R: MemoryResource + ?Sized> OnStream<'a, R> {
+impl<'a, R: MemoryResource + ?Sized> StreamAllocator<'a, R> {
     /// A resource, used on one stream.
     pub fn new(resource: &'a R, stream: StreamRef) -> Self {
         Self { resource, stream }
     }
 }
 
-impl<R: MemoryResource + ?Sized> Allocator for OnStream<'_, R> {
+impl<R: MemoryResource + ?Sized> Allocator for StreamAllocator<'_, R> {
     type Block = DeviceBlock;
     type Error = Error;
 

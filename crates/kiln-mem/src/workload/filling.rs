@@ -20,7 +20,7 @@ pub struct Filling {
 
 /// What came of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Filled {
+pub struct FillingResult {
     /// Requests.
     pub requests: u64,
     /// Requests of 2 MiB and more.
@@ -44,10 +44,10 @@ impl Filling {
     ///
     /// # Errors
     /// Whatever the allocator says.
-    pub fn run<A: Allocator>(&self, allocator: &mut A) -> Result<Filled, A::Error> {
+    pub fn run<A: Allocator>(&self, allocator: &mut A) -> Result<FillingResult, A::Error> {
         let mut random = Lcg::new(Lcg::SEED);
         let mut live: Vec<(A::Block, u64)> = Vec::new();
-        let (mut live_bytes, mut filled) = (0, Filled::default());
+        let (mut live_bytes, mut filled) = (0, FillingResult::default());
         let most = self.limit_bytes / 10 * 9;
         for _ in 0..self.steps {
             let bytes = size(&mut random).min(most);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kiln_driver::Clock;
 
 use super::allocator::Allocator;
-use super::spread::Spread;
+use super::percentiles::Percentiles;
 
 /// Bytes of the block.
 pub const PAIR_BYTES: u64 = 64 << 10;
@@ -28,7 +28,7 @@ pub fn time_pairs<A: Allocator>(
     allocator: &mut A,
     repeats: usize,
     clock: &dyn Clock,
-) -> Result<Spread, A::Error> {
+) -> Result<Percentiles, A::Error> {
     (0..WARM_UP).try_for_each(|_| allocator.pair(PAIR_BYTES))?;
     let mut spreads = Vec::with_capacity(repeats);
     for _ in 0..repeats.max(1) {
@@ -45,9 +45,9 @@ pub fn time_pairs<A: Allocator>(
             allocator.pair(PAIR_BYTES)?;
             singles.push((nanoseconds(clock.now() - start) - look).max(0.0));
         }
-        spreads.push(Spread { p50: Spread::of(batches).p50, p99: Spread::of(singles).p99 });
+        spreads.push(Percentiles { p50: Percentiles::of(batches).p50, p99: Percentiles::of(singles).p99 });
     }
-    Ok(Spread::median(&spreads))
+    Ok(Percentiles::median(&spreads))
 }
 
 /// Nanoseconds that pass for each pair when as many threads as there are allocators make pairs at once: elapsed time over
@@ -105,7 +105,7 @@ fn looking_at(clock: &dyn Clock) -> f64 {
         let start = clock.now();
         nanoseconds(clock.now() - start)
     });
-    Spread::of(looks.collect()).p50
+    Percentiles::of(looks.collect()).p50
 }
 
 fn nanoseconds(time: Duration) -> f64 {

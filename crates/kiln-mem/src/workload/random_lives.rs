@@ -24,7 +24,7 @@ pub struct RandomLives {
 
 /// What came of it.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Lived {
+pub struct RandomLivesResult {
     /// Allocations and frees.
     pub operations: u64,
     /// Nanoseconds for each of them.
@@ -48,7 +48,11 @@ impl RandomLives {
     ///
     /// # Errors
     /// Whatever the allocator says.
-    pub fn run<A: Allocator>(&self, allocator: &mut A, clock: &dyn Clock) -> Result<Lived, A::Error> {
+    pub fn run<A: Allocator>(
+        &self,
+        allocator: &mut A,
+        clock: &dyn Clock,
+    ) -> Result<RandomLivesResult, A::Error> {
         self.run_from(Lcg::SEED, allocator, clock)
     }
 
@@ -61,11 +65,11 @@ impl RandomLives {
         seed: u64,
         allocator: &mut A,
         clock: &dyn Clock,
-    ) -> Result<Lived, A::Error> {
+    ) -> Result<RandomLivesResult, A::Error> {
         let mut random = Lcg::new(seed);
         let mut live: Vec<(A::Block, u64)> = Vec::with_capacity(self.count);
         let (mut live_bytes, mut allocated) = (0, 0);
-        let mut lived = Lived::default();
+        let mut lived = RandomLivesResult::default();
         let start = clock.now();
         for _ in 0..2 * self.count {
             let bytes = 1 + random.draw() % self.max_bytes.max(1);

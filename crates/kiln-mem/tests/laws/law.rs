@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use kiln_driver::Place;
-use kiln_mem::{DeviceBlock, MemoryResource, MemoryResourceExt, Request, Rung, Stamps, StreamRef};
+use kiln_mem::{DeviceBlock, MemoryResource, MemoryResourceExt, ReclaimStep, Request, Stamps, StreamRef};
 
 use crate::rig::{MIB, Random, Rig};
 
@@ -46,7 +46,7 @@ fn with_resource(make: Make<'_>, rig: Rig, run: impl FnOnce(&Rig, &Arc<dyn Memor
     rig.finish(&[stream]);
 }
 
-/// The addresses of a block, in a space of its own for each base that blocks are named by.
+/// The addresses of a block, with the base that the block is named by.
 fn range(block: &DeviceBlock) -> (u64, u64) {
     (block.address().0, block.address().0 + block.bytes())
 }
@@ -158,7 +158,7 @@ fn foreign_blocks(make: Make<'_>, rig: Rig) {
     });
 }
 
-/// A block cannot be copied, but whoever writes a resource can make one from its parts: the same one, a second time.
+/// A block cannot be copied, but the author of a resource can make one from its parts: the same one, a second time.
 fn stale_blocks(make: Make<'_>, rig: Rig) {
     with_resource(make, rig, |_, resource, stream| {
         let block = resource.allocate(&Request::new(3 * MIB, stream)).unwrap();
@@ -263,8 +263,8 @@ fn reaping(make: Make<'_>, rig: Rig) {
         if on_device {
             rig.write(stream, &block, 42);
         }
-        for rung in Rung::ALL {
-            resource.reap(rung).unwrap();
+        for step in ReclaimStep::ALL {
+            resource.reclaim(step).unwrap();
         }
         assert_eq!(resource.accounting().live_blocks, 1, "what is live stays");
         if on_device {

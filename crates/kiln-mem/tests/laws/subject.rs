@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kiln_mem::decorator::{
-    Aligned, Budgeted, FailPlan, Failing, GuardConfig, Guarded, LeakTracking, Limited, Retrying, Statistics,
+    Aligned, Budgeted, Counted, FailPlan, Failing, GuardConfig, Guarded, LeakTracked, Limited, Retrying,
     TraceConfig, Traced,
 };
 use kiln_mem::{Budget, Direct, DriverPool, Heap, HeapConfig, MemoryResource, Pages};
@@ -47,7 +47,7 @@ pub(crate) const SUBJECTS: &[Subject] = &[
     Subject {
         name: "statistics",
         text: "stats(heap)",
-        make: |rig| Arc::new(Statistics::new(heap(rig))),
+        make: |rig| Arc::new(Counted::new(heap(rig))),
         exclusions: &[],
     },
     Subject {
@@ -63,7 +63,7 @@ pub(crate) const SUBJECTS: &[Subject] = &[
     Subject {
         name: "leaks",
         text: "leaks(100, heap)",
-        make: |rig| Arc::new(LeakTracking::sampling(100, heap(rig))),
+        make: |rig| Arc::new(LeakTracked::sampling(100, heap(rig))),
         exclusions: &[],
     },
     Subject {
@@ -93,7 +93,7 @@ pub(crate) const SUBJECTS: &[Subject] = &[
     Subject {
         name: "counted and limited pages",
         text: "stats(limit(1 GiB, leaks(pages)))",
-        make: |rig| Arc::new(Statistics::new(Limited::new(GIB, LeakTracking::new(pages(rig))))),
+        make: |rig| Arc::new(Counted::new(Limited::new(GIB, LeakTracked::new(pages(rig))))),
         exclusions: &[],
     },
     Subject {
@@ -133,17 +133,17 @@ fn guard(rig: &Rig) -> Arc<dyn MemoryResource> {
 }
 
 fn stacked(rig: &Rig) -> Arc<dyn MemoryResource> {
-    let stats = Statistics::new(heap(rig));
+    let stats = Counted::new(heap(rig));
     let config = GuardConfig { quarantine_bytes: 0, ..GuardConfig::default() };
     let guarded = Guarded::new(config, rig.driver(), rig.order(), stats);
     let aligned = Aligned::new(512, guarded).unwrap();
     let traced = Traced::new(TraceConfig { records_per_thread: 100, ..TraceConfig::default() }, aligned);
-    let retrying = Retrying::new(1, LeakTracking::new(traced));
+    let retrying = Retrying::new(1, LeakTracked::new(traced));
     Arc::new(Budgeted::new(Budget::new("test", GIB), retrying))
 }
 
 fn stacked_pool(rig: &Rig) -> Arc<dyn MemoryResource> {
     let limited = Limited::new(GIB, Retrying::new(1, pool(rig)));
     let config = TraceConfig { records_per_thread: 100, ..TraceConfig::default() };
-    Arc::new(Statistics::new(Traced::new(config, LeakTracking::new(limited))))
+    Arc::new(Counted::new(Traced::new(config, LeakTracked::new(limited))))
 }

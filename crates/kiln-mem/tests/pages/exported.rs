@@ -34,7 +34,7 @@ pub(crate) fn block_of_pages(rig: Rig) {
 }
 
 /// A block of a heap that lies in several allocations, and a small one.
-pub(crate) fn folded_block(rig: Rig) {
+pub(crate) fn remapped_block(rig: Rig) {
     let stream = rig.stream();
     let heap = rig.heap_with(HeapConfig { budget: Some(Budget::new("all", 32 * MIB)), ..exportable() });
     let mut blocks: Vec<_> =
@@ -43,7 +43,7 @@ pub(crate) fn folded_block(rig: Rig) {
         heap.free(blocks[at].take().unwrap()).unwrap();
     }
     let folded = heap.allocate(&request(11 * MIB, stream)).unwrap();
-    assert_eq!(heap.activity().folds_mapped, 1);
+    assert_eq!(heap.activity().remaps_mapped, 1);
     let small = heap.allocate(&request(1000, stream)).unwrap();
     for (block, byte) in [(&folded, 11), (&small, 12)] {
         rig.write(stream, block, byte);

@@ -69,7 +69,7 @@ impl Rig {
         self.order.submit(stream, &fill).unwrap()
     }
 
-    /// More work on a block than is done by the time anybody asks; the last of it.
+    /// More work on a block than is done by the next call; the last of it.
     pub(crate) fn keep_busy(&self, stream: StreamRef, block: &DeviceBlock) -> Stamp {
         let write = || self.write_at(stream, block.device_place().unwrap(), 1, 1);
         (0..500).fold(write(), |_, _| write())

@@ -1,24 +1,24 @@
-//! What a resource says it holds, asked at any time and by anybody.
+//! What a resource says it holds, asked at any time and by any thread.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 
 use crate::rig::{MIB, Rig, with_rig};
-use kiln_mem::decorator::Statistics;
+use kiln_mem::decorator::Counted;
 use kiln_mem::{AllocTag, DeviceBlock, Direct, MemoryResource, MemoryResourceExt, Request};
 
 /// Blocks that are allocated by one thread and freed by another are never counted as freed before they are allocated,
-/// whoever asks and when.
+/// at any moment.
 #[test]
 fn what_is_live_is_never_less_than_nothing() {
     const BYTES: u64 = 1000;
     const IN_FLIGHT: usize = 4;
     let rig = Rig::new(1, 64 * MIB);
     let stream = rig.stream();
-    let stats = Statistics::new(rig.heap());
+    let stats = Counted::new(rig.heap());
     let done = AtomicBool::new(false);
     let (sender, receiver) = sync_channel::<DeviceBlock>(IN_FLIGHT);
-    // In the channel, and one each in the hands of both; and as many more as come and go while somebody counts.
+    // In the channel, and one each in the hands of both; and as many more as come and go during the count.
     std::thread::scope(|scope| {
         let (stats, done) = (&stats, &done);
         scope.spawn(move || {
@@ -34,13 +34,13 @@ fn what_is_live_is_never_less_than_nothing() {
         });
         while !done.load(Ordering::Relaxed) {
             let counted = stats.accounting();
-            let most = counted.outstanding_bytes().max(stats.total().live_bytes());
+            let most = counted.outstanding_bytes().max(stats.statistics().total().live_bytes());
             assert!(most < 1 << 40, "{most} bytes are live");
-            assert!(counted.live_blocks < 1 << 40 && stats.total().live_blocks() < 1 << 40);
-            assert!(stats.peak_bytes() < 1 << 40);
+            assert!(counted.live_blocks < 1 << 40 && stats.statistics().total().live_blocks() < 1 << 40);
+            assert!(stats.statistics().peak_bytes() < 1 << 40);
         }
     });
-    assert_eq!((stats.total().live_bytes(), stats.accounting().live_bytes), (0, 0));
+    assert_eq!((stats.statistics().total().live_bytes(), stats.accounting().live_bytes), (0, 0));
     drop(stats);
     rig.finish(&[stream]);
 }
@@ -48,10 +48,10 @@ fn what_is_live_is_never_less_than_nothing() {
 #[test]
 fn a_scope_that_frees_more_than_it_allocates_holds_nothing() {
     with_rig(|rig, stream| {
-        let stats = Statistics::new(rig.heap());
+        let stats = Counted::new(rig.heap());
         let tag = AllocTag::new("freed in a scope").unwrap();
         let block = stats.allocate(&Request::new(1000, stream).tag(tag)).unwrap();
-        let scope = stats.scope(tag);
+        let scope = stats.statistics().scope(tag);
         stats.free(block).unwrap();
         assert_eq!((scope.counts().live_bytes(), scope.counts().live_blocks()), (0, 0));
         assert_eq!((scope.counts().frees, scope.counts().freed_bytes), (1, 1000));

@@ -65,10 +65,10 @@ fn a_device_has_one_budget_however_often_it_is_asked_for() {
     assert_eq!(
         Budget::of_device(other.info()).used_bytes(),
         0,
-        "another simulated device has memory of its own"
+        "another simulated device has separate memory"
     );
     drop(budget);
-    assert_eq!(Budget::of_device(device.info()).used_bytes(), 0, "it went with whoever held it");
+    assert_eq!(Budget::of_device(device.info()).used_bytes(), 0, "it was dropped with its last holder");
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_tag_has_a_limit_of_its_own_below_the_budget() {
     rig.finish(&[stream]);
 }
 
-/// What threads have at hand is used by nobody; it refuses nobody either, whoever shares the budget.
+/// What threads have charged in advance is not used; it does not make a request fail either, through any resource that shares the budget.
 #[test]
 fn what_one_keeps_at_hand_is_there_for_all_who_share_the_budget() {
     let rig = Rig::new(1, 64 * MIB);

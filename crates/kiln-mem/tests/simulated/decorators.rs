@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::rig::{MIB, with_rig};
 use kiln_mem::decorator::{
-    Aligned, FailPlan, Failing, GuardConfig, Guarded, LeakTracking, Limited, Retrying, Statistics,
+    Aligned, Counted, FailPlan, Failing, GuardConfig, Guarded, LeakTracked, Limited, Retrying,
 };
 use kiln_mem::{AllocTag, DeviceBlock, MemoryResource, MemoryResourceExt, Request};
 
@@ -17,36 +17,36 @@ fn leaky_call_site(leaks: &impl MemoryResource, request: &Request) -> DeviceBloc
 #[test]
 fn leaks_are_listed_with_tags_and_call_sites() {
     with_rig(|rig, stream| {
-        let leaks = LeakTracking::sampling(2, rig.heap());
+        let leaks = LeakTracked::sampling(2, rig.heap());
         let (cache, rows) = (AllocTag::new("leaky cache").unwrap(), AllocTag::new("leaky rows").unwrap());
         let allocate = |bytes, tag| leaky_call_site(&leaks, &Request::new(bytes, stream).tag(tag));
         let blocks = [allocate(100, rows), allocate(5000, cache), allocate(300, rows)];
-        assert_eq!(leaks.by_tag(), [(cache, 1, 5000), (rows, 2, 400)]);
-        let live = leaks.live();
+        assert_eq!(leaks.tracker().by_tag(), [(cache, 1, 5000), (rows, 2, 400)]);
+        let live = leaks.tracker().live();
         assert_eq!(live.iter().map(|live| live.serial).collect::<Vec<_>>(), [1, 2, 3]);
         assert!(live[0].site.is_none() && live[2].site.is_none());
         let site = live[1].site.as_ref().unwrap().to_string();
         assert!(site.contains("leaky_call_site"), "{site}");
         assert!(live[1].to_string().contains("5000 bytes for leaky cache"));
         blocks.into_iter().for_each(|block| leaks.free(block).unwrap());
-        assert_eq!(leaks.live().len(), 0);
+        assert_eq!(leaks.tracker().live().len(), 0);
     });
 }
 
 #[test]
 fn a_scope_measures_a_tag_and_nobody_else() {
     with_rig(|rig, stream| {
-        let stats = Statistics::new(rig.heap());
+        let stats = Counted::new(rig.heap());
         let (mine, other) = (AllocTag::new("mine").unwrap(), AllocTag::new("other").unwrap());
         let before = stats.allocate(&Request::new(77, stream).tag(mine)).unwrap();
-        let scope = stats.scope(mine);
+        let scope = stats.statistics().scope(mine);
         let noise = stats.allocate(&Request::new(5000, stream).tag(other)).unwrap();
         let block = stats.allocate(&Request::new(1000, stream).tag(mine)).unwrap();
         stats.free(before).unwrap();
         let counts = scope.counts();
         assert_eq!((counts.allocations, counts.allocated_bytes, counts.frees), (1, 1000, 1));
-        assert_eq!(stats.counts(other).live_bytes(), 5000);
-        assert_eq!((stats.total().live_bytes(), stats.peak_bytes()), (6000, 6077));
+        assert_eq!(stats.statistics().counts(other).live_bytes(), 5000);
+        assert_eq!((stats.statistics().total().live_bytes(), stats.statistics().peak_bytes()), (6000, 6077));
         stats.free(noise).unwrap();
         stats.free(block).unwrap();
     });
@@ -55,7 +55,7 @@ fn a_scope_measures_a_tag_and_nobody_else() {
 #[test]
 fn an_error_that_passes_counters_names_who_holds_most() {
     with_rig(|rig, stream| {
-        let stats = Statistics::new(Limited::new(MIB, rig.heap()));
+        let stats = Counted::new(Limited::new(MIB, rig.heap()));
         let hog = AllocTag::new("hog").unwrap();
         let block = stats.allocate(&Request::new(900_000, stream).tag(hog)).unwrap();
         let error = stats.allocate(&Request::new(MIB, stream)).unwrap_err();
@@ -108,7 +108,7 @@ fn trying_again_helps_where_the_resource_below_does_not_by_itself() {
         let block = retrying.allocate(&request).unwrap();
         retrying.free(block).unwrap();
         let error = retrying.allocate(&Request::new(100 * MIB, stream)).unwrap_err();
-        assert!(!error.exhausted().unwrap().steps.is_empty(), "{error}");
+        assert!(!error.exhausted().unwrap().attempts.is_empty(), "{error}");
         retrying.trim().unwrap();
     });
 }
@@ -136,8 +136,8 @@ impl MemoryResource for Both {
         self.direct.accounting()
     }
 
-    fn reap(&self, rung: kiln_mem::Rung) -> kiln_mem::Result<kiln_mem::Relief> {
-        Ok(self.pool.reap(rung)? + self.direct.reap(rung)?)
+    fn reclaim(&self, step: kiln_mem::ReclaimStep) -> kiln_mem::Result<kiln_mem::Reclaimed> {
+        Ok(self.pool.reclaim(step)? + self.direct.reclaim(step)?)
     }
 }
 
@@ -212,12 +212,12 @@ impl MemoryResource for Stingy {
     }
 
     /// Gives a little on one step.
-    fn reap(&self, rung: kiln_mem::Rung) -> kiln_mem::Result<kiln_mem::Relief> {
-        if rung != kiln_mem::Rung::Callbacks {
-            return Ok(kiln_mem::Relief::default());
+    fn reclaim(&self, step: kiln_mem::ReclaimStep) -> kiln_mem::Result<kiln_mem::Reclaimed> {
+        if step != kiln_mem::ReclaimStep::Callbacks {
+            return Ok(kiln_mem::Reclaimed::default());
         }
         self.reaps_left.fetch_sub(1, Ordering::Relaxed);
-        Ok(kiln_mem::Relief::freed(1))
+        Ok(kiln_mem::Reclaimed::freed(1))
     }
 }
 
@@ -239,7 +239,7 @@ fn the_ladder_is_gone_down_as_often_as_was_said_and_only_for_want_of_memory() {
         retrying.free(retrying.allocate(&Request::new(64, stream)).unwrap()).unwrap();
         let retrying = Retrying::new(3, stingy(4));
         let error = retrying.allocate(&Request::new(64, stream)).unwrap_err();
-        assert_eq!(error.exhausted().unwrap().steps.len(), 3 * kiln_mem::Rung::ALL.len());
+        assert_eq!(error.exhausted().unwrap().attempts.len(), 3 * kiln_mem::ReclaimStep::ALL.len());
         let retrying = Retrying::new(3, stingy(5));
         assert!(retrying.allocate(&Request::new(64, stream).align(3)).unwrap_err().refusal().is_some());
         assert_eq!(retrying.inner().reaps_left.load(Ordering::Relaxed), 5, "nothing was asked for it");
@@ -252,7 +252,7 @@ fn counters_leave_the_tags_that_a_layer_below_named() {
         let hog = AllocTag::new("hog beside the counters").unwrap();
         let heap = std::sync::Arc::new(rig.heap());
         let held = heap.allocate(&Request::new(40 * MIB, stream).tag(hog)).unwrap();
-        let stats = Statistics::new(heap.clone());
+        let stats = Counted::new(heap.clone());
         let own = stats.allocate(&Request::new(MIB, stream)).unwrap();
         let error = stats.allocate(&Request::new(40 * MIB, stream)).unwrap_err();
         assert_eq!(error.exhausted().unwrap().top_tags[0], (hog, 40 * MIB));

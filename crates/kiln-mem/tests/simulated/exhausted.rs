@@ -6,12 +6,12 @@ use crate::rig::{MIB, Rig};
 use kiln_mem::decorator::{Budgeted, Limited};
 use kiln_mem::{
     AllocTag, Budget, DeviceBlock, Direct, DriverPool, Heap, HeapConfig, MemoryResource, MemoryResourceExt,
-    Order, Pages, Pressure, Request, Result, Rung, Stamp, Stamps, StreamRef,
+    Order, Pages, PressurePolicy, ReclaimStep, Request, Result, Stamp, Stamps, StreamRef,
 };
 
 /// A heap that may take so many bytes from the device and only these steps.
-fn heap(rig: &Rig, bytes: u64, rungs: &'static [Rung]) -> Heap {
-    let pressure = Pressure::waiting(Duration::from_secs(1)).only(rungs);
+fn heap(rig: &Rig, bytes: u64, steps: &'static [ReclaimStep]) -> Heap {
+    let pressure = PressurePolicy::waiting(Duration::from_secs(1)).only(steps);
     rig.heap_with(HeapConfig { budget: Some(Budget::new("test", bytes)), pressure, ..HeapConfig::default() })
 }
 
@@ -71,7 +71,7 @@ fn bases_pass_on_what_the_driver_says() {
 fn the_error_explains_itself_for_a_budget() {
     let rig = Rig::new(8, 64 * MIB);
     let (first, second) = (rig.stream(), rig.stream());
-    let heap = heap(&rig, 8 * MIB, &Rung::ALL);
+    let heap = heap(&rig, 8 * MIB, &ReclaimStep::ALL);
     let tag = AllocTag::new("weights").unwrap();
     let held = heap.allocate(&Request::new(3 * MIB, first).tag(tag)).unwrap();
     let lent = heap.allocate(&Request::new(3 * MIB, first)).unwrap();
@@ -86,7 +86,7 @@ fn the_error_explains_itself_for_a_budget() {
     assert_eq!(exhausted.requested_bytes, 16 * MIB + 1);
     assert!(exhausted.rounded_bytes > 16 * MIB && exhausted.rounded_bytes <= 16 * MIB + 4096);
     assert_eq!(exhausted.top_tags, [(tag, 3 * MIB)]);
-    assert_eq!(exhausted.steps.iter().map(|step| step.rung).collect::<Vec<_>>(), Rung::ALL);
+    assert_eq!(exhausted.attempts.iter().map(|step| step.step).collect::<Vec<_>>(), ReclaimStep::ALL);
     let text = error.to_string();
     assert_eq!(exhausted.limited_by.as_deref(), Some("test"));
     for part in [
@@ -108,7 +108,7 @@ fn the_error_explains_itself_for_a_budget() {
 fn the_error_names_what_is_pending_and_until_when() {
     let rig = Rig::new(11, 64 * MIB);
     let (first, second) = (rig.stream(), rig.stream());
-    let heap = heap(&rig, 8 * MIB, &[Rung::FrontCaches]);
+    let heap = heap(&rig, 8 * MIB, &[ReclaimStep::ThreadCaches]);
     let lent = heap.allocate(&Request::new(3 * MIB, first)).unwrap();
     let written = rig.write(first, &lent, 1);
     rig.order.wait_on(second.key, written).unwrap();
@@ -137,7 +137,7 @@ fn the_error_explains_itself_for_the_device() {
     let exhausted = error.exhausted().unwrap();
     assert_eq!((exhausted.limit_bytes, exhausted.in_use_bytes), (None, 5 * MIB));
     assert!(exhausted.driver.as_ref().unwrap().contains("out of memory"));
-    assert_eq!(exhausted.steps.len(), Rung::ALL.len());
+    assert_eq!(exhausted.attempts.len(), ReclaimStep::ALL.len());
     heap.free(held).unwrap();
     drop(heap);
     rig.finish(&[stream]);
@@ -188,7 +188,7 @@ fn memory_straight_from_the_driver_names_what_is_pending() {
     let exhausted = error.exhausted().unwrap();
     assert_eq!((exhausted.layer.as_str(), exhausted.in_use_bytes), ("direct", 3 * MIB));
     assert_eq!((exhausted.pending_bytes, exhausted.pending_until), (3 * MIB, Some(busy)));
-    assert_eq!(exhausted.steps.iter().map(|step| step.rung).collect::<Vec<_>>(), [Rung::Completed]);
+    assert_eq!(exhausted.attempts.iter().map(|step| step.step).collect::<Vec<_>>(), [ReclaimStep::Completed]);
     assert!(exhausted.driver.is_some() && exhausted.limit_bytes.is_none());
     drop(direct);
     rig.finish(&[stream]);
@@ -211,7 +211,7 @@ fn pages_name_what_is_pending_who_holds_most_and_every_step() {
         );
         assert_eq!((exhausted.pending_bytes, exhausted.pending_until), (3 * MIB, Some(busy)));
         assert_eq!(exhausted.top_tags, [(AllocTag::new("held by hand").unwrap(), 3 * MIB)]);
-        assert_eq!(exhausted.steps.iter().map(|step| step.rung).collect::<Vec<_>>(), Rung::ALL);
+        assert_eq!(exhausted.attempts.iter().map(|step| step.step).collect::<Vec<_>>(), ReclaimStep::ALL);
         assert_eq!(
             (exhausted.limit_bytes, exhausted.driver.is_none()),
             (limited.then_some(8 * MIB), limited)

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::rig::{MIB, Rig, with_rig};
 use kiln_driver::{DeviceAddress, Timeout, Waited};
 use kiln_mem::decorator::{
-    Budgeted, Damage, FailPlan, Failing, GuardConfig, Guarded, LeakTracking, Limited, TraceConfig, Traced,
+    Budgeted, Damage, FailPlan, Failing, GuardConfig, Guarded, LeakTracked, Limited, TraceConfig, Traced,
 };
-use kiln_mem::replay::{Log, LogOptions};
-use kiln_mem::trace::{Recorded, TraceAction};
+use kiln_mem::replay::{AllocationLog, LogOptions};
+use kiln_mem::trace::{RecordedTrace, TraceAction};
 use kiln_mem::{
     AllocTag, Budget, DeviceBlock, DriverOrder, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Order,
     Pages, Request, Stamp, StreamKey,
@@ -74,7 +74,7 @@ fn what_was_set_aside_is_there_after_an_allocation_that_failed_below() {
             assert_eq!((reserved.left_bytes(), budget.used_bytes()), (2 * MIB, 2 * MIB));
             assert_eq!(budget.children()[0].used_bytes(), 0);
         }
-        // It goes where it came from, whoever drops it, and after its resource too.
+        // It goes where it came from, also after its resource was dropped.
         drop(resource);
         std::thread::scope(|scope| drop(scope.spawn(move || drop(reserved))));
         assert_eq!(budget.used_bytes(), 0);
@@ -85,16 +85,17 @@ fn what_was_set_aside_is_there_after_an_allocation_that_failed_below() {
 fn a_trace_and_a_table_of_live_blocks_know_what_could_not_be_freed() {
     with_rig(|rig, stream| {
         let traced = Traced::new(TraceConfig::default(), failing(rig, 0, 1));
-        let leaks = LeakTracking::new(traced);
+        let leaks = LeakTracked::new(traced);
         let block = leaks.allocate(&Request::new(1000, stream)).unwrap();
-        let before = leaks.live()[0].to_string();
+        let before = leaks.tracker().live()[0].to_string();
         let block = leaks.free(block).unwrap_err().block;
-        assert_eq!(leaks.live().iter().map(ToString::to_string).collect::<Vec<_>>(), [before]);
+        assert_eq!(leaks.tracker().live().iter().map(ToString::to_string).collect::<Vec<_>>(), [before]);
         let traced = leaks.inner();
-        let actions: Vec<TraceAction> = traced.records().iter().map(|record| record.action).collect();
+        let actions: Vec<TraceAction> =
+            traced.recorder().records().iter().map(|record| record.action).collect();
         assert_eq!(actions, [TraceAction::Allocate, TraceAction::Free, TraceAction::Allocate]);
-        let recorded = Recorded { records: traced.records(), dropped: 0 };
-        let log = Log::from_recorded(&recorded, LogOptions::default()).unwrap();
+        let recorded = RecordedTrace { records: traced.recorder().records(), dropped: 0 };
+        let log = AllocationLog::from_recorded(&recorded, LogOptions::default()).unwrap();
         assert_eq!((log.blocks(), log.peak_bytes()), (2, 1000));
         // The heap goes, and the block with it.
         drop(block);
@@ -108,9 +109,9 @@ fn a_guard_still_watches_what_could_not_be_freed() {
         let guard = Guarded::new(config, rig.driver(), rig.order(), failing(rig, 0, 1));
         let block = guard.allocate(&Request::new(1000, stream)).unwrap();
         let block = guard.free(block).unwrap_err().block;
-        assert_eq!((block.bytes(), guard.check().unwrap()), (1000, Vec::new()));
+        assert_eq!((block.bytes(), guard.checker().check().unwrap()), (1000, Vec::new()));
         rig.write_at(stream, block.device_place().unwrap().plus(1000), 7, 1);
-        let found = guard.check().unwrap();
+        let found = guard.checker().check().unwrap();
         assert_eq!((found[0].serial, found[0].damage), (1, Damage::Overrun { past: 0 }));
         drop(block);
     });
@@ -136,7 +137,7 @@ impl Order for Reluctant {
     }
 
     fn refresh(&self, _: StreamKey) -> kiln_driver::Result<()> {
-        // Nobody is told how far a stream is, so that there is something to wait for.
+        // The order does not learn how far a stream is, so that there is something to wait for.
         Ok(())
     }
 

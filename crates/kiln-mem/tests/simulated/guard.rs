@@ -20,7 +20,7 @@ fn a_guard_finds_writes_beside_a_block_and_says_which() {
         let tag = AllocTag::new("victim").unwrap();
         let victim = || guard.allocate(&Request::new(1000, stream).tag(tag)).unwrap();
         let (under, over) = (victim(), victim());
-        assert_eq!(guard.check().unwrap(), []);
+        assert_eq!(guard.checker().check().unwrap(), []);
         let before = |block: &DeviceBlock, bytes: u64| {
             let mut place = block.device_place().unwrap();
             place.offset -= bytes;
@@ -28,7 +28,7 @@ fn a_guard_finds_writes_beside_a_block_and_says_which() {
         };
         rig.write_at(stream, before(&under, 5), 7, 1);
         rig.write_at(stream, over.device_place().unwrap().plus(1000 + 3), 7, 1);
-        let found = guard.check().unwrap();
+        let found = guard.checker().check().unwrap();
         let damage: Vec<(u64, Damage)> = found.iter().map(|found| (found.serial, found.damage)).collect();
         assert_eq!(damage, [(1, Damage::Underrun { before: 5 }), (2, Damage::Overrun { past: 3 })]);
         assert_eq!((found[0].tag, found[0].bytes, found[1].block), (tag, 1000, over.id()));
@@ -52,14 +52,14 @@ fn a_guard_finds_writes_after_the_end() {
         let block = guard.allocate(&Request::new(5000, stream)).unwrap();
         let place = block.device_place().unwrap();
         guard.free(block).unwrap();
-        assert_eq!(guard.check().unwrap(), []);
+        assert_eq!(guard.checker().check().unwrap(), []);
         rig.write_at(stream, place.plus(123), 7, 1);
-        let found = guard.check().unwrap();
+        let found = guard.checker().check().unwrap();
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].damage, Damage::UseAfterFree { offset: 123 });
         guard.trim().unwrap();
-        assert_eq!(guard.take_findings(), found, "and when it leaves the quarantine");
-        assert_eq!(guard.take_findings(), []);
+        assert_eq!(guard.checker().take_findings(), found, "and when it leaves the quarantine");
+        assert_eq!(guard.checker().take_findings(), []);
     });
 }
 
@@ -86,7 +86,7 @@ fn a_block_in_quarantine_cannot_be_freed_again() {
         assert!(refused.error.is_stale(), "{}", refused.error);
         assert_eq!(guard.accounting().live_blocks, 1, "it is watched as before");
         guard.trim().unwrap();
-        assert_eq!((guard.accounting().live_blocks, guard.take_findings()), (0, Vec::new()));
+        assert_eq!((guard.accounting().live_blocks, guard.checker().take_findings()), (0, Vec::new()));
         drop(refused);
     });
 }
@@ -103,12 +103,12 @@ fn a_block_that_cannot_be_freed_stays_in_quarantine() {
         rig.write_at(stream, late, 7, 1);
         assert!(guard.trim().unwrap_err().driver().is_some(), "the second free fails");
         assert_eq!(guard.accounting().live_blocks, 2);
-        assert_eq!(guard.take_findings(), [], "which is not over yet");
-        assert_eq!(guard.check().unwrap().len(), 1);
+        assert_eq!(guard.checker().take_findings(), [], "which is not over yet");
+        assert_eq!(guard.checker().check().unwrap().len(), 1);
         assert!(guard.trim().is_err(), "the fourth one too");
         guard.trim().unwrap();
         assert_eq!(guard.accounting().live_blocks, 0);
-        let found = guard.take_findings();
+        let found = guard.checker().take_findings();
         assert_eq!((found.len(), found[0].damage), (1, Damage::UseAfterFree { offset: 0 }));
     });
 }
@@ -172,13 +172,13 @@ fn a_guard_that_is_asked_while_others_allocate_finds_nothing_where_nothing_is() 
                 });
             }
             while working.load(Ordering::Relaxed) > 0 {
-                assert_eq!(guard.check().unwrap(), []);
+                assert_eq!(guard.checker().check().unwrap(), []);
                 // The others have to come to their turn.
                 std::thread::sleep(std::time::Duration::from_micros(200));
             }
         });
         guard.trim().unwrap();
-        assert_eq!((guard.take_findings(), guard.accounting().live_blocks), (Vec::new(), 0));
+        assert_eq!((guard.checker().take_findings(), guard.accounting().live_blocks), (Vec::new(), 0));
         drop(guard);
         rig.finish(&streams);
     }
@@ -215,14 +215,14 @@ fn a_guard_finds_writes_beside_a_block_that_was_freed() {
         let place = block.device_place().unwrap();
         guard.free(block).unwrap();
         rig.write_at(stream, place.plus(1000 + 9), 7, 1);
-        let found = guard.check().unwrap();
+        let found = guard.checker().check().unwrap();
         assert_eq!(found.iter().map(|found| found.damage).collect::<Vec<_>>(), [Damage::Overrun { past: 9 }]);
         guard.trim().unwrap();
-        assert_eq!(guard.take_findings(), found, "and when it leaves the quarantine");
+        assert_eq!(guard.checker().take_findings(), found, "and when it leaves the quarantine");
     });
 }
 
-/// What was freed below is somebody else's; what is written there then is no damage.
+/// What was freed below belongs to another user; what is written there then is no damage.
 #[test]
 fn a_guard_forgets_what_it_gave_back() {
     with_rig(|rig, stream| {
@@ -233,7 +233,7 @@ fn a_guard_forgets_what_it_gave_back() {
         guard.free(block).unwrap();
         let other = heap.allocate(&Request::new((64 << 10) + 2 * 256, stream)).unwrap();
         rig.write(stream, &other, 7);
-        assert_eq!(guard.check().unwrap(), []);
+        assert_eq!(guard.checker().check().unwrap(), []);
         heap.free(other).unwrap();
     });
 }

@@ -1,5 +1,5 @@
-//! An address that comes back at once: a resource below frees a block, somebody else gets the same address and enters
-//! it in the books of the decorator, and only then does the free return. Whoever crosses a block out of its books after
+//! An address that comes back at once: a resource below frees a block, another thread gets the same address and enters
+//! it in the tables of the decorator, and only then does the free return. A decorator that removes a block from its tables after
 //! it was freed below crosses out the new one.
 
 use std::fmt;
@@ -9,15 +9,15 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::rig::{MIB, Rig};
 use kiln_mem::decorator::{
-    Budgeted, GuardConfig, Guarded, LeakTracking, Limited, Statistics, TraceConfig, Traced,
+    Budgeted, Counted, GuardConfig, Guarded, LeakTracked, Limited, TraceConfig, Traced,
 };
-use kiln_mem::trace::{Recorded, TraceAction};
+use kiln_mem::trace::{RecordedTrace, TraceAction};
 use kiln_mem::{
-    Accounting, Budget, DeviceBlock, FreeError, MemoryResource, MemoryResourceExt, Relief, Request,
-    ResourceKey, Result, Rung, Stamps, StreamRef,
+    Accounting, Budget, DeviceBlock, FreeError, MemoryResource, MemoryResourceExt, ReclaimStep, Reclaimed,
+    Request, ResourceKey, Result, Stamps, StreamRef,
 };
 
-/// A resource that, when it is told to, returns from a free only after somebody else allocated.
+/// A resource that, when it is told to, returns from a free only after another thread allocated.
 struct Delaying {
     inner: Arc<dyn MemoryResource>,
     delay: Mutex<Option<(Sender<()>, Receiver<()>)>>,
@@ -46,8 +46,8 @@ impl MemoryResource for Delaying {
         self.inner.accounting()
     }
 
-    fn reap(&self, rung: Rung) -> Result<Relief> {
-        self.inner.reap(rung)
+    fn reclaim(&self, step: ReclaimStep) -> Result<Reclaimed> {
+        self.inner.reclaim(step)
     }
 }
 
@@ -79,7 +79,7 @@ fn hand_over<D: MemoryResource>(
         let other = scope.spawn(move || {
             has_freed.recv().unwrap();
             // What this thread took from the front cache of the other one lies in the arena.
-            delaying.reap(Rung::FrontCaches).unwrap();
+            delaying.reclaim(ReclaimStep::ThreadCaches).unwrap();
             let block = resource.allocate(&Request::new(BYTES, stream)).unwrap();
             allocated.send(()).unwrap();
             block
@@ -99,9 +99,9 @@ fn hand_over<D: MemoryResource>(
 #[test]
 fn leak_tracking_knows_the_new_block() {
     hand_over(
-        |_, inner| LeakTracking::new(inner),
+        |_, inner| LeakTracked::new(inner),
         |leaks, block, _| {
-            let live = leaks.live();
+            let live = leaks.tracker().live();
             assert_eq!(live.len(), 1);
             assert_eq!((live[0].block, live[0].serial), (block.id(), 2));
         },
@@ -114,7 +114,7 @@ fn a_guard_watches_the_new_block() {
     hand_over(
         |rig, inner| Guarded::new(config, rig.driver(), rig.order(), inner),
         |guard, block, _| {
-            assert_eq!(guard.check().unwrap(), [], "nothing was written");
+            assert_eq!(guard.checker().check().unwrap(), [], "nothing was written");
             assert_eq!(block.bytes(), BYTES);
             // The free that follows would be refused below if the guard had forgotten how much larger the block is there.
         },
@@ -126,12 +126,14 @@ fn a_trace_tells_the_story_in_order() {
     hand_over(
         |_, inner| Traced::new(TraceConfig::default(), inner),
         |traced, _, _| {
-            let records = traced.records();
+            let records = traced.recorder().records();
             let actions: Vec<TraceAction> = records.iter().map(|record| record.action).collect();
             assert_eq!(actions, [TraceAction::Allocate, TraceAction::Free, TraceAction::Allocate]);
-            let recorded = Recorded { records, dropped: 0 };
-            let log =
-                kiln_mem::replay::Log::from_recorded(&recorded, kiln_mem::replay::LogOptions::default());
+            let recorded = RecordedTrace { records, dropped: 0 };
+            let log = kiln_mem::replay::AllocationLog::from_recorded(
+                &recorded,
+                kiln_mem::replay::LogOptions::default(),
+            );
             assert_eq!(log.unwrap().peak_bytes(), BYTES, "never two owners");
         },
     );
@@ -140,9 +142,9 @@ fn a_trace_tells_the_story_in_order() {
 #[test]
 fn counters_count_one() {
     hand_over(
-        |_, inner| Statistics::new(inner),
+        |_, inner| Counted::new(inner),
         |stats, _, _| {
-            let total = stats.total();
+            let total = stats.statistics().total();
             assert_eq!((total.allocations, total.live_bytes()), (2, BYTES));
         },
     );

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::law::{LAWS, Make};
 use crate::subject::SUBJECTS;
 use kiln_mem::Stack;
-use kiln_mem::stack::{Base, Layer, Site};
+use kiln_mem::stack::{StackBase, StackContext, StackLayer};
 
 /// Memory of the simulated device; the law of exhaustion counts on it.
 const MEMORY: u64 = 64 * crate::rig::MIB;
@@ -35,12 +35,12 @@ fn holds(check: fn(Make<'_>, crate::rig::Rig), make: Make<'_>) -> bool {
 }
 
 /// Whether alignment is the driver's, which aligns to 256 bytes and no more.
-fn is_drivers(base: Base) -> bool {
-    matches!(base, Base::Direct | Base::Pool)
+fn is_drivers(base: StackBase) -> bool {
+    matches!(base, StackBase::Direct | StackBase::Pool)
 }
 
 /// One of each layer, so set up that it refuses nothing a law asks for.
-fn layers(base: Base) -> Vec<Layer> {
+fn layers(base: StackBase) -> Vec<StackLayer> {
     let align = if is_drivers(base) { "256 B" } else { "4 KiB" };
     let text = format!(
         "budget(1 GiB, limit(1 GiB, stats(trace(100, guard(256 B, 1 MiB, leaks(50, align({align}, retry(1, fail(0, \
@@ -50,9 +50,9 @@ fn layers(base: Base) -> Vec<Layer> {
 }
 
 /// Runs the laws for a stack; returns what it breaks.
-fn broken(base: Base, layers: &[Layer]) -> Vec<String> {
+fn broken(base: StackBase, layers: &[StackLayer]) -> Vec<String> {
     let stack = layers.iter().rev().fold(Stack::new(base), |stack, layer| stack.inside(*layer));
-    let make = |rig: &crate::rig::Rig| stack.build(&Site::new(rig.driver(), rig.order())).unwrap();
+    let make = |rig: &crate::rig::Rig| stack.build(&StackContext::new(rig.driver(), rig.order())).unwrap();
     let is_excluded = |name| is_drivers(base) && name == "alignment";
     let broken = LAWS.iter().filter(|law| !is_excluded(law.name) && !holds(law.check, &make));
     broken.map(|law| format!("{stack} breaks `{}`", law.name)).collect()
@@ -60,10 +60,10 @@ fn broken(base: Base, layers: &[Layer]) -> Vec<String> {
 
 #[test]
 fn every_two_layers_obey_every_law_in_both_orders() {
-    let layers = layers(Base::Heap);
+    let layers = layers(StackBase::Heap);
     let pairs = layers.iter().flat_map(|outer| layers.iter().map(|inner| [*outer, *inner]));
     let pairs = pairs.filter(|[outer, inner]| outer != inner);
-    let wrong: Vec<String> = pairs.flat_map(|pair| broken(Base::Heap, &pair)).collect();
+    let wrong: Vec<String> = pairs.flat_map(|pair| broken(StackBase::Heap, &pair)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -71,7 +71,7 @@ fn every_two_layers_obey_every_law_in_both_orders() {
 fn all_layers_obey_every_law_in_any_order() {
     let mut wrong = Vec::new();
     for seed in 0..16 {
-        let base = [Base::Heap, Base::Chunks, Base::Direct, Base::Pool][seed % 4];
+        let base = [StackBase::Heap, StackBase::Chunks, StackBase::Direct, StackBase::Pool][seed % 4];
         let mut random = crate::rig::Random::new(seed as u64);
         let (mut left, mut shuffled) = (layers(base), Vec::new());
         while !left.is_empty() {

@@ -2,7 +2,7 @@
 
 use crate::rig::{MIB, Rig};
 use kiln_driver::WallClock;
-use kiln_mem::workload::{OnStream, RandomLives};
+use kiln_mem::workload::{RandomLives, StreamAllocator};
 use kiln_mem::{Heap, HeapConfig, MemoryResource, MemoryResourceExt, Request, Spare, StreamRef};
 
 /// What one mapped frame costs.
@@ -14,7 +14,7 @@ fn heap_that_keeps(rig: &Rig, frames: u64) -> Heap {
 }
 
 fn live(heap: &Heap, stream: StreamRef, seed: u64) {
-    let lived = LIVES.run_from(seed, &mut OnStream::new(heap, stream), &WallClock::new()).unwrap();
+    let lived = LIVES.run_from(seed, &mut StreamAllocator::new(heap, stream), &WallClock::new()).unwrap();
     assert_eq!(lived.refused, 0);
 }
 
@@ -41,11 +41,11 @@ fn a_program_that_repeats_itself_within_what_is_kept_soon_maps_nothing() {
     let heap = heap_that_keeps(&rig, kept);
     (0..3).for_each(|_| live(&heap, stream, 7));
     let warm = heap.activity();
-    assert!(warm.frames_mapped > kept && warm.folds_unmapped > 0, "more was mapped than is kept: {warm}");
+    assert!(warm.frames_mapped > kept && warm.remaps_unmapped > 0, "more was mapped than is kept: {warm}");
     (0..3).for_each(|_| live(&heap, stream, 7));
     let after = heap.activity().since(&warm);
-    assert!(!after.called_driver() && after.folds_reused > 0, "{after}");
-    assert_eq!(heap.activity().spared, 0, "its patience did not end");
+    assert!(!after.called_driver() && after.remaps_reused > 0, "{after}");
+    assert_eq!(heap.activity().spare_raised, 0, "its patience did not end");
     drop(heap);
     rig.finish(&[stream]);
 }
@@ -67,7 +67,7 @@ fn what_is_mapped_costs_the_host_no_more_than_it_may() {
     let activity = heap.activity();
     assert!(activity.frames_mapped > 2 * KEPT && most > KEPT / 2 * FRAME_BYTES, "{activity}, {most}");
     heap.trim().unwrap();
-    assert_eq!(heap.mapping_host_bytes(), 0, "all are nobody's home");
+    assert_eq!(heap.mapping_host_bytes(), 0, "all are unused");
     drop(heap);
     rig.finish(&[stream]);
 }

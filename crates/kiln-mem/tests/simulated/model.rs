@@ -1,6 +1,6 @@
 //! Random programs against a naive map, with a guard on top and the simulator's checks below.
 //!
-//! The map knows which bytes each block must hold. The guard knows that nobody wrote beside a block or after its end, the
+//! The map knows which bytes each block must hold. The guard knows that nothing was written beside a block or after its end, the
 //! simulator that nothing was read before it was written and no two uses were without order.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use kiln_mem::{DeviceBlock, Heap, MemoryResource, MemoryResourceExt, Order, Requ
 
 struct Entry {
     block: DeviceBlock,
-    /// What is in it, once somebody wrote it.
+    /// What is in it, once it was written.
     byte: Option<u8>,
     last: Stamps,
 }
@@ -112,7 +112,7 @@ impl Model {
                     let live = self.blocks.len() as u64;
                     // The guard's blocks are those below; those in quarantine are live there too.
                     assert!(self.resource.accounting().live_blocks >= live);
-                    assert_eq!(self.resource.check().unwrap(), []);
+                    assert_eq!(self.resource.checker().check().unwrap(), []);
                 }
             }
         }
@@ -121,7 +121,7 @@ impl Model {
             self.resource.deallocate(block, &last).unwrap();
         }
         self.resource.trim().unwrap();
-        assert_eq!(self.resource.take_findings(), []);
+        assert_eq!(self.resource.checker().take_findings(), []);
         let left = self.resource.accounting();
         assert_eq!((left.live_bytes, left.live_blocks), (0, 0));
         drop(self.resource);

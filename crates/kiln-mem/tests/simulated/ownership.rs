@@ -3,11 +3,11 @@
 //! Random programs on several streams write to blocks, pass them between streams, and free them while work is still
 //! queued. The simulator remembers who wrote each byte and what was ordered after it; two writes with no order between
 //! them are a finding, whichever of them ran first. Memory is short, so that blocks go through every way of reuse:
-//! stocks, lists, imports, folds, lending and device-side waits.
+//! caches, lists, imports, remaps, lending and device-side waits.
 
 use crate::rig::{MIB, Random, Rig};
 use kiln_mem::{
-    DeviceBlock, Heap, HeapConfig, MemoryResource, Order, Pressure, Request, Stamp, Stamps, StreamRef,
+    DeviceBlock, Heap, HeapConfig, MemoryResource, Order, PressurePolicy, Request, Stamp, Stamps, StreamRef,
 };
 
 struct Owned {
@@ -33,7 +33,7 @@ impl Program {
     fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let rig = Rig::new(seed, [12, 16, 24, 40][random.below(4) as usize] * MIB);
-        let pressure = Pressure::waiting(std::time::Duration::from_secs(1));
+        let pressure = PressurePolicy::waiting(std::time::Duration::from_secs(1));
         // All rows stay mapped, or few do, or none that is not in use.
         let mapping_host_bytes = [None, Some(6 * (24 << 10)), Some(0)][seed as usize % 3];
         let heap = rig.heap_with(HeapConfig { pressure, mapping_host_bytes, ..HeapConfig::default() });
@@ -114,7 +114,7 @@ impl Program {
 
     /// Gives everything back; says how often a device-side wait was needed, and how many rows were unmapped to map others.
     fn finish(mut self) -> [u64; 2] {
-        let unmapped = self.heap.activity().folds_unmapped;
+        let unmapped = self.heap.activity().remaps_unmapped;
         for owned in std::mem::take(&mut self.blocks) {
             self.heap.deallocate(owned.block, &owned.uses).unwrap();
         }
@@ -127,7 +127,7 @@ impl Program {
     }
 }
 
-/// Writes both ends of a block: whoever has any part of it too soon is found, and simulated memory is not filled for
+/// Writes both ends of a block: a user that has any part of it too soon is found, and simulated memory is not filled for
 /// nothing.
 fn write_ends(rig: &Rig, stream: StreamRef, block: &DeviceBlock, byte: u8) -> Stamp {
     let (place, end) = (block.device_place().unwrap(), block.bytes().min(512));

@@ -1,10 +1,11 @@
-//! Blocks of whole pages, and pages that are handed to somebody else.
+//! Blocks of whole pages, and pages that are handed to another user.
 
 use std::time::Duration;
 
 use crate::rig::{MIB, Rig, request};
 use kiln_mem::{
-    AllocTag, Budget, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Pages, Pressure, Result, Rung,
+    AllocTag, Budget, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Pages, PressurePolicy,
+    ReclaimStep, Result,
 };
 
 fn pages(rig: &Rig, config: HeapConfig) -> Pages {
@@ -39,7 +40,7 @@ fn blocks_lie_as_low_as_they_can_and_mapped_pages_come_first() {
 }
 
 /// Eight pages on the device: four of a block that is gone, one of a block that is not; five are asked for.
-fn short_of_pages(pressure: Pressure) -> Result<()> {
+fn short_of_pages(pressure: PressurePolicy) -> Result<()> {
     let rig = Rig::new(2, 16 * MIB);
     let stream = rig.stream();
     let pages = pages(&rig, HeapConfig { pressure, ..HeapConfig::default() });
@@ -55,8 +56,8 @@ fn short_of_pages(pressure: Pressure) -> Result<()> {
 
 #[test]
 fn pages_are_unmapped_when_memory_is_short() {
-    short_of_pages(Pressure::default()).unwrap();
-    let error = short_of_pages(Pressure::default().only(&[Rung::Completed])).unwrap_err();
+    short_of_pages(PressurePolicy::default()).unwrap();
+    let error = short_of_pages(PressurePolicy::default().only(&[ReclaimStep::Completed])).unwrap_err();
     assert!(error.is_oom());
     let text = error.to_string();
     for part in [
@@ -105,8 +106,8 @@ fn more_than_the_window_holds_is_refused_with_that_reason() {
 fn a_block_is_not_handed_on_before_its_work_is_done() {
     let rig = Rig::new(3, 2 * MIB);
     let stream = rig.stream();
-    let taking = Pressure::default().only(&[Rung::IdlePages]);
-    let patient = Pressure::waiting(Duration::from_secs(60));
+    let taking = PressurePolicy::default().only(&[ReclaimStep::IdlePages]);
+    let patient = PressurePolicy::waiting(Duration::from_secs(60));
     for (pressure, is_met) in [(taking, false), (patient, true)] {
         let pages = pages(&rig, HeapConfig { pressure, ..HeapConfig::default() });
         let block = pages.allocate(&request(MIB, stream)).unwrap();
@@ -130,7 +131,7 @@ fn a_budget_is_charged_for_pages_and_callbacks_are_asked() {
     let rig = Rig::new(4, 64 * MIB);
     let stream = rig.stream();
     let budget = Budget::new("few", 4 * MIB);
-    let pressure = Pressure::default();
+    let pressure = PressurePolicy::default();
     let config =
         HeapConfig { budget: Some(budget.clone()), pressure: pressure.clone(), ..HeapConfig::default() };
     let pages = std::sync::Arc::new(pages(&rig, config));
@@ -161,7 +162,7 @@ fn a_block_of_pages_is_reached_through_its_descriptors() {
 
 #[test]
 fn a_folded_block_of_a_heap_is_reached_through_its_descriptors() {
-    crate::exported::folded_block(Rig::new(6, 64 * MIB));
+    crate::exported::remapped_block(Rig::new(6, 64 * MIB));
 }
 
 #[test]

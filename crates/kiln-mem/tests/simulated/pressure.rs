@@ -9,12 +9,12 @@ use crate::rig::{MIB, Rig};
 use kiln_driver::Code;
 use kiln_mem::decorator::Budgeted;
 use kiln_mem::{
-    AllocTag, Budget, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Order, Pages, Pressure, Relief,
-    Request, Result, Rung, Stamps,
+    AllocTag, Budget, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Order, Pages, PressurePolicy,
+    ReclaimStep, Reclaimed, Request, Result, Stamps,
 };
 use kiln_sim::{DeviceConfig, Fault, FaultPlan};
 
-fn config(limit_bytes: u64, pressure: &Pressure) -> HeapConfig {
+fn config(limit_bytes: u64, pressure: &PressurePolicy) -> HeapConfig {
     let budget = Some(Budget::new("test", limit_bytes));
     HeapConfig { budget, pressure: pressure.clone(), ..HeapConfig::default() }
 }
@@ -24,7 +24,7 @@ fn config(limit_bytes: u64, pressure: &Pressure) -> HeapConfig {
 fn a_callback_that_allocates_is_not_called_for_what_it_asks() {
     let rig = Rig::new(1, 64 * MIB);
     let stream = rig.stream();
-    let pressure = Pressure::default();
+    let pressure = PressurePolicy::default();
     let resources: [Arc<dyn MemoryResource>; 3] = [
         Arc::new(rig.heap_with(config(8 * MIB, &pressure))),
         Arc::new(Pages::new(rig.driver(), rig.order(), config(8 * MIB, &pressure)).unwrap()),
@@ -36,7 +36,7 @@ fn a_callback_that_allocates_is_not_called_for_what_it_asks() {
             let (resource, calls) = (resource.clone(), calls.clone());
             pressure.on_pressure(0, move |missing| {
                 calls.fetch_add(1, Ordering::Relaxed);
-                // A place to spill to, which is as much out of memory as everybody is.
+                // A place to spill to, which is out of memory too.
                 assert!(resource.allocate(&Request::new(missing, stream)).unwrap_err().is_oom());
                 let small = resource.allocate(&Request::new(1000, stream)).unwrap();
                 resource.free(small).unwrap();
@@ -58,7 +58,7 @@ fn a_callback_that_allocates_is_not_called_for_what_it_asks() {
 fn what_a_callback_asks_for_others_may_give_up() {
     let rig = Rig::new(2, 64 * MIB);
     let stream = rig.stream();
-    let pressure = Pressure::default();
+    let pressure = PressurePolicy::default();
     let heap = Arc::new(rig.heap_with(config(8 * MIB, &pressure)));
     let held = Mutex::new(Some(heap.allocate(&Request::new(6 * MIB, stream)).unwrap()));
     let asks = {
@@ -87,7 +87,7 @@ fn what_a_callback_asks_for_others_may_give_up() {
 fn a_callback_that_panics_leaves_memory_as_it_was_and_is_called_again() {
     let rig = Rig::new(3, 64 * MIB);
     let stream = rig.stream();
-    let pressure = Pressure::default();
+    let pressure = PressurePolicy::default();
     let resources: [Box<dyn MemoryResource>; 2] = [
         Box::new(rig.heap_with(config(8 * MIB, &pressure))),
         Box::new(Budgeted::new(Budget::new("test", 8 * MIB), rig.heap()).under(pressure.clone())),
@@ -122,11 +122,14 @@ fn a_callback_that_panics_leaves_memory_as_it_was_and_is_called_again() {
 /// A callback says how much it freed, and may be wrong.
 #[test]
 fn a_callback_that_boasts_is_not_believed_beyond_what_can_be_counted() {
-    let most = Relief::freed(u64::MAX) + Relief::freed(1) + Relief::released(u64::MAX) + Relief::released(1);
+    let most = Reclaimed::freed(u64::MAX)
+        + Reclaimed::freed(1)
+        + Reclaimed::released(u64::MAX)
+        + Reclaimed::released(1);
     assert_eq!((most.freed_bytes, most.released_bytes), (u64::MAX, u64::MAX));
     let rig = Rig::new(4, 64 * MIB);
     let (first, second) = (rig.stream(), rig.stream());
-    let pressure = Pressure::default();
+    let pressure = PressurePolicy::default();
     let heap = Arc::new(rig.heap_with(config(8 * MIB, &pressure)));
     let held = heap.allocate(&Request::new(4 * MIB, first)).unwrap();
     let written = rig.write(first, &held, 1);
@@ -158,8 +161,11 @@ fn waits(rig: &Rig, resource: &dyn MemoryResource) -> Result<()> {
     resource.deallocate(lent, &uses).unwrap();
     assert_eq!(resource.accounting().pending_bytes, 4 * MIB);
     let error = resource.allocate(&Request::new(12 * MIB, first)).unwrap_err();
-    let waited = error.exhausted().unwrap().steps.iter().find(|step| step.rung == Rung::Wait);
-    assert!(waited.unwrap().relief.is_nothing(), "twelve cannot be had by waiting, so nothing is waited for");
+    let waited = error.exhausted().unwrap().attempts.iter().find(|step| step.step == ReclaimStep::Wait);
+    assert!(
+        waited.unwrap().reclaimed.is_nothing(),
+        "twelve cannot be had by waiting, so nothing is waited for"
+    );
     assert_eq!(resource.accounting().pending_bytes, 4 * MIB);
     let answer = resource.allocate(&Request::new(8 * MIB, first)).map(|block| resource.free(block).unwrap());
     resource.free(held).unwrap();
@@ -175,7 +181,8 @@ fn waits(rig: &Rig, resource: &dyn MemoryResource) -> Result<()> {
 
 #[test]
 fn waiting_is_worth_it_if_what_comes_free_and_what_was_never_taken_are_enough() {
-    let pressure = Pressure::waiting(Duration::from_secs(1)).only(&[Rung::Wait, Rung::IdlePages]);
+    let pressure =
+        PressurePolicy::waiting(Duration::from_secs(1)).only(&[ReclaimStep::Wait, ReclaimStep::IdlePages]);
     let rig = Rig::new(5, 64 * MIB);
     let heap = rig.heap_with(config(12 * MIB, &pressure));
     let pages = Pages::new(rig.driver(), rig.order(), config(12 * MIB, &pressure)).unwrap();
@@ -230,12 +237,12 @@ fn a_device_that_is_lost_on_the_ladder_is_not_out_of_memory() {
     }
 }
 
-/// What a tag may have is asked of the program before it is refused, whoever pays.
+/// What a tag may have is asked of the program before it is refused, whatever it is charged to.
 #[test]
 fn callbacks_make_room_in_the_account_of_a_tag_for_what_was_set_aside() {
     let rig = Rig::new(7, 64 * MIB);
     let stream = rig.stream();
-    let (tag, pressure) = (AllocTag::new("rows that spill").unwrap(), Pressure::default());
+    let (tag, pressure) = (AllocTag::new("rows that spill").unwrap(), PressurePolicy::default());
     let budgeted = Budgeted::new(Budget::new("model", 8 * MIB), rig.heap());
     let resource = Arc::new(budgeted.limit_tag(tag, 2 * MIB).under(pressure.clone()));
     let request = Request::new(2 * MIB, stream).tag(tag);
@@ -251,7 +258,7 @@ fn callbacks_make_room_in_the_account_of_a_tag_for_what_was_set_aside() {
     let reserved = resource.reserve(4 * MIB).unwrap();
     let block = resource.allocate_from(&reserved, &request).unwrap();
     let error = resource.allocate_from(&reserved, &request).unwrap_err();
-    assert!(!error.exhausted().unwrap().steps.is_empty(), "{error}");
+    assert!(!error.exhausted().unwrap().attempts.is_empty(), "{error}");
     resource.free(block).unwrap();
     drop((spill, reserved, resource, pressure));
     rig.finish(&[stream]);

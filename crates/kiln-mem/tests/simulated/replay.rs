@@ -9,31 +9,31 @@ use kiln_driver::layer::{Layer, Layered};
 use kiln_driver::{Driver, MemoryRequest, StreamId, WallClock};
 use kiln_mem::decorator::{TraceConfig, Traced};
 use kiln_mem::replay::{
-    Action, Log, LogError, LogOptions, LogProblem, Report, SMALLEST_STEP_BYTES, Stage, replay,
-    smallest_memory,
+    AllocationLog, LogAction, LogError, LogOptions, LogProblem, ReplayReport, ReplayStack,
+    SMALLEST_STEP_BYTES, replay, smallest_memory,
 };
-use kiln_mem::trace::{Recorded, write_rmm_csv, write_trace};
+use kiln_mem::trace::{RecordedTrace, write_rmm_csv, write_trace};
 use kiln_mem::{AllocTag, HeapConfig, MemoryResource, MemoryResourceExt, Request, Stack};
 
 const HEADER: &str = "Thread,Time,Action,Pointer,Size,Stream\n";
 
-fn read(text: &str) -> Result<Log, LogError> {
-    Log::from_csv(text.as_bytes(), LogOptions::default())
+fn read(text: &str) -> Result<AllocationLog, LogError> {
+    AllocationLog::from_csv(text.as_bytes(), LogOptions::default())
 }
 
 /// Replays a log on a simulated device of so much memory.
-fn replayed(log: &Log, stack: &str, memory_bytes: u64) -> Report {
+fn replayed(log: &AllocationLog, stack: &str, memory_bytes: u64) -> ReplayReport {
     let rig = Rig::new(3, memory_bytes);
     let stack: Stack = stack.parse().unwrap();
-    let stage = Stage::new(rig.driver(), &stack, HeapConfig::default(), log).unwrap();
-    let report = replay(log, &stage, &WallClock::new()).unwrap();
-    drop(stage);
+    let stack = ReplayStack::new(rig.driver(), &stack, HeapConfig::default(), log).unwrap();
+    let report = replay(log, &stack, &WallClock::new()).unwrap();
+    drop(stack);
     rig.finish(&[]);
     report
 }
 
 /// A program of several threads and streams, recorded.
-fn recorded(seed: u64, steps: usize, max_bytes: u64) -> Recorded {
+fn recorded(seed: u64, steps: usize, max_bytes: u64) -> RecordedTrace {
     let rig = Rig::new(seed, 256 * MIB);
     let streams = [rig.stream(), rig.stream()];
     let tag = AllocTag::new("rows, and columns").unwrap();
@@ -48,7 +48,7 @@ fn recorded(seed: u64, steps: usize, max_bytes: u64) -> Recorded {
         } else {
             let block = live.swap_remove(random.below(live.len() as u64) as usize);
             if random.below(2) == 0 {
-                // By a thread of its own.
+                // By a separate thread.
                 std::thread::scope(|scope| {
                     scope.spawn(|| traced.free(block).unwrap());
                 });
@@ -57,7 +57,8 @@ fn recorded(seed: u64, steps: usize, max_bytes: u64) -> Recorded {
             }
         }
     }
-    let recorded = Recorded { records: traced.records(), dropped: traced.dropped() };
+    let recorded =
+        RecordedTrace { records: traced.recorder().records(), dropped: traced.recorder().dropped() };
     live.into_iter().for_each(|block| traced.free(block).unwrap());
     drop(traced);
     rig.finish(&streams);
@@ -67,23 +68,23 @@ fn recorded(seed: u64, steps: usize, max_bytes: u64) -> Recorded {
 #[test]
 fn what_was_recorded_is_the_same_in_every_format() {
     let recorded = recorded(1, 400, 64 << 10);
-    let direct = Log::from_recorded(&recorded, LogOptions::default()).unwrap();
+    let direct = AllocationLog::from_recorded(&recorded, LogOptions::default()).unwrap();
     let (mut csv, mut binary) = (Vec::new(), Vec::new());
     write_rmm_csv(&recorded.records, &mut csv).unwrap();
     write_trace(&recorded.records, recorded.dropped, &mut binary).unwrap();
-    assert_eq!(Log::read(&mut csv.as_slice(), LogOptions::default()).as_ref(), Ok(&direct));
-    assert_eq!(Log::read(&mut binary.as_slice(), LogOptions::default()).as_ref(), Ok(&direct));
+    assert_eq!(AllocationLog::read(&mut csv.as_slice(), LogOptions::default()).as_ref(), Ok(&direct));
+    assert_eq!(AllocationLog::read(&mut binary.as_slice(), LogOptions::default()).as_ref(), Ok(&direct));
     assert_eq!(kiln_mem::trace::read_trace(&mut binary.as_slice()).unwrap(), recorded);
-    assert!(direct.threads() >= 2, "frees had threads of their own");
+    assert!(direct.threads() >= 2, "frees had separate threads");
     assert_eq!(direct.streams(), 2);
     assert_eq!(direct.events().len(), recorded.records.len());
 }
 
 #[test]
 fn a_replay_makes_the_same_calls() {
-    let log = Log::from_recorded(&recorded(2, 500, MIB), LogOptions::default()).unwrap();
+    let log = AllocationLog::from_recorded(&recorded(2, 500, MIB), LogOptions::default()).unwrap();
     let frees =
-        log.events().iter().filter(|event| matches!(event.action, Action::Free { .. })).count() as u64;
+        log.events().iter().filter(|event| matches!(event.action, LogAction::Free { .. })).count() as u64;
     for stack in ["heap", "stats(trace(10, heap))", "chunks", "pool", "direct", "guard(256B, 0B, heap)"] {
         let report = replayed(&log, stack, 512 * MIB);
         assert_eq!((report.allocations, report.frees), (u64::from(log.blocks()), frees), "{stack}");
@@ -107,7 +108,8 @@ fn the_smallest_memory_is_enough_and_a_page_less_is_not() {
         (6, "chunks", 2 * MIB),
         (7, "pool", MIB),
     ] {
-        let log = Log::from_recorded(&recorded(seed, 120, max_bytes), LogOptions::default()).unwrap();
+        let log =
+            AllocationLog::from_recorded(&recorded(seed, 120, max_bytes), LogOptions::default()).unwrap();
         let generous = replayed(&log, stack, 512 * MIB);
         let mut tried = 0;
         let smallest = smallest_memory(&log, generous.peak_reserved_bytes, |bytes| {
@@ -127,7 +129,7 @@ fn the_smallest_memory_is_enough_and_a_page_less_is_not() {
 
 #[test]
 fn a_stack_that_refuses_by_itself_has_no_smallest_memory() {
-    let log = Log::from_recorded(&recorded(8, 100, MIB), LogOptions::default()).unwrap();
+    let log = AllocationLog::from_recorded(&recorded(8, 100, MIB), LogOptions::default()).unwrap();
     let answer =
         smallest_memory(
             &log,
@@ -163,18 +165,19 @@ fn calls_of_a_log_are_made_by_as_many_threads_in_its_order() {
     let rig = Rig::new(1, 64 * MIB);
     // The driver's pool is called for each block.
     let driver = Arc::new(Layered::new(rig.driver(), Witness::default()));
-    let stage = Stage::new(driver.clone(), &"pool".parse().unwrap(), HeapConfig::default(), &log).unwrap();
-    let report = replay(&log, &stage, &WallClock::new()).unwrap();
+    let stack =
+        ReplayStack::new(driver.clone(), &"pool".parse().unwrap(), HeapConfig::default(), &log).unwrap();
+    let report = replay(&log, &stack, &WallClock::new()).unwrap();
     assert_eq!((report.allocations, report.frees, report.peak_live_bytes), (300, 295, 6 * 4096));
     let seen = driver.layer().0.lock().unwrap().clone();
     let (mut threads, mut streams) = (Vec::new(), Vec::new());
     for (event, (thread, stream, allocates)) in log.events().iter().zip(seen) {
-        assert_eq!(matches!(event.action, Action::Allocate { .. }), allocates, "in the order of the log");
+        assert_eq!(matches!(event.action, LogAction::Allocate { .. }), allocates, "in the order of the log");
         assert_eq!(number(&mut threads, thread), event.thread);
         assert_eq!(number(&mut streams, stream), event.stream);
     }
     assert_eq!((threads.len(), streams.len()), (7, 3));
-    drop((stage, driver));
+    drop((stack, driver));
     rig.finish(&[]);
 }
 
@@ -245,25 +248,25 @@ fn a_broken_log_is_refused_with_its_line() {
         assert!(error.to_string().starts_with(&format!("line {line}: ")));
     }
     let not_text = [HEADER.as_bytes(), b"\xff\xfe,t\n"].concat();
-    assert_eq!(Log::from_csv(not_text.as_slice(), LogOptions::default()).unwrap_err().line, 2);
+    assert_eq!(AllocationLog::from_csv(not_text.as_slice(), LogOptions::default()).unwrap_err().line, 2);
 }
 
 #[test]
 fn a_log_that_begins_in_the_middle_is_read_as_partial() {
     let text = format!("{HEADER}1,t,free,0x900,64,0x0\n1,t,allocate,0x100,64,0x0\n1,t,free,0x100,64,0x0\n");
     assert!(read(&text).is_err());
-    let log = Log::from_csv(text.as_bytes(), LogOptions { partial: true }).unwrap();
+    let log = AllocationLog::from_csv(text.as_bytes(), LogOptions { partial: true }).unwrap();
     assert_eq!((log.events().len(), log.orphans()), (2, 1));
     let mut recorded = recorded(9, 200, 4096);
     recorded.records.drain(..50);
-    assert!(Log::from_recorded(&recorded, LogOptions::default()).is_err());
+    assert!(AllocationLog::from_recorded(&recorded, LogOptions::default()).is_err());
     recorded.dropped = 50;
-    assert!(Log::from_recorded(&recorded, LogOptions::default()).unwrap().orphans() > 0);
+    assert!(AllocationLog::from_recorded(&recorded, LogOptions::default()).unwrap().orphans() > 0);
 }
 
 #[test]
 fn columns_in_another_order_and_windows_line_ends_are_fine() {
-    let text = "Stream,Size,Pointer,Action,Tag,Time,Thread\r\n0x1,64,256,allocate,x,t,9\r\n0x1,64,256,free,x,t,9\r\n";
+    let text = "Stream,Size,Pointer,LogAction,Tag,Time,Thread\r\n0x1,64,256,allocate,x,t,9\r\n0x1,64,256,free,x,t,9\r\n";
     assert_eq!(read(text).unwrap().events().len(), 2);
 }
 
@@ -273,7 +276,7 @@ fn a_damaged_trace_file_is_an_error_and_never_a_panic() {
     let mut whole = Vec::new();
     write_trace(&recorded.records, 0, &mut whole).unwrap();
     for end in 0..whole.len() {
-        let error = Log::read(&mut &whole[..end], LogOptions::default());
+        let error = AllocationLog::read(&mut &whole[..end], LogOptions::default());
         assert!(error.is_err(), "{end} of {} bytes", whole.len());
     }
     let mut random = Random::new(1);
@@ -281,12 +284,12 @@ fn a_damaged_trace_file_is_an_error_and_never_a_panic() {
         let mut damaged = whole.clone();
         let at = random.below(damaged.len() as u64) as usize;
         damaged[at] = random.below(256) as u8;
-        let _ = Log::read(&mut damaged.as_slice(), LogOptions::default());
+        let _ = AllocationLog::read(&mut damaged.as_slice(), LogOptions::default());
     }
     let mut wrong = whole;
     let last = wrong.len() - 6;
     wrong[last] = 9;
-    let error = Log::read(&mut wrong.as_slice(), LogOptions::default()).unwrap_err();
+    let error = AllocationLog::read(&mut wrong.as_slice(), LogOptions::default()).unwrap_err();
     assert_eq!(
         (error.line, &error.problem),
         (recorded.records.len() as u64, &LogProblem::Action("9".into()))
@@ -298,12 +301,12 @@ fn a_log_cut_anywhere_says_where_or_ends_sooner() {
     let recorded = recorded(11, 40, 4096);
     let mut csv = Vec::new();
     write_rmm_csv(&recorded.records, &mut csv).unwrap();
-    let whole = Log::read(&mut csv.as_slice(), LogOptions::default()).unwrap();
+    let whole = AllocationLog::read(&mut csv.as_slice(), LogOptions::default()).unwrap();
     let mut refused = 0;
     for end in 0..csv.len() {
         let cut = &csv[..end];
         let line = 1 + cut.iter().filter(|byte| **byte == b'\n').count();
-        match Log::read(&mut &*cut, LogOptions::default()) {
+        match AllocationLog::read(&mut &*cut, LogOptions::default()) {
             Err(error) => {
                 refused += 1;
                 assert_eq!(error.line, line as u64, "{end}: {error}");
@@ -311,7 +314,8 @@ fn a_log_cut_anywhere_says_where_or_ends_sooner() {
             Ok(log) => {
                 let calls = log.events();
                 assert!(calls.len() + 2 >= line && calls.len() < line, "{end}");
-                let actions = |log: &Log| log.events().iter().map(|event| event.action).collect::<Vec<_>>();
+                let actions =
+                    |log: &AllocationLog| log.events().iter().map(|event| event.action).collect::<Vec<_>>();
                 assert_eq!(actions(&log), actions(&whole)[..calls.len()], "{end}");
             }
         }
@@ -321,7 +325,7 @@ fn a_log_cut_anywhere_says_where_or_ends_sooner() {
 
 #[test]
 fn quotes_that_other_tools_put_around_fields_are_read() {
-    let quoted = "\u{feff}\"Thread\",Time,\"Action\",Pointer,\"Size\",Stream,\"Tag\"\r\n\
+    let quoted = "\u{feff}\"Thread\",Time,\"LogAction\",Pointer,\"Size\",Stream,\"Tag\"\r\n\
                   \"7\",\"0:0,5\", \"allocate\" ,0x100,\"64\",\"0x0\",\"a \"\"b\"\", c\"\r\n\
                   7,0,free,\"0x100\",64,0x0,\r\n";
     let plain = "7,0,allocate,0x100,64,0x0\n7,0,free,0x100,64,0x0\n";
@@ -338,7 +342,7 @@ fn quotes_that_other_tools_put_around_fields_are_read() {
     let traced = Traced::new(TraceConfig::default(), rig.heap());
     traced.free(traced.allocate(&Request::new(64, stream).tag(tag)).unwrap()).unwrap();
     let mut csv = Vec::new();
-    write_rmm_csv(&traced.records(), &mut csv).unwrap();
+    write_rmm_csv(&traced.recorder().records(), &mut csv).unwrap();
     assert_eq!(
         read(&String::from_utf8(csv).unwrap()).unwrap().events().len(),
         2,
@@ -351,13 +355,13 @@ fn quotes_that_other_tools_put_around_fields_are_read() {
 #[test]
 fn the_smallest_memory_is_looked_for_among_all_that_can_be_counted() {
     let met = |bytes: u64| Ok(bytes >= 5 * MIB);
-    assert_eq!(smallest_memory(&Log::default(), u64::MAX, met).unwrap(), Some(6 * MIB));
-    assert_eq!(smallest_memory(&Log::default(), u64::MAX, |_| Ok(false)).unwrap(), None);
+    assert_eq!(smallest_memory(&AllocationLog::default(), u64::MAX, met).unwrap(), Some(6 * MIB));
+    assert_eq!(smallest_memory(&AllocationLog::default(), u64::MAX, |_| Ok(false)).unwrap(), None);
 }
 
 #[test]
 fn what_is_wrong_before_the_first_line_is_said_without_one() {
-    let error = Log::read(&mut &b"kilntrc1"[..], LogOptions::default()).unwrap_err();
+    let error = AllocationLog::read(&mut &b"kilntrc1"[..], LogOptions::default()).unwrap_err();
     assert_eq!(error, LogError { line: 0, problem: LogProblem::Truncated });
     assert_eq!(error.to_string(), "it ends in the middle");
 }
@@ -369,8 +373,8 @@ fn blocks_whose_addresses_are_handed_out_again_were_freed_where_calls_may_be_mis
         "{HEADER}1,t,allocate,0x1000,4096,0x0\n1,t,allocate,0x2000,4096,0x0\n1,t,allocate,0x4000,4096,0x0\n\
          1,t,allocate,0x1800,4096,0x0\n1,t,free,0x1800,4096,0x0\n1,t,free,0x4000,4096,0x0\n"
     );
-    let log = Log::from_csv(text.as_bytes(), LogOptions { partial: true }).unwrap();
-    let freed = log.events().iter().filter(|event| matches!(event.action, Action::Free { .. })).count();
+    let log = AllocationLog::from_csv(text.as_bytes(), LogOptions { partial: true }).unwrap();
+    let freed = log.events().iter().filter(|event| matches!(event.action, LogAction::Free { .. })).count();
     assert_eq!((log.blocks(), freed, log.orphans()), (4, 4, 0));
     assert_eq!(log.peak_bytes(), 3 * 4096);
 }

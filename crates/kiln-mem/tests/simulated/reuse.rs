@@ -12,7 +12,7 @@ fn heap(rig: &Rig, bytes: u64) -> Heap {
     rig.heap_with(HeapConfig { budget: Some(Budget::new("test", bytes)), ..HeapConfig::default() })
 }
 
-/// Allocates on a stream, uses that for longer than it takes anybody to ask, and frees; returns where that was and the
+/// Allocates on a stream, uses that for longer than the next call takes, and frees; returns where that was and the
 /// stamp of the last use.
 fn used_and_freed(rig: &Rig, heap: &Heap, stream: StreamRef) -> (u64, Stamp) {
     let block = heap.allocate(&Request::new(BYTES, stream)).unwrap();
@@ -109,7 +109,7 @@ fn what_was_kept_for_a_stream_that_is_gone_comes_back() {
         }
     }
     let all = heap.allocate(&Request::new(BYTES, last)).unwrap();
-    assert_eq!(heap.accounting().false_dependencies, 0, "nobody waits for a stream that is gone");
+    assert_eq!(heap.accounting().false_dependencies, 0, "no stream waits for one that is gone");
     heap.free(all).unwrap();
     drop(heap);
     rig.finish(&[last]);
@@ -135,7 +135,7 @@ fn a_pool_takes_blocks_back_whose_stream_is_gone() {
     rig.finish(&[stays]);
 }
 
-/// Whoever says that a stream is gone gets its memory back without being short of any: the next stream takes its place.
+/// The memory of a stream that was released is used again before memory is short: by the next stream.
 #[test]
 fn a_stream_takes_the_place_of_one_that_is_gone() {
     let rig = Rig::new(1, 256 * MIB);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::rig::{MIB, Rig};
 use kiln_driver::layer::{Counting, Layered};
 use kiln_driver::{Driver, StreamRequest, WallClock};
-use kiln_mem::workload::{Filling, OnStream, RandomLives};
+use kiln_mem::workload::{Filling, RandomLives, StreamAllocator};
 use kiln_mem::{
     Budget, DriverOrder, Heap, HeapActivity, HeapConfig, MemoryResource, MemoryResourceExt, Request, Spare,
 };
@@ -18,7 +18,7 @@ struct Cost {
     reserved_over_live: f64,
 }
 
-/// Runs random lives, each run from a seed of its own, and counts what all but the first two cost.
+/// Runs random lives, each run from another seed, and counts what all but the first two cost.
 fn never_repeating(max_bytes: u64, spare: Spare) -> Cost {
     const WARM_UP: u64 = 2;
     const RUNS: u64 = 5;
@@ -35,7 +35,8 @@ fn never_repeating(max_bytes: u64, spare: Spare) -> Cost {
         if run == WARM_UP {
             (operations, calls, activity) = (0, driver.layer().counts(), heap.activity());
         }
-        let lived = lives.run_from(1000 + run, &mut OnStream::new(&heap, stream), &WallClock::new()).unwrap();
+        let lived =
+            lives.run_from(1000 + run, &mut StreamAllocator::new(&heap, stream), &WallClock::new()).unwrap();
         assert_eq!(lived.refused, 0);
         operations += lived.operations;
         peak_live = peak_live.max(lived.peak_live_bytes);
@@ -69,7 +70,7 @@ fn without_it_rows_are_mapped_and_little_is_reserved() {
     let Cost { operations, calls, activity, reserved_over_live } =
         never_repeating(256 * MIB, Spare::percent(9));
     assert!(calls * 50 > operations, "{calls} calls for {operations} operations: {activity}");
-    assert!(activity.frames_mapped > 4 * activity.folds_mapped, "{activity}");
+    assert!(activity.frames_mapped > 4 * activity.remaps_mapped, "{activity}");
     assert!(reserved_over_live <= 1.1, "{reserved_over_live}");
 }
 
@@ -86,27 +87,28 @@ fn a_heap_that_mapped_enough_holds_more_and_maps_no_more() {
     let lives = RandomLives { count: 4_000, max_bytes: 128 * MIB };
     let (mut peak_live, mut runs) = (0, 0..RUNS);
     let mut run = |seed: u64| {
-        let lived = lives.run_from(seed, &mut OnStream::new(&heap, stream), &WallClock::new()).unwrap();
+        let lived =
+            lives.run_from(seed, &mut StreamAllocator::new(&heap, stream), &WallClock::new()).unwrap();
         peak_live = peak_live.max(lived.peak_live_bytes);
         heap.accounting().peak_reserved_bytes as f64 / peak_live as f64
     };
     let mut modest = 0.0;
     let learnt = runs.find(|seed| {
         let reserved = run(*seed);
-        let is_over = heap.activity().spared > 0;
+        let is_over = heap.activity().spare_raised > 0;
         modest = if is_over { modest } else { reserved };
         is_over
     });
     let before = heap.activity();
     assert!(learnt.is_some(), "{before}");
-    assert!(before.frames_mapped >= ENOUGH_FRAMES && before.spared == 1, "{before}");
+    assert!(before.frames_mapped >= ENOUGH_FRAMES && before.spare_raised == 1, "{before}");
     assert!(modest > 1.0 && modest <= 1.1, "{modest} of what is in use was held before");
 
     let reserved = runs.by_ref().take(3).map(&mut run).fold(0.0, f64::max);
     let settled = heap.activity();
     runs.take(3).for_each(|seed| assert!(run(seed) <= 1.5));
     let after = heap.activity().since(&settled);
-    assert!(after.folds_mapped * 1000 <= 3 * 2 * lives.count as u64, "{after}");
+    assert!(after.remaps_mapped * 1000 <= 3 * 2 * lives.count as u64, "{after}");
     assert!(reserved > 1.1 && reserved <= 1.5, "{reserved} of what is in use is held since");
     drop(heap);
     rig.finish(&[stream]);
@@ -122,7 +124,8 @@ fn near_a_budget_spare_memory_refuses_nothing() {
         spare: Spare::percent(100),
         ..HeapConfig::default()
     });
-    let filled = Filling { limit_bytes, steps: 40_000 }.run(&mut OnStream::new(&heap, stream)).unwrap();
+    let filled =
+        Filling { limit_bytes, steps: 40_000 }.run(&mut StreamAllocator::new(&heap, stream)).unwrap();
     assert_eq!(filled.refused, 0, "{filled:?}");
     assert!(heap.accounting().peak_reserved_bytes <= limit_bytes);
     drop(heap);
@@ -180,7 +183,7 @@ fn what_is_missing_for_a_row_is_taken_from_the_device_and_no_more() {
         }
         drop(heap);
         rig.finish(&[stream]);
-        (reserved, here.growths, here.folds_mapped)
+        (reserved, here.growths, here.remaps_mapped)
     };
     assert_eq!(reserved_after(112, 1024), (Some(256), 0, 1), "all of it is there");
     assert_eq!(reserved_after(160, 1024), (Some(256 + 32), 1, 1), "a fifth is missing");

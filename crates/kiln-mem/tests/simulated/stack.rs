@@ -2,28 +2,28 @@
 
 use crate::rig::{MIB, Random, Rig};
 use kiln_mem::decorator::{FailPlan, GuardConfig};
-use kiln_mem::stack::{Base, Layer, Site, StackProblem};
+use kiln_mem::stack::{StackBase, StackContext, StackLayer, StackProblem};
 use kiln_mem::{ByteSize, MemoryResourceExt, Request, Spare, Stack};
 use kiln_sim::{DeviceConfig, FaultPlan};
 
-fn random_layer(random: &mut Random) -> Layer {
+fn random_layer(random: &mut Random) -> StackLayer {
     let size = |random: &mut Random| ByteSize(random.size(1 << 40));
     match random.below(9) {
-        0 => Layer::Budget(size(random)),
-        1 => Layer::Limit(size(random)),
-        2 => Layer::Statistics,
-        3 => Layer::Trace(1 + random.below(1000) as usize),
-        4 => Layer::Guard(GuardConfig {
+        0 => StackLayer::Budget(size(random)),
+        1 => StackLayer::Limit(size(random)),
+        2 => StackLayer::Statistics,
+        3 => StackLayer::Trace(1 + random.below(1000) as usize),
+        4 => StackLayer::Guard(GuardConfig {
             zone_bytes: random.below(5000),
             quarantine_bytes: random.below(1 << 30),
         }),
-        5 => Layer::Leaks(random.below(3)),
-        6 => Layer::Align(ByteSize(1 << random.below(33))),
-        7 => Layer::Retry(random.below(100) as u32),
+        5 => StackLayer::Leaks(random.below(3)),
+        6 => StackLayer::Align(ByteSize(1 << random.below(33))),
+        7 => StackLayer::Retry(random.below(100) as u32),
         _ => {
             // Not 1, which would be every time.
             let mut some = |most| if random.below(2) == 0 { 0 } else { 2 + random.below(most) };
-            Layer::Fail(FailPlan {
+            StackLayer::Fail(FailPlan {
                 every_allocation: some(100),
                 every_free: some(100),
                 above_bytes: some(1 << 40),
@@ -34,10 +34,10 @@ fn random_layer(random: &mut Random) -> Layer {
 
 fn random_stack(seed: u64) -> Stack {
     let mut random = Random::new(seed);
-    let base = Base::ALL[random.below(Base::ALL.len() as u64) as usize];
+    let base = StackBase::ALL[random.below(StackBase::ALL.len() as u64) as usize];
     let layers = (0..random.below(8)).map(|_| random_layer(&mut random));
     // A guard looks at device memory.
-    let layers = layers.filter(|layer| base != Base::Host || !matches!(layer, Layer::Guard(_)));
+    let layers = layers.filter(|layer| base != StackBase::Host || !matches!(layer, StackLayer::Guard(_)));
     let stack = layers.fold(Stack::new(base), Stack::inside);
     // The default is not said by what is built from it.
     let stack =
@@ -62,7 +62,7 @@ fn what_a_stack_prints_is_read_back_as_the_same_stack() {
 fn what_is_built_prints_the_stack_it_was_built_from() {
     let rig = Rig::new(1, 64 * MIB);
     let stream = rig.stream();
-    let site = Site::new(rig.driver(), rig.order());
+    let context = StackContext::new(rig.driver(), rig.order());
     for text in [
         "heap",
         "heap(spare=50%)",
@@ -85,7 +85,7 @@ fn what_is_built_prints_the_stack_it_was_built_from() {
         "fail(0, 0, 1 MiB, stats(stats(heap)))",
     ] {
         let stack: Stack = text.parse().unwrap();
-        let built = stack.build(&site).unwrap();
+        let built = stack.build(&context).unwrap();
         assert_eq!((built.to_string().as_str(), stack.to_string().as_str()), (text, text));
     }
     rig.finish(&[stream]);
@@ -97,7 +97,7 @@ fn every_random_stack_can_be_built_and_used() {
         let stack = random_stack(seed);
         let rig = Rig::new(seed, 64 * MIB);
         let stream = rig.stream();
-        let resource = stack.build(&Site::new(rig.driver(), rig.order())).unwrap();
+        let resource = stack.build(&StackContext::new(rig.driver(), rig.order())).unwrap();
         assert_eq!(resource.to_string(), stack.to_string());
         // Layers may refuse or fail on purpose; what they give they take back.
         for bytes in [0, 1, 1000] {
@@ -118,10 +118,10 @@ fn every_random_stack_can_be_built_and_used() {
 #[test]
 fn a_heap_on_a_device_without_pages_says_what_it_is() {
     let rig = Rig::with(1, DeviceConfig::small(), FaultPlan::none());
-    let site = Site::new(rig.driver(), rig.order());
-    assert_eq!("stats(heap)".parse::<Stack>().unwrap().build(&site).unwrap().to_string(), "stats(chunks)");
+    let context = StackContext::new(rig.driver(), rig.order());
+    assert_eq!("stats(heap)".parse::<Stack>().unwrap().build(&context).unwrap().to_string(), "stats(chunks)");
     for text in ["pool", "guard(host)", "stats(guard(stats(host)))"] {
-        let refused = text.parse::<Stack>().unwrap().build(&site).err().unwrap();
+        let refused = text.parse::<Stack>().unwrap().build(&context).err().unwrap();
         assert!(refused.refusal().is_some(), "{refused}");
     }
     rig.finish(&[]);

@@ -12,9 +12,9 @@ use std::time::Duration;
 use crate::rig::{MIB, Random, Rig, with_rig};
 use kiln_driver::Clock;
 use kiln_mem::decorator::{TraceConfig, Traced};
-use kiln_mem::replay::{Log, LogOptions};
+use kiln_mem::replay::{AllocationLog, LogOptions};
 use kiln_mem::trace::{
-    Recorded, TraceAction, TraceRecord, read_trace, write_rmm_csv, write_snapshot, write_trace,
+    RecordedTrace, TraceAction, TraceRecord, read_trace, write_rmm_csv, write_snapshot, write_trace,
 };
 use kiln_mem::{AllocTag, HeapConfig, MemoryResource, MemoryResourceExt, Pages, Request, Stack};
 use viewer::View;
@@ -38,7 +38,7 @@ fn a_number_of_records_that_no_thread_can_keep_becomes_one_that_it_can() {
         let least = Traced::new(keeping(0), rig.heap());
         let block = least.allocate(&Request::new(1, stream)).unwrap();
         least.free(block).unwrap();
-        assert_eq!((least.records().len(), least.dropped()), (1, 1));
+        assert_eq!((least.recorder().records().len(), least.recorder().dropped()), (1, 1));
     });
 }
 
@@ -51,11 +51,11 @@ fn a_trace_keeps_the_newest_and_counts_what_it_dropped() {
             let block = traced.allocate(&Request::new(bytes, stream)).unwrap();
             traced.free(block).unwrap();
         }
-        let records = traced.records();
+        let records = traced.recorder().records();
         assert_eq!(records.iter().map(|record| record.bytes).collect::<Vec<_>>(), [4, 4, 5, 5]);
-        assert_eq!(traced.dropped(), 6);
+        assert_eq!(traced.recorder().dropped(), 6);
         assert!(traced.allocate(&Request::new(1 << 45, stream)).is_err());
-        assert_eq!(traced.records().last().unwrap().action, TraceAction::Fail);
+        assert_eq!(traced.recorder().records().last().unwrap().action, TraceAction::Fail);
     });
 }
 
@@ -68,7 +68,7 @@ fn rmms_log_format_is_written_as_rmm_writes_it() {
         let address = block.address();
         traced.free(block).unwrap();
         let mut csv = Vec::new();
-        write_rmm_csv(&traced.records(), &mut csv).unwrap();
+        write_rmm_csv(&traced.recorder().records(), &mut csv).unwrap();
         let text = String::from_utf8(csv).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "Thread,Time,Action,Pointer,Size,Stream,Tag");
@@ -98,16 +98,16 @@ fn each_thread_has_a_ring_of_its_own() {
                 });
             }
         });
-        let records = traced.records();
+        let records = traced.recorder().records();
         let of = |bytes| records.iter().filter(|record| record.bytes == bytes).collect::<Vec<_>>();
-        assert_eq!((of(100).len(), of(200).len(), traced.dropped()), (2, 4, 96));
+        assert_eq!((of(100).len(), of(200).len(), traced.recorder().dropped()), (2, 4, 96));
         assert_ne!(of(100)[0].thread, of(200)[0].thread);
         assert!(records.is_sorted_by_key(|record| record.nanoseconds));
     });
 }
 
 /// One thread allocates where another one freed, which records twice as much.
-fn two_threads_in_turn(config: TraceConfig) -> Recorded {
+fn two_threads_in_turn(config: TraceConfig) -> RecordedTrace {
     let rig = Rig::new(1, 64 * MIB);
     let stream = rig.stream();
     // Pages give out the lowest address, which is the one that was freed last.
@@ -130,7 +130,8 @@ fn two_threads_in_turn(config: TraceConfig) -> Recorded {
         }
         drop(give);
     });
-    let recorded = Recorded { records: traced.records(), dropped: traced.dropped() };
+    let recorded =
+        RecordedTrace { records: traced.recorder().records(), dropped: traced.recorder().dropped() };
     drop(traced);
     rig.finish(&[stream]);
     recorded
@@ -142,10 +143,13 @@ fn a_trace_with_gaps_is_shown_and_replayed() {
     assert_eq!(recorded.dropped, 90);
     let view = View::of(&snapshot_of(&recorded.records));
     assert!(view.live.is_empty(), "the last free is there, and no two blocks lie in the same place");
-    let log = Log::from_recorded(&recorded, LogOptions::default()).unwrap();
+    let log = AllocationLog::from_recorded(&recorded, LogOptions::default()).unwrap();
     assert_eq!(log.peak_bytes(), MIB, "never two at once");
-    let complete = Recorded { dropped: 0, ..recorded };
-    assert!(Log::from_recorded(&complete, LogOptions::default()).is_err(), "which nobody may hide");
+    let complete = RecordedTrace { dropped: 0, ..recorded };
+    assert!(
+        AllocationLog::from_recorded(&complete, LogOptions::default()).is_err(),
+        "which must not be hidden"
+    );
 }
 
 struct StandingClock;
@@ -176,7 +180,7 @@ fn records_of_one_nanosecond_are_replayed_in_the_order_they_were_made() {
     assert_eq!(happened.collect::<Vec<_>>(), expected);
     let times = read.records.iter().map(|record| record.nanoseconds);
     assert!(times.clone().is_sorted_by(|one, next| one < next) && times.min() == Some(77));
-    let log = Log::read(&mut file.as_slice(), LogOptions::default()).unwrap();
+    let log = AllocationLog::read(&mut file.as_slice(), LogOptions::default()).unwrap();
     assert_eq!((log.peak_bytes(), log.orphans()), (MIB, 0), "never two at once");
 }
 
@@ -200,7 +204,7 @@ fn random_program(steps: usize) -> (Vec<TraceRecord>, Vec<(u64, u64, String)>) {
         }
     }
     assert!(traced.allocate(&Request::new(1 << 45, streams[0])).is_err());
-    let records = traced.records();
+    let records = traced.recorder().records();
     let with_bytes = blocks.iter().filter(|block| !block.is_empty());
     let mut live: Vec<_> =
         with_bytes.map(|block| (block.address().0, block.bytes(), block.tag().name().to_owned())).collect();
@@ -262,9 +266,9 @@ for row in csv.DictReader(line.decode() for line in sys.stdin.buffer):
     datetime.datetime.strptime(row['Time'], '%H:%M:%S.%f')
     int(row['Thread']), int(row['Stream'], 16)
     pointer, size = int(row['Pointer'], 16), int(row['Size'])
-    if row['Action'] == 'allocate' and size: live[pointer] = size, row['Tag']
-    elif row['Action'] == 'free' and size: assert live.pop(pointer)[0] == size
-    else: assert row['Action'] == 'allocate failure' or size == 0, row
+    if row['LogAction'] == 'allocate' and size: live[pointer] = size, row['Tag']
+    elif row['LogAction'] == 'free' and size: assert live.pop(pointer)[0] == size
+    else: assert row['LogAction'] == 'allocate failure' or size == 0, row
 for pointer in sorted(live): print(pointer, *live[pointer])
 ";
 
@@ -282,7 +286,7 @@ fn python_reads_the_same() {
     }
 }
 
-/// A block that lies where others were says that they are gone, though nobody recorded their ends.
+/// A block that lies where others were says that they are gone, though their ends were not recorded.
 #[test]
 fn a_snapshot_of_a_trace_with_gaps_shows_no_two_blocks_in_one_place() {
     let record = |nanoseconds, start: u64| TraceRecord {

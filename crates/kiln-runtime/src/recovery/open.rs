@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kiln_driver::Driver;
 use kiln_isolate::Backend;
-use kiln_mem::stack::Base;
+use kiln_mem::stack::StackBase;
 use kiln_probe::{CudaPlatform, Platform};
 
 use super::keeper::Survival;
@@ -33,7 +33,7 @@ impl DeviceRuntime {
             Isolation::InProcess => Self::from_driver(open_here(backend)?, config),
             Isolation::Process(process) => {
                 let base = config.memory.stack.base();
-                if !matches!(base, Base::Heap | Base::Pages) {
+                if !matches!(base, StackBase::Heap | StackBase::Pages) {
                     return Err(Misuse::MemoryOfWorker { base: base.to_string() }.into());
                 }
                 let survival = Survival::open(backend.clone(), &process, config.mutation)?;

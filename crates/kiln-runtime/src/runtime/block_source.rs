@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
 use kiln_driver::{Access, ForeignMemory, Memory, MemoryId, Place};
-use kiln_mem::{AllocTag, BlockParts, DeviceBlock, Request, ResourceKey, Token};
+use kiln_mem::{AllocTag, BlockParts, BlockToken, DeviceBlock, Request, ResourceKey};
 use kiln_order::{AccessHistory, Mutation, Stamp, Stamps, StreamState, Use};
 use kiln_sync::BiasedLock;
 
@@ -88,7 +88,7 @@ impl Block {
             bytes: memory.bytes,
             stream: stream_ref(&lane).key,
             tag: AllocTag::default(),
-            token: Token::default(),
+            token: BlockToken::default(),
         };
         // SAFETY: the memory was vouched for by the library that handed it over, or is a variable of a module that `lent` keeps loaded. No
         // resource has that key, so none takes it back.

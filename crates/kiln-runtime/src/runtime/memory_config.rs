@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use kiln_driver::Driver;
-use kiln_mem::stack::Site;
-use kiln_mem::{Budget, ByteSize, HeapConfig, MemoryResource, Order, Pressure, Stack};
+use kiln_mem::stack::StackContext;
+use kiln_mem::{Budget, ByteSize, HeapConfig, MemoryResource, Order, PressurePolicy, Stack};
 
 /// What a heap in a worker keeps mapped in rows, as what it costs the host. A takeover maps all of it again, some 35 us a frame, and these are 8,192
 /// frames: 0.3 s where no standby has done it beforehand.
@@ -22,7 +22,7 @@ pub struct MemoryConfig {
     /// The most this runtime takes from the device; none is limited by the device's budget alone.
     pub limit_bytes: Option<u64>,
     /// What may be done when memory is short.
-    pub pressure: Pressure,
+    pub pressure: PressurePolicy,
     /// Whether pages can be handed to another process.
     pub exportable: bool,
 }
@@ -48,6 +48,6 @@ impl MemoryConfig {
         };
         let (pressure, exportable) = (self.pressure.clone(), self.exportable);
         let heap = HeapConfig { budget: Some(budget), pressure, exportable, ..HeapConfig::default() };
-        self.stack.build(&Site { driver: driver.clone(), order, heap })
+        self.stack.build(&StackContext { driver: driver.clone(), order, heap })
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kiln::{DeviceRuntime, RuntimeConfig, memory::MemoryConfig};
 use kiln_driver::Driver;
-use kiln_mem::stack::Site;
+use kiln_mem::stack::StackContext;
 use kiln_mem::{AllocTag, Budget, Heap, HeapConfig, Stack};
 use kiln_sim::{DeviceConfig, Machine, MachineConfig};
 
@@ -104,7 +104,7 @@ fn a_stack_of_the_callers_own_behaves_like_the_one_of_the_configuration() {
     })
     .unwrap();
     let from_text = DeviceRuntime::with_resource(driver, RuntimeConfig::default(), |driver, order| {
-        Ok(Stack::default().build(&Site::new(driver.clone(), order))?)
+        Ok(Stack::default().build(&StackContext::new(driver.clone(), order))?)
     })
     .unwrap();
     assert_eq!(behaviour(&configured), behaviour(&own));

@@ -1,6 +1,6 @@
 //! Filling device memory and looking at it.
 //!
-//! Everything happens on a stream of its own, after the host waited for the stream of the block, and is waited for. The
+//! Everything happens on a separate stream, after the host waited for the stream of the block, and is waited for. The
 //! block's stream may be gone by then; so is its work.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::block::BlockId;
 use crate::tag::AllocTag;
 
-/// Memory that was written by somebody who should not have.
+/// Memory that was written although it should not have been.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GuardFinding {
     /// The block, as its owner knows it.
