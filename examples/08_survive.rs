@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use kiln::recovery::Phase;
-use kiln::recovery::{Backend, Isolation, Process, Replay};
+use kiln::recovery::{DeviceSpec, Isolation, Process, Replay};
 use kiln::{DeviceRuntime, RuntimeConfig, buffer::Stale, probe::Availability};
 
 const KERNELS: &str = include_str!("vectors.ptx");
@@ -81,8 +81,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// The device in a worker process, with another one ready.
 fn open() -> kiln::Result<DeviceRuntime> {
     let backend = match kiln::probe::availability() {
-        Ok(Availability::Available(_)) => Backend::cuda(0),
-        _ => Backend::simulated(1),
+        Ok(Availability::Available(_)) => DeviceSpec::cuda(0),
+        _ => DeviceSpec::simulated(1),
     };
     let watchdog = Some(Duration::from_secs(10));
     let process = Process { standby: true, watchdog, replay: Replay::NotStarted, ..Process::default() };

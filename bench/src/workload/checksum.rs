@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use kiln_driver::{Driver, DriverExt, MemoryRequest, StreamRequest};
-use kiln_isolate::{Checksum, Summed};
+use kiln_isolate::{Checksum, ChecksumRequest};
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
 use crate::Failure;
@@ -30,7 +30,12 @@ pub(crate) fn summed(bench: &Bench, table: &mut Table) -> Result<(), Failure> {
         let sums = driver.allocate(MemoryRequest::Direct { bytes: Checksum::chunks(bytes) * 8 })?;
         driver.fill(stream, memory.id.into(), 0x5A, bytes)?;
         driver.synchronize(stream)?;
-        let it = Summed { address: memory.address, bytes, sums: sums.id.into(), sums_address: sums.address };
+        let it = ChecksumRequest {
+            address: memory.address,
+            bytes,
+            sums: sums.id.into(),
+            sums_address: sums.address,
+        };
         let (mut rates, mut times) = (Vec::new(), Vec::new());
         for _ in 0..SAMPLES * bench.repeats {
             let begun = Instant::now();

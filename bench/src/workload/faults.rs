@@ -11,7 +11,7 @@ use kiln_driver::{
     Command, Driver, DriverExt, Function, Image, PageRequest, Protection, ReserveRequest, StreamId,
     StreamRequest,
 };
-use kiln_isolate::{Config, IsolatedDevice, News, Phases, RestartPolicy};
+use kiln_isolate::{IsolatedDevice, IsolationConfig, RestartPolicy, TakeoverPhases, WorkerEvent};
 
 use crate::Failure;
 use crate::memory::Bench;
@@ -53,7 +53,7 @@ pub(crate) fn taken_over(bench: &Bench, table: &mut Table) -> Result<(), Failure
     Ok(())
 }
 
-type Phase = (&'static str, fn(&Phases) -> Duration);
+type Phase = (&'static str, fn(&TakeoverPhases) -> Duration);
 
 const PHASES: [Phase; 6] = [
     ("ending the old worker", |phases| phases.kill),
@@ -68,13 +68,13 @@ const PHASES: [Phase; 6] = [
 struct Fault {
     told: Duration,
     recovered: Duration,
-    phases: Phases,
+    phases: TakeoverPhases,
 }
 
 /// A device that faults again and again.
 struct Victim {
     device: std::sync::Arc<IsolatedDevice>,
-    news: Receiver<News>,
+    news: Receiver<WorkerEvent>,
     standby: bool,
     stream: StreamId,
     kernel: Function,
@@ -87,11 +87,12 @@ impl Victim {
         let (tell, news) = mpsc::channel();
         let tell = Mutex::new(tell);
         let policy = RestartPolicy { limit: u32::MAX, pause: Duration::ZERO, ..RestartPolicy::default() };
-        let config = Config::new(backend(bench)).standby(standby).restarts(policy).observe(move |news| {
-            if let Ok(tell) = tell.lock() {
-                let _ = tell.send(news.clone());
-            }
-        });
+        let config =
+            IsolationConfig::new(backend(bench)).standby(standby).restarts(policy).observe(move |news| {
+                if let Ok(tell) = tell.lock() {
+                    let _ = tell.send(news.clone());
+                }
+            });
         let device = IsolatedDevice::open(config)?;
         let granule = device.info().limits.page_granularity_bytes;
         let range = device.reserve(ReserveRequest { bytes: PAGES * granule, at: None })?;
@@ -121,7 +122,7 @@ impl Victim {
         let takeover = self.device.take_over()?;
         self.run(&self.good)?;
         let recovered = begun.elapsed();
-        self.described = format!("ahead {}; left {}", takeover.ahead, takeover.left);
+        self.described = format!("prepared {}; rebuilt {}", takeover.prepared, takeover.rebuilt);
         Ok(Fault { told, recovered, phases: takeover.phases })
     }
 
@@ -136,7 +137,7 @@ impl Victim {
             return Ok(());
         }
         loop {
-            if matches!(self.news.recv_timeout(START_LIMIT)?, News::Prepared { has, .. } if has.kernels == 1)
+            if matches!(self.news.recv_timeout(START_LIMIT)?, WorkerEvent::Prepared { has, .. } if has.kernels == 1)
             {
                 return Ok(());
             }

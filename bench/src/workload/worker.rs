@@ -7,7 +7,7 @@ use kiln::{DeviceRuntime, RuntimeConfig};
 use kiln_driver::{
     Command, Driver, DriverExt, Function, Image, Launch, MemoryRequest, StreamRequest, Vouched,
 };
-use kiln_isolate::{Backend, Config, IsolatedDevice};
+use kiln_isolate::{DeviceSpec, IsolatedDevice, IsolationConfig};
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
 use crate::Failure;
@@ -43,7 +43,7 @@ impl Side {
 
     fn open(self, bench: &Bench) -> Result<Arc<dyn Driver>, Failure> {
         Ok(match self {
-            Self::InWorker => IsolatedDevice::open(Config::new(backend(bench)))?,
+            Self::InWorker => IsolatedDevice::open(IsolationConfig::new(backend(bench)))?,
             Self::InProcess if bench.is_cuda() => kiln_cuda::CudaDevice::open(0)?,
             Self::InProcess => {
                 Machine::new(MachineConfig::threaded().engine(Arc::new(PtxEngine::default()))).device(0)?
@@ -57,8 +57,8 @@ impl Side {
 }
 
 /// What a worker opens for this bench.
-pub(crate) fn backend(bench: &Bench) -> Backend {
-    if bench.is_cuda() { Backend::cuda(0) } else { Backend::simulated(1) }
+pub(crate) fn backend(bench: &Bench) -> DeviceSpec {
+    if bench.is_cuda() { DeviceSpec::cuda(0) } else { DeviceSpec::simulated(1) }
 }
 
 /// A launch of one thread.

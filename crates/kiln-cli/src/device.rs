@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use kiln::recovery::Backend;
+use kiln::recovery::DeviceSpec;
 use kiln::{DeviceRuntime, Policy, probe::Availability};
 use kiln_driver::Driver;
 
@@ -31,8 +31,8 @@ impl Where {
     ///
     /// # Errors
     /// As for [`choose`](Self::choose).
-    pub(crate) fn backend(self, seed: u64) -> kiln::Result<(Backend, String)> {
-        let simulated = |reason: String| (Backend::simulated(seed), reason);
+    pub(crate) fn backend(self, seed: u64) -> kiln::Result<(DeviceSpec, String)> {
+        let simulated = |reason: String| (DeviceSpec::simulated(seed), reason);
         let policy = if self == Self::Cuda { Policy::Required } else { kiln::probe::policy()? };
         if self == Self::Sim {
             return Ok(simulated("as asked".into()));
@@ -43,7 +43,7 @@ impl Where {
             _ if policy == Policy::Simulate => Ok(simulated("policy `simulate`".into())),
             Availability::Available(devices) => {
                 let ordinal = devices.working().next().map_or(0, |device| device.ordinal);
-                Ok((Backend::cuda(ordinal), "a GPU was found".into()))
+                Ok((DeviceSpec::cuda(ordinal), "a GPU was found".into()))
             }
         }
     }

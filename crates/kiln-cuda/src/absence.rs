@@ -1,8 +1,8 @@
-//! Why there is no CUDA here.
+//! Why CUDA cannot be used on this machine.
 //!
-//! Two different answers, because callers do two different things. An [`Absence`] is a fact about the machine: it
-//! has no driver, or none kiln can use, or no device; a program that may run without a GPU goes on. A
-//! [`StartFault`] is a driver that should work and does not: a program that wanted the GPU must hear of it.
+//! There are two kinds, because callers handle them differently. A [`DriverAbsence`] is a property of the machine: it has no driver, or none
+//! kiln can use, or no device; a program that may run without a GPU continues. A [`StartFault`] is a driver that should work and does
+//! not; a program that wants the GPU must report it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use kiln_driver::{Code, Version};
 /// Why libcuda cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Unavailable {
-    /// There is nothing to use.
+    /// There is no driver or no device.
     #[error(transparent)]
-    Absent(#[from] Absence),
-    /// There is something, and it does not work.
+    Absent(#[from] DriverAbsence),
+    /// There is a driver, and it does not work.
     #[error(transparent)]
     Fault(#[from] StartFault),
     /// The driver was started in a process that forked this one.
@@ -28,7 +28,7 @@ pub enum Unavailable {
 /// What a machine lacks.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Absence {
+pub enum DriverAbsence {
     /// NVIDIA has no driver for this system, or kiln does not know it.
     #[error("CUDA is not supported on {system}; kiln uses it on Linux")]
     UnsupportedPlatform {
@@ -115,9 +115,9 @@ impl Unavailable {
     /// What libcuda answered, if it answered.
     pub fn code(&self) -> Option<Code> {
         match self {
-            Self::Absent(Absence::Stub { .. }) => Some(Code::STUB_LIBRARY),
-            Self::Absent(Absence::Mismatched { code }) => Some(*code),
-            Self::Absent(Absence::NoDevice) => Some(Code::NO_DEVICE),
+            Self::Absent(DriverAbsence::Stub { .. }) => Some(Code::STUB_LIBRARY),
+            Self::Absent(DriverAbsence::Mismatched { code }) => Some(*code),
+            Self::Absent(DriverAbsence::NoDevice) => Some(Code::NO_DEVICE),
             Self::Fault(fault) => Some(fault.code),
             Self::Absent(_) | Self::Forked => None,
         }

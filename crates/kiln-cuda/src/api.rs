@@ -12,7 +12,7 @@ use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_ushort, c_void};
 use cudarc::driver::sys;
 use libloading::Library;
 
-/// What libcuda answers, as it stands in the register: 0 is success.
+/// The result of a call of libcuda, as an integer: 0 is success.
 pub(crate) type Status = i32;
 
 type Pointer = sys::CUdeviceptr;
@@ -23,7 +23,7 @@ macro_rules! api {
         optional { $($extra:ident = $extra_symbol:literal ($($extra_argument:ty),* $(,)?);)* }
     ) => {
         /// The entry points kiln calls.
-        // In the order in which they are listed: what queues work lies in one cache line.
+        // In the order in which they are listed: the calls that queue work are in one cache line.
         #[repr(C, align(64))]
         pub(crate) struct Api {
             $(pub(crate) $name: unsafe extern "C" fn($($argument),*) -> Status,)*
@@ -34,8 +34,8 @@ macro_rules! api {
             /// Looks all of them up; the error is the first one that is missing.
             pub(crate) fn resolve(library: &Library) -> Result<Self, &'static str> {
                 Ok(Self {
-                    // SAFETY: the signature is the one `cuda.h` declares for this symbol, and whoever loads the
-                    // library keeps it loaded for as long as the process lives.
+                    // SAFETY: the signature is the one `cuda.h` declares for this symbol, and the caller keeps the library loaded
+                    // until the process ends.
                     $($name: unsafe { symbol(library, $symbol) }.ok_or($symbol)?,)*
                     // SAFETY: as above.
                     $($extra: unsafe { symbol(library, $extra_symbol) },)*
@@ -193,7 +193,7 @@ api! {
     optional {
         // The identity of the whole device where `device_uuid` names a slice of it.
         device_uuid_whole = "cuDeviceGetUuid"(*mut sys::CUuuid, sys::CUdevice);
-        // Where a parameter lies in the packed arguments.
+        // The offset of a parameter in the packed arguments.
         function_parameter = "cuFuncGetParamInfo"(sys::CUfunction, usize, *mut usize, *mut usize);
         // Brings a kernel to the device now; drivers otherwise do so at its first launch, which then may wait.
         function_load = "cuFuncLoad"(sys::CUfunction);
@@ -211,8 +211,8 @@ api! {
     }
 }
 
-/// The entry point that tells a driver's age. It is looked up before the others: an old driver lacks some of them,
-/// and then its age is the news.
+/// The entry point that tells the version of a driver. It is looked up before the others, because an old driver lacks some of them and its
+/// version is the better error.
 pub(crate) fn version_entry(
     library: &Library,
 ) -> Result<unsafe extern "C" fn(*mut c_int) -> Status, &'static str> {
@@ -222,7 +222,7 @@ pub(crate) fn version_entry(
 }
 
 /// # Safety
-/// `F` is the type of the function that `name` is in this library, and it is not called after the library is gone.
+/// `F` is the type of the function `name` in this library, and it is not called after the library is unloaded.
 unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Option<F> {
     // SAFETY: the caller says that `F` is the symbol's type; copying the pointer out ends the borrow, and the caller
     // keeps the library loaded.

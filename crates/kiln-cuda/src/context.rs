@@ -1,4 +1,4 @@
-//! The context of a device, and the door every call goes through.
+//! The context of a device, which every call enters.
 //!
 //! A CUDA context is current per thread, and any other library may change that. A thread-local memory of what kiln
 //! set last would be wrong then, so each call asks the driver which context is current (21 ns measured on an H200)
@@ -6,8 +6,8 @@
 //! name a stream, which belongs to a context: the driver takes them or refuses them, and only a refusal makes them ask,
 //! or a thread that has not been here before.
 //!
-//! The same door knows that a fork lies behind us, and that the device is lost; both are answered before the
-//! driver is touched. Everything the driver makes holds the context, so it is released last.
+//! Entering also checks whether this process was forked after the device was opened, and whether the device is lost; both are errors without a
+//! call of the driver. Every object of the driver holds the context, so it is released last.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -18,44 +18,43 @@ use kiln_driver::{Code, Error, Result};
 use crate::absence::StartFault;
 use crate::api::{Api, Status};
 use crate::convert;
+use crate::deferred_frees::DeferredFrees;
 use crate::event_pool::EventPool;
 use crate::faults::Faults;
-use crate::journal::Journal;
-use crate::library::{Library, start_check};
+use crate::fork_count::Birth;
+use crate::libcuda::{Libcuda, start_check};
 use crate::native::Native;
-use crate::process::Birth;
-use crate::rest::Rest;
+use crate::submission_log::SubmissionLog;
 
 /// The primary context of one device, retained.
-// In this order and place: every call looks at the first three, in one cache line.
+// In this order and alignment: every call reads the first three fields, in one cache line.
 #[repr(C, align(64))]
 pub(crate) struct Context {
-    library: &'static Library,
+    library: &'static Libcuda,
     /// The library's, where every call finds it.
     birth: Birth,
     faults: Faults,
     device: sys::CUdevice,
     raw: Native<sys::CUctx_st>,
     events: EventPool,
-    rest: Rest,
+    deferred_frees: DeferredFrees,
 }
 
-/// The contexts that are open, so that a device opened twice is one context here too: what rests, what is lost and
-/// what runs is asked of all of it.
+/// The contexts that are open, so that a device opened twice shares one: whether it is idle or lost concerns both.
 static SHARED: Mutex<Vec<(sys::CUdevice, Weak<Context>)>> = Mutex::new(Vec::new());
 
 thread_local! {
-    /// The context this thread entered last. It may not be current any more, or not exist; it is compared and never followed.
+    /// The context this thread entered last. It may not be current any more, or not exist; it is compared and never dereferenced.
     static LAST: Cell<*const Context> = const { Cell::new(std::ptr::null()) };
 }
 
 impl Context {
-    /// The primary context of a device, created where nobody has.
+    /// The primary context of a device, created if there is none.
     pub(crate) fn open(
-        library: &'static Library,
+        library: &'static Libcuda,
         device: sys::CUdevice,
     ) -> std::result::Result<Arc<Self>, StartFault> {
-        // The lock is not held while a context is made. Whoever comes second at the same time gives his back.
+        // The lock is not held while a context is created. If two threads create one, the second releases its own.
         let made = match find(device) {
             Some(context) => context,
             None => Self::retain(library, device)?,
@@ -72,13 +71,13 @@ impl Context {
         if let Some(code) = context.faults.first().and_then(Error::code) {
             return Err(StartFault { call: "cuDevicePrimaryCtxRetain", code });
         }
-        // One that was open already is current on the threads that used it, and this may be another.
+        // A context that was open already is current on the threads that used it, and this may be another thread.
         start_check("cuCtxSetCurrent", context.make_current())?;
         Ok(context)
     }
 
     fn retain(
-        library: &'static Library,
+        library: &'static Libcuda,
         device: sys::CUdevice,
     ) -> std::result::Result<Arc<Self>, StartFault> {
         let api = library.api();
@@ -93,7 +92,7 @@ impl Context {
             raw,
             faults: Faults::default(),
             events: EventPool::default(),
-            rest: Rest::default(),
+            deferred_frees: DeferredFrees::default(),
         };
         // SAFETY: the context was retained just now.
         let status = unsafe { (api.context_set)(raw.raw()) };
@@ -105,7 +104,7 @@ impl Context {
     ///
     /// # Errors
     /// Unsupported on the other side of a fork; lost once the device is.
-    // Not inlined: launches come here once for each thread, and their way is to be short.
+    // Not inlined: launches call it once for each thread, and their path must stay short.
     #[inline(never)]
     pub(crate) fn enter(&self, call: &'static str) -> Result<&Api> {
         self.check_process(call)?;
@@ -155,15 +154,15 @@ impl Context {
         if self.birth.is_here() { Ok(()) } else { Err(convert::forked(call)) }
     }
 
-    /// An error unless the driver said yes.
+    /// An error unless the call succeeded.
     #[inline]
     pub(crate) fn check(&self, call: &'static str, status: Status) -> Result<()> {
         if status == 0 { Ok(()) } else { Err(self.failure(call, status, None)) }
     }
 
-    /// The error for what the driver said. A sticky code loses the device; `asked` is the stream the call was about.
+    /// The error for a status of the driver. A sticky code means that the device is lost; `asked` is the stream the call was about.
     #[cold]
-    pub(crate) fn failure(&self, call: &'static str, status: Status, asked: Option<&Journal>) -> Error {
+    pub(crate) fn failure(&self, call: &'static str, status: Status, asked: Option<&SubmissionLog>) -> Error {
         match Code(status) {
             code if code.is_sticky() => self.faults.lose(call, code, asked),
             code => convert::refusal(call, code),
@@ -187,8 +186,8 @@ impl Context {
         (status == 0).then_some(free as u64)
     }
 
-    /// Gives something back to the driver. Nobody can act on a failure here: the process may be ending, or the device
-    /// may be lost, and then the context takes everything along. Nothing is called on the other side of a fork.
+    /// Frees an object of the driver. A failure is ignored: the process may be ending, or the device may be lost, and then the context is freed with
+    /// everything in it. In a forked child nothing is called.
     pub(crate) fn release(&self, give_back: impl FnOnce(&Api) -> Status) {
         if self.is_gone() || self.make_current() != 0 {
             return;
@@ -199,19 +198,19 @@ impl Context {
         }
     }
 
-    /// Whether nothing more can be done with it: the device is lost, or a fork lies between.
+    /// Whether it cannot be used any more: the device is lost, or this is a forked child.
     pub(crate) fn is_gone(&self) -> bool {
         !self.birth.is_here() || self.faults.first().is_some()
     }
 
-    /// Events nobody uses right now.
+    /// Events that are not in use.
     pub(crate) fn events(&self) -> &EventPool {
         &self.events
     }
 
-    /// What waits for the device to rest.
-    pub(crate) fn rest(&self) -> &Rest {
-        &self.rest
+    /// Frees that wait for the device to be idle.
+    pub(crate) fn deferred_frees(&self) -> &DeferredFrees {
+        &self.deferred_frees
     }
 
     /// The memory of faults.
@@ -246,15 +245,15 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         if !self.is_gone() {
-            self.give_back_all();
+            self.free_all();
             for event in self.events.drain() {
                 // SAFETY: the pool was the only owner.
                 self.release(|api| unsafe { (api.event_destroy)(event.raw()) });
             }
         }
         if self.birth.is_here() {
-            // SAFETY: gives back what `retain` took, once. The answer does not matter: at the end of the process the
-            // driver may be gone already.
+            // SAFETY: releases what `retain` took, once. The result does not matter: at the end of the process the driver may have
+            // been unloaded.
             unsafe { (self.library.api().context_release)(self.device) };
         }
     }

@@ -1,16 +1,16 @@
-//! Every translation between kiln's words and CUDA's numbers.
+//! Every conversion between kiln's types and CUDA's.
 
 use std::ffi::{c_int, c_uint};
 
 use cudarc::driver::sys;
 use kiln_driver::{Code, Error, Launch, Protection, Refusal};
 
-use crate::absence::{Absence, StartFault, Unavailable};
+use crate::absence::{DriverAbsence, StartFault, Unavailable};
 
 /// Which page granularity is asked for: the one sizes must be a multiple of.
 pub(crate) const MINIMUM_GRANULARITY: c_uint =
     sys::CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_MINIMUM as c_uint;
-/// Pages that travel as a file descriptor.
+/// Pages that can be exported as a file descriptor.
 pub(crate) const DESCRIPTOR: c_uint =
     sys::CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR.0;
 /// How much an unused pool keeps.
@@ -33,10 +33,10 @@ pub(crate) const HOST_MEMORY_ALREADY_REGISTERED: Code = Code(712);
 /// What the first calls into a library say about the machine.
 pub(crate) fn start_refusal(library: &str, call: &'static str, code: Code) -> Unavailable {
     match code {
-        Code::STUB_LIBRARY => Absence::Stub { library: library.into() }.into(),
-        Code::NO_DEVICE => Absence::NoDevice.into(),
+        Code::STUB_LIBRARY => DriverAbsence::Stub { library: library.into() }.into(),
+        Code::NO_DEVICE => DriverAbsence::NoDevice.into(),
         Code::SYSTEM_DRIVER_MISMATCH | Code::COMPAT_NOT_SUPPORTED_ON_DEVICE => {
-            Absence::Mismatched { code }.into()
+            DriverAbsence::Mismatched { code }.into()
         }
         code => StartFault { call, code }.into(),
     }

@@ -1,7 +1,6 @@
-//! What a device is, asked without opening it.
+//! The description of a device, read without opening it.
 //!
-//! Everything here is answered by the driver alone. No context is created, so a program may list all devices and
-//! cost none of them memory or time.
+//! The driver answers everything here without a context, so listing all devices uses no memory on them.
 
 use std::ffi::{c_char, c_int};
 
@@ -12,7 +11,7 @@ use kiln_driver::{
 
 use crate::absence::StartFault;
 use crate::convert;
-use crate::library::{Library, start_check};
+use crate::libcuda::{Libcuda, start_check};
 
 use sys::CUdevice_attribute as Attribute;
 
@@ -37,7 +36,7 @@ pub struct DeviceDescription {
     pub name: String,
     /// Its identity, the same after a reboot; that of the slice where it is one.
     pub uuid: Uuid,
-    /// Where it sits.
+    /// Its PCI address.
     pub pci: PciId,
     /// Compute capability.
     pub capability: Capability,
@@ -56,7 +55,7 @@ pub struct DeviceDescription {
 
 impl DeviceDescription {
     /// Asks the driver about one device.
-    pub(crate) fn read(library: &Library, ordinal: u32) -> Result<Self, StartFault> {
+    pub(crate) fn read(library: &Libcuda, ordinal: u32) -> Result<Self, StartFault> {
         let asked = Asked::new(library, ordinal)?;
         let capability = Capability {
             major: asked.number(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
@@ -102,14 +101,14 @@ impl DeviceDescription {
     }
 }
 
-/// A device while it is asked.
+/// A device that is being described.
 struct Asked<'a> {
-    library: &'a Library,
+    library: &'a Libcuda,
     device: sys::CUdevice,
 }
 
 impl<'a> Asked<'a> {
-    fn new(library: &'a Library, ordinal: u32) -> Result<Self, StartFault> {
+    fn new(library: &'a Libcuda, ordinal: u32) -> Result<Self, StartFault> {
         let mut device: sys::CUdevice = 0;
         let ordinal = c_int::try_from(ordinal).unwrap_or(c_int::MAX);
         // SAFETY: the out-parameter is a live local; an ordinal there is no device for is refused.

@@ -13,7 +13,7 @@ use crate::event::Event;
 use crate::function::Kernel;
 use crate::graph::Graph;
 use crate::host::Host;
-use crate::library::{Library, start_check};
+use crate::libcuda::{Libcuda, start_check};
 use crate::memory::Block;
 use crate::module::Module;
 use crate::open_error::OpenError;
@@ -36,7 +36,7 @@ use crate::stream::Stream;
 /// }
 /// ```
 pub struct CudaDevice {
-    // In the order in which they are given back; the context is held by each of their objects and goes last.
+    // In the order in which they are freed; every object holds the context, so it is released last.
     pub(crate) graphs: Slots<kind::Graph, Graph>,
     pub(crate) functions: Slots<kind::Function, Kernel>,
     pub(crate) modules: Slots<kind::Module, Module>,
@@ -59,9 +59,9 @@ impl CudaDevice {
     /// Opens a device by its number and creates its context, unless another part of the process has.
     ///
     /// # Errors
-    /// [`OpenError`] says whether there is no CUDA, no such device, or no context to be had.
+    /// [`OpenError`] says whether there is no CUDA, no such device, or no context could be created.
     pub fn open(ordinal: u32) -> std::result::Result<Arc<Self>, OpenError> {
-        let library = Library::load()?;
+        let library = Libcuda::load()?;
         let count = library.device_count()?;
         if ordinal >= count {
             return Err(OpenError::UnknownOrdinal { ordinal, count });
@@ -70,7 +70,7 @@ impl CudaDevice {
         opened.map_err(|fault| OpenError::Device { ordinal, fault })
     }
 
-    fn open_known(library: &'static Library, ordinal: u32) -> std::result::Result<Arc<Self>, StartFault> {
+    fn open_known(library: &'static Libcuda, ordinal: u32) -> std::result::Result<Arc<Self>, StartFault> {
         let description = DeviceDescription::read(library, ordinal)?;
         let mut number = 0;
         // SAFETY: the out-parameter is a live local.
@@ -110,7 +110,7 @@ impl CudaDevice {
         opened.iter().find(|(known, _)| *known == key).and_then(|(_, device)| device.upgrade())
     }
 
-    /// Asks every stream, because a fault shows where its work is; without streams, anything will do.
+    /// Queries every stream, because a fault shows on the stream of its work; without streams, any call will do.
     pub(crate) fn health(&self) -> Health {
         const CALL: &str = "health";
         match self.ask_health(CALL) {
@@ -121,7 +121,7 @@ impl CudaDevice {
 
     pub(crate) fn destroy(&self, object: Object) -> Result<()> {
         const CALL: &str = "destroy";
-        // A lost device takes everything along; its handles still end, so that whoever cleans up can go on.
+        // The objects of a lost device are freed with its context. Their handles still become stale, so that clean-up code works.
         self.context.check_process(CALL)?;
         let seen = |error: Error| error.seen_by(CALL);
         match object {
@@ -153,7 +153,7 @@ impl CudaDevice {
     fn ask_health(&self, call: &'static str) -> Result<()> {
         let api = self.context.enter(call)?;
         for id in self.streams.handles() {
-            // Asking another library's stream could disturb it, for one that is being captured.
+            // A query could disturb another library's stream, such as one that is being captured.
             let Some(stream) = self.streams.pin(id).ok().filter(|stream| stream.is_owned()) else { continue };
             if let Err(error) = stream.query(call, api)
                 && error.is_sticky()
@@ -176,7 +176,7 @@ impl fmt::Debug for CudaDevice {
 
 impl Drop for CudaDevice {
     fn drop(&mut self) {
-        // After a fork the lock may be held by a thread that does not exist here.
+        // In a forked child the lock may be held by a thread that does not exist.
         if self.context.check_process("drop").is_err() {
             return;
         }

@@ -1,8 +1,8 @@
 //! Events.
 //!
-//! An event remembers which submission signalled it last: one that was never signalled is done without asking, and
-//! one that is found done moves its stream's progress along. The mark and the driver's own record must agree, so
-//! both are written, and the event is asked, under the event's own lock; no other event or stream needs it.
+//! An event stores which submission signalled it last: one that was never signalled is done without a query, and one that is found done advances
+//! the progress of its stream. The mark and the driver's record must agree, so both are written, and the event is queried, under the lock
+//! of the event; no other event or stream needs it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,10 +16,10 @@ use crate::api::{Api, Status};
 use crate::context::Context;
 use crate::device::CudaDevice;
 use crate::event_pool::OwnedEvent;
-use crate::journal::Journal;
+use crate::host_wait::wait_until;
 use crate::native::Native;
 use crate::stream::Stream;
-use crate::wait::wait_until;
+use crate::submission_log::SubmissionLog;
 
 /// An event as a handle finds it.
 pub(crate) struct Event {
@@ -39,8 +39,8 @@ enum Raw {
 /// What signalled an event last.
 enum Mark {
     Never,
-    At(Arc<Journal>, u64),
-    /// Whatever its owner did to it.
+    At(Arc<SubmissionLog>, u64),
+    /// Another library, in a way that is not known here.
     Foreign,
 }
 
@@ -69,7 +69,7 @@ impl CudaDevice {
         let event = self.events.pin(event).map_err(|error| error.seen_by(call))?;
         let waited = wait_until(&self.clock, timeout, || event.is_done(call, api))?;
         if waited.is_done() {
-            self.context.settle();
+            self.context.run_deferred_frees();
         }
         Ok(waited)
     }
@@ -123,8 +123,8 @@ impl Event {
         }
         match &mut *mark {
             // An event mostly stays with its stream.
-            Mark::At(journal, at) if Arc::ptr_eq(journal, stream.journal()) => *at = number,
-            other => *other = Mark::At(stream.journal().clone(), number),
+            Mark::At(submissions, at) if Arc::ptr_eq(submissions, stream.submissions()) => *at = number,
+            other => *other = Mark::At(stream.submissions().clone(), number),
         }
         self.signalled.store(true, Ordering::Release);
         status
@@ -143,12 +143,12 @@ impl Event {
         }
         // SAFETY: the caller pins the event, so it is not destroyed meanwhile.
         let status = unsafe { (api.event_query)(self.raw()) };
-        let journal = match &*mark {
-            Mark::At(journal, number) => {
+        let submissions = match &*mark {
+            Mark::At(submissions, number) => {
                 if status == 0 {
-                    journal.complete(*number);
+                    submissions.complete(*number);
                 }
-                Some(journal.clone())
+                Some(submissions.clone())
             }
             Mark::Never | Mark::Foreign => None,
         };
@@ -156,7 +156,7 @@ impl Event {
         match Code(status) {
             Code::SUCCESS => Ok(true),
             Code::NOT_READY => Ok(false),
-            _ => Err(self.context.failure(call, status, journal.as_deref())),
+            _ => Err(self.context.failure(call, status, submissions.as_deref())),
         }
     }
 

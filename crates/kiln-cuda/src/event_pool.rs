@@ -1,8 +1,7 @@
-//! Events without timing, kept for the next who needs one.
+//! A pool of events without timing.
 //!
-//! The driver waits on the stream of a host wait through an event nobody else sees, and callers make and destroy
-//! events often. A plain event is as good as new when it is recorded again: whoever waited for it earlier got
-//! what it stood for then.
+//! A host wait for a stream uses an internal event, and callers create and destroy events often. Recording an event again replaces its old record:
+//! earlier waits have used that already.
 
 use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,10 +14,10 @@ use crate::context::Context;
 use crate::convert;
 use crate::native::Native;
 
-/// More than this are destroyed.
+/// The most events that are kept.
 const KEPT_EVENTS: usize = 256;
 
-/// Plain events nobody uses right now.
+/// Plain events that are not in use.
 #[derive(Default)]
 pub(crate) struct EventPool {
     free: Mutex<Vec<Native<sys::CUevent_st>>>,
@@ -32,12 +31,12 @@ pub(crate) struct OwnedEvent {
 }
 
 impl EventPool {
-    /// Everything in it, to be destroyed.
+    /// Removes all events, to destroy them.
     pub(crate) fn drain(&mut self) -> Vec<Native<sys::CUevent_st>> {
         std::mem::take(self.free.get_mut().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Takes an event nobody waits for any more.
+    /// Takes an event that no wait uses any more.
     pub(crate) fn put(&self, api: &Api, event: Native<sys::CUevent_st>) {
         if !self.keep(event) {
             // SAFETY: the caller owned it alone.
@@ -49,7 +48,7 @@ impl EventPool {
         self.free.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
-    /// Keeps the event, or says that there is no room.
+    /// Keeps the event, or returns it if the pool is full.
     fn keep(&self, event: Native<sys::CUevent_st>) -> bool {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let room = free.len() < KEPT_EVENTS;
@@ -61,8 +60,7 @@ impl EventPool {
 }
 
 impl OwnedEvent {
-    /// A plain event, from the pool if there is one. It may carry an old record, so nothing may be concluded from it
-    /// before it is recorded.
+    /// A plain event, from the pool if there is one. It may have an old record, so it must be recorded before it is queried.
     pub(crate) fn take(call: &'static str, api: &Api, context: &Arc<Context>) -> Result<Self> {
         match context.events().take() {
             Some(raw) => Ok(Self { raw, timed: false, context: context.clone() }),
@@ -90,7 +88,7 @@ impl OwnedEvent {
         }
     }
 
-    /// Gives the event out of this hand; somebody else destroys it.
+    /// Releases the event; the caller destroys it.
     pub(crate) fn into_raw(self) -> Native<sys::CUevent_st> {
         let mut event = ManuallyDrop::new(self);
         let raw = event.raw;
@@ -111,7 +109,7 @@ impl OwnedEvent {
 
 impl Drop for OwnedEvent {
     fn drop(&mut self) {
-        // After a fork the pool's lock may be held by a thread that does not exist here.
+        // In a forked child the lock may be held by a thread that does not exist.
         if self.context.is_gone() {
             return;
         }

@@ -1,21 +1,21 @@
-//! The memory of a lost device.
+//! The fault of a lost device.
 //!
-//! A sticky code says that the context is gone and not which kernel took it along. The first error is kept, with
-//! the submission it most likely belongs to, and is the answer to everything that comes after.
+//! A sticky code says that the context is lost, and not which kernel caused it. The first error is kept, with the submission that most likely caused it, and
+//! every later call returns it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use kiln_driver::{Code, Error, Fault, FunctionId, Site};
 
-use crate::journal::{Entry, Journal, Suspect};
+use crate::submission_log::{SubmissionKind, SubmissionLog, Suspect};
 
 /// Whether a device is lost, and what is needed to say why.
 #[derive(Default)]
 #[repr(C)]
 pub(crate) struct Faults {
     first: OnceLock<Error>,
-    journals: Mutex<Vec<Weak<Journal>>>,
+    journals: Mutex<Vec<Weak<SubmissionLog>>>,
     kernels: Mutex<HashMap<FunctionId, Arc<str>>>,
 }
 
@@ -25,9 +25,9 @@ impl Faults {
         self.first.get()
     }
 
-    /// Remembers a sticky code, unless one is remembered already, and returns the error to answer with. `asked` is the
-    /// stream the call was about; its own work is suspected before that of others.
-    pub(crate) fn lose(&self, call: &'static str, code: Code, asked: Option<&Journal>) -> Error {
+    /// Records a sticky code, unless there is one already, and returns the error of the call. `asked` is the stream the call was about; its work is
+    /// suspected before that of others.
+    pub(crate) fn lose(&self, call: &'static str, code: Code, asked: Option<&SubmissionLog>) -> Error {
         let first = self.first.get_or_init(|| {
             let suspect = self.suspect(asked);
             let detail = match &suspect {
@@ -44,29 +44,30 @@ impl Faults {
     }
 
     /// Watches the submissions of a stream.
-    pub(crate) fn watch(&self, journal: &Arc<Journal>) {
+    pub(crate) fn watch(&self, submissions: &Arc<SubmissionLog>) {
         let mut journals = self.journals.lock().unwrap_or_else(PoisonError::into_inner);
         journals.retain(|watched| watched.strong_count() > 0);
-        journals.push(Arc::downgrade(journal));
+        journals.push(Arc::downgrade(submissions));
     }
 
-    /// Learns the name of a kernel.
+    /// Records the name of a kernel.
     pub(crate) fn learn(&self, function: FunctionId, name: Arc<str>) {
         self.kernels.lock().unwrap_or_else(PoisonError::into_inner).insert(function, name);
     }
 
-    /// Forgets a kernel whose module is gone.
+    /// Removes a kernel whose module was unloaded.
     pub(crate) fn forget(&self, function: FunctionId) {
         self.kernels.lock().unwrap_or_else(PoisonError::into_inner).remove(&function);
     }
 
     /// The work of the stream that was asked about if some is unfinished, or else that of the only stream with any; and
     /// whether another stream may be to blame as well.
-    fn suspect(&self, asked: Option<&Journal>) -> Option<(Suspect, bool)> {
+    fn suspect(&self, asked: Option<&SubmissionLog>) -> Option<(Suspect, bool)> {
         let journals = self.journals.lock().unwrap_or_else(PoisonError::into_inner);
-        let watched = journals.iter().filter_map(Weak::upgrade).filter_map(|journal| journal.suspect());
+        let watched =
+            journals.iter().filter_map(Weak::upgrade).filter_map(|submissions| submissions.suspect());
         let mut suspects: Vec<Suspect> = watched.collect();
-        let asked = asked.and_then(Journal::suspect);
+        let asked = asked.and_then(SubmissionLog::suspect);
         let at = match &asked {
             Some(asked) => suspects.iter().position(|suspect| suspect.stream == asked.stream),
             None => (suspects.len() == 1).then_some(0),
@@ -76,8 +77,8 @@ impl Faults {
     }
 
     fn site(&self, suspect: &Suspect, elsewhere: bool) -> Site {
-        let name = match suspect.entry {
-            Some(Entry::Launch(function)) => match self.kernel(function) {
+        let name = match suspect.kind {
+            Some(SubmissionKind::Launch(function)) => match self.kernel(function) {
                 Some(name) => format!("launch {name}"),
                 None => "launch".into(),
             },

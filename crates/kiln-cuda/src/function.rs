@@ -1,4 +1,4 @@
-//! Kernels: what the driver knows of one, and how many fit.
+//! Kernels: their attributes, and how many blocks fit.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,7 +19,7 @@ use crate::native::Native;
 use sys::CUfunction_attribute as Attribute;
 
 /// A kernel as a handle finds it.
-// In this order: a launch looks at what stands before the attributes.
+// In this order: a launch reads what comes before the attributes.
 #[repr(C)]
 pub(crate) struct Kernel {
     raw: Native<sys::CUfunc_st>,
@@ -29,7 +29,7 @@ pub(crate) struct Kernel {
     most_block: Dim3,
     /// Threads of a block.
     most_threads: u32,
-    /// Dynamic shared memory that needs no further word to the driver. It only grows.
+    /// Dynamic shared memory that the driver was told to allow. It only grows.
     allowed_shared_bytes: AtomicU32,
     attributes: FunctionAttributes,
     /// Taken to let it grow, so that the driver ends with the largest value.
@@ -162,19 +162,18 @@ impl Kernel {
         self.argument_bytes
     }
 
-    /// The code it is part of, to be held by whoever launches it later.
+    /// The code it is part of, which a graph node holds.
     pub(crate) fn code(&self) -> &Arc<LoadedCode> {
         &self.code
     }
 
-    /// Makes sure that blocks may have so much dynamic shared memory. The driver is told when more is asked for than
-    /// ever before, and then once.
+    /// Makes sure that blocks may have that much dynamic shared memory. The driver is told only when it is more than ever before.
     #[inline]
     pub(crate) fn allow_shared(&self, call: &'static str, context: &Context, bytes: u32) -> Result<()> {
         if self.allows_shared(bytes) { Ok(()) } else { self.grow_shared(call, context, bytes) }
     }
 
-    /// Whether blocks may have so much dynamic shared memory without a further word to the driver.
+    /// Whether the driver already allows blocks that much dynamic shared memory.
     #[inline(always)]
     pub(crate) fn allows_shared(&self, bytes: u32) -> bool {
         bytes <= self.allowed_shared_bytes.load(Ordering::Relaxed)

@@ -6,7 +6,7 @@
 //!
 //! The driver does not guard either against two threads, so each has a lock that is held over the calls that use it.
 //! Where both are needed the executable's is taken first, and a template's lock is the last one ever taken. A graph is mostly replayed by the
-//! thread that built it, so the executable's is a latch, which costs that thread nothing to speak of.
+//! thread that built it, so the executable's is a biased lock, which costs that thread almost nothing.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,8 +19,8 @@ use crate::api::{Api, Status};
 use crate::context::Context;
 use crate::device::CudaDevice;
 use crate::graph_node::BuiltNode;
-use crate::journal::Entry;
 use crate::native::Native;
+use crate::submission_log::SubmissionKind;
 
 /// A graph as a handle finds it. The executable is given back before the template.
 pub(crate) struct Graph {
@@ -113,7 +113,7 @@ impl CudaDevice {
         // SAFETY: graph and stream are pinned, and the lock keeps other threads from the executable meanwhile. What the
         // nodes may do was vouched for when the graph was built.
         let launch = |_| unsafe { (api.graph_launch)(running.executable.raw.raw(), stream.raw()) };
-        stream.queue(call, Entry::Graph, launch)
+        stream.queue(call, SubmissionKind::Graph, launch)
     }
 }
 
@@ -147,7 +147,7 @@ impl Graph {
         change()
     }
 
-    /// Notes that the executable was changed in a way its template cannot be.
+    /// Records that the executable was changed in a way its template cannot be.
     pub(crate) fn leave_template_behind(&self) {
         self.outline().is_current = false;
     }

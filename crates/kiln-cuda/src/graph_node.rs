@@ -94,7 +94,7 @@ impl CudaDevice {
             NodeParts::Launch(kernel, launch) => {
                 let mut arguments = NodeArguments::new(kernel, launch);
                 let parameters = kernel_parameters(kernel, launch, &mut arguments);
-                // SAFETY: as above; the kernel is pinned, and whoever vouched for the launch said that the arguments fit.
+                // SAFETY: as above; the kernel is pinned, and the caller vouched that the arguments fit.
                 unsafe { (api.graph_add_kernel)(raw.slot(), graph, edges, count, &parameters) }
             }
             NodeParts::Graph(child, id) => child.with_template(call, *id, |template| {
@@ -167,7 +167,7 @@ impl CudaDevice {
         self.context.check(call, followed)
     }
 
-    /// Says of a kernel node what its parameters cannot.
+    /// Sets attributes of a kernel node that its parameters cannot express.
     fn set_attributes(
         &self,
         call: &'static str,
@@ -305,7 +305,7 @@ fn kernel_parameters(
 }
 
 /// The arguments of a node, in one of two forms. CUDA documents that those of a cooperative kernel are given one by one. Driver 580
-/// takes packed ones of a launch all the same, and refused a graph with such a node.
+/// accepts packed ones for a launch, and refused a graph with such a node.
 struct NodeArguments {
     each: Vec<*mut c_void>,
     packed: PackedArguments,

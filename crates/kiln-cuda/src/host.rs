@@ -14,17 +14,17 @@ use crate::native::Native;
 /// A host block as a handle finds it.
 pub(crate) struct Host {
     bytes: Arc<SharedBytes>,
-    /// Ends with the handle, before the bytes go.
+    /// Undone with the handle, before the bytes are released.
     _registration: Option<Registration>,
 }
 
-/// Pinned memory the driver allocated; freed with the last who holds the bytes.
+/// Pinned memory that the driver allocated, freed when nothing holds the bytes any more.
 struct Pinned {
     start: Native<c_void>,
     context: Arc<Context>,
 }
 
-/// Memory of the caller's that the driver has pinned.
+/// Memory of the caller that the driver has pinned.
 struct Registration {
     bytes: Arc<SharedBytes>,
     context: Arc<Context>,
@@ -41,12 +41,12 @@ impl CudaDevice {
         let mut pointer: Native<c_void> = Native::NULL;
         // SAFETY: the out-parameter is a live local and the context is current.
         let allocate = || unsafe { (api.host_allocate)(pointer.slot(), len, convert::PORTABLE_HOST) };
-        let status = self.context.allocate_at_rest(&self.clock, allocate);
+        let status = self.context.allocate_after_frees(&self.clock, allocate);
         let start = match (status, NonNull::new(pointer.raw())) {
             (0, Some(start)) => start,
             (0, None) => return Err(Error::out_of_memory(CALL, bytes, None)),
             (status, _) => match Code(status) {
-                // The size is the only argument, so whatever is wrong with it is that there is not so much.
+                // The size is the only argument, so it is too large.
                 Code::OUT_OF_MEMORY | Code::INVALID_VALUE | Code::OPERATING_SYSTEM => {
                     return Err(Error::out_of_memory(CALL, bytes, None));
                 }
@@ -74,7 +74,7 @@ impl CudaDevice {
         if !self.info.features.host_registration {
             return Err(Error::unsupported(CALL, "registering host memory", "allocate a host block instead"));
         }
-        // SAFETY: the bytes live while the registration below holds them, and it is undone before it lets go.
+        // SAFETY: the bytes live while the registration below holds them, and it is undone before they are released.
         let status = unsafe {
             (api.host_register)(bytes.as_ptr().cast(), bytes.len(), convert::PORTABLE_REGISTRATION)
         };
@@ -102,8 +102,8 @@ impl Host {
 impl Drop for Pinned {
     fn drop(&mut self) {
         let start = self.start;
-        // SAFETY: the driver allocated it, and the last who held the bytes is gone.
-        self.context.release_at_rest(move |api| unsafe { (api.host_free)(start.raw()) });
+        // SAFETY: the driver allocated it, and nothing holds the bytes any more.
+        self.context.free_when_idle(move |api| unsafe { (api.host_free)(start.raw()) });
     }
 }
 
@@ -111,6 +111,6 @@ impl Drop for Registration {
     fn drop(&mut self) {
         let bytes = self.bytes.clone();
         // SAFETY: the memory was registered when this was made and is held until it is not any more.
-        self.context.release_at_rest(move |api| unsafe { (api.host_unregister)(bytes.as_ptr().cast()) });
+        self.context.free_when_idle(move |api| unsafe { (api.host_unregister)(bytes.as_ptr().cast()) });
     }
 }

@@ -1,4 +1,4 @@
-//! Looking at an image before the driver does.
+//! Checks code images before the driver reads them.
 //!
 //! The driver takes a bare pointer and finds the end of an image by reading it, so a truncated or foreign file makes
 //! it read past the end of ours. What is handed over is therefore checked to be what it claims, to lie inside of

@@ -13,8 +13,8 @@ use crate::api::{Api, Status};
 use crate::convert;
 use crate::device::CudaDevice;
 use crate::function::Kernel;
-use crate::journal::Entry;
 use crate::stream::Stream;
+use crate::submission_log::SubmissionKind;
 
 /// A kernel's arguments may end in padding up to this alignment.
 const ARGUMENT_ALIGNMENT: usize = 16;
@@ -36,7 +36,7 @@ impl CudaDevice {
         if !kernel.takes(launch) {
             self.check_launch(call, api, &kernel, launch)?;
         }
-        let entry = Entry::Launch(launch.function);
+        let entry = SubmissionKind::Launch(launch.function);
         let submitted = stream.queue(call, entry, |_| launch_plain(api, &stream, &kernel, launch));
         submitted.map_err(|error| self.explain_launch(call, error, launch))
     }
@@ -48,7 +48,7 @@ impl CudaDevice {
         let api = self.context.enter(call)?;
         let kernel = self.functions.pin(launch.function).map_err(|error| error.seen_by(call))?;
         self.check_launch(call, api, &kernel, launch)?;
-        let entry = Entry::Launch(launch.function);
+        let entry = SubmissionKind::Launch(launch.function);
         let submitted = stream.queue(call, entry, |_| launch_shaped(api, stream, &kernel, launch));
         submitted.map_err(|error| self.explain_launch(call, error, launch))
     }
@@ -248,8 +248,8 @@ fn takes_arguments(bytes: usize, given: usize) -> bool {
 fn launch_plain(api: &Api, stream: &Stream, kernel: &Kernel, launch: &Launch<'_>) -> Status {
     let mut arguments = PackedArguments::new(kernel, launch.arguments);
     let (grid, block) = (launch.grid, launch.block);
-    // SAFETY: kernel and stream are pinned; the arguments live until the call returns, which copies them, and whoever
-    // vouched for the launch said that they have the kernel's layout and that it may run.
+    // SAFETY: kernel and stream are pinned; the arguments live until the call returns, which copies them, and the caller vouched that they have the
+    // kernel's layout and that it may run.
     unsafe {
         (api.launch)(
             kernel.raw(),

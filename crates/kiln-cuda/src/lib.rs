@@ -5,34 +5,33 @@
 //! on. Where there is none, or one that cannot be used, the answer is a type that says which of the two it is.
 //!
 //! ```text
-//!      kiln_driver::Driver                Absence │ StartFault
+//!      kiln_driver::Driver                DriverAbsence │ StartFault
 //!              │                               │
-//!         CudaDevice  ── one file per group ── Library ── libcuda.so.1      Nvrtc ── libnvrtc.so
+//!         CudaDevice  ── one file per group ── Libcuda ── libcuda.so.1      Nvrtc ── libnvrtc.so
 //!              │                                                              │
-//!    slots: handle ─ pin ─ native object                            Surroundings: what is where
+//!    slots: handle ─ pin ─ native object                            SearchEnvironment: what is where
 //!              │
-//!          Context ── current on this thread? lost? forked? ── the door of every call
+//!          Context ── current on this thread? lost? forked? ── entered by every call
 //! ```
 //!
 //! # What it keeps, and how
 //!
 //! - **No panic, no guess.** A missing library or symbol is an error that names it. Results are integers, so a code this
-//!   crate has never heard of is just a number. An image is checked to end inside of its buffer before the driver's
+//!   crate does not know is a number. An image is checked to end inside of its buffer before the driver's
 //!   parser sees it.
 //! - **Numbers say the order.** A submission is queued and numbered under one lock per stream, held for that call alone.
 //!   Nothing else on the way of a launch is locked or allocated.
-//! - **Once lost, always lost.** A sticky code is remembered with the submission that most likely caused it, and is the
-//!   answer from then on; the driver is not asked again. What is left can still be given up, quietly.
-//! - **No call waits but `wait`.** Waiting is asking, first eagerly, then with pauses, so it ends by its deadline and with
-//!   the device. Calls inside the driver that wait for everything on the device, such as freeing memory, are put
-//!   off until none of our streams has work.
+//! - **Once lost, always lost.** A sticky code is stored with the submission that most likely caused it, and every later call returns it without
+//!   calling the driver. Objects can still be destroyed, without an error.
+//! - **No call waits but `wait`.** It polls, first without a pause, then with pauses, so it ends by its deadline and when the device is lost. Calls of the
+//!   driver that wait for all work on the device, such as freeing memory, are deferred until none of our streams has work.
 //! - **Threads and processes.** Every call works from every thread, and makes the context current only if another one is.
 //!   After `fork` the child is told so without a call into the driver. A process may end with everything alive.
 //!
 //! # Reading order
 //!
-//! [`Library`] and [`Absence`]; [`DeviceDescription`]; [`CudaDevice`], whose calls are those of the waist, one file for
-//! each group; [`Surroundings`] and [`LibraryKind`]; [`mod@nvrtc`].
+//! [`Libcuda`] and [`DriverAbsence`]; [`DeviceDescription`]; [`CudaDevice`], whose calls are those of the waist, one file for
+//! each group; [`SearchEnvironment`] and [`LibraryKind`]; [`mod@nvrtc`].
 //!
 //! # Environment
 //!
@@ -42,33 +41,36 @@
 //!
 //! # What it does not do
 //!
-//! It picks no device, pools no memory of its own, and orders nothing; those stand above the waist. It reads no PTX. It
+//! It chooses no device, pools no memory, and orders nothing; that happens above the waist. It reads no PTX. It
 //! cannot tell which kernel faulted when several were queued, only which is the oldest that may have. Copies between
-//! two different devices are written by the book; they have been tried against a stand-in for the driver only.
+//! two different devices follow the documentation and were tested against a stand-in for the driver only.
 
 mod absence;
 mod api;
 mod context;
 mod convert;
+mod deferred_frees;
 mod description;
 mod device;
 mod driver;
 mod event;
 mod event_pool;
 mod faults;
+mod fork_count;
 mod function;
 mod graph;
 mod graph_node;
 mod host;
+mod host_wait;
 mod image;
 #[cfg(feature = "cudarc-interop")]
 pub mod interop;
-mod journal;
 mod launch;
+mod libcuda;
 mod libraries;
-mod library;
 mod linker;
 mod loader;
+mod located_bytes;
 mod mappings;
 mod memory;
 mod module;
@@ -76,19 +78,19 @@ mod native;
 pub mod nvrtc;
 mod open_error;
 mod pages;
-mod place;
 mod pool;
-mod process;
 mod reservation;
-mod rest;
 mod stream;
+mod submission_log;
 mod submit;
 mod transfer;
-mod wait;
 
-pub use absence::{Absence, Attempt, StartFault, Unavailable};
+pub use absence::{Attempt, DriverAbsence, StartFault, Unavailable};
 pub use description::DeviceDescription;
 pub use device::CudaDevice;
-pub use libraries::{Found, LibraryKind, LibraryVersion, NotFound, Origin, Surroundings, Tried};
-pub use library::{Library, OLDEST_DRIVER};
+pub use libcuda::{Libcuda, OLDEST_DRIVER};
+pub use libraries::{
+    FoundLibrary, LibraryKind, LibraryOrigin, LibraryVersion, MissingLibrary, SearchEnvironment,
+    SearchedPlace,
+};
 pub use open_error::OpenError;

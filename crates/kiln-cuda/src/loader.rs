@@ -1,4 +1,4 @@
-//! Opening libcuda: which names are tried, and what is said when none works.
+//! Opens libcuda: which names are tried, and the error if none works.
 
 use std::ffi::OsString;
 use std::mem::ManuallyDrop;
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use libloading::Library;
 
-use crate::absence::{Absence, Attempt};
-use crate::libraries::Surroundings;
+use crate::absence::{Attempt, DriverAbsence};
+use crate::libraries::SearchEnvironment;
 
 /// Names the driver library instead of the usual search; for unusual installations and for tests.
 pub(crate) const OVERRIDE_VARIABLE: &str = "KILN_LIBCUDA";
@@ -17,17 +17,17 @@ pub(crate) const OVERRIDE_VARIABLE: &str = "KILN_LIBCUDA";
 /// has on its loader path.
 const NAMES: [&str; 3] = ["libcuda.so.1", "libcuda.so", "/usr/lib/wsl/lib/libcuda.so.1"];
 
-/// An opened library and the name it was opened by. It is never closed: once started it has threads of its own and
-/// handlers registered for the end of the process.
+/// An opened library and the name it was opened by. It is never closed: once started it runs threads, and has handlers registered for the end
+/// of the process.
 pub(crate) struct Opened {
     pub(crate) library: ManuallyDrop<Library>,
     pub(crate) name: String,
 }
 
 /// Opens libcuda, and starts nothing in it.
-pub(crate) fn open(surroundings: &Surroundings) -> Result<Opened, Absence> {
+pub(crate) fn open(surroundings: &SearchEnvironment) -> Result<Opened, DriverAbsence> {
     if !cfg!(target_os = "linux") {
-        return Err(Absence::UnsupportedPlatform { system: std::env::consts::OS });
+        return Err(DriverAbsence::UnsupportedPlatform { system: std::env::consts::OS });
     }
     let names: Vec<OsString> = match surroundings.variable(OVERRIDE_VARIABLE) {
         Some(path) => vec![path.to_owned()],
@@ -43,18 +43,22 @@ pub(crate) fn open(surroundings: &Surroundings) -> Result<Opened, Absence> {
             Err(error) => tried.push(Attempt { name: text, error: error.to_string() }),
         }
     }
-    Err(unusable(surroundings, &names, &tried).unwrap_or(Absence::NoDriver { tried }))
+    Err(unusable(surroundings, &names, &tried).unwrap_or(DriverAbsence::NoDriver { tried }))
 }
 
 /// A file that has the right name and was not accepted, which is another answer than that there is none.
-fn unusable(surroundings: &Surroundings, names: &[OsString], tried: &[Attempt]) -> Option<Absence> {
+fn unusable(
+    surroundings: &SearchEnvironment,
+    names: &[OsString],
+    tried: &[Attempt],
+) -> Option<DriverAbsence> {
     names.iter().zip(tried).find_map(|(name, attempt)| {
         let path = file_behind(surroundings, Path::new(name))?;
-        Some(Absence::Unusable { path, why: attempt.error.clone() })
+        Some(DriverAbsence::Unusable { path, why: attempt.error.clone() })
     })
 }
 
-fn file_behind(surroundings: &Surroundings, name: &Path) -> Option<PathBuf> {
+fn file_behind(surroundings: &SearchEnvironment, name: &Path) -> Option<PathBuf> {
     if name.components().count() > 1 {
         return name.is_file().then(|| name.to_owned());
     }

@@ -1,7 +1,7 @@
-//! Which parts of a reservation have pages behind them: plain bookkeeping, no driver.
+//! Which parts of a reservation have mapped pages. Knows no driver.
 //!
-//! The driver maps and unmaps whole handles only, and touching an address with nothing behind it loses the device.
-//! This table refuses both before the driver hears of it.
+//! The driver maps and unmaps whole handles only, and an access to an address without pages loses the device. This table refuses both before the
+//! driver is called.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ impl Mappings {
         }
     }
 
-    /// Notes one mapping in a range that is free.
+    /// Records one mapping in a free range.
     pub(crate) fn insert(&mut self, offset: u64, bytes: u64, protection: Protection) {
         self.spans.insert(offset, Span { bytes, protection });
     }

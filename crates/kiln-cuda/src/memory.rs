@@ -24,9 +24,9 @@ enum Origin {
     Direct,
     Pool,
     Foreign,
-    /// A variable; it goes when the module goes.
+    /// A variable, freed with its module.
     Module(ModuleId),
-    /// Given back already; nothing is left to do.
+    /// Freed already.
     Freed,
 }
 
@@ -57,7 +57,7 @@ impl CudaDevice {
         self.insert_block(address, bytes, origin)
     }
 
-    /// On a lost device the handle ends as always, and there is nothing left to give back.
+    /// On a lost device the handle becomes stale as always, and there is nothing to free.
     pub(crate) fn free(&self, memory: MemoryId, stream: Option<StreamId>) -> Result<()> {
         const CALL: &str = "free";
         self.context.check_process(CALL)?;
@@ -76,7 +76,7 @@ impl CudaDevice {
                 format!("{memory} is not pool memory and {stream} was named"),
                 "free it without a stream",
             ),
-            // The block gives itself back when it is dropped, here or by the last call that still holds it.
+            // The block is freed when it is dropped, here or by the last call that holds it.
             (_, None) => self.memory.remove(memory).map(drop).map_err(|error| error.seen_by(CALL)),
         }
     }
@@ -103,7 +103,7 @@ impl CudaDevice {
         let mut address: sys::CUdeviceptr = 0;
         // SAFETY: the out-parameter is a live local and the context is current.
         let allocate = || unsafe { (api.allocate)(&mut address, size) };
-        match self.context.allocate_at_rest(&self.clock, allocate) {
+        match self.context.allocate_after_frees(&self.clock, allocate) {
             0 => Ok(address),
             status => Err(self.context.memory_failure(call, status, bytes)),
         }
@@ -116,7 +116,7 @@ impl CudaDevice {
         let mut address: sys::CUdeviceptr = 0;
         // SAFETY: the out-parameter is a live local, the pool lives as long as the device, and the stream is pinned.
         let allocate = || unsafe { (api.pool_allocate)(&mut address, size, pool.raw(), stream.raw()) };
-        match self.context.allocate_at_rest(&self.clock, allocate) {
+        match self.context.allocate_after_frees(&self.clock, allocate) {
             0 => Ok(address),
             status => Err(self.context.memory_failure(call, status, bytes)),
         }
@@ -124,8 +124,8 @@ impl CudaDevice {
 
     fn free_pooled(&self, call: &'static str, memory: MemoryId, stream: StreamId) -> Result<()> {
         let stream = self.streams.pin(stream).map_err(|error| error.seen_by(call))?;
-        // A call that still holds the block breaks the caller's promise not to use it any more; the block then gives
-        // itself back when that call is over, which is later than asked for and never too early.
+        // If another call still uses the block, the caller has broken its promise; the block is then freed when that call returns, which is later than
+        // requested and never too early.
         let removed = self.memory.remove(memory).map_err(|error| error.seen_by(call))?;
         let Some(mut block) = removed else { return Ok(()) };
         self.context.release(|api| {
@@ -163,7 +163,7 @@ impl Drop for Block {
         if matches!(self.origin, Origin::Direct | Origin::Pool) {
             let address = self.address;
             // SAFETY: the driver gave this address out and nothing names it any more. The call takes pool memory too.
-            self.context.release_at_rest(move |api| unsafe { (api.free)(address) });
+            self.context.free_when_idle(move |api| unsafe { (api.free)(address) });
         }
     }
 }

@@ -25,13 +25,13 @@ pub(crate) struct Module {
     names: Mutex<Names>,
 }
 
-/// Code in the device. Kernels and graphs hold it, so it is unloaded after the last of them.
+/// Loaded code. Kernels and graphs hold it, so it is unloaded after the last of them.
 pub(crate) struct LoadedCode {
     raw: Native<sys::CUmod_st>,
     context: Arc<Context>,
 }
 
-/// What was looked up so far; it goes with the module.
+/// What was looked up so far, dropped with the module.
 #[derive(Default)]
 struct Names {
     kernels: HashMap<String, Function>,
@@ -63,7 +63,7 @@ impl CudaDevice {
         let mut logs = Logs::new();
         let mut raw = Native::NULL;
         let (mut options, mut values) = logs.options();
-        // SAFETY: the image was checked to end inside of its own buffer; the options name two buffers that live until
+        // SAFETY: the image was checked to end inside its buffer; the options name two buffers that live until
         // the call returns, each with its size.
         let status = unsafe {
             (api.module_load)(
@@ -132,7 +132,7 @@ impl CudaDevice {
         let module = self.modules.pin(id).map_err(|error| error.seen_by(call))?;
         let names = module.close_names();
         drop(module);
-        // Whoever comes second at the same time finds the names gone and is refused here.
+        // A second call at the same time finds the names removed and is refused here.
         let _removed = self.modules.remove(id).map_err(|error| error.seen_by(call))?;
         for function in names.kernels.into_values() {
             let _ = self.functions.remove(function.id);
@@ -226,11 +226,11 @@ impl Drop for LoadedCode {
     fn drop(&mut self) {
         let raw = self.raw;
         // SAFETY: no kernel, graph or handle holds the code any more.
-        self.context.release_at_rest(move |api| unsafe { (api.module_unload)(raw.raw()) });
+        self.context.free_when_idle(move |api| unsafe { (api.module_unload)(raw.raw()) });
     }
 }
 
-/// Where the driver's compiler writes what it has to say.
+/// The buffers for the log of the driver's compiler.
 struct Logs {
     errors: Vec<u8>,
     notes: Vec<u8>,
@@ -265,7 +265,7 @@ impl Logs {
     }
 }
 
-/// The name as the driver takes it. One without text, or with a zero in it, is nobody's name.
+/// The name as a C string. An empty name, or one with a zero byte, cannot exist in a module.
 fn c_name(call: &'static str, module: ModuleId, what: &'static str, name: &str) -> Result<CString> {
     let text = CString::new(name).ok().filter(|text| !text.is_empty());
     text.ok_or_else(|| not_found(call, module, what, name, Vec::new()))

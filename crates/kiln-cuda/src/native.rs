@@ -2,13 +2,12 @@
 
 use std::ptr;
 
-/// An opaque pointer that libcuda gave out. It is a name, never a place to look at.
+/// An opaque pointer that libcuda returned. It is never dereferenced here.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct Native<T>(*mut T);
 
-// SAFETY: nothing on this side follows the pointer; it only travels back to libcuda, whose entry points take
-// handles from any thread.
+// SAFETY: the pointer is never dereferenced here; it is only passed back to libcuda, whose entry points take handles from any thread.
 unsafe impl<T> Send for Native<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Native<T> {}

@@ -1,6 +1,6 @@
 //! CUDA C compiled while the program runs.
 //!
-//! NVRTC is a library of its own, found as [`Surroundings`](crate::Surroundings) finds it; it needs no driver and no
+//! NVRTC is a separate library, found as [`SearchEnvironment`](crate::SearchEnvironment) finds it; it needs no driver and no
 //! device. Where it is missing every compilation says so and how to get it. Headers of the toolkit that a source
 //! includes, such as `cuda_fp16.h`, are found beside it ([`ToolkitHeaders`]).
 //!
@@ -22,9 +22,9 @@ mod source;
 
 pub use architecture::Architecture;
 pub use compiler::Nvrtc;
-pub use diagnostic::{Diagnostic, Severity};
+pub use diagnostic::{Diagnostic, DiagnosticSeverity};
 pub use error::{CompileFailure, NvrtcError};
-pub use options::{CompileOptions, Target};
+pub use options::{CompileOptions, CompileTarget};
 pub use program::Compiled;
 pub use source::{CudaSource, Header};
 

@@ -33,7 +33,7 @@ impl CudaDevice {
         let mut raw = 0;
         // SAFETY: the out-parameter and the properties are live locals and the context is current.
         let create = || unsafe { (api.pages_create)(&mut raw, size, &properties, 0) };
-        match self.context.allocate_at_rest(&self.clock, create) {
+        match self.context.allocate_after_frees(&self.clock, create) {
             0 => self.insert_pages(raw, request.bytes, request.exportable),
             status => Err(self.context.memory_failure(CALL, status, request.bytes)),
         }
@@ -73,7 +73,7 @@ impl CudaDevice {
         let api = self.context.enter(CALL)?;
         self.check_page_size(CALL, bytes)?;
         self.check_export(CALL)?;
-        // Nobody can have exported more than there is.
+        // Larger pages cannot exist.
         let size = self.check_size(CALL, bytes).map_err(|_| wrong_size(CALL, bytes, "less"))?;
         let handle = std::ptr::without_provenance_mut(descriptor.as_raw_fd() as usize);
         let mut raw = 0;

@@ -1,7 +1,7 @@
-//! The driver's pool, one of our own per device.
+//! A memory pool of the driver, one for each device.
 //!
-//! The default pool belongs to the whole process; another library may set its threshold or trim it. Our own keeps
-//! what is freed until it is trimmed, so a warmed pool asks the operating system for nothing.
+//! The default pool belongs to the whole process; another library may set its threshold or trim it. A separate pool keeps freed memory until it is trimmed, so
+//! a warm pool needs nothing from the operating system.
 
 use std::ffi::c_void;
 use std::sync::Arc;

@@ -50,7 +50,7 @@ impl CudaDevice {
         // SAFETY: the out-parameter is a live local and the context is current.
         let status = unsafe { (api.reserve)(&mut address, size, alignment, wanted, 0) };
         if Code(status) == Code::OUT_OF_MEMORY || Code(status) == Code::INVALID_VALUE {
-            let what = format!("{size} bytes of addresses are not to be had ({})", Code(status));
+            let what = format!("{size} bytes of addresses are not available ({})", Code(status));
             return Err(Error::invalid(CALL, what, "reserve less, or elsewhere"));
         }
         self.context.check(CALL, status)?;
@@ -108,7 +108,7 @@ impl CudaDevice {
         let _work = range.work();
         let runs = range.table().runs(offset, bytes).map_err(|unfit| refuse(CALL, from, unfit))?;
         for run in runs {
-            // Out of the table first, so that no new copy is let in while the driver works.
+            // Removed from the table first, so that no new copy is accepted while the driver works.
             let removed = range.table_mut().remove(run);
             // SAFETY: the run consists of whole mappings of this reservation, and the lock keeps others from it.
             let status = unsafe { (api.unmap)(range.address + run.offset, run.bytes as usize) };
@@ -175,8 +175,7 @@ impl Range {
         self.bytes
     }
 
-    /// Refuses a copy that would touch an address with nothing behind it, or write what may only be read; either
-    /// would lose the device.
+    /// Refuses a copy that would access an address without pages, or write to read-only pages; either would lose the device.
     pub(crate) fn check_access(
         &self,
         call: &'static str,
@@ -234,10 +233,10 @@ impl Range {
         }
     }
 
-    /// Takes back what was just mapped and never used.
+    /// Unmaps what was just mapped and never used.
     fn unmap_quietly(&self, api: &Api, run: Run) {
         if run.bytes > 0 {
-            // SAFETY: the caller mapped this run, and nobody else can have seen it.
+            // SAFETY: the caller mapped this run, and no other code has seen it.
             unsafe { (api.unmap)(self.address + run.offset, run.bytes as usize) };
         }
     }

@@ -12,18 +12,18 @@ use crate::context::Context;
 use crate::convert;
 use crate::device::CudaDevice;
 use crate::event_pool::OwnedEvent;
-use crate::journal::{Entry, Journal};
+use crate::host_wait::wait_until;
 use crate::native::Native;
-use crate::wait::wait_until;
+use crate::submission_log::{SubmissionKind, SubmissionLog};
 
 /// A stream as a handle finds it.
-// In this order and place: all but the marker is looked at by every submission, in one cache line.
+// In this order and alignment: every submission reads all but the marker, in one cache line.
 #[repr(C, align(32))]
 pub(crate) struct Stream {
     raw: Native<sys::CUstream_st>,
-    /// Another library's stream is left alone, and may be busy with work that is not ours.
+    /// Whether it is ours. Another library's stream is not destroyed, and may have work that was not submitted here.
     owned: bool,
-    journal: Arc<Journal>,
+    submissions: Arc<SubmissionLog>,
     context: Arc<Context>,
     marker: Mutex<Option<Marker>>,
 }
@@ -57,18 +57,18 @@ impl CudaDevice {
             StreamRequest::Foreign(handle) => (Native::from_number(handle.raw()), false),
             other => return Err(Error::unsupported(CALL, "this kind of stream", format!("{other:?}"))),
         };
-        let journal = Arc::new(Journal::new());
+        let submissions = Arc::new(SubmissionLog::new());
         let stream = Arc::new(Stream {
             raw,
             owned,
-            journal: journal.clone(),
+            submissions: submissions.clone(),
             marker: Mutex::new(None),
             context: self.context.clone(),
         });
-        self.context.watch_rest(&stream);
+        self.context.watch_stream(&stream);
         let id = self.streams.insert(stream)?;
-        journal.name(id);
-        self.context.faults().watch(&journal);
+        submissions.name(id);
+        self.context.faults().watch(&submissions);
         Ok(id)
     }
 
@@ -77,7 +77,7 @@ impl CudaDevice {
         let stream = self.streams.pin(id).map_err(|error| error.seen_by(call))?;
         let waited = stream.wait(call, api, &self.clock, timeout)?;
         if waited.is_done() {
-            self.context.settle();
+            self.context.run_deferred_frees();
         }
         Ok(waited)
     }
@@ -86,10 +86,10 @@ impl CudaDevice {
         const CALL: &str = "progress";
         let api = self.context.enter(CALL)?;
         let stream = self.streams.pin(id).map_err(|error| error.seen_by(CALL))?;
-        if stream.journal.completed() < stream.journal.submitted() && !stream.query(CALL, api)? {
+        if stream.submissions.completed() < stream.submissions.submitted() && !stream.query(CALL, api)? {
             stream.advance(CALL, api)?;
         }
-        Ok(stream.journal.progress())
+        Ok(stream.submissions.progress())
     }
 }
 
@@ -118,20 +118,20 @@ impl Stream {
     }
 
     /// What was submitted to it.
-    pub(crate) fn journal(&self) -> &Arc<Journal> {
-        &self.journal
+    pub(crate) fn submissions(&self) -> &Arc<SubmissionLog> {
+        &self.submissions
     }
 
-    /// Hands work to the driver as the next submission. `give` gets the number it will have if the driver takes it, and is called
-    /// again if the driver did not because another context was current.
+    /// Gives work to the driver as the next submission. `give` gets the number it will have if the driver accepts it, and is called again if the
+    /// driver refused it because another context was current.
     #[inline(always)]
     pub(crate) fn queue(
         &self,
         call: &'static str,
-        entry: Entry,
+        entry: SubmissionKind,
         give: impl Fn(u64) -> Status,
     ) -> Result<Submission> {
-        let turn = self.journal.turn();
+        let turn = self.submissions.turn();
         let mut is_again = false;
         let status = loop {
             let status = give(turn.submitted() + 1);
@@ -143,57 +143,57 @@ impl Stream {
             }
             is_again = true;
         };
-        // Looking for who is to blame takes the turns of all streams.
+        // Finding the suspect takes the turns of all streams.
         drop(turn);
-        Err(self.context.failure(call, status, Some(&self.journal)))
+        Err(self.context.failure(call, status, Some(&self.submissions)))
     }
 
     /// Waits for everything submitted before this call. Asking the stream itself would also wait for what others submit
     /// meanwhile, so an event is recorded behind what is there now.
     fn wait(&self, call: &'static str, api: &Api, clock: &dyn Clock, timeout: Timeout) -> Result<Waited> {
-        let target = self.journal.submitted();
+        let target = self.submissions.submitted();
         if self.is_done(call, api, target)? {
             return Ok(Waited::Done);
         }
         if timeout == Timeout::Poll {
             self.advance(call, api)?;
-            let done = self.owned && self.journal.completed() >= target;
+            let done = self.owned && self.submissions.completed() >= target;
             return Ok(if done { Waited::Done } else { Waited::TimedOut });
         }
         let marker = self.mark(call, api, None)?;
         let waited = wait_until(clock, timeout, || self.has_passed(call, api, &marker))?;
         if waited.is_done() {
-            self.journal.complete(marker.number);
+            self.submissions.complete(marker.number);
         }
         Ok(waited)
     }
 
     /// Asks the stream whether it is idle, which completes everything the driver had before the question.
     pub(crate) fn query(&self, call: &'static str, api: &Api) -> Result<bool> {
-        let submitted = self.journal.submitted();
+        let submitted = self.submissions.submitted();
         // SAFETY: the caller pins the stream, so it is not destroyed meanwhile.
         match unsafe { (api.stream_query)(self.raw()) } {
             0 => {
-                self.journal.complete(submitted);
+                self.submissions.complete(submitted);
                 Ok(true)
             }
             status if Code(status) == Code::NOT_READY => Ok(false),
-            status => Err(self.context.failure(call, status, Some(&self.journal))),
+            status => Err(self.context.failure(call, status, Some(&self.submissions))),
         }
     }
 
     /// Whether nothing that was submitted is left to do, as far as can be told.
     pub(crate) fn is_idle(&self, call: &'static str, api: &Api) -> bool {
-        self.journal.completed() >= self.journal.submitted() || self.query(call, api).unwrap_or(false)
+        self.submissions.completed() >= self.submissions.submitted() || self.query(call, api).unwrap_or(false)
     }
 
     /// Whether everything up to a submission is done. Another library's stream is always asked, because it may hold
     /// work that was not submitted here.
     fn is_done(&self, call: &'static str, api: &Api, target: u64) -> Result<bool> {
-        Ok((self.owned && self.journal.completed() >= target) || self.query(call, api)?)
+        Ok((self.owned && self.submissions.completed() >= target) || self.query(call, api)?)
     }
 
-    /// Learns how far a busy stream is, from a marker left by an earlier call, which is then moved to the end.
+    /// Finds out how far a busy stream is, from a marker that an earlier call recorded, which is then recorded again at the end.
     fn advance(&self, call: &'static str, api: &Api) -> Result<()> {
         let mut marker = self.marker.lock().unwrap_or_else(PoisonError::into_inner);
         let used = match marker.take() {
@@ -202,7 +202,7 @@ impl Stream {
                 return Ok(());
             }
             Some(passed) => {
-                self.journal.complete(passed.number);
+                self.submissions.complete(passed.number);
                 Some(passed.event)
             }
             None => None,
@@ -217,7 +217,7 @@ impl Stream {
             Some(event) => event,
             None => OwnedEvent::take(call, api, &self.context)?,
         };
-        let turn = self.journal.turn();
+        let turn = self.submissions.turn();
         let number = turn.submitted();
         // SAFETY: the event is ours and the caller pins the stream, so neither is destroyed meanwhile.
         let status = unsafe { (api.event_record)(event.raw(), self.raw()) };
@@ -225,12 +225,12 @@ impl Stream {
         if status == 0 {
             Ok(Marker { event, number })
         } else {
-            Err(self.context.failure(call, status, Some(&self.journal)))
+            Err(self.context.failure(call, status, Some(&self.submissions)))
         }
     }
 
     fn has_passed(&self, call: &'static str, api: &Api, marker: &Marker) -> Result<bool> {
-        marker.event.query(api).map_err(|status| self.context.failure(call, status, Some(&self.journal)))
+        marker.event.query(api).map_err(|status| self.context.failure(call, status, Some(&self.submissions)))
     }
 }
 
@@ -243,7 +243,7 @@ impl Drop for Stream {
             if !self.is_idle("destroy", api)
                 && let Ok(end) = self.mark("destroy", api, None)
             {
-                self.context.watch_end(end.event.into_raw());
+                self.context.watch_stream_end(end.event.into_raw());
             }
             // SAFETY: this is the only owner and nothing pins it any more; queued work still runs.
             unsafe { (api.stream_destroy)(self.raw.raw()) }

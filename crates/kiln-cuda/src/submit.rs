@@ -1,13 +1,12 @@
-//! Commands: each kind to its own file.
+//! Dispatches commands by kind.
 //!
-//! Each kind has a function of its own, too, that finds the stream and goes to the driver, so that the way of one runs through no code of
-//! the others.
+//! Each kind has a separate function that finds the stream and calls the driver, so that the path of one runs through no code of the others.
 
 use kiln_driver::{Command, Error, EventId, Result, StreamId, Submission};
 
 use crate::device::CudaDevice;
-use crate::journal::Entry;
 use crate::stream::Stream;
+use crate::submission_log::SubmissionKind;
 
 const CALL: &str = "submit";
 
@@ -43,7 +42,7 @@ impl CudaDevice {
         let stream: &Stream = &pinned;
         let api = stream.api(CALL)?;
         let event = self.events.pin(event).map_err(|error| error.seen_by(CALL))?;
-        stream.queue(CALL, Entry::Signal, |number| event.record(api, stream, number))
+        stream.queue(CALL, SubmissionKind::Signal, |number| event.record(api, stream, number))
     }
 
     #[inline(never)]
@@ -52,8 +51,8 @@ impl CudaDevice {
         let stream: &Stream = &pinned;
         let api = stream.api(CALL)?;
         let event = self.events.pin(event).map_err(|error| error.seen_by(CALL))?;
-        stream.queue(CALL, Entry::Wait, |_| {
-            // An event from the pool may carry the record of its former life.
+        stream.queue(CALL, SubmissionKind::Wait, |_| {
+            // An event from the pool may have an old record.
             if !event.was_signalled() {
                 return 0;
             }

@@ -4,9 +4,9 @@ use kiln_driver::{Access, DevicePlace, Error, Pattern, Place, Refusal, Result, S
 
 use crate::api::Api;
 use crate::device::CudaDevice;
-use crate::journal::Entry;
-use crate::place::{DeviceBytes, HostBytes, owner};
+use crate::located_bytes::{DeviceBytes, HostBytes, owner};
 use crate::stream::Stream;
+use crate::submission_log::SubmissionKind;
 
 /// Both ends of a copy inside one device and its host, held in place.
 pub(crate) enum Ends<'a> {
@@ -43,7 +43,7 @@ impl CudaDevice {
             (from, to) => {
                 let ends = self.ends(call, from, to, bytes)?;
                 let size = bytes as usize;
-                stream.queue(call, Entry::Copy, |_| match (size, &ends) {
+                stream.queue(call, SubmissionKind::Copy, |_| match (size, &ends) {
                     (0, _) => 0,
                     // SAFETY: both ends lie inside of blocks that are pinned during the call; that they outlive the
                     // copy itself is what the caller of the waist promises. The stream is pinned too.
@@ -77,7 +77,7 @@ impl CudaDevice {
         count: u64,
     ) -> Result<Submission> {
         let Filled { to, pattern, count } = self.filled(call, to, pattern, count)?;
-        stream.queue(call, Entry::Fill, |_| match (count, pattern) {
+        stream.queue(call, SubmissionKind::Fill, |_| match (count, pattern) {
             (0, _) => 0,
             // SAFETY: the bytes lie inside of a block that is pinned during the call and are aligned to the pattern; the
             // stream is pinned too.
@@ -145,7 +145,7 @@ impl CudaDevice {
         let (source, target) = (self.peer(call, from)?, self.peer(call, to)?);
         let from = source.locate(call, from, bytes, Access::Read)?;
         let to = target.locate(call, to, bytes, Access::Write)?;
-        stream.queue(call, Entry::Copy, |_| match bytes as usize {
+        stream.queue(call, SubmissionKind::Copy, |_| match bytes as usize {
             0 => 0,
             // SAFETY: both ends lie inside of blocks that are pinned during the call, each in the context it is said to
             // be in, and both devices are held; the stream is pinned too.

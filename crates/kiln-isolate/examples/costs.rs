@@ -10,7 +10,7 @@ use kiln_driver::{
     Driver, DriverExt, EventRequest, PageRequest, Protection, ReserveRequest, StreamRequest, Timeout,
     WaitTarget,
 };
-use kiln_isolate::{Backend, Config, IsolatedDevice};
+use kiln_isolate::{DeviceSpec, IsolatedDevice, IsolationConfig};
 
 const ROUNDS: usize = 15;
 const BURST: u32 = 2_000;
@@ -18,10 +18,10 @@ const BURST: u32 = 2_000;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     kiln_isolate::worker_entry();
     let cuda = std::env::args().any(|argument| argument == "cuda");
-    let backend = if cuda { Backend::cuda(0) } else { Backend::simulated(1) };
+    let backend = if cuda { DeviceSpec::cuda(0) } else { DeviceSpec::simulated(1) };
     for standby in [false, true] {
         let begun = Instant::now();
-        let device = IsolatedDevice::open(Config::new(backend.clone()).standby(standby))?;
+        let device = IsolatedDevice::open(IsolationConfig::new(backend.clone()).standby(standby))?;
         println!("{} opened in {:?}, standby: {standby}", device.info().name, begun.elapsed());
         if !standby {
             commands(&device)?;

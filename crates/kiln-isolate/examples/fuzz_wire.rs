@@ -81,7 +81,7 @@ fn damage(message: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// A generator of its own, so that a seed means the same everywhere.
+/// A small generator, so that a seed means the same everywhere.
 struct Random(u64);
 
 impl Random {

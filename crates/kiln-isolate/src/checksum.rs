@@ -1,12 +1,11 @@
 //! Checksums of device memory, made on the device.
 //!
-//! A block that is filled and then only read can be checked after a fault: a foreign kernel that went astray may have
-//! written anywhere, and nothing but the contents shows that it did. So the memory is summed when its last write is
-//! done and again after a takeover. There is one sum for each chunk, which says where the difference is, and the
-//! kernel runs at the speed of the memory.
+//! A block that is written once and then only read can be verified after a fault: a foreign kernel may have written outside of its buffers, and
+//! only the contents show that it did. So the memory is summed after its last write and again after a takeover. There is one sum for each
+//! chunk, which tells where the difference is, and the kernel runs at the speed of the memory.
 //!
-//! Each word of eight bytes is added to a key made from its place, mixed by a bijection, and the results are summed. Two
-//! memories that differ in one word never have the same sum; others that differ have it once in 2^64.
+//! Each word of eight bytes is added to a key made from its index, mixed by a bijection, and the results are summed. Two memories that differ in
+//! one word never have the same sum; others that differ have the same sum with probability 2^-64.
 
 use kiln_driver::{
     Command, DeviceAddress, DevicePlace, Driver, DriverExt, Error, FunctionId, Image, Launch, ModuleId,
@@ -18,7 +17,7 @@ const MULTIPLIER: u64 = 0xD6E8_FEB8_6659_FD93;
 
 /// The kernel that sums memory, loaded on a device.
 ///
-/// The sums are the same on every device, and the same as the host's own ([`Checksum::of`]):
+/// The sums are the same on every device and on the host ([`Checksum::of`]):
 ///
 /// ```
 /// use kiln_isolate::Checksum;
@@ -38,37 +37,37 @@ pub struct Checksum {
 
 /// Memory to sum, and where the sums go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Summed {
+pub struct ChecksumRequest {
     /// The first byte, at a multiple of [`Checksum::ALIGNMENT_BYTES`].
     pub address: DeviceAddress,
-    /// So many bytes.
+    /// How many bytes.
     pub bytes: u64,
-    /// Room for [`Checksum::chunks`] sums of eight bytes each, as the waist names it.
+    /// Memory for [`Checksum::chunks`] sums of eight bytes each, as a place of the waist.
     pub sums: DevicePlace,
-    /// The same, as the device does.
+    /// The device address of the same memory.
     pub sums_address: DeviceAddress,
 }
 
 impl Checksum {
-    /// The kernel, for whoever launches it by other means: `(address, bytes, sums)`, three times eight bytes.
+    /// The kernel, for callers that launch it by other means. Its parameters are `(address, bytes, sums)`, eight bytes each.
     pub const PTX: &'static str = include_str!("checksum.ptx");
     /// Its name.
     pub const KERNEL: &'static str = "kiln_checksum";
-    /// There is one sum for so many bytes; the last chunk may be shorter.
+    /// Bytes of a chunk, which has one sum; the last chunk may be shorter.
     pub const CHUNK_BYTES: u64 = 2 << 20;
-    /// Memory begins at a multiple of this.
+    /// The alignment of the memory.
     pub const ALIGNMENT_BYTES: u64 = 16;
     /// Threads of a block.
     pub const BLOCK_THREADS: u32 = 256;
-    /// What one block sums.
+    /// Bytes that one block of the grid sums.
     const PART_BYTES: u64 = Self::CHUNK_BYTES / 8;
 
-    /// How many sums there are for so many bytes.
+    /// How many sums there are for that many bytes.
     pub const fn chunks(bytes: u64) -> u64 {
         bytes.div_ceil(Self::CHUNK_BYTES)
     }
 
-    /// How many blocks sum so many bytes; none if they are more than a grid has blocks for.
+    /// How many blocks sum that many bytes; `None` if a grid cannot have that many.
     pub fn blocks(bytes: u64) -> Option<u32> {
         u32::try_from(bytes.div_ceil(Self::PART_BYTES)).ok().filter(|blocks| *blocks <= i32::MAX as u32)
     }
@@ -85,13 +84,13 @@ impl Checksum {
     pub fn load(driver: &dyn Driver) -> Result<Self> {
         let module = driver.load(&Image::Ptx(Self::PTX))?;
         let function = driver.function(module, Self::KERNEL).inspect_err(|_| {
-            // The first error counts.
+            // The first error is returned.
             let _ = driver.destroy(module.into());
         })?;
         Ok(Self { module, function: function.id })
     }
 
-    /// Gives the kernel back.
+    /// Unloads the kernel.
     ///
     /// # Errors
     /// As for [`Driver::destroy`].
@@ -107,7 +106,12 @@ impl Checksum {
     ///
     /// # Errors
     /// The memory is not aligned or too much; otherwise as for [`Driver::submit`].
-    pub unsafe fn submit(&self, driver: &dyn Driver, stream: StreamId, it: &Summed) -> Result<Submission> {
+    pub unsafe fn submit(
+        &self,
+        driver: &dyn Driver,
+        stream: StreamId,
+        it: &ChecksumRequest,
+    ) -> Result<Submission> {
         const CALL: &str = "checksum";
         if !it.address.0.is_multiple_of(Self::ALIGNMENT_BYTES) || !it.sums_address.0.is_multiple_of(8) {
             let what = format!("memory at {} with sums at {}", it.address, it.sums_address);
@@ -129,8 +133,8 @@ impl Checksum {
             dynamic_shared_bytes: 0,
             cooperative: false,
             arguments: &arguments,
-            // SAFETY: the kernel reads the bytes at `address` and adds to the sums, and nothing else; the caller says that
-            // both are there, and that nothing writes to them meanwhile.
+            // SAFETY: the kernel reads the bytes at `address` and adds to the sums, and nothing else; the caller guarantees that
+            // both are mapped, and that nothing writes to them meanwhile.
             vouched: unsafe { Vouched::new() },
         };
         driver.submit(stream, &Command::Launch(launch))
@@ -146,7 +150,7 @@ impl Checksum {
     }
 }
 
-/// The sum of one chunk. The last word is filled up with zeros.
+/// The sum of one chunk. The last word is padded with zeros.
 fn sum(chunk: &[u8]) -> u64 {
     let (words, rest) = chunk.as_chunks();
     let mut last = [0; 8];
@@ -157,7 +161,7 @@ fn sum(chunk: &[u8]) -> u64 {
     mixed.fold(0, u64::wrapping_add)
 }
 
-/// A bijection that lets every bit of its input touch every bit of its output.
+/// A bijection in which every bit of the input affects every bit of the output.
 fn mix(mut word: u64) -> u64 {
     for _ in 0..2 {
         word = (word ^ (word >> 32)).wrapping_mul(MULTIPLIER);

@@ -1,45 +1,47 @@
-//! The process that holds the device.
+//! The worker process: it holds the device.
 //!
-//! A worker is the same program started again. The line in `main` recognises it by a variable in its environment, and
-//! never returns: the process greets its client over the socket it has as its standard input, opens the device, and
-//! does what the ring says until it is told to end, or the client is gone.
+//! A worker is the same program started again. The call in `main` recognises it by an environment variable and never returns: the
+//! process performs the handshake over the socket it has as its standard input, opens the device, and serves requests from the ring until the
+//! client closes the device or ends.
+//!
+//! - [`server`]: the thread that takes requests out of the ring; [`questions`] answers those that have an answer, [`commands`] turns
+//!   commands back into the waist's, [`object_table`] maps the client's ids to the driver's handles.
+//! - [`watcher`]: the thread that queries streams and events for the client, and [`reporter`], which tells it of faults.
+//! - [`submission_numbers`]: the client's numbers of submissions, and the driver's.
+//! - [`opened_device`]: the kinds of devices a worker can open.
 
-mod answer;
-mod launch;
-mod mirror;
-mod numbering;
+mod commands;
+mod object_table;
+pub(crate) mod opened_device;
+mod questions;
 mod reporter;
-mod serve;
+mod server;
+mod submission_numbers;
 mod watcher;
-
-pub(crate) use self::answer::{IMAGE_CUBIN, IMAGE_HOST_KERNELS, IMAGE_PTX, IMAGE_PTX_TO_KEEP};
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kiln_driver::Driver;
 use rustix::process::{Signal, getpid, getppid, kill_process, set_parent_process_death_signal};
 
-use self::serve::Server;
-use crate::area::{AREA_BYTES, Area};
-use crate::backend::{self, OpenFailure, Opened};
-use crate::launcher::{PARENT_VARIABLE, WORKER_VARIABLE};
-use crate::shared_file::SharedFile;
-use crate::socket::Socket;
-use crate::wire::{Hello, Reader, Take, Welcome, Writer};
+use self::opened_device::{OpenFailure, OpenedDevice, built_in};
+use self::server::Server;
+use crate::protocol::device_spec::DeviceSpec;
+use crate::protocol::environment::{self, PARENT_VARIABLE};
+use crate::protocol::memory_file::MemoryFile;
+use crate::protocol::segment::{SEGMENT_BYTES, Segment};
+use crate::protocol::socket::Socket;
+use crate::protocol::wire::{Hello, Reader, Take, Welcome, Writer};
 
-/// How long a worker waits to be greeted.
-const GREETING_LIMIT: Duration = Duration::from_secs(30);
+/// How long a worker waits for the client's part of the handshake.
+const HANDSHAKE_LIMIT: Duration = Duration::from_secs(30);
 
-/// Whether this process passed the line in `main` without being a worker.
-static ENTRY_PASSED: AtomicBool = AtomicBool::new(false);
-
-/// The one line in `main` of a program whose devices may live in worker processes.
+/// Makes a program usable as a worker. Call it first in `main`.
 ///
-/// In a process that was started as a worker it serves and never returns. In any other it notes that it was called
-/// and returns at once; without it no worker is started, because the program would only start itself again.
+/// In a process that was started as a worker it serves the client and never returns. In any other it records that it was called and returns at
+/// once. Without this call no worker is started, because the program would run a second time.
 ///
 /// ```
 /// // First in main:
@@ -50,20 +52,15 @@ pub fn worker_entry() {
     Worker::new().enter();
 }
 
-/// Whether [`worker_entry`] was passed in this process.
-pub(crate) fn entry_passed() -> bool {
-    ENTRY_PASSED.load(Ordering::Acquire)
-}
+type Open = dyn Fn(&[u8]) -> Result<OpenedDevice, OpenFailure>;
 
-type Open = dyn Fn(&[u8]) -> Result<Opened, OpenFailure>;
-
-/// A worker with devices of one's own kind, or one that is watched, for tests.
+/// A worker with kinds of devices that the program adds, or one that a test observes.
 ///
 /// ```no_run
-/// use kiln_isolate::{Opened, Worker};
+/// use kiln_isolate::{OpenedDevice, Worker};
 ///
 /// Worker::new()
-///     .backend("mine", |_argument| Ok(Opened::new(kiln_sim::SimDevice::single(7))))
+///     .backend("mine", |_argument| Ok(OpenedDevice::new(kiln_sim::SimDevice::single(7))))
 ///     .enter();
 /// ```
 pub struct Worker {
@@ -71,30 +68,30 @@ pub struct Worker {
     observer: Option<Observer>,
 }
 
-/// Told of each step a worker takes.
-pub(crate) type Observer = Box<dyn Fn(Step) + Send + Sync>;
+/// A function that is called at each step of a worker.
+pub(crate) type Observer = Box<dyn Fn(WorkerStep) + Send + Sync>;
 
-/// Where a worker is in its life.
+/// A step in the life of a worker.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
-pub enum Step {
+pub enum WorkerStep {
     /// The process began.
     Begun,
-    /// The client's greeting was read.
+    /// It has received the client's part of the handshake.
     Greeted,
     /// The device is open; the client was not told yet.
     Opened,
     /// The client was told.
     Welcomed,
-    /// A message was taken out of the ring.
+    /// A request was taken out of the ring.
     Took,
-    /// What it asked for was done; it was not answered yet.
+    /// The request was carried out; it was not answered yet.
     Did,
-    /// It was answered.
+    /// The request was answered.
     Answered,
     /// Progress was found and not published yet.
     Found,
-    /// The client said goodbye.
+    /// The client closed the device.
     Leaving,
 }
 
@@ -105,18 +102,18 @@ impl Default for Worker {
 }
 
 impl Worker {
-    /// A worker that opens what this crate was built with.
+    /// A worker that opens the kinds of devices this crate was built with.
     pub fn new() -> Self {
         let none = Self { backends: Vec::new(), observer: None };
-        backend::built_in().into_iter().fold(none, |worker, (name, open)| worker.backend(name, open))
+        built_in().into_iter().fold(none, |worker, (name, open)| worker.backend(name, open))
     }
 
-    /// A kind of device of one's own, by the name [`Backend::custom`](crate::Backend::custom) uses.
+    /// Adds a kind of device. A client names it with [`DeviceSpec::custom`].
     #[must_use]
     pub fn backend(
         mut self,
         name: impl Into<String>,
-        open: impl Fn(&[u8]) -> Result<Opened, OpenFailure> + 'static,
+        open: impl Fn(&[u8]) -> Result<OpenedDevice, OpenFailure> + 'static,
     ) -> Self {
         self.backends.push((name.into(), Box::new(open)));
         self
@@ -124,16 +121,16 @@ impl Worker {
 
     /// Calls a function at each step, on the thread that takes it. A test may end the process there.
     #[must_use]
-    pub fn observe(self, observer: impl Fn(Step) + Send + Sync + 'static) -> Self {
+    pub fn observe(self, observer: impl Fn(WorkerStep) + Send + Sync + 'static) -> Self {
         Self { observer: Some(Box::new(observer)), ..self }
     }
 
     /// Serves and never returns if this process is a worker; otherwise returns at once.
     pub fn enter(self) {
-        if std::env::var_os(WORKER_VARIABLE).is_none() {
-            // A test that calls this on its own thread has not made `main` a worker's.
+        if !environment::is_worker() {
+            // A test that calls this on its own thread does not make `main` the start of a worker.
             if rustix::thread::gettid() == getpid() {
-                ENTRY_PASSED.store(true, Ordering::Release);
+                environment::record_entry();
             }
             return;
         }
@@ -147,42 +144,42 @@ impl Worker {
     fn run(self) -> Result<(), Stop> {
         die_with_the_client()?;
         let observe = self.observer.unwrap_or_else(|| Box::new(|_| {}));
-        observe(Step::Begun);
+        observe(WorkerStep::Begun);
         let socket = Arc::new(inherited_socket()?);
-        let greeting = socket.receive(GREETING_LIMIT).map_err(|_| Stop::NoGreeting)?;
+        let greeting = socket.receive(HANDSHAKE_LIMIT).map_err(|_| Stop::NoHandshake)?;
         let mut reader = Reader::new(&greeting.bytes);
         let hello = Hello::take(&mut reader).and_then(|hello| reader.end().map(|()| hello));
         let hello = hello.map_err(|_| Stop::Violation)?;
-        let file = greeting.descriptor.ok_or(Stop::NoGreeting)?;
-        let file = SharedFile::adopt(file, AREA_BYTES).map_err(|_| Stop::NoMemory)?;
-        let area = Area::map(&file).map_err(|_| Stop::NoMemory)?;
+        let file = greeting.descriptor.ok_or(Stop::NoHandshake)?;
+        let file = MemoryFile::adopt(file, SEGMENT_BYTES).map_err(|_| Stop::NoMemory)?;
+        let segment = Segment::map(&file).map_err(|_| Stop::NoMemory)?;
         drop(file);
         watch_client(socket.clone())?;
-        observe(Step::Greeted);
-        let opened = match open(&self.backends, &hello) {
+        observe(WorkerStep::Greeted);
+        let opened = match open(&self.backends, &hello.device) {
             Ok(opened) => opened,
             Err(OpenFailure { absent, text }) => {
                 let _ = socket.send(&Writer::of(&Welcome::Refused { absent, text }), None);
                 return Err(Stop::NoDevice);
             }
         };
-        observe(Step::Opened);
+        observe(WorkerStep::Opened);
         let info = opened.driver.info().clone();
         let welcome = Writer::of(&Welcome::Ready(Box::new(info)));
         let (observe, spin) = (Arc::new(observe), Duration::from_nanos(hello.spin_ns));
-        // All a worker needs of the system it has before it says that it is ready.
-        let server = Server::new(area, socket.clone(), opened, spin, observe.clone());
+        // A worker has everything it needs from the system before it says that it is ready.
+        let server = Server::new(segment, socket.clone(), opened, spin, observe.clone());
         let server = server.map_err(|_| Stop::NoMemory)?;
         socket.send(&welcome, None).map_err(|_| Stop::ClientGone)?;
-        observe(Step::Welcomed);
+        observe(WorkerStep::Welcomed);
         server.serve().map_err(|_| Stop::Violation)
     }
 }
 
-/// Why a worker ended before it was told to; the number is the exit status.
+/// Why a worker exits before the client closes the device, as its exit status.
 #[derive(Debug)]
 enum Stop {
-    NoGreeting,
+    NoHandshake,
     NoMemory,
     NoDevice,
     ClientGone,
@@ -192,7 +189,7 @@ enum Stop {
 impl Stop {
     fn code(&self) -> i32 {
         match self {
-            Self::NoGreeting => 80,
+            Self::NoHandshake => 80,
             Self::NoMemory => 81,
             Self::NoDevice => 82,
             Self::ClientGone => 83,
@@ -201,35 +198,35 @@ impl Stop {
     }
 }
 
-fn open(backends: &[(String, Box<Open>)], hello: &Hello) -> Result<Opened, OpenFailure> {
-    let found = backends.iter().rev().find(|(name, _)| *name == hello.backend);
+fn open(backends: &[(String, Box<Open>)], device: &DeviceSpec) -> Result<OpenedDevice, OpenFailure> {
+    let found = backends.iter().rev().find(|(name, _)| name == device.name());
     let Some((_, open)) = found else {
         let known: Vec<&str> = backends.iter().map(|(name, _)| name.as_str()).collect();
-        let text = format!("this worker opens no `{}`; it opens {}", hello.backend, known.join(", "));
+        let text = format!("this worker opens no `{}`; it opens {}", device.name(), known.join(", "));
         return Err(OpenFailure::broken(text));
     };
-    open(&hello.argument)
+    open(device.argument())
 }
 
-/// The socket the client gave us as our standard input, which is nothing from then on.
+/// Takes the socket that the client passed as standard input, which becomes `/dev/null`.
 fn inherited_socket() -> Result<Socket, Stop> {
-    let socket = rustix::io::fcntl_dupfd_cloexec(std::io::stdin(), 3).map_err(|_| Stop::NoGreeting)?;
-    let nothing = std::fs::File::open("/dev/null").map_err(|_| Stop::NoGreeting)?;
-    rustix::stdio::dup2_stdin(&nothing).map_err(|_| Stop::NoGreeting)?;
+    let socket = rustix::io::fcntl_dupfd_cloexec(std::io::stdin(), 3).map_err(|_| Stop::NoHandshake)?;
+    let nothing = std::fs::File::open("/dev/null").map_err(|_| Stop::NoHandshake)?;
+    rustix::stdio::dup2_stdin(&nothing).map_err(|_| Stop::NoHandshake)?;
     Ok(Socket::from_descriptor(socket))
 }
 
-/// The system ends us when the thread that started us ends, which lives as long as the client needs us.
+/// Has the system kill this process when the client's thread that started it ends, which lives as long as the client needs a worker.
 fn die_with_the_client() -> Result<(), Stop> {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|_| Stop::ClientGone)?;
-    // It may have ended before we asked for that; then somebody else is our parent already.
+    // If that thread has ended before this call, another process is the parent already.
     let expected = std::env::var(PARENT_VARIABLE).ok().and_then(|text| text.parse().ok());
     let parent = getppid().map(|parent| parent.as_raw_nonzero().get());
     if expected.is_some() && parent != expected { Err(Stop::ClientGone) } else { Ok(()) }
 }
 
-/// A second way to notice that the client is gone: its end of the socket closes. Whatever the other threads are doing,
-/// inside a driver perhaps, the process ends.
+/// A second way to notice that the client has ended: its end of the socket closes. The process ends then, even while other threads are
+/// inside a driver call.
 fn watch_client(socket: Arc<Socket>) -> Result<(), Stop> {
     let watch = move || {
         while !socket.is_closed(None) {}
@@ -242,7 +239,7 @@ fn watch_client(socket: Arc<Socket>) -> Result<(), Stop> {
         .map_err(|_| Stop::NoMemory)
 }
 
-/// Ends this process without running anything more of it.
+/// Ends this process without running any more of its code.
 fn end_now() -> ! {
     let _ = kill_process(getpid(), Signal::KILL);
     std::process::abort();
@@ -255,5 +252,5 @@ impl fmt::Debug for Worker {
     }
 }
 
-/// What every part of a worker needs.
+/// The driver, as every part of a worker holds it.
 pub(crate) type SharedDriver = Arc<dyn Driver>;

@@ -8,7 +8,7 @@ use kiln_driver::Code;
 
 use crate::policy::Policy;
 
-pub use kiln_cuda::Absence as CudaAbsence;
+pub use kiln_cuda::DriverAbsence as CudaAbsence;
 
 /// Why there is no device.
 ///

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kiln_cuda::{CudaDevice, DeviceDescription, OpenError, Unavailable};
 use kiln_driver::{DeviceKind, Driver};
 #[cfg(all(feature = "isolate", target_os = "linux"))]
-use kiln_isolate::Backend;
+use kiln_isolate::DeviceSpec;
 
 use crate::devices::DeviceSummary;
 use crate::error::{ProbeError, Result};
@@ -22,7 +22,7 @@ impl Platform for CudaPlatform {
     }
 
     fn list(&self) -> Result<Listing> {
-        let listed = kiln_cuda::Library::load().and_then(kiln_cuda::Library::devices);
+        let listed = kiln_cuda::Libcuda::load().and_then(kiln_cuda::Libcuda::devices);
         match listed {
             Ok(devices) => Ok(Listing::Devices(
                 devices
@@ -52,8 +52,8 @@ impl Platform for CudaPlatform {
     }
 
     #[cfg(all(feature = "isolate", target_os = "linux"))]
-    fn backend(&self, ordinal: u32) -> Result<Option<Backend>> {
-        Ok(Some(Backend::cuda(ordinal)))
+    fn backend(&self, ordinal: u32) -> Result<Option<DeviceSpec>> {
+        Ok(Some(DeviceSpec::cuda(ordinal)))
     }
 }
 

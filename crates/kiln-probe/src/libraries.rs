@@ -17,7 +17,7 @@
 
 use std::path::PathBuf;
 
-use kiln_cuda::Surroundings;
+use kiln_cuda::SearchEnvironment;
 use kiln_driver::Version;
 
 use crate::error::Result as ProbeResult;
@@ -25,7 +25,7 @@ use crate::start_fault::unavailable;
 
 pub use kiln_cuda::nvrtc::{HeadersNotFound, ToolkitHeaders};
 pub use kiln_cuda::{
-    Found as FoundLibrary, LibraryKind as Library, LibraryVersion, NotFound as MissingLibrary, Origin, Tried,
+    FoundLibrary, LibraryKind as Library, LibraryOrigin, LibraryVersion, MissingLibrary, SearchedPlace,
 };
 
 /// The driver's own library, as this process has loaded it.
@@ -44,7 +44,7 @@ pub struct DriverLibrary {
 /// # Errors
 /// Absence, or a fault. Nothing is kept: the next call tries again.
 pub fn driver() -> ProbeResult<DriverLibrary> {
-    let library = kiln_cuda::Library::load().map_err(unavailable)?;
+    let library = kiln_cuda::Libcuda::load().map_err(unavailable)?;
     Ok(DriverLibrary { name: library.name().into(), path: library.path(), version: library.version() })
 }
 
@@ -53,7 +53,7 @@ pub fn driver() -> ProbeResult<DriverLibrary> {
 /// # Errors
 /// It is not there.
 pub fn find(library: Library) -> Result<FoundLibrary, MissingLibrary> {
-    Surroundings::of_process().find(library)
+    SearchEnvironment::of_process().find(library)
 }
 
 /// Looks for the headers of the CUDA toolkit, which CUDA C may include.
@@ -66,6 +66,6 @@ pub fn headers() -> Result<&'static ToolkitHeaders, HeadersNotFound> {
 
 /// Looks for all of them, in the order of [`Library::ALL`].
 pub fn find_all() -> Vec<Result<FoundLibrary, MissingLibrary>> {
-    let surroundings = Surroundings::of_process();
+    let surroundings = SearchEnvironment::of_process();
     Library::ALL.iter().map(|library| surroundings.find(*library)).collect()
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use kiln_driver::{DeviceKind, Driver};
 #[cfg(all(feature = "isolate", target_os = "linux"))]
-use kiln_isolate::Backend;
+use kiln_isolate::DeviceSpec;
 
 use crate::absence::Absence;
 use crate::devices::DeviceEntry;
@@ -38,7 +38,7 @@ pub trait Platform: Send + Sync + 'static {
     /// # Errors
     /// What keeps the device from being named.
     #[cfg(all(feature = "isolate", target_os = "linux"))]
-    fn backend(&self, ordinal: u32) -> Result<Option<Backend>> {
+    fn backend(&self, ordinal: u32) -> Result<Option<DeviceSpec>> {
         let _ = ordinal;
         Ok(None)
     }
@@ -67,7 +67,7 @@ impl<P: Platform + ?Sized> Platform for Arc<P> {
     }
 
     #[cfg(all(feature = "isolate", target_os = "linux"))]
-    fn backend(&self, ordinal: u32) -> Result<Option<Backend>> {
+    fn backend(&self, ordinal: u32) -> Result<Option<DeviceSpec>> {
         (**self).backend(ordinal)
     }
 }

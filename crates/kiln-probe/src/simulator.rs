@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kiln_driver::{DeviceKind, Driver, Health};
 #[cfg(all(feature = "isolate", target_os = "linux"))]
-use kiln_isolate::Backend;
+use kiln_isolate::DeviceSpec;
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
 use crate::devices::DeviceSummary;
@@ -103,9 +103,9 @@ impl Platform for ProcessMachine {
 
     /// A worker has a separate machine, with one device driven by the same seed.
     #[cfg(all(feature = "isolate", target_os = "linux"))]
-    fn backend(&self, ordinal: u32) -> Result<Option<Backend>> {
+    fn backend(&self, ordinal: u32) -> Result<Option<DeviceSpec>> {
         let seed = seed(std::env::var_os(SEED_VARIABLE).as_deref())?;
-        Ok((ordinal == 0).then(|| Backend::simulated(seed)))
+        Ok((ordinal == 0).then(|| DeviceSpec::simulated(seed)))
     }
 }
 

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 #[cfg(all(feature = "isolate", target_os = "linux"))]
-use kiln_isolate::{Backend, Config, Entry, RestartPolicy};
+use kiln_isolate::{DeviceSpec, IsolationConfig, RestartPolicy, WorkerEntry};
 use kiln_probe::ProbeError;
 
 use crate::error::{Error, Misuse};
@@ -74,7 +74,7 @@ pub struct Process {
     pub replay: Replay,
     /// What is started as a worker.
     #[cfg(all(feature = "isolate", target_os = "linux"))]
-    pub entry: Entry,
+    pub entry: WorkerEntry,
     /// How long a worker has to start and to open its device.
     pub start_limit: Duration,
     /// Variables set for workers alone.
@@ -93,7 +93,7 @@ impl Default for Process {
             on_loss: Keep::Untouched,
             replay: Replay::Never,
             #[cfg(all(feature = "isolate", target_os = "linux"))]
-            entry: Entry::Main,
+            entry: WorkerEntry::Main,
             start_limit: Duration::from_secs(60),
             variables: Vec::new(),
         }
@@ -103,9 +103,11 @@ impl Default for Process {
 #[cfg(all(feature = "isolate", target_os = "linux"))]
 impl Process {
     /// The same in the words of the crate that starts workers.
-    pub(crate) fn config(&self, backend: Backend) -> Config {
-        let mut config =
-            Config::new(backend).entry(self.entry.clone()).standby(self.standby).restarts(self.restarts);
+    pub(crate) fn config(&self, backend: DeviceSpec) -> IsolationConfig {
+        let mut config = IsolationConfig::new(backend)
+            .entry(self.entry.clone())
+            .standby(self.standby)
+            .restarts(self.restarts);
         config.watchdog = self.watchdog;
         config.start_limit = self.start_limit;
         config.variables.clone_from(&self.variables);

@@ -45,7 +45,7 @@
 //!
 //! # Types in reading order
 //!
-//! [`Isolation`], [`Process`], [`Replay`], [`Backend`], [`Entry`]; [`worker_entry`]; [`PostMortem`], [`UnfinishedWork`], [`Outcome`],
+//! [`Isolation`], [`Process`], [`Replay`], [`DeviceSpec`], [`WorkerEntry`]; [`worker_entry`]; [`PostMortem`], [`UnfinishedWork`], [`Outcome`],
 //! [`BlockRecord`], [`Standing`]; [`SealError`].
 //!
 //! # What it does not do
@@ -87,7 +87,7 @@ pub use crate::error::SealError;
 pub use crate::isolation::{Isolation, Process};
 pub use crate::replay::{Outcome, Replay, Why};
 #[cfg(all(feature = "isolate", target_os = "linux"))]
-pub use kiln_isolate::{Backend, Entry, Phases, RestartPolicy, StartError, worker_entry};
+pub use kiln_isolate::{DeviceSpec, RestartPolicy, TakeoverPhases, WorkerEntry, WorkerStartError, worker_entry};
 #[cfg(all(feature = "isolate", target_os = "linux"))]
 pub use post_mortem::{BlockRecord, PostMortem, Standing, UnfinishedWork};
 

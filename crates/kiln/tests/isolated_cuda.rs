@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 
 use held::Held;
 use kiln::probe::Availability;
-use kiln::recovery::{Backend, Process, Replay};
+use kiln::recovery::{DeviceSpec, Process, Replay};
 
 /// What a process holds is counted, so one test at a time.
 static TURN: Mutex<()> = Mutex::new(());
@@ -59,7 +59,7 @@ fn has_gpu(test: &str) -> bool {
 fn every_kind_of_fault_on_a_gpu() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     if has_gpu("every_kind_of_fault_on_a_gpu") {
-        println!("{}", table::run(&Backend::cuda(0), 16 << 20, Duration::from_millis(1500)));
+        println!("{}", table::run(&DeviceSpec::cuda(0), 16 << 20, Duration::from_millis(1500)));
     }
 }
 
@@ -70,7 +70,7 @@ const ROUNDS: u32 = 1_000_000;
 fn work_behind_a_fault_is_done_again_on_a_gpu() {
     if has_gpu("work_behind_a_fault_is_done_again_on_a_gpu") {
         for standby in [false, true] {
-            println!("{}\n", replay_scene::run(&Backend::cuda(0), ROUNDS, standby));
+            println!("{}\n", replay_scene::run(&DeviceSpec::cuda(0), ROUNDS, standby));
         }
     }
 }
@@ -83,7 +83,7 @@ fn the_price_of_marks_on_a_gpu() {
         return;
     }
     for replay in [Replay::Never, Replay::NotStarted] {
-        let gpu = rig::open_on(&Backend::cuda(0), Process { replay, ..rig::process() });
+        let gpu = rig::open_on(&DeviceSpec::cuda(0), Process { replay, ..rig::process() });
         let bump = gpu.kernel(replay_kernels::PTX, "bump").unwrap();
         let counter = gpu.upload(&[0_u32]).unwrap();
         for (round, launches) in [(1, 1000), (2, LAUNCHES)] {
@@ -113,7 +113,7 @@ fn a_read_only_block_on_a_gpu_survives_a_wild_write() {
         return;
     }
     for standby in [false, true] {
-        match wild::run(&Backend::cuda(0), Process { standby, ..rig::process() }) {
+        match wild::run(&DeviceSpec::cuda(0), Process { standby, ..rig::process() }) {
             Ok(()) => {
                 println!("read-only blocks, standby {standby}: supported; kept through two wild writes")
             }
@@ -128,7 +128,7 @@ fn a_hundred_faults_in_a_row_on_a_gpu() {
     if !has_gpu("a_hundred_faults_in_a_row_on_a_gpu") {
         return;
     }
-    let gpu = rig::open_on(&Backend::cuda(0), Process { standby: true, ..rig::process() });
+    let gpu = rig::open_on(&DeviceSpec::cuda(0), Process { standby: true, ..rig::process() });
     let kept = gpu.upload(&[7_u32; 1 << 20]).unwrap();
     gpu.synchronize().unwrap();
     let illegal = gpu.kernel(kernels::PTX, "illegal").unwrap();

@@ -87,7 +87,7 @@ pub(super) const ADDRESS: &[Part] = &[
     Part::lib("kiln-ir", &[]),
     Part::tests("kiln-ir", &["suite"]).only(&["text::", "verify::", "plan::"]),
     Part::lib("kiln-sim", &[]),
-    Part::lib("kiln-isolate", &["ring", "cells", "area", "wire"]),
+    Part::lib("kiln-isolate", &["ring", "progress_cells", "segment", "wire"]),
     Part::lib("kiln-order", &[]),
     Part::lib("kiln-runtime", &["launch::", "buffer::", "graph::", "completion::", "state::", "telemetry::"]),
     Part::tests("kiln", &["suite"]).only(&[
@@ -147,7 +147,7 @@ pub(super) const MIRI: &[Part] = &[
     .without(&["more_than_can_be_remembered"]),
     // One test cuts every message everywhere. Stores that are seen late are not played out: the interpreter stops with an internal error
     // where bytes are written one at a time that were written as a word before.
-    Part::lib("kiln-isolate", &["ring::", "wire::", "restarts::", "numbering::", "addresses::"])
+    Part::lib("kiln-isolate", &["ring::", "wire::", "restarts::", "submission_numbers::", "addresses::"])
         .without(&["requests_arrive_as_they_were"])
         .with("-Zmiri-disable-weak-memory-emulation"),
 ];

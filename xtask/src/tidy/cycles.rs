@@ -17,7 +17,6 @@ const EXEMPT: &[&str] = &[
     "kiln-cuda",
     "kiln-driver",
     "kiln-ir",
-    "kiln-isolate",
     "kiln-mem",
     "kiln-order",
     "kiln-ptx",

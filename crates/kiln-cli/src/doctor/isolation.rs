@@ -1,7 +1,9 @@
 //! Whether a device can run in a worker process on this machine: one is started, killed and replaced.
 
 use kiln_driver::{Driver, DriverExt, PageRequest, Protection, ReserveRequest, StreamRequest};
-use kiln_isolate::{Backend, Config, IsolatedDevice, Readiness, StartError, TakeoverError};
+use kiln_isolate::{
+    DeviceSpec, IsolatedDevice, IsolationConfig, IsolationSupport, TakeoverError, WorkerStartError,
+};
 
 use super::check::{Check, Status};
 
@@ -13,7 +15,7 @@ const MARKED_BYTES: u64 = 4096;
 
 /// Everything about isolation; with a CUDA device, if there is one to try.
 pub(super) fn examine(cuda: Option<u32>) -> Vec<Check> {
-    let readiness = Readiness::of_this_machine();
+    let readiness = IsolationSupport::of_this_machine();
     let mut checks = vec![memory(&readiness), descriptors(&readiness)];
     if let Some(pipe) = &readiness.mps {
         checks.push(Check::bad(
@@ -23,12 +25,12 @@ pub(super) fn examine(cuda: Option<u32>) -> Vec<Check> {
             "stop it (echo quit | nvidia-cuda-mps-control), or set CUDA_MPS_PIPE_DIRECTORY to an empty folder",
         ));
     }
-    checks.push(worker("isolation: simulated device".into(), Backend::simulated(0)));
-    checks.extend(cuda.map(|device| worker(format!("isolation: device {device}"), Backend::cuda(device))));
+    checks.push(worker("isolation: simulated device".into(), DeviceSpec::simulated(0)));
+    checks.extend(cuda.map(|device| worker(format!("isolation: device {device}"), DeviceSpec::cuda(device))));
     checks
 }
 
-fn memory(readiness: &Readiness) -> Check {
+fn memory(readiness: &IsolationSupport) -> Check {
     const NAME: &str = "isolation: system";
     match (&readiness.shared_memory, &readiness.process_handles) {
         (Ok(()), Ok(())) => {
@@ -49,7 +51,7 @@ fn memory(readiness: &Readiness) -> Check {
     }
 }
 
-fn descriptors(readiness: &Readiness) -> Check {
+fn descriptors(readiness: &IsolationSupport) -> Check {
     const NAME: &str = "isolation: descriptors";
     match readiness.descriptors_left() {
         Some(left) if left < DESCRIPTORS_WANTED => Check::bad(
@@ -64,7 +66,7 @@ fn descriptors(readiness: &Readiness) -> Check {
 }
 
 /// Starts a worker, kills it, and lets another take over its memory.
-fn worker(name: String, backend: Backend) -> Check {
+fn worker(name: String, backend: DeviceSpec) -> Check {
     match try_worker(backend) {
         Ok(detail) => Check::ok(name, detail),
         Err(Trial::Start(error) | Trial::Takeover(TakeoverError::Start(error))) => {
@@ -92,13 +94,13 @@ fn worker(name: String, backend: Backend) -> Check {
     }
 }
 
-fn next_step(error: &StartError) -> &'static str {
+fn next_step(error: &WorkerStartError) -> &'static str {
     match error {
-        StartError::Spawn { .. } | StartError::Thread(_) => {
+        WorkerStartError::Spawn { .. } | WorkerStartError::Thread(_) => {
             "allow processes to be started (ulimit -u, the cgroup's pids.max) from /proc/self/exe"
         }
-        StartError::System { .. } => "raise the limit of descriptors (ulimit -n) or free memory",
-        StartError::Device { .. } => {
+        WorkerStartError::System { .. } => "raise the limit of descriptors (ulimit -n) or free memory",
+        WorkerStartError::Device { .. } => {
             "let two processes use the device: compute mode `default` (nvidia-smi -c 0), and permission for its files"
         }
         _ => "read what the worker wrote to the standard error",
@@ -107,7 +109,7 @@ fn next_step(error: &StartError) -> &'static str {
 
 /// Why isolation does not work.
 enum Trial {
-    Start(StartError),
+    Start(WorkerStartError),
     Takeover(TakeoverError),
     Driver(kiln_driver::Error),
     Lost(String),
@@ -119,8 +121,8 @@ impl From<kiln_driver::Error> for Trial {
     }
 }
 
-fn try_worker(backend: Backend) -> Result<String, Trial> {
-    let device = IsolatedDevice::open(Config::new(backend)).map_err(Trial::Start)?;
+fn try_worker(backend: DeviceSpec) -> Result<String, Trial> {
+    let device = IsolatedDevice::open(IsolationConfig::new(backend)).map_err(Trial::Start)?;
     if !device.info().features.page_export {
         return Err(Trial::Lost(
             "a worker starts, but the device cannot export memory that outlives it".into(),

@@ -11,9 +11,9 @@ use std::time::SystemTime;
 
 use kiln_driver::Version;
 
-use super::found::{Origin, Tried, tried_text};
+use super::found_library::{LibraryOrigin, SearchedPlace, tried_text};
 use super::kind::LibraryKind;
-use super::surroundings::{Surroundings, entries, file_name};
+use super::search_environment::{SearchEnvironment, entries, file_name};
 use super::version::LibraryVersion;
 
 /// Names the folder of the headers instead of the search.
@@ -29,7 +29,7 @@ const VERSION_MACRO: &str = "#define CUDA_VERSION ";
 const TOOLKIT_FOLDERS: [&str; 3] = ["include", "targets/x86_64-linux/include", "targets/sbsa-linux/include"];
 /// Where NVIDIA's Python packages lie, side by side.
 const PACKAGES_FOLDER: &str = "nvidia";
-/// Packages for CUDA 12 keep other headers in folders of their own, beside that of the runtime's.
+/// Packages for CUDA 12 keep other headers in separate folders, beside that of the runtime.
 const SIBLING_PACKAGES: [&str; 3] = ["cuda_nvcc", "cuda_cccl", "curand"];
 /// Toolkits from CUDA 13 on keep the headers of CCCL (`cub`, `thrust`, `cuda/std`) in this folder of theirs.
 const CCCL_FOLDER: &str = "cccl";
@@ -51,7 +51,7 @@ pub struct ToolkitHeaders {
     /// The version of the toolkit, where its headers say it.
     pub version: Option<Version>,
     /// How they were found.
-    pub origin: Origin,
+    pub origin: LibraryOrigin,
 }
 
 /// No headers of a CUDA toolkit were found.
@@ -59,7 +59,7 @@ pub struct ToolkitHeaders {
 #[error("the CUDA headers were not found ({}); {}", tried_text(tried), self.advice())]
 pub struct HeadersNotFound {
     /// Where they were looked for, in order.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<SearchedPlace>,
     /// The version of the NVRTC they are needed for, as much of it as is known.
     pub nvrtc: Option<LibraryVersion>,
 }
@@ -85,7 +85,7 @@ impl ToolkitHeaders {
         if let Some(found) = FOUND.get() {
             return Ok(found);
         }
-        let environment = Surroundings::of_process();
+        let environment = SearchEnvironment::of_process();
         let nvrtc = environment.find(LibraryKind::Nvrtc).ok();
         let path = nvrtc.as_ref().map(|nvrtc| nvrtc.path.as_path());
         let found = environment.find_headers(path, nvrtc.as_ref().and_then(|nvrtc| nvrtc.version))?;
@@ -113,7 +113,7 @@ impl fmt::Display for ToolkitHeaders {
     }
 }
 
-impl Surroundings {
+impl SearchEnvironment {
     /// Looks for the headers that belong to an NVRTC, by its file and its version, as far as they are known.
     ///
     /// # Errors
@@ -125,7 +125,7 @@ impl Surroundings {
     ) -> Result<ToolkitHeaders, HeadersNotFound> {
         let mut tried = Vec::new();
         if let Some(folder) = self.folder_variable(INCLUDE_VARIABLE) {
-            let found = accept(&folder, Origin::Configured, None, &mut tried);
+            let found = accept(&folder, LibraryOrigin::Configured, None, &mut tried);
             return found.ok_or(HeadersNotFound { tried, nvrtc: version });
         }
         for (origin, folder) in self.header_places(nvrtc) {
@@ -137,17 +137,18 @@ impl Surroundings {
     }
 
     /// All folders to look into, in order, each once. What is no folder is left out, unless a variable leads there.
-    fn header_places(&self, nvrtc: Option<&Path>) -> Vec<(Origin, PathBuf)> {
+    fn header_places(&self, nvrtc: Option<&Path>) -> Vec<(LibraryOrigin, PathBuf)> {
         let real = nvrtc.and_then(|nvrtc| nvrtc.canonicalize().ok());
         let beside = nvrtc.into_iter().chain(real.as_deref()).flat_map(beside);
-        let mut all: Vec<(Origin, PathBuf)> = beside.map(|folder| (Origin::BesideNvrtc, folder)).collect();
+        let mut all: Vec<(LibraryOrigin, PathBuf)> =
+            beside.map(|folder| (LibraryOrigin::BesideNvrtc, folder)).collect();
         for (origin, root) in self.toolkit_roots() {
             all.extend(TOOLKIT_FOLDERS.map(|folder| (origin, root.join(folder))));
         }
-        let mut places: Vec<(Origin, PathBuf)> = Vec::new();
+        let mut places: Vec<(LibraryOrigin, PathBuf)> = Vec::new();
         for (origin, folder) in all {
             let is_known = places.iter().any(|(_, known)| *known == folder);
-            if !is_known && (folder.is_dir() || origin == Origin::CudaHome) {
+            if !is_known && (folder.is_dir() || origin == LibraryOrigin::CudaHome) {
                 places.push((origin, folder));
             }
         }
@@ -174,12 +175,12 @@ fn beside(nvrtc: &Path) -> Vec<PathBuf> {
 /// A folder, if it has the toolkit's headers and they are of NVRTC's major version.
 fn accept(
     folder: &Path,
-    origin: Origin,
+    origin: LibraryOrigin,
     nvrtc: Option<LibraryVersion>,
-    tried: &mut Vec<Tried>,
+    tried: &mut Vec<SearchedPlace>,
 ) -> Option<ToolkitHeaders> {
     let mut refuse = |why: String| {
-        tried.push(Tried { path: folder.to_owned(), why });
+        tried.push(SearchedPlace { path: folder.to_owned(), why });
         None
     };
     if !folder.join(MARKER).is_file() {

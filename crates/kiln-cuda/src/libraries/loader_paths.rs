@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::surroundings::{Surroundings, entries, file_name};
+use super::search_environment::{SearchEnvironment, entries, file_name};
 
 /// Folders every loader looks into, besides those of its configuration.
 const STANDARD: [&str; 8] = [
@@ -19,7 +19,7 @@ const STANDARD: [&str; 8] = [
 /// Configurations include each other; deeper than this they include themselves.
 const DEEPEST_INCLUDE: u32 = 8;
 
-impl Surroundings {
+impl SearchEnvironment {
     /// The folders, in the loader's order.
     pub(crate) fn loader_folders(&self) -> Vec<PathBuf> {
         let mut folders = Vec::new();

@@ -3,48 +3,47 @@
 use std::path::{Path, PathBuf};
 
 use super::elf::SharedLibrary;
-use super::found::{Found, NotFound, Origin, Tried};
+use super::found_library::{FoundLibrary, LibraryOrigin, MissingLibrary, SearchedPlace};
 use super::kind::LibraryKind;
-use super::surroundings::{Surroundings, entries, file_name};
+use super::search_environment::{SearchEnvironment, entries, file_name};
 use super::version::LibraryVersion;
 
 /// Where a toolkit keeps its libraries.
 const TOOLKIT_FOLDERS: [&str; 4] = ["lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"];
 
-impl Surroundings {
-    /// Looks for a library. A path that was configured and has no library is an answer of its own: nothing else is
-    /// looked at then.
+impl SearchEnvironment {
+    /// Looks for a library. If a variable names a path without the library, nothing else is searched.
     ///
     /// # Errors
-    /// [`NotFound`] says where it was looked for and how to get it.
-    pub fn find(&self, kind: LibraryKind) -> Result<Found, NotFound> {
+    /// [`MissingLibrary`] says where it was looked for and how to get it.
+    pub fn find(&self, kind: LibraryKind) -> Result<FoundLibrary, MissingLibrary> {
         if let Some(path) = self.loaded().iter().find(|path| kind.owns(file_name(path))) {
             let version =
                 LibraryVersion::of_loaded(path, kind.version_call()).or_else(|| version_of(kind, path));
-            return Ok(Found { kind, path: path.clone(), version, origin: Origin::Loaded });
+            return Ok(FoundLibrary { kind, path: path.clone(), version, origin: LibraryOrigin::Loaded });
         }
         let mut tried = Vec::new();
         if let Some(configured) = self.folder_variable(kind.variable()) {
             let found = configured_file(kind, &configured, &mut tried);
-            return found.ok_or(NotFound { kind, tried });
+            return found.ok_or(MissingLibrary { kind, tried });
         }
         for (origin, folder) in self.places() {
             if let Some(found) = best_in(kind, &folder, origin, &mut tried) {
                 return Ok(found);
             }
         }
-        Err(NotFound { kind, tried })
+        Err(MissingLibrary { kind, tried })
     }
 
     /// All folders to look into, in order.
-    fn places(&self) -> Vec<(Origin, PathBuf)> {
+    fn places(&self) -> Vec<(LibraryOrigin, PathBuf)> {
         let mut places = Vec::new();
         for (origin, root) in self.homes() {
             places.extend(TOOLKIT_FOLDERS.map(|folder| (origin, root.join(folder))));
         }
-        places.extend(self.loader_folders().into_iter().map(|folder| (Origin::System, folder)));
-        let library_folder = |(origin, package): (Origin, PathBuf)| (origin, package.join("lib"));
-        let has_libraries = |place: &(Origin, PathBuf)| place.1.is_dir();
+        places.extend(self.loader_folders().into_iter().map(|folder| (LibraryOrigin::System, folder)));
+        let library_folder = |(origin, package): (LibraryOrigin, PathBuf)| (origin, package.join("lib"));
+        let has_libraries = |place: &(LibraryOrigin, PathBuf)| place.1.is_dir();
         places.extend(self.python_packages().into_iter().map(library_folder).filter(has_libraries));
         for (origin, root) in self.installations() {
             places.extend(TOOLKIT_FOLDERS.map(|folder| (origin, root.join(folder))));
@@ -53,25 +52,25 @@ impl Surroundings {
     }
 
     /// The roots of everything that may be a toolkit, or a part of one, in the order of the search.
-    pub(super) fn toolkit_roots(&self) -> Vec<(Origin, PathBuf)> {
+    pub(super) fn toolkit_roots(&self) -> Vec<(LibraryOrigin, PathBuf)> {
         let mut roots = self.homes();
         roots.extend(self.python_packages());
         roots.extend(self.installations());
-        roots.push((Origin::System, self.system_path("usr")));
+        roots.push((LibraryOrigin::System, self.system_path("usr")));
         roots
     }
 
     /// The toolkits that variables name.
-    fn homes(&self) -> Vec<(Origin, PathBuf)> {
+    fn homes(&self) -> Vec<(LibraryOrigin, PathBuf)> {
         let named = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(|name| self.folder_variable(name));
-        named.map(|home| (Origin::CudaHome, home)).collect()
+        named.map(|home| (LibraryOrigin::CudaHome, home)).collect()
     }
 
     /// NVIDIA's packages in the active Python and conda environments.
-    fn python_packages(&self) -> Vec<(Origin, PathBuf)> {
-        let python = self.python_prefixes().into_iter().map(|prefix| (Origin::Python, prefix));
-        let conda = self.folder_variable("CONDA_PREFIX").map(|prefix| (Origin::Conda, prefix));
-        let mut packages: Vec<(Origin, PathBuf)> = Vec::new();
+    fn python_packages(&self) -> Vec<(LibraryOrigin, PathBuf)> {
+        let python = self.python_prefixes().into_iter().map(|prefix| (LibraryOrigin::Python, prefix));
+        let conda = self.folder_variable("CONDA_PREFIX").map(|prefix| (LibraryOrigin::Conda, prefix));
+        let mut packages: Vec<(LibraryOrigin, PathBuf)> = Vec::new();
         for (origin, prefix) in python.chain(conda) {
             for package in nvidia_packages(&prefix) {
                 if !packages.iter().any(|(_, known)| *known == package) {
@@ -83,8 +82,8 @@ impl Surroundings {
     }
 
     /// The conda environment and the usual folders of a toolkit.
-    fn installations(&self) -> Vec<(Origin, PathBuf)> {
-        let conda = self.folder_variable("CONDA_PREFIX").map(|prefix| (Origin::Conda, prefix));
+    fn installations(&self) -> Vec<(LibraryOrigin, PathBuf)> {
+        let conda = self.folder_variable("CONDA_PREFIX").map(|prefix| (LibraryOrigin::Conda, prefix));
         let mut toolkits = entries(&self.system_path("usr/local"));
         // The newest first; the plain name is a link to one of the others.
         toolkits.sort_by_key(|path| {
@@ -92,7 +91,10 @@ impl Surroundings {
         });
         toolkits.retain(|path| file_name(path).starts_with("cuda"));
         toolkits.push(self.system_path("opt/cuda"));
-        conda.into_iter().chain(toolkits.into_iter().map(|toolkit| (Origin::Toolkit, toolkit))).collect()
+        conda
+            .into_iter()
+            .chain(toolkits.into_iter().map(|toolkit| (LibraryOrigin::Toolkit, toolkit)))
+            .collect()
     }
 
     /// Where Python packages are installed: the virtual environment, the Python that comes first on the path, and the
@@ -129,39 +131,49 @@ fn nvidia_packages(prefix: &Path) -> Vec<PathBuf> {
 }
 
 /// What a `KILN_...` variable names: the file itself, or a folder that has it.
-fn configured_file(kind: LibraryKind, path: &Path, tried: &mut Vec<Tried>) -> Option<Found> {
+fn configured_file(kind: LibraryKind, path: &Path, tried: &mut Vec<SearchedPlace>) -> Option<FoundLibrary> {
     if path.is_dir() {
-        return best_in(kind, path, Origin::Configured, tried);
+        return best_in(kind, path, LibraryOrigin::Configured, tried);
     }
-    accept(kind, path, Origin::Configured, tried)
+    accept(kind, path, LibraryOrigin::Configured, tried)
 }
 
 /// The newest library of this kind in a folder.
-fn best_in(kind: LibraryKind, folder: &Path, origin: Origin, tried: &mut Vec<Tried>) -> Option<Found> {
+fn best_in(
+    kind: LibraryKind,
+    folder: &Path,
+    origin: LibraryOrigin,
+    tried: &mut Vec<SearchedPlace>,
+) -> Option<FoundLibrary> {
     let mut files: Vec<PathBuf> =
         entries(folder).into_iter().filter(|path| kind.owns(file_name(path))).collect();
     if files.is_empty() {
         let why = if folder.is_dir() { "has none" } else { "is no folder" };
-        tried.push(Tried { path: folder.to_owned(), why: why.into() });
+        tried.push(SearchedPlace { path: folder.to_owned(), why: why.into() });
     }
     files.sort_by_key(|path| std::cmp::Reverse(version_of(kind, path)));
     files.iter().find_map(|file| accept(kind, file, origin, tried))
 }
 
 /// A file, if it is a library for this machine and goes by the right name.
-fn accept(kind: LibraryKind, path: &Path, origin: Origin, tried: &mut Vec<Tried>) -> Option<Found> {
+fn accept(
+    kind: LibraryKind,
+    path: &Path,
+    origin: LibraryOrigin,
+    tried: &mut Vec<SearchedPlace>,
+) -> Option<FoundLibrary> {
     let refused = match SharedLibrary::read(path) {
         Ok(library) => match library.soname {
             Some(soname) if !kind.owns(&soname) => format!("is {soname}"),
             _ => {
                 let version = version_of(kind, path)
                     .or_else(|| library.soname.as_deref().and_then(LibraryVersion::of_file_name));
-                return Some(Found { kind, path: path.to_owned(), version, origin });
+                return Some(FoundLibrary { kind, path: path.to_owned(), version, origin });
             }
         },
         Err(why) => why,
     };
-    tried.push(Tried { path: path.to_owned(), why: refused });
+    tried.push(SearchedPlace { path: path.to_owned(), why: refused });
     None
 }
 

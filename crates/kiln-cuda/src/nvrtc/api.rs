@@ -25,8 +25,7 @@ macro_rules! api {
             /// Looks all of them up; the error is the first one that is missing.
             pub(super) fn resolve(library: &Library) -> Result<Self, &'static str> {
                 Ok(Self {
-                    // SAFETY: the signature is the one `nvrtc.h` declares for this symbol, and whoever loads the
-                    // library never unloads it.
+                    // SAFETY: the signature is the one `nvrtc.h` declares for this symbol, and the library is never unloaded.
                     $($name: *unsafe { library.get($symbol) }.map_err(|_| $symbol)?,)*
                 })
             }

@@ -13,19 +13,19 @@ use super::api::Api;
 use super::architecture::Architecture;
 use super::error::NvrtcError;
 use super::include_hint;
-use super::options::{CompileOptions, Target};
+use super::options::{CompileOptions, CompileTarget};
 use super::program::{Compilation, Compiled, check};
 use super::source::CudaSource;
-use crate::libraries::{HeadersNotFound, LibraryKind, Surroundings, ToolkitHeaders};
+use crate::libraries::{HeadersNotFound, LibraryKind, SearchEnvironment, ToolkitHeaders};
 
 /// NVRTC, loaded. Any number of threads may compile with it at once.
 ///
 /// ```
-/// use kiln_cuda::nvrtc::{Architecture, CompileOptions, CudaSource, Nvrtc, Target};
+/// use kiln_cuda::nvrtc::{Architecture, CompileOptions, CudaSource, Nvrtc, CompileTarget};
 ///
 /// const SOURCE: &str = "
 ///     template <typename T> __global__ void scale(T* data, T factor) { data[threadIdx.x] *= factor; }";
-/// let mut options = CompileOptions::new(Target::Ptx(Architecture::new(80)));
+/// let mut options = CompileOptions::new(CompileTarget::Ptx(Architecture::new(80)));
 /// options.names.push("scale<float>".into());
 /// match Nvrtc::load().and_then(|nvrtc| nvrtc.compile(&CudaSource::new("scale.cu", SOURCE), &options)) {
 ///     Ok(compiled) => assert!(compiled.ptx.contains(&compiled.names[0].1)),
@@ -50,7 +50,7 @@ impl Nvrtc {
         if let Some(nvrtc) = LOADED.get() {
             return Ok(nvrtc);
         }
-        let found = Surroundings::of_process().find(LibraryKind::Nvrtc)?;
+        let found = SearchEnvironment::of_process().find(LibraryKind::Nvrtc)?;
         let nvrtc = Self::open(&found.path)?;
         Ok(LOADED.get_or_init(|| nvrtc))
     }
@@ -88,12 +88,12 @@ impl Nvrtc {
 
     /// What to compile for so that a device can run it: machine code if this NVRTC knows the device's architecture,
     /// PTX for the newest one before it if not, and nothing if it only knows newer ones.
-    pub fn target_for(&self, capability: Capability) -> Option<Target> {
+    pub fn target_for(&self, capability: Capability) -> Option<CompileTarget> {
         let wanted = Architecture::from(capability);
         if self.architectures.contains(&wanted) {
-            return Some(Target::Cubin(wanted));
+            return Some(CompileTarget::Cubin(wanted));
         }
-        self.architectures.iter().rev().find(|known| **known < wanted).map(|known| Target::Ptx(*known))
+        self.architectures.iter().rev().find(|known| **known < wanted).map(|known| CompileTarget::Ptx(*known))
     }
 
     /// The headers of the toolkit this NVRTC belongs to, which a source may include. They are looked for at the first call; a
@@ -105,7 +105,8 @@ impl Nvrtc {
         if let Some(headers) = self.headers.get() {
             return Ok(headers);
         }
-        let found = Surroundings::of_process().find_headers(Some(&self.path), Some(self.version.into()))?;
+        let found =
+            SearchEnvironment::of_process().find_headers(Some(&self.path), Some(self.version.into()))?;
         Ok(self.headers.get_or_init(|| found))
     }
 

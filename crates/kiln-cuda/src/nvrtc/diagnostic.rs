@@ -1,6 +1,6 @@
 //! The compiler's log, read.
 //!
-//! NVRTC and the assembler behind it write text for people. Each message begins on a line of its own, in one of three
+//! NVRTC and the assembler behind it write text for people. Each message begins on a new line, in one of three
 //! forms, and the lines that belong to it are indented or begin with it:
 //!
 //! ```text
@@ -17,7 +17,7 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnostic {
     /// How bad it is.
-    pub severity: Severity,
+    pub severity: DiagnosticSeverity,
     /// The file, as it was named; none for a message about the call itself.
     pub file: Option<String>,
     /// The line, from 1.
@@ -34,7 +34,7 @@ pub struct Diagnostic {
 
 /// How bad a message is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum Severity {
+pub enum DiagnosticSeverity {
     /// For information.
     Remark,
     /// The code was compiled and may not mean what it says.
@@ -115,7 +115,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-impl fmt::Display for Severity {
+impl fmt::Display for DiagnosticSeverity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Remark => "remark",
@@ -127,7 +127,7 @@ impl fmt::Display for Severity {
 
 /// A message before its place is known.
 struct Message {
-    severity: Severity,
+    severity: DiagnosticSeverity,
     number: Option<u32>,
     text: String,
 }
@@ -148,13 +148,13 @@ impl Message {
 
 /// `error: text`, `warning #177-D: text`, `fatal   : text`.
 fn parse_message(text: &str) -> Option<Message> {
-    const WORDS: [(&str, Severity); 6] = [
-        ("catastrophic error", Severity::Error),
-        ("error", Severity::Error),
-        ("fatal", Severity::Error),
-        ("warning", Severity::Warning),
-        ("remark", Severity::Remark),
-        ("info", Severity::Remark),
+    const WORDS: [(&str, DiagnosticSeverity); 6] = [
+        ("catastrophic error", DiagnosticSeverity::Error),
+        ("error", DiagnosticSeverity::Error),
+        ("fatal", DiagnosticSeverity::Error),
+        ("warning", DiagnosticSeverity::Warning),
+        ("remark", DiagnosticSeverity::Remark),
+        ("info", DiagnosticSeverity::Remark),
     ];
     let (rest, severity) =
         WORDS.into_iter().find_map(|(word, severity)| Some((text.strip_prefix(word)?, severity)))?;
@@ -208,7 +208,7 @@ ptxas fatal   : Ptx assembly aborted due to errors
             ]
         );
         assert!(found[0].detail.contains("detected during instantiation"));
-        assert_eq!((found[1].number, found[1].severity), (Some(177), Severity::Warning));
+        assert_eq!((found[1].number, found[1].severity), (Some(177), DiagnosticSeverity::Warning));
     }
 
     #[test]

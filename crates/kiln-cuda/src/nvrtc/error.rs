@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::architecture::Architecture;
-use super::diagnostic::{Diagnostic, Severity};
-use crate::libraries::NotFound;
+use super::diagnostic::{Diagnostic, DiagnosticSeverity};
+use crate::libraries::MissingLibrary;
 
 /// Why there is no compiled code.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -13,7 +13,7 @@ use crate::libraries::NotFound;
 pub enum NvrtcError {
     /// NVRTC is not on this machine.
     #[error(transparent)]
-    Missing(#[from] NotFound),
+    Missing(#[from] MissingLibrary),
     /// There is a file with NVRTC's name, and it cannot be used.
     #[error("{} cannot be used as NVRTC: {why}", path.display())]
     Unusable {
@@ -39,7 +39,7 @@ pub enum NvrtcError {
         /// What it is.
         what: String,
     },
-    /// NVRTC failed for a reason of its own.
+    /// NVRTC failed for another reason.
     #[error("{call}: {text} ({code})")]
     Failed {
         /// The entry point.
@@ -86,8 +86,11 @@ impl NvrtcError {
 
 impl fmt::Display for CompileFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let errors: Vec<&Diagnostic> =
-            self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).collect();
+        let errors: Vec<&Diagnostic> = self
+            .diagnostics
+            .iter()
+            .filter(|diagnostic| diagnostic.severity == DiagnosticSeverity::Error)
+            .collect();
         match errors.as_slice() {
             [] => write!(f, "{} was not compiled:\n{}", self.source, self.log.trim_end())?,
             [first] => write!(f, "{first}")?,

@@ -1,6 +1,6 @@
 //! How to get a header that a source includes and that was not found.
 
-use super::diagnostic::{Diagnostic, Severity};
+use super::diagnostic::{Diagnostic, DiagnosticSeverity};
 use super::error::CompileFailure;
 use crate::libraries::{HeaderPackage, HeadersNotFound, LibraryVersion, ToolkitHeaders};
 
@@ -20,7 +20,7 @@ pub(super) fn with_hint(
 
 /// The header that a message says was not found.
 fn missing_header(diagnostic: &Diagnostic) -> Option<&str> {
-    if diagnostic.severity != Severity::Error {
+    if diagnostic.severity != DiagnosticSeverity::Error {
         return None;
     }
     let rest = MESSAGES.iter().find_map(|message| diagnostic.message.split_once(message))?.1;
@@ -57,7 +57,7 @@ mod tests {
         let headers = ToolkitHeaders {
             folders: vec!["/cuda/include".into()],
             version: None,
-            origin: crate::Origin::CudaHome,
+            origin: crate::LibraryOrigin::CudaHome,
         };
         let missing = HeadersNotFound { tried: Vec::new(), nvrtc: Some(CUDA_13) };
         let headers = if found { Ok(&headers) } else { Err(missing) };

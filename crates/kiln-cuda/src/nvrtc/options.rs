@@ -6,7 +6,7 @@ use super::architecture::Architecture;
 
 /// What comes out of a compilation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Target {
+pub enum CompileTarget {
     /// PTX for this architecture and every newer one; the driver compiles it further when it is loaded.
     Ptx(Architecture),
     /// Machine code for this architecture, and the PTX it was made from.
@@ -17,15 +17,15 @@ pub enum Target {
 /// does: what they say and the source together decide what comes out.
 ///
 /// ```
-/// use kiln_cuda::nvrtc::{Architecture, CompileOptions, Target};
+/// use kiln_cuda::nvrtc::{Architecture, CompileOptions, CompileTarget};
 ///
-/// let options = CompileOptions { fmad: false, ..CompileOptions::new(Target::Ptx(Architecture::new(80))) };
+/// let options = CompileOptions { fmad: false, ..CompileOptions::new(CompileTarget::Ptx(Architecture::new(80))) };
 /// assert_eq!(options.arguments(), ["--gpu-architecture=compute_80", "--fmad=false"]);
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct CompileOptions {
     /// What comes out.
-    pub target: Target,
+    pub target: CompileTarget,
     /// Whether a multiplication and an addition that follow each other become one instruction with one rounding. It is
     /// faster and more accurate, and gives other bits than the two separate ones; true unless it is said otherwise,
     /// as in nvcc.
@@ -45,7 +45,7 @@ pub struct CompileOptions {
 
 impl CompileOptions {
     /// The usual choices for a target.
-    pub fn new(target: Target) -> Self {
+    pub fn new(target: CompileTarget) -> Self {
         Self {
             target,
             fmad: true,
@@ -60,8 +60,8 @@ impl CompileOptions {
     /// The arguments NVRTC gets, in order.
     pub fn arguments(&self) -> Vec<String> {
         let architecture = match self.target {
-            Target::Ptx(architecture) => format!("compute_{architecture}"),
-            Target::Cubin(architecture) => format!("sm_{architecture}"),
+            CompileTarget::Ptx(architecture) => format!("compute_{architecture}"),
+            CompileTarget::Cubin(architecture) => format!("sm_{architecture}"),
         };
         let mut arguments =
             vec![format!("--gpu-architecture={architecture}"), format!("--fmad={}", self.fmad)];
@@ -79,7 +79,7 @@ impl CompileOptions {
     }
 }
 
-impl Target {
+impl CompileTarget {
     /// The architecture, whatever comes out.
     pub fn architecture(self) -> Architecture {
         match self {

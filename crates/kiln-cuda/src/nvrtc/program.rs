@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use super::api::{Api, COMPILATION, Program, Status};
 use super::diagnostic::Diagnostic;
 use super::error::{CompileFailure, NvrtcError};
-use super::options::{CompileOptions, Target};
+use super::options::{CompileOptions, CompileTarget};
 use super::source::CudaSource;
 use crate::libraries::ToolkitHeaders;
 
@@ -89,8 +89,10 @@ impl<'a> Compilation<'a> {
         let names = options.names.iter().map(|name| Ok((name.clone(), self.lowered(name)?)));
         let names = names.collect::<Result<_, NvrtcError>>()?;
         let cubin = match options.target {
-            Target::Ptx(_) => None,
-            Target::Cubin(_) => Some(self.bytes("nvrtcGetCUBIN", self.api.cubin_size, self.api.cubin)?),
+            CompileTarget::Ptx(_) => None,
+            CompileTarget::Cubin(_) => {
+                Some(self.bytes("nvrtcGetCUBIN", self.api.cubin_size, self.api.cubin)?)
+            }
         };
         let ptx = self.text("nvrtcGetPTX", self.api.ptx_size, self.api.ptx)?;
         Ok(Compiled { ptx, cubin, names, diagnostics })

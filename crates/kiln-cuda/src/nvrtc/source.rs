@@ -37,7 +37,7 @@ impl CudaSource<'_> {
 }
 
 impl<'a> CudaSource<'a> {
-    /// A source without headers of its own.
+    /// A source without headers in memory.
     pub fn new(name: &'a str, text: &'a str) -> Self {
         Self { name, text, headers: &[] }
     }

@@ -1,13 +1,13 @@
 //! Listing devices without touching them, and opening one.
 
-use kiln_cuda::{Absence, CudaDevice, Library, OpenError, StartFault, Unavailable};
+use kiln_cuda::{CudaDevice, DriverAbsence, Libcuda, OpenError, StartFault, Unavailable};
 use kiln_driver::{Capability, Code, DeviceKind, Driver, Priorities};
 
 use crate::machine::{Machine, calls};
 
 on_machine! {
     fn a_device_is_described_without_a_context() on Machine::fake().devices(2) => {
-        let devices = Library::load().unwrap().devices().unwrap();
+        let devices = Libcuda::load().unwrap().devices().unwrap();
         let second = devices[1].clone().unwrap();
         assert_eq!((second.ordinal, second.name.as_str(), second.mig), (1, "Fake 1", false));
         assert_eq!(second.uuid.to_string(), "GPU-10111213-1415-1617-1819-1a1b1c1d1e1f");
@@ -23,7 +23,7 @@ on_machine! {
 
     fn one_broken_device_does_not_hide_the_others()
     on Machine::fake().devices(3).with("FAKE_CUDA_BROKEN", "1") => {
-        let devices = Library::load().unwrap().devices().unwrap();
+        let devices = Libcuda::load().unwrap().devices().unwrap();
         assert!(devices[0].is_ok() && devices[2].is_ok());
         assert_eq!(devices[1], Err(StartFault { call: "cuDeviceGetAttribute", code: Code::UNKNOWN }));
         assert!(matches!(CudaDevice::open(1).unwrap_err(), OpenError::Device { ordinal: 1, .. }));
@@ -31,18 +31,18 @@ on_machine! {
     }
 
     fn a_slice_of_a_device_says_so() on Machine::fake().devices(2).with("FAKE_CUDA_MIG", "1") => {
-        let devices = Library::load().unwrap().devices().unwrap();
+        let devices = Libcuda::load().unwrap().devices().unwrap();
         let slices: Vec<bool> = devices.into_iter().map(|device| device.unwrap().mig).collect();
         assert_eq!(slices, [false, true]);
     }
 
     fn a_driver_that_cannot_count_is_a_fault() on Machine::fake().plan("cuDeviceGetCount=999") => {
         let fault = StartFault { call: "cuDeviceGetCount", code: Code::UNKNOWN };
-        assert_eq!(Library::load().unwrap().devices(), Err(Unavailable::Fault(fault)));
+        assert_eq!(Libcuda::load().unwrap().devices(), Err(Unavailable::Fault(fault)));
     }
 
     fn no_devices_are_an_absence() on Machine::fake().devices(0) => {
-        assert_eq!(Library::load().unwrap().devices(), Err(Unavailable::Absent(Absence::NoDevice)));
+        assert_eq!(Libcuda::load().unwrap().devices(), Err(Unavailable::Absent(DriverAbsence::NoDevice)));
         assert_eq!(CudaDevice::open(0).unwrap_err(), OpenError::UnknownOrdinal { ordinal: 0, count: 0 });
     }
 

@@ -1,4 +1,4 @@
-//! kiln-cuda on machines that do not exist: each test runs in a process of its own, with a libcuda made for it.
+//! kiln-cuda over a stand-in for libcuda: each test runs in a separate process, with a library compiled for it.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,6 +11,7 @@
 mod machine;
 
 mod code;
+mod deferred_frees;
 mod devices;
 mod events;
 mod faults;
@@ -22,5 +23,4 @@ mod memory;
 mod opened;
 mod pages;
 mod process;
-mod rest;
 mod transfers;

@@ -39,7 +39,7 @@ on_machine! {
         assert_eq!(calls("cuMemPoolDestroy").len(), 1);
     }
 
-    fn sizes_nobody_has_are_out_of_memory_with_what_is_free() on Machine::fake() => {
+    fn impossible_sizes_are_out_of_memory_with_what_is_free() on Machine::fake() => {
         let bench = Bench::new();
         let _held = bench.memory(1 << 20);
         for bytes in [64 << 20, (64 << 20) + 1, 1 << 63, u64::MAX] {

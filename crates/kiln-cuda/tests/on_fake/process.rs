@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use kiln_cuda::{CudaDevice, Library, OpenError, Unavailable};
+use kiln_cuda::{CudaDevice, Libcuda, OpenError, Unavailable};
 use kiln_driver::{Driver, DriverExt, Health, HostBlock, MemoryRequest, StreamRequest};
 
 use crate::machine::{Machine, calls, log};
@@ -36,7 +36,7 @@ on_machine! {
     fn threads_that_come_first_share_one_library() on Machine::fake() => {
         let libraries: Vec<usize> = std::thread::scope(|scope| {
             let threads: Vec<_> =
-                (0..16).map(|_| scope.spawn(|| std::ptr::from_ref(Library::load().unwrap()).addr())).collect();
+                (0..16).map(|_| scope.spawn(|| std::ptr::from_ref(Libcuda::load().unwrap()).addr())).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         assert!(libraries.iter().all(|library| *library == libraries[0]));
@@ -84,7 +84,7 @@ on_machine! {
             let lost = matches!(bench.device.health(), Health::Lost(error) if error.is_unsupported());
             let stays = bench.device.destroy(bench.stream.into()).unwrap_err().is_unsupported();
             let freed = bench.device.free(memory.id, None).unwrap_err().is_unsupported();
-            let library = matches!(Library::load(), Err(Unavailable::Forked));
+            let library = matches!(Libcuda::load(), Err(Unavailable::Forked));
             let opened = matches!(CudaDevice::open(0), Err(OpenError::Unavailable(Unavailable::Forked)));
             drop((bench, block));
             refused.is_unsupported() && refused.call() == "submit" && lost && stays && freed && library && opened

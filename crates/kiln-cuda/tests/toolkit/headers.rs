@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use kiln_cuda::nvrtc::{Architecture, CompileOptions, CudaSource, HeadersNotFound, Target, ToolkitHeaders};
-use kiln_cuda::{LibraryVersion, Origin, Surroundings};
+use kiln_cuda::nvrtc::{
+    Architecture, CompileOptions, CompileTarget, CudaSource, HeadersNotFound, ToolkitHeaders,
+};
+use kiln_cuda::{LibraryOrigin, LibraryVersion, SearchEnvironment};
 
 use crate::libraries::Machine;
 use crate::nvrtc::skip;
@@ -24,7 +26,7 @@ impl Machine {
     }
 
     fn find_headers(&self, nvrtc: &str) -> Result<ToolkitHeaders, HeadersNotFound> {
-        self.surroundings().find_headers(Some(&self.path(nvrtc)), version(13, 0))
+        self.environment().find_headers(Some(&self.path(nvrtc)), version(13, 0))
     }
 }
 
@@ -45,7 +47,10 @@ fn headers_are_found_beside_nvrtc_in_every_layout() {
         let folder = machine.headers(include, 13000);
         let found = machine.find_headers(nvrtc).unwrap();
         assert_eq!(found.folders, [folder], "{name}");
-        assert_eq!((found.origin, found.version.unwrap().to_string()), (Origin::BesideNvrtc, "13.0".into()));
+        assert_eq!(
+            (found.origin, found.version.unwrap().to_string()),
+            (LibraryOrigin::BesideNvrtc, "13.0".into())
+        );
     }
 }
 
@@ -69,7 +74,7 @@ fn headers_of_other_parts_come_along() {
     machine.write("nvidia/cuda_runtime/include/cccl/cub/cub.cuh", b"");
     machine.write("nvidia/cublas/include/cublas.h", b"");
     let nvrtc = machine.path("nvidia/cuda_nvrtc/lib/libnvrtc.so.12");
-    let found = machine.surroundings().find_headers(Some(&nvrtc), version(12, 4)).unwrap();
+    let found = machine.environment().find_headers(Some(&nvrtc), version(12, 4)).unwrap();
     assert_eq!(found.folders, [main.clone(), main.join("cccl"), machine.path("nvidia/curand/include")]);
 }
 
@@ -83,39 +88,39 @@ fn headers_of_another_major_version_are_passed_over() {
     assert!(missing.to_string().contains("`pip install 'nvidia-cuda-runtime==13.0.*'`"), "{missing}");
     let new = machine.headers("usr/local/cuda-13.2/include", 13020);
     let found = machine.find_headers("lib/libnvrtc.so.13").unwrap();
-    assert_eq!((found.folders, found.origin), (vec![new], Origin::Toolkit));
+    assert_eq!((found.folders, found.origin), (vec![new], LibraryOrigin::Toolkit));
     // Nothing is compared where the version of NVRTC is not known.
-    assert!(machine.surroundings().find_headers(None, None).is_ok());
+    assert!(machine.environment().find_headers(None, None).is_ok());
 }
 
 #[test]
 fn each_place_is_searched_for_headers_in_its_turn() {
     let machine = Machine::new("headers-places");
     let environment = machine
-        .surroundings()
+        .environment()
         .with_variable("CUDA_HOME", machine.path("home"))
         .with_variable("VIRTUAL_ENV", machine.path("venv"))
         .with_variable("CONDA_PREFIX", machine.path("conda"));
     let nvrtc = machine.write("nvrtc/lib/libnvrtc.so.13", b"");
-    let find = |environment: &Surroundings| {
+    let find = |environment: &SearchEnvironment| {
         let found = environment.find_headers(Some(&nvrtc), version(13, 0)).unwrap();
         (found.folders, found.origin)
     };
     // From the last place to the first: each new folder is found before all the others.
     for (folder, origin) in [
-        ("usr/include", Origin::System),
-        ("usr/local/cuda/include", Origin::Toolkit),
-        ("conda/include", Origin::Conda),
-        ("venv/lib/python3.12/site-packages/nvidia/cu13/include", Origin::Python),
-        ("home/include", Origin::CudaHome),
-        ("nvrtc/include", Origin::BesideNvrtc),
+        ("usr/include", LibraryOrigin::System),
+        ("usr/local/cuda/include", LibraryOrigin::Toolkit),
+        ("conda/include", LibraryOrigin::Conda),
+        ("venv/lib/python3.12/site-packages/nvidia/cu13/include", LibraryOrigin::Python),
+        ("home/include", LibraryOrigin::CudaHome),
+        ("nvrtc/include", LibraryOrigin::BesideNvrtc),
     ] {
         let folder = machine.headers(folder, 13000);
         assert_eq!(find(&environment), (vec![folder], origin));
     }
     let configured = machine.headers("mine", 12000);
     let environment = environment.with_variable("KILN_CUDA_INCLUDE", &configured);
-    assert_eq!(find(&environment), (vec![configured], Origin::Configured));
+    assert_eq!(find(&environment), (vec![configured], LibraryOrigin::Configured));
     // A variable that leads to no headers is not passed over.
     let wrong = environment.with_variable("KILN_CUDA_INCLUDE", machine.path("nowhere"));
     let missing = wrong.find_headers(Some(&nvrtc), version(13, 0)).unwrap_err();
@@ -128,13 +133,13 @@ fn another_toolkit_has_another_identity() {
     let machine = Machine::new("headers-identity");
     let identity = |folder: &str, version| {
         let environment =
-            machine.surroundings().with_variable("KILN_CUDA_INCLUDE", machine.headers(folder, version));
+            machine.environment().with_variable("KILN_CUDA_INCLUDE", machine.headers(folder, version));
         environment.find_headers(None, None).unwrap().identity()
     };
     let first = identity("a", 13000);
     assert_eq!(
         machine
-            .surroundings()
+            .environment()
             .with_variable("KILN_CUDA_INCLUDE", machine.path("a"))
             .find_headers(None, None)
             .unwrap()
@@ -157,7 +162,7 @@ macro_rules! nvrtc_with_headers {
 }
 
 fn options() -> CompileOptions {
-    CompileOptions::new(Target::Ptx(Architecture::new(80)))
+    CompileOptions::new(CompileTarget::Ptx(Architecture::new(80)))
 }
 
 #[test]

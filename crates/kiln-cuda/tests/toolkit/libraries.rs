@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use kiln_cuda::{LibraryKind, Origin, Surroundings};
+use kiln_cuda::{LibraryKind, LibraryOrigin, SearchEnvironment};
 
 /// A machine in a folder; the folder goes with it.
 pub(crate) struct Machine {
@@ -42,8 +42,8 @@ impl Machine {
         file
     }
 
-    pub(crate) fn surroundings(&self) -> Surroundings {
-        Surroundings::below(&self.root)
+    pub(crate) fn environment(&self) -> SearchEnvironment {
+        SearchEnvironment::below(&self.root)
     }
 }
 
@@ -67,8 +67,8 @@ fn compiler(test: &str) -> bool {
     there
 }
 
-fn found_at(surroundings: &Surroundings, kind: LibraryKind) -> (PathBuf, Origin, Option<String>) {
-    let found = surroundings.find(kind).unwrap();
+fn found_at(environment: &SearchEnvironment, kind: LibraryKind) -> (PathBuf, LibraryOrigin, Option<String>) {
+    let found = environment.find(kind).unwrap();
     (found.path, found.origin, found.version.map(|version| version.to_string()))
 }
 
@@ -76,7 +76,7 @@ fn found_at(surroundings: &Surroundings, kind: LibraryKind) -> (PathBuf, Origin,
 fn an_empty_machine_has_none_of_them() {
     let machine = Machine::new("empty");
     for kind in LibraryKind::ALL {
-        let missing = machine.surroundings().find(kind).unwrap_err();
+        let missing = machine.environment().find(kind).unwrap_err();
         assert_eq!(missing.kind, kind);
         assert!(!missing.tried.is_empty());
         let text = missing.to_string();
@@ -91,7 +91,7 @@ fn files_that_only_have_the_name_are_not_found() {
     let text = machine.write("usr/lib64/libcublas.so", b"GROUP ( libcublas.so.13 )");
     let cut = machine.write("usr/lib64/libcublas.so.12", b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
     machine.write("usr/lib64/libcublasXt.so.13", b"\x7fELF");
-    let missing = machine.surroundings().find(LibraryKind::Cublas).unwrap_err();
+    let missing = machine.environment().find(LibraryKind::Cublas).unwrap_err();
     let refused: Vec<&Path> =
         missing.tried.iter().map(|tried| tried.path.as_path()).filter(|path| path.is_file()).collect();
     assert_eq!(refused, [empty.as_path(), &cut, &text], "newest first, and each with its reason");
@@ -106,32 +106,32 @@ fn each_place_is_searched_in_its_turn() {
     let kind = LibraryKind::Cufft;
     let soname = "libcufft.so.12";
     let site = "lib/python3.12/site-packages/nvidia/cu13/lib/libcufft.so.12";
-    let mut surroundings = machine
-        .surroundings()
+    let mut environment = machine
+        .environment()
         .with_variable("CUDA_HOME", machine.path("home"))
         .with_variable("LD_LIBRARY_PATH", machine.path("ld"))
         .with_variable("VIRTUAL_ENV", machine.path("venv"))
         .with_variable("CONDA_PREFIX", machine.path("conda"));
     // From the last place to the first: each new file is found before all the others.
     for (path, origin) in [
-        ("usr/local/cuda-12.4/lib64/libcufft.so.11", Origin::Toolkit),
-        ("usr/local/cuda-13.0/lib64/libcufft.so.12", Origin::Toolkit),
-        ("conda/lib/libcufft.so.12", Origin::Conda),
-        (&format!("venv/{site}"), Origin::Python),
-        ("usr/lib64/libcufft.so.12", Origin::System),
-        ("ld/libcufft.so.12", Origin::System),
-        ("home/lib64/libcufft.so.12", Origin::CudaHome),
+        ("usr/local/cuda-12.4/lib64/libcufft.so.11", LibraryOrigin::Toolkit),
+        ("usr/local/cuda-13.0/lib64/libcufft.so.12", LibraryOrigin::Toolkit),
+        ("conda/lib/libcufft.so.12", LibraryOrigin::Conda),
+        (&format!("venv/{site}"), LibraryOrigin::Python),
+        ("usr/lib64/libcufft.so.12", LibraryOrigin::System),
+        ("ld/libcufft.so.12", LibraryOrigin::System),
+        ("home/lib64/libcufft.so.12", LibraryOrigin::CudaHome),
     ] {
         let file = machine.library(path, if path.ends_with("11") { "libcufft.so.11" } else { soname });
-        let found = surroundings.find(kind).unwrap();
+        let found = environment.find(kind).unwrap();
         assert_eq!((&found.path, found.origin), (&file, origin));
     }
     let configured = machine.library("mine/libcufft.so.12", soname);
-    surroundings = surroundings.with_variable("KILN_CUFFT", machine.path("mine"));
-    assert_eq!(found_at(&surroundings, kind), (configured, Origin::Configured, Some("12".into())));
+    environment = environment.with_variable("KILN_CUFFT", machine.path("mine"));
+    assert_eq!(found_at(&environment, kind), (configured, LibraryOrigin::Configured, Some("12".into())));
     let loaded = machine.path("loaded/libcufft.so.11.2.3");
-    let surroundings = surroundings.with_loaded(machine.path("loaded/libcufftw.so.11")).with_loaded(&loaded);
-    assert_eq!(found_at(&surroundings, kind), (loaded, Origin::Loaded, Some("11.2.3".into())));
+    let environment = environment.with_loaded(machine.path("loaded/libcufftw.so.11")).with_loaded(&loaded);
+    assert_eq!(found_at(&environment, kind), (loaded, LibraryOrigin::Loaded, Some("11.2.3".into())));
 }
 
 #[test]
@@ -141,13 +141,13 @@ fn a_configured_path_without_the_library_is_not_passed_over() {
     }
     let machine = Machine::new("configured");
     machine.library("usr/lib64/libnccl.so.2", "libnccl.so.2");
-    let wrong = machine.surroundings().with_variable("KILN_NCCL", machine.path("nowhere/libnccl.so"));
+    let wrong = machine.environment().with_variable("KILN_NCCL", machine.path("nowhere/libnccl.so"));
     let missing = wrong.find(LibraryKind::Nccl).unwrap_err();
     assert_eq!(missing.tried.len(), 1);
     assert!(missing.tried[0].path.ends_with("nowhere/libnccl.so"));
     let other = machine.library("mine/libnccl.so", "libsomething.so.1");
     let missing =
-        machine.surroundings().with_variable("KILN_NCCL", &other).find(LibraryKind::Nccl).unwrap_err();
+        machine.environment().with_variable("KILN_NCCL", &other).find(LibraryKind::Nccl).unwrap_err();
     assert!(missing.tried[0].why.contains("libsomething.so.1"), "{missing}");
 }
 
@@ -162,19 +162,22 @@ fn versions_come_from_links_packages_and_sonames() {
     std::os::unix::fs::symlink("libcublas.so.12.4.5.8", machine.path(&format!("{folder}/libcublas.so.12")))
         .unwrap();
     std::os::unix::fs::symlink("libcublas.so.12", machine.path(&format!("{folder}/libcublas.so"))).unwrap();
-    let (_, _, version) = found_at(&machine.surroundings(), LibraryKind::Cublas);
+    let (_, _, version) = found_at(&machine.environment(), LibraryKind::Cublas);
     assert_eq!(version.as_deref(), Some("12.4.5"));
 
     machine.library("usr/lib/libcurand.so", "libcurand.so.10");
-    let (_, _, version) = found_at(&machine.surroundings(), LibraryKind::Curand);
+    let (_, _, version) = found_at(&machine.environment(), LibraryKind::Curand);
     assert_eq!(version.as_deref(), Some("10"));
 
     let packages = "venv/lib/python3.11/site-packages";
     let file = machine.library(&format!("{packages}/nvidia/cudnn/lib/libcudnn.so.9"), "libcudnn.so.9");
     std::fs::create_dir_all(machine.path(&format!("{packages}/nvidia_cudnn_cu13-9.13.0.50.dist-info")))
         .unwrap();
-    let surroundings = machine.surroundings().with_variable("VIRTUAL_ENV", machine.path("venv"));
-    assert_eq!(found_at(&surroundings, LibraryKind::Cudnn), (file, Origin::Python, Some("9.13.0".into())));
+    let environment = machine.environment().with_variable("VIRTUAL_ENV", machine.path("venv"));
+    assert_eq!(
+        found_at(&environment, LibraryKind::Cudnn),
+        (file, LibraryOrigin::Python, Some("9.13.0".into()))
+    );
 }
 
 #[test]
@@ -189,9 +192,9 @@ fn the_python_on_the_path_tells_where_its_packages_are() {
     machine.write("bin/nothing", b"");
     std::os::unix::fs::symlink(machine.path("py/bin/python3.10"), machine.path("bin/python3")).unwrap();
     let path = std::env::join_paths([machine.path("empty"), machine.path("bin")]).unwrap();
-    let surroundings = machine.surroundings().with_variable("PATH", path);
-    let (found, origin, _) = found_at(&surroundings, LibraryKind::Nvrtc);
-    assert_eq!((found, origin), (file, Origin::Python));
+    let environment = machine.environment().with_variable("PATH", path);
+    let (found, origin, _) = found_at(&environment, LibraryKind::Nvrtc);
+    assert_eq!((found, origin), (file, LibraryOrigin::Python));
 }
 
 #[test]
@@ -204,17 +207,17 @@ fn the_loaders_configuration_is_read_with_its_includes() {
     machine.write("etc/ld.so.conf.d/cuda.conf", b"/vendor/lib # the vendor's\n");
     machine.write("etc/ld.so.conf.d/cuda.conf.bak", b"/elsewhere\n");
     machine.library("elsewhere/libcusparse.so.12", "libcusparse.so.12");
-    assert!(machine.surroundings().find(LibraryKind::Cusparse).is_err());
+    assert!(machine.environment().find(LibraryKind::Cusparse).is_err());
     let file = machine.library("vendor/lib/libcusparse.so.12", "libcusparse.so.12");
-    let (found, origin, _) = found_at(&machine.surroundings(), LibraryKind::Cusparse);
-    assert_eq!((found, origin), (file, Origin::System));
+    let (found, origin, _) = found_at(&machine.environment(), LibraryKind::Cusparse);
+    assert_eq!((found, origin), (file, LibraryOrigin::System));
 }
 
 #[test]
 fn this_process_answers_for_every_library_without_a_panic() {
-    let surroundings = Surroundings::of_process();
+    let environment = SearchEnvironment::of_process();
     for kind in LibraryKind::ALL {
-        match surroundings.find(kind) {
+        match environment.find(kind) {
             Ok(found) => assert!(found.path.is_file() && !found.to_string().is_empty()),
             Err(missing) => assert_eq!(missing.kind, kind),
         }

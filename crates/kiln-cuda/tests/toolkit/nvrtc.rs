@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use kiln_cuda::nvrtc::{
-    Architecture, CompileOptions, Compiled, CudaSource, Header, Nvrtc, NvrtcError, Severity, Target,
+    Architecture, CompileOptions, CompileTarget, Compiled, CudaSource, DiagnosticSeverity, Header, Nvrtc,
+    NvrtcError,
 };
 use kiln_driver::Capability;
 
@@ -36,7 +37,7 @@ pub(crate) fn skip(reason: &dyn std::fmt::Display) {
 }
 
 fn ptx_options() -> CompileOptions {
-    CompileOptions::new(Target::Ptx(Architecture::new(80)))
+    CompileOptions::new(CompileTarget::Ptx(Architecture::new(80)))
 }
 
 fn compile(nvrtc: &Nvrtc, text: &str) -> Result<Compiled, NvrtcError> {
@@ -62,7 +63,7 @@ fn ptx_is_for_the_architecture_that_was_asked_for() {
 #[test]
 fn a_cubin_comes_with_its_ptx() {
     let nvrtc = nvrtc!();
-    let options = CompileOptions::new(Target::Cubin(Architecture::new(80)));
+    let options = CompileOptions::new(CompileTarget::Cubin(Architecture::new(80)));
     let compiled = nvrtc.compile(&CudaSource::new("axpy.cu", AXPY), &options).unwrap();
     assert!(compiled.cubin.unwrap().starts_with(b"\x7fELF"));
     assert!(compiled.ptx.contains(".entry axpy("));
@@ -125,8 +126,8 @@ fn errors_say_file_line_and_column() {
     assert_eq!(
         places,
         [
-            (Severity::Error, Some("test.cu"), Some(2), Some(10)),
-            (Severity::Error, Some("test.cu"), Some(3), Some(12)),
+            (DiagnosticSeverity::Error, Some("test.cu"), Some(2), Some(10)),
+            (DiagnosticSeverity::Error, Some("test.cu"), Some(3), Some(12)),
         ]
     );
     assert_eq!(failure.diagnostics[0].message, "identifier \"missing\" is undefined");
@@ -150,10 +151,10 @@ fn an_error_in_a_header_names_the_header() {
 fn the_assembler_is_heard_too() {
     let nvrtc = nvrtc!();
     let text = "__global__ void k() { asm volatile(\"bogus.instruction;\"); }";
-    let options = CompileOptions::new(Target::Cubin(Architecture::new(80)));
+    let options = CompileOptions::new(CompileTarget::Cubin(Architecture::new(80)));
     let error = nvrtc.compile(&CudaSource::new("k.cu", text), &options).unwrap_err();
     let found = &error.diagnostics()[0];
-    assert_eq!((found.severity, found.file.as_deref()), (Severity::Error, Some("PTX")));
+    assert_eq!((found.severity, found.file.as_deref()), (DiagnosticSeverity::Error, Some("PTX")));
     assert!(found.line.is_some());
 }
 
@@ -162,7 +163,10 @@ fn warnings_do_not_fail_and_are_not_lost() {
     let nvrtc = nvrtc!();
     let compiled = compile(nvrtc, "__global__ void k() { int unused; }").unwrap();
     let [warning] = compiled.diagnostics.as_slice() else { panic!("{:?}", compiled.diagnostics) };
-    assert_eq!((warning.severity, warning.number, warning.line), (Severity::Warning, Some(177), Some(1)));
+    assert_eq!(
+        (warning.severity, warning.number, warning.line),
+        (DiagnosticSeverity::Warning, Some(177), Some(1))
+    );
 }
 
 #[test]
@@ -181,13 +185,14 @@ fn architectures_are_asked_and_not_guessed() {
     assert!(known.contains(&Architecture::new(90)) && known.is_sorted());
     let capability = |major, minor| Capability { major, minor };
     let (first, last) = (known[0], known[known.len() - 1]);
-    assert_eq!(nvrtc.target_for(capability(9, 0)), Some(Target::Cubin(Architecture::new(90))));
-    assert_eq!(nvrtc.target_for(capability(99, 0)), Some(Target::Ptx(last)));
+    assert_eq!(nvrtc.target_for(capability(9, 0)), Some(CompileTarget::Cubin(Architecture::new(90))));
+    assert_eq!(nvrtc.target_for(capability(99, 0)), Some(CompileTarget::Ptx(last)));
     assert_eq!(nvrtc.target_for(capability(1, 0)), None);
     let asked = Architecture::new(first.number() - 1);
-    let error = nvrtc.compile(&CudaSource::new("k.cu", AXPY), &CompileOptions::new(Target::Ptx(asked)));
+    let error =
+        nvrtc.compile(&CudaSource::new("k.cu", AXPY), &CompileOptions::new(CompileTarget::Ptx(asked)));
     assert_eq!(error.unwrap_err(), NvrtcError::UnknownArchitecture { asked, known: known.to_vec() });
-    let accelerated = Target::Ptx(Architecture::new(90).accelerated());
+    let accelerated = CompileTarget::Ptx(Architecture::new(90).accelerated());
     let compiled = nvrtc.compile(&CudaSource::new("k.cu", AXPY), &CompileOptions::new(accelerated)).unwrap();
     assert!(compiled.ptx.contains(".target sm_90a"));
 }

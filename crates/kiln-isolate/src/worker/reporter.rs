@@ -1,64 +1,64 @@
-//! Tells the client what went wrong after the call that caused it.
+//! Reports failures to the client that no answer carries.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use kiln_driver::{Error, StreamId};
 
-use super::mirror::StreamEntry;
-use crate::area::{Area, NOTICES, Sleep};
-use crate::ring::RingWriter;
-use crate::wire::{Put, Writer, put_error};
+use super::object_table::StreamEntry;
+use crate::protocol::ring::RingWriter;
+use crate::protocol::segment::{Condition, NOTICES, Segment};
+use crate::protocol::wire::{Put, Writer, put_error};
 
-/// Where failures go.
-pub(super) struct Reporter {
-    area: Area,
+/// Reports failures to the client.
+pub(super) struct FaultReporter {
+    segment: Segment,
     notices: Mutex<RingWriter>,
     streams: Mutex<HashMap<StreamId, Weak<StreamEntry>>>,
 }
 
-impl Reporter {
-    pub(super) fn new(area: Area) -> Self {
-        let notices = Mutex::new(RingWriter::new(area.bytes(), NOTICES));
-        Self { area, notices, streams: Mutex::default() }
+impl FaultReporter {
+    pub(super) fn new(segment: Segment) -> Self {
+        let notices = Mutex::new(RingWriter::new(segment.bytes(), NOTICES));
+        Self { segment, notices, streams: Mutex::default() }
     }
 
-    /// Learns which of the client's streams one of the driver's is.
-    pub(super) fn introduce(&self, stream: &Arc<StreamEntry>) {
+    /// Adds a stream, so that errors can name it.
+    pub(super) fn add(&self, stream: &Arc<StreamEntry>) {
         self.streams().insert(stream.id, Arc::downgrade(stream));
     }
 
-    pub(super) fn forget(&self, stream: StreamId) {
+    pub(super) fn remove(&self, stream: StreamId) {
         self.streams().remove(&stream);
     }
 
-    /// Looks at an error; one that means that the device is lost is told to everybody who waits.
-    pub(super) fn examine(&self, error: &Error) {
+    /// Publishes an error that means that the device is lost, and wakes the client's threads.
+    pub(super) fn report_if_lost(&self, error: &Error) {
         if error.is_sticky() {
-            self.area.report_fault(&self.encode(error));
+            self.segment.report_fault(&self.encode(error));
         }
     }
 
-    /// A submission that the driver did not take, or whose failure it told of later.
+    /// Reports a submission that the driver refused, or that failed later.
     pub(super) fn late(&self, stream: u64, number: u64, error: &Error) {
         let mut writer = Writer::new();
         writer.u64(stream);
         writer.u64(number);
         put_error(error, &mut writer);
         let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
-        // A client that reads none of its failures has enough of them.
+        // If the ring is full, the client has not read earlier failures, and this one is dropped.
         let _ = notices.push(writer.bytes());
         drop(notices);
-        self.area.bell(Sleep::Progress).ring();
+        self.segment.event_count(Condition::Progress).notify();
     }
 
-    /// An error with its site, in the client's numbers.
+    /// An error with its site, in the client's ids and numbers.
     pub(super) fn encode(&self, error: &Error) -> Vec<u8> {
         let mut writer = Writer::new();
         put_error(error, &mut writer);
         let known = error.site().and_then(|site| {
             let stream = self.streams().get(&site.stream)?.upgrade()?;
-            let number = stream.numbering().of(site.submission.0);
+            let number = stream.numbers().of(site.submission.0);
             Some((stream.wire, number, site.command.as_str()))
         });
         known.is_some().put(&mut writer);

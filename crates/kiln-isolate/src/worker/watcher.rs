@@ -1,7 +1,7 @@
-//! The thread that looks at what the client waits for, and publishes what it finds.
+//! The thread that queries what the client waits for, and publishes what it finds.
 //!
-//! Asking is all a driver offers that ends by a deadline and after a fault, so the watcher asks: eagerly while something
-//! was found lately, then with pauses that grow with the time nothing was. With nothing to watch it sleeps.
+//! It polls, because a query is the only call of a driver that returns by a deadline and after a fault. It polls without a pause while it found
+//! something lately, then with pauses that grow with the time since then. With nothing to query it sleeps.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,46 +10,46 @@ use std::time::{Duration, Instant};
 
 use kiln_driver::{Error, Health, Timeout, WaitTarget};
 
-use super::mirror::{EventEntry, StreamEntry};
-use super::reporter::Reporter;
-use super::{Observer, SharedDriver, Step};
-use crate::area::{Area, Sleep};
+use super::object_table::{EventEntry, StreamEntry};
+use super::reporter::FaultReporter;
+use super::{Observer, SharedDriver, WorkerStep};
+use crate::protocol::segment::{Condition, Segment};
 
-/// A shorter pause ends no sooner.
+/// Shorter pauses are rounded up by the system.
 const SHORTEST_PAUSE: Duration = Duration::from_micros(20);
-/// A longer one would be noticed.
+/// Longer pauses would delay the client noticeably.
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
-/// A pause lasts this part of the time nothing was found.
+/// A pause is this fraction of the time since something was found.
 const PAUSE_PART: u32 = 64;
 
-/// Something the client waits for.
+/// Something to query for the client.
 pub(super) enum Watch {
     Stream { stream: Arc<StreamEntry>, number: u64 },
     Event { event: Arc<EventEntry>, ticket: u64 },
     Health { number: u64 },
 }
 
-/// What a look found.
+/// What a query found.
 enum Look {
-    /// It is done and published; no more looks.
+    /// It is done and published; no more queries.
     Done,
-    /// Something was published, and there is more to come.
+    /// Progress was published, and there is more to come.
     Moved,
     /// Nothing new.
     Same,
 }
 
-/// The watcher's own things.
-pub(super) struct Watcher {
-    pub(super) area: Area,
+/// Queries streams, events and the device's health.
+pub(super) struct ProgressWatcher {
+    pub(super) segment: Segment,
     pub(super) driver: SharedDriver,
-    pub(super) reporter: Arc<Reporter>,
+    pub(super) reporter: Arc<FaultReporter>,
     pub(super) observe: Arc<Observer>,
     pub(super) spin: Duration,
 }
 
-impl Watcher {
-    /// Looks until there is nobody left to ask for it.
+impl ProgressWatcher {
+    /// Runs until the server ends.
     pub(super) fn run(&self, asked: &Receiver<Watch>) {
         let mut watches = Vec::new();
         let mut found = Instant::now();
@@ -70,7 +70,7 @@ impl Watcher {
                 }
             }
             if self.look_at_all(&mut watches) {
-                self.area.bell(Sleep::Progress).ring();
+                self.segment.event_count(Condition::Progress).notify();
                 found = Instant::now();
             } else if found.elapsed() < self.spin {
                 std::thread::yield_now();
@@ -103,16 +103,16 @@ impl Watcher {
     }
 
     fn look_at_stream(&self, stream: &StreamEntry, number: u64) -> Look {
-        let cell = self.area.stream(stream.cell);
+        let cell = self.segment.stream(stream.cell);
         let known = cell.load(Ordering::Relaxed);
         if known >= number {
             return Look::Done;
         }
         match self.driver.progress(stream.id) {
             Ok(progress) => {
-                let completed = stream.numbering().up_to(progress.completed.0);
+                let completed = stream.numbers().up_to(progress.completed.0);
                 if completed > known {
-                    (self.observe)(Step::Found);
+                    (self.observe)(WorkerStep::Found);
                     cell.store(completed, Ordering::Release);
                 }
                 match (completed >= number, completed > known) {
@@ -128,15 +128,15 @@ impl Watcher {
     fn look_at_event(&self, event: &EventEntry, ticket: u64) -> Look {
         let last = event.last();
         if *last != ticket {
-            // Another signal came; the client asks for the stream instead.
+            // There is a later signal; the client has the stream queried instead.
             return Look::Done;
         }
         let waited = self.driver.wait(WaitTarget::Event(event.id), Timeout::Poll);
         drop(last);
         match waited {
             Ok(waited) if waited.is_done() => {
-                (self.observe)(Step::Found);
-                event.area.event(event.cell).store(ticket, Ordering::Release);
+                (self.observe)(WorkerStep::Found);
+                event.segment.event(event.cell).store(ticket, Ordering::Release);
                 Look::Done
             }
             Ok(_) => Look::Same,
@@ -146,19 +146,19 @@ impl Watcher {
 
     fn look_at_health(&self, number: u64) -> Look {
         if let Health::Lost(error) = self.driver.health() {
-            self.reporter.examine(&error);
+            self.reporter.report_if_lost(&error);
         }
-        self.area.examined().store(number, Ordering::Release);
+        self.segment.examined().store(number, Ordering::Release);
         Look::Done
     }
 
-    /// A lost device ends the watch; the late failure of one submission is told and the watch goes on.
+    /// A lost device ends the query; the late failure of one submission is reported and the query continues.
     fn failed(&self, error: &Error, stream: Option<&StreamEntry>) -> Look {
-        self.reporter.examine(error);
+        self.reporter.report_if_lost(error);
         match stream.filter(|_| !error.is_sticky()) {
             Some(stream) if error.site().is_some() => {
                 let number = error.site().map_or(0, |site| site.submission.0);
-                self.reporter.late(stream.wire, stream.numbering().of(number), error);
+                self.reporter.late(stream.wire, stream.numbers().of(number), error);
                 Look::Moved
             }
             _ => Look::Done,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kiln_driver::{
     DeviceAddress, DevicePlace, Driver, DriverExt, Memory, MemoryRequest, StreamId, StreamRequest,
 };
-use kiln_isolate::{Checksum, Summed};
+use kiln_isolate::{Checksum, ChecksumRequest};
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
 /// A device with memory to sum and room for the sums.
@@ -37,11 +37,11 @@ impl Bench {
         self.driver.synchronize(self.stream).unwrap();
     }
 
-    fn summed(&self, offset: u64, bytes: u64) -> Summed {
+    fn summed(&self, offset: u64, bytes: u64) -> ChecksumRequest {
         assert!(offset + bytes <= self.memory.bytes && Checksum::chunks(bytes) * 8 <= self.sums.bytes);
         let address = DeviceAddress(self.memory.address.0 + offset);
         let sums = DevicePlace::from(self.sums.id);
-        Summed { address, bytes, sums, sums_address: self.sums.address }
+        ChecksumRequest { address, bytes, sums, sums_address: self.sums.address }
     }
 
     fn sums(&self, offset: u64, bytes: u64) -> Vec<u64> {
@@ -142,9 +142,9 @@ fn what_differs_has_another_sum() {
 fn what_cannot_be_summed_is_refused() {
     let bench = Bench::new(simulated(), 4096);
     let good = bench.summed(0, 4096);
-    let crooked = Summed { address: DeviceAddress(good.address.0 + 8), bytes: 8, ..good };
-    let crooked_sums = Summed { sums_address: DeviceAddress(good.sums_address.0 + 4), ..good };
-    let endless = Summed { bytes: 1 << 60, ..good };
+    let crooked = ChecksumRequest { address: DeviceAddress(good.address.0 + 8), bytes: 8, ..good };
+    let crooked_sums = ChecksumRequest { sums_address: DeviceAddress(good.sums_address.0 + 4), ..good };
+    let endless = ChecksumRequest { bytes: 1 << 60, ..good };
     for wrong in [crooked, crooked_sums, endless] {
         // SAFETY: nothing is launched; each of them is refused before.
         let error = unsafe { bench.checksum.submit(&*bench.driver, bench.stream, &wrong) }.unwrap_err();

@@ -1,12 +1,12 @@
 //! The laws on a CUDA device in a worker process, where there is one. `KILN_REQUIRE_GPU=1` makes its absence a failure.
 
 use kiln_conform::{Kernels, Opened, Subject};
-use kiln_isolate::{Backend, Config, Entry, IsolatedDevice, StartError};
+use kiln_isolate::{DeviceSpec, IsolatedDevice, IsolationConfig, WorkerEntry, WorkerStartError};
 
 use crate::WORKER;
 
-fn open() -> Result<Opened, StartError> {
-    let config = Config::new(Backend::cuda(0)).entry(Entry::Test(WORKER.into()));
+fn open() -> Result<Opened, WorkerStartError> {
+    let config = IsolationConfig::new(DeviceSpec::cuda(0)).entry(WorkerEntry::Test(WORKER.into()));
     IsolatedDevice::open(config).map(|device| Opened::new(device))
 }
 

@@ -6,7 +6,9 @@ mod simulated;
 use std::sync::{Arc, Mutex};
 
 use kiln_conform::Opened;
-use kiln_isolate::{Backend, Config, Entry, IsolatedDevice, News, OpenFailure, Worker};
+use kiln_isolate::{
+    DeviceSpec, IsolatedDevice, IsolationConfig, OpenFailure, Worker, WorkerEntry, WorkerEvent,
+};
 use kiln_sim::{Machine, Mode};
 
 #[test]
@@ -18,7 +20,7 @@ fn worker() {
         let machine = Machine::new(simulated::config().mode(mode));
         let device = machine.device(0).map_err(|error| OpenFailure::broken(error.to_string()))?;
         let findings = move || simulated::verdict(&machine).err().unwrap_or_default();
-        Ok(kiln_isolate::Opened::new(device).with_findings(findings))
+        Ok(kiln_isolate::OpenedDevice::new(device).with_findings(findings))
     };
     Worker::new().backend("laws", open).enter();
 }
@@ -26,9 +28,10 @@ fn worker() {
 fn open(workers: u8, standby: bool) -> Result<Opened, String> {
     let said: Arc<Mutex<Option<String>>> = Arc::default();
     let listener = said.clone();
-    let config = Config::new(Backend::custom("laws", [workers])).entry(Entry::Test("laws::worker".into()));
+    let config = IsolationConfig::new(DeviceSpec::custom("laws", [workers]))
+        .entry(WorkerEntry::Test("laws::worker".into()));
     let config = config.standby(standby).observe(move |news| {
-        if let News::Closed { findings } = news {
+        if let WorkerEvent::Closed { findings } = news {
             *listener.lock().unwrap() = Some(findings.clone().unwrap_or("no farewell".into()));
         }
     });

@@ -1,14 +1,14 @@
 //! The laws on CUDA in a worker process, over a library that stands in for the driver.
 
 use kiln_conform::{Chapter, Kernels, Opened, Subject};
-use kiln_isolate::{Backend, Config, Entry, IsolatedDevice};
+use kiln_isolate::{DeviceSpec, IsolatedDevice, IsolationConfig, WorkerEntry};
 
 use crate::machine::Machine;
 
 fn hold(chapter: Chapter, test: &str) {
     let subject = Subject::new("a worker with CUDA on the stand-in", Kernels::ptx(), |_| {
-        let mut config = Config::new(Backend::cuda(0)).entry(Entry::Test("worker".into()));
-        config.passed_on = vec!["FAKE_CUDA_DEVICES".into(), "FAKE_CUDA_PLAN".into()];
+        let mut config = IsolationConfig::new(DeviceSpec::cuda(0)).entry(WorkerEntry::Test("worker".into()));
+        config.inherited_variables = vec!["FAKE_CUDA_DEVICES".into(), "FAKE_CUDA_PLAN".into()];
         IsolatedDevice::open(config).map(|device| Opened::new(device)).map_err(|error| error.to_string())
     });
     let summary = kiln_conform::run_test(&subject, chapter, module_path!(), test);

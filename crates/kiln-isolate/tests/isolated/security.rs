@@ -1,4 +1,4 @@
-//! What a worker process has and shows: no socket anybody can connect to, no file with a name, a small environment.
+//! What a worker process exposes: no socket that another process can connect to, no named file, a small environment.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -7,13 +7,13 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use crate::rig::{self, Scene};
-use kiln_isolate::{IsolatedDevice, News, Readiness};
+use kiln_isolate::{IsolatedDevice, IsolationSupport, WorkerEvent};
 
 /// Makes a test of this binary a client whose worker is looked at.
 const CLIENT: &str = "KILN_TEST_CLIENT";
-/// In the client's environment, and none of the worker's business.
+/// In the client's environment, and not to be passed to the worker.
 const SECRET: &str = "SOME_TOKEN";
-/// Named to the worker.
+/// To be passed to the worker.
 const NAMED: &str = "SOME_SETTING";
 
 /// What the descriptors of a process are, with the sockets among them by number.
@@ -25,7 +25,7 @@ fn descriptors(process: u32) -> Vec<(std::path::PathBuf, String)> {
     folder.flatten().filter_map(read).collect()
 }
 
-/// Sockets of the whole machine that somebody can connect to, by number.
+/// Sockets of the whole machine that a process can connect to, by inode.
 fn listening() -> BTreeSet<String> {
     let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
     let unix = read("/proc/net/unix");
@@ -55,11 +55,11 @@ fn client() {
     let (tell, told) = mpsc::channel();
     let tell = std::sync::Mutex::new(tell);
     let mut config = rig::config().standby(true).observe(move |news| {
-        if let News::Started { process, .. } = news {
+        if let WorkerEvent::Started { process, .. } = news {
             tell.lock().unwrap().send(*process).unwrap();
         }
     });
-    config.passed_on = vec![NAMED.into()];
+    config.inherited_variables = vec![NAMED.into()];
     let device = IsolatedDevice::open(config).unwrap();
     let scene = Scene::build(&device);
     scene.play(&device, 3);
@@ -78,7 +78,7 @@ fn client() {
                     let mode = std::fs::metadata(path).unwrap().permissions().mode();
                     assert_eq!(mode & 0o077, 0, "{process}: {target} is the owner's alone");
                 }
-                // Nothing else has a name that somebody else could open.
+                // Nothing else has a name that another process could open.
                 None => {
                     let is_nameless = target.starts_with("anon_inode:")
                         || target.starts_with("pipe:")
@@ -94,7 +94,7 @@ fn client() {
     let pairs: Vec<(&str, &str)> = text.split('\0').filter_map(|pair| pair.split_once('=')).collect();
     let names: Vec<&str> = pairs.iter().map(|(name, _)| *name).collect();
     println!("names: {}", names.join(" "));
-    // What kiln adds: a mark, and the process that it has to outlive by nothing. No number of a descriptor.
+    // What kiln adds: the variable that makes it a worker, and the client's process id. No descriptor number.
     let added: BTreeSet<(&str, &str)> =
         pairs.into_iter().filter(|(name, _)| std::env::var_os(name).is_none()).collect();
     let client = std::process::id().to_string();
@@ -102,7 +102,7 @@ fn client() {
     assert_nothing_is_inherited();
 }
 
-/// Whatever else the program starts gets neither the sockets nor the memory of its workers.
+/// Other processes that the program starts inherit neither the sockets nor the memory of its workers.
 fn assert_nothing_is_inherited() {
     let mut other = Command::new("ls");
     let output = other.args(["-l", "/proc/self/fd"]).stdin(Stdio::null()).output().unwrap();
@@ -136,7 +136,7 @@ fn a_worker_gets_what_it_needs_and_shows_nothing() {
 
 #[test]
 fn this_machine_can_isolate_and_says_so() {
-    let readiness = Readiness::of_this_machine();
+    let readiness = IsolationSupport::of_this_machine();
     assert!(readiness.is_ready(), "{readiness:?}");
     assert!(readiness.descriptors_open.is_some_and(|open| open > 0));
     let mut crowded = readiness;

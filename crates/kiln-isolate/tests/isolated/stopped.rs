@@ -1,4 +1,4 @@
-//! A program that was stopped for a while, with its worker, goes on with the same one; a worker that is stopped ends with its client.
+//! A program that was stopped together with its worker keeps that worker; a worker that is stopped ends with its client.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -6,16 +6,16 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::rig::{self, Scene};
-use kiln_isolate::{IsolatedDevice, News};
+use kiln_isolate::{IsolatedDevice, WorkerEvent};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Set for the client.
 const CLIENT: &str = "KILN_TEST_STOPPED";
-/// ... if it has a child that holds all it has open.
+/// Its value if the client has a child that inherits all descriptors.
 const HOLDS: &str = "holds";
-/// How long that one lives.
+/// How long that child lives.
 const HELD: Duration = Duration::from_secs(10);
-/// How long work may take to get on.
+/// The limit of the watchdog.
 const WATCHDOG: Duration = Duration::from_millis(1000);
 
 /// A client that works until its input ends, and then says how many workers it had.
@@ -27,8 +27,8 @@ fn client() {
     }
     let config = rig::paced(rig::config(), 50).watchdog(WATCHDOG).observe(|news| {
         let line = match news {
-            News::Started { process, .. } => format!("worker {process}"),
-            News::Lost { cause } => format!("lost {cause}"),
+            WorkerEvent::Started { process, .. } => format!("worker {process}"),
+            WorkerEvent::Lost { cause } => format!("lost {cause}"),
             _ => return,
         };
         let mut out = std::io::stdout().lock();
@@ -85,8 +85,7 @@ fn start(how: &str) -> (Client, impl Iterator<Item = String>, Pid) {
     (client, said, Pid::from_raw(started.unwrap().parse().unwrap()).unwrap())
 }
 
-/// Somebody else who holds the client's end of the socket keeps the worker from seeing it close, and one that is stopped sees nothing at all: the
-/// system ends them.
+/// If another process holds the client's end of the socket, the worker does not see it close, and a stopped worker sees nothing: the system kills both.
 #[test]
 fn a_worker_that_cannot_see_its_client_end_ends_with_it() {
     for (holds, stops) in [(true, false), (false, true), (true, true)] {
@@ -115,7 +114,7 @@ fn a_worker_that_cannot_see_its_client_end_ends_with_it() {
 }
 
 #[test]
-fn who_was_stopped_does_not_take_the_worker_for_one_that_hangs() {
+fn a_client_that_was_stopped_does_not_treat_its_worker_as_hung() {
     let (mut client, said, worker) = start("1");
     let client = &mut client.0;
     let processes = [Pid::from_raw(client.id().cast_signed()).unwrap(), worker];

@@ -8,7 +8,7 @@ use kiln_driver::{
     Code, Command, Driver, DriverExt, EventRequest, GraphNode, Image, MemoryRequest, PageRequest, Pattern,
     Place, Protection, Refusal, StreamRequest, Submission, Timeout, WaitTarget, Waited,
 };
-use kiln_isolate::{Cause, Config, IsolatedDevice, News, RestartPolicy, TakeoverError};
+use kiln_isolate::{IsolatedDevice, IsolationConfig, LossCause, RestartPolicy, TakeoverError, WorkerEvent};
 use rustix::process::{Pid, Signal, kill_process};
 
 const NEW: StreamRequest = StreamRequest::New { priority: 0 };
@@ -38,7 +38,9 @@ fn a_fault_costs_what_the_worker_alone_had() {
     assert!(device.fill(scene.stream, direct.id.into(), 1, 64).unwrap_err().is_sticky());
 
     let takeover = device.take_over().unwrap();
-    assert!(matches!(&takeover.cause, Cause::Fault(error) if error.code() == Some(Code::ILLEGAL_ADDRESS)));
+    assert!(
+        matches!(&takeover.cause, LossCause::Fault(error) if error.code() == Some(Code::ILLEGAL_ADDRESS))
+    );
     assert_eq!((takeover.generation, device.generation()), (2, 2));
     let [unfinished] = takeover.unfinished[..] else { panic!("{:?}", takeover.unfinished) };
     assert_eq!(unfinished.stream, guilty);
@@ -49,7 +51,7 @@ fn a_fault_costs_what_the_worker_alone_had() {
     assert!(is_stale(device.fill(guilty, direct.id.into(), 1, 64)));
     assert_eq!(scene.download(&device, 0).unwrap(), [21; 64]);
     assert_eq!(scene.download(&device, scene.granule).unwrap()[..4], 64u32.to_le_bytes());
-    // What was queued is over, and the stream counts on.
+    // Queued work counts as completed, and the stream continues its numbering.
     assert_eq!(device.wait(WaitTarget::Event(event), Timeout::Never).unwrap(), Waited::Done);
     assert_eq!(device.progress(guilty).unwrap().completed, Submission(3));
     assert_eq!(device.submit(guilty, &Command::Signal(event)).unwrap(), Submission(4));
@@ -71,7 +73,7 @@ fn work_that_hangs_is_noticed() {
     device.submit(stream, &rig::launch(&hang, &[])).unwrap();
     let error = device.synchronize(stream).unwrap_err();
     assert_eq!(error.code(), Some(Code::LAUNCH_TIMEOUT), "{error}");
-    assert!(matches!(device.cause(), Some(Cause::Hung { .. })));
+    assert!(matches!(device.cause(), Some(LossCause::Hung { .. })));
     let takeover = device.take_over().unwrap();
     assert_eq!(takeover.unfinished.len(), 1);
     assert_eq!(scene.download(&device, 0).unwrap(), [31; 64]);
@@ -87,7 +89,7 @@ fn a_takeover_may_take_longer_than_work_that_hangs() {
     let stream = device.create_stream(NEW).unwrap();
     device.submit(stream, &rig::launch(&fault, &[])).unwrap();
     assert_eq!(device.synchronize(stream).unwrap_err().code(), Some(Code::ILLEGAL_ADDRESS));
-    // The stream stands where the fault left it until the new worker has everything else.
+    // The progress of the stream stands still until the new worker has everything else.
     let takeover = device.take_over().unwrap();
     assert!(takeover.phases.code > Duration::from_millis(1200), "{:?}", takeover.phases);
     device.synchronize(stream).unwrap();
@@ -112,19 +114,20 @@ fn waits_end_when_the_worker_is_killed() {
             assert!(waiter.join().unwrap().unwrap_err().is_sticky());
         }
     });
-    assert!(matches!(device.cause(), Some(Cause::Killed)));
+    assert!(matches!(device.cause(), Some(LossCause::Killed)));
 }
 
-fn listening(config: Config) -> (Config, Receiver<News>) {
+fn listening(config: IsolationConfig) -> (IsolationConfig, Receiver<WorkerEvent>) {
     let (tell, told) = mpsc::channel();
     let tell = std::sync::Mutex::new(tell);
     (config.observe(move |news| drop(tell.lock().unwrap().send(news.clone()))), told)
 }
 
 /// The process of the next standby.
-fn next_standby(told: &Receiver<News>) -> u32 {
+fn next_standby(told: &Receiver<WorkerEvent>) -> u32 {
     loop {
-        if let News::Started { process, standby: true } = told.recv_timeout(Duration::from_secs(60)).unwrap()
+        if let WorkerEvent::Started { process, standby: true } =
+            told.recv_timeout(Duration::from_secs(60)).unwrap()
         {
             return process;
         }
@@ -132,9 +135,10 @@ fn next_standby(told: &Receiver<News>) -> u32 {
 }
 
 /// The process of the next worker that is put to use.
-fn next_worker(told: &Receiver<News>) -> u32 {
+fn next_worker(told: &Receiver<WorkerEvent>) -> u32 {
     loop {
-        if let News::Started { process, standby: false } = told.recv_timeout(Duration::from_secs(60)).unwrap()
+        if let WorkerEvent::Started { process, standby: false } =
+            told.recv_timeout(Duration::from_secs(60)).unwrap()
         {
             return process;
         }
@@ -172,7 +176,7 @@ fn a_standby_takes_over_and_is_replaced_itself() {
     device.kill_worker();
     assert!(device.take_over().unwrap().standby);
     assert_eq!(scene.download(&device, 0).unwrap(), [41; 64]);
-    // A standby that ends while nobody needs it is replaced, too.
+    // A standby that ends before it is needed is replaced, too.
     let second = next_standby(&told);
     kill_process(Pid::from_raw(second as i32).unwrap(), Signal::KILL).unwrap();
     let third = next_standby(&told);
@@ -194,7 +198,7 @@ fn too_many_restarts_end_in_giving_up() {
     }
     device.kill_worker();
     let error = device.take_over().unwrap_err();
-    assert!(matches!(error, TakeoverError::GivenUp { limit: 2, cause: Cause::Killed, .. }), "{error}");
+    assert!(matches!(error, TakeoverError::GivenUp { limit: 2, cause: LossCause::Killed, .. }), "{error}");
     assert!(!error.is_retryable() && device.create_stream(NEW).unwrap_err().is_sticky());
 }
 
@@ -213,7 +217,7 @@ fn mappings_graphs_and_names_are_made_again_as_they_were() {
     let lost = device.build_graph(&[GraphNode { command: copy, after: &[] }]).unwrap();
     let newer = Command::Fill { to: base.into(), pattern: Pattern::U8(9), count: 16 };
     device.update_graph(kept, 0, &newer).unwrap();
-    // Pages whose handle is gone, behind the first two; and everything read-only but the first granule.
+    // Pages whose handle was destroyed, in another range; and the second granule read-only.
     let more = device.create_pages(PageRequest { bytes: scene.granule, exportable: true }).unwrap();
     let other = device.reserve(kiln_driver::ReserveRequest { bytes: scene.granule, at: None }).unwrap();
     device.map(other.id, 0, &[more], Protection::ReadWrite).unwrap();
@@ -223,7 +227,7 @@ fn mappings_graphs_and_names_are_made_again_as_they_were() {
     device.protect(base, scene.granule, scene.granule, Protection::Read).unwrap();
 
     device.kill_worker();
-    // What ends while there is no worker does not come back with the next.
+    // What is destroyed while there is no worker is not made in the next one.
     device.destroy(second.into()).unwrap();
     let takeover = device.take_over().unwrap();
     assert_eq!(takeover.lost_graphs, [lost]);
@@ -287,7 +291,7 @@ fn what_the_driver_refuses_later_names_its_submission() {
     let error = device.synchronize(stream).unwrap_err();
     assert!(error.is_refused() && !error.is_sticky(), "{error}");
     assert_eq!(error.site().map(|site| (site.stream, site.submission)), Some((stream, Submission(2))));
-    // It was told once; the stream goes on and counts as if nothing were missing.
+    // It is reported once; the stream continues, and its numbers have no gap.
     device.synchronize(stream).unwrap();
     assert_eq!(device.progress(stream).unwrap().completed, Submission(3));
 }

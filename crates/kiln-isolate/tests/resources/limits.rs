@@ -1,4 +1,4 @@
-//! No descriptors, no program, no client: each ends in a typed error and leaves no process behind.
+//! Too few descriptors, processes or memory, no program, and a client that is killed: each is a typed error, and no process is left.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -9,15 +9,17 @@ use std::time::{Duration, Instant};
 use crate::rig::held::Held;
 use crate::rig::{self, Scene};
 use kiln_driver::{Driver, PageRequest, StreamRequest};
-use kiln_isolate::{Backend, Entry, IsolatedDevice, News, RestartPolicy, StartError, TakeoverError};
+use kiln_isolate::{
+    DeviceSpec, IsolatedDevice, RestartPolicy, TakeoverError, WorkerEntry, WorkerEvent, WorkerStartError,
+};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Makes a test of this binary a client that is going to be killed.
 const CLIENT: &str = "KILN_TEST_CLIENT";
 /// Makes a test of this binary a client with few tasks.
 const CROWDED: &str = "KILN_TEST_CROWDED";
-/// Users nobody has.
-const NOBODY: u32 = 65_000;
+/// A user id that no account has.
+const UNUSED_USER: u32 = 65_000;
 
 #[test]
 fn programs_that_are_no_workers_are_typed_errors() {
@@ -26,19 +28,25 @@ fn programs_that_are_no_workers_are_typed_errors() {
     let open = |entry| IsolatedDevice::open(rig::config().entry(entry)).unwrap_err();
     // The harness may run tests on the main thread, where the call of the test `worker` counts as the line in main.
     if rustix::thread::gettid() != rustix::process::getpid() {
-        assert!(matches!(open(Entry::Main), StartError::NoEntry));
+        assert!(matches!(open(WorkerEntry::Main), WorkerStartError::NoEntry));
     }
-    assert!(matches!(open(Entry::Program("/no/such/program".into())), StartError::Spawn { .. }));
-    assert!(matches!(open(Entry::Program("/proc/self/status".into())), StartError::Spawn { .. }));
-    assert!(matches!(open(Entry::Program("/bin/true".into())), StartError::Ended { status: Some(_) }));
-    assert!(matches!(open(Entry::Test("no_such_test".into())), StartError::Ended { .. }));
+    assert!(matches!(open(WorkerEntry::Program("/no/such/program".into())), WorkerStartError::Spawn { .. }));
+    assert!(matches!(open(WorkerEntry::Program("/proc/self/status".into())), WorkerStartError::Spawn { .. }));
+    assert!(matches!(
+        open(WorkerEntry::Program("/bin/true".into())),
+        WorkerStartError::Ended { status: Some(_) }
+    ));
+    assert!(matches!(open(WorkerEntry::Test("no_such_test".into())), WorkerStartError::Ended { .. }));
     let mut unknown = rig::config();
-    unknown.backend = Backend::custom("unheard of", []);
+    unknown.device = DeviceSpec::custom("unheard of", []);
     let error = IsolatedDevice::open(unknown).unwrap_err();
-    assert!(matches!(&error, StartError::Device { absent: false, .. }) && !error.is_absence(), "{error}");
+    assert!(
+        matches!(&error, WorkerStartError::Device { absent: false, .. }) && !error.is_absence(),
+        "{error}"
+    );
     let mut long = rig::config();
-    long.backend = Backend::custom("test", vec![0; 1 << 20]);
-    assert!(matches!(IsolatedDevice::open(long).unwrap_err(), StartError::Argument { bytes: 1048576 }));
+    long.device = DeviceSpec::custom("test", vec![0; 1 << 20]);
+    assert!(matches!(IsolatedDevice::open(long).unwrap_err(), WorkerStartError::Argument { bytes: 1048576 }));
     before.assert_restored("at the end");
 }
 
@@ -46,7 +54,7 @@ fn programs_that_are_no_workers_are_typed_errors() {
 fn a_takeover_that_finds_no_program_can_be_tried_again() {
     let _turn = rig::turn();
     let before = Held::settled();
-    let script = rig::trap("script");
+    let script = rig::path("script");
     let place = || {
         let exe = std::env::current_exe().unwrap();
         let (exe, arguments) = (exe.display(), rig::HELPER_ARGUMENTS.join(" "));
@@ -55,13 +63,13 @@ fn a_takeover_that_finds_no_program_can_be_tried_again() {
         std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o700)).unwrap();
     };
     place();
-    let device = IsolatedDevice::open(rig::config().entry(Entry::Program(script.clone()))).unwrap();
+    let device = IsolatedDevice::open(rig::config().entry(WorkerEntry::Program(script.clone()))).unwrap();
     let scene = Scene::build(&device);
     scene.play(&device, 3);
     std::fs::remove_file(&script).unwrap();
     device.kill_worker();
     let error = device.take_over().unwrap_err();
-    assert!(matches!(error, TakeoverError::Start(StartError::Spawn { .. })), "{error}");
+    assert!(matches!(error, TakeoverError::Start(WorkerStartError::Spawn { .. })), "{error}");
     assert!(device.create_stream(StreamRequest::New { priority: 0 }).unwrap_err().is_sticky());
     place();
     assert_eq!(device.take_over().unwrap().generation, 2);
@@ -71,10 +79,10 @@ fn a_takeover_that_finds_no_program_can_be_tried_again() {
     before.assert_restored("at the end");
 }
 
-/// Runs something with room for so many more descriptors.
+/// Runs something with a limit of that many more descriptors.
 fn with_descriptors<T>(more: u64, run: impl FnOnce() -> T) -> T {
     let limit = getrlimit(Resource::Nofile);
-    // Numbers are given out from below, so the limit stands behind the last one that may be taken.
+    // The system assigns the lowest free number, so the limit is the number after the last one that may be used.
     let is_free = |number: &u64| std::fs::symlink_metadata(format!("/proc/self/fd/{number}")).is_err();
     let current = (0..).filter(is_free).nth(more as usize);
     setrlimit(Resource::Nofile, Rlimit { current, ..limit }).unwrap();
@@ -94,9 +102,11 @@ fn no_descriptors_are_a_typed_error_and_nothing_is_left() {
                 opened += 1;
                 use_up(&device);
             }
-            Err(StartError::System { .. } | StartError::Spawn { .. } | StartError::Ended { .. }) => {
-                refused += 1
-            }
+            Err(
+                WorkerStartError::System { .. }
+                | WorkerStartError::Spawn { .. }
+                | WorkerStartError::Ended { .. },
+            ) => refused += 1,
             Err(error) => panic!("{error}"),
         }
         before.assert_restored(format_args!("{more} descriptors"));
@@ -104,7 +114,7 @@ fn no_descriptors_are_a_typed_error_and_nothing_is_left() {
     assert!(refused > 0 && opened > 0, "{refused} refused, {opened} opened");
 }
 
-/// A client that may have so many tasks, and no more: threads and processes alike.
+/// A client with a limit on its threads and processes.
 #[test]
 #[ignore = "helper process"]
 fn crowded() {
@@ -131,15 +141,15 @@ fn no_processes_and_threads_are_a_typed_error_and_nothing_is_left() {
         let mut client = rig::helper("limits::crowded");
         client.env(CROWDED, more.to_string());
         if rustix::process::geteuid().is_root() {
-            // The system does not limit root, so the client is somebody who has nothing else here.
-            client.uid(NOBODY + more as u32).gid(NOBODY);
+            // The system does not limit root, so the client runs as a user that has no other processes.
+            client.uid(UNUSED_USER + more as u32).gid(UNUSED_USER);
         }
         let output = client.output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success(), "{more}: {text}\n{}", String::from_utf8_lossy(&output.stderr));
         said += &text;
     }
-    // Whoever is not root shares the limit with his other processes, and never gets as far as the process.
+    // Without root the limit is shared with other processes of the user, and no process can be started.
     assert!(said.contains("refused: Thread("), "{said}");
     if rustix::process::geteuid().is_root() {
         assert!(said.contains("refused: Spawn"), "{said}");
@@ -156,7 +166,7 @@ fn more_shared_memory_than_there_is_is_out_of_memory() {
         let error = device.allocate_host(bytes).unwrap_err();
         assert!(error.is_oom(), "{error}");
     }
-    // There may be memory, and no addresses to map it at.
+    // There may be memory, and no addresses for it.
     let error = with_addresses(64 << 20, || device.allocate_host(1 << 30)).unwrap_err();
     assert!(error.is_oom() && !error.is_sticky(), "{error}");
     let scene = Scene::build(&device);
@@ -165,7 +175,7 @@ fn more_shared_memory_than_there_is_is_out_of_memory() {
     before.assert_restored("at the end");
 }
 
-/// Runs something with room for so many more bytes of addresses.
+/// Runs something with a limit of that many more bytes of addresses.
 fn with_addresses<T>(more: u64, run: impl FnOnce() -> T) -> T {
     let limit = getrlimit(Resource::As);
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -189,7 +199,7 @@ fn use_up(device: &IsolatedDevice) {
             }
         };
         assert!(!error.is_sticky(), "{error}");
-        // The descriptor of pages comes from the worker; there is no room for it here, and the worker is not believed.
+        // The descriptor of pages comes from the worker and cannot be received, which counts as a violation.
         let _ = device.create_pages(PageRequest { bytes, exportable: true });
     });
     if device.cause().is_some() {
@@ -208,7 +218,7 @@ fn client() {
     }
     let policy = RestartPolicy { limit: u32::MAX, pause: Duration::ZERO, ..RestartPolicy::default() };
     let config = rig::config().standby(true).restarts(policy).observe(|news| {
-        if let News::Started { process, .. } = news {
+        if let WorkerEvent::Started { process, .. } = news {
             let mut out = std::io::stdout().lock();
             writeln!(out, "worker {process}").unwrap();
             out.flush().unwrap();

@@ -1,5 +1,5 @@
-//! Programs with habits of their own: they ignore how children end, wait for all of them, take signals, close their standard streams or
-//! remove the file they were started from. Their workers are started, noticed and replaced all the same.
+//! Programs that ignore SIGCHLD, wait for all children, handle signals, close their standard streams or remove their executable. Their workers are started,
+//! watched and replaced as in any other program.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -12,15 +12,15 @@ use std::time::{Duration, Instant};
 use crate::rig::held::Held;
 use crate::rig::{self, Scene};
 use kiln_driver::DriverExt;
-use kiln_isolate::{Cause, Entry, IsolatedDevice, News, RestartPolicy};
+use kiln_isolate::{IsolatedDevice, LossCause, RestartPolicy, WorkerEntry, WorkerEvent};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process};
 
-/// Names the habit of the client.
+/// What the client does.
 const HABIT: &str = "KILN_TEST_HABIT";
-/// How long anything may take before it counts as never.
+/// A limit that is never reached.
 const NEVER: Duration = Duration::from_secs(60);
 
-/// A program with one of the habits.
+/// A program that does one of these.
 #[test]
 #[ignore = "helper process"]
 fn client() {
@@ -44,9 +44,9 @@ fn client() {
     }
 }
 
-/// Does something while another thread does something else again and again.
+/// Runs `act` while another thread repeats `other`.
 fn meanwhile(other: impl Fn() + Sync, act: impl FnOnce()) {
-    /// Ends the other thread, however the first one ends.
+    /// Ends the other thread on drop.
     struct Over<'a>(&'a AtomicBool);
     impl Drop for Over<'_> {
         fn drop(&mut self) {
@@ -71,7 +71,7 @@ fn wait_for_children() {
     }
 }
 
-/// Loses a worker and a standby to somebody else, and goes on; holds nothing at the end.
+/// Has a worker and a standby killed from outside, recovers, and holds nothing at the end.
 fn live() {
     let before = Held::settled();
     let (tell, told) = mpsc::channel();
@@ -89,15 +89,15 @@ fn live() {
     assert_ne!(standby, next);
     kill(first);
     let cause = heard(&told, |news| match news {
-        News::Lost { cause } => Some(cause.clone()),
+        WorkerEvent::Lost { cause } => Some(cause.clone()),
         _ => None,
     });
-    assert!(matches!(cause, Cause::Ended(_)), "{cause}");
+    assert!(matches!(cause, LossCause::Ended(_)), "{cause}");
     assert!(device.synchronize(scene.stream).unwrap_err().is_sticky());
     rig::recover(&device);
     assert_eq!(scene.download(&device, 0).unwrap(), [3; 64]);
     scene.play(&device, 4);
-    // One that faults, and one that is ended by this program, which end behind a takeover.
+    // Workers that this program kills.
     for _ in 0..2 {
         device.kill_worker();
         rig::recover(&device);
@@ -108,7 +108,7 @@ fn live() {
     assert_eq!(after, before);
 }
 
-fn heard<T>(told: &Receiver<News>, wanted: impl Fn(&News) -> Option<T>) -> T {
+fn heard<T>(told: &Receiver<WorkerEvent>, wanted: impl Fn(&WorkerEvent) -> Option<T>) -> T {
     loop {
         if let Some(found) = wanted(&told.recv_timeout(NEVER).expect("a client that is told")) {
             return found;
@@ -116,9 +116,9 @@ fn heard<T>(told: &Receiver<News>, wanted: impl Fn(&News) -> Option<T>) -> T {
     }
 }
 
-fn started(told: &Receiver<News>, wanted: bool) -> u32 {
+fn started(told: &Receiver<WorkerEvent>, wanted: bool) -> u32 {
     heard(told, |news| match news {
-        News::Started { process, standby } if *standby == wanted => Some(*process),
+        WorkerEvent::Started { process, standby } if *standby == wanted => Some(*process),
         _ => None,
     })
 }
@@ -127,7 +127,7 @@ fn kill(process: u32) {
     kill_process(Pid::from_raw(process as i32).unwrap(), Signal::KILL).unwrap();
 }
 
-/// Signals that a handler of the program takes, on threads of this crate.
+/// Signals that a handler of the program receives, on threads of kiln.
 mod signals {
     use std::time::Duration;
 
@@ -146,20 +146,20 @@ mod signals {
 
     extern "C" fn taken(_: i32) {}
 
-    /// From here on the program takes the signal, and what a thread was waiting for is interrupted.
+    /// Installs a handler, so that the signal interrupts system calls.
     pub(super) fn take() {
         let handler: extern "C" fn(i32) = taken;
         // SAFETY: the handler does nothing, so it may interrupt anything.
         assert_ne!(unsafe { signal(NUMBER, handler as usize) }, REFUSED);
     }
 
-    /// From here on the system tells nobody how children ended.
+    /// Ignores SIGCHLD, so that the exit status of children is discarded.
     pub(super) fn ignore_children() {
         // SAFETY: nothing is called.
         assert_ne!(unsafe { signal(CHILD, IGNORED) }, REFUSED);
     }
 
-    /// Sends it to every thread that looks after workers.
+    /// Sends the signal to every thread of kiln.
     pub(super) fn send() {
         for task in std::fs::read_dir("/proc/self/task").unwrap().flatten() {
             let name = std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
@@ -172,7 +172,7 @@ mod signals {
     }
 }
 
-/// Runs a client by way of a shell, which does something first. Ended if it takes for ever.
+/// Runs a client from a shell, with a prelude. Killed after a time limit.
 fn run(program: &Path, habit: &str, prelude: &str) {
     let line = format!("{prelude} \"$0\" programs::client {}", rig::HELPER_ARGUMENTS.join(" "));
     let mut shell = Command::new("timeout");
@@ -183,7 +183,7 @@ fn run(program: &Path, habit: &str, prelude: &str) {
 }
 
 #[test]
-fn children_that_others_wait_for_are_noticed_and_replaced() {
+fn workers_that_other_code_waits_for_are_noticed_and_replaced() {
     let _turn = rig::turn();
     let exe = std::env::current_exe().unwrap();
     run(&exe, "ignores how children end", "exec");
@@ -200,7 +200,7 @@ fn signals_interrupt_nothing() {
 fn a_program_without_its_file_or_its_standard_streams_has_workers() {
     let _turn = rig::turn();
     run(&std::env::current_exe().unwrap(), "closes its standard streams", "exec <&- >&- 2>&-");
-    let copy = rig::trap("copy");
+    let copy = rig::path("copy");
     std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
     run(&copy, "removes its file", "exec");
     assert!(!copy.exists());
@@ -221,12 +221,12 @@ fn an_observer_that_panics_costs_no_worker() {
     before.assert_restored("at the end");
 }
 
-/// A standby whose device does not open is not waited for until it is needed: it is ended, and another one is tried.
+/// A standby whose device does not open is killed after the start limit, and another one is started.
 #[test]
 fn a_standby_that_does_not_start_is_replaced() {
     let _turn = rig::turn();
     let before = Held::settled();
-    let (script, count) = (rig::trap("slow"), rig::trap("starts"));
+    let (script, count) = (rig::path("slow"), rig::path("starts"));
     let exe = std::env::current_exe().unwrap();
     let text = format!(
         "#!/bin/sh\nif [ -e {count} ]; then echo >> {count}; exec sleep 300 > /dev/null 2>&1; fi\necho > {count}\n\
@@ -238,12 +238,12 @@ fn a_standby_that_does_not_start_is_replaced() {
     std::fs::write(&script, text).unwrap();
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o700)).unwrap();
     let policy = RestartPolicy { pause: Duration::from_millis(1), ..RestartPolicy::default() };
-    let mut config = rig::config().entry(Entry::Program(script.clone())).standby(true).restarts(policy);
+    let mut config = rig::config().entry(WorkerEntry::Program(script.clone())).standby(true).restarts(policy);
     config.start_limit = Duration::from_secs(2);
     let device = IsolatedDevice::open(config).unwrap();
     let limit = Instant::now() + NEVER;
     while std::fs::read(&count).unwrap().len() < 3 {
-        assert!(Instant::now() < limit, "the first standby is still waited for");
+        assert!(Instant::now() < limit, "the first standby was not replaced");
         std::thread::sleep(Duration::from_millis(5));
     }
     let scene = Scene::build(&device);

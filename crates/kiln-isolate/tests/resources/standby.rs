@@ -1,4 +1,4 @@
-//! A standby has what the client has before it is needed, and lets go of what the client lets go of.
+//! A standby has the client's objects before it is needed, and releases what the client releases.
 
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
@@ -10,21 +10,23 @@ use kiln_driver::{
     Command, Driver, DriverExt, EventRequest, GraphNode, Image, MemoryRequest, PageRequest, Pattern,
     Protection, ReserveRequest, StreamRequest,
 };
-use kiln_isolate::{Config, IsolatedDevice, News, RestartPolicy, TakeoverError, Tally};
+use kiln_isolate::{
+    IsolatedDevice, IsolationConfig, ObjectCounts, RestartPolicy, TakeoverError, WorkerEvent,
+};
 
 const NEW: StreamRequest = StreamRequest::New { priority: 0 };
 
-fn listening(config: Config) -> (Config, Receiver<News>) {
+fn listening(config: IsolationConfig) -> (IsolationConfig, Receiver<WorkerEvent>) {
     let (tell, told) = mpsc::channel();
     let tell = Mutex::new(tell);
     (config.observe(move |news| drop(tell.lock().unwrap().send(news.clone()))), told)
 }
 
-/// Waits until a standby has exactly so much.
-fn prepared(told: &Receiver<News>, wanted: impl Fn(&Tally) -> bool) -> Tally {
+/// Waits until the standby's object counts match.
+fn prepared(told: &Receiver<WorkerEvent>, wanted: impl Fn(&ObjectCounts) -> bool) -> ObjectCounts {
     loop {
-        let news = told.recv_timeout(Duration::from_secs(60)).expect("a standby that is told everything");
-        if let News::Prepared { has, .. } = news
+        let news = told.recv_timeout(Duration::from_secs(60)).expect("an event of the standby");
+        if let WorkerEvent::Prepared { has, .. } = news
             && wanted(&has)
         {
             return has;
@@ -51,7 +53,7 @@ fn a_takeover_finds_everything_done() {
         device.kill_worker();
         let takeover = device.take_over().unwrap();
         assert!(takeover.standby, "generation {generation}");
-        assert_eq!((takeover.ahead, takeover.left), (all, Tally::default()));
+        assert_eq!((takeover.prepared, takeover.rebuilt), (all, ObjectCounts::default()));
         assert_eq!(takeover.kept_bytes, 2 * scene.granule);
         assert_eq!(scene.download(&device, 0).unwrap(), [61; 64]);
         scene.play(&device, 61);
@@ -83,7 +85,7 @@ fn what_changes_and_ends_does_so_in_the_standby() {
     let gone = device.create_stream(NEW).unwrap();
     prepared(&told, |has| (has.mappings, has.streams, has.kernels, has.graphs) == (3, 2, 1, 1));
 
-    // The first pages change places with the last, the second become read-only, one stream and one host block go.
+    // The first and the last pages are swapped, the second become read-only, one stream and one host block are destroyed.
     device.unmap(range.id, 0, granule).unwrap();
     device.unmap(range.id, 2 * granule, granule).unwrap();
     device.map(range.id, 0, &[pages[2]], Protection::ReadWrite).unwrap();
@@ -100,7 +102,7 @@ fn what_changes_and_ends_does_so_in_the_standby() {
     device.kill_worker();
     let takeover = device.take_over().unwrap();
     assert!(takeover.standby);
-    assert!(takeover.left.is_empty(), "{}", takeover.left);
+    assert!(takeover.rebuilt.is_empty(), "{}", takeover.rebuilt);
     device.submit(stream, &Command::Graph(graph)).unwrap();
     let host = device.allocate_host(64).unwrap();
     let read = |offset| {
@@ -118,7 +120,7 @@ fn what_changes_and_ends_does_so_in_the_standby() {
     device.submit(stream, &rig::launch(&store, &arguments)).unwrap();
     assert!(device.synchronize(stream).unwrap_err().is_sticky(), "the second pages are read-only");
 
-    // With everything gone the next standby has nothing, and the one that is being prepared gives it back.
+    // When everything is destroyed the standby has nothing, also one that is being prepared.
     device.take_over().unwrap();
     device.unmap(range.id, 0, 4 * granule).unwrap();
     for pages in pages {
@@ -129,22 +131,22 @@ fn what_changes_and_ends_does_so_in_the_standby() {
     device.destroy(stream.into()).unwrap();
     device.destroy(host.id().into()).unwrap();
     device.destroy(range.id.into()).unwrap();
-    prepared(&told, Tally::is_empty);
+    prepared(&told, ObjectCounts::is_empty);
 }
 
 #[test]
 fn a_standby_may_end_at_every_step_of_its_preparation() {
     let _turn = rig::turn();
-    let trap = rig::trap("standby");
+    let kill_step = rig::path("standby");
     let patient = RestartPolicy { pause: Duration::ZERO, ..RestartPolicy::default() };
     let mut fell = 0;
     let before = Held::settled();
     for step in 1.. {
-        let config = rig::trapped(rig::config().restarts(patient).standby(true), &trap);
+        let config = rig::killed_at_step(rig::config().restarts(patient).standby(true), &kill_step);
         let (config, told) = listening(config);
         let device: Arc<IsolatedDevice> = IsolatedDevice::open(config).unwrap();
-        // The worker in use may fall into it as well, which is no less to be survived.
-        std::fs::write(&trap, step.to_string()).unwrap();
+        // The worker in use may reach that step as well, and is recovered from.
+        std::fs::write(&kill_step, step.to_string()).unwrap();
         let scene = Scene::build(&device);
         scene.play(&device, 9);
         let lost = device.allocate(MemoryRequest::Direct { bytes: 64 });
@@ -153,7 +155,7 @@ fn a_standby_may_end_at_every_step_of_its_preparation() {
         rig::recover(&device);
         assert_eq!(scene.download(&device, 0).unwrap_or([9; 64]), [9; 64], "step {step}");
         scene.play(&device, 10);
-        let reached = std::fs::remove_file(&trap).is_err();
+        let reached = std::fs::remove_file(&kill_step).is_err();
         drop((scene, device, lost));
         before.assert_restored(format_args!("step {step}"));
         if !reached {
@@ -171,7 +173,7 @@ fn changes_while_a_standby_is_told_are_not_lost() {
     let device = IsolatedDevice::open(config).unwrap();
     let granule = device.info().limits.page_granularity_bytes;
     let range = device.reserve(ReserveRequest { bytes: 8 * granule, at: None }).unwrap();
-    // Four threads map, unmap and destroy in parts of their own while the standby follows.
+    // Four threads map, unmap and destroy in separate parts while the standby follows.
     std::thread::scope(|scope| {
         for part in 0..4 {
             let device = &device;
@@ -192,14 +194,14 @@ fn changes_while_a_standby_is_told_are_not_lost() {
     assert_eq!(has.ranges, 1);
     device.memory_info().unwrap();
     device.kill_worker();
-    assert!(device.take_over().unwrap().left.is_empty());
+    assert!(device.take_over().unwrap().rebuilt.is_empty());
 }
 
 #[test]
 fn an_address_that_is_taken_is_told_and_the_next_worker_is_tried() {
     let _turn = rig::turn();
-    let file = rig::trap("taken");
-    let (config, told) = listening(rig::crowded(rig::config().standby(true), &file));
+    let file = rig::path("taken");
+    let (config, told) = listening(rig::with_reserved_address(rig::config().standby(true), &file));
     let restarts =
         RestartPolicy { pause: Duration::ZERO, longest_pause: Duration::ZERO, ..RestartPolicy::default() };
     let device = IsolatedDevice::open(config.restarts(restarts)).unwrap();
@@ -210,10 +212,10 @@ fn an_address_that_is_taken_is_told_and_the_next_worker_is_tried() {
     device.kill_worker();
     assert!(device.take_over().unwrap().standby, "it was started before");
     scene.play(&device, 66);
-    // The next one has something of its own there.
+    // The next standby has another reservation there.
     let error = loop {
         let news = told.recv_timeout(Duration::from_secs(60)).expect("a standby that lacks something");
-        if let News::Unprepared { error, .. } = news {
+        if let WorkerEvent::Unprepared { error, .. } = news {
             break error;
         }
     };

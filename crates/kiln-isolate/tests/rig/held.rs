@@ -1,10 +1,10 @@
-//! What a process holds because of its workers.
-#![allow(dead_code, reason = "each test binary uses its own part")]
+//! The system resources that a process holds because of its workers.
+#![allow(dead_code, reason = "each test binary uses a part of this")]
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Descriptors, children, threads and mappings of ours that are there now.
+/// Descriptors, children, threads and mappings of this process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Held {
     pub(crate) descriptors: usize,
@@ -31,8 +31,8 @@ impl Held {
         }
     }
 
-    /// Asserts that the process holds this again. Children, threads and mappings of workers are gone when a device is dropped; a
-    /// descriptor may be another thread's of the test harness, which opens files of the system for a moment when it starts.
+    /// Asserts that the process holds this again. Dropping a device ends its children, threads and mappings; a descriptor may belong to another thread
+    /// of the test harness, which opens system files for a moment when it starts.
     #[track_caller]
     pub(crate) fn assert_restored(&self, when: impl std::fmt::Display) {
         let mut now = Self::now();
@@ -46,13 +46,13 @@ impl Held {
         assert_eq!(now, *self, "{when}");
     }
 
-    /// The same in numbers, since each worker is another process.
+    /// The counts, since each worker is another process.
     pub(crate) fn counts(&self) -> [usize; 4] {
         [self.descriptors, self.children.len(), self.threads, self.mappings]
     }
 
-    /// Looks until there are so many of each. The worker before is ended and the next standby started when the program has had a moment for
-    /// itself, so what is there right after a takeover is more, or less.
+    /// Polls until the counts are these. The old worker is killed and the next standby started some time after a takeover, so the counts differ right
+    /// after it.
     pub(crate) fn settles_at(counts: [usize; 4]) -> bool {
         let begun = Instant::now();
         while Self::now().counts() != counts {
@@ -64,8 +64,7 @@ impl Held {
         true
     }
 
-    /// Looks until the same was found several times in a row: threads of other tests that start and end open files of the system for a
-    /// moment.
+    /// Polls until the same was found several times in a row: threads of other tests open system files for a moment when they start.
     pub(crate) fn settled() -> Self {
         Self::found_again(5, |_| true)
     }

@@ -1,6 +1,6 @@
-//! A worker that ends where a test wants it to, a program that survives that, and what must not be left afterwards.
+//! A worker that ends at a chosen step, a program that recovers from that, and what it must not leave.
 
-// Each of the test files uses its own part.
+// Each test binary uses a part of this.
 #![allow(dead_code)]
 
 pub(crate) mod held;
@@ -15,65 +15,67 @@ use kiln_driver::{
     Access, Command, DeviceAddress, DevicePlace, Driver, DriverExt, Function, HostBlock, Image, Launch,
     PageRequest, Protection, Reservation, ReserveRequest, Result, StreamId, StreamRequest, Vouched,
 };
-use kiln_isolate::{Backend, Config, Entry, IsolatedDevice, OpenFailure, Opened, Step, Worker};
+use kiln_isolate::{
+    DeviceSpec, IsolatedDevice, IsolationConfig, OpenFailure, OpenedDevice, Worker, WorkerEntry, WorkerStep,
+};
 use kiln_sim::{DeviceConfig, HostKernel, KernelLibrary, LaunchContext, Machine, MachineConfig};
 use rustix::process::{Signal, getpid, kill_process};
 
-/// Where a worker ends itself: a file that says at which step, and is gone once it happened.
-const TRAP: &str = "KILN_TEST_TRAP";
-/// Addresses that are taken in a worker from its start: a file that says which, while it is there.
-const TAKEN: &str = "KILN_TEST_TAKEN";
+/// A file that says at which step a worker kills itself; the worker removes it then.
+const KILL_STEP: &str = "KILN_TEST_KILL_STEP";
+/// A file that names an address which is reserved in a worker from its start, while the file exists.
+const RESERVED: &str = "KILN_TEST_RESERVED";
 
 /// Milliseconds a worker takes for each of its steps.
 const PACE: &str = "KILN_TEST_PACE";
-/// A worker with so many bytes of memory of its own, which the system takes a while to take apart.
+/// Bytes of memory that a worker allocates, so that the system needs some time to end it.
 const BALLAST: &str = "KILN_TEST_BALLAST";
 
-/// The body of the test that is the worker process.
+/// The body of the helper test that is the worker process.
 pub(crate) fn worker() {
     if let Some(bytes) = std::env::var(BALLAST).ok().and_then(|text| text.parse().ok()) {
         Vec::leak(vec![1_u8; bytes]);
     }
     let pace = std::env::var(PACE).ok().and_then(|text| text.parse().ok()).map(Duration::from_millis);
     let steps = AtomicU64::new(0);
-    let trap = std::env::var_os(TRAP).map(PathBuf::from);
-    let observe = move |_: Step| {
+    let kill_step = std::env::var_os(KILL_STEP).map(PathBuf::from);
+    let observe = move |_: WorkerStep| {
         pace.into_iter().for_each(std::thread::sleep);
         let step = steps.fetch_add(1, Ordering::SeqCst) + 1;
-        let Some(trap) = &trap else { return };
-        let Ok(wanted) = std::fs::read_to_string(trap) else { return };
-        if wanted.parse() == Ok(step) && std::fs::remove_file(trap).is_ok() {
+        let Some(kill_step) = &kill_step else { return };
+        let Ok(wanted) = std::fs::read_to_string(kill_step) else { return };
+        if wanted.parse() == Ok(step) && std::fs::remove_file(kill_step).is_ok() {
             kill_process(getpid(), Signal::KILL).unwrap();
         }
     };
     Worker::new().backend("test", open).observe(observe).enter();
 }
 
-fn open(argument: &[u8]) -> std::result::Result<Opened, OpenFailure> {
+fn open(argument: &[u8]) -> std::result::Result<OpenedDevice, OpenFailure> {
     let seed = u64::from(argument.first().copied().unwrap_or(0));
     let config = MachineConfig::seeded(seed).device(DeviceConfig::default()).library(library());
     let device = Machine::new(config).device(0).map_err(|error| OpenFailure::broken(error.to_string()))?;
-    let taken = std::env::var_os(TAKEN).and_then(|file| std::fs::read_to_string(file).ok());
+    let taken = std::env::var_os(RESERVED).and_then(|file| std::fs::read_to_string(file).ok());
     if let Some(address) = taken.and_then(|text| text.parse().ok()) {
         let bytes = device.info().limits.page_granularity_bytes;
         device.reserve(ReserveRequest { bytes, at: Some(DeviceAddress(address)) }).unwrap();
     }
-    Ok(Opened::new(device))
+    Ok(OpenedDevice::new(device))
 }
 
-/// Workers that take a while to end.
-pub(crate) fn heavy(config: Config) -> Config {
+/// Workers that take some time to end.
+pub(crate) fn heavy(config: IsolationConfig) -> IsolationConfig {
     config.variable(BALLAST, (128_u32 << 20).to_string())
 }
 
-/// Workers that take so many milliseconds for each step.
-pub(crate) fn paced(config: Config, milliseconds: u32) -> Config {
+/// Workers that take that many milliseconds for each step.
+pub(crate) fn paced(config: IsolationConfig, milliseconds: u32) -> IsolationConfig {
     config.variable(PACE, milliseconds.to_string())
 }
 
-/// Workers in which an address is taken, while the file says so.
-pub(crate) fn crowded(config: Config, file: &std::path::Path) -> Config {
-    config.variable(TAKEN, file)
+/// Workers in which an address is reserved, while the file says so.
+pub(crate) fn with_reserved_address(config: IsolationConfig, file: &std::path::Path) -> IsolationConfig {
+    config.variable(RESERVED, file)
 }
 
 fn library() -> KernelLibrary {
@@ -93,8 +95,8 @@ fn library() -> KernelLibrary {
 }
 
 /// A configuration whose worker is the test `worker` of this binary.
-pub(crate) fn config() -> Config {
-    Config::new(Backend::custom("test", [1])).entry(Entry::Test("worker".into()))
+pub(crate) fn config() -> IsolationConfig {
+    IsolationConfig::new(DeviceSpec::custom("test", [1])).entry(WorkerEntry::Test("worker".into()))
 }
 
 /// Sole use of this process, for a test that counts what it holds or changes its limits.
@@ -113,14 +115,14 @@ pub(crate) fn helper(test: &str) -> Program {
     program
 }
 
-/// A place for a trap that no other test uses.
-pub(crate) fn trap(name: &str) -> PathBuf {
+/// A path that no other test uses.
+pub(crate) fn path(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("kiln-isolate-{}-{name}", std::process::id()))
 }
 
-/// A worker that falls into a trap, if one is set.
-pub(crate) fn trapped(config: Config, trap: &std::path::Path) -> Config {
-    config.variable(TRAP, trap)
+/// A worker that kills itself at the step that the file says, if it exists.
+pub(crate) fn killed_at_step(config: IsolationConfig, file: &std::path::Path) -> IsolationConfig {
+    config.variable(KILL_STEP, file)
 }
 
 /// A kernel launch of one thread.
@@ -138,7 +140,7 @@ pub(crate) fn launch<'a>(kernel: &Function, arguments: &'a [u8]) -> Command<'a> 
     })
 }
 
-/// What the scenario makes.
+/// The objects of a scenario.
 pub(crate) struct Scene {
     pub(crate) stream: StreamId,
     pub(crate) reservation: Reservation,
@@ -147,7 +149,7 @@ pub(crate) struct Scene {
     pub(crate) granule: u64,
 }
 
-/// Runs a call again after each loss, with another worker.
+/// Repeats a call after each loss, with another worker.
 pub(crate) fn surviving<T>(
     device: &IsolatedDevice,
     check: &dyn Fn(),
@@ -165,7 +167,7 @@ pub(crate) fn surviving<T>(
     }
 }
 
-/// Takes over, however often that takes.
+/// Takes over, with as many attempts as that needs.
 pub(crate) fn recover(device: &IsolatedDevice) {
     while let Err(error) = device.take_over() {
         assert!(error.is_retryable(), "{error}");
@@ -173,7 +175,7 @@ pub(crate) fn recover(device: &IsolatedDevice) {
 }
 
 impl Scene {
-    /// Two granules of pages at an address, a stream, a host block and a kernel; nothing is lost by a worker that ends.
+    /// Two granules of pages at an address, a stream, a host block and a kernel; the end of a worker loses none of them.
     pub(crate) fn build(device: &IsolatedDevice) -> Self {
         let granule = device.info().limits.page_granularity_bytes;
         let none = || {};
@@ -186,7 +188,7 @@ impl Scene {
             surviving(device, &none, || device.create_pages(request))
         });
         again(&mut || match device.map(reservation.id, 0, &pages, Protection::ReadWrite) {
-            // A worker that ended after the call and before its answer has not mapped anything for the next one.
+            // What a worker mapped before it ended without an answer is not mapped in the next one.
             Err(error) if error.is_refused() => panic!("{error}"),
             answer => answer,
         });
@@ -238,7 +240,9 @@ impl Scene {
 }
 
 /// Opens a device, runs a scenario on it, and drops it.
-pub(crate) fn whole_life(config: Config) -> std::result::Result<u64, kiln_isolate::StartError> {
+pub(crate) fn whole_life(
+    config: IsolationConfig,
+) -> std::result::Result<u64, kiln_isolate::WorkerStartError> {
     let device: Arc<IsolatedDevice> = IsolatedDevice::open(config)?;
     let scene = Scene::build(&device);
     scene.play(&device, 7);

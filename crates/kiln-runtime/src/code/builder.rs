@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use kiln_cuda::nvrtc::{CompileOptions, CudaSource, Header, Nvrtc, NvrtcError, Target, ToolkitHeaders};
+use kiln_cuda::nvrtc::{
+    CompileOptions, CompileTarget, CudaSource, Header, Nvrtc, NvrtcError, ToolkitHeaders,
+};
 use kiln_driver::DeviceKind;
 
 use super::compiler_file::CompilerFile;
@@ -178,7 +180,7 @@ impl<'a> ModuleBuilder<'a> {
     }
 
     /// How NVRTC is asked, once it is known what for.
-    fn options(&self, target: Target) -> CompileOptions {
+    fn options(&self, target: CompileTarget) -> CompileOptions {
         CompileOptions {
             fmad: self.fmad,
             line_info: self.line_info,
@@ -191,7 +193,7 @@ impl<'a> ModuleBuilder<'a> {
     }
 
     /// What NVRTC makes code for so that the device can run it.
-    fn target(&self, nvrtc: &Nvrtc) -> Result<Target> {
+    fn target(&self, nvrtc: &Nvrtc) -> Result<CompileTarget> {
         let info = self.runtime.info();
         let target = nvrtc
             .target_for(info.capability)
@@ -199,7 +201,7 @@ impl<'a> ModuleBuilder<'a> {
         Ok(match info.kind {
             DeviceKind::Cuda => target,
             // A simulated device runs PTX; machine code would be thrown away.
-            DeviceKind::Simulated => Target::Ptx(target.architecture()),
+            DeviceKind::Simulated => CompileTarget::Ptx(target.architecture()),
         })
     }
 
@@ -210,7 +212,7 @@ impl<'a> ModuleBuilder<'a> {
             .part("name", name.as_bytes())
             .part("source", text.as_bytes())
             .part("nvrtc", CompilerFile::of_process()?.identity().as_bytes());
-        for argument in self.options(Target::Ptx(self.runtime.info().capability.into())).arguments() {
+        for argument in self.options(CompileTarget::Ptx(self.runtime.info().capability.into())).arguments() {
             key = key.part("argument", argument.as_bytes());
         }
         for name in &self.names {

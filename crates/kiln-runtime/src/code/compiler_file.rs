@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use kiln_cuda::nvrtc::NvrtcError;
-use kiln_cuda::{LibraryKind, Surroundings};
+use kiln_cuda::{LibraryKind, SearchEnvironment};
 
 use crate::error::CodeError;
 
@@ -22,7 +22,7 @@ impl CompilerFile {
         if let Some(found) = FOUND.get() {
             return Ok(found);
         }
-        let found = Surroundings::of_process().find(LibraryKind::Nvrtc).map_err(NvrtcError::from)?;
+        let found = SearchEnvironment::of_process().find(LibraryKind::Nvrtc).map_err(NvrtcError::from)?;
         let file = Self::at(&found.path);
         Ok(FOUND.get_or_init(|| file))
     }

@@ -91,7 +91,7 @@ pub enum ErrorKind {
     /// No worker process could be started for a device.
     #[cfg(all(feature = "isolate", target_os = "linux"))]
     #[error(transparent)]
-    Worker(Arc<kiln_isolate::StartError>),
+    Worker(Arc<kiln_isolate::WorkerStartError>),
     /// A library is not there.
     #[error(transparent)]
     Library(#[from] MissingLibrary),
@@ -114,8 +114,8 @@ pub enum ErrorKind {
 }
 
 #[cfg(all(feature = "isolate", target_os = "linux"))]
-impl From<kiln_isolate::StartError> for ErrorKind {
-    fn from(error: kiln_isolate::StartError) -> Self {
+impl From<kiln_isolate::WorkerStartError> for ErrorKind {
+    fn from(error: kiln_isolate::WorkerStartError) -> Self {
         Self::Worker(Arc::new(error))
     }
 }

@@ -19,7 +19,7 @@ impl Alarm {
     }
 
     /// The worker is gone.
-    pub(super) fn raise(&self, cause: &kiln_isolate::Cause) {
+    pub(super) fn raise(&self, cause: &kiln_isolate::LossCause) {
         let Some((state, tracker)) = self.target.get() else { return };
         let (Some(state), Some(tracker)) = (state.upgrade(), tracker.upgrade()) else { return };
         // While one is being replaced only its replacement decides; a new one that is gone again is noticed afterwards.

@@ -69,7 +69,7 @@ impl Guardian {
                 }
             });
         }
-        if self.device.look()
+        if self.device.poll_streams()
             && let Some(cause) = self.device.cause()
         {
             self.alarm.raise(&cause);

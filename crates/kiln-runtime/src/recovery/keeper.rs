@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use kiln_driver::Driver;
 use kiln_driver::layer::Layered;
-use kiln_isolate::{Backend, IsolatedDevice, News};
+use kiln_isolate::{DeviceSpec, IsolatedDevice, WorkerEvent};
 use kiln_mem::DeviceBlock;
 use kiln_order::{DependencyTracker, Mutation};
 
@@ -54,12 +54,12 @@ impl Survival {
     }
 
     /// Starts a worker and has it open the device.
-    pub(crate) fn open(backend: Backend, process: &Process, mutation: Option<Mutation>) -> Result<Self> {
+    pub(crate) fn open(backend: DeviceSpec, process: &Process, mutation: Option<Mutation>) -> Result<Self> {
         let alarm = Arc::new(Alarm::default());
         let bell = alarm.clone();
         let config = process.config(backend).observe(move |news| match news {
-            News::Lost { cause } => bell.raise(cause),
-            News::Unprepared { process, what, error } => {
+            WorkerEvent::Lost { cause } => bell.raise(cause),
+            WorkerEvent::Unprepared { process, what, error } => {
                 tracing::warn!(process, what, %error, "a standby lacks something it would need");
             }
             _ => {}

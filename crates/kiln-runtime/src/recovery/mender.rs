@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kiln_driver::{Driver, DriverExt, Error, HostBlock, MemoryRequest, Result, StreamId, StreamRequest};
-use kiln_isolate::{Checksum, IsolatedDevice, Summed};
+use kiln_isolate::{Checksum, ChecksumRequest, IsolatedDevice};
 use kiln_order::Clock;
 
 use super::census::{Census, Provision};
@@ -92,7 +92,7 @@ impl<'a> Mender<'a> {
         let bytes = Checksum::chunks(block.bytes()) * 8;
         let room = device.allocate(MemoryRequest::Direct { bytes })?;
         let host = device.allocate_host(bytes)?;
-        let summed = Summed {
+        let summed = ChecksumRequest {
             address: block.address(0),
             bytes: block.bytes(),
             sums: room.id.into(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kiln_driver::Driver;
-use kiln_isolate::Backend;
+use kiln_isolate::DeviceSpec;
 use kiln_mem::stack::StackBase;
 use kiln_probe::{CudaPlatform, Platform};
 
@@ -16,19 +16,19 @@ impl DeviceRuntime {
     /// A new runtime over a device that is opened for it, in this process or in a worker, as the configuration says.
     ///
     /// ```no_run
-    /// use kiln::recovery::{Backend, Isolation, Process};
+    /// use kiln::recovery::{DeviceSpec, Isolation, Process};
     /// use kiln::{DeviceRuntime, RuntimeConfig};
     ///
     /// kiln::worker_entry();
     /// let isolation = Isolation::Process(Process { standby: true, ..Process::default() });
-    /// let gpu = DeviceRuntime::open(&Backend::cuda(0), RuntimeConfig { isolation, ..RuntimeConfig::default() })?;
+    /// let gpu = DeviceRuntime::open(&DeviceSpec::cuda(0), RuntimeConfig { isolation, ..RuntimeConfig::default() })?;
     /// # Ok::<(), kiln::Error>(())
     /// ```
     ///
     /// # Errors
     /// There is no such device or it does not work; no worker can be started; its memory could not outlive the worker, because the device
     /// cannot hand pages to another process or the memory stack is not based on pages.
-    pub fn open(backend: &Backend, config: RuntimeConfig) -> Result<Self> {
+    pub fn open(backend: &DeviceSpec, config: RuntimeConfig) -> Result<Self> {
         match config.isolation.clone() {
             Isolation::InProcess => Self::from_driver(open_here(backend)?, config),
             Isolation::Process(process) => {
@@ -46,7 +46,7 @@ impl DeviceRuntime {
     }
 }
 
-fn open_here(backend: &Backend) -> Result<Arc<dyn Driver>> {
+fn open_here(backend: &DeviceSpec) -> Result<Arc<dyn Driver>> {
     let unknown = || Misuse::UnknownBackend { name: backend.name().into() };
     match backend.name() {
         "cuda" => {

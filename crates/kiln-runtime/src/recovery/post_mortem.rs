@@ -4,7 +4,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kiln_isolate::{Phases, Takeover};
+use kiln_isolate::{Takeover, TakeoverPhases};
 use kiln_order::Stamp;
 
 use crate::ids::{BlockId, Generation};
@@ -20,7 +20,7 @@ pub struct PostMortem {
     /// Why the one before ended.
     pub cause: Arc<Cause>,
     /// The same as the worker's keeper saw it.
-    pub worker: kiln_isolate::Cause,
+    pub worker: kiln_isolate::LossCause,
     /// Whether a standby took over, as opposed to a worker that had to be started.
     pub standby: bool,
     /// Work that was queued and is not known to be done, by stream and number. The first of each stream may have been running.
@@ -30,7 +30,7 @@ pub struct PostMortem {
     /// Graphs that could not be built again and are refused from here on.
     pub lost_graphs: usize,
     /// How long the parts of replacing the worker took.
-    pub phases: Phases,
+    pub phases: TakeoverPhases,
     /// How long it took to find out what had started and to do again what had not.
     pub replayed: Duration,
     /// How long sealed blocks took to be verified, and lost ones to be filled again.

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kiln_driver::{Access, Driver};
-use kiln_isolate::{Checksum, Summed};
+use kiln_isolate::{Checksum, ChecksumRequest};
 use kiln_order::{Clock, Stamp, Stamps};
 
 use super::keeper::Survival;
@@ -82,7 +82,7 @@ impl<T: Element> GpuRef<T> {
         let sums = runtime.allocate::<u64>(Checksum::chunks(self.bytes()) as usize)?;
         if let Some(place) = sums.place() {
             let (address, sums_address) = (self.address(), sums.address());
-            let summed = Summed { address, bytes: self.bytes(), sums: place, sums_address };
+            let summed = ChecksumRequest { address, bytes: self.bytes(), sums: place, sums_address };
             let uses = &mut [self.used(Access::Read, 0), sums.used(Access::Write, 1)];
             inner.submit(lane, uses, |driver, stream| {
                 // SAFETY: both blocks are held here and, once dropped, freed only after this use; both are stamped, so that what writes to

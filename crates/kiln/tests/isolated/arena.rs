@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kiln::probe::{DeviceSummary, Listing, Platform, Prober, ProberConfig, Result};
-use kiln::recovery::{Backend, Isolation};
+use kiln::recovery::{DeviceSpec, Isolation};
 use kiln::{DeviceRuntime, GpuRef, Policy, RuntimeConfig, backend::BackendContext, buffer::Stale};
 use kiln_driver::{DeviceKind, Driver};
 use kiln_sim::{Machine, MachineConfig};
@@ -35,8 +35,8 @@ impl Platform for InWorker {
         Ok(self.machine().device(ordinal)?)
     }
 
-    fn backend(&self, _: u32) -> Result<Option<Backend>> {
-        Ok(Some(Backend::simulated(self.seed)))
+    fn backend(&self, _: u32) -> Result<Option<DeviceSpec>> {
+        Ok(Some(DeviceSpec::simulated(self.seed)))
     }
 }
 

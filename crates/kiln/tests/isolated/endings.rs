@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use kiln::recovery::{Backend, Entry, Isolation, Process, RestartPolicy, Standing};
+use kiln::recovery::{DeviceSpec, Isolation, Process, RestartPolicy, Standing, WorkerEntry};
 use kiln::recovery::{Keep, Phase};
 use kiln::service::{DeviceService, ServiceConfig, Upload, Why};
 use kiln::{
@@ -58,17 +58,18 @@ fn what_cannot_be_isolated_is_refused() {
     assert!(matches!(error.kind(), ErrorKind::Misuse(Misuse::OpenInProcess)), "{error}");
     for base in ["direct", "pool", "stats(chunks)"] {
         let memory = MemoryConfig { stack: base.parse().unwrap(), ..MemoryConfig::default() };
-        let error = DeviceRuntime::open(&Backend::simulated(1), RuntimeConfig { memory, ..config.clone() });
+        let error =
+            DeviceRuntime::open(&DeviceSpec::simulated(1), RuntimeConfig { memory, ..config.clone() });
         assert!(matches!(error.unwrap_err().kind(), ErrorKind::Misuse(Misuse::MemoryOfWorker { .. })));
     }
-    let custom = Backend::custom("abacus", []);
+    let custom = DeviceSpec::custom("abacus", []);
     let error = DeviceRuntime::open(&custom, RuntimeConfig::default()).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Misuse(Misuse::UnknownBackend { .. })), "{error}");
     assert!(matches!(DeviceRuntime::open(&custom, config).unwrap_err().kind(), ErrorKind::Worker(_)));
-    let entry = Entry::Program("/nonexistent/worker".into());
+    let entry = WorkerEntry::Program("/nonexistent/worker".into());
     let isolation = Isolation::Process(Process { entry, ..Process::default() });
     let config = RuntimeConfig { isolation, ..RuntimeConfig::default() };
-    let error = DeviceRuntime::open(&Backend::simulated(1), config).unwrap_err();
+    let error = DeviceRuntime::open(&DeviceSpec::simulated(1), config).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Worker(_)) && !error.is_absence(), "{error}");
 }
 
@@ -77,7 +78,7 @@ fn whole_pages_outlive_a_worker_too() {
     let memory = MemoryConfig { stack: "stats(pages)".parse().unwrap(), ..MemoryConfig::default() };
     let isolation = Isolation::Process(rig::process());
     let config = RuntimeConfig { isolation, memory, ..RuntimeConfig::default() };
-    let gpu = DeviceRuntime::open(&Backend::simulated(35), config).unwrap();
+    let gpu = DeviceRuntime::open(&DeviceSpec::simulated(35), config).unwrap();
     let words: Vec<u32> = (0..1000).collect();
     let kept = [gpu.upload(&words).unwrap(), gpu.upload(&words).unwrap()];
     gpu.synchronize().unwrap();
@@ -88,7 +89,7 @@ fn whole_pages_outlive_a_worker_too() {
 
 #[test]
 fn the_same_device_can_be_opened_here() {
-    let gpu = DeviceRuntime::open(&Backend::simulated(33), RuntimeConfig::default()).unwrap();
+    let gpu = DeviceRuntime::open(&DeviceSpec::simulated(33), RuntimeConfig::default()).unwrap();
     assert!(gpu.isolated_device().is_none() && gpu.post_mortems().is_empty());
     assert_eq!(gpu.upload(&[7_u8]).unwrap().download().unwrap(), [7]);
 }
@@ -231,6 +232,6 @@ fn a_heap_in_a_worker_keeps_few_rows_and_those_in_use_survive() {
     let memory =
         MemoryConfig { stack: "stats(heap(mapping=1GiB))".parse().unwrap(), ..MemoryConfig::default() };
     let config = RuntimeConfig { isolation, memory, ..RuntimeConfig::default() };
-    let gpu = DeviceRuntime::open(&Backend::simulated(37), config).unwrap();
+    let gpu = DeviceRuntime::open(&DeviceSpec::simulated(37), config).unwrap();
     assert_eq!(gpu.memory().to_string(), "stats(heap(mapping=1 GiB))");
 }

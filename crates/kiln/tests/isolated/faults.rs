@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kiln::recovery::{Backend, Process, Standing};
+use kiln::recovery::{DeviceSpec, Process, Standing};
 use kiln::{buffer::Stale, error::ErrorKind};
 use kiln_driver::Code;
 
@@ -62,7 +62,7 @@ fn every_kind_of_fault_costs_its_own_block_and_says_why() {
 /// The table that a GPU fills with its own times.
 #[test]
 fn every_kind_of_fault_is_survived_with_and_without_a_standby() {
-    let table = crate::table::run(&Backend::simulated(4), 100_000, Duration::from_millis(300));
+    let table = crate::table::run(&DeviceSpec::simulated(4), 100_000, Duration::from_millis(300));
     assert_eq!(table.lines().count(), 1 + 2 * 6, "{table}");
 }
 

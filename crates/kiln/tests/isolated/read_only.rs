@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use kiln::recovery::{Backend, Process, SealError, Standing};
+use kiln::recovery::{DeviceSpec, Process, SealError, Standing};
 use kiln::telemetry::Count;
 use kiln::{
     DeviceRuntime, GpuRef,
@@ -13,7 +13,7 @@ use crate::wild::{self, WORDS, is_sealed, standing};
 use crate::{kernels, rig};
 
 fn open(seed: u64) -> DeviceRuntime {
-    wild::open(&Backend::simulated(seed), rig::process())
+    wild::open(&DeviceSpec::simulated(seed), rig::process())
 }
 
 fn refused(buffer: &GpuRef<u32>) -> SealError {
@@ -26,7 +26,7 @@ fn refused(buffer: &GpuRef<u32>) -> SealError {
 #[test]
 fn a_wild_write_into_a_read_only_block_is_a_fault_and_changes_nothing() {
     for standby in [false, true] {
-        wild::run(&Backend::simulated(60), Process { standby, ..rig::process() }).unwrap();
+        wild::run(&DeviceSpec::simulated(60), Process { standby, ..rig::process() }).unwrap();
     }
 }
 

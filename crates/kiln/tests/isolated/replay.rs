@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kiln::recovery::{Backend, Outcome, PostMortem, Process, Replay, Standing, Why};
+use kiln::recovery::{DeviceSpec, Outcome, PostMortem, Process, Replay, Standing, Why};
 use kiln::service::{DeviceService, Readback, ServiceConfig};
 use kiln::{
     DeviceRuntime, GpuRef, Kernel, Ticket,
@@ -42,7 +42,7 @@ fn bump(gpu: &DeviceRuntime, kernel: &Kernel, at: &GpuRef<u32>) -> Ticket {
 #[test]
 fn work_behind_a_fault_and_beside_it_is_done_again() {
     for standby in [false, true] {
-        let report = replay_scene::run(&Backend::simulated(70), 2000, standby);
+        let report = replay_scene::run(&DeviceSpec::simulated(70), 2000, standby);
         let page = report.to_string();
         assert!(page.contains("; done again") && page.contains("which is lost"), "{page}");
         assert!(page.contains("it may have started"), "{page}");

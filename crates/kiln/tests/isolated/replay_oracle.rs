@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use kiln::order::{Mutation, Stamp};
-use kiln::recovery::{Backend, Outcome, PostMortem, Process, Replay, Why};
+use kiln::recovery::{DeviceSpec, Outcome, PostMortem, Process, Replay, Why};
 use kiln::{DeviceRuntime, GpuRef, Kernel, Stream, Ticket, error::ErrorKind};
 
 use self::pins::Pin;
@@ -109,7 +109,7 @@ impl Program {
     fn new(seed: u64, standby: bool, mutation: Option<Mutation>) -> Self {
         let watchdog = Some(Duration::from_secs(10));
         let process = Process { standby, watchdog, replay: Replay::NotStarted, ..rig::process() };
-        let gpu = rig::open_mutated(&Backend::simulated(seed), process, mutation);
+        let gpu = rig::open_mutated(&DeviceSpec::simulated(seed), process, mutation);
         let kernels =
             ["copy", "bump", "sum", "late"].map(|name| gpu.kernel(replay_kernels::PTX, name).unwrap());
         let streams = (0..STREAMS).map(|_| gpu.stream().unwrap()).collect();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kiln::recovery::{Backend, Outcome, PostMortem, Process, Replay, Why};
+use kiln::recovery::{DeviceSpec, Outcome, PostMortem, Process, Replay, Why};
 use kiln::{DeviceRuntime, Result, Ticket, buffer::Stale};
 
 use crate::{replay_kernels, rig};
@@ -23,12 +23,12 @@ struct Queued {
 }
 
 /// Plays the scene and returns the report of its takeover. `rounds` is how long the kernel goes around before it faults.
-pub(crate) fn run(backend: &Backend, rounds: u32, standby: bool) -> Arc<PostMortem> {
+pub(crate) fn run(backend: &DeviceSpec, rounds: u32, standby: bool) -> Arc<PostMortem> {
     let played = (0..TRIES).find_map(|_| play(backend, rounds, standby));
     played.expect("the fault never came late enough")
 }
 
-fn play(backend: &Backend, rounds: u32, standby: bool) -> Option<Arc<PostMortem>> {
+fn play(backend: &DeviceSpec, rounds: u32, standby: bool) -> Option<Arc<PostMortem>> {
     let process = Process {
         standby,
         watchdog: Some(Duration::from_secs(20)),

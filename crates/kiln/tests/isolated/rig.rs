@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kiln::order::Mutation;
-use kiln::recovery::{Backend, Entry, Isolation, PostMortem, Process, RestartPolicy};
+use kiln::recovery::{DeviceSpec, Isolation, PostMortem, Process, RestartPolicy, WorkerEntry};
 use kiln::recovery::{Phase, Status};
 use kiln::{DeviceRuntime, RuntimeConfig};
 
@@ -18,19 +18,23 @@ pub(crate) const RESTARTS: RestartPolicy = RestartPolicy {
 
 /// This binary's test `worker` as the worker.
 pub(crate) fn process() -> Process {
-    Process { entry: Entry::Test("worker".into()), restarts: RESTARTS, ..Process::default() }
+    Process { entry: WorkerEntry::Test("worker".into()), restarts: RESTARTS, ..Process::default() }
 }
 
 pub(crate) fn open(seed: u64, process: Process) -> DeviceRuntime {
-    open_on(&Backend::simulated(seed), process)
+    open_on(&DeviceSpec::simulated(seed), process)
 }
 
-pub(crate) fn open_on(backend: &Backend, process: Process) -> DeviceRuntime {
+pub(crate) fn open_on(backend: &DeviceSpec, process: Process) -> DeviceRuntime {
     open_mutated(backend, process, None)
 }
 
 /// With a rule taken out.
-pub(crate) fn open_mutated(backend: &Backend, process: Process, mutation: Option<Mutation>) -> DeviceRuntime {
+pub(crate) fn open_mutated(
+    backend: &DeviceSpec,
+    process: Process,
+    mutation: Option<Mutation>,
+) -> DeviceRuntime {
     let isolation = Isolation::Process(process);
     let config = RuntimeConfig { isolation, mutation, ..RuntimeConfig::default() };
     DeviceRuntime::open(backend, config).unwrap()

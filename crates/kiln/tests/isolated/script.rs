@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use kiln::recovery::{Entry, Process};
+use kiln::recovery::{Process, WorkerEntry};
 
 /// A script that starts this binary's worker, or ends at once, or does nothing for a long time.
 pub(crate) struct Script {
@@ -31,7 +31,7 @@ impl Script {
 
     /// A process whose workers are started by the script.
     pub(crate) fn process(&self) -> Process {
-        Process { entry: Entry::Program(self.file.clone()), ..crate::rig::process() }
+        Process { entry: WorkerEntry::Program(self.file.clone()), ..crate::rig::process() }
     }
 
     /// From here on no worker starts.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use kiln::recovery::{Backend, Isolation, PostMortem, Process};
+use kiln::recovery::{DeviceSpec, Isolation, PostMortem, Process};
 use kiln::{DeviceRuntime, RuntimeConfig, buffer::Stale};
 
 use crate::{kernels, rig};
@@ -14,7 +14,7 @@ const FAULTS: [&str; 6] = ["illegal", "misaligned", "traps", "asserts", "endless
 const WATCHDOG: Duration = Duration::from_secs(2);
 
 /// Runs the table on a device and returns it as text. `words` is the size of what has to be kept.
-pub(crate) fn run(backend: &Backend, words: usize, standby_pause: Duration) -> String {
+pub(crate) fn run(backend: &DeviceSpec, words: usize, standby_pause: Duration) -> String {
     let mut table = format!(
         "{:<11} {:<8} {:>24} {:>5} {:>5} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}\n",
         "fault",

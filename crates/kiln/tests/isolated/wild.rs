@@ -1,6 +1,6 @@
 //! A block that is mapped read-only, and a kernel that goes astray into it; on any device.
 
-use kiln::recovery::{Backend, Isolation, PostMortem, Process, SealError, Standing};
+use kiln::recovery::{DeviceSpec, Isolation, PostMortem, Process, SealError, Standing};
 use kiln::{
     DeviceRuntime, Error, GpuRef, RuntimeConfig,
     buffer::Stale,
@@ -14,7 +14,7 @@ use crate::{kernels, rig};
 pub(crate) const WORDS: usize = 1_500_000;
 
 /// A runtime whose blocks own their pages.
-pub(crate) fn open(backend: &Backend, process: Process) -> DeviceRuntime {
+pub(crate) fn open(backend: &DeviceSpec, process: Process) -> DeviceRuntime {
     let memory = MemoryConfig { stack: "pages".parse().unwrap(), ..MemoryConfig::default() };
     let isolation = Isolation::Process(process);
     DeviceRuntime::open(backend, RuntimeConfig { isolation, memory, ..RuntimeConfig::default() }).unwrap()
@@ -48,7 +48,7 @@ pub(crate) fn go_astray(gpu: &DeviceRuntime, into: &GpuRef<u32>) -> std::sync::A
 }
 
 /// Seals a block read-only and has a kernel stray into it, twice; then opens it and writes it. Says whether the device can.
-pub(crate) fn run(backend: &Backend, process: Process) -> Result<(), SealError> {
+pub(crate) fn run(backend: &DeviceSpec, process: Process) -> Result<(), SealError> {
     let gpu = open(backend, process);
     let contents: Vec<u32> = (0..WORDS as u32).collect();
     let [sealed, open] = [0, 1].map(|_| gpu.upload(&contents).unwrap());

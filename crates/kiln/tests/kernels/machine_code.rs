@@ -7,7 +7,7 @@ use kiln::{
     error::ErrorKind,
     launch::{Mismatch, ParameterKind},
 };
-use kiln_cuda::nvrtc::{Architecture, CompileOptions, CudaSource, Nvrtc, Target};
+use kiln_cuda::nvrtc::{Architecture, CompileOptions, CompileTarget, CudaSource, Nvrtc};
 use kiln_driver::DeviceKind;
 
 const ADD: &str = r#"
@@ -52,7 +52,7 @@ fn machine_code_runs_with_the_signature_the_driver_knows_and_not_on_another_arch
         nvrtc.compile(&CudaSource::new("add.cu", ADD), &options).unwrap().cubin.unwrap()
     };
     let own = nvrtc.target_for(gpu.info().capability).unwrap().architecture();
-    let cubin = compiled(Target::Cubin(own));
+    let cubin = compiled(CompileTarget::Cubin(own));
     let add = gpu.kernel(Source::Cubin(&cubin), "add").unwrap();
     let parameters = add.signature().expect("the driver tells sizes and offsets").parameters();
     let spans: Vec<_> = parameters.iter().map(|parameter| (parameter.offset, parameter.bytes)).collect();
@@ -71,7 +71,7 @@ fn machine_code_runs_with_the_signature_the_driver_knows_and_not_on_another_arch
     assert_eq!(x.download().unwrap(), [42; 100]);
 
     let other = [80, 120].map(Architecture::new).into_iter().find(|other| *other != own).unwrap();
-    let foreign = compiled(Target::Cubin(other));
+    let foreign = compiled(CompileTarget::Cubin(other));
     let error = refused(gpu, Source::Cubin(&foreign), "add");
     assert!(matches!(error, CodeError::Architecture { .. }), "{error:?}");
     println!("{error}");

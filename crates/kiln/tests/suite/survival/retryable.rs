@@ -7,7 +7,7 @@ use kiln::error::{ErrorKind, Misuse, OutOfHostMemory};
 use kiln::libraries::{Library, MissingLibrary};
 use kiln::probe::{Absence, CudaAbsence, ProbeError};
 use kiln::program::ProgramError;
-use kiln::recovery::{SealError, StartError};
+use kiln::recovery::{SealError, WorkerStartError};
 use kiln::{
     DeviceRuntime, Error, Policy, RuntimeConfig, buffer::Stale, code::CodeError, graph::GraphError,
     launch::Mismatch, memory::MemoryConfig,
@@ -85,7 +85,7 @@ fn kinds_that_stay() -> Vec<ErrorKind> {
         ProbeError::Recursion.into(),
         ErrorKind::ConfigInUse { open: None },
         ErrorKind::JobPanicked { message: "planned".into() },
-        StartError::NoEntry.into(),
+        WorkerStartError::NoEntry.into(),
         ErrorKind::Other(Arc::new(io::Error::other("no disk"))),
         ErrorKind::Other(Arc::new(Error::new(Misuse::RuntimeGone))),
     ]
@@ -98,7 +98,7 @@ fn every_kind_says_whether_the_same_request_may_succeed_later() {
     kinds.extend([
         (ErrorKind::StreamsExhausted { limit: 2 }, true),
         (OutOfHostMemory { bytes: 8, what: "a download" }.into(), true),
-        (StartError::Ended { status: None }.into(), true),
+        (WorkerStartError::Ended { status: None }.into(), true),
         (ErrorKind::Other(Arc::new(Error::from(out_of_memory()))), true),
         (Stale::Rebuilding.into(), true),
         (Stale::Lost.into(), false),

@@ -1,0 +1,27 @@
+//! What client and worker say to each other, and through what. Both processes use this code; it knows neither of them.
+//!
+//! - [`socket`]: a pair of connected sockets for the handshake and for descriptors.
+//! - [`memory_file`]: memory that both processes map.
+//! - [`segment`]: the layout of the shared memory segment; [`ring`], [`event_count`] and [`progress_cells`] are its parts.
+//! - [`wire`]: the encoding of every message.
+//! - [`environment`]: how a process knows that it was started as a worker.
+//! - [`violation`]: what is said of a peer that breaks these rules.
+
+pub(crate) mod device_spec;
+#[cfg(target_os = "linux")]
+pub(crate) mod environment;
+#[cfg(target_os = "linux")]
+pub(crate) mod event_count;
+#[cfg(target_os = "linux")]
+pub(crate) mod memory_file;
+#[cfg(target_os = "linux")]
+pub(crate) mod progress_cells;
+#[cfg(target_os = "linux")]
+pub(crate) mod ring;
+#[cfg(target_os = "linux")]
+pub(crate) mod segment;
+#[cfg(target_os = "linux")]
+pub(crate) mod socket;
+pub(crate) mod violation;
+#[cfg(target_os = "linux")]
+pub(crate) mod wire;

@@ -1,0 +1,43 @@
+//! Which device a worker opens.
+
+/// A device, described so that another process can open it.
+///
+/// ```
+/// use kiln_isolate::DeviceSpec;
+///
+/// assert_eq!(DeviceSpec::cuda(0).name(), "cuda");
+/// assert_eq!(DeviceSpec::simulated(42).name(), "sim");
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeviceSpec {
+    name: String,
+    argument: Vec<u8>,
+}
+
+impl DeviceSpec {
+    /// A CUDA device by its ordinal.
+    pub fn cuda(ordinal: u32) -> Self {
+        Self::custom("cuda", ordinal.to_le_bytes())
+    }
+
+    /// A simulated device that runs PTX, driven by a seed.
+    pub fn simulated(seed: u64) -> Self {
+        Self::custom("sim", seed.to_le_bytes())
+    }
+
+    /// A device of a kind that the program registers with [`Worker::backend`](crate::Worker::backend), and the argument its function
+    /// gets.
+    pub fn custom(name: impl Into<String>, argument: impl Into<Vec<u8>>) -> Self {
+        Self { name: name.into(), argument: argument.into() }
+    }
+
+    /// The kind of device.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Which device of that kind.
+    pub fn argument(&self) -> &[u8] {
+        &self.argument
+    }
+}

@@ -1,0 +1,30 @@
+//! The encoding of every message between the two processes.
+//!
+//! Numbers are little-endian, a length precedes what it measures, and a tag precedes each alternative. Decoding trusts nothing: a length is
+//! compared with what is left before memory is allocated, and an unknown tag or bytes left over are errors. [`VERSION`] is part of the
+//! handshake and is raised with every change.
+
+mod command;
+mod device;
+mod error;
+#[cfg(test)]
+mod fuzzed;
+mod handshake;
+mod image;
+mod interned;
+mod reader;
+mod request;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod samples;
+mod writer;
+
+pub(crate) use command::{WireCommand, WireLaunch, WirePlace};
+pub(crate) use error::{put_error, take_error};
+pub(crate) use handshake::{Farewell, Hello, Welcome};
+pub(crate) use image::{IMAGE_CUBIN, IMAGE_HOST_KERNELS, IMAGE_PTX, IMAGE_PTX_TO_KEEP};
+pub(crate) use reader::{Malformed, Reader};
+pub(crate) use request::{Ask, Request, WireNode, WireObject};
+pub(crate) use writer::{Put, Take, Writer};
+
+/// The version of the format.
+pub(crate) const VERSION: u32 = 2;

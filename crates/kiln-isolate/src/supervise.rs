@@ -1,0 +1,41 @@
+//! The client process: everything around the proxy that starts, watches, prepares and replaces workers.
+//!
+//! - [`device`]: [`IsolatedDevice`](device::IsolatedDevice), which owns all of it, and [`driver`], its implementation of the waist.
+//! - [`supervisor`] and [`supervisor_handle`]: the thread that starts workers, notices when they end, and kills them. [`launcher`] starts
+//!   one, [`child_process`] is its process, [`watchdog`] finds one that hangs.
+//! - [`worker_state`]: which objects a worker has, and the requests that give it the rest. [`takeover`] does that for a worker
+//!   that replaces another, [`standby`] ahead of time.
+//! - [`config`], [`restarts`], [`worker_event`], [`isolation_support`]: what a program configures and observes.
+
+#[cfg(target_os = "linux")]
+pub(crate) mod cancellation;
+#[cfg(target_os = "linux")]
+pub(crate) mod child_process;
+pub(crate) mod config;
+#[cfg(target_os = "linux")]
+pub(crate) mod device;
+#[cfg(target_os = "linux")]
+mod driver;
+#[cfg(target_os = "linux")]
+pub(crate) mod isolation_support;
+#[cfg(target_os = "linux")]
+pub(crate) mod launcher;
+pub(crate) mod object_counts;
+pub(crate) mod restarts;
+#[cfg(target_os = "linux")]
+pub(crate) mod running_time;
+#[cfg(target_os = "linux")]
+pub(crate) mod standby;
+pub(crate) mod start_error;
+#[cfg(target_os = "linux")]
+pub(crate) mod supervisor;
+#[cfg(target_os = "linux")]
+pub(crate) mod supervisor_handle;
+pub(crate) mod takeover;
+#[cfg(not(target_os = "linux"))]
+pub(crate) mod unsupported;
+#[cfg(target_os = "linux")]
+pub(crate) mod watchdog;
+pub(crate) mod worker_event;
+#[cfg(target_os = "linux")]
+pub(crate) mod worker_state;

@@ -1,0 +1,61 @@
+//! Turns commands of the client back into the waist's.
+
+use kiln_driver::{Base, Command, DevicePlace, Launch, Place, Result, Vouched};
+
+use super::object_table::{ObjectTable, find};
+use crate::protocol::wire::{WireCommand, WireLaunch, WirePlace};
+
+const CALL: &str = "submit";
+
+impl ObjectTable {
+    /// The command with the driver's handles. Signals go another way, because their tickets are recorded.
+    pub(super) fn command<'a>(&self, command: &WireCommand<'a>) -> Result<Command<'a>> {
+        Ok(match *command {
+            WireCommand::Copy { from, to, bytes } => {
+                Command::Copy { from: self.place(from)?, to: self.place(to)?, bytes }
+            }
+            WireCommand::Fill { to, pattern, count } => {
+                let Place::Device(to) = self.place(to)? else {
+                    return Err(super::object_table::unknown(CALL, 0));
+                };
+                Command::Fill { to, pattern, count }
+            }
+            WireCommand::Launch(launch) => Command::Launch(self.launch(&launch)?),
+            WireCommand::Signal { event, .. } => Command::Signal(find(&self.events, event, CALL)?.id),
+            WireCommand::Wait { event } => Command::Wait(find(&self.events, event, CALL)?.id),
+            WireCommand::Graph { graph } => Command::Graph(*find(&self.graphs, graph, CALL)?),
+        })
+    }
+
+    fn place(&self, place: WirePlace) -> Result<Place> {
+        Ok(match place {
+            WirePlace::Memory { id, offset } => {
+                let base = Base::Memory(*find(&self.memory, id, CALL)?);
+                Place::Device(DevicePlace { base, offset })
+            }
+            WirePlace::Reservation { id, offset } => {
+                let base = Base::Reservation(*find(&self.reservations, id, CALL)?);
+                Place::Device(DevicePlace { base, offset })
+            }
+            WirePlace::Host { id, offset } => {
+                Place::Host { block: find(&self.hosts, id, CALL)?.id(), offset }
+            }
+        })
+    }
+
+    fn launch<'a>(&self, launch: &WireLaunch<'a>) -> Result<Launch<'a>> {
+        Ok(Launch {
+            function: *find(&self.functions, launch.function, CALL)?,
+            grid: launch.grid,
+            block: launch.block,
+            cluster: launch.cluster,
+            dynamic_shared_bytes: launch.dynamic_shared_bytes,
+            cooperative: launch.cooperative,
+            arguments: launch.arguments,
+            // SAFETY: a launch gets into the ring only through the client's `submit` or its graphs, which take a `Launch`
+            // that its caller vouched for. The memory it names is mapped here at the addresses the client was told, and
+            // is freed here only at the client's request, in the order of the same ring.
+            vouched: unsafe { Vouched::new() },
+        })
+    }
+}
