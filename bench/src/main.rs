@@ -21,6 +21,7 @@ mod workload {
     pub(crate) mod graph;
     pub(crate) mod hollow;
     pub(crate) mod launch;
+    pub(crate) mod locks;
     pub(crate) mod overlap;
     pub(crate) mod quality;
     pub(crate) mod recording;
@@ -136,6 +137,7 @@ const WORKLOADS: &[(&str, Workload)] = &[
     ("l3", Workload::Cuda(workload::launch::many_buffers)),
     ("l4", Workload::Cuda(workload::threads::eight)),
     ("l5", Workload::Cuda(workload::launch::no_kernel)),
+    ("lk", Workload::Any(workload::locks::uncontended)),
     ("m1", Workload::Memory(memory::pairs::one_thread)),
     ("m2", Workload::Memory(memory::lives::time_and_space)),
     ("m2-anew", Workload::Memory(memory::lives::never_twice)),

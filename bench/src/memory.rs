@@ -114,7 +114,7 @@ impl Setting {
 
     /// Its stream.
     pub(crate) fn stream(&self) -> Result<StreamRef, Failure> {
-        Ok(self.order.add(self.driver.create_stream(StreamRequest::New { priority: 0 })?))
+        Ok(self.order.add(self.driver.create_stream(StreamRequest::New { priority: 0 })?)?)
     }
 }
 

@@ -87,10 +87,20 @@ mod tests {
     use crate::workspace::Dependency;
 
     fn package(name: &str, published: bool, needs: &[(&str, bool)]) -> Package {
-        let dependencies =
-            needs.iter().map(|(name, dev)| Dependency { name: (*name).into(), dev: *dev }).collect();
+        let dependencies = needs
+            .iter()
+            .map(|(name, dev)| Dependency { name: (*name).into(), dev: *dev, features: Vec::new() })
+            .collect();
         let manifest = PathBuf::from(format!("crates/{name}/Cargo.toml"));
-        Package { name: name.into(), manifest, license: None, published, dependencies, targets: Vec::new() }
+        Package {
+            name: name.into(),
+            manifest,
+            license: None,
+            published,
+            features: Default::default(),
+            dependencies,
+            targets: Vec::new(),
+        }
     }
 
     #[test]

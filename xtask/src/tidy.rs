@@ -15,6 +15,7 @@ mod marks;
 mod masked;
 mod names;
 mod paths;
+mod test_features;
 mod tree;
 mod waist;
 mod whitespace;
@@ -42,6 +43,7 @@ const RULES: &[Rule] = &[
     manifests::reasons,
     boundaries::dependencies,
     boundaries::unsafe_code,
+    test_features::reach,
     links::relative_links,
     whitespace::line_ends,
     paths::machine_paths,

@@ -3,6 +3,7 @@
 //! Asked once, from the directory the command was typed in, so that a relative `CARGO_TARGET_DIR` means the same to
 //! us as to the cargo that started us.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -33,6 +34,8 @@ pub(crate) struct Package {
     pub(crate) license: Option<String>,
     /// Whether it may be published.
     pub(crate) published: bool,
+    /// Its features, each with what it turns on.
+    pub(crate) features: BTreeMap<String, Vec<String>>,
     /// What its manifest names.
     pub(crate) dependencies: Vec<Dependency>,
     /// Its binaries, examples, benchmarks and tests by name.
@@ -46,6 +49,8 @@ pub(crate) struct Dependency {
     pub(crate) name: String,
     /// Whether only tests, examples and benchmarks see it.
     pub(crate) dev: bool,
+    /// The features that it turns on there.
+    pub(crate) features: Vec<String>,
 }
 
 impl Workspace {
@@ -86,8 +91,10 @@ impl Package {
         let manifest = Path::new(value["manifest_path"].as_str()?);
         let dependencies = value["dependencies"].as_array()?.iter().map(|dependency| {
             let name = dependency["name"].as_str()?.to_owned();
-            Some(Dependency { name, dev: dependency["kind"].as_str() == Some("dev") })
+            let features = words(&dependency["features"]);
+            Some(Dependency { name, dev: dependency["kind"].as_str() == Some("dev"), features })
         });
+        let features = value["features"].as_object();
         let targets =
             value["targets"].as_array()?.iter().map(|target| Some(target["name"].as_str()?.to_owned()));
         Some(Self {
@@ -96,6 +103,7 @@ impl Package {
             license: value["license"].as_str().map(str::to_owned),
             // An empty list of registries is `publish = false`.
             published: value["publish"].as_array().is_none_or(|registries| !registries.is_empty()),
+            features: features.into_iter().flatten().map(|(name, on)| (name.clone(), words(on))).collect(),
             dependencies: dependencies.collect::<Option<_>>()?,
             targets: targets.collect::<Option<_>>()?,
         })
@@ -105,6 +113,12 @@ impl Package {
     pub(crate) fn has_target(&self, name: &str) -> bool {
         self.targets.iter().any(|target| target == name)
     }
+}
+
+/// A list of words; none if it is not one.
+fn words(value: &Value) -> Vec<String> {
+    let list = value.as_array().into_iter().flatten();
+    list.filter_map(|word| word.as_str().map(str::to_owned)).collect()
 }
 
 fn cargo_path() -> PathBuf {

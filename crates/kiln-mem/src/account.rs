@@ -94,7 +94,8 @@ impl Account {
     }
 }
 
-#[cfg(all(test, not(any(kiln_loom, kiln_shuttle))))]
+#[cfg(test)]
+#[cfg(not(any(kiln_loom, kiln_shuttle)))]
 mod tests {
     use super::*;
 

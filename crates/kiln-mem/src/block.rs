@@ -117,7 +117,7 @@ impl DeviceBlock {
     pub(crate) fn vacant(owner: ResourceKey, request: &Request) -> Result<Self, HostOutOfMemory> {
         let Request { bytes, stream, tag, .. } = *request;
         let (place, address, token) = (None, DeviceAddress(0), BlockToken::default());
-        Self::new(owner, BlockParts { place, address, bytes, stream: stream.key, tag, token })
+        Self::new(owner, BlockParts { place, address, bytes, stream: stream.key(), tag, token })
     }
 
     /// The same block with memory.

@@ -100,7 +100,7 @@ impl MemoryResource for Direct {
             let ask = || self.driver.allocate(MemoryRequest::Direct { bytes });
             let memory =
                 obtain(self, bytes, ReclaimStep::Completed, || self.pending.until(&*self.order), ask)?;
-            self.enter(memory.id, request.stream.key)?;
+            self.enter(memory.id, request.stream.key())?;
             let reserved = self.reserved_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
             self.peak_reserved_bytes.fetch_max(reserved, Ordering::Relaxed);
             block = block.placed(Place::Device(memory.id.into()), memory.address, BlockToken::default());

@@ -75,7 +75,7 @@ impl DriverPool {
         let mut streams = self.streams();
         if let Err(error) = streams.try_grow(1) {
             drop(streams);
-            let _ = self.driver.free(memory, Some(stream.id));
+            let _ = self.driver.free(memory, Some(stream.id()));
             return Err(error.into());
         }
         streams.insert(memory, stream);
@@ -84,9 +84,9 @@ impl DriverPool {
 
     /// Frees a block in the order of its stream; false if that stream takes nothing any more.
     fn free_on(&self, memory: MemoryId, stream: StreamRef, uses: &Stamps) -> Result<bool> {
-        for stamp in uses.as_slice() {
-            if !self.order.is_ordered(stream.key, *stamp) {
-                match self.order.wait_on(stream.key, *stamp) {
+        for stamp in uses.iter() {
+            if !self.order.is_ordered(stream.key(), stamp) {
+                match self.order.wait_on(stream.key(), stamp) {
                     Ok(()) => drop(self.waits.fetch_add(1, Ordering::Relaxed)),
                     // A stream that takes no wait is gone, or being given back; a lost device takes nothing.
                     Err(error) if !error.is_sticky() => return Ok(false),
@@ -94,7 +94,7 @@ impl DriverPool {
                 }
             }
         }
-        match self.driver.free(memory, Some(stream.id)) {
+        match self.driver.free(memory, Some(stream.id())) {
             // The memory is there, so it is the stream that is not.
             Err(error) if matches!(error.refusal(), Some(kiln_driver::Refusal::Stale { .. })) => Ok(false),
             freed => Ok(freed.map(|()| true)?),
@@ -143,7 +143,7 @@ impl MemoryResource for DriverPool {
             // pays for the frees of all others.
             self.pending.refresh_oldest(&*self.order)?;
             self.free_done()?;
-            let ask = || self.driver.allocate(MemoryRequest::Pool { bytes, stream: stream.id });
+            let ask = || self.driver.allocate(MemoryRequest::Pool { bytes, stream: stream.id() });
             let memory =
                 obtain(self, bytes, ReclaimStep::IdlePages, || self.pending.until(&*self.order), ask)?;
             self.enter(memory.id, stream)?;
@@ -165,7 +165,7 @@ impl MemoryResource for DriverPool {
             match self.free_on(memory, stream, uses) {
                 Ok(true) => {}
                 Ok(false) => {
-                    self.pending.push(Pending::new(memory, block.bytes(), stream.key, uses, &*self.order));
+                    self.pending.push(Pending::new(memory, block.bytes(), stream.key(), uses, &*self.order));
                 }
                 Err(error) => {
                     self.streams().insert(memory, stream);
@@ -222,7 +222,7 @@ impl Drop for DriverPool {
     fn drop(&mut self) {
         self.pending.free_all(&*self.order, |memory, _| self.free_late(memory));
         let live = std::mem::take(&mut *self.streams());
-        for (memory, _) in live.into_iter().filter(|(_, stream)| self.order.is_idle(stream.key)) {
+        for (memory, _) in live.into_iter().filter(|(_, stream)| self.order.is_idle(stream.key())) {
             let _ = self.free_late(memory);
         }
         if let Some(stream) = self.late.take() {

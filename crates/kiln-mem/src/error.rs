@@ -5,7 +5,6 @@ use std::fmt;
 use crate::block::{BlockId, DeviceBlock, ResourceKey};
 use crate::exhausted::Exhausted;
 use crate::host_memory::HostOutOfMemory;
-use crate::stamp::TooManyStreams;
 
 /// The answer of a resource.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -79,9 +78,6 @@ pub enum Refusal {
         /// The block.
         block: BlockId,
     },
-    /// More streams used the block than can be remembered.
-    #[error(transparent)]
-    TooManyStreams(#[from] TooManyStreams),
     /// The device has none of what the resource needs.
     #[error("{what}; {next}")]
     Unsupported {

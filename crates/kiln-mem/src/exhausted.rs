@@ -121,7 +121,7 @@ mod tests {
             free_bytes: 1000,
             largest_free_bytes: 250,
             pending_bytes: 100,
-            pending_until: Some(Stamp { stream: StreamKey::new(3), number: 17 }),
+            pending_until: Some(Stamp { stream: StreamKey::new(3).unwrap(), number: 17 }),
             top_tags: vec![(AllocTag::new("weights").unwrap(), 700), (AllocTag::default(), 200)],
             attempts: vec![ReclaimAttempt {
                 step: ReclaimStep::ThreadCaches,

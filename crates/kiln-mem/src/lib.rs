@@ -29,7 +29,7 @@
 //! [`Heap`] with [`HeapConfig`], [`Spare`] and [`HeapActivity`]; [`Pages`] for blocks of whole pages, [`PagePart`] for handing pages to
 //! another process; [`Direct`] and [`DriverPool`] for the driver's allocators. [`decorator`] for what
 //! is put around them, [`Budget`] for limits that are shared, [`Stack`] for all of it as text, [`LayerView`] for reading what the layers of a stack collected. [`Order`], [`Stamp`] and
-//! [`Clocks`]: what memory asks the runtime that submits work. [`PressurePolicy`], [`ReclaimStep`], [`Exhausted`]: when memory is short. [`trace`]
+//! [`Stamps`]: what memory asks the runtime that submits work. [`PressurePolicy`], [`ReclaimStep`], [`Exhausted`]: when memory is short. [`trace`]
 //! writes what happened, [`replay`] does it again, [`workload`] measures.
 //!
 //! # What it does not do
@@ -78,7 +78,7 @@ pub use exhausted::Exhausted;
 pub use heap::{Heap, HeapActivity, HeapConfig, PAGE_BYTES, Spare, SpareError};
 pub use host_memory::HostOutOfMemory;
 pub use layer_view::{LayerView, Layers};
-pub use order::{Clocks, DriverOrder, Order};
+pub use order::{DriverOrder, Order};
 pub use page_part::PagePart;
 pub use pages::Pages;
 pub use reclaim::{
@@ -87,5 +87,5 @@ pub use reclaim::{
 pub use request::Request;
 pub use resource::{MemoryResource, MemoryResourceExt};
 pub use stack::Stack;
-pub use stamp::{Stamp, Stamps, StreamKey, StreamRef, TooManyStreams};
+pub use stamp::{NoSuchStreamKey, Stamp, Stamps, StreamKey, StreamRef};
 pub use tag::{AllocTag, TooManyTags};

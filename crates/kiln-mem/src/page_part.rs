@@ -17,7 +17,7 @@ use kiln_driver::PagesId;
 ///
 /// let driver: Arc<dyn Driver> = kiln_sim::SimDevice::single(1);
 /// let order = Arc::new(DriverOrder::new(driver.clone()));
-/// let stream = order.add(driver.create_stream(StreamRequest::New { priority: 0 })?);
+/// let stream = order.add(driver.create_stream(StreamRequest::New { priority: 0 })?)?;
 /// let config = HeapConfig { exportable: true, ..HeapConfig::default() };
 /// let heap = Heap::over_pages(driver.clone(), order, config)?;
 /// let block = heap.allocate(&Request::new(3 << 20, stream))?;

@@ -43,7 +43,7 @@ const FRAME_PAGES: u32 = 32;
 ///
 /// let driver: Arc<dyn Driver> = kiln_sim::SimDevice::single(1);
 /// let order = Arc::new(DriverOrder::new(driver.clone()));
-/// let stream = order.add(driver.create_stream(StreamRequest::New { priority: 0 })?);
+/// let stream = order.add(driver.create_stream(StreamRequest::New { priority: 0 })?)?;
 /// let pages = Pages::new(driver, order, HeapConfig::default())?;
 /// let block = pages.allocate(&Request::new(3 << 20, stream))?;
 /// assert_eq!(pages.accounting().reserved_bytes, 4 << 20, "two pages of 2 MiB");
@@ -82,8 +82,7 @@ struct Pending {
 impl Pending {
     /// Everything it waits for.
     fn stamps(&self) -> impl Iterator<Item = Stamp> + '_ {
-        let stamps = self.uses.as_slice().iter().chain([&self.own]);
-        stamps.copied().filter(|stamp| stamp.number > 0)
+        self.uses.iter().chain([self.own]).filter(|stamp| stamp.number > 0)
     }
 }
 
@@ -253,7 +252,7 @@ impl MemoryResource for Pages {
         let mut state = self.state();
         if let Some(run) = run {
             state.map.hand_out(run, tag, bytes);
-            state.streams.insert(stream.key);
+            state.streams.insert(stream.key());
             let place = DevicePlace { base: Base::Reservation(self.window.id), offset: run.offset() };
             let address = DeviceAddress(self.window.address.0 + run.offset());
             let token = BlockToken { first: u64::from(run.first_page), second: u64::from(run.pages) };
@@ -279,7 +278,7 @@ impl MemoryResource for Pages {
                 return Err(FreeError::stale(block));
             }
             let own = Stamp { stream: block.stream(), number: self.order.latest(block.stream()) };
-            let pending = Pending { run, bytes, uses: *uses, own };
+            let pending = Pending { run, bytes, uses: uses.clone(), own };
             if self.is_done(&pending) {
                 state.map.give(run);
             } else {

@@ -30,7 +30,7 @@ impl Pending {
         uses: &Stamps,
         order: &dyn Order,
     ) -> Self {
-        Self { memory, bytes, uses: *uses, own: Stamp { stream, number: order.latest(stream) } }
+        Self { memory, bytes, uses: uses.clone(), own: Stamp { stream, number: order.latest(stream) } }
     }
 
     /// Whether nothing uses it any more, as far as the order knows.
@@ -40,8 +40,7 @@ impl Pending {
 
     /// Everything it waits for.
     fn stamps(&self) -> impl Iterator<Item = Stamp> + '_ {
-        let stamps = self.uses.as_slice().iter().chain([&self.own]);
-        stamps.copied().filter(|stamp| stamp.number > 0)
+        self.uses.iter().chain([self.own]).filter(|stamp| stamp.number > 0)
     }
 }
 
@@ -77,11 +76,11 @@ impl PendingFrees {
 
     /// Asks how far everything is that the oldest waits for.
     pub(crate) fn refresh_oldest(&self, order: &dyn Order) -> Result<()> {
-        let Some((uses, own)) = self.queue().front().map(|oldest| (oldest.uses, oldest.own)) else {
+        let Some((uses, own)) = self.queue().front().map(|oldest| (oldest.uses.clone(), oldest.own)) else {
             return Ok(());
         };
-        let unknown = |stamp: &&Stamp| stamp.number > 0 && !order.is_complete(**stamp);
-        let stamps = uses.as_slice().iter().chain([&own]).filter(unknown);
+        let unknown = |stamp: &Stamp| stamp.number > 0 && !order.is_complete(*stamp);
+        let stamps = uses.iter().chain([own]).filter(unknown);
         Ok(stamps.map(|stamp| stamp.stream).try_for_each(|stream| order.refresh(stream))?)
     }
 

@@ -13,7 +13,7 @@ use crate::tag::AllocTag;
 ///
 /// let driver: Arc<dyn Driver> = kiln_sim::SimDevice::single(1);
 /// let order = Arc::new(DriverOrder::new(driver.clone()));
-/// let stream = order.add(driver.create_stream(StreamRequest::New { priority: 0 })?);
+/// let stream = order.add(driver.create_stream(StreamRequest::New { priority: 0 })?)?;
 /// let heap = Heap::over_pages(driver, order, HeapConfig::default())?;
 ///
 /// let request = Request::new(5000, stream).align(4096).tag(AllocTag::new("scratch")?);

@@ -10,7 +10,7 @@ use crate::error::{FreeError, Result};
 use crate::layer_view::{LayerView, Layers};
 use crate::reclaim::{ReclaimStep, Reclaimed};
 use crate::request::Request;
-use crate::stamp::Stamps;
+use crate::stamp::{NO_USES, Stamps};
 
 /// A source of memory. `Display` prints the stack, such as `budget(8 GiB, stats(heap))`.
 ///
@@ -99,7 +99,7 @@ pub trait MemoryResourceExt: MemoryResource {
     /// As for [`MemoryResource::deallocate`].
     #[inline]
     fn free(&self, block: DeviceBlock) -> std::result::Result<(), FreeError> {
-        self.deallocate(block, &Stamps::NONE)
+        self.deallocate(block, &NO_USES)
     }
 }
 

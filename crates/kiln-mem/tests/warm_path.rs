@@ -69,7 +69,7 @@ impl CountedRig {
     }
 
     fn stream(&self) -> StreamRef {
-        self.order.add(self.driver.create_stream(StreamRequest::New { priority: 0 }).unwrap())
+        self.order.add(self.driver.create_stream(StreamRequest::New { priority: 0 }).unwrap()).unwrap()
     }
 
     fn heap(&self) -> Heap {
@@ -80,7 +80,7 @@ impl CountedRig {
         let Self { rig, driver, order } = self;
         for stream in streams {
             order.remove(*stream).unwrap();
-            driver.destroy(stream.id.into()).unwrap();
+            driver.destroy(stream.id().into()).unwrap();
         }
         drop((order, driver));
         rig.finish(&[]);
@@ -216,7 +216,7 @@ fn a_thread_inside_of_the_driver_blocks_no_other() {
         let held = Held { kind, arrived: Mutex::new(None), go: Mutex::new(go) };
         let driver = Arc::new(Layered::new(rig.driver(), held));
         let order = Arc::new(DriverOrder::new(driver.clone()));
-        let stream = || order.add(driver.create_stream(StreamRequest::New { priority: 0 }).unwrap());
+        let stream = || order.add(driver.create_stream(StreamRequest::New { priority: 0 }).unwrap()).unwrap();
         let (mine, other) = (stream(), stream());
         let heap = Heap::over_pages(driver.clone(), order.clone(), HeapConfig::default()).unwrap();
         let sizes = [4096, 64 << 10, MIB, 3 * MIB];
@@ -236,7 +236,7 @@ fn a_thread_inside_of_the_driver_blocks_no_other() {
         drop(heap);
         for stream in [mine, other] {
             order.remove(stream).unwrap();
-            driver.destroy(stream.id.into()).unwrap();
+            driver.destroy(stream.id().into()).unwrap();
         }
         drop((order, driver));
         rig.finish(&[]);
@@ -251,7 +251,7 @@ fn a_row_that_is_being_mapped_stays_when_all_else_is_freed() {
     let held = Held { kind: CallKind::Map, arrived: Mutex::new(None), go: Mutex::new(go) };
     let driver = Arc::new(Layered::new(rig.driver(), held));
     let order = Arc::new(DriverOrder::new(driver.clone()));
-    let stream = order.add(driver.create_stream(StreamRequest::New { priority: 0 }).unwrap());
+    let stream = order.add(driver.create_stream(StreamRequest::New { priority: 0 }).unwrap()).unwrap();
     let config = HeapConfig { budget: Some(Budget::new("all", 16 * MIB)), ..HeapConfig::default() };
     let heap = Heap::over_pages(driver.clone(), order.clone(), config).unwrap();
     let allocate = |bytes| heap.allocate(&Request::new(bytes, stream)).unwrap();
@@ -274,7 +274,7 @@ fn a_row_that_is_being_mapped_stays_when_all_else_is_freed() {
     assert_eq!(heap.activity().growths, 8);
     drop(heap);
     order.remove(stream).unwrap();
-    driver.destroy(stream.id.into()).unwrap();
+    driver.destroy(stream.id().into()).unwrap();
     drop((order, driver));
     rig.finish(&[]);
 }

@@ -17,7 +17,7 @@ use kiln_driver::{
     Access, Command, Driver, DriverExt, Memory, MemoryRequest, Pattern, Place, StreamRequest, Timeout,
 };
 use kiln_order::{
-    AccessHistory, DependencyTracker, MAX_STREAMS, Mutation, Recording, Stamp, StreamState, Use,
+    AccessHistory, DependencyTracker, MAX_STREAMS, Mutation, Recording, Rules, Stamp, StreamState, Use,
 };
 use kiln_sim::{Machine, MachineConfig};
 use kiln_sync::BiasedLock;
@@ -63,7 +63,7 @@ impl World {
     fn new(blocks: u32, recording: Recording, mutation: Option<Mutation>) -> Arc<Self> {
         let machine = Machine::new(MachineConfig::seeded(1));
         let driver: Arc<dyn Driver> = Arc::new(Layered::new(machine.device(0).unwrap(), Yielding));
-        let tracker = DependencyTracker::new(driver.clone(), recording, mutation);
+        let tracker = DependencyTracker::new(driver.clone(), recording).with_rules(Rules::without(mutation));
         let block = |_| {
             let memory = driver.allocate(MemoryRequest::Direct { bytes: 4 * WORDS }).unwrap();
             (memory, BiasedLock::new(AccessHistory::new(4 * WORDS, Stamp::default())))
@@ -99,7 +99,7 @@ impl World {
     /// The first word of each block, once everything is done.
     fn words(&self) -> Vec<u32> {
         let stream = self.driver.create_stream(StreamRequest::New { priority: 0 }).unwrap();
-        for stamp in self.tracker.latest() {
+        for stamp in self.tracker.latest_stamps() {
             let _ = self.tracker.wait(stamp, Timeout::Never).unwrap();
         }
         let read = |(memory, _): &(Memory, _)| {
@@ -178,7 +178,7 @@ fn no_reader_is_lost() {
 
 /// Threads that name blocks in every order, on streams they share, come to an end.
 #[test]
-fn nobody_waits_for_ever() {
+fn no_thread_waits_for_ever() {
     explore(|| {
         let world = World::new(3, Recording::Adaptive, None);
         let shared = [world.stream(), world.stream()];

@@ -10,7 +10,8 @@ use std::ops::Range;
 
 use kiln_driver::Access;
 
-use crate::stamp::{Stamp, Stamps, StreamKey};
+use crate::stamp::{Stamp, Stamps};
+use crate::stream_key::StreamKey;
 
 /// Segments of one block before neighbours are merged by force.
 const MAX_SEGMENTS: usize = 64;
@@ -327,7 +328,7 @@ impl Segment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stamp::StreamKey;
+    use crate::stream_key::StreamKey;
 
     fn stamp(stream: usize, number: u64) -> Stamp {
         Stamp { stream: StreamKey::new(stream).unwrap(), number }

@@ -1,6 +1,7 @@
 //! Clocks: what a stream, or the host, is already ordered after.
 
-use crate::stamp::{MAX_STREAMS, Stamp, StreamKey};
+use crate::stamp::Stamp;
+use crate::stream_key::{MAX_STREAMS, StreamKey};
 use crate::sync::{AtomicU64, Ordering};
 
 /// For each stream, the latest submission that is ordered before. A vector clock.

@@ -7,12 +7,13 @@ use kiln_driver::{Command, Driver, Error, StreamId, Submission, Timeout, WaitTar
 use crate::clock::{Clock, HostClock};
 use crate::event_pool::{EventLease, EventPool};
 use crate::held_streams::held_here;
-use crate::mutation::Mutation;
 use crate::pending_submission::PendingSubmission;
 use crate::recording::Recording;
-use crate::stamp::{Stamp, Stamps, StreamKey};
+use crate::rules::Rules;
+use crate::stamp::{Stamp, Stamps};
 use crate::step::{Step, Use, publish_late};
 use crate::stream_counters::{StreamCount, StreamCounts};
+use crate::stream_key::StreamKey;
 use crate::stream_state::{Entry, Point, Recorded, StreamState};
 use crate::submit_error::{SubmitError, given_back, held_error};
 use crate::sync::{AtomicBool, AtomicU32, Ordering, RwLock};
@@ -23,7 +24,7 @@ use crate::sync::{AtomicBool, AtomicU32, Ordering, RwLock};
 pub struct DependencyTracker {
     pub(crate) driver: Arc<dyn Driver>,
     recording: Recording,
-    mutation: Option<Mutation>,
+    rules: Rules,
     pub(crate) streams: RwLock<Vec<Arc<StreamState>>>,
     pub(crate) host: HostClock,
     /// Another context answers for events of the last one, which says nothing about the work they stood behind.
@@ -37,7 +38,7 @@ pub struct DependencyTracker {
 
 impl DependencyTracker {
     /// An order with no streams yet.
-    pub fn new(driver: Arc<dyn Driver>, recording: Recording, mutation: Option<Mutation>) -> Self {
+    pub fn new(driver: Arc<dyn Driver>, recording: Recording) -> Self {
         Self {
             driver,
             streams: RwLock::new(Vec::new()),
@@ -47,8 +48,14 @@ impl DependencyTracker {
             turns: AtomicU32::new(0),
             makes_memory: AtomicBool::new(false),
             recording,
-            mutation: Mutation::of_order(mutation),
+            rules: Rules::default(),
         }
+    }
+
+    /// The same order with other rules.
+    #[must_use]
+    pub fn with_rules(self, rules: Rules) -> Self {
+        Self { rules, ..self }
     }
 
     /// The driver made memory on a stream. That is work without a number.
@@ -71,9 +78,9 @@ impl DependencyTracker {
         &self.host
     }
 
-    /// Whether a rule of the order is taken out.
-    pub fn mutation(&self) -> Option<Mutation> {
-        self.mutation
+    /// The rules it keeps.
+    pub fn rules(&self) -> Rules {
+        self.rules
     }
 
     /// Events made so far, and how many are in use.
@@ -82,7 +89,7 @@ impl DependencyTracker {
     }
 
     /// The latest submission of every stream that made one.
-    pub fn latest(&self) -> Vec<Stamp> {
+    pub fn latest_stamps(&self) -> Vec<Stamp> {
         let streams = self.streams.read().unwrap_or_else(PoisonError::into_inner);
         streams.iter().map(|state| Stamp { stream: state.key, number: state.submitted() }).collect()
     }
@@ -128,7 +135,7 @@ impl DependencyTracker {
     ) -> Result<Stamp, SubmitError> {
         let mut begun = self.begin(state, uses)?;
         work(&*self.driver, state.stream).map_err(|error| begun.failed(error))?;
-        if self.mutation == Some(Mutation::PublicationInsideStep) {
+        if !self.rules.stamps_are_published_in_the_step() {
             publish_late(uses, begun.stamp, &self.host);
         }
         begun.record()?;
@@ -194,7 +201,7 @@ impl DependencyTracker {
     }
 
     /// Whether everything submitted to a stream from here on is ordered after a stamp, without any wait.
-    pub fn is_ordered(&self, state: &StreamState, stamp: Stamp) -> bool {
+    pub fn is_ordered_after(&self, state: &StreamState, stamp: Stamp) -> bool {
         stamp.stream == state.key || self.host.covers(stamp) || state.published_covers(stamp)
     }
 
@@ -305,15 +312,15 @@ impl DependencyTracker {
         let stamp = Stamp { stream: state.key, number: entry.next };
         entry.waits.clear();
         let (clock, host, waits) = (&entry.clock, &self.host, &mut entry.waits);
-        let mut step = Step { state, stamp, clock, host, waits, mutation: self.mutation };
+        let mut step = Step { state, stamp, clock, host, waits, rules: self.rules };
         step.take(uses)?;
         entry.next = stamp.number + 1;
         Ok(PendingSubmission { tracker: self, state, entry: guard, stamp })
     }
 
-    /// The stream with that number, if there is one.
-    pub fn state_at(&self, index: usize) -> Option<Arc<StreamState>> {
-        self.streams.read().unwrap_or_else(PoisonError::into_inner).get(index).cloned()
+    /// The stream with that key, if there is one.
+    pub fn state_at(&self, key: StreamKey) -> Option<Arc<StreamState>> {
+        self.streams.read().unwrap_or_else(PoisonError::into_inner).get(key.index()).cloned()
     }
 
     fn state(&self, key: StreamKey) -> Result<Arc<StreamState>, Error> {
@@ -364,10 +371,9 @@ impl DependencyTracker {
             let edge = self.with_point(&peer, stamp.number, |point| {
                 self.driver.submit(state.stream, &Command::Wait(point.event.event()))?;
                 entry.clock.join(&point.clock);
-                entry.clock.learn(match self.mutation {
-                    Some(Mutation::TransitiveElision) => Stamp { number: u64::MAX, ..point.stamp },
-                    _ => point.stamp,
-                });
+                let is_exact = self.rules.waits_cover_the_past_only();
+                let number = if is_exact { point.stamp.number } else { u64::MAX };
+                entry.clock.learn(Stamp { number, ..point.stamp });
                 Ok(())
             });
             match edge {

@@ -7,9 +7,11 @@ use kiln_driver::{Driver, Timeout};
 
 use crate::access_history::AccessHistory;
 use crate::dependency_tracker::DependencyTracker;
+#[cfg(feature = "mutations")]
 use crate::mutation::Mutation;
 use crate::queue_driver::QueueDriver;
 use crate::recording::Recording;
+use crate::rules::Rules;
 use crate::stamp::{Stamp, Stamps};
 use crate::step::Use;
 use crate::stream_state::StreamState;
@@ -27,9 +29,9 @@ struct Device {
 }
 
 impl Device {
-    fn new(recording: Recording, mutation: Option<Mutation>) -> Self {
+    fn new(recording: Recording, rules: Rules) -> Self {
         let queues = QueueDriver::new();
-        let tracker = DependencyTracker::new(queues.clone(), recording, mutation);
+        let tracker = DependencyTracker::new(queues.clone(), recording).with_rules(rules);
         let streams = (0..3).map(|_| tracker.add(queues.stream()).unwrap()).collect();
         let blocks = (0..2).map(|_| BiasedLock::new(AccessHistory::new(BYTES, Stamp::default()))).collect();
         Self { queues, tracker, streams, blocks }
@@ -70,7 +72,7 @@ const RECORDINGS: [Recording; 3] = [Recording::Adaptive, Recording::OnDemand, Re
 
 #[test]
 fn work_on_one_stream_costs_no_edge_and_work_on_two_costs_one() {
-    let device = Device::new(Recording::OnDemand, None);
+    let device = Device::new(Recording::OnDemand, Rules::default());
     for number in 1..=3 {
         assert_eq!(device.run(0, &[(0, Write)]), Stamp { stream: device.streams[0].key, number });
     }
@@ -90,7 +92,7 @@ fn work_on_one_stream_costs_no_edge_and_work_on_two_costs_one() {
 fn a_wait_brings_along_what_its_stream_had_waited_for() {
     for recording in RECORDINGS {
         for together in [false, true] {
-            let device = Device::new(recording, None);
+            let device = Device::new(recording, Rules::default());
             device.run(0, &[(0, Write)]);
             device.run(1, &[(0, Read), (1, Write)]);
             assert_eq!(device.queues.edges().0, 1);
@@ -108,7 +110,7 @@ fn a_wait_brings_along_what_its_stream_had_waited_for() {
 #[test]
 fn every_edge_is_there_however_events_are_recorded() {
     for recording in RECORDINGS {
-        let device = Device::new(recording, None);
+        let device = Device::new(recording, Rules::default());
         (0..3).for_each(|_| device.run_all_edges());
         assert_eq!(device.queues.races(), [""; 0], "{recording:?}");
         let (_, signals) = device.queues.edges();
@@ -116,6 +118,7 @@ fn every_edge_is_there_however_events_are_recorded() {
     }
 }
 
+#[cfg(feature = "mutations")]
 #[test]
 fn every_rule_taken_out_is_a_race() {
     let rules = [
@@ -127,7 +130,7 @@ fn every_rule_taken_out_is_a_race() {
         Mutation::PublicationInsideStep,
     ];
     for rule in rules {
-        let device = Device::new(Recording::OnDemand, Some(rule));
+        let device = Device::new(Recording::OnDemand, Rules::without(Some(rule)));
         device.run_all_edges();
         device.run_all_edges();
         let raced = !device.queues.races().is_empty();
@@ -137,8 +140,8 @@ fn every_rule_taken_out_is_a_race() {
 }
 
 #[test]
-fn whoever_comes_while_work_is_being_queued_comes_after_it() {
-    let device = Device::new(Recording::OnDemand, None);
+fn a_submission_made_while_another_is_queued_comes_after_it() {
+    let device = Device::new(Recording::OnDemand, Rules::default());
     let (stamp, later) = std::thread::scope(|scope| {
         let mut later = None;
         let stamp =
@@ -150,9 +153,12 @@ fn whoever_comes_while_work_is_being_queued_comes_after_it() {
     });
     assert_eq!((stamp.number, later.number), (1, 1));
     assert_eq!((device.queues.races(), device.queues.edges()), (vec![], (1, 1)));
+}
 
-    // With the stamp published behind the work, the other does not wait and is done first.
-    let device = Device::new(Recording::OnDemand, Some(Mutation::PublicationInsideStep));
+#[cfg(feature = "mutations")]
+#[test]
+fn a_stamp_that_is_published_behind_the_work_is_missed() {
+    let device = Device::new(Recording::OnDemand, Rules::without(Some(Mutation::PublicationInsideStep)));
     let submitted =
         device.tracker.submit(&device.streams[0], &mut device.uses(&[(0, Write)]), |_, stream| {
             std::thread::scope(|scope| scope.spawn(|| device.run(1, &[(0, Write)])).join().unwrap());
@@ -164,7 +170,7 @@ fn whoever_comes_while_work_is_being_queued_comes_after_it() {
 #[test]
 fn events_are_used_again_however_long_two_streams_take_turns() {
     for recording in RECORDINGS {
-        let device = Device::new(recording, None);
+        let device = Device::new(recording, Rules::default());
         let rounds = if cfg!(miri) { 40 } else { 400 };
         for at in 0..rounds {
             device.run(at % 2, &[(0, Write)]);
@@ -179,7 +185,7 @@ fn events_are_used_again_however_long_two_streams_take_turns() {
 
 #[test]
 fn what_the_host_waited_for_needs_no_edge() {
-    let device = Device::new(Recording::OnDemand, None);
+    let device = Device::new(Recording::OnDemand, Rules::default());
     let first = device.run(0, &[(0, Write)]);
     assert!(!device.tracker.is_done(first).unwrap(), "the host did not wait for it");
     assert!(device.tracker.wait(first, Timeout::Never).unwrap().is_done());
@@ -197,13 +203,13 @@ fn what_the_host_waited_for_needs_no_edge() {
 
 #[test]
 fn waits_without_work_order_what_follows() {
-    let device = Device::new(Recording::OnDemand, None);
+    let device = Device::new(Recording::OnDemand, Rules::default());
     let written = device.run(0, &[(0, Write)]);
-    let stamps = Stamps::of(written);
+    let stamps = Stamps::from(written);
     assert_eq!(device.tracker.order_after(&device.streams[1], &stamps).unwrap(), 1);
     assert_eq!(device.tracker.order_after(&device.streams[1], &stamps).unwrap(), 0);
-    assert!(device.tracker.is_ordered(&device.streams[1], written));
-    assert!(!device.tracker.is_ordered(&device.streams[2], written));
+    assert!(device.tracker.is_ordered_after(&device.streams[1], written));
+    assert!(!device.tracker.is_ordered_after(&device.streams[2], written));
     device.run(1, &[(0, Write)]);
     device.run(2, &[(0, Read)]);
     // The write on stream 1 brought the first along.
@@ -212,7 +218,7 @@ fn waits_without_work_order_what_follows() {
 
 #[test]
 fn a_driver_that_refuses_leaves_a_number_that_can_be_waited_for() {
-    let device = Device::new(Recording::OnDemand, None);
+    let device = Device::new(Recording::OnDemand, Rules::default());
     device.queues.refuses.store(true, Ordering::Relaxed);
     assert!(matches!(device.submit(0, &[(0, Write)]), Err(SubmitError::Driver(_))));
     device.queues.refuses.store(false, Ordering::Relaxed);
@@ -233,7 +239,7 @@ fn a_driver_that_refuses_leaves_a_number_that_can_be_waited_for() {
 fn threads_that_submit_at_once_lose_no_edge_and_end() {
     let rounds = if cfg!(miri) { 6 } else { 300 };
     for recording in RECORDINGS {
-        let device = Device::new(recording, None);
+        let device = Device::new(recording, Rules::default());
         std::thread::scope(|scope| {
             // Two on separate streams, which use the same blocks in opposite order, and a third that shares the stream of the first.
             for (state, touches) in

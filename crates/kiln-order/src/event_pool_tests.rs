@@ -5,7 +5,7 @@ use crate::queue_driver::QueueDriver;
 use crate::sync::Ordering;
 
 #[test]
-fn an_event_is_used_again_once_nobody_holds_a_lease_and_not_before() {
+fn an_event_is_used_again_once_its_last_lease_is_dropped_and_not_before() {
     let (queues, pool) = (QueueDriver::new(), EventPool::new());
     let first = pool.take(&*queues).unwrap();
     assert!(first.is_sole());

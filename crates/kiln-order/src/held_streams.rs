@@ -2,8 +2,8 @@
 //!
 //! A submission enters its stream and leaves it before the call returns, so a thread that finds a stream entered waits for another thread. A
 //! prepared use is the exception: its caller holds it while queueing foreign work, and what the same thread asks of that stream
-//! meanwhile would wait for itself. So a thread notes what it holds, and a thread that is about to wait looks here first; those who need not
-//! wait look at nothing.
+//! meanwhile would wait for itself. So a thread notes what it holds, and a thread that is about to wait looks here first; one that need not
+//! wait looks at nothing.
 //!
 //! What cannot be refused, which is giving memory back, is put off until the thread holds nothing of that device any more.
 

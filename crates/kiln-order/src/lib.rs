@@ -1,27 +1,50 @@
 //! Order across streams, by arithmetic.
 //!
-//! Each stream numbers its submissions; a [`Stamp`] is (stream, number). A block remembers the stamps of its last writes
-//! and of the reads since, per range of bytes ([`AccessHistory`]). Each stream keeps a [`Clock`]: what it is already ordered after.
-//! From these the planner ([`Waits`]) decides with integer compares what a submission still has to wait for; only a new edge
-//! costs an event and a wait, and joining clocks makes later edges free. The host has a clock too ([`HostClock`]): what
-//! the host waited for needs no event any more.
-//!
-//! The rules: allocation counts as the first write; a read waits for the last write; a write waits for the last write and
-//! all reads since; a free waits for both; waits on the same stream or on something already ordered vanish.
+//! Each stream numbers its submissions; a [`Stamp`] is a stream and a number. A block of memory remembers the stamps of its last writes
+//! and of the reads since, for each range of bytes ([`AccessHistory`]). Each stream keeps a [`Clock`]: what it is already ordered after.
+//! Whether a new submission must wait for an old one is then a comparison of integers. Only a new edge costs an event and a wait, and
+//! joining clocks makes later edges free. The host has a clock too ([`HostClock`]): what the host has waited for needs no event.
 //!
 //! ```text
 //!   enter the stream ─ lock the blocks ─ plan, publish ─ unlock ─ queue waits ─ queue the work ─ leave
-//!        (its own)       (all or none)     (integers)              (only for new edges)
+//!     (its state)        (all or none)     (integers)            (only new edges)
 //! ```
 //!
-//! Locks, in this order: one stream's entry; blocks by address; a stream's points, for moments. The driver is called under
-//! the first alone.
+//! # The rules
+//!
+//! - Allocation counts as the first write.
+//! - A read waits for the last write. A write waits for the last write and for all reads since. A free waits for both.
+//! - A wait for the same stream, or for something that is ordered before already or known to be done, is left out.
+//! - A submission plans and publishes in one step: the next submission that uses one of its blocks sees all of its stamps or none.
+//!
+//! # The contract
+//!
+//! - Any thread may submit to any stream at any time. A refused submission has queued, stamped and numbered nothing.
+//! - Locks are taken in this order: one stream's entry; blocks by address; a stream's recorded points, for moments. The driver is called
+//!   under the first alone.
+//! - There are at most [`MAX_STREAMS`] streams at once. A key passes to another stream only where that loses no edge.
+//! - Where events run out, the host waits in their place.
+//!
+//! # In reading order
+//!
+//! [`Stamp`], [`Stamps`], [`StreamKey`] and [`StreamRef`]: points in the work of streams. [`Clock`] and [`HostClock`]: what is ordered
+//! before, and what is done. [`AccessHistory`] and [`Waits`]: what a block remembers, and what follows for a submission.
+//! [`DependencyTracker`] with [`StreamState`], [`Use`] and [`PendingSubmission`]: the order of one device. [`Order`]: what memory asks;
+//! [`DriverOrder`] answers it without a runtime. [`Recording`]: when events are recorded. [`Hold`]: streams that a thread stays inside
+//! of between two calls. [`StreamCounters`] and [`LaunchSites`]: what each stream did.
+//!
+//! # What it does not do
+//!
+//! It knows commands only as something a driver takes, and neither kernels nor buffers. It frees no memory and repairs no device. Which
+//! bytes a submission uses is what its caller says.
 
 mod access_history;
 mod clock;
+mod clock_table;
 mod dependency_tracker;
 #[cfg(test)]
 mod dependency_tracker_tests;
+mod driver_order;
 mod event_pool;
 #[cfg(test)]
 mod event_pool_tests;
@@ -30,37 +53,47 @@ mod held_streams;
 mod history_guards;
 mod host_wait;
 mod launch_sites;
+#[cfg(feature = "mutations")]
 mod mutation;
+mod order;
 mod pending_submission;
 #[cfg(test)]
 mod queue_driver;
 mod recording;
+mod rules;
 mod stamp;
 mod step;
 #[cfg(test)]
 mod step_tests;
 mod stream_counters;
-mod stream_keys;
+mod stream_key;
+mod stream_registry;
 mod stream_state;
 #[cfg(test)]
 mod stream_state_tests;
 mod submit_error;
 mod sync;
+mod tracker_order;
 mod uses;
 mod waits;
 
 pub use access_history::AccessHistory;
 pub use clock::{Clock, HostClock};
 pub use dependency_tracker::DependencyTracker;
+pub use driver_order::DriverOrder;
 pub use event_pool::{EventLease, MAX_EVENTS};
 pub use held_streams::{Hold, held_here, holds_any, put_off};
 pub use launch_sites::LaunchSites;
+#[cfg(feature = "mutations")]
 pub use mutation::Mutation;
+pub use order::Order;
 pub use pending_submission::PendingSubmission;
 pub use recording::Recording;
-pub use stamp::{MAX_STREAMS, Stamp, Stamps, StreamKey};
+pub use rules::Rules;
+pub use stamp::{Stamp, Stamps};
 pub use step::{OverlappingWrites, StepRefusal, Use};
 pub use stream_counters::{StreamCount, StreamCounters, StreamCounts};
+pub use stream_key::{MAX_STREAMS, NoSuchStreamKey, StreamKey, StreamRef};
 pub use stream_state::{Point, Recorded, StreamState};
 pub use submit_error::SubmitError;
 pub use uses::Uses;

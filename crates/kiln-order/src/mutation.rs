@@ -1,7 +1,4 @@
-//! One rule of the order, taken out on purpose.
-//!
-//! A test that runs random programs proves little unless it fails when a rule is missing. These switches exist for that
-//! test and for nothing else.
+//! One rule of the order, taken out on purpose. Exists with the feature `mutations` only, for this project's own tests.
 
 /// The rule that is taken out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,9 +42,4 @@ impl Mutation {
 
     /// Those of what is done again after a takeover.
     pub const REPLAY: [Self; 2] = [Self::ReplayStarted, Self::ReplayOnLost];
-
-    /// The rule that is taken out of the order itself, if it is one of those.
-    pub(crate) fn of_order(this: Option<Self>) -> Option<Self> {
-        this.filter(|rule| !Self::REPLAY.contains(rule))
-    }
 }

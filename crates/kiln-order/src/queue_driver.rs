@@ -186,7 +186,11 @@ impl Driver for QueueDriver {
     /// Nothing runs by itself; a wait runs it.
     fn wait(&self, target: WaitTarget, timeout: Timeout) -> Result<Waited> {
         self.answer(())?;
-        let WaitTarget::Event(event) = target else { return absent() };
+        let event = match target {
+            WaitTarget::Event(event) => event,
+            // Nothing runs here, so a stream is done as soon as it is waited for.
+            WaitTarget::Stream(_) => return Ok(Waited::Done),
+        };
         if timeout == Timeout::Poll {
             return Ok(Waited::TimedOut);
         }

@@ -2,25 +2,7 @@
 
 use std::fmt;
 
-/// A stream of a runtime, as a small number. Keys are given out by the runtime and used again only when everything
-/// the stream did is known to be done.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
-pub struct StreamKey(u16);
-
-/// Streams one runtime may have at once, imported ones included. Clocks have this many entries.
-pub const MAX_STREAMS: usize = 64;
-
-impl StreamKey {
-    /// The key with that number, if it is below [`MAX_STREAMS`].
-    pub fn new(index: usize) -> Option<Self> {
-        (index < MAX_STREAMS).then_some(Self(index as u16))
-    }
-
-    /// Its number, below [`MAX_STREAMS`].
-    pub fn index(self) -> usize {
-        usize::from(self.0)
-    }
-}
+use crate::stream_key::StreamKey;
 
 /// The `number`th submission of a stream. Number 0 is before all of them: nothing has to wait for it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -40,16 +22,27 @@ impl Stamp {
 
 impl fmt::Display for Stamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}@{}", self.number, self.stream.0)
+        write!(f, "submission {} on {}", self.number, self.stream)
     }
 }
 
 const INLINE_STAMPS: usize = 3;
 
-/// A set of stamps with at most one per stream, the latest.
+/// A set of stamps with at most one for each stream, the latest.
 ///
 /// A few are kept inline; more spill to the heap, which happens only while more than three streams use one block.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+///
+/// ```
+/// use kiln_order::{Stamp, Stamps, StreamKey};
+///
+/// let stream = StreamKey::new(3)?;
+/// let mut uses = Stamps::NONE;
+/// uses.insert(Stamp { stream, number: 7 });
+/// uses.insert(Stamp { stream, number: 5 });
+/// assert_eq!(uses, Stamps::from(Stamp { stream, number: 7 }));
+/// # Ok::<(), kiln_order::NoSuchStreamKey>(())
+/// ```
+#[derive(Clone)]
 pub struct Stamps {
     len: u8,
     inline: [Stamp; INLINE_STAMPS],
@@ -57,12 +50,12 @@ pub struct Stamps {
 }
 
 impl Stamps {
-    /// The set with that one stamp.
-    pub fn of(stamp: Stamp) -> Self {
-        let mut set = Self::default();
-        set.insert(stamp);
-        set
-    }
+    /// The empty set.
+    pub const NONE: Self = Self {
+        len: 0,
+        inline: [Stamp { stream: StreamKey::FIRST, number: 0 }; INLINE_STAMPS],
+        spill: Vec::new(),
+    };
 
     /// Adds a stamp; of two on one stream the later stays.
     pub fn insert(&mut self, stamp: Stamp) {
@@ -127,6 +120,7 @@ impl Stamps {
     }
 
     /// Whether there is none.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -136,7 +130,8 @@ impl Stamps {
         usize::from(self.len) + self.spill.len()
     }
 
-    fn retain(&mut self, keep: impl Fn(Stamp) -> bool) {
+    /// Keeps the stamps that a condition holds for.
+    pub fn retain(&mut self, mut keep: impl FnMut(Stamp) -> bool) {
         let kept: [Stamp; INLINE_STAMPS] = self.inline;
         let len = usize::from(self.len);
         self.len = 0;
@@ -151,6 +146,35 @@ impl Stamps {
             self.inline[usize::from(self.len)] = stamp;
             self.len += 1;
         }
+    }
+}
+
+impl Default for Stamps {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+impl From<Stamp> for Stamps {
+    fn from(stamp: Stamp) -> Self {
+        let mut set = Self::NONE;
+        set.insert(stamp);
+        set
+    }
+}
+
+impl PartialEq for Stamps {
+    /// Two sets are equal that hold the same stamps, in whichever order they came.
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.iter().all(|stamp| other.iter().any(|known| known == stamp))
+    }
+}
+
+impl Eq for Stamps {}
+
+impl fmt::Debug for Stamps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
     }
 }
 
@@ -185,6 +209,19 @@ mod tests {
 
     #[test]
     fn number_zero_is_never_remembered() {
-        assert!(Stamps::of(stamp(5, 0)).is_empty());
+        assert!(Stamps::from(stamp(5, 0)).is_empty());
+    }
+
+    #[test]
+    fn sets_are_equal_by_what_they_hold() {
+        let mut set = Stamps::from(stamp(1, 1));
+        set.insert(stamp(2, 2));
+        let mut other = Stamps::from(stamp(3, 9));
+        other.replace(stamp(2, 2));
+        assert_ne!(set, other);
+        other.insert(stamp(1, 1));
+        assert_eq!(set, other);
+        set.retain(|stamp| stamp.number == 2);
+        assert_eq!(set, Stamps::from(stamp(2, 2)));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! All blocks are locked before the first stamp is published, and each is unlocked after its own is, so no other submission
 //! sees some of the stamps and not the rest. The locks are tried in the order of the arguments; if one is held, all are
-//! let go and taken in the order of their addresses, which cannot deadlock. The guards are kept on the stack, so nothing is allocated
+//! released and taken in the order of their addresses, which cannot deadlock. The guards are kept on the stack, so nothing is allocated
 //! for as many blocks as a launch has in practice. No driver call happens in here.
 
 use std::ops::Range;
@@ -14,7 +14,7 @@ use crate::access_history::AccessHistory;
 use crate::clock::{Clock, HostClock};
 use crate::held_streams::{held_here, holds_any};
 use crate::history_guards::{self, Guards};
-use crate::mutation::Mutation;
+use crate::rules::Rules;
 use crate::stamp::Stamp;
 use crate::stream_state::StreamState;
 use crate::sync::BiasedLock;
@@ -76,8 +76,8 @@ pub(crate) struct Step<'a> {
     pub host: &'a HostClock,
     /// What it has to wait for; filled in.
     pub waits: &'a mut Waits,
-    /// A rule that is taken out.
-    pub mutation: Option<Mutation>,
+    /// The rules that it keeps.
+    pub rules: Rules,
 }
 
 /// What keeps a step from being taken at the first try.
@@ -92,7 +92,7 @@ impl Step<'_> {
     /// Plans, announces the stamp and publishes it. An error has done none of these.
     #[inline]
     pub(crate) fn take(&mut self, uses: &mut [Use<'_>]) -> Result<(), StepRefusal> {
-        let is_plain = self.mutation.is_none() && uses.len() <= history_guards::MOST;
+        let is_plain = self.rules.are_complete() && uses.len() <= history_guards::MOST;
         let tried = if is_plain { self.try_all(uses) } else { self.try_many(uses) };
         match tried {
             Ok(()) => Ok(()),
@@ -100,7 +100,7 @@ impl Step<'_> {
         }
     }
 
-    /// The way of those who found a block held, or one that does not take the use.
+    /// The way of a step that found a block held, or one that does not take the use.
     #[cold]
     #[inline(never)]
     fn take_sorted(&mut self, uses: &mut [Use<'_>], hitch: Hitch) -> Result<(), StepRefusal> {
@@ -172,7 +172,7 @@ impl Step<'_> {
 
     #[inline]
     fn need(&mut self, history: &AccessHistory, each: &Use<'_>) -> Result<(), StepRefusal> {
-        if self.mutation.is_some() {
+        if !self.rules.are_complete() {
             self.need_mutated(history, each);
             return Ok(());
         }
@@ -209,23 +209,19 @@ impl Step<'_> {
 
     #[cold]
     fn need_mutated(&mut self, history: &AccessHistory, each: &Use<'_>) {
-        let access = match self.mutation {
-            Some(Mutation::ReadAfterWrite) if !each.access.writes() => return,
-            Some(Mutation::WriteAfterRead) if each.access.writes() => Access::Read,
-            Some(Mutation::WriteAfterWrite) if each.access.writes() => {
-                return history.reads_only(&each.range, |stamp| {
-                    self.waits.need(stamp, self.stamp.stream, self.clock, self.host);
-                });
-            }
-            _ => each.access,
-        };
-        history.needs(&each.range, access, |stamp| {
-            self.waits.need(stamp, self.stamp.stream, self.clock, self.host);
-        });
+        let mut need = |stamp| self.waits.need(stamp, self.stamp.stream, self.clock, self.host);
+        let (rules, writes) = (self.rules, each.access.writes());
+        if writes && !rules.writes_wait_for_writes() {
+            history.reads_only(&each.range, need);
+        } else if writes && !rules.writes_wait_for_reads() {
+            history.needs(&each.range, Access::Read, need);
+        } else if writes || rules.reads_wait_for_writes() {
+            history.needs(&each.range, each.access, &mut need);
+        }
     }
 
     fn publish(&self, history: &mut AccessHistory, each: &Use<'_>) {
-        if self.mutation.is_some() && !self.may_publish(history, each) {
+        if !self.rules.are_complete() && !self.may_publish(history, each) {
             return;
         }
         history.publish(&each.range, each.access, self.stamp, |stamp| self.host.covers(stamp));
@@ -234,14 +230,14 @@ impl Step<'_> {
     /// Whether the rule that is taken out lets a use be published; it may also forget what was.
     #[cold]
     fn may_publish(&self, history: &mut AccessHistory, each: &Use<'_>) -> bool {
-        if self.mutation == Some(Mutation::ReaderPerStream) && !each.access.writes() {
+        if !self.rules.readers_are_kept_per_stream() && !each.access.writes() {
             history.forget_reads();
         }
-        self.mutation != Some(Mutation::PublicationInsideStep)
+        self.rules.stamps_are_published_in_the_step()
     }
 }
 
-/// Publishes without planning; only the mutation that breaks the step does this.
+/// Publishes without planning, where the rule is taken out that makes the step whole.
 pub(crate) fn publish_late(uses: &[Use<'_>], stamp: Stamp, host: &HostClock) {
     for each in uses {
         let mut history = each.history.lock();

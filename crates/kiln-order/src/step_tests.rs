@@ -8,10 +8,13 @@ use kiln_driver::Access::{self, Read, ReadWrite, Write};
 use crate::access_history::AccessHistory;
 use crate::clock::{Clock, HostClock};
 use crate::history_guards;
+#[cfg(feature = "mutations")]
 use crate::mutation::Mutation;
 use crate::queue_driver::QueueDriver;
-use crate::stamp::{Stamp, StreamKey};
+use crate::rules::Rules;
+use crate::stamp::Stamp;
 use crate::step::{OverlappingWrites, Step, StepRefusal, Use};
+use crate::stream_key::StreamKey;
 use crate::stream_state::StreamState;
 use crate::sync::BiasedLock;
 use crate::waits::Waits;
@@ -39,21 +42,21 @@ struct Stepper {
     state: StreamState,
     clock: Clock,
     host: HostClock,
-    mutation: Option<Mutation>,
+    rules: Rules,
 }
 
 impl Stepper {
     fn new(stream: usize) -> Self {
         let state = StreamState::new(StreamKey::new(stream).unwrap(), QueueDriver::new().stream(), 0);
-        Self { state, clock: Clock::default(), host: HostClock::default(), mutation: None }
+        Self { state, clock: Clock::default(), host: HostClock::default(), rules: Rules::default() }
     }
 
     /// Takes a step with the next number, and says what it has to wait for.
     fn take(&self, uses: &mut [Use<'_>]) -> Result<Vec<Stamp>, StepRefusal> {
         let mut waits = Waits::default();
         let stamp = Stamp { stream: self.state.key, number: self.state.planned() + 1 };
-        let (clock, host, mutation) = (&self.clock, &self.host, self.mutation);
-        Step { state: &self.state, stamp, clock, host, waits: &mut waits, mutation }.take(uses)?;
+        let (clock, host, rules) = (&self.clock, &self.host, self.rules);
+        Step { state: &self.state, stamp, clock, host, waits: &mut waits, rules }.take(uses)?;
         assert_eq!(self.state.planned(), stamp.number, "the number is announced with the step");
         let mut waits: Vec<_> = waits.iter().collect();
         waits.sort_by_key(|wait| wait.stream);
@@ -99,6 +102,7 @@ fn what_is_ordered_or_done_already_is_not_waited_for() {
     assert_eq!(one.take(&mut uses), Ok(vec![stamp(4, 5)]));
 }
 
+#[cfg(feature = "mutations")]
 #[test]
 fn each_rule_taken_out_loses_its_wait_and_no_other() {
     // A block that stream 1 wrote and stream 2 read, used by stream 3.
@@ -106,7 +110,9 @@ fn each_rule_taken_out_loses_its_wait_and_no_other() {
         let history = block(Stamp::default());
         Stepper::new(1).take(&mut [whole(&history, Write)]).unwrap();
         Stepper::new(2).take(&mut [whole(&history, Read)]).unwrap();
-        Stepper { mutation, ..Stepper::new(3) }.take(&mut [whole(&history, access)]).unwrap()
+        Stepper { rules: Rules::without(mutation), ..Stepper::new(3) }
+            .take(&mut [whole(&history, access)])
+            .unwrap()
     };
     let (written, read) = (stamp(1, 1), stamp(2, 1));
     let rows = [
@@ -122,10 +128,12 @@ fn each_rule_taken_out_loses_its_wait_and_no_other() {
     }
 }
 
+#[cfg(feature = "mutations")]
 #[test]
 fn publication_can_be_taken_out_and_so_can_the_second_reader() {
     let history = block(stamp(0, 1));
-    let mutated = |stream, mutation| Stepper { mutation: Some(mutation), ..Stepper::new(stream) };
+    let mutated =
+        |stream, mutation| Stepper { rules: Rules::without(Some(mutation)), ..Stepper::new(stream) };
     mutated(1, Mutation::PublicationInsideStep).take(&mut [whole(&history, Write)]).unwrap();
     assert_eq!(stamps(&history), [stamp(0, 1)]);
     Stepper::new(1).take(&mut [whole(&history, Read)]).unwrap();

@@ -8,8 +8,9 @@ use kiln_driver::StreamId;
 use crate::clock::Clock;
 use crate::event_pool::EventLease;
 use crate::launch_sites::LaunchSites;
-use crate::stamp::{Stamp, StreamKey};
+use crate::stamp::Stamp;
 use crate::stream_counters::{StreamCount, StreamCounters, StreamCounts};
+use crate::stream_key::{StreamKey, StreamRef};
 use crate::sync::{
     AtomicBool, AtomicU32, AtomicU64, BiasedGuard, BiasedLock, Ordering, spin_loop, yield_now,
 };
@@ -171,6 +172,11 @@ impl StreamState {
         successor
     }
 
+    /// The stream by its key and its handle, as memory takes it.
+    pub fn stream_ref(&self) -> StreamRef {
+        StreamRef::new(self.key, self.stream)
+    }
+
     /// Claims the place of a stream that was given back; later callers are told no.
     pub fn claim(&self) -> bool {
         self.is_retired() && !self.claimed.swap(true, Ordering::AcqRel)
@@ -245,7 +251,7 @@ impl StreamState {
         self.gate.pass().map(|pass| Admission(Some(pass)))
     }
 
-    /// Takes no more work, once those who were let in are done.
+    /// Takes no more work, once the threads that were let in are done.
     pub fn close(&self) {
         self.gate.close();
     }

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::clock::Clock;
 use crate::event_pool::EventPool;
 use crate::queue_driver::QueueDriver;
-use crate::stamp::{Stamp, StreamKey};
+use crate::stamp::Stamp;
 use crate::stream_counters::StreamCount;
+use crate::stream_key::StreamKey;
 use crate::stream_state::{Point, Recorded, StreamState};
 
 /// A stream with its own pool of events, and points on it by number.
@@ -73,7 +74,7 @@ fn old_points_are_forgotten_and_their_events_come_back() {
 }
 
 #[test]
-fn the_oldest_point_is_recorded_anew_unless_somebody_holds_it() {
+fn the_oldest_point_is_recorded_anew_unless_it_is_held() {
     let streams = Streams::new();
     let state = streams.state(0);
     let mut number = 0;
@@ -157,7 +158,7 @@ fn an_heir_goes_on_where_the_stream_ended() {
 }
 
 #[test]
-fn nobody_queues_anything_on_a_stream_that_was_given_back() {
+fn a_stream_that_was_given_back_takes_no_work() {
     let streams = Streams::new();
     let state = streams.state(0);
     drop(state.admit().unwrap());
@@ -185,7 +186,7 @@ fn what_a_point_brings_along_is_what_its_stream_was_ordered_after() {
 }
 
 #[test]
-fn whoever_awaits_a_number_sees_what_was_done_before_it() {
+fn awaiting_a_number_shows_what_was_done_before_it() {
     let streams = Streams::new();
     let rounds = if cfg!(miri) { 10 } else { 1000 };
     let (state, done) = (streams.state(0), AtomicU64::new(0));

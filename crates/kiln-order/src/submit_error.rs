@@ -46,7 +46,7 @@ impl From<Error> for SubmitError {
 }
 
 impl SubmitError {
-    /// What is left to say to those who know only the errors of drivers. Waits use no blocks, so that nothing is said of those.
+    /// The same as an error of a driver, for callers that know no other. Waits use no blocks, so that no block is named.
     pub fn into_driver(self, call: &'static str) -> Error {
         match self {
             Self::Driver(error) => error,

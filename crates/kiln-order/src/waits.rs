@@ -5,7 +5,8 @@
 //! comes first.
 
 use crate::clock::{Clock, HostClock};
-use crate::stamp::{MAX_STREAMS, Stamp, StreamKey};
+use crate::stamp::Stamp;
+use crate::stream_key::{MAX_STREAMS, StreamKey};
 
 /// The waits of one submission: at most one per stream, the latest. Kept with its stream and used again, so that planning
 /// allocates nothing.

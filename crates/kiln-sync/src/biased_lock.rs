@@ -321,5 +321,6 @@ impl<T> Drop for BiasedGuard<'_, T> {
     }
 }
 
-#[cfg(all(test, not(any(kiln_loom, kiln_shuttle))))]
+#[cfg(test)]
+#[cfg(not(any(kiln_loom, kiln_shuttle)))]
 mod tests;

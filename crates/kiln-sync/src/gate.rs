@@ -46,7 +46,8 @@ impl Drop for GatePass<'_> {
     }
 }
 
-#[cfg(all(test, not(any(kiln_loom, kiln_shuttle))))]
+#[cfg(test)]
+#[cfg(not(any(kiln_loom, kiln_shuttle)))]
 mod tests {
     use super::*;
 

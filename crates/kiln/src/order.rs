@@ -1,5 +1,8 @@
 //! Stamps and stream keys, as tickets and buffers name them, and when events are recorded.
 
-pub use kiln_order::{Clock, MAX_EVENTS, MAX_STREAMS, Recording, Stamp, Stamps, StreamKey};
 #[doc(hidden)]
-pub use kiln_order::{DependencyTracker, Mutation};
+pub use kiln_order::DependencyTracker;
+/// For this project's own tests: a rule of the order that a runtime is built without.
+#[cfg(feature = "mutations")]
+pub use kiln_order::Mutation;
+pub use kiln_order::{Clock, MAX_EVENTS, MAX_STREAMS, Recording, Stamp, Stamps, StreamKey};

@@ -24,7 +24,7 @@ const BOUNDARIES: &[Boundary] = &[
     Boundary { package: "kiln-ptx", may_use: &[], unsafe_code: false },
     Boundary { package: "kiln-ir", may_use: &[], unsafe_code: false },
     Boundary { package: "kiln-order", may_use: &["kiln-driver", "kiln-sync"], unsafe_code: true },
-    Boundary { package: "kiln-mem", may_use: &["kiln-driver", "kiln-sync"], unsafe_code: true },
+    Boundary { package: "kiln-mem", may_use: &["kiln-driver", "kiln-order", "kiln-sync"], unsafe_code: true },
     Boundary { package: "kiln-cuda", may_use: &["kiln-driver", "kiln-sync"], unsafe_code: true },
     Boundary { package: "kiln-sim", may_use: &["kiln-driver", "kiln-ptx"], unsafe_code: true },
     Boundary {
@@ -91,6 +91,7 @@ const BOUNDARIES: &[Boundary] = &[
             "kiln-mem",
             "kiln-ptx",
             "kiln-sim",
+            "kiln-sync",
         ],
         unsafe_code: true,
     },
@@ -167,9 +168,10 @@ mod tests {
             manifest: PathBuf::from(format!("crates/{name}/Cargo.toml")),
             license: None,
             published: true,
+            features: Default::default(),
             dependencies: dependencies
                 .iter()
-                .map(|(name, dev)| Dependency { name: (*name).into(), dev: *dev })
+                .map(|(name, dev)| Dependency { name: (*name).into(), dev: *dev, features: Vec::new() })
                 .collect(),
             targets: Vec::new(),
         }

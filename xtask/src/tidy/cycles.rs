@@ -251,6 +251,7 @@ mod tests {
             manifest: PathBuf::from("crates/a/Cargo.toml"),
             license: None,
             published: true,
+            features: Default::default(),
             dependencies: Vec::new(),
             targets: Vec::new(),
         };
@@ -325,6 +326,7 @@ mod tests {
             manifest: PathBuf::from("crates/a/Cargo.toml"),
             license: None,
             published: true,
+            features: Default::default(),
             dependencies: Vec::new(),
             targets: Vec::new(),
         };

@@ -116,6 +116,7 @@ mod tests {
             manifest: PathBuf::from(MEMBER),
             license: license.map(str::to_owned),
             published: true,
+            features: Default::default(),
             dependencies: Vec::new(),
             targets: Vec::new(),
         }

@@ -132,7 +132,7 @@ impl Built {
         let mut built = Self { driver, order, resource: None, streams: Vec::new() };
         for _ in 0..streams {
             let id = built.driver.create_stream(StreamRequest::New { priority: 0 })?;
-            built.streams.push(built.order.add(id));
+            built.streams.push(built.order.add(id)?);
         }
         let site = StackContext { driver: built.driver.clone(), order: built.order.clone(), heap };
         built.resource = Some(stack.build(&site)?);
@@ -157,7 +157,7 @@ impl Drop for Built {
         for stream in &self.streams {
             // Destroying fails only on a lost device, which has nothing left to destroy.
             let _ = self.order.remove(*stream);
-            let _ = self.driver.destroy(Object::Stream(stream.id));
+            let _ = self.driver.destroy(Object::Stream(stream.id()));
         }
     }
 }

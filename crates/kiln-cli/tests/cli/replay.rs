@@ -129,7 +129,7 @@ fn sliding_trace() -> Vec<u8> {
         nanoseconds: call,
         address: kiln_driver::DeviceAddress((at + 1) << 20),
         bytes: 1 << 20,
-        stream: StreamKey::new((at % 2) as u32),
+        stream: StreamKey::new((at % 2) as usize).unwrap(),
         thread: (call % 2) as u32,
         tag: AllocTag::default(),
         action,

@@ -125,7 +125,7 @@ mod tests {
             place: None,
             address: DeviceAddress(0),
             bytes,
-            stream: StreamKey::new(0),
+            stream: StreamKey::default(),
             tag: AllocTag::default(),
             token: BlockToken::default(),
         };

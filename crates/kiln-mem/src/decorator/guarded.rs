@@ -30,7 +30,7 @@ use crate::order::Order;
 use crate::reclaim::{ReclaimStep, Reclaimed};
 use crate::request::Request;
 use crate::resource::MemoryResource;
-use crate::stamp::Stamps;
+use crate::stamp::{NO_USES, Stamps};
 pub use checker::GuardChecker;
 pub use finding::{Damage, GuardFinding};
 use table::{GuardedBlock, Quarantined};
@@ -104,7 +104,7 @@ impl<R: MemoryResource> Guarded<R> {
             };
             let bytes = block.bytes();
             let failed = match self.checker.check_freed(&guarded) {
-                Ok(found) => match self.pass_down(block, &Stamps::NONE) {
+                Ok(found) => match self.pass_down(block, &NO_USES) {
                     Ok(()) => {
                         self.checker.table().findings.extend(found);
                         released += bytes;
@@ -135,8 +135,8 @@ impl<R: MemoryResource> Guarded<R> {
 
     /// Looks at a block that is being freed, and fills it.
     fn retire(&self, guarded: &GuardedBlock, uses: &Stamps) -> Result<()> {
-        for stamp in uses.as_slice() {
-            let _ = self.order.wait(*stamp, Timeout::Never)?;
+        for stamp in uses.iter() {
+            let _ = self.order.wait(stamp, Timeout::Never)?;
         }
         if let Some(finding) = self.checker.check_zones(guarded)? {
             self.checker.table().mark_reported(guarded.id);
@@ -164,7 +164,7 @@ impl<R: MemoryResource> MemoryResource for Guarded<R> {
         };
         let outer = self.allocate_below(&request.bytes(outer_bytes))?;
         let Some(place) = outer.device_place() else {
-            self.inner.deallocate(outer, &Stamps::NONE).map_err(|failed| failed.error)?;
+            self.inner.deallocate(outer, &NO_USES).map_err(|failed| failed.error)?;
             return Err(Self::host_memory().into());
         };
         let guarded = GuardedBlock::new(&outer, request, zone, place);
@@ -172,7 +172,7 @@ impl<R: MemoryResource> MemoryResource for Guarded<R> {
             self.checker.fill_new(&guarded).and_then(|()| Ok(self.checker.table().enter(guarded)?));
         if let Err(error) = entered {
             // The block was never used; if it cannot be freed either, the device is lost.
-            let _ = self.inner.deallocate(outer, &Stamps::NONE);
+            let _ = self.inner.deallocate(outer, &NO_USES);
             return Err(error);
         }
         Ok(outer.narrowed(zone, request.bytes).rebound(self.key))
@@ -230,7 +230,7 @@ impl<R: MemoryResource> Drop for Guarded<R> {
         loop {
             let Some(Quarantined { block, .. }) = self.checker.table().take_oldest(0) else { break };
             // If it cannot be freed, the device is lost.
-            let _ = self.inner.deallocate(block, &Stamps::NONE);
+            let _ = self.inner.deallocate(block, &NO_USES);
         }
         self.checker.release();
     }

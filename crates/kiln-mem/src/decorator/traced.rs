@@ -151,7 +151,7 @@ impl<R: MemoryResource> MemoryResource for Traced<R> {
             }
             Err(error) => {
                 let Request { bytes, stream, tag, .. } = *request;
-                let failed = Event { address: DeviceAddress(0), bytes, stream: stream.key, tag };
+                let failed = Event { address: DeviceAddress(0), bytes, stream: stream.key(), tag };
                 self.recorder.write(TraceAction::Fail, failed);
                 Err(error)
             }

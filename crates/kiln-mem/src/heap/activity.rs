@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 ///
 /// let driver: Arc<dyn Driver> = kiln_sim::SimDevice::single(1);
 /// let order = Arc::new(DriverOrder::new(driver.clone()));
-/// let stream = order.add(driver.create_stream(StreamRequest::New { priority: 0 })?);
+/// let stream = order.add(driver.create_stream(StreamRequest::New { priority: 0 })?)?;
 /// let heap = Heap::over_pages(driver, order, HeapConfig::default())?;
 /// heap.free(heap.allocate(&Request::new(100_000, stream))?)?;
 /// let before = heap.activity();

@@ -42,7 +42,7 @@ impl Heap {
             return self.allocate_unusual(request);
         };
         let Some(mut cache) = part.cache.try_lock_owner() else { return self.allocate_unusual(request) };
-        let Some(of_stream) = cache.recent_stream(stream.key.number()) else {
+        let Some(of_stream) = cache.recent_stream(stream.key().index() as u32) else {
             drop(cache);
             return self.allocate_unusual(request);
         };
@@ -67,7 +67,7 @@ impl Heap {
         if !is_aligned || last >= COMMON_BYTES {
             return self.allocate_uncommon(part, request, Searched::Nothing);
         }
-        let found = self.take_common(part, request.stream.key, (last / UNIT_BYTES) as u32 + 1);
+        let found = self.take_common(part, request.stream.key(), (last / UNIT_BYTES) as u32 + 1);
         self.finish(part, request, found)
     }
 
@@ -110,7 +110,7 @@ impl Heap {
             Some((place, address)) => ((block_units.units > 0).then_some(place), address),
             None => (None, DeviceAddress(0)),
         };
-        let (stream, token) = (request.stream.key, block_units.token());
+        let (stream, token) = (request.stream.key(), block_units.token());
         let Request { bytes, tag, .. } = *request;
         let parts = BlockParts { place, address, bytes, stream, tag, token };
         let block = match record {
@@ -138,7 +138,7 @@ impl Heap {
             return self.free_unusual(block, uses);
         };
         let Some(mut cache) = part.cache.try_lock_owner() else { return self.free_unusual(block, uses) };
-        let of_stream = cache.recent_stream(block.stream().number());
+        let of_stream = cache.recent_stream(block.stream().index() as u32);
         let Some(of_stream) = of_stream.filter(|of_stream| of_stream.arena == block_units.arena) else {
             drop(cache);
             return self.free_unusual(block, uses);
@@ -187,7 +187,7 @@ impl Heap {
         units: u32,
     ) -> std::result::Result<FoundBlock, Searched> {
         let Some(mut cache) = part.cache.try_lock() else { return Err(Searched::Nothing) };
-        let Some(of_stream) = cache.stream(stream.number()) else { return Err(Searched::Nothing) };
+        let Some(of_stream) = cache.stream(stream.index() as u32) else { return Err(Searched::Nothing) };
         if units <= CLASSED_UNITS
             && let Some(record) = of_stream.pop(class_of(units))
         {
@@ -217,7 +217,7 @@ impl Heap {
         record: Box<BlockRecord>,
     ) -> std::result::Result<(), Box<BlockRecord>> {
         let Some(mut cache) = part.cache.try_lock() else { return Err(record) };
-        let of_stream = cache.stream(stream.number()).filter(|cache| cache.arena == block_units.arena);
+        let of_stream = cache.stream(stream.index() as u32).filter(|cache| cache.arena == block_units.arena);
         let Some(of_stream) = of_stream else { return Err(record) };
         of_stream.push(class_of(block_units.units), block_units.units, record)?;
         let is_over = of_stream.is_over();

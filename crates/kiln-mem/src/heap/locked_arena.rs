@@ -83,19 +83,20 @@ impl LockedArena {
         };
         Self {
             number,
-            stream: AtomicU32::new(stream.number()),
+            stream: AtomicU32::new(stream.index() as u32),
             state: BiasedLock::with_bias(state, Bias::Returns(SHARED_TURNS)),
         }
     }
 
     #[inline]
     pub(crate) fn stream(&self) -> StreamKey {
-        StreamKey::new(self.stream.load(Ordering::Acquire))
+        // Every number there is that of a key.
+        StreamKey::new(self.stream.load(Ordering::Acquire) as usize).unwrap_or_default()
     }
 
     /// Makes it the arena of another stream; the old one is gone and its work is done.
     pub(crate) fn set_stream(&self, stream: StreamKey) {
-        self.stream.store(stream.number(), Ordering::Release);
+        self.stream.store(stream.index() as u32, Ordering::Release);
     }
 
     /// The state.
@@ -153,7 +154,7 @@ impl ArenaState {
 
     /// The first use that a pending free waits for.
     pub(crate) fn pending_until(&self) -> Option<Stamp> {
-        self.pending.front().and_then(|pending| pending.uses.as_slice().first().copied())
+        self.pending.front().and_then(|pending| pending.uses.iter().next())
     }
 
     /// Makes room for one more block that may still be used.

@@ -415,7 +415,7 @@ mod tests {
     fn what_was_left_longest_ago_comes_first_and_is_taken_once_its_use_is_over() {
         let mut remaps = RemapTable::new(0, 1 << 20);
         let [first, second, third] = [7, 8, 9].map(|frame| settled(&mut remaps, frame));
-        let stamp = |number| Stamp { stream: StreamKey::new(0), number };
+        let stamp = |number| Stamp { stream: StreamKey::default(), number };
         assert!(remaps.idle().is_empty(), "all are in use");
         for (row, now) in [(third, 5), (first, 6), (second, 7)] {
             remaps.leave(row, stamp(now));

@@ -128,7 +128,7 @@ impl Heap {
             return;
         }
         if state.arena.taken() > 0 {
-            let stream = cell.stream().number();
+            let stream = cell.stream().index() as u32;
             let cached = part.with_cache(|cache| cache.stream(stream).map_or(0, |cache| cache.count()));
             if cached != state.arena.taken() {
                 return;

@@ -68,7 +68,7 @@ impl Heap {
             return self.block(part, request, BlockUnits::NOTHING, None);
         }
         let wanted = self.unit_request(request)?;
-        let cell = self.arena_of(part, request.stream.key);
+        let cell = self.arena_of(part, request.stream.key());
         cell.lock().arena.try_grow(NEW_PIECES)?;
         let block_units = self.acquire(part, cell, wanted, tried)?;
         let record = self.arenas.get(block_units.arena).and_then(|cell| cell.lock().records.pop());
@@ -93,16 +93,13 @@ impl Heap {
         let (tag, bytes) = (block.tag(), block.bytes());
         if block_units.units > 0 {
             let Some(cell) = self.arenas.get(block_units.arena) else { return Err(FreeError::stale(block)) };
-            let uses = match self.uses_that_matter(cell, block.stream(), uses) {
-                Ok(uses) => uses,
-                Err(error) => return Err(FreeError::new(block, ErrorKind::from(error))),
-            };
+            let uses = self.uses_that_matter(cell, block.stream(), uses);
             if !uses.is_empty()
                 && let Err(error) = cell.lock().try_grow_pending()
             {
                 return Err(FreeError::new(block, error));
             }
-            if let Err(record) = self.give(part, cell, block_units, &uses, block.into_record()) {
+            if let Err(record) = self.give(part, cell, block_units, uses, block.into_record()) {
                 return Err(FreeError::stale(DeviceBlock::of_record(record)));
             }
         }
@@ -114,7 +111,7 @@ impl Heap {
     #[cold]
     pub(super) fn shrink_cache(&self, part: &ThreadPart, stream: StreamKey) {
         let shrunk = part.with_cache(|cache| {
-            let cache = cache.stream(stream.number())?;
+            let cache = cache.stream(stream.index() as u32)?;
             Some((cache.arena, cache.shrink()))
         });
         if let Some((arena, batch)) = shrunk {
@@ -258,21 +255,22 @@ impl Heap {
         part: &ThreadPart,
         cell: &LockedArena,
         block_units: BlockUnits,
-        uses: &Stamps,
+        uses: Stamps,
         record: Box<BlockRecord>,
     ) -> std::result::Result<(), Box<BlockRecord>> {
         let now = self.order.latest(cell.stream()) as u32;
         let mut state = cell.lock();
-        let given = if uses.is_empty() {
+        let unused = uses.is_empty();
+        let given = if unused {
             state.arena.give(block_units.taken, now, now)
         } else {
-            state.defer_free(block_units.taken, block_units.units, *uses)
+            state.defer_free(block_units.taken, block_units.units, uses)
         };
         if !given {
             return Err(record);
         }
         state.records.push(record);
-        if !uses.is_empty() {
+        if !unused {
             return Ok(());
         }
         if state.is_remapped {
@@ -288,25 +286,20 @@ impl Heap {
     }
 
     /// The uses that the arena's stream is not ordered after. A block that another stream borrowed was used there.
-    fn uses_that_matter(
-        &self,
-        cell: &LockedArena,
-        stream: StreamKey,
-        uses: &Stamps,
-    ) -> std::result::Result<Stamps, Refusal> {
+    fn uses_that_matter(&self, cell: &LockedArena, stream: StreamKey, uses: &Stamps) -> Stamps {
         let owner = cell.stream();
         if uses.is_empty() && stream == owner {
-            return Ok(Stamps::NONE);
+            return Stamps::NONE;
         }
-        let mut uses = *uses;
+        let mut uses = uses.clone();
         uses.retain(|stamp| !self.order.is_ordered(owner, stamp));
         if stream != owner {
             let last = Stamp { stream, number: self.order.latest(stream) };
             if !self.order.is_ordered(owner, last) {
-                uses.add(last)?;
+                uses.insert(last);
             }
         }
-        Ok(uses)
+        uses
     }
 
     fn unit_request(&self, request: &Request) -> Result<UnitRequest> {

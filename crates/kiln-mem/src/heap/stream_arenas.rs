@@ -29,7 +29,7 @@ impl Heap {
         let Some(cell) = number.and_then(|number| self.arenas.get(number)) else { return };
         self.empty_all_caches(|cache| cache.arena == cell.number);
         for part in self.parts.iter() {
-            part.cache.visit().forget(stream.number());
+            part.cache.visit().forget(stream.index() as u32);
         }
         self.orphans.lock().unwrap_or_else(PoisonError::into_inner).push(cell.number);
     }
@@ -37,7 +37,7 @@ impl Heap {
     /// The arena of a stream, made if need be.
     #[inline]
     pub(super) fn arena_of(&self, part: &ThreadPart, stream: StreamKey) -> &LockedArena {
-        let known = part.with_cache(|cache| cache.stream(stream.number()).map(|cache| cache.arena));
+        let known = part.with_cache(|cache| cache.stream(stream.index() as u32).map(|cache| cache.arena));
         match known.and_then(|number| self.arenas.get(number)) {
             Some(cell) => cell,
             None => self.find_arena(part, stream),
@@ -52,7 +52,7 @@ impl Heap {
 
     /// Gives what a thread cached for a stream back to its arena; returns how many blocks.
     pub(super) fn empty_cache(&self, part: &ThreadPart, cell: &LockedArena) -> usize {
-        let stream = cell.stream().number();
+        let stream = cell.stream().index() as u32;
         let cached = part.with_cache(|cache| cache.stream(stream).map_or(0, |cache| cache.count()));
         if cached > 0 {
             self.give_cache(part, cell, &mut cell.lock());
@@ -65,7 +65,7 @@ impl Heap {
         let stream = cell.stream();
         let now = self.order.latest(stream) as u32;
         loop {
-            let batch = part.with_cache(|cache| cache.stream(stream.number()).map(|cache| cache.drain()));
+            let batch = part.with_cache(|cache| cache.stream(stream.index() as u32).map(|cache| cache.drain()));
             let Some(batch) = batch.filter(|batch| !batch.as_slice().is_empty()) else { return };
             state.give_batch(batch, now);
         }
@@ -73,7 +73,7 @@ impl Heap {
 
     /// Limits what a thread caches to a part of what the arena has.
     pub(super) fn limit_cache(&self, part: &ThreadPart, cell: &LockedArena, owned_units: u64) {
-        let (stream, arena) = (cell.stream().number(), cell.number);
+        let (stream, arena) = (cell.stream().index() as u32, cell.number);
         part.with_cache(|cache| cache.stream_or_new(stream, arena).set_limit(cache_limit(owned_units)));
     }
 

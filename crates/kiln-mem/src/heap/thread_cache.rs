@@ -236,7 +236,7 @@ mod tests {
             place: None,
             address: DeviceAddress(0),
             bytes: 1,
-            stream: StreamKey::new(0),
+            stream: StreamKey::default(),
             tag: AllocTag::default(),
             token: BlockUnits { taken, units: 1, arena: 0 }.token(),
         };

@@ -39,8 +39,7 @@ impl Pages {
     fn settle_all(&self) -> Result<u64> {
         let streams: Vec<StreamKey> = {
             let state = self.state();
-            let stamps =
-                state.pending.iter().flat_map(|pending| pending.uses.as_slice().iter().chain([&pending.own]));
+            let stamps = state.pending.iter().flat_map(|pending| pending.uses.iter().chain([pending.own]));
             stamps.map(|stamp| stamp.stream).collect()
         };
         for stream in streams {

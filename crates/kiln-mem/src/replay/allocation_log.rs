@@ -114,7 +114,7 @@ impl AllocationLog {
         let mut builder = LogBuilder::new(LogOptions { partial });
         for (at, record) in recorded.records.iter().enumerate() {
             let raw = Raw { pointer: record.address.0, bytes: record.bytes, action: record.action };
-            let (thread, stream) = (record.thread.to_string(), record.stream.number().to_string());
+            let (thread, stream) = (record.thread.to_string(), record.stream.index().to_string());
             builder
                 .add(&thread, &stream, raw)
                 .map_err(|problem| LogError { line: at as u64 + 1, problem })?;

@@ -150,7 +150,7 @@ impl Play<'_> {
                     // It was refused.
                     return Ok(());
                 };
-                let (key, bytes) = (stream.key, owned.bytes());
+                let (key, bytes) = (stream.key(), owned.bytes());
                 let uses = if key == owned.stream() {
                     Stamps::NONE
                 } else {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::stamp::NoSuchStreamKey;
+
 /// A log that cannot be replayed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LogError {
@@ -47,6 +49,8 @@ pub enum LogProblem {
     NoTrace,
     /// It ends in the middle.
     Truncated,
+    /// A stream that no order can have.
+    Stream(NoSuchStreamKey),
     /// A tag without a name, or one too many.
     Tag(String),
     /// It cannot be read.
@@ -94,6 +98,7 @@ impl fmt::Display for LogProblem {
             Self::TooMuch => write!(f, "more bytes are live than can be counted"),
             Self::NoTrace => write!(f, "this is neither a CSV log nor a trace of kiln"),
             Self::Truncated => write!(f, "it ends in the middle"),
+            Self::Stream(key) => key.fmt(f),
             Self::Tag(text) | Self::Unreadable(text) => f.write_str(text),
         }
     }

@@ -36,7 +36,7 @@ impl ReplayStack {
             Self { driver: driver.clone(), order: order.clone(), resource: None, streams: Vec::new() };
         for _ in 0..log.streams() {
             let id = driver.create_stream(StreamRequest::New { priority: 0 })?;
-            made.streams.push(order.add(id));
+            made.streams.push(order.add(id)?);
         }
         made.resource = Some(stack.build(&StackContext { driver, order, heap })?);
         Ok(made)
@@ -63,7 +63,7 @@ impl Drop for ReplayStack {
         for stream in &self.streams {
             // What cannot be given back belongs to a device that is lost.
             let _ = self.order.remove(*stream);
-            let _ = self.driver.destroy(Object::Stream(stream.id));
+            let _ = self.driver.destroy(Object::Stream(stream.id()));
         }
     }
 }

@@ -102,7 +102,7 @@ fn encoded(record: &TraceRecord) -> [u8; RECORD_BYTES] {
     out[0..8].copy_from_slice(&nanoseconds.to_le_bytes());
     out[8..16].copy_from_slice(&address.0.to_le_bytes());
     out[16..24].copy_from_slice(&bytes.to_le_bytes());
-    out[24..28].copy_from_slice(&stream.number().to_le_bytes());
+    out[24..28].copy_from_slice(&(stream.index() as u32).to_le_bytes());
     out[28..32].copy_from_slice(&thread.to_le_bytes());
     out[32..34].copy_from_slice(&(tag.number() as u16).to_le_bytes());
     out[34] = match action {
@@ -121,7 +121,7 @@ fn decoded(from: &[u8; RECORD_BYTES], tags: &HashMap<u16, AllocTag>) -> Result<T
         nanoseconds: eight(0),
         address: DeviceAddress(eight(8)),
         bytes: eight(16),
-        stream: StreamKey::new(four(24)),
+        stream: StreamKey::new(four(24) as usize).map_err(LogProblem::Stream)?,
         thread: four(28),
         tag: *tags.get(&number).ok_or_else(|| LogProblem::Tag(format!("tag {number} has no name")))?,
         action: match from[34] {

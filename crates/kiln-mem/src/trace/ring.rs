@@ -52,7 +52,7 @@ mod tests {
                 nanoseconds,
                 address: DeviceAddress(0),
                 bytes: 0,
-                stream: StreamKey::new(0),
+                stream: StreamKey::default(),
                 thread: 0,
                 tag: AllocTag::default(),
                 action: TraceAction::Free,

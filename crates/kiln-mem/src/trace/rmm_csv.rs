@@ -20,7 +20,7 @@ pub fn write_rmm_csv(records: &[TraceRecord], to: &mut impl Write) -> io::Result
         // A field that begins with a quote is one that ends with it.
         let tag = tag.name().replace(['\n', '\r', ','], " ");
         let tag = tag.trim_start_matches(['"', ' ']);
-        writeln!(to, "{thread},{time},{action},{address},{bytes},{:#x},{tag}", stream.number())?;
+        writeln!(to, "{thread},{time},{action},{address},{bytes},{:#x},{tag}", stream.index())?;
     }
     Ok(())
 }

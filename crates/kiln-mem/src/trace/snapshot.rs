@@ -54,7 +54,7 @@ fn write_event<W: Write>(out: &mut Pickler<W>, record: &TraceRecord, action: &st
         out.text_item("action", action)?;
         out.integer_item("addr", record.address.0)?;
         out.integer_item("size", record.bytes)?;
-        out.integer_item("stream", u64::from(record.stream.number()))?;
+        out.integer_item("stream", record.stream.index() as u64)?;
         out.integer_item("time_us", record.nanoseconds / 1000)?;
         if record.action == TraceAction::Fail {
             out.integer_item("device_free", 0)?;
@@ -162,7 +162,7 @@ fn segments_of(records: &[TraceRecord]) -> Vec<Segment> {
         .map(|record| Segment {
             start: record.address.0,
             end: end_of(record),
-            stream: u64::from(record.stream.number()),
+            stream: record.stream.index() as u64,
         })
         .collect();
     spans.sort_by_key(|span| span.start);

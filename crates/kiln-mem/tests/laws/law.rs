@@ -229,7 +229,7 @@ fn threads(make: Make<'_>, rig: Rig) {
         left.into_iter().for_each(|block| resource.free(block).unwrap());
         for stream in &streams[1..] {
             rig.order.remove(*stream).unwrap();
-            kiln_driver::Driver::destroy(&*rig.device, stream.id.into()).unwrap();
+            kiln_driver::Driver::destroy(&*rig.device, stream.id().into()).unwrap();
         }
     });
 }
@@ -241,8 +241,8 @@ fn frees_elsewhere(make: Make<'_>, rig: Rig) {
         let mut uses = Stamps::NONE;
         if block.device_place().is_some() {
             let first = rig.write(stream, &block, 1);
-            kiln_mem::Order::wait_on(&*rig.order, other.key, first).unwrap();
-            uses.add(rig.write(other, &block, 2)).unwrap();
+            kiln_mem::Order::wait_on(&*rig.order, other.key(), first).unwrap();
+            uses.insert(rig.write(other, &block, 2));
         }
         std::thread::scope(|scope| {
             scope.spawn(|| resource.deallocate(block, &uses).unwrap());
@@ -252,7 +252,7 @@ fn frees_elsewhere(make: Make<'_>, rig: Rig) {
         resource.reap_pending().unwrap();
         assert_eq!(resource.accounting().pending_bytes, 0);
         rig.order.remove(other).unwrap();
-        kiln_driver::Driver::destroy(&*rig.device, other.id.into()).unwrap();
+        kiln_driver::Driver::destroy(&*rig.device, other.id().into()).unwrap();
     });
 }
 

@@ -77,7 +77,7 @@ fn read_imported(
     rig.device.map(window.id, 0, &imported, Protection::ReadWrite).unwrap();
     let host = rig.device.allocate_host(bytes).unwrap();
     let place = DevicePlace { base: Base::Reservation(window.id), offset: parts[0].offset };
-    rig.device.download(stream.id, place, &host, bytes).unwrap();
+    rig.device.download(stream.id(), place, &host, bytes).unwrap();
     rig.synchronize(stream);
     let mut read = vec![0; host.len()];
     assert!(host.read(0, &mut read));

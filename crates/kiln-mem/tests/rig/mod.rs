@@ -47,7 +47,7 @@ impl Rig {
     }
 
     pub(crate) fn stream(&self) -> StreamRef {
-        self.order.add(self.device.create_stream(StreamRequest::New { priority: 0 }).unwrap())
+        self.order.add(self.device.create_stream(StreamRequest::New { priority: 0 }).unwrap()).unwrap()
     }
 
     pub(crate) fn heap(&self) -> Heap {
@@ -78,8 +78,8 @@ impl Rig {
     /// The bytes of a block, after everything on a stream.
     pub(crate) fn read(&self, stream: StreamRef, block: &DeviceBlock) -> Vec<u8> {
         let host = self.device.allocate_host(block.bytes()).unwrap();
-        self.device.download(stream.id, block.device_place().unwrap(), &host, block.bytes()).unwrap();
-        self.device.synchronize(stream.id).unwrap();
+        self.device.download(stream.id(), block.device_place().unwrap(), &host, block.bytes()).unwrap();
+        self.device.synchronize(stream.id()).unwrap();
         let mut bytes = vec![0; host.len()];
         assert!(host.read(0, &mut bytes));
         self.device.destroy(Object::Host(host.id())).unwrap();
@@ -87,15 +87,15 @@ impl Rig {
     }
 
     pub(crate) fn synchronize(&self, stream: StreamRef) {
-        self.device.synchronize(stream.id).unwrap();
-        self.order.refresh(stream.key).unwrap();
+        self.device.synchronize(stream.id()).unwrap();
+        self.order.refresh(stream.key()).unwrap();
     }
 
     /// Gives the streams back and looks at the verdict: no race, no use after free, no leak.
     pub(crate) fn finish(self, streams: &[StreamRef]) {
         for stream in streams {
             self.order.remove(*stream).unwrap();
-            self.device.destroy(Object::Stream(stream.id)).unwrap();
+            self.device.destroy(Object::Stream(stream.id())).unwrap();
         }
         drop(self.order);
         if let Some(machine) = self.machine {

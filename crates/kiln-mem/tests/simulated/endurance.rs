@@ -25,7 +25,7 @@ struct Program {
 
 impl Program {
     fn stream(&self) -> StreamRef {
-        self.order.add(self.driver.create_stream(StreamRequest::New { priority: 0 }).unwrap())
+        self.order.add(self.driver.create_stream(StreamRequest::New { priority: 0 }).unwrap()).unwrap()
     }
 
     /// A kernel's worth of work on some stream, now and then; returns its stamp.
@@ -49,13 +49,13 @@ impl Program {
         let mut uses = Stamps::NONE;
         if at.is_multiple_of(64) && !block.is_empty() {
             let last = kiln_mem::Stamp { stream: block.stream(), number: self.order.latest(block.stream()) };
-            self.order.wait_on(stream.key, last).unwrap();
+            self.order.wait_on(stream.key(), last).unwrap();
             uses = self.work(&block, stream);
             uses.retain(|stamp| stamp.stream != block.stream());
         }
         self.heap.deallocate(block, &uses).unwrap();
         if at.is_multiple_of(4096) {
-            self.streams.iter().for_each(|stream| self.order.refresh(stream.key).unwrap());
+            self.streams.iter().for_each(|stream| self.order.refresh(stream.key()).unwrap());
             self.heap.reap_pending().unwrap();
         }
         if at.is_multiple_of(50_000) {
@@ -68,12 +68,12 @@ impl Program {
         let new = self.stream();
         let gone = std::mem::replace(&mut self.streams[0], new);
         let (going, staying): (Vec<_>, Vec<_>) =
-            self.live.drain(..).partition(|block| block.stream() == gone.key);
+            self.live.drain(..).partition(|block| block.stream() == gone.key());
         self.live = staying;
         going.into_iter().for_each(|block| self.heap.free(block).unwrap());
         self.order.remove(gone).unwrap();
-        self.heap.release_stream(gone.key);
-        self.driver.destroy(gone.id.into()).unwrap();
+        self.heap.release_stream(gone.key());
+        self.driver.destroy(gone.id().into()).unwrap();
     }
 }
 
@@ -103,7 +103,7 @@ fn a_million_operations_leave_nothing_behind() {
     drop((heap, order));
     let free = driver.memory_info().unwrap();
     assert_eq!(free.free_bytes, free.total_bytes);
-    streams.iter().for_each(|stream| driver.destroy(stream.id.into()).unwrap());
+    streams.iter().for_each(|stream| driver.destroy(stream.id().into()).unwrap());
     drop(driver);
     // Looks for events, streams, pages and reservations that are still there.
     rig.finish(&[]);

@@ -76,7 +76,7 @@ fn the_error_explains_itself_for_a_budget() {
     let held = heap.allocate(&Request::new(3 * MIB, first).tag(tag)).unwrap();
     let lent = heap.allocate(&Request::new(3 * MIB, first)).unwrap();
     let written = rig.write(first, &lent, 1);
-    rig.order.wait_on(second.key, written).unwrap();
+    rig.order.wait_on(second.key(), written).unwrap();
     let use_of = rig.write(second, &lent, 2);
     heap.deallocate(lent, &Stamps::from(use_of)).unwrap();
 
@@ -111,7 +111,7 @@ fn the_error_names_what_is_pending_and_until_when() {
     let heap = heap(&rig, 8 * MIB, &[ReclaimStep::ThreadCaches]);
     let lent = heap.allocate(&Request::new(3 * MIB, first)).unwrap();
     let written = rig.write(first, &lent, 1);
-    rig.order.wait_on(second.key, written).unwrap();
+    rig.order.wait_on(second.key(), written).unwrap();
     let use_of = rig.write(second, &lent, 2);
     heap.deallocate(lent, &Stamps::from(use_of)).unwrap();
     let error = heap.allocate(&Request::new(8 * MIB, first)).unwrap_err();

@@ -42,7 +42,7 @@ impl Model {
     }
 
     fn stream_of(&self, block: &DeviceBlock) -> StreamRef {
-        self.streams.iter().copied().find(|stream| stream.key == block.stream()).unwrap()
+        self.streams.iter().copied().find(|stream| stream.key() == block.stream()).unwrap()
     }
 
     fn allocate(&mut self) {
@@ -74,11 +74,11 @@ impl Model {
         let Entry { block, byte: content, last } = self.blocks.get_mut(&at).unwrap();
         let stream = if elsewhere { stream } else { own };
         // After whatever used it before.
-        for used in last.as_slice() {
-            self.rig.order.wait_on(stream.key, *used).unwrap();
+        for used in last.iter() {
+            self.rig.order.wait_on(stream.key(), used).unwrap();
         }
-        let on_own = kiln_mem::Stamp { stream: own.key, number: self.rig.order.latest(own.key) };
-        self.rig.order.wait_on(stream.key, on_own).unwrap();
+        let on_own = kiln_mem::Stamp { stream: own.key(), number: self.rig.order.latest(own.key()) };
+        self.rig.order.wait_on(stream.key(), on_own).unwrap();
         let stamp = self.rig.write(stream, block, byte);
         *last = Stamps::from(stamp);
         *content = Some(byte);
@@ -88,8 +88,8 @@ impl Model {
         let Some(at) = self.any() else { return };
         let Entry { block, byte: Some(byte), last } = &self.blocks[&at] else { return };
         let own = self.stream_of(block);
-        for used in last.as_slice() {
-            self.rig.order.wait_on(own.key, *used).unwrap();
+        for used in last.iter() {
+            self.rig.order.wait_on(own.key(), used).unwrap();
         }
         assert!(self.rig.read(own, block).iter().all(|other| other == byte), "{block}");
     }

@@ -51,7 +51,7 @@ impl Program {
             8 => self.write_again(),
             _ => {
                 let stream = self.any_stream();
-                self.rig.order.refresh(stream.key).unwrap();
+                self.rig.order.refresh(stream.key()).unwrap();
             }
         }
     }
@@ -90,12 +90,12 @@ impl Program {
         let at = self.random.below(count) as usize;
         let Some(owned) = self.blocks.get_mut(at) else { return };
         if let Some(last) = owned.last {
-            self.rig.order.wait_on(stream.key, last).unwrap();
+            self.rig.order.wait_on(stream.key(), last).unwrap();
         }
         let stamp = write_ends(&self.rig, stream, &owned.block, 2);
         owned.last = Some(stamp);
-        if stream.key != owned.block.stream() {
-            owned.uses.add(stamp).unwrap();
+        if stream.key() != owned.block.stream() {
+            owned.uses.insert(stamp);
         }
     }
 
@@ -104,11 +104,11 @@ impl Program {
         let at = self.random.below(count) as usize;
         let Some(owned) = self.blocks.get_mut(at) else { return };
         let Some(last) = owned.last else { return };
-        let stream = self.streams.iter().find(|stream| stream.key == last.stream).copied().unwrap();
+        let stream = self.streams.iter().find(|stream| stream.key() == last.stream).copied().unwrap();
         let stamp = write_ends(&self.rig, stream, &owned.block, 3);
         owned.last = Some(stamp);
-        if stream.key != owned.block.stream() {
-            owned.uses.add(stamp).unwrap();
+        if stream.key() != owned.block.stream() {
+            owned.uses.insert(stamp);
         }
     }
 

@@ -133,7 +133,7 @@ fn a_callback_that_boasts_is_not_believed_beyond_what_can_be_counted() {
     let heap = Arc::new(rig.heap_with(config(8 * MIB, &pressure)));
     let held = heap.allocate(&Request::new(4 * MIB, first)).unwrap();
     let written = rig.write(first, &held, 1);
-    rig.order.wait_on(second.key, written).unwrap();
+    rig.order.wait_on(second.key(), written).unwrap();
     let uses = Stamps::from(rig.write(second, &held, 2));
     rig.synchronize(second);
     let spill = {
@@ -156,7 +156,7 @@ fn waits(rig: &Rig, resource: &dyn MemoryResource) -> Result<()> {
     let held = resource.allocate(&Request::new(4 * MIB, first))?;
     let lent = resource.allocate(&Request::new(4 * MIB, first))?;
     let written = rig.write(first, &lent, 1);
-    rig.order.wait_on(second.key, written).unwrap();
+    rig.order.wait_on(second.key(), written).unwrap();
     let uses = Stamps::from(rig.write(second, &lent, 2));
     resource.deallocate(lent, &uses).unwrap();
     assert_eq!(resource.accounting().pending_bytes, 4 * MIB);
@@ -174,7 +174,7 @@ fn waits(rig: &Rig, resource: &dyn MemoryResource) -> Result<()> {
     resource.trim().unwrap();
     for stream in [first, second] {
         rig.order.remove(stream).unwrap();
-        kiln_driver::Driver::destroy(&*rig.device, stream.id.into()).unwrap();
+        kiln_driver::Driver::destroy(&*rig.device, stream.id().into()).unwrap();
     }
     answer
 }

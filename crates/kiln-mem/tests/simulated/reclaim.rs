@@ -62,10 +62,10 @@ fn completed_work_gives_its_memory_to_other_streams() {
         rig.write(first, &block, 1);
         heap.free(block).unwrap();
         // It is done, but the order does not know yet.
-        kiln_driver::DriverExt::synchronize(&*rig.device, first.id).unwrap();
+        kiln_driver::DriverExt::synchronize(&*rig.device, first.id()).unwrap();
         let answer = heap.allocate(&Request::new(4 * MIB, second)).map(|block| heap.free(block).unwrap());
         assert_eq!(heap.accounting().false_dependencies, 0);
-        rig.order.refresh(first.key).unwrap();
+        rig.order.refresh(first.key()).unwrap();
         drop(heap);
         rig.finish(&[first, second]);
         answer
@@ -180,7 +180,7 @@ fn work_that_frees_enough_is_waited_for() {
         let heap = heap(&rig, 8 * MIB, steps);
         let block = heap.allocate(&Request::new(8 * MIB, first)).unwrap();
         let written = rig.write(first, &block, 1);
-        rig.order.wait_on(second.key, written).unwrap();
+        rig.order.wait_on(second.key(), written).unwrap();
         let uses = Stamps::from(rig.write(second, &block, 2));
         heap.deallocate(block, &uses).unwrap();
         assert_eq!(heap.accounting().pending_bytes, 8 * MIB);
@@ -233,7 +233,7 @@ fn waiting_goes_on_until_enough_came_free_and_does_not_begin_in_vain() {
     for _ in 0..3 {
         let block = heap.allocate(&Request::new(4 * MIB, first)).unwrap();
         let written = rig.write(first, &block, 1);
-        rig.order.wait_on(second.key, written).unwrap();
+        rig.order.wait_on(second.key(), written).unwrap();
         let uses = Stamps::from(rig.write(second, &block, 2));
         heap.deallocate(block, &uses).unwrap();
     }
@@ -294,7 +294,7 @@ fn memory_straight_from_the_driver_is_freed_when_its_work_is_done() {
     direct.free(block).unwrap();
     assert_eq!(direct.accounting().pending_bytes, 6 * MIB);
     // It is done, but the order does not know yet.
-    kiln_driver::DriverExt::synchronize(&*rig.device, stream.id).unwrap();
+    kiln_driver::DriverExt::synchronize(&*rig.device, stream.id()).unwrap();
     let block = direct.allocate(&Request::new(6 * MIB, stream)).unwrap();
     direct.free(block).unwrap();
     drop(direct);

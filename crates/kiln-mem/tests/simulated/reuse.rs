@@ -55,7 +55,7 @@ fn a_stream_gets_back_what_it_freed_although_its_work_is_queued() {
 #[test]
 fn what_a_stream_is_ordered_after_comes_before_new_pages() {
     let ordered = |rig: &Rig, [_, second]: [StreamRef; 2], written| {
-        rig.order.wait_on(second.key, written).unwrap();
+        rig.order.wait_on(second.key(), written).unwrap();
     };
     assert_eq!(next_on_another_stream(64 * MIB, ordered), (BYTES, 0));
 }
@@ -103,8 +103,8 @@ fn what_was_kept_for_a_stream_that_is_gone_comes_back() {
             rig.write(stream, &block, 1);
             heap.free(block).unwrap();
             rig.order.remove(stream).unwrap();
-            heap.release_stream(stream.key);
-            kiln_driver::Driver::destroy(&*rig.device, stream.id.into()).unwrap();
+            heap.release_stream(stream.key());
+            kiln_driver::Driver::destroy(&*rig.device, stream.id().into()).unwrap();
             heap.free(late).unwrap();
         }
     }
@@ -124,10 +124,10 @@ fn a_pool_takes_blocks_back_whose_stream_is_gone() {
         let goes = rig.stream();
         let block = pool.allocate(&Request::new(MIB, goes)).unwrap();
         let written = rig.write(goes, &block, 1);
-        rig.order.wait_on(stays.key, written).unwrap();
+        rig.order.wait_on(stays.key(), written).unwrap();
         let used = rig.write(stays, &block, 2);
         rig.order.remove(goes).unwrap();
-        kiln_driver::Driver::destroy(&*rig.device, goes.id.into()).unwrap();
+        kiln_driver::Driver::destroy(&*rig.device, goes.id().into()).unwrap();
         pool.deallocate(block, &used.into()).unwrap();
     }
     assert_eq!(pool.accounting().live_blocks, 0);
@@ -147,8 +147,8 @@ fn a_stream_takes_the_place_of_one_that_is_gone() {
             [100, 64 << 10, 3 * MIB].map(|bytes| heap.allocate(&Request::new(bytes, stream)).unwrap());
         blocks.into_iter().for_each(|block| heap.free(block).unwrap());
         rig.order.remove(stream).unwrap();
-        heap.release_stream(stream.key);
-        kiln_driver::Driver::destroy(&*rig.device, stream.id.into()).unwrap();
+        heap.release_stream(stream.key());
+        kiln_driver::Driver::destroy(&*rig.device, stream.id().into()).unwrap();
         let counted = heap.accounting();
         assert_eq!(counted.cached_bytes, 0, "no thread keeps anything for it");
         assert_eq!(*reserved.get_or_insert(counted.reserved_bytes), counted.reserved_bytes);

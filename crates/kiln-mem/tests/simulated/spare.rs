@@ -25,7 +25,7 @@ fn never_repeating(max_bytes: u64, spare: Spare) -> Cost {
     let rig = Rig::new(1, 128 << 30);
     let driver = Arc::new(Layered::new(rig.driver(), Counting::default()));
     let order = Arc::new(DriverOrder::new(driver.clone()));
-    let stream = order.add(driver.create_stream(StreamRequest::New { priority: 0 }).unwrap());
+    let stream = order.add(driver.create_stream(StreamRequest::New { priority: 0 }).unwrap()).unwrap();
     let config = HeapConfig { spare, ..HeapConfig::default() };
     let heap = Heap::over_pages(driver.clone(), order.clone(), config).unwrap();
     let lives = RandomLives { count: 4_000, max_bytes };
@@ -49,7 +49,7 @@ fn never_repeating(max_bytes: u64, spare: Spare) -> Cost {
     };
     drop(heap);
     order.remove(stream).unwrap();
-    driver.destroy(stream.id.into()).unwrap();
+    driver.destroy(stream.id().into()).unwrap();
     drop((order, driver));
     rig.finish(&[]);
     cost

@@ -293,7 +293,7 @@ fn a_snapshot_of_a_trace_with_gaps_shows_no_two_blocks_in_one_place() {
         nanoseconds,
         address: kiln_driver::DeviceAddress(start),
         bytes: 4096,
-        stream: kiln_mem::StreamKey::new(0),
+        stream: kiln_mem::StreamKey::default(),
         thread: 0,
         tag: AllocTag::default(),
         action: TraceAction::Allocate,
@@ -302,4 +302,27 @@ fn a_snapshot_of_a_trace_with_gaps_shows_no_two_blocks_in_one_place() {
     let view = View::of(&snapshot_of(&records));
     let live: Vec<(u64, u64)> = view.live.iter().map(|(start, bytes, _)| (*start, *bytes)).collect();
     assert_eq!(live, [(0x1800, 4096), (0x4000, 4096)]);
+}
+
+/// A trace is input from outside: a stream that no order can have is named, and nothing is allocated for it.
+#[test]
+fn a_trace_with_an_impossible_stream_is_refused() {
+    let record = TraceRecord {
+        nanoseconds: 1,
+        address: kiln_driver::DeviceAddress(256),
+        bytes: 8,
+        stream: kiln_mem::StreamKey::default(),
+        thread: 0,
+        tag: AllocTag::default(),
+        action: TraceAction::Allocate,
+    };
+    let mut file = Vec::new();
+    write_trace(&[record], 0, &mut file).unwrap();
+    let stream = file.len() - 40 + 24;
+    for number in [64_u32, u32::MAX] {
+        file[stream..stream + 4].copy_from_slice(&number.to_le_bytes());
+        let error = read_trace(&mut file.as_slice()).unwrap_err();
+        assert_eq!(error.line, 1);
+        assert!(error.to_string().contains(&format!("{number} is no stream key")), "{error}");
+    }
 }

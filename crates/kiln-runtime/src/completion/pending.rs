@@ -76,7 +76,7 @@ impl Pending {
     /// The first in line of every stream with waiters.
     pub(super) fn fronts(&mut self, now: Duration) -> Vec<Front> {
         let fronts = self.queues.iter_mut().enumerate().filter_map(|(index, queue)| {
-            let stamp = queue.first(StreamKey::new(index)?)?;
+            let stamp = queue.first(StreamKey::new(index).ok()?)?;
             let since = *queue.first_since.get_or_insert(now);
             Some(Front { stamp, event: queue.event(), since })
         });
@@ -117,7 +117,7 @@ impl Pending {
     fn taking(&mut self, take: impl Fn(&mut Queue, StreamKey, &mut Vec<Waiter>)) -> Vec<Waiter> {
         let mut taken = Vec::new();
         for (index, queue) in self.queues.iter_mut().enumerate() {
-            if let Some(stream) = StreamKey::new(index) {
+            if let Ok(stream) = StreamKey::new(index) {
                 take(queue, stream, &mut taken);
             }
         }

@@ -275,7 +275,7 @@ impl<'a> Look<'a> {
     /// Looks at the device for those who watch its state: a fault is seen only by asking, so the reactor asks.
     fn heartbeat(&self) {
         if self.shared.state.is_ready() {
-            for stamp in self.shared.tracker.latest() {
+            for stamp in self.shared.tracker.latest_stamps() {
                 // A fault changes the state, which is all that is wanted.
                 let _ = self.shared.tracker.is_done(stamp);
             }

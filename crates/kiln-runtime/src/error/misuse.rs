@@ -18,6 +18,16 @@ pub enum Misuse {
     /// Another supervisor already decides what becomes of the device when it is lost.
     #[error("the device has a supervisor already; there can be one")]
     Supervised,
+    /// A runtime that would lease more streams than its order can tell apart.
+    #[error(
+        "`RuntimeConfig::max_streams` is {asked}, and a runtime leases at most {most} streams at once; set it to {most} or less"
+    )]
+    TooManyStreams {
+        /// What the configuration asks for.
+        asked: usize,
+        /// The most there can be.
+        most: usize,
+    },
     /// A driver that is open in this process cannot move to another.
     #[error(
         "the configuration wants the device in a worker process, and this driver is open here; use `DeviceRuntime::open`"

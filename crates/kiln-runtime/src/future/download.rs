@@ -103,7 +103,7 @@ impl<T: Element> Download<T> {
                 if let Some(block) = block {
                     // Whatever was queued before the failure is on this stream, so its latest number covers it.
                     let after = Stamp { stream: lane.key, number: lane.submitted() };
-                    runtime.staging().put_back(block, Stamps::of(after), &**runtime.driver());
+                    runtime.staging().put_back(block, Stamps::from(after), &**runtime.driver());
                 }
                 Err(error)
             }
@@ -138,7 +138,7 @@ impl<T: Element> Future for Download<T> {
 impl<T> Drop for Download<T> {
     fn drop(&mut self) {
         if let Some(block) = self.block.take() {
-            let after = Stamps::of(self.done.ticket().stamp());
+            let after = Stamps::from(self.done.ticket().stamp());
             self.runtime.staging().put_back(block, after, &**self.runtime.driver());
         }
     }

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use kiln_driver::{GraphId, GraphNode};
 use kiln_mem::{AllocTag, MemoryResourceExt};
-use kiln_order::Mutation;
 
 use super::executable::Graph;
 use super::host_data::{Input, Output};
@@ -163,10 +162,7 @@ impl GraphBuilder {
         let mut slots: Vec<Option<u32>> = Vec::with_capacity(self.nodes.works.len());
         let mut listed = Vec::with_capacity(self.nodes.works.len());
         let mut edges = 0_usize;
-        let left_out = match self.runtime.inner().tracker().mutation() {
-            Some(Mutation::GraphEdge(number)) => Some(number),
-            _ => None,
-        };
+        let rules = self.runtime.inner().tracker().rules();
         for (at, work) in self.nodes.works.iter().enumerate() {
             let Some(command) = work.command(&self.nodes.hosts) else {
                 slots.push(None);
@@ -174,7 +170,7 @@ impl GraphBuilder {
             };
             let mut after: Vec<u32> = Vec::with_capacity(self.nodes.edges.of(at).len());
             for before in self.nodes.edges.of(at) {
-                if left_out != Some(edges) {
+                if rules.has_graph_edge(edges) {
                     after.extend(slots.get(*before as usize).copied().flatten());
                 }
                 edges += 1;

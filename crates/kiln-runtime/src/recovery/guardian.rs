@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use kiln_driver::layer::Layered;
 use kiln_isolate::{IsolatedDevice, Takeover, TakeoverError};
-use kiln_order::{Clock, DependencyTracker, Mutation, StreamState};
+use kiln_order::{Clock, DependencyTracker, Rules, StreamState};
 
 use super::alarm::Alarm;
 use super::census::Census;
@@ -36,7 +36,7 @@ pub(super) struct Guardian {
     pub(super) reports: Arc<Reports>,
     /// Where work may be done again.
     pub(super) log: Option<Arc<Log>>,
-    pub(super) mutation: Option<Mutation>,
+    pub(super) rules: Rules,
     pub(super) on_loss: Keep,
     pub(super) state: Arc<StateCell>,
     pub(super) tracker: Arc<DependencyTracker>,
@@ -201,7 +201,7 @@ impl Guardian {
         };
         let mut resumption = self.tracker.frozen(|lanes| {
             let verdict = self.verdict(lanes, takeover, &Resumption::refused(Why::NotAsked));
-            let found = Resumption::find(log, &words, lanes, &verdict.known, self.mutation);
+            let found = Resumption::find(log, &words, lanes, &verdict.known, self.rules);
             let _ = self.state.settle(found.known(), &verdict.planned);
             found
         });

@@ -9,7 +9,7 @@ use kiln_driver::Driver;
 use kiln_driver::layer::Layered;
 use kiln_isolate::{DeviceSpec, IsolatedDevice, WorkerEvent};
 use kiln_mem::DeviceBlock;
-use kiln_order::{DependencyTracker, Mutation};
+use kiln_order::{DependencyTracker, Rules};
 
 use super::alarm::Alarm;
 use super::census::Census;
@@ -37,7 +37,7 @@ pub(crate) struct Survival {
     sealer: Arc<Sealer>,
     reports: Arc<Reports>,
     log: Option<Arc<Log>>,
-    mutation: Option<Mutation>,
+    rules: Rules,
     on_loss: Keep,
     guardian: Mutex<Option<JoinHandle<()>>>,
 }
@@ -54,7 +54,7 @@ impl Survival {
     }
 
     /// Starts a worker and has it open the device.
-    pub(crate) fn open(backend: DeviceSpec, process: &Process, mutation: Option<Mutation>) -> Result<Self> {
+    pub(crate) fn open(backend: DeviceSpec, process: &Process, rules: Rules) -> Result<Self> {
         let alarm = Arc::new(Alarm::default());
         let bell = alarm.clone();
         let config = process.config(backend).observe(move |news| match news {
@@ -75,7 +75,7 @@ impl Survival {
         Ok(Self {
             ledger: Arc::new(Layered::new(device.clone(), Ledger::new(log.clone()))),
             log,
-            mutation,
+            rules,
             device,
             alarm,
             census: Arc::default(),
@@ -132,7 +132,7 @@ impl RecoveryHook for Survival {
             sealer: self.sealer.clone(),
             reports: self.reports.clone(),
             log: self.log.clone(),
-            mutation: self.mutation,
+            rules: self.rules,
             on_loss: self.on_loss,
             state: runtime.inner().state().clone(),
             tracker: runtime.inner().tracker_handle().clone(),

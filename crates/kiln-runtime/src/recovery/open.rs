@@ -29,6 +29,7 @@ impl DeviceRuntime {
     /// There is no such device or it does not work; no worker can be started; its memory could not outlive the worker, because the device
     /// cannot hand pages to another process or the memory stack is not based on pages.
     pub fn open(backend: &DeviceSpec, config: RuntimeConfig) -> Result<Self> {
+        config.check()?;
         match config.isolation.clone() {
             Isolation::InProcess => Self::from_driver(open_here(backend)?, config),
             Isolation::Process(process) => {
@@ -36,7 +37,7 @@ impl DeviceRuntime {
                 if !matches!(base, StackBase::Heap | StackBase::Pages) {
                     return Err(Misuse::MemoryOfWorker { base: base.to_string() }.into());
                 }
-                let survival = Survival::open(backend.clone(), &process, config.mutation)?;
+                let survival = Survival::open(backend.clone(), &process, config.rules())?;
                 let driver = survival.driver();
                 let memory = config.memory.clone().in_worker();
                 let recovery: Option<Box<dyn RecoveryHook>> = Some(Box::new(survival));

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use kiln_driver::HostId;
-use kiln_order::{Clock, Mutation};
+use kiln_order::{Clock, Rules};
 
 use super::outcome::Why;
 use super::record::Record;
@@ -21,7 +21,7 @@ pub(crate) struct Decision<'a> {
     /// Blocks of which nothing can be relied upon.
     broken: &'a HashSet<BlockId>,
     /// A rule that is taken out.
-    mutation: Option<Mutation>,
+    rules: Rules,
 }
 
 impl<'a> Decision<'a> {
@@ -30,10 +30,10 @@ impl<'a> Decision<'a> {
         unfinished: &[Record],
         started: &'a Clock,
         broken: &'a HashSet<BlockId>,
-        mutation: Option<Mutation>,
+        rules: Rules,
     ) -> Self {
         let (spoilt, spoilt_hosts) = (HashMap::new(), HashSet::new());
-        let mut decision = Self { started, spoilt, spoilt_hosts, broken, mutation };
+        let mut decision = Self { started, spoilt, spoilt_hosts, broken, rules };
         // At once and not each in its turn: what started has written whatever was in front of it.
         for record in unfinished {
             if decision.may_have_started(record) {
@@ -51,7 +51,7 @@ impl<'a> Decision<'a> {
         if let Some(hindrance) = record.hindrance {
             return Err(Why::Unsuited(hindrance));
         }
-        if self.mutation == Some(Mutation::ReplayOnLost) {
+        if !self.rules.work_on_lost_blocks_is_not_replayed() {
             return Ok(());
         }
         if let Some(block) = self.missing(record) {
@@ -82,7 +82,7 @@ impl<'a> Decision<'a> {
     }
 
     fn may_have_started(&self, record: &Record) -> bool {
-        self.started.covers(record.stamp) && self.mutation != Some(Mutation::ReplayStarted)
+        self.started.covers(record.stamp) && self.rules.started_work_is_not_replayed()
     }
 
     /// A block of which it needs more than there is.
@@ -133,7 +133,7 @@ mod tests {
     /// Goes through them in order, and says which are done again.
     fn replayed(records: &[Record], started: &Clock, broken: &[u64]) -> Vec<bool> {
         let broken = broken.iter().map(|block| BlockId::of(*block)).collect();
-        let mut decision = Decision::new(records, started, &broken, None);
+        let mut decision = Decision::new(records, started, &broken, Rules::default());
         let decide = |record: &Record| {
             let done = decision.judge(record).is_ok();
             if done {

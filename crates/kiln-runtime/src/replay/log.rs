@@ -153,7 +153,7 @@ impl Log {
     /// What lies beyond a clock, in the order of submission; none if that is not known of all of it.
     pub(crate) fn unfinished(&self, known: &Clock) -> Option<Vec<Record>> {
         let mut unfinished = Vec::new();
-        for stream in (0..MAX_STREAMS).filter_map(StreamKey::new) {
+        for stream in StreamKey::all() {
             let kept = self.kept(stream);
             if kept.unknown > known.at(stream) {
                 return None;
@@ -167,8 +167,7 @@ impl Log {
 
     /// Begins anew: what was kept is over, and the words say so. No thread submits meanwhile.
     pub(crate) fn clear(&self, device: &dyn Driver) -> Result<()> {
-        let marked: Vec<u64> = (0..MAX_STREAMS)
-            .filter_map(StreamKey::new)
+        let marked: Vec<u64> = StreamKey::all()
             .map(|stream| {
                 let mut kept = self.kept(stream);
                 kept.records.clear();

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use kiln_order::{Clock, Mutation, Stamp, StreamKey, StreamState};
+use kiln_order::{Clock, Rules, Stamp, StreamKey, StreamState};
 
 use super::decision::Decision;
 use super::log::Log;
@@ -26,7 +26,7 @@ pub(crate) struct Resumption {
     outcomes: HashMap<Stamp, Outcome>,
     /// Of work that is not named.
     otherwise: Why,
-    mutation: Option<Mutation>,
+    rules: Rules,
 }
 
 /// The unfinished numbers of one stream.
@@ -48,7 +48,7 @@ impl Resumption {
             unfinished: Vec::new(),
             outcomes: HashMap::new(),
             otherwise: why,
-            mutation: None,
+            rules: Rules::default(),
         }
     }
 
@@ -58,9 +58,9 @@ impl Resumption {
         words: &Words,
         lanes: &[Arc<StreamState>],
         known: &Clock,
-        mutation: Option<Mutation>,
+        rules: Rules,
     ) -> Self {
-        let mut found = Self { known: known.clone(), mutation, ..Self::refused(Why::MayHaveStarted) };
+        let mut found = Self { known: known.clone(), rules, ..Self::refused(Why::MayHaveStarted) };
         for lane in lanes {
             let (stream, planned) = (lane.key, lane.planned());
             let broken = lane.broken().unwrap_or(u64::MAX);
@@ -87,7 +87,7 @@ impl Resumption {
     /// Does again what can be.
     pub(crate) fn play(&mut self, player: &Player<'_>) -> Played {
         let broken = HashSet::new();
-        let decision = Decision::new(&self.unfinished, &self.started, &broken, self.mutation);
+        let decision = Decision::new(&self.unfinished, &self.started, &broken, self.rules);
         player.play(&self.unfinished, decision)
     }
 
@@ -99,7 +99,7 @@ impl Resumption {
     /// Blocks turn out to have been written by a kernel that had not declared it: what was done on them is not what it was to be. Says whether
     /// that changes anything.
     pub(crate) fn revise(&mut self, broken: &HashSet<BlockId>) -> bool {
-        let mut decision = Decision::new(&self.unfinished, &self.started, broken, self.mutation);
+        let mut decision = Decision::new(&self.unfinished, &self.started, broken, self.rules);
         let mut changed = false;
         for record in &self.unfinished {
             let outcome = self.outcomes.entry(record.stamp()).or_insert(Outcome::Failed(Why::Interrupted));

@@ -5,12 +5,12 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use kiln_driver::{DeviceAddress, DevicePlace};
 use kiln_mem::DeviceBlock;
-use kiln_order::{AccessHistory, Mutation, Stamp, Stamps, StreamKey, StreamState, holds_any, put_off};
+use kiln_order::{AccessHistory, Stamp, Stamps, StreamKey, StreamState, holds_any, put_off};
 use kiln_sync::BiasedLock;
 
 use super::block_source::Lent;
+use super::freed_uses::uses_elsewhere;
 use super::inner::Inner;
-use super::memory_order::other_uses;
 use crate::error::{Error, Misuse, Result, Stale};
 use crate::ids::{BlockId, Generation};
 use crate::state::{Cause, Loss};
@@ -235,10 +235,8 @@ impl Drop for Block {
         if *self.is_named.get_mut() {
             runtime.named_blocks().leave(self.id);
         }
-        let uses = match runtime.tracker().mutation() {
-            Some(Mutation::UseBeforeFree) => Stamps::default(),
-            _ => self.history.get_mut().all(),
-        };
+        let frees_wait = runtime.tracker().rules().frees_wait_for_uses();
+        let uses = if frees_wait { self.history.get_mut().all() } else { Stamps::default() };
         let leftover =
             Leftover { memory, uses, is_sealed: self.history.get_mut().is_sealed(), lent: self.lent.take() };
         if holds_any() {
@@ -270,7 +268,7 @@ impl Leftover {
         if let Some(lent) = self.lent {
             return lent.give_back(runtime, &self.uses);
         }
-        let uses = other_uses(runtime.tracker(), home, runtime.main_stream().lane(), &self.uses);
+        let uses = uses_elsewhere(runtime.tracker(), home, self.uses);
         if let Err(failure) = runtime.memory().deallocate(self.memory, &uses) {
             tracing::error!(%failure, "a block could not be given back");
         }

@@ -5,12 +5,11 @@ use std::sync::{Arc, OnceLock};
 
 use kiln_driver::{Access, ForeignMemory, Memory, MemoryId, Place};
 use kiln_mem::{AllocTag, BlockParts, BlockToken, DeviceBlock, Request, ResourceKey};
-use kiln_order::{AccessHistory, Mutation, Stamp, Stamps, StreamState, Use};
+use kiln_order::{AccessHistory, Stamp, Stamps, StreamState, Use};
 use kiln_sync::BiasedLock;
 
 use super::block::Block;
 use super::inner::Inner;
-use super::memory_order::stream_ref;
 use super::stream::{Keep, Stream};
 use crate::error::{Error, ErrorKind, Misuse, Result};
 use crate::ids::{BlockId, Generation};
@@ -65,7 +64,7 @@ impl Block {
     pub(crate) fn variable(runtime: &Arc<Inner>, memory: Memory, keep: Keep) -> Result<Arc<Self>> {
         let generation = runtime.state().generation();
         let mut queued = Stamps::default();
-        runtime.tracker().latest().into_iter().for_each(|stamp| queued.insert(stamp));
+        runtime.tracker().latest_stamps().into_iter().for_each(|stamp| queued.insert(stamp));
         let home = runtime.main_stream().clone();
         runtime.tracker().order_after(home.lane(), &queued)?;
         let mut block = Self::lent(runtime, memory, Lent { name: None, home, keep }, true, generation);
@@ -86,7 +85,7 @@ impl Block {
             place: Some(Place::Device(memory.id.into())),
             address: memory.address,
             bytes: memory.bytes,
-            stream: stream_ref(&lane).key,
+            stream: lane.key,
             tag: AllocTag::default(),
             token: BlockToken::default(),
         };
@@ -132,7 +131,7 @@ impl Block {
         runtime.check_ready()?;
         let lane = home.lane();
         let generation = runtime.state().generation();
-        let request = Request::new(bytes, stream_ref(lane)).align(align.max(Request::MIN_ALIGN)).tag(tag);
+        let request = Request::new(bytes, lane.stream_ref()).align(align.max(Request::MIN_ALIGN)).tag(tag);
         let memory = runtime.memory().allocate(&request)?;
         let mut block = Self::owning(runtime, lane, memory, generation);
         if block.needs_number(runtime) {
@@ -146,7 +145,7 @@ impl Block {
         runtime: &Arc<Inner>,
         memory: DeviceBlock,
     ) -> std::result::Result<Arc<Self>, (Error, DeviceBlock)> {
-        let Some(lane) = runtime.tracker().state_at(memory.stream().number() as usize) else {
+        let Some(lane) = runtime.tracker().state_at(memory.stream()) else {
             return Err((Misuse::ForeignMemory.into(), memory));
         };
         let generation = runtime.state().generation();
@@ -169,7 +168,7 @@ impl Block {
         generation: Generation,
     ) -> Self {
         // The block that had the memory before may still be used on this stream, so other streams come after what is planned here.
-        let is_forgotten = runtime.tracker().mutation() == Some(Mutation::AllocationBeforeUse);
+        let is_forgotten = !runtime.tracker().rules().uses_wait_for_allocation();
         let planned = Stamp { stream: lane.key, number: lane.planned() };
         let first_write = if is_forgotten { Stamp::default() } else { planned };
         let (number, bytes) = (runtime.next_block(), memory.bytes());
@@ -204,7 +203,7 @@ impl Block {
     /// Whether its memory is made on its stream; see [`take_number`](Self::take_number).
     #[inline]
     fn needs_number(&self, runtime: &Inner) -> bool {
-        let is_forgotten = runtime.tracker().mutation() == Some(Mutation::AllocationBeforeUse);
+        let is_forgotten = !runtime.tracker().rules().uses_wait_for_allocation();
         runtime.tracker().makes_memory() && self.bytes() > 0 && !is_forgotten
     }
 

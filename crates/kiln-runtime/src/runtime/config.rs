@@ -1,16 +1,20 @@
 //! What a runtime is built with.
 
-use kiln_order::{Mutation, Recording};
+#[cfg(feature = "mutations")]
+use kiln_order::Mutation;
+use kiln_order::{MAX_STREAMS, Recording, Rules};
 
 use super::memory_config::MemoryConfig;
 use crate::cache::CacheConfig;
 use crate::completion::CompletionConfig;
+use crate::error::Misuse;
 use crate::isolation::Isolation;
 
 /// What a runtime is built with.
 #[derive(Clone, Debug)]
 pub struct RuntimeConfig {
-    /// Streams that can be leased at once, the main stream not counted.
+    /// Streams that can be leased at once, the main stream not counted; at most [`MOST_STREAMS`](Self::MOST_STREAMS). Imported streams
+    /// are no part of it, and share the rest.
     pub max_streams: usize,
     /// Where memory comes from, and how much it may be.
     pub memory: MemoryConfig,
@@ -28,8 +32,8 @@ pub struct RuntimeConfig {
     pub cache: CacheConfig,
     /// Where the device's context lives.
     pub isolation: Isolation,
-    /// A rule of the order taken out, for tests of tests.
-    #[doc(hidden)]
+    /// A rule of the order that is taken out, for this project's tests of its tests.
+    #[cfg(feature = "mutations")]
     pub mutation: Option<Mutation>,
 }
 
@@ -46,7 +50,27 @@ impl Default for RuntimeConfig {
             completion: CompletionConfig::default(),
             cache: CacheConfig::default(),
             isolation: Isolation::InProcess,
+            #[cfg(feature = "mutations")]
             mutation: None,
         }
+    }
+}
+
+impl RuntimeConfig {
+    /// The most streams that can be leased at once: the order knows [`MAX_STREAMS`], and one of them is the main stream.
+    pub const MOST_STREAMS: usize = MAX_STREAMS - 1;
+
+    /// Whether a runtime can be built with it.
+    pub(crate) fn check(&self) -> Result<(), Misuse> {
+        let (asked, most) = (self.max_streams, Self::MOST_STREAMS);
+        if asked > most { Err(Misuse::TooManyStreams { asked, most }) } else { Ok(()) }
+    }
+
+    /// The rules that the order keeps: all of them, unless a test took one out.
+    pub(crate) fn rules(&self) -> Rules {
+        #[cfg(feature = "mutations")]
+        return Rules::without(self.mutation);
+        #[cfg(not(feature = "mutations"))]
+        return Rules::default();
     }
 }

@@ -57,7 +57,7 @@ impl Inner {
         // A limit that the clock cannot reach is none.
         let end = clock.now().checked_add(limit);
         let mut freed_bytes = self.reap()?;
-        for stamp in self.tracker().latest() {
+        for stamp in self.tracker().latest_stamps() {
             if !self.has_retired() && self.memory().accounting().pending_bytes == 0 {
                 break;
             }

@@ -15,7 +15,6 @@ use kiln_order::DependencyTracker;
 use super::config::RuntimeConfig;
 use super::extensions::Extensions;
 use super::lent_objects::LentObjects;
-use super::memory_order::{MemoryOrder, stream_ref};
 use super::meters::Meters;
 use super::named_blocks::NamedBlocks;
 use super::recovery_hook::RecoveryHook;
@@ -76,11 +75,13 @@ impl Inner {
         recovery: Option<Box<dyn RecoveryHook>>,
         make: MakeMemory<'_>,
     ) -> Result<Arc<Self>> {
+        config.check()?;
         let bell = Arc::new(Bell::default());
         let state = Arc::new(StateCell::new(bell.clone()));
         let watched = Arc::new(Layered::new(driver, Sentinel::new(state.clone())));
         let driver: Arc<dyn Driver> = watched.clone();
-        let tracker = Arc::new(DependencyTracker::new(driver.clone(), config.recording, config.mutation));
+        let tracker =
+            Arc::new(DependencyTracker::new(driver.clone(), config.recording).with_rules(config.rules()));
         watched.layer().knows(&tracker);
         if let Some(recovery) = &recovery {
             recovery.connect(&tracker, &state);
@@ -88,7 +89,7 @@ impl Inner {
         let reactor = Reactor::new(bell, tracker.clone(), state.clone());
         let stream = driver.create_stream(StreamRequest::New { priority: 0 })?;
         let lane = tracker.add_lasting(stream)?;
-        let memory = make(&driver, Arc::new(MemoryOrder::new(tracker.clone())))?;
+        let memory = make(&driver, tracker.clone())?;
         let key = RuntimeKey::fresh();
         let inner = Arc::new_cyclic(|weak: &Weak<Self>| Self {
             key,
@@ -222,7 +223,7 @@ impl Inner {
 
     /// Refuses a memory stack that belongs to another device.
     pub(crate) fn check_memory(&self) -> Result<()> {
-        let block = self.memory.allocate(&Request::new(1, stream_ref(self.main.lane())))?;
+        let block = self.memory.allocate(&Request::new(1, self.main.lane().stream_ref()))?;
         let key = block.device_place().map(|place| match place.base {
             Base::Memory(id) => id.device(),
             Base::Reservation(id) => id.device(),
@@ -306,7 +307,7 @@ impl Inner {
 
     /// Waits until everything submitted so far is done, and says so only if it was.
     pub(crate) fn synchronize_all(&self, limit: Option<Duration>) -> Result<bool> {
-        let latest = self.tracker.latest();
+        let latest = self.tracker.latest_stamps();
         let done = self.synchronize(limit)?;
         self.check_not_failed()?;
         if done {
@@ -321,7 +322,7 @@ impl Inner {
         // A limit that no clock reaches is none.
         let end = limit.and_then(|limit| clock.now().checked_add(limit));
         let generation = self.state.generation();
-        let latest = self.tracker.latest();
+        let latest = self.tracker.latest_stamps();
         for stamp in &latest {
             let timeout = end.map_or(Timeout::Never, |end| Timeout::After(end.saturating_sub(clock.now())));
             if !self.wait_out(*stamp, timeout)? {

@@ -27,7 +27,7 @@ impl LentObjects {
 
     /// The user gives it back, and work submitted so far may use it.
     pub(super) fn retire(&self, object: Object, tracker: &DependencyTracker) {
-        let entry = (object, tracker.latest());
+        let entry = (object, tracker.latest_stamps());
         self.take_back(object);
         self.retired().push(entry);
     }

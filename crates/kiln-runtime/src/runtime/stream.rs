@@ -8,7 +8,6 @@ use kiln_driver::{StreamId, Timeout};
 use kiln_order::{Stamp, StreamKey, StreamState};
 
 use super::inner::Inner;
-use super::memory_order::stream_ref;
 use super::ticket::Ticket;
 use crate::error::{Error, Misuse, Result};
 
@@ -68,7 +67,7 @@ impl Stream {
 
     /// It as a [memory stack](crate::DeviceRuntime::memory) names it, for a request of memory.
     pub fn memory_ref(&self) -> kiln_mem::StreamRef {
-        stream_ref(self.lane())
+        self.lane().stream_ref()
     }
 
     /// Its priority.
@@ -127,7 +126,7 @@ impl Stream {
         let runtime = self.runtime()?;
         ticket.check_runtime(&runtime)?;
         runtime.check_ready()?;
-        runtime.tracker().order_after(self.lane(), &kiln_order::Stamps::of(ticket.stamp()))?;
+        runtime.tracker().order_after(self.lane(), &kiln_order::Stamps::from(ticket.stamp()))?;
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use kiln::{
     buffer::{LastWrite, Stale},
     error::{ErrorKind, Misuse},
     launch::Mismatch,
+    recovery::DeviceSpec,
 };
 use kiln_driver::Access;
 use kiln_sim::{Machine, MachineConfig};
@@ -309,6 +310,26 @@ fn a_ticket_holds_nothing_and_outlives_its_runtime() {
     ticket.on_done(move |outcome| told.send(outcome.is_ok()).unwrap());
     assert!(heard.recv().unwrap());
     assert!(machine.finish().is_clean());
+}
+
+#[test]
+fn more_streams_than_the_order_can_tell_apart_are_refused_before_anything_is_opened() {
+    let most = RuntimeConfig::MOST_STREAMS;
+    for asked in [most + 1, 1 << 20, usize::MAX] {
+        let config = || RuntimeConfig { max_streams: asked, ..RuntimeConfig::default() };
+        let (machine, refused) = (machine(), Misuse::TooManyStreams { asked, most });
+        let error = DeviceRuntime::from_driver(machine.device(0).unwrap(), config()).unwrap_err();
+        assert!(error.to_string().contains("set it to 63 or less"), "{error}");
+        assert_eq!(misuse(error), refused);
+        assert!(machine.finish().is_clean());
+        assert_eq!(misuse(DeviceRuntime::open(&DeviceSpec::simulated(1), config()).unwrap_err()), refused);
+    }
+    let config = RuntimeConfig { max_streams: most, ..RuntimeConfig::default() };
+    let gpu = DeviceRuntime::from_driver(machine().device(0).unwrap(), config).unwrap();
+    let leased: Vec<_> = (0..most).map(|_| gpu.stream().unwrap()).collect();
+    assert!(matches!(gpu.stream().unwrap_err().kind(), ErrorKind::StreamsExhausted { limit: 63 }));
+    drop(leased);
+    assert!(gpu.stream().is_ok());
 }
 
 #[test]

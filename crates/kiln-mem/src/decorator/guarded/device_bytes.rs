@@ -101,7 +101,7 @@ impl DeviceBytes {
     }
 
     fn wait_for(&self, stream: StreamRef) -> Result<()> {
-        match self.driver.wait(WaitTarget::Stream(stream.id), Timeout::Never) {
+        match self.driver.wait(WaitTarget::Stream(stream.id()), Timeout::Never) {
             Err(error) if !error.is_refused() => Err(error.into()),
             _ => Ok(()),
         }

@@ -9,8 +9,9 @@ use kiln_driver::{Command, Error, Refusal, StreamId};
 use smallvec::SmallVec;
 
 use crate::dependency_tracker::DependencyTracker;
-use crate::stamp::{MAX_STREAMS, Stamp, StreamKey};
+use crate::stamp::Stamp;
 use crate::stream_counters::StreamCount;
+use crate::stream_key::{MAX_STREAMS, StreamKey};
 use crate::stream_state::{Point, StreamState};
 use crate::sync::Ordering;
 
@@ -57,7 +58,7 @@ impl DependencyTracker {
             streams[index] = state.clone();
             return Some(state);
         }
-        let state = Arc::new(make(StreamState::new(StreamKey::new(streams.len())?, stream, 0)));
+        let state = Arc::new(make(StreamState::new(StreamKey::new(streams.len()).ok()?, stream, 0)));
         streams.push(state.clone());
         Some(state)
     }
