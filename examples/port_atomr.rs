@@ -132,7 +132,7 @@ fn rebuild() -> Result<(), Box<dyn Error>> {
     let device = Machine::new(MachineConfig::seeded(1)).device(0)?;
     let driver = Arc::new(Layered::new(device, Reborn(false.into())));
     let gpu = DeviceRuntime::from_driver(driver.clone(), RuntimeConfig::default())?;
-    let supervisor = gpu.supervise()?;
+    let supervisor = gpu.control_recovery()?;
     let (kept, caught) = (gpu.upload(&[1u32; 8])?, gpu.upload(&[2u32; 8])?);
     gpu.synchronize()?;
     let unfinished = caught.fill(3)?;

@@ -1,7 +1,5 @@
 //! A file with code to run: kernels or a program.
 
-use std::path::Path;
-
 use crate::failure::Failure;
 use crate::program_file::ProgramFile;
 use crate::source_file::{SourceFile, SourceFlags};
@@ -23,13 +21,4 @@ impl CodeFile {
             _ => SourceFile::read(flags).map(Self::Kernels),
         }
     }
-}
-
-/// The text of a file.
-pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
-    let bytes = std::fs::read(path).map_err(|error| Failure::file(path, error))?;
-    String::from_utf8(bytes).map_err(|error| {
-        let offset = error.utf8_error().valid_up_to();
-        Failure::file(path, format!("the file is not UTF-8 text (byte {offset})"))
-    })
 }

@@ -38,6 +38,7 @@ mod source_file;
 mod spec;
 mod table;
 mod template_kernel;
+mod text_file;
 mod wrap;
 
 use std::process::ExitCode;

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use kiln_ir::Program;
 
-use crate::code_file::read_text;
 use crate::failure::Failure;
+use crate::text_file::read_text;
 
 /// A program that was read from a file.
 #[derive(Clone, Debug)]

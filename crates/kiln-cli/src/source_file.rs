@@ -10,10 +10,10 @@ use kiln::{
 };
 use kiln_ptx::{EntryFacts, Module};
 
-use crate::code_file::read_text;
 use crate::failure::Failure;
 use crate::kernel_name::KernelNames;
 use crate::template_kernel::TemplateKernel;
+use crate::text_file::read_text;
 
 /// The flags that say where kernels come from.
 #[derive(Args, Clone, Debug)]

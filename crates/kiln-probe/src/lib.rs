@@ -7,7 +7,7 @@
 //!   not work is a [`ProbeError`].
 //! - **Listing opens nothing.** A [`Platform`] lists its devices without a context on any of them.
 //! - **One attempt at a time.** Threads that ask while an attempt is under way wait for it and share its answer
-//!   ([`Flight`], [`RetryCell`]).
+//!   ([`SharedAttempt`], [`RetryCell`]).
 //!
 //! In reading order: [`Platform`], [`Listing`], [`Devices`], [`Selection`], [`Policy`], [`Absence`], [`Availability`].
 
@@ -19,7 +19,6 @@ mod cuda;
 mod default_policy;
 mod devices;
 mod error;
-mod flight;
 pub mod libraries;
 #[cfg(not(feature = "sim"))]
 mod no_simulator;
@@ -29,6 +28,7 @@ mod policy;
 mod retry_cell;
 mod seed;
 mod selection;
+mod shared_attempt;
 #[cfg(feature = "sim")]
 mod simulator;
 mod start_fault;
@@ -39,13 +39,13 @@ pub use cuda::CudaPlatform;
 pub use default_policy::{DefaultPolicy, POLICY_VARIABLE};
 pub use devices::{DeviceEntry, DeviceSummary, Devices};
 pub use error::{ProbeError, Result};
-pub use flight::Flight;
 pub use partition::split_by_weight;
 pub use platform::{Listing, Platform};
 pub use policy::{Policy, UnknownPolicy};
 pub use retry_cell::RetryCell;
 pub use seed::SEED_VARIABLE;
 pub use selection::{Selection, best_by, no_working, ranked};
+pub use shared_attempt::SharedAttempt;
 #[cfg(feature = "sim")]
 pub use simulator::{ProcessMachine, SimulatorPlatform, simulated_device};
 

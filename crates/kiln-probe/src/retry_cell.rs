@@ -6,12 +6,12 @@
 use std::sync::OnceLock;
 
 use crate::error::ProbeError;
-use crate::flight::Flight;
+use crate::shared_attempt::SharedAttempt;
 
 /// A value that is built at most once.
 pub struct RetryCell<T, E> {
     value: OnceLock<T>,
-    flight: Flight<Result<(), E>>,
+    attempt: SharedAttempt<Result<(), E>>,
 }
 
 impl<T, E: Clone + From<ProbeError>> Default for RetryCell<T, E> {
@@ -23,7 +23,7 @@ impl<T, E: Clone + From<ProbeError>> Default for RetryCell<T, E> {
 impl<T, E: Clone + From<ProbeError>> RetryCell<T, E> {
     /// An empty cell.
     pub const fn new() -> Self {
-        Self { value: OnceLock::new(), flight: Flight::new() }
+        Self { value: OnceLock::new(), attempt: SharedAttempt::new() }
     }
 
     /// The value, if it was built.
@@ -41,7 +41,7 @@ impl<T, E: Clone + From<ProbeError>> RetryCell<T, E> {
             if let Some(value) = self.value.get() {
                 return Ok(value);
             }
-            self.flight.join(|| self.fill(&mut build))??;
+            self.attempt.join(|| self.fill(&mut build))??;
         }
     }
 

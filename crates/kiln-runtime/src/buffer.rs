@@ -1,9 +1,9 @@
 //! Handles to device memory.
 
 mod allocation;
+mod block_range;
 mod element;
 mod gpu_ref;
-mod held;
 pub(crate) mod host_memory;
 mod last_write;
 mod memory;
@@ -11,9 +11,9 @@ pub(crate) mod pattern;
 mod pinned;
 pub(crate) mod room;
 
+pub(crate) use block_range::{BlockRange, used};
 pub use element::Element;
 pub use gpu_ref::GpuRef;
-pub(crate) use held::{Held, used};
 pub(crate) use host_memory::copied;
 pub use last_write::LastWrite;
 pub use memory::Memory;

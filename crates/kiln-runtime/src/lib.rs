@@ -1,6 +1,27 @@
 //! The runtime of one device: streams, memory, order, launches, graphs, code and recovery.
 //!
 //! Users import the crate `kiln`, which has everything here under the same names.
+//!
+//! # Layers
+//!
+//! A module imports modules below it and no other; `cargo xtask tidy` checks that. Methods of [`DeviceRuntime`] stand beside the type
+//! they hand out, so the core need not know buffers, kernels or graphs.
+//!
+//! ```text
+//!   backend                                      what the parts of a program share
+//!   prober     telemetry                         one runtime per device; counters as a snapshot
+//!   code                                         from source to kernels, in memory and on disk
+//!   graph      recovery  foreign  future         recorded work; replacing a worker; work of other libraries; awaiting
+//!   launch                                       kernels and their launches
+//!   buffer                                       typed device memory and pinned host memory
+//!   runtime                                      the core: streams, blocks, submissions, transfers, tickets
+//!   completion isolation  replay                 the thread that sees work end; configuration; work that is done again
+//!   error                                        the one error, and the reasons it is made of
+//!   state      signature  cache                  phases, causes and losses; parameters of kernels; files of compiled code
+//!   ids        wake       counters  span         names; waking tasks and threads; numbers; tracing
+//! ```
+//!
+//! The core calls the recovery of worker processes through a hook, and keeps what the code cache needs by its type.
 
 #![cfg_attr(
     not(all(feature = "isolate", target_os = "linux")),

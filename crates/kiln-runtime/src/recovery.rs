@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   fault, death or hang of the worker
-//!        │ noticed by the next call, or by the guardian, which looks now and then
+//!        │ noticed by the next call, or by the recovery thread, which looks now and then
 //!        ▼
 //!   Lost ── every waiter gets the fault, once; calls are refused until it is over
 //!        ▼
@@ -46,49 +46,32 @@
 //! # Types in reading order
 //!
 //! [`Isolation`], [`Process`], [`Replay`], [`DeviceSpec`], [`WorkerEntry`]; [`worker_entry`]; [`PostMortem`], [`UnfinishedWork`], [`Outcome`],
-//! [`BlockRecord`], [`Standing`]; [`SealError`].
+//! [`BlockRecord`], [`BlockOutcome`]; [`SealError`].
 //!
 //! # What it does not do
 //!
 //! An isolated device takes in no streams, events or memory of other libraries, which live in this process. Its memory stack is based on
 //! pages, by the heap over them or whole: what other bases give out would be gone with its worker.
 
+mod control;
 #[cfg(all(feature = "isolate", target_os = "linux"))]
-mod account;
+mod decide;
 #[cfg(all(feature = "isolate", target_os = "linux"))]
-mod alarm;
+mod detect;
 #[cfg(all(feature = "isolate", target_os = "linux"))]
-mod census;
+mod repair;
 #[cfg(all(feature = "isolate", target_os = "linux"))]
-mod guardian;
+mod replace;
 #[cfg(all(feature = "isolate", target_os = "linux"))]
-mod keeper;
-#[cfg(all(feature = "isolate", target_os = "linux"))]
-mod ledger;
-#[cfg(all(feature = "isolate", target_os = "linux"))]
-mod mender;
-#[cfg(all(feature = "isolate", target_os = "linux"))]
-mod open;
-#[cfg(all(feature = "isolate", target_os = "linux"))]
-mod page;
-#[cfg(all(feature = "isolate", target_os = "linux"))]
-mod post_mortem;
-#[cfg(all(feature = "isolate", target_os = "linux"))]
-mod read_only;
-#[cfg(all(feature = "isolate", target_os = "linux"))]
-mod refill;
-#[cfg(all(feature = "isolate", target_os = "linux"))]
-mod seal;
-mod supervisor;
-#[cfg(all(feature = "isolate", target_os = "linux"))]
-mod verdict;
+mod report;
 
 pub use crate::error::SealError;
 pub use crate::isolation::{Isolation, Process};
 pub use crate::replay::{Outcome, Replay, Why};
+pub use control::RecoveryControl;
 #[cfg(all(feature = "isolate", target_os = "linux"))]
-pub use kiln_isolate::{DeviceSpec, RestartPolicy, TakeoverPhases, WorkerEntry, WorkerStartError, worker_entry};
+pub use kiln_isolate::{
+    DeviceSpec, RestartPolicy, TakeoverPhases, WorkerEntry, WorkerStartError, worker_entry,
+};
 #[cfg(all(feature = "isolate", target_os = "linux"))]
-pub use post_mortem::{BlockRecord, PostMortem, Standing, UnfinishedWork};
-
-pub use supervisor::Supervisor;
+pub use report::{BlockOutcome, BlockRecord, PostMortem, UnfinishedWork};

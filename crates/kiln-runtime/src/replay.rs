@@ -12,26 +12,26 @@
 //!   other work that had not started is done again. A fill or a copy that overwrites spoilt bytes mends them. The same holds of pinned
 //!   memory: it is the client's, outlives the worker, and nothing changes it before the copies that use it are over.
 //!
-//! It is done by the guardian, on one stream, in the order of submission, before the device is ready (`player`): no other thread submits,
+//! It is done by the recovery thread, on one stream, in the order of submission, before the device is ready (`replayer`): no other thread submits,
 //! memory that was freed behind the work has not been given out again, and staging memory still holds its bytes.
 
-mod decision;
+mod byte_ranges;
 mod kept_command;
-mod log;
-mod marks;
 mod outcome;
-mod player;
 mod record;
-mod resumption;
-mod spans;
+mod replay_decision;
+mod replay_plan;
+mod replayer;
+mod start_marks;
+mod submission_log;
 mod variables;
 
 pub use outcome::{Outcome, Why};
 
-pub(crate) use log::Log;
-pub(crate) use marks::Marks;
-pub(crate) use player::Player;
-pub(crate) use resumption::Resumption;
+pub(crate) use replay_plan::ReplayPlan;
+pub(crate) use replayer::Replayer;
+pub(crate) use start_marks::StartMarks;
+pub(crate) use submission_log::SubmissionLog;
 
 /// What becomes of work that was queued and had not started when its worker was lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

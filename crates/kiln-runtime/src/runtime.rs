@@ -14,7 +14,7 @@ mod memory_config;
 mod meters;
 mod named_blocks;
 mod recovery_hook;
-mod registry;
+mod runtime_key;
 mod shutdown;
 mod staging;
 mod stream;
@@ -44,7 +44,7 @@ pub(crate) use block::Block;
 pub(crate) use inner::{Inner, MakeMemory};
 pub(crate) use meters::Meters;
 pub(crate) use recovery_hook::RecoveryHook;
-pub(crate) use registry::{Whereabouts, census};
+pub(crate) use runtime_key::{RuntimeLookup, process_runtimes};
 pub(crate) use stream::Keep;
 
 use crate::error::Result;

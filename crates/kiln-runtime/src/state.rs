@@ -2,22 +2,22 @@
 //!
 //! The table of phases and who may change what is described at `kiln::state`.
 
-mod board;
 mod cause;
-mod cell;
+mod fault_detector;
 mod keep;
 mod loss;
 mod phase;
-mod runs;
-mod sentinel;
+mod state_cell;
+mod state_data;
 mod status;
+mod submission_set;
 
 pub use cause::Cause;
 pub use keep::Keep;
 pub use phase::{ForbiddenChange, Phase};
 pub use status::{DeviceState, Status};
 
-pub(crate) use cell::StateCell;
+pub(crate) use fault_detector::FaultDetector;
 pub(crate) use loss::Loss;
-pub(crate) use runs::Runs;
-pub(crate) use sentinel::Sentinel;
+pub(crate) use state_cell::StateCell;
+pub(crate) use submission_set::SubmissionSet;

@@ -1,13 +1,13 @@
 //! Waking tasks and threads. Knows no device.
 
 pub(crate) mod answer;
-mod bell;
+mod wake_signal;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
 pub(crate) use answer::Answer;
-pub(crate) use bell::Bell;
+pub(crate) use wake_signal::WakeSignal;
 
 /// Wakes a task. The threads that do this serve all tasks, so a waker that panics costs only its task.
 pub fn wake(waker: Waker) {

@@ -9,7 +9,7 @@ use kiln_runtime::state::Phase;
 use kiln_runtime::{DeviceRuntime, Error, Result, StateWatch, Status};
 
 use crate::load::Load;
-use crate::queue::{Desk, Envelope, Job};
+use crate::queue::{Job, QueuedRequest, RequestQueue};
 use crate::refused::Why;
 use crate::reply::Reply;
 use crate::request::Request;
@@ -57,7 +57,7 @@ pub struct DeviceService {
 }
 
 struct Handle {
-    desk: Arc<Desk>,
+    queue: Arc<RequestQueue>,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Which it is, also when another thread waits for its end.
     thread_id: ThreadId,
@@ -73,12 +73,12 @@ impl DeviceService {
         config: ServiceConfig,
         make: impl Fn() -> Result<DeviceRuntime> + Send + 'static,
     ) -> Result<Self> {
-        let desk = Arc::new(Desk::new(config.max_queued, config.max_in_flight));
-        let worker = Worker::new(desk.clone(), Box::new(make), Restarts::new(config.restart));
+        let queue = Arc::new(RequestQueue::new(config.max_queued, config.max_in_flight));
+        let worker = Worker::new(queue.clone(), Box::new(make), Restarts::new(config.restart));
         let thread = std::thread::Builder::new().name("kiln service".into()).spawn(|| worker.run());
         let thread = thread.map_err(Error::other)?;
         let thread_id = thread.thread().id();
-        Ok(Self { handle: Arc::new(Handle { desk, thread: Mutex::new(Some(thread)), thread_id }) })
+        Ok(Self { handle: Arc::new(Handle { queue, thread: Mutex::new(Some(thread)), thread_id }) })
     }
 
     /// A service over a runtime that is there already. It cannot be made again.
@@ -92,48 +92,48 @@ impl DeviceService {
 
     /// Sends a request. There is always one reply, which may be there already.
     pub fn submit<R: Request>(&self, request: R) -> Reply<R> {
-        let (envelope, reply) = Envelope::new(request);
-        if let Err((envelope, why)) = self.put(envelope) {
-            envelope.refuse(why);
+        let (queued_request, reply) = QueuedRequest::new(request);
+        if let Err((queued_request, why)) = self.put(queued_request) {
+            queued_request.refuse(why);
         }
         reply
     }
 
     /// Puts a request in line; it comes back if it would be refused.
     pub(crate) fn put(&self, job: Box<dyn Job>) -> std::result::Result<(), (Box<dyn Job>, Why)> {
-        self.desk().put(job)
+        self.queue().put(job)
     }
 
     /// How busy it is.
     pub fn load(&self) -> Load {
-        self.desk().load()
+        self.queue().load()
     }
 
     /// What the service's device is doing. The generation grows by one each time it is rebuilt or restarted.
     pub fn status(&self) -> Status {
-        self.desk().state.status()
+        self.queue().device_state.status()
     }
 
     /// A watch over the state.
     pub fn watch(&self) -> StateWatch {
-        self.desk().state.watch()
+        self.queue().device_state.watch()
     }
 
     /// Takes no more requests, deals with those it has for so long, and sends the rest back. Returns when the service has stopped; true if
     /// everything was dealt with. A request that calls this on the service's own thread does not wait.
     pub fn shutdown(&self, limit: Duration) -> bool {
         self.handle.stop(limit);
-        self.desk().dealt_with_everything()
+        self.queue().dealt_with_everything()
     }
 
-    fn desk(&self) -> &Arc<Desk> {
-        &self.handle.desk
+    fn queue(&self) -> &Arc<RequestQueue> {
+        &self.handle.queue
     }
 }
 
 impl Handle {
     fn stop(&self, limit: Duration) {
-        self.desk.close(limit);
+        self.queue.close(limit);
         if self.thread_id == std::thread::current().id() {
             // A request may end its own service, or hold the last clone of it; it cannot wait for its own end.
             return;
@@ -144,7 +144,7 @@ impl Handle {
                 let _ = thread.join();
             }
             None => {
-                self.desk.state.wait_until(|status| status.phase() == Phase::Stopped, None);
+                self.queue.device_state.wait_until(|status| status.phase() == Phase::Stopped, None);
             }
         }
     }

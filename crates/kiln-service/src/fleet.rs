@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::device_service::DeviceService;
 use crate::load::Load;
 use crate::members::Members;
-use crate::queue::{Elsewhere, Envelope};
+use crate::queue::{Elsewhere, QueuedRequest};
 use crate::refused::Why;
 use crate::reply::Reply;
 use crate::request::Request;
@@ -57,9 +57,9 @@ impl DeviceFleet {
     /// Sends a request to the least loaded service that takes it. It is refused only if every service refuses it, for the
     /// reason of the last.
     pub fn submit<R: Request>(&self, request: R) -> Reply<R> {
-        let (envelope, reply) = Envelope::new(request);
+        let (queued_request, reply) = QueuedRequest::new(request);
         let members: Arc<dyn Elsewhere> = self.members.clone();
-        self.members.send(envelope.routed(Arc::downgrade(&members)), Why::Closed);
+        self.members.send(queued_request.routed(Arc::downgrade(&members)), Why::Closed);
         reply
     }
 

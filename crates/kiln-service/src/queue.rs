@@ -1,7 +1,7 @@
 //! Requests in line: the queue of a service, and a request with the place its answer goes to.
 
-mod desk;
-mod envelope;
+mod queued_request;
+mod request_queue;
 
-pub(crate) use desk::{Desk, Next};
-pub(crate) use envelope::{Elsewhere, Envelope, Job, guarded, shielded};
+pub(crate) use queued_request::{Elsewhere, Job, QueuedRequest, guarded, shielded};
+pub(crate) use request_queue::{Next, RequestQueue};

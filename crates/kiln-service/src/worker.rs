@@ -6,7 +6,7 @@ use std::time::Instant;
 use kiln_runtime::state::Phase;
 use kiln_runtime::{Cause, DeviceRuntime, DeviceState, Error, Result, Stale, Status, Subscription};
 
-use crate::queue::{Desk, Next, guarded, shielded};
+use crate::queue::{Next, RequestQueue, guarded, shielded};
 use crate::refused::Why;
 use crate::restart::Restarts;
 
@@ -14,7 +14,7 @@ use crate::restart::Restarts;
 pub(crate) type Make = Box<dyn Fn() -> Result<DeviceRuntime> + Send>;
 
 pub(crate) struct Worker {
-    desk: Arc<Desk>,
+    queue: Arc<RequestQueue>,
     make: Make,
     restarts: Restarts,
     device: Option<(DeviceRuntime, Subscription)>,
@@ -23,18 +23,18 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(desk: Arc<Desk>, make: Make, restarts: Restarts) -> Self {
-        Self { desk, make, restarts, device: None, devices: 0 }
+    pub(crate) fn new(queue: Arc<RequestQueue>, make: Make, restarts: Restarts) -> Self {
+        Self { queue, make, restarts, device: None, devices: 0 }
     }
 
     pub(crate) fn run(mut self) {
         self.build();
         loop {
             let device = self.device.as_ref().map(|(device, _)| device.clone());
-            match self.desk.next(device.as_ref()) {
-                Next::Answer(landed) => shielded(landed),
-                Next::Start(job, flight) => match &device {
-                    Some(device) => shielded(|| job.start(device, flight, &self.desk)),
+            match self.queue.next(device.as_ref()) {
+                Next::Answer(completed) => shielded(completed),
+                Next::Start(job, in_flight) => match &device {
+                    Some(device) => shielded(|| job.start(device, in_flight, &self.queue)),
                     // Nothing is started without a device.
                     None => job.refuse(Why::Closed),
                 },
@@ -64,9 +64,9 @@ impl Worker {
             panicked => Error::other(panicked),
         })?;
         self.devices += 1;
-        let (desk, number) = (self.desk.clone(), self.devices);
+        let (queue, number) = (self.queue.clone(), self.devices);
         // Every change is followed, however late, so that the service has been in every phase its device was in.
-        let subscription = device.on_change(move |status| desk.tell(number, status.clone()))?;
+        let subscription = device.on_change(move |status| queue.tell(number, status.clone()))?;
         self.device = Some((device, subscription));
         Ok(())
     }
@@ -79,7 +79,7 @@ impl Worker {
             Some(pause) => {
                 tracing::warn!(%error, ?pause, "a device is lost and will be built again");
                 self.change(Phase::Rebuilding);
-                !self.desk.pause(pause)
+                !self.queue.pause(pause)
             }
             None => {
                 self.give_up(error);
@@ -93,14 +93,14 @@ impl Worker {
             .driver()
             .cloned()
             .unwrap_or_else(|| kiln_driver::Error::unsupported("start", "this device", format!("{error:#}")));
-        self.desk.state.lose(Cause::new(cause));
+        self.queue.device_state.lose(Cause::new(cause));
     }
 
     /// There is no device any more: all present and future requests are told.
     fn give_up(&self, error: &Error) {
         tracing::error!(%error, "a device is lost");
-        self.desk.state.fail();
-        self.desk.fail(error);
+        self.queue.device_state.fail();
+        self.queue.fail(error);
     }
 
     /// Builds another device if the restart policy allows it.
@@ -118,10 +118,12 @@ impl Worker {
         match &status.state {
             DeviceState::Failed(cause) => self.recover(&cause.error().clone().into()),
             DeviceState::Lost(cause) => {
-                self.desk.state.lose((**cause).clone());
+                self.queue.device_state.lose((**cause).clone());
             }
             DeviceState::Rebuilding(_) => self.change(Phase::Rebuilding),
-            DeviceState::Ready if self.desk.state.phase() == Phase::Rebuilding => self.change(Phase::Ready),
+            DeviceState::Ready if self.queue.device_state.phase() == Phase::Rebuilding => {
+                self.change(Phase::Ready)
+            }
             // The runtime was shut down below the service; it finishes what it began.
             DeviceState::ShuttingDown | DeviceState::Stopped => {
                 let error = Error::new(Stale::ShuttingDown);
@@ -135,13 +137,13 @@ impl Worker {
 
     fn end(mut self) {
         self.change(Phase::ShuttingDown);
-        self.desk.end();
+        self.queue.end();
         // The runtime may have other users, so it is dropped and not shut down.
         self.device = None;
         self.change(Phase::Stopped);
     }
 
     fn change(&self, to: Phase) {
-        self.desk.state.change(to);
+        self.queue.device_state.change(to);
     }
 }

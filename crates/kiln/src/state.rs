@@ -22,11 +22,11 @@
 //!   the device is lost changes the state, and no call pays for that until there is one.
 //! - **The cause is kept**: the code, the kernel, the ticket and the line that launched it ([`Cause`]). Waiters get it, and so do
 //!   later calls.
-//! - **Inside the process a lost device cannot be mended**, so Lost becomes Failed at once. A [`Supervisor`], which can rebuild the
+//! - **Inside the process a lost device cannot be repaired**, so Lost becomes Failed at once. A [`RecoveryControl`], which can rebuild the
 //!   context somewhere else, takes over that decision.
 //! - **A watcher may be late.** [`Status`] counts changes and generations, so that a late watcher sees a rebuild. Callbacks
 //!   get every change, in order.
 
-pub use kiln_runtime::recovery::Supervisor;
+pub use kiln_runtime::recovery::RecoveryControl;
 pub use kiln_runtime::state::{Cause, DeviceState, ForbiddenChange, Keep, Phase, Status};
 pub use kiln_runtime::{Changed, StateWatch, Subscription};

@@ -89,7 +89,10 @@ pub(super) const ADDRESS: &[Part] = &[
     Part::lib("kiln-sim", &[]),
     Part::lib("kiln-isolate", &["ring", "progress_cells", "segment", "wire"]),
     Part::lib("kiln-order", &[]),
-    Part::lib("kiln-runtime", &["launch::", "buffer::", "graph::", "completion::", "state::", "telemetry::"]),
+    Part::lib(
+        "kiln-runtime",
+        &["launch::", "signature::", "buffer::", "graph::", "completion::", "state::", "telemetry::"],
+    ),
     Part::tests("kiln", &["suite"]).only(&[
         "counter_examples::",
         "fewest_waits::",
@@ -133,10 +136,14 @@ pub(super) const MIRI: &[Part] = &[
         "kiln-runtime",
         &[
             "launch::",
+            "signature::",
+            "counters::",
+            "runtime::extensions",
             "graph::",
             "state::",
             "telemetry::",
-            "survival::",
+            "recovery::",
+            "replay::",
             "completion::",
             "error::",
             "backend::arena",

@@ -65,7 +65,8 @@ impl Heap {
         let stream = cell.stream();
         let now = self.order.latest(stream) as u32;
         loop {
-            let batch = part.with_cache(|cache| cache.stream(stream.index() as u32).map(|cache| cache.drain()));
+            let batch =
+                part.with_cache(|cache| cache.stream(stream.index() as u32).map(|cache| cache.drain()));
             let Some(batch) = batch.filter(|batch| !batch.as_slice().is_empty()) else { return };
             state.give_batch(batch, now);
         }

@@ -16,6 +16,7 @@ mod effects_soundness;
 mod errors;
 mod exec_checks;
 mod exec_damage;
+mod exec_endless;
 mod exec_kernels;
 mod exec_ptx;
 mod exec_recorded;

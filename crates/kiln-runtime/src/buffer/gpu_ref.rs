@@ -9,8 +9,8 @@ use kiln_driver::{Access, Command, DeviceAddress, DevicePlace, Place};
 use kiln_mem::AllocTag;
 use kiln_order::{StreamKey, StreamState, Use};
 
+use super::block_range::BlockRange;
 use super::element::{Element, bytes_of};
-use super::held::Held;
 use super::last_write::LastWrite;
 use super::memory::Memory;
 use super::pattern::pattern;
@@ -45,7 +45,7 @@ impl<T: Element> GpuRef<T> {
     }
 
     /// All elements of a block that is held; its bytes are a whole number of them.
-    pub(crate) fn of_whole(held: &Held) -> Self {
+    pub(crate) fn of_whole(held: &BlockRange) -> Self {
         let len = held.bytes().checked_div(size_of::<T>() as u64).unwrap_or(0) as usize;
         Self::over(held.block().clone(), len)
     }

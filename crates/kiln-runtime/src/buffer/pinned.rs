@@ -206,7 +206,7 @@ impl<T: Element> PinnedBuffer<T> {
         for stamp in stamps.iter() {
             let _ = runtime.wait_out(stamp, Timeout::Never)?;
             // What a lost device was to copy here is not here. That does not matter if it is overwritten.
-            if let Some(cause) = runtime.state().fate(stamp).filter(|_| !access.writes()) {
+            if let Some(cause) = runtime.state().failure_of(stamp).filter(|_| !access.writes()) {
                 return Err(cause.error().clone().into());
             }
         }

@@ -13,7 +13,7 @@ use kiln_order::{DependencyTracker, Stamp};
 use super::pending::{Front, Outcome, Pending, Place, Waiter};
 use crate::error::Result;
 use crate::state::StateCell;
-use crate::wake::{Bell, wake};
+use crate::wake::{WakeSignal, wake};
 
 /// A shorter pause ends no sooner.
 const SHORTEST_PAUSE: Duration = Duration::from_micros(20);
@@ -39,7 +39,7 @@ pub(crate) struct ReactorHandle {
 }
 
 struct Shared {
-    bell: Arc<Bell>,
+    signal: Arc<WakeSignal>,
     tracker: Arc<DependencyTracker>,
     state: Arc<StateCell>,
     pending: Mutex<Pending>,
@@ -50,9 +50,13 @@ struct Shared {
 }
 
 impl Reactor {
-    pub(crate) fn new(bell: Arc<Bell>, tracker: Arc<DependencyTracker>, state: Arc<StateCell>) -> Self {
+    pub(crate) fn new(
+        signal: Arc<WakeSignal>,
+        tracker: Arc<DependencyTracker>,
+        state: Arc<StateCell>,
+    ) -> Self {
         let shared = Shared {
-            bell,
+            signal,
             tracker,
             state,
             pending: Mutex::new(Pending::new()),
@@ -98,7 +102,7 @@ impl Reactor {
             self.shared.waiting.store(pending.len(), Ordering::Relaxed);
             place
         };
-        self.shared.bell.ring();
+        self.shared.signal.notify();
         Ok(place)
     }
 
@@ -120,7 +124,7 @@ impl Reactor {
             self.shared.stop.store(true, Ordering::Release);
             thread.take()
         };
-        self.shared.bell.ring();
+        self.shared.signal.notify();
         // The runtime may end on this very thread, in a callback that owned its last clone.
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id()) {
             let _ = thread.join();
@@ -147,7 +151,7 @@ impl ReactorHandle {
 
     /// Makes it look.
     pub(crate) fn ring(&self) {
-        self.shared.bell.ring();
+        self.shared.signal.notify();
     }
 }
 
@@ -208,7 +212,7 @@ impl<'a> Look<'a> {
             } else {
                 None
             };
-            self.shared.bell.listen(pause);
+            self.shared.signal.wait(pause);
         }
     }
 

@@ -15,9 +15,9 @@ pub enum Misuse {
     /// The runtime was dropped.
     #[error("the runtime was dropped; keep it alive while its streams and tickets are used")]
     RuntimeGone,
-    /// Another supervisor already decides what becomes of the device when it is lost.
-    #[error("the device has a supervisor already; there can be one")]
-    Supervised,
+    /// Another control already decides what becomes of the device when it is lost.
+    #[error("the device has a control already; there can be one")]
+    RecoveryControlled,
     /// A runtime that would lease more streams than its order can tell apart.
     #[error(
         "`RuntimeConfig::max_streams` is {asked}, and a runtime leases at most {most} streams at once; set it to {most} or less"

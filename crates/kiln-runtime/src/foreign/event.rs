@@ -13,7 +13,7 @@ use kiln_order::{EventLease, Uses};
 
 use super::block_use::BlockUse;
 use crate::error::{Error, Misuse, Result};
-use crate::runtime::{DeviceRuntime, Inner, Keep, Stream, Ticket, Whereabouts};
+use crate::runtime::{DeviceRuntime, Inner, Keep, RuntimeLookup, Stream, Ticket};
 
 /// An event that another library made and signals. It is left alone when this is dropped.
 ///
@@ -154,7 +154,7 @@ impl Ticket {
     /// # Errors
     /// What the driver says; a runtime that is gone.
     pub fn handed_event(&self) -> Result<HandedEvent> {
-        let Whereabouts::Here(runtime) = self.whereabouts() else {
+        let RuntimeLookup::Live(runtime) = self.lookup() else {
             return Err(Error::new(Misuse::RuntimeGone));
         };
         let lease = runtime.tracker().event_after(self.stamp())?.event.clone();

@@ -2,7 +2,7 @@
 
 use crate::completion::Waiter;
 use crate::error::{Error, Result};
-use crate::runtime::{Ticket, Whereabouts};
+use crate::runtime::{RuntimeLookup, Ticket};
 
 impl Ticket {
     /// Calls that exactly once, with how the work ended: on the runtime's own thread, or right here if it has ended already or cannot be
@@ -14,7 +14,7 @@ impl Ticket {
             Ok(true) => return callback(Ok(())),
             Err(error) => return callback(Err(error)),
         }
-        let Whereabouts::Here(runtime) = self.whereabouts() else {
+        let RuntimeLookup::Live(runtime) = self.lookup() else {
             // It ended between the two questions, and waited for its work.
             return callback(self.wait());
         };
@@ -22,7 +22,7 @@ impl Ticket {
         let (state, stamp) = (runtime.state().clone(), self.stamp());
         let confirmed = move |answer: Result<()>| {
             callback(match answer {
-                Ok(()) => state.fate(stamp).map_or(Ok(()), |cause| Err(Error::of_loss(&cause, stamp))),
+                Ok(()) => state.failure_of(stamp).map_or(Ok(()), |cause| Err(Error::of_loss(&cause, stamp))),
                 Err(error) => Err(error.told_to(stamp, &state)),
             });
         };

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use crate::completion::{Outcome, Place, Waiter};
 use crate::error::{Error, Result, Stale};
-use crate::runtime::{Inner, Ticket, Whereabouts};
+use crate::runtime::{Inner, RuntimeLookup, Ticket};
 use crate::wake::Answer;
 
 /// The end of some work, to be awaited on any executor.
@@ -50,12 +50,12 @@ impl Done {
 
     /// Looks, spins for a short time if there are no other waiters, and then queues.
     fn begin(&mut self, context: &Context<'_>) -> Poll<Result<()>> {
-        let runtime = match self.ticket.whereabouts() {
-            Whereabouts::Here(runtime) => runtime,
-            Whereabouts::Done => return Poll::Ready(Ok(())),
-            Whereabouts::Failed(reason) => return Poll::Ready(Err(reason)),
+        let runtime = match self.ticket.lookup() {
+            RuntimeLookup::Live(runtime) => runtime,
+            RuntimeLookup::Done => return Poll::Ready(Ok(())),
+            RuntimeLookup::Failed(reason) => return Poll::Ready(Err(reason)),
             // There is no thread left to call back.
-            Whereabouts::Ending => return Poll::Ready(Err(Stale::ShuttingDown.into())),
+            RuntimeLookup::Ending => return Poll::Ready(Err(Stale::ShuttingDown.into())),
         };
         let clock = runtime.driver().clock();
         let spin = runtime.config().completion.spin;
@@ -102,7 +102,7 @@ impl Future for Done {
             Stage::Over(answer) => return Poll::Ready(answer.clone()),
             Stage::New => this.begin(context),
             Stage::Waiting { runtime, answer, .. } => match answer.poll(context) {
-                Poll::Ready(Ok(())) => Poll::Ready(this.ticket.check_fate(runtime)),
+                Poll::Ready(Ok(())) => Poll::Ready(this.ticket.check_not_lost(runtime)),
                 Poll::Ready(Err(error)) => {
                     Poll::Ready(Err(Error::new(error).told_to(this.ticket.stamp(), runtime.state())))
                 }

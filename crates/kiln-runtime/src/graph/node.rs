@@ -7,7 +7,7 @@ use kiln_driver::{Access, Command, Pattern, Place, Vouched};
 
 use super::host_data::HostList;
 use super::touch::{Owner, Touch};
-use crate::buffer::Held;
+use crate::buffer::BlockRange;
 use crate::launch::LaunchTemplate;
 use crate::runtime::Block;
 
@@ -41,25 +41,25 @@ pub(super) enum Work {
         vouched: Vouched,
     },
     Copy {
-        from: Held,
-        to: Held,
+        from: BlockRange,
+        to: BlockRange,
     },
     Upload {
         host: usize,
-        to: Held,
+        to: BlockRange,
     },
     Download {
-        from: Held,
+        from: BlockRange,
         host: usize,
     },
     Fill {
-        to: Held,
+        to: BlockRange,
         pattern: Pattern,
     },
     /// A fill with a value no pattern can say: a copy of host data that repeats it.
     Repeat {
         host: usize,
-        to: Held,
+        to: BlockRange,
     },
 }
 
@@ -95,7 +95,7 @@ impl Work {
     }
 
     /// The bytes that it writes whatever they were before.
-    pub(super) fn overwrites(&self) -> Option<&Held> {
+    pub(super) fn overwrites(&self) -> Option<&BlockRange> {
         match self {
             Self::Copy { to, .. }
             | Self::Upload { to, .. }
@@ -107,7 +107,7 @@ impl Work {
 
     /// The command; none if there is nothing to do.
     pub(super) fn command(&self, hosts: &HostList) -> Option<Command<'_>> {
-        let on_device = |held: &Held| held.place().map(Place::Device);
+        let on_device = |held: &BlockRange| held.place().map(Place::Device);
         let on_host = |host: usize| hosts.find(host)?.place();
         let copy = |from, to, bytes| Some(Command::Copy { from, to, bytes });
         match self {
@@ -126,7 +126,7 @@ impl Work {
     }
 }
 
-fn device(held: &Held, access: Access) -> (Touch, Option<&Arc<Block>>) {
+fn device(held: &BlockRange, access: Access) -> (Touch, Option<&Arc<Block>>) {
     let touch = Touch { owner: Owner::Device(held.block().id()), range: held.range().clone(), access };
     (touch, Some(held.block()))
 }

@@ -8,7 +8,7 @@ use kiln_order::{StreamState, Uses};
 use super::builder::{GraphBuilder, MAX_RANGES};
 use super::host_data::Output;
 use super::node::{NodeId, Work};
-use crate::buffer::{Element, Held};
+use crate::buffer::{BlockRange, Element};
 use crate::error::{GraphError, Result};
 use crate::runtime::{Ticket, Timed};
 use crate::span;
@@ -109,7 +109,7 @@ impl GraphBuilder {
     }
 
     fn note_overwritten(&self) {
-        self.nodes.works.iter().filter_map(Work::overwrites).for_each(Held::overwritten);
+        self.nodes.works.iter().filter_map(Work::overwrites).for_each(BlockRange::overwritten);
     }
 
     fn settle(&mut self) -> Result<()> {

@@ -8,7 +8,7 @@ use kiln_driver::{Access, Command, Dim3, Vouched};
 use super::check;
 use super::kernel::{Kernel, place};
 use super::shape::Shape;
-use crate::buffer::{Element, GpuRef, Held};
+use crate::buffer::{BlockRange, Element, GpuRef};
 use crate::error::{Error, Misuse, Result};
 use crate::runtime::Inner;
 use crate::signature::{Given, Mismatch, ParameterName, explain, fits};
@@ -29,7 +29,7 @@ pub(crate) struct TemplateArgument {
     pub(super) offset: usize,
     pub(super) given: Given,
     /// The bytes of a buffer; none for a value and for a buffer of no elements.
-    pub(super) held: Option<Held>,
+    pub(super) held: Option<BlockRange>,
 }
 
 impl LaunchTemplate {
@@ -83,14 +83,14 @@ impl LaunchTemplate {
     }
 
     /// The buffers with the bytes that are used of them, and the variables of the kernel's module that were asked for.
-    pub(crate) fn uses(&self) -> impl Iterator<Item = (&Held, Access)> {
+    pub(crate) fn uses(&self) -> impl Iterator<Item = (&BlockRange, Access)> {
         let variables = self.kernel.variables().filter(|variable| {
             !self.buffers().any(|(held, _)| Arc::ptr_eq(held.block(), variable.held.block()))
         });
         self.buffers().chain(variables.map(|variable| (&variable.held, variable.access)))
     }
 
-    fn buffers(&self) -> impl Iterator<Item = (&Held, Access)> {
+    fn buffers(&self) -> impl Iterator<Item = (&BlockRange, Access)> {
         self.arguments.iter().filter_map(|argument| match argument.given {
             Given::Buffer(access) => Some((argument.held.as_ref()?, access)),
             Given::Value { .. } | Given::Null => None,
@@ -102,7 +102,7 @@ impl LaunchTemplate {
         command(&self.kernel, &self.shape, &self.packed, vouched)
     }
 
-    fn replace(&mut self, index: usize, bytes: &[u8], given: Given, held: Option<Held>) -> Result<()> {
+    fn replace(&mut self, index: usize, bytes: &[u8], given: Given, held: Option<BlockRange>) -> Result<()> {
         let count = self.arguments.len();
         let Some(argument) = self.arguments.get(index) else {
             let kernel = self.kernel.name().to_owned();
@@ -154,7 +154,7 @@ impl LaunchTemplate {
 
     /// Refuses two arguments that write the same bytes, as the step of a plain launch does.
     pub(super) fn check_overlap(&self) -> Result<()> {
-        let writes: Vec<(usize, &Held)> = self
+        let writes: Vec<(usize, &BlockRange)> = self
             .arguments
             .iter()
             .enumerate()

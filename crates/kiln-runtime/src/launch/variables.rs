@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use kiln_driver::{Access, Image};
 use kiln_ptx::{ScalarType, Space};
 
-use crate::buffer::{Element, Held};
+use crate::buffer::{BlockRange, Element};
 use crate::error::CodeError;
 use crate::runtime::{Block, Inner};
 use crate::signature::Number;
@@ -36,7 +36,7 @@ struct Declared {
 /// A variable that was asked for.
 pub(super) struct Variable {
     name: String,
-    pub(super) held: Held,
+    pub(super) held: BlockRange,
     /// How a kernel of the module may use it.
     pub(super) access: Access,
     next: OnceLock<Box<Variable>>,
@@ -60,7 +60,7 @@ impl ModuleVariables {
     }
 
     /// The memory of one that was asked for before and that the device still has.
-    pub(super) fn find(&self, name: &str, runtime: &Inner) -> Option<&Held> {
+    pub(super) fn find(&self, name: &str, runtime: &Inner) -> Option<&BlockRange> {
         let is_there = |variable: &&Variable| {
             variable.name == name && variable.held.block().check_runtime(runtime).is_ok()
         };
@@ -68,14 +68,14 @@ impl ModuleVariables {
     }
 
     /// Adds one, unless another thread was faster. Returns the one that is there.
-    pub(super) fn add(&self, name: &str, block: Arc<Block>, runtime: &Inner) -> Held {
+    pub(super) fn add(&self, name: &str, block: Arc<Block>, runtime: &Inner) -> BlockRange {
         let _adding = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(held) = self.find(name, runtime) {
             return held.clone();
         }
         let is_constant = self.declared(name).is_some_and(|declared| declared.is_constant);
         let access = if is_constant { Access::Read } else { Access::ReadWrite };
-        let held = Held::whole(block);
+        let held = BlockRange::whole(block);
         let variable = Variable { name: name.to_owned(), held: held.clone(), access, next: OnceLock::new() };
         let end = self.iter().last().map_or(&self.first, |last| &last.next);
         // It is empty: nothing is added without the lock.

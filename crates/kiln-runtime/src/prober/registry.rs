@@ -18,7 +18,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use kiln_driver::{DeviceInfo, DeviceKind, Refusal};
 use kiln_mem::MemoryResourceExt;
 use kiln_probe::{
-    Availability, CudaAbsence, Devices, Flight, Listing, Platform, ProbeError, Selection, no_working, ranked,
+    Availability, CudaAbsence, Devices, Listing, Platform, ProbeError, Selection, SharedAttempt, no_working,
+    ranked,
 };
 
 use super::runtime_cell::RuntimeCell;
@@ -42,7 +43,7 @@ pub(super) struct Registry {
     /// What runtimes are built with.
     config: Arc<SharedConfig>,
     kept: Mutex<Option<Result<Availability>>>,
-    look: Flight<Result<Availability>>,
+    look: SharedAttempt<Result<Availability>>,
     runtimes: [RuntimeCell; MAX_DEVICES],
     /// Devices that could not be opened when the best one was asked for, and why.
     skipped: Mutex<BTreeMap<u32, Error>>,
@@ -56,7 +57,7 @@ impl Registry {
             platform,
             config,
             kept: Mutex::new(None),
-            look: Flight::new(),
+            look: SharedAttempt::new(),
             runtimes: [const { RuntimeCell::new() }; MAX_DEVICES],
             skipped: Mutex::default(),
             process: AtomicU32::new(NO_PROCESS),

@@ -5,7 +5,7 @@
 
 use std::sync::{PoisonError, RwLock};
 
-use kiln_probe::Flight;
+use kiln_probe::SharedAttempt;
 
 use crate::error::Result;
 use crate::runtime::DeviceRuntime;
@@ -13,12 +13,12 @@ use crate::runtime::DeviceRuntime;
 pub(super) struct RuntimeCell {
     /// The runtime that was opened last.
     last: RwLock<Option<&'static DeviceRuntime>>,
-    attempt: Flight<Result<&'static DeviceRuntime>>,
+    attempt: SharedAttempt<Result<&'static DeviceRuntime>>,
 }
 
 impl RuntimeCell {
     pub(super) const fn new() -> Self {
-        Self { last: RwLock::new(None), attempt: Flight::new() }
+        Self { last: RwLock::new(None), attempt: SharedAttempt::new() }
     }
 
     /// The runtime, if it is open and takes work, or will again.

@@ -8,7 +8,7 @@ use kiln_mem::DeviceBlock;
 use kiln_order::{AccessHistory, Stamp, Stamps, StreamKey, StreamState, holds_any, put_off};
 use kiln_sync::BiasedLock;
 
-use super::block_source::Lent;
+use super::block_source::ForeignOwner;
 use super::freed_uses::uses_elsewhere;
 use super::inner::Inner;
 use crate::error::{Error, Misuse, Result, Stale};
@@ -32,7 +32,7 @@ pub(crate) struct Block {
     /// Taken when the block is dropped.
     pub(super) memory: Option<DeviceBlock>,
     /// Set if the memory is another library's, or a module's.
-    pub(super) lent: Option<Lent>,
+    pub(super) lent: Option<ForeignOwner>,
     /// What stands for the allocation among its writes; nothing was written by it.
     pub(super) allocated: Stamp,
     pub(super) born: Generation,
@@ -237,25 +237,29 @@ impl Drop for Block {
         }
         let frees_wait = runtime.tracker().rules().frees_wait_for_uses();
         let uses = if frees_wait { self.history.get_mut().all() } else { Stamps::default() };
-        let leftover =
-            Leftover { memory, uses, is_sealed: self.history.get_mut().is_sealed(), lent: self.lent.take() };
+        let dropped = DroppedBlock {
+            memory,
+            uses,
+            is_sealed: self.history.get_mut().is_sealed(),
+            lent: self.lent.take(),
+        };
         if holds_any() {
-            return leftover.put_off(&runtime, self.home.clone());
+            return dropped.put_off(&runtime, self.home.clone());
         }
-        leftover.give_back(&runtime, &self.home);
+        dropped.give_back(&runtime, &self.home);
     }
 }
 
 /// What is left of a block without handles.
-struct Leftover {
+struct DroppedBlock {
     memory: DeviceBlock,
     /// What its memory is given back after.
     uses: Stamps,
     is_sealed: bool,
-    lent: Option<Lent>,
+    lent: Option<ForeignOwner>,
 }
 
-impl Leftover {
+impl DroppedBlock {
     #[inline(always)]
     fn give_back(self, runtime: &Inner, home: &StreamState) {
         // Memory that cannot be opened again is not given out again, since it could not be written.

@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Misuse, Result};
 use crate::ids::{BlockId, Generation};
 
 /// Memory that is another library's, or a module's.
-pub(super) struct Lent {
+pub(super) struct ForeignOwner {
     /// The name it was given at the driver; none for a variable, which has its module's.
     name: Option<MemoryId>,
     /// The stream whose later work comes after all uses; held, so that it can be made to wait.
@@ -24,7 +24,7 @@ pub(super) struct Lent {
     keep: Keep,
 }
 
-impl Lent {
+impl ForeignOwner {
     /// Gives the memory back in the order of its home: what its owner queues there from here on comes after all uses. A module is unloaded after
     /// everything that was queued, so its variables need no wait.
     pub(super) fn give_back(self, runtime: &Inner, uses: &Stamps) {
@@ -53,7 +53,7 @@ impl Block {
         runtime.check_ready()?;
         let generation = runtime.state().generation();
         let named = runtime.adopt(memory)?;
-        let lent = Lent { name: Some(named.id), home: home.clone(), keep };
+        let lent = ForeignOwner { name: Some(named.id), home: home.clone(), keep };
         let block = Self::lent(runtime, named, lent, false, generation);
         // A number behind what the owner queued: a wait for it is a wait for that, too.
         block.number_first_use(runtime)?;
@@ -67,7 +67,8 @@ impl Block {
         runtime.tracker().latest_stamps().into_iter().for_each(|stamp| queued.insert(stamp));
         let home = runtime.main_stream().clone();
         runtime.tracker().order_after(home.lane(), &queued)?;
-        let mut block = Self::lent(runtime, memory, Lent { name: None, home, keep }, true, generation);
+        let mut block =
+            Self::lent(runtime, memory, ForeignOwner { name: None, home, keep }, true, generation);
         block.allocated = block.number_first_use(runtime)?;
         Ok(Arc::new(block))
     }
@@ -76,7 +77,7 @@ impl Block {
     fn lent(
         runtime: &Arc<Inner>,
         memory: Memory,
-        lent: Lent,
+        lent: ForeignOwner,
         of_context: bool,
         generation: Generation,
     ) -> Self {

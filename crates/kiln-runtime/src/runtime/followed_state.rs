@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::watch::StateWatch;
 use crate::state::{Cause, Phase, StateCell, Status};
-use crate::wake::Bell;
+use crate::wake::WakeSignal;
 
 /// A state that follows the one of a device. Those who watch it are told of each change by the thread that makes it.
 pub struct FollowedState {
@@ -41,7 +41,7 @@ impl FollowedState {
 
     /// The device is lost, and may come back.
     pub fn lose(&self, cause: Cause) {
-        self.cell.set_supervised(true);
+        self.cell.set_controlled(true);
         self.cell.lose_whenever(cause);
         self.cell.deliver();
     }
@@ -55,6 +55,6 @@ impl FollowedState {
 
 impl Default for FollowedState {
     fn default() -> Self {
-        Self { cell: Arc::new(StateCell::new(Arc::new(Bell::default()))) }
+        Self { cell: Arc::new(StateCell::new(Arc::new(WakeSignal::default()))) }
     }
 }

@@ -18,7 +18,7 @@ use super::lent_objects::LentObjects;
 use super::meters::Meters;
 use super::named_blocks::NamedBlocks;
 use super::recovery_hook::RecoveryHook;
-use super::registry::{Remains, RuntimeKey};
+use super::runtime_key::{EndedRuntime, RuntimeKey};
 use super::staging::Staging;
 use super::stream::{Home, Stream};
 use super::stream_pool::StreamPool;
@@ -28,8 +28,8 @@ use crate::completion::Reactor;
 use crate::counters::{Baseline, Count, Counters};
 use crate::error::{Error, ErrorKind, Misuse, Result, Stale};
 use crate::ids::BlockId;
-use crate::state::{Phase, Sentinel, StateCell};
-use crate::wake::Bell;
+use crate::state::{FaultDetector, Phase, StateCell};
+use crate::wake::WakeSignal;
 
 /// How long the end of a runtime waits for work that is still running, before it releases the device anyway.
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
@@ -76,9 +76,9 @@ impl Inner {
         make: MakeMemory<'_>,
     ) -> Result<Arc<Self>> {
         config.check()?;
-        let bell = Arc::new(Bell::default());
-        let state = Arc::new(StateCell::new(bell.clone()));
-        let watched = Arc::new(Layered::new(driver, Sentinel::new(state.clone())));
+        let signal = Arc::new(WakeSignal::default());
+        let state = Arc::new(StateCell::new(signal.clone()));
+        let watched = Arc::new(Layered::new(driver, FaultDetector::new(state.clone())));
         let driver: Arc<dyn Driver> = watched.clone();
         let tracker =
             Arc::new(DependencyTracker::new(driver.clone(), config.recording).with_rules(config.rules()));
@@ -86,7 +86,7 @@ impl Inner {
         if let Some(recovery) = &recovery {
             recovery.connect(&tracker, &state);
         }
-        let reactor = Reactor::new(bell, tracker.clone(), state.clone());
+        let reactor = Reactor::new(signal, tracker.clone(), state.clone());
         let stream = driver.create_stream(StreamRequest::New { priority: 0 })?;
         let lane = tracker.add_lasting(stream)?;
         let memory = make(&driver, tracker.clone())?;
@@ -364,6 +364,6 @@ impl Drop for Inner {
             Err(error) => Some(error),
         };
         let cut_short = reason.map(|reason| (self.tracker.host().snapshot(), reason));
-        self.key.leave(Remains { losses: self.state.losses(), cut_short });
+        self.key.leave(EndedRuntime { losses: self.state.losses(), cut_short });
     }
 }

@@ -9,12 +9,12 @@ use super::inner::Inner;
 use super::recovery_hook::RecoveryHook;
 use crate::error::{Misuse, Result};
 use crate::ids::Generation;
-use crate::replay::Log;
+use crate::replay::SubmissionLog;
 
 impl Inner {
     /// Where submissions are kept; none if they are not.
     #[inline]
-    pub(super) fn replay_log(&self) -> Option<&Log> {
+    pub(super) fn replay_log(&self) -> Option<&SubmissionLog> {
         self.recovery().and_then(RecoveryHook::replay_log)
     }
 
@@ -40,13 +40,13 @@ impl Inner {
     #[inline(never)]
     pub(super) fn submit_kept(
         &self,
-        log: &Log,
+        log: &SubmissionLog,
         lane: &StreamState,
         uses: &mut [Use<'_>],
         hindrance: Option<&'static str>,
         work: impl FnOnce(&dyn Driver, StreamId) -> std::result::Result<(), kiln_driver::Error>,
     ) -> Result<Stamp> {
-        let accesses = Log::accesses(uses);
+        let accesses = SubmissionLog::accesses(uses);
         let mut begun = self.tracker().begin(lane, uses)?;
         let stamp = begun.stamp();
         log.begin(stamp, accesses, hindrance, self.tracker().host());
@@ -64,13 +64,13 @@ impl Inner {
     pub(crate) fn note_foreign(&self, lane: &StreamState, uses: &[Use<'_>]) {
         if let Some(log) = self.replay_log() {
             let stamp = Stamp { stream: lane.key, number: lane.planned() };
-            log.begin(stamp, Log::accesses(uses), Some(FOREIGN), self.tracker().host());
+            log.begin(stamp, SubmissionLog::accesses(uses), Some(FOREIGN), self.tracker().host());
         }
     }
 
     /// Stamps blocks that work of the caller's uses, which is queued already.
     pub(crate) fn stamp_foreign(&self, lane: &StreamState, uses: &mut [Use<'_>]) -> Result<Stamp> {
-        let accesses = self.replay_log().map(|log| (log, Log::accesses(uses)));
+        let accesses = self.replay_log().map(|log| (log, SubmissionLog::accesses(uses)));
         let stamp = self.tracker().stamp(lane, uses)?;
         if let Some((log, accesses)) = accesses {
             log.begin(stamp, accesses, Some(FOREIGN), self.tracker().host());

@@ -11,7 +11,7 @@ use super::block::Block;
 use super::inner::Inner;
 use crate::error::Result;
 use crate::ids::BlockId;
-use crate::replay::Log;
+use crate::replay::SubmissionLog;
 use crate::state::StateCell;
 
 /// The recovery of a device that lives in a worker process. The runtime calls it and knows nothing else of it; a device in this
@@ -30,7 +30,7 @@ pub(crate) trait RecoveryHook: Any + Send + Sync {
     fn check_worker(&self);
 
     /// Submissions that are kept to be made again; none if they are not.
-    fn replay_log(&self) -> Option<&Log>;
+    fn replay_log(&self) -> Option<&SubmissionLog>;
 
     /// A block was allocated.
     fn block_allocated(&self, block: &Arc<Block>);

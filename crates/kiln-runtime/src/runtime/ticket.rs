@@ -6,7 +6,7 @@ use kiln_driver::Timeout;
 use kiln_order::Stamp;
 
 use super::inner::Inner;
-use super::registry::{RuntimeKey, Whereabouts};
+use super::runtime_key::{RuntimeKey, RuntimeLookup};
 use crate::error::{Error, Misuse, Result};
 
 /// A submission. It can be polled, waited for, or ignored; after a fault every call returns it.
@@ -26,7 +26,7 @@ impl Ticket {
     }
 
     /// What became of its runtime, and of it where that is gone.
-    pub(crate) fn whereabouts(&self) -> Whereabouts {
+    pub(crate) fn lookup(&self) -> RuntimeLookup {
         self.runtime.find(self.stamp)
     }
 
@@ -71,7 +71,7 @@ impl Ticket {
         let mut left = limit;
         for ticket in tickets {
             let timeout = left.map_or(Timeout::Never, Timeout::After);
-            let Whereabouts::Here(runtime) = ticket.whereabouts() else {
+            let RuntimeLookup::Live(runtime) = ticket.lookup() else {
                 if !ticket.wait_for(timeout)? {
                     return Ok(false);
                 }
@@ -88,20 +88,20 @@ impl Ticket {
     }
 
     pub(crate) fn wait_for(&self, timeout: Timeout) -> Result<bool> {
-        match self.whereabouts() {
-            Whereabouts::Here(runtime) => self.ask(&runtime, timeout),
-            Whereabouts::Ending => self.await_end(timeout),
-            Whereabouts::Done => Ok(true),
-            Whereabouts::Failed(reason) => Err(reason),
+        match self.lookup() {
+            RuntimeLookup::Live(runtime) => self.ask(&runtime, timeout),
+            RuntimeLookup::Ending => self.await_end(timeout),
+            RuntimeLookup::Done => Ok(true),
+            RuntimeLookup::Failed(reason) => Err(reason),
         }
     }
 
     fn ask(&self, runtime: &Inner, timeout: Timeout) -> Result<bool> {
-        self.check_fate(runtime)?;
+        self.check_not_lost(runtime)?;
         let waited = runtime.wait_out(self.stamp, timeout);
         let done = waited.map_err(|error| error.told_to(self.stamp, runtime.state()))?;
         // The device may have been rebuilt meanwhile; the new context does not know what the last one left unfinished.
-        if done { self.check_fate(runtime).map(|()| true) } else { Ok(false) }
+        if done { self.check_not_lost(runtime).map(|()| true) } else { Ok(false) }
     }
 
     /// Waits for a runtime that is being taken down, which waits for its work and not for long.
@@ -110,10 +110,10 @@ impl Ticket {
         const NAP: Duration = Duration::from_micros(100);
         let began = Instant::now();
         loop {
-            match self.whereabouts() {
-                Whereabouts::Done => return Ok(true),
-                Whereabouts::Failed(reason) => return Err(reason),
-                Whereabouts::Here(_) | Whereabouts::Ending => {}
+            match self.lookup() {
+                RuntimeLookup::Done => return Ok(true),
+                RuntimeLookup::Failed(reason) => return Err(reason),
+                RuntimeLookup::Live(_) | RuntimeLookup::Ending => {}
             }
             match timeout {
                 Timeout::Poll => return Ok(false),
@@ -125,8 +125,8 @@ impl Ticket {
 
     /// The fault, for work that was unfinished when a device was lost that has been rebuilt since. Until then the driver answers.
     #[inline]
-    pub(crate) fn check_fate(&self, runtime: &Inner) -> Result<()> {
-        match runtime.state().fate(self.stamp) {
+    pub(crate) fn check_not_lost(&self, runtime: &Inner) -> Result<()> {
+        match runtime.state().failure_of(self.stamp) {
             Some(cause) => Err(Error::of_loss(&cause, self.stamp)),
             None => Ok(()),
         }

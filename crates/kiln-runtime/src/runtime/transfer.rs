@@ -37,9 +37,9 @@ pub(crate) fn upload(
     let chunks = Mutex::new(data.chunks(size).enumerate());
     // A function, so that the lock is let go before the chunk is copied.
     let next = || chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
-    run(runtime, lane, uses, data.len(), |porter| {
+    run(runtime, lane, uses, data.len(), |worker| {
         while let Some((at, chunk)) = next() {
-            porter.upload(chunk, to.plus((at * size) as u64))?;
+            worker.upload(chunk, to.plus((at * size) as u64))?;
         }
         Ok(())
     })
@@ -59,16 +59,16 @@ pub(crate) fn download(
     let size = chunk_bytes(runtime);
     let chunks = Mutex::new(into.chunks_mut(size).enumerate());
     let next = || chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let ticket = run(runtime, lane, uses, bytes, |porter| {
+    let ticket = run(runtime, lane, uses, bytes, |worker| {
         let mut under_way: Option<(usize, &mut [u8])> = None;
         while let Some((at, chunk)) = next() {
-            let slot = porter.start_download(from.plus((at * size) as u64), chunk.len())?;
+            let slot = worker.start_download(from.plus((at * size) as u64), chunk.len())?;
             if let Some((before, chunk)) = under_way.replace((slot, chunk)) {
-                porter.finish_download(before, chunk)?;
+                worker.finish_download(before, chunk)?;
             }
         }
         match under_way {
-            Some((last, chunk)) => porter.finish_download(last, chunk),
+            Some((last, chunk)) => worker.finish_download(last, chunk),
             None => Ok(()),
         }
     })?;
@@ -93,12 +93,12 @@ pub(crate) fn repeat(
     let what = "the first elements of a fill";
     first.try_reserve_exact(whole).map_err(|_| OutOfHostMemory { bytes: whole as u64, what })?;
     first.extend(unit.iter().copied().cycle().take(whole));
-    run(runtime, lane, uses, first.len(), |porter| {
-        porter.upload(&first, to)?;
+    run(runtime, lane, uses, first.len(), |worker| {
+        worker.upload(&first, to)?;
         let mut written = first.len() as u64;
         while written < bytes {
             let more = written.min(bytes - written);
-            porter.copy_behind(to, written, more)?;
+            worker.copy_behind(to, written, more)?;
             written += more;
         }
         Ok(())
@@ -116,7 +116,7 @@ fn run(
     lane: &StreamState,
     uses: &mut [Use<'_>],
     bytes: usize,
-    body: impl Fn(&mut Porter<'_>) -> std::result::Result<(), Error> + Sync,
+    body: impl Fn(&mut TransferWorker<'_>) -> std::result::Result<(), Error> + Sync,
 ) -> Result<Ticket> {
     let chunks = bytes.div_ceil(chunk_bytes(runtime)).max(1);
     let threads =
@@ -124,9 +124,9 @@ fn run(
     let used = Mutex::new(Vec::with_capacity(CHUNKS_PER_THREAD));
     let stamp = runtime.submit(lane, uses, |driver, stream| {
         let work = || {
-            let mut porter = Porter { runtime, driver, lane, stream, slots: Vec::new(), next: 0 };
-            let result = body(&mut porter);
-            used.lock().unwrap_or_else(PoisonError::into_inner).append(&mut porter.slots);
+            let mut worker = TransferWorker { runtime, driver, lane, stream, slots: Vec::new(), next: 0 };
+            let result = body(&mut worker);
+            used.lock().unwrap_or_else(PoisonError::into_inner).append(&mut worker.slots);
             result
         };
         if threads == 1 {
@@ -157,7 +157,7 @@ fn run(
 }
 
 /// One thread's share of a transfer: its pinned blocks, used in turn.
-struct Porter<'a> {
+struct TransferWorker<'a> {
     runtime: &'a Inner,
     driver: &'a dyn Driver,
     lane: &'a StreamState,
@@ -172,7 +172,7 @@ struct Slot {
     busy: Option<EventLease>,
 }
 
-impl Porter<'_> {
+impl TransferWorker<'_> {
     fn upload(&mut self, chunk: &[u8], to: DevicePlace) -> std::result::Result<(), Error> {
         let slot = self.free_slot(chunk.len())?;
         let block = &self.slots[slot].block;

@@ -57,7 +57,7 @@ impl DeviceRuntime {
     pub fn on_change(&self, callback: impl Fn(&Status) + Send + Sync + 'static) -> Result<Subscription> {
         self.inner().reactor().handle().start()?;
         let cell = self.inner().state().clone();
-        let id = cell.board().subscribe(Arc::new(callback));
+        let id = cell.data().subscribe(Arc::new(callback));
         self.inner().reactor().handle().ring();
         Ok(Subscription { cell, id })
     }
@@ -122,18 +122,18 @@ impl Future for Changed<'_> {
             context.waker().wake_by_ref();
         }
         let (cell, waker) = (this.watch.cell.clone(), context.waker().clone());
-        let mut board = cell.board();
+        let mut data = cell.data();
         // Counted from one, so that the first look is answered at once.
-        if board.status.changes + 1 > this.watch.seen {
-            this.watch.seen = board.status.changes + 1;
-            return Poll::Ready(Some(board.status.clone()));
+        if data.status.changes + 1 > this.watch.seen {
+            this.watch.seen = data.status.changes + 1;
+            return Poll::Ready(Some(data.status.clone()));
         }
-        if board.status.phase() == Phase::Stopped {
+        if data.status.phase() == Phase::Stopped {
             return Poll::Ready(None);
         }
-        let id = *this.id.get_or_insert_with(|| board.fresh_id());
-        let before = board.wait(id, waker);
-        drop(board);
+        let id = *this.id.get_or_insert_with(|| data.fresh_id());
+        let before = data.wait(id, waker);
+        drop(data);
         drop(before);
         if let Some(reactor) = &this.watch.reactor {
             reactor.ring();
@@ -145,7 +145,7 @@ impl Future for Changed<'_> {
 impl Drop for Changed<'_> {
     fn drop(&mut self) {
         if let Some(id) = self.id {
-            let waker = self.watch.cell.board().stop_waiting(id);
+            let waker = self.watch.cell.data().stop_waiting(id);
             drop(waker);
         }
     }
@@ -166,7 +166,7 @@ pub struct Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        let subscriber = self.cell.board().unsubscribe(self.id);
+        let subscriber = self.cell.data().unsubscribe(self.id);
         drop(subscriber);
     }
 }

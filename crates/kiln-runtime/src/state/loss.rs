@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kiln_order::{Clock, Stamp, StreamKey};
 
 use super::cause::Cause;
-use super::runs::Runs;
+use super::submission_set::SubmissionSet;
 use crate::ids::Generation;
 
 /// The end of a generation: what was known to be done then, and what had been asked for.
@@ -21,7 +21,7 @@ pub(crate) struct Loss {
     /// Everything here had been asked for.
     pub(crate) planned: Clock,
     /// Work in between that was done again in the next generation.
-    pub(crate) replayed: Arc<Runs>,
+    pub(crate) replayed: Arc<SubmissionSet>,
     /// Whether it is known what was done again; until then no waiter is told that work failed.
     pub(crate) is_decided: bool,
     /// The rebuilt device keeps nothing.
@@ -66,7 +66,7 @@ mod tests {
         let loss = Loss { generation, cause, known, planned, replayed, is_decided: true, everything: false };
         let caught = |loss: &Loss| (1..8).filter(|number| loss.caught(stamp(*number))).collect::<Vec<_>>();
         assert_eq!((caught(&loss), loss.caught_any_of(stamp(0).stream)), (vec![4, 5], true));
-        let mut runs = Runs::default();
+        let mut runs = SubmissionSet::default();
         runs.push(stamp(5));
         let loss = Loss { replayed: Arc::new(runs.clone()), ..loss };
         assert_eq!((caught(&loss), loss.caught_any_of(stamp(0).stream)), (vec![4], true));

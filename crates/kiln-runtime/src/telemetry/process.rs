@@ -8,7 +8,7 @@ use super::prometheus::prometheus;
 use super::reader::gauges;
 use super::snapshot::{Gauge, Snapshot};
 use crate::counters::Count;
-use crate::runtime::census;
+use crate::runtime::process_runtimes;
 
 /// The numbers of all runtimes of this process, added up for each device.
 ///
@@ -34,7 +34,7 @@ pub struct ProcessSnapshot {
 
 /// The numbers of this process as they are now. It asks no device and waits for no work.
 pub fn process_snapshot() -> ProcessSnapshot {
-    let (running, ended) = census(|meters| Snapshot {
+    let (running, ended) = process_runtimes(|meters| Snapshot {
         device: DeviceName::from(meters.device()),
         counts: meters.counts(),
         gauges: gauges(meters),

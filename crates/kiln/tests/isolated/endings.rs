@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use kiln::recovery::{DeviceSpec, Isolation, Process, RestartPolicy, Standing, WorkerEntry};
+use kiln::recovery::{BlockOutcome, DeviceSpec, Isolation, Process, RestartPolicy, WorkerEntry};
 use kiln::recovery::{Keep, Phase};
 use kiln::service::{DeviceService, ServiceConfig, Upload, Why};
 use kiln::{
@@ -44,7 +44,9 @@ fn a_policy_can_keep_nothing() {
     gpu.synchronize().unwrap();
     let report = rig::kill(&gpu);
     assert_eq!(buffer.access(), Err(Stale::Lost));
-    assert!(report.lost().all(|record| record.standing == Standing::Dismissed) && report.kept().count() == 0);
+    assert!(
+        report.lost().all(|record| record.outcome == BlockOutcome::Dismissed) && report.kept().count() == 0
+    );
     let fresh = gpu.upload(&[2_u32]).unwrap();
     assert_eq!(fresh.download().unwrap(), [2]);
 }

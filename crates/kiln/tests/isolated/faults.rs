@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kiln::recovery::{DeviceSpec, Process, Standing};
+use kiln::recovery::{BlockOutcome, DeviceSpec, Process};
 use kiln::{buffer::Stale, error::ErrorKind};
 use kiln_driver::Code;
 
@@ -48,8 +48,8 @@ fn every_kind_of_fault_costs_its_own_block_and_says_why() {
             page.contains(&format!("launch {name}")) && page.contains("written by unfinished work"),
             "{page}"
         );
-        let lost: Vec<_> = report.lost().map(|record| (record.block, record.standing)).collect();
-        assert_eq!(lost, [(touched.block_id(), Standing::Touched)]);
+        let lost: Vec<_> = report.lost().map(|record| (record.block, record.outcome)).collect();
+        assert_eq!(lost, [(touched.block_id(), BlockOutcome::Touched)]);
         // The same kernels, on what is left.
         let copy = gpu.kernel(kernels::PTX, "copy").unwrap();
         let first = unwritten.view(0..1).unwrap();

@@ -201,7 +201,7 @@ impl Scenario {
         let record = report.blocks.iter().find(|record| record.block == id).unwrap();
         match slot.buffer.access() {
             Ok(_) => {
-                assert!(!record.standing.is_lost(), "{report}");
+                assert!(!record.outcome.is_lost(), "{report}");
                 let kept = slot.buffer.download().unwrap();
                 assert!(kept.iter().all(|value| *value == slot.value), "{id} holds {}\n{report}", kept[0]);
                 if let Some(ticket) = slot.unfinished.take() {
@@ -211,7 +211,7 @@ impl Scenario {
             }
             Err(stale) => {
                 assert_eq!(stale, Stale::Lost);
-                assert!(record.standing.is_lost(), "{report}");
+                assert!(record.outcome.is_lost(), "{report}");
                 let ticket = slot.unfinished.take();
                 let ticket = ticket.unwrap_or_else(|| panic!("{id} was waited for\n{report}"));
                 assert!(ticket.wait().unwrap_err().is_lost(), "its work has failed");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kiln::recovery::{PostMortem, Standing};
+use kiln::recovery::{BlockOutcome, PostMortem};
 use kiln::{
     DeviceRuntime, GpuRef,
     buffer::Stale,
@@ -12,8 +12,8 @@ use kiln::{
 
 use crate::{kernels, rig};
 
-fn standing<T: kiln::buffer::Element>(report: &PostMortem, buffer: &GpuRef<T>) -> Standing {
-    report.blocks.iter().find(|record| record.block == buffer.block_id()).unwrap().standing
+fn standing<T: kiln::buffer::Element>(report: &PostMortem, buffer: &GpuRef<T>) -> BlockOutcome {
+    report.blocks.iter().find(|record| record.block == buffer.block_id()).unwrap().outcome
 }
 
 /// A kernel that never ends writes each of them, and its worker is killed.
@@ -47,7 +47,7 @@ fn what_is_lost_and_can_be_filled_again_is_healed() {
         let report = spoil(&gpu, &[&mirror, &source]);
         assert_eq!(
             [&mirror, &source].map(|buffer| standing(&report, buffer)),
-            [Standing::Healed; 2],
+            [BlockOutcome::Healed; 2],
             "{report}"
         );
         assert!(old.download().unwrap() == mirrored, "every handle holds it again");
@@ -57,7 +57,7 @@ fn what_is_lost_and_can_be_filled_again_is_healed() {
     assert_eq!(calls.load(Ordering::SeqCst), 2);
     let report = spoil(&gpu, &[&panics, &wrong, &plain]);
     for buffer in [&panics, &wrong, &plain] {
-        assert_eq!((standing(&report, buffer), buffer.access()), (Standing::Touched, Err(Stale::Lost)));
+        assert_eq!((standing(&report, buffer), buffer.access()), (BlockOutcome::Touched, Err(Stale::Lost)));
     }
     assert_eq!(untouched.download().unwrap(), [6]);
     let part = untouched.heal_with(&[1, 2]).unwrap_err();
@@ -92,20 +92,20 @@ fn a_wild_write_into_a_sealed_block_is_found() {
         // SAFETY: it is not; that is the point.
         unsafe { gpu.launch(&wild).grid(1).block(1).write(&declared).value(words).submit() }.unwrap();
         let report = rig::recovered(&gpu, generation);
-        assert_eq!(standing(&report, &right), Standing::Verified, "{report}");
-        assert_eq!(standing(&report, &unsealed), Standing::Untouched);
+        assert_eq!(standing(&report, &right), BlockOutcome::Verified, "{report}");
+        assert_eq!(standing(&report, &unsealed), BlockOutcome::Untouched);
         assert_eq!(
             standing(&report, &rewritten),
-            Standing::Untouched,
+            BlockOutcome::Untouched,
             "its seal speaks of what it was before"
         );
-        assert_eq!(standing(&report, &declared), Standing::Touched);
+        assert_eq!(standing(&report, &declared), BlockOutcome::Touched);
         match generation {
             0 => assert_eq!(
                 (standing(&report, &broken), broken.access()),
-                (Standing::Broken, Err(Stale::Lost))
+                (BlockOutcome::Broken, Err(Stale::Lost))
             ),
-            1 => assert_eq!(standing(&report, &mended), Standing::Healed, "{report}"),
+            1 => assert_eq!(standing(&report, &mended), BlockOutcome::Healed, "{report}"),
             _ => {}
         }
         assert!(mended.download().unwrap() == large && right.download().unwrap() == large);

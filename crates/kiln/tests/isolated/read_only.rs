@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use kiln::recovery::{DeviceSpec, Process, SealError, Standing};
+use kiln::recovery::{BlockOutcome, DeviceSpec, Process, SealError};
 use kiln::telemetry::Count;
 use kiln::{
     DeviceRuntime, GpuRef,
@@ -69,14 +69,14 @@ fn a_write_to_a_sealed_block_is_refused_before_anything_is_queued() {
     let report = rig::kill(&gpu);
     assert_eq!(
         [standing(&report, &sealed), standing(&report, &other)],
-        [Standing::Verified, Standing::Untouched]
+        [BlockOutcome::Verified, BlockOutcome::Untouched]
     );
     sealed.unseal().unwrap();
     sealed.unseal().unwrap();
     overwrite.replay().unwrap();
     assert_eq!(sealed.download().unwrap(), vec![9; WORDS]);
     let report = rig::kill(&gpu);
-    assert_eq!(standing(&report, &sealed), Standing::Untouched, "the checksum went with the seal");
+    assert_eq!(standing(&report, &sealed), BlockOutcome::Untouched, "the checksum went with the seal");
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_heap_block_of_whole_frames_can_be_sealed() {
         blocks.into_iter().partition(|block| block.seal_read_only().is_ok());
     let block = sealed.first().expect("a block of whole frames");
     let report = wild::go_astray(&gpu, block);
-    for (blocks, expected) in [(&sealed, Standing::Sealed), (&shared, Standing::Untouched)] {
+    for (blocks, expected) in [(&sealed, BlockOutcome::Sealed), (&shared, BlockOutcome::Untouched)] {
         assert!(blocks.iter().all(|block| standing(&report, block) == expected), "{report}");
     }
     assert!(block.download().unwrap().iter().all(|word| *word == 0));
@@ -195,6 +195,6 @@ fn sealing_and_unsealing_from_many_threads_leaves_what_is_said() {
     assert_eq!(gpu.generation().0, 0, "nothing was lost");
     assert_eq!(buffer.download().unwrap(), vec![5; WORDS]);
     let report = rig::kill(&gpu);
-    let expected = if buffer.is_read_only() { Standing::Sealed } else { Standing::Untouched };
+    let expected = if buffer.is_read_only() { BlockOutcome::Sealed } else { BlockOutcome::Untouched };
     assert_eq!(standing(&report, &buffer), expected);
 }

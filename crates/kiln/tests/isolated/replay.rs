@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kiln::recovery::{DeviceSpec, Outcome, PostMortem, Process, Replay, Standing, Why};
+use kiln::recovery::{BlockOutcome, DeviceSpec, Outcome, PostMortem, Process, Replay, Why};
 use kiln::service::{DeviceService, Readback, ServiceConfig};
 use kiln::{
     DeviceRuntime, GpuRef, Kernel, Ticket,
@@ -231,9 +231,9 @@ fn a_broken_seal_spoils_what_was_done_with_the_block() {
     let Ok((on_broken, on_kept)) = queued else { return };
     let report = rig::recovered(&gpu, 0);
     let standing = |buffer: &GpuRef<u32>| {
-        report.blocks.iter().find(|record| record.block == buffer.block_id()).unwrap().standing
+        report.blocks.iter().find(|record| record.block == buffer.block_id()).unwrap().outcome
     };
-    assert_eq!(standing(&sealed), Standing::Broken, "{report}");
+    assert_eq!(standing(&sealed), BlockOutcome::Broken, "{report}");
     assert_eq!(outcome(&report, &on_broken), Outcome::Failed(Why::NeedsLost(sealed.block_id())), "{report}");
     assert!(on_broken.wait().is_err() && on_kept.wait().is_err() && copied.access().is_err());
     assert_eq!(beside.download().unwrap(), [3]);

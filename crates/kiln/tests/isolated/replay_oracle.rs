@@ -369,7 +369,7 @@ impl Program {
             let id = slot.buffer.block_id();
             let kept = slot.buffer.access().is_ok();
             let record = report.blocks.iter().find(|record| record.block == id);
-            if record.is_some_and(|record| record.standing.is_lost() == kept) {
+            if record.is_some_and(|record| record.outcome.is_lost() == kept) {
                 return Err(Wrong::Word(format!("{id} is kept: {kept}, and the report says something else")));
             }
             let Some(value) = slot.value else {

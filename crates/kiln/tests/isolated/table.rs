@@ -80,7 +80,7 @@ fn row(table: &mut String, fault: &str, report: &PostMortem) {
     let (lost, kept) = (report.lost().count(), report.kept().count());
     let _ = write!(table, "{fault:<11} {worker:<8} {code:>24.24} {lost:>5} {kept:>5}");
     for time in
-        [phases.kill, phases.start, phases.pages, phases.code, phases.queues, report.judged, report.total]
+        [phases.kill, phases.start, phases.pages, phases.code, phases.queues, report.decided, report.total]
     {
         let _ = write!(table, " {:>9.3}", ms(time));
     }

@@ -1,6 +1,6 @@
 //! A block that is mapped read-only, and a kernel that goes astray into it; on any device.
 
-use kiln::recovery::{DeviceSpec, Isolation, PostMortem, Process, SealError, Standing};
+use kiln::recovery::{BlockOutcome, DeviceSpec, Isolation, PostMortem, Process, SealError};
 use kiln::{
     DeviceRuntime, Error, GpuRef, RuntimeConfig,
     buffer::Stale,
@@ -20,8 +20,8 @@ pub(crate) fn open(backend: &DeviceSpec, process: Process) -> DeviceRuntime {
     DeviceRuntime::open(backend, RuntimeConfig { isolation, memory, ..RuntimeConfig::default() }).unwrap()
 }
 
-pub(crate) fn standing(report: &PostMortem, buffer: &GpuRef<u32>) -> Standing {
-    report.blocks.iter().find(|record| record.block == buffer.block_id()).unwrap().standing
+pub(crate) fn standing(report: &PostMortem, buffer: &GpuRef<u32>) -> BlockOutcome {
+    report.blocks.iter().find(|record| record.block == buffer.block_id()).unwrap().outcome
 }
 
 pub(crate) fn is_sealed<T: std::fmt::Debug>(answer: Result<T, Error>) -> bool {
@@ -43,7 +43,7 @@ pub(crate) fn go_astray(gpu: &DeviceRuntime, into: &GpuRef<u32>) -> std::sync::A
     assert!(ticket.wait().unwrap_err().is_lost());
     let report = rig::recovered(gpu, generation);
     assert_eq!(report.cause.kernel(), Some("wild"), "{report}");
-    assert_eq!((standing(&report, &declared), declared.access()), (Standing::Touched, Err(Stale::Lost)));
+    assert_eq!((standing(&report, &declared), declared.access()), (BlockOutcome::Touched, Err(Stale::Lost)));
     report
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn run(backend: &DeviceSpec, process: Process) -> Result<(), SealErro
         let report = go_astray(&gpu, &sealed);
         assert_eq!(
             [standing(&report, &sealed), standing(&report, &open)],
-            [Standing::Sealed, Standing::Untouched]
+            [BlockOutcome::Sealed, BlockOutcome::Untouched]
         );
         assert!(report.to_string().contains("sealed, read-only"), "{report}");
         assert!(sealed.download().unwrap() == contents && open.download().unwrap() == contents, "{report}");
@@ -78,7 +78,7 @@ pub(crate) fn run(backend: &DeviceSpec, process: Process) -> Result<(), SealErro
     assert_eq!(sealed.download().unwrap(), vec![4; WORDS]);
     // The same kernel writes it now, and nothing tells.
     let report = go_astray(&gpu, &sealed);
-    assert_eq!(standing(&report, &sealed), Standing::Untouched);
+    assert_eq!(standing(&report, &sealed), BlockOutcome::Untouched);
     assert_eq!(sealed.download().unwrap()[WORDS - 100], 77);
     Ok(())
 }

@@ -74,8 +74,9 @@ impl Warp {
 
     /// Whether a ready lane group has been passed over for long.
     fn is_turn_due(&self) -> bool {
-        let starved =
-            |lane_group: &LaneGroup| lane_group.state == State::Ready && self.steps - lane_group.last_run > PATIENCE;
+        let starved = |lane_group: &LaneGroup| {
+            lane_group.state == State::Ready && self.steps - lane_group.last_run > PATIENCE
+        };
         !self.slice.1 && self.lane_groups.iter().any(starved)
     }
 

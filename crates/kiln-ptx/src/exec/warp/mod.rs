@@ -25,8 +25,8 @@ use super::fault::Fault;
 use super::finding::FindingKind;
 use super::memory::Local;
 use frame::Frames;
-use repeat::Watch;
 pub(crate) use lane_group::{LaneGroup, State};
+use repeat::Watch;
 
 /// Steps after which a lane group that was passed over gets a turn.
 const PATIENCE: u64 = 8192;
@@ -96,8 +96,14 @@ impl Warp {
         let entry = frames.enter(code, 0, None, 0, lanes, 0);
         local.reserve(frames[entry].top);
         let start = code.functions.first().map_or(0, |f| f.start);
-        let lane_group =
-            LaneGroup { mask: lanes, pc: start, frame: entry, state: State::Ready, last_run: 0, repeats: None };
+        let lane_group = LaneGroup {
+            mask: lanes,
+            pc: start,
+            frame: entry,
+            state: State::Ready,
+            last_run: 0,
+            repeats: None,
+        };
         Self {
             index,
             live: lanes,

@@ -1,7 +1,7 @@
 //! Loops that cannot end.
 //!
 //! A lane group that comes back to an instruction with the same registers, and only computed in between, does the same again for ever. If it
-//! read memory in between, it does so until somebody writes that memory. Brent's method finds both: now and then the state of the
+//! read memory in between, it does so until another thread writes that memory. Brent's method finds both: now and then the state of the
 //! lane group is kept, and compared whenever the lane group is back at that instruction. The intervals double, so that a loop of any length is
 //! found once an interval is as long as the loop, and the copies cost nothing in the long run.
 //!
@@ -9,7 +9,7 @@
 //! kept state. A loop that does such things is not found here; limits end it.
 
 use super::frame::{Frame, FrameId};
-use super::lane_group::{State, LaneGroup};
+use super::lane_group::{LaneGroup, State};
 use super::{Done, Trouble, Warp};
 use crate::exec::block::Cta;
 use crate::exec::code::{Op, Special};

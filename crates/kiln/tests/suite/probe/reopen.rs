@@ -98,10 +98,10 @@ fn after_a_shutdown_the_error_says_so() {
 fn a_device_that_may_come_back_keeps_its_runtime() {
     let prober = prober(&Scripted::faulty());
     let first = prober.auto().unwrap();
-    let supervisor = first.supervise().unwrap();
+    let control = first.control_recovery().unwrap();
     assert!(launch(first).is_err());
     assert!(std::ptr::eq(first, prober.auto().unwrap()));
-    supervisor.give_up();
+    control.give_up();
     assert!(prober.auto().is_err(), "the simulated device is lost for good, and now so is its runtime");
 }
 

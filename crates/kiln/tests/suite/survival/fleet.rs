@@ -124,7 +124,7 @@ fn work_that_is_lost_with_its_device_is_told_and_everything_after_it_goes_elsewh
 fn a_device_that_is_not_ready_gets_nothing_while_another_one_is() {
     let machine = first_launch_faults();
     let lost = runtime(&machine, 0);
-    let _supervisor = lost.supervise().unwrap();
+    let _control = lost.control_recovery().unwrap();
     let fleet = fleet_of([lost.clone(), runtime(&machine, 1)]);
     assert!(fleet.submit(launch()).wait().is_err());
     fleet.services()[0].watch().wait_until(|status| status.phase() == Phase::Lost, None);

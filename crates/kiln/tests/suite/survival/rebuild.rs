@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use kiln::recovery::{Keep, Phase, Supervisor};
+use kiln::recovery::{Keep, Phase, RecoveryControl};
 use kiln::{DeviceRuntime, GpuRef, RuntimeConfig, buffer::Stale, error::ErrorKind, recovery::DeviceState};
 use kiln_driver::call::Call;
 use kiln_driver::layer::{Layer, Layered};
@@ -33,7 +33,7 @@ struct Rig {
     _machine: Machine,
     layer: Arc<Layered<Broken>>,
     gpu: DeviceRuntime,
-    supervisor: Supervisor,
+    supervisor: RecoveryControl,
 }
 
 impl Rig {
@@ -41,7 +41,7 @@ impl Rig {
         let machine = machine(Mode::Seeded(1), FaultPlan::none());
         let layer = Arc::new(Layered::new(machine.device(0).unwrap(), Broken::default()));
         let gpu = DeviceRuntime::from_driver(layer.clone(), RuntimeConfig::default()).unwrap();
-        let supervisor = gpu.supervise().unwrap();
+        let supervisor = gpu.control_recovery().unwrap();
         Self { _machine: machine, layer, gpu, supervisor }
     }
 
@@ -156,7 +156,7 @@ fn futures_that_wait_when_the_device_is_lost_fail_although_it_comes_back() {
 #[test]
 fn there_is_one_supervisor_and_without_it_nobody_waits() {
     let rig = Rig::new();
-    assert!(rig.gpu.supervise().is_err());
+    assert!(rig.gpu.control_recovery().is_err());
     assert!(rig.supervisor.rebuilding().is_err(), "it is not lost");
     assert!(rig.supervisor.rebuilt(Keep::Untouched).is_err());
     rig.lose();

@@ -1,0 +1,134 @@
+//! Kernels that do not end are stopped soon, and those that end late are not.
+
+use kiln_ptx::Module;
+use kiln_ptx::exec::{Checks, Fault, FindingKind, LaunchShape, Options, Outcome, Program, SimpleMemory};
+
+/// Runs two blocks of so many threads until they end or are found not to.
+fn run_ptx(body: &str, count: u32, options: &Options<'_>) -> Outcome {
+    let text = format!(
+        ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 flag, .param .u64 out) {{
+         .reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<3>;
+         ld.param.u64 %rd1, [flag]; ld.param.u64 %rd2, [out]; mov.u32 %r8, %tid.x;
+         {body}
+         ret; }}"
+    );
+    let program = Program::new(Module::parse(&text).unwrap());
+    let mut memory = SimpleMemory::new();
+    let arguments = [memory.allocate(64), memory.allocate(4096)].map(u64::to_le_bytes).concat();
+    let entry = program.entry("k").unwrap();
+    entry.launch(&LaunchShape::linear(2, count), &arguments, &[], &memory, options).unwrap()
+}
+
+#[test]
+fn a_loop_that_cannot_end_is_found_at_once() {
+    for (body, count) in [
+        ("LOOP: bra LOOP;", 1),
+        ("LOOP: bra LOOP;", 256),
+        // One thread of many; the others are done.
+        ("setp.ne.u32 %p1, %r8, 77; @%p1 ret; LOOP: xor.b32 %r1, %r1, 1; bra LOOP;", 256),
+        // A loop inside of a loop, some thousand instructions long.
+        (
+            "OUTER: mov.u32 %r1, 0; INNER: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 5000; @%p1 bra INNER; bra OUTER;",
+            1,
+        ),
+    ] {
+        for seed in 0..4 {
+            let outcome = run_ptx(body, count, &Options { seed, ..Options::default() });
+            let [finding] = &outcome.findings[..] else { panic!("{:#?}", outcome.findings) };
+            assert_eq!(finding.kind, FindingKind::Endless, "{body}");
+            assert_eq!(outcome.fault, Some(Fault::LaunchTimeout));
+            assert!(outcome.counters.warp_instructions < 2_000_000, "{body}: {:?}", outcome.counters);
+        }
+    }
+}
+
+#[test]
+fn a_wait_for_what_no_thread_writes_is_found_where_nothing_else_writes() {
+    let alone = Options { sole_writer: true, ..Options::default() };
+    for body in [
+        "LOOP: ld.volatile.global.u32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 0; @%p1 bra LOOP;",
+        "LOOP: ld.global.u32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 0; @%p1 bra LOOP;",
+        // A lock that is never given back.
+        "LOOP: atom.global.cas.b32 %r1, [%rd1], 0, 1; setp.ne.u32 %p1, %r1, 0; @%p1 bra LOOP; bar.sync 0;
+         setp.ne.u32 %p2, %r8, 99; @%p2 bra LOOP;",
+    ] {
+        for (seed, count) in [(0, 1), (1, 1), (0, 200), (1, 200)] {
+            let outcome = run_ptx(body, count, &Options { seed, ..alone });
+            let [finding] = &outcome.findings[..] else { panic!("{body} {count}: {:#?}", outcome.findings) };
+            assert_eq!(finding.kind, FindingKind::EndlessWait, "{body}");
+            assert!(outcome.counters.warp_instructions < 2_000_000, "{body}: {:?}", outcome.counters);
+        }
+    }
+    let others = run_ptx(
+        "LOOP: ld.volatile.global.u32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 0; @%p1 bra LOOP;",
+        1,
+        &Options { step_limit: 100_000, ..Options::default() },
+    );
+    assert_eq!(others.findings[0].kind, FindingKind::StepLimit(100_000), "another thread may write it");
+}
+
+#[test]
+fn what_ends_late_is_not_said_to_be_endless() {
+    let alone = Options { sole_writer: true, ..Options::default() };
+    for (body, count) in [
+        // It counts; the registers differ every time.
+        ("LOOP: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 300000; @%p1 bra LOOP;", 1),
+        // It counts in memory.
+        (
+            "LOOP: ld.global.u32 %r1, [%rd1]; add.u32 %r1, %r1, 1; st.global.u32 [%rd1], %r1; setp.lt.u32 %p1, %r1, 60000;
+             @%p1 bra LOOP;",
+            1,
+        ),
+        // It waits for time to pass.
+        (
+            "mov.u32 %r2, %clock; LOOP: mov.u32 %r1, %clock; sub.u32 %r1, %r1, %r2; setp.lt.u32 %p1, %r1, 50000;
+             mov.u32 %r1, 0; @%p1 bra LOOP;",
+            1,
+        ),
+        // All but one thread wait for the last one of the block, which works for a while first.
+        (
+            "setp.eq.u32 %p1, %r8, 199; @%p1 bra WORK;
+             WAIT: ld.volatile.global.u32 %r1, [%rd1]; setp.eq.u32 %p2, %r1, 0; @%p2 bra WAIT; ret;
+             WORK: add.u32 %r3, %r3, 1; setp.lt.u32 %p3, %r3, 2000; @%p3 bra WORK; st.volatile.global.u32 [%rd1], 1;",
+            200,
+        ),
+        // The second block waits for the first, or the first for the second.
+        (
+            "mov.u32 %r2, %ctaid.x; setp.eq.u32 %p1, %r2, 1; @%p1 bra WORK;
+             WAIT: ld.volatile.global.u32 %r1, [%rd1]; setp.eq.u32 %p2, %r1, 0; @%p2 bra WAIT; ret;
+             WORK: add.u32 %r3, %r3, 1; setp.lt.u32 %p3, %r3, 2000; @%p3 bra WORK; st.volatile.global.u32 [%rd1], 1;",
+            64,
+        ),
+        // A lock that one lane holds while its neighbours ask for it.
+        (
+            "LOOP: atom.global.cas.b32 %r1, [%rd1], 0, 1; setp.ne.u32 %p1, %r1, 0; @%p1 bra LOOP;
+             mov.u32 %r3, 0; WORK: add.u32 %r3, %r3, 1; setp.lt.u32 %p3, %r3, 700; @%p3 bra WORK;
+             atom.global.exch.b32 %r1, [%rd1], 0;",
+            40,
+        ),
+    ] {
+        for seed in 0..6 {
+            let outcome = run_ptx(body, count, &Options { seed, ..alone });
+            assert!(outcome.is_clean(), "{body} with seed {seed}: {:#?}", outcome.findings);
+        }
+    }
+}
+
+#[test]
+fn warps_that_run_on_are_stopped_together_unless_one_of_them_ends() {
+    // Each warp counts to another number, with a store that no state survives.
+    let body = |last: u32| {
+        format!(
+            "shr.u32 %r7, %r8, 5; mad.lo.u32 %r7, %r7, 1000, {last};
+             LOOP: add.u32 %r1, %r1, 1; st.global.u32 [%rd2], %r1; setp.lt.u32 %p1, %r1, %r7; @%p1 bra LOOP;"
+        )
+    };
+    let options = Options { stall_limit: 100_000, checks: Checks::NONE, ..Options::default() };
+    let outcome = run_ptx(&body(1000), 256, &options);
+    assert!(outcome.is_clean(), "each ends before the limit: {:#?}", outcome.findings);
+    assert!(outcome.counters.warp_instructions > 100_000);
+    let outcome = run_ptx(&body(100_000), 256, &options);
+    assert_eq!(outcome.findings[0].kind, FindingKind::Stalled(100_000));
+    assert_eq!(outcome.fault, Some(Fault::LaunchTimeout));
+    assert!(outcome.counters.warp_instructions < 1_000_000, "{:?}", outcome.counters);
+}

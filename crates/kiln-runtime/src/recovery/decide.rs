@@ -1,0 +1,5 @@
+//! Deciding which blocks were lost with a worker.
+
+mod loss_analysis;
+
+pub(super) use loss_analysis::LossAnalysis;

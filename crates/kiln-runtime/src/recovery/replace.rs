@@ -1,0 +1,7 @@
+//! Replacing a lost worker: the thread that does it, and what a runtime holds of it.
+
+mod open;
+mod recovery_thread;
+mod worker_recovery;
+
+pub(super) use worker_recovery::WorkerRecovery;

@@ -1,0 +1,9 @@
+//! What a takeover found, for the user.
+
+mod post_mortem;
+mod reports;
+mod text;
+
+pub use post_mortem::{BlockOutcome, BlockRecord, PostMortem, UnfinishedWork};
+
+pub(super) use reports::Reports;
