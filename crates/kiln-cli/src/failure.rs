@@ -152,16 +152,23 @@ impl Place {
         }
     }
 
-    /// The first place a compiler's log names, such as `saxpy.cu(3): error: ...`.
+    /// The first place of an error that a compiler's log names, such as `saxpy.cu(3): error: ...` or `saxpy.cu:3:7: error: ...`.
     fn in_log(log: &str) -> Option<Self> {
         log.lines().find_map(|line| {
-            let (place, message) = line.split_once("): ")?;
-            let (file, number) = place.rsplit_once('(')?;
-            let line = number
-                .parse()
-                .ok()
-                .filter(|_| message.starts_with("error") || message.starts_with("catastrophic"))?;
-            Some(Self { file: file.trim().to_owned(), line: Some(line), column: None })
+            let at = line.find(": error").or_else(|| line.find(": catastrophic"))?;
+            let place = line[..at].trim();
+            match place.strip_suffix(')') {
+                Some(place) => {
+                    let (file, line) = place.rsplit_once('(')?;
+                    Some(Self { file: file.to_owned(), line: Some(line.parse().ok()?), column: None })
+                }
+                None => {
+                    let (place, column) = place.rsplit_once(':')?;
+                    let (file, line) = place.rsplit_once(':')?;
+                    let (line, column) = (line.parse().ok()?, column.parse().ok()?);
+                    Some(Self { file: file.to_owned(), line: Some(line), column: Some(column) })
+                }
+            }
         })
     }
 }
@@ -220,6 +227,8 @@ mod tests {
             "k.cu could not be compiled:\nk.cu(1): warning: unused\nsrc/k.cu(12): error: identifier \"y\"\n";
         let place = Place::in_log(log).unwrap();
         assert_eq!((place.to_string().as_str(), place.line), ("src/k.cu:12", Some(12)));
+        let place = Place::in_log("could not be compiled:\nsrc/k.cu:12:5: error: identifier \"y\"").unwrap();
+        assert_eq!((place.to_string().as_str(), place.column), ("src/k.cu:12:5", Some(5)));
         assert_eq!(Place::in_log("no place (at all): error"), None);
     }
 

@@ -134,7 +134,7 @@ mod tests {
             error.to_string(),
             "heap: out of memory: 4000 bytes were asked for (4096 with rounding); 900 are in use; of 2000 taken \
              from the device 1000 are free, the largest piece 250 (75 % fragmented); 100 more are pending until \
-             submission 17 on stream 3 is done; most is held by weights 700, untagged 200; tried front caches: 64 \
+             submission 17 on stream 3 is done; most is held by weights 700, untagged 200; tried thread caches: 64 \
              bytes; the driver said: no"
         );
         let limited = Exhausted { limit_bytes: Some(10), in_use_bytes: 9, ..Exhausted::new("budget", 2) };

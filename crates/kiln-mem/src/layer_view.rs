@@ -31,7 +31,7 @@ use crate::resource::MemoryResource;
 ///
 /// let driver: Arc<dyn Driver> = kiln_sim::SimDevice::single(1);
 /// let order = Arc::new(DriverOrder::new(driver.clone()));
-/// let stream = order.add(driver.create_stream(StreamRequest::New { priority: 0 })?);
+/// let stream = order.add(driver.create_stream(StreamRequest::New { priority: 0 })?)?;
 /// let stack: Stack = "budget(1GiB, stats(trace(leaks(heap))))".parse()?;
 /// let memory = stack.build(&StackContext::new(driver, order))?;
 ///

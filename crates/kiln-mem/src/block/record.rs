@@ -15,7 +15,7 @@ use crate::host_memory::HostOutOfMemory;
 use crate::stamp::StreamKey;
 use crate::tag::AllocTag;
 
-/// Everything a block is made of. The first cache line has what allocating and freeing look at; the second has the place.
+/// Everything a block is made of. The first cache line has what allocating and freeing look at; the place comes last.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct BlockRecord {
@@ -134,8 +134,18 @@ mod tests {
 
     #[test]
     fn what_allocating_and_freeing_look_at_is_one_cache_line() {
-        assert_eq!((offset_of!(BlockRecord, place), size_of::<BlockRecord>()), (64, 128));
-        assert!(offset_of!(BlockRecord, next) < 64);
+        let looked_at = [
+            offset_of!(BlockRecord, owner),
+            offset_of!(BlockRecord, stream),
+            offset_of!(BlockRecord, tag),
+            offset_of!(BlockRecord, bytes),
+            offset_of!(BlockRecord, token),
+            offset_of!(BlockRecord, address),
+            offset_of!(BlockRecord, next),
+        ];
+        assert!(looked_at.iter().all(|offset| *offset <= offset_of!(BlockRecord, next)), "{looked_at:?}");
+        assert!(offset_of!(BlockRecord, place) <= 64, "the place comes after all of them");
+        assert_eq!(size_of::<BlockRecord>(), 128);
     }
 
     #[test]

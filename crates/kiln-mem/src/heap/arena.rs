@@ -94,6 +94,12 @@ impl Arena {
         self.pieces.try_grow(count)
     }
 
+    /// Whether the table has an entry for the rest of a piece that is cut; [`try_grow`](Self::try_grow) makes more.
+    #[inline]
+    pub(crate) fn can_cut(&self) -> bool {
+        self.pieces.has_entry()
+    }
+
     /// Takes `units` from a piece that has as many; none also if the table has no entry for the rest of the piece.
     #[inline]
     pub(crate) fn take(&mut self, units: u32) -> Option<TakenPiece> {
@@ -315,6 +321,7 @@ pub(super) mod tests {
 
     pub(crate) fn with_pages(pages: u32) -> Arena {
         let mut arena = Arena::new();
+        arena.try_grow(1024).unwrap();
         arena.extend(0, pages * PAGE_UNITS as u32, Placement::RegionEnd, 0, 0);
         arena
     }

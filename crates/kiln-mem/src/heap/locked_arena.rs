@@ -115,7 +115,7 @@ impl ArenaState {
     /// Takes units, if nothing else has to be looked at first.
     #[inline]
     pub(crate) fn take_common(&mut self, units: u32) -> Result<TakenPiece, Searched> {
-        if self.has_deferred_work() {
+        if self.has_deferred_work() || !self.arena.can_cut() {
             return Err(Searched::Nothing);
         }
         self.arena.take(units).ok_or(Searched::OwnLists)

@@ -32,12 +32,12 @@ fn limits_say_which_of_them_was_reached() {
     assert_eq!(
         text(budgeted.allocate(&request)),
         "budget model: out of memory: 3145728 bytes were asked for; 2097152 of a limit of 4194304 are in use; \
-         tried front caches: nothing, callbacks: nothing"
+         tried thread caches: nothing, callbacks: nothing"
     );
     assert_eq!(
         text(budgeted.allocate(&request.tag(tag))),
         "budget cache: out of memory: 3145728 bytes were asked for; 0 of a limit of 1048576 are in use; \
-         tried front caches: nothing, callbacks: nothing"
+         tried thread caches: nothing, callbacks: nothing"
     );
     assert_eq!(
         text(budgeted.allocate_from(&reserved, &request)),
@@ -93,7 +93,7 @@ fn the_error_explains_itself_for_a_budget() {
         "heap: out of memory",
         "6291456 of a limit of 8388608 (budget test) are in use",
         "weights 3145728",
-        "tried front caches",
+        "tried thread caches",
     ] {
         assert!(text.contains(part), "`{part}` is missing in: {text}");
     }

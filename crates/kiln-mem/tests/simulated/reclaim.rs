@@ -1,4 +1,4 @@
-//! Every step of the ladder helps: with it a request is met that without it is refused.
+//! Every reclaim step helps: with it a request is met that without it is refused.
 
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn helps(step: &'static [ReclaimStep], scene: impl Fn(&'static [ReclaimStep]) ->
 }
 
 #[test]
-fn front_caches_of_other_threads_are_emptied() {
+fn caches_of_other_threads_are_emptied() {
     helps(&[ReclaimStep::ThreadCaches], |steps| {
         let rig = Rig::new(1, 64 * MIB);
         let stream = rig.stream();

@@ -266,7 +266,7 @@ fn a_log_that_begins_in_the_middle_is_read_as_partial() {
 
 #[test]
 fn columns_in_another_order_and_windows_line_ends_are_fine() {
-    let text = "Stream,Size,Pointer,LogAction,Tag,Time,Thread\r\n0x1,64,256,allocate,x,t,9\r\n0x1,64,256,free,x,t,9\r\n";
+    let text = "Stream,Size,Pointer,Action,Tag,Time,Thread\r\n0x1,64,256,allocate,x,t,9\r\n0x1,64,256,free,x,t,9\r\n";
     assert_eq!(read(text).unwrap().events().len(), 2);
 }
 
@@ -325,7 +325,7 @@ fn a_log_cut_anywhere_says_where_or_ends_sooner() {
 
 #[test]
 fn quotes_that_other_tools_put_around_fields_are_read() {
-    let quoted = "\u{feff}\"Thread\",Time,\"LogAction\",Pointer,\"Size\",Stream,\"Tag\"\r\n\
+    let quoted = "\u{feff}\"Thread\",Time,\"Action\",Pointer,\"Size\",Stream,\"Tag\"\r\n\
                   \"7\",\"0:0,5\", \"allocate\" ,0x100,\"64\",\"0x0\",\"a \"\"b\"\", c\"\r\n\
                   7,0,free,\"0x100\",64,0x0,\r\n";
     let plain = "7,0,allocate,0x100,64,0x0\n7,0,free,0x100,64,0x0\n";

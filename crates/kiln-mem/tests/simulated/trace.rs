@@ -266,9 +266,9 @@ for row in csv.DictReader(line.decode() for line in sys.stdin.buffer):
     datetime.datetime.strptime(row['Time'], '%H:%M:%S.%f')
     int(row['Thread']), int(row['Stream'], 16)
     pointer, size = int(row['Pointer'], 16), int(row['Size'])
-    if row['LogAction'] == 'allocate' and size: live[pointer] = size, row['Tag']
-    elif row['LogAction'] == 'free' and size: assert live.pop(pointer)[0] == size
-    else: assert row['LogAction'] == 'allocate failure' or size == 0, row
+    if row['Action'] == 'allocate' and size: live[pointer] = size, row['Tag']
+    elif row['Action'] == 'free' and size: assert live.pop(pointer)[0] == size
+    else: assert row['Action'] == 'allocate failure' or size == 0, row
 for pointer in sorted(live): print(pointer, *live[pointer])
 ";
 
