@@ -93,8 +93,6 @@ pub mod memory;
 pub mod order;
 pub mod probe;
 pub mod recovery;
-#[doc(hidden)]
-pub mod state;
 pub mod stream;
 
 pub use kiln_probe::Policy;
@@ -122,24 +120,3 @@ pub use kiln_service as service;
 #[cfg(feature = "sim")]
 #[doc(inline)]
 pub use kiln_sim as sim;
-
-// The names users had before they moved into modules.
-#[doc(hidden)]
-pub use kiln_probe::{Absence, Availability};
-#[cfg(feature = "program")]
-#[doc(hidden)]
-pub use kiln_program::{Backend, Bindings, DispatchConfig, Pipeline, Program, Sequence};
-#[doc(hidden)]
-#[cfg(all(feature = "isolate", target_os = "linux"))]
-pub use kiln_runtime::PostMortem;
-#[doc(hidden)]
-pub use kiln_runtime::{
-    Accept, BackendContext, BackendParts, BlockId, BlockUse, ByValue, CachedBackend, Cause, CodeCounters,
-    CodeError, CompletionConfig, DeviceState, Done, Download, Effect, Element, ErrorKind, ForeignEvent,
-    Generation, Given, GraphBuilder, GraphError, HandedEvent, In, InOut, Input, IntoGraph, Isolation,
-    LaunchUpdate, Memory, MemoryConfig, Mismatch, Misuse, Module, ModuleBuilder, NodeId, Number, OnStream,
-    Out, Output, Parameter, ParameterKind, ParameterName, Pass, PinnedBuffer, PreparedUse, RawPointer,
-    Recorder, Signature, Source, Stale, StateWatch, Status, StreamPool, Telemetry, Timed, Timing,
-    availability, balanced_partition, gpu_for_test, memory_budget_for, policy, probe_backend,
-    probe_backend_with_compile, refresh, require, resolve, scatter, set_policy, set_runtime_config,
-};

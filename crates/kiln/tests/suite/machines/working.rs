@@ -86,10 +86,10 @@ on_machine! {
     fn a_best_device_that_cannot_be_opened_hides_no_other() on Machine::fake().devices(3).plan("cuDevicePrimaryCtxRetain=46@1") => {
         let runtime = DeviceRuntime::auto().unwrap();
         assert_eq!((runtime.ordinal(), runtime.info().kind), (1, DeviceKind::Cuda));
-        let availability = kiln::availability().unwrap();
+        let availability = kiln::probe::availability().unwrap();
         assert_eq!(availability.devices().unwrap().skipped().map(|(ordinal, _)| ordinal).collect::<Vec<_>>(), [0]);
-        assert!(std::ptr::eq(runtime, kiln::probe_backend("solver").unwrap().runtime()));
-        assert!(kiln::refresh().unwrap().is_available());
+        assert!(std::ptr::eq(runtime, kiln::probe::probe_backend("solver").unwrap().runtime()));
+        assert!(kiln::probe::refresh().unwrap().is_available());
         assert_eq!(DeviceRuntime::auto().unwrap().ordinal(), 0);
     }
 }
