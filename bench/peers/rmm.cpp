@@ -27,7 +27,7 @@ std::size_t free_on_device() {
     return free;
 }
 
-// A resource on a stream of its own.
+// A resource on a separate stream.
 class OnStream {
   public:
     explicit OnStream(rmm::device_async_resource_ref resource) : resource_(resource) {}
@@ -115,7 +115,7 @@ int main() {
         return rmm::mr::arena_memory_resource{rmm::mr::cuda_memory_resource{}, limit > 0 ? limit : 32 * GIB};
     });
     run("RMM cuda_async", Takes::as_needed, [](std::size_t) {
-        // It has no limit of its own; M5 is then met from the whole device.
+        // It has no limit; M5 is then met from the whole device.
         return rmm::mr::cuda_async_memory_resource{};
     });
     return 0;

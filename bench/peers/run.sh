@@ -4,7 +4,7 @@
 #
 #   run.sh [OUTPUT]        default: standard output
 #
-# CubeCL is a program of its own package: built already in a bundle, built by cargo in a checkout. It compiles its kernels with NVRTC.
+# CubeCL is a program in a separate package: built already in a bundle, built by cargo in a checkout. It compiles its kernels with NVRTC.
 # The others need nvcc and a C++ compiler. PyTorch is found through python3. RMM (26.10 or newer) is found through RMM_INCLUDE
 # (directories separated by colons, with CCCL and rapids_logger) and RMM_LIB (directories likewise), through the Python
 # packages librmm and rapids_logger, or in the packages beside this script, which python3 unpacks.

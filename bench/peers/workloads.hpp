@@ -187,7 +187,7 @@ void never_repeating(const std::string& subject, Make make) {
     }
 }
 
-// M3. `make` gives a thread its allocator on a stream of its own.
+// M3. `make` gives a thread its allocator on a separate stream.
 template <class Make>
 void many_threads(const std::string& subject, Make make) {
     constexpr int PAIRS = 20000;
@@ -240,7 +240,7 @@ void nine_tenths(const std::string& subject, Allocator& allocator, std::size_t l
     print_row("m5", subject, static_cast<double>(refused), static_cast<double>(refused), "refused");
 }
 
-// M6: kernels of one thread that spin, four on each stream; each gets 8 bytes of its own.
+// M6: kernels of one thread that spin, four on each stream; each gets 8 bytes.
 template <class Make>
 void overlap(const std::string& subject, Make make) {
     for (int streams : {1, 2, 4}) {

@@ -51,7 +51,7 @@ pub(crate) struct Place {
     pub(crate) column: Option<u64>,
 }
 
-/// A failure as a document of its own.
+/// A failure as a separate document.
 #[derive(Serialize)]
 pub(crate) struct Report<'f> {
     error: &'f Failure,

@@ -22,7 +22,7 @@ use crate::stamp::{Stamps, StreamRef};
 
 /// `cuMemAllocAsync` and `cuMemFreeAsync`.
 ///
-/// A block is freed in the order of its own stream; uses on other streams are ordered before that with device-side
+/// A block is freed in the order of its stream; uses on other streams are ordered before that with device-side
 /// waits. If its stream is gone it is pending until all its uses are done, and then freed in the order of a stream of the pool:
 /// by the next allocation, or on [`ReclaimStep::Completed`]. What the driver keeps is given back on [`ReclaimStep::IdlePages`]; how much that is
 /// the driver alone knows, so what counts as reserved is what is live or pending.

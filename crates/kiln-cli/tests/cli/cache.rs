@@ -163,7 +163,7 @@ fn another_compiler_makes_another_entry() {
     assert_eq!(compiled_with(&compiler), 1);
     assert_eq!(compiled_with(&compiler), 1, "the second time it is there");
 
-    // The same library as a file of its own, with what it loads beside it.
+    // The same library as a separate file, with what it loads beside it.
     let (own, real) = (folder.path("own"), compiler.canonicalize().unwrap());
     std::fs::create_dir(&own).unwrap();
     for entry in std::fs::read_dir(real.parent().unwrap()).unwrap() {

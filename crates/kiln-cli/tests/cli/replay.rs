@@ -7,7 +7,7 @@ use kiln_mem::{AllocTag, StreamKey};
 
 use crate::outcome::{run, without_driver};
 
-/// A log in a file of its own.
+/// A log in a separate file.
 fn log(name: &str, text: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.csv"));
     std::fs::write(&path, text).unwrap();

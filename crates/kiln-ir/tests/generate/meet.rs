@@ -1,7 +1,7 @@
 //! Barriers of the whole grid, with something between them that goes wrong where one is missing.
 //!
 //! Every thread has an element of a board. It writes what it knows, all threads meet, it reads what others wrote, and all meet again before
-//! the next one writes. Whoever reads too early finds what was there before, and that is something else: what is written has
+//! the next one writes. A thread that reads too early finds what was there before, and that is something else: what is written has
 //! the round in it.
 
 use kiln_ir::{

@@ -82,7 +82,7 @@ pub(crate) fn replay_once(seed: u64, without: Option<usize>) -> Replayed {
     Replayed { report: machine.finish(), edges }
 }
 
-/// A small generator; the programs must not depend on anybody's library.
+/// A small generator; the programs must not depend on a library.
 struct Choices(u64);
 
 impl Choices {

@@ -62,7 +62,7 @@ impl Rig {
         unsafe { launch.submit() }.unwrap();
     }
 
-    /// Ends the runtime while somebody still has handles.
+    /// Ends the runtime while a caller still has handles.
     pub(crate) fn abandon(self) {
         drop((self.kernels, self.gpu, self.driver));
         let _ = self.machine.finish();

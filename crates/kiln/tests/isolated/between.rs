@@ -1,5 +1,5 @@
 //! The time between the takeover and the decision: the driver has another worker, to which the events of the lost one look as if they
-//! were done, and nobody may be told that they are.
+//! were done, and no caller may be told that they are.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -52,7 +52,7 @@ impl Between {
         Self { go_on, gpu, done, lost, victim }
     }
 
-    /// Everybody who can ask: a poll, a wait that ends, a callback, a thread that waits and a future.
+    /// Every caller that can ask: a poll, a wait that ends, a callback, a thread that waits and a future.
     fn ask(&self) -> Vec<Option<bool>> {
         let limit = Duration::from_millis(20);
         let callback = Arc::new(std::sync::Mutex::new(None));

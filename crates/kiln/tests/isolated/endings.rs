@@ -143,7 +143,7 @@ fn drop_in_takeover(name: &str, hinder: impl FnOnce(&Script)) {
         tell.send(()).unwrap();
     });
     told.recv_timeout(Duration::from_secs(60)).expect("a runtime that ends");
-    // Whether the work was done before the worker was killed is anybody's guess; it is known by now.
+    // Whether the work was done before the worker was killed is unknown; it is known by now.
     let _ = ticket.wait();
 }
 

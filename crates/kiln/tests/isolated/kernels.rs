@@ -5,7 +5,7 @@ pub(crate) const PTX: &str = concat!(
     include_str!("../copy.ptx"),
     include_str!("endless.ptx"),
     "
-// Writes its block, and then an address nobody has.
+// Writes its block, and then an address that no block has.
 .visible .entry illegal(.param .u64 to) {
     .reg .b32 %r<1>;
     .reg .b64 %rd<2>;
@@ -66,7 +66,7 @@ pub(crate) const PTX: &str = concat!(
     ret;
 }
 
-// Writes its block, a word far from it that is not its own, and then an address nobody has.
+// Writes its block, a word far from it that is not its own, and then an address that no block has.
 .visible .entry wild(.param .u64 to, .param .u32 words) {
     .reg .b32 %r<2>;
     .reg .b64 %rd<3>;

@@ -1,7 +1,7 @@
 //! Which blocks are lost: never one kept with other bytes than it had, and hardly one whose last write was done.
 //!
 //! What really happened is read from the memory itself, which outlives the worker: every write leaves another value, so a block that holds
-//! that of its last write was written to the end. If it is reported lost all the same, nobody knew.
+//! that of its last write was written to the end. If it is reported lost anyway, no thread knew.
 
 use std::fmt;
 use std::io::Write;
@@ -53,16 +53,16 @@ enum End {
     Killed,
     /// By a kernel, and noticed a moment later.
     Fault,
-    /// Killed when it had said that everything is done, and nobody had waited for that.
+    /// Killed when it had said that everything is done, and no thread had waited for that.
     Told,
 }
 
-/// What became of blocks whose last write nobody had waited for.
+/// What became of blocks whose last write no thread had waited for.
 #[derive(Clone, Copy, Default, Debug)]
 struct Found {
     /// Reported lost.
     lost: usize,
-    /// Of these, those that hold what their last write was to leave: it was done, and nobody knew.
+    /// Of these, those that hold what their last write was to leave: it was done, and it was not known.
     done: usize,
     /// Reported kept, because the worker had said that the write was done.
     kept: usize,
@@ -276,5 +276,5 @@ fn a_fault_after_every_step_costs_what_was_not_known_to_be_done() {
 fn nothing_is_lost_that_a_worker_had_said_is_done() {
     let found = survive(20..22, End::Told);
     assert_eq!((found.lost, found.done), (0, 0), "{found}");
-    assert!(found.kept > 0, "what nobody had waited for was known to be done");
+    assert!(found.kept > 0, "what no thread had waited for was known to be done");
 }

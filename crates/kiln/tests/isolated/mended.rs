@@ -40,7 +40,7 @@ fn what_is_lost_and_can_be_filled_again_is_healed() {
     source.heal_by(move || vec![counted.fetch_add(1, Ordering::SeqCst) as u32 + 100; 10]).unwrap();
     panics.heal_by(|| panic!("as planned")).unwrap();
     wrong.heal_by(|| vec![1; 11]).unwrap();
-    untouched.heal_by(|| panic!("nobody needs it")).unwrap();
+    untouched.heal_by(|| panic!("no thread needs it")).unwrap();
     gpu.synchronize().unwrap();
     let old = mirror.clone();
     for round in 0..2 {

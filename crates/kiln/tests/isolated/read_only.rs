@@ -117,7 +117,7 @@ fn a_heap_block_of_whole_frames_can_be_sealed() {
         assert!(blocks.iter().all(|block| standing(&report, block) == expected), "{report}");
     }
     assert!(block.download().unwrap().iter().all(|word| *word == 0));
-    // Those that are not sealed can be written, whoever their neighbours are.
+    // Those that are not sealed can be written, whatever their neighbours are.
     for block in &shared {
         block.fill(3).unwrap();
     }
@@ -162,7 +162,10 @@ fn the_memory_of_a_sealed_block_can_be_written_by_whoever_has_it_next() {
             if address(&next) == place {
                 break next;
             }
-            assert!(begun.elapsed() < Duration::from_secs(60), "round {round}: nobody gets the memory again");
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "round {round}: no stream gets the memory again"
+            );
         };
         assert!(!next.is_read_only());
         next.fill(100 + round).unwrap();

@@ -94,7 +94,7 @@ fn copies_from_and_to_pinned_memory_are_done_again() {
         let of_lost = lost.copy_from(&held).unwrap();
         let from_lost = lost.copy_to(&source).unwrap();
         let upload = up.copy_to(&target).unwrap();
-        // Dropped with its copy under way: the memory is not given to anybody else before that is over.
+        // Dropped with its copy under way: the memory is not given to another owner before that is over.
         let mut dropped = gpu.pinned::<u32>(1).unwrap();
         let unread = dropped.copy_from(&target).unwrap();
         drop(dropped);
@@ -253,7 +253,7 @@ fn a_device_that_is_shut_down_does_not_finish_what_hangs() {
         let again = again.clone();
         move || again.wait()
     });
-    assert!(!again.wait_within(Duration::from_millis(300)).unwrap(), "nobody knows yet");
+    assert!(!again.wait_within(Duration::from_millis(300)).unwrap(), "it is not known yet");
     assert!(gpu.shutdown(Duration::from_secs(5)).is_err());
     assert!(waiting.join().unwrap().is_err());
     drop(gpu);
@@ -341,7 +341,7 @@ fn a_wait_for_everything_says_that_something_failed() {
     assert_eq!(
         answers(),
         [false; 2],
-        "whoever asks later is told, too, although the last thing was done again"
+        "a caller that asks later is told, too, although the last thing was done again"
     );
     counter.fill(2).unwrap();
     assert_eq!(answers(), [true; 2], "this is about what is new");

@@ -29,7 +29,7 @@ pub(crate) const PTX: &str = concat!(
     ret;
 }
 
-// Writes its block, goes around for a while, and then writes an address nobody has.
+// Writes its block, goes around for a while, and then writes an address that no block has.
 .visible .entry late(.param .u64 to, .param .u32 rounds) {
     .reg .b32 %r<2>;
     .reg .b64 %rd<2>;

@@ -20,7 +20,7 @@ use crate::{replay_kernels, rig};
 const BLOCKS: usize = 7;
 const STREAMS: usize = 3;
 const STEPS: usize = 22;
-/// What a kernel that faults would have left is nothing anybody may find.
+/// What a kernel that faults would have left is nothing that a reader may find.
 const POISON: u32 = u32::MAX;
 
 /// A generator that needs no crate.
@@ -59,7 +59,7 @@ struct Item {
 struct Slot {
     buffer: GpuRef<u32>,
     number: usize,
-    /// What it holds when everything that was queued is done; none where a submission failed, of which nobody knows how far it came.
+    /// What it holds when everything that was queued is done; none where a submission failed, of which it is not known how far it came.
     value: Option<u32>,
     last: Option<usize>,
 }
@@ -171,7 +171,7 @@ impl Program {
                 (submitted, vec![from, other], false, sum)
             }
             8 => {
-                // Somebody waits for something, and the device gets on meanwhile.
+                // A thread waits for something, and the device gets on meanwhile.
                 if let Some(item) = self.items.len().checked_sub(1) {
                     let item = &self.items[self.dice.roll(item + 1)];
                     let _ = item.ticket.wait_within(Duration::from_millis(5));
@@ -285,7 +285,7 @@ impl Program {
         self.judge(&report)
     }
 
-    /// One more on one stream while another faults: it may have run or not, and nobody knows.
+    /// One more on one stream while another faults: it may have run or not, and it is not known which.
     fn run_beside_a_fault(mut self) -> Result<Tally, Wrong> {
         let submitted = {
             let mut launch = self.gpu.launch(&self.kernels[1]);
@@ -294,7 +294,7 @@ impl Program {
             unsafe { launch.submit() }
         };
         let value = self.slots[0].value.map(plus_one);
-        // Nobody who waits, since that would make it known.
+        // No thread waits, since that would make it known.
         self.note_unwatched(submitted.unwrap(), 0, vec![0], value);
         self.fault();
         let report = rig::recovered(&self.gpu, 0);
@@ -311,7 +311,7 @@ impl Program {
         Ok(tally)
     }
 
-    /// What was said of each item: once, by everybody the same, and as it follows from what may have started.
+    /// What was said of each item: once, the same to every caller, and as it follows from what may have started.
     fn judge_work(&self, outcomes: &HashMap<Stamp, Outcome>, tally: &mut Tally) -> Result<(), Wrong> {
         let mut spoilt: HashMap<usize, bool> = HashMap::new();
         let started =
@@ -323,7 +323,7 @@ impl Program {
             let done = item.ticket.wait().is_ok();
             let outcome = outcomes.get(&item.ticket.stamp());
             if let Some(told) = &item.told {
-                // Callbacks come from the reactor, which nobody waits for.
+                // Callbacks come from the reactor, for which no thread waits.
                 let begun = Instant::now();
                 while told[0].load(Ordering::SeqCst) == 0 && begun.elapsed() < Duration::from_secs(20) {
                     std::thread::yield_now();

@@ -72,7 +72,7 @@ fn play(backend: &DeviceSpec, rounds: u32, standby: bool) -> Option<Arc<PostMort
     }
     assert!(queued.on_lost.wait().unwrap_err().is_lost());
     let executor = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    assert_eq!(executor.block_on(read).unwrap(), [11], "what was asked for arrives all the same");
+    assert_eq!(executor.block_on(read).unwrap(), [11], "what was asked for arrives anyway");
     let report = rig::recovered(&gpu, 0);
     let kept = [&y, &v, &w, &r].map(|buffer| buffer.download().unwrap()[0]);
     assert_eq!(kept, [11, 11, 6, 6], "{report}");

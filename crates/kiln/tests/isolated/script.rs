@@ -53,7 +53,7 @@ impl Script {
     pub(crate) fn await_refusal(&self) {
         let limit = Instant::now() + Duration::from_secs(60);
         while std::fs::read_to_string(&self.refusals).unwrap().lines().count() < 2 {
-            assert!(Instant::now() < limit, "nobody starts a worker");
+            assert!(Instant::now() < limit, "no thread starts a worker");
             std::thread::sleep(Duration::from_millis(1));
         }
     }

@@ -131,7 +131,7 @@ impl Asker<'_> {
         let way = WAYS[self.dice.roll(WAYS.len() as u64) as usize];
         if let Some(mut done) = way.ask(self.gpu, self.stream, &ticket) {
             if !done {
-                // A lost device is the answer to whoever asks before it is decided, also about what turns out to have been done.
+                // A lost device is the answer to a caller that asks before it is decided, also about what turns out to have been done.
                 self.gpu.watch().wait_until(settled, None);
                 done = ticket.wait().is_ok();
             }

@@ -1,4 +1,4 @@
-//! Everybody who waits is answered, once, and told the truth.
+//! Every caller that waits is answered, once, and told the truth.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -112,7 +112,7 @@ fn threads_that_never_stop_see_no_wrong_byte() {
     assert_eq!(gpu.generation().0, KILLS as u64);
 }
 
-/// Whoever comes when the device is back and asks whether everything is done, is not told that it is.
+/// A thread that comes when the device is back and asks whether everything is done, is not told that it is.
 #[test]
 fn work_that_was_lost_is_told_until_something_new_is_submitted() {
     let gpu = rig::open(24, rig::process());

@@ -1,4 +1,4 @@
-//! A case in a process of its own: this test binary, started again for that case.
+//! A case in a separate process: this test binary, started again for that case.
 
 use std::process::Command;
 
@@ -42,7 +42,7 @@ pub(crate) fn run() {
     let case = cases().iter().find(|case| case.name == name).unwrap();
     let arguments = case.arguments(SEED);
     let stage = Stage::open(kind, SEED, &CachePlace::Off);
-    // What the kernel prints begins on a line of its own.
+    // What the kernel prints begins on a separate line.
     println!();
     match (case.ending, stage.run(case, &arguments)) {
         (Ending::Done, Ok((actual, _))) => {

@@ -12,7 +12,7 @@ use super::stage::CodeFolder;
 const COPY: &str = include_str!("../copy.ptx");
 const VARIABLES: &str = include_str!("../suite/loaded_code/variables.ptx");
 
-/// A runtime of its own over the GPU, with its cache in a folder; none where there is no GPU, which is counted.
+/// A separate runtime over the GPU, with its cache in a folder; none where there is no GPU, which is counted.
 fn gpu(test: &str, place: &CachePlace) -> Option<DeviceRuntime> {
     match kiln::probe::gpu_for_test(test).unwrap() {
         TestGate::Ready(gpu) if gpu.info().kind == DeviceKind::Cuda => {

@@ -22,7 +22,7 @@ impl Row {
         Self { name: case.name, file: case.source.file, form: None, judged, same_bits: None }
     }
 
-    /// A case that ran in a process of its own.
+    /// A case that ran in a separate process.
     pub(crate) fn alone(case: &Case) -> Self {
         let judged = match case.ending {
             kiln_kernels::Ending::Done => "printed text".to_owned(),

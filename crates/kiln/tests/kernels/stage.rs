@@ -62,7 +62,7 @@ impl Kind {
 }
 
 impl Stage {
-    /// The first GPU, or a simulated device of its own; compiled code is kept at a place.
+    /// The first GPU, or a separate simulated device; compiled code is kept at a place.
     pub(crate) fn open(kind: Kind, seed: u64, place: &CachePlace) -> Self {
         let cache = CacheConfig { place: place.clone(), ..CacheConfig::default() };
         let config = RuntimeConfig { cache, ..RuntimeConfig::default() };
@@ -100,13 +100,13 @@ impl Stage {
         String::from_utf8(bytes).unwrap()
     }
 
-    /// An error, with what was found where somebody looks.
+    /// An error, with what was found where findings are collected.
     pub(crate) fn explain(&self, error: &kiln::Error) -> String {
         let findings = self.findings();
         format!("{error:#}{}", findings.iter().map(|finding| format!("\n{finding}")).collect::<String>())
     }
 
-    /// Nothing was found, where somebody looks.
+    /// Nothing was found, where findings are collected.
     pub(crate) fn assert_clean(&self) {
         let findings = self.findings();
         assert!(findings.is_empty(), "{findings:#?}");
@@ -194,7 +194,7 @@ fn pass_value(launch: &mut kiln::Launch<'_>, bytes: &[u8]) {
 /// The headers a source needs to be there.
 fn headers(text: &str) -> impl Iterator<Item = &str> {
     let included = text.lines().filter_map(|line| line.strip_prefix("#include <")?.strip_suffix('>'));
-    // Cooperative groups need a header of the C++ library, which is a package of its own.
+    // Cooperative groups need a header of the C++ library, which is a separate package.
     included.flat_map(|header| [header, if header == "cooperative_groups.h" { "nv/target" } else { header }])
 }
 

@@ -1,4 +1,4 @@
-//! Another library of the process: it queues work on a stream of its own and knows kiln by native handles alone.
+//! Another library of the process: it queues work on a separate stream and knows kiln by native handles alone.
 
 use kiln::{
     DeviceRuntime, GpuRef, Stream,
@@ -45,7 +45,7 @@ impl Library {
         self.driver.destroy(name.into()).unwrap();
     }
 
-    /// Waits on its stream for its own event, which somebody signalled.
+    /// Waits on its stream for its own event, which a caller signalled.
     pub(crate) fn wait_for_own_event(&self) {
         self.driver.submit(self.stream, &Command::Wait(self.event)).unwrap();
     }

@@ -17,7 +17,7 @@ const BUFFER_LEN: usize = 12;
 const MAX_BUFFERS: usize = 6;
 const STREAMS: usize = 4;
 
-/// A small generator; the programs must not depend on anybody's library.
+/// A small generator; the programs must not depend on a library.
 pub(crate) struct Choices(u64);
 
 impl Choices {
@@ -73,7 +73,7 @@ pub(crate) fn run(seed: u64, steps: usize, recording: Recording, mutation: Optio
     })
 }
 
-/// Runs the programs of a seed, one a thread, on one device. Each thread checks buffers of its own; all of them add to a shared one, and
+/// Runs the programs of a seed, one a thread, on one device. Each thread checks its buffers; all of them add to a shared one, and
 /// additions come to the same sum in whatever order they are submitted.
 pub(crate) fn run_threads(seed: u64, threads: usize, steps: usize) -> Outcome {
     let config = RuntimeConfig { max_streams: STREAMS * threads, ..RuntimeConfig::default() };

@@ -9,7 +9,7 @@ pub(crate) struct Case {
     /// In the order of the program.
     pub(crate) buffers: Vec<(&'static str, Data)>,
     pub(crate) config: DispatchConfig,
-    /// Whether a graph of it is refused, because nobody would hear of a trap.
+    /// Whether a graph of it is refused, because a trap would not be reported.
     pub(crate) can_trap: bool,
     /// Blocks.
     grid: u32,

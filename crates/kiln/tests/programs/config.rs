@@ -183,7 +183,7 @@ fn timeout_is_an_error_and_leaves_what_is_written_in_doubt() {
     assert_eq!(
         x.view(1..3).unwrap().download().unwrap(),
         [1, 1],
-        "it was not stopped, and whoever reads it waits for it"
+        "it was not stopped, and a caller that reads it waits for it"
     );
     x.view(1..3).unwrap().fill(0).unwrap();
     assert!(!x.is_trusted(), "some of it is as it was");

@@ -53,7 +53,7 @@ impl Ending {
     }
 }
 
-/// The buffers on the device, and one that nobody uses.
+/// The buffers on the device, and one that is not used.
 struct Buffers {
     x: GpuRef<u32>,
     y: GpuRef<u32>,
@@ -75,7 +75,7 @@ impl Buffers {
     /// Which of them are trusted, and that they are again once they are overwritten.
     fn check(&self, trusted: [bool; 3]) {
         assert_eq!([&self.x, &self.y, &self.z].map(GpuRef::is_trusted), trusted);
-        assert!(self.bystander.is_trusted(), "nobody wrote it");
+        assert!(self.bystander.is_trusted(), "no thread wrote it");
         assert_eq!(self.bystander.download().unwrap(), [8; LEN]);
         for buffer in [&self.x, &self.y, &self.z] {
             buffer.fill(4).unwrap();
@@ -230,7 +230,7 @@ fn a_sequence_that_is_refused_half_way_leaves_what_it_wrote_in_doubt() {
     run(&first, &second).unwrap_err();
     assert_eq!((first.is_trusted(), second.is_trusted()), (true, true));
     assert_eq!((first.download().unwrap(), second.download().unwrap()), (vec![1; 50], vec![1; 50]));
-    // The first step runs all the same.
+    // The first step runs anyway.
     driver.layer().launch.store(2, Ordering::SeqCst);
     run(&first, &second).unwrap_err();
     assert_eq!((first.is_trusted(), first.download().unwrap()), (false, vec![2; 50]));
@@ -261,7 +261,7 @@ fn a_graph_gets_the_memory_that_the_runtime_keeps_and_nobody_uses() {
     assert_eq!(x.download().unwrap(), [2; 50]);
     let after = backend.runtime().driver().memory_info().unwrap().free_bytes;
     assert!(after >= before + (64 << 20), "{before} bytes were free, then {after}");
-    // Where there is none all the same, that is the error.
+    // Where there is none anyway, that is the error.
     driver.layer().graphs.store(2, Ordering::SeqCst);
     let error = build().unwrap_err();
     assert!(error.is_oom(), "{error}");

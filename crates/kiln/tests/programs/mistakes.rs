@@ -131,7 +131,7 @@ fn atomic_orders_are_ignored() {
             assert_eq!(run(rig, release, acquire), 42, "{release} and {acquire}");
         }
     });
-    // That they count shows where they are missing: whoever reads the data then races with whoever wrote it.
+    // That they count shows where they are missing: the thread that reads the data then races with the one that wrote it.
     for (release, acquire) in [("relaxed", "relaxed"), ("release", "relaxed"), ("relaxed", "acquire")] {
         let rig = Rig::simulated();
         run(&rig, release, acquire);
@@ -198,7 +198,7 @@ fn a_fault_is_swallowed_by_a_sync_call() {
         let error = pipeline.dispatch(Bindings::new().in_out("x", &mut x)).unwrap_err();
         assert_eq!((error.code(), error.is_sticky()), (Some(code), true));
         assert_eq!(x, [0; 8]);
-        // Asked again, everybody hears of it again.
+        // Asked again, every caller hears of it again.
         for error in [
             rig.gpu().synchronize().unwrap_err(),
             pipeline.dispatch(Bindings::new().in_out("x", &mut x)).unwrap_err(),

@@ -11,7 +11,7 @@ use kiln_driver::layer::{CommandKind, Counting, Counts, Layered};
 use kiln_driver::{DeviceKind, Driver};
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
-/// How often a GPU is asked for memory that others have, and how long nobody asks in between.
+/// How often a GPU is asked for memory that others have, and how long to wait in between.
 const MAX_ASKED: u32 = 300;
 const ASK_AGAIN: Duration = Duration::from_millis(200);
 
@@ -22,7 +22,7 @@ pub(crate) struct Rig {
     machine: Option<Machine>,
     driver: Arc<Layered<Counting>>,
     pub(crate) backend: Backend,
-    /// Let go of last.
+    /// Released last.
     _turn: Option<MutexGuard<'static, ()>>,
 }
 

@@ -69,7 +69,7 @@ fn the_last_stream_is_dropped_while_its_work_runs() {
         let scratch = scene.gpu.allocate_on::<u32>(&stream, LEN).unwrap();
         scene.join(&stream, &scratch, &source, &source);
         scene.join(&stream, &result, &scratch, &source);
-        // The stream goes, and a block of its own with it; then the memory they used is wanted again.
+        // The stream goes, and its block with it; then the memory they used is wanted again.
         drop((stream, scratch));
         let reused = scene.buffer(77);
         let expected = [(3 ^ 6) ^ 6; LEN];

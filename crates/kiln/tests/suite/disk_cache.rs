@@ -210,7 +210,7 @@ fn killed_writers_leave_nothing_half_and_two_writers_do_not_mind_each_other() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_one_warning_and_leaves_nothing_half() {
-    // A file system of 64 KiB of its own; where the system does not let us make one there is nothing to fill.
+    // A separate file system of 64 KiB; where the system does not let us make one there is nothing to fill.
     let folder = Folder::new("full");
     std::fs::create_dir_all(&folder.0).unwrap();
     let mounted = Command::new("mount")

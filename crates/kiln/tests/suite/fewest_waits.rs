@@ -62,7 +62,7 @@ fn queued_waits(program: &[Step]) -> u64 {
 struct History {
     /// For each step, it and everything it is ordered after.
     before: Vec<u32>,
-    /// Steps after which an event was recorded, because somebody waited for it.
+    /// Steps after which an event was recorded, because a caller waited for it.
     recorded: u32,
 }
 

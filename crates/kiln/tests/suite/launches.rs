@@ -30,7 +30,7 @@ struct Seen {
 
 type Log = Arc<Mutex<Vec<Seen>>>;
 
-/// `shape()` declares shared memory of its own; `wide(half, four floats, byte)` takes values of three sizes; `back(from, to)` writes its
+/// `shape()` declares shared memory; `wide(half, four floats, byte)` takes values of three sizes; `back(from, to)` writes its
 /// second parameter and `peek(from)` none. All of them write down what they saw and do nothing else.
 fn own(log: &Log) -> KernelLibrary {
     let noting = |kernel: HostKernel| {

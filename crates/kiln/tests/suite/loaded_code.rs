@@ -70,7 +70,7 @@ fn a_module_is_loaded_once_and_unloaded_when_its_last_kernel_and_its_work_are_do
     assert_eq!((traffic(), gpu.code_counters().memory_hits), ((1, 0), 1));
     drop(first);
     gpu.synchronize().unwrap();
-    assert_eq!(traffic(), (1, 0), "somebody still has it");
+    assert_eq!(traffic(), (1, 0), "a caller still has it");
 
     // SAFETY: the kernel touches one element of each.
     unsafe { gpu.launch(&second).grid(1).block(1).read(&from).write(&to).submit() }.unwrap();
@@ -79,7 +79,7 @@ fn a_module_is_loaded_once_and_unloaded_when_its_last_kernel_and_its_work_are_do
     assert_eq!(to.download().unwrap(), [7]);
     gpu.synchronize().unwrap();
     gpu.reap_pending().unwrap();
-    assert_eq!(traffic(), (1, 1), "nobody has it and nothing runs");
+    assert_eq!(traffic(), (1, 1), "no thread has it and nothing runs");
 
     let third = gpu.kernel(COPY, "copy").unwrap();
     assert_eq!((traffic(), gpu.code_counters().memory_hits), ((2, 1), 1));

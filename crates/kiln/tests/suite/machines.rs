@@ -1,4 +1,4 @@
-//! The probe on machines that do not exist: each test runs in a process of its own, with a libcuda made for it.
+//! The probe on machines that do not exist: each test runs in a separate process, with a libcuda made for it.
 
 mod absence;
 mod code;

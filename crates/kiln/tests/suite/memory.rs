@@ -68,7 +68,7 @@ fn all_runtimes_of_a_device_share_its_budget() {
     assert!(budget.used_bytes() >= 10 << 20 && second.budget().used_bytes() == budget.used_bytes());
     let error = second.zeros::<u8>(10 * MIB).unwrap_err();
     assert!(error.is_oom(), "{error}");
-    assert!(elsewhere.zeros::<u8>(30 * MIB).is_ok(), "another device has a budget of its own");
+    assert!(elsewhere.zeros::<u8>(30 * MIB).is_ok(), "another device has a separate budget");
     drop((held, first));
     assert!(second.zeros::<u8>(10 * MIB).is_ok(), "what a runtime gave back is there for the others");
     drop(second);

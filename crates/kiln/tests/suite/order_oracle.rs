@@ -42,7 +42,7 @@ fn programs_of_several_threads_are_ordered() {
 }
 
 /// Each rule is needed: without it a race, a use after free or a wrong result is found. The table says by what; publication outside of
-/// the step is seen by nobody while one thread submits, so a second one comes in between.
+/// the step is not seen while one thread submits, so a second one comes in between.
 #[test]
 fn every_rule_taken_out_is_caught() {
     const SEEDS: u64 = 500;
@@ -58,5 +58,5 @@ fn every_rule_taken_out_is_caught() {
         println!("{:<24} {}", format!("{rule:?}"), caught.as_deref().unwrap_or("nothing"));
         assert!(caught.is_some(), "{rule:?} taken out was not caught");
     }
-    assert_eq!(reader_went_ahead(None), Ok(false), "and with all of them in place nobody goes ahead");
+    assert_eq!(reader_went_ahead(None), Ok(false), "and with all of them in place no thread goes ahead");
 }

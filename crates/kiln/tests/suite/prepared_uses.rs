@@ -91,7 +91,7 @@ impl Scene {
     }
 }
 
-/// Memory of another library, which is given back in the order of a stream when nobody uses it.
+/// Memory of another library, which is given back in the order of a stream when it is not used.
 struct Theirs {
     driver: Arc<dyn Driver>,
     stream: StreamId,
@@ -262,7 +262,7 @@ fn memory_that_is_dropped_meanwhile_comes_back_afterwards() {
         gpu.synchronize().unwrap();
         gpu.reap_pending().unwrap();
         assert!(gpu.bytes_outstanding() <= before - dropped, "all of it is given back then");
-        // Whoever gets the memory comes after the work.
+        // A thread that gets the memory comes after the work.
         let next: Vec<_> = (0..4).map(|_| gpu.allocate_on::<u32>(other, LEN).unwrap()).collect();
         for block in &next {
             block.fill(1).unwrap();

@@ -28,7 +28,7 @@ fn count_threads() {
         let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), config).unwrap();
         let buffer = gpu.zeros::<u32>(16).unwrap();
         buffer.fill(1).unwrap().wait().unwrap();
-        assert_eq!(threads(), before, "a runtime nobody waits for asynchronously has no thread");
+        assert_eq!(threads(), before, "a runtime no thread waits for asynchronously has no thread");
         let (calls, mut waited) = (Arc::<AtomicUsize>::default(), 0);
         while waited < 100 {
             let ticket = buffer.fill(2).unwrap();

@@ -1,5 +1,5 @@
 //! When events are recorded: never for work that stays, on demand at first, at once for a stream whose results keep being consumed
-//! before its later work, and on demand again when nobody asks any more.
+//! before its later work, and on demand again when no thread asks any more.
 
 use std::sync::{Arc, Mutex};
 
@@ -54,7 +54,7 @@ impl Scene {
         unsafe { launch.submit() }.unwrap();
     }
 
-    /// Work of the producer that nobody else looks at; how many events it took.
+    /// Work of the producer that no thread else looks at; how many events it took.
     fn stay(&self) -> u64 {
         self.events(|| self.mix(&self.producer, &self.later, &self.constant))
     }
@@ -88,7 +88,7 @@ fn a_stream_whose_results_keep_being_consumed_early_records_at_once() {
         assert_eq!(scene.stay(), 1, "at once, by now");
         let recorded: u64 = (0..ENOUGH).map(|_| scene.stay()).sum();
         assert!((1..ENOUGH as u64).contains(&recorded), "for a while: {recorded}");
-        assert_eq!(scene.stay(), 0, "and on demand again, since nobody asked");
+        assert_eq!(scene.stay(), 0, "and on demand again, since no thread asked");
     });
 }
 

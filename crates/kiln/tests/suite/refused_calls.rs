@@ -124,7 +124,7 @@ impl Scene {
         used.finish().unwrap();
     }
 
-    /// Memory that is used here and there and given back at once, so that somebody else gets it.
+    /// Memory that is used here and there and given back at once, so that another owner gets it.
     fn memory_that_comes_and_goes(&self, home: usize, other: usize) {
         for (home, other) in [(home, other), (other, home)] {
             let Ok(scratch) = self.gpu.allocate_on::<u32>(&self.streams[home], LEN) else { continue };

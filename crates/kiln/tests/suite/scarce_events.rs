@@ -1,4 +1,4 @@
-//! A program that holds on to all the events there are: the order is kept without, work that was queued is not denied, and nobody is
+//! A program that holds on to all the events there are: the order is kept without, work that was queued is not denied, and no thread is
 //! left behind.
 
 use kiln::order::{MAX_EVENTS, Recording};
@@ -70,7 +70,7 @@ impl Scene {
     }
 }
 
-/// The stamps of a submission are published before its waits are queued. One that could not be queued must not be forgotten: whoever comes
+/// The stamps of a submission are published before its waits are queued. One that could not be queued must not be forgotten: a caller that comes
 /// next waits for the submission alone.
 #[test]
 fn an_edge_that_no_event_can_make_is_there_all_the_same() {

@@ -85,7 +85,7 @@ fn the_last_handle_of(stack: &str) {
         scene.write(&other, buffers[1].as_ref().unwrap(), 11);
         let before = driver.layer().counts();
         drop((buffers[0].take(), buffers[1].take()));
-        assert_eq!(driver.layer().counts().since(&before).of(CallKind::Wait), 0, "nobody is held up");
+        assert_eq!(driver.layer().counts().since(&before).of(CallKind::Wait), 0, "no thread is held up");
         let reused: Vec<GpuRef<u32>> = (0..8).map(|_| gpu.allocate::<u32>(LEN).unwrap()).collect();
         for (at, buffer) in reused.iter().enumerate() {
             buffer.fill(100 + at as u32).unwrap();
@@ -110,7 +110,7 @@ fn streams_come_and_go_more_often_than_there_is_room_for() {
     Scene::run(3, |scene| {
         let Scene { driver, gpu } = scene;
         let buffer = gpu.zeros::<u32>(LEN).unwrap();
-        // Nobody waits on the host, as in a program that takes another library's stream in for each of its calls.
+        // No thread waits on the host, as in a program that takes another library's stream in for each of its calls.
         let (waits, mut expected) = (driver.layer().counts(), 0);
         let turns = 3 * MAX_STREAMS as u32;
         for turn in 0..turns {
@@ -181,7 +181,7 @@ fn room_that_is_taken_over_is_in_order_after_whoever_had_it() {
     });
 }
 
-/// Streams of each priority are made as they are asked for. Those that nobody has any more do not stand in the way of others.
+/// Streams of each priority are made as they are asked for. Those that no thread has any more do not stand in the way of others.
 #[test]
 fn idle_streams_of_one_priority_make_room_for_those_of_another() {
     Scene::run(3, |scene| {
@@ -194,7 +194,7 @@ fn idle_streams_of_one_priority_make_room_for_those_of_another() {
                 let leases: Vec<Stream> = (0..gpu.streams().limit())
                     .map(|_| gpu.streams().lease_with_priority(priority).unwrap())
                     .collect();
-                // Whoever makes room does not wait for this.
+                // A thread that makes room does not wait for this.
                 expected = (round * 100 - priority) as u32;
                 for stream in &leases {
                     buffer.fill_on(stream, expected).unwrap();
@@ -225,7 +225,7 @@ fn many_streams_use_a_block_whose_home_is_gone() {
             for (stream, copy) in streams.iter().zip(&copies) {
                 copy.copy_from_on(stream, &buffer).unwrap();
             }
-            // Whoever gets the memory next, on whichever stream, comes after all of them.
+            // A thread that gets the memory next, on whichever stream, comes after all of them.
             drop(buffer);
             let heirs: Vec<GpuRef<u32>> = (0..4).map(|_| gpu.allocate(LEN).unwrap()).collect();
             for heir in &heirs {
@@ -294,7 +294,7 @@ fn more_streams_at_once_than_there_is_room_for_are_refused_until_one_goes() {
     });
 }
 
-/// The memory of a runtime goes with it, whoever still holds a handle; nobody but the device knows of it afterwards.
+/// The memory of a runtime goes with it, also where a handle is still held; only the device knows of it afterwards.
 #[test]
 fn a_handle_that_outlives_its_runtime_leaves_nothing_behind() {
     for stack in STACKS {

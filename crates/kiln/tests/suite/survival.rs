@@ -1,4 +1,4 @@
-//! Devices that are lost, watched, shut down and rebuilt, and everybody who waits for them.
+//! Devices that are lost, watched, shut down and rebuilt, and every caller that waits for them.
 
 mod drain;
 mod executor;

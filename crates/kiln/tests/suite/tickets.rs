@@ -51,7 +51,7 @@ impl Scene {
         assert!(report.is_clean(), "{report}");
     }
 
-    /// Buffers of one element that nobody has to wait for.
+    /// Buffers of one element that no thread has to wait for.
     fn buffers<const N: usize>(&self) -> [GpuRef<u32>; N] {
         let buffers = [(); N].map(|()| self.gpu.zeros::<u32>(1).unwrap());
         self.gpu.synchronize().unwrap();
@@ -132,10 +132,10 @@ fn many_are_waited_for_within_one_deadline() {
 /// A way for the host to wait for a ticket.
 type Way = fn(&Scene, &Ticket);
 
-/// Whoever waited, and however: what the host knows to be done needs no event on any stream, and neither does what came before it.
+/// Whichever thread waited, and however: what the host knows to be done needs no event on any stream, and neither does what came before it.
 #[test]
 fn what_the_host_waited_for_needs_no_event() {
-    let nobody: Way = |_, _| {};
+    let no_wait: Way = |_, _| {};
     let ways: [(&str, Way); 7] = [
         ("a wait", |_, ticket| ticket.wait().unwrap()),
         ("a wait with a deadline", |_, ticket| assert!(ticket.wait_within(SPIN * 9).unwrap())),
@@ -156,7 +156,7 @@ fn what_the_host_waited_for_needs_no_event() {
         Scene::run(Recording::Adaptive, |scene| {
             let [first, second, third, zero] = scene.buffers();
             scene.spin(0, &first, &zero);
-            // The second stream comes after the first, so that whoever waits for it has waited for both.
+            // The second stream comes after the first, so that a caller that waits for it has waited for both.
             let ticket = scene.spin(1, &second, &first);
             wait(scene, &ticket);
             edges = scene.waits(|| {
@@ -168,7 +168,7 @@ fn what_the_host_waited_for_needs_no_event() {
         });
         edges
     };
-    assert_eq!(edges(nobody), 1, "one wait orders the third stream after both");
+    assert_eq!(edges(no_wait), 1, "one wait orders the third stream after both");
     for (what, wait) in ways {
         assert_eq!(edges(wait), 0, "{what}");
     }

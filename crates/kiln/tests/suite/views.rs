@@ -35,7 +35,7 @@ impl Scene {
         }
     }
 
-    /// Zeros that nobody has to wait for.
+    /// Zeros that no thread has to wait for.
     fn zeros(&self, len: usize) -> GpuRef<u32> {
         let buffer = self.gpu.zeros(len).unwrap();
         self.gpu.synchronize().unwrap();
@@ -132,7 +132,7 @@ fn readers_of_one_range_hold_back_its_writer_and_nobody_else() {
         let whole = scene.zeros(8);
         let (low, high) = (whole.view(..4).unwrap(), whole.view(4..).unwrap());
         assert_eq!((scene.read(0, &low), scene.read(1, &low)), (0, 0));
-        assert_eq!(scene.write(2, &high, 1), 0, "nobody reads these bytes");
+        assert_eq!(scene.write(2, &high, 1), 0, "no thread reads these bytes");
         assert_eq!(scene.write(2, &low, 2), 2, "both readers are waited for");
         let expected = [[0x0202_0202; 4], [0x0101_0101; 4]].concat();
         assert_eq!(whole.download().unwrap(), expected);

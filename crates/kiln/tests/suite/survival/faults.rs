@@ -1,4 +1,4 @@
-//! Faults of every kind at every place of a program: everybody is answered once, with the cause, and the neighbour goes on.
+//! Faults of every kind at every place of a program: every caller is answered once, with the cause, and the neighbour goes on.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const STICKY: [Code; 5] = [
     Code::ECC_UNCORRECTABLE,
 ];
 
-/// Everybody is answered: with success, or with the fault.
+/// Every caller is answered: with success, or with the fault.
 fn check_answers(shown: &Shown, code: Code, place: &str) -> usize {
     let mut failed = 0;
     for heard in &shown.heard {

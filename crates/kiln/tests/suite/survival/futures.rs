@@ -114,7 +114,7 @@ fn dropping_a_future_leaves_the_work_and_gives_its_memory_back() {
         }
         drop((done, download));
     }
-    // Every launch ran although nobody waited for it.
+    // Every launch ran although no thread waited for it.
     assert_eq!(to.download().unwrap(), [101; 64]);
     drop((to, from, kernels));
     close(&machine, gpu);
@@ -244,7 +244,7 @@ fn what_is_known_to_be_done_is_told_to_be_although_the_device_is_lost_since() {
     let mut fills = (0..200).map(|_| x.fill(1).unwrap());
     let waiting = fills.find_map(|ticket| {
         let mut future = ticket.clone().into_future();
-        // A poll may find the work done; then nobody waits.
+        // A poll may find the work done; then no thread waits.
         poll_once(&mut future, &waker).is_pending().then_some((ticket, future))
     });
     let (ticket, future) = waiting.expect("work that takes a while");

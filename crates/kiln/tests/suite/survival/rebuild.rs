@@ -49,7 +49,7 @@ impl Rig {
     fn lose(&self) {
         self.layer.layer().0.store(true, Ordering::SeqCst);
         assert!(self.gpu.memory_info().unwrap_err().is_lost());
-        assert_eq!(self.gpu.status().phase(), Phase::Lost, "somebody may bring it back");
+        assert_eq!(self.gpu.status().phase(), Phase::Lost, "a caller may bring it back");
     }
 
     fn rebuild(&self, keep: Keep) -> u64 {

@@ -1,4 +1,4 @@
-//! A small program on one device: two streams, four launches, copies, and everybody who waits for them.
+//! A small program on one device: two streams, four launches, copies, and every caller that waits for them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -88,7 +88,7 @@ pub(crate) fn run(gpu: &DeviceRuntime) -> Shown {
     };
     let result = program(gpu, &mut waits);
     for thread in threads {
-        thread.join().expect("nobody panics");
+        thread.join().expect("no thread panics");
     }
     Shown { result, heard }
 }

@@ -1,4 +1,4 @@
-//! Services whose device, maker or requests end as nobody planned: still one reply for each request.
+//! Services whose device, maker or requests end at an unplanned time: still one reply for each request.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
@@ -82,7 +82,7 @@ fn a_request_may_panic_when_its_work_is_done() {
     assert_eq!((service.load().in_flight, service.load().served), (0, 2));
 }
 
-/// Many senders, a device that is lost again and again, and nobody who hears twice, of another's data, or nothing.
+/// Many senders, a device that is lost again and again, and no sender hears twice, of another's data, or nothing.
 #[test]
 fn every_sender_gets_its_own_answer_while_devices_come_and_go() {
     const SENDERS: u64 = 4;
@@ -145,7 +145,7 @@ fn a_request_may_panic_when_it_is_dropped() {
         Ok(Started::after(device.zeros::<u32>(8)?.fill(1)?, 2))
     });
     assert_eq!(service.submit(later).wait().unwrap(), 2);
-    // Nobody waits for this one, so it goes with its refusal.
+    // No thread waits for this one, so it goes with its refusal.
     drop(service.submit(Task::new(Bomb, |_, _| -> Result<Started<()>> { Err(Stale::Lost.into()) })));
     assert!(service.submit(Upload::new(vec![1_u32])).wait().is_ok());
     assert!(service.shutdown(Duration::from_secs(60)));
@@ -153,7 +153,7 @@ fn a_request_may_panic_when_it_is_dropped() {
 }
 
 #[test]
-fn a_request_may_shut_its_own_service_down_while_somebody_else_does() {
+fn a_request_may_shut_its_own_service_down_while_another_caller_does() {
     let machine = machine(Mode::Seeded(5), FaultPlan::none());
     let service =
         DeviceService::over(runtime(&machine, 0, Duration::ZERO).unwrap(), ServiceConfig::default()).unwrap();

@@ -39,7 +39,7 @@ fn a_callback_hears_of_a_fault_that_nobody_waits_for_and_of_everything_after() {
     let subscription = gpu.on_change(move |status| sender.send(status.clone()).unwrap()).unwrap();
     assert_eq!(heard.recv().unwrap().phase(), Phase::Ready, "what it was when we came");
     launch(&gpu);
-    // Nobody waits for the launch; the watched device is looked at all the same.
+    // No thread waits for the launch; the watched device is looked at anyway.
     assert_eq!(heard.recv().unwrap().phase(), Phase::Lost);
     let failed = heard.recv().unwrap();
     let DeviceState::Failed(cause) = &failed.state else { panic!("{failed}") };
@@ -119,7 +119,7 @@ fn a_callback_may_own_a_buffer_and_another_subscription() {
 
 #[test]
 fn a_task_may_be_dropped_with_the_waker_it_left_behind() {
-    /// A waker that owns a watch of its own, as one that is the last to hold its task does.
+    /// A waker that owns a separate watch, as one that is the last to hold its task does.
     struct Owner {
         _task: Mutex<Pin<Box<dyn Future<Output = ()> + Send>>>,
     }

@@ -1,4 +1,4 @@
-//! The page for Prometheus, read by somebody else.
+//! The page for Prometheus, read by another parser.
 
 use kiln::telemetry::{Count, prometheus};
 use kiln_sim::{DeviceConfig, MachineConfig};

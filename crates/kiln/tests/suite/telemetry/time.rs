@@ -52,7 +52,7 @@ fn a_replay_is_timed_and_its_events_are_used_again() {
     let created = rig.driver.layer().counts().of(kiln_driver::call::CallKind::CreateEvent);
     assert!(time(&three) > 2 * short, "three in a row take longer than two");
     assert_eq!(time(&one), short);
-    // Time that nobody asks for in the end.
+    // Time that no thread asks for in the end.
     drop(one.replay_timed().unwrap());
     let again = rig.driver.layer().counts().of(kiln_driver::call::CallKind::CreateEvent);
     assert!(again - created <= 3, "points of the order may be new, timed events are not");
