@@ -55,6 +55,19 @@ use crate::state::Phase;
 ///
 /// Cheap to clone; the device is given back when the last clone is dropped. Handles to its memory outlive it and then say
 /// that they are stale.
+///
+/// ```
+/// use kiln::DeviceRuntime;
+///
+/// let gpu = DeviceRuntime::simulated(1)?; // `auto()` takes a CUDA device where there is one
+/// let numbers = gpu.upload(&[1_u32, 2, 3])?;
+/// let zeros = gpu.zeros::<u32>(3)?;
+/// assert_eq!((numbers.download()?, zeros.download()?), (vec![1, 2, 3], vec![0; 3]));
+///
+/// drop(gpu); // the last clone: the device is released
+/// assert!(numbers.download().is_err());
+/// # Ok::<(), kiln::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct DeviceRuntime {
     inner: Arc<Inner>,

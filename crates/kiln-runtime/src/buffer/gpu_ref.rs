@@ -25,6 +25,17 @@ use crate::state::{Cause, Phase};
 /// Clones are the same memory, and every clone may be read and written from any thread: the runtime keeps the order. A handle
 /// holds its memory and does not hold the device; when the runtime is gone, the handle says so. The memory is freed when the last
 /// handle is dropped, after the last work that uses it.
+///
+/// ```
+/// use kiln::DeviceRuntime;
+///
+/// let gpu = DeviceRuntime::simulated(1)?;
+/// let data = gpu.upload(&[1_u32, 2, 3, 4])?;
+/// let tail = data.view(2..4)?; // the same memory
+/// tail.upload(&[30, 40])?;
+/// assert_eq!(data.download()?, [1, 2, 30, 40]);
+/// # Ok::<(), kiln::Error>(())
+/// ```
 pub struct GpuRef<T> {
     block: Arc<Block>,
     /// Bytes from the start of the block.

@@ -18,6 +18,19 @@ use crate::runtime::{DeviceRuntime, Inner, Stream, Ticket};
 ///
 /// Copies to and from it run while the host goes on. The buffer knows which ones are under way: [`read`](Self::read) waits for those
 /// that write it, [`write`](Self::write) for all of them, so that no byte is looked at or changed too early.
+///
+/// ```
+/// use kiln::DeviceRuntime;
+///
+/// let gpu = DeviceRuntime::simulated(1)?;
+/// let mut host = gpu.pinned::<f32>(4)?;
+/// host.write()?.copy_from_slice(&[1.0, 2.0, 3.0, 4.0]);
+/// let data = gpu.zeros::<f32>(4)?;
+/// host.copy_to(&data)?; // runs while the host goes on
+/// host.write()?[0] = 9.0; // waits until the copy has read the buffer
+/// assert_eq!(data.download()?, [1.0, 2.0, 3.0, 4.0]);
+/// # Ok::<(), kiln::Error>(())
+/// ```
 pub struct PinnedBuffer<T> {
     runtime: Weak<Inner>,
     /// None for a buffer of no elements.

@@ -13,6 +13,21 @@ use crate::error::{Error, Misuse, Result};
 
 /// A queue of work. Clones are the same stream; it goes back to its pool when the last one is dropped, with whatever is
 /// queued still running.
+///
+/// ```
+/// use kiln::DeviceRuntime;
+///
+/// let gpu = DeviceRuntime::simulated(1)?;
+/// let (first, second) = (gpu.stream()?, gpu.stream()?);
+/// let data = gpu.zeros::<u32>(1000)?;
+/// data.fill_on(&first, 7)?;
+/// // The second stream waits for the first by itself, because both use `data`.
+/// let copy = gpu.zeros::<u32>(1000)?;
+/// copy.copy_from_on(&second, &data)?;
+/// second.synchronize()?;
+/// assert_eq!(copy.download()?, [7; 1000]);
+/// # Ok::<(), kiln::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Stream {
     lease: Arc<Lease>,

@@ -13,6 +13,21 @@ use crate::error::{Error, Misuse, Result};
 ///
 /// What a host waited for needs no event any more: later work of any stream is ordered after it for free. A ticket does not hold the
 /// runtime. A runtime waits for its work when it ends, and its tickets are done then; where it could not, they say why.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use kiln::DeviceRuntime;
+///
+/// let gpu = DeviceRuntime::simulated(1)?;
+/// let data = gpu.zeros::<u32>(1000)?;
+/// let mut host = gpu.pinned::<u32>(1000)?;
+/// let ticket = host.copy_from(&data)?; // returns at once
+/// assert!(ticket.wait_within(Duration::from_secs(10))?);
+/// assert!(ticket.is_done()?);
+/// assert_eq!(host.read()?, [0; 1000]);
+/// # Ok::<(), kiln::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Ticket {
     runtime: RuntimeKey,
