@@ -15,7 +15,7 @@ pub struct HeapConfig {
     /// What the remaps that are kept mapped may cost the host, in bytes; by default a sixteenth of the device's memory, and 1 GiB at most. A
     /// mapped frame costs the host about 24 KiB, whatever its size; [`Heap::mapping_host_bytes`](crate::Heap::mapping_host_bytes) says what all of
     /// them cost. A program that repeats itself, but needs more remaps than fit, maps them again in every run, until the heap holds more spare
-    /// memory instead (see [`Spare`]). The design page `docs/design/0011-heap-remapping.md` has the figures.
+    /// memory instead (see [`Spare`]). The design page `docs/design/0011-remapping.md` has the figures.
     pub mapping_host_bytes: Option<u64>,
     /// What may be held besides what is in use; only a heap over pages has a choice.
     pub spare: Spare,

@@ -4,7 +4,7 @@
 //! *original* place. When a request needs more contiguous pages than are free, free frames are mapped a second time, one after the
 //! other, at new addresses: a *contiguous remap*. A frame has one *current* place, where its bytes are handed out. Its other mappings stay,
 //! because mapping costs about 35 us a frame, and a program that repeats itself asks for the same frames in the same order again. Such a
-//! request finds the remap and makes no driver call. The design and its figures are in `docs/design/0011-heap-remapping.md`.
+//! request finds the remap and makes no driver call. The design and its figures are in `docs/design/0011-remapping.md`.
 //!
 //! ```text
 //!   window   | region 0: f0 f1 f2 f3 f4 ... | region 1: ... | remaps: f1 f4 | f3 f1 f2 | ........ |

@@ -9,7 +9,7 @@ const MAPPING_HOST_BYTES: u64 = 24 << 10;
 /// The default limit is this part of the device's memory ...
 const PART_OF_DEVICE: u64 = 16;
 /// ... and no more than this: 43,690 frames, 1.5 s of mapping. A server can afford it, and twelve of the fifteen points of M2 need no more
-/// (see `docs/design/0011-heap-remapping.md`).
+/// (see `docs/design/0011-remapping.md`).
 const MOST_HOST_BYTES: u64 = 1 << 30;
 /// This part of the limit is unmapped at once when the limit is reached.
 const BATCH_PART: u64 = 8;

@@ -3,7 +3,7 @@
 //! A request for more contiguous pages than are free is met by mapping free frames at new, contiguous addresses. Frames are taken from the
 //! smallest free pieces first, so that long runs stay long. If the same frames were mapped in the same order before, that mapping
 //! is used again without a driver call. If the same pieces are free as then, the frames are not even searched for (see
-//! [`remap_cache`](super::remap_cache)).
+//! [`remap_cache`](super::remap_cache)). Why, what it costs and what was tried is in `docs/design/0011-remapping.md`.
 
 use kiln_driver::PagesId;
 
