@@ -12,9 +12,9 @@ use std::time::Duration;
 use kiln::driver::Code;
 use kiln::recovery::Phase;
 use kiln::service::{
-    DeviceFleet, DeviceService, Readback, Request, Restart, ServiceConfig, Started, Upload, Why,
+    DeviceFleet, DeviceService, Readback, RefusalReason, Request, Restart, ServiceConfig, Started, Upload,
 };
-use kiln::sim::{Fault, FaultPlan, Machine, MachineConfig, PtxEngine};
+use kiln::sim::{FaultPlan, Machine, MachineConfig, PlannedFault, PtxEngine};
 use kiln::{DeviceRuntime, RuntimeConfig};
 
 const KERNELS: &str = include_str!("vectors.ptx");
@@ -86,7 +86,7 @@ fn overflow() -> Result<(), Box<dyn std::error::Error>> {
         match reply.wait() {
             Ok(output) => done += usize::from(is_right(seed as f32, &output)),
             Err(refused) => {
-                assert!(matches!(refused.why, Why::Full { limit: 4 }) && refused.is_retryable());
+                assert!(matches!(refused.why, RefusalReason::Full { limit: 4 }) && refused.is_retryable());
                 back += usize::from(refused.request.x == vec![seed as f32; 1000]);
             }
         }
@@ -102,7 +102,7 @@ fn restart() -> Result<(), Box<dyn std::error::Error>> {
     let config = ServiceConfig { restart: Restart::times(3), max_in_flight: 1, ..ServiceConfig::default() };
     let service = DeviceService::start(config, move || {
         let faults = match made.fetch_add(1, Ordering::Relaxed) {
-            0 => FaultPlan::none().on(0, Fault::Sticky { launch: 3, code: Code::ILLEGAL_ADDRESS }),
+            0 => FaultPlan::none().on(0, PlannedFault::Sticky { launch: 3, code: Code::ILLEGAL_ADDRESS }),
             _ => FaultPlan::none(),
         };
         let config = MachineConfig::seeded(1).engine(Arc::new(PtxEngine::default())).faults(faults);
@@ -123,7 +123,7 @@ fn restart() -> Result<(), Box<dyn std::error::Error>> {
 
 /// Two devices, one of them slow: after a few requests it is known, and left alone.
 fn placement() -> Result<(), Box<dyn std::error::Error>> {
-    let slow = FaultPlan::none().on(0, Fault::SlowCopies { factor: 100 });
+    let slow = FaultPlan::none().on(0, PlannedFault::SlowCopies { factor: 100 });
     let config = MachineConfig::seeded(1).engine(Arc::new(PtxEngine::default())).faults(slow);
     let machine = Machine::new(config.device(Default::default()).device(Default::default()));
     let service = |ordinal| -> kiln::Result<DeviceService> {

@@ -13,8 +13,8 @@ use kiln::driver::call::Call;
 use kiln::driver::layer::{Layer, Layered};
 use kiln::driver::{Access, Code, Driver};
 use kiln::recovery::{Keep, Phase};
-use kiln::service::{DeviceService, Request, ServiceConfig, Started, Why};
-use kiln::sim::{Fault, FaultPlan, Machine, MachineConfig, PtxEngine};
+use kiln::service::{DeviceService, RefusalReason, Request, ServiceConfig, Started};
+use kiln::sim::{FaultPlan, Machine, MachineConfig, PlannedFault, PtxEngine};
 use kiln::{DeviceRuntime, GpuRef, RuntimeConfig, buffer::Stale, recovery::DeviceState};
 
 const KERNELS: &str = include_str!("vectors.ptx");
@@ -82,7 +82,7 @@ fn axpy(gpu: &DeviceRuntime, x: &GpuRef<f32>, y: &GpuRef<f32>) -> kiln::Result<k
 }
 
 fn faulty(launch: u64) -> kiln::Result<DeviceRuntime> {
-    let plan = FaultPlan::none().on(0, Fault::Sticky { launch, code: Code::ILLEGAL_ADDRESS });
+    let plan = FaultPlan::none().on(0, PlannedFault::Sticky { launch, code: Code::ILLEGAL_ADDRESS });
     let config = MachineConfig::seeded(1).engine(Arc::new(PtxEngine::default())).faults(plan);
     DeviceRuntime::from_driver(Machine::new(config).device(0)?, RuntimeConfig::default())
 }
@@ -183,7 +183,7 @@ fn replies() -> Result<(), Box<dyn Error>> {
     println!("  six messages to a device that faults: {done} answered, {failed} back with their buffers");
     service.shutdown(Duration::from_secs(10));
     let late = service.submit(Double(vec![0.0; 4])).wait();
-    assert!(late.is_err_and(|refused| matches!(refused.why, Why::Closed)));
+    assert!(late.is_err_and(|refused| matches!(refused.why, RefusalReason::Closed)));
     promise("after the end there is an answer, too");
     Ok(())
 }

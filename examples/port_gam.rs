@@ -9,7 +9,8 @@ use std::error::Error;
 use kiln::driver::{DeviceKind, Driver};
 use kiln::libraries::{self, Library};
 use kiln::probe::{
-    CudaAbsence, CudaPlatform, Listing, Outcome, Platform, Prober, ProberConfig, SimulatorPlatform, gather,
+    CudaAbsence, CudaPlatform, Listing, PartOutcome, Platform, Prober, ProberConfig, SimulatorPlatform,
+    gather,
 };
 use kiln::sim::{DeviceConfig, Machine, MachineConfig};
 use kiln::{
@@ -142,11 +143,11 @@ fn partition() -> Result<(), Box<dyn Error>> {
     let parts = prober.scatter(1_000, |gpu, range| {
         let ones = vec![1u32; (range.end - range.start) as usize];
         match gpu.upload(&ones).and_then(|buffer| buffer.download()) {
-            Ok(back) => Outcome::Done(back.iter().map(|one| u64::from(*one)).sum::<u64>()),
-            Err(error) => Outcome::Failed(error),
+            Ok(back) => PartOutcome::Done(back.iter().map(|one| u64::from(*one)).sum::<u64>()),
+            Err(error) => PartOutcome::Failed(error),
         }
     });
-    let sums = parts.done().map(gather).and_then(Outcome::done).ok_or("both devices did their part")?;
+    let sums = parts.done().map(gather).and_then(PartOutcome::done).ok_or("both devices did their part")?;
     assert_eq!(sums.iter().sum::<u64>(), 1_000);
     let budget = prober.memory_budget_for(0)?;
     println!("1000 over {} devices: {sums:?}; the first has {budget:?}", shares.len());

@@ -15,7 +15,8 @@ use std::time::Duration;
 use kiln::ir::{DeviceLimits, LaunchRequest};
 use kiln::program::{Backend, Bindings, DispatchConfig, Program};
 use kiln::program::{
-    BindingPlan, Converge, LaunchPlan, Pipeline, PlanError, ProgramError, Read, ReadWrite, Typed, Value,
+    BindingPlan, Converge, LaunchPlan, Pipeline, PlanError, ProgramError, ProgramValue, Read, ReadWrite,
+    Typed,
 };
 use kiln::telemetry::Count;
 
@@ -120,7 +121,7 @@ fn typed(backend: &Backend) -> Outcome {
     let (mut seen, mut changed) = (only_the_first(), vec![0]);
     reach.dispatch((&from, &to, &mut seen, &mut changed))?;
     assert_eq!(changed, [1]);
-    let other = backend.compile_typed::<(Read<u32>, Value<f32>)>(&Program::parse(REACH)?);
+    let other = backend.compile_typed::<(Read<u32>, ProgramValue<f32>)>(&Program::parse(REACH)?);
     println!("another type: {}", other.err().ok_or("other parameters were accepted")?);
     Ok(())
 }

@@ -17,6 +17,7 @@ mod names;
 mod paths;
 mod test_features;
 mod tree;
+mod type_names;
 mod waist;
 mod whitespace;
 mod words;
@@ -48,6 +49,7 @@ const RULES: &[Rule] = &[
     whitespace::line_ends,
     paths::machine_paths,
     words::unwanted,
+    type_names::unique,
     changelog::unreleased,
     cycles::modules,
     waist::methods,

@@ -11,7 +11,7 @@ use kiln_driver::{
     Command, Dim3, Driver, DriverExt, EventRequest, FunctionId, Image, Launch, Memory, MemoryRequest,
     StreamId, StreamRequest, Vouched,
 };
-use kiln_ir::{Axis, EntryParameterKind, Program, Target};
+use kiln_ir::{Axis, EntryParameterKind, Program, PtxTarget};
 
 use crate::Failure;
 use crate::row::Table;
@@ -187,9 +187,9 @@ impl Stage {
         Ok(self.driver.function(module, &case.program.name)?.id)
     }
 
-    fn target(&self) -> Result<Target, Failure> {
+    fn target(&self) -> Result<PtxTarget, Failure> {
         let capability = self.driver.info().capability;
-        let target = Target::for_device(capability.major * 10 + capability.minor);
+        let target = PtxTarget::for_device(capability.major * 10 + capability.minor);
         Ok(target.ok_or("the device is too old")?)
     }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use clap::{Args, Subcommand};
-use kiln::cache::{CacheConfig, CachePlace, DiskCache, EntryKind, Surroundings, Verdict};
+use kiln::cache::{CacheConfig, CachePlace, DiskCache, EntryKind, EntryState, Surroundings};
 use serde::Serialize;
 
 use crate::console::Console;
@@ -169,7 +169,7 @@ fn verify(cache: &DiskCache, json: bool, console: &mut Console) -> Result<Exit, 
     let good = verdicts.iter().filter(|verdict| verdict.is_good()).count();
     let damaged = verdicts
         .iter()
-        .any(|verdict| matches!(verdict, Verdict::Damaged { .. } | Verdict::Unreadable { .. }));
+        .any(|verdict| matches!(verdict, EntryState::Damaged { .. } | EntryState::Unreadable { .. }));
     let exit = if damaged { Exit::Fault } else { Exit::Done };
     let files: Vec<FileSheet> = verdicts.iter().map(sheet).collect();
     if json {
@@ -193,9 +193,9 @@ fn verify(cache: &DiskCache, json: bool, console: &mut Console) -> Result<Exit, 
     Ok(exit)
 }
 
-fn sheet(verdict: &Verdict) -> FileSheet {
+fn sheet(verdict: &EntryState) -> FileSheet {
     let (word, file, detail) = match verdict {
-        Verdict::Good { key, kind } => {
+        EntryState::Good { key, kind } => {
             let holds = match kind {
                 EntryKind::Ptx => "PTX",
                 EntryKind::CubinWithPtx => "machine code and PTX",
@@ -203,14 +203,14 @@ fn sheet(verdict: &Verdict) -> FileSheet {
             };
             ("good", key.to_string(), holds.to_owned())
         }
-        Verdict::Damaged { path, damage } => ("damaged", path.display().to_string(), damage.to_string()),
-        Verdict::OtherVersion { path } => {
+        EntryState::Damaged { path, damage } => ("damaged", path.display().to_string(), damage.to_string()),
+        EntryState::OtherVersion { path } => {
             ("other version", path.display().to_string(), "another version of kiln wrote it".to_owned())
         }
-        Verdict::Abandoned { path } => {
+        EntryState::Abandoned { path } => {
             ("unfinished", path.display().to_string(), "a process is writing it, or was killed".to_owned())
         }
-        Verdict::Unreadable { path, error } => ("unreadable", path.display().to_string(), error.clone()),
+        EntryState::Unreadable { path, error } => ("unreadable", path.display().to_string(), error.clone()),
     };
     FileSheet { file, verdict: word, detail }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use kiln_ir::Target;
+use kiln_ir::PtxTarget;
 
 use crate::console::Console;
 use crate::exit::Exit;
@@ -38,10 +38,10 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
     Ok(Exit::Done)
 }
 
-fn target(name: &str) -> Result<Target, Failure> {
-    let known = name.strip_prefix("sm_").and_then(|number| number.parse().ok()).and_then(Target::new);
+fn target(name: &str) -> Result<PtxTarget, Failure> {
+    let known = name.strip_prefix("sm_").and_then(|number| number.parse().ok()).and_then(PtxTarget::new);
     known.ok_or_else(|| {
-        let all: Vec<String> = Target::all().map(|target| format!("sm_{}", target.number())).collect();
+        let all: Vec<String> = PtxTarget::all().map(|target| format!("sm_{}", target.number())).collect();
         Failure::usage(format!("`{name}` is not an architecture"))
             .next(format!("use one of {}", all.join(", ")))
     })

@@ -6,7 +6,7 @@
 use std::process::Command;
 
 use crate::law::Law;
-use crate::summary::{Outcome, Report};
+use crate::summary::{LawOutcome, LawReport};
 
 const LAW_VARIABLE: &str = "KILN_CONFORM_LAW";
 /// How a child says that there was nothing to show.
@@ -26,8 +26,8 @@ pub(crate) fn test_path(module: &str, test: &str) -> String {
 }
 
 /// Runs a law in a child: the same test binary, asked for this test alone.
-pub(crate) fn run(law: &'static Law, path: &str) -> Outcome {
-    let failed = |text: String| Outcome::Failed(Report { text, round: 0 });
+pub(crate) fn run(law: &'static Law, path: &str) -> LawOutcome {
+    let failed = |text: String| LawOutcome::Failed(LawReport { text, round: 0 });
     let output = std::env::current_exe().and_then(|program| {
         Command::new(program).args([path, "--exact", "--nocapture"]).env(LAW_VARIABLE, law.name).output()
     });
@@ -38,9 +38,11 @@ pub(crate) fn run(law: &'static Law, path: &str) -> Outcome {
     let said = String::from_utf8_lossy(&output.stdout);
     let skipped = said.lines().find_map(|line| line.strip_prefix(INAPPLICABLE));
     match (output.status.success(), skipped) {
-        (true, Some(why)) => Outcome::Inapplicable(why.split_once(": ").map_or(why, |(_, why)| why).into()),
+        (true, Some(why)) => {
+            LawOutcome::Inapplicable(why.split_once(": ").map_or(why, |(_, why)| why).into())
+        }
         // A filter that matches no test succeeds too; the law's own line says that it ran.
-        (true, None) if said.contains(law.name) => Outcome::Passed,
+        (true, None) if said.contains(law.name) => LawOutcome::Passed,
         (true, None) => failed(format!("expected the child to run {path}, saw:{}", quote(&said))),
         (false, _) => {
             let (status, errors) = (output.status, String::from_utf8_lossy(&output.stderr));

@@ -14,11 +14,11 @@ pub struct Law {
     /// What it says.
     pub says: &'static str,
     /// Shows it, or where it fails.
-    pub run: fn(&Rig<'_>) -> Verdict,
+    pub run: fn(&Rig<'_>) -> LawVerdict,
 }
 
 /// The answer of a law.
-pub type Verdict = Result<(), Stop>;
+pub type LawVerdict = Result<(), Stop>;
 
 /// Why a law did not come to its end.
 #[derive(Clone, Debug)]

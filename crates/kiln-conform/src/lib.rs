@@ -51,8 +51,8 @@ mod subject;
 mod summary;
 
 pub use kernels::Kernels;
-pub use law::{Chapter, Failure, Law, Stop, Verdict, all_laws};
+pub use law::{Chapter, Failure, Law, LawVerdict, Stop, all_laws};
 pub use rig::Rig;
 pub use run::{run_all, run_chapter, run_once, run_test};
 pub use subject::{Loss, Opened, Subject};
-pub use summary::{LawResult, Outcome, Report, Summary};
+pub use summary::{LawOutcome, LawReport, LawResult, Summary};

@@ -8,7 +8,7 @@ use crate::law::{Chapter, Law, Stop, all_laws, fail};
 use crate::rig::Rig;
 use crate::skip_log;
 use crate::subject::{Absent, Loss, Opened, Subject};
-use crate::summary::{LawResult, Outcome, Report, Summary};
+use crate::summary::{LawOutcome, LawReport, LawResult, Summary};
 
 /// Runs every law on a subject, those that lose the device included, unless that needs a separate process; for
 /// those use [`laws!`](crate::laws).
@@ -50,7 +50,7 @@ pub fn run_test(subject: &Subject, chapter: Chapter, module: &str, test: &str) -
 fn run_laws(
     subject: &Subject,
     laws: impl IntoIterator<Item = &'static Law>,
-    run: impl Fn(&Subject, &'static Law) -> Outcome,
+    run: impl Fn(&Subject, &'static Law) -> LawOutcome,
 ) -> Summary {
     let result = |law: &'static Law| {
         let outcome = match &subject.absent {
@@ -72,34 +72,34 @@ fn run_laws(
     }
 }
 
-fn skip(absent: &Absent) -> Outcome {
+fn skip(absent: &Absent) -> LawOutcome {
     if absent.required {
         let text = format!("expected a device, saw that {}", absent.reason);
-        return Outcome::Failed(Report { text, round: 0 });
+        return LawOutcome::Failed(LawReport { text, round: 0 });
     }
-    Outcome::Skipped(absent.reason.clone())
+    LawOutcome::Skipped(absent.reason.clone())
 }
 
-fn excuse(outcome: Outcome, exclusion: Option<&'static str>) -> Outcome {
+fn excuse(outcome: LawOutcome, exclusion: Option<&'static str>) -> LawOutcome {
     match (outcome, exclusion) {
-        (Outcome::Failed(_), Some(reason)) => Outcome::Excluded(reason),
-        (Outcome::Passed, Some(reason)) => Outcome::UnexpectedPass(reason),
+        (LawOutcome::Failed(_), Some(reason)) => LawOutcome::Excluded(reason),
+        (LawOutcome::Passed, Some(reason)) => LawOutcome::UnexpectedPass(reason),
         (outcome, _) => outcome,
     }
 }
 
 /// Runs a law in all its rounds; the first that stops it counts.
-pub(crate) fn run_law(subject: &Subject, law: &'static Law) -> Outcome {
+pub(crate) fn run_law(subject: &Subject, law: &'static Law) -> LawOutcome {
     for round in 0..subject.rounds {
         let opened = (subject.open)(round).map_err(|why| fail("the driver to open", why));
         let verdict = opened.and_then(|opened| run_once(subject, law, opened, round));
         match verdict {
             Ok(()) => {}
-            Err(Stop::Failed(failure)) => return Outcome::Failed(Report::of(&failure, round)),
-            Err(Stop::Inapplicable(why)) => return Outcome::Inapplicable(why),
+            Err(Stop::Failed(failure)) => return LawOutcome::Failed(LawReport::of(&failure, round)),
+            Err(Stop::Inapplicable(why)) => return LawOutcome::Inapplicable(why),
         }
     }
-    Outcome::Passed
+    LawOutcome::Passed
 }
 
 /// Runs a law once, on a driver that was opened for it, gives back what it made, and asks what the driver thinks of it.

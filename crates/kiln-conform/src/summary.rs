@@ -19,16 +19,16 @@ pub struct LawResult {
     /// The law.
     pub law: &'static Law,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: LawOutcome,
 }
 
 /// How a law ended.
 #[derive(Clone, Debug)]
-pub enum Outcome {
+pub enum LawOutcome {
     /// The driver keeps it.
     Passed,
     /// It does not.
-    Failed(Report),
+    Failed(LawReport),
     /// It does not, and is excused.
     Excluded(&'static str),
     /// It is excused, and keeps it.
@@ -41,20 +41,20 @@ pub enum Outcome {
 
 /// A failure in words, and how to see it again.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct LawReport {
     /// What was expected and seen, and where.
     pub text: String,
     /// The round in which it was seen.
     pub round: u64,
 }
 
-impl Report {
+impl LawReport {
     pub(crate) fn of(failure: &Failure, round: u64) -> Self {
         Self { text: failure.to_string(), round }
     }
 }
 
-impl Outcome {
+impl LawOutcome {
     fn is_failure(&self) -> bool {
         matches!(self, Self::Failed(_) | Self::UnexpectedPass(_))
     }
@@ -73,22 +73,22 @@ impl Summary {
 
     /// Laws that are kept.
     pub fn passed(&self) -> usize {
-        self.count(|outcome| matches!(outcome, Outcome::Passed))
+        self.count(|outcome| matches!(outcome, LawOutcome::Passed))
     }
 
     /// Laws that are not kept, and exclusions that are not needed.
     pub fn failed(&self) -> usize {
-        self.count(Outcome::is_failure)
+        self.count(LawOutcome::is_failure)
     }
 
     /// Laws the subject is excused from.
     pub fn excluded(&self) -> usize {
-        self.count(|outcome| matches!(outcome, Outcome::Excluded(_)))
+        self.count(|outcome| matches!(outcome, LawOutcome::Excluded(_)))
     }
 
     /// Laws that were not run, because there is no device or nothing to show on it.
     pub fn skipped(&self) -> usize {
-        self.count(|outcome| matches!(outcome, Outcome::Inapplicable(_) | Outcome::Skipped(_)))
+        self.count(|outcome| matches!(outcome, LawOutcome::Inapplicable(_) | LawOutcome::Skipped(_)))
     }
 
     /// Both summaries as one.
@@ -101,7 +101,7 @@ impl Summary {
         self
     }
 
-    fn count(&self, wanted: impl Fn(&Outcome) -> bool) -> usize {
+    fn count(&self, wanted: impl Fn(&LawOutcome) -> bool) -> usize {
         self.results.iter().filter(|result| wanted(&result.outcome)).count()
     }
 }
@@ -128,18 +128,18 @@ impl fmt::Display for LawResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Law { name, says, .. } = self.law;
         match &self.outcome {
-            Outcome::Passed => write!(f, "ok         {name}"),
-            Outcome::Failed(Report { text, round }) => {
+            LawOutcome::Passed => write!(f, "ok         {name}"),
+            LawOutcome::Failed(LawReport { text, round }) => {
                 write!(f, "FAILED     {name}: {says}\n           round {round}: {text}")
             }
-            Outcome::Excluded(reason) => write!(f, "excluded   {name}: {reason}"),
-            Outcome::UnexpectedPass(reason) => {
+            LawOutcome::Excluded(reason) => write!(f, "excluded   {name}: {reason}"),
+            LawOutcome::UnexpectedPass(reason) => {
                 write!(
                     f,
                     "FAILED     {name}: it is kept although it is excluded ({reason}); drop the exclusion"
                 )
             }
-            Outcome::Inapplicable(reason) | Outcome::Skipped(reason) => {
+            LawOutcome::Inapplicable(reason) | LawOutcome::Skipped(reason) => {
                 write!(f, "skipped    {name}: {reason}")
             }
         }

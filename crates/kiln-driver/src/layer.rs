@@ -13,4 +13,4 @@ pub use checking::{Checking, LiveObject, Rule, Severity, Violation};
 pub use counting::{CommandKind, Counting, Counts};
 pub use layered::{Layer, Layered};
 #[cfg(feature = "trace")]
-pub use recording::{Recording, TraceBuffer};
+pub use recording::{RecordingLayer, TraceBuffer};

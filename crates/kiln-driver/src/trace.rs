@@ -1,7 +1,7 @@
 //! Call traces: what a program asked of a driver and what it was told, as text.
 //!
 //! A trace is JSON lines. The first says what it is; each other one is a call with its arguments and its answer, in the
-//! order in which the calls came back. [`layer::Recording`](crate::layer::Recording) writes it, [`Trace`] reads it,
+//! order in which the calls came back. [`layer::Recording`](crate::layer::RecordingLayer) writes it, [`Trace`] reads it,
 //! [`replay`] runs it against another driver.
 //!
 //! ```text
@@ -25,7 +25,7 @@ use std::io::BufRead;
 
 pub(crate) use self::answer::RecordedAnswer;
 pub(crate) use self::call::RecordedCall;
-pub use self::replay::{Difference, ReplayReport, Skipped, replay};
+pub use self::replay::{Difference, Skipped, TraceReport, replay};
 use crate::call::CallKind;
 use crate::command::Vouched;
 

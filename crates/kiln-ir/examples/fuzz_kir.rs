@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use kiln_ir::{Extent, Interpreter, Literal, Program, Target};
+use kiln_ir::{Extent, Interpreter, Literal, Program, PtxTarget};
 
 /// Longer than this for one text of a few kilobytes is a hang.
 const MAX_TIME_PER_TEXT: Duration = Duration::from_secs(20);
@@ -109,7 +109,7 @@ fn examine(text: &str) -> Result<bool, String> {
     }
     Program::new(program.simplified().into_draft())
         .map_err(|e| format!("simplified, it does not verify: {e}"))?;
-    Target::all().step_by(5).for_each(|target| drop(program.emit(target)));
+    PtxTarget::all().step_by(5).for_each(|target| drop(program.emit(target)));
     let length = |extent: Extent| match extent {
         Extent::Static(count) if count > 1 << 16 => None,
         Extent::Static(count) => Some(count),

@@ -21,7 +21,7 @@ macro_rules! ids {
 ids! {
     /// Which [`Buffer`] of a program.
     BufferId,
-    /// Which [`Scalar`] of a program.
+    /// Which [`ScalarParameter`] of a program.
     ScalarId,
     /// Which [`Shared`] of a program.
     SharedId,
@@ -87,7 +87,7 @@ pub struct Buffer {
 
 /// A parameter passed by value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Scalar {
+pub struct ScalarParameter {
     /// Its name.
     pub name: String,
     /// Its type.

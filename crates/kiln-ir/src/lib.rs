@@ -12,7 +12,7 @@
 //! - Every operation has a type and a defined result for every operand, documented at [`Op`], [`UnaryOp`],
 //!   [`BinaryOp`], [`CompareOp`], [`MathFunction`], [`AtomicOp`], [`WarpOp`], [`StatementKind`]. A load out of range gives
 //!   0, a store or an atomic out of range does nothing.
-//! - [`Interpreter`] defines the result. PTX that [`Program::emit`] makes for any [`Target`] gives the same bits.
+//! - [`Interpreter`] defines the result. PTX that [`Program::emit`] makes for any [`PtxTarget`] gives the same bits.
 //!   Excepted are the bits of a NaN, which are not defined, and programs with races, which running the interpreter in
 //!   both thread orders shows.
 //! - The [`Display`](std::fmt::Display) of a program is its text form, which parses to an equal program.
@@ -60,7 +60,7 @@
 //! ```
 //!
 //! Types in reading order: [`Program`], [`KernelBuilder`] with [`Val`], [`Var`] and [`Mem`]; [`Type`], [`Literal`]; [`Draft`],
-//! [`Statement`], [`Op`]; [`Interpreter`]; [`Target`], [`Emitted`], [`ParameterLayout`]; [`BindingPlan`], [`LaunchPlan`].
+//! [`Statement`], [`Op`]; [`Interpreter`]; [`PtxTarget`], [`Emitted`], [`ParameterLayout`]; [`BindingPlan`], [`LaunchPlan`].
 //!
 //! # What it does not do
 //!
@@ -95,7 +95,8 @@ pub use build::{
     Var,
 };
 pub use declaration::{
-    Buffer, BufferId, Extent, Role, Scalar, ScalarId, Shared, SharedId, Value, ValueId, Variable, VariableId,
+    Buffer, BufferId, Extent, Role, ScalarId, ScalarParameter, Shared, SharedId, Value, ValueId, Variable,
+    VariableId,
 };
 pub use interpret::{InterpretError, InterpretOutcome, Interpreter, OutOfRange, ThreadOrder};
 pub use literal::Literal;
@@ -106,7 +107,7 @@ pub use operation::{
 pub use plan::{Binding, BindingPlan, DeviceLimits, LaunchPlan, LaunchRequest, PlanError};
 pub use program::{Draft, Program};
 pub use ptx::{
-    Emitted, EntryParameter, EntryParameterKind, ParameterLayout, STATUS_BYTES, Target, TrapStatus,
+    Emitted, EntryParameter, EntryParameterKind, ParameterLayout, PtxTarget, STATUS_BYTES, TrapStatus,
 };
 pub use scalar_type::Type;
 pub use source_location::SourceLocation;

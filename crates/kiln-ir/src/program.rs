@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::build::KernelBuilder;
-use crate::declaration::{Buffer, BufferId, Extent, Scalar, Shared, Value, ValueId, Variable};
+use crate::declaration::{Buffer, BufferId, Extent, ScalarParameter, Shared, Value, ValueId, Variable};
 use crate::operation::{MemoryOperand, Operand};
 use crate::scalar_type::Type;
 use crate::statement::Block;
@@ -22,7 +22,7 @@ pub struct Draft {
     /// Parameters in global memory.
     pub buffers: Vec<Buffer>,
     /// Parameters passed by value.
-    pub scalars: Vec<Scalar>,
+    pub scalars: Vec<ScalarParameter>,
     /// Shared memory.
     pub shared: Vec<Shared>,
     /// All variables; the scope of each begins at its `Declare` statement.

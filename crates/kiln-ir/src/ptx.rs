@@ -28,4 +28,4 @@ mod writer;
 
 pub use emit::Emitted;
 pub use layout::{EntryParameter, EntryParameterKind, ParameterLayout, STATUS_BYTES, TrapStatus};
-pub use target::Target;
+pub use target::PtxTarget;

@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex};
 use generate::generate;
 use kiln_cuda::CudaDevice;
 use kiln_driver::Driver;
-use kiln_ir::{Program, Target, ThreadOrder};
+use kiln_ir::{Program, PtxTarget, ThreadOrder};
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
 use rig::compare::{describe, same};
 use rig::device::{Device, Job};
@@ -134,8 +134,8 @@ fn examine_in_processes(test: &str, processes: u64, programs: u64) {
 }
 
 /// The targets whose code a device runs: its own, and what lacks more and more.
-fn targets(best: Target) -> Vec<Target> {
-    let lower = [80, 75, 70].into_iter().filter_map(Target::new).filter(|target| *target < best);
+fn targets(best: PtxTarget) -> Vec<PtxTarget> {
+    let lower = [80, 75, 70].into_iter().filter_map(PtxTarget::new).filter(|target| *target < best);
     [best].into_iter().chain(lower).collect()
 }
 
@@ -166,7 +166,7 @@ fn examine_all(driver: Arc<dyn Driver>, workers: usize, programs: u64) {
 }
 
 /// Runs the programs of some seeds as one module; what differs.
-fn examine(device: &Device, target: Target, seeds: std::ops::Range<u64>) -> Vec<String> {
+fn examine(device: &Device, target: PtxTarget, seeds: std::ops::Range<u64>) -> Vec<String> {
     let made: Vec<(Program, Launch)> = seeds.clone().map(generate).collect();
     let jobs: Vec<Job<'_>> = made.iter().map(|(program, launch)| (program, launch)).collect();
     let lefts = match device.run(&jobs, target) {

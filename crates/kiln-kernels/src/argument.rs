@@ -1,10 +1,10 @@
 //! Arguments: values and buffers a kernel is called with.
 
-use crate::buffer::{Buffer, Compare, Data};
+use crate::buffer::{CaseBuffer, Compare, Data};
 
 /// One argument of a kernel.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Argument {
+pub enum CaseArgument {
     /// Bytes by value, aligned to a power of two.
     Value {
         /// The bytes.
@@ -13,11 +13,11 @@ pub enum Argument {
         align: usize,
     },
     /// The address of a buffer.
-    Buffer(Buffer),
+    Buffer(CaseBuffer),
 }
 
-impl Argument {
-    pub(crate) fn buffer(&self) -> Option<&Buffer> {
+impl CaseArgument {
+    pub(crate) fn buffer(&self) -> Option<&CaseBuffer> {
         match self {
             Self::Buffer(buffer) => Some(buffer),
             Self::Value { .. } => None,
@@ -27,25 +27,25 @@ impl Argument {
     /// The same buffer judged another way.
     pub(crate) fn judged(self, compare: Compare) -> Self {
         match self {
-            Self::Buffer(buffer) => Self::Buffer(Buffer { compare, ..buffer }),
+            Self::Buffer(buffer) => Self::Buffer(CaseBuffer { compare, ..buffer }),
             value => value,
         }
     }
 }
 
 /// A value argument.
-pub(crate) fn value(value: impl Into<Argument>) -> Argument {
+pub(crate) fn value(value: impl Into<CaseArgument>) -> CaseArgument {
     value.into()
 }
 
 /// A buffer that is compared bit for bit.
-pub(crate) fn exact(list: impl Into<Data>) -> Argument {
-    Argument::Buffer(Buffer { data: list.into(), compare: Compare::Exact })
+pub(crate) fn exact(list: impl Into<Data>) -> CaseArgument {
+    CaseArgument::Buffer(CaseBuffer { data: list.into(), compare: Compare::Exact })
 }
 
 macro_rules! numbers {
     ($($ty:ty => $variant:ident),*) => {$(
-        impl From<$ty> for Argument {
+        impl From<$ty> for CaseArgument {
             fn from(value: $ty) -> Self {
                 Self::Value { bytes: value.to_le_bytes().to_vec(), align: align_of::<$ty>() }
             }

@@ -1,27 +1,27 @@
 //! All arguments of a launch.
 
-use crate::argument::Argument;
-use crate::buffer::{Buffer, Data};
+use crate::argument::CaseArgument;
+use crate::buffer::{CaseBuffer, Data};
 
 /// The arguments of a launch, in the order of the kernel's parameters.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Arguments {
-    list: Vec<Argument>,
+pub struct CaseArguments {
+    list: Vec<CaseArgument>,
 }
 
-impl Arguments {
-    pub(crate) fn new(list: Vec<Argument>) -> Self {
+impl CaseArguments {
+    pub(crate) fn new(list: Vec<CaseArgument>) -> Self {
         Self { list }
     }
 
     /// Each of them.
-    pub fn iter(&self) -> impl Iterator<Item = &Argument> {
+    pub fn iter(&self) -> impl Iterator<Item = &CaseArgument> {
         self.list.iter()
     }
 
     /// The buffers, in order.
-    pub fn buffers(&self) -> impl Iterator<Item = &Buffer> {
-        self.list.iter().filter_map(Argument::buffer)
+    pub fn buffers(&self) -> impl Iterator<Item = &CaseBuffer> {
+        self.list.iter().filter_map(CaseArgument::buffer)
     }
 
     /// Packs values and addresses as a launch takes them: each at its alignment. `addresses` are those of the buffers.
@@ -36,8 +36,8 @@ impl Arguments {
         let mut addresses = addresses.iter();
         for argument in &self.list {
             let (bytes, align) = match argument {
-                Argument::Value { bytes, align } => (bytes.clone(), *align),
-                Argument::Buffer(_) => (addresses.next().copied().unwrap_or(0).to_le_bytes().to_vec(), 8),
+                CaseArgument::Value { bytes, align } => (bytes.clone(), *align),
+                CaseArgument::Buffer(_) => (addresses.next().copied().unwrap_or(0).to_le_bytes().to_vec(), 8),
             };
             packed.resize(packed.len().next_multiple_of(align.max(1)), 0);
             packed.extend(bytes);
@@ -49,9 +49,9 @@ impl Arguments {
     pub fn with_contents(&self, contents: &[Vec<u8>]) -> Self {
         let mut contents = contents.iter();
         let list = self.list.iter().map(|argument| match argument {
-            Argument::Buffer(buffer) => {
+            CaseArgument::Buffer(buffer) => {
                 let bytes = contents.next().map_or(&[][..], |bytes| bytes);
-                Argument::Buffer(Buffer { data: buffer.data.from_bytes(bytes), ..buffer.clone() })
+                CaseArgument::Buffer(CaseBuffer { data: buffer.data.from_bytes(bytes), ..buffer.clone() })
             }
             value => value.clone(),
         });
@@ -73,14 +73,14 @@ impl Arguments {
 
     fn data(&mut self, at: usize) -> Option<&mut Data> {
         match self.list.get_mut(at) {
-            Some(Argument::Buffer(buffer)) => Some(&mut buffer.data),
+            Some(CaseArgument::Buffer(buffer)) => Some(&mut buffer.data),
             _ => None,
         }
     }
 
     fn value(&self, at: usize) -> [u8; 8] {
         let mut all = [0; 8];
-        if let Some(Argument::Value { bytes, .. }) = self.list.get(at) {
+        if let Some(CaseArgument::Value { bytes, .. }) = self.list.get(at) {
             all.iter_mut().zip(bytes).for_each(|(into, from)| *into = *from);
         }
         all
@@ -100,10 +100,10 @@ impl Arguments {
 /// Accessors by type; a wrong place or type is an empty list, which no comparison accepts.
 macro_rules! lists {
     ($($name:ident: $variant:ident($ty:ty)),*) => {
-        impl Arguments {$(
+        impl CaseArguments {$(
             pub(crate) fn $name(&self, at: usize) -> Vec<$ty> {
                 match self.list.get(at) {
-                    Some(Argument::Buffer(Buffer { data: Data::$variant(list), .. })) => list.clone(),
+                    Some(CaseArgument::Buffer(CaseBuffer { data: Data::$variant(list), .. })) => list.clone(),
                     _ => Vec::new(),
                 }
             }
@@ -116,7 +116,7 @@ lists!(
     i64s: I64(i64), f32s: F32(f32), f64s: F64(f64)
 );
 
-impl Arguments {
+impl CaseArguments {
     /// Replaces the content of a buffer.
     pub(crate) fn set(&mut self, at: usize, list: impl Into<Data>) {
         if let Some(data) = self.data(at) {

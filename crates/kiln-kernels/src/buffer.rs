@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Device memory of a case.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Buffer {
+pub struct CaseBuffer {
     /// What it holds.
     pub data: Data,
     /// How it is judged afterwards.
@@ -98,7 +98,7 @@ impl Data {
     }
 }
 
-impl Buffer {
+impl CaseBuffer {
     /// Whether another content counts as equal to this one; else where it differs.
     ///
     /// # Errors
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn closeness_is_judged_as_said() {
-        let buffer = |compare| Buffer { data: Data::F32(vec![1.0, f32::NAN]), compare };
+        let buffer = |compare| CaseBuffer { data: Data::F32(vec![1.0, f32::NAN]), compare };
         let near = Data::F32(vec![1.0f32.next_up(), f32::NAN]);
         assert!(buffer(Compare::Ulps(1)).check(&near).is_ok());
         assert!(buffer(Compare::Ulps(0)).check(&near).is_err());
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn order_does_not_matter_where_it_is_said() {
-        let buffer = Buffer { data: Data::I32(vec![3, 1, 2]), compare: Compare::Sorted };
+        let buffer = CaseBuffer { data: Data::I32(vec![3, 1, 2]), compare: Compare::Sorted };
         assert!(buffer.check(&Data::I32(vec![1, 2, 3])).is_ok());
         assert!(buffer.check(&Data::I32(vec![1, 2, 2])).is_err());
     }

@@ -1,8 +1,8 @@
 //! A case: a kernel, its launch, its inputs and what must come out.
 
-use crate::arguments::Arguments;
+use crate::arguments::CaseArguments;
 use crate::random::Random;
-use crate::source::Source;
+use crate::source::CaseSource;
 
 /// One kernel with everything needed to run and judge it.
 ///
@@ -18,21 +18,21 @@ pub struct Case {
     /// Its name, unique in the table.
     pub name: &'static str,
     /// The file it stands in.
-    pub source: &'static Source,
+    pub source: &'static CaseSource,
     /// The name of the kernel in the PTX.
     pub entry: &'static str,
     /// How it is launched.
-    pub shape: Shape,
+    pub shape: CaseShape,
     /// How it ends.
     pub ending: Ending,
-    pub(crate) make: fn(&mut Random) -> Vec<crate::Argument>,
-    pub(crate) oracle: fn(&mut Arguments),
-    pub(crate) prints: Option<fn(&Arguments) -> Vec<String>>,
+    pub(crate) make: fn(&mut Random) -> Vec<crate::CaseArgument>,
+    pub(crate) oracle: fn(&mut CaseArguments),
+    pub(crate) prints: Option<fn(&CaseArguments) -> Vec<String>>,
 }
 
 /// How a kernel is launched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct CaseShape {
     /// Blocks of the grid.
     pub grid: [u32; 3],
     /// Threads of a block.
@@ -54,12 +54,12 @@ pub enum Ending {
 
 impl Case {
     /// Its arguments, the same for the same seed.
-    pub fn arguments(&self, seed: u64) -> Arguments {
-        Arguments::new((self.make)(&mut Random::new(seed)))
+    pub fn arguments(&self, seed: u64) -> CaseArguments {
+        CaseArguments::new((self.make)(&mut Random::new(seed)))
     }
 
     /// What the buffers must hold after the launch.
-    pub fn expected(&self, arguments: &Arguments) -> Arguments {
+    pub fn expected(&self, arguments: &CaseArguments) -> CaseArguments {
         let mut expected = arguments.clone();
         (self.oracle)(&mut expected);
         expected
@@ -71,12 +71,12 @@ impl Case {
     }
 
     /// The lines it prints, in any order; `None` if it prints nothing.
-    pub fn printed(&self, arguments: &Arguments) -> Option<Vec<String>> {
+    pub fn printed(&self, arguments: &CaseArguments) -> Option<Vec<String>> {
         self.prints.map(|prints| prints(arguments))
     }
 }
 
-impl Shape {
+impl CaseShape {
     /// A grid and a block of one dimension.
     pub const fn linear(blocks: u32, threads: u32) -> Self {
         Self::cubic([blocks, 1, 1], [threads, 1, 1])

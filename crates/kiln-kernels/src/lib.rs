@@ -20,7 +20,7 @@
 //!
 //! Beside the kernels stand [`probes`]: single instructions in every form, with what an H200 answered to each.
 //!
-//! Types in reading order: [`Case`], [`Arguments`], [`Argument`], [`Buffer`], [`Compare`], [`Source`], [`Probe`].
+//! Types in reading order: [`Case`], [`CaseArguments`], [`CaseArgument`], [`CaseBuffer`], [`Compare`], [`CaseSource`], [`Probe`].
 
 #![forbid(unsafe_code)]
 
@@ -34,12 +34,12 @@ mod probes;
 mod random;
 mod source;
 
-pub use argument::Argument;
-pub use arguments::Arguments;
-pub use buffer::{Buffer, Compare, Data};
-pub use case::{Case, Ending, Shape};
+pub use argument::CaseArgument;
+pub use arguments::CaseArguments;
+pub use buffer::{CaseBuffer, Compare, Data};
+pub use case::{Case, CaseShape, Ending};
 pub use cases::cases;
 pub use probe::{Class, Meaning, Probe, probe_module};
 pub use probes::{probes, record, recorded};
 pub use random::Random;
-pub use source::Source;
+pub use source::CaseSource;

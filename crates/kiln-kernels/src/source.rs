@@ -2,7 +2,7 @@
 
 /// A file of CUDA C and its PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct CaseSource {
     /// The name of the file, such as `reduce.cu`.
     pub file: &'static str,
     /// CUDA C.
@@ -11,7 +11,7 @@ pub struct Source {
     pub ptx: &'static str,
 }
 
-impl Source {
+impl CaseSource {
     /// The options it was compiled with: the first line tells.
     ///
     /// ```
@@ -27,7 +27,7 @@ impl Source {
 /// A source of this crate by its stem.
 macro_rules! source {
     ($stem:literal) => {
-        &$crate::Source {
+        &$crate::CaseSource {
             file: concat!($stem, ".cu"),
             cuda: include_str!(concat!("../../kernels/", $stem, ".cu")),
             ptx: include_str!(concat!("../../kernels/", $stem, ".ptx")),

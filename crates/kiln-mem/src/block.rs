@@ -35,9 +35,9 @@ impl fmt::Display for ResourceKey {
 /// The name of a block in messages, traces and tables: its first address, which no other live block has. A plain value;
 /// holding it keeps nothing alive.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct BlockId(pub DeviceAddress);
+pub struct DeviceBlockId(pub DeviceAddress);
 
-impl fmt::Display for BlockId {
+impl fmt::Display for DeviceBlockId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the block at {}", self.0)
     }
@@ -147,8 +147,8 @@ impl DeviceBlock {
     }
 
     /// Its name.
-    pub fn id(&self) -> BlockId {
-        BlockId(self.record.address)
+    pub fn id(&self) -> DeviceBlockId {
+        DeviceBlockId(self.record.address)
     }
 
     /// The resource it belongs to.

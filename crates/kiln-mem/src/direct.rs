@@ -10,7 +10,7 @@ use kiln_driver::{Base, Driver, MemoryId, MemoryRequest, Place};
 use crate::accounting::Accounting;
 use crate::block::{BlockToken, DeviceBlock, ResourceKey};
 use crate::driver_memory::obtain;
-use crate::error::{ErrorKind, FreeError, Refusal, Result};
+use crate::error::{ErrorKind, FreeError, MemoryRefusal, Result};
 use crate::host_memory::TryGrow;
 use crate::layer_view::LayerView;
 use crate::order::Order;
@@ -91,7 +91,7 @@ impl MemoryResource for Direct {
     fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
         let (align, most) = (request.align, self.driver.info().limits.allocation_alignment_bytes.max(1));
         if !align.is_power_of_two() || align > most {
-            return Err(ErrorKind::from(Refusal::Alignment { align, most }).into());
+            return Err(ErrorKind::from(MemoryRefusal::Alignment { align, most }).into());
         }
         let mut block = DeviceBlock::vacant(self.key, request)?;
         let bytes = request.bytes;

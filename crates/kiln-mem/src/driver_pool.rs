@@ -10,7 +10,7 @@ use kiln_driver::{Base, Driver, MemoryId, MemoryRequest, Object, Place, StreamId
 use crate::accounting::Accounting;
 use crate::block::{BlockToken, DeviceBlock, ResourceKey};
 use crate::driver_memory::obtain;
-use crate::error::{ErrorKind, FreeError, Refusal, Result};
+use crate::error::{ErrorKind, FreeError, MemoryRefusal, Result};
 use crate::host_memory::TryGrow;
 use crate::layer_view::LayerView;
 use crate::order::Order;
@@ -50,7 +50,9 @@ impl DriverPool {
     pub fn new(driver: Arc<dyn Driver>, order: Arc<dyn Order>) -> Result<Self> {
         if !driver.info().features.memory_pool {
             let what = format!("{} has no memory pool", driver.info().name);
-            return Err(ErrorKind::from(Refusal::Unsupported { what, next: "use `heap` or `direct`" }).into());
+            return Err(
+                ErrorKind::from(MemoryRefusal::Unsupported { what, next: "use `heap` or `direct`" }).into()
+            );
         }
         Ok(Self {
             key: ResourceKey::fresh(),
@@ -134,7 +136,7 @@ impl MemoryResource for DriverPool {
     fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
         let (align, most) = (request.align, self.driver.info().limits.allocation_alignment_bytes.max(1));
         if !align.is_power_of_two() || align > most {
-            return Err(ErrorKind::from(Refusal::Alignment { align, most }).into());
+            return Err(ErrorKind::from(MemoryRefusal::Alignment { align, most }).into());
         }
         let mut block = DeviceBlock::vacant(self.key, request)?;
         let Request { bytes, stream, .. } = *request;

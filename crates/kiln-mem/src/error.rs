@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::block::{BlockId, DeviceBlock, ResourceKey};
+use crate::block::{DeviceBlock, DeviceBlockId, ResourceKey};
 use crate::exhausted::Exhausted;
 use crate::host_memory::HostOutOfMemory;
 
@@ -23,7 +23,7 @@ pub enum ErrorKind {
     OutOfMemory(#[from] ExhaustedError),
     /// No block can be like that; nothing was changed.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] MemoryRefusal),
     /// Memory was written that should not have been.
     #[error("{0}")]
     Corrupt(String),
@@ -50,7 +50,7 @@ impl std::error::Error for ExhaustedError {}
 /// Why a request was turned down. Nothing was changed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum MemoryRefusal {
     /// An alignment that no block can have.
     #[error("an alignment of {align} is no power of two up to {most}; ask for one")]
     Alignment {
@@ -66,7 +66,7 @@ pub enum Refusal {
     #[error("{block} belongs to {owner}, not to {resource}; give it back where it came from")]
     Foreign {
         /// The block.
-        block: BlockId,
+        block: DeviceBlockId,
         /// Whose it is.
         owner: ResourceKey,
         /// Who was asked to take it.
@@ -76,7 +76,7 @@ pub enum Refusal {
     #[error("{block} is not live; it was given back before")]
     Stale {
         /// The block.
-        block: BlockId,
+        block: DeviceBlockId,
     },
     /// The device has none of what the resource needs.
     #[error("{what}; {next}")]
@@ -130,7 +130,7 @@ impl Error {
     }
 
     /// The refusal, if it is one.
-    pub fn refusal(&self) -> Option<&Refusal> {
+    pub fn refusal(&self) -> Option<&MemoryRefusal> {
         match &*self.kind {
             ErrorKind::Refused(refusal) => Some(refusal),
             _ => None,
@@ -147,12 +147,12 @@ impl Error {
 
     /// Whether the block belongs to another resource.
     pub fn is_foreign(&self) -> bool {
-        matches!(self.refusal(), Some(Refusal::Foreign { .. }))
+        matches!(self.refusal(), Some(MemoryRefusal::Foreign { .. }))
     }
 
     /// Whether the block was given back before.
     pub fn is_stale(&self) -> bool {
-        matches!(self.refusal(), Some(Refusal::Stale { .. }))
+        matches!(self.refusal(), Some(MemoryRefusal::Stale { .. }))
     }
 
     /// Whether memory was overwritten.
@@ -226,13 +226,13 @@ impl FreeError {
 
     /// The block belongs to another resource than the one that was asked to take it.
     pub fn foreign(block: DeviceBlock, resource: ResourceKey) -> Self {
-        let refusal = Refusal::Foreign { block: block.id(), owner: block.owner(), resource };
+        let refusal = MemoryRefusal::Foreign { block: block.id(), owner: block.owner(), resource };
         Self::new(block, ErrorKind::from(refusal))
     }
 
     /// The block is not live.
     pub fn stale(block: DeviceBlock) -> Self {
-        let refusal = Refusal::Stale { block: block.id() };
+        let refusal = MemoryRefusal::Stale { block: block.id() };
         Self::new(block, ErrorKind::from(refusal))
     }
 }

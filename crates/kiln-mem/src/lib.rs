@@ -67,13 +67,13 @@ pub mod trace;
 pub mod workload;
 
 pub use accounting::Accounting;
-pub use block::{BlockId, BlockParts, BlockToken, DeviceBlock, ResourceKey};
+pub use block::{BlockParts, BlockToken, DeviceBlock, DeviceBlockId, ResourceKey};
 pub use budget::{Budget, BudgetReservation, BudgetShortage};
 pub use byte_size::{ByteSize, ByteSizeError};
 pub use counters::AllocationCounts;
 pub use direct::Direct;
 pub use driver_pool::DriverPool;
-pub use error::{Error, ErrorKind, ExhaustedError, FreeError, Refusal, Result};
+pub use error::{Error, ErrorKind, ExhaustedError, FreeError, MemoryRefusal, Result};
 pub use exhausted::Exhausted;
 pub use heap::{Heap, HeapActivity, HeapConfig, PAGE_BYTES, Spare, SpareError};
 pub use host_memory::HostOutOfMemory;

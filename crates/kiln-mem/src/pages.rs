@@ -19,7 +19,7 @@ use kiln_driver::{
 
 use crate::accounting::Accounting;
 use crate::block::{BlockToken, DeviceBlock, ResourceKey};
-use crate::error::{ErrorKind, FreeError, Refusal, Result};
+use crate::error::{ErrorKind, FreeError, MemoryRefusal, Result};
 use crate::heap::{GrowError, HeapConfig, PAGE_BYTES, PageRun, not_exportable, reserve_window};
 use crate::layer_view::LayerView;
 use crate::order::Order;
@@ -117,7 +117,8 @@ impl Pages {
             }
             _ => None,
         };
-        let foreign = || Refusal::Foreign { block: block.id(), owner: block.owner(), resource: self.key };
+        let foreign =
+            || MemoryRefusal::Foreign { block: block.id(), owner: block.owner(), resource: self.key };
         parts.ok_or_else(|| ErrorKind::from(foreign()).into())
     }
 
@@ -240,10 +241,10 @@ impl MemoryResource for Pages {
     fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
         let Request { bytes, align, stream, tag, .. } = *request;
         if !align.is_power_of_two() || align > PAGE_BYTES {
-            return Err(ErrorKind::from(Refusal::Alignment { align, most: PAGE_BYTES }).into());
+            return Err(ErrorKind::from(MemoryRefusal::Alignment { align, most: PAGE_BYTES }).into());
         }
-        let pages =
-            u32::try_from(bytes.div_ceil(PAGE_BYTES)).map_err(|_| ErrorKind::from(Refusal::Size(bytes)))?;
+        let pages = u32::try_from(bytes.div_ceil(PAGE_BYTES))
+            .map_err(|_| ErrorKind::from(MemoryRefusal::Size(bytes)))?;
         let mut block = DeviceBlock::vacant(self.key, request)?;
         let run = match pages {
             0 => None,

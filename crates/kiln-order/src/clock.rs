@@ -7,19 +7,19 @@ use crate::sync::{AtomicU64, Ordering};
 /// For each stream, the latest submission that is ordered before. A vector clock.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Clock {
+pub struct StreamClock {
     /// All numbers from here on are 0. A program with three streams is not to pay for sixty-four.
     used: usize,
     numbers: [u64; MAX_STREAMS],
 }
 
-impl Default for Clock {
+impl Default for StreamClock {
     fn default() -> Self {
         Self { numbers: [0; MAX_STREAMS], used: 0 }
     }
 }
 
-impl Clone for Clock {
+impl Clone for StreamClock {
     fn clone(&self) -> Self {
         Self { numbers: self.numbers, used: self.used }
     }
@@ -31,7 +31,7 @@ impl Clone for Clock {
     }
 }
 
-impl Clock {
+impl StreamClock {
     /// Whether a stamp is ordered before.
     #[inline]
     pub fn covers(&self, stamp: Stamp) -> bool {
@@ -93,8 +93,8 @@ impl HostClock {
     }
 
     /// What is known now.
-    pub fn snapshot(&self) -> Clock {
-        let mut clock = Clock { used: MAX_STREAMS, ..Clock::default() };
+    pub fn snapshot(&self) -> StreamClock {
+        let mut clock = StreamClock { used: MAX_STREAMS, ..StreamClock::default() };
         for (known, here) in clock.numbers.iter_mut().zip(&self.0) {
             *known = here.load(Ordering::Acquire);
         }
@@ -102,7 +102,7 @@ impl HostClock {
     }
 
     /// Learns that everything a clock knows is done.
-    pub fn join(&self, clock: &Clock) {
+    pub fn join(&self, clock: &StreamClock) {
         for (known, new) in self.0.iter().zip(clock.numbers) {
             if new > known.load(Ordering::Relaxed) {
                 known.fetch_max(new, Ordering::AcqRel);

@@ -3,7 +3,7 @@
 //! An edge joins clocks: what the source was ordered after, the target now is too, so later edges between the same streams often turn out
 //! to exist already. Pure arithmetic; tested against reachability in a graph.
 
-use crate::clock::Clock;
+use crate::clock::StreamClock;
 use crate::stamp::Stamp;
 use crate::stream_key::StreamKey;
 
@@ -21,9 +21,9 @@ struct Row {
     submitted: u64,
     completed: u64,
     /// What it runs after.
-    after: Clock,
+    after: StreamClock,
     /// What `after` was when submissions were made that others may name: number and clock, newest last.
-    history: Vec<(u64, Clock)>,
+    history: Vec<(u64, StreamClock)>,
 }
 
 impl ClockTable {
@@ -71,8 +71,8 @@ impl ClockTable {
     }
 
     /// What a submission ran after, itself not included.
-    fn clock_at(&self, stamp: Stamp) -> Clock {
-        let Some(row) = self.rows.get(stamp.stream.index()) else { return Clock::default() };
+    fn clock_at(&self, stamp: Stamp) -> StreamClock {
+        let Some(row) = self.rows.get(stamp.stream.index()) else { return StreamClock::default() };
         let earlier = row.history.iter().find(|(number, _)| *number >= stamp.number);
         earlier.map_or(&row.after, |(_, clock)| clock).clone()
     }

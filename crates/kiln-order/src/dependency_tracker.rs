@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use kiln_driver::{Command, Driver, Error, StreamId, Submission, Timeout, WaitTarget, Waited};
 
-use crate::clock::{Clock, HostClock};
+use crate::clock::{HostClock, StreamClock};
 use crate::event_pool::{EventLease, EventPool};
 use crate::held_streams::held_here;
 use crate::pending_submission::PendingSubmission;
@@ -14,7 +14,7 @@ use crate::stamp::{Stamp, Stamps};
 use crate::step::{Step, Use, publish_late};
 use crate::stream_counters::{StreamCount, StreamCounts};
 use crate::stream_key::StreamKey;
-use crate::stream_state::{Entry, Point, Recorded, StreamState};
+use crate::stream_state::{Point, Recorded, StreamEntry, StreamState};
 use crate::submit_error::{SubmitError, given_back, held_error};
 use crate::sync::{AtomicBool, AtomicU32, Ordering, RwLock};
 
@@ -335,7 +335,7 @@ impl DependencyTracker {
     }
 
     /// The stream with a key, to be waited for.
-    fn peer(&self, entry: &mut Entry, key: StreamKey) -> Result<Arc<StreamState>, Error> {
+    fn peer(&self, entry: &mut StreamEntry, key: StreamKey) -> Result<Arc<StreamState>, Error> {
         if let Some((known, state)) = &entry.peer
             && *known == key
             && let Some(state) = state.upgrade()
@@ -354,7 +354,7 @@ impl DependencyTracker {
     /// Which ones those are is decided by the points that were really waited for. What another stream publishes may be newer than a
     /// point that a third thread recorded there meanwhile, so it serves to guess a good order and for nothing else.
     #[inline(never)]
-    fn queue_waits(&self, state: &StreamState, entry: &mut Entry) -> Result<usize, Error> {
+    fn queue_waits(&self, state: &StreamState, entry: &mut StreamEntry) -> Result<usize, Error> {
         if entry.waits.len() > 1 {
             let streams = self.streams.read().unwrap_or_else(PoisonError::into_inner);
             entry.waits.arrange(|of, stamp| {
@@ -427,13 +427,15 @@ impl DependencyTracker {
         &self,
         state: &StreamState,
         stamp: Stamp,
-        read: impl FnOnce(&mut Clock),
+        read: impl FnOnce(&mut StreamClock),
     ) -> Result<Point, Error> {
         let mut point = match state.take_oldest() {
             Some(point) => point,
-            None => {
-                Arc::new(Recorded { stamp, clock: Clock::default(), event: self.events.take(&*self.driver)? })
-            }
+            None => Arc::new(Recorded {
+                stamp,
+                clock: StreamClock::default(),
+                event: self.events.take(&*self.driver)?,
+            }),
         };
         if let Some(recorded) = Arc::get_mut(&mut point) {
             recorded.stamp = stamp;
@@ -447,7 +449,7 @@ impl DependencyTracker {
     pub(crate) fn record_at_once(
         &self,
         state: &StreamState,
-        entry: &mut Entry,
+        entry: &mut StreamEntry,
         stamp: Stamp,
     ) -> Result<(), Error> {
         let now = match self.recording {

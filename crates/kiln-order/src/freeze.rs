@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use crate::clock::Clock;
+use crate::clock::StreamClock;
 use crate::dependency_tracker::DependencyTracker;
 use crate::held_streams::held_here;
 use crate::stamp::Stamp;
@@ -11,9 +11,9 @@ use crate::sync::Ordering;
 
 impl DependencyTracker {
     /// What is known to be done, and what has been asked for.
-    pub fn horizon(&self) -> (Clock, Clock) {
+    pub fn horizon(&self) -> (StreamClock, StreamClock) {
         let known = self.host.snapshot();
-        let mut planned = Clock::default();
+        let mut planned = StreamClock::default();
         for state in self.streams.read().unwrap_or_else(PoisonError::into_inner).iter() {
             planned.learn(Stamp { stream: state.key, number: state.planned() });
         }

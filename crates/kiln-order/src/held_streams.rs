@@ -16,7 +16,7 @@ use kiln_driver::StreamId;
 use crate::clock::HostClock;
 use crate::dependency_tracker::DependencyTracker;
 use crate::stamp::Stamp;
-use crate::stream_state::{Entry, StreamState};
+use crate::stream_state::{StreamEntry, StreamState};
 use crate::submit_error::SubmitError;
 use crate::sync::{BiasedGuard, thread_local};
 
@@ -84,7 +84,7 @@ impl DependencyTracker {
     pub(crate) fn enter_stream<'a>(
         &self,
         state: &'a StreamState,
-    ) -> Result<BiasedGuard<'a, Entry>, SubmitError> {
+    ) -> Result<BiasedGuard<'a, StreamEntry>, SubmitError> {
         match state.try_enter() {
             Some(guard) => Ok(guard),
             None => self.enter_contended(state),
@@ -93,7 +93,10 @@ impl DependencyTracker {
 
     #[cold]
     #[inline(never)]
-    fn enter_contended<'a>(&self, state: &'a StreamState) -> Result<BiasedGuard<'a, Entry>, SubmitError> {
+    fn enter_contended<'a>(
+        &self,
+        state: &'a StreamState,
+    ) -> Result<BiasedGuard<'a, StreamEntry>, SubmitError> {
         match held_here(self.host(), |held| held.stream == state.key) {
             Some(stream) => Err(SubmitError::Held { stream }),
             None => Ok(state.enter()),

@@ -1,7 +1,7 @@
 //! Order across streams, by arithmetic.
 //!
 //! Each stream numbers its submissions; a [`Stamp`] is a stream and a number. A block of memory remembers the stamps of its last writes
-//! and of the reads since, for each range of bytes ([`AccessHistory`]). Each stream keeps a [`Clock`]: what it is already ordered after.
+//! and of the reads since, for each range of bytes ([`AccessHistory`]). Each stream keeps a [`StreamClock`]: what it is already ordered after.
 //! Whether a new submission must wait for an old one is then a comparison of integers. Only a new edge costs an event and a wait, and
 //! joining clocks makes later edges free. The host has a clock too ([`HostClock`]): what the host has waited for needs no event.
 //!
@@ -27,7 +27,7 @@
 //!
 //! # In reading order
 //!
-//! [`Stamp`], [`Stamps`], [`StreamKey`] and [`StreamRef`]: points in the work of streams. [`Clock`] and [`HostClock`]: what is ordered
+//! [`Stamp`], [`Stamps`], [`StreamKey`] and [`StreamRef`]: points in the work of streams. [`StreamClock`] and [`HostClock`]: what is ordered
 //! before, and what is done. [`AccessHistory`] and [`Waits`]: what a block remembers, and what follows for a submission.
 //! [`DependencyTracker`] with [`StreamState`], [`Use`] and [`PendingSubmission`]: the order of one device. [`Order`]: what memory asks;
 //! [`DriverOrder`] answers it without a runtime. [`Recording`]: when events are recorded. [`Hold`]: streams that a thread stays inside
@@ -78,7 +78,7 @@ mod uses;
 mod waits;
 
 pub use access_history::AccessHistory;
-pub use clock::{Clock, HostClock};
+pub use clock::{HostClock, StreamClock};
 pub use dependency_tracker::DependencyTracker;
 pub use driver_order::DriverOrder;
 pub use event_pool::{EventLease, MAX_EVENTS};

@@ -4,14 +4,14 @@ use kiln_driver::Error;
 
 use crate::dependency_tracker::DependencyTracker;
 use crate::stamp::Stamp;
-use crate::stream_state::{Entry, StreamState};
+use crate::stream_state::{StreamEntry, StreamState};
 use crate::sync::BiasedGuard;
 
 /// A submission whose work is being queued.
 pub struct PendingSubmission<'a> {
     pub(crate) tracker: &'a DependencyTracker,
     pub(crate) state: &'a StreamState,
-    pub(crate) entry: BiasedGuard<'a, Entry>,
+    pub(crate) entry: BiasedGuard<'a, StreamEntry>,
     pub(crate) stamp: Stamp,
 }
 

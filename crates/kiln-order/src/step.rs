@@ -11,7 +11,7 @@ use kiln_driver::{Access, StreamId};
 use smallvec::SmallVec;
 
 use crate::access_history::AccessHistory;
-use crate::clock::{Clock, HostClock};
+use crate::clock::{HostClock, StreamClock};
 use crate::held_streams::{held_here, holds_any};
 use crate::history_guards::{self, Guards};
 use crate::rules::Rules;
@@ -71,7 +71,7 @@ pub(crate) struct Step<'a> {
     /// What the submission will be known as. The stream says so when it is sure that there will be one.
     pub stamp: Stamp,
     /// What its stream is ordered after.
-    pub clock: &'a Clock,
+    pub clock: &'a StreamClock,
     /// What is known to be done.
     pub host: &'a HostClock,
     /// What it has to wait for; filled in.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use kiln_driver::Access::{self, Read, ReadWrite, Write};
 
 use crate::access_history::AccessHistory;
-use crate::clock::{Clock, HostClock};
+use crate::clock::{HostClock, StreamClock};
 use crate::history_guards;
 #[cfg(feature = "mutations")]
 use crate::mutation::Mutation;
@@ -40,7 +40,7 @@ fn whole(history: &BiasedLock<AccessHistory>, access: Access) -> Use<'_> {
 /// A stream that takes steps; what it waited for before is in its clock, and what the host knows in the host's.
 struct Stepper {
     state: StreamState,
-    clock: Clock,
+    clock: StreamClock,
     host: HostClock,
     rules: Rules,
 }
@@ -48,7 +48,7 @@ struct Stepper {
 impl Stepper {
     fn new(stream: usize) -> Self {
         let state = StreamState::new(StreamKey::new(stream).unwrap(), QueueDriver::new().stream(), 0);
-        Self { state, clock: Clock::default(), host: HostClock::default(), rules: Rules::default() }
+        Self { state, clock: StreamClock::default(), host: HostClock::default(), rules: Rules::default() }
     }
 
     /// Takes a step with the next number, and says what it has to wait for.

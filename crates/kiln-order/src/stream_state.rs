@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use kiln_driver::StreamId;
 
-use crate::clock::Clock;
+use crate::clock::StreamClock;
 use crate::event_pool::EventLease;
 use crate::launch_sites::LaunchSites;
 use crate::stamp::Stamp;
@@ -48,7 +48,7 @@ pub struct StreamState {
     /// Launches. Written by the thread that has entered the stream, without a locked instruction.
     launches: AtomicU64,
     /// Held over one submission to this stream and to no other; lock this before any block.
-    entry: BiasedLock<Entry>,
+    entry: BiasedLock<StreamEntry>,
     /// What else the stream did.
     counters: StreamCounters,
     /// Events recorded. Written by the thread that holds the points, without a locked instruction.
@@ -67,7 +67,7 @@ pub struct StreamState {
 
 /// What the submitting thread may change.
 #[repr(C)]
-pub struct Entry {
+pub struct StreamEntry {
     /// The number of the next submission.
     pub next: u64,
     eager: bool,
@@ -80,7 +80,7 @@ pub struct Entry {
     /// The stream that was waited for last, which is likely the next one, too.
     pub peer: Option<(StreamKey, Weak<StreamState>)>,
     /// What everything submitted from here on is ordered after.
-    pub clock: Clock,
+    pub clock: StreamClock,
 }
 
 // In this order: what is looked at of a program with few streams lies in two cache lines, and the latch with it.
@@ -89,7 +89,7 @@ struct Points {
     /// By number. A search looks at the numbers here and not into each point.
     recorded: VecDeque<Known>,
     /// What everything the driver has is ordered after; never ahead of what was submitted.
-    clock: Clock,
+    clock: StreamClock,
 }
 
 /// A recorded point, and its number once more.
@@ -109,22 +109,23 @@ pub struct Recorded {
     /// The event.
     pub event: EventLease,
     /// What that brings along.
-    pub clock: Clock,
+    pub clock: StreamClock,
 }
 
 impl StreamState {
     /// A stream that has done nothing under this key since `number`, which is known to be done.
     pub fn new(key: StreamKey, stream: StreamId, number: u64) -> Self {
-        let entry = Entry {
+        let entry = StreamEntry {
             next: number + 1,
-            clock: Clock::default(),
+            clock: StreamClock::default(),
             waits: Waits::default(),
             _apart: [0; 3],
             peer: None,
             unasked: 0,
             eager: false,
         };
-        let points = Points { clock: Clock::default(), recorded: VecDeque::with_capacity(MAX_POINTS + 1) };
+        let points =
+            Points { clock: StreamClock::default(), recorded: VecDeque::with_capacity(MAX_POINTS + 1) };
         Self {
             key,
             stream,
@@ -263,13 +264,13 @@ impl StreamState {
 
     /// Enters the stream: no other submission to it until the guard is dropped.
     #[inline]
-    pub fn enter(&self) -> BiasedGuard<'_, Entry> {
+    pub fn enter(&self) -> BiasedGuard<'_, StreamEntry> {
         self.entry.lock()
     }
 
     /// As [`enter`](Self::enter), if no other thread is inside.
     #[inline(always)]
-    pub fn try_enter(&self) -> Option<BiasedGuard<'_, Entry>> {
+    pub fn try_enter(&self) -> Option<BiasedGuard<'_, StreamEntry>> {
         self.entry.try_lock()
     }
 
@@ -280,7 +281,7 @@ impl StreamState {
     }
 
     /// Gives out the next number, before any block is stamped with it.
-    pub fn plan(&self, entry: &mut Entry) -> u64 {
+    pub fn plan(&self, entry: &mut StreamEntry) -> u64 {
         let number = entry.next;
         entry.next += 1;
         self.announce(number);
@@ -349,13 +350,13 @@ impl StreamState {
 
     /// Brings an earlier clock of this stream up to what everything the driver has so far is ordered after.
     #[inline]
-    pub fn read_published_clock(&self, into: &mut Clock) {
+    pub fn read_published_clock(&self, into: &mut StreamClock) {
         into.join(&self.points().clock);
     }
 
     /// Publishes what the stream is ordered after, once the waits that make it so are with the driver.
     #[inline]
-    pub fn publish_clock(&self, clock: &Clock) {
+    pub fn publish_clock(&self, clock: &StreamClock) {
         self.points().clock.join(clock);
     }
 
@@ -406,7 +407,7 @@ impl StreamState {
 
     /// Whether to record right after this submission: yes while others keep asking for points of this stream that were
     /// not recorded where they wanted them.
-    pub fn records_at_once(&self, entry: &mut Entry) -> bool {
+    pub fn records_at_once(&self, entry: &mut StreamEntry) -> bool {
         if self.overshoots.load(Ordering::Relaxed) >= EAGER_AFTER {
             self.overshoots.store(0, Ordering::Relaxed);
             entry.eager = true;

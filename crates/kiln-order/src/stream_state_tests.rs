@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::clock::Clock;
+use crate::clock::StreamClock;
 use crate::event_pool::EventPool;
 use crate::queue_driver::QueueDriver;
 use crate::stamp::Stamp;
@@ -30,12 +30,12 @@ impl Streams {
         StreamState::new(StreamKey::new(1).unwrap(), self.queues.stream(), number)
     }
 
-    fn point(&self, number: u64, clock: Clock) -> Point {
+    fn point(&self, number: u64, clock: StreamClock) -> Point {
         Arc::new(Recorded { stamp: stamp(1, number), event: self.pool.take(&*self.queues).unwrap(), clock })
     }
 
     fn remember(&self, state: &StreamState, number: u64) {
-        state.remember(self.point(number, Clock::default()));
+        state.remember(self.point(number, StreamClock::default()));
     }
 }
 
@@ -132,7 +132,7 @@ fn an_heir_goes_on_where_the_stream_ended() {
     old.note_broken(6);
     old.note_broken(5);
     old.counters().add(StreamCount::StreamWaits, 3);
-    let mut clock = Clock::default();
+    let mut clock = StreamClock::default();
     clock.learn(stamp(2, 8));
     let end = streams.point(6, clock);
     old.remember(end.clone());
@@ -172,7 +172,7 @@ fn a_stream_that_was_given_back_takes_no_work() {
 fn what_a_point_brings_along_is_what_its_stream_was_ordered_after() {
     let streams = Streams::new();
     let state = streams.state(0);
-    let mut clock = Clock::default();
+    let mut clock = StreamClock::default();
     clock.learn(stamp(3, 2));
     state.remember(streams.point(1, clock.clone()));
     clock.learn(stamp(3, 5));
@@ -180,7 +180,7 @@ fn what_a_point_brings_along_is_what_its_stream_was_ordered_after() {
     assert!(state.implies(1, stamp(3, 2)));
     assert!(!state.implies(1, stamp(3, 3)), "the point was recorded before that was known");
     assert!(state.implies(2, stamp(3, 5)), "a point that is still to be recorded will know");
-    let mut read = Clock::default();
+    let mut read = StreamClock::default();
     state.read_published_clock(&mut read);
     assert!(read.covers(stamp(3, 5)) && !read.covers(stamp(3, 6)));
 }

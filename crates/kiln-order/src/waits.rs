@@ -4,7 +4,7 @@
 //! (the host's clock). What is left is at most one stamp per stream, arranged so that a wait that brings others along
 //! comes first.
 
-use crate::clock::{Clock, HostClock};
+use crate::clock::{HostClock, StreamClock};
 use crate::stamp::Stamp;
 use crate::stream_key::{MAX_STREAMS, StreamKey};
 
@@ -51,7 +51,7 @@ impl Waits {
 
     /// Adds a stamp unless it costs nothing on this stream.
     #[inline]
-    pub fn need(&mut self, stamp: Stamp, own: StreamKey, clock: &Clock, host: &HostClock) {
+    pub fn need(&mut self, stamp: Stamp, own: StreamKey, clock: &StreamClock, host: &HostClock) {
         if stamp.stream == own || clock.covers(stamp) || host.covers(stamp) {
             return;
         }
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn what_is_ordered_already_costs_nothing() {
         let own = StreamKey::new(0).unwrap();
-        let (mut clock, host) = (Clock::default(), HostClock::default());
+        let (mut clock, host) = (StreamClock::default(), HostClock::default());
         clock.learn(stamp(1, 5));
         host.learn(stamp(2, 8));
         let mut waits = Waits::default();
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn what_is_brought_along_stands_behind_what_brings_it() {
         let mut waits = Waits::default();
-        let (clock, host) = (Clock::default(), HostClock::default());
+        let (clock, host) = (StreamClock::default(), HostClock::default());
         for new in [stamp(1, 1), stamp(2, 1), stamp(3, 1)] {
             waits.need(new, StreamKey::new(0).unwrap(), &clock, &host);
         }

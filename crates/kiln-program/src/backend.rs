@@ -5,7 +5,7 @@ mod pipeline;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use kiln_ir::{Program, Target};
+use kiln_ir::{Program, PtxTarget};
 use kiln_mem::MemoryResourceExt;
 use kiln_runtime::{DeviceRuntime, Result};
 
@@ -92,7 +92,7 @@ impl Backend {
             return Ok(pipeline);
         }
         let capability = self.runtime().info().capability;
-        let target = Target::for_device(capability.major * 10 + capability.minor)
+        let target = PtxTarget::for_device(capability.major * 10 + capability.minor)
             .ok_or_else(|| ProgramError::DeviceTooOld { capability: capability.to_string() })?;
         let pipeline = Arc::new(Pipeline::new(self.clone(), program.clone(), target)?);
         *slot = Arc::downgrade(&pipeline);

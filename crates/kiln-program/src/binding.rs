@@ -9,7 +9,7 @@ mod parameter;
 pub use argument::{Argument, Arguments, Parameters};
 pub use bindings::Bindings;
 pub use outputs::Outputs;
-pub use parameter::{Kept, Parameter, Read, ReadWrite, Value, Write};
+pub use parameter::{Kept, ProgramParameter, ProgramValue, Read, ReadWrite, Write};
 
 pub(crate) use bindings::{Bound, HostVector};
 pub(crate) use fitting::Fitting;

@@ -49,7 +49,8 @@ mod typed;
 
 pub use backend::{Backend, Pipeline};
 pub use binding::{
-    Argument, Arguments, Bindings, Kept, Outputs, Parameter, Parameters, Read, ReadWrite, Value, Write,
+    Argument, Arguments, Bindings, Kept, Outputs, Parameters, ProgramParameter, ProgramValue, Read,
+    ReadWrite, Write,
 };
 pub use collective::{CollectiveError, Collectives, Communicator, CommunicatorConfig, ReduceOp, Reduction};
 pub use config::{Converge, DispatchConfig, Speculation};

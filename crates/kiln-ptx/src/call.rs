@@ -6,7 +6,7 @@ use crate::name::Name;
 use crate::operand::Operand;
 use crate::position::Origin;
 use crate::register::RegisterId;
-use crate::variable::{Shape, VariableId};
+use crate::variable::{VariableId, VariableShape};
 
 /// The number of a call within its function body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -77,7 +77,7 @@ pub struct FormalShape {
     /// Whether it is a register (`.reg`) and not a `.param` variable.
     pub register: bool,
     /// Type, length and alignment.
-    pub shape: Shape,
+    pub shape: VariableShape,
 }
 
 /// `name: .calltargets f, g;`

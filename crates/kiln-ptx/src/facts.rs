@@ -7,14 +7,14 @@ use crate::family::Family;
 use crate::function::FunctionId;
 use crate::launch_bounds::LaunchBounds;
 use crate::modifier::Flag;
-use crate::module::{Module, Target, Version};
+use crate::module::{Module, PtxVersion, Target};
 use crate::name::Name;
 use crate::opcode::Opcode;
 use crate::operand::{Immediate, Operand};
 use crate::position::Position;
 use crate::reach::Reach;
 use crate::shared_memory::SharedMemory;
-use crate::signature::Signature;
+use crate::signature::PtxSignature;
 use crate::special::SpecialRegister;
 
 /// What is known about an entry before it is launched.
@@ -25,7 +25,7 @@ pub struct EntryFacts {
     /// Its number in the module.
     pub function: FunctionId,
     /// Parameters, with what the kernel does with the memory behind pointers.
-    pub signature: Signature,
+    pub signature: PtxSignature,
     /// Why some effects cannot be told; empty when all can.
     pub doubts: Vec<Doubt>,
     /// Shared memory.
@@ -57,7 +57,7 @@ pub struct BarrierUse {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirements {
     /// The PTX version: the driver must know it.
-    pub version: Version,
+    pub version: PtxVersion,
     /// The architecture the module is for: the device must be that or newer.
     pub target: Target,
     /// Features beyond the ordinary, each with the first place that asks for it.
@@ -150,7 +150,7 @@ impl Module {
         Some(EntryFacts {
             name: function.name.clone(),
             function: entry,
-            signature: Signature::of(self, function, effects.as_ref()),
+            signature: PtxSignature::of(self, function, effects.as_ref()),
             doubts: effects.map_or_else(Vec::new, |effects| effects.doubts),
             shared: SharedMemory::of(self, &reach),
             barriers: survey.barriers,

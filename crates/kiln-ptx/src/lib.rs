@@ -32,7 +32,7 @@
 //! ```
 //!
 //! Types in reading order: [`Module`], [`Function`], [`Body`], [`Instruction`], [`Form`], [`Operand`], [`Registers`],
-//! [`Variable`]; then what is derived: [`EntryFacts`], [`Signature`], [`Effects`].
+//! [`PtxVariable`]; then what is derived: [`EntryFacts`], [`PtxSignature`], [`Effects`].
 //!
 //! # How an executor reads it
 //!
@@ -46,7 +46,7 @@
 //! - A `call` has the single operand [`Operand::Call`]; [`Body::call`] lists results, target and arguments. Arguments
 //!   are mostly [`Operand::Variable`]s of `.param` space that the code around the call stores into and loads from;
 //!   they pair up with [`Function::parameters`] and [`Function::returns`] by position. Every inner `.param`, `.local` and
-//!   `.shared` variable has its own [`VariableId`]; [`Variable::owner`] tells whose it is.
+//!   `.shared` variable has its own [`VariableId`]; [`PtxVariable::owner`] tells whose it is.
 //! - An address operand on a variable (`[buffer+8]`) and the bare operand (`mov.u64 %rd1, buffer`) both mean the
 //!   variable's address in its own space.
 //! - For findings: [`Body::source_line`] with [`Module::source_path`] is the line of CUDA source where the module has
@@ -97,7 +97,7 @@ pub use body::{Body, BranchTable, Directive, Label, LabelId, LineStart, Mark, Ta
 pub use call::{
     Call, CallId, CallTargets, Callee, Formal, FormalShape, Indirect, Prototype, PrototypeId, TargetsId,
 };
-pub use effects::{Access, Answer, Doubt, Effect, Effects, PointerUse};
+pub use effects::{Doubt, EffectAnswer, Effects, PointerAccess, PointerEffect, PointerUse};
 pub use error::ParseError;
 pub use facts::{BarrierUse, EntryFacts, Feature, Requirements, Unsupported};
 pub use family::Family;
@@ -111,7 +111,7 @@ pub use linkage::Linkage;
 pub use modifier::{
     Cache, Compare, Flag, Modifier, Operation, Order, Part, Permute, Rounding, Scope, Shuffle, Test, Vote,
 };
-pub use module::{Declaration, Item, Module, Section, Target, Version};
+pub use module::{Declaration, Item, Module, PtxVersion, Section, Target};
 pub use name::Name;
 pub use opcode::Opcode;
 pub use operand::{Address, AddressBase, Elements, Immediate, Operand, WordId};
@@ -121,7 +121,7 @@ pub use scalar::{ScalarKind, ScalarType};
 pub use scalar_set::ScalarSet;
 pub use scan::declares_variables;
 pub use shared_memory::SharedMemory;
-pub use signature::{Parameter, ParameterKind, PointerField, Signature};
+pub use signature::{PointerField, PtxParameter, PtxParameterKind, PtxSignature};
 pub use space::Space;
 pub use special::{Axis, SpecialName, SpecialRegister};
-pub use variable::{PointerMark, Shape, Variable, VariableId};
+pub use variable::{PointerMark, PtxVariable, VariableId, VariableShape};

@@ -7,7 +7,7 @@ use crate::function::{Function, FunctionId};
 use crate::line::SourceFile;
 use crate::linkage::Linkage;
 use crate::name::Name;
-use crate::variable::{Variable, VariableId};
+use crate::variable::{PtxVariable, VariableId};
 
 /// A parsed module with all names resolved.
 ///
@@ -32,7 +32,7 @@ use crate::variable::{Variable, VariableId};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Module {
     /// `.version`.
-    pub version: Version,
+    pub version: PtxVersion,
     /// `.target`.
     pub target: Target,
     /// `.address_size`: 32 or 64; 64 when it is not written, as `ptxas` has it.
@@ -42,14 +42,14 @@ pub struct Module {
     /// Debug sections.
     pub sections: Vec<Section>,
     pub(crate) forms: Vec<Form>,
-    pub(crate) variables: Vec<Variable>,
+    pub(crate) variables: Vec<PtxVariable>,
     pub(crate) functions: Vec<Function>,
     pub(crate) items: Vec<Item>,
 }
 
 /// The PTX ISA version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Version {
+pub struct PtxVersion {
     /// Before the dot.
     pub major: u32,
     /// Behind it.
@@ -170,23 +170,23 @@ impl Module {
     }
 
     /// All variables: of the module, parameters, and those inside functions.
-    pub fn variables(&self) -> &[Variable] {
+    pub fn variables(&self) -> &[PtxVariable] {
         &self.variables
     }
 
     /// A variable by number.
-    pub fn variable(&self, id: VariableId) -> Option<&Variable> {
+    pub fn variable(&self, id: VariableId) -> Option<&PtxVariable> {
         self.variables.get(id.index())
     }
 
     /// The variables declared at module level.
-    pub fn module_variables(&self) -> impl Iterator<Item = (VariableId, &Variable)> {
+    pub fn module_variables(&self) -> impl Iterator<Item = (VariableId, &PtxVariable)> {
         let numbered = self.variables.iter().enumerate();
         numbered.filter(|(_, v)| v.owner.is_none()).map(|(i, v)| (VariableId(i as u32), v))
     }
 
     /// The variables a formal names; register formals name none.
-    pub fn formal_variable(&self, formal: Formal) -> Option<&Variable> {
+    pub fn formal_variable(&self, formal: Formal) -> Option<&PtxVariable> {
         match formal {
             Formal::Param(id) => self.variable(id),
             Formal::Register(_) => None,

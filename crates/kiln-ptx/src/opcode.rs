@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use crate::keyword::keywords;
-use crate::module::Version;
+use crate::module::PtxVersion;
 
 keywords! {
     /// The first word of an instruction.
@@ -59,7 +59,7 @@ keywords! {
 
 impl Opcode {
     /// The newest PTX ISA whose instructions are all listed. A module of a newer version may use others.
-    pub const KNOWN_VERSION: Version = Version { major: 9, minor: 0 };
+    pub const KNOWN_VERSION: PtxVersion = PtxVersion { major: 9, minor: 0 };
 
     /// The opcode whose spelling is nearest to a word that is none, if one is near enough to be meant.
     ///

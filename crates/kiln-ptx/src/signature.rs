@@ -1,7 +1,7 @@
 //! The parameters of an entry as a launch must lay them out.
 
 use crate::call::Formal;
-use crate::effects::{Effect, Effects};
+use crate::effects::{Effects, PointerEffect};
 use crate::function::Function;
 use crate::module::Module;
 use crate::name::Name;
@@ -10,20 +10,20 @@ use crate::scalar_set::ScalarSet;
 
 /// What a parameter holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ParameterKind {
+pub enum PtxParameterKind {
     /// A pointer: something shows it, see [`PointerUse::is_pointer`](crate::PointerUse::is_pointer).
     Pointer,
     /// A number.
     Value,
     /// Eight bytes the kernel never uses as an address: a number, or a pointer that is never followed. Both may be passed.
     Word,
-    /// A structure or array by value; pointers inside it are in [`Parameter::pointers`].
+    /// A structure or array by value; pointers inside it are in [`PtxParameter::pointers`].
     Bytes,
 }
 
 /// One parameter of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parameter {
+pub struct PtxParameter {
     /// Its name in the PTX text.
     pub name: Name,
     /// Bytes from the start of the parameter buffer.
@@ -35,7 +35,7 @@ pub struct Parameter {
     /// Element type; `b8` for structures.
     pub ty: ScalarType,
     /// What it holds.
-    pub kind: ParameterKind,
+    pub kind: PtxParameterKind,
     /// The pointers in it: one at offset 0 for a pointer, any number for a structure.
     pub pointers: Vec<PointerField>,
 }
@@ -46,21 +46,21 @@ pub struct PointerField {
     /// Bytes from the start of the parameter.
     pub offset: u32,
     /// What the kernel does with the memory behind it.
-    pub effect: Effect,
+    pub effect: PointerEffect,
     /// The types of the elements it reads and writes there, see [`PointerUse::elements`](crate::PointerUse::elements).
     pub elements: Option<ScalarSet>,
 }
 
 /// All parameters of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Signature {
+pub struct PtxSignature {
     /// In order.
-    pub parameters: Vec<Parameter>,
+    pub parameters: Vec<PtxParameter>,
     /// Bytes of the parameter buffer.
     pub size_bytes: u64,
 }
 
-impl Signature {
+impl PtxSignature {
     /// Lays out the parameters of `function`: each at the next offset its alignment allows.
     pub(crate) fn of(module: &Module, function: &Function, effects: Option<&Effects>) -> Self {
         let mut parameters = Vec::new();
@@ -83,14 +83,14 @@ impl Signature {
                 .collect();
             let scalar = shape.dimensions.is_empty() && shape.vector == 1;
             let kind = match shape.ty.kind() {
-                _ if !scalar => ParameterKind::Bytes,
-                _ if !pointers.is_empty() => ParameterKind::Pointer,
-                ScalarKind::Float => ParameterKind::Value,
-                _ if shape.size_bytes() == 8 => ParameterKind::Word,
-                _ => ParameterKind::Value,
+                _ if !scalar => PtxParameterKind::Bytes,
+                _ if !pointers.is_empty() => PtxParameterKind::Pointer,
+                ScalarKind::Float => PtxParameterKind::Value,
+                _ if shape.size_bytes() == 8 => PtxParameterKind::Word,
+                _ => PtxParameterKind::Value,
             };
             let (name, size_bytes, ty) = (variable.name.clone(), shape.size_bytes(), shape.ty);
-            parameters.push(Parameter { name, offset, size_bytes, align_bytes, ty, kind, pointers });
+            parameters.push(PtxParameter { name, offset, size_bytes, align_bytes, ty, kind, pointers });
         }
         Self { parameters, size_bytes: end }
     }

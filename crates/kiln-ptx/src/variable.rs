@@ -21,7 +21,7 @@ impl VariableId {
 
 /// A variable of any space but `.reg`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Variable {
+pub struct PtxVariable {
     /// Its name.
     pub name: Name,
     /// Where it lives.
@@ -29,7 +29,7 @@ pub struct Variable {
     /// Who may see it.
     pub linkage: Option<Linkage>,
     /// Element type, dimensions, alignment.
-    pub shape: Shape,
+    pub shape: VariableShape,
     /// `.ptr`: this parameter holds an address.
     pub pointer: Option<PointerMark>,
     /// First content; zero where the initializer says nothing.
@@ -44,7 +44,7 @@ pub struct Variable {
 
 /// Type, length and alignment of a variable or formal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Shape {
+pub struct VariableShape {
     /// Element type.
     pub ty: ScalarType,
     /// 1, or 2 and 4 for `.v2` and `.v4`.
@@ -64,7 +64,7 @@ pub struct PointerMark {
     pub align: Option<u32>,
 }
 
-impl Shape {
+impl VariableShape {
     /// The largest alignment accepted.
     pub const MAX_ALIGN_BYTES: u32 = 1 << 20;
 

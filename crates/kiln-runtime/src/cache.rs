@@ -11,8 +11,8 @@ mod place;
 mod store;
 mod verdict;
 
-pub use entry::{Damage, Entry, EntryKind};
+pub use entry::{CacheEntry, EntryDamage, EntryKind};
 pub use key::{Key, KeyBuilder};
 pub use place::{CachePlace, Surroundings};
 pub use store::{CacheConfig, CacheCounters, DiskCache, EntryInfo};
-pub use verdict::Verdict;
+pub use verdict::EntryState;

@@ -6,5 +6,5 @@ pub use crate::buffer::room::room;
 pub use crate::code::builder::{count_found, ptx_key};
 pub use crate::graph::once::RecordedWork;
 pub use crate::runtime::followed_state::FollowedState;
-pub use crate::wake::answer::Answer;
+pub use crate::wake::answer::ReplySlot;
 pub use crate::wake::wake;

@@ -24,7 +24,7 @@ pub use process::{
     resolve, scatter, set_policy, set_runtime_config,
 };
 pub use registry::MAX_DEVICES;
-pub use scatter::{Decline, Outcome, Part, Share, gather};
+pub use scatter::{Decline, Part, PartOutcome, Share, gather};
 pub use test_gate::{SKIP_LOG_VARIABLE, TestGate, count_skip, skipped_tests};
 
 pub(crate) use runtime_cell::is_over;

@@ -26,7 +26,7 @@ mod start_marks;
 mod submission_log;
 mod variables;
 
-pub use outcome::{Outcome, Why};
+pub use outcome::{Outcome, ReplayRefusal};
 
 pub(crate) use replay_plan::ReplayPlan;
 pub(crate) use replayer::Replayer;

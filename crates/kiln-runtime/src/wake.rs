@@ -6,7 +6,7 @@ mod wake_signal;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
-pub(crate) use answer::Answer;
+pub(crate) use answer::ReplySlot;
 pub(crate) use wake_signal::WakeSignal;
 
 /// Wakes a task. The threads that do this serve all tasks, so a waker that panics costs only its task.

@@ -10,7 +10,7 @@ use kiln_runtime::{DeviceRuntime, Error, Result, StateWatch, Status};
 
 use crate::load::Load;
 use crate::queue::{Job, QueuedRequest, RequestQueue};
-use crate::refused::Why;
+use crate::refused::RefusalReason;
 use crate::reply::Reply;
 use crate::request::Request;
 use crate::restart::{Restart, Restarts};
@@ -100,7 +100,7 @@ impl DeviceService {
     }
 
     /// Puts a request in line; it comes back if it would be refused.
-    pub(crate) fn put(&self, job: Box<dyn Job>) -> std::result::Result<(), (Box<dyn Job>, Why)> {
+    pub(crate) fn put(&self, job: Box<dyn Job>) -> std::result::Result<(), (Box<dyn Job>, RefusalReason)> {
         self.queue().put(job)
     }
 

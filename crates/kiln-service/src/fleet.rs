@@ -8,7 +8,7 @@ use crate::device_service::DeviceService;
 use crate::load::Load;
 use crate::members::Members;
 use crate::queue::{Elsewhere, QueuedRequest};
-use crate::refused::Why;
+use crate::refused::RefusalReason;
 use crate::reply::Reply;
 use crate::request::Request;
 
@@ -59,7 +59,7 @@ impl DeviceFleet {
     pub fn submit<R: Request>(&self, request: R) -> Reply<R> {
         let (queued_request, reply) = QueuedRequest::new(request);
         let members: Arc<dyn Elsewhere> = self.members.clone();
-        self.members.send(queued_request.routed(Arc::downgrade(&members)), Why::Closed);
+        self.members.send(queued_request.routed(Arc::downgrade(&members)), RefusalReason::Closed);
         reply
     }
 

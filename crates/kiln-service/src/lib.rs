@@ -41,7 +41,7 @@ pub use self::kameo::DeviceActor;
 pub use device_service::{DeviceService, ServiceConfig};
 pub use fleet::DeviceFleet;
 pub use load::Load;
-pub use refused::{Refused, Why};
+pub use refused::{RefusalReason, Refused};
 pub use reply::Reply;
 pub use request::{Request, Started};
 pub use requests::{Readback, Task, Upload};

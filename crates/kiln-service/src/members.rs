@@ -9,7 +9,7 @@ use kiln_runtime::state::Phase;
 use crate::device_service::DeviceService;
 use crate::probation::{Probation, Standing};
 use crate::queue::{Elsewhere, Job};
-use crate::refused::Why;
+use crate::refused::RefusalReason;
 
 /// The services of a fleet.
 pub(crate) struct Members {
@@ -68,7 +68,7 @@ impl Members {
 
 impl Elsewhere for Members {
     /// If no service takes the request, it is sent back for the reason of the last.
-    fn send(&self, mut job: Box<dyn Job>, mut why: Why) {
+    fn send(&self, mut job: Box<dyn Job>, mut why: RefusalReason) {
         let turn = self.turns.fetch_add(1, Ordering::Relaxed);
         let mut asked = false;
         for index in self.ranking(Some(turn)) {
@@ -80,7 +80,8 @@ impl Elsewhere for Members {
             }
         }
         // Where all services are over, the first one knows why.
-        if let Some(first) = self.services.first().filter(|_| !asked && matches!(why, Why::Closed)) {
+        if let Some(first) = self.services.first().filter(|_| !asked && matches!(why, RefusalReason::Closed))
+        {
             match first.put(job) {
                 Ok(()) => return,
                 Err((back, reason)) => (job, why) = (back, reason),

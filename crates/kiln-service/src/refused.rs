@@ -10,7 +10,7 @@ use crate::load::Served;
 /// Why a request was not carried out, and the request itself, with its buffers.
 pub struct Refused<R> {
     /// Why.
-    pub why: Why,
+    pub why: RefusalReason,
     /// The request, as it was sent.
     pub request: R,
 }
@@ -18,7 +18,7 @@ pub struct Refused<R> {
 /// Why a request was not carried out.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Why {
+pub enum RefusalReason {
     /// As many wait as may.
     #[error("{limit} requests wait already; send it again later, or raise the limit")]
     Full {
@@ -39,7 +39,7 @@ pub enum Why {
     },
 }
 
-impl Why {
+impl RefusalReason {
     /// Whether the same request may succeed later.
     pub fn is_retryable(&self) -> bool {
         match self {

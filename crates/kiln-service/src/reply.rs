@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use kiln_runtime::internal::Answer;
+use kiln_runtime::internal::ReplySlot;
 
 use crate::refused::Refused;
 use crate::request::Request;
@@ -17,7 +17,7 @@ pub(crate) type Answered<R> = Result<<R as Request>::Output, Refused<R>>;
 /// The answer to a request: to be awaited on any executor, or waited for. Dropping it does not stop the request.
 #[must_use = "the answer has the buffers of a request that was refused"]
 pub struct Reply<R: Request> {
-    pub(crate) answer: Arc<Answer<Answered<R>>>,
+    pub(crate) answer: Arc<ReplySlot<Answered<R>>>,
 }
 
 impl<R: Request> Reply<R> {

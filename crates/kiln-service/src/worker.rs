@@ -7,7 +7,7 @@ use kiln_runtime::state::Phase;
 use kiln_runtime::{Cause, DeviceRuntime, DeviceState, Error, Result, Stale, Status, Subscription};
 
 use crate::queue::{Next, RequestQueue, guarded, shielded};
-use crate::refused::Why;
+use crate::refused::RefusalReason;
 use crate::restart::Restarts;
 
 /// Makes the runtime of a service, and makes it again.
@@ -36,7 +36,7 @@ impl Worker {
                 Next::Start(job, in_flight) => match &device {
                     Some(device) => shielded(|| job.start(device, in_flight, &self.queue)),
                     // Nothing is started without a device.
-                    None => job.refuse(Why::Closed),
+                    None => job.refuse(RefusalReason::Closed),
                 },
                 Next::Follow(device, status) if device == self.devices => self.follow(&status),
                 Next::Follow(..) => {}
@@ -60,7 +60,7 @@ impl Worker {
 
     fn open(&mut self) -> Result<()> {
         let device = guarded(&self.make).map_err(|why| match why {
-            Why::Device(error) => error,
+            RefusalReason::Device(error) => error,
             panicked => Error::other(panicked),
         })?;
         self.devices += 1;

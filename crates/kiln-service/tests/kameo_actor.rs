@@ -12,7 +12,7 @@ use std::time::Duration;
 use kameo::actor::Spawn;
 use kameo::error::SendError;
 use kiln_runtime::DeviceRuntime;
-use kiln_service::{DeviceActor, DeviceService, Readback, ServiceConfig, Upload, Why};
+use kiln_service::{DeviceActor, DeviceService, Readback, RefusalReason, ServiceConfig, Upload};
 
 #[test]
 fn requests_are_messages_with_typed_replies() {
@@ -30,7 +30,7 @@ fn requests_are_messages_with_typed_replies() {
             Err(SendError::HandlerError(refused)) => refused,
             other => panic!("{:?}", other.map(|buffer| buffer.len())),
         };
-        assert!(matches!(refused.why, Why::Closed), "{refused}");
+        assert!(matches!(refused.why, RefusalReason::Closed), "{refused}");
         assert_eq!(refused.request.data, data, "the host buffer comes back");
     });
 }

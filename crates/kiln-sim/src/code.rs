@@ -11,7 +11,7 @@ use kiln_driver::{
 use crate::actor::Action;
 use crate::code_engine::{CompiledModule, ModuleVariable, Relocate};
 use crate::core::Core;
-use crate::fault_plan::Fault;
+use crate::fault_plan::PlannedFault;
 use crate::kernel::Kernel;
 use crate::machine_code;
 use crate::objects::{Loaded, LoadedFunction, Module, Objects, Origin, Users};
@@ -164,7 +164,7 @@ impl State {
         counts.loads += 1;
         let number = counts.loads;
         let planned = self.faults.of(device).find_map(|fault| match fault {
-            Fault::LoadFails { load, code, log } if *load == number => Some((*code, log.clone())),
+            PlannedFault::LoadFails { load, code, log } if *load == number => Some((*code, log.clone())),
             _ => None,
         });
         match planned {

@@ -6,7 +6,7 @@ use kiln_driver::call::{Answered, Call};
 use kiln_driver::{Error, Fault as Loss, Refusal, Result};
 
 use crate::config::{MachineConfig, Mode};
-use crate::fault_plan::Fault;
+use crate::fault_plan::PlannedFault;
 use crate::finding::FindingKind;
 use crate::job::in_kernel;
 use crate::objects::Objects;
@@ -72,7 +72,7 @@ impl Core {
         counts.calls += 1;
         let number = counts.calls;
         let planned = state.faults.of(device).find_map(|fault| match fault {
-            Fault::LostAtCall { call, code } if *call == number => Some(*code),
+            PlannedFault::LostAtCall { call, code } if *call == number => Some(*code),
             _ => None,
         });
         if let Some(code) = planned {

@@ -14,7 +14,7 @@ pub struct Exploration<R> {
     /// How many runs were made.
     pub runs: u64,
     /// Whether they were all there are.
-    pub verdict: Verdict,
+    pub verdict: ExploreCoverage,
     /// What the program gave, each value once, with the first schedule that gave it.
     pub outcomes: BTreeMap<R, Schedule>,
     /// What the first run that found anything found.
@@ -25,7 +25,7 @@ pub struct Exploration<R> {
 
 /// Whether all orders were tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum ExploreCoverage {
     /// All of them.
     Complete,
     /// There are more; the limit was reached first.
@@ -69,7 +69,7 @@ pub fn explore<R: Ord>(
 ) -> Exploration<R> {
     let mut seen = Exploration {
         runs: 0,
-        verdict: Verdict::LimitReached,
+        verdict: ExploreCoverage::LimitReached,
         outcomes: BTreeMap::new(),
         findings: Vec::new(),
         runs_with_findings: 0,
@@ -90,7 +90,7 @@ pub fn explore<R: Ord>(
         match next_script(&taken) {
             Some(next) => script = next,
             None => {
-                seen.verdict = Verdict::Complete;
+                seen.verdict = ExploreCoverage::Complete;
                 break;
             }
         }

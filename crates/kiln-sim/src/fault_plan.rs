@@ -18,13 +18,13 @@ use kiln_driver::Code;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FaultPlan {
     /// Each with the ordinal of the device it happens to.
-    pub faults: Vec<(u32, Fault)>,
+    pub faults: Vec<(u32, PlannedFault)>,
 }
 
 /// One thing that goes wrong.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum PlannedFault {
     /// The nth allocation (of memory, pages or host memory) finds none; those after it are as usual.
     OutOfMemory {
         /// Which.
@@ -80,18 +80,18 @@ impl FaultPlan {
 
     /// One more fault.
     #[must_use]
-    pub fn on(mut self, device: u32, fault: Fault) -> Self {
+    pub fn on(mut self, device: u32, fault: PlannedFault) -> Self {
         self.faults.push((device, fault));
         self
     }
 
-    pub(crate) fn of(&self, device: u32) -> impl Iterator<Item = &Fault> {
+    pub(crate) fn of(&self, device: u32) -> impl Iterator<Item = &PlannedFault> {
         self.faults.iter().filter(move |(ordinal, _)| *ordinal == device).map(|(_, fault)| fault)
     }
 
     pub(crate) fn copy_factor(&self, device: u32) -> u64 {
         let factors = self.of(device).filter_map(|fault| match fault {
-            Fault::SlowCopies { factor } => Some(*factor),
+            PlannedFault::SlowCopies { factor } => Some(*factor),
             _ => None,
         });
         factors.fold(1, u64::saturating_mul)

@@ -12,7 +12,7 @@ use crate::finding::Finding;
 
 /// When a piece of work ran, on the virtual clock.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Span {
+pub struct TimelineSpan {
     /// The ordinal of the device.
     pub device: u32,
     /// The stream.
@@ -34,7 +34,7 @@ pub(crate) struct Journal {
     mode: Mode,
     limits: MachineLimits,
     trace: String,
-    spans: Vec<Span>,
+    spans: Vec<TimelineSpan>,
     findings: Vec<Finding>,
     seen: BTreeSet<String>,
     dropped: u64,
@@ -90,7 +90,7 @@ impl Journal {
         let (Some(stream), Some(submission)) = (actor.stream, actor.submission) else { return };
         self.write(end_ns, format_args!("ran {actor} from {start_ns}"));
         if self.spans.len() < self.limits.spans {
-            self.spans.push(Span {
+            self.spans.push(TimelineSpan {
                 device: actor.device,
                 stream,
                 submission,
@@ -126,7 +126,7 @@ impl Journal {
         &self.trace
     }
 
-    pub(crate) fn spans(&self) -> &[Span] {
+    pub(crate) fn spans(&self) -> &[TimelineSpan] {
         &self.spans
     }
 

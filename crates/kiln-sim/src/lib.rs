@@ -111,7 +111,7 @@
 //! # Reading order
 //!
 //! [`MachineConfig`], [`Machine`], [`SimDevice`]; [`HostKernel`], [`Kernel`], [`LaunchContext`], [`MemoryView`],
-//! [`MemoryPort`], [`CodeEngine`]; [`Finding`], [`Report`], [`explore`]; [`FaultPlan`], [`Costs`], [`Span`]. Inside:
+//! [`MemoryPort`], [`CodeEngine`]; [`Finding`], [`Report`], [`explore`]; [`FaultPlan`], [`Costs`], [`TimelineSpan`]. Inside:
 //! `vector_clock` and `shadow` are the arithmetic, `checker` the rules, `step` and `core` the machine, and the rest
 //! is one file for each group of calls.
 
@@ -177,10 +177,10 @@ pub use code_engine::{CodeEngine, CompileError, CompiledModule, ModuleVariable, 
 pub use config::{Checks, MachineConfig, MachineLimits, Mode};
 pub use costs::Costs;
 pub use device_config::DeviceConfig;
-pub use explore::{Exploration, Verdict, explore};
-pub use fault_plan::{Fault, FaultPlan};
+pub use explore::{Exploration, ExploreCoverage, explore};
+pub use fault_plan::{FaultPlan, PlannedFault};
 pub use finding::{Finding, FindingKind, Touching};
-pub use journal::Span;
+pub use journal::TimelineSpan;
 pub use kernel::{Kernel, KernelFault, LaunchContext, Parameter, Signature};
 pub use library::{HostKernel, KernelLibrary};
 pub use machine::Machine;

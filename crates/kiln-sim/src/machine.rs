@@ -8,7 +8,7 @@ use kiln_driver::{DeviceInfo, Error, Fault as Loss, Refusal, Result};
 use crate::config::MachineConfig;
 use crate::core::Core;
 use crate::finding::Finding;
-use crate::journal::Span;
+use crate::journal::TimelineSpan;
 use crate::report::Report;
 use crate::sim_device::SimDevice;
 use crate::virtual_clock::VirtualClock;
@@ -107,7 +107,7 @@ impl Machine {
     }
 
     /// When which piece of work ran, in the order it did.
-    pub fn timeline(&self) -> Vec<Span> {
+    pub fn timeline(&self) -> Vec<TimelineSpan> {
         self.world.core.lock().journal.spans().to_vec()
     }
 

@@ -11,7 +11,7 @@ use crate::actor::{Action, Mark};
 use crate::address_map::Segment;
 use crate::backing;
 use crate::core::{Core, Guard};
-use crate::fault_plan::Fault;
+use crate::fault_plan::PlannedFault;
 use crate::objects::{MemoryBlock, Objects, Origin};
 use crate::physical::{Charge, Physical};
 use crate::region::{Region, RegionName};
@@ -157,7 +157,7 @@ impl State {
         let planned = self
             .faults
             .of(device)
-            .any(|fault| matches!(fault, Fault::OutOfMemory { allocation } if *allocation == number));
+            .any(|fault| matches!(fault, PlannedFault::OutOfMemory { allocation } if *allocation == number));
         if planned { Err(Error::out_of_memory(call, bytes, Some(free_bytes))) } else { Ok(()) }
     }
 

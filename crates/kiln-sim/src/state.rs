@@ -12,7 +12,7 @@ use crate::address_space::AddressSpace;
 use crate::choice::{Chooser, Random, Schedule};
 use crate::config::{Checks, MachineConfig, Mode};
 use crate::costs::Costs;
-use crate::fault_plan::{Fault, FaultPlan};
+use crate::fault_plan::{FaultPlan, PlannedFault};
 use crate::journal::Journal;
 use crate::stream::{Queued, Ready, Step, Stream};
 use crate::vector_clock::{Lane, Lanes, VectorClock};
@@ -287,7 +287,7 @@ impl State {
     pub(crate) fn meet_planned_loss(&mut self, device: u32) {
         let now_ns = u128::from(self.now_ns);
         let due = self.faults.of(device).find_map(|fault| match fault {
-            Fault::LostAt { time, code } if time.as_nanos() <= now_ns => Some(*code),
+            PlannedFault::LostAt { time, code } if time.as_nanos() <= now_ns => Some(*code),
             _ => None,
         });
         if let Some(code) = due {

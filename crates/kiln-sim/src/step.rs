@@ -9,7 +9,7 @@ use kiln_driver::Fault as Loss;
 use crate::actor::{Action, Mark};
 use crate::checker::Stretch;
 use crate::choice::mix;
-use crate::fault_plan::Fault;
+use crate::fault_plan::PlannedFault;
 use crate::job::{Job, Outcome};
 use crate::kernel::KernelFault;
 use crate::memory_view::MemoryView;
@@ -117,13 +117,13 @@ impl State {
         let view = MemoryView::new(state.map.clone(), parallelism == 1);
         for fault in self.faults.clone().of(device) {
             match fault {
-                Fault::Sticky { launch, code } if *launch == number => {
+                PlannedFault::Sticky { launch, code } if *launch == number => {
                     let loss = Loss { code: *code, detail: format!("as planned for launch {number}") };
                     self.lose(device, loss, Some(&mark.actor));
                     self.stop_running(ready.lane);
                     return None;
                 }
-                Fault::Hang { launch } if *launch == number => {
+                PlannedFault::Hang { launch } if *launch == number => {
                     self.hang(ready.lane, mark);
                     return None;
                 }

@@ -40,7 +40,7 @@ pub use kiln_runtime::backend::{probe_backend, probe_backend_on, probe_backend_w
 #[cfg(feature = "sim")]
 pub use kiln_runtime::prober::simulated_machine;
 pub use kiln_runtime::prober::{
-    Decline, MAX_DEVICES, MemoryBudget, Outcome, Part, Prober, ProberConfig, SKIP_LOG_VARIABLE, Share,
+    Decline, MAX_DEVICES, MemoryBudget, Part, PartOutcome, Prober, ProberConfig, SKIP_LOG_VARIABLE, Share,
     TestGate, availability, balanced_partition, count_skip, gather, gpu_for_test, memory_budget_for, policy,
     prober, refresh, require, resolve, scatter, set_policy, set_runtime_config, skipped_tests,
 };

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kiln_ir::{EntryParameterKind, Extent, Program, SourceLocation, Target};
-use kiln_ptx::{Access, Module};
+use kiln_ir::{EntryParameterKind, Extent, Program, PtxTarget, SourceLocation};
+use kiln_ptx::{Module, PointerAccess};
 use serde::Serialize;
 
 use crate::launch::role_word;
@@ -82,8 +82,8 @@ impl ProgramSheet {
                 .get(index)
                 .copied()
                 .flatten()
-                .filter(|access| *access != Access::Unknown)
-                .map_or_else(|| role_word(buffer.role), Access::word),
+                .filter(|access| *access != PointerAccess::Unknown)
+                .map_or_else(|| role_word(buffer.role), PointerAccess::word),
             count: match buffer.extent {
                 Extent::Static(count) => Some(count),
                 _ => None,
@@ -130,8 +130,8 @@ impl ProgramSheet {
 }
 
 /// What the code does with each buffer, according to its PTX.
-fn accesses(program: &Program) -> Vec<Option<Access>> {
-    let emitted = Target::all().last().map(|target| program.emit(target));
+fn accesses(program: &Program) -> Vec<Option<PointerAccess>> {
+    let emitted = PtxTarget::all().last().map(|target| program.emit(target));
     let module = emitted.as_ref().and_then(|emitted| Module::parse(&emitted.text).ok()).map(Arc::new);
     let facts = module.as_ref().and_then(|module| module.facts(module.find_function(&program.name)?));
     let (Some(emitted), Some(facts)) = (emitted, facts) else { return Vec::new() };
@@ -141,7 +141,7 @@ fn accesses(program: &Program) -> Vec<Option<Access>> {
         .map(|(_, parameter)| match parameter.pointers.first() {
             Some(field) => Some(field.effect.access()),
             // A parameter that the code does not use is not known to be a pointer.
-            None => Some(Access::Neither),
+            None => Some(PointerAccess::Neither),
         })
         .collect()
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kiln_ptx::exec::Program;
-use kiln_ptx::{EntryFacts, Feature, Module, Parameter, ParameterKind};
+use kiln_ptx::{EntryFacts, Feature, Module, PtxParameter, PtxParameterKind};
 use serde::Serialize;
 
 use crate::kernel_name::function_name;
@@ -173,17 +173,17 @@ fn unsupported(facts: &EntryFacts, program: &Program) -> Vec<UnsupportedSheet> {
 }
 
 impl ParameterSheet {
-    fn of(index: usize, parameter: &Parameter) -> Self {
+    fn of(index: usize, parameter: &PtxParameter) -> Self {
         let (kind, access) = match parameter.kind {
-            ParameterKind::Pointer => {
+            PtxParameterKind::Pointer => {
                 ("pointer", parameter.pointers.first().map(|field| field.effect.access().word()))
             }
-            ParameterKind::Value => ("value", None),
-            ParameterKind::Word => ("value or pointer", None),
-            ParameterKind::Bytes => ("structure", None),
+            PtxParameterKind::Value => ("value", None),
+            PtxParameterKind::Word => ("value or pointer", None),
+            PtxParameterKind::Bytes => ("structure", None),
         };
         let pointers = match parameter.kind {
-            ParameterKind::Bytes => &parameter.pointers[..],
+            PtxParameterKind::Bytes => &parameter.pointers[..],
             _ => &[],
         };
         Self {

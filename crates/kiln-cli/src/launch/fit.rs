@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use kiln_ptx::{Access, EntryFacts, Parameter, ParameterKind, PointerField, ScalarKind};
+use kiln_ptx::{EntryFacts, PointerAccess, PointerField, PtxParameter, PtxParameterKind, ScalarKind};
 
 use super::elements::{Expected, Fit};
 use super::plan::{Argument, ArgumentSheet, ArrayArgument, Plan};
@@ -70,7 +70,8 @@ impl Plan {
                     });
                 }
             }
-            let access = parameter.pointers.first().map_or(Access::Unknown, |field| field.effect.access());
+            let access =
+                parameter.pointers.first().map_or(PointerAccess::Unknown, |field| field.effect.access());
             fitted.sheets.push(ArgumentSheet::of(index, None, spec, argument, Some(access.word())));
         }
         Ok(fitted)
@@ -81,24 +82,24 @@ impl Plan {
 fn fit(
     spec: &Spec,
     argument: &mut Argument,
-    parameter: &Parameter,
+    parameter: &PtxParameter,
     ty: Option<&str>,
     cast: bool,
 ) -> Result<Vec<String>, Misfit> {
     let bytes = parameter.size_bytes;
-    let is_struct = parameter.kind == ParameterKind::Bytes;
+    let is_struct = parameter.kind == PtxParameterKind::Bytes;
     match argument {
-        Argument::Array(_) if matches!(parameter.kind, ParameterKind::Value) => {
+        Argument::Array(_) if matches!(parameter.kind, PtxParameterKind::Value) => {
             Err(Misfit::new(format!("the parameter is a value of {bytes} bytes"))
                 .next("give a value such as f32:2.5"))
         }
         Argument::Array(_) if is_struct => Err(not_a_struct(bytes)),
         Argument::Array(array) => fit_array(array, parameter.pointers.first(), ty, cast),
-        Argument::Null if matches!(parameter.kind, ParameterKind::Pointer | ParameterKind::Word) => {
+        Argument::Null if matches!(parameter.kind, PtxParameterKind::Pointer | PtxParameterKind::Word) => {
             Ok(Vec::new())
         }
         Argument::Null => Err(Misfit::new("the parameter is not a pointer").next("give a value")),
-        Argument::Value(_) if parameter.kind == ParameterKind::Pointer => {
+        Argument::Value(_) if parameter.kind == PtxParameterKind::Pointer => {
             Err(Misfit::new("the parameter is a pointer")
                 .next("give an array with in:, out: or inout:, or null"))
         }
@@ -125,7 +126,7 @@ fn not_a_struct(bytes: u64) -> Misfit {
 fn fit_struct(
     spec: &Spec,
     arrays: &mut [(u64, ArrayArgument)],
-    parameter: &Parameter,
+    parameter: &PtxParameter,
     cast: bool,
 ) -> Result<Vec<String>, Misfit> {
     let mut warnings = Vec::new();
@@ -173,15 +174,15 @@ fn fit_array(
     ty: Option<&str>,
     cast: bool,
 ) -> Result<Vec<String>, Misfit> {
-    let access = field.map_or(Access::Unknown, |field| field.effect.access());
+    let access = field.map_or(PointerAccess::Unknown, |field| field.effect.access());
     match (access, argument.to.is_some()) {
-        (Access::Writes | Access::Both, false) => {
+        (PointerAccess::Writes | PointerAccess::Both, false) => {
             return Err(Misfit::new("the kernel writes it").next("declare it with inout: or out:"));
         }
-        (Access::Reads, true) => {
+        (PointerAccess::Reads, true) => {
             return Err(Misfit::new("the kernel only reads it").next("declare it with in:"));
         }
-        (Access::Neither, true) => {
+        (PointerAccess::Neither, true) => {
             return Err(Misfit::new("the kernel neither reads nor writes it").next("declare it with in:"));
         }
         _ => {}
@@ -209,11 +210,11 @@ fn fit_array(
 }
 
 /// Whether the kernel takes the bits of the value for something else.
-fn misread(spec: &Spec, parameter: &Parameter) -> Option<Misfit> {
+fn misread(spec: &Spec, parameter: &PtxParameter) -> Option<Misfit> {
     let Spec::Value { element, .. } = spec else { return None };
     let ty = parameter.ty;
     match ty.kind() {
-        _ if parameter.kind != ParameterKind::Value => None,
+        _ if parameter.kind != PtxParameterKind::Value => None,
         ScalarKind::Float if !element.is_float() => {
             Some(Misfit::new(format!("the parameter is a floating-point number (.{})", ty.keyword())))
         }

@@ -12,7 +12,8 @@ use kiln::{
 };
 use kiln_driver::Dim3;
 use kiln_ir::{
-    BindingPlan, Buffer, DeviceLimits, LaunchPlan, LaunchRequest, Literal, Program, Role, Scalar, Type,
+    BindingPlan, Buffer, DeviceLimits, LaunchPlan, LaunchRequest, Literal, Program, Role, ScalarParameter,
+    Type,
 };
 
 use super::flags::LaunchFlags;
@@ -132,7 +133,7 @@ fn bind<'a>(bindings: Bindings<'a>, declared: &Buffer, buffer: &GpuRef<u8>) -> R
     })
 }
 
-fn literal(scalar: &Scalar, bytes: &[u8]) -> Literal {
+fn literal(scalar: &ScalarParameter, bytes: &[u8]) -> Literal {
     let mut bits = [0; 8];
     for (bit, byte) in bits.iter_mut().zip(bytes) {
         *bit = *byte;
@@ -204,7 +205,7 @@ fn fit_buffer(buffer: &Buffer, argument: &mut Argument, cast: bool) -> Result<()
     Err((format!("its elements are {}, and the program takes {}", given.numpy(), buffer.element), next))
 }
 
-fn fit_scalar(scalar: &Scalar, spec: &Spec) -> Result<(), Misfit> {
+fn fit_scalar(scalar: &ScalarParameter, spec: &Spec) -> Result<(), Misfit> {
     let next = format!("give a value such as {}:1", scalar.ty);
     match spec {
         Spec::Value { element: given, .. } if *given == element(scalar.ty) => Ok(()),

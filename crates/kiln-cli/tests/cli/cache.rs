@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use kiln::cache::{CacheConfig, CachePlace, DiskCache, Entry, EntryKind, KeyBuilder, Surroundings};
+use kiln::cache::{CacheConfig, CacheEntry, CachePlace, DiskCache, EntryKind, KeyBuilder, Surroundings};
 
 use crate::folder::Folder;
 use crate::outcome::{Outcome, command, run};
@@ -17,7 +17,7 @@ fn filled(folder: &Folder, entries: u32) -> DiskCache {
         let key = KeyBuilder::new().part("entry", &entry.to_le_bytes()).finish();
         let (kind, compile_time) = (EntryKind::Ptx, Duration::from_millis(250));
         let kernels = vec![format!("axpy_{entry}"), "scale<float>".to_owned()];
-        cache.put(&key, &Entry { kind, compile_time, kernels, payload: vec![entry as u8; 1000] });
+        cache.put(&key, &CacheEntry { kind, compile_time, kernels, payload: vec![entry as u8; 1000] });
     }
     cache
 }

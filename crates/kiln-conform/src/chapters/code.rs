@@ -7,7 +7,7 @@ use kiln_driver::{Command, DriverExt, Image, Refusal};
 use super::streams::waiting::LONG;
 use crate::expect::{equal, holds, inapplicable, refused, refused_somehow, stale, unsupported};
 use crate::kernels::{Arguments, VARIABLE, VARIABLE_START};
-use crate::law::{Law, Verdict};
+use crate::law::{Law, LawVerdict};
 use crate::rig::Rig;
 
 pub(crate) const LAWS: &[Law] = &[
@@ -74,7 +74,7 @@ pub(crate) const LAWS: &[Law] = &[
     },
 ];
 
-fn attributes(rig: &Rig<'_>) -> Verdict {
+fn attributes(rig: &Rig<'_>) -> LawVerdict {
     let kernel = rig.kernel("fill_index")?;
     let known = &kernel.attributes;
     let limit = rig.driver.info().limits.max_threads_per_block;
@@ -89,7 +89,7 @@ fn attributes(rig: &Rig<'_>) -> Verdict {
     equal("the parameters of axpy", spans, Some(vec![(0, 4), (8, 8), (16, 8), (24, 4)]))
 }
 
-fn unknown_name(rig: &Rig<'_>) -> Verdict {
+fn unknown_name(rig: &Rig<'_>) -> LawVerdict {
     let module = rig.load()?;
     for name in ["no_such_kernel", "FILL_INDEX", "fill_inde", "fill_index ", ""] {
         let answer = rig.driver.function(module, name);
@@ -107,7 +107,7 @@ fn unknown_name(rig: &Rig<'_>) -> Verdict {
     Ok(())
 }
 
-fn broken_image(rig: &Rig<'_>) -> Verdict {
+fn broken_image(rig: &Rig<'_>) -> LawVerdict {
     let answer = rig.driver.load(&rig.kernels().broken());
     refused(
         "a broken image",
@@ -131,7 +131,7 @@ fn broken_image(rig: &Rig<'_>) -> Verdict {
     equal("code loaded after that", rig.get_words(&memory, 4)?, vec![1; 4])
 }
 
-fn unsupported_image(rig: &Rig<'_>) -> Verdict {
+fn unsupported_image(rig: &Rig<'_>) -> LawVerdict {
     let features = rig.driver.info().features;
     let kinds = [
         (features.ptx, Image::Ptx(crate::kernels::PTX)),
@@ -146,7 +146,7 @@ fn unsupported_image(rig: &Rig<'_>) -> Verdict {
     Ok(())
 }
 
-fn kept_machine_code(rig: &Rig<'_>) -> Verdict {
+fn kept_machine_code(rig: &Rig<'_>) -> LawVerdict {
     let Some(text) = rig.kernels().image().ptx() else {
         return inapplicable("these kernels are not PTX");
     };
@@ -167,7 +167,7 @@ fn kept_machine_code(rig: &Rig<'_>) -> Verdict {
     Ok(())
 }
 
-fn load_does_not_wait(rig: &Rig<'_>) -> Verdict {
+fn load_does_not_wait(rig: &Rig<'_>) -> LawVerdict {
     if !rig.in_real_time() {
         return inapplicable("its kernels take no time of the host's");
     }
@@ -181,7 +181,7 @@ fn load_does_not_wait(rig: &Rig<'_>) -> Verdict {
     holds(!rig.driver.is_done(done)?, "the kernel to run still after a load", "that the call waited for it")
 }
 
-fn modules_are_apart(rig: &Rig<'_>) -> Verdict {
+fn modules_are_apart(rig: &Rig<'_>) -> LawVerdict {
     let (first, second) = (rig.load()?, rig.load()?);
     holds(first != second, "a separate handle for each module", first)?;
     let (gone, kept) =
@@ -197,7 +197,7 @@ fn modules_are_apart(rig: &Rig<'_>) -> Verdict {
     equal("a launch from the module that is left", rig.get_words(&memory, 1)?, vec![6])
 }
 
-fn found_twice(rig: &Rig<'_>) -> Verdict {
+fn found_twice(rig: &Rig<'_>) -> LawVerdict {
     let module = rig.load()?;
     let (stream, memory) = (rig.stream()?, rig.words(1)?);
     for value in [1, 2] {
@@ -210,7 +210,7 @@ fn found_twice(rig: &Rig<'_>) -> Verdict {
     Ok(())
 }
 
-fn kernels_die_with_their_module(rig: &Rig<'_>) -> Verdict {
+fn kernels_die_with_their_module(rig: &Rig<'_>) -> LawVerdict {
     let module = rig.load()?;
     let kernel = rig.driver.function(module, "store_value")?;
     let (stream, memory) = (rig.stream()?, rig.words(1)?);
@@ -230,7 +230,7 @@ fn kernels_die_with_their_module(rig: &Rig<'_>) -> Verdict {
     equal("a launch from the module loaded again", rig.get_words(&memory, 1)?, vec![1])
 }
 
-fn occupancy(rig: &Rig<'_>) -> Verdict {
+fn occupancy(rig: &Rig<'_>) -> LawVerdict {
     let kernel = rig.kernel("fill_index")?;
     let limits = &rig.driver.info().limits;
     let threads_limit = kernel.attributes.max_threads_per_block;
@@ -257,7 +257,7 @@ fn occupancy(rig: &Rig<'_>) -> Verdict {
     )
 }
 
-fn occupancy_refused(rig: &Rig<'_>) -> Verdict {
+fn occupancy_refused(rig: &Rig<'_>) -> LawVerdict {
     let kernel = rig.kernel("fill_index")?;
     let limits = &rig.driver.info().limits;
     for threads in [0, limits.max_threads_per_block + 1, u32::MAX] {
@@ -276,7 +276,7 @@ fn occupancy_refused(rig: &Rig<'_>) -> Verdict {
     Ok(())
 }
 
-fn variable(rig: &Rig<'_>) -> Verdict {
+fn variable(rig: &Rig<'_>) -> LawVerdict {
     if !rig.kernels().has_variable {
         return inapplicable("these kernels come without a variable");
     }
@@ -300,7 +300,7 @@ fn variable(rig: &Rig<'_>) -> Verdict {
     equal("the variable of another module", rig.get_words(&other, 1)?, vec![VARIABLE_START])
 }
 
-fn variable_is_not_freed(rig: &Rig<'_>) -> Verdict {
+fn variable_is_not_freed(rig: &Rig<'_>) -> LawVerdict {
     if !rig.kernels().has_variable {
         return inapplicable("these kernels come without a variable");
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kiln_driver::{DriverExt, Health, MemoryRequest};
 
 use crate::expect::{equal, holds};
-use crate::law::{Law, Verdict};
+use crate::law::{Law, LawVerdict};
 use crate::rig::Rig;
 
 pub(crate) const LAWS: &[Law] = &[
@@ -41,7 +41,7 @@ pub(crate) const LAWS: &[Law] = &[
     },
 ];
 
-fn info_is_fixed(rig: &Rig<'_>) -> Verdict {
+fn info_is_fixed(rig: &Rig<'_>) -> LawVerdict {
     let before = rig.driver.info().clone();
     let stream = rig.stream()?;
     let memory = rig.words(16)?;
@@ -50,7 +50,7 @@ fn info_is_fixed(rig: &Rig<'_>) -> Verdict {
     equal("the device's info", rig.driver.info().clone(), before)
 }
 
-fn limits_make_sense(rig: &Rig<'_>) -> Verdict {
+fn limits_make_sense(rig: &Rig<'_>) -> LawVerdict {
     let info = rig.driver.info();
     let (limits, features) = (&info.limits, &info.features);
     let checks = [
@@ -88,7 +88,7 @@ fn limits_make_sense(rig: &Rig<'_>) -> Verdict {
     Ok(())
 }
 
-fn keys_differ(rig: &Rig<'_>) -> Verdict {
+fn keys_differ(rig: &Rig<'_>) -> LawVerdict {
     let another = rig.another()?;
     let (here, there) = (rig.driver.info().key, another.driver.info().key);
     holds(here != there, "two opened devices to have different keys", format!("{here} twice"))?;
@@ -97,7 +97,7 @@ fn keys_differ(rig: &Rig<'_>) -> Verdict {
     another.finish()
 }
 
-fn healthy(rig: &Rig<'_>) -> Verdict {
+fn healthy(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let ask = || match rig.driver.health() {
         Health::Healthy => Ok(()),
@@ -110,7 +110,7 @@ fn healthy(rig: &Rig<'_>) -> Verdict {
     ask()
 }
 
-fn free_memory_is_live(rig: &Rig<'_>) -> Verdict {
+fn free_memory_is_live(rig: &Rig<'_>) -> LawVerdict {
     let total = rig.driver.info().total_memory_bytes;
     let bytes = (256 << 20).min(total / 8);
     let before = rig.driver.memory_info()?;
@@ -125,7 +125,7 @@ fn free_memory_is_live(rig: &Rig<'_>) -> Verdict {
     holds(after.free_bytes > with.free_bytes, "more to be free after it was freed", &seen)
 }
 
-fn clock_moves_forward(rig: &Rig<'_>) -> Verdict {
+fn clock_moves_forward(rig: &Rig<'_>) -> LawVerdict {
     const NAP: Duration = Duration::from_millis(2);
     let clock = rig.driver.clock();
     let start = clock.now();

@@ -7,7 +7,7 @@ use kiln_driver::{Command, DriverExt, FunctionId, GraphNode, Memory, Pattern, Pl
 
 use crate::expect::{equal, same_bytes};
 use crate::kernels::Arguments;
-use crate::law::{Law, Verdict};
+use crate::law::{Law, LawVerdict};
 use crate::rig::{Rig, plain_launch, read_host};
 
 pub(crate) const LAWS: &[Law] = &[
@@ -89,7 +89,7 @@ fn copy<'b>(from: &Memory, to: &Memory, bytes: u64) -> Command<'b> {
     Command::Copy { from: Place::Device(from.id.into()), to: Place::Device(to.id.into()), bytes }
 }
 
-fn edges(rig: &Rig<'_>) -> Verdict {
+fn edges(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let word = rig.words(1)?;
     let (spin, value, more) = (rig.kernel("spin")?, rig.kernel("store_value")?, rig.kernel("increment")?);
@@ -108,7 +108,7 @@ fn edges(rig: &Rig<'_>) -> Verdict {
     equal("a chain of nodes", rig.get_words(&word, 1)?, vec![7])
 }
 
-fn diamond(rig: &Rig<'_>) -> Verdict {
+fn diamond(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let (top, left, right, bottom) =
         (rig.words(64)?, rig.words(64)?, rig.words(64)?, rig.memory_with(&[0; 512])?);
@@ -142,7 +142,7 @@ fn diamond(rig: &Rig<'_>) -> Verdict {
     equal("what the last node cleared", rig.get_words(&top, 64)?, vec![0; 64])
 }
 
-fn no_edges(rig: &Rig<'_>) -> Verdict {
+fn no_edges(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let words = rig.words(20)?;
     let value = rig.kernel("store_value")?;
@@ -162,7 +162,7 @@ fn no_edges(rig: &Rig<'_>) -> Verdict {
     equal("what twenty free nodes wrote", rig.get_words(&words, 20)?, (1..=20).collect())
 }
 
-fn every_kind(rig: &Rig<'_>) -> Verdict {
+fn every_kind(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let (from, to) = (rig.host_with(&[10, 0, 0, 0].repeat(32))?, rig.host(256)?);
     let memory = rig.memory_with(&[0xee; 256])?;
@@ -200,7 +200,7 @@ fn every_kind(rig: &Rig<'_>) -> Verdict {
     same_bytes("what the graph brought back", &read_host(&to)?, &expected)
 }
 
-fn in_stream_order(rig: &Rig<'_>) -> Verdict {
+fn in_stream_order(rig: &Rig<'_>) -> LawVerdict {
     let (stream, other) = (rig.stream()?, rig.stream()?);
     let event = rig.event()?;
     let (word, seen) = (rig.words(1)?, rig.host(4)?);
@@ -223,7 +223,7 @@ fn in_stream_order(rig: &Rig<'_>) -> Verdict {
     same_bytes("graphs between other work", &read_host(&seen)?, &103u32.to_le_bytes())
 }
 
-fn again_and_again(rig: &Rig<'_>) -> Verdict {
+fn again_and_again(rig: &Rig<'_>) -> LawVerdict {
     let (first, second) = (rig.stream()?, rig.stream()?);
     let words = rig.words(64)?;
     let more = rig.kernel("increment")?;

@@ -8,7 +8,7 @@ use kiln_driver::{Command, DriverExt, MemoryRequest, Place, Timeout, WaitTarget,
 
 use crate::expect::{equal, holds, same_bytes, stale};
 use crate::kernels::Arguments;
-use crate::law::{Law, Verdict};
+use crate::law::{Law, LawVerdict};
 use crate::rig::{Rig, host_at, read_host};
 
 pub(crate) const LAWS: &[Law] = &[
@@ -59,7 +59,7 @@ pub(crate) const LAWS: &[Law] = &[
     },
 ];
 
-fn never_repeat(rig: &Rig<'_>) -> Verdict {
+fn never_repeat(rig: &Rig<'_>) -> LawVerdict {
     const TIMES: usize = 300;
     let mut events = HashSet::new();
     let mut memories = HashSet::new();
@@ -80,7 +80,7 @@ fn never_repeat(rig: &Rig<'_>) -> Verdict {
     Ok(())
 }
 
-fn old_handle_new_object(rig: &Rig<'_>) -> Verdict {
+fn old_handle_new_object(rig: &Rig<'_>) -> LawVerdict {
     let old = rig.stream()?;
     rig.destroy(old)?;
     let new = rig.stream()?;
@@ -106,7 +106,7 @@ fn old_handle_new_object(rig: &Rig<'_>) -> Verdict {
     same_bytes("the new block's bytes", &rig.get(memory.id, 16)?, &[6; 16])
 }
 
-fn stale_in_commands(rig: &Rig<'_>) -> Verdict {
+fn stale_in_commands(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let memory = rig.memory_with(&[1; 64])?;
     let host = rig.host_with(&[2; 64])?;
@@ -137,7 +137,7 @@ fn stale_in_commands(rig: &Rig<'_>) -> Verdict {
     same_bytes("host memory", &read_host(&host)?, &[2; 64])
 }
 
-fn native(rig: &Rig<'_>) -> Verdict {
+fn native(rig: &Rig<'_>) -> LawVerdict {
     let (stream, event) = (rig.stream()?, rig.event()?);
     let supported = rig.driver.info().features.native_handles;
     for object in [stream.into(), event.into()] {

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 use kiln_driver::{Command, DriverExt, Place, SharedBytes};
 
 use crate::expect::{equal, holds, inapplicable, refused_somehow, same_bytes, stale, too_much, unsupported};
-use crate::law::{Law, Stop, Verdict};
+use crate::law::{Law, LawVerdict, Stop};
 use crate::rig::{Rig, host_at, noise, read_host, write_host};
 
 pub(crate) const LAWS: &[Law] = &[
@@ -43,7 +43,7 @@ pub(crate) const LAWS: &[Law] = &[
 
 const PAGE_BYTES: usize = 4096;
 
-fn starts_as_zeros(rig: &Rig<'_>) -> Verdict {
+fn starts_as_zeros(rig: &Rig<'_>) -> LawVerdict {
     for bytes in [1, 100, 1 << 16] {
         let block = rig.host(bytes)?;
         equal("the length of a host block", block.len() as u64, bytes)?;
@@ -64,7 +64,7 @@ fn starts_as_zeros(rig: &Rig<'_>) -> Verdict {
     )
 }
 
-fn round_trip(rig: &Rig<'_>) -> Verdict {
+fn round_trip(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let data = noise(5000, 2);
     let (from, to) = (rig.host_with(&data)?, rig.host(5000)?);
@@ -82,7 +82,7 @@ fn round_trip(rig: &Rig<'_>) -> Verdict {
     same_bytes("a host block copied in pieces", &read_host(&to)?, &expected)
 }
 
-fn to_host(rig: &Rig<'_>) -> Verdict {
+fn to_host(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let data = noise(1000, 3);
     let (from, to) = (rig.host_with(&data)?, rig.host(1000)?);
@@ -95,7 +95,7 @@ fn to_host(rig: &Rig<'_>) -> Verdict {
     same_bytes("a host block", &read_host(&to)?, &expected)
 }
 
-fn sizes(rig: &Rig<'_>) -> Verdict {
+fn sizes(rig: &Rig<'_>) -> LawVerdict {
     refused_somehow("a host block of zero bytes", rig.driver.allocate_host(0))?;
     for bytes in [1 << 63, u64::MAX, 1 << 56] {
         too_much(format!("a host block of {bytes} bytes"), rig.driver.allocate_host(bytes))?;
@@ -104,7 +104,7 @@ fn sizes(rig: &Rig<'_>) -> Verdict {
     same_bytes("a block made after that", &read_host(&block)?, &[1, 2, 3])
 }
 
-fn bytes_outlive_the_handle(rig: &Rig<'_>) -> Verdict {
+fn bytes_outlive_the_handle(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let memory = rig.memory_with(&[6; 64])?;
     let block = rig.host(64)?;
@@ -121,7 +121,7 @@ fn bytes_outlive_the_handle(rig: &Rig<'_>) -> Verdict {
     same_bytes("the device's memory", &rig.get(memory.id, 64)?, &[6; 64])
 }
 
-fn blocks_are_apart(rig: &Rig<'_>) -> Verdict {
+fn blocks_are_apart(rig: &Rig<'_>) -> LawVerdict {
     let mut all = Vec::new();
     for number in 0..16u64 {
         all.push((rig.host_with(&noise(1 + number * 97, number))?, number));
@@ -132,7 +132,7 @@ fn blocks_are_apart(rig: &Rig<'_>) -> Verdict {
     Ok(())
 }
 
-fn registered(rig: &Rig<'_>) -> Verdict {
+fn registered(rig: &Rig<'_>) -> LawVerdict {
     let memory = need_registration(rig)?;
     let stream = rig.stream()?;
     let data = noise(4 * PAGE_BYTES as u64, 4);
@@ -153,7 +153,7 @@ fn registered(rig: &Rig<'_>) -> Verdict {
     same_bytes("registered memory, read where it lies", &found, &other)
 }
 
-fn registered_once(rig: &Rig<'_>) -> Verdict {
+fn registered_once(rig: &Rig<'_>) -> LawVerdict {
     let memory = need_registration(rig)?;
     let block = rig.driver.register_host(memory.clone())?;
     rig.adopt(block.id());

@@ -10,7 +10,7 @@ use kiln_driver::{
 
 use crate::expect::{equal, holds, inapplicable};
 use crate::kernels::Arguments;
-use crate::law::{Law, Stop, Verdict, fail};
+use crate::law::{Law, LawVerdict, Stop, fail};
 use crate::rig::{Rig, read_host};
 
 pub(crate) const LAWS: &[Law] = &[
@@ -76,7 +76,7 @@ fn lose(rig: &Rig<'_>) -> Result<Error, Stop> {
     lost("a wait for a kernel that faults", rig.driver.wait(WaitTarget::Stream(stream), NOTICE))
 }
 
-fn fault_ends_waits(rig: &Rig<'_>) -> Verdict {
+fn fault_ends_waits(rig: &Rig<'_>) -> LawVerdict {
     let (stream, other, event) = (rig.stream()?, rig.stream()?, rig.event()?);
     rig.busy(stream)?;
     fault(rig, stream)?;
@@ -91,7 +91,7 @@ fn fault_ends_waits(rig: &Rig<'_>) -> Verdict {
     lost("a look at another stream", rig.driver.wait(WaitTarget::Stream(other), Timeout::Poll)).map(drop)
 }
 
-fn once_lost_always_lost(rig: &Rig<'_>) -> Verdict {
+fn once_lost_always_lost(rig: &Rig<'_>) -> LawVerdict {
     let (stream, event) = (rig.stream()?, rig.event()?);
     let memory = rig.words(4)?;
     let kernel = rig.kernel("store_value")?;
@@ -123,7 +123,7 @@ fn once_lost_always_lost(rig: &Rig<'_>) -> Verdict {
     Ok(())
 }
 
-fn late_failure_names_its_command(rig: &Rig<'_>) -> Verdict {
+fn late_failure_names_its_command(rig: &Rig<'_>) -> LawVerdict {
     let (stream, other) = (rig.stream()?, rig.stream()?);
     let word = rig.words(1)?;
     let done = rig.store(stream, &word, 1)?;
@@ -145,7 +145,7 @@ fn late_failure_names_its_command(rig: &Rig<'_>) -> Verdict {
     holds(named, "the wait or health to name the submission", "neither does")
 }
 
-fn waiting_threads_end(rig: &Rig<'_>) -> Verdict {
+fn waiting_threads_end(rig: &Rig<'_>) -> LawVerdict {
     let (stream, event) = (rig.stream()?, rig.event()?);
     rig.busy_for(stream, 20)?;
     fault(rig, stream)?;
@@ -166,7 +166,7 @@ fn waiting_threads_end(rig: &Rig<'_>) -> Verdict {
     })
 }
 
-fn read_only_write(rig: &Rig<'_>) -> Verdict {
+fn read_only_write(rig: &Rig<'_>) -> LawVerdict {
     if !rig.driver.info().features.pages {
         return inapplicable("the device has no pages");
     }
@@ -182,7 +182,7 @@ fn read_only_write(rig: &Rig<'_>) -> Verdict {
         .map(drop)
 }
 
-fn host_bytes_survive(rig: &Rig<'_>) -> Verdict {
+fn host_bytes_survive(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let memory = rig.memory_with(&[0x31; 64])?;
     let host = rig.host(64)?;
@@ -196,7 +196,7 @@ fn host_bytes_survive(rig: &Rig<'_>) -> Verdict {
     holds(clock.now() <= clock.now(), "the clock to go on", "that it goes back")
 }
 
-fn giving_back_ends(rig: &Rig<'_>) -> Verdict {
+fn giving_back_ends(rig: &Rig<'_>) -> LawVerdict {
     let (stream, event, host) = (rig.stream()?, rig.event()?, rig.host(64)?);
     let memory = rig.memory(64)?;
     let module = rig.load()?;

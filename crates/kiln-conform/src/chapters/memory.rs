@@ -5,7 +5,7 @@ use kiln_driver::{Command, DriverExt, ForeignMemory, MemoryRequest, Refusal};
 use crate::expect::{
     equal, holds, inapplicable, refused, refused_somehow, same_bytes, stale, too_much, unsupported,
 };
-use crate::law::{Law, Stop, Verdict, fail};
+use crate::law::{Law, LawVerdict, Stop, fail};
 use crate::rig::{Rig, at, noise, read_host};
 
 pub(crate) const LAWS: &[Law] = &[
@@ -81,7 +81,7 @@ fn need_pool(rig: &Rig<'_>) -> Result<(), Stop> {
     inapplicable("the device has no pool")
 }
 
-fn round_trip(rig: &Rig<'_>) -> Verdict {
+fn round_trip(rig: &Rig<'_>) -> LawVerdict {
     for bytes in [1, 3, 256, 4097, 1 << 20] {
         let memory = rig.memory(bytes)?;
         equal("the length of memory", memory.bytes, bytes)?;
@@ -98,7 +98,7 @@ fn round_trip(rig: &Rig<'_>) -> Verdict {
     Ok(())
 }
 
-fn blocks_are_apart(rig: &Rig<'_>) -> Verdict {
+fn blocks_are_apart(rig: &Rig<'_>) -> LawVerdict {
     let mut all = Vec::new();
     for number in 0..24u64 {
         let bytes = 1 + number * 331;
@@ -121,7 +121,7 @@ fn blocks_are_apart(rig: &Rig<'_>) -> Verdict {
     Ok(())
 }
 
-fn sizes(rig: &Rig<'_>) -> Verdict {
+fn sizes(rig: &Rig<'_>) -> LawVerdict {
     refused_somehow("memory of zero bytes", rig.driver.allocate(MemoryRequest::Direct { bytes: 0 }))?;
     let beyond = rig.driver.info().total_memory_bytes.saturating_add(1 << 20);
     match rig.driver.allocate(MemoryRequest::Direct { bytes: beyond }) {
@@ -152,7 +152,7 @@ fn sizes(rig: &Rig<'_>) -> Verdict {
     same_bytes("memory allocated after that", &rig.get(memory.id, 3)?, &[1, 2, 3])
 }
 
-fn freed_memory_returns(rig: &Rig<'_>) -> Verdict {
+fn freed_memory_returns(rig: &Rig<'_>) -> LawVerdict {
     // Three times two fifths of what is free: the third time works only if the first two came back.
     let bytes = rig.driver.memory_info()?.free_bytes / 5 * 2;
     for _ in 0..3 {
@@ -162,7 +162,7 @@ fn freed_memory_returns(rig: &Rig<'_>) -> Verdict {
     Ok(())
 }
 
-fn free_is_final(rig: &Rig<'_>) -> Verdict {
+fn free_is_final(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let memory = rig.memory_with(&[1; 64])?;
     rig.free(memory.id, None)?;
@@ -175,7 +175,7 @@ fn free_is_final(rig: &Rig<'_>) -> Verdict {
     same_bytes("memory allocated after that", &rig.get(again.id, 64)?, &[2; 64])
 }
 
-fn pool_in_stream_order(rig: &Rig<'_>) -> Verdict {
+fn pool_in_stream_order(rig: &Rig<'_>) -> LawVerdict {
     need_pool(rig)?;
     let stream = rig.stream()?;
     let data = noise(4096, 1);
@@ -189,7 +189,7 @@ fn pool_in_stream_order(rig: &Rig<'_>) -> Verdict {
     same_bytes("pool memory", &read_host(&to)?, &data)
 }
 
-fn pool_free_in_stream_order(rig: &Rig<'_>) -> Verdict {
+fn pool_free_in_stream_order(rig: &Rig<'_>) -> LawVerdict {
     need_pool(rig)?;
     let stream = rig.stream()?;
     let to = rig.host(4096)?;
@@ -207,7 +207,7 @@ fn pool_free_in_stream_order(rig: &Rig<'_>) -> Verdict {
     same_bytes("what was written after it", &rig.get(next.id, 4096)?, &[0xa5; 4096])
 }
 
-fn pool_across_streams(rig: &Rig<'_>) -> Verdict {
+fn pool_across_streams(rig: &Rig<'_>) -> LawVerdict {
     need_pool(rig)?;
     let (first, second) = (rig.stream()?, rig.stream()?);
     let (born, used) = (rig.event()?, rig.event()?);
@@ -226,7 +226,7 @@ fn pool_across_streams(rig: &Rig<'_>) -> Verdict {
     same_bytes("what the other stream read", &read_host(&to)?, &[0x11; 4096])
 }
 
-fn pool_reuses(rig: &Rig<'_>) -> Verdict {
+fn pool_reuses(rig: &Rig<'_>) -> LawVerdict {
     need_pool(rig)?;
     let stream = rig.stream()?;
     // Six times a quarter of what is free goes through the pool: it must come back in stream order, without a wait.
@@ -240,7 +240,7 @@ fn pool_reuses(rig: &Rig<'_>) -> Verdict {
     Ok(rig.driver.trim_pool(0)?)
 }
 
-fn free_wants_its_kind(rig: &Rig<'_>) -> Verdict {
+fn free_wants_its_kind(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let direct = rig.memory_with(&[7; 64])?;
     refused_somehow("direct memory freed on a stream", rig.driver.free(direct.id, Some(stream)))?;
@@ -262,7 +262,7 @@ fn free_wants_its_kind(rig: &Rig<'_>) -> Verdict {
     same_bytes("pool memory after that", &rig.get(pooled.id, 64)?, &[8; 64])
 }
 
-fn trim_keeps_what_is_used(rig: &Rig<'_>) -> Verdict {
+fn trim_keeps_what_is_used(rig: &Rig<'_>) -> LawVerdict {
     need_pool(rig)?;
     let stream = rig.stream()?;
     let (kept, freed) = (rig.pool_memory(1 << 20, stream)?, rig.pool_memory(1 << 20, stream)?);
@@ -274,7 +274,7 @@ fn trim_keeps_what_is_used(rig: &Rig<'_>) -> Verdict {
     same_bytes("memory in use while the pool was trimmed", &rig.get(kept.id, 1 << 20)?, &[3; 1 << 20])
 }
 
-fn foreign(rig: &Rig<'_>) -> Verdict {
+fn foreign(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let owned = rig.memory_with(&[1; 256])?;
     // SAFETY: the bytes are memory of this device, allocated above and freed after the name for them is.

@@ -5,7 +5,7 @@
 use kiln_driver::{Command, DriverExt, Memory, StreamId, Timeout, WaitTarget};
 
 use crate::expect::{equal, same_bytes};
-use crate::law::{Law, Stop, Verdict};
+use crate::law::{Law, LawVerdict, Stop};
 use crate::rig::{Rig, read_host};
 
 pub(crate) const LAWS: &[Law] = &[
@@ -56,7 +56,7 @@ fn late_word(rig: &Rig<'_>, stream: StreamId, value: u32) -> Result<Memory, Stop
     Ok(memory)
 }
 
-fn event(rig: &Rig<'_>) -> Verdict {
+fn event(rig: &Rig<'_>) -> LawVerdict {
     let (producer, consumer) = (rig.stream()?, rig.stream()?);
     let event = rig.event()?;
     let to = rig.host(4)?;
@@ -67,7 +67,7 @@ fn event(rig: &Rig<'_>) -> Verdict {
     same_bytes("what the consumer saw", &read_host(&to)?, &11u32.to_le_bytes())
 }
 
-fn chain(rig: &Rig<'_>) -> Verdict {
+fn chain(rig: &Rig<'_>) -> LawVerdict {
     const LINKS: usize = 5;
     let mut streams = Vec::new();
     for _ in 0..LINKS {
@@ -83,7 +83,7 @@ fn chain(rig: &Rig<'_>) -> Verdict {
     equal("what went through the chain", rig.get_words(&word, 1)?, vec![2])
 }
 
-fn fan_out_fan_in(rig: &Rig<'_>) -> Verdict {
+fn fan_out_fan_in(rig: &Rig<'_>) -> LawVerdict {
     let (source, sink) = (rig.stream()?, rig.stream()?);
     let word = late_word(rig, source, 7)?;
     let all = rig.words(4)?;
@@ -101,7 +101,7 @@ fn fan_out_fan_in(rig: &Rig<'_>) -> Verdict {
     equal("what came together", rig.get_words(&all, 4)?, vec![8; 4])
 }
 
-fn ping_pong(rig: &Rig<'_>) -> Verdict {
+fn ping_pong(rig: &Rig<'_>) -> LawVerdict {
     const TURNS: u32 = 12;
     let streams = [rig.stream()?, rig.stream()?];
     let event = rig.event()?;
@@ -115,7 +115,7 @@ fn ping_pong(rig: &Rig<'_>) -> Verdict {
     equal("turns", rig.get_words(&word, 1)?, vec![TURNS])
 }
 
-fn write_after_read(rig: &Rig<'_>) -> Verdict {
+fn write_after_read(rig: &Rig<'_>) -> LawVerdict {
     let (reader, writer) = (rig.stream()?, rig.stream()?);
     let memory = rig.memory_with(&[1; 4096])?;
     let to = rig.host(4096)?;
@@ -128,7 +128,7 @@ fn write_after_read(rig: &Rig<'_>) -> Verdict {
     same_bytes("what the writer left", &rig.get(memory.id, 4096)?, &[2; 4096])
 }
 
-fn through_the_host(rig: &Rig<'_>) -> Verdict {
+fn through_the_host(rig: &Rig<'_>) -> LawVerdict {
     let (first, second) = (rig.stream()?, rig.stream()?);
     let event = rig.event()?;
     let word = late_word(rig, first, 3)?;
@@ -142,7 +142,7 @@ fn through_the_host(rig: &Rig<'_>) -> Verdict {
     equal("three steps in the order of the host", rig.get_words(&word, 1)?, vec![5])
 }
 
-fn wait_holds_everything(rig: &Rig<'_>) -> Verdict {
+fn wait_holds_everything(rig: &Rig<'_>) -> LawVerdict {
     let (producer, consumer) = (rig.stream()?, rig.stream()?);
     let (event, done) = (rig.event()?, rig.event()?);
     let block = rig.memory_with(&[1; 64])?;
@@ -163,7 +163,7 @@ fn wait_holds_everything(rig: &Rig<'_>) -> Verdict {
     same_bytes("a fill behind the wait", &rig.get(filled.id, 64)?, &[4; 64])
 }
 
-fn one_event_many_waits(rig: &Rig<'_>) -> Verdict {
+fn one_event_many_waits(rig: &Rig<'_>) -> LawVerdict {
     let producer = rig.stream()?;
     let event = rig.event()?;
     let word = late_word(rig, producer, 21)?;
@@ -180,7 +180,7 @@ fn one_event_many_waits(rig: &Rig<'_>) -> Verdict {
     Ok(())
 }
 
-fn many_events_one_stream(rig: &Rig<'_>) -> Verdict {
+fn many_events_one_stream(rig: &Rig<'_>) -> LawVerdict {
     const PRODUCERS: u64 = 6;
     let sink = rig.stream()?;
     let all = rig.words(PRODUCERS)?;

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use kiln_driver::{DriverExt, Progress, Refusal, StreamRequest, Submission, Timeout, WaitTarget, Waited};
 
 use crate::expect::{equal, holds, refused, same_bytes, stale};
-use crate::law::{Law, Verdict};
+use crate::law::{Law, LawVerdict};
 use crate::rig::{Rig, read_host};
 
 pub(crate) const LAWS: &[Law] = &[
@@ -127,7 +127,7 @@ pub(crate) const LAWS: &[Law] = &[
     },
 ];
 
-fn numbers(rig: &Rig<'_>) -> Verdict {
+fn numbers(rig: &Rig<'_>) -> LawVerdict {
     let (first, second) = (rig.stream()?, rig.stream()?);
     let memory = rig.words(4)?;
     let event = rig.event()?;
@@ -149,7 +149,7 @@ fn numbers(rig: &Rig<'_>) -> Verdict {
     equal("the number after a wait of the host", rig.increment(first, &memory, 4)?, Submission(7))
 }
 
-fn progress_is_a_lower_bound(rig: &Rig<'_>) -> Verdict {
+fn progress_is_a_lower_bound(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let memory = rig.words(64)?;
     let zero = Progress { submitted: Submission(0), completed: Submission(0) };
@@ -171,7 +171,7 @@ fn progress_is_a_lower_bound(rig: &Rig<'_>) -> Verdict {
     equal("progress after a wait", rig.driver.progress(stream)?.completed, Submission(20))
 }
 
-fn completed_work_is_visible(rig: &Rig<'_>) -> Verdict {
+fn completed_work_is_visible(rig: &Rig<'_>) -> LawVerdict {
     const LOOKS: u32 = 200;
     let stream = rig.stream()?;
     let memory = rig.memory_with(&[0x77; 256])?;
@@ -191,7 +191,7 @@ fn completed_work_is_visible(rig: &Rig<'_>) -> Verdict {
     same_bytes("a copy that is said to be done", &read_host(&to)?, &[0x77; 256])
 }
 
-fn idle(rig: &Rig<'_>) -> Verdict {
+fn idle(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let waited = rig.driver.wait(WaitTarget::Stream(stream), Timeout::Poll)?;
     equal("a look at a new stream", waited, Waited::Done)?;
@@ -210,7 +210,7 @@ fn idle(rig: &Rig<'_>) -> Verdict {
     )
 }
 
-fn priorities(rig: &Rig<'_>) -> Verdict {
+fn priorities(rig: &Rig<'_>) -> LawVerdict {
     let range = rig.driver.info().limits.priorities;
     let memory = rig.words(64)?;
     for priority in [range.lowest, range.highest] {
@@ -228,7 +228,7 @@ fn priorities(rig: &Rig<'_>) -> Verdict {
     equal("work on streams of both priorities", rig.get_words(&memory, 64)?, vec![2; 64])
 }
 
-fn queued_work_outlives_the_stream(rig: &Rig<'_>) -> Verdict {
+fn queued_work_outlives_the_stream(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let event = rig.event()?;
     let memory = rig.words(256)?;
@@ -241,7 +241,7 @@ fn queued_work_outlives_the_stream(rig: &Rig<'_>) -> Verdict {
     equal("that work", rig.get_words(&memory, 256)?, vec![1; 256])
 }
 
-fn destroyed_is_stale(rig: &Rig<'_>) -> Verdict {
+fn destroyed_is_stale(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let (memory, event) = (rig.memory_with(&[4; 16])?, rig.event()?);
     rig.destroy(stream)?;
@@ -256,7 +256,7 @@ fn destroyed_is_stale(rig: &Rig<'_>) -> Verdict {
     same_bytes("memory a refused fill named", &rig.get(memory.id, 16)?, &[4; 16])
 }
 
-fn many(rig: &Rig<'_>) -> Verdict {
+fn many(rig: &Rig<'_>) -> LawVerdict {
     let memory = rig.words(128)?;
     let mut streams = HashSet::new();
     let mut events = HashSet::new();

@@ -7,7 +7,7 @@ use std::sync::{Barrier, Mutex, PoisonError};
 use kiln_driver::{Command, DriverExt, Error, Object, Refusal, Timeout, WaitTarget};
 
 use crate::expect::{equal, holds, same_bytes};
-use crate::law::{Law, Stop, Verdict, fail};
+use crate::law::{Law, LawVerdict, Stop, fail};
 use crate::rig::{Rig, noise};
 
 pub(crate) const LAWS: &[Law] = &[
@@ -52,7 +52,7 @@ pub(crate) const LAWS: &[Law] = &[
 const THREADS: u32 = 4;
 
 /// Runs a piece of work on several threads at once; the first failure is the answer.
-fn together(work: impl Fn(u32) -> Verdict + Sync) -> Verdict {
+fn together(work: impl Fn(u32) -> LawVerdict + Sync) -> LawVerdict {
     let start = Barrier::new(THREADS as usize);
     let stops: Mutex<Vec<Stop>> = Mutex::default();
     std::thread::scope(|scope| {
@@ -70,7 +70,7 @@ fn together(work: impl Fn(u32) -> Verdict + Sync) -> Verdict {
     stops.into_iter().next().map_or(Ok(()), Err)
 }
 
-fn one_stream(rig: &Rig<'_>) -> Verdict {
+fn one_stream(rig: &Rig<'_>) -> LawVerdict {
     const EACH: u32 = 40;
     let stream = rig.stream()?;
     let word = rig.words(1)?;
@@ -95,7 +95,7 @@ fn one_stream(rig: &Rig<'_>) -> Verdict {
     equal("launches that ran", rig.get_words(&word, 1)?, vec![total])
 }
 
-fn own_streams(rig: &Rig<'_>) -> Verdict {
+fn own_streams(rig: &Rig<'_>) -> LawVerdict {
     const BYTES: u64 = 20_000;
     together(|number| {
         let stream = rig.stream()?;
@@ -113,7 +113,7 @@ fn own_streams(rig: &Rig<'_>) -> Verdict {
     })
 }
 
-fn make_and_destroy(rig: &Rig<'_>) -> Verdict {
+fn make_and_destroy(rig: &Rig<'_>) -> LawVerdict {
     let live: Mutex<HashSet<Object>> = Mutex::default();
     let enter = |object: Object| {
         let fresh = live.lock().unwrap_or_else(PoisonError::into_inner).insert(object);
@@ -147,7 +147,7 @@ fn make_and_destroy(rig: &Rig<'_>) -> Verdict {
     })
 }
 
-fn one_destroy_wins(rig: &Rig<'_>) -> Verdict {
+fn one_destroy_wins(rig: &Rig<'_>) -> LawVerdict {
     for _ in 0..20 {
         let (stream, event) = (rig.stream()?, rig.event()?);
         let memory = rig.memory(64)?;
@@ -169,7 +169,7 @@ fn one_destroy_wins(rig: &Rig<'_>) -> Verdict {
     Ok(())
 }
 
-fn submit_against_destroy(rig: &Rig<'_>) -> Verdict {
+fn submit_against_destroy(rig: &Rig<'_>) -> LawVerdict {
     for _ in 0..8 {
         let (stream, done) = (rig.stream()?, rig.event()?);
         let word = rig.words(1)?;
@@ -202,7 +202,7 @@ fn submit_against_destroy(rig: &Rig<'_>) -> Verdict {
     Ok(())
 }
 
-fn many_waiters(rig: &Rig<'_>) -> Verdict {
+fn many_waiters(rig: &Rig<'_>) -> LawVerdict {
     let (stream, event) = (rig.stream()?, rig.event()?);
     let memory = rig.memory_with(&[0; 64])?;
     let host = rig.host(64)?;
@@ -220,8 +220,8 @@ fn many_waiters(rig: &Rig<'_>) -> Verdict {
     Ok(())
 }
 
-fn open_anywhere(rig: &Rig<'_>) -> Verdict {
-    let on_a_thread = |work: &(dyn Fn() -> Verdict + Sync)| {
+fn open_anywhere(rig: &Rig<'_>) -> LawVerdict {
+    let on_a_thread = |work: &(dyn Fn() -> LawVerdict + Sync)| {
         let ended = std::thread::scope(|scope| scope.spawn(work).join());
         ended.map_err(|_| fail("a thread to end", "a panic"))?
     };
@@ -246,7 +246,7 @@ fn open_anywhere(rig: &Rig<'_>) -> Verdict {
     })
 }
 
-fn loads(rig: &Rig<'_>) -> Verdict {
+fn loads(rig: &Rig<'_>) -> LawVerdict {
     together(|number| {
         for round in 0..3 {
             let module = rig.load()?;

@@ -6,7 +6,7 @@ mod transfers;
 use kiln_driver::DriverExt;
 
 use crate::expect::{equal, same_bytes};
-use crate::law::{Law, Verdict};
+use crate::law::{Law, LawVerdict};
 use crate::rig::{Rig, read_host};
 
 pub(crate) const LAWS: &[Law] = &[
@@ -95,7 +95,7 @@ pub(crate) const LAWS: &[Law] = &[
     },
 ];
 
-fn in_order(rig: &Rig<'_>) -> Verdict {
+fn in_order(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let (memory, other) = (rig.words(256)?, rig.words(256)?);
     let to = rig.host(1024)?;
@@ -112,7 +112,7 @@ fn in_order(rig: &Rig<'_>) -> Verdict {
     same_bytes("the end of the chain", &read_host(&to)?, &[16, 0, 0, 0].repeat(256))
 }
 
-fn reads_see_the_past(rig: &Rig<'_>) -> Verdict {
+fn reads_see_the_past(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let memory = rig.words(1)?;
     let hosts = [rig.host(4)?, rig.host(4)?, rig.host(4)?];

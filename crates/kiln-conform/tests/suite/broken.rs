@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kiln_conform::{Chapter, Opened, Outcome, Subject, Summary, all_laws, run_all, run_chapter};
+use kiln_conform::{Chapter, LawOutcome, Opened, Subject, Summary, all_laws, run_all, run_chapter};
 use kiln_sim::{Machine, Mode};
 
 use crate::flawed::{Flaw, Flawed};
@@ -92,7 +92,7 @@ fn every_flaw_is_found_by_the_laws_about_it() {
         let summary = summary.unwrap_or_else(|| panic!("no law is about {flaw:?}"));
         let failed = |name: &str| {
             let mut results = summary.results().iter();
-            results.any(|result| result.law.name == name && matches!(result.outcome, Outcome::Failed(_)))
+            results.any(|result| result.law.name == name && matches!(result.outcome, LawOutcome::Failed(_)))
         };
         for name in *expected {
             assert!(all_laws().any(|law| law.name == *name), "{name} is no law");

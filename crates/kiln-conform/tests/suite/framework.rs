@@ -1,6 +1,6 @@
 //! The rules about laws: exclusions are needed and name laws, absence counts as it should, children report.
 
-use kiln_conform::{Chapter, Loss, Outcome, Subject, all_laws, run_all, run_chapter, run_test};
+use kiln_conform::{Chapter, LawOutcome, Loss, Subject, all_laws, run_all, run_chapter, run_test};
 use kiln_sim::Mode;
 
 use crate::simulated;
@@ -61,8 +61,8 @@ fn a_child_that_runs_no_such_test_is_a_failure() {
     let subject = simulator().loss(Loss::ChildProcess);
     let summary = run_test(&subject, Chapter::Loss, module_path!(), "no_test_of_this_name");
     assert_eq!(summary.failed(), Chapter::Loss.laws().len(), "{summary}");
-    let expected = |outcome: &Outcome| match outcome {
-        Outcome::Failed(report) => report.text.contains("expected the child to run"),
+    let expected = |outcome: &LawOutcome| match outcome {
+        LawOutcome::Failed(report) => report.text.contains("expected the child to run"),
         _ => false,
     };
     assert!(summary.results().iter().all(|result| expected(&result.outcome)), "{summary}");

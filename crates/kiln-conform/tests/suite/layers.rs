@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kiln_conform::{Opened, Subject};
-use kiln_driver::layer::{Checking, Counting, Layer, Layered, Recording, Severity, TraceBuffer};
+use kiln_driver::layer::{Checking, Counting, Layer, Layered, RecordingLayer, Severity, TraceBuffer};
 use kiln_sim::{Machine, Mode};
 
 use crate::simulated;
@@ -71,14 +71,14 @@ mod counting {
 }
 
 mod recording {
-    use super::{Layered, Recording, TraceBuffer, layered};
+    use super::{Layered, RecordingLayer, TraceBuffer, layered};
 
-    fn finished(driver: &Layered<Recording>) -> Result<(), String> {
+    fn finished(driver: &Layered<RecordingLayer>) -> Result<(), String> {
         driver.layer().finish().map_err(|error| error.to_string())
     }
 
-    fn recording() -> Recording {
-        Recording::to(TraceBuffer::default())
+    fn recording() -> RecordingLayer {
+        RecordingLayer::to(TraceBuffer::default())
     }
 
     kiln_conform::laws!(layered("the recording layer", recording, finished));

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use kiln_conform::{Chapter, Law, Opened, run_once};
 use kiln_driver::Vouched;
-use kiln_driver::layer::{Layered, Recording, TraceBuffer};
-use kiln_driver::trace::{ReplayReport, Trace, replay};
+use kiln_driver::layer::{Layered, RecordingLayer, TraceBuffer};
+use kiln_driver::trace::{Trace, TraceReport, replay};
 use kiln_sim::{Machine, Mode};
 
 use crate::simulated;
@@ -20,7 +20,7 @@ const DIFFERENT: [(&str, &str); 1] = [(
 fn record(law: &Law, seed: u64) -> String {
     let machine = Machine::new(simulated::config().mode(Mode::Seeded(seed)));
     let buffer = TraceBuffer::default();
-    let driver = Layered::new(machine.device(0).unwrap(), Recording::to(buffer.clone()));
+    let driver = Layered::new(machine.device(0).unwrap(), RecordingLayer::to(buffer.clone()));
     let opened = Opened::new(Arc::new(driver)).with_peer(machine.device(1).unwrap());
     let subject = simulated::subject("the recorded simulator", Mode::Seeded);
     // Some laws have nothing to show here; what they called up to then is a trace, too.
@@ -30,7 +30,7 @@ fn record(law: &Law, seed: u64) -> String {
     buffer.text()
 }
 
-fn play(text: &str, seed: u64) -> ReplayReport {
+fn play(text: &str, seed: u64) -> TraceReport {
     let machine = Machine::new(simulated::config().mode(Mode::Seeded(seed)));
     // SAFETY: the kernels are host functions of the simulator, which reach its own memory only.
     let trace = Trace::parse(text).unwrap().vouched(unsafe { Vouched::new() });

@@ -1,7 +1,7 @@
 //! The laws on the simulator in every order there is, as far as a limit of runs goes.
 
 use kiln_conform::{Chapter, Law, Stop, run_once};
-use kiln_sim::{Mode, Verdict, explore};
+use kiln_sim::{ExploreCoverage, Mode, explore};
 
 use crate::simulated;
 
@@ -20,7 +20,7 @@ fn exhaust(law: &Law) -> (u64, bool) {
     for (outcome, schedule) in &seen.outcomes {
         assert_eq!(outcome, &Ok(()), "{} with schedule {schedule}", law.name);
     }
-    (seen.runs, seen.verdict == Verdict::Complete)
+    (seen.runs, seen.verdict == ExploreCoverage::Complete)
 }
 
 #[test]

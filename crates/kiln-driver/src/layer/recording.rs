@@ -35,7 +35,7 @@ use crate::trace::{Entry, RecordedAnswer, RecordedCall, header_line};
 /// # Ok(())
 /// # }
 /// ```
-pub struct Recording {
+pub struct RecordingLayer {
     device: OnceLock<DeviceKey>,
     sink: Mutex<Sink>,
 }
@@ -46,7 +46,7 @@ struct Sink {
     failure: Option<io::Error>,
 }
 
-impl Recording {
+impl RecordingLayer {
     /// A recording that is written to a file, a pipe or a [`TraceBuffer`].
     pub fn to(writer: impl Write + Send + 'static) -> Self {
         let mut sink = Sink { writer: Box::new(writer), lines: 0, failure: None };
@@ -67,7 +67,7 @@ impl Recording {
     }
 }
 
-impl Layer for Recording {
+impl Layer for RecordingLayer {
     fn before(&self, driver: &dyn Driver, _: &Call<'_>) -> Result<()> {
         self.device.get_or_init(|| driver.info().key);
         Ok(())
@@ -96,7 +96,7 @@ impl Sink {
     }
 }
 
-impl fmt::Debug for Recording {
+impl fmt::Debug for RecordingLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
         write!(f, "recording: {} calls", sink.lines)

@@ -28,9 +28,9 @@ use crate::driver::Driver;
 ///   recording, the replay puts the address of its block there; a number that looks like an address is changed
 ///   too, and an address the kernel finds elsewhere, in memory or of a host block, stays what it was,
 /// - descriptors from outside; an import takes the last pages of that size the replay exported.
-pub fn replay(trace: &Trace, driver: &dyn Driver) -> ReplayReport {
+pub fn replay(trace: &Trace, driver: &dyn Driver) -> TraceReport {
     let mut player = Player::new(driver, trace.vouched);
-    let mut report = ReplayReport::default();
+    let mut report = TraceReport::default();
     for (at, entry) in trace.entries.iter().enumerate() {
         let (line, call) = (at + 2, entry.call.kind());
         match player.play(entry) {
@@ -50,7 +50,7 @@ pub fn replay(trace: &Trace, driver: &dyn Driver) -> ReplayReport {
 
 /// How a replay went.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct ReplayReport {
+pub struct TraceReport {
     /// Calls that were made.
     pub calls: usize,
     /// Calls that could not be made, and why.
@@ -83,14 +83,14 @@ pub struct Difference {
     pub replayed: String,
 }
 
-impl ReplayReport {
+impl TraceReport {
     /// Whether every call was made and every answer was of the recorded kind.
     pub fn is_faithful(&self) -> bool {
         self.skipped.is_empty() && self.differences.is_empty()
     }
 }
 
-impl fmt::Display for ReplayReport {
+impl fmt::Display for TraceReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { calls, skipped, differences } = self;
         write!(f, "{calls} calls replayed, {} left out, {} different", skipped.len(), differences.len())?;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use kiln_driver::layer::{Layered, Recording, TraceBuffer};
+use kiln_driver::layer::{Layered, RecordingLayer, TraceBuffer};
 use kiln_driver::trace::{Trace, replay};
 use kiln_driver::{
     Access, Command, Driver, DriverExt, EventRequest, Image, Launch, MemoryRequest, Result, StreamRequest,
@@ -58,7 +58,7 @@ fn program(driver: &dyn Driver, words_before: u64) -> Result<u32> {
 
 fn record() -> String {
     let buffer = TraceBuffer::default();
-    let driver = Layered::new(machine().device(0).unwrap(), Recording::to(buffer.clone()));
+    let driver = Layered::new(machine().device(0).unwrap(), RecordingLayer::to(buffer.clone()));
     assert_eq!(program(&driver, 1).unwrap(), 77);
     driver.layer().finish().unwrap();
     buffer.text()
@@ -118,7 +118,7 @@ fn a_writer_that_fails_is_reported_at_the_end() {
         }
     }
     let device: Arc<dyn Driver> = machine().device(0).unwrap();
-    let driver = Layered::new(device, Recording::to(Full));
+    let driver = Layered::new(device, RecordingLayer::to(Full));
     assert_eq!(program(&driver, 1).unwrap(), 77, "the program is not disturbed");
     assert_eq!(driver.layer().finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
 }

@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::mem;
 
 use crate::declaration::{
-    Buffer, BufferId, Extent, Role, Scalar, ScalarId, Shared, SharedId, Value, ValueId, Variable, VariableId,
+    Buffer, BufferId, Extent, Role, ScalarId, ScalarParameter, Shared, SharedId, Value, ValueId, Variable,
+    VariableId,
 };
 use crate::operation::{Axis, Builtin, MemoryOperand, Op, Operand};
 use crate::program::Draft;
@@ -116,7 +117,7 @@ impl KernelBuilder {
     pub fn scalar<T: KernelElement>(&self, name: &str) -> Val<'_, T> {
         let id = {
             let scalars = &mut self.state.borrow_mut().draft.scalars;
-            scalars.push(Scalar { name: name.to_owned(), ty: T::TYPE });
+            scalars.push(ScalarParameter { name: name.to_owned(), ty: T::TYPE });
             ScalarId(scalars.len() as u32 - 1)
         };
         self.emit(Op::Parameter(id))

@@ -2,7 +2,7 @@
 
 use super::layout::{EntryParameterKind, ParameterLayout, parameter_type};
 use super::line_info::LineInfo;
-use super::target::Target;
+use super::target::PtxTarget;
 use super::writer::Writer;
 use crate::operation::{Op, Operand};
 use crate::program::{Draft, Program};
@@ -22,7 +22,7 @@ pub struct Emitted {
     /// Bytes of shared memory the module declares.
     pub shared_bytes: u64,
     /// The architecture it is for.
-    pub target: Target,
+    pub target: PtxTarget,
 }
 
 impl Program {
@@ -37,7 +37,7 @@ impl Program {
     /// assert_eq!(emitted.layout.bytes, 8 + 8 + 4);
     /// # Ok::<(), kiln_ir::TextError>(())
     /// ```
-    pub fn emit(&self, target: Target) -> Emitted {
+    pub fn emit(&self, target: PtxTarget) -> Emitted {
         self.emitted(target, None)
     }
 
@@ -52,11 +52,11 @@ impl Program {
     /// assert!(text.contains(".file 1 \"fill.kir\"") && text.contains(".loc 1 2 5"));
     /// # Ok::<(), kiln_ir::TextError>(())
     /// ```
-    pub fn emit_with_lines(&self, target: Target) -> Emitted {
+    pub fn emit_with_lines(&self, target: PtxTarget) -> Emitted {
         self.emitted(target, Some(LineInfo::new(&self.name)))
     }
 
-    fn emitted(&self, target: Target, lines: Option<LineInfo>) -> Emitted {
+    fn emitted(&self, target: PtxTarget, lines: Option<LineInfo>) -> Emitted {
         let program = self.expanded().simplified();
         let uses = Uses::of(&program);
         let can_trap = !uses.traps.is_empty();

@@ -34,11 +34,11 @@ const ARCHITECTURES: [(u32, Version); 14] = [
 /// assert_eq!(Target::for_device(61), None);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Target {
+pub struct PtxTarget {
     number: u32,
 }
 
-impl Target {
+impl PtxTarget {
     /// The architecture with this number: 90 for compute capability 9.0. `None` for one this crate does not know.
     pub fn new(number: u32) -> Option<Self> {
         ARCHITECTURES.iter().any(|(known, _)| *known == number).then_some(Self { number })
@@ -73,7 +73,7 @@ impl Target {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for PtxTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "sm_{}", self.number)
     }

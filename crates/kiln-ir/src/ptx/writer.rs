@@ -7,7 +7,7 @@ use super::index_proof::IndexProof;
 use super::layout::ParameterLayout;
 use super::line_info::LineInfo;
 use super::register::{Class, Register};
-use super::target::{Feature, Target, Version};
+use super::target::{Feature, PtxTarget, Version};
 use crate::declaration::{BufferId, ValueId};
 use crate::divisibility::Divisibility;
 use crate::literal::Literal;
@@ -60,7 +60,7 @@ pub(super) struct Once {
 /// A kernel that is being written.
 pub(super) struct Writer<'d> {
     pub(super) draft: &'d Draft,
-    pub(super) target: Target,
+    pub(super) target: PtxTarget,
     pub(super) layout: &'d ParameterLayout,
     pub(super) ranges: Ranges,
     pub(super) multiples: Divisibility,
@@ -88,7 +88,7 @@ macro_rules! ins {
 pub(super) use ins;
 
 impl<'d> Writer<'d> {
-    pub(super) fn new(draft: &'d Draft, target: Target, layout: &'d ParameterLayout) -> Self {
+    pub(super) fn new(draft: &'d Draft, target: PtxTarget, layout: &'d ParameterLayout) -> Self {
         let buffers = draft.buffers.len();
         let once = Once {
             pointers: vec![None; buffers],

@@ -3,7 +3,7 @@
 use super::error::TextError;
 use super::lexer::{Kind, Token};
 use super::parser::{Name, Parser};
-use crate::declaration::{Buffer, BufferId, Extent, Role, Scalar, ScalarId, Shared, SharedId};
+use crate::declaration::{Buffer, BufferId, Extent, Role, ScalarId, ScalarParameter, Shared, SharedId};
 use crate::operation::MemoryOperand;
 use crate::scalar_type::Type;
 
@@ -79,7 +79,7 @@ impl<'t> Parser<'t> {
         self.sign(":")?;
         let ty = self.ty()?;
         let Some(role) = role else {
-            let scalar = Scalar { name: name.text.to_owned(), ty };
+            let scalar = ScalarParameter { name: name.text.to_owned(), ty };
             let mut id = 0;
             self.kernel.edit(|draft| {
                 id = draft.scalars.len();

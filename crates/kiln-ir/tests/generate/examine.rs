@@ -1,6 +1,6 @@
 //! One random program on everything there is without a device.
 
-use kiln_ir::{Program, Target, ThreadOrder};
+use kiln_ir::{Program, PtxTarget, ThreadOrder};
 
 use super::generate;
 use crate::rig::compare::{describe, same};
@@ -25,7 +25,7 @@ pub(crate) fn examine(seed: u64) -> Result<(), String> {
     compare(&interpret(&program, &launch, ThreadOrder::Descending).0, "the other order")?;
     compare(&interpret(&program.simplified(), &launch, ThreadOrder::Ascending).0, "the simplified program")?;
     let number = TARGETS[(seed % TARGETS.len() as u64) as usize];
-    let target = Target::new(number).ok_or("no target")?;
+    let target = PtxTarget::new(number).ok_or("no target")?;
     let left = simulate(&program, &launch, target, seed).map_err(|what| format!("{printed}\n{what}"))?;
     compare(&left, &format!("sm_{number}")).map_err(|what| format!("{what}\n{}", program.emit(target).text))
 }

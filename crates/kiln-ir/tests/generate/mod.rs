@@ -16,8 +16,8 @@ mod random;
 mod statement;
 
 use kiln_ir::{
-    AtomicOp, Buffer, BufferId, Draft, Extent, Literal, Program, Role, Scalar, Shared, Type, Value, ValueId,
-    VariableId,
+    AtomicOp, Buffer, BufferId, Draft, Extent, Literal, Program, Role, ScalarParameter, Shared, Type, Value,
+    ValueId, VariableId,
 };
 pub(crate) use random::Random;
 
@@ -147,7 +147,7 @@ impl Generator {
     fn scalars(&mut self) -> Vec<Literal> {
         let types: Vec<Type> = (0..self.random.below(3)).map(|_| self.any_type()).collect();
         for (at, ty) in types.iter().enumerate() {
-            self.draft.scalars.push(Scalar { name: format!("scalar{at}"), ty: *ty });
+            self.draft.scalars.push(ScalarParameter { name: format!("scalar{at}"), ty: *ty });
         }
         types.into_iter().map(|ty| self.literal(ty)).collect()
     }

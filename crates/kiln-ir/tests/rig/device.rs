@@ -10,7 +10,7 @@ use kiln_driver::{
     Command, Dim3, Driver, DriverExt, HostBlock, Image, Launch as LaunchCommand, Memory, MemoryRequest,
     ModuleId, StreamId, StreamRequest, Vouched,
 };
-use kiln_ir::{Emitted, EntryParameterKind, Program, STATUS_BYTES, Target, TrapStatus};
+use kiln_ir::{Emitted, EntryParameterKind, Program, PtxTarget, STATUS_BYTES, TrapStatus};
 
 use super::{Launch, Left};
 
@@ -41,13 +41,13 @@ impl Device {
     }
 
     /// The best target of the device.
-    pub(crate) fn target(&self) -> Target {
+    pub(crate) fn target(&self) -> PtxTarget {
         let capability = self.driver.info().capability;
-        Target::for_device(capability.major * 10 + capability.minor).unwrap()
+        PtxTarget::for_device(capability.major * 10 + capability.minor).unwrap()
     }
 
     /// Runs jobs as PTX for a target; what each left, or what went wrong with all of them.
-    pub(crate) fn run(&self, jobs: &[Job<'_>], target: Target) -> Result<Vec<Left>, String> {
+    pub(crate) fn run(&self, jobs: &[Job<'_>], target: PtxTarget) -> Result<Vec<Left>, String> {
         let programs: Vec<Program> = (0..).zip(jobs).map(|(at, job)| renamed(job.0, at)).collect();
         let emitted: Vec<Emitted> = programs.iter().map(|program| program.emit(target)).collect();
         let module = self.load(&emitted)?;

@@ -9,7 +9,7 @@ pub(crate) mod ptxas;
 pub(crate) mod run_line;
 
 use kiln_ir::{
-    EntryParameterKind, InterpretError, Interpreter, Literal, Program, STATUS_BYTES, Target, ThreadOrder,
+    EntryParameterKind, InterpretError, Interpreter, Literal, Program, PtxTarget, STATUS_BYTES, ThreadOrder,
     TrapStatus,
 };
 use kiln_ptx::Module;
@@ -58,7 +58,7 @@ pub(crate) fn interpret(program: &Program, launch: &Launch, order: ThreadOrder) 
 pub(crate) fn simulate(
     program: &Program,
     launch: &Launch,
-    target: Target,
+    target: PtxTarget,
     seed: u64,
 ) -> Result<Left, String> {
     let emitted = program.emit(target);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use kiln_ir::Target;
+use kiln_ir::PtxTarget;
 
 /// `KILN_PTXAS`, or what is on the path.
 pub(crate) fn find_ptxas() -> Option<PathBuf> {
@@ -15,7 +15,7 @@ pub(crate) fn find_ptxas() -> Option<PathBuf> {
 }
 
 /// Assembles a module. An architecture the assembler no longer makes code for is assembled for the next one it does.
-pub(crate) fn assemble(ptxas: &Path, name: &str, text: &str, target: Target) -> (bool, String) {
+pub(crate) fn assemble(ptxas: &Path, name: &str, text: &str, target: PtxTarget) -> (bool, String) {
     let file = std::env::temp_dir().join(format!("kiln-ir-{}-{name}-{target}.ptx", std::process::id()));
     std::fs::write(&file, text).unwrap();
     let output = file.with_extension("cubin");

@@ -1,7 +1,7 @@
 //! A fence orders what is on both sides of it: the executor, which knows what happened before what, finds a race where one is missing.
 
 use crate::rig::{Launch, Left, interpret, simulate};
-use kiln_ir::{MemoryScope, Program, Target, ThreadOrder};
+use kiln_ir::{MemoryScope, Program, PtxTarget, ThreadOrder};
 
 /// One warp passes a value in shared memory to another: it writes the value, then a flag; the other one sees the flag, then reads.
 fn pass_on(behind_the_write: &str, before_the_read: &str) -> Program {
@@ -44,7 +44,7 @@ fn simulated(program: &Program) -> Vec<Result<u32, String>> {
         Left::Buffers(buffers) => u32::from_le_bytes(buffers[1][..].try_into().unwrap()),
         trap @ Left::Trap { .. } => panic!("{trap:?}"),
     };
-    let one = |seed| simulate(program, &launch(), Target::new(90).unwrap(), seed).map(seen);
+    let one = |seed| simulate(program, &launch(), PtxTarget::new(90).unwrap(), seed).map(seen);
     (0..20).map(one).collect()
 }
 
@@ -60,7 +60,7 @@ fn fences_of_every_scope_hand_on_what_was_written() {
         let all = simulated(&program);
         assert!(all.iter().all(|seen| matches!(seen, Ok(0 | 42))), "{scope}: {all:?}");
         assert!(all.contains(&Ok(42)), "{scope}: some thread sees the flag");
-        let text = program.emit(Target::new(70).unwrap()).text;
+        let text = program.emit(PtxTarget::new(70).unwrap()).text;
         let name = match scope {
             MemoryScope::Block => "fence.acq_rel.cta;",
             MemoryScope::Device => "fence.acq_rel.gpu;",
@@ -104,7 +104,7 @@ fn orders_of_atomics_hand_on_what_was_written() {
 fn a_sequentially_consistent_atomic_has_a_fence_of_its_scope_before_it() {
     for (scope, name) in [("block", "cta"), ("device", "gpu"), ("system", "sys")] {
         let text = format!("kernel k(inout x: u32[1]) block(1) {{ atomic_add.seq_cst.{scope}(x[0], 1); }}");
-        let text = Program::parse(&text).unwrap().emit(Target::new(70).unwrap()).text;
+        let text = Program::parse(&text).unwrap().emit(PtxTarget::new(70).unwrap()).text;
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         let fence = lines.iter().position(|line| *line == format!("fence.sc.{name};")).expect(&text);
         let atomic =

@@ -10,7 +10,7 @@ use crate::rig::golden::GOLDEN as PROGRAMS;
 use crate::rig::ptxas::{assemble, find_ptxas};
 use crate::rig::run_line::{Run, run_lines};
 use crate::rig::{interpret, simulate};
-use kiln_ir::{BufferId, EntryParameterKind, Program, Target, ThreadOrder};
+use kiln_ir::{BufferId, EntryParameterKind, Program, PtxTarget, ThreadOrder};
 
 /// The architectures whose PTX is kept beside the programs: one that lacks everything, one that has everything.
 const GOLDEN: [u32; 2] = [70, 90];
@@ -53,7 +53,7 @@ fn every_program_prints_as_it_parses() {
 fn every_program_emits_the_ptx_beside_it() {
     for (name, _, program) in programs() {
         for number in GOLDEN {
-            let text = program.emit(Target::new(number).unwrap()).text;
+            let text = program.emit(PtxTarget::new(number).unwrap()).text;
             let path = folder().join(format!("{name}.sm_{number}.ptx"));
             if std::env::var_os("KILN_BLESS").is_some() {
                 std::fs::write(&path, &text).unwrap();
@@ -82,7 +82,7 @@ fn every_run_line_holds_on_interpreter_and_executor() {
 #[test]
 fn the_ptx_reads_and_writes_what_the_roles_of_the_buffers_say() {
     for (name, _, program) in programs() {
-        let emitted = program.emit(Target::new(90).unwrap());
+        let emitted = program.emit(PtxTarget::new(90).unwrap());
         let module = kiln_ptx::Module::parse(&emitted.text).unwrap();
         let entry = (0..).zip(module.functions()).find(|(_, function)| *function.name == *program.name);
         let effects = module.effects(kiln_ptx::FunctionId(entry.unwrap().0)).unwrap();
@@ -104,7 +104,7 @@ fn ptxas_accepts_every_program_for_every_architecture() {
         println!("skipped: no ptxas; set KILN_PTXAS to its path, or put it on PATH");
         return;
     };
-    for target in Target::all() {
+    for target in PtxTarget::all() {
         // Starting the assembler takes longer than its work, so programs of one version go in together.
         let mut modules: BTreeMap<String, Vec<(&str, String)>> = BTreeMap::new();
         for (name, _, program) in programs() {
@@ -129,7 +129,7 @@ fn ptxas_accepts_every_program_for_every_architecture() {
 
 #[test]
 fn lines_add_nothing_but_lines_and_every_one_is_in_the_text() {
-    let target = Target::new(90).unwrap();
+    let target = PtxTarget::new(90).unwrap();
     let ptxas = find_ptxas();
     for (name, text, program) in programs() {
         let with_lines = program.emit_with_lines(target).text;
@@ -167,7 +167,7 @@ fn the_version_of_ptx_is_the_lowest_that_does_the_job() {
         println!("skipped: no ptxas; set KILN_PTXAS to its path, or put it on PATH");
         return;
     };
-    for target in Target::all() {
+    for target in PtxTarget::all() {
         let headers: BTreeMap<String, String> = programs()
             .iter()
             .map(|(_, _, program)| program.emit(target).text)
@@ -196,7 +196,7 @@ fn failures_of(run: &Run, program: &Program) -> Vec<String> {
     let (left, _) = interpret(&program.simplified(), &run.launch, ThreadOrder::Ascending);
     failures.extend(run.check(program, &left).map(|what| format!("simplified: {what}")));
     for (number, seed) in [(70, 0), (75, 1), (80, 2), (90, 3), (120, 4)] {
-        let left = simulate(program, &run.launch, Target::new(number).unwrap(), seed);
+        let left = simulate(program, &run.launch, PtxTarget::new(number).unwrap(), seed);
         let what = left.map_or_else(Some, |left| run.check(program, &left));
         failures.extend(what.map(|what| format!("as sm_{number}: {what}")));
     }

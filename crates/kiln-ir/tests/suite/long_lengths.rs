@@ -3,7 +3,7 @@
 //! The length is a parameter, so a short buffer with a long length shows how indices are compared, as long as the program stays
 //! inside of the short one.
 
-use kiln_ir::{EntryParameterKind, Program, Target};
+use kiln_ir::{EntryParameterKind, Program, PtxTarget};
 use kiln_ptx::Module;
 use kiln_ptx::exec::{self, LaunchShape, Options, SimpleMemory};
 
@@ -13,7 +13,7 @@ fn run(statement: &str, index: u64, length: u64) -> u64 {
         "kernel long(in x: u64[], inout y: u64[1], n: u32, w: u64, s: i32) block(1) {{ {statement} }}"
     );
     let program = Program::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let emitted = program.emit(Target::new(90).unwrap());
+    let emitted = program.emit(PtxTarget::new(90).unwrap());
     let entry = exec::Program::new(Module::parse(&emitted.text).unwrap()).entry("long").unwrap();
     let mut memory = SimpleMemory::new();
     let x = memory.allocate_with(&(10..18u64).flat_map(u64::to_le_bytes).collect::<Vec<_>>());

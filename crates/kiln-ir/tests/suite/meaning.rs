@@ -11,7 +11,7 @@ use std::path::Path;
 
 use crate::rig::{Launch, Left, interpret, simulate};
 use documentation::documented;
-use kiln_ir::{Literal, Program, Target, ThreadOrder, Type};
+use kiln_ir::{Literal, Program, PtxTarget, ThreadOrder, Type};
 use run::{Case, check};
 use table::{Shown, entries};
 
@@ -100,7 +100,7 @@ fn out_of_range_is_absorbed_whatever_the_type_of_the_index() {
         };
         let (left, out_of_range) = interpret(&program, &launch, ThreadOrder::Ascending);
         assert_eq!(left, Left::Buffers(vec![vec![1, 0, 0, 0]]));
-        assert_eq!(simulate(&program, &launch, Target::new(90).unwrap(), 0).unwrap(), left);
+        assert_eq!(simulate(&program, &launch, PtxTarget::new(90).unwrap(), 0).unwrap(), left);
         assert_eq!(out_of_range, 2);
     };
     for index in ["2u8", "-1i8", "2i64", "-1i64", "4294967296u64", "18446744073709551614u64"] {

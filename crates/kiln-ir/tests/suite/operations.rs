@@ -5,7 +5,7 @@ use crate::rig::ptxas::{assemble, find_ptxas};
 use crate::rig::{Launch, Left, interpret, simulate};
 use kiln_ir::{
     BinaryOp, Buffer, BufferId, CompareOp, Draft, Extent, Literal, MathFunction, MemoryOperand, Op, Operand,
-    Program, Role, SourceLocation, Statement, StatementKind, Target, ThreadOrder, Type, UnaryOp, Value,
+    Program, PtxTarget, Role, SourceLocation, Statement, StatementKind, ThreadOrder, Type, UnaryOp, Value,
     ValueId,
 };
 
@@ -129,7 +129,7 @@ fn agree(types: &[Type], result: Type, make: impl Fn(&[Operand]) -> Op) {
         };
         let meaning = results(interpret(&program, &launch, ThreadOrder::Ascending).0);
         for number in TARGETS {
-            let target = Target::new(number).unwrap();
+            let target = PtxTarget::new(number).unwrap();
             let found =
                 results(simulate(&program, &launch, target, 0).unwrap_or_else(|what| panic!("{what}")));
             for ((row, expected), found) in rows.iter().zip(&meaning).zip(found) {
@@ -274,7 +274,7 @@ fn ptxas_accepts_every_operation_on_every_type() {
     };
     let cases = [unary_cases(), binary_cases(), choice_cases(), conversion_cases(), fused_cases()];
     let cases: Vec<Case> = cases.into_iter().flatten().collect();
-    for target in TARGETS.map(|number| Target::new(number).unwrap()) {
+    for target in TARGETS.map(|number| PtxTarget::new(number).unwrap()) {
         // Every program is an entry of one module; the assembler names the one it does not like.
         let mut module = String::new();
         for (at, case) in cases.iter().enumerate() {

@@ -1,8 +1,8 @@
 //! The language reference in the book: its listings are programs, its `run:` lines hold, what it says is refused is, and every word is in it.
 
 use kiln_ir::{
-    AtomicOp, BinaryOp, BlockVote, CompareOp, MathFunction, MemoryOrder, MemoryScope, Program, STEP_TRAP,
-    Target, ThreadOrder, Type, UnaryOp, WarpOp,
+    AtomicOp, BinaryOp, BlockVote, CompareOp, MathFunction, MemoryOrder, MemoryScope, Program, PtxTarget,
+    STEP_TRAP, ThreadOrder, Type, UnaryOp, WarpOp,
 };
 
 use crate::rig::run_line::{Run, run_lines};
@@ -47,7 +47,7 @@ fn every_listing_is_a_program_and_its_run_lines_hold() {
                 run.out_of_range.is_none_or(|wanted| wanted == out_of_range),
                 "kir.md:{line}: out_of_range {out_of_range}"
             );
-            for target in [70, 90].map(|number| Target::new(number).unwrap()) {
+            for target in [70, 90].map(|number| PtxTarget::new(number).unwrap()) {
                 let left = simulate(&program, &run.launch, target, 1).unwrap();
                 assert_eq!(run.check(&program, &left), None, "kir.md:{line}:{run_line} as {target}");
             }

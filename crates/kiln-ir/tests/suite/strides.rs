@@ -1,8 +1,8 @@
 //! Loops whose step only the launch knows: in Rust, as text, folded, and what they cost where the step cannot be below 1.
 
 use kiln_ir::{
-    Axis, EntryParameterKind, InterpretError, Interpreter, Literal, Program, STEP_TRAP, SourceLocation,
-    StatementKind, Target,
+    Axis, EntryParameterKind, InterpretError, Interpreter, Literal, Program, PtxTarget, STEP_TRAP,
+    SourceLocation, StatementKind,
 };
 
 /// Adds 1 to every element, with a grid of any size; the step in `u64` cannot wrap to 0.
@@ -49,7 +49,7 @@ fn a_grid_of_any_size_covers_a_buffer() {
 fn a_step_that_cannot_be_below_one_costs_no_check() {
     let program = grid_stride();
     assert!(!program.can_trap() && program.traps().is_empty());
-    let emitted = program.emit(Target::new(90).unwrap());
+    let emitted = program.emit(PtxTarget::new(90).unwrap());
     assert!(
         !emitted.layout.has(EntryParameterKind::Status) && !emitted.text.contains("atom"),
         "{}",
@@ -62,7 +62,7 @@ fn a_step_that_may_be_below_one_is_checked_where_the_loop_begins() {
     let text = "kernel k(inout x: u32[], by: u32) block(1) {\n    for i in 0..9 step by { x[0] = i; }\n}";
     let program = Program::parse(text).unwrap();
     assert_eq!(program.traps(), [SourceLocation::Text { line: 2, column: 5 }]);
-    let emitted = program.emit(Target::new(70).unwrap());
+    let emitted = program.emit(PtxTarget::new(70).unwrap());
     assert!(program.can_trap() && emitted.layout.has(EntryParameterKind::Status));
     assert_eq!(run(&program, 1, &[Literal::from(4u32)], &[7]), Ok(bytes(&[8])));
     let error = run(&program, 1, &[Literal::from(0u32)], &[7]).unwrap_err();

@@ -1,10 +1,10 @@
 //! Arithmetic with carries.
 
 use crate::argument::{exact, value};
-use crate::case::{Case, Shape, case};
-use crate::source::{Source, source};
+use crate::case::{Case, CaseShape, case};
+use crate::source::{CaseSource, source};
 
-const SOURCE: &Source = source!("bigint");
+const SOURCE: &CaseSource = source!("bigint");
 
 /// Words and the carry out, of a sum or a difference.
 fn chain(a: &[u32], b: &[u32], step: impl Fn(i64, i64) -> i64) -> Vec<u32> {
@@ -23,7 +23,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "add_256",
-        Shape::linear(2, 64),
+        CaseShape::linear(2, 64),
         |r| {
             // Long runs of ones make carries travel.
             let words = |r: &mut crate::Random| {
@@ -47,7 +47,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "multiply_128",
-        Shape::linear(2, 64),
+        CaseShape::linear(2, 64),
         |r| vec![
             exact(r.list(100, |r| r.next())),
             exact(r.list(100, |r| r.next())),
@@ -66,7 +66,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "power_mod",
-        Shape::linear(1, 96),
+        CaseShape::linear(1, 96),
         |r| vec![
             exact(r.list(90, |r| r.next())),
             exact(r.u32s(90, 100_000)),

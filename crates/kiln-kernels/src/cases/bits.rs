@@ -1,13 +1,13 @@
 //! Bit operations.
 
 use crate::argument::{exact, value};
-use crate::case::{Case, Shape, case};
-use crate::source::{Source, source};
+use crate::case::{Case, CaseShape, case};
+use crate::source::{CaseSource, source};
 
-const SOURCE: &Source = source!("bits");
+const SOURCE: &CaseSource = source!("bits");
 const COUNT: usize = 300;
 const N: u32 = COUNT as u32;
-const GRID: Shape = Shape::linear(5, 64);
+const GRID: CaseShape = CaseShape::linear(5, 64);
 
 /// Single bits of a 32-bit word with copies of the sign above it.
 fn bit(x: u32, at: u32, signed: bool) -> u32 {

@@ -1,10 +1,10 @@
 //! Control flow that diverges.
 
 use crate::argument::{exact, value};
-use crate::case::{Case, Shape, case};
-use crate::source::{Source, source};
+use crate::case::{Case, CaseShape, case};
+use crate::source::{CaseSource, source};
 
-const SOURCE: &Source = source!("control");
+const SOURCE: &CaseSource = source!("control");
 
 fn loops(v: i32, n: i32) -> i32 {
     let mut r = 0;
@@ -100,28 +100,28 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "divergent_loops",
-        Shape::linear(3, 64),
+        CaseShape::linear(3, 64),
         |r| vec![exact(r.i32s(192, 0, 500)), exact(vec![0i32; 192]), value(300i32)],
         |a| a.set(1, a.i32s(0).iter().map(|v| loops(*v, 300)).collect::<Vec<i32>>())
     ),
     case!(
         SOURCE,
         "switch_table",
-        Shape::linear(1, 128),
+        CaseShape::linear(1, 128),
         |r| vec![exact(r.i32s(128, -5000, 5000)), exact(vec![0i32; 128])],
         |a| a.set(1, a.i32s(0).iter().map(|v| pick(*v)).collect::<Vec<i32>>())
     ),
     case!(
         SOURCE,
         "early_exit",
-        Shape::linear(3, 64),
+        CaseShape::linear(3, 64),
         |r| vec![exact(r.i32s(150, -1000, 1_000_000)), exact(vec![0i32; 150]), value(150i32)],
         |a| a.set(1, a.i32s(0).iter().map(|v| digit_root(*v)).collect::<Vec<i32>>())
     ),
     case!(
         SOURCE,
         "interpret",
-        Shape::linear(1, 64),
+        CaseShape::linear(1, 64),
         |r| {
             // Every program starts with enough on the stack that nothing unwritten is read.
             let program = |r: &mut crate::Random| {
@@ -136,7 +136,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "named_barriers",
-        Shape::linear(1, 128),
+        CaseShape::linear(1, 128),
         |r| vec![exact(r.i32s(64, -99, 99)), exact(vec![0i32; 64])],
         |a| {
             let x = a.i32s(0);

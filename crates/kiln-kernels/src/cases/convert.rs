@@ -1,14 +1,14 @@
 //! Conversions between numbers.
 
 use crate::argument::{exact, value};
-use crate::case::{Case, Shape, case};
+use crate::case::{Case, CaseShape, case};
 use crate::random::Random;
-use crate::source::{Source, source};
+use crate::source::{CaseSource, source};
 
-const SOURCE: &Source = source!("convert");
+const SOURCE: &CaseSource = source!("convert");
 const COUNT: usize = 400;
 const N: u32 = COUNT as u32;
-const GRID: Shape = Shape::linear(7, 64);
+const GRID: CaseShape = CaseShape::linear(7, 64);
 
 /// Floats around the limits of integers, with halves among them, and NaN.
 fn near_integers(r: &mut Random) -> Vec<f64> {

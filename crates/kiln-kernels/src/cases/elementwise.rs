@@ -1,13 +1,13 @@
 //! One output element per thread.
 
 use crate::argument::{exact, value};
-use crate::case::{Case, Shape, case};
-use crate::source::{Source, source};
+use crate::case::{Case, CaseShape, case};
+use crate::source::{CaseSource, source};
 
-const SOURCE: &Source = source!("elementwise");
+const SOURCE: &CaseSource = source!("elementwise");
 const COUNT: usize = 1000;
 const N: u32 = COUNT as u32;
-const GRID: Shape = Shape::linear(4, 256);
+const GRID: CaseShape = CaseShape::linear(4, 256);
 
 pub(super) const CASES: &[Case] = &[
     case!(
@@ -43,7 +43,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "scale_grid_stride",
-        Shape::linear(2, 64),
+        CaseShape::linear(2, 64),
         |r| vec![exact(r.f32s(COUNT, -1e20, 1e20)), value(3.75f32), value(N)],
         |a| {
             let (x, s) = (a.f32s(0), a.float(1));
@@ -170,7 +170,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "index_3d",
-        Shape::cubic([3, 2, 4], [8, 4, 2]),
+        CaseShape::cubic([3, 2, 4], [8, 4, 2]),
         |_| vec![exact(vec![0u32; 20 * 7 * 8]), value(20u32), value(7u32), value(8u32)],
         |a| {
             let cells =

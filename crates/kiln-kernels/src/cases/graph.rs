@@ -2,11 +2,11 @@
 
 use crate::argument::{exact, value};
 use crate::buffer::Compare;
-use crate::case::{Case, Shape, case};
+use crate::case::{Case, CaseShape, case};
 use crate::random::Random;
-use crate::source::{Source, source};
+use crate::source::{CaseSource, source};
 
-const SOURCE: &Source = source!("graph");
+const SOURCE: &CaseSource = source!("graph");
 const NODES: usize = 300;
 
 /// Row starts and columns of a random graph with up to 8 edges per node.
@@ -19,7 +19,7 @@ fn edges(r: &mut Random) -> (Vec<u32>, Vec<u32>) {
 }
 
 /// What a hash table without deletions must hold, wherever its keys landed.
-fn hash(a: &mut crate::Arguments) {
+fn hash(a: &mut crate::CaseArguments) {
     let (keys, table) = (a.u32s(0), a.u32s(1));
     let (mut slots, mut counts) = (vec![u32::MAX; table.len()], vec![0u32; table.len()]);
     for key in keys {
@@ -38,7 +38,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "spmv_csr",
-        Shape::linear(3, 128),
+        CaseShape::linear(3, 128),
         |r| {
             let (rows, cols) = edges(r);
             let values = r.f32s(cols.len(), -1.0, 1.0);
@@ -63,7 +63,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "bfs_step",
-        Shape::linear(3, 128),
+        CaseShape::linear(3, 128),
         |r| {
             let (rows, cols) = edges(r);
             let depth = r.list(NODES, |r| [-1, -1, 0, 1, 2][r.within(0, 4) as usize]);
@@ -88,7 +88,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "relax",
-        Shape::linear(2, 64),
+        CaseShape::linear(2, 64),
         |r| vec![
             exact(r.u32s(500, 20)),
             exact(r.list(500, |r| r.within(20, 39) as u32)),
@@ -110,7 +110,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "compact",
-        Shape::linear(8, 128),
+        CaseShape::linear(8, 128),
         |r| vec![
             exact(r.i32s(1000, -9, 9)),
             exact(vec![0i32; 1000]).judged(Compare::Sorted),
@@ -127,7 +127,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "hash_insert",
-        Shape::linear(3, 128),
+        CaseShape::linear(3, 128),
         |r| vec![
             exact(r.list(384, |r| r.within(0, 199) as u32 * 7919)),
             exact(vec![u32::MAX; 512]).judged(Compare::Sorted),
@@ -140,7 +140,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "list_rank",
-        Shape::linear(1, 256),
+        CaseShape::linear(1, 256),
         |r| {
             // One list through all nodes in random order; the last points at itself.
             let mut order: Vec<u32> = (0..256).collect();

@@ -1,15 +1,15 @@
 //! Blocks that wait for each other.
 
 use crate::argument::{exact, value};
-use crate::case::{Case, Shape, case};
-use crate::source::{Source, source};
+use crate::case::{Case, CaseShape, case};
+use crate::source::{CaseSource, source};
 
-const SOURCE: &Source = source!("grid");
+const SOURCE: &CaseSource = source!("grid");
 
 pub(super) const CASES: &[Case] = &[case!(
     SOURCE,
     "grid_sum",
-    Shape::linear(6, 128).cooperative(),
+    CaseShape::linear(6, 128).cooperative(),
     |r| vec![exact(r.i32s(2000, -99, 99)), exact(vec![0i32; 6]), exact(vec![0i32; 6]), value(2000u32)],
     |a| {
         let sum: i32 = a.i32s(0).iter().sum();

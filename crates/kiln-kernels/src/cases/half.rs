@@ -2,11 +2,11 @@
 
 use crate::argument::{exact, value};
 use crate::buffer::Compare;
-use crate::case::{Case, Shape, case};
+use crate::case::{Case, CaseShape, case};
 use crate::random::Random;
-use crate::source::{Source, source};
+use crate::source::{CaseSource, source};
 
-const SOURCE: &Source = source!("half");
+const SOURCE: &CaseSource = source!("half");
 
 /// A format of 16 bits: exponent bits and fraction bits.
 #[derive(Clone, Copy)]
@@ -97,7 +97,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "half_axpy",
-        Shape::linear(4, 64),
+        CaseShape::linear(4, 64),
         |r| vec![exact(moderate(r, 250, HALF)), exact(moderate(r, 250, HALF)), value(1.7f32), value(250u32)],
         |a| {
             let scale = HALF.widen(HALF.narrow(f64::from(a.float(2)), Toward::Nearest));
@@ -110,7 +110,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "half2_arithmetic",
-        Shape::linear(2, 64),
+        CaseShape::linear(2, 64),
         |r| vec![
             exact(moderate(r, 200, HALF)),
             exact(moderate(r, 200, HALF)),
@@ -133,7 +133,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "bf16_arithmetic",
-        Shape::linear(2, 64),
+        CaseShape::linear(2, 64),
         |r| vec![
             exact(moderate(r, 100, BRAIN)),
             exact(moderate(r, 100, BRAIN)),
@@ -153,7 +153,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "half_round",
-        Shape::linear(5, 64),
+        CaseShape::linear(5, 64),
         |r| {
             let wild = r.wild_f32s(150);
             let near = r.f32s(150, -70_000.0, 70_000.0);
@@ -172,7 +172,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "half_widen",
-        Shape::linear(8, 128),
+        CaseShape::linear(8, 128),
         |r| vec![
             exact(r.list(1000, |r| r.next() as u16)),
             exact(vec![0f32; 2000]).judged(Compare::Ulps(0)),
@@ -186,7 +186,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "half_compare",
-        Shape::linear(4, 64),
+        CaseShape::linear(4, 64),
         |r| {
             let b = r.list(250, |r| r.next() as u16);
             let a = b
@@ -218,7 +218,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "half_atomic",
-        Shape::linear(1, 64),
+        CaseShape::linear(1, 64),
         |r| {
             // Small whole numbers, so that no sum is rounded whatever its order.
             let small = |r: &mut Random| HALF.narrow(r.within(-2, 2) as f64, Toward::Nearest);

@@ -1,10 +1,10 @@
 //! Histograms with atomics.
 
 use crate::argument::{exact, value};
-use crate::case::{Case, Shape, case};
-use crate::source::{Source, source};
+use crate::case::{Case, CaseShape, case};
+use crate::source::{CaseSource, source};
 
-const SOURCE: &Source = source!("histogram");
+const SOURCE: &CaseSource = source!("histogram");
 
 fn counted(bins: usize, places: impl Iterator<Item = usize>) -> Vec<u32> {
     let mut counts = vec![0; bins];
@@ -16,7 +16,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "histogram_shared",
-        Shape::linear(3, 256),
+        CaseShape::linear(3, 256),
         |r| vec![exact(r.bytes(5000)), exact(vec![0u32; 256]), value(5000u32)],
         |a| {
             let x = a.u8s(0);
@@ -26,7 +26,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "histogram_global",
-        Shape::linear(16, 128),
+        CaseShape::linear(16, 128),
         |r| vec![exact(r.f32s(2000, -0.2, 1.2)), exact(vec![0u32; 50]), value(50u32), value(2000u32)],
         |a| {
             let x = a.f32s(0);
@@ -38,7 +38,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "histogram_match",
-        Shape::linear(8, 128),
+        CaseShape::linear(8, 128),
         |r| vec![exact(r.words(1000)), exact(vec![0u32; 16]), value(1000u32)],
         |a| {
             let x = a.u32s(0);

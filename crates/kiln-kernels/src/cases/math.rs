@@ -2,13 +2,13 @@
 
 use crate::argument::{exact, value};
 use crate::buffer::Compare;
-use crate::case::{Case, Shape, case};
-use crate::source::{Source, source};
+use crate::case::{Case, CaseShape, case};
+use crate::source::{CaseSource, source};
 
-const SOURCE: &Source = source!("math");
+const SOURCE: &CaseSource = source!("math");
 const COUNT: usize = 400;
 const N: u32 = COUNT as u32;
-const GRID: Shape = Shape::linear(7, 64);
+const GRID: CaseShape = CaseShape::linear(7, 64);
 
 /// The error function by its series, for small arguments.
 fn erf(x: f64) -> f64 {

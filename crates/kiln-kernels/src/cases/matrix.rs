@@ -1,10 +1,10 @@
 //! Dense matrices.
 
 use crate::argument::{exact, value};
-use crate::case::{Case, Shape, case};
-use crate::source::{Source, source};
+use crate::case::{Case, CaseShape, case};
+use crate::source::{CaseSource, source};
 
-const SOURCE: &Source = source!("matrix");
+const SOURCE: &CaseSource = source!("matrix");
 
 fn product(a: &[f32], b: &[f32], n: usize) -> Vec<f32> {
     let cell = |at: usize| (0..n).fold(0f32, |sum, k| a[at / n * n + k].mul_add(b[k * n + at % n], sum));
@@ -15,7 +15,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "matmul_naive",
-        Shape::cubic([3, 3, 1], [16, 16, 1]),
+        CaseShape::cubic([3, 3, 1], [16, 16, 1]),
         |r| vec![
             exact(r.f32s(40 * 40, -1.0, 1.0)),
             exact(r.f32s(40 * 40, -1.0, 1.0)),
@@ -27,7 +27,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "matmul_tiled",
-        Shape::cubic([3, 3, 1], [16, 16, 1]),
+        CaseShape::cubic([3, 3, 1], [16, 16, 1]),
         |r| vec![
             exact(r.f32s(48 * 48, -1.0, 1.0)),
             exact(r.f32s(48 * 48, -1.0, 1.0)),
@@ -39,7 +39,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "matmul_f64",
-        Shape::cubic([4, 4, 1], [8, 8, 1]),
+        CaseShape::cubic([4, 4, 1], [8, 8, 1]),
         |r| vec![
             exact(r.f64s(32 * 32, -1.0, 1.0)),
             exact(r.f64s(32 * 32, -1.0, 1.0)),
@@ -57,7 +57,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "transpose",
-        Shape::cubic([3, 2, 1], [32, 8, 1]),
+        CaseShape::cubic([3, 2, 1], [32, 8, 1]),
         |r| vec![exact(r.f32s(70 * 50, -1.0, 1.0)), exact(vec![0f32; 70 * 50]), value(70u32), value(50u32)],
         |a| {
             let x = a.f32s(0);
@@ -67,7 +67,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "matvec_warp",
-        Shape::linear(5, 128),
+        CaseShape::linear(5, 128),
         |r| vec![
             exact(r.f32s(18 * 75, -1.0, 1.0)),
             exact(r.f32s(75, -1.0, 1.0)),

@@ -1,18 +1,18 @@
 //! Address spaces.
 
-use crate::argument::{Argument, exact, value};
-use crate::case::{Case, Shape, case};
-use crate::source::{Source, source};
+use crate::argument::{CaseArgument, exact, value};
+use crate::case::{Case, CaseShape, case};
+use crate::source::{CaseSource, source};
 
-const SOURCE: &Source = source!("memory");
+const SOURCE: &CaseSource = source!("memory");
 
 /// `struct Big` as C lays it out.
-fn big(a: [i32; 10], d: f64, c: i8) -> Argument {
+fn big(a: [i32; 10], d: f64, c: i8) -> CaseArgument {
     let mut bytes: Vec<u8> = a.iter().flat_map(|x| x.to_le_bytes()).collect();
     bytes.extend(d.to_le_bytes());
     bytes.push(c as u8);
     bytes.resize(56, 0);
-    Argument::Value { bytes, align: 8 }
+    CaseArgument::Value { bytes, align: 8 }
 }
 
 fn local_table(v: i32) -> i32 {
@@ -21,7 +21,7 @@ fn local_table(v: i32) -> i32 {
     (0..64).step_by(1 + (v & 3) as usize).fold(0i32, |sum, k| sum.wrapping_mul(31).wrapping_add(a[k]))
 }
 
-fn atomics(a: &mut crate::Arguments) {
+fn atomics(a: &mut crate::CaseArguments) {
     let x = a.i32s(0);
     let mut cells = a.i32s(1);
     let (mut wide, mut s) = (a.u64s(2), [0i32; 4]);
@@ -52,7 +52,7 @@ fn atomics(a: &mut crate::Arguments) {
 }
 
 pub(super) const CASES: &[Case] = &[
-    case!(SOURCE, "module_variables", Shape::linear(1, 64), |_| vec![exact(vec![0i32; 64])], |a| {
+    case!(SOURCE, "module_variables", CaseShape::linear(1, 64), |_| vec![exact(vec![0i32; 64])], |a| {
         let step = [1, -2, 3, -4];
         // The counter starts odd and grows by two.
         a.set(0, (0..64).map(|i| (i % 4 + 1) * 10 + step[i as usize % 4] + 30 + 1).collect::<Vec<i32>>());
@@ -60,7 +60,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "generic_pointers",
-        Shape::linear(1, 32),
+        CaseShape::linear(1, 32),
         |r| vec![exact(r.i32s(32, -99, 99)), exact(vec![0i32; 32])],
         |a| {
             let x = a.i32s(0);
@@ -78,7 +78,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "struct_argument",
-        Shape::linear(1, 40),
+        CaseShape::linear(1, 40),
         |_| vec![big([3, 1, 4, 1, 5, 9, 2, 6, 5, 3], 123.75, -7), value(200u8), exact(vec![0i32; 40])],
         |a| {
             let digits = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3];
@@ -88,7 +88,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "dynamic_shared",
-        Shape::linear(1, 96).shared(96 * 10),
+        CaseShape::linear(1, 96).shared(96 * 10),
         |r| vec![exact(r.list(96, |r| r.within(-999, 999) as i16)), exact(vec![0i16; 96]), value(96u32)],
         |a| {
             let x = a.i16s(0);
@@ -99,14 +99,14 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "local_table",
-        Shape::linear(1, 64),
+        CaseShape::linear(1, 64),
         |r| vec![exact(r.i32s(64, 0, 500)), exact(vec![0i32; 64])],
         |a| a.set(1, a.i32s(0).iter().map(|v| local_table(*v)).collect::<Vec<i32>>())
     ),
     case!(
         SOURCE,
         "heap_list",
-        Shape::linear(1, 64),
+        CaseShape::linear(1, 64),
         |r| vec![exact(r.i32s(64, -99, 99)), exact(vec![0i32; 64]), value(6i32)],
         |a| {
             // The list is walked from its last node.
@@ -117,7 +117,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "async_copy",
-        Shape::linear(1, 64),
+        CaseShape::linear(1, 64),
         |r| vec![exact(r.i32s(256, -999, 999)), exact(vec![0i32; 512])],
         |a| {
             let x = a.i32s(0);
@@ -133,7 +133,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "atomics",
-        Shape::linear(1, 96),
+        CaseShape::linear(1, 96),
         |r| vec![
             exact(r.i32s(96, -9999, 9999)),
             exact([vec![5, 5, i32::MAX, i32::MIN, -1, 0, 0, 3, 4, -1], vec![0; 4]].concat()),

@@ -2,17 +2,17 @@
 
 use crate::argument::{exact, value};
 use crate::buffer::Compare;
-use crate::case::{Case, Shape, case};
-use crate::source::{Source, source};
+use crate::case::{Case, CaseShape, case};
+use crate::source::{CaseSource, source};
 
-const SOURCE: &Source = source!("neural");
+const SOURCE: &CaseSource = source!("neural");
 const NEAR: Compare = Compare::Close { relative: 5e-6, absolute: 2e-6 };
 
 pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "softmax",
-        Shape::linear(4, 128),
+        CaseShape::linear(4, 128),
         |r| vec![exact(r.f32s(16 * 70, -5.0, 5.0)), exact(vec![0f32; 16 * 70]).judged(NEAR), value(70u32)],
         |a| {
             let x = a.f32s(0);
@@ -28,7 +28,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "layer_norm",
-        Shape::linear(6, 128),
+        CaseShape::linear(6, 128),
         |r| vec![
             exact(r.f32s(6 * 200, -2.0, 3.0)),
             exact(r.f32s(200, 0.5, 1.5)),
@@ -53,7 +53,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "gelu",
-        Shape::linear(4, 256),
+        CaseShape::linear(4, 256),
         |r| vec![exact(r.f32s(1000, -6.0, 6.0)), exact(vec![0f32; 1000]).judged(NEAR), value(1000u32)],
         |a| {
             let x = a.f32s(0);
@@ -67,7 +67,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "max_pool",
-        Shape::cubic([2, 3, 1], [16, 8, 1]),
+        CaseShape::cubic([2, 3, 1], [16, 8, 1]),
         |r| vec![exact(r.f32s(50 * 40, -1.0, 1.0)), exact(vec![0f32; 25 * 20]), value(50u32), value(40u32)],
         |a| {
             let x = a.f32s(0);

@@ -2,10 +2,10 @@
 
 use crate::argument::{exact, value};
 use crate::buffer::Compare;
-use crate::case::{Case, Shape, case};
-use crate::source::{Source, source};
+use crate::case::{Case, CaseShape, case};
+use crate::source::{CaseSource, source};
 
-const SOURCE: &Source = source!("number");
+const SOURCE: &CaseSource = source!("number");
 
 fn philox(i: u32, mut key: [u32; 2]) -> [u32; 4] {
     let mut c = [i, 0, 7, 9];
@@ -72,7 +72,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "philox",
-        Shape::linear(3, 128),
+        CaseShape::linear(3, 128),
         |r| vec![exact(vec![0u32; 4 * 300]), value(r.next() as u32), value(r.next() as u32), value(300u32)],
         |a| {
             let key = [a.integer(1) as u32, a.integer(2) as u32];
@@ -82,7 +82,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "splitmix",
-        Shape::linear(3, 128),
+        CaseShape::linear(3, 128),
         |r| vec![exact(vec![0u64; 300]), value(r.next()), value(300u32)],
         |a| {
             let seed = a.integer(1);
@@ -98,7 +98,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "sha256",
-        Shape::linear(2, 64),
+        CaseShape::linear(2, 64),
         |r| {
             let message = |r: &mut crate::Random| {
                 let len = r.within(0, 55) as usize;
@@ -117,7 +117,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "crc32",
-        Shape::linear(2, 32),
+        CaseShape::linear(2, 32),
         |r| vec![exact(r.bytes(50 * 40)), value(40u32), exact(vec![0u32; 50]), value(50u32)],
         |a| {
             let data = a.u8s(0);
@@ -130,7 +130,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "mandelbrot",
-        Shape::cubic([3, 5, 1], [16, 8, 1]),
+        CaseShape::cubic([3, 5, 1], [16, 8, 1]),
         |_| vec![exact(vec![0u32; 45 * 36]), value(45u32), value(36u32), value(200u32)],
         |a| {
             let cell = |at: u32| {
@@ -149,7 +149,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "nbody",
-        Shape::linear(2, 64).shared(64 * 16),
+        CaseShape::linear(2, 64).shared(64 * 16),
         |r| vec![
             exact(r.f32s(128 * 4, 0.1, 1.0)),
             exact(vec![0f32; 128 * 4]).judged(Compare::Close { relative: 2e-5, absolute: 1e-6 }),
@@ -161,7 +161,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "collatz",
-        Shape::linear(3, 64),
+        CaseShape::linear(3, 64),
         |r| vec![exact(r.u32s(150, 1_000_000)), exact(vec![0u32; 150]), value(150u32)],
         |a| {
             let steps = |x: &u32| {

@@ -1,10 +1,10 @@
 //! Output of kernels.
 
 use crate::argument::{exact, value};
-use crate::case::{Case, Ending, Shape, case};
-use crate::source::{Source, source};
+use crate::case::{Case, CaseShape, Ending, case};
+use crate::source::{CaseSource, source};
 
-const SOURCE: &Source = source!("output");
+const SOURCE: &CaseSource = source!("output");
 
 pub(super) const CASES: &[Case] = &[
     Case {
@@ -19,20 +19,20 @@ pub(super) const CASES: &[Case] = &[
         ..case!(
             SOURCE,
             "print_values",
-            Shape::linear(1, 20),
+            CaseShape::linear(1, 20),
             |r| vec![exact(r.i32s(20, -50, 50)), exact(r.f32s(20, -50.0, 50.0))],
             |_| {}
         )
     },
     Case {
         prints: Some(|_| (0..100).step_by(7).map(|i| format!("{i}%")).collect()),
-        ..case!(SOURCE, "print_some", Shape::linear(4, 32), |_| vec![value(100i32)], |_| {})
+        ..case!(SOURCE, "print_some", CaseShape::linear(4, 32), |_| vec![value(100i32)], |_| {})
     },
     case!(
         SOURCE,
         "assert_holds",
         "check_positive",
-        Shape::linear(1, 64),
+        CaseShape::linear(1, 64),
         |r| vec![exact(r.i32s(50, 1, 99)), exact(vec![0i32; 50]), value(50u32)],
         |a| a.set(1, a.i32s(0).iter().map(|x| x * 2).collect::<Vec<i32>>())
     ),
@@ -42,7 +42,7 @@ pub(super) const CASES: &[Case] = &[
             SOURCE,
             "assert_fails",
             "check_positive",
-            Shape::linear(1, 64),
+            CaseShape::linear(1, 64),
             |r| {
                 let mut list = r.i32s(50, 1, 99);
                 list[37] = -5;

@@ -1,10 +1,10 @@
 //! Reductions of blocks and warps.
 
 use crate::argument::{exact, value};
-use crate::case::{Case, Shape, case};
-use crate::source::{Source, source};
+use crate::case::{Case, CaseShape, case};
+use crate::source::{CaseSource, source};
 
-const SOURCE: &Source = source!("reduce");
+const SOURCE: &CaseSource = source!("reduce");
 const COUNT: usize = 3000;
 const N: u32 = COUNT as u32;
 
@@ -12,7 +12,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "block_sum",
-        Shape::linear(6, 256),
+        CaseShape::linear(6, 256),
         |r| vec![exact(r.f32s(COUNT, -1.0, 1.0)), exact(vec![0f32; 6]), value(N)],
         |a| {
             let x = a.f32s(0);
@@ -32,7 +32,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "warp_sum",
-        Shape::linear(12, 256),
+        CaseShape::linear(12, 256),
         |r| vec![exact(r.i32s(COUNT, -1000, 1000)), exact(vec![0i32; 96]), value(N)],
         |a| {
             let x = a.i32s(0);
@@ -43,7 +43,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "block_max_f64",
-        Shape::linear(3, 128).shared(128 * 8),
+        CaseShape::linear(3, 128).shared(128 * 8),
         |r| vec![exact(r.f64s(COUNT, -1e9, 1e9)), exact(vec![0f64; 3]), value(N)],
         |a| {
             let x = a.f64s(0);
@@ -57,7 +57,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "dot_atomic",
-        Shape::linear(4, 256),
+        CaseShape::linear(4, 256),
         |r| vec![
             exact(r.i32s(COUNT, i32::MIN, i32::MAX)),
             exact(r.i32s(COUNT, i32::MIN, i32::MAX)),
@@ -73,7 +73,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "redux",
-        Shape::linear(2, 96),
+        CaseShape::linear(2, 96),
         |r| vec![exact(r.i32s(192, i32::MIN, i32::MAX)), exact(vec![0i32; 36])],
         |a| {
             let x = a.i32s(0);
@@ -93,7 +93,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "arg_min",
-        Shape::linear(3, 64),
+        CaseShape::linear(3, 64),
         |r| vec![exact(r.words(COUNT)), exact(vec![u64::MAX]), value(N)],
         |a| {
             let x = a.u32s(0);
@@ -104,7 +104,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "count_barrier",
-        Shape::linear(5, 160),
+        CaseShape::linear(5, 160),
         |r| vec![exact(r.i32s(800, -1000, 1000)), exact(vec![0i32; 5])],
         |a| {
             let x = a.i32s(0);

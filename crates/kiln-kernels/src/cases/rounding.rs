@@ -4,10 +4,10 @@
 //! neighbour of the nearest one on the asked side of the exact result, whose side is found with integers.
 
 use crate::argument::{exact, value};
-use crate::case::{Case, Shape, case};
-use crate::source::{Source, source};
+use crate::case::{Case, CaseShape, case};
+use crate::source::{CaseSource, source};
 
-const SOURCE: &Source = source!("rounding");
+const SOURCE: &CaseSource = source!("rounding");
 
 /// Where the exact result lies from the rounded one.
 #[derive(Clone, Copy, PartialEq)]
@@ -309,7 +309,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "round_f32",
-        Shape::linear(8, 64),
+        CaseShape::linear(8, 64),
         |r| vec![
             exact(r.wild_f32s(500)),
             exact(r.wild_f32s(500)),
@@ -325,7 +325,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "round_f64",
-        Shape::linear(5, 64),
+        CaseShape::linear(5, 64),
         |r| vec![
             exact(r.wild_f64s(300)),
             exact(r.wild_f64s(300)),
@@ -341,7 +341,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "flush_f32",
-        Shape::linear(8, 64),
+        CaseShape::linear(8, 64),
         |r| vec![exact(r.wild_f32s(500)), exact(r.wild_f32s(500)), exact(vec![0f32; 2000]), value(500u32)],
         |a| {
             let four = |(x, y): (&f32, &f32)| {
@@ -356,7 +356,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "compare_f32",
-        Shape::linear(8, 64),
+        CaseShape::linear(8, 64),
         |r| vec![exact(specials(r, 500)), exact(specials(r, 500)), exact(vec![0u32; 500]), value(500u32)],
         |a| {
             let word = |(x, y): (&f32, &f32)| {
@@ -380,7 +380,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "special_values",
-        Shape::linear(8, 64),
+        CaseShape::linear(8, 64),
         |r| vec![exact(specials(r, 500)), exact(specials(r, 500)), exact(vec![0u32; 4000]), value(500u32)],
         |a| {
             let eight = |(x, y): (&f32, &f32)| {

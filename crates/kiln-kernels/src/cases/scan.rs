@@ -1,10 +1,10 @@
 //! Prefix sums.
 
 use crate::argument::exact;
-use crate::case::{Case, Shape, case};
-use crate::source::{Source, source};
+use crate::case::{Case, CaseShape, case};
+use crate::source::{CaseSource, source};
 
-const SOURCE: &Source = source!("scan");
+const SOURCE: &CaseSource = source!("scan");
 
 fn running<T: Copy>(list: &[T], zero: T, add: impl Fn(T, T) -> T) -> Vec<T> {
     let mut sum = zero;
@@ -19,7 +19,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "scan_hillis_steele",
-        Shape::linear(3, 256),
+        CaseShape::linear(3, 256),
         |r| vec![exact(r.i32s(768, -1000, 1000)), exact(vec![0i32; 768])],
         |a| {
             let x = a.i32s(0);
@@ -29,7 +29,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "scan_blelloch",
-        Shape::linear(2, 128).shared(256 * 4),
+        CaseShape::linear(2, 128).shared(256 * 4),
         |r| vec![exact(r.words(512)), exact(vec![0u32; 512])],
         |a| {
             let x = a.u32s(0);
@@ -43,7 +43,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "scan_warp",
-        Shape::linear(2, 128),
+        CaseShape::linear(2, 128),
         |r| vec![exact(r.f32s(256, -1.0, 1.0)), exact(vec![0f32; 256])],
         |a| {
             let x = a.f32s(0);
@@ -61,7 +61,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "scan_look_back",
-        Shape::linear(9, 128),
+        CaseShape::linear(9, 128),
         |r| vec![
             exact(r.u32s(1152, 100)),
             exact(vec![0u32; 1152]),

@@ -1,17 +1,17 @@
 //! Neighbourhoods.
 
 use crate::argument::{exact, value};
-use crate::case::{Case, Shape, case};
-use crate::source::{Source, source};
+use crate::case::{Case, CaseShape, case};
+use crate::source::{CaseSource, source};
 
-const SOURCE: &Source = source!("stencil");
+const SOURCE: &CaseSource = source!("stencil");
 const WEIGHTS: [f32; 9] = [0.0625, 0.125, 0.0625, 0.125, 0.25, 0.125, 0.0625, 0.125, 0.0625];
 
 pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "convolve_1d",
-        Shape::linear(5, 128).shared((128 + 10) * 4),
+        CaseShape::linear(5, 128).shared((128 + 10) * 4),
         |r| vec![
             exact(r.f32s(640, -1.0, 1.0)),
             exact(r.f32s(11, -1.0, 1.0)),
@@ -31,7 +31,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "convolve_2d",
-        Shape::cubic([3, 4, 1], [16, 8, 1]),
+        CaseShape::cubic([3, 4, 1], [16, 8, 1]),
         |r| vec![exact(r.f32s(45 * 30, 0.0, 255.0)), exact(vec![0f32; 45 * 30]), value(45i32), value(30i32)],
         |a| {
             let x = a.f32s(0);
@@ -48,7 +48,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "jacobi",
-        Shape::cubic([2, 5, 1], [32, 4, 1]),
+        CaseShape::cubic([2, 5, 1], [32, 4, 1]),
         |r| vec![exact(r.f64s(40 * 20, -1.0, 1.0)), exact(vec![0f64; 40 * 20]), value(40i32), value(20i32)],
         |a| {
             let x = a.f64s(0);
@@ -62,7 +62,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "life",
-        Shape::cubic([3, 3, 1], [16, 16, 1]),
+        CaseShape::cubic([3, 3, 1], [16, 16, 1]),
         |r| vec![
             exact(r.list(48 * 48, |r| u8::from(r.within(0, 2) == 0))),
             exact(vec![0u8; 48 * 48]),
@@ -82,7 +82,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "heat_3d",
-        Shape::cubic([2, 2, 1], [8, 8, 1]),
+        CaseShape::cubic([2, 2, 1], [8, 8, 1]),
         |r| vec![exact(r.f32s(12 * 12 * 12, 0.0, 100.0)), exact(vec![0f32; 12 * 12 * 12]), value(12i32)],
         |a| {
             let x = a.f32s(0);

@@ -2,10 +2,10 @@
 
 use crate::argument::exact;
 use crate::buffer::Compare;
-use crate::case::{Case, Shape, case};
-use crate::source::{Source, source};
+use crate::case::{Case, CaseShape, case};
+use crate::source::{CaseSource, source};
 
-const SOURCE: &Source = source!("warp");
+const SOURCE: &CaseSource = source!("warp");
 
 fn votes(w: &[i32]) -> Vec<u32> {
     let mask =
@@ -35,7 +35,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "votes",
-        Shape::linear(2, 96),
+        CaseShape::linear(2, 96),
         |r| {
             let mut list = r.i32s(192, -1100, 1000);
             list[..32].iter_mut().for_each(|x| *x = x.abs());
@@ -46,14 +46,14 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "shuffles",
-        Shape::linear(2, 64),
+        CaseShape::linear(2, 64),
         |r| vec![exact(r.i32s(128, -999, 999)), exact(vec![0i32; 6 * 128])],
         |a| a.set(1, shuffles(&a.i32s(0)))
     ),
     case!(
         SOURCE,
         "split_shuffles",
-        Shape::linear(1, 64),
+        CaseShape::linear(1, 64),
         |r| vec![exact(r.i32s(64, -999, 999)), exact(vec![0i32; 64])],
         |a| {
             let x = a.i32s(0);
@@ -65,7 +65,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "warp_barrier",
-        Shape::linear(1, 128),
+        CaseShape::linear(1, 128),
         |r| vec![exact(r.i32s(128, -999, 999)), exact(vec![0i32; 128])],
         |a| {
             let x = a.i32s(0);
@@ -76,7 +76,7 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "spin_lock",
-        Shape::linear(2, 64),
+        CaseShape::linear(2, 64),
         |_| vec![exact(vec![0i32]), exact(vec![0i32]), exact(vec![0i32; 128]).judged(Compare::Sorted)],
         |a| {
             a.set(1, vec![128i32]);
@@ -86,14 +86,14 @@ pub(super) const CASES: &[Case] = &[
     case!(
         SOURCE,
         "spin_lock_plain",
-        Shape::linear(2, 8),
+        CaseShape::linear(2, 8),
         |_| vec![exact(vec![0i32]), exact(vec![0i32])],
         |a| a.set(1, vec![16i32])
     ),
     case!(
         SOURCE,
         "special_registers",
-        Shape::cubic([2, 3, 1], [24, 4, 1]).shared(640),
+        CaseShape::cubic([2, 3, 1], [24, 4, 1]).shared(640),
         |_| vec![exact(vec![0u32; 4 * 576])],
         |a| {
             let four = |i: u32| {

@@ -6,7 +6,7 @@ use super::{free_below, unwrap};
 use crate::accounting::Accounting;
 use crate::block::{DeviceBlock, ResourceKey};
 use crate::byte_size::ByteSize;
-use crate::error::{ErrorKind, FreeError, Refusal, Result};
+use crate::error::{ErrorKind, FreeError, MemoryRefusal, Result};
 use crate::layer_view::LayerView;
 use crate::reclaim::{ReclaimStep, Reclaimed};
 use crate::request::Request;
@@ -27,7 +27,7 @@ impl<R: MemoryResource> Aligned<R> {
     /// Refused for an alignment that no block can have.
     pub fn new(align: u64, inner: R) -> Result<Self> {
         if !align.is_power_of_two() || align > Request::MAX_ALIGN {
-            return Err(ErrorKind::from(Refusal::Alignment { align, most: Request::MAX_ALIGN }).into());
+            return Err(ErrorKind::from(MemoryRefusal::Alignment { align, most: Request::MAX_ALIGN }).into());
         }
         Ok(Self { key: ResourceKey::fresh(), align, inner })
     }
@@ -46,7 +46,7 @@ impl<R: MemoryResource> MemoryResource for Aligned<R> {
 
     fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
         if !request.align.is_power_of_two() {
-            return Err(ErrorKind::from(Refusal::Alignment {
+            return Err(ErrorKind::from(MemoryRefusal::Alignment {
                 align: request.align,
                 most: Request::MAX_ALIGN,
             })

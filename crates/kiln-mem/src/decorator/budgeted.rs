@@ -11,7 +11,7 @@ use crate::block::{DeviceBlock, ResourceKey};
 use crate::budget::{Budget, BudgetReservation, BudgetShortage, CreditHolder};
 use crate::byte_size::ByteSize;
 use crate::counters::{self, AllocationCounters, ThreadCounters};
-use crate::error::{Error, ErrorKind, FreeError, Refusal, Result};
+use crate::error::{Error, ErrorKind, FreeError, MemoryRefusal, Result};
 use crate::exhausted::Exhausted;
 use crate::layer_view::LayerView;
 use crate::reclaim::{PressurePolicy, ReclaimAttempt, ReclaimStep, Reclaimed};
@@ -112,7 +112,7 @@ impl<R: MemoryResource> Budgeted<R> {
         if !reserved.budget().is(self.budget()) {
             let what = format!("bytes set aside in {} cannot pay here", reserved.budget().name());
             let next = "set them aside with `reserve` of the same resource";
-            return Err(ErrorKind::from(Refusal::Unsupported { what, next }).into());
+            return Err(ErrorKind::from(MemoryRefusal::Unsupported { what, next }).into());
         }
         let bytes = request.bytes;
         reserved.draw(bytes).map_err(|short| self.explain(&short, bytes, Vec::new()))?;

@@ -24,7 +24,7 @@ use super::free_below;
 use crate::accounting::Accounting;
 use crate::block::{DeviceBlock, ResourceKey};
 use crate::byte_size::ByteSize;
-use crate::error::{Error, ErrorKind, FreeError, Refusal, Result};
+use crate::error::{Error, ErrorKind, FreeError, MemoryRefusal, Result};
 use crate::layer_view::LayerView;
 use crate::order::Order;
 use crate::reclaim::{ReclaimStep, Reclaimed};
@@ -85,7 +85,7 @@ impl<R: MemoryResource> Guarded<R> {
     /// It does not watch host memory, and says so rather than watch nothing.
     pub(crate) fn host_memory() -> ErrorKind {
         let what = "a guard watches device memory and this is the host's".to_owned();
-        Refusal::Unsupported { what, next: "leave it out" }.into()
+        MemoryRefusal::Unsupported { what, next: "leave it out" }.into()
     }
 
     /// Gives a block to the resource below.
@@ -160,7 +160,7 @@ impl<R: MemoryResource> MemoryResource for Guarded<R> {
             return Ok(self.inner.allocate(request)?.rebound(self.key));
         }
         let Some((zone, outer_bytes)) = outer_size(&self.config, request) else {
-            return Err(ErrorKind::from(Refusal::Size(request.bytes)).into());
+            return Err(ErrorKind::from(MemoryRefusal::Size(request.bytes)).into());
         };
         let outer = self.allocate_below(&request.bytes(outer_bytes))?;
         let Some(place) = outer.device_place() else {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{free_below, unwrap};
 use crate::accounting::Accounting;
-use crate::block::{BlockId, DeviceBlock, ResourceKey};
+use crate::block::{DeviceBlock, DeviceBlockId, ResourceKey};
 use crate::error::{FreeError, Result};
 use crate::host_memory::{HostOutOfMemory, TryGrow};
 use crate::layer_view::LayerView;
@@ -34,14 +34,14 @@ pub struct LeakTracker {
     /// The call site of every so many allocations is taken; 0 is none.
     sample_every: u64,
     serial: AtomicU64,
-    parts: [Mutex<HashMap<BlockId, LiveBlock>>; PARTS],
+    parts: [Mutex<HashMap<DeviceBlockId, LiveBlock>>; PARTS],
 }
 
 /// A block that was allocated and not freed.
 #[derive(Clone, Debug)]
 pub struct LiveBlock {
     /// Its name.
-    pub block: BlockId,
+    pub block: DeviceBlockId,
     /// How many bytes it has.
     pub bytes: u64,
     /// What it is for.
@@ -113,7 +113,7 @@ impl LeakTracker {
         Ok(())
     }
 
-    fn part(&self, block: BlockId) -> MutexGuard<'_, HashMap<BlockId, LiveBlock>> {
+    fn part(&self, block: DeviceBlockId) -> MutexGuard<'_, HashMap<DeviceBlockId, LiveBlock>> {
         let part = (block.0.0 / Request::MIN_ALIGN) as usize % PARTS;
         self.parts[part].lock().unwrap_or_else(PoisonError::into_inner)
     }

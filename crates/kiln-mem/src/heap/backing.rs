@@ -7,7 +7,7 @@ use super::chunk_backing::ChunkBacking;
 use super::page_backing::{PAGE_BYTES, PageBacking};
 use super::size_class::UNIT_BYTES;
 use crate::budget::BudgetShortage;
-use crate::error::Refusal;
+use crate::error::MemoryRefusal;
 use crate::exhausted::Exhausted;
 use crate::host_memory::HostOutOfMemory;
 
@@ -108,9 +108,9 @@ impl Backing {
     }
 
     /// Whether a block can be aligned to so many units.
-    pub(crate) fn check_align(&self, align: u64) -> Result<(), Refusal> {
+    pub(crate) fn check_align(&self, align: u64) -> Result<(), MemoryRefusal> {
         match self {
-            Self::Chunks(_) if align > ChunkBacking::MAX_ALIGN_UNITS => Err(Refusal::Unsupported {
+            Self::Chunks(_) if align > ChunkBacking::MAX_ALIGN_UNITS => Err(MemoryRefusal::Unsupported {
                 what: format!("an alignment of {} bytes over chunks", align * UNIT_BYTES),
                 next: "ask for 2 MiB or less",
             }),

@@ -21,7 +21,7 @@ use super::mapping_limit::MappingLimit;
 use super::remap_table::RemapRef;
 use super::size_class::UNIT_BYTES;
 use crate::budget::Budget;
-use crate::error::{ErrorKind, Refusal, Result};
+use crate::error::{ErrorKind, MemoryRefusal, Result};
 use crate::page_part::{PagePart, parts_of};
 
 /// Bytes of a page: what physical memory is made in multiples of.
@@ -253,7 +253,7 @@ impl PageBacking {
 /// Pages that were not made to be handed to another process.
 pub(crate) fn not_exportable(what: &str) -> ErrorKind {
     let what = format!("{what} cannot be handed to another process");
-    Refusal::Unsupported { what, next: "set `exportable` in the configuration" }.into()
+    MemoryRefusal::Unsupported { what, next: "set `exportable` in the configuration" }.into()
 }
 
 /// Pages of the frames for a request, if `room` pages may still be taken.
@@ -288,7 +288,7 @@ pub(crate) fn reserve_window(driver: &dyn Driver, wanted_bytes: u64) -> Result<R
     if !info.features.pages || granularity == 0 || !PAGE_BYTES.is_multiple_of(granularity) {
         let what = format!("{} has no pages of {PAGE_BYTES} bytes", info.name);
         let next = "use a heap over chunks";
-        return Err(ErrorKind::from(Refusal::Unsupported { what, next }).into());
+        return Err(ErrorKind::from(MemoryRefusal::Unsupported { what, next }).into());
     }
     let least_bytes = info.total_memory_bytes.next_multiple_of(PAGE_BYTES).saturating_mul(LEAST_WINDOW);
     let mut bytes = wanted_bytes.max(least_bytes.next_multiple_of(PAGE_BYTES));

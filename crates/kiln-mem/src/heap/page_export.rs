@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use super::Heap;
 use super::page_backing::PageBacking;
 use crate::block::DeviceBlock;
-use crate::error::{ErrorKind, Refusal, Result};
+use crate::error::{ErrorKind, MemoryRefusal, Result};
 use crate::page_part::PagePart;
 
 impl Heap {
@@ -20,7 +20,8 @@ impl Heap {
             None if block.is_empty() => Some(Vec::new()),
             place => place.and_then(|place| backing.parts(place, block.bytes())),
         };
-        let foreign = || Refusal::Foreign { block: block.id(), owner: block.owner(), resource: self.key };
+        let foreign =
+            || MemoryRefusal::Foreign { block: block.id(), owner: block.owner(), resource: self.key };
         parts.ok_or_else(|| ErrorKind::from(foreign()).into())
     }
 
@@ -35,7 +36,7 @@ impl Heap {
 
     fn exporting(&self) -> Result<&PageBacking> {
         let what = || format!("a heap over {} has no pages", self.backing.name());
-        let refused = || Refusal::Unsupported { what: what(), next: "use a heap over pages" };
+        let refused = || MemoryRefusal::Unsupported { what: what(), next: "use a heap over pages" };
         self.backing.pages().ok_or_else(|| ErrorKind::from(refused()).into())
     }
 }

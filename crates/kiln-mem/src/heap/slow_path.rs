@@ -10,7 +10,7 @@ use super::size_class::{CLASSED_UNITS, UNIT_BYTES, rounded_units};
 use super::thread_cache::Batch;
 use super::{BlockUnits, Heap, ThreadPart};
 use crate::block::{BlockRecord, DeviceBlock};
-use crate::error::{ErrorKind, FreeError, Refusal, Result};
+use crate::error::{ErrorKind, FreeError, MemoryRefusal, Result};
 use crate::request::Request;
 use crate::stamp::{Stamp, Stamps, StreamKey};
 
@@ -304,7 +304,7 @@ impl Heap {
 
     fn unit_request(&self, request: &Request) -> Result<UnitRequest> {
         check_align(request.align)?;
-        let refused = || ErrorKind::from(Refusal::Size(request.bytes));
+        let refused = || ErrorKind::from(MemoryRefusal::Size(request.bytes));
         let units = rounded_units(request.bytes).ok_or_else(refused)?;
         let align = (request.align / UNIT_BYTES).max(1);
         self.backing.check_align(align)?;
@@ -320,7 +320,7 @@ fn check_align(align: u64) -> Result<()> {
     if align.is_power_of_two() && align <= Request::MAX_ALIGN {
         return Ok(());
     }
-    Err(ErrorKind::from(Refusal::Alignment { align, most: Request::MAX_ALIGN }).into())
+    Err(ErrorKind::from(MemoryRefusal::Alignment { align, most: Request::MAX_ALIGN }).into())
 }
 
 pub(super) fn growth_of(arena: &Arena, number: u32, wanted: UnitRequest) -> Growth {

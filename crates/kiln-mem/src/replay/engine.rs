@@ -11,7 +11,7 @@ use super::allocation_log::{AllocationLog, LogAction, LogEvent};
 use super::replay_stack::ReplayStack;
 use super::report::ReplayReport;
 use crate::block::DeviceBlock;
-use crate::error::{Error, ErrorKind, Refusal, Result};
+use crate::error::{Error, ErrorKind, MemoryRefusal, Result};
 use crate::request::Request;
 use crate::resource::{MemoryResource, MemoryResourceExt};
 use crate::stamp::{Stamp, Stamps};
@@ -42,7 +42,7 @@ pub fn replay(log: &AllocationLog, stack: &ReplayStack, clock: &dyn Clock) -> Re
             let started = std::thread::Builder::new().spawn_scoped(scope, move || play.act(actor));
             if started.is_err() {
                 let what = format!("the system starts no more than {actor} threads");
-                let refusal = Refusal::Unsupported { what, next: "replay a log of fewer threads" };
+                let refusal = MemoryRefusal::Unsupported { what, next: "replay a log of fewer threads" };
                 play.fail(ErrorKind::from(refusal).into());
                 break;
             }

@@ -146,9 +146,9 @@ fn the_error_explains_itself_for_the_device() {
 #[test]
 fn what_the_driver_says_besides_out_of_memory_is_passed_on() {
     use kiln_driver::Code;
-    use kiln_sim::{DeviceConfig, Fault, FaultPlan};
+    use kiln_sim::{DeviceConfig, FaultPlan, PlannedFault};
 
-    let faults = FaultPlan::none().on(0, Fault::LostAtCall { call: 6, code: Code::ILLEGAL_ADDRESS });
+    let faults = FaultPlan::none().on(0, PlannedFault::LostAtCall { call: 6, code: Code::ILLEGAL_ADDRESS });
     let rig = Rig::with(10, DeviceConfig::with_memory(64 * MIB), faults);
     let stream = rig.stream();
     let heap = rig.heap();

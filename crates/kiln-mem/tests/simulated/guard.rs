@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::rig::{MIB, Random, Rig, with_rig};
 use kiln_mem::decorator::{Damage, FailPlan, Failing, GuardConfig, Guarded};
 use kiln_mem::{AllocTag, DeviceBlock, Heap, MemoryResource, MemoryResourceExt, Request};
-use kiln_sim::{DeviceConfig, Fault, FaultPlan};
+use kiln_sim::{DeviceConfig, FaultPlan, PlannedFault};
 
 fn guard(rig: &Rig, quarantine_bytes: u64) -> Guarded<Heap> {
     let config = GuardConfig { zone_bytes: 256, quarantine_bytes };
@@ -132,7 +132,7 @@ fn a_guard_that_goes_gives_back_what_it_kept() {
 #[test]
 fn a_guard_without_room_to_look_through_takes_nothing() {
     // The first allocation is the heap's, the second the guard's window.
-    let faults = FaultPlan::none().on(0, Fault::OutOfMemory { allocation: 2 });
+    let faults = FaultPlan::none().on(0, PlannedFault::OutOfMemory { allocation: 2 });
     let rig = Rig::with(1, DeviceConfig::with_memory(64 * MIB), faults);
     let stream = rig.stream();
     let guard = guard(&rig, 0);

@@ -12,7 +12,7 @@ use kiln_mem::{
     AllocTag, Budget, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Order, Pages, PressurePolicy,
     ReclaimStep, Reclaimed, Request, Result, Stamps,
 };
-use kiln_sim::{DeviceConfig, Fault, FaultPlan};
+use kiln_sim::{DeviceConfig, FaultPlan, PlannedFault};
 
 fn config(limit_bytes: u64, pressure: &PressurePolicy) -> HeapConfig {
     let budget = Some(Budget::new("test", limit_bytes));
@@ -206,7 +206,8 @@ fn a_device_that_is_lost_on_the_ladder_is_not_out_of_memory() {
     for make in makes {
         let mut lost = 0;
         for call in 2..40 {
-            let faults = FaultPlan::none().on(0, Fault::LostAtCall { call, code: Code::ILLEGAL_ADDRESS });
+            let faults =
+                FaultPlan::none().on(0, PlannedFault::LostAtCall { call, code: Code::ILLEGAL_ADDRESS });
             let rig = Rig::with(6, DeviceConfig::with_memory(16 * MIB), faults);
             let stream = rig.stream();
             let Ok(resource) = make(&rig, HeapConfig::default()) else { continue };

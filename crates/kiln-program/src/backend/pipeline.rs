@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kiln_driver::DeviceKind;
-use kiln_ir::{Draft, ParameterLayout, Program, Target};
+use kiln_ir::{Draft, ParameterLayout, Program, PtxTarget};
 use kiln_runtime::cache::Key;
 use kiln_runtime::internal::{count_found, ptx_key};
 use kiln_runtime::{Kernel, Result};
@@ -25,7 +25,7 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    pub(crate) fn new(backend: Backend, program: Program, target: Target) -> Result<Self> {
+    pub(crate) fn new(backend: Backend, program: Program, target: PtxTarget) -> Result<Self> {
         // A simulated device says where a mistake was made; a GPU has no use for lines.
         let emitted = match backend.runtime().info().kind {
             DeviceKind::Simulated => program.emit_with_lines(target),

@@ -3,9 +3,9 @@
 use kiln_runtime::{Element, GpuRef};
 
 use super::bindings::Bindings;
-use super::parameter::{Kept, Parameter, Read, ReadWrite, Said, Value, Write};
+use super::parameter::{Kept, ProgramParameter, ProgramValue, Read, ReadWrite, Said, Write};
 
-/// Something that can be given for a [`Parameter`].
+/// Something that can be given for a [`ProgramParameter`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be given for the parameter `{P}`",
     label = "the program has `{P}` here",
@@ -54,7 +54,7 @@ impl<'a, T: Element> Argument<'a, Write<T>> for (usize, &'a mut Vec<T>) {
     }
 }
 
-impl<'a, T: kiln_ir::KernelElement> Argument<'a, Value<T>> for T {
+impl<'a, T: kiln_ir::KernelElement> Argument<'a, ProgramValue<T>> for T {
     fn bind(self, name: &str, to: Bindings<'a>) -> Bindings<'a> {
         to.scalar(name, self)
     }
@@ -72,7 +72,7 @@ macro_rules! resident {
 
 resident! { Read Write ReadWrite Kept }
 
-/// The parameters of a program: a tuple of up to twelve [`Parameter`]s. The n-th buffer among them is the n-th buffer the program declares, the
+/// The parameters of a program: a tuple of up to twelve [`ProgramParameter`]s. The n-th buffer among them is the n-th buffer the program declares, the
 /// n-th scalar is its n-th scalar, and buffers and scalars may be mixed as one likes.
 pub trait Parameters {
     /// What it says of each.
@@ -93,7 +93,7 @@ pub trait Arguments<'a, P> {
 
 macro_rules! tuples {
     ($(($($parameter:ident $argument:ident $at:tt),+))*) => {$(
-        impl<$($parameter: Parameter),+> Parameters for ($($parameter,)+) {
+        impl<$($parameter: ProgramParameter),+> Parameters for ($($parameter,)+) {
             fn said() -> Vec<Said> {
                 vec![$($parameter::said()),+]
             }

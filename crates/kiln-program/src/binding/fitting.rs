@@ -105,7 +105,7 @@ fn check_names<'a>(
 }
 
 fn scalars(program: &Program, bindings: &Bindings<'_>) -> Result<Vec<u64>, ProgramError> {
-    let one = |scalar: &kiln_ir::Scalar| {
+    let one = |scalar: &kiln_ir::ScalarParameter| {
         let (kernel, name) = (program.name.clone(), scalar.name.clone());
         match bindings.scalars.iter().find(|(name, _)| *name == scalar.name) {
             None => Err(PlanError::MissingScalar { kernel, scalar: name }.into()),

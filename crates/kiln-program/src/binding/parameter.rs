@@ -3,7 +3,7 @@
 use std::any::type_name;
 use std::marker::PhantomData;
 
-use kiln_ir::{Buffer, Role, Scalar, Type};
+use kiln_ir::{Buffer, Role, ScalarParameter, Type};
 use kiln_runtime::Element;
 
 use crate::element_kind::ElementKind;
@@ -21,7 +21,7 @@ pub struct ReadWrite<T>(PhantomData<fn() -> T>);
 pub struct Kept<T>(PhantomData<fn() -> T>);
 
 /// A scalar.
-pub struct Value<T>(PhantomData<fn() -> T>);
+pub struct ProgramValue<T>(PhantomData<fn() -> T>);
 
 /// What a type says of a parameter.
 pub struct Said {
@@ -48,7 +48,7 @@ impl Said {
         matches!(self.what, What::Buffer(role, element) if role == buffer.role && element.fits(buffer.element))
     }
 
-    pub(crate) fn fits_scalar(&self, scalar: &Scalar) -> bool {
+    pub(crate) fn fits_scalar(&self, scalar: &ScalarParameter) -> bool {
         matches!(self.what, What::Scalar(ty) if ty == scalar.ty)
     }
 
@@ -58,38 +58,38 @@ impl Said {
     }
 }
 
-/// A parameter of a program: [`Read`], [`Write`], [`ReadWrite`], [`Kept`] or [`Value`].
-pub trait Parameter: sealed::Sealed {
+/// A parameter of a program: [`Read`], [`Write`], [`ReadWrite`], [`Kept`] or [`ProgramValue`].
+pub trait ProgramParameter: sealed::Sealed {
     /// What it says.
     #[doc(hidden)]
     fn said() -> Said;
 }
 
-impl<T: Element> Parameter for Read<T> {
+impl<T: Element> ProgramParameter for Read<T> {
     fn said() -> Said {
         Said::buffer::<T>("Read", Role::Input)
     }
 }
 
-impl<T: Element> Parameter for Write<T> {
+impl<T: Element> ProgramParameter for Write<T> {
     fn said() -> Said {
         Said::buffer::<T>("Write", Role::Output)
     }
 }
 
-impl<T: Element> Parameter for ReadWrite<T> {
+impl<T: Element> ProgramParameter for ReadWrite<T> {
     fn said() -> Said {
         Said::buffer::<T>("ReadWrite", Role::InOut)
     }
 }
 
-impl<T: Element> Parameter for Kept<T> {
+impl<T: Element> ProgramParameter for Kept<T> {
     fn said() -> Said {
         Said::buffer::<T>("Kept", Role::Persistent)
     }
 }
 
-impl<T: kiln_ir::KernelElement> Parameter for Value<T> {
+impl<T: kiln_ir::KernelElement> ProgramParameter for ProgramValue<T> {
     fn said() -> Said {
         Said { what: What::Scalar(T::TYPE), text: format!("Value<{}>", type_name::<T>()) }
     }
@@ -103,5 +103,5 @@ mod sealed {
     impl<T> Sealed for super::Write<T> {}
     impl<T> Sealed for super::ReadWrite<T> {}
     impl<T> Sealed for super::Kept<T> {}
-    impl<T> Sealed for super::Value<T> {}
+    impl<T> Sealed for super::ProgramValue<T> {}
 }

@@ -2,7 +2,7 @@
 
 use super::analysis::{Analysis, InstanceId};
 use super::call::{Reached, Runtime};
-use super::effect::{Answer, Doubt};
+use super::effect::{Doubt, EffectAnswer};
 use super::origin::Origins;
 use super::step::{Action, Reach, Touch};
 use super::value::{Places, Value};
@@ -55,14 +55,14 @@ impl AccessSummary {
     }
 
     /// The answers for the parameter words in `word`.
-    pub(super) fn answers(&self, word: Origins) -> (Answer, Answer) {
+    pub(super) fn answers(&self, word: Origins) -> (EffectAnswer, EffectAnswer) {
         let answer = |set: Origins| {
             if set.meets(word) {
-                Answer::Yes
+                EffectAnswer::Yes
             } else if set.meets(Origins::UNKNOWN) {
-                Answer::Unknown
+                EffectAnswer::Unknown
             } else {
-                Answer::No
+                EffectAnswer::No
             }
         };
         (answer(self.reads), answer(self.writes))

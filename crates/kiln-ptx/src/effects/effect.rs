@@ -5,7 +5,7 @@ use crate::scalar_set::ScalarSet;
 
 /// The answer to "does the kernel do this through this pointer?"
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Answer {
+pub enum EffectAnswer {
     /// No instruction does.
     No,
     /// An instruction may, on some path.
@@ -14,7 +14,7 @@ pub enum Answer {
     Unknown,
 }
 
-impl Answer {
+impl EffectAnswer {
     /// Whether it may be so: everything but a plain no.
     pub fn is_possible(self) -> bool {
         self != Self::No
@@ -23,16 +23,16 @@ impl Answer {
 
 /// What a kernel does with the memory behind one pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Effect {
+pub struct PointerEffect {
     /// Whether it reads there.
-    pub reads: Answer,
+    pub reads: EffectAnswer,
     /// Whether it writes there.
-    pub writes: Answer,
+    pub writes: EffectAnswer,
 }
 
-/// An [`Effect`] in one word.
+/// An [`PointerEffect`] in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Access {
+pub enum PointerAccess {
     /// Neither reads nor writes.
     Neither,
     /// Reads only.
@@ -45,20 +45,20 @@ pub enum Access {
     Unknown,
 }
 
-impl Effect {
-    /// The effect in one word: [`Access::Unknown`] as soon as one of the answers is.
-    pub fn access(self) -> Access {
+impl PointerEffect {
+    /// The effect in one word: [`PointerAccess::Unknown`] as soon as one of the answers is.
+    pub fn access(self) -> PointerAccess {
         match (self.reads, self.writes) {
-            (Answer::Unknown, _) | (_, Answer::Unknown) => Access::Unknown,
-            (Answer::No, Answer::No) => Access::Neither,
-            (Answer::Yes, Answer::No) => Access::Reads,
-            (Answer::No, Answer::Yes) => Access::Writes,
-            (Answer::Yes, Answer::Yes) => Access::Both,
+            (EffectAnswer::Unknown, _) | (_, EffectAnswer::Unknown) => PointerAccess::Unknown,
+            (EffectAnswer::No, EffectAnswer::No) => PointerAccess::Neither,
+            (EffectAnswer::Yes, EffectAnswer::No) => PointerAccess::Reads,
+            (EffectAnswer::No, EffectAnswer::Yes) => PointerAccess::Writes,
+            (EffectAnswer::Yes, EffectAnswer::Yes) => PointerAccess::Both,
         }
     }
 }
 
-impl Access {
+impl PointerAccess {
     /// The word `inspect` prints.
     pub fn word(self) -> &'static str {
         match self {
@@ -82,12 +82,12 @@ pub struct PointerUse {
     /// through it. A word that is not followed may still be a pointer, or a number.
     pub is_pointer: bool,
     /// What the kernel does there, if it is one.
-    pub effect: Effect,
+    pub effect: PointerEffect,
     /// The types of the elements the kernel reads and writes there. `None` where an access cannot be followed, or has no type.
     pub elements: Option<ScalarSet>,
 }
 
-/// Why some answer is [`Answer::Unknown`].
+/// Why some answer is [`EffectAnswer::Unknown`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Doubt {
     /// The function that contains the instruction.

@@ -49,7 +49,7 @@ mod step;
 mod transfer;
 mod value;
 
-pub use effect::{Access, Answer, Doubt, Effect, Effects, PointerUse};
+pub use effect::{Doubt, EffectAnswer, Effects, PointerAccess, PointerEffect, PointerUse};
 
 use crate::call::Formal;
 use crate::function::{Function, FunctionId};
@@ -112,7 +112,7 @@ impl Module {
         let summary = AccessSummary::judge(&analysis);
         let effect = |word: &Word| {
             let (reads, writes) = summary.answers(word.origin);
-            Effect { reads, writes }
+            PointerEffect { reads, writes }
         };
         let pointers = words.iter().map(|word| {
             let elements = summary.elements(word.origin);
@@ -123,7 +123,7 @@ impl Module {
 }
 
 impl Word {
-    fn used(&self, evident: Origins, effect: Effect, elements: Option<ScalarSet>) -> PointerUse {
+    fn used(&self, evident: Origins, effect: PointerEffect, elements: Option<ScalarSet>) -> PointerUse {
         let is_pointer = evident.meets(self.origin);
         PointerUse { parameter: self.parameter, offset: self.offset, is_pointer, effect, elements }
     }
@@ -168,7 +168,7 @@ fn first_values(module: &Module, function: &Function, words: &[Word]) -> Vec<(Va
 
 /// Every answer is unknown.
 fn give_up(function: &Function, words: &[Word], evident: Origins, reason: &'static str) -> Effects {
-    let effect = Effect { reads: Answer::Unknown, writes: Answer::Unknown };
+    let effect = PointerEffect { reads: EffectAnswer::Unknown, writes: EffectAnswer::Unknown };
     let pointers = words.iter().map(|word| word.used(evident, effect, None)).collect();
     let doubt = Doubt { function: function.name.clone(), position: function.origin.position(), reason };
     Effects { pointers, doubts: vec![doubt] }

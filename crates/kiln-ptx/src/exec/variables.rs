@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::memory::window::{Place, code_address};
-use crate::{Linkage, Module, Relocation, RelocationTarget, Space, Variable, VariableId};
+use crate::{Linkage, Module, PtxVariable, Relocation, RelocationTarget, Space, VariableId};
 
 /// A `.global` or `.const` variable that the loader of a program must find room for.
 ///
@@ -100,6 +100,6 @@ impl Variables {
     }
 }
 
-fn is_placed(variable: &Variable) -> bool {
+fn is_placed(variable: &PtxVariable) -> bool {
     matches!(variable.space, Space::Global | Space::Const) && variable.linkage != Some(Linkage::Extern)
 }

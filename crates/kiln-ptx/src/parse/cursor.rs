@@ -3,7 +3,7 @@
 use super::lexer::{Token, TokenKind};
 use super::{MAX_NESTING, Parser};
 use crate::error::{Cause, ParseError};
-use crate::module::Version;
+use crate::module::PtxVersion;
 use crate::name::Name;
 use crate::opcode::Opcode;
 use crate::position::Position;
@@ -130,7 +130,7 @@ pub(super) fn unknown_instruction(position: Position, text: &str) -> ParseError 
     let hint = match Opcode::nearest(word) {
         Some(opcode) => format!("did you mean `{}`?", quote(&format!("{opcode}{modifiers}"))),
         None => {
-            let Version { major, minor } = Opcode::KNOWN_VERSION;
+            let PtxVersion { major, minor } = Opcode::KNOWN_VERSION;
             format!("PTX has none of that name up to version {major}.{minor}")
         }
     };

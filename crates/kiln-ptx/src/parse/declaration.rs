@@ -13,7 +13,7 @@ use crate::position::Origin;
 use crate::register::Registers;
 use crate::scalar::ScalarType;
 use crate::space::Space;
-use crate::variable::{PointerMark, Shape, Variable, VariableId};
+use crate::variable::{PointerMark, PtxVariable, VariableId, VariableShape};
 
 /// The most dimensions of an array.
 const MAX_DIMENSIONS: usize = 16;
@@ -49,7 +49,7 @@ impl<'a> Parser<'a> {
             let origin = Origin::new(name.position);
             let (pointer, attributes) = (qualifiers.pointer, qualifiers.attributes.clone());
             let name = self.name(name.text);
-            let variable = Variable {
+            let variable = PtxVariable {
                 name,
                 space,
                 linkage,
@@ -163,7 +163,7 @@ impl<'a> Parser<'a> {
         if name.text != "_" {
             self.declare(&name, Binding::Variable(id))?;
         }
-        let variable = Variable {
+        let variable = PtxVariable {
             name: self.name(name.text),
             space: Space::Param,
             linkage: None,
@@ -219,8 +219,8 @@ impl<'a> Parser<'a> {
         if !value.is_power_of_two() {
             return Err(invalid(position, format!("an alignment is a power of two, not {value}")));
         }
-        if value > Shape::MAX_ALIGN_BYTES {
-            return Err(limit(position, "the alignment", u64::from(Shape::MAX_ALIGN_BYTES)));
+        if value > VariableShape::MAX_ALIGN_BYTES {
+            return Err(limit(position, "the alignment", u64::from(VariableShape::MAX_ALIGN_BYTES)));
         }
         Ok(value)
     }
@@ -244,7 +244,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The dimensions behind a name, checked to fit.
-    pub(super) fn shape(&mut self, qualifiers: &Qualifiers) -> Result<Shape, ParseError> {
+    pub(super) fn shape(&mut self, qualifiers: &Qualifiers) -> Result<VariableShape, ParseError> {
         /// Sizes stay within `i64`, so that offsets do too.
         const MAX_SIZE_BYTES: u64 = i64::MAX as u64;
         let mut dimensions = Vec::new();
@@ -260,7 +260,7 @@ impl<'a> Parser<'a> {
             self.expect(b']')?;
         }
         let Qualifiers { ty, vector, align, .. } = *qualifiers;
-        let shape = Shape { ty, vector, dimensions, align };
+        let shape = VariableShape { ty, vector, dimensions, align };
         let mut closed = shape.dimensions.iter().filter(|d| **d != 0);
         let size = closed.try_fold(shape.element_bytes(), |n, d| n.checked_mul(*d));
         match size.filter(|n| *n <= MAX_SIZE_BYTES) {

@@ -10,7 +10,7 @@ use crate::error::ParseError;
 use crate::initializer::{Initializer, Relocation, RelocationTarget};
 use crate::operand::Immediate;
 use crate::scalar::ScalarType;
-use crate::variable::Shape;
+use crate::variable::VariableShape;
 
 /// The most zeros that the nested initializers of one module may leave out between them: `{{1}, {2}}` for a
 /// variable with gigantic rows would otherwise turn a short text into a gigantic module.
@@ -27,7 +27,7 @@ struct Layout {
 
 impl<'a> Parser<'a> {
     /// What stands behind `=`. An open dimension of `shape` takes the length given here.
-    pub(super) fn initializer(&mut self, shape: &mut Shape) -> Result<Initializer, ParseError> {
+    pub(super) fn initializer(&mut self, shape: &mut VariableShape) -> Result<Initializer, ParseError> {
         let layout = Layout::new(shape);
         let mut out = Initializer::default();
         let end = if self.is_punct(b'{') {
@@ -149,7 +149,7 @@ impl<'a> Parser<'a> {
 }
 
 impl Layout {
-    fn new(shape: &Shape) -> Self {
+    fn new(shape: &VariableShape) -> Self {
         let mut lengths = shape.dimensions.clone();
         if shape.vector > 1 || lengths.is_empty() {
             lengths.push(u64::from(shape.vector));

@@ -7,12 +7,12 @@ use crate::error::ParseError;
 use crate::function::FunctionId;
 use crate::line::SourceFile;
 use crate::linkage::Linkage;
-use crate::module::{Item, Section, Target, Version};
+use crate::module::{Item, PtxVersion, Section, Target};
 use crate::name::Name;
 
 impl<'a> Parser<'a> {
     /// `.version`, `.target` and `.address_size`.
-    pub(super) fn preamble(&mut self) -> Result<(Version, Target, u8), ParseError> {
+    pub(super) fn preamble(&mut self) -> Result<(PtxVersion, Target, u8), ParseError> {
         self.expect_directive("version")?;
         let version = self.version()?;
         self.expect_directive("target")?;
@@ -36,12 +36,12 @@ impl<'a> Parser<'a> {
         Ok((version, Target { architecture, options }, address_bits))
     }
 
-    fn version(&mut self) -> Result<Version, ParseError> {
+    fn version(&mut self) -> Result<PtxVersion, ParseError> {
         let parts = self.token.text.split_once('.').filter(|_| self.token.kind == TokenKind::Number);
         let parts = parts.and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
         let Some((major, minor)) = parts else { return Err(self.unexpected("a version such as 9.0")) };
         self.bump()?;
-        Ok(Version { major, minor })
+        Ok(PtxVersion { major, minor })
     }
 
     /// Everything up to the end of the text.

@@ -31,11 +31,11 @@ use crate::error::{Cause, ParseError};
 use crate::form::{Form, FormId};
 use crate::function::{Function, FunctionId};
 use crate::line::SourceFile;
-use crate::module::{Item, Module, Section, Target, Version};
+use crate::module::{Item, Module, PtxVersion, Section, Target};
 use crate::name::Name;
 use crate::opcode::Opcode;
 use crate::position::Position;
-use crate::variable::{Variable, VariableId};
+use crate::variable::{PtxVariable, VariableId};
 use lexer::{Lexer, Token};
 use scope::Scope;
 
@@ -83,7 +83,7 @@ struct Parser<'a> {
     names: HashMap<&'a str, Name>,
     forms: Vec<Form>,
     form_ids: HashMap<Name, FormId>,
-    variables: Vec<Variable>,
+    variables: Vec<PtxVariable>,
     functions: Vec<Function>,
     function_ids: HashMap<&'a str, FunctionId>,
     items: Vec<Item>,
@@ -114,7 +114,7 @@ impl<'a> Parser<'a> {
         id
     }
 
-    fn add_variable(&mut self, variable: Variable) -> VariableId {
+    fn add_variable(&mut self, variable: PtxVariable) -> VariableId {
         self.variables.push(variable);
         VariableId(self.variables.len() as u32 - 1)
     }
@@ -124,7 +124,7 @@ impl<'a> Parser<'a> {
         FunctionId(self.functions.len() as u32 - 1)
     }
 
-    fn finish(self, version: Version, target: Target, address_bits: u8) -> Module {
+    fn finish(self, version: PtxVersion, target: Target, address_bits: u8) -> Module {
         Module {
             version,
             target,

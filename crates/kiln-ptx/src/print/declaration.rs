@@ -8,7 +8,7 @@ use crate::function::Function;
 use crate::module::Module;
 use crate::register::RegisterGroup;
 use crate::scalar::ScalarType;
-use crate::variable::{PointerMark, Shape, VariableId};
+use crate::variable::{PointerMark, VariableId, VariableShape};
 
 /// A variable statement.
 pub(super) fn print_variable(module: &Module, id: VariableId, f: &mut Formatter<'_>) -> fmt::Result {
@@ -76,7 +76,7 @@ fn print_type(ty: ScalarType, vector: u8, f: &mut Formatter<'_>) -> fmt::Result 
 }
 
 fn print_shape(
-    shape: &Shape,
+    shape: &VariableShape,
     pointer: Option<PointerMark>,
     name: &str,
     f: &mut Formatter<'_>,

@@ -5,7 +5,7 @@ use std::fmt::{self, Formatter};
 use crate::initializer::{Initializer, Relocation, RelocationTarget};
 use crate::module::Module;
 use crate::scalar::{ScalarKind, ScalarType};
-use crate::variable::Shape;
+use crate::variable::VariableShape;
 
 /// Scalars printed so far, and what is left.
 struct Values<'a> {
@@ -18,7 +18,7 @@ struct Values<'a> {
 
 pub(super) fn print_initializer(
     module: &Module,
-    shape: &Shape,
+    shape: &VariableShape,
     initializer: &Initializer,
     f: &mut Formatter<'_>,
 ) -> fmt::Result {

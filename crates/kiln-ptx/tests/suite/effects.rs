@@ -1,15 +1,15 @@
 //! Effects of compiled kernels against truth written by hand from their CUDA source.
 
-use kiln_ptx::{Access, FunctionId, Module, ScalarType};
+use kiln_ptx::{FunctionId, Module, PointerAccess, ScalarType};
 
 /// File, kernel, and for each word of its parameters that is a pointer: parameter, offset, what the kernel does.
-type Truth = (&'static str, &'static str, &'static [(usize, u32, Access)]);
+type Truth = (&'static str, &'static str, &'static [(usize, u32, PointerAccess)]);
 
-const R: Access = Access::Reads;
-const W: Access = Access::Writes;
-const RW: Access = Access::Both;
-const NO: Access = Access::Neither;
-const ANY: Access = Access::Unknown;
+const R: PointerAccess = PointerAccess::Reads;
+const W: PointerAccess = PointerAccess::Writes;
+const RW: PointerAccess = PointerAccess::Both;
+const NO: PointerAccess = PointerAccess::Neither;
+const ANY: PointerAccess = PointerAccess::Unknown;
 
 const TRUTH: &[Truth] = &[
     ("elementwise", "saxpy", &[(1, 0, R), (2, 0, RW)]),

@@ -3,7 +3,7 @@
 //! Each body runs in a kernel with the pointers `a`, `b` and `c`, the number `m` of 64 bits and `n` of 32 bits, loaded
 //! into registers of those names; `%ga`, `%gb` and `%gc` are the pointers converted to global addresses.
 
-use kiln_ptx::{Access, Answer, Effects, Module};
+use kiln_ptx::{EffectAnswer, Effects, Module, PointerAccess};
 
 const HEAD: &str = "
     .version 9.0
@@ -73,7 +73,7 @@ fn effects_of(text: &str) -> Effects {
 }
 
 /// What the body does with `a`, `b` and `c`.
-fn accesses(body: &str) -> [Access; 3] {
+fn accesses(body: &str) -> [PointerAccess; 3] {
     let effects = effects(body);
     [0, 1, 2].map(|i| effects.pointer(i, 0).unwrap().effect.access())
 }
@@ -84,7 +84,7 @@ fn must_admit_write_of_b(body: &str) {
     assert!(effect.writes.is_possible(), "said {effect:?} of b for\n{body}");
 }
 
-use Access::{Neither, Reads, Unknown, Writes};
+use PointerAccess::{Neither, Reads, Unknown, Writes};
 
 #[test]
 fn a_pointer_hidden_in_a_difference_is_found() {
@@ -163,7 +163,7 @@ fn pointers_out_of_memory_may_be_anything() {
         let found = effects(body);
         for i in 1..3 {
             let writes = found.pointer(i, 0).unwrap().effect.writes;
-            assert_eq!(writes, Answer::Unknown, "parameter {i} for\n{body}");
+            assert_eq!(writes, EffectAnswer::Unknown, "parameter {i} for\n{body}");
         }
         assert!(!found.doubts.is_empty());
     }
@@ -179,9 +179,9 @@ fn pointers_out_of_memory_may_be_anything() {
 fn reading_through_unknown_pointers_does_not_doubt_writes() {
     let found = effects("ld.global.u64 %rd1, [%ga]; ld.global.u32 %r1, [%rd1]; st.global.u32 [%gb], %r1;");
     let effect = |i| found.pointer(i, 0).unwrap().effect;
-    assert_eq!((effect(0).reads, effect(0).writes), (Answer::Yes, Answer::No));
-    assert_eq!((effect(1).reads, effect(1).writes), (Answer::Unknown, Answer::Yes));
-    assert_eq!((effect(2).reads, effect(2).writes), (Answer::Unknown, Answer::No));
+    assert_eq!((effect(0).reads, effect(0).writes), (EffectAnswer::Yes, EffectAnswer::No));
+    assert_eq!((effect(1).reads, effect(1).writes), (EffectAnswer::Unknown, EffectAnswer::Yes));
+    assert_eq!((effect(2).reads, effect(2).writes), (EffectAnswer::Unknown, EffectAnswer::No));
 }
 
 #[test]
@@ -313,8 +313,8 @@ fn printing_a_text_reads_it() {
 
 #[test]
 fn every_kind_of_access_counts() {
-    assert_eq!(accesses("red.global.add.u32 [%gb], 1;")[1], Access::Both);
-    assert_eq!(accesses("atom.global.add.u32 %r1, [%gb], 1;")[1], Access::Both);
+    assert_eq!(accesses("red.global.add.u32 [%gb], 1;")[1], PointerAccess::Both);
+    assert_eq!(accesses("atom.global.add.u32 %r1, [%gb], 1;")[1], PointerAccess::Both);
     assert_eq!(accesses("ld.global.nc.v4.u32 {_, %r1, _, %r2}, [%gb];")[1], Reads);
     assert_eq!(accesses("prefetch.global.L2 [%gb];"), [Neither, Neither, Neither]);
     assert_eq!(accesses("discard.global.L2 [%gb], 128;")[1], Writes);
@@ -322,9 +322,9 @@ fn every_kind_of_access_counts() {
     assert_eq!(accesses("cp.async.bulk.global.shared::cta.bulk_group [%gb], [tile], 16;")[1], Writes);
     assert_eq!(
         accesses("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%gb], [tile], 16;")[1],
-        Access::Both
+        PointerAccess::Both
     );
-    assert_eq!(accesses("tensormap.replace.tile.rank.global.b1024.b32 [%gb], 3;")[1], Access::Both);
+    assert_eq!(accesses("tensormap.replace.tile.rank.global.b1024.b32 [%gb], 3;")[1], PointerAccess::Both);
     assert_eq!(
         accesses("cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [%gb, {%r1}], [tile];")[0],
         Unknown

@@ -5,7 +5,7 @@ use kiln_ptx::Module;
 use kiln_ptx::exec::{Checks, DeviceHeap, LaunchShape, Options, Outcome, Program, SimpleMemory};
 
 /// Runs a case; what it left in its buffers, and the outcome.
-fn run(case: &Case, seed: u64, options: &Options<'_>) -> (kiln_kernels::Arguments, Outcome) {
+fn run(case: &Case, seed: u64, options: &Options<'_>) -> (kiln_kernels::CaseArguments, Outcome) {
     let module = Module::parse(case.source.ptx).unwrap();
     let program = Program::new(module);
     let mut memory = SimpleMemory::new();

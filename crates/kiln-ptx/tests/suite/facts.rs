@@ -1,6 +1,6 @@
 //! What a launch learns about an entry.
 
-use kiln_ptx::{EntryFacts, Family, Feature, Module, ParameterKind};
+use kiln_ptx::{EntryFacts, Family, Feature, Module, PtxParameterKind};
 
 fn load(file: &str) -> Module {
     let path = format!("{}/tests/data/{file}.ptx", env!("CARGO_MANIFEST_DIR"));
@@ -14,7 +14,7 @@ fn facts(file: &str, entry: &str) -> EntryFacts {
 
 #[test]
 fn parameters_lie_where_the_abi_puts_them() {
-    use ParameterKind::{Bytes, Pointer, Value, Word};
+    use PtxParameterKind::{Bytes, Pointer, Value, Word};
     // by_value(struct { float; char; }, signed char, unsigned short, bool, double, float*)
     let by_value = facts("elementwise", "by_value").signature;
     let layout: Vec<_> =

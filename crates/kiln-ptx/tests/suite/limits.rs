@@ -62,7 +62,7 @@ fn long_chains_of_copies_are_analysed_in_any_order() {
     );
     let module = Module::parse(&text).unwrap();
     let effects = module.effects(module.find_function("k").unwrap()).unwrap();
-    assert_eq!(effects.pointers[0].effect.access(), kiln_ptx::Access::Writes);
+    assert_eq!(effects.pointers[0].effect.access(), kiln_ptx::PointerAccess::Writes);
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub(super) const HEADER_BYTES: usize = CHECKSUM_AT + 32;
 /// assert_eq!(entry.kind.name(), "ptx");
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Entry {
+pub struct CacheEntry {
     /// What it holds.
     pub kind: EntryKind,
     /// How long it took to make, and so how much time a hit saves.
@@ -86,7 +86,7 @@ impl EntryKind {
 
 /// Why a file is no entry that can be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Damage {
+pub enum EntryDamage {
     /// It ends too early or too late.
     #[error("it is cut off, or has bytes behind its end")]
     Length,
@@ -105,8 +105,8 @@ pub enum Damage {
 }
 
 /// The bytes of an entry.
-pub(super) fn encode(key: &Key, entry: &Entry) -> Vec<u8> {
-    let Entry { kind, compile_time, kernels, payload } = entry;
+pub(super) fn encode(key: &Key, entry: &CacheEntry) -> Vec<u8> {
+    let CacheEntry { kind, compile_time, kernels, payload } = entry;
     let nanoseconds = u64::try_from(compile_time.as_nanos()).unwrap_or(u64::MAX);
     let kernels = kernels.join("\n");
     let mut bytes = Vec::with_capacity(HEADER_BYTES + kernels.len() + payload.len());
@@ -124,23 +124,23 @@ pub(super) fn encode(key: &Key, entry: &Entry) -> Vec<u8> {
 }
 
 /// The entry that these bytes are, if it is that of a key and whole.
-pub(super) fn decode(key: &Key, bytes: &[u8]) -> Result<Entry, Damage> {
+pub(super) fn decode(key: &Key, bytes: &[u8]) -> Result<CacheEntry, EntryDamage> {
     let header = Header::read(bytes)?;
-    let rest = bytes.get(HEADER_BYTES..).ok_or(Damage::Length)?;
-    let kernels_length = usize::try_from(header.kernels_length).map_err(|_| Damage::Length)?;
-    let (kernels, payload) = rest.split_at_checked(kernels_length).ok_or(Damage::Length)?;
+    let rest = bytes.get(HEADER_BYTES..).ok_or(EntryDamage::Length)?;
+    let kernels_length = usize::try_from(header.kernels_length).map_err(|_| EntryDamage::Length)?;
+    let (kernels, payload) = rest.split_at_checked(kernels_length).ok_or(EntryDamage::Length)?;
     if header.length != payload.len() as u64 {
-        return Err(Damage::Length);
+        return Err(EntryDamage::Length);
     }
     if header.checksum != checksum(&bytes[..CHECKSUM_AT], &[kernels, payload]) {
-        return Err(Damage::Checksum);
+        return Err(EntryDamage::Checksum);
     }
     if header.key != *key {
-        return Err(Damage::Key);
+        return Err(EntryDamage::Key);
     }
-    let kind = EntryKind::from_number(header.kind).ok_or(Damage::Format)?;
-    let kernels = read_kernels(kernels).ok_or(Damage::Format)?;
-    Ok(Entry { kind, compile_time: header.compile_time, kernels, payload: payload.to_vec() })
+    let kind = EntryKind::from_number(header.kind).ok_or(EntryDamage::Format)?;
+    let kernels = read_kernels(kernels).ok_or(EntryDamage::Format)?;
+    Ok(CacheEntry { kind, compile_time: header.compile_time, kernels, payload: payload.to_vec() })
 }
 
 /// The names of kernels from their lines.
@@ -162,18 +162,18 @@ pub(super) struct Header {
 
 impl Header {
     /// Reads what this version of kiln wrote.
-    pub(super) fn read(bytes: &[u8]) -> Result<Self, Damage> {
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, EntryDamage> {
         // The headers of other versions may be shorter than this one's.
-        let (magic, rest) = bytes.split_first_chunk::<8>().ok_or(Damage::Length)?;
+        let (magic, rest) = bytes.split_first_chunk::<8>().ok_or(EntryDamage::Length)?;
         if magic != MAGIC {
-            return Err(Damage::Magic);
+            return Err(EntryDamage::Magic);
         }
         match rest.first_chunk::<4>() {
             Some(format) if u32::from_le_bytes(*format) == FORMAT_VERSION => {}
-            Some(_) => return Err(Damage::Format),
-            None => return Err(Damage::Length),
+            Some(_) => return Err(EntryDamage::Format),
+            None => return Err(EntryDamage::Length),
         }
-        let header = bytes.first_chunk::<HEADER_BYTES>().ok_or(Damage::Length)?;
+        let header = bytes.first_chunk::<HEADER_BYTES>().ok_or(EntryDamage::Length)?;
         Ok(Self {
             kind: u32::from_le_bytes(field(header, KIND_AT)),
             key: Key::from_bytes(field(header, KEY_AT)),
@@ -212,7 +212,8 @@ mod tests {
     fn every_changed_or_missing_byte_is_noticed() {
         let compile_time = Duration::from_nanos(0x0123_4567_89ab);
         let kernels = vec!["axpy".to_owned(), "scale<float>".to_owned()];
-        let whole = Entry { kind: EntryKind::Ptx, compile_time, kernels, payload: b"some code".to_vec() };
+        let whole =
+            CacheEntry { kind: EntryKind::Ptx, compile_time, kernels, payload: b"some code".to_vec() };
         let bytes = encode(&key(b"a"), &whole);
         assert_eq!(decode(&key(b"a"), &bytes), Ok(whole));
         for at in 0..bytes.len() {
@@ -221,7 +222,7 @@ mod tests {
             assert!(decode(&key(b"a"), &damaged).is_err(), "byte {at}");
             assert!(decode(&key(b"a"), &bytes[..at]).is_err(), "cut at {at}");
         }
-        assert_eq!(decode(&key(b"b"), &bytes), Err(Damage::Key));
+        assert_eq!(decode(&key(b"b"), &bytes), Err(EntryDamage::Key));
         assert!(decode(&key(b"a"), &[bytes, vec![0]].concat()).is_err());
     }
 }

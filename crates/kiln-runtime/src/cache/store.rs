@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use super::entry::{Damage, Entry, HEADER_BYTES, Header, decode, encode, read_kernels};
+use super::entry::{CacheEntry, EntryDamage, HEADER_BYTES, Header, decode, encode, read_kernels};
 use super::key::Key;
 use super::place::{CachePlace, Surroundings};
-use super::verdict::Verdict;
+use super::verdict::EntryState;
 
 /// Files whose name ends so are being written.
 const UNFINISHED: &str = "part";
@@ -129,7 +129,7 @@ impl DiskCache {
     }
 
     /// What is stored under a key. A damaged entry is removed and counts as missing.
-    pub fn get(&self, key: &Key) -> Option<Entry> {
+    pub fn get(&self, key: &Key) -> Option<CacheEntry> {
         let path = self.path(key)?;
         let found = fs::read(&path).ok().and_then(|bytes| match decode(key, &bytes) {
             Ok(entry) => Some(entry),
@@ -154,7 +154,7 @@ impl DiskCache {
     }
 
     /// Stores something under a key, if the disk allows it.
-    pub fn put(&self, key: &Key, entry: &Entry) {
+    pub fn put(&self, key: &Key, entry: &CacheEntry) {
         let Some(path) = self.path(key) else { return };
         let file = encode(key, entry);
         match self.write_whole(&path, &file) {
@@ -205,16 +205,16 @@ impl DiskCache {
     ///
     /// # Errors
     /// As for [`list`](Self::list).
-    pub fn verify(&self) -> io::Result<Vec<Verdict>> {
-        let mut verdicts: Vec<Verdict> =
-            self.files(UNFINISHED)?.into_iter().map(|path| Verdict::Abandoned { path }).collect();
+    pub fn verify(&self) -> io::Result<Vec<EntryState>> {
+        let mut verdicts: Vec<EntryState> =
+            self.files(UNFINISHED)?.into_iter().map(|path| EntryState::Abandoned { path }).collect();
         for EntryFile { key, path, .. } in self.entries()? {
             verdicts.push(match fs::read(&path) {
-                Err(error) => Verdict::Unreadable { path, error: error.to_string() },
+                Err(error) => EntryState::Unreadable { path, error: error.to_string() },
                 Ok(bytes) => match decode(&key, &bytes) {
-                    Ok(entry) => Verdict::Good { key, kind: entry.kind },
-                    Err(Damage::Format) => Verdict::OtherVersion { path },
-                    Err(damage) => Verdict::Damaged { path, damage },
+                    Ok(entry) => EntryState::Good { key, kind: entry.kind },
+                    Err(EntryDamage::Format) => EntryState::OtherVersion { path },
+                    Err(damage) => EntryState::Damaged { path, damage },
                 },
             });
         }

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use super::entry::{Damage, EntryKind};
+use super::entry::{EntryDamage, EntryKind};
 use super::key::Key;
 
 /// What one file of the cache is.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum EntryState {
     /// An entry that can be used.
     Good {
         /// Its key.
@@ -20,7 +20,7 @@ pub enum Verdict {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        damage: Damage,
+        damage: EntryDamage,
     },
     /// An entry that another version of kiln wrote, and may still use; this one does not ask for it.
     OtherVersion {
@@ -41,7 +41,7 @@ pub enum Verdict {
     },
 }
 
-impl Verdict {
+impl EntryState {
     /// Whether it is an entry that can be used.
     pub fn is_good(&self) -> bool {
         matches!(self, Self::Good { .. })

@@ -11,7 +11,7 @@ use kiln_ptx::EntryFacts;
 use super::counters::CodeCounters;
 use super::payload::{Payload, kernel_names};
 use super::reading::signature;
-use crate::cache::{DiskCache, Entry, EntryKind, Key};
+use crate::cache::{CacheEntry, DiskCache, EntryKind, Key};
 use crate::counters::{Count, Counted, Numbers};
 use crate::error::{CodeError, Result};
 use crate::launch::{Kernel, Module, WeakModule};
@@ -154,7 +154,7 @@ impl Modules {
                 DeviceKind::Simulated => Duration::ZERO,
             };
             let kernels = kernel_names(ptx, &[]);
-            self.disk.put(key, &Entry { kind: EntryKind::Cubin, compile_time, kernels, payload });
+            self.disk.put(key, &CacheEntry { kind: EntryKind::Cubin, compile_time, kernels, payload });
         }
         Ok((module, time))
     }

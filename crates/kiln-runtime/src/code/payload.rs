@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::cache::{Entry, EntryKind};
+use crate::cache::{CacheEntry, EntryKind};
 
 /// What a compilation made.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,10 +22,10 @@ impl Payload {
     }
 
     /// As an entry of the cache.
-    pub(super) fn entry(&self) -> Entry {
+    pub(super) fn entry(&self) -> CacheEntry {
         let kind = if self.cubin.is_some() { EntryKind::CubinWithPtx } else { EntryKind::Ptx };
         let kernels = kernel_names(&self.ptx, &self.names);
-        Entry { kind, compile_time: self.compile_time, kernels, payload: self.encode() }
+        CacheEntry { kind, compile_time: self.compile_time, kernels, payload: self.encode() }
     }
 
     fn encode(&self) -> Vec<u8> {
@@ -44,7 +44,7 @@ impl Payload {
     }
 
     /// What an entry of the cache holds.
-    pub(super) fn from_entry(entry: &Entry) -> Option<Self> {
+    pub(super) fn from_entry(entry: &CacheEntry) -> Option<Self> {
         let mut rest = entry.payload.as_slice();
         let mut take = || -> Option<&[u8]> {
             let (length, behind) = rest.split_first_chunk::<8>()?;
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(Payload::from_entry(&entry), Some(payload));
         for cut in 0..20 {
             let payload = entry.payload[..cut].to_vec();
-            assert_eq!(Payload::from_entry(&Entry { payload, ..entry.clone() }), None, "{cut}");
+            assert_eq!(Payload::from_entry(&CacheEntry { payload, ..entry.clone() }), None, "{cut}");
         }
     }
 }

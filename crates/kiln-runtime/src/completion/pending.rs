@@ -8,7 +8,7 @@ use kiln_order::{HostClock, MAX_STREAMS, Point, Stamp, StreamKey};
 
 use super::queue::Queue;
 use crate::error::Result;
-use crate::wake::Answer;
+use crate::wake::ReplySlot;
 
 /// How the work ended.
 pub(crate) type Outcome = std::result::Result<(), kiln_driver::Error>;
@@ -16,7 +16,7 @@ pub(crate) type Outcome = std::result::Result<(), kiln_driver::Error>;
 /// A waiter.
 pub(crate) enum Waiter {
     /// A future.
-    Task(Arc<Answer<Outcome>>),
+    Task(Arc<ReplySlot<Outcome>>),
     /// A function.
     Callback(Box<dyn FnOnce(Result<()>) + Send>),
 }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use crate::completion::{Outcome, Place, Waiter};
 use crate::error::{Error, Result, Stale};
 use crate::runtime::{Inner, RuntimeLookup, Ticket};
-use crate::wake::Answer;
+use crate::wake::ReplySlot;
 
 /// The end of some work, to be awaited on any executor.
 ///
@@ -28,7 +28,7 @@ enum Stage {
     Waiting {
         runtime: Arc<Inner>,
         place: Place,
-        answer: Arc<Answer<Outcome>>,
+        answer: Arc<ReplySlot<Outcome>>,
     },
     Over(Result<()>),
 }
@@ -78,7 +78,7 @@ impl Done {
         if let Err(error) = runtime.check_not_healing() {
             return Poll::Ready(Err(error));
         }
-        let answer = Arc::new(Answer::new());
+        let answer = Arc::new(ReplySlot::new());
         // Before it is in line, so that an answer finds whom to wake.
         let waiting = answer.poll(context).is_pending();
         debug_assert!(waiting, "it was not shared yet");

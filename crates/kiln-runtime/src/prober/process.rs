@@ -8,7 +8,7 @@ use kiln_probe::Machine;
 use kiln_probe::{Availability, CudaPlatform, POLICY_VARIABLE, Policy, ProcessMachine};
 
 use super::budget::MemoryBudget;
-use super::scatter::{Outcome, Part, Share};
+use super::scatter::{Part, PartOutcome, Share};
 use super::test_gate::TestGate;
 use super::{Prober, ProberConfig};
 use crate::error::Result;
@@ -130,10 +130,10 @@ pub fn balanced_partition(n: u64) -> Result<Vec<Share>> {
 }
 
 /// Runs a job on every device that gets a part of `0..n`; see [`Prober::scatter`].
-pub fn scatter<T, J>(n: u64, job: J) -> Outcome<Vec<Part<T>>>
+pub fn scatter<T, J>(n: u64, job: J) -> PartOutcome<Vec<Part<T>>>
 where
     T: Send + 'static,
-    J: Fn(&'static DeviceRuntime, Range<u64>) -> Outcome<T> + Send + Sync + 'static,
+    J: Fn(&'static DeviceRuntime, Range<u64>) -> PartOutcome<T> + Send + Sync + 'static,
 {
     prober().scatter(n, job)
 }

@@ -29,7 +29,7 @@ pub struct Share {
 /// How a job ended.
 #[derive(Clone, Debug)]
 #[must_use]
-pub enum Outcome<T> {
+pub enum PartOutcome<T> {
     /// With a result.
     Done(T),
     /// It was not run, for a good reason; take another road.
@@ -56,10 +56,10 @@ pub struct Part<T> {
     /// What the device was given.
     pub share: Share,
     /// How it ended.
-    pub outcome: Outcome<T>,
+    pub outcome: PartOutcome<T>,
 }
 
-impl<T> Outcome<T> {
+impl<T> PartOutcome<T> {
     /// Declined by the job, with its reason.
     pub fn declined(reason: impl Into<String>) -> Self {
         Self::Declined(Decline::ByJob(reason.into()))
@@ -74,7 +74,7 @@ impl<T> Outcome<T> {
     }
 }
 
-impl<T> From<Result<T>> for Outcome<T> {
+impl<T> From<Result<T>> for PartOutcome<T> {
     /// Absence is a decline, every other error a failure.
     fn from(result: Result<T>) -> Self {
         match result {
@@ -88,17 +88,17 @@ impl<T> From<Result<T>> for Outcome<T> {
 }
 
 /// One outcome for all parts: the results in the order of the work; else the first failure; else the first decline.
-pub fn gather<T>(parts: Vec<Part<T>>) -> Outcome<Vec<T>> {
+pub fn gather<T>(parts: Vec<Part<T>>) -> PartOutcome<Vec<T>> {
     let mut results = Vec::with_capacity(parts.len());
     let mut declined = None;
     for part in parts {
         match part.outcome {
-            Outcome::Done(value) => results.push(value),
-            Outcome::Failed(error) => return Outcome::Failed(error),
-            Outcome::Declined(reason) => declined = declined.or(Some(reason)),
+            PartOutcome::Done(value) => results.push(value),
+            PartOutcome::Failed(error) => return PartOutcome::Failed(error),
+            PartOutcome::Declined(reason) => declined = declined.or(Some(reason)),
         }
     }
-    declined.map_or(Outcome::Done(results), Outcome::Declined)
+    declined.map_or(PartOutcome::Done(results), PartOutcome::Declined)
 }
 
 impl Prober {
@@ -122,10 +122,10 @@ impl Prober {
     /// Declined with no device to run on, failed if the devices could not be asked; else done, with one part per device
     /// and an outcome for each. A job that panics has failed. A job may scatter again; the inner parts then run one
     /// after the other on the thread of the outer one.
-    pub fn scatter<T, J>(&self, n: u64, job: J) -> Outcome<Vec<Part<T>>>
+    pub fn scatter<T, J>(&self, n: u64, job: J) -> PartOutcome<Vec<Part<T>>>
     where
         T: Send + 'static,
-        J: Fn(&'static DeviceRuntime, Range<u64>) -> Outcome<T> + Send + Sync + 'static,
+        J: Fn(&'static DeviceRuntime, Range<u64>) -> PartOutcome<T> + Send + Sync + 'static,
     {
         self.try_scatter(n, Arc::new(job)).into()
     }
@@ -133,7 +133,7 @@ impl Prober {
     fn try_scatter<T, J>(&self, n: u64, job: Arc<J>) -> Result<Vec<Part<T>>>
     where
         T: Send + 'static,
-        J: Fn(&'static DeviceRuntime, Range<u64>) -> Outcome<T> + Send + Sync + 'static,
+        J: Fn(&'static DeviceRuntime, Range<u64>) -> PartOutcome<T> + Send + Sync + 'static,
     {
         let registry = self.in_force()?;
         let mut shares = self.balanced_partition(n)?;
@@ -148,7 +148,7 @@ impl Prober {
     fn queue<T, J>(&self, registry: &Arc<Registry>, share: Share, job: &Arc<J>) -> Queued<T>
     where
         T: Send + 'static,
-        J: Fn(&'static DeviceRuntime, Range<u64>) -> Outcome<T> + Send + Sync + 'static,
+        J: Fn(&'static DeviceRuntime, Range<u64>) -> PartOutcome<T> + Send + Sync + 'static,
     {
         let (answer, answered) = mpsc::sync_channel(1);
         let (its_registry, its_job, its_share) = (Arc::clone(registry), Arc::clone(job), share.clone());
@@ -173,8 +173,10 @@ impl<T> Queued<T> {
         let Self { share, started, answered } = self;
         let lost = || ErrorKind::JobPanicked { message: "its thread is gone".into() }.into();
         match started {
-            Err(error) => Part { share, outcome: Outcome::Failed(error) },
-            Ok(()) => answered.recv().unwrap_or_else(|_| Part { share, outcome: Outcome::Failed(lost()) }),
+            Err(error) => Part { share, outcome: PartOutcome::Failed(error) },
+            Ok(()) => {
+                answered.recv().unwrap_or_else(|_| Part { share, outcome: PartOutcome::Failed(lost()) })
+            }
         }
     }
 }
@@ -182,14 +184,14 @@ impl<T> Queued<T> {
 fn run<T>(
     registry: &Registry,
     share: Share,
-    job: &(impl Fn(&'static DeviceRuntime, Range<u64>) -> Outcome<T> + ?Sized),
+    job: &(impl Fn(&'static DeviceRuntime, Range<u64>) -> PartOutcome<T> + ?Sized),
 ) -> Part<T> {
     let attempt = || match registry.runtime(share.ordinal) {
         Ok(runtime) => job(runtime, share.range.clone()),
         Err(error) => Err(error).into(),
     };
     let outcome = catch_unwind(AssertUnwindSafe(attempt)).unwrap_or_else(|payload| {
-        Outcome::Failed(ErrorKind::JobPanicked { message: panic_message(&*payload) }.into())
+        PartOutcome::Failed(ErrorKind::JobPanicked { message: panic_message(&*payload) }.into())
     });
     Part { share, outcome }
 }

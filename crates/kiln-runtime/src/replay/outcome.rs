@@ -10,13 +10,13 @@ pub enum Outcome {
     /// It had not started, and was done in the next generation.
     Replayed,
     /// It failed.
-    Failed(Why),
+    Failed(ReplayRefusal),
 }
 
 /// Why work was not done again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum Why {
+pub enum ReplayRefusal {
     /// It was not asked for: [`Replay::Never`](super::Replay::Never).
     NotAsked,
     /// It may have started.
@@ -45,7 +45,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for ReplayRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotAsked => f.write_str("nothing is done again"),

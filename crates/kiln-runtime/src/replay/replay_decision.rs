@@ -3,17 +3,17 @@
 use std::collections::{HashMap, HashSet};
 
 use kiln_driver::HostId;
-use kiln_order::{Clock, Rules};
+use kiln_order::{Rules, StreamClock};
 
 use super::byte_ranges::ByteRanges;
-use super::outcome::Why;
+use super::outcome::ReplayRefusal;
 use super::record::Record;
 use crate::ids::BlockId;
 
 /// What is known while unfinished work is gone through, in the order of submission.
 pub(crate) struct ReplayDecision<'a> {
     /// Nothing beyond it had started.
-    started: &'a Clock,
+    started: &'a StreamClock,
     /// Bytes that do not hold what they would have held here.
     spoilt: HashMap<BlockId, ByteRanges>,
     /// Pinned memory that does not hold what it would have held here.
@@ -28,7 +28,7 @@ impl<'a> ReplayDecision<'a> {
     /// Begins in front of all unfinished work.
     pub(crate) fn new(
         unfinished: &[Record],
-        started: &'a Clock,
+        started: &'a StreamClock,
         broken: &'a HashSet<BlockId>,
         rules: Rules,
     ) -> Self {
@@ -44,21 +44,21 @@ impl<'a> ReplayDecision<'a> {
     }
 
     /// Whether the next one is right to be done again.
-    pub(crate) fn judge(&self, record: &Record) -> Result<(), Why> {
+    pub(crate) fn judge(&self, record: &Record) -> Result<(), ReplayRefusal> {
         if self.may_have_started(record) {
-            return Err(Why::MayHaveStarted);
+            return Err(ReplayRefusal::MayHaveStarted);
         }
         if let Some(hindrance) = record.hindrance {
-            return Err(Why::Unsuited(hindrance));
+            return Err(ReplayRefusal::Unsuited(hindrance));
         }
         if !self.rules.work_on_lost_blocks_is_not_replayed() {
             return Ok(());
         }
         if let Some(block) = self.missing(record) {
-            return Err(Why::NeedsLost(block));
+            return Err(ReplayRefusal::NeedsLost(block));
         }
         if record.host_reads().any(|host| self.spoilt_hosts.contains(&host)) {
-            return Err(Why::Unsuited("it copies from pinned memory that lost work was to write"));
+            return Err(ReplayRefusal::Unsuited("it copies from pinned memory that lost work was to write"));
         }
         Ok(())
     }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     /// Goes through them in order, and says which are done again.
-    fn replayed(records: &[Record], started: &Clock, broken: &[u64]) -> Vec<bool> {
+    fn replayed(records: &[Record], started: &StreamClock, broken: &[u64]) -> Vec<bool> {
         let broken = broken.iter().map(|block| BlockId::of(*block)).collect();
         let mut decision = ReplayDecision::new(records, started, &broken, Rules::default());
         let decide = |record: &Record| {
@@ -157,11 +157,11 @@ mod tests {
             kernel(stamp(1, 3), &[3], &[6]),
             kernel(stamp(0, 7), &[], &[5]),
         ];
-        let mut started = Clock::default();
+        let mut started = StreamClock::default();
         started.learn(stamp(0, 5));
         // The last may leave bytes of block 5 as they are, which are lost.
         assert_eq!(replayed(&records, &started, &[]), [false, true, false, false, true, false]);
         assert_eq!(replayed(&records, &started, &[2]), [false; 6]);
-        assert_eq!(replayed(&records, &Clock::default(), &[]), [true; 6]);
+        assert_eq!(replayed(&records, &StreamClock::default(), &[]), [true; 6]);
     }
 }

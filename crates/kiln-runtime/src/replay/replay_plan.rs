@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use kiln_order::{Clock, Rules, Stamp, StreamKey, StreamState};
+use kiln_order::{Rules, Stamp, StreamClock, StreamKey, StreamState};
 
-use super::outcome::{Outcome, Why};
+use super::outcome::{Outcome, ReplayRefusal};
 use super::record::Record;
 use super::replay_decision::ReplayDecision;
 use super::replayer::{Replayed, Replayer};
@@ -17,15 +17,15 @@ use crate::state::SubmissionSet;
 /// The unfinished work of one takeover, and what became of it.
 pub(crate) struct ReplayPlan {
     /// Known to be done by the marks.
-    known: Clock,
+    known: StreamClock,
     /// Nothing beyond it had started.
-    started: Clock,
+    started: StreamClock,
     stretches: Vec<Stretch>,
     /// In the order of submission; none where it is not known what all of it uses.
     unfinished: Vec<Record>,
     outcomes: HashMap<Stamp, Outcome>,
     /// Of work that is not named.
-    otherwise: Why,
+    otherwise: ReplayRefusal,
     rules: Rules,
 }
 
@@ -40,10 +40,10 @@ struct Stretch {
 
 impl ReplayPlan {
     /// Nothing is done again, and this is why.
-    pub(crate) fn refused(why: Why) -> Self {
+    pub(crate) fn refused(why: ReplayRefusal) -> Self {
         Self {
-            known: Clock::default(),
-            started: Clock::default(),
+            known: StreamClock::default(),
+            started: StreamClock::default(),
             stretches: Vec::new(),
             unfinished: Vec::new(),
             outcomes: HashMap::new(),
@@ -57,10 +57,10 @@ impl ReplayPlan {
         log: &SubmissionLog,
         values: &MarkValues,
         lanes: &[Arc<StreamState>],
-        known: &Clock,
+        known: &StreamClock,
         rules: Rules,
     ) -> Self {
-        let mut found = Self { known: known.clone(), rules, ..Self::refused(Why::MayHaveStarted) };
+        let mut found = Self { known: known.clone(), rules, ..Self::refused(ReplayRefusal::MayHaveStarted) };
         for lane in lanes {
             let (stream, planned) = (lane.key, lane.planned());
             let broken = lane.broken().unwrap_or(u64::MAX);
@@ -74,13 +74,13 @@ impl ReplayPlan {
         }
         match log.unfinished(&found.known) {
             Some(unfinished) => found.unfinished = unfinished,
-            None => found.otherwise = Why::Unsuited("not all of its accesses are known"),
+            None => found.otherwise = ReplayRefusal::Unsuited("not all of its accesses are known"),
         }
         found
     }
 
     /// What is known to be done, by the marks and by other means.
-    pub(crate) fn known(&self) -> &Clock {
+    pub(crate) fn known(&self) -> &StreamClock {
         &self.known
     }
 
@@ -102,7 +102,8 @@ impl ReplayPlan {
         let mut decision = ReplayDecision::new(&self.unfinished, &self.started, broken, self.rules);
         let mut changed = false;
         for record in &self.unfinished {
-            let outcome = self.outcomes.entry(record.stamp()).or_insert(Outcome::Failed(Why::Interrupted));
+            let outcome =
+                self.outcomes.entry(record.stamp()).or_insert(Outcome::Failed(ReplayRefusal::Interrupted));
             if outcome.is_replayed()
                 && let Err(why) = decision.judge(record)
             {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use kiln_driver::{Driver, Error, Result, StreamId, StreamRequest, Timeout, WaitTarget};
 use kiln_order::Stamp;
 
-use super::outcome::{Outcome, Why};
+use super::outcome::{Outcome, ReplayRefusal};
 use super::record::Record;
 use super::replay_decision::ReplayDecision;
 use super::start_marks::{MarkValues, REPLAYER, StartMarks};
@@ -63,10 +63,10 @@ impl Replayer<'_> {
         let interrupted = replayed.err().map(|error| {
             tracing::warn!(%error, "work could not be done again");
             for record in records {
-                let why = decision.judge(record).err().unwrap_or(Why::Interrupted);
+                let why = decision.judge(record).err().unwrap_or(ReplayRefusal::Interrupted);
                 let outcome = outcomes.entry(record.stamp).or_insert(Outcome::Failed(why));
                 if outcome.is_replayed() {
-                    *outcome = Outcome::Failed(Why::Interrupted);
+                    *outcome = Outcome::Failed(ReplayRefusal::Interrupted);
                 }
             }
             (queued, before)
@@ -86,7 +86,7 @@ impl Replayer<'_> {
             Err(error) if error.is_sticky() => Err(error),
             Err(error) => {
                 tracing::warn!(%error, work = %record.stamp, "work was refused when it was to be done again");
-                Ok(Outcome::Failed(Why::Unsuited("the device refused it")))
+                Ok(Outcome::Failed(ReplayRefusal::Unsuited("the device refused it")))
             }
         }
     }

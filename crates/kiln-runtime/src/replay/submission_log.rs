@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kiln_driver::call::{Answer, Call};
 use kiln_driver::{Command, Driver, Result, StreamId};
-use kiln_order::{Clock, HostClock, MAX_STREAMS, Stamp, StreamKey, StreamState, Use};
+use kiln_order::{HostClock, MAX_STREAMS, Stamp, StreamClock, StreamKey, StreamState, Use};
 
 use super::record::{Declared, Record};
 use super::start_marks::{MarkValues, StartMarks};
@@ -151,7 +151,7 @@ impl SubmissionLog {
     }
 
     /// What lies beyond a clock, in the order of submission; none if that is not known of all of it.
-    pub(crate) fn unfinished(&self, known: &Clock) -> Option<Vec<Record>> {
+    pub(crate) fn unfinished(&self, known: &StreamClock) -> Option<Vec<Record>> {
         let mut unfinished = Vec::new();
         for stream in StreamKey::all() {
             let kept = self.kept(stream);

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use kiln_driver::DeviceInfo;
-use kiln_order::{Clock, Stamp};
+use kiln_order::{Stamp, StreamClock};
 
 use super::inner::Inner;
 use super::meters::Meters;
@@ -46,7 +46,7 @@ pub(super) struct EndedRuntime {
     /// The times it lost work.
     pub(super) losses: Vec<Loss>,
     /// What was known to be done, and why that was not waited for which was not; none if everything was.
-    pub(super) cut_short: Option<(Clock, Error)>,
+    pub(super) cut_short: Option<(StreamClock, Error)>,
 }
 
 /// All runtimes of this process.
@@ -136,8 +136,9 @@ impl EndedRuntime {
             return Some(loss.cause.error().clone().with_successor(false).into());
         }
         // What a loss did not catch was done before it or again after it.
-        let done =
-            |known: &Clock| known.covers(stamp) || self.losses.iter().any(|loss| loss.planned.covers(stamp));
+        let done = |known: &StreamClock| {
+            known.covers(stamp) || self.losses.iter().any(|loss| loss.planned.covers(stamp))
+        };
         self.cut_short.as_ref().filter(|(known, _)| !done(known)).map(|(_, reason)| reason.clone())
     }
 }

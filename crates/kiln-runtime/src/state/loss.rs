@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kiln_order::{Clock, Stamp, StreamKey};
+use kiln_order::{Stamp, StreamClock, StreamKey};
 
 use super::cause::Cause;
 use super::submission_set::SubmissionSet;
@@ -17,9 +17,9 @@ pub(crate) struct Loss {
     pub(crate) generation: Generation,
     pub(crate) cause: Arc<Cause>,
     /// Everything here was known to be done.
-    pub(crate) known: Clock,
+    pub(crate) known: StreamClock,
     /// Everything here had been asked for.
-    pub(crate) planned: Clock,
+    pub(crate) planned: StreamClock,
     /// Work in between that was done again in the next generation.
     pub(crate) replayed: Arc<SubmissionSet>,
     /// Whether it is known what was done again; until then no waiter is told that work failed.
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn what_lies_between_known_and_planned_is_caught() {
-        let (mut known, mut planned) = (Clock::default(), Clock::default());
+        let (mut known, mut planned) = (StreamClock::default(), StreamClock::default());
         known.learn(stamp(3));
         planned.learn(stamp(5));
         let error = Error::lost("wait", Fault { code: Code::LAUNCH_FAILED, detail: String::new() });

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-use kiln_order::{Clock, DependencyTracker, Stamp, StreamKey};
+use kiln_order::{DependencyTracker, Stamp, StreamClock, StreamKey};
 
 use super::cause::Cause;
 use super::loss::Loss;
@@ -186,7 +186,7 @@ impl StateCell {
     }
 
     /// Says what more was found to be done when the device was lost, and what had been asked for by the time of the freeze.
-    pub(crate) fn resolve_loss(&self, known: &Clock, planned: &Clock) -> Option<Loss> {
+    pub(crate) fn resolve_loss(&self, known: &StreamClock, planned: &StreamClock) -> Option<Loss> {
         let mut data = self.data();
         let loss = data.losses.last_mut()?;
         loss.known.join(known);
@@ -460,7 +460,7 @@ mod tests {
     fn work_that_was_caught_stays_so_when_the_device_is_shut_down_before_it_is_rebuilt() {
         let stamp = |number| Stamp { stream: StreamKey::default(), number };
         let clock = |number| {
-            let mut clock = Clock::default();
+            let mut clock = StreamClock::default();
             clock.learn(stamp(number));
             clock
         };

@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 /// A place for one answer.
-pub struct Answer<T> {
+pub struct ReplySlot<T> {
     state: Mutex<State<T>>,
     given: Condvar,
 }
@@ -15,13 +15,13 @@ struct State<T> {
     waker: Option<Waker>,
 }
 
-impl<T> Default for Answer<T> {
+impl<T> Default for ReplySlot<T> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<T> Answer<T> {
+impl<T> ReplySlot<T> {
     /// A place without an answer.
     pub fn new() -> Self {
         Self { state: Mutex::new(State { answer: None, waker: None }), given: Condvar::new() }

@@ -4,12 +4,12 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use kiln_runtime::internal::{Answer, wake};
+use kiln_runtime::internal::{ReplySlot, wake};
 use kiln_runtime::{DeviceRuntime, Result};
 
 use super::request_queue::{InFlight, RequestQueue};
 use crate::load::Served;
-use crate::refused::{Refused, Why};
+use crate::refused::{RefusalReason, Refused};
 use crate::reply::{Answered, Reply};
 use crate::request::Request;
 
@@ -19,10 +19,10 @@ pub(crate) trait Job: Send {
     fn start(self: Box<Self>, device: &DeviceRuntime, in_flight: InFlight, queue: &Arc<RequestQueue>);
 
     /// Sends it to another service of its fleet, or back.
-    fn refuse(self: Box<Self>, why: Why);
+    fn refuse(self: Box<Self>, why: RefusalReason);
 
     /// Sends it back.
-    fn send_back(self: Box<Self>, why: Why);
+    fn send_back(self: Box<Self>, why: RefusalReason);
 
     /// Notes that it goes to a service of its fleet; false if it was there before.
     fn visit(&mut self, service: usize) -> bool;
@@ -31,7 +31,7 @@ pub(crate) trait Job: Send {
 /// Where a request goes that a service cannot take.
 pub(crate) trait Elsewhere: Send + Sync {
     /// Puts it into the queue of a service that it was not in yet, or sends it back.
-    fn send(&self, job: Box<dyn Job>, why: Why);
+    fn send(&self, job: Box<dyn Job>, why: RefusalReason);
 }
 
 /// A request whose work is on the device.
@@ -42,7 +42,7 @@ pub(crate) trait Abandon: Send + Sync {
 
 impl<R: Request> Abandon for Mutex<Option<Box<QueuedRequest<R>>>> {
     fn abandon(&self) -> bool {
-        take(self).map(|mut queued_request| queued_request.give_back(Why::Closed)).is_some()
+        take(self).map(|mut queued_request| queued_request.give_back(RefusalReason::Closed)).is_some()
     }
 }
 
@@ -54,7 +54,7 @@ fn take<T>(from: &Mutex<Option<T>>) -> Option<T> {
 pub(crate) struct QueuedRequest<R: Request> {
     /// Taken when it is answered.
     request: Option<R>,
-    answer: Arc<Answer<Answered<R>>>,
+    answer: Arc<ReplySlot<Answered<R>>>,
     /// Where it goes if a service cannot take it; none if it was sent to one service. It does not hold the services.
     elsewhere: Option<Weak<dyn Elsewhere>>,
     /// The services it was sent to.
@@ -63,7 +63,7 @@ pub(crate) struct QueuedRequest<R: Request> {
 
 impl<R: Request> QueuedRequest<R> {
     pub(crate) fn new(request: R) -> (Box<Self>, Reply<R>) {
-        let answer = Arc::new(Answer::new());
+        let answer = Arc::new(ReplySlot::new());
         let reply = Reply { answer: answer.clone() };
         (Box::new(Self { request: Some(request), answer, elsewhere: None, visited: Vec::new() }), reply)
     }
@@ -80,7 +80,7 @@ impl<R: Request> QueuedRequest<R> {
         }
     }
 
-    fn give_back(&mut self, why: Why) {
+    fn give_back(&mut self, why: RefusalReason) {
         if let Some(request) = self.request.take() {
             self.answer(Err(Refused { why, request }));
         }
@@ -98,7 +98,7 @@ impl<R: Request> QueuedRequest<R> {
             Ok(()) => guarded(finish),
             Err(error) => Err(error.into()),
         };
-        in_flight.complete(output.as_ref().map_or_else(Why::served, |_| Served::Completed));
+        in_flight.complete(output.as_ref().map_or_else(RefusalReason::served, |_| Served::Completed));
         match output {
             Ok(output) => {
                 // Dropped behind the answer, which nothing it does can take away.
@@ -144,7 +144,7 @@ impl<R: Request> Job for QueuedRequest<R> {
         });
     }
 
-    fn refuse(self: Box<Self>, why: Why) {
+    fn refuse(self: Box<Self>, why: RefusalReason) {
         let elsewhere = self.elsewhere.as_ref().filter(|_| why.is_of_device()).and_then(Weak::upgrade);
         match elsewhere {
             Some(elsewhere) => elsewhere.send(self, why),
@@ -152,7 +152,7 @@ impl<R: Request> Job for QueuedRequest<R> {
         }
     }
 
-    fn send_back(mut self: Box<Self>, why: Why) {
+    fn send_back(mut self: Box<Self>, why: RefusalReason) {
         self.give_back(why);
     }
 
@@ -167,15 +167,15 @@ impl<R: Request> Job for QueuedRequest<R> {
 
 impl<R: Request> Drop for QueuedRequest<R> {
     fn drop(&mut self) {
-        self.give_back(Why::Closed);
+        self.give_back(RefusalReason::Closed);
     }
 }
 
 /// Runs the caller's code; a panic is an answer too.
-pub(crate) fn guarded<T>(run: impl FnOnce() -> Result<T>) -> std::result::Result<T, Why> {
+pub(crate) fn guarded<T>(run: impl FnOnce() -> Result<T>) -> std::result::Result<T, RefusalReason> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(result) => Ok(result?),
-        Err(panic) => Err(Why::Panicked { message: message(&*panic) }),
+        Err(panic) => Err(RefusalReason::Panicked { message: message(&*panic) }),
     }
 }
 

@@ -11,7 +11,7 @@ use kiln_runtime::{DeviceRuntime, Error, Status};
 
 use super::queued_request::{Abandon, Job, shielded};
 use crate::load::{Load, Meter, Served};
-use crate::refused::Why;
+use crate::refused::RefusalReason;
 
 /// A request whose work is done, to be answered on the service's thread.
 type Completion = Box<dyn FnOnce() + Send>;
@@ -79,12 +79,14 @@ impl RequestQueue {
     }
 
     /// Puts a request in line, or says why not.
-    pub(crate) fn put(&self, job: Box<dyn Job>) -> Result<(), (Box<dyn Job>, Why)> {
+    pub(crate) fn put(&self, job: Box<dyn Job>) -> Result<(), (Box<dyn Job>, RefusalReason)> {
         let mut state = self.state();
         let why = match &state.failure {
-            _ if state.closing.is_some() => Some(Why::Closed),
-            Some(error) => Some(Why::Device(error.clone())),
-            None if state.waiting.len() >= self.max_queued => Some(Why::Full { limit: self.max_queued }),
+            _ if state.closing.is_some() => Some(RefusalReason::Closed),
+            Some(error) => Some(RefusalReason::Device(error.clone())),
+            None if state.waiting.len() >= self.max_queued => {
+                Some(RefusalReason::Full { limit: self.max_queued })
+            }
             None => None,
         };
         if let Some(why) = why {
@@ -141,7 +143,7 @@ impl RequestQueue {
             state.failure = Some(error.clone());
             std::mem::take(&mut state.waiting)
         };
-        waiting.into_iter().for_each(|job| shielded(|| job.refuse(Why::Device(error.clone()))));
+        waiting.into_iter().for_each(|job| shielded(|| job.refuse(RefusalReason::Device(error.clone()))));
     }
 
     /// The end: answers what is done and sends everything else back.
@@ -160,7 +162,7 @@ impl RequestQueue {
                 self.state().unfinished |= abandoned;
             });
         }
-        waiting.into_iter().for_each(|job| shielded(|| job.refuse(Why::Closed)));
+        waiting.into_iter().for_each(|job| shielded(|| job.refuse(RefusalReason::Closed)));
     }
 
     /// Whether nothing was sent back at the end.

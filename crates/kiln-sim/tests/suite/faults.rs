@@ -6,17 +6,17 @@ use kiln_driver::{
     Code, Driver, DriverExt, ErrorKind, Health, Image, MemoryRequest, PageRequest, Refusal, StreamRequest,
     Timeout, WaitTarget, Waited,
 };
-use kiln_sim::{DeviceConfig, Fault, FaultPlan, FindingKind, Machine};
+use kiln_sim::{DeviceConfig, FaultPlan, FindingKind, Machine, PlannedFault};
 
 use crate::rig::{Kernel, Rig, config};
 
-fn with(fault: Fault) -> Machine {
+fn with(fault: PlannedFault) -> Machine {
     Machine::new(config(0).faults(FaultPlan::none().on(0, fault)))
 }
 
 #[test]
 fn the_nth_allocation_finds_no_memory_and_the_next_does() {
-    let machine = with(Fault::OutOfMemory { allocation: 3 });
+    let machine = with(PlannedFault::OutOfMemory { allocation: 3 });
     let device = machine.device(0).unwrap();
     let first = device.allocate(MemoryRequest::Direct { bytes: 64 }).unwrap();
     device.allocate_host(64).unwrap();
@@ -31,7 +31,7 @@ fn the_nth_allocation_finds_no_memory_and_the_next_does() {
 
 #[test]
 fn a_sticky_error_arrives_late_with_its_site_and_stays() {
-    let rig = Rig::new(&with(Fault::Sticky { launch: 2, code: Code::ECC_UNCORRECTABLE }), 2);
+    let rig = Rig::new(&with(PlannedFault::Sticky { launch: 2, code: Code::ECC_UNCORRECTABLE }), 2);
     let x = rig.direct(8);
     rig.write(0, x, 1);
     let second = rig.launch(0, Kernel::Bump, &[x.address.0, 8]).unwrap();
@@ -67,7 +67,7 @@ fn a_sticky_error_arrives_late_with_its_site_and_stays() {
 
 #[test]
 fn health_learns_of_a_fault_without_any_wait() {
-    let rig = Rig::new(&with(Fault::Sticky { launch: 1, code: Code::LAUNCH_FAILED }), 1);
+    let rig = Rig::new(&with(PlannedFault::Sticky { launch: 1, code: Code::LAUNCH_FAILED }), 1);
     rig.launch(0, Kernel::Spin, &[1]).unwrap();
     let mut asked = 0;
     while rig.device.health().is_healthy() {
@@ -78,14 +78,14 @@ fn health_learns_of_a_fault_without_any_wait() {
 
 #[test]
 fn a_device_is_lost_at_a_call_or_at_a_time() {
-    let machine = with(Fault::LostAtCall { call: 3, code: Code::NVLINK_UNCORRECTABLE });
+    let machine = with(PlannedFault::LostAtCall { call: 3, code: Code::NVLINK_UNCORRECTABLE });
     let device = machine.device(0).unwrap();
     device.memory_info().unwrap();
     device.memory_info().unwrap();
     assert_eq!(device.memory_info().unwrap_err().code(), Some(Code::NVLINK_UNCORRECTABLE));
     assert_eq!(device.memory_info().unwrap_err().code(), Some(Code::NVLINK_UNCORRECTABLE));
 
-    let machine = with(Fault::LostAt { time: Duration::from_secs(1), code: Code::UNKNOWN });
+    let machine = with(PlannedFault::LostAt { time: Duration::from_secs(1), code: Code::UNKNOWN });
     let device = machine.device(0).unwrap();
     device.memory_info().unwrap();
     device.clock().sleep(Duration::from_secs(2));
@@ -94,7 +94,7 @@ fn a_device_is_lost_at_a_call_or_at_a_time() {
 
 #[test]
 fn a_wait_ends_when_the_device_is_lost_meanwhile() {
-    let machine = with(Fault::LostAt { time: Duration::from_secs(1), code: Code::UNKNOWN });
+    let machine = with(PlannedFault::LostAt { time: Duration::from_secs(1), code: Code::UNKNOWN });
     let rig = Rig::new(&machine, 1);
     rig.launch(0, Kernel::Spin, &[5_000_000_000]).unwrap();
     assert!(rig.device.synchronize(rig.streams[0]).unwrap_err().is_sticky());
@@ -112,14 +112,14 @@ fn slow_copies_are_slow_and_the_rest_is_not() {
         (spans[0].end - spans[0].start, spans[1].end - spans[1].start)
     };
     let usual = time(&Machine::new(config(0)));
-    let slow = time(&with(Fault::SlowCopies { factor: 10 }));
+    let slow = time(&with(PlannedFault::SlowCopies { factor: 10 }));
     assert_eq!(slow, (usual.0 * 10, usual.1));
 }
 
 #[test]
 fn a_load_fails_with_the_code_and_the_log_of_the_plan() {
     let log = "ptxas fatal: as planned".to_string();
-    let machine = with(Fault::LoadFails { load: 1, code: Code::INVALID_PTX, log: log.clone() });
+    let machine = with(PlannedFault::LoadFails { load: 1, code: Code::INVALID_PTX, log: log.clone() });
     let device = machine.device(0).unwrap();
     let error = device.load(&Image::HostKernels("rig")).unwrap_err();
     assert_eq!(error.refusal(), Some(&Refusal::Image { code: Some(Code::INVALID_PTX), log }));
@@ -128,7 +128,7 @@ fn a_load_fails_with_the_code_and_the_log_of_the_plan() {
 
 #[test]
 fn a_hang_runs_into_a_timeout_and_without_one_into_the_watchdog() {
-    let rig = Rig::new(&with(Fault::Hang { launch: 1 }), 2);
+    let rig = Rig::new(&with(PlannedFault::Hang { launch: 1 }), 2);
     rig.launch(0, Kernel::Spin, &[1]).unwrap();
     rig.launch(1, Kernel::Spin, &[1]).unwrap();
     let streams = [WaitTarget::Stream(rig.streams[0]), WaitTarget::Stream(rig.streams[1])];
@@ -183,7 +183,7 @@ fn a_broken_device_does_not_hide_the_others() {
 
 #[test]
 fn a_fault_on_one_device_leaves_the_other_alone() {
-    let plan = FaultPlan::none().on(1, Fault::Sticky { launch: 1, code: Code::ILLEGAL_ADDRESS });
+    let plan = FaultPlan::none().on(1, PlannedFault::Sticky { launch: 1, code: Code::ILLEGAL_ADDRESS });
     let config = config(0).faults(plan).device(DeviceConfig::default()).device(DeviceConfig::default());
     let machine = Machine::new(config);
     let (good, bad) = (Rig::on(&machine, 0, 1), Rig::on(&machine, 1, 1));

@@ -1,7 +1,7 @@
 //! Graphs: edges are kept, branches interleave, updates and nesting do what they say.
 
 use kiln_driver::{Command, DevicePlace, Driver, DriverExt, GraphNode, Memory, Pattern, Place, Refusal};
-use kiln_sim::{Machine, MachineConfig, Verdict, explore};
+use kiln_sim::{ExploreCoverage, Machine, MachineConfig, explore};
 
 use crate::rig::{Kernel, Rig, bytes_of, config, pack};
 
@@ -41,7 +41,12 @@ fn a_diamond_keeps_its_edges_in_every_order() {
         rig.close();
         (bytes, steps)
     });
-    assert_eq!((seen.verdict, seen.runs_with_findings), (Verdict::Complete, 0), "{:?}", seen.findings);
+    assert_eq!(
+        (seen.verdict, seen.runs_with_findings),
+        (ExploreCoverage::Complete, 0),
+        "{:?}",
+        seen.findings
+    );
     let outcomes: Vec<_> = seen.outcomes.into_keys().collect();
     let bytes = vec![2, 2, 2, 2, 9, 9, 9, 9];
     assert_eq!(outcomes, [(bytes.clone(), vec![0, 1, 2, 3]), (bytes, vec![0, 2, 1, 3])]);
@@ -104,7 +109,12 @@ fn a_graph_in_a_graph_runs_between_what_it_is_after_and_what_is_after_it() {
         rig.close();
         bytes
     });
-    assert_eq!((seen.verdict, seen.runs_with_findings), (Verdict::Complete, 0), "{:?}", seen.findings);
+    assert_eq!(
+        (seen.verdict, seen.runs_with_findings),
+        (ExploreCoverage::Complete, 0),
+        "{:?}",
+        seen.findings
+    );
     assert!(seen.runs > 2, "the branches change places");
     assert_eq!(seen.outcomes.into_keys().collect::<Vec<_>>(), [vec![2; 4]]);
 }

@@ -8,7 +8,8 @@ use kiln_driver::{
     Access, Command, Driver, DriverExt, Image, Launch, MemoryRequest, StreamRequest, Timeout, WaitTarget,
 };
 use kiln_sim::{
-    Checks, FindingKind, HostKernel, KernelLibrary, Machine, MachineConfig, Mode, Schedule, Verdict, explore,
+    Checks, ExploreCoverage, FindingKind, HostKernel, KernelLibrary, Machine, MachineConfig, Mode, Schedule,
+    explore,
 };
 
 use crate::correct::program;
@@ -64,7 +65,7 @@ fn exploring_sees_every_order_and_says_when_it_did_not() {
         order
     };
     let seen = explore(config(0), 1_000, two_streams);
-    assert_eq!(seen.verdict, Verdict::Complete);
+    assert_eq!(seen.verdict, ExploreCoverage::Complete);
     let orders: Vec<Vec<u32>> = seen.outcomes.keys().cloned().collect();
     assert_eq!(orders.len(), 6, "4 steps, 2 of each: {orders:?}");
     for (order, schedule) in &seen.outcomes {
@@ -72,7 +73,7 @@ fn exploring_sees_every_order_and_says_when_it_did_not() {
         assert_eq!(two_streams(&again), *order, "schedule {schedule}");
     }
     let few = explore(config(0), 3, two_streams);
-    assert_eq!((few.verdict, few.runs), (Verdict::LimitReached, 3));
+    assert_eq!((few.verdict, few.runs), (ExploreCoverage::LimitReached, 3));
 }
 
 #[test]

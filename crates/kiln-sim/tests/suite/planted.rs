@@ -1,7 +1,7 @@
 //! Planted bugs: each is found, by the first seed and by exploring, and its correct twin gives no report.
 
 use kiln_driver::{Driver, MemoryRequest};
-use kiln_sim::{FindingKind, Machine, Mode, Schedule, Verdict, explore};
+use kiln_sim::{ExploreCoverage, FindingKind, Machine, Mode, Schedule, explore};
 
 use crate::rig::{Rig, config};
 
@@ -39,14 +39,19 @@ pub(crate) fn check_on(
     }
 
     let seen = explore(config(0), EXPLORED_RUNS, |machine| program(machine, true));
-    assert_eq!(seen.verdict, Verdict::Complete, "{} runs", seen.runs);
+    assert_eq!(seen.verdict, ExploreCoverage::Complete, "{} runs", seen.runs);
     assert_eq!(seen.runs_with_findings, seen.runs);
     let finding = seen.findings.iter().find(|finding| finding.kind == kind).expect("found by exploring");
     let Mode::Scheduled(Schedule(_)) = &finding.repeat else { panic!("{:?}", finding.repeat) };
     let again = run(config(0).mode(finding.repeat.clone()), true);
     assert!(again.count(&kind) > 0, "the schedule of a finding shows it again: {finding}");
     let seen = explore(config(0), EXPLORED_RUNS, |machine| program(machine, false));
-    assert_eq!((seen.verdict, seen.runs_with_findings), (Verdict::Complete, 0), "{:?}", seen.findings);
+    assert_eq!(
+        (seen.verdict, seen.runs_with_findings),
+        (ExploreCoverage::Complete, 0),
+        "{:?}",
+        seen.findings
+    );
 }
 
 /// Lets the device work, without the host learning of it.

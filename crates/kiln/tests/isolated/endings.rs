@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kiln::recovery::{BlockOutcome, DeviceSpec, Isolation, Process, RestartPolicy, WorkerEntry};
 use kiln::recovery::{Keep, Phase};
-use kiln::service::{DeviceService, ServiceConfig, Upload, Why};
+use kiln::service::{DeviceService, RefusalReason, ServiceConfig, Upload};
 use kiln::{
     DeviceRuntime, RuntimeConfig,
     buffer::Stale,
@@ -184,7 +184,7 @@ fn a_service_that_is_shut_down_waits_for_a_device_that_comes_back() {
                 Err(reply) => stashed.push(reply),
                 Ok(answer) => {
                     let refused = answer.map(drop).unwrap_err();
-                    assert!(matches!(refused.why, Why::Closed), "{refused}");
+                    assert!(matches!(refused.why, RefusalReason::Closed), "{refused}");
                     break;
                 }
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kiln::recovery::{BlockOutcome, DeviceSpec, Outcome, PostMortem, Process, Replay, Why};
+use kiln::recovery::{BlockOutcome, DeviceSpec, Outcome, PostMortem, Process, Replay, ReplayRefusal};
 use kiln::service::{DeviceService, Readback, ServiceConfig};
 use kiln::{
     DeviceRuntime, GpuRef, Kernel, Ticket,
@@ -69,10 +69,12 @@ fn what_must_not_be_done_twice_is_not() {
     let variables =
         unsafe { gpu.launch(&with_variables).grid(1).block(1).read(&one).write(&five).submit() }.unwrap();
     let report = rig::kill(&gpu);
-    assert_eq!(outcome(&report, &holding), Outcome::Failed(Why::MayHaveStarted), "{report}");
+    assert_eq!(outcome(&report, &holding), Outcome::Failed(ReplayRefusal::MayHaveStarted), "{report}");
     assert_eq!(outcome(&report, &done), Outcome::Replayed, "{report}");
     for (ticket, why) in [(&graph, "graph"), (timed.ticket(), "time"), (&variables, "variables")] {
-        let Outcome::Failed(Why::Unsuited(said)) = outcome(&report, ticket) else { panic!("{report}") };
+        let Outcome::Failed(ReplayRefusal::Unsuited(said)) = outcome(&report, ticket) else {
+            panic!("{report}")
+        };
         assert!(said.contains(why) && ticket.wait().unwrap_err().is_lost(), "{said}");
     }
     assert_eq!(one.download().unwrap(), [2]);
@@ -103,8 +105,14 @@ fn copies_from_and_to_pinned_memory_are_done_again() {
             assert_eq!(outcome(&report, ticket), Outcome::Replayed, "{report}");
             ticket.wait().unwrap();
         }
-        assert_eq!(outcome(&report, &of_lost), Outcome::Failed(Why::NeedsLost(held.block_id())), "{report}");
-        let Outcome::Failed(Why::Unsuited(said)) = outcome(&report, &from_lost) else { panic!("{report}") };
+        assert_eq!(
+            outcome(&report, &of_lost),
+            Outcome::Failed(ReplayRefusal::NeedsLost(held.block_id())),
+            "{report}"
+        );
+        let Outcome::Failed(ReplayRefusal::Unsuited(said)) = outcome(&report, &from_lost) else {
+            panic!("{report}")
+        };
         assert!(said.contains("pinned memory"), "{said}");
         assert!(of_lost.wait().unwrap_err().is_lost() && from_lost.wait().unwrap_err().is_lost());
         assert_eq!(read.read().unwrap(), [41], "seed {seed}: {report}");
@@ -175,7 +183,7 @@ fn what_faults_when_it_is_done_again_is_the_last_that_is() {
     assert_eq!(gpu.generation().0, 1, "one takeover for those who look from outside");
     assert_eq!(outcome(&report, &first), Outcome::Replayed, "{report}");
     for ticket in [&fault, &last] {
-        assert_eq!(outcome(&report, ticket), Outcome::Failed(Why::Interrupted), "{report}");
+        assert_eq!(outcome(&report, ticket), Outcome::Failed(ReplayRefusal::Interrupted), "{report}");
         assert!(ticket.wait().unwrap_err().is_lost());
     }
     first.wait().unwrap();
@@ -234,7 +242,11 @@ fn a_broken_seal_spoils_what_was_done_with_the_block() {
         report.blocks.iter().find(|record| record.block == buffer.block_id()).unwrap().outcome
     };
     assert_eq!(standing(&sealed), BlockOutcome::Broken, "{report}");
-    assert_eq!(outcome(&report, &on_broken), Outcome::Failed(Why::NeedsLost(sealed.block_id())), "{report}");
+    assert_eq!(
+        outcome(&report, &on_broken),
+        Outcome::Failed(ReplayRefusal::NeedsLost(sealed.block_id())),
+        "{report}"
+    );
     assert!(on_broken.wait().is_err() && on_kept.wait().is_err() && copied.access().is_err());
     assert_eq!(beside.download().unwrap(), [3]);
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use kiln::order::{Mutation, Stamp};
-use kiln::recovery::{DeviceSpec, Outcome, PostMortem, Process, Replay, Why};
+use kiln::recovery::{DeviceSpec, Outcome, PostMortem, Process, Replay, ReplayRefusal};
 use kiln::{DeviceRuntime, GpuRef, Kernel, Stream, Ticket, error::ErrorKind};
 
 use self::pins::Pin;
@@ -314,8 +314,9 @@ impl Program {
     /// What was said of each item: once, the same to every caller, and as it follows from what may have started.
     fn judge_work(&self, outcomes: &HashMap<Stamp, Outcome>, tally: &mut Tally) -> Result<(), Wrong> {
         let mut spoilt: HashMap<usize, bool> = HashMap::new();
-        let started =
-            |item: &Item| outcomes.get(&item.ticket.stamp()) == Some(&Outcome::Failed(Why::MayHaveStarted));
+        let started = |item: &Item| {
+            outcomes.get(&item.ticket.stamp()) == Some(&Outcome::Failed(ReplayRefusal::MayHaveStarted))
+        };
         for item in self.items.iter().filter(|item| started(item)) {
             spoilt.insert(item.writes, true);
         }
@@ -339,8 +340,8 @@ impl Program {
             let right = match outcome {
                 None => done,
                 Some(Outcome::Replayed) => done && !needs_spoilt,
-                Some(Outcome::Failed(Why::MayHaveStarted)) => !done,
-                Some(Outcome::Failed(Why::NeedsLost(_))) => !done && needs_spoilt,
+                Some(Outcome::Failed(ReplayRefusal::MayHaveStarted)) => !done,
+                Some(Outcome::Failed(ReplayRefusal::NeedsLost(_))) => !done && needs_spoilt,
                 Some(_) => !done,
             };
             if !right {
@@ -350,8 +351,8 @@ impl Program {
             }
             match outcome {
                 Some(Outcome::Replayed) => tally.replayed += 1,
-                Some(Outcome::Failed(Why::MayHaveStarted)) => tally.started += 1,
-                Some(Outcome::Failed(Why::NeedsLost(_))) => tally.needs_lost += 1,
+                Some(Outcome::Failed(ReplayRefusal::MayHaveStarted)) => tally.started += 1,
+                Some(Outcome::Failed(ReplayRefusal::NeedsLost(_))) => tally.needs_lost += 1,
                 _ => {}
             }
             let spoils = outcome.is_some_and(|outcome| !outcome.is_replayed());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kiln::recovery::{DeviceSpec, Outcome, PostMortem, Process, Replay, Why};
+use kiln::recovery::{DeviceSpec, Outcome, PostMortem, Process, Replay, ReplayRefusal};
 use kiln::{DeviceRuntime, Result, Ticket, buffer::Stale};
 
 use crate::{replay_kernels, rig};
@@ -81,8 +81,12 @@ fn play(backend: &DeviceSpec, rounds: u32, standby: bool) -> Option<Arc<PostMort
     let outcome = |ticket: &Ticket| {
         report.unfinished.iter().find(|work| work.stamp == ticket.stamp()).map(|work| work.outcome)
     };
-    assert_eq!(outcome(&queued.fault), Some(Outcome::Failed(Why::MayHaveStarted)), "{report}");
-    assert_eq!(outcome(&queued.on_lost), Some(Outcome::Failed(Why::NeedsLost(x.block_id()))), "{report}");
+    assert_eq!(outcome(&queued.fault), Some(Outcome::Failed(ReplayRefusal::MayHaveStarted)), "{report}");
+    assert_eq!(
+        outcome(&queued.on_lost),
+        Some(Outcome::Failed(ReplayRefusal::NeedsLost(x.block_id()))),
+        "{report}"
+    );
     assert_eq!(outcome(&queued.behind), Some(Outcome::Replayed), "{report}");
     assert_eq!(report.replayed_work().count(), 6, "{report}");
     goes_on(&gpu);

@@ -1,7 +1,7 @@
 //! Machine code of PTX and of programs that is kept on disk, and variables of modules, on a GPU.
 
 use kiln::DeviceRuntime;
-use kiln::cache::{CacheConfig, CachePlace, EntryKind, Verdict};
+use kiln::cache::{CacheConfig, CachePlace, EntryKind, EntryState};
 use kiln::probe::TestGate;
 use kiln::program::{Backend, Bindings, Program};
 use kiln::{Kernel, RuntimeConfig};
@@ -54,7 +54,8 @@ fn ptx_and_programs_are_loaded_as_machine_code_the_second_time_on_a_gpu() {
         assert_eq!((counters.disk.hits, counters.disk.misses, counters.disk.stores), expected);
         println!("loading took {:?}; the disk saved {:?}", counters.load_time, counters.disk.time_saved);
         let kinds: Vec<_> = gpu.disk_cache().verify().unwrap();
-        let is_code = |verdict: &Verdict| matches!(verdict, Verdict::Good { kind: EntryKind::Cubin, .. });
+        let is_code =
+            |verdict: &EntryState| matches!(verdict, EntryState::Good { kind: EntryKind::Cubin, .. });
         assert!(kinds.len() == 2 && kinds.iter().all(is_code), "{kinds:?}");
     }
     assert_eq!(attributes[0], attributes[1], "the same code");

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use kiln_kernels::{Arguments, Case, Compare};
+use kiln_kernels::{Case, CaseArguments, Compare};
 
 use crate::stage::{Form, Kind};
 
@@ -32,7 +32,7 @@ impl Row {
     }
 
     /// Takes over one comparison.
-    pub(crate) fn add(&mut self, form: Form, simulated: &Arguments, actual: &Arguments) {
+    pub(crate) fn add(&mut self, form: Form, simulated: &CaseArguments, actual: &CaseArguments) {
         self.form = Some(form);
         let mut same = true;
         for (one, other) in simulated.buffers().zip(actual.buffers()) {
@@ -44,7 +44,7 @@ impl Row {
 }
 
 /// How the buffers of a case are judged.
-fn words(arguments: &Arguments) -> String {
+fn words(arguments: &CaseArguments) -> String {
     let mut all: Vec<String> = Vec::new();
     for buffer in arguments.buffers() {
         let word = match buffer.compare {

@@ -11,7 +11,7 @@ use kiln::{
     launch::{Effect, ParameterKind},
 };
 use kiln_driver::Dim3;
-use kiln_kernels::{Argument, Arguments, Case};
+use kiln_kernels::{Case, CaseArgument, CaseArguments};
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
 /// What kind of device.
@@ -81,7 +81,7 @@ impl Stage {
     }
 
     /// Runs a case from CUDA C, or from its PTX where the compiler or a header is missing.
-    pub(crate) fn run(&self, case: &Case, arguments: &Arguments) -> kiln::Result<(Arguments, Form)> {
+    pub(crate) fn run(&self, case: &Case, arguments: &CaseArguments) -> kiln::Result<(CaseArguments, Form)> {
         match self.compiled(case) {
             Some(kernel) => Ok((self.launch(case, &kernel?, arguments)?, Form::CudaC)),
             None => Ok((self.run_ptx(case, arguments)?, Form::Ptx)),
@@ -89,7 +89,7 @@ impl Stage {
     }
 
     /// Runs a case from its PTX.
-    pub(crate) fn run_ptx(&self, case: &Case, arguments: &Arguments) -> kiln::Result<Arguments> {
+    pub(crate) fn run_ptx(&self, case: &Case, arguments: &CaseArguments) -> kiln::Result<CaseArguments> {
         let kernel = self.runtime.kernel(Source::Ptx(case.source.ptx), case.entry)?;
         self.launch(case, &kernel, arguments)
     }
@@ -139,7 +139,7 @@ impl Stage {
         Some(builder.kernel(case.entry))
     }
 
-    fn launch(&self, case: &Case, kernel: &Kernel, arguments: &Arguments) -> kiln::Result<Arguments> {
+    fn launch(&self, case: &Case, kernel: &Kernel, arguments: &CaseArguments) -> kiln::Result<CaseArguments> {
         let gpu = &self.runtime;
         let buffers: Vec<GpuRef<u8>> = arguments
             .buffers()
@@ -157,11 +157,11 @@ impl Stage {
         let mut next = buffers.iter();
         for (argument, parameter) in arguments.iter().zip(kernel.signature().unwrap().parameters()) {
             match (argument, parameter.kind) {
-                (Argument::Value { bytes, .. }, _) => pass_value(&mut launch, bytes),
-                (Argument::Buffer(_), ParameterKind::Pointer(Effect::Reads | Effect::None)) => {
+                (CaseArgument::Value { bytes, .. }, _) => pass_value(&mut launch, bytes),
+                (CaseArgument::Buffer(_), ParameterKind::Pointer(Effect::Reads | Effect::None)) => {
                     launch.read(next.next().unwrap());
                 }
-                (Argument::Buffer(_), _) => {
+                (CaseArgument::Buffer(_), _) => {
                     launch.read_write(next.next().unwrap());
                 }
             }

@@ -7,7 +7,7 @@ use kiln::GpuRef;
 use kiln::program::{Bindings, DispatchConfig, PendingDispatch, Program, ProgramError, Read, Typed, Write};
 use kiln_driver::Code;
 use kiln_driver::layer::CommandKind;
-use kiln_sim::{Fault, FaultPlan, MachineConfig};
+use kiln_sim::{FaultPlan, MachineConfig, PlannedFault};
 
 use crate::rig::{Rig, refusal};
 
@@ -184,7 +184,7 @@ fn what_does_not_fit_is_refused_before_there_is_a_future() {
 
 #[test]
 fn a_lost_device_is_what_the_future_answers() {
-    let faults = FaultPlan::none().on(0, Fault::Sticky { launch: 2, code: Code::ILLEGAL_ADDRESS });
+    let faults = FaultPlan::none().on(0, PlannedFault::Sticky { launch: 2, code: Code::ILLEGAL_ADDRESS });
     let rig = Rig::of(MachineConfig::seeded(9).faults(faults));
     let double = rig.backend.compile(&parse(DOUBLE)).unwrap();
     let mut results = [vec![9_u32], vec![9_u32]];

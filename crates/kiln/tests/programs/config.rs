@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kiln::program::{Bindings, Converge, DispatchConfig, Program, ProgramError, Speculation};
 use kiln_driver::Dim3;
-use kiln_sim::{DeviceConfig, Fault, FaultPlan, MachineConfig};
+use kiln_sim::{DeviceConfig, FaultPlan, MachineConfig, PlannedFault};
 
 use crate::rig::{Rig, refusal};
 
@@ -210,7 +210,7 @@ fn timeout_holds_for_all_turns_together() {
 
 #[test]
 fn timeout_ends_the_wait_for_a_program_that_hangs() {
-    let faults = FaultPlan::none().on(0, Fault::Hang { launch: 1 });
+    let faults = FaultPlan::none().on(0, PlannedFault::Hang { launch: 1 });
     let rig = Rig::of(MachineConfig::seeded(1).faults(faults));
     let limit = Duration::from_millis(5);
     let config = DispatchConfig { grid: Some(1.into()), timeout: Some(limit), ..config() };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kiln::program::{Bindings, DispatchConfig, Program, ProgramError};
 use kiln_driver::Code;
 use kiln_ir::{BindingPlan, DeviceLimits, LaunchPlan, LaunchRequest};
-use kiln_sim::{Fault, FaultPlan, MachineConfig};
+use kiln_sim::{FaultPlan, MachineConfig, PlannedFault};
 
 use crate::rig::{Rig, refusal};
 
@@ -189,7 +189,8 @@ fn a_fault_is_swallowed_by_a_sync_call() {
     let text = "kernel touch(inout x: u32[]) block(32) over(x) { x[global.x] = 1; }";
     for code in [Code::ILLEGAL_ADDRESS, Code::ECC_UNCORRECTABLE] {
         let rig = Rig::of(
-            MachineConfig::seeded(3).faults(FaultPlan::none().on(0, Fault::Sticky { launch: 2, code })),
+            MachineConfig::seeded(3)
+                .faults(FaultPlan::none().on(0, PlannedFault::Sticky { launch: 2, code })),
         );
         let pipeline = rig.backend.compile(&program(text)).unwrap();
         let mut x = vec![0_u32; 8];

@@ -1,8 +1,8 @@
 //! Handles whose parameters the compiler knows. What does not compile is in the documentation of [`Typed`].
 
 use kiln::program::{
-    Backend, Bindings, DispatchConfig, Kept, Parameters, Program, ProgramError, Read, ReadWrite, Typed,
-    Value, Write,
+    Backend, Bindings, DispatchConfig, Kept, Parameters, Program, ProgramError, ProgramValue, Read,
+    ReadWrite, Typed, Write,
 };
 
 use crate::rig::{Rig, refusal};
@@ -14,7 +14,7 @@ const BLEND: &str = "
     }";
 
 /// Buffers and scalars mixed, each in their own order.
-type Blend = (Value<f32>, Read<f32>, ReadWrite<f32>, Value<u32>, Write<u32>);
+type Blend = (ProgramValue<f32>, Read<f32>, ReadWrite<f32>, ProgramValue<u32>, Write<u32>);
 
 fn blend(backend: &Backend) -> Typed<Blend> {
     backend.compile_typed(&Program::parse(BLEND).unwrap()).unwrap()
@@ -65,24 +65,44 @@ fn wrong<P: Parameters>(rig: &Rig) -> ProgramError {
 fn a_program_with_other_parameters_is_refused_when_the_handle_is_made() {
     let rig = Rig::simulated();
     let program = || "blend".to_owned();
-    let few = wrong::<(Value<f32>, Value<u32>, Read<f32>, ReadWrite<f32>)>(&rig);
+    let few = wrong::<(ProgramValue<f32>, ProgramValue<u32>, Read<f32>, ReadWrite<f32>)>(&rig);
     assert_eq!(
         few,
         ProgramError::ParameterCount { program: program(), what: "buffers", declared: 3, named: 2 }
     );
-    let few = wrong::<(Value<f32>, Read<f32>, ReadWrite<f32>, Write<u32>)>(&rig);
+    let few = wrong::<(ProgramValue<f32>, Read<f32>, ReadWrite<f32>, Write<u32>)>(&rig);
     assert_eq!(
         few,
         ProgramError::ParameterCount { program: program(), what: "scalars", declared: 2, named: 1 }
     );
     for (error, name, said) in [
-        (wrong::<(Value<f32>, Value<u32>, Read<f64>, ReadWrite<f32>, Write<u32>)>(&rig), "`x`", "Read<f64>"),
-        (wrong::<(Value<f32>, Value<u32>, Read<f32>, Read<f32>, Write<u32>)>(&rig), "`y`", "Read<f32>"),
-        (wrong::<(Value<f32>, Value<u32>, Read<f32>, ReadWrite<f32>, Write<i32>)>(&rig), "`z`", "Write<i32>"),
-        (wrong::<(Value<f32>, Value<u32>, Read<f32>, ReadWrite<f32>, Kept<u32>)>(&rig), "`z`", "Kept<u32>"),
-        (wrong::<(Value<u32>, Value<u32>, Read<f32>, ReadWrite<f32>, Write<u32>)>(&rig), "`a`", "Value<u32>"),
         (
-            wrong::<(Value<f32>, Value<bool>, Read<f32>, ReadWrite<f32>, Write<u32>)>(&rig),
+            wrong::<(ProgramValue<f32>, ProgramValue<u32>, Read<f64>, ReadWrite<f32>, Write<u32>)>(&rig),
+            "`x`",
+            "Read<f64>",
+        ),
+        (
+            wrong::<(ProgramValue<f32>, ProgramValue<u32>, Read<f32>, Read<f32>, Write<u32>)>(&rig),
+            "`y`",
+            "Read<f32>",
+        ),
+        (
+            wrong::<(ProgramValue<f32>, ProgramValue<u32>, Read<f32>, ReadWrite<f32>, Write<i32>)>(&rig),
+            "`z`",
+            "Write<i32>",
+        ),
+        (
+            wrong::<(ProgramValue<f32>, ProgramValue<u32>, Read<f32>, ReadWrite<f32>, Kept<u32>)>(&rig),
+            "`z`",
+            "Kept<u32>",
+        ),
+        (
+            wrong::<(ProgramValue<u32>, ProgramValue<u32>, Read<f32>, ReadWrite<f32>, Write<u32>)>(&rig),
+            "`a`",
+            "Value<u32>",
+        ),
+        (
+            wrong::<(ProgramValue<f32>, ProgramValue<bool>, Read<f32>, ReadWrite<f32>, Write<u32>)>(&rig),
             "`n`",
             "Value<bool>",
         ),
@@ -98,7 +118,7 @@ fn a_program_with_other_parameters_is_refused_when_the_handle_is_made() {
 fn what_a_program_keeps_is_given_as_a_resident_buffer() {
     let rig = Rig::simulated();
     let text = "kernel tally(persistent state: u32[1], by: u32) block(1) { atomic_add(state[0], by); }";
-    let tally: Typed<(Kept<u32>, Value<u32>)> =
+    let tally: Typed<(Kept<u32>, ProgramValue<u32>)> =
         rig.backend.compile_typed(&Program::parse(text).unwrap()).unwrap();
     let state = rig.gpu().zeros(1).unwrap();
     let config = DispatchConfig { grid: Some(2.into()), ..DispatchConfig::default() };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use kiln::cache::{CacheConfig, CachePlace, Entry, EntryKind, Verdict};
+use kiln::cache::{CacheConfig, CacheEntry, CachePlace, EntryKind, EntryState};
 use kiln::program::{Backend, Bindings, Program};
 use kiln::{DeviceRuntime, RuntimeConfig};
 use kiln_driver::{Capability, Version};
@@ -91,7 +91,7 @@ fn a_damaged_or_foreign_entry_is_compiled_anew() {
     }
     // Whole, and of this key, but not what a compiler made.
     let kind = EntryKind::CubinWithPtx;
-    let nonsense = Entry {
+    let nonsense = CacheEntry {
         kind,
         payload: vec![0xff; 100],
         compile_time: std::time::Duration::ZERO,
@@ -190,7 +190,7 @@ fn machine_code_of_ptx_is_kept_for_the_next_process() {
     assert_eq!((counters.compilations, counters.loads), (0, 1));
     let entries = second.disk_cache().list().unwrap();
     assert_eq!((entries.len(), entries[0].kernels.as_slice()), (1, ["copy".to_owned()].as_slice()));
-    assert!(second.disk_cache().verify().unwrap().iter().all(Verdict::is_good));
+    assert!(second.disk_cache().verify().unwrap().iter().all(EntryState::is_good));
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn machine_code_that_cannot_be_used_is_made_anew() {
     let gpu = folder.runtime();
     assert_eq!((copy(&gpu), gpu.code_counters().disk.damaged), ((0, 1, 1), 1), "a damaged file");
     assert_eq!(copy(&folder.runtime()), (1, 0, 0), "it is good again");
-    let other = Entry {
+    let other = CacheEntry {
         kind: EntryKind::Cubin,
         compile_time: std::time::Duration::ZERO,
         kernels: Vec::new(),

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use kiln::cache::{
-    CacheConfig, CachePlace, DiskCache, Entry, EntryKind, Key, KeyBuilder, Surroundings, Verdict,
+    CacheConfig, CacheEntry, CachePlace, DiskCache, EntryKind, EntryState, Key, KeyBuilder, Surroundings,
 };
 
 /// A folder of this test's own, removed at the end.
@@ -41,9 +41,9 @@ fn key(name: &str) -> Key {
 }
 
 /// What took a second to make.
-fn entry(kind: EntryKind, payload: &[u8]) -> Entry {
+fn entry(kind: EntryKind, payload: &[u8]) -> CacheEntry {
     let kernels = vec!["axpy".to_owned(), "scale<float>".to_owned()];
-    Entry { kind, compile_time: Duration::from_secs(1), kernels, payload: payload.to_vec() }
+    CacheEntry { kind, compile_time: Duration::from_secs(1), kernels, payload: payload.to_vec() }
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn every_use_saves_what_its_entry_took_to_make() {
     let cache = folder.cache(1 << 20);
     for (name, nanoseconds) in [("short", 1_500), ("long", 7_000_000_000), ("forever", u64::MAX)] {
         let compile_time = Duration::from_nanos(nanoseconds);
-        cache.put(&key(name), &Entry { compile_time, ..entry(EntryKind::Ptx, b"code") });
+        cache.put(&key(name), &CacheEntry { compile_time, ..entry(EntryKind::Ptx, b"code") });
     }
     assert_eq!(cache.counters().time_saved, Duration::ZERO, "to write saves nothing");
     for name in ["short", "long", "short", "missing"] {
@@ -91,7 +91,7 @@ fn an_entry_of_another_version_is_made_anew() {
     bytes[8] -= 1;
     bytes.drain(48..56);
     std::fs::write(&file, &bytes).unwrap();
-    assert!(matches!(cache.verify().unwrap()[..], [Verdict::OtherVersion { .. }]));
+    assert!(matches!(cache.verify().unwrap()[..], [EntryState::OtherVersion { .. }]));
     assert_eq!(cache.list().unwrap()[0].compile_time, None);
     assert_eq!(cache.get(&key("a")), None);
     assert_eq!((cache.counters().misses, cache.counters().time_saved), (1, Duration::ZERO));
@@ -120,7 +120,7 @@ fn a_damaged_entry_is_noticed_removed_and_made_anew() {
     let mut bytes = std::fs::read(&file).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     std::fs::write(&file, &bytes).unwrap();
-    assert!(matches!(cache.verify().unwrap()[..], [Verdict::Damaged { .. }]));
+    assert!(matches!(cache.verify().unwrap()[..], [EntryState::Damaged { .. }]));
     assert_eq!(cache.get(&key("a")), None);
     assert!(!file.exists());
     cache.put(&key("a"), &entry(EntryKind::CubinWithPtx, b"again"));
@@ -198,13 +198,18 @@ fn killed_writers_leave_nothing_half_and_two_writers_do_not_mind_each_other() {
         }
         let verdicts = folder.cache(1 << 30).verify().unwrap();
         assert!(
-            verdicts.iter().all(|verdict| verdict.is_good() || matches!(verdict, Verdict::Abandoned { .. })),
+            verdicts
+                .iter()
+                .all(|verdict| verdict.is_good() || matches!(verdict, EntryState::Abandoned { .. })),
             "{verdicts:?}"
         );
     }
     let cache = folder.cache(1 << 30);
     cache.prune(u64::MAX).unwrap();
-    assert!(cache.verify().unwrap().iter().all(Verdict::is_good), "what killed writers left is cleared away");
+    assert!(
+        cache.verify().unwrap().iter().all(EntryState::is_good),
+        "what killed writers left is cleared away"
+    );
 }
 
 #[cfg(target_os = "linux")]
@@ -229,5 +234,5 @@ fn a_full_disk_is_one_warning_and_leaves_nothing_half() {
     let verdicts = cache.verify().unwrap();
     Command::new("umount").arg(&folder.0).status().unwrap();
     assert!(warned && small.is_some() && large.is_none());
-    assert!(verdicts.iter().all(Verdict::is_good), "{verdicts:?}");
+    assert!(verdicts.iter().all(EntryState::is_good), "{verdicts:?}");
 }

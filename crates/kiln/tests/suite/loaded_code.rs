@@ -16,7 +16,7 @@ use kiln_driver::call::{Answer, Call};
 use kiln_driver::layer::{Layer, Layered};
 use kiln_driver::{Code, Dim3, Image, Object};
 use kiln_ptx::exec::FindingKind;
-use kiln_sim::{Fault, FaultPlan, Machine, MachineConfig, PtxEngine};
+use kiln_sim::{FaultPlan, Machine, MachineConfig, PlannedFault, PtxEngine};
 
 const COPY: &str = include_str!("../copy.ptx");
 
@@ -223,7 +223,7 @@ fn such_an_instruction_that_no_thread_comes_to_does_not_matter() {
 
 /// What the first load says if the loader answers with this.
 fn refused(code: Code, log: &str, load: impl FnOnce(&DeviceRuntime) -> kiln::Error) -> CodeError {
-    let fault = Fault::LoadFails { load: 1, code, log: log.into() };
+    let fault = PlannedFault::LoadFails { load: 1, code, log: log.into() };
     let machine = machine(FaultPlan::none().on(0, fault));
     let error = load(&runtime(&machine));
     match error.kind() {
@@ -255,7 +255,7 @@ fn ptx_for_a_newer_architecture_is_told_apart_from_ptx_that_is_wrong() {
         "{text}"
     );
 
-    let fault = Fault::LoadFails { load: 1, code: Code::INVALID_PTX, log: "parsing error".into() };
+    let fault = PlannedFault::LoadFails { load: 1, code: Code::INVALID_PTX, log: "parsing error".into() };
     let gpu = runtime(&machine(FaultPlan::none().on(0, fault)));
     let error = gpu.kernel(COPY, "copy").unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Driver(_)), "{error}");

@@ -11,7 +11,7 @@ use kiln::order::Recording;
 use kiln::{DeviceRuntime, GpuRef, Kernel, RuntimeConfig, Stream, Ticket, completion::CompletionConfig};
 use kiln_driver::layer::{CommandKind, Counting, Layered};
 use kiln_driver::{Access, Code, Driver, Image};
-use kiln_sim::{Fault, FaultPlan, HostKernel, KernelLibrary, Machine, MachineConfig};
+use kiln_sim::{FaultPlan, HostKernel, KernelLibrary, Machine, MachineConfig, PlannedFault};
 
 const LIBRARY: &str = "tickets";
 const SPIN: Duration = Duration::from_millis(1);
@@ -178,7 +178,7 @@ fn what_the_host_waited_for_needs_no_event() {
 fn a_fault_is_the_answer_to_everybody_who_waits() {
     let code = Code::ILLEGAL_ADDRESS;
     // A lost device is left as it is found, so only the answers are looked at.
-    let faults = FaultPlan::none().on(0, Fault::Sticky { launch: 2, code });
+    let faults = FaultPlan::none().on(0, PlannedFault::Sticky { launch: 2, code });
     let machine = Machine::new(MachineConfig::seeded(1).library(library()).faults(faults));
     let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), RuntimeConfig::default()).unwrap();
     let spin = gpu.load_kernel(&Image::HostKernels(LIBRARY), "spin", None).unwrap();

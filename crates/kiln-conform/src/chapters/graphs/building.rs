@@ -5,10 +5,10 @@ use kiln_driver::{Command, DevicePlace, DriverExt, GraphNode, Launch, Memory, Pa
 use super::{copy, store};
 use crate::expect::{equal, out_of_range, refused_somehow, stale};
 use crate::kernels::Arguments;
-use crate::law::Verdict;
+use crate::law::LawVerdict;
 use crate::rig::{Rig, at, plain_launch};
 
-pub(super) fn duplicate_edges(rig: &Rig<'_>) -> Verdict {
+pub(super) fn duplicate_edges(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let word = rig.words(1)?;
     let (value, more) = (rig.kernel("store_value")?, rig.kernel("increment")?);
@@ -25,7 +25,7 @@ pub(super) fn duplicate_edges(rig: &Rig<'_>) -> Verdict {
     equal("a chain with edges named twice", rig.get_words(&word, 1)?, vec![5])
 }
 
-pub(super) fn nested(rig: &Rig<'_>) -> Verdict {
+pub(super) fn nested(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let word = rig.words(1)?;
     let (value, more) = (rig.kernel("store_value")?, rig.kernel("increment")?);
@@ -47,7 +47,7 @@ pub(super) fn nested(rig: &Rig<'_>) -> Verdict {
     equal("graphs in a graph", rig.get_words(&word, 1)?, vec![11])
 }
 
-pub(super) fn arguments_are_taken_at_once(rig: &Rig<'_>) -> Verdict {
+pub(super) fn arguments_are_taken_at_once(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let word = rig.words(1)?;
     let value = rig.kernel("store_value")?;
@@ -68,7 +68,7 @@ pub(super) fn arguments_are_taken_at_once(rig: &Rig<'_>) -> Verdict {
     equal("what the updated graph wrote", rig.get_words(&word, 1)?, vec![9])
 }
 
-pub(super) fn build_refused(rig: &Rig<'_>) -> Verdict {
+pub(super) fn build_refused(rig: &Rig<'_>) -> LawVerdict {
     let event = rig.event()?;
     let word = rig.words(1)?;
     let fill = Command::Fill { to: word.id.into(), pattern: Pattern::U8(1), count: 4 };
@@ -85,7 +85,7 @@ pub(super) fn build_refused(rig: &Rig<'_>) -> Verdict {
     equal("the word nothing wrote", rig.get_words(&word, 1)?, vec![0])
 }
 
-pub(super) fn commands_are_checked(rig: &Rig<'_>) -> Verdict {
+pub(super) fn commands_are_checked(rig: &Rig<'_>) -> LawVerdict {
     let (memory, other) = (rig.memory_with(&[1; 64])?, rig.memory_with(&[2; 64])?);
     let good = GraphNode { command: copy(&memory, &other, 64), after: &[] };
     let build = |command| rig.driver.build_graph(&[good, GraphNode { command, after: &[0] }]);
@@ -116,7 +116,7 @@ pub(super) fn commands_are_checked(rig: &Rig<'_>) -> Verdict {
     crate::expect::same_bytes("what the graph copied", &rig.get(other.id, 64)?, &[1; 64])
 }
 
-pub(super) fn destroyed_is_stale(rig: &Rig<'_>) -> Verdict {
+pub(super) fn destroyed_is_stale(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let word = rig.words(1)?;
     let fill = Command::Fill { to: word.id.into(), pattern: Pattern::U8(1), count: 4 };
@@ -136,7 +136,7 @@ pub(super) fn destroyed_is_stale(rig: &Rig<'_>) -> Verdict {
     equal("what the newer graph wrote", rig.get_words(&word, 1)?, vec![0x0101_0101])
 }
 
-pub(super) fn large(rig: &Rig<'_>) -> Verdict {
+pub(super) fn large(rig: &Rig<'_>) -> LawVerdict {
     const NODES: u32 = 300;
     let stream = rig.stream()?;
     let words = rig.words(u64::from(NODES) + 1)?;

@@ -5,10 +5,10 @@ use kiln_driver::{Command, Dim3, DriverExt, GraphNode, Launch, Pattern, Place};
 use super::{copy, store};
 use crate::expect::{equal, inapplicable, refused_somehow, same_bytes};
 use crate::kernels::Arguments;
-use crate::law::Verdict;
+use crate::law::LawVerdict;
 use crate::rig::{Rig, at, host_at, plain_launch, read_host};
 
-pub(super) fn update(rig: &Rig<'_>) -> Verdict {
+pub(super) fn update(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let (first, second, target) =
         (rig.memory_with(&[1; 64])?, rig.memory_with(&[2; 64])?, rig.memory_with(&[0; 64])?);
@@ -41,7 +41,7 @@ pub(super) fn update(rig: &Rig<'_>) -> Verdict {
     equal("the updated launch", rig.get_words(&word, 1)?, vec![8])
 }
 
-pub(super) fn update_leaves_queued_launches_alone(rig: &Rig<'_>) -> Verdict {
+pub(super) fn update_leaves_queued_launches_alone(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let word = rig.words(1)?;
     let hosts = [rig.host(4)?, rig.host(4)?, rig.host(4)?];
@@ -62,7 +62,7 @@ pub(super) fn update_leaves_queued_launches_alone(rig: &Rig<'_>) -> Verdict {
     Ok(())
 }
 
-pub(super) fn cooperative(rig: &Rig<'_>) -> Verdict {
+pub(super) fn cooperative(rig: &Rig<'_>) -> LawVerdict {
     let info = rig.driver.info();
     if !info.features.cooperative_launch {
         return inapplicable("the device has no cooperative launches");
@@ -90,7 +90,7 @@ pub(super) fn cooperative(rig: &Rig<'_>) -> Verdict {
     equal("the same of the node that replaced it", rig.get_words(&second, 2)?, vec![most - 1; 2])
 }
 
-pub(super) fn update_refused(rig: &Rig<'_>) -> Verdict {
+pub(super) fn update_refused(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let (memory, word) = (rig.memory_with(&[0; 64])?, rig.words(1)?);
     let event = rig.event()?;
@@ -119,7 +119,7 @@ pub(super) fn update_refused(rig: &Rig<'_>) -> Verdict {
 }
 
 /// What CUDA cannot change in a node that is built, whatever else may change.
-pub(super) fn update_keeps_the_shape(rig: &Rig<'_>) -> Verdict {
+pub(super) fn update_keeps_the_shape(rig: &Rig<'_>) -> LawVerdict {
     let info = rig.driver.info();
     let stream = rig.stream()?;
     let (from, to, host) = (rig.memory_with(&[3; 64])?, rig.memory_with(&[0; 64])?, rig.host(64)?);

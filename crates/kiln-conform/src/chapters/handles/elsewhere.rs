@@ -7,10 +7,10 @@ use kiln_driver::{
 
 use crate::expect::{equal, foreign, same_bytes};
 use crate::kernels::Arguments;
-use crate::law::Verdict;
+use crate::law::LawVerdict;
 use crate::rig::{Rig, host_at, plain_launch, read_host};
 
-pub(super) fn commands(rig: &Rig<'_>) -> Verdict {
+pub(super) fn commands(rig: &Rig<'_>) -> LawVerdict {
     let other = rig.another()?;
     let (stream, theirs) = (rig.stream()?, other.stream()?);
     let (memory, their_memory) = (rig.memory_with(&[1; 64])?, other.memory_with(&[2; 64])?);
@@ -41,7 +41,7 @@ pub(super) fn commands(rig: &Rig<'_>) -> Verdict {
     other.finish()
 }
 
-pub(super) fn memory(rig: &Rig<'_>) -> Verdict {
+pub(super) fn memory(rig: &Rig<'_>) -> LawVerdict {
     let other = rig.another()?;
     let (memory, theirs) = (rig.memory_with(&[1; 64])?, other.memory_with(&[2; 64])?);
     let their_stream = other.stream()?;
@@ -70,7 +70,7 @@ pub(super) fn memory(rig: &Rig<'_>) -> Verdict {
     other.finish()
 }
 
-pub(super) fn streams_and_events(rig: &Rig<'_>) -> Verdict {
+pub(super) fn streams_and_events(rig: &Rig<'_>) -> LawVerdict {
     let other = rig.another()?;
     let (stream, event) = (other.stream()?, other.event()?);
     let word = other.words(1)?;
@@ -88,7 +88,7 @@ pub(super) fn streams_and_events(rig: &Rig<'_>) -> Verdict {
     other.finish()
 }
 
-pub(super) fn code(rig: &Rig<'_>) -> Verdict {
+pub(super) fn code(rig: &Rig<'_>) -> LawVerdict {
     let other = rig.another()?;
     let (stream, their_stream) = (rig.stream()?, other.stream()?);
     let (word, their_word) = (rig.words(1)?, other.words(1)?);
@@ -117,7 +117,7 @@ pub(super) fn code(rig: &Rig<'_>) -> Verdict {
     other.finish()
 }
 
-pub(super) fn destroy(rig: &Rig<'_>) -> Verdict {
+pub(super) fn destroy(rig: &Rig<'_>) -> LawVerdict {
     let other = rig.another()?;
     let word = other.words(1)?;
     let fill = Command::Fill { to: word.id.into(), pattern: Pattern::U8(2), count: 4 };

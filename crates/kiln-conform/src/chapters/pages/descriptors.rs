@@ -6,7 +6,7 @@ use kiln_driver::{PageRequest, PagesId};
 
 use super::need_export;
 use crate::expect::{refused_somehow, same_bytes};
-use crate::law::{Stop, Verdict, fail};
+use crate::law::{LawVerdict, Stop, fail};
 use crate::rig::{Rig, noise};
 
 /// Pages that can be exported.
@@ -14,7 +14,7 @@ fn exportable(rig: &Rig<'_>, granules: u64) -> Result<PagesId, Stop> {
     Ok(rig.pages_of(PageRequest { bytes: granules * rig.granule(), exportable: true })?)
 }
 
-pub(super) fn export_and_import(rig: &Rig<'_>) -> Verdict {
+pub(super) fn export_and_import(rig: &Rig<'_>) -> LawVerdict {
     need_export(rig)?;
     let (first, second) = (rig.reservation(2)?, rig.reservation(2)?);
     let pages = exportable(rig, 2)?;
@@ -31,7 +31,7 @@ pub(super) fn export_and_import(rig: &Rig<'_>) -> Verdict {
     same_bytes("exported pages written through the import", &rig.get(first.id, 4096)?, &data)
 }
 
-pub(super) fn descriptor_keeps_memory(rig: &Rig<'_>) -> Verdict {
+pub(super) fn descriptor_keeps_memory(rig: &Rig<'_>) -> LawVerdict {
     need_export(rig)?;
     let reservation = rig.reservation(1)?;
     let pages = exportable(rig, 1)?;
@@ -48,20 +48,20 @@ pub(super) fn descriptor_keeps_memory(rig: &Rig<'_>) -> Verdict {
     same_bytes("memory only a descriptor held", &rig.get(reservation.id, 4096)?, &data)
 }
 
-pub(super) fn export_must_be_asked_for(rig: &Rig<'_>) -> Verdict {
+pub(super) fn export_must_be_asked_for(rig: &Rig<'_>) -> LawVerdict {
     need_export(rig)?;
     let pages = rig.pages(1)?;
     refused_somehow("an export of pages not made for it", rig.driver.export_pages(pages))
 }
 
-pub(super) fn import_of_something_else(rig: &Rig<'_>) -> Verdict {
+pub(super) fn import_of_something_else(rig: &Rig<'_>) -> LawVerdict {
     need_export(rig)?;
     let (reader, _writer) = std::io::pipe().map_err(|error| fail("a pipe", error))?;
     let answer = rig.driver.import_pages(reader.as_fd(), rig.granule());
     refused_somehow("an import of a pipe", answer)
 }
 
-pub(super) fn import_size(rig: &Rig<'_>) -> Verdict {
+pub(super) fn import_size(rig: &Rig<'_>) -> LawVerdict {
     need_export(rig)?;
     let granule = rig.granule();
     let pages = exportable(rig, 2)?;

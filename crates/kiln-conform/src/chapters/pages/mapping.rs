@@ -5,7 +5,7 @@ use kiln_driver::{DeviceAddress, DriverExt, Memory, Protection, Refusal, Reserva
 use super::need_pages;
 use crate::expect::{equal, refused_somehow, same_bytes, stale};
 use crate::kernels::Arguments;
-use crate::law::{Stop, Verdict};
+use crate::law::{LawVerdict, Stop};
 use crate::rig::{Rig, at, noise};
 
 /// A reservation with one piece of so many granules mapped at its start.
@@ -16,7 +16,7 @@ fn mapped(rig: &Rig<'_>, granules: u64) -> Result<Reservation, Stop> {
     Ok(reservation)
 }
 
-pub(super) fn round_trip(rig: &Rig<'_>) -> Verdict {
+pub(super) fn round_trip(rig: &Rig<'_>) -> LawVerdict {
     need_pages(rig)?;
     let reservation = mapped(rig, 2)?;
     let data = noise(8192, 1);
@@ -33,7 +33,7 @@ pub(super) fn round_trip(rig: &Rig<'_>) -> Verdict {
     same_bytes("pages read by a kernel", &rig.get(out.id, 8192)?, &data)
 }
 
-pub(super) fn map_many(rig: &Rig<'_>) -> Verdict {
+pub(super) fn map_many(rig: &Rig<'_>) -> LawVerdict {
     need_pages(rig)?;
     let sizes = [1, 3, 2, 1];
     let reservation = rig.reservation(8)?;
@@ -66,7 +66,7 @@ pub(super) fn map_many(rig: &Rig<'_>) -> Verdict {
     Ok(())
 }
 
-pub(super) fn survive_unmap(rig: &Rig<'_>) -> Verdict {
+pub(super) fn survive_unmap(rig: &Rig<'_>) -> LawVerdict {
     need_pages(rig)?;
     let (first, second) = (rig.reservation(1)?, rig.reservation(4)?);
     let pages = rig.pages(1)?;
@@ -81,7 +81,7 @@ pub(super) fn survive_unmap(rig: &Rig<'_>) -> Verdict {
     same_bytes("pages mapped again", &rig.get(first.id, 4096)?, &data)
 }
 
-pub(super) fn two_mappings(rig: &Rig<'_>) -> Verdict {
+pub(super) fn two_mappings(rig: &Rig<'_>) -> LawVerdict {
     need_pages(rig)?;
     let (first, second) = (rig.reservation(1)?, rig.reservation(1)?);
     let pages = rig.pages(1)?;
@@ -95,7 +95,7 @@ pub(super) fn two_mappings(rig: &Rig<'_>) -> Verdict {
     same_bytes("what was written back", &rig.get(first.id, 4096)?, &data)
 }
 
-pub(super) fn partial_unmap_refused(rig: &Rig<'_>) -> Verdict {
+pub(super) fn partial_unmap_refused(rig: &Rig<'_>) -> LawVerdict {
     need_pages(rig)?;
     let granule = rig.granule();
     let reservation = rig.reservation(4)?;
@@ -119,7 +119,7 @@ pub(super) fn partial_unmap_refused(rig: &Rig<'_>) -> Verdict {
     Ok(())
 }
 
-pub(super) fn empty_unmap_refused(rig: &Rig<'_>) -> Verdict {
+pub(super) fn empty_unmap_refused(rig: &Rig<'_>) -> LawVerdict {
     need_pages(rig)?;
     let granule = rig.granule();
     let reservation = rig.reservation(3)?;
@@ -135,7 +135,7 @@ pub(super) fn empty_unmap_refused(rig: &Rig<'_>) -> Verdict {
     same_bytes("what is still mapped", &rig.get(reservation.id, 16)?, &[1; 16])
 }
 
-pub(super) fn many_unmapped_at_once(rig: &Rig<'_>) -> Verdict {
+pub(super) fn many_unmapped_at_once(rig: &Rig<'_>) -> LawVerdict {
     need_pages(rig)?;
     let reservation = rig.reservation(4)?;
     let (one, two) = (rig.pages(1)?, rig.pages(2)?);
@@ -148,7 +148,7 @@ pub(super) fn many_unmapped_at_once(rig: &Rig<'_>) -> Verdict {
     same_bytes("pages mapped again", &rig.get(at(reservation.id, 3 * rig.granule()), 8)?, &[9; 8])
 }
 
-pub(super) fn map_is_all_or_nothing(rig: &Rig<'_>) -> Verdict {
+pub(super) fn map_is_all_or_nothing(rig: &Rig<'_>) -> LawVerdict {
     need_pages(rig)?;
     let granule = rig.granule();
     let reservation = rig.reservation(4)?;
@@ -172,7 +172,7 @@ pub(super) fn map_is_all_or_nothing(rig: &Rig<'_>) -> Verdict {
     same_bytes("what was mapped before", &rig.get(at(reservation.id, 2 * granule), 16)?, &[3; 16])
 }
 
-pub(super) fn map_past_the_end_refused(rig: &Rig<'_>) -> Verdict {
+pub(super) fn map_past_the_end_refused(rig: &Rig<'_>) -> LawVerdict {
     need_pages(rig)?;
     let granule = rig.granule();
     let reservation = rig.reservation(2)?;
@@ -192,7 +192,7 @@ pub(super) fn map_past_the_end_refused(rig: &Rig<'_>) -> Verdict {
     Ok(())
 }
 
-pub(super) fn read_only(rig: &Rig<'_>) -> Verdict {
+pub(super) fn read_only(rig: &Rig<'_>) -> LawVerdict {
     need_pages(rig)?;
     let reservation = mapped(rig, 1)?;
     let data = noise(256, 6);
@@ -215,7 +215,7 @@ pub(super) fn read_only(rig: &Rig<'_>) -> Verdict {
     same_bytes("pages opened again, written by a kernel", &rig.get(reservation.id, 256)?, &ones)
 }
 
-pub(super) fn protect_whole_mappings(rig: &Rig<'_>) -> Verdict {
+pub(super) fn protect_whole_mappings(rig: &Rig<'_>) -> LawVerdict {
     need_pages(rig)?;
     let granule = rig.granule();
     let reservation = rig.reservation(4)?;
@@ -235,7 +235,7 @@ pub(super) fn protect_whole_mappings(rig: &Rig<'_>) -> Verdict {
     Ok(rig.driver.protect(reservation.id, 0, 3 * granule, Protection::ReadWrite)?)
 }
 
-pub(super) fn mapped_pages_outlive_their_handle(rig: &Rig<'_>) -> Verdict {
+pub(super) fn mapped_pages_outlive_their_handle(rig: &Rig<'_>) -> LawVerdict {
     need_pages(rig)?;
     let (reservation, other) = (rig.reservation(1)?, rig.reservation(1)?);
     let pages = rig.pages(1)?;

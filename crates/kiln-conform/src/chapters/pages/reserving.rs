@@ -4,10 +4,10 @@ use kiln_driver::{DeviceAddress, PageRequest, ReserveRequest};
 
 use super::need_pages;
 use crate::expect::{equal, holds, refused_somehow, same_bytes, too_much};
-use crate::law::{Verdict, fail};
+use crate::law::{LawVerdict, fail};
 use crate::rig::Rig;
 
-pub(super) fn sizes(rig: &Rig<'_>) -> Verdict {
+pub(super) fn sizes(rig: &Rig<'_>) -> LawVerdict {
     need_pages(rig)?;
     let granule = rig.granule();
     for bytes in [0, 1, granule - 1, granule + 1, 3 * granule / 2] {
@@ -22,7 +22,7 @@ pub(super) fn sizes(rig: &Rig<'_>) -> Verdict {
     Ok(())
 }
 
-pub(super) fn too_many(rig: &Rig<'_>) -> Verdict {
+pub(super) fn too_many(rig: &Rig<'_>) -> LawVerdict {
     need_pages(rig)?;
     let granule = rig.granule();
     let total = rig.driver.info().total_memory_bytes;
@@ -47,7 +47,7 @@ pub(super) fn too_many(rig: &Rig<'_>) -> Verdict {
     same_bytes("pages made after that", &rig.get(reservation.id, 32)?, &[5; 32])
 }
 
-pub(super) fn reservations_are_apart(rig: &Rig<'_>) -> Verdict {
+pub(super) fn reservations_are_apart(rig: &Rig<'_>) -> LawVerdict {
     need_pages(rig)?;
     let mut all = Vec::new();
     for granules in [1, 5, 2, 1, 64, 3] {
@@ -65,7 +65,7 @@ pub(super) fn reservations_are_apart(rig: &Rig<'_>) -> Verdict {
     Ok(())
 }
 
-pub(super) fn fixed_address(rig: &Rig<'_>) -> Verdict {
+pub(super) fn fixed_address(rig: &Rig<'_>) -> LawVerdict {
     need_pages(rig)?;
     let granule = rig.granule();
     let first = rig.reservation(4)?;
@@ -82,7 +82,7 @@ pub(super) fn fixed_address(rig: &Rig<'_>) -> Verdict {
     refused_somehow("a reservation at address 1", rig.driver.reserve(crooked))
 }
 
-pub(super) fn reservation_in_use(rig: &Rig<'_>) -> Verdict {
+pub(super) fn reservation_in_use(rig: &Rig<'_>) -> LawVerdict {
     need_pages(rig)?;
     let reservation = rig.reservation(2)?;
     let pages = rig.pages(1)?;
@@ -93,7 +93,7 @@ pub(super) fn reservation_in_use(rig: &Rig<'_>) -> Verdict {
     Ok(rig.destroy(reservation.id)?)
 }
 
-pub(super) fn physical_memory_returns(rig: &Rig<'_>) -> Verdict {
+pub(super) fn physical_memory_returns(rig: &Rig<'_>) -> LawVerdict {
     need_pages(rig)?;
     let granule = rig.granule();
     let free = rig.driver.memory_info()?.free_bytes;

@@ -5,13 +5,13 @@ use std::time::Duration;
 use kiln_driver::{Command, DriverExt, EventRequest, Timeout, WaitTarget, Waited};
 
 use crate::expect::{equal, holds, refused_somehow, same_bytes};
-use crate::law::{Verdict, fail};
+use crate::law::{LawVerdict, fail};
 use crate::rig::{Rig, read_host};
 
 /// Long enough that only a wait which never ends is still there.
 const FOR_EVER: Timeout = Timeout::After(Duration::from_secs(20));
 
-pub(super) fn never_signalled(rig: &Rig<'_>) -> Verdict {
+pub(super) fn never_signalled(rig: &Rig<'_>) -> LawVerdict {
     let (stream, event) = (rig.stream()?, rig.event()?);
     let memory = rig.words(16)?;
     for timeout in [Timeout::Poll, FOR_EVER, Timeout::Never] {
@@ -25,7 +25,7 @@ pub(super) fn never_signalled(rig: &Rig<'_>) -> Verdict {
     equal("its effect", rig.get_words(&memory, 16)?, vec![1; 16])
 }
 
-pub(super) fn signalled(rig: &Rig<'_>) -> Verdict {
+pub(super) fn signalled(rig: &Rig<'_>) -> LawVerdict {
     let (stream, event) = (rig.stream()?, rig.event()?);
     let memory = rig.memory_with(&[0x21; 512])?;
     let to = rig.host(512)?;
@@ -40,7 +40,7 @@ pub(super) fn signalled(rig: &Rig<'_>) -> Verdict {
     holds(rig.driver.is_done(event)?, "an event to stay done", "that it is not")
 }
 
-pub(super) fn signalled_again(rig: &Rig<'_>) -> Verdict {
+pub(super) fn signalled_again(rig: &Rig<'_>) -> LawVerdict {
     let (stream, event) = (rig.stream()?, rig.event()?);
     let memory = rig.words(1)?;
     let to = rig.host(4)?;
@@ -57,7 +57,7 @@ pub(super) fn signalled_again(rig: &Rig<'_>) -> Verdict {
     Ok(())
 }
 
-pub(super) fn wait_means_the_last_signal_before(rig: &Rig<'_>) -> Verdict {
+pub(super) fn wait_means_the_last_signal_before(rig: &Rig<'_>) -> LawVerdict {
     let (first, second) = (rig.stream()?, rig.stream()?);
     let (event, back) = (rig.event()?, rig.event()?);
     let memory = rig.words(1)?;
@@ -77,7 +77,7 @@ pub(super) fn wait_means_the_last_signal_before(rig: &Rig<'_>) -> Verdict {
     equal("their work", rig.get_words(&memory, 1)?, vec![3])
 }
 
-pub(super) fn event_moves(rig: &Rig<'_>) -> Verdict {
+pub(super) fn event_moves(rig: &Rig<'_>) -> LawVerdict {
     let (first, second, third) = (rig.stream()?, rig.stream()?, rig.stream()?);
     let event = rig.event()?;
     let (one, two) = (rig.words(64)?, rig.words(64)?);
@@ -95,7 +95,7 @@ pub(super) fn event_moves(rig: &Rig<'_>) -> Verdict {
     equal("the other stream's work", rig.get_words(&one, 64)?, vec![1; 64])
 }
 
-pub(super) fn own_event(rig: &Rig<'_>) -> Verdict {
+pub(super) fn own_event(rig: &Rig<'_>) -> LawVerdict {
     let (stream, event) = (rig.stream()?, rig.event()?);
     let memory = rig.words(1)?;
     for _ in 0..3 {
@@ -108,7 +108,7 @@ pub(super) fn own_event(rig: &Rig<'_>) -> Verdict {
     equal("its work", rig.get_words(&memory, 1)?, vec![3])
 }
 
-pub(super) fn event_ends_before_its_signal(rig: &Rig<'_>) -> Verdict {
+pub(super) fn event_ends_before_its_signal(rig: &Rig<'_>) -> LawVerdict {
     let (stream, event) = (rig.stream()?, rig.event()?);
     let memory = rig.words(8)?;
     rig.busy(stream)?;
@@ -123,7 +123,7 @@ pub(super) fn event_ends_before_its_signal(rig: &Rig<'_>) -> Verdict {
     equal("work behind the signal", rig.get_words(&memory, 8)?, vec![1; 8])
 }
 
-pub(super) fn elapsed(rig: &Rig<'_>) -> Verdict {
+pub(super) fn elapsed(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let events = [
         rig.event_of(EventRequest::Timed)?,
@@ -141,7 +141,7 @@ pub(super) fn elapsed(rig: &Rig<'_>) -> Verdict {
     equal("the time from an event to itself", rig.driver.elapsed(events[0], events[0])?, Duration::ZERO)
 }
 
-pub(super) fn elapsed_refused(rig: &Rig<'_>) -> Verdict {
+pub(super) fn elapsed_refused(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let (plain, timed) = (rig.event()?, rig.event_of(EventRequest::Timed)?);
     let unsignalled = rig.event_of(EventRequest::Timed)?;

@@ -5,10 +5,10 @@ use kiln_driver::{
 };
 
 use crate::expect::{equal, holds, inapplicable, stale};
-use crate::law::{Stop, Verdict};
+use crate::law::{LawVerdict, Stop};
 use crate::rig::Rig;
 
-pub(super) fn of_a_stream(rig: &Rig<'_>) -> Verdict {
+pub(super) fn of_a_stream(rig: &Rig<'_>) -> LawVerdict {
     let owner = rig.stream()?;
     let memory = rig.words(64)?;
     let name = rig.driver.create_stream(StreamRequest::Foreign(handle(rig, owner.into())?))?;
@@ -24,7 +24,7 @@ pub(super) fn of_a_stream(rig: &Rig<'_>) -> Verdict {
     equal("work queued under both names", rig.get_words(&memory, 64)?, vec![5; 64])
 }
 
-pub(super) fn of_an_event(rig: &Rig<'_>) -> Verdict {
+pub(super) fn of_an_event(rig: &Rig<'_>) -> LawVerdict {
     let (first, second) = (rig.stream()?, rig.stream()?);
     let (event, memory) = (rig.event()?, rig.words(64)?);
     let name = rig.driver.create_event(EventRequest::Foreign(handle(rig, event.into())?))?;

@@ -5,10 +5,10 @@ use std::time::Duration;
 use kiln_driver::{Command, DriverExt, Timeout, WaitTarget, Waited};
 
 use crate::expect::{equal, holds, inapplicable, same_bytes};
-use crate::law::Verdict;
+use crate::law::LawVerdict;
 use crate::rig::{Rig, read_host};
 
-pub(super) fn timeouts(rig: &Rig<'_>) -> Verdict {
+pub(super) fn timeouts(rig: &Rig<'_>) -> LawVerdict {
     const LIMIT: Duration = Duration::from_millis(3);
     let (stream, event) = (rig.stream()?, rig.event()?);
     let memory = rig.memory_with(&[0x42; 64])?;
@@ -45,7 +45,7 @@ pub(super) fn timeouts(rig: &Rig<'_>) -> Verdict {
 /// Many times longer than the calls of a law take.
 pub(in crate::chapters) const LONG: u64 = 1000;
 
-pub(super) fn calls_do_not_wait(rig: &Rig<'_>) -> Verdict {
+pub(super) fn calls_do_not_wait(rig: &Rig<'_>) -> LawVerdict {
     if !rig.in_real_time() {
         return inapplicable("its kernels take no time of the host's");
     }
@@ -75,7 +75,7 @@ pub(super) fn calls_do_not_wait(rig: &Rig<'_>) -> Verdict {
     same_bytes("what was queued behind it", &read_host(&host)?, &[2, 0, 0, 0].repeat(64))
 }
 
-pub(super) fn giving_back_does_not_wait(rig: &Rig<'_>) -> Verdict {
+pub(super) fn giving_back_does_not_wait(rig: &Rig<'_>) -> LawVerdict {
     if !rig.in_real_time() {
         return inapplicable("its kernels take no time of the host's");
     }
@@ -106,7 +106,7 @@ pub(super) fn giving_back_does_not_wait(rig: &Rig<'_>) -> Verdict {
     still("a new host block")
 }
 
-pub(super) fn done_means_visible(rig: &Rig<'_>) -> Verdict {
+pub(super) fn done_means_visible(rig: &Rig<'_>) -> LawVerdict {
     const LOOKS: u32 = 50_000;
     const PAUSE: Duration = Duration::from_micros(100);
     let (stream, event) = (rig.stream()?, rig.event()?);
@@ -130,7 +130,7 @@ pub(super) fn done_means_visible(rig: &Rig<'_>) -> Verdict {
     Ok(())
 }
 
-pub(super) fn wait_covers_what_was_submitted(rig: &Rig<'_>) -> Verdict {
+pub(super) fn wait_covers_what_was_submitted(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let memory = rig.words(256)?;
     let to = rig.host(1024)?;

@@ -4,10 +4,10 @@ use kiln_driver::{Command, Dim3, DriverExt, Launch, Refusal};
 
 use crate::expect::{equal, holds, inapplicable, refused, refused_somehow, unsupported};
 use crate::kernels::Arguments;
-use crate::law::{Verdict, fail};
+use crate::law::{LawVerdict, fail};
 use crate::rig::{Rig, plain_launch};
 
-pub(super) fn kernels(rig: &Rig<'_>) -> Verdict {
+pub(super) fn kernels(rig: &Rig<'_>) -> LawVerdict {
     const COUNT: u32 = 1000;
     let stream = rig.stream()?;
     let memory = rig.words(1024)?;
@@ -28,7 +28,7 @@ pub(super) fn kernels(rig: &Rig<'_>) -> Verdict {
     equal("what axpy computed", rig.get_words(&y, u64::from(COUNT))?, expected)
 }
 
-pub(super) fn shapes(rig: &Rig<'_>) -> Verdict {
+pub(super) fn shapes(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let visit = rig.kernel("visit")?;
     let shapes: [(Dim3, Dim3); 6] = [
@@ -51,7 +51,7 @@ pub(super) fn shapes(rig: &Rig<'_>) -> Verdict {
     Ok(())
 }
 
-pub(super) fn arguments_are_taken_at_once(rig: &Rig<'_>) -> Verdict {
+pub(super) fn arguments_are_taken_at_once(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let memory = rig.words(8)?;
     let store = rig.kernel("store_value")?;
@@ -69,7 +69,7 @@ pub(super) fn arguments_are_taken_at_once(rig: &Rig<'_>) -> Verdict {
     equal("what the launches wrote", rig.get_words(&memory, 8)?, (100..108).collect())
 }
 
-pub(super) fn shapes_refused(rig: &Rig<'_>) -> Verdict {
+pub(super) fn shapes_refused(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let memory = rig.words(1)?;
     let store = rig.kernel("store_value")?;
@@ -104,7 +104,7 @@ pub(super) fn shapes_refused(rig: &Rig<'_>) -> Verdict {
     equal("the word nothing wrote", rig.get_words(&memory, 1)?, vec![0])
 }
 
-pub(super) fn dynamic_shared(rig: &Rig<'_>) -> Verdict {
+pub(super) fn dynamic_shared(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let memory = rig.words(1)?;
     let kernel = rig.kernel("through_shared")?;
@@ -121,7 +121,7 @@ pub(super) fn dynamic_shared(rig: &Rig<'_>) -> Verdict {
     Ok(())
 }
 
-pub(super) fn dynamic_shared_refused(rig: &Rig<'_>) -> Verdict {
+pub(super) fn dynamic_shared_refused(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let memory = rig.words(1)?;
     let kernel = rig.kernel("through_shared")?;
@@ -140,7 +140,7 @@ pub(super) fn dynamic_shared_refused(rig: &Rig<'_>) -> Verdict {
     equal("a launch after that", rig.get_words(&memory, 1)?, vec![1])
 }
 
-pub(super) fn cooperative(rig: &Rig<'_>) -> Verdict {
+pub(super) fn cooperative(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let memory = rig.words(2)?;
     let kernel = rig.kernel("meet")?;
@@ -159,7 +159,7 @@ pub(super) fn cooperative(rig: &Rig<'_>) -> Verdict {
     equal("blocks that came and blocks that met all others", rig.get_words(&memory, 2)?, vec![blocks; 2])
 }
 
-pub(super) fn cooperative_refused(rig: &Rig<'_>) -> Verdict {
+pub(super) fn cooperative_refused(rig: &Rig<'_>) -> LawVerdict {
     let info = rig.driver.info();
     if !info.features.cooperative_launch {
         return inapplicable("the device has no cooperative launches");
@@ -184,7 +184,7 @@ pub(super) fn cooperative_refused(rig: &Rig<'_>) -> Verdict {
     equal("the words nothing wrote", rig.get_words(&memory, 2)?, vec![0; 2])
 }
 
-pub(super) fn clusters(rig: &Rig<'_>) -> Verdict {
+pub(super) fn clusters(rig: &Rig<'_>) -> LawVerdict {
     let info = rig.driver.info();
     let stream = rig.stream()?;
     let kernel = rig.kernel("visit")?;

@@ -3,10 +3,10 @@
 use kiln_driver::{Command, DevicePlace, DriverExt, Pattern, Place};
 
 use crate::expect::{equal, inapplicable, out_of_range, refused_somehow, same_bytes};
-use crate::law::{Verdict, fail};
+use crate::law::{LawVerdict, fail};
 use crate::rig::{Rig, at, host_at, noise, read_host};
 
-pub(super) fn copies(rig: &Rig<'_>) -> Verdict {
+pub(super) fn copies(rig: &Rig<'_>) -> LawVerdict {
     const BLOCK: u64 = 9000;
     let stream = rig.stream()?;
     let (source, guard) = (noise(BLOCK, 1), vec![0xee; BLOCK as usize]);
@@ -34,7 +34,7 @@ pub(super) fn copies(rig: &Rig<'_>) -> Verdict {
     same_bytes("the source", &rig.get(from.id, BLOCK)?, &source)
 }
 
-pub(super) fn copies_inside_a_block(rig: &Rig<'_>) -> Verdict {
+pub(super) fn copies_inside_a_block(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let data = noise(1000, 2);
     let memory = rig.memory_with(&data)?;
@@ -47,7 +47,7 @@ pub(super) fn copies_inside_a_block(rig: &Rig<'_>) -> Verdict {
     same_bytes("a block copied into itself", &rig.get(memory.id, 1000)?, &expected)
 }
 
-pub(super) fn fills(rig: &Rig<'_>) -> Verdict {
+pub(super) fn fills(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let guard = vec![0xee; 4096];
     let memory = rig.memory_with(&guard)?;
@@ -74,7 +74,7 @@ pub(super) fn fills(rig: &Rig<'_>) -> Verdict {
     Ok(())
 }
 
-pub(super) fn zero_bytes(rig: &Rig<'_>) -> Verdict {
+pub(super) fn zero_bytes(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let (from, to) = (rig.memory_with(&[1; 64])?, rig.memory_with(&[2; 64])?);
     let host = rig.host_with(&[3; 64])?;
@@ -97,7 +97,7 @@ pub(super) fn zero_bytes(rig: &Rig<'_>) -> Verdict {
     same_bytes("the host block", &read_host(&host)?, &[3; 64])
 }
 
-pub(super) fn copy_past_the_end(rig: &Rig<'_>) -> Verdict {
+pub(super) fn copy_past_the_end(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let (small, large) = (rig.memory_with(&[1; 64])?, rig.memory_with(&[2; 128])?);
     let (short, long) = (rig.host_with(&[3; 64])?, rig.host_with(&[4; 128])?);
@@ -144,7 +144,7 @@ pub(super) fn copy_past_the_end(rig: &Rig<'_>) -> Verdict {
     same_bytes("the longer host block", &read_host(&long)?, &[4; 128])
 }
 
-pub(super) fn fill_past_the_end(rig: &Rig<'_>) -> Verdict {
+pub(super) fn fill_past_the_end(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;
     let memory = rig.memory_with(&[1; 64])?;
     let fills = [
@@ -175,7 +175,7 @@ pub(super) fn fill_past_the_end(rig: &Rig<'_>) -> Verdict {
     same_bytes("the block", &rig.get(memory.id, 64)?, &[1; 64])
 }
 
-pub(super) fn peer_copies(rig: &Rig<'_>) -> Verdict {
+pub(super) fn peer_copies(rig: &Rig<'_>) -> LawVerdict {
     let Some(peer) = rig.peer.clone() else { return inapplicable("there is no second device") };
     let there = peer.allocate(kiln_driver::MemoryRequest::Direct { bytes: 4096 })?;
     let stream = rig.stream()?;
@@ -202,7 +202,7 @@ pub(super) fn peer_copies(rig: &Rig<'_>) -> Verdict {
     }
 }
 
-pub(super) fn large_copy(rig: &Rig<'_>) -> Verdict {
+pub(super) fn large_copy(rig: &Rig<'_>) -> LawVerdict {
     const BYTES: u64 = (8 << 20) + 12_345;
     let stream = rig.stream()?;
     let data = noise(BYTES, 4);

@@ -1,6 +1,6 @@
 //! Runs what a line of the table shows, on the interpreter in both orders, folded, and as PTX for what lacks most and what has most.
 
-use kiln_ir::{Program, Target, TextError, ThreadOrder, Type};
+use kiln_ir::{Program, PtxTarget, TextError, ThreadOrder, Type};
 
 use crate::rig::compare::{same, words};
 use crate::rig::{Launch, Left, interpret, simulate};
@@ -42,7 +42,7 @@ impl Case {
         agree("the other order", &interpret(&program, &launch, ThreadOrder::Descending).0);
         agree("folded", &interpret(&program.simplified(), &launch, ThreadOrder::Ascending).0);
         for number in [70, 90] {
-            let left = simulate(&program, &launch, Target::new(number).unwrap(), 0);
+            let left = simulate(&program, &launch, PtxTarget::new(number).unwrap(), 0);
             agree(&format!("sm_{number}"), &left.unwrap_or_else(|what| panic!("{what}\n{program}")));
         }
         Ok(meaning)

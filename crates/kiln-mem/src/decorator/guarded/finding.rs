@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use crate::block::BlockId;
+use crate::block::DeviceBlockId;
 use crate::tag::AllocTag;
 
 /// Memory that was written although it should not have been.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GuardFinding {
     /// The block, as its owner knows it.
-    pub block: BlockId,
+    pub block: DeviceBlockId,
     /// The number of its allocation, counted from 1.
     pub serial: u64,
     /// Its bytes.

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use kiln_driver::{DeviceAddress, DevicePlace};
 
 use super::finding::{Damage, GuardFinding};
-use crate::block::{BlockId, DeviceBlock};
+use crate::block::{DeviceBlock, DeviceBlockId};
 use crate::host_memory::{HostOutOfMemory, TryGrow};
 use crate::request::Request;
 use crate::stamp::StreamRef;
@@ -14,7 +14,7 @@ use crate::tag::AllocTag;
 /// The blocks of a guard, and what was found in those that left the quarantine.
 #[derive(Default)]
 pub(super) struct GuardTable {
-    live: HashMap<BlockId, GuardedBlock>,
+    live: HashMap<DeviceBlockId, GuardedBlock>,
     quarantine: VecDeque<Quarantined>,
     quarantine_bytes: u64,
     serial: u64,
@@ -24,7 +24,7 @@ pub(super) struct GuardTable {
 /// A block with red zones.
 #[derive(Clone, Copy)]
 pub(super) struct GuardedBlock {
-    pub(super) id: BlockId,
+    pub(super) id: DeviceBlockId,
     pub(super) serial: u64,
     pub(super) bytes: u64,
     pub(super) zone: u64,
@@ -45,7 +45,7 @@ pub(super) struct Quarantined {
 impl GuardedBlock {
     pub(super) fn new(outer: &DeviceBlock, request: &Request, zone: u64, place: DevicePlace) -> Self {
         let Request { bytes, stream, tag, .. } = *request;
-        let id = BlockId(DeviceAddress(outer.address().0 + zone));
+        let id = DeviceBlockId(DeviceAddress(outer.address().0 + zone));
         Self { id, serial: 0, bytes, zone, place, stream, tag, reported: false }
     }
 
@@ -75,7 +75,7 @@ impl GuardTable {
         Ok(())
     }
 
-    pub(super) fn find(&self, id: BlockId) -> Option<GuardedBlock> {
+    pub(super) fn find(&self, id: DeviceBlockId) -> Option<GuardedBlock> {
         self.live.get(&id).copied()
     }
 
@@ -92,13 +92,13 @@ impl GuardTable {
     }
 
     /// Notes that the damage of a block was reported; the next free goes through.
-    pub(super) fn mark_reported(&mut self, id: BlockId) {
+    pub(super) fn mark_reported(&mut self, id: DeviceBlockId) {
         if let Some(guarded) = self.live.get_mut(&id) {
             guarded.reported = true;
         }
     }
 
-    pub(super) fn remove(&mut self, id: BlockId) {
+    pub(super) fn remove(&mut self, id: DeviceBlockId) {
         self.live.remove(&id);
     }
 

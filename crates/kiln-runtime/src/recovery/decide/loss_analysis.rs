@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use kiln_driver::{StreamId, Submission};
 use kiln_isolate::Takeover;
-use kiln_order::{Clock, DependencyTracker, Stamp, StreamState};
+use kiln_order::{DependencyTracker, Stamp, StreamClock, StreamState};
 
 use crate::ids::BlockId;
 use crate::recovery::detect::{Entry, SubmissionMap, Work};
@@ -19,9 +19,9 @@ use crate::state::{Keep, Loss};
 /// How far each stream was when its worker was lost.
 pub(crate) struct LossAnalysis {
     /// Everything here is done.
-    pub(crate) known: Clock,
+    pub(crate) known: StreamClock,
     /// Everything here was asked for.
-    pub(crate) planned: Clock,
+    pub(crate) planned: StreamClock,
 }
 
 impl LossAnalysis {
@@ -31,7 +31,7 @@ impl LossAnalysis {
         tracker: &DependencyTracker,
         lanes: &[Arc<StreamState>],
         takeover: &Takeover,
-        otherwise: &Clock,
+        otherwise: &StreamClock,
     ) -> Self {
         let (mut known, planned) = tracker.horizon();
         let completed: HashMap<StreamId, Submission> =

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use kiln_order::Clock;
+use kiln_order::StreamClock;
 
 use super::refill::Refill;
 use super::seal::Seal;
@@ -69,7 +69,7 @@ impl BlockRegistry {
     }
 
     /// What can be done for a block; none if nothing can.
-    pub(crate) fn provision(&self, block: &Block, known: &Clock) -> Option<Provision> {
+    pub(crate) fn provision(&self, block: &Block, known: &StreamClock) -> Option<Provision> {
         let blocks = self.blocks();
         let entry = blocks.get(&block.id())?;
         let sums = entry.seal.as_ref().and_then(|seal| seal.sums(block, known));

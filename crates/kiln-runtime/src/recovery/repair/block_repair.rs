@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use kiln_driver::{Driver, DriverExt, Error, HostBlock, MemoryRequest, Result, StreamId, StreamRequest};
 use kiln_isolate::{Checksum, ChecksumRequest, IsolatedDevice};
-use kiln_order::Clock;
+use kiln_order::StreamClock;
 
 use super::block_registry::{BlockRegistry, Provision};
 use super::seal::Sealer;
@@ -40,7 +40,7 @@ impl<'a> BlockRepair<'a> {
         registry: &BlockRegistry,
         blocks: &[Arc<Block>],
         loss: &Loss,
-        known: &Clock,
+        known: &StreamClock,
     ) -> Result<Repaired> {
         let provided: Vec<(&Arc<Block>, Provision)> = blocks
             .iter()

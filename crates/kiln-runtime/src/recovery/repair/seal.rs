@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kiln_driver::{Access, Driver};
 use kiln_isolate::{Checksum, ChecksumRequest};
-use kiln_order::{Clock, Stamp, Stamps};
+use kiln_order::{Stamp, Stamps, StreamClock};
 
 use crate::buffer::{Element, GpuRef, PinnedBuffer};
 use crate::error::Result;
@@ -23,7 +23,7 @@ pub(crate) struct Seal {
 
 impl Seal {
     /// The sums the block must have, if it was not written since and they are known to have arrived.
-    pub(crate) fn sums(&self, block: &Block, known: &Clock) -> Option<Vec<u64>> {
+    pub(crate) fn sums(&self, block: &Block, known: &StreamClock) -> Option<Vec<u64>> {
         if !known.covers(self.made) || block.history().lock().writes() != self.writes {
             return None;
         }

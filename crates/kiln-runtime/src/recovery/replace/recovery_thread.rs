@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use kiln_driver::layer::Layered;
 use kiln_isolate::{IsolatedDevice, Takeover, TakeoverError};
-use kiln_order::{Clock, DependencyTracker, Rules, StreamState};
+use kiln_order::{DependencyTracker, Rules, StreamClock, StreamState};
 
 use crate::ids::BlockId;
 use crate::recovery::control::RecoveryControl;
@@ -14,7 +14,7 @@ use crate::recovery::decide::LossAnalysis;
 use crate::recovery::detect::{LossNotifier, SubmissionMap};
 use crate::recovery::repair::{BlockRegistry, BlockRepair, Repaired, Sealer};
 use crate::recovery::report::{BlockOutcome, Reports};
-use crate::replay::{ReplayPlan, Replayer, SubmissionLog, Why};
+use crate::replay::{ReplayPlan, ReplayRefusal, Replayer, SubmissionLog};
 use crate::runtime::Block;
 use crate::state::{Keep, Phase, StateCell};
 
@@ -192,13 +192,13 @@ impl RecoveryThread {
     /// if the device was shut down meanwhile.
     fn replay_not_started(&self, takeover: &Takeover) -> Result<Option<ReplayPlan>, TakeoverError> {
         let Some(log) = self.log.as_deref().filter(|_| self.on_loss == Keep::Untouched) else {
-            return Ok(Some(ReplayPlan::refused(Why::NotAsked)));
+            return Ok(Some(ReplayPlan::refused(ReplayRefusal::NotAsked)));
         };
         let Some(marks) = self.on_new_worker(|| log.marks().read(&*self.device))? else {
-            return Ok(Some(ReplayPlan::refused(Why::Unsuited("the marks could not be read"))));
+            return Ok(Some(ReplayPlan::refused(ReplayRefusal::Unsuited("the marks could not be read"))));
         };
         let mut plan = self.tracker.frozen(|lanes| {
-            let analysis = self.analysis(lanes, takeover, &ReplayPlan::refused(Why::NotAsked));
+            let analysis = self.analysis(lanes, takeover, &ReplayPlan::refused(ReplayRefusal::NotAsked));
             let found = ReplayPlan::new(log, &marks, lanes, &analysis.known, self.rules);
             let _ = self.state.resolve_loss(found.known(), &analysis.planned);
             found
@@ -222,7 +222,9 @@ impl RecoveryThread {
 
     /// What was done again on a block that turns out to be broken was done in vain.
     fn revise(&self, plan: &mut ReplayPlan, blocks: &[Arc<Block>], repaired: &Repaired) {
-        let Some(loss) = self.state.resolve_loss(&Clock::default(), &Clock::default()) else { return };
+        let Some(loss) = self.state.resolve_loss(&StreamClock::default(), &StreamClock::default()) else {
+            return;
+        };
         let is_broken = |block: &&Arc<Block>| match repaired.get(&block.id()) {
             Some(BlockOutcome::Broken) => true,
             Some(BlockOutcome::Healed) => !block.is_touched(&loss),

@@ -7,7 +7,7 @@ use kiln_mem::ByteSize;
 
 use super::post_mortem::{BlockOutcome, BlockRecord, PostMortem, UnfinishedWork};
 use crate::ids::BlockId;
-use crate::replay::{Outcome, Why};
+use crate::replay::{Outcome, ReplayRefusal};
 
 /// Names of one line; the rest is a count.
 const NAMED: usize = 8;
@@ -73,7 +73,7 @@ impl fmt::Display for UnfinishedWork {
             write!(f, ", reads {}", names(self.reads.iter().copied()))?;
         }
         match self.outcome {
-            Outcome::Failed(Why::NotAsked) => Ok(()),
+            Outcome::Failed(ReplayRefusal::NotAsked) => Ok(()),
             outcome => write!(f, "; {outcome}"),
         }
     }

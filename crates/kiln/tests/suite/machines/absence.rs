@@ -1,7 +1,7 @@
 //! Machines without a usable driver: an ordinary answer, never a panic.
 
 use kiln::libraries::{self, Library};
-use kiln::probe::{CudaAbsence, Outcome, Policy};
+use kiln::probe::{CudaAbsence, PartOutcome, Policy};
 use kiln::{
     DeviceRuntime,
     backend::CachedBackend,
@@ -42,7 +42,7 @@ fn ask_for_everything() {
     }
     let text = kiln::probe::probe_backend("solver").unwrap_err().to_string();
     assert_eq!(text, "solver backend: no CUDA runtime available");
-    assert!(matches!(kiln::probe::scatter(10, |_, _| Outcome::Done(())), Outcome::Declined(_)));
+    assert!(matches!(kiln::probe::scatter(10, |_, _| PartOutcome::Done(())), PartOutcome::Declined(_)));
     let simulated = DeviceRuntime::auto().unwrap();
     assert_eq!(simulated.info().kind, DeviceKind::Simulated);
     assert_eq!(simulated.upload(&[1u8, 2, 3]).unwrap().download().unwrap(), [1, 2, 3]);

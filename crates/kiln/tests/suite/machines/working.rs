@@ -1,6 +1,6 @@
 //! Machines whose driver works.
 
-use kiln::probe::{Outcome, ProbeError, Selection, gather, prober};
+use kiln::probe::{PartOutcome, ProbeError, Selection, gather, prober};
 use kiln::{DeviceRuntime, Policy, error::ErrorKind};
 use kiln_driver::{DeviceKind, MemoryRequest};
 
@@ -56,7 +56,7 @@ on_machine! {
         let parts = kiln::probe::scatter(300, |runtime, range| {
             let bytes: Vec<u8> = range.map(|at| at as u8).collect();
             let copied = runtime.upload(&bytes).and_then(|buffer| buffer.download());
-            Outcome::from(copied.map(|copied| (runtime.ordinal(), copied == bytes)))
+            PartOutcome::from(copied.map(|copied| (runtime.ordinal(), copied == bytes)))
         });
         let answers = gather(parts.done().unwrap()).done().unwrap();
         assert_eq!(answers, [(0, true), (1, true), (2, true)]);

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::thread::{self, ThreadId};
 
 use kiln::error::ErrorKind;
-use kiln::probe::{Decline, Outcome, Policy, Prober, gather};
+use kiln::probe::{Decline, PartOutcome, Policy, Prober, gather};
 use kiln_sim::DeviceConfig;
 
 use super::scripted::{Scripted, fault, no_driver, out_of_memory, prober};
@@ -31,10 +31,10 @@ fn the_parts_cover_the_work_by_weight() {
 #[test]
 fn each_part_runs_on_its_device_and_the_results_come_in_order() {
     let (_, prober) = three();
-    let parts = prober.scatter(100, |runtime, range| Outcome::Done((runtime.ordinal(), range)));
+    let parts = prober.scatter(100, |runtime, range| PartOutcome::Done((runtime.ordinal(), range)));
     let parts = parts.done().unwrap();
     for part in &parts {
-        assert!(matches!(&part.outcome, Outcome::Done((ordinal, range))
+        assert!(matches!(&part.outcome, PartOutcome::Done((ordinal, range))
             if *ordinal == part.share.ordinal && *range == part.share.range));
     }
     let results = gather(parts).done().unwrap();
@@ -44,17 +44,17 @@ fn each_part_runs_on_its_device_and_the_results_come_in_order() {
 #[test]
 fn a_device_without_a_part_is_left_alone() {
     let (cuda, prober) = three();
-    let parts = prober.scatter(1, |_, range| Outcome::Done(range)).done().unwrap();
+    let parts = prober.scatter(1, |_, range| PartOutcome::Done(range)).done().unwrap();
     assert_eq!(parts.len(), 1);
     assert_eq!(cuda.opened().len(), 1);
-    assert!(prober.scatter(0, |_, range| Outcome::Done(range)).done().unwrap().is_empty());
+    assert!(prober.scatter(0, |_, range| PartOutcome::Done(range)).done().unwrap().is_empty());
 }
 
 #[test]
 fn workers_stay() {
     let (_, prober) = three();
     let threads = || -> Vec<ThreadId> {
-        gather(prober.scatter(300, |_, _| Outcome::Done(thread::current().id())).done().unwrap())
+        gather(prober.scatter(300, |_, _| PartOutcome::Done(thread::current().id())).done().unwrap())
             .done()
             .unwrap()
     };
@@ -68,38 +68,41 @@ fn declined_and_failed_are_different_answers() {
     let (_, prober) = three();
     let outcome = |decline_on: u32, fail_on: u32| {
         let parts = prober.scatter(300, move |runtime, _| match runtime.ordinal() {
-            ordinal if ordinal == fail_on => Outcome::Failed(out_of_memory().into()),
-            ordinal if ordinal == decline_on => Outcome::declined("too small"),
-            _ => Outcome::Done(()),
+            ordinal if ordinal == fail_on => PartOutcome::Failed(out_of_memory().into()),
+            ordinal if ordinal == decline_on => PartOutcome::declined("too small"),
+            _ => PartOutcome::Done(()),
         });
         gather(parts.done().unwrap())
     };
-    assert!(matches!(outcome(9, 9), Outcome::Done(results) if results.len() == 3));
-    assert!(matches!(outcome(0, 9), Outcome::Declined(Decline::ByJob(reason)) if reason == "too small"));
-    assert!(matches!(outcome(0, 2), Outcome::Failed(error) if error.is_oom()));
+    assert!(matches!(outcome(9, 9), PartOutcome::Done(results) if results.len() == 3));
+    assert!(matches!(outcome(0, 9), PartOutcome::Declined(Decline::ByJob(reason)) if reason == "too small"));
+    assert!(matches!(outcome(0, 2), PartOutcome::Failed(error) if error.is_oom()));
 }
 
 #[test]
 fn without_a_device_the_work_is_declined_and_with_a_broken_one_it_fails() {
-    let absent = prober(&Scripted::absent()).scatter(10, |_, _| Outcome::Done(()));
-    assert!(matches!(absent, Outcome::Declined(Decline::NoDevice(reason)) if reason == no_driver()));
+    let absent = prober(&Scripted::absent()).scatter(10, |_, _| PartOutcome::Done(()));
+    assert!(matches!(absent, PartOutcome::Declined(Decline::NoDevice(reason)) if reason == no_driver()));
 
     let off = prober(&Scripted::one_device());
     off.set_policy(Policy::Off).unwrap();
-    assert!(matches!(off.scatter(10, |_, _| Outcome::Done(())), Outcome::Declined(Decline::NoDevice(_))));
+    assert!(matches!(
+        off.scatter(10, |_, _| PartOutcome::Done(())),
+        PartOutcome::Declined(Decline::NoDevice(_))
+    ));
 
     let cuda = Scripted::one_device();
     cuda.will_list(Err(fault().into()));
-    assert!(matches!(prober(&cuda).scatter(10, |_, _| Outcome::Done(())), Outcome::Failed(_)));
+    assert!(matches!(prober(&cuda).scatter(10, |_, _| PartOutcome::Done(())), PartOutcome::Failed(_)));
 }
 
 #[test]
 fn a_device_that_does_not_open_fails_its_part_only() {
     let (cuda, prober) = three();
     cuda.will_fail_to_open(fault());
-    let parts = prober.scatter(300, |_, _| Outcome::Done(())).done().unwrap();
-    let failed = parts.iter().filter(|part| matches!(part.outcome, Outcome::Failed(_))).count();
-    let done = parts.iter().filter(|part| matches!(part.outcome, Outcome::Done(()))).count();
+    let parts = prober.scatter(300, |_, _| PartOutcome::Done(())).done().unwrap();
+    let failed = parts.iter().filter(|part| matches!(part.outcome, PartOutcome::Failed(_))).count();
+    let done = parts.iter().filter(|part| matches!(part.outcome, PartOutcome::Done(()))).count();
     assert_eq!((failed, done), (1, 2));
 }
 
@@ -108,14 +111,14 @@ fn a_panic_is_the_error_of_its_part_and_the_worker_lives_on() {
     let (_, prober) = three();
     let parts = prober.scatter(300, |runtime, _| {
         assert_ne!(runtime.ordinal(), 1, "planned");
-        Outcome::Done(())
+        PartOutcome::Done(())
     });
     let parts = parts.done().unwrap();
-    assert!(matches!(&parts[1].outcome, Outcome::Failed(error)
+    assert!(matches!(&parts[1].outcome, PartOutcome::Failed(error)
         if matches!(error.kind(), ErrorKind::JobPanicked { message } if message.contains("planned"))));
-    assert!(matches!((&parts[0].outcome, &parts[2].outcome), (Outcome::Done(()), Outcome::Done(()))));
+    assert!(matches!((&parts[0].outcome, &parts[2].outcome), (PartOutcome::Done(()), PartOutcome::Done(()))));
     assert_eq!(
-        gather(prober.scatter(300, |_, _| Outcome::Done(1)).done().unwrap()).done().unwrap(),
+        gather(prober.scatter(300, |_, _| PartOutcome::Done(1)).done().unwrap()).done().unwrap(),
         [1, 1, 1]
     );
 }
@@ -133,15 +136,15 @@ fn a_job_may_scatter_again() {
             inner
                 .scatter(6, move |runtime, range| {
                     log.lock().unwrap().push(runtime.ordinal());
-                    Outcome::Done(range.end - range.start)
+                    PartOutcome::Done(range.end - range.start)
                 })
                 .done()
                 .unwrap(),
         )
         .done()
         .map_or_else(
-            || Outcome::declined("inner"),
-            |counts| Outcome::Done((range, counts.iter().sum::<u64>())),
+            || PartOutcome::declined("inner"),
+            |counts| PartOutcome::Done((range, counts.iter().sum::<u64>())),
         )
     });
     let totals = gather(parts.done().unwrap()).done().unwrap();

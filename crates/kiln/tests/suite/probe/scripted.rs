@@ -9,7 +9,7 @@ use kiln::probe::{
     Absence, CudaAbsence, DeviceEntry, DeviceSummary, Listing, Platform, Prober, ProberConfig, Result,
 };
 use kiln_driver::{Code, DeviceKind, Driver, Error, Image, Refusal};
-use kiln_sim::{DeviceConfig, Fault, FaultPlan, HostKernel, KernelLibrary, Machine, MachineConfig};
+use kiln_sim::{DeviceConfig, FaultPlan, HostKernel, KernelLibrary, Machine, MachineConfig, PlannedFault};
 
 /// Host functions every scripted device can load: one kernel, `nothing`.
 pub(crate) const LIBRARY: &str = "test kernels";
@@ -67,7 +67,7 @@ impl Scripted {
     /// A CUDA platform with one device whose first launch loses it.
     pub(crate) fn faulty() -> Arc<Self> {
         let platform = Self::one_device();
-        let plan = FaultPlan::none().on(0, Fault::Sticky { launch: 1, code: Code::ILLEGAL_ADDRESS });
+        let plan = FaultPlan::none().on(0, PlannedFault::Sticky { launch: 1, code: Code::ILLEGAL_ADDRESS });
         *platform.machine.lock().unwrap() = Machine::new(machine_config().faults(plan));
         platform
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kiln::recovery::Phase;
 use kiln::{buffer::Stale, error::ErrorKind, recovery::DeviceState};
 use kiln_driver::Code;
-use kiln_sim::{Fault, FaultPlan, Mode};
+use kiln_sim::{FaultPlan, Mode, PlannedFault};
 
 use super::scenario::{LAUNCH_FILE, LAUNCHES, Shown, expected, machine, run, runtime};
 
@@ -31,13 +31,13 @@ fn check_answers(shown: &Shown, code: Code, place: &str) -> usize {
 }
 
 /// One run with a fault on device 0, while device 1 runs the same program.
-fn survive(mode: Mode, fault: Fault, code: Code, spin: Duration) {
+fn survive(mode: Mode, fault: PlannedFault, code: Code, spin: Duration) {
     let place = format!("{mode}, {fault:?}, spin {spin:?}");
     let machine = machine(mode, FaultPlan::none().on(0, fault.clone()));
     let neighbour = runtime(&machine, 1, spin).unwrap();
     let Ok(gpu) = runtime(&machine, 0, spin) else {
         // Lost before there was a runtime.
-        assert!(matches!(fault, Fault::LostAtCall { .. } | Fault::LostAt { .. }), "{place}");
+        assert!(matches!(fault, PlannedFault::LostAtCall { .. } | PlannedFault::LostAt { .. }), "{place}");
         return;
     };
     let watch = gpu.watch();
@@ -45,7 +45,7 @@ fn survive(mode: Mode, fault: Fault, code: Code, spin: Duration) {
     let failed = check_answers(&shown, code, &place);
     if let DeviceState::Failed(cause) = gpu.state() {
         assert_eq!(cause.code(), Some(code), "{place}");
-        if matches!(fault, Fault::Sticky { .. } | Fault::Hang { .. }) {
+        if matches!(fault, PlannedFault::Sticky { .. } | PlannedFault::Hang { .. }) {
             assert_eq!(cause.kernel(), Some("mix"), "{place}");
             assert!(cause.launched_at().unwrap().file().ends_with(LAUNCH_FILE), "{place}");
             assert!(cause.ticket().is_some() && failed > 0, "{place}");
@@ -97,7 +97,7 @@ fn a_sticky_error_at_every_launch() {
     for seed in 0..6 {
         for (launch, code) in (1..=LAUNCHES).zip(STICKY.into_iter().cycle().skip(seed as usize)) {
             for spin in spins() {
-                survive(Mode::Seeded(seed), Fault::Sticky { launch, code }, code, spin);
+                survive(Mode::Seeded(seed), PlannedFault::Sticky { launch, code }, code, spin);
             }
         }
     }
@@ -107,7 +107,7 @@ fn a_sticky_error_at_every_launch() {
 fn a_sticky_error_at_every_launch_on_threads() {
     for launch in 1..=LAUNCHES {
         let code = Code::LAUNCH_FAILED;
-        survive(Mode::Threaded { workers: 2 }, Fault::Sticky { launch, code }, code, Duration::ZERO);
+        survive(Mode::Threaded { workers: 2 }, PlannedFault::Sticky { launch, code }, code, Duration::ZERO);
     }
 }
 
@@ -115,7 +115,7 @@ fn a_sticky_error_at_every_launch_on_threads() {
 fn a_hang_at_every_launch() {
     for launch in 1..=LAUNCHES {
         for mode in [Mode::Seeded(launch), Mode::Threaded { workers: 2 }] {
-            survive(mode, Fault::Hang { launch }, Code::LAUNCH_TIMEOUT, Duration::ZERO);
+            survive(mode, PlannedFault::Hang { launch }, Code::LAUNCH_TIMEOUT, Duration::ZERO);
         }
     }
 }
@@ -124,7 +124,7 @@ fn a_hang_at_every_launch() {
 fn a_device_lost_at_every_call() {
     for call in 1..=90 {
         let code = Code::NVLINK_UNCORRECTABLE;
-        survive(Mode::Seeded(call), Fault::LostAtCall { call, code }, code, Duration::ZERO);
+        survive(Mode::Seeded(call), PlannedFault::LostAtCall { call, code }, code, Duration::ZERO);
     }
 }
 
@@ -132,14 +132,15 @@ fn a_device_lost_at_every_call() {
 fn a_device_lost_at_some_time() {
     for micros in [1, 3, 10, 20, 30, 50, 100, 1000] {
         let (time, code) = (Duration::from_micros(micros), Code::ECC_UNCORRECTABLE);
-        survive(Mode::Seeded(micros), Fault::LostAt { time, code }, code, Duration::ZERO);
+        survive(Mode::Seeded(micros), PlannedFault::LostAt { time, code }, code, Duration::ZERO);
     }
 }
 
 #[test]
 fn handles_of_a_failed_device_are_stale_and_say_so() {
     let code = Code::ILLEGAL_ADDRESS;
-    let machine = machine(Mode::Seeded(1), FaultPlan::none().on(0, Fault::LostAtCall { call: 60, code }));
+    let machine =
+        machine(Mode::Seeded(1), FaultPlan::none().on(0, PlannedFault::LostAtCall { call: 60, code }));
     let gpu = runtime(&machine, 0, Duration::ZERO).unwrap();
     let buffer = gpu.upload(&[1_u32; 8]).unwrap();
     assert!(buffer.access().is_ok());

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use kiln::recovery::Phase;
-use kiln::service::{DeviceFleet, DeviceService, ServiceConfig, Started, Task, Upload, Why};
+use kiln::service::{DeviceFleet, DeviceService, RefusalReason, ServiceConfig, Started, Task, Upload};
 use kiln::{DeviceRuntime, Result, RuntimeConfig, error::Misuse, memory::MemoryConfig};
 use kiln_driver::{Code, Image};
-use kiln_sim::{Fault, FaultPlan, Machine, Mode};
+use kiln_sim::{FaultPlan, Machine, Mode, PlannedFault};
 
 use super::scenario::machine;
 use crate::order::kernels::LIBRARY;
@@ -36,7 +36,7 @@ fn fleet_of(runtimes: [DeviceRuntime; 2]) -> DeviceFleet {
 /// Two devices, of which the first finds no memory for so many requests. Its first allocation is the runtime's own.
 fn first_without_memory(requests: u64) -> DeviceFleet {
     let plan = (2..2 + requests)
-        .fold(FaultPlan::none(), |plan, allocation| plan.on(0, Fault::OutOfMemory { allocation }));
+        .fold(FaultPlan::none(), |plan, allocation| plan.on(0, PlannedFault::OutOfMemory { allocation }));
     fleet_over(&machine(Mode::Seeded(1), plan))
 }
 
@@ -88,7 +88,7 @@ fn a_request_that_is_wrong_is_refused_once_and_says_nothing_about_its_device() {
             Err(Misuse::TooLarge { len: 1, element_bytes: 1 }.into())
         });
         let refused = fleet.submit(wrong).wait().unwrap_err();
-        assert!(matches!(refused.why, Why::Device(_)) && refused.request.needs == 1, "{refused}");
+        assert!(matches!(refused.why, RefusalReason::Device(_)) && refused.request.needs == 1, "{refused}");
     }
     assert!(fleet.loads().iter().all(|load| load.failed == 0), "{:?}", fleet.loads());
 }
@@ -106,7 +106,10 @@ fn launch() -> Task<(), impl FnMut(&DeviceRuntime, &mut ()) -> Result<Started<()
 }
 
 fn first_launch_faults() -> Machine {
-    machine(Mode::Seeded(2), FaultPlan::none().on(0, Fault::Sticky { launch: 1, code: Code::LAUNCH_FAILED }))
+    machine(
+        Mode::Seeded(2),
+        FaultPlan::none().on(0, PlannedFault::Sticky { launch: 1, code: Code::LAUNCH_FAILED }),
+    )
 }
 
 #[test]

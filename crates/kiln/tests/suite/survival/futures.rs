@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use kiln::{DeviceRuntime, GpuRef};
 use kiln_driver::Code;
-use kiln_sim::{Fault, FaultPlan, Machine, Mode};
+use kiln_sim::{FaultPlan, Machine, Mode, PlannedFault};
 
 use super::executor::{Counted, Tasks, block_on, poll_once};
 use super::scenario::{machine, runtime};
@@ -223,7 +223,7 @@ fn a_waker_that_panics_costs_its_own_task_alone() {
 
 #[test]
 fn what_is_known_to_be_done_is_told_to_be_although_the_device_is_lost_since() {
-    let plan = FaultPlan::none().on(0, Fault::Sticky { launch: 1, code: Code::ASSERT });
+    let plan = FaultPlan::none().on(0, PlannedFault::Sticky { launch: 1, code: Code::ASSERT });
     let machine = machine(Mode::Seeded(1), plan);
     let gpu = runtime(&machine, 0, Duration::ZERO).unwrap();
     let kernels = Kernels::load(&gpu);

@@ -7,12 +7,12 @@ use std::time::Duration;
 use kiln::probe::CudaAbsence;
 use kiln::recovery::Phase;
 use kiln::service::{
-    DeviceFleet, DeviceService, Load, Readback, Refused, Reply, Request, Restart, ServiceConfig, Started,
-    Task, Upload, Why,
+    DeviceFleet, DeviceService, Load, Readback, RefusalReason, Refused, Reply, Request, Restart,
+    ServiceConfig, Started, Task, Upload,
 };
 use kiln::{DeviceRuntime, Error, GpuRef, Result, probe::Absence};
 use kiln_driver::{Code, Image};
-use kiln_sim::{Fault, FaultPlan, HostKernel, KernelLibrary, Machine, MachineConfig, Mode};
+use kiln_sim::{FaultPlan, HostKernel, KernelLibrary, Machine, MachineConfig, Mode, PlannedFault};
 
 use super::executor::block_on;
 use super::scenario::{machine, runtime};
@@ -105,7 +105,7 @@ fn a_full_queue_refuses_with_the_buffers() {
         match reply.wait() {
             Ok(output) => assert!(seed < 3 && output == mixed_data(seed)),
             Err(Refused { why, request }) => {
-                assert!(matches!(why, Why::Full { limit: 3 }) && why.is_retryable(), "{why}");
+                assert!(matches!(why, RefusalReason::Full { limit: 3 }) && why.is_retryable(), "{why}");
                 assert!(seed >= 3 && request.data == data(seed));
             }
         }
@@ -118,7 +118,7 @@ fn a_fault_at_every_launch_is_answered_once_with_cause_and_buffers() {
     for launch in 1..=u64::from(REQUESTS) {
         for seed in 0..3 {
             let code = Code::ILLEGAL_ADDRESS;
-            let plan = FaultPlan::none().on(0, Fault::Sticky { launch, code });
+            let plan = FaultPlan::none().on(0, PlannedFault::Sticky { launch, code });
             let machine = machine(Mode::Seeded(seed), plan);
             let service =
                 service_on(&machine, ServiceConfig { max_in_flight: 3, ..ServiceConfig::default() });
@@ -153,7 +153,9 @@ fn flaky(failures: u64, restart: Restart) -> (DeviceService, Arc<AtomicU64>) {
     let make = move || {
         let code = Code::LAUNCH_FAILED;
         let plan = match count.fetch_add(1, Ordering::SeqCst) {
-            attempt if attempt < failures => FaultPlan::none().on(0, Fault::Sticky { launch: 1, code }),
+            attempt if attempt < failures => {
+                FaultPlan::none().on(0, PlannedFault::Sticky { launch: 1, code })
+            }
             _ => FaultPlan::none(),
         };
         runtime(&machine(Mode::Seeded(1), plan), 0, Duration::ZERO)
@@ -210,7 +212,7 @@ fn a_request_that_panics_harms_nobody_else() {
     let service = service_on(&machine, ServiceConfig::default());
     let broken = Task::new(data(3), |_, _| -> Result<Started<()>> { panic!("planned") });
     let refused = service.submit(broken).wait().unwrap_err();
-    assert!(matches!(&refused.why, Why::Panicked { message } if message == "planned"), "{refused}");
+    assert!(matches!(&refused.why, RefusalReason::Panicked { message } if message == "planned"), "{refused}");
     assert_eq!(refused.request.needs, data(3));
     assert_eq!(service.submit(Mix { data: data(1) }).wait().unwrap(), mixed_data(1));
 }
@@ -225,7 +227,7 @@ fn shutting_down_deals_with_what_waits_and_refuses_what_comes() {
         assert_eq!(reply.wait().unwrap(), mixed_data(seed));
     }
     let refused = service.submit(Mix { data: data(1) }).wait().map(|_| ()).unwrap_err();
-    assert!(matches!(refused.why, Why::Closed));
+    assert!(matches!(refused.why, RefusalReason::Closed));
     assert_eq!((refused.request.data, service.status().phase()), (data(1), Phase::Stopped));
 }
 
@@ -255,10 +257,10 @@ fn a_deadline_sends_everything_back_also_what_the_device_still_runs() {
     }
     assert!(!service.shutdown(Duration::ZERO), "not everything was dealt with");
     let refused = running.wait().unwrap_err();
-    assert!(matches!(refused.why, Why::Closed) && refused.request.needs == data(1), "{refused}");
+    assert!(matches!(refused.why, RefusalReason::Closed) && refused.request.needs == data(1), "{refused}");
     for (seed, reply) in (0..).zip(waiting) {
         let refused = reply.wait().unwrap_err();
-        assert!(matches!(refused.why, Why::Closed) && refused.request.data == data(seed));
+        assert!(matches!(refused.why, RefusalReason::Closed) && refused.request.data == data(seed));
     }
     gate.wait();
     gpu.synchronize().unwrap();
@@ -281,7 +283,7 @@ fn dropping_a_service_answers_everybody() {
 
 #[test]
 fn a_fleet_sends_work_where_it_is_done_first_and_around_a_failed_device() {
-    let plan = FaultPlan::none().on(0, Fault::SlowCopies { factor: 1000 });
+    let plan = FaultPlan::none().on(0, PlannedFault::SlowCopies { factor: 1000 });
     let machine = machine(Mode::Seeded(1), plan);
     let service = |ordinal| {
         let gpu = runtime(&machine, ordinal, Duration::ZERO).unwrap();
@@ -302,5 +304,5 @@ fn a_fleet_sends_work_where_it_is_done_first_and_around_a_failed_device() {
     assert!(fleet.shutdown(Duration::from_secs(60)));
     assert_eq!(fleet.least_loaded(), None);
     let refused = fleet.submit(Mix { data: data(2) }).wait().map(|_| ()).unwrap_err();
-    assert!(matches!(refused.why, Why::Closed) && refused.request.data == data(2));
+    assert!(matches!(refused.why, RefusalReason::Closed) && refused.request.data == data(2));
 }

@@ -5,10 +5,10 @@ use std::sync::{Arc, Barrier, mpsc};
 use std::time::Duration;
 
 use kiln::recovery::Phase;
-use kiln::service::{DeviceService, Readback, Restart, ServiceConfig, Started, Task, Upload, Why};
+use kiln::service::{DeviceService, Readback, RefusalReason, Restart, ServiceConfig, Started, Task, Upload};
 use kiln::{DeviceRuntime, Result, buffer::Stale, error::ErrorKind};
 use kiln_driver::Code;
-use kiln_sim::{Fault, FaultPlan, Mode};
+use kiln_sim::{FaultPlan, Mode, PlannedFault};
 
 use super::scenario::{machine, runtime};
 
@@ -33,7 +33,7 @@ fn a_runtime_that_is_shut_down_under_a_service_leaves_nobody_waiting() {
     assert!(gpu.shutdown(Duration::from_secs(60)).unwrap());
     go_on.wait();
     assert_eq!(held.wait().unwrap(), 7, "what was begun ends");
-    let is_told = |why: &Why| {
+    let is_told = |why: &RefusalReason| {
         matches!(why.device().map(kiln::Error::kind), Some(ErrorKind::Stale(Stale::ShuttingDown)))
     };
     for (seed, reply) in (0..).zip(waiting) {
@@ -76,7 +76,10 @@ fn a_request_may_panic_when_its_work_is_done() {
         Ok(Started::<()>::then(ticket, || panic!("at the end")))
     });
     let refused = service.submit(late).wait().unwrap_err();
-    assert!(matches!(&refused.why, Why::Panicked { message } if message == "at the end"), "{refused}");
+    assert!(
+        matches!(&refused.why, RefusalReason::Panicked { message } if message == "at the end"),
+        "{refused}"
+    );
     assert_eq!(refused.request.needs, [1, 2]);
     assert!(service.submit(Upload::new(vec![1_u32])).wait().is_ok());
     assert_eq!((service.load().in_flight, service.load().served), (0, 2));
@@ -92,7 +95,7 @@ fn every_sender_gets_its_own_answer_while_devices_come_and_go() {
     let make = move || {
         let attempt = count.fetch_add(1, Ordering::SeqCst);
         // The device is lost after some calls, later each time, and lives in the end.
-        let lost = Fault::LostAtCall { call: 40 + 10 * attempt, code: Code::ILLEGAL_ADDRESS };
+        let lost = PlannedFault::LostAtCall { call: 40 + 10 * attempt, code: Code::ILLEGAL_ADDRESS };
         let plan = if attempt < 6 { FaultPlan::none().on(0, lost) } else { FaultPlan::none() };
         runtime(&machine(Mode::Seeded(attempt), plan), 0, Duration::ZERO)
     };
@@ -172,7 +175,7 @@ fn a_request_may_shut_its_own_service_down_while_another_caller_does() {
     // It is being shut down once it takes nothing more.
     let is_closed = || {
         let reply = service.submit(Upload::new(vec![1_u32])).wait_within(Duration::ZERO);
-        matches!(reply, Ok(Err(refused)) if matches!(refused.why, Why::Closed))
+        matches!(reply, Ok(Err(refused)) if matches!(refused.why, RefusalReason::Closed))
     };
     while !is_closed() {
         std::thread::yield_now();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kiln::recovery::Phase;
 use kiln::{buffer::Stale, error::ErrorKind};
 use kiln_driver::Code;
-use kiln_sim::{Fault, FaultPlan, Mode};
+use kiln_sim::{FaultPlan, Mode, PlannedFault};
 
 use super::scenario::{LEN, machine, runtime};
 use crate::order::kernels::Kernels;
@@ -38,8 +38,8 @@ fn what_is_queued_ends_and_what_is_new_is_refused() {
 #[test]
 fn a_deadline_is_kept_and_a_fault_is_told() {
     let plan = FaultPlan::none()
-        .on(0, Fault::Hang { launch: 1 })
-        .on(1, Fault::Sticky { launch: 1, code: Code::LAUNCH_FAILED });
+        .on(0, PlannedFault::Hang { launch: 1 })
+        .on(1, PlannedFault::Sticky { launch: 1, code: Code::LAUNCH_FAILED });
     let machine = machine(Mode::Seeded(1), plan);
     let ends = [0, 1].map(|ordinal| {
         let gpu = runtime(&machine, ordinal, Duration::ZERO).unwrap();

@@ -9,14 +9,14 @@ use std::time::Duration;
 use kiln::recovery::DeviceState;
 use kiln::recovery::Phase;
 use kiln_driver::Code;
-use kiln_sim::{Fault, FaultPlan, Mode};
+use kiln_sim::{FaultPlan, Mode, PlannedFault};
 
 use super::executor::{Counted, block_on};
 use super::scenario::{LEN, machine, runtime};
 use crate::order::kernels::Kernels;
 
 fn faulty(launch: u64) -> (kiln_sim::Machine, kiln::DeviceRuntime) {
-    let plan = FaultPlan::none().on(0, Fault::Sticky { launch, code: Code::ASSERT });
+    let plan = FaultPlan::none().on(0, PlannedFault::Sticky { launch, code: Code::ASSERT });
     let machine = machine(Mode::Seeded(1), plan);
     let gpu = runtime(&machine, 0, Duration::ZERO).unwrap();
     (machine, gpu)
