@@ -5,6 +5,10 @@
 //! With `--isolate`, the same kernels run in a worker process that is killed halfway.
 
 mod device;
+#[cfg(target_os = "linux")]
+mod isolated;
+#[cfg(not(target_os = "linux"))]
+#[path = "demo/no_isolation.rs"]
 mod isolated;
 mod kernels;
 mod report;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use clap::ValueEnum;
+#[cfg(target_os = "linux")]
 use kiln::recovery::DeviceSpec;
 use kiln::{DeviceRuntime, Policy, probe::Availability};
 use kiln_driver::Driver;
@@ -31,6 +32,7 @@ impl Where {
     ///
     /// # Errors
     /// As for [`choose`](Self::choose).
+    #[cfg(target_os = "linux")]
     pub(crate) fn backend(self, seed: u64) -> kiln::Result<(DeviceSpec, String)> {
         let simulated = |reason: String| (DeviceSpec::simulated(seed), reason);
         let policy = if self == Self::Cuda { Policy::Required } else { kiln::probe::policy()? };

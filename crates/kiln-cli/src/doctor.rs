@@ -2,6 +2,10 @@
 
 mod check;
 mod examination;
+#[cfg(target_os = "linux")]
+mod isolation;
+#[cfg(not(target_os = "linux"))]
+#[path = "doctor/no_isolation.rs"]
 mod isolation;
 mod text;
 

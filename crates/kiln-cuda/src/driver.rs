@@ -1,6 +1,6 @@
 //! The waist, call by call; each group has its own file.
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use kiln_driver::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -48,11 +48,13 @@
 mod absence;
 mod api;
 mod context;
+#[cfg_attr(not(unix), allow(dead_code, reason = "pages are not exported there"))]
 mod convert;
 mod deferred_frees;
 mod description;
 mod device;
 mod driver;
+mod dynamic_library;
 mod event;
 mod event_pool;
 mod faults;
@@ -77,6 +79,7 @@ mod module;
 mod native;
 pub mod nvrtc;
 mod open_error;
+#[cfg_attr(not(unix), allow(dead_code, reason = "pages are not exported there"))]
 mod pages;
 mod pool;
 mod reservation;

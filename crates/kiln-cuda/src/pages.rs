@@ -1,10 +1,13 @@
 //! Physical memory in pages: created, exported, imported.
 
+#[cfg(unix)]
 use std::ffi::c_void;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+#[cfg(unix)]
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::sync::Arc;
 
 use cudarc::driver::sys;
+use kiln_driver::fd::{BorrowedFd, OwnedFd};
 use kiln_driver::{Code, Error, PageRequest, PagesId, Result};
 
 use crate::api::{Api, Status};
@@ -39,6 +42,7 @@ impl CudaDevice {
         }
     }
 
+    #[cfg(unix)]
     pub(crate) fn export_pages(&self, id: PagesId) -> Result<OwnedFd> {
         const CALL: &str = "export_pages";
         let api = self.context.enter(CALL)?;
@@ -68,6 +72,17 @@ impl CudaDevice {
         })
     }
 
+    #[cfg(not(unix))]
+    pub(crate) fn export_pages(&self, _: PagesId) -> Result<OwnedFd> {
+        Err(Error::unsupported("export_pages", "exported pages", "use Linux"))
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn import_pages(&self, _: BorrowedFd<'_>, _: u64) -> Result<PagesId> {
+        Err(Error::unsupported("import_pages", "imported pages", "use Linux"))
+    }
+
+    #[cfg(unix)]
     pub(crate) fn import_pages(&self, descriptor: BorrowedFd<'_>, bytes: u64) -> Result<PagesId> {
         const CALL: &str = "import_pages";
         let api = self.context.enter(CALL)?;

@@ -176,7 +176,7 @@ macro_rules! answered {
 
 answered! {
     () => |()| Answer::Done;
-    std::os::fd::OwnedFd => |_| Answer::Descriptor;
+    crate::fd::OwnedFd => |_| Answer::Descriptor;
     Reservation => |value| Answer::Reservation(value);
     PagesId => |value| Answer::Pages(*value);
     Memory => |value| Answer::Memory(value);

@@ -1,6 +1,6 @@
 //! The `Driver` trait.
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use crate::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 

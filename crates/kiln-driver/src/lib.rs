@@ -59,6 +59,7 @@ mod device;
 mod driver;
 mod driver_ext;
 mod error;
+pub mod fd;
 pub mod graph;
 mod handle;
 mod host;

@@ -7,9 +7,9 @@
 mod page_map;
 mod shortage;
 
+use kiln_driver::fd::OwnedFd;
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kiln_driver::{

@@ -4,7 +4,7 @@
 //! alone, and holds each piece of work against all that touched the same block before. So it knows whether an edge is missing and knows
 //! nothing of stamps; and it is small enough for an interpreter, which the simulated device is not.
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use kiln_driver::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;

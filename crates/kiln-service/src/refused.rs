@@ -84,12 +84,11 @@ fn is_of_device(error: &Error) -> bool {
         ErrorKind::Stale(stale) => *stale != Stale::Lost,
         ErrorKind::NotReady { .. }
         | ErrorKind::Probe(_)
-        | ErrorKind::Worker(_)
         | ErrorKind::Reopen { .. }
         | ErrorKind::StreamsExhausted { .. } => true,
         // An error of another crate may tell of either; a kiln error inside of it knows.
         ErrorKind::Other(error) => error.downcast_ref().is_none_or(is_of_device),
-        _ => false,
+        kind => kind.is_worker_start(),
     }
 }
 

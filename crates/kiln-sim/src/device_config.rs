@@ -36,7 +36,8 @@ impl Default for DeviceConfig {
             limits: large_limits(),
             features: Features {
                 pages: true,
-                page_export: true,
+                // Sealed memory files, which other processes can map, are a thing of Linux.
+                page_export: cfg!(target_os = "linux"),
                 memory_pool: true,
                 host_registration: true,
                 cooperative_launch: true,

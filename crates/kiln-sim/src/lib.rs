@@ -144,16 +144,26 @@ mod library;
 mod lifecycle;
 mod machine;
 mod machine_code;
+#[cfg(unix)]
+#[allow(unsafe_code)]
+mod mapping;
 mod memory;
 mod memory_port;
 mod memory_view;
 mod native;
 mod objects;
 mod occupancy;
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code)]
+mod page_file;
+#[cfg(not(target_os = "linux"))]
+#[path = "no_page_file.rs"]
+mod page_file;
 mod pages;
 mod physical;
 mod ptx;
 mod region;
+mod rejected_pages;
 mod report;
 mod scalar;
 mod shadow;

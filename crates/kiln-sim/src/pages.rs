@@ -1,6 +1,6 @@
 //! Pages: addresses, memory without addresses, and the one mapped at the other.
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use kiln_driver::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use kiln_driver::{
@@ -10,12 +10,14 @@ use kiln_driver::{
 
 use crate::actor::Action;
 use crate::address_map::Segment;
-use crate::backing::{self, PageFile, Rejected};
+use crate::backing;
 use crate::checker::Stretch;
 use crate::core::Core;
 use crate::objects::{Objects, Pages, ReservedRange};
+use crate::page_file::PageFile;
 use crate::physical::{Charge, Physical};
 use crate::region::{Region, RegionName};
+use crate::rejected_pages::RejectedPages;
 use crate::shadow::Shadow;
 
 impl Core {
@@ -202,16 +204,16 @@ impl Core {
         need_granularity(CALL, objects, bytes)?;
         let refuse = |_| Error::refused(CALL, Refusal::Driver(Code::OPERATING_SYSTEM));
         let file = PageFile::import(descriptor, bytes).map_err(|rejected| match rejected {
-            Rejected::NotPages => Error::invalid(
+            RejectedPages::NotPages => Error::invalid(
                 CALL,
                 "the descriptor is not exported memory",
                 "pass one that export_pages gave",
             ),
-            Rejected::Size(size) => {
+            RejectedPages::Size(size) => {
                 let what = format!("the descriptor has {size} bytes, not {bytes}");
                 Error::invalid(CALL, what, "ask for the size it was created with")
             }
-            Rejected::System(error) => refuse(error),
+            RejectedPages::System(error) => refuse(error),
         })?;
         let physical = match self.find_file(&file) {
             Some(physical) => physical,

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kiln_driver::SharedBytes;
 
-use crate::backing::PageFile;
+use crate::page_file::PageFile;
 use crate::shadow::Shadow;
 
 /// A piece of memory with its history.

@@ -1,7 +1,7 @@
 //! A device of the machine, as a `Driver`.
 
+use kiln_driver::fd::{BorrowedFd, OwnedFd};
 use std::fmt;
-use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 

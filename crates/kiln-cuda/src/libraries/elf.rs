@@ -1,7 +1,7 @@
 //! Just enough of ELF to tell a shared library for this machine from a file that only has its name.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 const HEADER_BYTES: usize = 64;
@@ -83,15 +83,28 @@ fn soname(file: &File, header: &[u8; HEADER_BYTES]) -> Option<String> {
     text_at(file, strings.checked_add(name_offset?)?)
 }
 
+/// Reads at an offset, as much as there is.
+fn read_at(mut file: &File, bytes: &mut [u8], offset: u64) -> Option<usize> {
+    file.seek(SeekFrom::Start(offset)).ok()?;
+    let mut read = 0;
+    while read < bytes.len() {
+        match file.read(&mut bytes[read..]).ok()? {
+            0 => break,
+            more => read += more,
+        }
+    }
+    Some(read)
+}
+
 fn bytes_at<const N: usize>(file: &File, offset: u64) -> Option<[u8; N]> {
     let mut bytes = [0; N];
-    file.read_exact_at(&mut bytes, offset).ok()?;
+    (read_at(file, &mut bytes, offset)? == N).then_some(())?;
     Some(bytes)
 }
 
 fn text_at(file: &File, offset: u64) -> Option<String> {
     let mut bytes = [0; LONGEST_NAME_BYTES];
-    let read = file.read_at(&mut bytes, offset).ok()?;
+    let read = read_at(file, &mut bytes, offset)?;
     let end = bytes[..read].iter().position(|byte| *byte == 0)?;
     String::from_utf8(bytes[..end].to_vec()).ok()
 }

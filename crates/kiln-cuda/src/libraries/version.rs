@@ -5,11 +5,8 @@ use std::fmt;
 use std::path::Path;
 
 use kiln_driver::Version;
-use libloading::os::unix::Library;
 
-/// The loader's flag for "only if it is loaded already".
-const RTLD_NOLOAD: c_int = 4;
-const RTLD_LAZY: c_int = 1;
+use crate::dynamic_library::{self, RTLD_LAZY, RTLD_NOLOAD};
 
 /// The version of a library, as much of it as is known.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -48,7 +45,7 @@ impl LibraryVersion {
     /// Asks a library that the process has loaded already.
     pub(super) fn of_loaded(path: &Path, call: VersionCall) -> Option<Self> {
         // SAFETY: the flag keeps the loader from loading anything, so no initialiser runs.
-        let library = unsafe { Library::open(Some(path), RTLD_LAZY | RTLD_NOLOAD) }.ok()?;
+        let library = unsafe { dynamic_library::open(path, RTLD_LAZY | RTLD_NOLOAD) }.ok()?;
         match call {
             VersionCall::Pair(symbol) => {
                 // SAFETY: the signature is the one NVRTC's header declares; it writes two integers.

@@ -2,8 +2,8 @@
 
 use std::ffi::{c_char, c_int};
 
+use crate::dynamic_library::Library;
 use cudarc::nvrtc::sys;
-use libloading::os::unix::Library;
 
 /// What NVRTC answers: 0 is success.
 pub(super) type Status = c_int;

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use kiln_driver::{Capability, Version};
-use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
 
 use super::api::Api;
 use super::architecture::Architecture;
@@ -16,6 +15,7 @@ use super::include_hint;
 use super::options::{CompileOptions, CompileTarget};
 use super::program::{Compilation, Compiled, check};
 use super::source::CudaSource;
+use crate::dynamic_library::{self, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
 use crate::libraries::{HeadersNotFound, LibraryKind, SearchEnvironment, ToolkitHeaders};
 
 /// NVRTC, loaded. Any number of threads may compile with it at once.
@@ -62,7 +62,7 @@ impl Nvrtc {
     pub fn open(path: &Path) -> Result<Self, NvrtcError> {
         let unusable = |why: String| NvrtcError::Unusable { path: path.to_owned(), why };
         // SAFETY: running the initialisers of NVRTC is what the caller asked for. It is never unloaded.
-        let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
+        let library = unsafe { dynamic_library::open(path, RTLD_NOW | RTLD_LOCAL) };
         let library = ManuallyDrop::new(library.map_err(|error| unusable(error.to_string()))?);
         let api = Api::resolve(&library).map_err(|symbol| unusable(format!("it has no `{symbol}`")))?;
         let version = read_version(&api)?;
@@ -174,6 +174,6 @@ fn load_builtins(nvrtc: &Path, version: Version) {
     let beside = [nvrtc, &real].into_iter().filter_map(|path| Some(path.parent()?.join(&name)));
     if let Some(path) = beside.into_iter().find(|path| path.is_file()) {
         // SAFETY: the library holds data for NVRTC and has no initialisers with preconditions. It is never unloaded.
-        std::mem::forget(unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL) });
+        std::mem::forget(unsafe { dynamic_library::open(&path, RTLD_NOW | RTLD_GLOBAL) });
     }
 }

@@ -40,6 +40,7 @@ pub struct IsolationConfig {
     pub inherited_variables: Vec<String>,
     /// Environment variables that are set for workers only.
     pub variables: Vec<(OsString, OsString)>,
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "no worker is started"))]
     pub(crate) observer: Option<Observer>,
 }
 

@@ -3,7 +3,7 @@
 //! The driver is called while no lock is held: addresses are set aside in the [`FrameTable`] first, then frames are created
 //! and mapped, then they are entered. If something fails on the way, everything is undone in reverse.
 
-use std::os::fd::OwnedFd;
+use kiln_driver::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

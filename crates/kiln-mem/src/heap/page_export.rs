@@ -1,6 +1,6 @@
 //! Which pages a block lies in, and handing them to another process.
 
-use std::os::fd::OwnedFd;
+use kiln_driver::fd::OwnedFd;
 
 use super::Heap;
 use super::page_backing::PageBacking;

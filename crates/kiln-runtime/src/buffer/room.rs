@@ -9,8 +9,10 @@ use super::host_memory::zeros;
 use crate::error::Result;
 
 /// Below this, large pages are not worth a call.
+#[cfg(any(target_os = "linux", test))]
 const ADVISE_FROM_BYTES: usize = 4 << 20;
 /// A large page.
+#[cfg(target_os = "linux")]
 const LARGE_PAGE_BYTES: usize = 2 << 20;
 
 /// Zeros to be overwritten. Nothing touches them before the copy does.
@@ -23,7 +25,12 @@ pub fn room<T: Element>(len: usize) -> Result<Vec<T>> {
     Ok(data)
 }
 
+/// Asks for large pages behind the whole ones among these bytes; other systems decide by themselves.
+#[cfg(not(target_os = "linux"))]
+fn advise(_: &mut [u8]) {}
+
 /// Asks for large pages behind the whole ones among these bytes.
+#[cfg(target_os = "linux")]
 fn advise(bytes: &mut [u8]) {
     if bytes.len() < ADVISE_FROM_BYTES {
         return;

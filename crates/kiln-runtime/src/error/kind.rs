@@ -113,6 +113,16 @@ pub enum ErrorKind {
     Other(Arc<dyn std::error::Error + Send + Sync>),
 }
 
+impl ErrorKind {
+    /// Whether no worker process could be started; never without the feature `isolate`.
+    pub fn is_worker_start(&self) -> bool {
+        #[cfg(all(feature = "isolate", target_os = "linux"))]
+        return matches!(self, Self::Worker(_));
+        #[cfg(not(all(feature = "isolate", target_os = "linux")))]
+        return false;
+    }
+}
+
 #[cfg(all(feature = "isolate", target_os = "linux"))]
 impl From<kiln_isolate::WorkerStartError> for ErrorKind {
     fn from(error: kiln_isolate::WorkerStartError) -> Self {

@@ -1,7 +1,7 @@
 //! Makes one recorded call after the other.
 
+use crate::fd::{AsFd, OwnedFd};
 use std::collections::{BTreeMap, HashMap};
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use super::handles::{Handles, Known, Skip};
