@@ -26,18 +26,18 @@
 //! ```text
 //!   Rust closure ── KernelBuilder ──┐                        ┌── Interpreter ──▶ InterpretOutcome
 //!                            ├─▶ Draft ──▶ Program ───┤
-//!   .kir text ───── parser ──┘       verify           ├── emit(Target) ────▶ Emitted: PTX, ParameterLayout
+//!   .kir text ───── parser ──┘       verify           ├── emit(PtxTarget) ────▶ Emitted: PTX, ParameterLayout
 //!                                                     ├── Display ─────────▶ .kir text
 //!                                                     └── BindingPlan, LaunchPlan
 //!
-//!   Draft ─┬─ buffers, scalars, shared memory                    (Buffer, Scalar, Shared)
+//!   Draft ─┬─ buffers, scalars, shared memory                    (Buffer, ScalarParameter, Shared)
 //!          ├─ values and variables, with their types             (Value, Variable)
 //!          └─ body: statements in blocks                         (Statement, StatementKind)
 //!               └─ let value = operation on values and literals  (Op, Operand, Literal)
 //! ```
 //!
 //! ```
-//! use kiln_ir::{Interpreter, Program, Target};
+//! use kiln_ir::{Interpreter, Program, PtxTarget};
 //!
 //! let program = Program::build("sum_of_squares", |k| {
 //!     let x = k.input::<f32>("x");
@@ -55,7 +55,7 @@
 //! assert_eq!(buffers[1], 25.0f32.to_le_bytes());
 //!
 //! assert_eq!(Program::parse(&program.to_string())?, program);
-//! assert!(program.emit(Target::new(90).unwrap()).text.contains(".entry sum_of_squares"));
+//! assert!(program.emit(PtxTarget::new(90).unwrap()).text.contains(".entry sum_of_squares"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

@@ -20,10 +20,10 @@ use crate::sequence::PendingDispatch;
 /// That the program has these parameters is checked once, when the handle is made. Lengths are checked at each dispatch, as they always are.
 ///
 /// ```
-/// use kiln::program::{Read, ReadWrite, Typed, Value};
+/// use kiln::program::{Read, ReadWrite, Typed, ProgramValue};
 /// use kiln::{DeviceRuntime, program::{Backend, Program}};
 ///
-/// type Saxpy = (Value<f32>, Read<f32>, ReadWrite<f32>);
+/// type Saxpy = (ProgramValue<f32>, Read<f32>, ReadWrite<f32>);
 ///
 /// let program = Program::parse("
 ///     kernel saxpy(in x: f32[], inout y: f32[like x], a: f32) block(128) over(y) {
@@ -45,8 +45,8 @@ use crate::sequence::PendingDispatch;
 /// Elements of another type:
 ///
 /// ```compile_fail,E0277
-/// # use kiln::program::{Read, ReadWrite, Typed, Value};
-/// fn run(saxpy: &Typed<(Value<f32>, Read<f32>, ReadWrite<f32>)>, x: &[f64], y: &mut Vec<f32>) -> kiln::Result<()> {
+/// # use kiln::program::{Read, ReadWrite, Typed, ProgramValue};
+/// fn run(saxpy: &Typed<(ProgramValue<f32>, Read<f32>, ReadWrite<f32>)>, x: &[f64], y: &mut Vec<f32>) -> kiln::Result<()> {
 ///     saxpy.dispatch((2.0, x, y)).map(drop)
 /// }
 /// ```
@@ -54,8 +54,8 @@ use crate::sequence::PendingDispatch;
 /// An argument too few:
 ///
 /// ```compile_fail,E0277
-/// # use kiln::program::{Read, ReadWrite, Typed, Value};
-/// fn run(saxpy: &Typed<(Value<f32>, Read<f32>, ReadWrite<f32>)>, x: &[f32]) -> kiln::Result<()> {
+/// # use kiln::program::{Read, ReadWrite, Typed, ProgramValue};
+/// fn run(saxpy: &Typed<(ProgramValue<f32>, Read<f32>, ReadWrite<f32>)>, x: &[f32]) -> kiln::Result<()> {
 ///     saxpy.dispatch((2.0, x)).map(drop)
 /// }
 /// ```
@@ -63,8 +63,8 @@ use crate::sequence::PendingDispatch;
 /// A buffer that is written, given as one that cannot be:
 ///
 /// ```compile_fail,E0277
-/// # use kiln::program::{Read, ReadWrite, Typed, Value};
-/// fn run(saxpy: &Typed<(Value<f32>, Read<f32>, ReadWrite<f32>)>, x: &[f32], y: &Vec<f32>) -> kiln::Result<()> {
+/// # use kiln::program::{Read, ReadWrite, Typed, ProgramValue};
+/// fn run(saxpy: &Typed<(ProgramValue<f32>, Read<f32>, ReadWrite<f32>)>, x: &[f32], y: &Vec<f32>) -> kiln::Result<()> {
 ///     saxpy.dispatch((2.0, x, y)).map(drop)
 /// }
 /// ```
@@ -72,8 +72,8 @@ use crate::sequence::PendingDispatch;
 /// As it should be:
 ///
 /// ```
-/// # use kiln::program::{Read, ReadWrite, Typed, Value};
-/// fn run(saxpy: &Typed<(Value<f32>, Read<f32>, ReadWrite<f32>)>, x: &[f32], y: &mut Vec<f32>) -> kiln::Result<()> {
+/// # use kiln::program::{Read, ReadWrite, Typed, ProgramValue};
+/// fn run(saxpy: &Typed<(ProgramValue<f32>, Read<f32>, ReadWrite<f32>)>, x: &[f32], y: &mut Vec<f32>) -> kiln::Result<()> {
 ///     saxpy.dispatch((2.0, x, y)).map(drop)
 /// }
 /// ```

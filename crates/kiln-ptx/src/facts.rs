@@ -122,14 +122,14 @@ impl Module {
     /// #         bar.sync 0;
     /// #         ret;
     /// #     }";
-    /// use kiln_ptx::{Access, Module, ParameterKind};
+    /// use kiln_ptx::{PointerAccess, Module, PtxParameterKind};
     ///
     /// let module = Module::parse(text)?; // fill(out, value): *out = value
     /// let facts = module.facts(module.find_function("fill").unwrap()).unwrap();
     /// let [out, value] = &facts.signature.parameters[..] else { unreachable!() };
-    /// assert_eq!((out.kind, out.offset, out.size_bytes), (ParameterKind::Pointer, 0, 8));
-    /// assert_eq!(out.pointers[0].effect.access(), Access::Writes);
-    /// assert_eq!((value.kind, value.offset, value.size_bytes), (ParameterKind::Value, 8, 4));
+    /// assert_eq!((out.kind, out.offset, out.size_bytes), (PtxParameterKind::Pointer, 0, 8));
+    /// assert_eq!(out.pointers[0].effect.access(), PointerAccess::Writes);
+    /// assert_eq!((value.kind, value.offset, value.size_bytes), (PtxParameterKind::Value, 8, 4));
     /// assert_eq!(facts.barriers.block, 1);
     /// assert_eq!(facts.bounds.max_threads_per_block(), Some(256));
     /// # Ok::<(), kiln_ptx::ParseError>(())

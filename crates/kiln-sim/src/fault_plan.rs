@@ -8,11 +8,11 @@ use kiln_driver::Code;
 ///
 /// ```
 /// use kiln_driver::Code;
-/// use kiln_sim::{Fault, FaultPlan};
+/// use kiln_sim::{PlannedFault, FaultPlan};
 ///
 /// let plan = FaultPlan::none()
-///     .on(0, Fault::OutOfMemory { allocation: 3 })
-///     .on(1, Fault::Sticky { launch: 10, code: Code::ILLEGAL_ADDRESS });
+///     .on(0, PlannedFault::OutOfMemory { allocation: 3 })
+///     .on(1, PlannedFault::Sticky { launch: 10, code: Code::ILLEGAL_ADDRESS });
 /// assert_eq!(plan.faults.len(), 2);
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -16,14 +16,14 @@ use crate::trace::{Entry, RecordedAnswer, RecordedCall, header_line};
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use kiln_driver::layer::{Layered, Recording, TraceBuffer};
+/// use kiln_driver::layer::{Layered, RecordingLayer, TraceBuffer};
 /// use kiln_driver::trace::{Trace, replay};
 /// use kiln_driver::{Driver, DriverExt, StreamRequest};
 ///
 /// # let device = kiln_sim::Machine::new(kiln_sim::MachineConfig::seeded(1)).device(0)?;
 /// # let another = kiln_sim::Machine::new(kiln_sim::MachineConfig::seeded(2)).device(0)?;
 /// let buffer = TraceBuffer::default();
-/// let driver = Layered::new(device, Recording::to(buffer.clone()));
+/// let driver = Layered::new(device, RecordingLayer::to(buffer.clone()));
 /// let stream = driver.create_stream(StreamRequest::New { priority: 0 })?;
 /// driver.synchronize(stream)?;
 /// driver.destroy(stream.into())?;

@@ -29,10 +29,10 @@ impl Program {
     /// The program as PTX for an architecture, of the lowest version that has everything it uses.
     ///
     /// ```
-    /// use kiln_ir::{Program, Target};
+    /// use kiln_ir::{Program, PtxTarget};
     ///
     /// let program = Program::parse("kernel fill(out x: u32[], v: u32) block(64) { x[global.x] = v; }")?;
-    /// let emitted = program.emit(Target::new(70).unwrap());
+    /// let emitted = program.emit(PtxTarget::new(70).unwrap());
     /// assert!(emitted.text.starts_with(".version 6.0\n.target sm_70\n"));
     /// assert_eq!(emitted.layout.bytes, 8 + 8 + 4);
     /// # Ok::<(), kiln_ir::TextError>(())
@@ -45,10 +45,10 @@ impl Program {
     /// text are said to be in the file `NAME.kir`, where `NAME` is that of the program.
     ///
     /// ```
-    /// use kiln_ir::{Program, Target};
+    /// use kiln_ir::{Program, PtxTarget};
     ///
     /// let program = Program::parse("kernel fill(out x: u32[], v: u32) block(64) {\n    x[global.x] = v;\n}")?;
-    /// let text = program.emit_with_lines(Target::new(70).unwrap()).text;
+    /// let text = program.emit_with_lines(PtxTarget::new(70).unwrap()).text;
     /// assert!(text.contains(".file 1 \"fill.kir\"") && text.contains(".loc 1 2 5"));
     /// # Ok::<(), kiln_ir::TextError>(())
     /// ```

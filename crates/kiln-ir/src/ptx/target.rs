@@ -26,12 +26,12 @@ const ARCHITECTURES: [(u32, Version); 14] = [
 /// An architecture that PTX is emitted for. A device runs PTX of its architecture and of every lower one.
 ///
 /// ```
-/// use kiln_ir::Target;
+/// use kiln_ir::PtxTarget;
 ///
-/// let hopper = Target::new(90).unwrap();
+/// let hopper = PtxTarget::new(90).unwrap();
 /// assert_eq!(hopper.to_string(), "sm_90");
-/// assert_eq!(Target::for_device(91), Some(hopper));
-/// assert_eq!(Target::for_device(61), None);
+/// assert_eq!(PtxTarget::for_device(91), Some(hopper));
+/// assert_eq!(PtxTarget::for_device(61), None);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PtxTarget {

@@ -87,12 +87,12 @@ impl Module {
     /// #         st.global.u32 [%rd2], %r1;
     /// #         ret;
     /// #     }";
-    /// use kiln_ptx::{Access, Module};
+    /// use kiln_ptx::{PointerAccess, Module};
     ///
     /// let module = Module::parse(text)?; // copies *from to *to
     /// let effects = module.effects(module.find_function("copy").unwrap()).unwrap();
-    /// assert_eq!(effects.pointers[0].effect.access(), Access::Reads);
-    /// assert_eq!(effects.pointers[1].effect.access(), Access::Writes);
+    /// assert_eq!(effects.pointers[0].effect.access(), PointerAccess::Reads);
+    /// assert_eq!(effects.pointers[1].effect.access(), PointerAccess::Writes);
     /// # Ok::<(), kiln_ptx::ParseError>(())
     /// ```
     pub fn effects(&self, entry: FunctionId) -> Option<Effects> {

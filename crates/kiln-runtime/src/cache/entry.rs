@@ -24,9 +24,9 @@ pub(super) const HEADER_BYTES: usize = CHECKSUM_AT + 32;
 ///
 /// ```
 /// use std::time::Duration;
-/// use kiln::cache::{Entry, EntryKind};
+/// use kiln::cache::{CacheEntry, EntryKind};
 ///
-/// let entry = Entry {
+/// let entry = CacheEntry {
 ///     kind: EntryKind::Ptx,
 ///     compile_time: Duration::from_millis(30),
 ///     kernels: vec!["axpy".into()],

@@ -1,5 +1,8 @@
 //! Code that a driver does not take.
 
+use std::sync::LazyLock;
+use std::time::SystemTime;
+
 use kiln::{DeviceRuntime, code::CodeError, error::ErrorKind};
 
 use crate::machine::{Machine, calls};
@@ -10,9 +13,15 @@ const PTX: &str = "
 .address_size 64
 .visible .entry nothing() { ret; }";
 
+/// The code, with a comment that no other run had: what is kept on disk of another run is not found.
+fn ptx() -> String {
+    static OF_THIS_RUN: LazyLock<SystemTime> = LazyLock::new(SystemTime::now);
+    format!("{PTX}\n// {:?} {}\n", *OF_THIS_RUN, std::process::id())
+}
+
 fn refused() -> CodeError {
     let gpu = DeviceRuntime::try_get(0).unwrap();
-    match gpu.kernel(PTX, "nothing").unwrap_err().kind() {
+    match gpu.kernel(ptx().as_str(), "nothing").unwrap_err().kind() {
         ErrorKind::Code(error) => error.clone(),
         other => panic!("expected an error of the code, got {other}"),
     }
@@ -40,7 +49,7 @@ on_machine! {
     // Machine code that the driver's linker made and its loader refuses is followed by the PTX itself.
     fn a_refusal_is_not_remembered() on Machine::fake().plan("cuModuleLoadDataEx=222@1,cuModuleLoadDataEx=222@2") => {
         refused();
-        assert!(DeviceRuntime::try_get(0).unwrap().kernel(PTX, "nothing").is_ok());
+        assert!(DeviceRuntime::try_get(0).unwrap().kernel(ptx().as_str(), "nothing").is_ok());
         assert_eq!(calls("cuModuleLoadDataEx").len(), 3);
     }
 }
