@@ -98,13 +98,13 @@ fn argument(parameter: &str) -> Option<&'static str> {
 
 /// The name before the parameters of a function: not that of an attribute such as `__launch_bounds__(256)`.
 fn declared_name(head: &[String]) -> Option<&str> {
-    let calls = head.windows(2).filter(|pair| pair[1] == "(").map(|pair| pair[0].as_str());
+    let mut calls = head.windows(2).filter(|pair| pair[1] == "(").map(|pair| pair[0].as_str());
     let is_name = |word: &&str| {
         word.starts_with(|c: char| c.is_alphabetic() || c == '_')
             && !word.starts_with("__")
             && *word != "alignas"
     };
-    calls.filter(is_name).next()
+    calls.find(is_name)
 }
 
 /// The items between `<` and the `>` that closes it, and what follows.

@@ -39,7 +39,7 @@ fn worker_processes_name_their_feature() {
         policy_override: None,
     });
     let isolation = Isolation::Process(Process::default());
-    prober.set_runtime_config(RuntimeConfig { isolation, ..RuntimeConfig::default() });
+    prober.set_runtime_config(RuntimeConfig { isolation, ..RuntimeConfig::default() }).unwrap();
     let error = prober.runtime(0).unwrap_err();
     assert!(left_out(&error).contains("`isolate`"), "{error}");
 }
