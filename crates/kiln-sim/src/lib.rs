@@ -117,10 +117,10 @@
 
 #![deny(unsafe_code)]
 
+mod actor;
 mod address_map;
 mod address_space;
-// Mapping memory is the one thing safe Rust cannot do.
-mod actor;
+// Mapping memory is what safe Rust cannot do; here, in `mapping` and in `page_file`.
 #[allow(unsafe_code)]
 mod backing;
 mod checker;
