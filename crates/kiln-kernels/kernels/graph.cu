@@ -11,7 +11,7 @@ extern "C" __global__ void spmv_csr(const unsigned* rows, const unsigned* cols, 
 
 extern "C" __global__ void bfs_step(const unsigned* rows, const unsigned* cols, int* depth, int level, int* changed, unsigned n) {
     unsigned v = blockIdx.x * blockDim.x + threadIdx.x;
-    if (v >= n || depth[v] != level) return;
+    if (v >= n || *(volatile int*)&depth[v] != level) return;
     for (unsigned k = rows[v]; k < rows[v + 1]; ++k)
         if (atomicCAS(&depth[cols[k]], -1, level + 1) == -1) *changed = 1;
 }

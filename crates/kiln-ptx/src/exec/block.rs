@@ -1,11 +1,11 @@
 //! A block of threads: its warps, its shared memory, its barriers.
 
 use super::barrier::{Arrival, BARRIERS, BarrierState, Complaint, Met};
-use super::check::{Conflict, RaceCheck};
+use super::check::BlockRaces;
 use super::code::Why;
 use super::column::{FULL, LANES, first_lane};
 use super::fault::Fault;
-use super::finding::{BadAccess, FindingKind};
+use super::finding::FindingKind;
 use super::launch::Launch;
 use super::memory::{Shared, SpanCache};
 use super::outcome::Counters;
@@ -23,10 +23,12 @@ pub(crate) struct Cta<'l> {
     pub(crate) index: [u32; 3],
     pub(crate) shared: Shared,
     pub(crate) spans: SpanCache<'l>,
-    pub(crate) races: Option<RaceCheck>,
+    pub(crate) races: Option<BlockRaces<'l>>,
     pub(crate) counters: Counters,
     /// Strong loads from global memory since the block last let others run.
     pub(crate) polls: u32,
+    /// Picks where lanes of a warp part, as threads of sm_70 and later may.
+    pub(crate) splits: Option<Random>,
     /// Whether any warp has run a step in this round. Steps count here and not instructions: one may take several.
     pub(crate) moved: bool,
     /// How often the block changed memory since the launch was last told.
@@ -208,8 +210,7 @@ impl<'l> Block<'l> {
 
 impl<'l> Cta<'l> {
     fn new(launch: &'l Launch<'l>, number: u64) -> Self {
-        let [x, y, _] = launch.shape.grid.map(u64::from);
-        let index = [number % x, number / x % y, number / x / y].map(|part| part as u32);
+        let index = launch.block_index(number);
         let threads = launch.shape.threads();
         let lanes = |warp: u64| match threads - warp * LANES as u64 {
             rest if rest >= LANES as u64 => FULL,
@@ -218,8 +219,7 @@ impl<'l> Cta<'l> {
         let existing: Vec<u32> = (0..threads.div_ceil(LANES as u64)).map(lanes).collect();
         let checks = launch.options.checks;
         let bytes = launch.shared_bytes;
-        let races =
-            (checks.races && bytes > 0).then(|| RaceCheck::new(bytes, launch.code.shared_granule, &existing));
+        let races = launch.races.as_ref().and_then(|races| BlockRaces::new(races, number, &existing, bytes));
         Self {
             launch,
             index,
@@ -228,6 +228,7 @@ impl<'l> Cta<'l> {
             races,
             counters: Counters::default(),
             polls: 0,
+            splits: split_source(launch, number),
             moved: false,
             changes: 0,
             exited: false,
@@ -257,15 +258,14 @@ impl<'l> Cta<'l> {
 
     fn report_pair(&self, warp: usize, lane: usize, steps: (u32, u32), kind: FindingKind) {
         let thread = self.thread(warp, lane);
-        self.launch.log.find(self.launch.code, steps, kind, |site| site.in_thread(self.index, thread));
+        self.launch.log.find(self.launch.code, steps, kind, false, |site| site.in_thread(self.index, thread));
     }
 
-    /// Keeps a race.
-    pub(crate) fn report_race(&self, warp: usize, pc: u32, access: BadAccess, conflict: Conflict) {
-        let other = self.thread(conflict.thread / LANES, conflict.thread % LANES);
-        let earlier_site = Box::new(Site::of(self.launch.code, conflict.pc).in_thread(self.index, other));
-        let kind = FindingKind::Race { access, earlier: conflict.earlier, earlier_site };
-        self.report_pair(warp, conflict.lane, (pc, conflict.pc), kind);
+    /// Keeps a note about a thread.
+    fn report_note(&self, warp: usize, lane: usize, pc: u32, kind: FindingKind) {
+        let thread = self.thread(warp, lane);
+        let log = self.launch.log;
+        log.find(self.launch.code, (pc, pc), kind, true, |site| site.in_thread(self.index, thread));
     }
 
     /// Words for an instruction that is not run.
@@ -276,6 +276,9 @@ impl<'l> Cta<'l> {
 
     /// Threads arrive at a barrier.
     pub(crate) fn arrive(&mut self, number: usize, arrival: &Arrival) {
+        if let Some(races) = self.races.as_mut().filter(|_| !arrival.waits) {
+            races.clocks.arrive(number, arrival.warp, arrival.lanes);
+        }
         let complaint = self.barriers[number].arrive(arrival, self.existing.len());
         if let Some(complaint) = complaint.filter(|_| self.launch.options.checks.barriers) {
             let text = self.complain(number, complaint);
@@ -287,6 +290,9 @@ impl<'l> Cta<'l> {
     /// Threads of a warp have exited.
     pub(crate) fn leave(&mut self, warp: usize, live: u32) {
         self.live[warp] = live;
+        if let Some(races) = &mut self.races {
+            races.clocks.leave(warp, live);
+        }
         self.exited = true;
         for number in 0..BARRIERS {
             self.check_barrier(number);
@@ -296,10 +302,12 @@ impl<'l> Cta<'l> {
     fn check_barrier(&mut self, number: usize) {
         let Some(met) = self.barriers[number].complete(&self.live) else { return };
         if let Some(races) = &mut self.races {
-            races.clocks.meet(&met.arrived, &met.waiting);
+            let whole = self.live.iter().zip(&met.waiting).all(|(live, here)| live & !here == 0);
+            races.clocks.meet(number, &met.waiting, whole);
         }
         let absent = self.existing.iter().zip(&met.arrived).position(|(all, arrived)| all & !arrived != 0);
-        if let Some(warp) = absent.filter(|_| met.whole_block && self.launch.options.checks.barriers) {
+        let checks = self.launch.options.checks;
+        if let Some(warp) = absent.filter(|_| met.whole_block && checks.barriers && checks.strict) {
             let missing: u32 =
                 self.existing.iter().zip(&met.arrived).map(|(all, here)| (all & !here).count_ones()).sum();
             let [x, y, z] = self.thread(warp, first_lane(self.existing[warp] & !met.arrived[warp]));
@@ -308,7 +316,7 @@ impl<'l> Cta<'l> {
             );
             let here = met.waiting.iter().position(|lanes| *lanes != 0).unwrap_or(0);
             let lane = first_lane(met.waiting.get(here).copied().unwrap_or(1));
-            self.report(here, lane, met.pc, FindingKind::Barrier(text));
+            self.report_note(here, lane, met.pc, FindingKind::Barrier(text));
         }
         self.met.push((number, met));
     }
@@ -333,6 +341,13 @@ impl<'l> Cta<'l> {
             }
         }
     }
+}
+
+/// What splits warps at random: nothing without a seed, or where lanes run in lockstep.
+fn split_source(launch: &Launch<'_>, number: u64) -> Option<Random> {
+    let seed = launch.options.seed;
+    let free = seed != 0 && !launch.code.is_lockstep();
+    free.then(|| Random::new(seed.rotate_left(17) ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
 }
 
 /// Words for an instruction that is not run.

@@ -5,6 +5,7 @@
 //! it can reach are lowered into one list, so a place in the code is one number.
 
 mod access;
+mod synchronisation;
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use super::alu::{Alu, Mode, Test};
 use super::memory::window::Place;
 use crate::{Axis, Module, Operation, ScalarType, Shuffle, SpecialName, Vote};
 
-pub(crate) use access::{Address, Atomic, Base, CopyAsync, Load, Store, Strength, Update};
+pub(crate) use access::{Address, Atomic, Base, CopyAsync, Fence, Load, Store, Strength, Update};
 
 /// A column of a frame that is written. Column 0 is a sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -77,8 +78,6 @@ pub(crate) struct Code {
     pub(crate) constants: Vec<Constant>,
     /// Bytes of shared memory the code declares; dynamic shared memory starts at the next multiple of 16.
     pub(crate) shared_bytes: u64,
-    /// The smallest access to shared memory the code can make.
-    pub(crate) shared_granule: u32,
 }
 
 impl Code {
@@ -244,7 +243,13 @@ pub(crate) enum Op {
     Exit,
     Trap,
     /// Orders what came before against what follows.
-    Fence,
+    Fence(Fence),
+    /// Puts the copies a thread has started into a group.
+    CommitCopies,
+    /// Waits until at most so many groups of copies are pending, or for all copies.
+    WaitForCopies {
+        open: Option<Source>,
+    },
     /// Lets other threads go first.
     Yield,
     Nothing,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::check::RaceCause;
 use super::fault::Fault;
 use super::memory::{Miss, MissKind};
 use super::site::{Line, Site};
@@ -44,7 +45,7 @@ pub enum FindingKind {
     Misaligned(BadAccess),
     /// A read of bytes that were never written.
     Uninitialised(BadAccess),
-    /// Two threads used the same bytes of shared memory, one of them writing, with no barrier between.
+    /// Two threads used the same bytes, one of them writing, and nothing orders them.
     Race {
         /// The later access.
         access: BadAccess,
@@ -52,7 +53,25 @@ pub enum FindingKind {
         earlier: AccessKind,
         /// Where it was, and in which thread.
         earlier_site: Box<Site>,
+        /// Why they race.
+        cause: RaceCause,
     },
+    /// Two threads wrote the same value to the same bytes, and nothing orders them. A note unless the checks are strict.
+    SameValue {
+        /// The later write.
+        access: BadAccess,
+        /// Where the earlier one was, and in which thread.
+        earlier_site: Box<Site>,
+    },
+    /// An access to where an asynchronous copy goes that no thread has waited for.
+    PendingCopy {
+        /// The access.
+        access: BadAccess,
+        /// The copy, and its thread.
+        copy_site: Box<Site>,
+    },
+    /// A lane took a value from a lane that does not take part: it is undefined.
+    InactiveLane(String),
     /// A barrier that not all threads reach, or not in one way.
     Barrier(String),
     /// Threads wait for each other and none can go on.
@@ -126,7 +145,13 @@ impl FindingKind {
             Self::Trap | Self::Unsupported(_) | Self::BadFree(_) => Fault::LaunchFailed,
             Self::StackOverflow(_) => Fault::HardwareStackError,
             Self::BadCall(_) => Fault::InvalidPc,
-            Self::Uninitialised(_) | Self::Race { .. } | Self::Barrier(_) | Self::Mask(_) => return None,
+            Self::Uninitialised(_)
+            | Self::Race { .. }
+            | Self::SameValue { .. }
+            | Self::PendingCopy { .. }
+            | Self::InactiveLane(_)
+            | Self::Barrier(_)
+            | Self::Mask(_) => return None,
         })
     }
 
@@ -147,9 +172,9 @@ impl Finding {
         matches!(self.kind, FindingKind::UseAfterFree(_))
     }
 
-    /// Whether threads raced in shared memory.
+    /// Whether threads raced, also by writing the same value.
     pub fn is_race(&self) -> bool {
-        matches!(self.kind, FindingKind::Race { .. })
+        matches!(self.kind, FindingKind::Race { .. } | FindingKind::SameValue { .. })
     }
 
     /// Whether it is about a barrier, also one that no thread passes.
@@ -195,15 +220,27 @@ impl fmt::Display for FindingKind {
             Self::ReadOnly(bad) => write!(f, "{bad}, which may only be read"),
             Self::Misaligned(bad) => write!(f, "misaligned: {bad}, which is {}", bad.near),
             Self::Uninitialised(bad) => write!(f, "uninitialised: {bad}, which was never written"),
-            Self::Race { access, earlier, earlier_site } => {
-                let [x, y, z] = earlier_site.thread;
-                let line = Line(earlier_site);
-                write!(
-                    f,
-                    "race: {access} and the {earlier} by thread ({x},{y},{z}) at {line}, with no barrier between"
-                )
+            Self::Race { access, earlier, earlier_site, cause } => {
+                let why = match cause {
+                    RaceCause::Unordered => "with nothing to order them",
+                    RaceCause::NarrowScope => "strong, but with a scope that does not include both threads",
+                    RaceCause::DifferentSizes => "strong, but of different sizes",
+                };
+                write!(f, "race: {access} and the {earlier} by {}, {why}", Thread(earlier_site))
             }
-            Self::Barrier(text) | Self::Deadlock(text) | Self::Mask(text) => f.write_str(text),
+            Self::SameValue { access, earlier_site } => write!(
+                f,
+                "same value: {access} and the write by {}, with nothing to order them",
+                Thread(earlier_site)
+            ),
+            Self::PendingCopy { access, copy_site } => write!(
+                f,
+                "pending copy: {access}, where the asynchronous copy by {} has not been waited for",
+                Thread(copy_site)
+            ),
+            Self::Barrier(text) | Self::Deadlock(text) | Self::Mask(text) | Self::InactiveLane(text) => {
+                f.write_str(text)
+            }
             Self::Endless => f.write_str(
                 "no end: the thread comes back to this instruction with the same registers and loops for ever",
             ),
@@ -231,6 +268,20 @@ impl fmt::Display for FindingKind {
                 write!(f, "free of {address:#x}, which malloc did not give or was freed before")
             }
         }
+    }
+}
+
+/// `block (0,0,0) thread (1,0,0) at kernel.cu:12`.
+struct Thread<'a>(&'a Site);
+
+impl fmt::Display for Thread<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ([bx, by, bz], [x, y, z]) = (self.0.block, self.0.thread);
+        write!(f, "block ({bx},{by},{bz}) thread ({x},{y},{z})")?;
+        if self.0.function != self.0.kernel {
+            write!(f, " in {}", self.0.function)?;
+        }
+        write!(f, " at {}", Line(self.0))
     }
 }
 

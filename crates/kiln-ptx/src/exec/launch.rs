@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::block::{Block, Progress};
+use super::check::{LaunchRaces, Rules};
 use super::code::{Code, Constant};
 use super::column::{Column, LANES};
 use super::finding::FindingKind;
@@ -38,6 +39,7 @@ pub(crate) struct Launch<'l> {
     changes: AtomicU64,
     /// Instructions since a thread last exited.
     stalled: AtomicU64,
+    pub(crate) races: Option<LaunchRaces>,
 }
 
 /// What a launch is made of.
@@ -74,9 +76,16 @@ impl<'l> Launch<'l> {
             constant_ranges,
             changes: AtomicU64::new(0),
             stalled: AtomicU64::new(0),
+            races: options.checks.races.then(|| race_check(code, &shape, &options)),
             constants: code.constants.iter().map(|constant| [value(constant); LANES]).collect(),
             shared_bytes: code.shared_bytes + u64::from(shape.dynamic_shared_bytes),
         }
+    }
+
+    /// The index of a block in the grid.
+    pub(crate) fn block_index(&self, number: u64) -> [u32; 3] {
+        let [x, y, _] = self.shape.grid.map(u64::from);
+        [number % x, number / x % y, number / x / y].map(|part| part as u32)
     }
 
     pub(crate) fn spans(&self) -> SpanCache<'_> {
@@ -169,6 +178,19 @@ impl<'l> Launch<'l> {
             Err(fault) => self.log.fail(fault),
         }
     }
+}
+
+/// The race check of a launch.
+fn race_check(code: &Code, shape: &LaunchShape, options: &Options<'_>) -> LaunchRaces {
+    #[cfg(feature = "mutations")]
+    let rules = Rules::without(options.without_rule);
+    #[cfg(not(feature = "mutations"))]
+    let rules = {
+        let _ = options;
+        Rules::default()
+    };
+    let warps = shape.threads().div_ceil(LANES as u64);
+    LaunchRaces::new(code, warps as u32, shape.blocks(), rules)
 }
 
 /// The blocks one thread runs in turns.

@@ -20,6 +20,7 @@ pub(crate) struct Log {
 struct Inner {
     /// Findings with the steps they are about.
     findings: Vec<((u32, u32), Finding)>,
+    notes: Vec<((u32, u32), Finding)>,
     printed: Vec<u8>,
     counters: Counters,
     fault: Option<Fault>,
@@ -30,23 +31,36 @@ impl Log {
         Self { max_findings, inner: Mutex::default(), stop: AtomicBool::new(false) }
     }
 
+    /// Counts a finding again, if the same was found at these steps before.
+    pub(crate) fn count_again(&self, steps: (u32, u32), is_like: impl Fn(&FindingKind) -> bool) -> bool {
+        let mut inner = self.inner();
+        let key = key(steps);
+        let Inner { findings, notes, .. } = &mut *inner;
+        let mut all = findings.iter_mut().chain(notes);
+        let known = all.find(|(at, known)| *at == key && is_like(&known.kind));
+        known.map(|(_, known)| known.times += 1).is_some()
+    }
+
     /// Keeps a finding at a step, or counts it if the same was found there before. A race is about two steps, of which
-    /// either may come first.
+    /// either may come first. A note does not make the launch fail.
     pub(crate) fn find(
         &self,
         code: &Code,
         (pc, other): (u32, u32),
         kind: FindingKind,
+        note: bool,
         thread: impl FnOnce(Site) -> Site,
     ) {
         let mut inner = self.inner();
-        let key = (pc.min(other), pc.max(other));
+        let key = key((pc, other));
+        let inner = &mut *inner;
+        let list = if note { &mut inner.notes } else { &mut inner.findings };
         let same = |(at, known): &&mut ((u32, u32), Finding)| *at == key && known.kind.is_like(&kind);
-        if let Some((_, known)) = inner.findings.iter_mut().find(same) {
+        if let Some((_, known)) = list.iter_mut().find(same) {
             known.times += 1;
-        } else if inner.findings.len() < self.max_findings || kind.fault().is_some() {
+        } else if list.len() < self.max_findings || kind.fault().is_some() {
             let site = thread(Site::of(code, pc));
-            inner.findings.push((key, Finding { kind, site, times: 1 }));
+            list.push((key, Finding { kind, site, times: 1 }));
         }
     }
 
@@ -73,6 +87,7 @@ impl Log {
         let inner = self.inner.into_inner().unwrap_or_else(PoisonError::into_inner);
         Outcome {
             findings: inner.findings.into_iter().map(|(_, finding)| finding).collect(),
+            notes: inner.notes.into_iter().map(|(_, finding)| finding).collect(),
             fault: inner.fault,
             printed: inner.printed,
             counters: inner.counters,
@@ -82,4 +97,9 @@ impl Log {
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Two steps, whichever came first.
+fn key((pc, other): (u32, u32)) -> (u32, u32) {
+    (pc.min(other), pc.max(other))
 }

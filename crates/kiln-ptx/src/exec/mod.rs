@@ -9,10 +9,12 @@
 //! - Integers and IEEE operations give the bits a GPU gives. Functions the hardware approximates are computed closer
 //!   than PTX demands.
 //! - Every access is checked: bounds of the block it hits, freed memory, alignment; on request also whether a thread
-//!   wrote what is read. Shared memory is watched for races, barriers for threads that do not come.
+//!   wrote what is read. Shared and global memory are watched for races, barriers for threads that do not come, shuffles for
+//!   lanes that do not take part, asynchronous copies for data that is used before it is there.
 //! - A kernel cannot hang: a warp that runs longer than [`Options::step_limit`] and threads that wait for each other
 //!   end the launch with a finding.
-//! - A launch on one thread is deterministic; [`Options::seed`] picks another order of blocks and warps.
+//! - A launch on one thread is deterministic; [`Options::seed`] picks another order of blocks and warps, and from sm_70 on of the
+//!   lanes of a warp.
 //! - What is not executed (matrices, bulk copies, clusters, textures) is found by [`Entry::unsupported`] beforehand and
 //!   ends a launch, with a finding that names instruction and line, only when a thread reaches it.
 //!
@@ -28,10 +30,27 @@
 //!
 //! Types in reading order: [`Program`], [`Entry`], [`LaunchShape`], [`Options`], [`Memory`], [`Outcome`], [`Finding`].
 //!
+//! # Races
+//!
+//! Two accesses to the same byte by different threads of a launch, one of them a write, race unless one happens before the other.
+//! What happens before what is taken from PTX's memory model, not from the order in which the executor runs threads:
+//!
+//! - the instructions of one thread;
+//! - `bar` and `barrier`, also of some warps and with threads that only arrive; `bar.warp.sync` for the lanes it names. `shfl`, `vote`,
+//!   `match` and `redux` order no memory. Before sm_70 the lanes of a warp run in lockstep and are ordered;
+//! - a release and an acquire at one place, by the accesses themselves or by fences before and behind strong accesses, with scopes that
+//!   include both threads, handed on by atomic updates. Grid barriers and the last block to finish are ordered this way. What a thread
+//!   has fenced is also handed on by a barrier, as CUDA code relies on.
+//!
+//! Strong accesses (atomic, relaxed, volatile) of one size, with scopes that include both threads, do not race with each other. Plain writes
+//! of one value are a [`FindingKind::SameValue`], a note unless [`Checks::strict`] is set.
+//!
 //! # What it does not do
 //!
-//! It does not model caches, timing or weak memory: accesses happen in program order. It does not look for races in
-//! global memory.
+//! It does not model caches, timing or weak memory: accesses happen in program order, so a race is found but its worst outcome may not be
+//! seen. Races between launches, and with copies of the host, are not looked for here. Of many readers of one place it remembers up to eight:
+//! where threads are ordered by barriers of whole warps and blocks alone that loses nothing, elsewhere it can miss a race with one of
+//! the others. Clusters, other proxies (`fence.proxy`) and `mbarrier` are not executed.
 
 mod alu;
 mod barrier;
@@ -50,11 +69,15 @@ mod options;
 mod outcome;
 mod printf;
 mod program;
+mod race_report;
 mod random;
 mod site;
 mod variables;
 mod warp;
 
+pub use check::RaceCause;
+#[cfg(feature = "mutations")]
+pub use check::RaceRule;
 pub use entry::{Entry, LaunchError};
 pub use fault::Fault;
 pub use finding::{AccessKind, BadAccess, Finding, FindingKind};

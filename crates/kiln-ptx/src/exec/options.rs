@@ -1,5 +1,7 @@
 //! Options of a launch: its shape, its checks, the order of execution.
 
+#[cfg(feature = "mutations")]
+use super::check::RaceRule;
 use super::memory::DeviceHeap;
 
 /// Blocks in the grid, threads in a block, and shared memory beyond what the kernel declares.
@@ -38,24 +40,27 @@ impl LaunchShape {
 /// What is checked while a kernel runs. Bounds, freed memory, alignment, endless loops and the limits always are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checks {
-    /// Races between threads in shared memory.
+    /// Races between threads, in shared and in global memory, and asynchronous copies that are used before they are done.
     pub races: bool,
-    /// Barriers reached by a diverged warp, with different counts, or by threads whose neighbours have left.
+    /// Barriers reached by a diverged warp or with different counts, and values taken from lanes that do not take part.
     pub barriers: bool,
     /// Reads of bytes that were never written.
     pub uninitialised: bool,
+    /// What is a note otherwise is a finding: several threads that write the same value. What is not told otherwise is a note: threads
+    /// that exit before a barrier of their block.
+    pub strict: bool,
 }
 
 impl Checks {
-    /// Everything.
-    pub const ALL: Self = Self { races: true, barriers: true, uninitialised: true };
+    /// Every check, not strict.
+    pub const ALL: Self = Self { races: true, barriers: true, uninitialised: true, strict: false };
     /// Only what a GPU itself notices.
-    pub const NONE: Self = Self { races: false, barriers: false, uninitialised: false };
+    pub const NONE: Self = Self { races: false, barriers: false, uninitialised: false, strict: false };
 }
 
 impl Default for Checks {
     fn default() -> Self {
-        Self { races: true, barriers: true, uninitialised: false }
+        Self { races: true, barriers: true, uninitialised: false, strict: false }
     }
 }
 
@@ -77,8 +82,11 @@ pub struct Options<'a> {
     pub sole_writer: bool,
     /// The heap of `malloc` in kernels; without one, `malloc` answers null.
     pub heap: Option<&'a DeviceHeap>,
-    /// The most findings kept.
+    /// The most findings kept, and the most notes.
     pub max_findings: usize,
+    /// A rule of the race check that does not hold: for tests that show that it is needed.
+    #[cfg(feature = "mutations")]
+    pub without_rule: Option<RaceRule>,
 }
 
 impl Default for Options<'_> {
@@ -92,6 +100,8 @@ impl Default for Options<'_> {
             sole_writer: false,
             heap: None,
             max_findings: 100,
+            #[cfg(feature = "mutations")]
+            without_rule: None,
         }
     }
 }

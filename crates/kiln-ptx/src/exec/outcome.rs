@@ -8,6 +8,8 @@ use super::finding::Finding;
 pub struct Outcome {
     /// What the checks saw, in the order it was seen.
     pub findings: Vec<Finding>,
+    /// What is worth knowing and may be right.
+    pub notes: Vec<Finding>,
     /// What ended it early, if anything did.
     pub fault: Option<Fault>,
     /// What the kernel printed.

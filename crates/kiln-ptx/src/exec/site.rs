@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::code::Code;
-use crate::FunctionId;
+use crate::{FunctionId, SourcePlace};
 
 /// A thread at an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Site {
     pub ptx_line: u32,
     /// File and line of the source, where the module has debug lines.
     pub source: Option<(String, u32)>,
+    /// Where the line was inlined, if the module says.
+    pub inlined_at: Option<(String, u32)>,
     /// The block, by its index in the grid.
     pub block: [u32; 3],
     /// The thread, by its index in the block.
@@ -36,6 +38,7 @@ impl Site {
             instruction: String::new(),
             ptx_line: 0,
             source: None,
+            inlined_at: None,
             block: [0; 3],
             thread: [0; 3],
         };
@@ -51,10 +54,12 @@ impl Site {
                 module.form(instruction.form).map_or_else(String::new, |f| f.text().to_owned());
         }
         let line = body.source_line(at).filter(|line| line.place.line != 0);
-        site.source = line.and_then(|line| {
-            let path = module.source_path(line.place.file)?;
-            Some((path.to_owned(), line.place.line))
-        });
+        let named = |place: &SourcePlace| {
+            let path = module.source_path(place.file)?;
+            Some((path.to_owned(), place.line))
+        };
+        site.source = line.and_then(|line| named(&line.place));
+        site.inlined_at = line.and_then(|line| named(&line.inlined.as_ref()?.at));
         site
     }
 
@@ -64,13 +69,19 @@ impl Site {
     }
 }
 
-/// `kernel.cu:12 (PTX line 40)`, as much of it as is known.
+/// `kernel.cu:12 inlined at kernel.cu:30 (PTX line 40)`, as much of it as is known.
 pub(crate) struct Line<'a>(pub(crate) &'a Site);
 
 impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0.source {
-            Some((path, line)) => write!(f, "{path}:{line} (PTX line {})", self.0.ptx_line),
+            Some((path, line)) => {
+                write!(f, "{path}:{line}")?;
+                if let Some((path, line)) = &self.0.inlined_at {
+                    write!(f, " inlined at {path}:{line}")?;
+                }
+                write!(f, " (PTX line {})", self.0.ptx_line)
+            }
             None => write!(f, "PTX line {}", self.0.ptx_line),
         }
     }

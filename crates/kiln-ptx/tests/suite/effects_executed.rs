@@ -165,6 +165,10 @@ impl Cells for Region {
         self.words.load(offset, bytes)
     }
 
+    fn peek(&self, offset: u64, bytes: u32) -> u64 {
+        self.words.load(offset, bytes)
+    }
+
     fn store(&self, offset: u64, bytes: u32, value: u64) {
         self.written.store(true, Ordering::Relaxed);
         self.words.store(offset, bytes, value);

@@ -159,7 +159,7 @@ fn bytes_nobody_wrote_are_found_on_request() {
 /// The race between two marked lines, and which thread was there first.
 fn race(outcome: &Outcome, later: &str, earlier: &str) -> (AccessKind, AccessKind, [u32; 3]) {
     match only(outcome, later) {
-        FindingKind::Race { access, earlier: kind, earlier_site } => {
+        FindingKind::Race { access, earlier: kind, earlier_site, .. } => {
             assert_eq!(earlier_site.source.as_ref().map(|(_, line)| *line), Some(line(earlier)));
             (access.access, kind, earlier_site.thread)
         }
@@ -178,9 +178,9 @@ fn races_between_warps_are_found() {
     assert_eq!(seen, (AccessKind::Write, AccessKind::Read, [0, 0, 0]));
     let text = bad.findings[0].to_string();
     assert!(text.starts_with(
-        "race: write of 4 bytes at shared address 0x100 and the read by thread (0,0,0) at checks.cu:"
+        "race: write of 4 bytes at shared address 0x100 and the read by block (0,0,0) thread (0,0,0) at checks.cu:"
     ));
-    assert!(text.contains(", with no barrier between\n  neighbour at checks.cu:"), "{text}");
+    assert!(text.contains(", with nothing to order them\n  neighbour at checks.cu:"), "{text}");
     assert!(text.contains("block (0,0,0) thread (64,0,0)"), "{text}");
 
     assert!(bench.run("overwrite", &threads(64), &[to, 1]).is_clean());
@@ -261,12 +261,19 @@ fn a_barrier_reached_by_a_diverged_warp_is_found() {
 }
 
 #[test]
-fn a_barrier_some_threads_never_reach_is_found() {
+fn threads_that_exit_before_a_barrier_are_a_note_when_checks_are_strict() {
     let mut bench = Bench::new();
     let out = bench.memory.allocate(256);
-    assert!(bench.run("leave_early", &threads(64), &[out, 64]).is_clean());
-    let bad = bench.run("leave_early", &threads(64), &[out, 40]);
-    let FindingKind::Barrier(text) = only(&bad, "leave_early") else { panic!("{:#?}", bad.findings) };
+    let strict = Options { checks: Checks { strict: true, ..Checks::ALL }, ..Options::default() };
+    let all = bench.run_with("leave_early", &threads(64), &[out, 64], &strict);
+    assert!(all.is_clean() && all.notes.is_empty());
+    let usual = bench.run("leave_early", &threads(64), &[out, 40]);
+    assert!(usual.is_clean() && usual.notes.is_empty(), "exited threads count as arrived");
+    let told = bench.run_with("leave_early", &threads(64), &[out, 40], &strict);
+    assert!(told.is_clean(), "{:#?}", told.findings);
+    let [note] = &told.notes[..] else { panic!("{:#?}", told.notes) };
+    assert_eq!(note.site.source, Some(("checks.cu".to_owned(), line("leave_early"))));
+    let FindingKind::Barrier(text) = &note.kind else { panic!("{note}") };
     let expected = "barrier 0 is not reached by all threads of the block: 24 exited before it, thread (40,0,0) the first";
     assert_eq!(text, expected);
 }

@@ -100,6 +100,10 @@ impl Cells for SegmentCells<'_> {
         self.value(offset, bytes)
     }
 
+    fn peek(&self, offset: u64, bytes: u32) -> u64 {
+        self.value(offset, bytes)
+    }
+
     fn store(&self, offset: u64, bytes: u32, value: u64) {
         self.written(offset, u64::from(bytes));
         self.put(offset, bytes, value);

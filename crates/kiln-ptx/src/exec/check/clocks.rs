@@ -1,216 +1,438 @@
-//! The happens-before relation of the threads of one block.
+//! The happens-before relation, as the threads of one block know it.
 //!
-//! Each warp has a clock that moves at every synchronisation, and knows how far it is ordered behind each other warp.
-//! Within a warp, lanes are ordered by warp barriers. Barriers join the clocks of those who meet. Fences with strong
-//! accesses hand clocks on as the memory model says: a fence before a strong write releases, a fence behind a strong
-//! read of that place acquires. Where lanes of one warp differ, the warp is taken as a whole: that can hide a race
-//! but never invents one.
+//! Each warp counts its synchronisations; an access is stamped with that time and its lane. What a thread is ordered behind has three
+//! layers, so that the usual case costs nothing: what the whole block knows since its last barrier, what all lanes of a warp know of each
+//! other, and what a single lane knows beyond that from barriers of some threads and from places it synchronised at.
 
+use std::sync::{Arc, OnceLock};
+
+use super::clock::{Clock, Time, joined, joined_options};
+use super::intervals::Intervals;
+use super::location::{Acquired, Party, Released};
+use super::rule::{RaceRule, Rules};
+use super::sync::{Fenced, Gathered, LaneSync, Snapshot};
 use crate::exec::column::{LANES, each};
 
-/// Places that clocks are released at; addresses share them by hashing, which can only hide a race.
-const MEETINGS: usize = 256;
+/// Times of a warp that a mark in shared memory can hold, as a shift.
+pub(super) const TIME_BITS: u32 = 27;
+const LAST_TIME: Time = (1 << TIME_BITS) - 1;
 
-/// A time of a warp; every access is stamped with one. Zero is before everything.
-pub(crate) type Time = u32;
+/// What every thread of the block is ordered behind.
+#[derive(Clone, Default)]
+pub(super) struct Base {
+    /// Up to which time, for each warp of the block.
+    pub(super) own: Vec<Time>,
+    /// The same for warps of other blocks.
+    pub(super) foreign: Arc<Clock>,
+    first: u32,
+    clock: OnceLock<Arc<Clock>>,
+}
+
+impl Base {
+    /// All of it as one clock.
+    pub(super) fn clock(&self) -> &Arc<Clock> {
+        self.clock.get_or_init(|| {
+            let mut clock = Clock::of_warps((self.first..).zip(self.own.iter().copied()));
+            clock.join(&self.foreign);
+            Arc::new(clock)
+        })
+    }
+}
+
+/// What the lanes of one warp know.
+struct WarpClock {
+    /// The lanes that have not exited.
+    live: u32,
+    now: Time,
+    /// The number of the present time in the launch, once it is needed.
+    interval: u32,
+    /// All lanes are ordered behind all accesses of the warp up to this time.
+    all: Time,
+    /// Further order between pairs of lanes.
+    pairs: Option<Box<[[Time; LANES]; LANES]>>,
+    /// What single lanes know of other warps.
+    known: Option<Box<[Option<Arc<Clock>>; LANES]>>,
+    sync: Option<Box<[LaneSync; LANES]>>,
+}
 
 /// The clocks of a block.
 pub(crate) struct Clocks {
-    warps: usize,
-    /// The present time of each warp.
-    now: Vec<Time>,
-    /// For each warp, up to which time it is ordered behind every warp.
-    seen: Vec<Vec<Time>>,
-    lanes: Vec<LaneClocks>,
-    /// What each warp had behind it at its last fence.
-    fenced: Vec<Option<Vec<Time>>>,
-    /// What each warp has read of others and acquires at its next fence.
-    pending: Vec<Option<Vec<Time>>>,
-    meetings: Vec<Option<Vec<Time>>>,
-}
-
-/// Order among the lanes of one warp.
-struct LaneClocks {
-    existing: u32,
-    /// All lanes are ordered behind all accesses up to this time.
-    all: Time,
-    /// Further order between pairs of lanes, from barriers of some of them.
-    pairs: Option<Box<[[Time; LANES]; LANES]>>,
+    /// The number of its first warp in the grid.
+    first: u32,
+    block: u64,
+    lockstep: bool,
+    pub(super) rules: Rules,
+    pub(super) base: Arc<Base>,
+    warps: Vec<WarpClock>,
+    /// How every thread takes part in synchronisation through memory, unless its warp says otherwise.
+    shared: LaneSync,
+    /// What threads brought that arrived at a barrier and did not wait, by barrier.
+    early: Vec<(usize, Gathered)>,
 }
 
 impl Clocks {
-    /// Clocks for warps with these lanes.
-    pub(crate) fn new(existing: &[u32]) -> Self {
-        let warps = existing.len();
-        let lanes = existing.iter().map(|existing| LaneClocks { existing: *existing, all: 0, pairs: None });
+    /// Clocks for a block with these lanes in its warps.
+    pub(crate) fn new(block: u64, first: u32, lanes: &[u32], lockstep: bool, rules: Rules) -> Self {
+        let warp = |live: &u32| WarpClock {
+            live: *live,
+            now: 1,
+            interval: 0,
+            all: 0,
+            pairs: None,
+            known: None,
+            sync: None,
+        };
+        let base = Base { own: vec![0; lanes.len()], first, ..Base::default() };
+        let lockstep = lockstep && rules.has(RaceRule::Lockstep);
+        let warps = lanes.iter().map(warp).collect();
         Self {
+            first,
+            block,
+            lockstep,
+            rules,
+            base: Arc::new(base),
             warps,
-            now: vec![1; warps],
-            seen: vec![vec![0; warps]; warps],
-            lanes: lanes.collect(),
-            fenced: vec![None; warps],
-            pending: vec![None; warps],
-            meetings: Vec::new(),
+            shared: LaneSync::default(),
+            early: Vec::new(),
         }
     }
 
-    /// The time an access of a warp is stamped with.
-    #[inline(always)]
-    pub(crate) fn now(&self, warp: usize) -> Time {
-        self.now[warp]
+    /// The number of a warp of the block in the grid.
+    pub(super) fn number(&self, warp: usize) -> u32 {
+        self.first + warp as u32
     }
 
-    /// Whether an access of a thread at a time is ordered before what a lane does now.
+    /// The place of a warp of the grid in this block, if it belongs to it.
     #[inline(always)]
-    pub(crate) fn is_before(&self, thread: usize, time: Time, warp: usize, lane: usize) -> bool {
-        let (other_warp, other_lane) = (thread / LANES, thread % LANES);
-        if other_warp != warp {
-            return time <= self.seen[warp][other_warp];
+    pub(super) fn own_warp(&self, number: u32) -> Option<usize> {
+        let at = number.wrapping_sub(self.first) as usize;
+        (at < self.warps.len()).then_some(at)
+    }
+
+    /// The present of a warp, as marks in shared memory hold it.
+    #[inline(always)]
+    pub(super) fn local_interval(&self, warp: usize) -> u32 {
+        (warp as u32) << TIME_BITS | self.warps[warp].now
+    }
+
+    /// The present of a warp, as marks in global memory hold it.
+    #[inline(always)]
+    pub(super) fn interval(&mut self, warp: usize, intervals: &Intervals) -> Option<u32> {
+        let number = self.first + warp as u32;
+        let clock = &mut self.warps[warp];
+        if clock.interval == 0 {
+            clock.interval = intervals.add(number, clock.now)?;
         }
-        let lanes = &self.lanes[warp];
-        other_lane == lane
-            || time <= lanes.all
-            || lanes.pairs.as_ref().is_some_and(|pairs| time <= pairs[lane][other_lane])
+        Some(clock.interval)
+    }
+
+    /// Whether an access of a warp of this block is ordered before what a lane does now.
+    #[inline(always)]
+    pub(super) fn is_before(&self, from: usize, lane: usize, time: Time, warp: usize, here: usize) -> bool {
+        let clock = &self.warps[warp];
+        if from == warp {
+            return lane == here
+                || time <= clock.all
+                || self.lockstep
+                || !self.rules.has(RaceRule::Lanes)
+                || clock.pairs.as_ref().is_some_and(|pairs| time <= pairs[here][lane]);
+        }
+        time <= self.base.own[from] || self.knows(self.first + from as u32, lane, time, warp, here)
+    }
+
+    /// The same for a warp of another block.
+    pub(super) fn is_foreign_before(
+        &self,
+        from: u32,
+        lane: usize,
+        time: Time,
+        warp: usize,
+        here: usize,
+    ) -> bool {
+        self.base.foreign.covers(from, lane, time)
+            || self.knows(from, lane, time, warp, here)
+            || !self.rules.has(RaceRule::Blocks) && self.base.own[warp] != 0
+    }
+
+    #[inline(always)]
+    fn knows(&self, from: u32, lane: usize, time: Time, warp: usize, here: usize) -> bool {
+        let known = self.warps[warp].known.as_ref().and_then(|known| known[here].as_ref());
+        known.is_some_and(|known| known.covers(from, lane, time))
+    }
+
+    /// Threads of a warp have exited.
+    pub(crate) fn leave(&mut self, warp: usize, live: u32) {
+        if let Some(clock) = self.warps.get_mut(warp) {
+            clock.live = live;
+        }
     }
 
     /// Lanes of a warp met.
     pub(crate) fn meet_lanes(&mut self, warp: usize, members: u32) {
-        let now = self.now[warp];
-        self.lanes[warp].meet(members, now);
-        self.now[warp] += 1;
-    }
-
-    /// Threads met at a barrier: `arrived` were there, and those in `waiting` go on after all of them.
-    pub(crate) fn meet(&mut self, arrived: &[u32], waiting: &[u32]) {
-        let mut joined = vec![0; self.warps];
-        for (warp, _) in arrived.iter().enumerate().filter(|(_, mask)| **mask != 0) {
-            join(&mut joined, &self.seen[warp]);
-            joined[warp] = joined[warp].max(self.now[warp]);
-        }
-        for (warp, mask) in waiting.iter().enumerate().filter(|(_, mask)| **mask != 0) {
-            join(&mut self.seen[warp], &joined);
-            self.lanes[warp].meet(*mask, self.now[warp]);
-        }
-        for (warp, _) in arrived.iter().enumerate().filter(|(_, mask)| **mask != 0) {
-            self.now[warp] += 1;
-        }
-    }
-
-    /// A warp executed a fence.
-    pub(crate) fn fence(&mut self, warp: usize) {
-        if let Some(pending) = self.pending[warp].take() {
-            self.acquire(warp, &pending);
-        }
-        let mut behind = self.seen[warp].clone();
-        behind[warp] = self.now[warp];
-        self.fenced[warp] = Some(behind);
-        self.now[warp] += 1;
-    }
-
-    /// Whether a thread has executed a fence; without one strong accesses order nothing.
-    pub(crate) fn has_fences(&self) -> bool {
-        self.fenced.iter().any(Option::is_some)
-    }
-
-    /// A warp wrote a place strongly.
-    pub(crate) fn release_at(&mut self, warp: usize, address: u64) {
-        let Some(behind) = &self.fenced[warp] else { return };
-        if self.meetings.is_empty() {
-            self.meetings.resize(MEETINGS, None);
-        }
-        match &mut self.meetings[meeting(address)] {
-            Some(meeting) => join(meeting, behind),
-            empty => *empty = Some(behind.clone()),
-        }
-    }
-
-    /// A warp read a place strongly; `at_once` if the read itself acquires.
-    pub(crate) fn acquire_at(&mut self, warp: usize, address: u64, at_once: bool) {
-        let Some(Some(found)) = self.meetings.get(meeting(address)) else { return };
-        if at_once {
-            let found = found.clone();
-            self.acquire(warp, &found);
+        if !self.rules.has(RaceRule::WarpBarrier) {
             return;
         }
-        match &mut self.pending[warp] {
-            Some(pending) => join(pending, found),
-            empty => *empty = Some(found.clone()),
+        let clock = &mut self.warps[warp];
+        if members & clock.live == clock.live && clock.known.is_none() && clock.sync.is_none() {
+            clock.all = clock.now;
+            clock.pairs = None;
+            self.tick(warp);
+        } else {
+            self.meet_some(&[(warp, members)], None);
         }
     }
 
-    fn acquire(&mut self, warp: usize, found: &[Time]) {
-        join(&mut self.seen[warp], found);
-        let own = found[warp];
-        let lanes = &mut self.lanes[warp];
-        lanes.all = lanes.all.max(own);
-    }
-}
-
-impl LaneClocks {
-    fn meet(&mut self, members: u32, now: Time) {
-        if members & self.existing == self.existing {
-            self.all = now;
-            self.pairs = None;
+    /// Threads arrived at a barrier and go on at once.
+    pub(crate) fn arrive(&mut self, barrier: usize, warp: usize, lanes: u32) {
+        if !self.rules.has(RaceRule::Arrival) {
             return;
         }
-        let pairs = self.pairs.get_or_insert_with(|| Box::new([[0; LANES]; LANES]));
-        let mut joined = [0; LANES];
-        each(members, |lane| {
-            joined.iter_mut().zip(&pairs[lane]).for_each(|(time, known)| *time = (*time).max(*known));
+        let mut gathered = Gathered::default();
+        self.gather(warp, lanes, &mut gathered);
+        match self.early.iter_mut().find(|(number, _)| *number == barrier) {
+            Some((_, earlier)) => earlier.join(&gathered),
+            None => self.early.push((barrier, gathered)),
+        }
+        self.tick(warp);
+    }
+
+    /// A barrier is complete: these lanes of each warp waited at it. `whole` if every thread of the block did.
+    pub(crate) fn meet(&mut self, barrier: usize, waiting: &[u32], whole: bool) {
+        let early = self.early.iter().position(|(number, _)| *number == barrier);
+        let early = early.map(|at| self.early.swap_remove(at).1);
+        let rule = if whole { RaceRule::BlockBarrier } else { RaceRule::PartialBarrier };
+        if !self.rules.has(rule) {
+            return;
+        }
+        let groups = || waiting.iter().copied().enumerate().filter(|(_, mask)| *mask != 0);
+        if !whole {
+            self.meet_some(&groups().collect::<Vec<_>>(), early);
+            return;
+        }
+        let plain = |clock: &WarpClock| clock.known.is_none() && clock.sync.is_none();
+        if early.is_some() || !self.warps.iter().all(plain) {
+            let mut gathered = early.unwrap_or_default();
+            groups().for_each(|(warp, lanes)| self.gather(warp, lanes, &mut gathered));
+            self.share(&gathered);
+        }
+        let base = Arc::make_mut(&mut self.base);
+        base.clock = OnceLock::new();
+        for (clock, time) in self.warps.iter_mut().zip(&mut base.own) {
+            (*time, clock.all, clock.interval) = (clock.now, clock.now, 0);
+            (clock.pairs, clock.known, clock.sync) = (None, None, None);
+            clock.now = (clock.now + 1).min(LAST_TIME);
+        }
+    }
+
+    /// What every thread of the block knows from now on.
+    fn share(&mut self, gathered: &Gathered) {
+        let foreign = gathered.clock.outside(self.first, self.warps.len() as u32);
+        if !foreign.is_empty() {
+            let base = Arc::make_mut(&mut self.base);
+            base.foreign = joined(&base.foreign, &Arc::new(foreign));
+        }
+        if let Some(sync) = gathered.sync() {
+            let mut all = Gathered::default();
+            all.add_sync(&self.shared);
+            all.add_sync(&sync);
+            self.shared = all.sync().unwrap_or_default();
+        }
+    }
+
+    /// Lanes executed a fence.
+    pub(crate) fn fence(&mut self, warp: usize, lanes: u32, wide: bool, acquire: bool, release: bool) {
+        if acquire {
+            self.acquire_pending(warp, lanes, wide);
+        }
+        let wide = wide || !sync_scope(self.rules);
+        if release && self.rules.has(RaceRule::ReleaseFence) {
+            each(lanes, |lane| {
+                let fenced = Fenced::of(self.snapshot(warp, lane));
+                let sync = &mut self.sync(warp)[lane];
+                if wide {
+                    sync.wide = Some(fenced.clone());
+                }
+                sync.narrow = Some(fenced);
+            });
+        }
+        self.tick(warp);
+    }
+
+    /// What a strong write of a lane releases; `at_once` if the write itself does.
+    pub(crate) fn released(&self, warp: usize, lane: usize, at_once: bool, wide: bool) -> Released {
+        let wide = wide || !sync_scope(self.rules);
+        if at_once && self.rules.has(RaceRule::Release) || !self.rules.has(RaceRule::Relaxed) {
+            let clock = Arc::new(self.snapshot(warp, lane).clock());
+            return Released { narrow: Some(Arc::clone(&clock)), wide: wide.then_some(clock), at_once };
+        }
+        let own = self.warps[warp].sync.as_ref().map(|sync| &sync[lane]);
+        let narrow = own.and_then(|sync| sync.narrow.as_ref()).or(self.shared.narrow.as_ref());
+        let broad = own.and_then(|sync| sync.wide.as_ref()).or(self.shared.wide.as_ref());
+        let (narrow, broad) = (narrow.map(Fenced::clock), broad.filter(|_| wide).map(Fenced::clock));
+        Released { narrow, wide: broad, at_once: false }
+    }
+
+    /// A strong read of a lane found something released; `at_once` if the read itself acquires.
+    pub(crate) fn acquired(&mut self, warp: usize, lane: usize, found: &Acquired, at_once: bool) {
+        if found.narrow.is_none() && found.wide.is_none() {
+            return;
+        }
+        if at_once && self.rules.has(RaceRule::Acquire) || !self.rules.has(RaceRule::Relaxed) {
+            for clock in [&found.narrow, &found.wide].into_iter().flatten() {
+                self.acquire(warp, lane, clock);
+            }
+            return;
+        }
+        let sync = &mut self.sync(warp)[lane];
+        sync.pending = joined_options(sync.pending.as_ref(), found.narrow.as_ref());
+        sync.pending_wide = joined_options(sync.pending_wide.as_ref(), found.wide.as_ref());
+    }
+
+    /// The thread of an access.
+    pub(crate) fn party(&self, warp: usize, lane: usize, wide: bool) -> Party {
+        let thread = u64::from(self.number(warp)) * LANES as u64 + lane as u64;
+        Party { block: self.block, thread, wide }
+    }
+
+    /// A warp goes on to its next time.
+    pub(crate) fn tick(&mut self, warp: usize) {
+        let clock = &mut self.warps[warp];
+        clock.now = (clock.now + 1).min(LAST_TIME);
+        clock.interval = 0;
+    }
+
+    fn acquire_pending(&mut self, warp: usize, lanes: u32, wide: bool) {
+        if !self.rules.has(RaceRule::AcquireFence) {
+            return;
+        }
+        let wide = wide || !sync_scope(self.rules);
+        let shared = [self.shared.pending.clone(), self.shared.pending_wide.clone().filter(|_| wide)];
+        each(lanes, |lane| {
+            for clock in shared.iter().flatten() {
+                self.acquire(warp, lane, clock);
+            }
+            let Some(sync) = self.warps[warp].sync.as_mut().map(|sync| &mut sync[lane]) else { return };
+            let narrow = sync.pending.take();
+            let broad = if wide { sync.pending_wide.take() } else { None };
+            for clock in [narrow, broad].into_iter().flatten() {
+                self.acquire(warp, lane, &clock);
+            }
         });
-        each(members, |lane| joined[lane] = now);
-        each(members, |lane| pairs[lane] = joined);
+    }
+
+    fn acquire(&mut self, warp: usize, lane: usize, found: &Arc<Clock>) {
+        let number = self.number(warp);
+        let clock = &mut self.warps[warp];
+        if let Some((all, lanes)) = found.of_warp(number) {
+            let pairs = clock.pairs.get_or_insert_with(|| Box::new([[0; LANES]; LANES]));
+            for (at, time) in pairs[lane].iter_mut().enumerate() {
+                *time = (*time).max(all).max(lanes.map_or(0, |lanes| lanes[at]));
+            }
+        }
+        let known = clock.known.get_or_insert_with(Default::default);
+        known[lane] = joined_options(known[lane].as_ref(), Some(found));
+    }
+
+    fn sync(&mut self, warp: usize) -> &mut [LaneSync; LANES] {
+        self.warps[warp].sync.get_or_insert_with(Default::default)
+    }
+
+    /// What a lane is ordered behind, itself included.
+    fn snapshot(&self, warp: usize, lane: usize) -> Snapshot {
+        let clock = &self.warps[warp];
+        Snapshot {
+            base: Arc::clone(&self.base),
+            known: clock.known.as_ref().and_then(|known| known[lane].clone()),
+            warp: self.number(warp),
+            all: if self.lockstep { clock.now } else { clock.all },
+            lane,
+            now: clock.now,
+            row: clock.pairs.as_ref().map(|pairs| Box::new(pairs[lane])),
+        }
+    }
+
+    /// Lanes of some warps meet: each goes on behind all.
+    fn meet_some(&mut self, groups: &[(usize, u32)], early: Option<Gathered>) {
+        let mut gathered = early.unwrap_or_default();
+        for (warp, lanes) in groups {
+            self.gather(*warp, *lanes, &mut gathered);
+        }
+        let others = match groups {
+            [(warp, _)] => gathered.clock.outside(self.number(*warp), 1),
+            _ => gathered.clock.clone(),
+        };
+        let others = Some(Arc::new(others)).filter(|clock| !clock.is_empty());
+        for (warp, lanes) in groups {
+            self.receive(*warp, *lanes, &gathered, others.as_ref());
+        }
+        groups.iter().for_each(|(warp, _)| self.tick(*warp));
+    }
+
+    /// What lanes of a warp bring to a meeting.
+    fn gather(&self, warp: usize, lanes: u32, into: &mut Gathered) {
+        let (clock, number) = (&self.warps[warp], self.number(warp));
+        if lanes & clock.live == clock.live {
+            into.clock.add(number, clock.now, None);
+        } else {
+            into.clock.add(number, clock.all, None);
+            into.clock.add_lanes(number, lanes, clock.now);
+            if let Some(pairs) = &clock.pairs {
+                each(lanes, |lane| into.clock.add(number, 0, Some(&pairs[lane])));
+            }
+        }
+        let through = self.rules.has(RaceRule::FenceThroughBarrier);
+        let mut last: Option<&Arc<Clock>> = None;
+        for lane in (0..LANES).filter(|lane| lanes >> lane & 1 != 0) {
+            let known = clock.known.as_ref().and_then(|known| known[lane].as_ref());
+            if let Some(known) = known.filter(|known| !last.is_some_and(|last| Arc::ptr_eq(last, known))) {
+                into.clock.join(known);
+                last = Some(known);
+            }
+            if let Some(sync) = clock.sync.as_ref().filter(|_| through) {
+                into.add_sync(&sync[lane]);
+            }
+        }
+    }
+
+    /// Lanes of a warp go on behind all that was brought.
+    fn receive(&mut self, warp: usize, lanes: u32, gathered: &Gathered, others: Option<&Arc<Clock>>) {
+        let number = self.number(warp);
+        let clock = &mut self.warps[warp];
+        if lanes & clock.live == clock.live {
+            clock.all = clock.now;
+            clock.pairs = None;
+        } else if let Some((all, times)) = gathered.clock.of_warp(number) {
+            let pairs = clock.pairs.get_or_insert_with(|| Box::new([[0; LANES]; LANES]));
+            each(lanes, |lane| {
+                for (at, time) in pairs[lane].iter_mut().enumerate() {
+                    *time = (*time).max(all).max(times.map_or(0, |times| times[at]));
+                }
+            });
+        }
+        if let Some(others) = others {
+            let known = clock.known.get_or_insert_with(Default::default);
+            // Most lanes know the same, and then know the same again.
+            let mut last: Option<(Arc<Clock>, Arc<Clock>)> = None;
+            each(lanes, |lane| {
+                let next = match (&known[lane], &last) {
+                    (None, _) => Arc::clone(others),
+                    (Some(before), Some((same, after))) if Arc::ptr_eq(before, same) => Arc::clone(after),
+                    (Some(before), _) => {
+                        let after = joined(before, others);
+                        last = Some((Arc::clone(before), Arc::clone(&after)));
+                        after
+                    }
+                };
+                known[lane] = Some(next);
+            });
+        }
+        if let Some(sync) = gathered.sync() {
+            let all = clock.sync.get_or_insert_with(Default::default);
+            each(lanes, |lane| all[lane] = sync.clone());
+        }
     }
 }
 
-fn join(into: &mut [Time], from: &[Time]) {
-    into.iter_mut().zip(from).for_each(|(time, other)| *time = (*time).max(*other));
-}
-
-fn meeting(address: u64) -> usize {
-    (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize % MEETINGS
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::exec::column::FULL;
-
-    #[test]
-    fn a_barrier_orders_those_who_meet_and_nobody_else() {
-        let mut clocks = Clocks::new(&[FULL; 3]);
-        let time = clocks.now(0);
-        clocks.meet(&[FULL, FULL, 0], &[FULL, FULL, 0]);
-        assert!(clocks.is_before(3, time, 1, 7));
-        assert!(!clocks.is_before(3, time, 2, 7));
-        assert!(!clocks.is_before(3, clocks.now(0), 1, 7));
-    }
-
-    #[test]
-    fn lanes_are_ordered_by_the_barriers_they_share() {
-        let mut clocks = Clocks::new(&[FULL]);
-        let time = clocks.now(0);
-        clocks.meet_lanes(0, 0b0011);
-        assert!(clocks.is_before(0, time, 0, 1) && !clocks.is_before(0, time, 0, 2));
-        clocks.meet_lanes(0, 0b0110);
-        assert!(clocks.is_before(0, time, 0, 2), "order is handed on");
-        assert!(!clocks.is_before(2, clocks.now(0), 0, 0));
-        clocks.meet_lanes(0, FULL);
-        assert!(clocks.is_before(5, clocks.now(0) - 1, 0, 9));
-    }
-
-    #[test]
-    fn a_flag_orders_only_with_fences() {
-        let mut clocks = Clocks::new(&[FULL; 2]);
-        let time = clocks.now(0);
-        clocks.release_at(0, 64);
-        clocks.acquire_at(1, 64, true);
-        assert!(!clocks.is_before(0, time, 1, 0));
-        clocks.fence(0);
-        clocks.release_at(0, 64);
-        clocks.acquire_at(1, 64, false);
-        assert!(!clocks.is_before(0, time, 1, 0));
-        clocks.fence(1);
-        assert!(clocks.is_before(0, time, 1, 0));
-    }
+fn sync_scope(rules: Rules) -> bool {
+    rules.has(RaceRule::OrderScope)
 }

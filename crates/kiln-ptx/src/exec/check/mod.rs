@@ -1,6 +1,23 @@
-//! Checks that watch the threads of one block.
+//! Checks that watch the threads of a launch: races, and copies that are not done.
 
+mod cell;
+mod clock;
 mod clocks;
-mod race;
+mod copies;
+mod intervals;
+mod location;
+mod mark;
+mod order;
+mod page;
+mod races;
+mod rule;
+mod sync;
 
-pub(crate) use race::{Conflict, RaceCheck, Touch};
+pub(crate) use copies::Copy;
+pub(crate) use location::Locations;
+pub(crate) use mark::Touching;
+pub use order::RaceCause;
+pub(crate) use races::{BlockRaces, Conflict, LaunchRaces, Touch};
+#[cfg_attr(not(feature = "mutations"), allow(unreachable_pub, reason = "public with the feature only"))]
+pub use rule::RaceRule;
+pub(crate) use rule::Rules;

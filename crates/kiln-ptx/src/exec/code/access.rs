@@ -27,6 +27,8 @@ pub(crate) struct Strength {
     pub(crate) acquire: bool,
     /// Whether what came before is seen by a thread that acquires it.
     pub(crate) release: bool,
+    /// Whether its scope reaches beyond the block.
+    pub(crate) wide: bool,
 }
 
 /// A load of one or more values of `bytes` each.
@@ -64,6 +66,8 @@ pub(crate) struct Atomic {
     pub(crate) c: Source,
     pub(crate) to: Option<Reg>,
     pub(crate) strength: Strength,
+    /// Whether it writes only where the old value is `b`.
+    pub(crate) compares: bool,
 }
 
 /// `cp.async` of 4, 8 or 16 bytes.
@@ -75,4 +79,13 @@ pub(crate) struct CopyAsync {
     pub(crate) size: Option<Source>,
     /// Whether nothing is read.
     pub(crate) ignore: PredSource,
+}
+
+/// `fence` and `membar`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fence {
+    pub(crate) acquire: bool,
+    pub(crate) release: bool,
+    /// Whether its scope reaches beyond the block.
+    pub(crate) wide: bool,
 }

@@ -29,9 +29,9 @@ impl Lowering<'_> {
         };
         let (update, update_global) = update(operation, ty)?;
         let bytes = ty.size_bytes();
-        self.note_access(place, bytes);
         let strength = strength(form, true);
-        let atomic = Atomic { place, bytes, update, update_global, address, b, c, to, strength };
+        let compares = operation == Operation::Cas;
+        let atomic = Atomic { place, bytes, update, update_global, address, b, c, to, strength, compares };
         self.emit(Op::Atomic(Box::new(atomic)));
         Some(())
     }

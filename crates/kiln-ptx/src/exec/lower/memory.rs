@@ -1,9 +1,9 @@
 //! Loads, stores and asynchronous copies.
 
-use super::super::code::{CopyAsync, Load, Op, PredSource, Reg, Source, Store, Strength, Why};
+use super::super::code::{CopyAsync, Fence, Load, Op, PredSource, Reg, Source, Store, Strength, Why};
 use super::super::memory::window::Place;
 use super::function::Lowering;
-use crate::{Flag, Form, Opcode, Operand, Order, RegisterId, ScalarKind, ScalarType, Space};
+use crate::{Flag, Form, Opcode, Operand, Order, RegisterId, ScalarKind, ScalarType, Scope, Space};
 
 impl Lowering<'_> {
     /// `ld` and `ldu`.
@@ -24,7 +24,6 @@ impl Lowering<'_> {
         let wide = parts.iter().map(|part| self.register_bytes(part)).max().unwrap_or(0);
         let signed = ty.kind() == ScalarKind::Signed && wide > bytes;
         let extend_to = if signed { wide } else { 0 };
-        self.note_access(place, bytes);
         let strength = strength(form, false);
         self.emit(Op::Load(Box::new(Load { place, bytes, extend_to, strength, address, to: to.into() })));
         Some(())
@@ -49,7 +48,6 @@ impl Lowering<'_> {
             }
         }
         let bytes = ty.size_bytes().min(8);
-        self.note_access(place, bytes);
         let strength = strength(form, false);
         self.emit(Op::Store(Box::new(Store { place, bytes, strength, address, from: from.into() })));
         Some(())
@@ -61,9 +59,17 @@ impl Lowering<'_> {
         if !known || form.has(Flag::Mbarrier) {
             return Err(Why::Instruction);
         }
-        // Copies are done when they are issued, so every group is complete.
-        if form.has(Flag::CommitGroup) || form.has(Flag::WaitGroup) || form.has(Flag::WaitAll) {
-            self.emit(Op::Nothing);
+        // Copies are done when they are issued; groups and waits concern the checks.
+        if form.has(Flag::CommitGroup) {
+            self.emit(Op::CommitCopies);
+            return Ok(());
+        }
+        if form.has(Flag::WaitGroup) || form.has(Flag::WaitAll) {
+            let open = match operands.first().filter(|_| form.has(Flag::WaitGroup)) {
+                Some(operand) => Some(self.source(operand, ScalarType::U32).ok_or(Why::Operands)?),
+                None => None,
+            };
+            self.emit(Op::WaitForCopies { open });
             return Ok(());
         }
         self.lower_plain_copy(form, operands).ok_or(Why::Operands)
@@ -89,7 +95,6 @@ impl Lowering<'_> {
             Some(policy) if rest.len() == 1 && self.register_bytes(policy) == 8 => (None, never),
             Some(operand) => (Some(self.source(operand, ScalarType::U32)?), never),
         };
-        self.note_access(Place::Shared, 4);
         self.emit(Op::CopyAsync(Box::new(CopyAsync { bytes, to, from, size, ignore })));
         Some(())
     }
@@ -100,24 +105,26 @@ impl Lowering<'_> {
         if form.has(Flag::Proxy) || (form.opcode() == Opcode::Fence && form.has(Flag::Mbarrier)) {
             return Err(Why::Instruction);
         }
-        self.emit(Op::Fence);
+        let order = form.order();
+        let acquire = order != Some(Order::Release);
+        let release = order != Some(Order::Acquire);
+        self.emit(Op::Fence(Fence { acquire, release, wide: is_wide(form) }));
         Ok(())
     }
 
     pub(super) fn is_predicate(&self, id: RegisterId) -> bool {
         self.function.registers.ty(id) == Some(ScalarType::Pred)
     }
-
-    pub(super) fn note_access(&mut self, place: Place, bytes: u32) {
-        if matches!(place, Place::Shared | Place::Generic) {
-            self.out.note_shared(bytes);
-        }
-    }
 }
 
 /// Columns of one value.
 fn words(ty: ScalarType) -> u32 {
     ty.size_bytes().div_ceil(8)
+}
+
+/// Whether a scope reaches beyond the block; without clusters that of a cluster does not, and without a word it is that of the device.
+fn is_wide(form: &Form) -> bool {
+    !matches!(form.scope(), Some(Scope::Cta | Scope::Cluster))
 }
 
 /// How an access takes part in synchronisation; atomics do even when nothing is said.
@@ -128,5 +135,6 @@ pub(super) fn strength(form: &Form, atomic: bool) -> Strength {
         strong: atomic || !matches!(order, None | Some(Order::Weak)),
         acquire: both || order == Some(Order::Acquire),
         release: both || order == Some(Order::Release),
+        wide: is_wide(form) || matches!(order, Some(Order::Volatile | Order::Mmio)),
     }
 }

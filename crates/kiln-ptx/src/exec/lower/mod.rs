@@ -42,7 +42,6 @@ pub(crate) fn lower(module: &Arc<Module>, variables: &Variables, entry: Function
     Code {
         module: Arc::clone(module),
         ranks,
-        shared_granule: builder.granule(),
         steps: builder.steps,
         origins: builder.origins,
         functions,
@@ -67,7 +66,6 @@ pub(super) struct Builder {
     origins: Vec<Origin>,
     constants: Vec<Constant>,
     known: HashMap<Constant, u32>,
-    small_shared: Option<u32>,
 }
 
 impl Builder {
@@ -79,14 +77,5 @@ impl Builder {
             self.constants.push(constant);
         }
         Source::constant(index)
-    }
-
-    /// Notes an access of `bytes` that may reach shared memory.
-    fn note_shared(&mut self, bytes: u32) {
-        self.small_shared = Some(self.small_shared.map_or(bytes, |small| small.min(bytes)));
-    }
-
-    fn granule(&self) -> u32 {
-        self.small_shared.unwrap_or(4).clamp(1, 4)
     }
 }

@@ -70,6 +70,11 @@ pub trait Cells: Sync {
         each(mask, |lane| self.store(offsets[lane], bytes, values[lane]));
     }
 
+    /// The value at an offset, for a check: the kernel does not read it. An implementation that remembers what kernels read leaves this out.
+    fn peek(&self, offset: u64, bytes: u32) -> u64 {
+        self.load(offset, bytes)
+    }
+
     /// Whether every byte was written. Asked only when a launch checks for it.
     fn is_initialised(&self, offset: u64, bytes: u32) -> bool {
         let _ = (offset, bytes);

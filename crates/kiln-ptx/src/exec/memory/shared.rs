@@ -48,14 +48,8 @@ impl Shared {
         each(mask, |lane| out[lane] = self.load(addresses[lane], bytes));
     }
 
-    /// Stores for every lane; the lanes that found their value there already.
-    pub(crate) fn store_lanes(&mut self, addresses: &Column, mask: u32, bytes: u32, values: &Column) -> u32 {
-        let ones = u64::MAX >> (64 - 8 * bytes);
-        lanes_where(mask, |lane| {
-            let same = self.load(addresses[lane], bytes) == values[lane] & ones;
-            self.store(addresses[lane], bytes, values[lane]);
-            same
-        })
+    pub(crate) fn store_lanes(&mut self, addresses: &Column, mask: u32, bytes: u32, values: &Column) {
+        each(mask, |lane| self.store(addresses[lane], bytes, values[lane]));
     }
 
     /// The lanes that read a byte that was never written.

@@ -30,7 +30,7 @@ impl Warp {
                 Builtin::AssertFail => {
                     Err(self.assertion(cta, lane, [0, 1, 2, 3].map(|at| argument(at, lane))))
                 }
-                Builtin::Malloc => Ok(cta.launch.heap.allocate(argument(0, lane)).unwrap_or(0)),
+                Builtin::Malloc => Ok(allocate(cta, argument(0, lane))),
                 Builtin::Free => match argument(0, lane) {
                     0 => Ok(0),
                     address if cta.launch.heap.free(address) => Ok(0),
@@ -119,12 +119,22 @@ impl Warp {
                 .map(|span| span.cells.load(address - span.origin, bytes)),
         };
         found.ok_or_else(|| {
+            let strength = Strength::default();
             let access =
-                super::memory::Access { kind: AccessKind::Read, place, bytes, strength: Strength::default() };
+                super::memory::Access { kind: AccessKind::Read, place, bytes, part_bytes: bytes, strength };
             let miss = cta.spans.owner(address).miss(address, u64::from(bytes));
             Trouble::new(lane, FindingKind::missed(miss, access.bad(within, String::new())))
         })
     }
+}
+
+/// A block of the device heap. What was done with its memory before does not race with what comes.
+fn allocate(cta: &Cta<'_>, bytes: u64) -> u64 {
+    let start = cta.launch.heap.allocate(bytes).unwrap_or(0);
+    if let Some(races) = cta.launch.races.as_ref().filter(|_| start != 0) {
+        races.forget(start, bytes);
+    }
+    start
 }
 
 /// The arguments of `printf`, packed at their alignment behind a pointer.

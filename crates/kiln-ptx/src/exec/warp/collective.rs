@@ -22,6 +22,8 @@ struct Gathered {
 struct Given {
     column: Column,
     pred: u32,
+    /// Lanes that took a value from a lane that does not take part.
+    undefined: u32,
 }
 
 impl Warp {
@@ -124,6 +126,7 @@ impl Warp {
         for at in lane_groups {
             let LaneGroup { mask, frame, .. } = self.lane_groups[*at];
             let Some(collective) = operation(*at, self) else { continue };
+            self.report_undefined(cta, *at, given.undefined & mask);
             let frame = &mut self.frames[frame];
             frame.write(collective.to, &given.column, mask);
             frame.set(collective.to_pred, given.pred, mask);
@@ -136,11 +139,36 @@ impl Warp {
     }
 }
 
+impl Warp {
+    /// Reports a lane that took a value from a lane that does not take part.
+    fn report_undefined(&self, cta: &Cta<'_>, at: usize, undefined: u32) {
+        if undefined == 0 || !cta.launch.options.checks.barriers {
+            return;
+        }
+        let LaneGroup { pc, frame, .. } = self.lane_groups[at];
+        let Some(Op::Collective(collective)) = Self::code(cta).steps.get(pc as usize).map(|s| &s.op) else {
+            return;
+        };
+        let lane = first_lane(undefined);
+        let operand = |at: usize| self.frames[frame].column(collective.from[at], &cta.launch.constants)[lane];
+        let CollectiveKind::Shuffle(mode) = collective.kind else { return };
+        let from = source_lane(mode, lane, operand(1), operand(2)).0;
+        let why = match self.live >> from & 1 {
+            0 => "which has exited or does not exist",
+            _ if collective.members.is_some() => "which the mask does not name",
+            _ => "which is not active",
+        };
+        let text = format!("lane {lane} takes a value from lane {from}, {why}: the value is undefined");
+        cta.report(self.index, lane, pc, FindingKind::InactiveLane(text));
+    }
+}
+
 fn combine(kind: CollectiveKind, gathered: &Gathered) -> Given {
     let Gathered { members, values: [a, b, c], pred } = gathered;
     let (members, pred) = (*members, *pred);
-    let same = |value: u64| Given { column: [value; LANES], pred: 0 };
-    let truth = |holds: bool| Given { column: [0; LANES], pred: if holds { u32::MAX } else { 0 } };
+    let same = |value: u64| Given { column: [value; LANES], pred: 0, undefined: 0 };
+    let truth =
+        |holds: bool| Given { column: [0; LANES], pred: if holds { u32::MAX } else { 0 }, undefined: 0 };
     match kind {
         CollectiveKind::Sync => same(0),
         CollectiveKind::Shuffle(mode) => shuffle(mode, members, a, b, c),
@@ -153,7 +181,7 @@ fn combine(kind: CollectiveKind, gathered: &Gathered) -> Given {
             each(members, |lane| {
                 column[lane] = u64::from(lanes_where(members, |other| equal(a[lane], a[other], wide)));
             });
-            Given { column, pred: 0 }
+            Given { column, pred: 0, undefined: 0 }
         }
         CollectiveKind::MatchAll { wide } => {
             let first = a[first_lane(members)];
@@ -163,7 +191,7 @@ fn combine(kind: CollectiveKind, gathered: &Gathered) -> Given {
         CollectiveKind::Reduce(operation, ty) => same(reduce(operation, ty, members, a)),
         CollectiveKind::Elect => {
             let leader = first_lane(members);
-            Given { column: [leader as u64; LANES], pred: 1 << leader }
+            Given { column: [leader as u64; LANES], pred: 1 << leader, undefined: 0 }
         }
     }
 }
@@ -174,26 +202,32 @@ fn equal(a: u64, b: u64, wide: bool) -> bool {
 
 /// Values from other lanes. A lane outside of its segment, or one that does not take part, gives the own value.
 fn shuffle(mode: Shuffle, members: u32, a: &Column, b: &Column, c: &Column) -> Given {
-    let mut given = Given { column: *a, pred: 0 };
+    let mut given = Given { column: *a, pred: 0, undefined: 0 };
     each(members, |lane| {
-        let (by, clamp, segment) = (b[lane] as i64 & 31, c[lane] as i64 & 31, c[lane] as i64 >> 8 & 31);
-        let lane_number = lane as i64;
-        let (lowest, highest) = (lane_number & segment, (lane_number & segment) | (clamp & !segment));
-        let (from, inside) = match mode {
-            Shuffle::Up => (lane_number - by, lane_number - by >= highest),
-            Shuffle::Down => (lane_number + by, lane_number + by <= highest),
-            Shuffle::Bfly => (lane_number ^ by, lane_number ^ by <= highest),
-            Shuffle::Idx => (lowest | (by & !segment), lowest | (by & !segment) <= highest),
-        };
-        let from = from as usize & (LANES - 1);
+        let (from, inside) = source_lane(mode, lane, b[lane], c[lane]);
         if inside {
             given.pred |= 1 << lane;
-            if members >> from & 1 != 0 {
-                given.column[lane] = a[from];
+            match members >> from & 1 {
+                0 => given.undefined |= 1 << lane,
+                _ => given.column[lane] = a[from],
             }
         }
     });
     given
+}
+
+/// The lane a shuffle takes its value from, and whether it lies in the segment of the lane.
+fn source_lane(mode: Shuffle, lane: usize, b: u64, c: u64) -> (usize, bool) {
+    let (by, clamp, segment) = (b as i64 & 31, c as i64 & 31, c as i64 >> 8 & 31);
+    let lane = lane as i64;
+    let (lowest, highest) = (lane & segment, (lane & segment) | (clamp & !segment));
+    let (from, inside) = match mode {
+        Shuffle::Up => (lane - by, lane - by >= highest),
+        Shuffle::Down => (lane + by, lane + by <= highest),
+        Shuffle::Bfly => (lane ^ by, lane ^ by <= highest),
+        Shuffle::Idx => (lowest | (by & !segment), lowest | (by & !segment) <= highest),
+    };
+    (from as usize & (LANES - 1), inside)
 }
 
 fn reduce(operation: Operation, ty: ScalarType, members: u32, a: &Column) -> u64 {

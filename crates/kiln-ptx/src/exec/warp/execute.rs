@@ -102,11 +102,9 @@ impl Warp {
             Op::Return => return Ok(self.return_lanes(cta, at)),
             Op::Exit => return Ok(self.exit(cta, at)),
             Op::Trap => return Err(super::Trouble::new(self.first_lane(at), FindingKind::Trap)),
-            Op::Fence => {
-                if let Some(races) = &mut cta.races {
-                    races.clocks.fence(self.index);
-                }
-            }
+            Op::Fence(fence) => self.fence(cta, *fence, lanes),
+            Op::CommitCopies => self.commit_copies(cta, lanes),
+            Op::WaitForCopies { open } => self.wait_for_copies(cta, at, *open, lanes),
             Op::Yield => return Ok(Flow::Yield),
             Op::Unsupported(why) => {
                 let pc = self.lane_groups[at].pc;

@@ -1,6 +1,7 @@
 //! Accesses to global memory, atomics, and asynchronous copies.
 
 use super::memory::{Access, check_aligned, check_bounds, extend, resolve};
+use super::watching::lock_locations;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
 use crate::exec::code::{Atomic, CopyAsync, Load, Store, Strength};
@@ -23,6 +24,9 @@ impl Warp {
         let mut rest = lanes;
         while rest != 0 {
             let (span, group) = find(cta, access, addresses, rest)?;
+            if span.writable {
+                self.watch(cta, at, access, addresses, group, |_, _| false);
+            }
             for (part, to) in (0u64..).zip(&load.to) {
                 let mut out = [0; LANES];
                 let skip = span.origin.wrapping_sub(part * u64::from(load.bytes));
@@ -53,6 +57,10 @@ impl Warp {
         let mut rest = lanes;
         while rest != 0 {
             let (span, group) = find(cta, access, addresses, rest)?;
+            self.watch(cta, at, access, addresses, group, |cta, lane| {
+                let content = |address: u64| span.cells.peek(address - span.origin, store.bytes);
+                self.writes_same(cta, at, store, addresses, (group, lane), content)
+            });
             for (part, from) in (0u64..).zip(&store.from) {
                 let skip = span.origin.wrapping_sub(part * u64::from(store.bytes));
                 let offsets = addresses.map(|address| address.wrapping_sub(skip));
@@ -67,13 +75,14 @@ impl Warp {
     pub(super) fn atomic(&mut self, cta: &mut Cta<'_>, at: usize, atomic: &Atomic, lanes: u32) -> Done<Flow> {
         let mut addresses = self.addresses(cta, at, atomic.address);
         let Atomic { place, bytes, strength, .. } = *atomic;
-        let mut access = Access { kind: AccessKind::Atomic, place, bytes, strength };
+        let mut access = Access { kind: AccessKind::Atomic, place, bytes, part_bytes: bytes, strength };
         check_aligned(&access, &addresses, lanes)?;
         let frame = self.lane_groups[at].frame;
         let [b, c] = [atomic.b, atomic.c].map(|s| *self.frames[frame].column(s, &cta.launch.constants));
         let mut old = [0; LANES];
         let mut changed = false;
         self.watch.read();
+        let mut locations = lock_locations(cta, strength);
         let mut rest = lanes;
         while rest != 0 {
             let mut group = resolve(&mut access, place, &mut addresses, rest);
@@ -81,7 +90,6 @@ impl Warp {
                 Place::Shared => {
                     let end = cta.shared.len();
                     check_bounds(&access, &addresses, group, end, "of the shared memory of the block")?;
-                    self.watch(cta, at, &access, &addresses, group, 0);
                     each(group, |lane| {
                         old[lane] = cta.shared.load(addresses[lane], bytes);
                         let new = (atomic.update)(old[lane], b[lane], c[lane]);
@@ -110,13 +118,23 @@ impl Warp {
                     return Err(Trouble::new(lane, FindingKind::OutOfBounds(bad)));
                 }
             }
+            // A comparison that fails only reads.
+            let wrote = match atomic.compares {
+                true => lanes_where(group, |lane| old[lane] == b[lane]),
+                false => group,
+            };
+            self.watch(cta, at, &access, &addresses, wrote, |_, _| false);
+            let read = Access { kind: AccessKind::Read, ..access };
+            self.watch(cta, at, &read, &addresses, group & !wrote, |_, _| false);
+            if let Some(locations) = locations.as_deref_mut() {
+                self.synchronise(cta, &access, &addresses, group, wrote, locations);
+            }
             rest &= !group;
         }
         if changed {
             self.watch.drop_state();
             cta.changes += 1;
         }
-        self.synchronise(cta, &access, &addresses, lanes);
         if let Some(to) = atomic.to {
             self.frames[frame].write(to, &old, lanes);
         }
@@ -136,8 +154,9 @@ impl Warp {
         let bytes = copy.bytes;
         let (to, from) = (self.addresses(cta, at, copy.to), self.addresses(cta, at, copy.from));
         let strength = Strength::default();
-        let read = Access { kind: AccessKind::Read, place: Place::Global, bytes, strength };
-        let write = Access { kind: AccessKind::Write, place: Place::Shared, bytes, strength };
+        let part_bytes = 4;
+        let read = Access { kind: AccessKind::Read, place: Place::Global, bytes, part_bytes, strength };
+        let write = Access { kind: AccessKind::Write, place: Place::Shared, bytes, part_bytes, strength };
         check_aligned(&read, &from, lanes)?;
         check_aligned(&write, &to, lanes)?;
         check_bounds(&write, &to, lanes, cta.shared.len(), "of the shared memory of the block")?;
@@ -145,7 +164,6 @@ impl Warp {
         let all = [u64::from(bytes); LANES];
         let sizes = copy.size.map_or(all, |s| *frame.column(s, &cta.launch.constants));
         let reading = lanes_where(lanes & !frame.test(copy.ignore), |lane| sizes[lane] != 0);
-        let mut same = lanes;
         for word in 0..u64::from(bytes / 4) {
             let mut values = [0; LANES];
             let mut rest = lanes_where(reading, |lane| sizes[lane] > word * 4);
@@ -153,6 +171,9 @@ impl Warp {
                 let wanted = Access { bytes: 4, ..read };
                 let part = from.map(|address| address.wrapping_add(word * 4));
                 let (span, group) = find(cta, &wanted, &part, rest)?;
+                if span.writable {
+                    self.watch(cta, at, &wanted, &part, group, |_, _| false);
+                }
                 let offsets = part.map(|address| address.wrapping_sub(span.origin));
                 span.cells.load_lanes(&offsets, group, 4, &mut values);
                 rest &= !group;
@@ -162,9 +183,13 @@ impl Warp {
                 values[lane] &= u64::MAX.checked_shr(64 - 8 * kept).unwrap_or(0);
             });
             let into = to.map(|address| address.wrapping_add(word * 4));
-            same &= cta.shared.store_lanes(&into, lanes, 4, &values);
+            cta.shared.store_lanes(&into, lanes, 4, &values);
         }
-        self.watch(cta, at, &write, &to, lanes, same);
+        self.watch(cta, at, &write, &to, lanes, |_, _| false);
+        let pc = self.lane_groups[at].pc;
+        if let Some(races) = &mut cta.races {
+            each(lanes, |lane| races.copies.start(self.index, lane, pc, to[lane], bytes));
+        }
         Ok(Flow::Next)
     }
 }

@@ -2,7 +2,9 @@
 
 use super::frame::FrameId;
 use super::{PATIENCE, TURN, Warp};
-use crate::exec::code::Code;
+use crate::exec::block::Cta;
+use crate::exec::code::{Code, Op};
+use crate::exec::memory::window::Place;
 
 /// Lanes at one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +44,7 @@ impl Warp {
         self.threshold = others.map(|(_, lane_group)| self.key(code, lane_group)).min().unwrap_or(u64::MAX);
         self.lane_groups[at].last_run = self.steps;
         self.slice = (self.steps, fair);
+        self.turn = TURN;
         if self.lane_groups.len() > 1 {
             self.watch.restart(self.steps);
         }
@@ -59,7 +62,7 @@ impl Warp {
         if out_of_order {
             let lane_group = &self.lane_groups[at];
             let meets = |other: &LaneGroup| other.pc == lane_group.pc && other.frame == lane_group.frame;
-            return run > TURN || self.lane_groups.iter().filter(|other| meets(other)).count() > 1;
+            return run > self.turn || self.lane_groups.iter().filter(|other| meets(other)).count() > 1;
         }
         run > PATIENCE || self.key(code, &self.lane_groups[at]) >= self.threshold
     }
@@ -70,6 +73,32 @@ impl Warp {
         self.lane_groups[at].mask &= !mask;
         self.lane_groups[at].repeats = None;
         self.lane_groups.push(LaneGroup { mask, pc, repeats: None, ..lane_group });
+    }
+
+    /// Lets some lanes of a lane group go ahead of the others, now and then.
+    ///
+    /// Lanes of one warp run independently from sm_70 on. What a kernel does without a barrier of the warp must not depend on their order.
+    pub(super) fn part(&mut self, cta: &mut Cta<'_>, at: usize) {
+        let Some(random) = cta.splits.as_mut().filter(|_| self.splits > 0) else { return };
+        let LaneGroup { mask, pc, .. } = self.lane_groups[at];
+        if mask.count_ones() < 2 || random.below(8) != 0 {
+            return;
+        }
+        let picked = match random.below(3) {
+            0 => mask & (random.next() >> 16) as u32,
+            1 => mask & (u32::MAX << (1 + random.below(31))),
+            _ => mask & 0x5555_5555,
+        };
+        if picked == 0 || picked == mask {
+            return;
+        }
+        let behind = if random.below(2) == 0 { picked } else { mask & !picked };
+        self.turn = 1 + random.below(48);
+        self.splits -= 1;
+        self.split(at, behind, pc);
+        self.slice = (self.steps, true);
+        self.threshold = 0;
+        self.watch.restart(self.steps);
     }
 
     /// Whether a ready lane group has been passed over for long.
@@ -110,6 +139,19 @@ impl Warp {
                 }
             }
             at += 1;
+        }
+    }
+}
+
+impl Op {
+    /// Whether other threads can see the step, or it them.
+    pub(super) fn reaches_others(&self) -> bool {
+        let is_common = |place: Place| matches!(place, Place::Shared | Place::Global | Place::Generic);
+        match self {
+            Self::Load(load) => is_common(load.place),
+            Self::Store(store) => is_common(store.place),
+            Self::Atomic(_) | Self::CopyAsync(_) => true,
+            _ => false,
         }
     }
 }

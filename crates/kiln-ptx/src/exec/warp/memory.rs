@@ -4,13 +4,13 @@
 //! of them, into one block, with one call.
 
 use super::lane_group::LaneGroup;
+use super::watching::lock_locations;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
-use crate::exec::check::Touch;
 use crate::exec::code::{Address, Base, Load, Store, Strength};
 use crate::exec::column::{Column, LANES, each, first_lane, lanes_where};
 use crate::exec::finding::{AccessKind, BadAccess, FindingKind};
-use crate::exec::memory::window::{Place, SHARED};
+use crate::exec::memory::window::Place;
 
 /// Strong loads from global memory after which a block lets others run: it is probably waiting for them.
 const MAX_POLLS: u32 = 256;
@@ -20,8 +20,9 @@ const MAX_POLLS: u32 = 256;
 pub(super) struct Access {
     pub(super) kind: AccessKind,
     pub(super) place: Place,
-    /// Bytes of all its parts together.
+    /// Bytes of all its parts together, and of one.
     pub(super) bytes: u32,
+    pub(super) part_bytes: u32,
     pub(super) strength: Strength,
 }
 
@@ -38,8 +39,10 @@ impl Warp {
         }
         let mut addresses = self.addresses(cta, at, load.address);
         let bytes = load.bytes * load.to.len() as u32;
-        let mut access = Access { kind: AccessKind::Read, place: load.place, bytes, strength: load.strength };
+        let Load { place, strength, bytes: part_bytes, .. } = *load;
+        let mut access = Access { kind: AccessKind::Read, place, bytes, part_bytes, strength };
         check_aligned(&access, &addresses, lanes)?;
+        let mut locations = lock_locations(cta, strength);
         let mut rest = lanes;
         while rest != 0 {
             let group = resolve(&mut access, load.place, &mut addresses, rest);
@@ -51,10 +54,12 @@ impl Warp {
                     self.load_global(cta, at, load, &access, &addresses, group)?
                 }
             }
+            if let Some(locations) = locations.as_deref_mut() {
+                self.synchronise(cta, &access, &addresses, group, 0, locations);
+            }
             rest &= !group;
         }
         if load.strength.strong {
-            self.synchronise(cta, &access, &addresses, lanes);
             cta.polls += u32::from(access.place == Place::Global);
             if cta.polls > MAX_POLLS {
                 return Ok(Flow::Yield);
@@ -68,9 +73,10 @@ impl Warp {
         cta.changes += 1;
         let mut addresses = self.addresses(cta, at, store.address);
         let bytes = store.bytes * store.from.len() as u32;
-        let mut access =
-            Access { kind: AccessKind::Write, place: store.place, bytes, strength: store.strength };
+        let Store { place, strength, bytes: part_bytes, .. } = *store;
+        let mut access = Access { kind: AccessKind::Write, place, bytes, part_bytes, strength };
         check_aligned(&access, &addresses, lanes)?;
+        let mut locations = lock_locations(cta, strength);
         let mut rest = lanes;
         while rest != 0 {
             let group = resolve(&mut access, store.place, &mut addresses, rest);
@@ -86,10 +92,10 @@ impl Warp {
                     self.store_global(cta, at, store, &access, &addresses, group)?;
                 }
             }
+            if let Some(locations) = locations.as_deref_mut() {
+                self.synchronise(cta, &access, &addresses, group, group, locations);
+            }
             rest &= !group;
-        }
-        if store.strength.strong {
-            self.synchronise(cta, &access, &addresses, lanes);
         }
         Ok(Flow::Next)
     }
@@ -117,7 +123,7 @@ impl Warp {
         lanes: u32,
     ) -> Done<()> {
         check_bounds(access, addresses, lanes, cta.shared.len(), "of the shared memory of the block")?;
-        self.watch(cta, at, access, addresses, lanes, 0);
+        self.watch(cta, at, access, addresses, lanes, |_, _| false);
         let bare = cta.shared.unwritten(addresses, lanes, access.bytes);
         self.report_unwritten(cta, at, access, addresses, bare);
         for (part, to) in (0u64..).zip(&load.to) {
@@ -194,14 +200,16 @@ impl Warp {
         lanes: u32,
     ) -> Done<()> {
         check_bounds(access, addresses, lanes, cta.shared.len(), "of the shared memory of the block")?;
+        self.watch(cta, at, access, addresses, lanes, |cta, lane| {
+            let content = |address: u64| cta.shared.load(address, store.bytes);
+            self.writes_same(cta, at, store, addresses, (lanes, lane), content)
+        });
         let LaneGroup { frame, .. } = self.lane_groups[at];
-        let mut same = lanes;
         for (part, from) in (0u64..).zip(&store.from) {
             let values = self.frames[frame].column(*from, &cta.launch.constants);
             let part = addresses.map(|address| address.wrapping_add(part * u64::from(store.bytes)));
-            same &= cta.shared.store_lanes(&part, lanes, store.bytes, values);
+            cta.shared.store_lanes(&part, lanes, store.bytes, values);
         }
-        self.watch(cta, at, access, addresses, lanes, same);
         Ok(())
     }
 
@@ -222,52 +230,6 @@ impl Warp {
             self.local.store(&part, lanes, store.bytes, values);
         }
         Ok(())
-    }
-
-    /// Lets the race check see an access to shared memory.
-    pub(super) fn watch(
-        &self,
-        cta: &mut Cta<'_>,
-        at: usize,
-        access: &Access,
-        addresses: &Column,
-        lanes: u32,
-        same: u32,
-    ) {
-        let Some(races) = &mut cta.races else { return };
-        let touch = Touch {
-            warp: self.index,
-            mask: lanes,
-            pc: self.lane_groups[at].pc,
-            bytes: access.bytes,
-            kind: access.kind,
-            strong: access.strength.strong,
-        };
-        if let Some(conflict) = races.touch(&touch, addresses, same) {
-            let bad = access.bad(addresses[conflict.lane], String::new());
-            cta.report_race(self.index, touch.pc, bad, conflict);
-        }
-    }
-
-    /// Hands clocks on where an access synchronises.
-    pub(super) fn synchronise(&self, cta: &mut Cta<'_>, access: &Access, addresses: &Column, lanes: u32) {
-        let Some(races) = &mut cta.races else { return };
-        if access.strength.release {
-            races.clocks.fence(self.index);
-        }
-        if !races.clocks.has_fences() {
-            return;
-        }
-        let window = if access.place == Place::Shared { SHARED } else { 0 };
-        each(lanes, |lane| {
-            let address = addresses[lane] | window;
-            if access.kind != AccessKind::Write {
-                races.clocks.acquire_at(self.index, address, access.strength.acquire);
-            }
-            if access.kind != AccessKind::Read {
-                races.clocks.release_at(self.index, address);
-            }
-        });
     }
 
     /// Reports lanes that read bytes that were never written.

@@ -17,6 +17,7 @@ mod lane_group;
 mod memory;
 mod repeat;
 mod special;
+mod watching;
 
 use super::block::Cta;
 use super::code::Code;
@@ -32,6 +33,8 @@ use repeat::Watch;
 const PATIENCE: u64 = 8192;
 /// Steps of such a turn.
 const TURN: u64 = 1024;
+/// How often lanes of a warp part without a branch. It has an end, so that a loop that waits comes to repeat itself.
+const SPLITS: u32 = 64;
 
 /// A warp.
 pub(crate) struct Warp {
@@ -47,6 +50,10 @@ pub(crate) struct Warp {
     threshold: u64,
     /// When the present lane group started to run, and whether out of order.
     slice: (u64, bool),
+    /// Steps of its turn when it runs out of order.
+    turn: u64,
+    /// How often its lanes may still part without a branch.
+    splits: u32,
     /// Finds loops that cannot end.
     watch: Watch,
 }
@@ -113,6 +120,8 @@ impl Warp {
             steps: 0,
             threshold: 0,
             slice: (0, false),
+            turn: TURN,
+            splits: SPLITS,
             watch: Watch::default(),
         }
     }
@@ -162,8 +171,12 @@ impl Warp {
                 self.compare_state(cta, at)?;
             }
             *left -= 1;
-            let LaneGroup { mask, pc, frame, .. } = self.lane_groups[at];
+            let LaneGroup { pc, frame, .. } = self.lane_groups[at];
             let Some(step) = code.steps.get(pc as usize) else { return Ok(true) };
+            if cta.splits.is_some() && step.op.reaches_others() {
+                self.part(cta, at);
+            }
+            let mask = self.lane_groups[at].mask;
             let lanes = mask & self.frames[frame].test(step.guard);
             if step.first {
                 self.steps += 1;

@@ -177,7 +177,7 @@ impl Op {
             | Self::Branch { .. }
             | Self::Jump { .. }
             | Self::Table { .. }
-            | Self::Fence
+            | Self::Fence(_)
             | Self::Yield
             | Self::Nothing => true,
             Self::Allocate { .. }
@@ -186,6 +186,8 @@ impl Op {
             | Self::Load(_)
             | Self::Store(_)
             | Self::CopyAsync(_)
+            | Self::CommitCopies
+            | Self::WaitForCopies { .. }
             | Self::Collective(_)
             | Self::Barrier(_)
             | Self::Call(_)

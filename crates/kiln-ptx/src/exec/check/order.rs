@@ -1,0 +1,82 @@
+//! How a new access stands to the remembered ones.
+
+use super::mark::{Mark, Touching};
+use super::rule::{RaceRule, Rules};
+
+/// What an access asks about the accesses before it.
+pub(crate) trait Order {
+    /// Whether the remembered access happens before the new one.
+    fn is_before(&self, mark: Mark) -> bool;
+    /// Whether both are of one thread.
+    fn is_same_thread(&self, mark: Mark) -> bool;
+    /// Whether both are of one block.
+    fn is_same_block(&self, mark: Mark) -> bool;
+    /// Whether it happens before everything that can still come to this memory.
+    fn is_settled(&self, mark: Mark) -> bool;
+    /// The warp of an access, by its number in the grid, and the block.
+    fn warp_and_block(&self, mark: Mark) -> (u64, u64);
+    /// The rules that hold.
+    fn rules(&self) -> Rules;
+
+    /// How far apart two threads are: 3 in two blocks, 2 in two warps, 1 in two lanes.
+    fn distance(&self, a: Mark, b: Mark) -> u32 {
+        let ((warp, block), (other_warp, other_block)) = (self.warp_and_block(a), self.warp_and_block(b));
+        match () {
+            () if block != other_block => 3,
+            () if warp != other_warp => 2,
+            () if a.lane() != b.lane() => 1,
+            () => 0,
+        }
+    }
+}
+
+/// Why two accesses race.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RaceCause {
+    /// Nothing orders them.
+    Unordered,
+    /// Both are strong, but a scope does not include the other thread.
+    NarrowScope,
+    /// Both are strong, but they are of different sizes.
+    DifferentSizes,
+}
+
+/// Whether an old access and a new one race, and why.
+#[inline(always)]
+pub(super) fn race<O: Order>(old: Mark, new: Mark, order: &O) -> Option<RaceCause> {
+    let (first, second) = (old.kind(), new.kind());
+    if !first.writes() && !second.writes() {
+        return None;
+    }
+    if order.is_same_thread(old) {
+        return None;
+    }
+    let mut cause = RaceCause::Unordered;
+    if first.is_strong() && second.is_strong() {
+        let rules = order.rules();
+        cause = match () {
+            () if !rules.has(RaceRule::StrongPair) => RaceCause::Unordered,
+            () if old.size() != new.size() && rules.has(RaceRule::AccessSize) => RaceCause::DifferentSizes,
+            () if (!old.is_wide() || !new.is_wide())
+                && rules.has(RaceRule::AccessScope)
+                && !order.is_same_block(old) =>
+            {
+                RaceCause::NarrowScope
+            }
+            () => return None,
+        };
+    }
+    if order.is_before(old) || is_taken_out(first, second, order.rules()) {
+        return None;
+    }
+    Some(cause)
+}
+
+fn is_taken_out(first: Touching, second: Touching, rules: Rules) -> bool {
+    !rules.has(match (first.writes(), second.writes()) {
+        (true, true) => RaceRule::WriteAfterWrite,
+        (true, false) => RaceRule::ReadAfterWrite,
+        _ => RaceRule::WriteAfterRead,
+    })
+}

@@ -1,0 +1,165 @@
+//! The remembered accesses of one stretch of memory: sixteen bytes for each four that were touched.
+//!
+//! A word holds up to two marks. Where more must be remembered, or where bytes of the word are accessed one by one, it is a number in a
+//! list beside the words.
+
+use super::cell::{self, Raced, further, is_over};
+use super::mark::{Mark, Touching};
+use super::order::{Order, race};
+use super::rule::RaceRule;
+
+/// Words of a page.
+pub(super) const PAGE_WORDS: u64 = 256;
+/// Bytes of memory a page stands for.
+pub(crate) const PAGE_BYTES: u64 = PAGE_WORDS * 4;
+
+/// Set in the first half of a word that is a number in the list. No mark has it.
+const LINK: u64 = 7 << 57;
+
+#[derive(Clone, Copy, Default)]
+struct Word {
+    a: Mark,
+    b: Mark,
+}
+
+/// What does not fit into a word.
+enum Beside {
+    /// All four bytes together.
+    Whole(Vec<Mark>),
+    /// Each byte.
+    Bytes(Box<[Vec<Mark>; 4]>),
+}
+
+/// The marks of 1024 bytes.
+pub(crate) struct Page {
+    words: Vec<Word>,
+    beside: Vec<Beside>,
+    free: Vec<u32>,
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        Self { words: vec![Word::default(); PAGE_WORDS as usize], beside: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl Page {
+    /// Takes an access to some bytes of a word in; the first earlier one it races with.
+    #[inline]
+    pub(crate) fn touch<O: Order>(
+        &mut self,
+        word: usize,
+        bytes: u8,
+        new: Mark,
+        order: &O,
+        exact: bool,
+    ) -> Raced {
+        let slot = self.words.get_mut(word)?;
+        let Word { a, b } = *slot;
+        if bytes == 15 && a.0 & LINK != LINK {
+            if a.is_none() || a.is_like(new) && b.is_none() {
+                slot.a = new;
+                return None;
+            }
+            if let Some(raced) = slot.take(new, order, exact) {
+                return raced;
+            }
+        }
+        self.touch_beside(word, bytes, new, order, exact)
+    }
+
+    /// Forgets a word.
+    pub(crate) fn forget(&mut self, word: usize) {
+        let Some(slot) = self.words.get_mut(word) else { return };
+        if slot.a.0 & LINK == LINK {
+            self.free.push(slot.a.0 as u32);
+        }
+        *slot = Word::default();
+    }
+
+    #[cold]
+    fn touch_beside<O: Order>(&mut self, word: usize, bytes: u8, new: Mark, order: &O, exact: bool) -> Raced {
+        let bytes = if order.rules().has(RaceRule::Bytes) { bytes } else { 15 };
+        let link = self.link(word, bytes != 15);
+        let beside = self.beside.get_mut(link as usize)?;
+        let raced = match beside {
+            Beside::Whole(marks) => cell::take(marks, new, order, exact),
+            Beside::Bytes(cells) => {
+                let touched = cells.iter_mut().enumerate().filter(|(at, _)| bytes >> at & 1 != 0);
+                touched.fold(None, |raced, (_, marks)| raced.or(cell::take(marks, new, order, exact)))
+            }
+        };
+        // A plain write of the whole word is all there is to remember.
+        if bytes == 15 && new.kind() == Touching::Write {
+            self.free.push(link);
+            self.words[word] = Word { a: new, b: Mark::NONE };
+        }
+        raced
+    }
+
+    /// The number of a word in the list; it is put there if need be.
+    fn link(&mut self, word: usize, split: bool) -> u32 {
+        let Word { a, b } = self.words[word];
+        let marks = || [a, b].into_iter().filter(|mark| !mark.is_none()).collect::<Vec<Mark>>();
+        if a.0 & LINK == LINK {
+            let link = a.0 as u32;
+            if let (true, Some(Beside::Whole(marks))) = (split, self.beside.get(link as usize)) {
+                let cells = Box::new([marks.clone(), marks.clone(), marks.clone(), marks.clone()]);
+                self.beside[link as usize] = Beside::Bytes(cells);
+            }
+            return link;
+        }
+        let beside = match split {
+            true => Beside::Bytes(Box::new([marks(), marks(), marks(), marks()])),
+            false => Beside::Whole(marks()),
+        };
+        let link = match self.free.pop() {
+            Some(link) => {
+                self.beside[link as usize] = beside;
+                link
+            }
+            None => {
+                self.beside.push(beside);
+                self.beside.len() as u32 - 1
+            }
+        };
+        self.words[word] = Word { a: Mark(LINK | u64::from(link)), b: Mark::NONE };
+        link
+    }
+}
+
+impl Word {
+    /// Takes an access in, if that can be said with two marks.
+    #[inline]
+    fn take<O: Order>(&mut self, new: Mark, order: &O, exact: bool) -> Option<Raced> {
+        let Self { a, b } = *self;
+        let mut raced = race(a, new, order).map(|cause| (a, cause));
+        if !b.is_none() && raced.is_none() {
+            raced = race(b, new, order).map(|cause| (b, cause));
+        }
+        if new.kind() == Touching::Write {
+            *self = Self { a: new, b: Mark::NONE };
+            return Some(raced);
+        }
+        match (is_over(a, new, order), b.is_none() || is_over(b, new, order)) {
+            (true, true) => *self = Self { a: new, b: Mark::NONE },
+            (true, false) => self.a = new,
+            (false, true) => self.b = new,
+            (false, false) => {
+                let plain = [a, b, new].iter().all(|mark| mark.kind() == Touching::Read);
+                if !plain || exact {
+                    return None;
+                }
+                match further([a, b], new, order) {
+                    Some(0) => self.a = new,
+                    Some(_) => self.b = new,
+                    None => {}
+                }
+            }
+        }
+        if !order.rules().has(RaceRule::Readers) {
+            self.b = Mark::NONE;
+        }
+        Some(raced)
+    }
+}

@@ -1,0 +1,351 @@
+//! The race check of a launch, and of one of its blocks.
+//!
+//! Accesses to shared memory are remembered by the block, those to global memory by the launch: in pages, each behind a lock, since blocks
+//! run on several threads. Only strong accesses of code that synchronises take a lock of the whole launch, so that what they read and what
+//! they acquire belong together.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::clocks::{Clocks, TIME_BITS};
+use super::copies::Copies;
+use super::intervals::Intervals;
+use super::location::Locations;
+use super::mark::{Mark, Touching};
+use super::order::{Order, RaceCause};
+use super::page::{PAGE_BYTES, Page};
+use super::rule::{RaceRule, Rules};
+use crate::exec::code::Code;
+use crate::exec::column::{Column, LANES, uniform};
+
+/// Parts of the table of pages, each with a lock.
+const SHARDS: usize = 64;
+/// Pages a block remembers.
+const CACHED: usize = 64;
+
+type SharedPage = Arc<Mutex<Page>>;
+
+/// What the blocks of a launch share.
+pub(crate) struct LaunchRaces {
+    pub(crate) rules: Rules,
+    /// Whether lanes are ordered by running in lockstep, as before sm_70.
+    pub(crate) lockstep: bool,
+    /// Whether the code can order threads otherwise than by barriers of whole warps and blocks.
+    pub(crate) partial: bool,
+    /// Whether the code can order threads through memory.
+    pub(crate) synchronises: bool,
+    warps_per_block: u32,
+    /// Whether there is one block, which then is ordered with itself alone.
+    alone: bool,
+    intervals: Intervals,
+    shards: Vec<Mutex<HashMap<u64, SharedPage>>>,
+    locations: Mutex<Locations>,
+}
+
+impl LaunchRaces {
+    pub(crate) fn new(code: &Code, warps_per_block: u32, blocks: u64, rules: Rules) -> Self {
+        let synchronises = code.synchronises() || !rules.has(RaceRule::Relaxed);
+        Self {
+            rules,
+            lockstep: code.is_lockstep(),
+            partial: synchronises || code.has_partial_barriers(),
+            synchronises,
+            warps_per_block,
+            alone: blocks == 1,
+            intervals: Intervals::new(),
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            locations: Mutex::default(),
+        }
+    }
+
+    /// Keeps strong accesses of all threads apart.
+    pub(crate) fn locations(&self) -> MutexGuard<'_, Locations> {
+        lock(&self.locations)
+    }
+
+    /// Forgets accesses to memory that is allocated again.
+    pub(crate) fn forget(&self, start: u64, bytes: u64) {
+        if !self.rules.has(RaceRule::Allocation) {
+            return;
+        }
+        let mut at = start & !3;
+        while at < start.saturating_add(bytes) {
+            let known = lock(&self.shards[shard(at / PAGE_BYTES)]).get(&(at / PAGE_BYTES)).cloned();
+            let end = (at / PAGE_BYTES + 1) * PAGE_BYTES;
+            if let Some(page) = known {
+                let mut page = lock(&page);
+                let words = (at..end.min(start + bytes)).step_by(4);
+                words.for_each(|address| page.forget((address % PAGE_BYTES / 4) as usize));
+            }
+            at = end;
+        }
+    }
+
+    fn page(&self, number: u64) -> SharedPage {
+        Arc::clone(lock(&self.shards[shard(number)]).entry(number).or_default())
+    }
+}
+
+/// An access of some lanes of a warp.
+#[derive(Clone, Copy)]
+pub(crate) struct Touch {
+    pub(crate) warp: usize,
+    pub(crate) mask: u32,
+    pub(crate) pc: u32,
+    /// Bytes of all its elements together, and of one.
+    pub(crate) bytes: u32,
+    pub(crate) element_bytes: u32,
+    pub(crate) kind: Touching,
+    /// Whether its scope reaches beyond the block.
+    pub(crate) wide: bool,
+}
+
+/// Two accesses that race.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Conflict {
+    /// The lane of the later one.
+    pub(crate) lane: usize,
+    /// The earlier one: its warp by its number in the grid, its lane, where it was and what it did.
+    pub(crate) earlier_warp: u64,
+    pub(crate) earlier_lane: usize,
+    pub(crate) pc: u32,
+    pub(crate) earlier: Touching,
+    pub(crate) cause: RaceCause,
+}
+
+/// The race check of one block.
+pub(crate) struct BlockRaces<'l> {
+    pub(crate) launch: &'l LaunchRaces,
+    pub(crate) clocks: Clocks,
+    /// Places in shared memory that threads synchronise at.
+    pub(crate) locations: Locations,
+    pub(crate) copies: Copies,
+    shared: Vec<Option<Box<Page>>>,
+    cached: Vec<Option<(u64, SharedPage)>>,
+}
+
+impl<'l> BlockRaces<'l> {
+    /// For a block by its number, with these lanes and so much shared memory. `None` if the grid has more warps than can be told apart.
+    pub(crate) fn new(launch: &'l LaunchRaces, block: u64, lanes: &[u32], shared_bytes: u64) -> Option<Self> {
+        let first = u32::try_from(block.checked_mul(u64::from(launch.warps_per_block))?).ok()?;
+        first.checked_add(launch.warps_per_block)?;
+        let pages = shared_bytes.div_ceil(PAGE_BYTES) as usize;
+        Some(Self {
+            launch,
+            clocks: Clocks::new(block, first, lanes, launch.lockstep, launch.rules),
+            locations: Locations::default(),
+            copies: Copies::default(),
+            shared: (0..pages).map(|_| None).collect(),
+            cached: (0..CACHED).map(|_| None).collect(),
+        })
+    }
+
+    /// Takes an access to shared memory in; what it races with, at most once for each lane and word.
+    pub(crate) fn touch_shared(&mut self, touch: &Touch, addresses: &Column) -> Vec<Conflict> {
+        let interval = self.clocks.local_interval(touch.warp);
+        let mark = Mark::new(interval, touch.pc, touch.kind, touch.wide, touch.element_bytes);
+        let exact = self.launch.partial;
+        let mut found = Vec::new();
+        let mut rest = lanes_to_take(touch, addresses, exact);
+        while rest != 0 {
+            let lane = rest.trailing_zeros() as usize & (LANES - 1);
+            rest &= rest - 1;
+            let order = InBlock { clocks: &self.clocks, warp: touch.warp, lane, interval };
+            let mark = mark.in_lane(lane);
+            each_word(addresses[lane], touch.bytes, |word, bytes| {
+                let (number, at) = (word * 4 / PAGE_BYTES, (word * 4 % PAGE_BYTES / 4) as usize);
+                let Some(slot) = self.shared.get_mut(number as usize) else { return };
+                let raced = slot.get_or_insert_default().touch(at, bytes, mark, &order, exact);
+                if let Some((old, cause)) = raced {
+                    found.push(conflict(&order, lane, old, cause));
+                }
+            });
+        }
+        found
+    }
+
+    /// Takes an access to global memory in.
+    pub(crate) fn touch_global(&mut self, touch: &Touch, addresses: &Column) -> Vec<Conflict> {
+        let launch = self.launch;
+        let Some(interval) = self.clocks.interval(touch.warp, &launch.intervals) else { return Vec::new() };
+        let mark = Mark::new(interval, touch.pc, touch.kind, touch.wide, touch.element_bytes);
+        let exact = launch.partial;
+        let number = self.clocks.number(touch.warp);
+        let mut found = Vec::new();
+        let mut rest = lanes_to_take(touch, addresses, exact);
+        while rest != 0 {
+            let first = addresses[rest.trailing_zeros() as usize & (LANES - 1)];
+            let page_number = first / PAGE_BYTES;
+            let page = cached(&mut self.cached, launch, page_number);
+            let mut page = lock(page);
+            // As many lanes as stay inside the page.
+            while rest != 0 {
+                let lane = rest.trailing_zeros() as usize & (LANES - 1);
+                let address = addresses[lane];
+                if address / PAGE_BYTES != page_number {
+                    break;
+                }
+                rest &= rest - 1;
+                let order = InGrid { clocks: &self.clocks, launch, warp: touch.warp, number, lane, interval };
+                let mark = mark.in_lane(lane);
+                // An access is aligned, so it does not leave the page.
+                each_word(address % PAGE_BYTES, touch.bytes, |word, bytes| {
+                    let raced = page.touch(word as usize, bytes, mark, &order, exact);
+                    if let Some((old, cause)) = raced {
+                        found.push(conflict(&order, lane, old, cause));
+                    }
+                });
+            }
+        }
+        found
+    }
+}
+
+/// All lanes, or two of those that read one place: two readers say as much as all.
+fn lanes_to_take(touch: &Touch, addresses: &Column, exact: bool) -> u32 {
+    let mask = touch.mask;
+    if exact || touch.kind != Touching::Read || uniform(addresses, mask).is_none() {
+        return mask;
+    }
+    let others = mask & (mask - 1);
+    (mask ^ others) | (others & others.wrapping_neg())
+}
+
+fn cached<'c>(
+    pages: &'c mut [Option<(u64, SharedPage)>],
+    launch: &LaunchRaces,
+    number: u64,
+) -> &'c Mutex<Page> {
+    let slot = &mut pages[number as usize % CACHED];
+    if slot.as_ref().is_none_or(|(known, _)| *known != number) {
+        *slot = None;
+    }
+    &slot.get_or_insert_with(|| (number, launch.page(number))).1
+}
+
+/// Calls `f` for every word of an access, with a bit for each byte of it that is meant.
+#[inline(always)]
+fn each_word(address: u64, bytes: u32, mut f: impl FnMut(u64, u8)) {
+    if address.is_multiple_of(4) && bytes.is_multiple_of(4) {
+        (0..u64::from(bytes / 4)).for_each(|word| f(address / 4 + word, 15));
+        return;
+    }
+    let mut at = address;
+    let end = address + u64::from(bytes);
+    while at < end {
+        let stop = (at / 4 * 4 + 4).min(end);
+        f(at / 4, (((1u32 << (stop - at)) - 1) << (at % 4)) as u8);
+        at = stop;
+    }
+}
+
+fn conflict<O: Order>(order: &O, lane: usize, old: Mark, cause: RaceCause) -> Conflict {
+    let (earlier_warp, _) = order.warp_and_block(old);
+    Conflict { lane, earlier_warp, earlier_lane: old.lane(), pc: old.pc(), earlier: old.kind(), cause }
+}
+
+fn shard(page: u64) -> usize {
+    page as usize % SHARDS
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The order of accesses to shared memory.
+struct InBlock<'a> {
+    clocks: &'a Clocks,
+    warp: usize,
+    lane: usize,
+    interval: u32,
+}
+
+impl InBlock<'_> {
+    #[inline(always)]
+    fn split(mark: Mark) -> (usize, u32) {
+        ((mark.interval() >> TIME_BITS) as usize, mark.interval() & ((1 << TIME_BITS) - 1))
+    }
+}
+
+impl Order for InBlock<'_> {
+    #[inline(always)]
+    fn is_before(&self, mark: Mark) -> bool {
+        let (warp, time) = Self::split(mark);
+        self.clocks.is_before(warp, mark.lane(), time, self.warp, self.lane)
+    }
+
+    #[inline(always)]
+    fn is_same_thread(&self, mark: Mark) -> bool {
+        mark.lane() == self.lane && (mark.interval() ^ self.interval) >> TIME_BITS == 0
+    }
+
+    fn is_same_block(&self, _: Mark) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn is_settled(&self, mark: Mark) -> bool {
+        let (warp, time) = Self::split(mark);
+        time <= self.clocks.base.own[warp]
+    }
+
+    fn warp_and_block(&self, mark: Mark) -> (u64, u64) {
+        (u64::from(self.clocks.number(Self::split(mark).0)), 0)
+    }
+
+    #[inline(always)]
+    fn rules(&self) -> Rules {
+        self.clocks.rules
+    }
+}
+
+/// The order of accesses to global memory.
+struct InGrid<'a> {
+    clocks: &'a Clocks,
+    launch: &'a LaunchRaces,
+    warp: usize,
+    number: u32,
+    lane: usize,
+    interval: u32,
+}
+
+impl Order for InGrid<'_> {
+    #[inline(always)]
+    fn is_before(&self, mark: Mark) -> bool {
+        let (number, time) = self.launch.intervals.get(mark.interval());
+        match self.clocks.own_warp(number) {
+            Some(warp) => self.clocks.is_before(warp, mark.lane(), time, self.warp, self.lane),
+            None => self.clocks.is_foreign_before(number, mark.lane(), time, self.warp, self.lane),
+        }
+    }
+
+    #[inline(always)]
+    fn is_same_thread(&self, mark: Mark) -> bool {
+        mark.lane() == self.lane
+            && (mark.interval() == self.interval
+                || self.launch.intervals.get(mark.interval()).0 == self.number)
+    }
+
+    fn is_same_block(&self, mark: Mark) -> bool {
+        self.clocks.own_warp(self.launch.intervals.get(mark.interval()).0).is_some()
+    }
+
+    #[inline(always)]
+    fn is_settled(&self, mark: Mark) -> bool {
+        if !self.launch.alone {
+            return false;
+        }
+        let (number, time) = self.launch.intervals.get(mark.interval());
+        self.clocks.own_warp(number).is_some_and(|warp| time <= self.clocks.base.own[warp])
+    }
+
+    fn warp_and_block(&self, mark: Mark) -> (u64, u64) {
+        let warp = self.launch.intervals.get(mark.interval()).0;
+        (u64::from(warp), u64::from(warp / self.launch.warps_per_block.max(1)))
+    }
+
+    #[inline(always)]
+    fn rules(&self) -> Rules {
+        self.clocks.rules
+    }
+}

@@ -1,0 +1,103 @@
+//! What fences keep of a lane, and what threads bring to a barrier.
+
+use std::sync::{Arc, OnceLock};
+
+use super::clock::{Clock, Time, joined_options};
+use super::clocks::Base;
+use crate::exec::column::LANES;
+
+/// What a lane was ordered behind at some moment, put together only when it is needed.
+pub(super) struct Snapshot {
+    pub(super) base: Arc<Base>,
+    pub(super) known: Option<Arc<Clock>>,
+    pub(super) warp: u32,
+    pub(super) all: Time,
+    pub(super) lane: usize,
+    pub(super) now: Time,
+    pub(super) row: Option<Box<[Time; LANES]>>,
+}
+
+impl Snapshot {
+    pub(super) fn clock(&self) -> Clock {
+        let mut clock = Clock::clone(self.base.clock());
+        if let Some(known) = &self.known {
+            clock.join(known);
+        }
+        clock.add(self.warp, self.all, self.row.as_deref());
+        clock.add_lanes(self.warp, 1 << self.lane, self.now);
+        clock
+    }
+}
+
+/// What lies behind a fence.
+#[derive(Clone)]
+pub(super) enum Fenced {
+    Lane(Arc<(Snapshot, OnceLock<Arc<Clock>>)>),
+    Joined(Arc<Clock>),
+}
+
+impl Fenced {
+    pub(super) fn of(snapshot: Snapshot) -> Self {
+        Self::Lane(Arc::new((snapshot, OnceLock::new())))
+    }
+
+    pub(super) fn clock(&self) -> Arc<Clock> {
+        match self {
+            Self::Lane(lane) => Arc::clone(lane.1.get_or_init(|| Arc::new(lane.0.clock()))),
+            Self::Joined(clock) => Arc::clone(clock),
+        }
+    }
+}
+
+/// How a lane takes part in synchronisation through memory.
+#[derive(Clone, Default)]
+pub(super) struct LaneSync {
+    /// What its strong writes release to threads of its block: what lay before its last fence.
+    pub(super) narrow: Option<Fenced>,
+    /// The same for all threads, from fences of a wide scope.
+    pub(super) wide: Option<Fenced>,
+    /// What its next fence acquires.
+    pub(super) pending: Option<Arc<Clock>>,
+    /// What its next fence of a wide scope acquires.
+    pub(super) pending_wide: Option<Arc<Clock>>,
+}
+
+/// What threads bring to a meeting.
+#[derive(Default)]
+pub(super) struct Gathered {
+    pub(super) clock: Clock,
+    narrow: Option<Arc<Clock>>,
+    wide: Option<Arc<Clock>>,
+    pending: Option<Arc<Clock>>,
+    pending_wide: Option<Arc<Clock>>,
+}
+
+impl Gathered {
+    pub(super) fn add_sync(&mut self, sync: &LaneSync) {
+        let narrow = sync.narrow.as_ref().map(Fenced::clock);
+        let wide = sync.wide.as_ref().map(Fenced::clock);
+        self.narrow = joined_options(self.narrow.as_ref(), narrow.as_ref());
+        self.wide = joined_options(self.wide.as_ref(), wide.as_ref());
+        self.pending = joined_options(self.pending.as_ref(), sync.pending.as_ref());
+        self.pending_wide = joined_options(self.pending_wide.as_ref(), sync.pending_wide.as_ref());
+    }
+
+    pub(super) fn join(&mut self, other: &Self) {
+        self.clock.join(&other.clock);
+        self.narrow = joined_options(self.narrow.as_ref(), other.narrow.as_ref());
+        self.wide = joined_options(self.wide.as_ref(), other.wide.as_ref());
+        self.pending = joined_options(self.pending.as_ref(), other.pending.as_ref());
+        self.pending_wide = joined_options(self.pending_wide.as_ref(), other.pending_wide.as_ref());
+    }
+
+    /// What each of those who met has of it, if anything.
+    pub(super) fn sync(&self) -> Option<LaneSync> {
+        let clocks = [&self.narrow, &self.wide, &self.pending, &self.pending_wide];
+        clocks.iter().any(|clock| clock.is_some()).then(|| LaneSync {
+            narrow: self.narrow.clone().map(Fenced::Joined),
+            wide: self.wide.clone().map(Fenced::Joined),
+            pending: self.pending.clone(),
+            pending_wide: self.pending_wide.clone(),
+        })
+    }
+}

@@ -1,0 +1,39 @@
+//! What the code can do to order its threads, found once for each launch.
+
+use super::*;
+
+impl Code {
+    /// Whether threads can be ordered through memory: by fences, or by accesses that acquire or release.
+    pub(crate) fn synchronises(&self) -> bool {
+        let orders = |strength: &Strength| strength.acquire || strength.release;
+        self.steps.iter().any(|step| match &step.op {
+            Op::Fence(_) => true,
+            Op::Load(load) => orders(&load.strength),
+            Op::Store(store) => orders(&store.strength),
+            Op::Atomic(atomic) => orders(&atomic.strength),
+            _ => false,
+        })
+    }
+
+    /// Whether a barrier can order some threads of a warp or a block and not the others.
+    pub(crate) fn has_partial_barriers(&self) -> bool {
+        self.steps.iter().any(|step| match &step.op {
+            Op::Barrier(barrier) => barrier.count.is_some() || barrier.kind == BarrierKind::Arrive,
+            Op::Collective(collective) => {
+                collective.kind == CollectiveKind::Sync
+                    && !collective.members.is_some_and(|members| self.names_all_lanes(members))
+            }
+            _ => false,
+        })
+    }
+
+    /// Whether lanes of a warp run in lockstep, as on devices before sm_70.
+    pub(crate) fn is_lockstep(&self) -> bool {
+        self.module.target.sm().is_some_and(|sm| sm < 70)
+    }
+
+    fn names_all_lanes(&self, members: Source) -> bool {
+        let constant = members.split().ok().and_then(|at| self.constants.get(at as usize));
+        matches!(constant, Some(Constant::Bits(bits)) if *bits as u32 == u32::MAX)
+    }
+}

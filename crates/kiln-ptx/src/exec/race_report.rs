@@ -1,0 +1,69 @@
+//! How races become findings.
+
+use super::block::Cta;
+use super::check::{Conflict, Copy, RaceCause, Touching};
+use super::column::LANES;
+use super::finding::{BadAccess, FindingKind};
+use super::site::Site;
+
+impl Cta<'_> {
+    /// Keeps a race of a lane with an earlier access. `same` if both wrote the same value.
+    pub(crate) fn report_race(
+        &self,
+        warp: usize,
+        pc: u32,
+        access: BadAccess,
+        conflict: Conflict,
+        same: bool,
+    ) {
+        let log = self.launch.log;
+        let steps = (pc, conflict.pc);
+        let again = |known: &FindingKind| match known {
+            FindingKind::Race { cause, .. } => !same && *cause == conflict.cause,
+            FindingKind::SameValue { .. } => same,
+            _ => false,
+        };
+        if log.count_again(steps, again) {
+            return;
+        }
+        let earlier_site =
+            Box::new(self.site_in_grid(conflict.pc, conflict.earlier_warp, conflict.earlier_lane));
+        let kind = match same {
+            true => FindingKind::SameValue { access, earlier_site },
+            false => FindingKind::Race {
+                access,
+                earlier: conflict.earlier.access(),
+                earlier_site,
+                cause: conflict.cause,
+            },
+        };
+        let note = same && !self.launch.options.checks.strict;
+        let thread = self.thread(warp, conflict.lane);
+        log.find(self.launch.code, steps, kind, note, |site| site.in_thread(self.index, thread));
+    }
+
+    /// Keeps an access to where a copy goes that is not done.
+    pub(crate) fn report_pending(&self, warp: usize, lane: usize, pc: u32, access: BadAccess, copy: Copy) {
+        let copier = self.thread(copy.warp, copy.lane);
+        let copy_site = Box::new(Site::of(self.launch.code, copy.pc).in_thread(self.index, copier));
+        let kind = FindingKind::PendingCopy { access, copy_site };
+        let thread = self.thread(warp, lane);
+        let log = self.launch.log;
+        log.find(self.launch.code, (pc, copy.pc), kind, false, |site| site.in_thread(self.index, thread));
+    }
+
+    /// A step in a thread anywhere in the grid.
+    fn site_in_grid(&self, pc: u32, warp: u64, lane: usize) -> Site {
+        let shape = &self.launch.shape;
+        let warps = shape.threads().div_ceil(LANES as u64).max(1);
+        let block = self.launch.block_index(warp / warps);
+        Site::of(self.launch.code, pc).in_thread(block, self.thread((warp % warps) as usize, lane))
+    }
+}
+
+impl Conflict {
+    /// Whether both are plain writes.
+    pub(crate) fn is_between_writes(&self, kind: Touching) -> bool {
+        kind == Touching::Write && self.earlier == Touching::Write && self.cause == RaceCause::Unordered
+    }
+}

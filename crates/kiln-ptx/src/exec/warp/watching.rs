@@ -1,0 +1,200 @@
+//! What the race check sees of accesses.
+
+use std::sync::MutexGuard;
+
+use super::Warp;
+use super::memory::Access;
+use crate::exec::block::Cta;
+use crate::exec::check::{BlockRaces, Conflict, Locations, RaceRule, Touch, Touching};
+use crate::exec::code::{Fence, Source, Store, Strength};
+use crate::exec::column::{Column, LANES, each};
+use crate::exec::finding::AccessKind;
+use crate::exec::memory::window::Place;
+
+impl Access {
+    fn touching(&self) -> Touching {
+        match (self.kind, self.strength.strong) {
+            (AccessKind::Atomic, _) => Touching::Update,
+            (AccessKind::Read, false) => Touching::Read,
+            (AccessKind::Read, true) => Touching::StrongRead,
+            (AccessKind::Write, false) => Touching::Write,
+            (AccessKind::Write, true) => Touching::StrongWrite,
+        }
+    }
+}
+
+impl Warp {
+    /// Lets the race check see an access to shared or global memory, before it is made. `same` says whether a lane writes what another
+    /// thread wrote before it.
+    #[inline]
+    pub(super) fn watch(
+        &self,
+        cta: &mut Cta<'_>,
+        at: usize,
+        access: &Access,
+        addresses: &Column,
+        lanes: u32,
+        same: impl Fn(&Cta<'_>, usize) -> bool,
+    ) {
+        let Some(races) = &mut cta.races else { return };
+        if lanes == 0 {
+            return;
+        }
+        let touch = Touch {
+            warp: self.index,
+            mask: lanes,
+            pc: self.lane_groups[at].pc,
+            bytes: access.bytes,
+            element_bytes: access.part_bytes,
+            kind: access.touching(),
+            wide: access.strength.wide,
+        };
+        let found = match access.place {
+            Place::Shared => races.touch_shared(&touch, addresses),
+            _ => races.touch_global(&touch, addresses),
+        };
+        if access.place == Place::Shared && !races.copies.is_empty() {
+            self.watch_copies(cta, &touch, access, addresses);
+        }
+        if !found.is_empty() {
+            self.report_conflicts(cta, &touch, access, addresses, &found, same);
+        }
+    }
+
+    #[cold]
+    fn report_conflicts(
+        &self,
+        cta: &Cta<'_>,
+        touch: &Touch,
+        access: &Access,
+        addresses: &Column,
+        found: &[Conflict],
+        same: impl Fn(&Cta<'_>, usize) -> bool,
+    ) {
+        let rules = cta.races.as_ref().map(|races| races.launch.rules).unwrap_or_default();
+        let mut told: Vec<(u32, bool)> = Vec::new();
+        for conflict in found {
+            let same = conflict.is_between_writes(touch.kind)
+                && rules.has(RaceRule::SameValue)
+                && same(cta, conflict.lane);
+            if !told.contains(&(conflict.pc, same)) {
+                told.push((conflict.pc, same));
+                let bad = access.bad(addresses[conflict.lane], String::new());
+                cta.report_race(self.index, touch.pc, bad, *conflict, same);
+            }
+        }
+    }
+
+    /// Reports lanes that use the place of a copy that is not done.
+    fn watch_copies(&self, cta: &Cta<'_>, touch: &Touch, access: &Access, addresses: &Column) {
+        let Some(races) = cta.races.as_ref().filter(|races| races.launch.rules.has(RaceRule::PendingCopy))
+        else {
+            return;
+        };
+        let pending = |lane: usize| races.copies.at(addresses[lane], touch.bytes).map(|copy| (lane, copy));
+        let mut lanes = (0..LANES).filter(|lane| touch.mask >> lane & 1 != 0);
+        if let Some((lane, copy)) = lanes.find_map(pending) {
+            let bad = access.bad(addresses[lane], String::new());
+            cta.report_pending(self.index, lane, touch.pc, bad, copy);
+        }
+    }
+
+    /// Whether a lane stores what is there already, or what a lower lane stores to the same place in the same step.
+    pub(super) fn writes_same(
+        &self,
+        cta: &Cta<'_>,
+        at: usize,
+        store: &Store,
+        addresses: &Column,
+        (lanes, lane): (u32, usize),
+        content: impl Fn(u64) -> u64,
+    ) -> bool {
+        let frame = &self.frames[self.lane_groups[at].frame];
+        let ones = u64::MAX >> (64 - 8 * store.bytes);
+        let below = |other: &usize| lanes >> other & 1 != 0 && addresses[*other] == addresses[lane];
+        let before = (0..lane).rev().find(below);
+        (0u64..).zip(&store.from).all(|(part, from)| {
+            let values = frame.column(*from, &cta.launch.constants);
+            let there = match before {
+                Some(other) => values[other],
+                None => content(addresses[lane].wrapping_add(part * u64::from(store.bytes))),
+            };
+            values[lane] & ones == there & ones
+        })
+    }
+
+    /// Hands clocks on where a strong access synchronises; `wrote` are the lanes that changed memory.
+    pub(super) fn synchronise(
+        &self,
+        cta: &mut Cta<'_>,
+        access: &Access,
+        addresses: &Column,
+        lanes: u32,
+        wrote: u32,
+        global: &mut Locations,
+    ) {
+        let Some(races) = &mut cta.races else { return };
+        let BlockRaces { clocks, locations, launch, .. } = races;
+        let table = if access.place == Place::Shared { locations } else { global };
+        let Strength { acquire, release, wide, .. } = access.strength;
+        each(lanes, |lane| {
+            let party = clocks.party(self.index, lane, wide);
+            for part in 0..u64::from(access.bytes / access.part_bytes.max(1)) {
+                let address = addresses[lane] + part * u64::from(access.part_bytes);
+                if access.kind != AccessKind::Write {
+                    let found = table.read(address, party, launch.rules);
+                    clocks.acquired(self.index, lane, &found, acquire);
+                }
+                if wrote >> lane & 1 != 0 {
+                    let released = clocks.released(self.index, lane, release, wide);
+                    let updates = access.kind == AccessKind::Atomic;
+                    table.write(address, party, released, updates, launch.rules);
+                }
+            }
+        });
+        if release {
+            clocks.tick(self.index);
+        }
+    }
+
+    pub(super) fn fence(&self, cta: &mut Cta<'_>, fence: Fence, lanes: u32) {
+        if let Some(races) = &mut cta.races {
+            races.clocks.fence(self.index, lanes, fence.wide, fence.acquire, fence.release);
+        }
+    }
+
+    pub(super) fn commit_copies(&self, cta: &mut Cta<'_>, lanes: u32) {
+        if let Some(races) = &mut cta.races {
+            each(lanes, |lane| races.copies.commit(self.index, lane));
+        }
+    }
+
+    /// Copies are done: their data is written now, by the thread that waited.
+    pub(super) fn wait_for_copies(&self, cta: &mut Cta<'_>, at: usize, open: Option<Source>, lanes: u32) {
+        let frame = &self.frames[self.lane_groups[at].frame];
+        let open = open.map(|source| *frame.column(source, &cta.launch.constants));
+        let Some(races) = &mut cta.races else { return };
+        each(lanes, |lane| {
+            let done = races.copies.wait(self.index, lane, open.map(|open| open[lane] as u32));
+            for copy in done {
+                let touch = Touch {
+                    warp: self.index,
+                    mask: 1 << lane,
+                    pc: copy.pc,
+                    bytes: copy.bytes,
+                    element_bytes: 4,
+                    kind: Touching::Write,
+                    wide: false,
+                };
+                // What was read or written in between is told as use of a pending copy.
+                races.touch_shared(&touch, &[copy.address; LANES]);
+            }
+        });
+    }
+}
+
+/// Keeps strong accesses to memory that threads synchronise at apart from those of other blocks.
+pub(super) fn lock_locations<'l>(cta: &Cta<'l>, strength: Strength) -> Option<MutexGuard<'l, Locations>> {
+    let races = cta.launch.races.as_ref().filter(|races| strength.strong && races.synchronises)?;
+    Some(races.locations())
+}
