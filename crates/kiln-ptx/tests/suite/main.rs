@@ -24,5 +24,11 @@ mod exec_threads;
 mod facts;
 mod kernels;
 mod limits;
+mod litmus;
+mod litmus_oracle;
 mod parse;
+mod race_cases;
+#[cfg(feature = "mutations")]
+mod race_rules;
+mod races;
 mod round_trip;

@@ -118,6 +118,12 @@ impl Mark {
         (self.0 ^ other.0) & WITHOUT_PC == 0
     }
 
+    /// Whether two marks are of one kind, scope and size.
+    #[inline(always)]
+    pub(crate) fn is_of_kind(self, other: Self) -> bool {
+        (self.0 ^ other.0) >> KIND_SHIFT == 0
+    }
+
     /// Whether every access that races with this one, given that it is ordered before the other, races with the other as well.
     pub(crate) fn is_covered_by(self, later: Self) -> bool {
         match (self.kind(), later.kind()) {

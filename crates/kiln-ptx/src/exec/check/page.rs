@@ -146,8 +146,8 @@ impl Word {
             (true, false) => self.a = new,
             (false, true) => self.b = new,
             (false, false) => {
-                let plain = [a, b, new].iter().all(|mark| mark.kind() == Touching::Read);
-                if !plain || exact {
+                let alike = a.is_of_kind(b) && b.is_of_kind(new) && new.kind() != Touching::Write;
+                if !alike || exact {
                     return None;
                 }
                 match further([a, b], new, order) {

@@ -123,12 +123,7 @@ impl Warp {
                 true => lanes_where(group, |lane| old[lane] == b[lane]),
                 false => group,
             };
-            self.watch(cta, at, &access, &addresses, wrote, |_, _| false);
-            let read = Access { kind: AccessKind::Read, ..access };
-            self.watch(cta, at, &read, &addresses, group & !wrote, |_, _| false);
-            if let Some(locations) = locations.as_deref_mut() {
-                self.synchronise(cta, &access, &addresses, group, wrote, locations);
-            }
+            self.watch_updates(cta, at, &access, &addresses, (group, wrote), locations.as_deref_mut());
             rest &= !group;
         }
         if changed {

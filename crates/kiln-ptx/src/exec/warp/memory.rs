@@ -42,10 +42,13 @@ impl Warp {
         let Load { place, strength, bytes: part_bytes, .. } = *load;
         let mut access = Access { kind: AccessKind::Read, place, bytes, part_bytes, strength };
         check_aligned(&access, &addresses, lanes)?;
-        let mut locations = lock_locations(cta, strength);
+        let locations = lock_locations(cta, strength);
         let mut rest = lanes;
         while rest != 0 {
             let group = resolve(&mut access, load.place, &mut addresses, rest);
+            if let Some(locations) = &locations {
+                self.acquire(cta, &access, &addresses, group, locations);
+            }
             match access.place {
                 Place::Shared => self.load_shared(cta, at, load, &access, &addresses, group)?,
                 Place::Local => self.load_local(cta, at, load, &access, &addresses, group)?,
@@ -53,9 +56,6 @@ impl Warp {
                 Place::Global | Place::Generic => {
                     self.load_global(cta, at, load, &access, &addresses, group)?
                 }
-            }
-            if let Some(locations) = locations.as_deref_mut() {
-                self.synchronise(cta, &access, &addresses, group, 0, locations);
             }
             rest &= !group;
         }
@@ -93,7 +93,7 @@ impl Warp {
                 }
             }
             if let Some(locations) = locations.as_deref_mut() {
-                self.synchronise(cta, &access, &addresses, group, group, locations);
+                self.release_at(cta, &access, &addresses, group, locations);
             }
             rest &= !group;
         }

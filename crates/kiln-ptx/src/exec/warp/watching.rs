@@ -21,6 +21,12 @@ impl Access {
             (AccessKind::Write, true) => Touching::StrongWrite,
         }
     }
+
+    /// The addresses of its parts.
+    fn parts(&self, address: u64) -> impl Iterator<Item = u64> + use<> {
+        let part_bytes = u64::from(self.part_bytes.max(1));
+        (0..u64::from(self.bytes) / part_bytes).map(move |part| address + part * part_bytes)
+    }
 }
 
 impl Warp {
@@ -123,38 +129,78 @@ impl Warp {
         })
     }
 
-    /// Hands clocks on where a strong access synchronises; `wrote` are the lanes that changed memory.
-    pub(super) fn synchronise(
+    /// Takes over what was released where a strong access reads. The access itself is ordered behind it, if it acquires.
+    pub(super) fn acquire(
         &self,
         cta: &mut Cta<'_>,
         access: &Access,
         addresses: &Column,
         lanes: u32,
-        wrote: u32,
+        global: &Locations,
+    ) {
+        let Some(races) = &mut cta.races else { return };
+        let BlockRaces { clocks, locations, launch, .. } = races;
+        let table = if access.place == Place::Shared { &*locations } else { global };
+        let Strength { acquire, wide, .. } = access.strength;
+        each(lanes, |lane| {
+            let party = clocks.party(self.index, lane, wide);
+            access.parts(addresses[lane]).for_each(|address| {
+                let found = table.read(address, party, launch.rules);
+                clocks.acquired(self.index, lane, &found, acquire);
+            });
+        });
+    }
+
+    /// Leaves what is released where a strong access wrote.
+    pub(super) fn release_at(
+        &self,
+        cta: &mut Cta<'_>,
+        access: &Access,
+        addresses: &Column,
+        lanes: u32,
         global: &mut Locations,
     ) {
         let Some(races) = &mut cta.races else { return };
         let BlockRaces { clocks, locations, launch, .. } = races;
         let table = if access.place == Place::Shared { locations } else { global };
-        let Strength { acquire, release, wide, .. } = access.strength;
+        let Strength { release, wide, .. } = access.strength;
+        let updates = access.kind == AccessKind::Atomic;
         each(lanes, |lane| {
             let party = clocks.party(self.index, lane, wide);
-            for part in 0..u64::from(access.bytes / access.part_bytes.max(1)) {
-                let address = addresses[lane] + part * u64::from(access.part_bytes);
-                if access.kind != AccessKind::Write {
-                    let found = table.read(address, party, launch.rules);
-                    clocks.acquired(self.index, lane, &found, acquire);
-                }
-                if wrote >> lane & 1 != 0 {
-                    let released = clocks.released(self.index, lane, release, wide);
-                    let updates = access.kind == AccessKind::Atomic;
-                    table.write(address, party, released, updates, launch.rules);
-                }
-            }
+            access.parts(addresses[lane]).for_each(|address| {
+                let released = clocks.released(self.index, lane, release, wide);
+                table.write(address, party, released, updates, launch.rules);
+            });
         });
-        if release {
+        if release && lanes != 0 {
             clocks.tick(self.index);
         }
+    }
+
+    /// Lets the race check see atomic updates, of which those in `wrote` changed memory. Where threads synchronise, each lane acquires
+    /// what the lanes before it released.
+    pub(super) fn watch_updates(
+        &self,
+        cta: &mut Cta<'_>,
+        at: usize,
+        access: &Access,
+        addresses: &Column,
+        (lanes, wrote): (u32, u32),
+        locations: Option<&mut Locations>,
+    ) {
+        let read = Access { kind: AccessKind::Read, ..*access };
+        let Some(locations) = locations else {
+            self.watch(cta, at, access, addresses, wrote, |_, _| false);
+            self.watch(cta, at, &read, addresses, lanes & !wrote, |_, _| false);
+            return;
+        };
+        each(lanes, |lane| {
+            let wrote = wrote & 1 << lane;
+            let access = if wrote == 0 { &read } else { access };
+            self.acquire(cta, access, addresses, 1 << lane, locations);
+            self.watch(cta, at, access, addresses, 1 << lane, |_, _| false);
+            self.release_at(cta, access, addresses, wrote, locations);
+        });
     }
 
     pub(super) fn fence(&self, cta: &mut Cta<'_>, fence: Fence, lanes: u32) {

@@ -1,0 +1,104 @@
+//! Races are found in every memory, and what is ordered is not told.
+
+use crate::race_cases::{PAIRS, Told};
+use kiln_ptx::exec::{Checks, FindingKind, Options};
+
+#[test]
+fn every_wrong_twin_is_found_within_four_seeds() {
+    for pair in PAIRS {
+        let found = (0..4).any(|seed| {
+            let outcome = pair.run(pair.wrong, &Options { seed, ..Options::default() });
+            outcome.findings.iter().any(|finding| pair.told.is(&finding.kind))
+        });
+        assert!(found, "{}", pair.name);
+    }
+}
+
+#[test]
+fn every_right_twin_is_clean() {
+    for pair in PAIRS {
+        for seed in 0..12 {
+            let outcome = pair.run(pair.right, &Options { seed, ..Options::default() });
+            assert!(outcome.is_clean(), "{} with seed {seed}: {:#?}", pair.name, outcome.findings);
+        }
+        let threads = pair.run(pair.right, &Options { threads: 3, ..Options::default() });
+        assert!(threads.is_clean(), "{} on threads: {:#?}", pair.name, threads.findings);
+    }
+}
+
+#[test]
+fn the_wrong_twins_are_found_on_several_threads() {
+    for pair in PAIRS {
+        let found = (0..4).any(|seed| {
+            let outcome = pair.run(pair.wrong, &Options { seed, threads: 3, ..Options::default() });
+            outcome.findings.iter().any(|finding| pair.told.is(&finding.kind))
+        });
+        assert!(found, "{}", pair.name);
+    }
+}
+
+#[test]
+fn a_launch_on_one_thread_says_the_same_every_time() {
+    for pair in PAIRS {
+        let options = Options { seed: 9, ..Options::default() };
+        assert_eq!(pair.run(pair.wrong, &options), pair.run(pair.wrong, &options), "{}", pair.name);
+    }
+}
+
+#[test]
+fn both_sides_of_a_race_are_named() {
+    let pair = PAIRS.iter().find(|pair| pair.name == "a barrier does not order blocks").unwrap();
+    let outcome = pair.run(pair.wrong, &Options::default());
+    let [finding] = &outcome.findings[..] else { panic!("{:#?}", outcome.findings) };
+    let FindingKind::Race { access, earlier_site, .. } = &finding.kind else { panic!("{finding}") };
+    assert_eq!((finding.site.block, finding.site.thread), ([1, 0, 0], [0, 0, 0]));
+    assert_eq!((earlier_site.block, earlier_site.thread), ([0, 0, 0], [0, 0, 0]));
+    assert_eq!((access.memory, access.bytes), ("global", 4));
+    assert!(earlier_site.ptx_line > 0 && finding.site.ptx_line > 0);
+    assert_eq!(
+        (finding.site.instruction.as_str(), earlier_site.instruction.as_str()),
+        ("st.global.u32", "ld.global.u32")
+    );
+    let text = finding.to_string();
+    assert!(text.starts_with("race: write of 4 bytes at global address 0x"), "{text}");
+    assert!(text.contains(" and the read by block (0,0,0) thread (0,0,0) at PTX line "), "{text}");
+}
+
+#[test]
+fn races_are_counted_by_the_pair_of_places() {
+    let pair = PAIRS.iter().find(|pair| pair.name == "a sum over blocks").unwrap();
+    let outcome = pair.run(pair.wrong, &Options::default());
+    assert!(outcome.findings.len() <= 3, "{:#?}", outcome.findings);
+    let lines = |finding: &kiln_ptx::exec::Finding| match &finding.kind {
+        FindingKind::Race { earlier_site, .. } => {
+            (finding.site.instruction.clone(), earlier_site.instruction.clone())
+        }
+        kind => panic!("{kind}"),
+    };
+    let places: std::collections::HashSet<_> = outcome.findings.iter().map(lines).collect();
+    assert_eq!(places.len(), outcome.findings.len());
+    assert!(outcome.findings.iter().map(|finding| finding.times).sum::<u64>() >= 4);
+}
+
+#[test]
+fn the_same_value_is_a_note_unless_checks_are_strict() {
+    let pair = PAIRS.iter().find(|pair| pair.name == "different values in one place").unwrap();
+    let usual = pair.run(pair.right, &Options::default());
+    assert!(usual.is_clean(), "{:#?}", usual.findings);
+    let [note] = &usual.notes[..] else { panic!("{:#?}", usual.notes) };
+    assert!(matches!(note.kind, FindingKind::SameValue { .. }) && note.is_race());
+    assert!(note.to_string().starts_with("same value: write of 4 bytes at global address"), "{note}");
+    let checks = Checks { strict: true, ..Checks::default() };
+    let strict = pair.run(pair.right, &Options { checks, ..Options::default() });
+    assert_eq!((strict.findings.len(), strict.notes.len()), (1, 0));
+    let off = pair.run(pair.wrong, &Options { checks: Checks::NONE, ..Options::default() });
+    assert!(off.is_clean() && off.notes.is_empty());
+}
+
+#[test]
+fn a_narrow_scope_is_said() {
+    let pair = PAIRS.iter().find(|pair| pair.told == Told::NarrowScope).unwrap();
+    let outcome = pair.run(pair.wrong, &Options::default());
+    let text = outcome.findings[0].to_string();
+    assert!(text.contains("strong, but with a scope that does not include both threads"), "{text}");
+}
