@@ -42,6 +42,11 @@ pub(crate) struct Pair {
 impl Pair {
     /// Runs one of the twins. A name that ends with `sm_60` is for that target, one that begins with `grid` for a cooperative launch.
     pub(crate) fn run(&self, fix: [&str; 2], options: &Options<'_>) -> Outcome {
+        self.run_in_memory(fix, options).0
+    }
+
+    /// The same, with what is left in memory.
+    pub(crate) fn run_in_memory(&self, fix: [&str; 2], options: &Options<'_>) -> (Outcome, Vec<u8>) {
         let target = if self.name.ends_with("sm_60") { "sm_60" } else { "sm_80" };
         let text = format!(
             ".version 8.0\n.target {target}\n.address_size 64
@@ -70,7 +75,8 @@ impl Pair {
         let shape = LaunchShape { cooperative, ..LaunchShape::linear(self.shape.0, self.shape.1) };
         let entry = program.entry("k").unwrap();
         assert!(entry.unsupported().is_empty(), "{}: {:?}", self.name, entry.unsupported());
-        entry.launch(&shape, &data.to_le_bytes(), &[], &memory, &options).unwrap()
+        let outcome = entry.launch(&shape, &data.to_le_bytes(), &[], &memory, &options).unwrap();
+        (outcome, memory.read(data, 8192).unwrap())
     }
 }
 

@@ -1,6 +1,8 @@
 //! Races are found in every memory, and what is ordered is not told.
 
-use crate::race_cases::{PAIRS, Told};
+use std::collections::HashSet;
+
+use crate::race_cases::{PAIRS, Pair, Told};
 use kiln_ptx::exec::{Checks, FindingKind, Options};
 
 #[test]
@@ -75,7 +77,7 @@ fn races_are_counted_by_the_pair_of_places() {
         }
         kind => panic!("{kind}"),
     };
-    let places: std::collections::HashSet<_> = outcome.findings.iter().map(lines).collect();
+    let places: HashSet<_> = outcome.findings.iter().map(lines).collect();
     assert_eq!(places.len(), outcome.findings.len());
     assert!(outcome.findings.iter().map(|finding| finding.times).sum::<u64>() >= 4);
 }
@@ -101,4 +103,50 @@ fn a_narrow_scope_is_said() {
     let outcome = pair.run(pair.wrong, &Options::default());
     let text = outcome.findings[0].to_string();
     assert!(text.contains("strong, but with a scope that does not include both threads"), "{text}");
+}
+
+/// Lanes exchange values through memory, and each keeps what it got.
+fn exchange(target_name: &'static str) -> Pair {
+    Pair {
+        name: target_name,
+        shape: (1, 32),
+        told: Told::Race,
+        body: "add.u32 %r1, %t, 1; st.global.u32 [%own], %r1; #1 xor.b32 %r2, %t, 1; mul.wide.u32 %d1, %r2, 4; add.s64 %d1, %d1, %data;
+               ld.global.u32 %r3, [%d1]; st.global.u32 [%own+2048], %r3;",
+        wrong: ["", ""],
+        right: ["bar.warp.sync 0xffffffff;", ""],
+    }
+}
+
+#[test]
+fn seeds_show_what_a_missing_barrier_of_the_warp_does() {
+    let results = |pair: &Pair, fix: [&str; 2]| -> HashSet<Vec<u8>> {
+        let run = |seed| pair.run_in_memory(fix, &Options { seed, ..Options::default() }).1;
+        (0..64).map(run).collect()
+    };
+    let volta = exchange("exchange");
+    assert!(results(&volta, volta.wrong).len() > 1, "lanes are interleaved");
+    assert_eq!(results(&volta, volta.right).len(), 1);
+    let pascal = exchange("exchange sm_60");
+    assert_eq!(results(&pascal, pascal.wrong).len(), 1, "before sm_70 lanes run in lockstep");
+    assert!(pascal.run(pascal.wrong, &Options::default()).is_clean());
+}
+
+#[test]
+fn a_million_races_are_counted_and_not_kept() {
+    let pair = Pair {
+        name: "many",
+        shape: (8, 256),
+        told: Told::Race,
+        body: "mov.u32 %r9, 0; LOOP: ld.global.u32 %r1, [%data]; add.u32 %r1, %r1, 1; st.global.u32 [%data], %r1;
+               add.u32 %r9, %r9, 1; setp.lt.u32 %p0, %r9, 500; @%p0 bra LOOP;",
+        wrong: ["", ""],
+        right: ["", ""],
+    };
+    let outcome = pair.run(pair.wrong, &Options::default());
+    assert!(outcome.findings.len() <= 3, "{:#?}", outcome.findings);
+    let times: u64 = outcome.findings.iter().map(|finding| finding.times).sum();
+    assert!(times > 10_000, "{times}");
+    let few = pair.run(pair.wrong, &Options { max_findings: 1, ..Options::default() });
+    assert_eq!((few.findings.len(), few.notes.len() <= 1), (1, true));
 }

@@ -22,6 +22,9 @@ struct Word {
     b: Mark,
 }
 
+/// A word stands for four bytes of memory and takes four times as many.
+const _: () = assert!(size_of::<Word>() == 16);
+
 /// What does not fit into a word.
 enum Beside {
     /// All four bytes together.
