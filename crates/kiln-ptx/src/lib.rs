@@ -68,6 +68,7 @@ mod facts;
 mod family;
 mod form;
 mod function;
+mod index;
 mod initializer;
 mod instruction;
 mod keyword;

@@ -4,6 +4,7 @@ use crate::call::Formal;
 use crate::error::ParseError;
 use crate::form::{Form, FormId};
 use crate::function::{Function, FunctionId};
+use crate::index::Index;
 use crate::line::SourceFile;
 use crate::linkage::Linkage;
 use crate::name::Name;
@@ -45,6 +46,7 @@ pub struct Module {
     pub(crate) variables: Vec<PtxVariable>,
     pub(crate) functions: Vec<Function>,
     pub(crate) items: Vec<Item>,
+    pub(crate) index: Index,
 }
 
 /// The PTX ISA version.
@@ -150,8 +152,7 @@ impl Module {
 
     /// A function by name; names are unique in a module.
     pub fn find_function(&self, name: &str) -> Option<FunctionId> {
-        let index = self.functions.iter().position(|f| &*f.name == name)?;
-        Some(FunctionId(index as u32))
+        self.index.function(name)
     }
 
     /// The entries.
@@ -161,7 +162,7 @@ impl Module {
 
     /// An entry by name.
     pub fn entry(&self, name: &str) -> Option<&Function> {
-        self.entries().find(|f| &*f.name == name)
+        self.find_function(name).and_then(|id| self.function(id)).filter(|function| function.is_entry())
     }
 
     /// The function an alias stands for; any other function stands for itself.

@@ -1,6 +1,6 @@
 //! Shared memory of an entry.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 use crate::body::Body;
 use crate::module::Module;
@@ -44,12 +44,7 @@ impl SharedMemory {
                 used.extend(named_variables(body));
             }
         }
-        let reached: HashSet<_> = reach.functions.iter().collect();
-        let owned = |id: &VariableId| {
-            let owner = module.variable(*id).and_then(|variable| variable.owner);
-            owner.is_some_and(|owner| reached.contains(&owner))
-        };
-        used.extend((0..module.variables().len() as u32).map(VariableId).filter(owned));
+        used.extend(reach.functions.iter().flat_map(|id| module.index.shared_variables(*id)));
         let mut shared = Self { dynamic_align_bytes: 1, ..Self::default() };
         for id in used {
             let Some(variable) = module.variable(id).filter(|v| v.space.base() == Space::Shared) else {

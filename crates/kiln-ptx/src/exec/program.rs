@@ -101,7 +101,9 @@ impl Program {
 
     /// An entry by name.
     pub fn entry(&self, name: &str) -> Option<Entry> {
-        self.entries().find(|entry| entry.name() == name)
+        let id = self.inner.module.find_function(name)?;
+        let at = self.inner.entries.binary_search_by_key(&id, |slot| slot.function).ok()?;
+        Some(Entry::new(&self.inner, at))
     }
 
     /// The variables in global memory. The loader of the program finds room for each, writes its

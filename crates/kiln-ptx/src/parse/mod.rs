@@ -30,6 +30,7 @@ use std::collections::HashMap;
 use crate::error::{Cause, ParseError};
 use crate::form::{Form, FormId};
 use crate::function::{Function, FunctionId};
+use crate::index::Index;
 use crate::line::SourceFile;
 use crate::module::{Item, Module, PtxVersion, Section, Target};
 use crate::name::Name;
@@ -125,7 +126,9 @@ impl<'a> Parser<'a> {
     }
 
     fn finish(self, version: PtxVersion, target: Target, address_bits: u8) -> Module {
+        let index = Index::of(&self.functions, &self.variables);
         Module {
+            index,
             version,
             target,
             address_bits,

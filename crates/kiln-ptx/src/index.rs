@@ -1,0 +1,40 @@
+//! Indexes of a module, so that questions about one function do not walk over the whole module.
+
+use std::collections::HashMap;
+
+use crate::function::{Function, FunctionId};
+use crate::name::Name;
+use crate::space::Space;
+use crate::variable::{Variable, VariableId};
+
+/// Functions by name, and shared variables by the function that declares them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Index {
+    functions: HashMap<Name, FunctionId>,
+    shared: HashMap<FunctionId, Vec<VariableId>>,
+}
+
+impl Index {
+    pub(crate) fn of(functions: &[Function], variables: &[Variable]) -> Self {
+        let mut index = Self::default();
+        for (at, function) in (0..).zip(functions) {
+            // The first one counts, should a name come twice.
+            index.functions.entry(function.name.clone()).or_insert(FunctionId(at));
+        }
+        for (at, variable) in (0..).zip(variables) {
+            if let (Some(owner), Space::Shared) = (variable.owner, variable.space.base()) {
+                index.shared.entry(owner).or_default().push(VariableId(at));
+            }
+        }
+        index
+    }
+
+    pub(crate) fn function(&self, name: &str) -> Option<FunctionId> {
+        self.functions.get(name).copied()
+    }
+
+    /// The shared variables declared inside a function.
+    pub(crate) fn shared_variables(&self, owner: FunctionId) -> &[VariableId] {
+        self.shared.get(&owner).map_or(&[], Vec::as_slice)
+    }
+}
