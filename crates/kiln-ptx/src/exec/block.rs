@@ -11,7 +11,7 @@ use super::memory::{Shared, SpanCache};
 use super::outcome::Counters;
 use super::random::Random;
 use super::site::{Line, Site};
-use super::warp::{Pause, State, Warp};
+use super::warp::{MAX_POLLS, Pause, State, Warp};
 use crate::{FunctionId, Module};
 
 /// Steps a warp runs before the next one of the block gets a turn.
@@ -25,7 +25,7 @@ pub(crate) struct Cta<'l> {
     pub(crate) spans: SpanCache<'l>,
     pub(crate) races: Option<BlockRaces<'l>>,
     pub(crate) counters: Counters,
-    /// Strong loads from global memory since the block last let others run.
+    /// Strong loads from global memory, and atomics there that change nothing, since the block last let others run.
     pub(crate) polls: u32,
     /// Picks where lanes of a warp part, as threads of sm_70 and later may.
     pub(crate) splits: Option<Random>,
@@ -142,7 +142,7 @@ impl<'l> Block<'l> {
 
     /// Whether the block polls global memory, probably for another block.
     fn is_waiting_for_others(&self) -> bool {
-        self.cta.polls > 256
+        self.cta.polls > MAX_POLLS
     }
 
     /// Steps until another warp runs.

@@ -33,31 +33,35 @@ impl Random {
     }
 }
 
-/// An order of the numbers below `count` that needs no memory; seed 0 leaves them as they are.
+/// Blocks that start in any order. Blocks before them have started: a kernel may wait for blocks with smaller numbers, as it may on hardware.
+const WINDOW: u64 = 64;
+
+/// An order of the numbers below `count` that needs no memory. Seed 0 leaves them as they are; another seed changes their order within
+/// windows of neighbours.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Order {
     count: u64,
-    step: u64,
-    start: u64,
+    seed: u64,
 }
 
 impl Order {
     pub(crate) fn new(count: u64, seed: u64) -> Self {
-        if seed == 0 || count < 2 {
-            return Self { count, step: 1, start: 0 };
-        }
-        let mut random = Random::new(seed);
-        let mut step = 1 + random.below(count - 1);
-        while gcd(step, count) != 1 {
-            step = step % (count - 1) + 1;
-        }
-        Self { count, step, start: random.below(count) }
+        Self { count, seed }
     }
 
     /// The number at a place of the order.
     pub(crate) fn at(&self, place: u64) -> u64 {
-        let product = u128::from(place) * u128::from(self.step) + u128::from(self.start);
-        (product % u128::from(self.count.max(1))) as u64
+        let base = place - place % WINDOW;
+        let count = self.count.saturating_sub(base).min(WINDOW);
+        if self.seed == 0 || count < 2 {
+            return place;
+        }
+        let mut random = Random::new(self.seed ^ base.wrapping_mul(0x2545_f491_4f6c_dd1d));
+        let mut step = 1 + random.below(count - 1);
+        while gcd(step, count) != 1 {
+            step = step % (count - 1) + 1;
+        }
+        base + ((place - base) * step + random.below(count)) % count
     }
 }
 
@@ -81,6 +85,16 @@ mod tests {
                 seen.sort_unstable();
                 assert!(seen.into_iter().eq(0..count));
             }
+        }
+    }
+
+    #[test]
+    fn a_number_comes_near_its_place_and_seeds_differ() {
+        for seed in 1..20 {
+            let order = Order::new(1000, seed);
+            let orders: Vec<u64> = (0..1000).map(|place| order.at(place)).collect();
+            assert!((0..).zip(&orders).all(|(place, number)| number.abs_diff(place) < WINDOW));
+            assert!(orders.iter().copied().ne(0..1000), "seed {seed}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Accesses to global memory, atomics, and asynchronous copies.
 
-use super::memory::{Access, check_aligned, check_bounds, extend, resolve};
+use super::memory::{Access, MAX_POLLS, check_aligned, check_bounds, extend, resolve};
 use super::watching::lock_locations;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
@@ -133,7 +133,10 @@ impl Warp {
         if let Some(to) = atomic.to {
             self.frames[frame].write(to, &old, lanes);
         }
-        Ok(Flow::Next)
+        // One that changes nothing probably waits for another thread: `atomicAdd(p, 0)`, a compare-and-swap that fails.
+        let polls = !changed && matches!(access.place, Place::Global | Place::Generic);
+        cta.polls += u32::from(polls);
+        Ok(if polls && cta.polls > MAX_POLLS { Flow::Yield } else { Flow::Next })
     }
 
     /// `cp.async`, done at once.

@@ -46,7 +46,7 @@ impl Warp {
         self.slice = (self.steps, fair);
         self.turn = TURN;
         if self.lane_groups.len() > 1 {
-            self.watch.restart(self.steps);
+            self.watch.follow(&self.lane_groups[at], self.steps);
         }
         Some(at)
     }

@@ -12,8 +12,8 @@ use crate::exec::column::{Column, LANES, each, first_lane, lanes_where};
 use crate::exec::finding::{AccessKind, BadAccess, FindingKind};
 use crate::exec::memory::window::Place;
 
-/// Strong loads from global memory after which a block lets others run: it is probably waiting for them.
-const MAX_POLLS: u32 = 256;
+/// Strong loads from global memory, and atomics there that change nothing, after which a block lets others run: it is probably waiting for them.
+pub(crate) const MAX_POLLS: u32 = 64;
 
 /// What an instruction does to memory, for checks and findings.
 #[derive(Clone, Copy)]

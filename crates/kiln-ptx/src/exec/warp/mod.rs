@@ -27,6 +27,7 @@ use super::finding::FindingKind;
 use super::memory::Local;
 use frame::Frames;
 pub(crate) use lane_group::{LaneGroup, State};
+pub(crate) use memory::MAX_POLLS;
 use repeat::Watch;
 
 /// Steps after which a lane group that was passed over gets a turn.
@@ -182,6 +183,9 @@ impl Warp {
                 self.steps += 1;
                 cta.counters.warp_instructions += 1;
                 cta.counters.thread_instructions += u64::from(lanes.count_ones());
+            }
+            if let (Some(coverage), true) = (cta.launch.options.coverage, lanes != 0) {
+                coverage.mark(pc);
             }
             let flow = if lanes == 0 { Flow::Next } else { self.execute(cta, at, step, lanes)? };
             match flow {

@@ -28,6 +28,8 @@ pub(super) struct Watch {
     /// The step of the warp at which the next state is kept.
     pub(super) next: u64,
     interval: u64,
+    /// The lane group that ran last, if the warp has several.
+    followed: (u32, FrameId),
     mask: u32,
     frame: FrameId,
     columns: Vec<Column>,
@@ -47,6 +49,7 @@ impl Default for Watch {
             pc: NOWHERE,
             next: FIRST_INTERVAL,
             interval: FIRST_INTERVAL,
+            followed: (0, 0),
             mask: 0,
             frame: 0,
             columns: Vec::new(),
@@ -60,8 +63,16 @@ impl Default for Watch {
 }
 
 impl Watch {
-    /// Starts again with another lane group.
-    pub(super) fn restart(&mut self, steps: u64) {
+    /// Follows the lane group that runs now, and starts again if it is another one than before.
+    pub(super) fn follow(&mut self, lane_group: &LaneGroup, steps: u64) {
+        let now = (lane_group.mask, lane_group.frame);
+        if std::mem::replace(&mut self.followed, now) != now {
+            self.restart(steps);
+        }
+    }
+
+    /// Starts again with a short interval.
+    fn restart(&mut self, steps: u64) {
         self.pc = NOWHERE;
         self.interval = FIRST_INTERVAL;
         self.next = steps + FIRST_INTERVAL;

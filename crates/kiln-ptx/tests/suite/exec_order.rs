@@ -1,0 +1,73 @@
+//! Blocks that wait for blocks before them: they end, and the waiting costs little.
+
+use kiln_ptx::Module;
+use kiln_ptx::exec::{Checks, LaunchShape, Options, Outcome, Program, SimpleMemory};
+
+/// A chained sum: a block waits until the block before it has published its sum, adds its number and publishes. `poll` loads the flag at
+/// `%rd3` into `%r5`.
+fn chained_sum(poll: &str, blocks: u32, options: &Options<'_>) -> (Outcome, Vec<u8>) {
+    let text = format!(
+        ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry sum(.param .u64 flags, .param .u64 sums) {{
+         .reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<9>;
+         ld.param.u64 %rd1, [flags]; ld.param.u64 %rd2, [sums];
+         mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r6, 0;
+         mul.wide.u32 %rd4, %r2, 4;
+         setp.ne.u32 %p1, %r1, 0; @%p1 bra DONE;
+         setp.eq.u32 %p2, %r2, 0; @%p2 bra PUBLISH;
+         add.s64 %rd3, %rd1, %rd4; add.s64 %rd3, %rd3, -4;
+         WAIT: {poll}
+         setp.eq.u32 %p3, %r5, 0; @%p3 bra WAIT;
+         fence.acq_rel.gpu;
+         add.s64 %rd5, %rd2, %rd4; ld.relaxed.gpu.global.u32 %r6, [%rd5+-4];
+         PUBLISH:
+         add.u32 %r6, %r6, %r2;
+         add.s64 %rd5, %rd2, %rd4; st.relaxed.gpu.global.u32 [%rd5], %r6;
+         fence.acq_rel.gpu;
+         add.s64 %rd6, %rd1, %rd4; atom.global.exch.b32 %r7, [%rd6], 1;
+         DONE: bar.sync 0;
+         ret; }}"
+    );
+    let program = Program::new(Module::parse(&text).unwrap());
+    let mut memory = SimpleMemory::new();
+    let bytes = u64::from(blocks) * 4;
+    let zeros = vec![0; bytes as usize];
+    let (flags, sums) = (memory.allocate_with(&zeros), memory.allocate_with(&zeros));
+    let arguments = [flags, sums].map(u64::to_le_bytes).concat();
+    let entry = program.entry("sum").unwrap();
+    let outcome = entry.launch(&LaunchShape::linear(blocks, 64), &arguments, &[], &memory, options).unwrap();
+    (outcome, memory.read(sums, bytes).unwrap())
+}
+
+const POLLS: [&str; 3] = [
+    "ld.volatile.global.u32 %r5, [%rd3];",
+    "ld.acquire.gpu.global.u32 %r5, [%rd3];",
+    "atom.global.add.u32 %r5, [%rd3], 0;",
+];
+
+#[test]
+fn a_chain_of_blocks_costs_about_its_work() {
+    for poll in POLLS {
+        for seed in 0..6 {
+            for sole_writer in [false, true] {
+                let options = Options { seed, sole_writer, checks: Checks::ALL, ..Options::default() };
+                let (outcome, sums) = chained_sum(poll, 64, &options);
+                assert!(outcome.is_clean(), "seed {seed}: {:#?}", outcome.findings);
+                let sums: Vec<u32> =
+                    sums.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect();
+                assert_eq!(sums, (0..64).map(|block| (0..=block).sum()).collect::<Vec<u32>>());
+                // About 40 instructions of work in a block; the rest is waiting.
+                let instructions = outcome.counters.warp_instructions;
+                assert!(instructions < 1_000_000, "{poll} seed {seed}: {instructions} instructions");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_chain_longer_than_the_blocks_in_flight_ends() {
+    for seed in 0..4 {
+        let (outcome, _) =
+            chained_sum(POLLS[0], 2000, &Options { seed, sole_writer: true, ..Options::default() });
+        assert!(outcome.is_clean(), "seed {seed}: {:#?}", outcome.findings);
+    }
+}
