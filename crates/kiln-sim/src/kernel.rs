@@ -19,6 +19,11 @@ pub trait Kernel: Send + Sync {
     /// Its parameters and what it needs.
     fn signature(&self) -> &Signature;
 
+    /// Why the machine cannot run it, with the place in its code, if it cannot. Its launches are refused then.
+    fn unsupported(&self) -> Option<&str> {
+        None
+    }
+
     /// Runs all threads of a launch, to the end.
     ///
     /// # Errors

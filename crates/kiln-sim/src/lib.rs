@@ -196,8 +196,12 @@ pub use library::{HostKernel, KernelLibrary};
 pub use machine::Machine;
 pub use memory_port::MemoryPort;
 pub use memory_view::{AccessCause, AccessFault, MemoryView};
-pub use ptx::PtxEngine;
+pub use ptx::{KernelLog, PtxEngine};
 pub use report::Report;
 pub use scalar::Scalar;
 pub use sim_device::SimDevice;
 pub use virtual_clock::VirtualClock;
+
+/// What is checked while a kernel of PTX runs.
+#[doc(inline)]
+pub use kiln_ptx::exec::Checks as KernelChecks;

@@ -3,6 +3,8 @@
 mod cells;
 mod engine;
 mod kernel;
+mod kernel_log;
 mod space;
 
 pub use engine::PtxEngine;
+pub use kernel_log::KernelLog;

@@ -235,6 +235,9 @@ fn fill(
 
 fn launch_task(objects: &Objects, call: &'static str, launch: &Launch<'_>) -> Result<LaunchTask> {
     let function = objects.functions.find(call, launch.function)?;
+    if let Some(why) = function.loaded.kernel.unsupported() {
+        return Err(Error::unsupported(call, "the kernel", why));
+    }
     let limits = &objects.info.limits;
     launch.grid.check_extents(call, "grid", limits.max_grid)?;
     launch.block.check_extents(call, "block", limits.max_block)?;

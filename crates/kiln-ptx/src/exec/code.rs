@@ -78,6 +78,8 @@ pub(crate) struct Code {
     pub(crate) constants: Vec<Constant>,
     /// Bytes of shared memory the code declares; dynamic shared memory starts at the next multiple of 16.
     pub(crate) shared_bytes: u64,
+    /// Bytes of its shared variables alone.
+    pub(crate) static_shared_bytes: u64,
 }
 
 impl Code {

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use super::code::{Code, Slot};
+use super::coverage::{Coverage, CoveredLine};
 use super::launch::{Launch, Parts, Workspace};
 use super::log::Log;
 use super::memory::{DeviceHeap, Memory};
 use super::options::{LaunchShape, Options};
 use super::outcome::Outcome;
 use super::program::{Inner, UnsupportedInstruction, unsupported};
-use crate::Function;
+use crate::{Function, FunctionId};
 
 /// A kernel of a [`Program`](super::Program).
 #[derive(Clone)]
@@ -52,6 +53,30 @@ pub enum LaunchError {
         /// The most a block may have.
         limit: u64,
     },
+    /// More declared shared memory than a kernel may have; what a launch adds has another limit.
+    #[error(
+        "kernel {kernel} declares {bytes} bytes of static shared memory, and at most {limit} are allowed; declare it `extern` and give the size at the launch"
+    )]
+    StaticShared {
+        /// The kernel.
+        kernel: String,
+        /// Bytes of its shared variables.
+        bytes: u64,
+        /// The most they may have.
+        limit: u64,
+    },
+    /// More local memory than a thread may have.
+    #[error(
+        "kernel {kernel} declares {bytes} bytes of local memory for each thread, and at most {limit} are allowed; move large arrays to global memory"
+    )]
+    Local {
+        /// The kernel.
+        kernel: String,
+        /// Bytes of its local variables.
+        bytes: u64,
+        /// The most a thread may have.
+        limit: u64,
+    },
     /// Fewer bytes of arguments than the kernel has.
     #[error("kernel {kernel} takes {expected} bytes of arguments, but {given} were given")]
     Arguments {
@@ -84,10 +109,15 @@ impl Entry {
         self.function().map_or("", |function| &function.name)
     }
 
+    /// Its number among the functions of the module.
+    pub fn id(&self) -> FunctionId {
+        self.program.entries.get(self.at).map_or(FunctionId(u32::MAX), |slot| slot.function)
+    }
+
     /// Bytes of its parameters, laid out one after the other at their alignment.
     pub fn parameter_bytes(&self) -> u64 {
         let end = |slot: &Slot| match slot {
-            Slot::Memory { offset, bytes } => offset + bytes,
+            Slot::Memory { offset, bytes } => offset.saturating_add(*bytes),
             _ => 0,
         };
         self.code().functions.first().and_then(|f| f.parameters.last()).map_or(0, end)
@@ -107,6 +137,16 @@ impl Entry {
     /// launch with a finding.
     pub fn unsupported(&self) -> Vec<UnsupportedInstruction> {
         unsupported(self.code())
+    }
+
+    /// An account of what launches of this entry execute, empty at first.
+    pub fn coverage(&self) -> Coverage {
+        Coverage::new(self.code())
+    }
+
+    /// The lines of the entry and of functions it can reach, and whether launches with this account executed them.
+    pub fn lines(&self, coverage: &Coverage) -> Vec<CoveredLine> {
+        coverage.lines(self.code())
     }
 
     /// Runs all threads of a launch.
@@ -145,6 +185,23 @@ impl Entry {
         Ok(log.into_outcome())
     }
 
+    /// Whether it declares no more shared and local memory than `ptxas` accepts.
+    ///
+    /// # Errors
+    /// Which memory is too large.
+    pub fn check_memory(&self) -> Result<(), LaunchError> {
+        let kernel = || self.name().to_owned();
+        let (bytes, limit) = (self.code().static_shared_bytes, LaunchShape::MAX_STATIC_SHARED_BYTES);
+        if bytes > limit {
+            return Err(LaunchError::StaticShared { kernel: kernel(), bytes, limit });
+        }
+        let (bytes, limit) = (self.local_bytes(), LaunchShape::MAX_LOCAL_BYTES);
+        if bytes > limit {
+            return Err(LaunchError::Local { kernel: kernel(), bytes, limit });
+        }
+        Ok(())
+    }
+
     fn check(&self, shape: &LaunchShape, arguments: &[u8], globals: &[u64]) -> Result<(), LaunchError> {
         let kernel = || self.name().to_owned();
         let (threads, blocks) = (shape.threads(), shape.blocks());
@@ -161,6 +218,7 @@ impl Entry {
                 return Err(LaunchError::Bounds { kernel: kernel(), bound, threads });
             }
         }
+        self.check_memory()?;
         let (bytes, limit) =
             (self.shared_bytes() + u64::from(shape.dynamic_shared_bytes), LaunchShape::MAX_SHARED_BYTES);
         if bytes > limit {

@@ -189,7 +189,8 @@ impl Finding {
 }
 
 impl AccessKind {
-    fn noun(self) -> &'static str {
+    /// It in words: `read`, `write`, `atomic update`.
+    pub fn noun(self) -> &'static str {
         match self {
             Self::Read => "read",
             Self::Write => "write",

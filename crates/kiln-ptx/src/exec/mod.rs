@@ -58,6 +58,7 @@ mod block;
 mod check;
 mod code;
 mod column;
+mod coverage;
 mod entry;
 mod fault;
 mod finding;
@@ -78,6 +79,7 @@ mod warp;
 pub use check::RaceCause;
 #[cfg(feature = "mutations")]
 pub use check::RaceRule;
+pub use coverage::{Coverage, CoveredLine};
 pub use entry::{Entry, LaunchError};
 pub use fault::Fault;
 pub use finding::{AccessKind, BadAccess, Finding, FindingKind};

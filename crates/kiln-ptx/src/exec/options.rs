@@ -2,6 +2,7 @@
 
 #[cfg(feature = "mutations")]
 use super::check::RaceRule;
+use super::coverage::Coverage;
 use super::memory::DeviceHeap;
 
 /// Blocks in the grid, threads in a block, and shared memory beyond what the kernel declares.
@@ -22,6 +23,11 @@ impl LaunchShape {
     pub const MAX_THREADS: u64 = 1024;
     /// The most shared memory of a block, as of the largest devices.
     pub const MAX_SHARED_BYTES: u64 = 227 << 10;
+
+    /// The most shared memory a kernel declares; a launch can add more.
+    pub const MAX_STATIC_SHARED_BYTES: u64 = 48 << 10;
+    /// The most local memory of a thread.
+    pub const MAX_LOCAL_BYTES: u64 = 512 << 10;
 
     /// A grid and a block of one dimension.
     pub fn linear(blocks: u32, threads: u32) -> Self {
@@ -82,6 +88,8 @@ pub struct Options<'a> {
     pub sole_writer: bool,
     /// The heap of `malloc` in kernels; without one, `malloc` answers null.
     pub heap: Option<&'a DeviceHeap>,
+    /// Where it is kept which instructions were executed; none to keep nothing.
+    pub coverage: Option<&'a Coverage>,
     /// The most findings kept, and the most notes.
     pub max_findings: usize,
     /// A rule of the race check that does not hold: for tests that show that it is needed.
@@ -99,6 +107,7 @@ impl Default for Options<'_> {
             stall_limit: u64::MAX,
             sole_writer: false,
             heap: None,
+            coverage: None,
             max_findings: 100,
             #[cfg(feature = "mutations")]
             without_rule: None,

@@ -7,6 +7,7 @@ use kiln_ptx::Module;
 use kiln_ptx::exec::{Checks, DeviceHeap, Program};
 
 use super::kernel::PtxKernel;
+use super::kernel_log::KernelLog;
 use crate::code_engine::{CodeEngine, CompileError, CompiledModule, ModuleVariable, Relocate};
 use crate::kernel::Kernel;
 
@@ -18,12 +19,14 @@ use crate::kernel::Kernel;
 ///
 /// let config = MachineConfig::seeded(1).engine(Arc::new(PtxEngine::default()));
 /// ```
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct PtxEngine {
     pub(super) checks: Checks,
     pub(super) step_limit: Option<u64>,
     pub(super) stall_limit: Option<u64>,
     pub(super) sole_writer: bool,
+    pub(super) run_unsupported: bool,
+    pub(super) log: Option<KernelLog>,
 }
 
 impl PtxEngine {
@@ -50,6 +53,19 @@ impl PtxEngine {
     pub fn sole_writer(self) -> Self {
         Self { sole_writer: true, ..self }
     }
+
+    /// Launches kernels that contain instructions the executor does not run, such as `mma.sync`. A thread that reaches one ends the launch
+    /// with a finding, and the device is lost. Without this, such a launch is refused when it is submitted.
+    #[must_use]
+    pub fn run_unsupported(self) -> Self {
+        Self { run_unsupported: true, ..self }
+    }
+
+    /// Keeps in this log which lines of its kernels are executed.
+    #[must_use]
+    pub fn log(self, log: &KernelLog) -> Self {
+        Self { log: Some(log.clone()), ..self }
+    }
 }
 
 impl CodeEngine for PtxEngine {
@@ -60,14 +76,14 @@ impl CodeEngine for PtxEngine {
         let program = Program::new(module);
         let mut kernels: Vec<(String, Arc<dyn Kernel>)> = Vec::new();
         for entry in program.entries() {
-            let facts =
-                program.module().find_function(entry.name()).and_then(|id| program.module().facts(id));
+            entry.check_memory().map_err(|error| refused(Code::INVALID_PTX, error.to_string()))?;
+            let facts = program.module().facts(entry.id());
             let facts = facts.ok_or_else(|| {
                 refused(Code::INVALID_PTX, format!("nothing can be said about entry {}", entry.name()))
             })?;
             let name = entry.name().to_owned();
             let limit = device.limits.max_threads_per_block;
-            let kernel = PtxKernel::new(entry, &facts, limit, *self, heap.clone());
+            let kernel = PtxKernel::new(entry, &facts, limit, self.clone(), heap.clone());
             kernels.push((name, Arc::new(kernel)));
         }
         let variables = program.variables().iter().enumerate().map(|(at, variable)| ModuleVariable {

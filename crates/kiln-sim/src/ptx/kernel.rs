@@ -1,10 +1,12 @@
 //! One entry of a module as a kernel of the machine.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kiln_driver::{Access, Code, Dim3};
 use kiln_ptx::EntryFacts;
-use kiln_ptx::exec::{AccessKind, BadAccess, DeviceHeap, Entry, FindingKind, LaunchShape, Options, Outcome};
+use kiln_ptx::exec::{
+    AccessKind, BadAccess, Coverage, DeviceHeap, Entry, FindingKind, LaunchShape, Options, Outcome,
+};
 
 use super::engine::PtxEngine;
 use super::space::AddressSpace;
@@ -19,6 +21,9 @@ pub(super) struct PtxKernel {
     signature: Signature,
     engine: PtxEngine,
     heap: Arc<DeviceHeap>,
+    /// Why it cannot be run; its code is looked through at its first launch.
+    unsupported: OnceLock<Option<String>>,
+    coverage: Option<Arc<Coverage>>,
 }
 
 impl PtxKernel {
@@ -44,7 +49,20 @@ impl PtxKernel {
             local_bytes: narrow(entry.local_bytes()),
             constant_bytes: 0,
         };
-        Self { entry, signature, engine, heap }
+        let coverage = engine.log.as_ref().map(|log| log.add(&entry));
+        Self { entry, signature, engine, heap, unsupported: OnceLock::new(), coverage }
+    }
+
+    /// The first instruction that the executor does not run, and how many there are.
+    fn find_unsupported(&self) -> Option<String> {
+        let found = self.entry.unsupported();
+        let first = found.first()?;
+        let more = match found.len() - 1 {
+            0 => String::new(),
+            1 => ", and 1 more like it".to_owned(),
+            more => format!(", and {more} more like it"),
+        };
+        Some(format!("the simulated device does not execute {first}{more}; run the kernel on a GPU"))
     }
 
     /// What came of the launch: text and findings are handed on, and a fault ends it.
@@ -73,6 +91,13 @@ impl Kernel for PtxKernel {
         &self.signature
     }
 
+    fn unsupported(&self) -> Option<&str> {
+        if self.engine.run_unsupported {
+            return None;
+        }
+        self.unsupported.get_or_init(|| self.find_unsupported()).as_deref()
+    }
+
     fn run(&self, launch: &LaunchContext<'_>) -> Result<(), KernelFault> {
         let extents = |dim: Dim3| [dim.x, dim.y, dim.z];
         let shape = LaunchShape {
@@ -90,6 +115,7 @@ impl Kernel for PtxKernel {
             stall_limit: self.engine.stall_limit.unwrap_or(defaults.stall_limit),
             sole_writer: self.engine.sole_writer,
             heap: Some(&self.heap),
+            coverage: self.coverage.as_deref(),
             ..defaults
         };
         let globals: Vec<u64> = launch.globals().iter().map(|address| address.0).collect();

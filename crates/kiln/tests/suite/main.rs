@@ -13,6 +13,7 @@
 #[path = "../alone/mod.rs"]
 mod alone;
 mod code;
+mod code_limits;
 mod code_on_disk;
 mod counter_examples;
 mod counts;
@@ -67,6 +68,8 @@ mod skip;
 mod streams_that_end;
 mod survival;
 mod telemetry;
+mod testing_helper;
 mod tickets;
 mod transfers;
+mod unsupported_instructions;
 mod views;

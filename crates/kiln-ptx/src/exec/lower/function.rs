@@ -62,7 +62,7 @@ pub(super) fn lower(context: &Context<'_>, out: &mut Builder, id: FunctionId) ->
         start,
         columns: lowering.column_count,
         predicates: 2 + lowering.predicates.len() as u32,
-        frame_bytes: lowering.frame_bytes.next_multiple_of(BASE_ALIGN),
+        frame_bytes: lowering.frame_bytes.checked_next_multiple_of(BASE_ALIGN).unwrap_or(u64::MAX),
         parameters,
         returns,
     })
@@ -81,8 +81,9 @@ impl Lowering<'_> {
                 },
                 Formal::Param(id) if self.function.is_entry() => {
                     let shape = &self.context.module.variable(*id)?.shape;
-                    let offset = end.next_multiple_of(u64::from(shape.align_bytes().max(1)));
-                    end = offset + shape.size_bytes();
+                    let align = u64::from(shape.align_bytes().max(1));
+                    let offset = end.checked_next_multiple_of(align).unwrap_or(u64::MAX);
+                    end = offset.saturating_add(shape.size_bytes());
                     self.frame.insert(id.0, offset);
                     Slot::Memory { offset, bytes: shape.size_bytes() }
                 }
@@ -106,8 +107,9 @@ impl Lowering<'_> {
             return Some((place, *offset));
         }
         let align = u64::from(variable.shape.align_bytes()).clamp(FRAME_ALIGN, BASE_ALIGN);
-        let offset = self.frame_bytes.next_multiple_of(align);
-        self.frame_bytes = offset.checked_add(variable.shape.size_bytes())?.next_multiple_of(FRAME_ALIGN);
+        let offset = self.frame_bytes.checked_next_multiple_of(align)?;
+        let end = offset.checked_add(variable.shape.size_bytes())?;
+        self.frame_bytes = end.checked_next_multiple_of(FRAME_ALIGN)?;
         self.frame.insert(id.0, offset);
         Some((place, offset))
     }

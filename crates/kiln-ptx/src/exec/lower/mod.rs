@@ -47,6 +47,7 @@ pub(crate) fn lower(module: &Arc<Module>, variables: &Variables, entry: Function
         functions,
         constants: builder.constants,
         shared_bytes: layout.bytes,
+        static_shared_bytes: layout.static_bytes,
     }
 }
 

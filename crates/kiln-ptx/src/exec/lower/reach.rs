@@ -58,6 +58,8 @@ pub(super) struct SharedLayout {
     offsets: HashMap<u32, u64>,
     /// Bytes of all variables of known size, up to where dynamic shared memory starts.
     pub(super) bytes: u64,
+    /// The same without the gap before dynamic shared memory.
+    pub(super) static_bytes: u64,
 }
 
 impl SharedLayout {
@@ -72,19 +74,20 @@ impl SharedLayout {
                 }
             }
         }
-        let mut layout = Self { offsets: HashMap::new(), bytes: 0 };
+        let mut layout = Self { offsets: HashMap::new(), bytes: 0, static_bytes: 0 };
         let shape = |id: &VariableId| module.variable(*id).map(|v| &v.shape);
         let (open, sized): (Vec<_>, Vec<_>) =
             used.iter().partition(|id| shape(id).is_some_and(|s| s.is_open()));
         for id in sized {
             let Some(shape) = shape(id) else { continue };
-            layout.bytes = layout.bytes.next_multiple_of(u64::from(shape.align_bytes().max(1)));
+            layout.bytes = aligned(layout.bytes, u64::from(shape.align_bytes().max(1)));
             layout.offsets.insert(id.0, layout.bytes);
             layout.bytes = layout.bytes.saturating_add(shape.size_bytes());
         }
+        layout.static_bytes = layout.bytes;
         let align = open.iter().filter_map(|id| shape(id)).map(|s| u64::from(s.align_bytes())).max();
         if let Some(align) = align {
-            layout.bytes = layout.bytes.next_multiple_of(align.max(DYNAMIC_ALIGN));
+            layout.bytes = aligned(layout.bytes, align.max(DYNAMIC_ALIGN));
         }
         layout.offsets.extend(open.iter().map(|id| (id.0, layout.bytes)));
         layout
@@ -93,6 +96,11 @@ impl SharedLayout {
     pub(super) fn offset(&self, id: VariableId) -> Option<u64> {
         self.offsets.get(&id.0).copied()
     }
+}
+
+/// The next multiple; sizes beyond all numbers stay where they are and are refused later.
+fn aligned(bytes: u64, align: u64) -> u64 {
+    bytes.checked_next_multiple_of(align).unwrap_or(u64::MAX)
 }
 
 fn variables(body: &Body) -> impl Iterator<Item = VariableId> + '_ {

@@ -7,11 +7,12 @@ use crate::exec::code::{Actual, Call, Callee, Op, Reg, Slot, Source};
 use crate::exec::column::{Column, LANES, first_lane, lanes_where};
 use crate::exec::finding::FindingKind;
 use crate::exec::memory::window::function_at;
+use crate::exec::options::LaunchShape;
 
 /// The deepest nesting of calls.
 const MAX_DEPTH: u32 = 4096;
 /// The largest stack of a thread, as on hardware.
-const MAX_STACK_BYTES: u64 = 512 << 10;
+const MAX_STACK_BYTES: u64 = LaunchShape::MAX_LOCAL_BYTES;
 
 impl Warp {
     pub(super) fn call(&mut self, cta: &mut Cta<'_>, at: usize, call: &Call) -> Done<Flow> {

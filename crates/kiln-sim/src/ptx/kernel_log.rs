@@ -1,0 +1,47 @@
+//! Which lines of kernels were executed, over all launches and machines that share the log.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kiln_ptx::exec::{Coverage, CoveredLine, Entry};
+
+/// Which lines of kernels were executed. Clones are the same log; engines that share it add to it.
+///
+/// ```
+/// use kiln_sim::{KernelLog, PtxEngine};
+///
+/// let log = KernelLog::default();
+/// let engine = PtxEngine::default().log(&log);
+/// assert!(log.lines("axpy").is_none(), "no engine has loaded such a kernel");
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct KernelLog {
+    kernels: Arc<Mutex<HashMap<String, Vec<(Entry, Arc<Coverage>)>>>>,
+}
+
+impl KernelLog {
+    /// The lines of a kernel and of functions it can reach, by file and number, with all its launches taken together. None if no kernel of
+    /// that name was loaded.
+    pub fn lines(&self, kernel: &str) -> Option<Vec<CoveredLine>> {
+        let kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loaded = kernels.get(kernel)?.iter().map(|(entry, coverage)| entry.lines(coverage));
+        let mut lines = loaded.next()?;
+        for more in loaded {
+            for line in more {
+                match lines.iter_mut().find(|known| (&known.file, known.line) == (&line.file, line.line)) {
+                    Some(known) => known.executed |= line.executed,
+                    None => lines.push(line),
+                }
+            }
+        }
+        Some(lines)
+    }
+
+    /// Takes a kernel in that was loaded.
+    pub(super) fn add(&self, entry: &Entry) -> Arc<Coverage> {
+        let coverage = Arc::new(entry.coverage());
+        let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        kernels.entry(entry.name().to_owned()).or_default().push((entry.clone(), coverage.clone()));
+        coverage
+    }
+}
