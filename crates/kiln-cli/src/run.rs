@@ -3,7 +3,6 @@
 mod text;
 
 use clap::Args;
-use kiln_ptx::exec::Checks;
 use serde::Serialize;
 
 use crate::code_file::CodeFile;
@@ -94,7 +93,7 @@ fn perform(flags: &LaunchFlags, console: &mut Console) -> Result<(Report, Exit),
             }
             Attempt::on(runtime)
         }
-        None => Attempt::simulated(flags, flags.seed, Checks::default())?,
+        None => Attempt::simulated(flags, flags.seed)?,
     };
     let outcome = attempt.launch(&code, flags, &plan)?;
     let exit = exit(&outcome);

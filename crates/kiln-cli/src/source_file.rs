@@ -43,6 +43,14 @@ enum Language {
     Ptx,
 }
 
+/// A kernel of a file.
+pub(crate) struct ChosenKernel {
+    pub(crate) kernel: kiln::Kernel,
+    pub(crate) facts: EntryFacts,
+    /// The names of the other kernels of the file.
+    pub(crate) others: Vec<String>,
+}
+
 impl SourceFile {
     /// Reads the file.
     pub(crate) fn read(flags: &SourceFlags) -> Result<Self, Failure> {
@@ -117,11 +125,7 @@ impl SourceFile {
     ///
     /// # Errors
     /// The file does not compile; it has no such kernel, or several that may be meant, with the names to choose from.
-    pub(crate) fn kernel(
-        &self,
-        gpu: &DeviceRuntime,
-        wanted: Option<&str>,
-    ) -> Result<(kiln::Kernel, EntryFacts), Failure> {
+    pub(crate) fn kernel(&self, gpu: &DeviceRuntime, wanted: Option<&str>) -> Result<ChosenKernel, Failure> {
         let path = self.path().to_string_lossy();
         let builder = self.builder(gpu, &path, wanted);
         let module = self.parse(&builder.ptx()?)?;
@@ -131,7 +135,9 @@ impl SourceFile {
         };
         let facts = module.find_function(kernel.name()).and_then(|id| module.facts(id));
         let facts = facts.ok_or_else(|| Failure::refused(format!("`{}` is not a kernel", kernel.name())))?;
-        Ok((kernel, facts))
+        let others = module.entries().filter(|entry| *entry.name != *kernel.name());
+        let others = others.map(|entry| entry.name.to_string()).collect();
+        Ok(ChosenKernel { kernel, facts, others })
     }
 
     /// The names of the kernels in the PTX of this file.

@@ -12,8 +12,8 @@ use crate::element_type::ElementType;
 pub(crate) enum Spec {
     /// `in:A.npy`
     In { from: PathBuf },
-    /// `out:f32:1024:B.npy`
-    Out { element: ElementType, len: u64, to: PathBuf },
+    /// `out:f32:1024:B.npy`, `zeros:f32:1024:B.npy` or `uninit:f32:1024:B.npy`
+    Out { start: Start, element: ElementType, len: u64, to: PathBuf },
     /// `inout:A.npy:B.npy`
     InOut { from: PathBuf, to: PathBuf },
     /// `null`
@@ -24,6 +24,27 @@ pub(crate) enum Spec {
     Bytes(Vec<u8>),
     /// `struct:{f32:1.5,u32:2}`
     Struct(Vec<Self>),
+}
+
+/// What a new array holds before the launch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Start {
+    /// `out`: the kernel writes what it reads. Zeros under `kiln run`; under `kiln check` a read of what was not written is a finding.
+    Output,
+    /// `zeros`
+    Zeros,
+    /// `uninit`: what the memory holds; on the simulated device a read of what was not written is a finding.
+    Uninitialised,
+}
+
+impl Start {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Output => "out",
+            Self::Zeros => "zeros",
+            Self::Uninitialised => "uninit",
+        }
+    }
 }
 
 impl Spec {
@@ -76,7 +97,9 @@ impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::In { from } => write!(f, "in:{}", from.display()),
-            Self::Out { element, len, to } => write!(f, "out:{element}:{len}:{}", to.display()),
+            Self::Out { start, element, len, to } => {
+                write!(f, "{}:{element}:{len}:{}", start.word(), to.display())
+            }
             Self::InOut { from, to } => write!(f, "inout:{}:{}", from.display(), to.display()),
             Self::Null => f.write_str("null"),
             Self::Value { element, text, .. } => write!(f, "{element}:{text}"),

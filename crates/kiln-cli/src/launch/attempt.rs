@@ -8,7 +8,7 @@ use kiln_driver::{Access, Dim3};
 use kiln_mem::Direct;
 use kiln_ptx::Feature;
 use kiln_ptx::exec::Checks;
-use kiln_sim::{Machine, MachineConfig, PtxEngine};
+use kiln_sim::{KernelLog, Machine, MachineConfig, PtxEngine};
 
 use super::finding::{KernelFinding, collect};
 use super::fit::Fitted;
@@ -21,12 +21,15 @@ use crate::failure::Failure;
 use crate::npy::Array;
 use crate::printable::text_of;
 use crate::program_file::ProgramFile;
-use crate::source_file::SourceFile;
+use crate::source_file::{ChosenKernel, SourceFile};
+use crate::spec::Start;
 
 /// A device to launch on.
 pub(crate) struct Attempt {
     runtime: DeviceRuntime,
     machine: Option<Machine>,
+    /// Whether a read of an output that was not written before is looked for.
+    checks_outputs: bool,
 }
 
 /// The outcome of a launch.
@@ -45,6 +48,10 @@ pub(crate) struct Outcome {
     pub(crate) findings: Vec<KernelFinding>,
     /// The arrays that are to be written to files; none after a fault.
     pub(crate) results: Vec<ResultArray>,
+    /// Instructions of the kernel that only a GPU executes.
+    pub(crate) unsupported: Vec<String>,
+    /// Other kernels of the file.
+    pub(crate) other_kernels: Vec<String>,
 }
 
 /// An array after a launch.
@@ -64,12 +71,25 @@ struct Arrays {
 impl Attempt {
     /// A simulated device for one launch. Every array is an allocation with no memory next to it, so that every access outside of
     /// an array is seen.
-    pub(crate) fn simulated(flags: &LaunchFlags, seed: u64, checks: Checks) -> Result<Self, Failure> {
+    pub(crate) fn simulated(flags: &LaunchFlags, seed: u64) -> Result<Self, Failure> {
+        Self::with_engine(PtxEngine::default(), flags, seed, false)
+    }
+
+    /// The same with every check on, and lines that are executed in a log. A kernel that may reach an instruction which is not executed
+    /// runs until it does.
+    pub(crate) fn checked(flags: &LaunchFlags, seed: u64, log: &KernelLog) -> Result<Self, Failure> {
+        let engine = PtxEngine::with_checks(Checks::ALL).run_unsupported().log(log);
+        Self::with_engine(engine, flags, seed, true)
+    }
+
+    fn with_engine(
+        engine: PtxEngine,
+        flags: &LaunchFlags,
+        seed: u64,
+        checks_outputs: bool,
+    ) -> Result<Self, Failure> {
         // Nothing else uses the device, so a loop that waits for memory that no thread writes cannot end.
-        let engine = PtxEngine::with_checks(checks)
-            .step_limit(flags.step_limit)
-            .stall_limit(flags.step_limit)
-            .sole_writer();
+        let engine = engine.step_limit(flags.step_limit).stall_limit(flags.step_limit).sole_writer();
         let mut config = MachineConfig::seeded(seed).engine(Arc::new(engine));
         // Memory that a lost device did not give back is not the kernel's mistake.
         config.checks.leaks = false;
@@ -78,12 +98,12 @@ impl Attempt {
         let runtime = DeviceRuntime::with_resource(driver, RuntimeConfig::default(), |driver, order| {
             Ok(Arc::new(Direct::new(driver.clone(), order)))
         })?;
-        Ok(Self { runtime, machine: Some(machine) })
+        Ok(Self { runtime, machine: Some(machine), checks_outputs })
     }
 
     /// A GPU.
     pub(crate) fn on(runtime: &DeviceRuntime) -> Self {
-        Self { runtime: runtime.clone(), machine: None }
+        Self { runtime: runtime.clone(), machine: None, checks_outputs: false }
     }
 
     /// The name of the device.
@@ -118,7 +138,7 @@ impl Attempt {
     ) -> Result<Outcome, Failure> {
         let gpu = &self.runtime;
         let shape = flags.shape()?;
-        let (kernel, facts) = source.kernel(gpu, flags.kernel.as_deref())?;
+        let ChosenKernel { kernel, facts, others } = source.kernel(gpu, flags.kernel.as_deref())?;
         let Fitted { plan, sheets, warnings } = plan.fit(&flags.arguments, &facts, flags.cast)?;
         let arrays = self.upload(&plan)?;
         // The arrays that structs point at are not arguments of the launch, which therefore does not wait for their uploads.
@@ -147,7 +167,11 @@ impl Attempt {
         unsafe { launch.submit() }?;
         let fault = gpu.synchronize().err().map(|error| format!("{error:#}"));
         let run = Run { kernel: kernel.name(), shape, sheets, warnings, fault };
-        self.outcome(run, &plan, &arrays)
+        let mut outcome = self.outcome(run, &plan, &arrays)?;
+        let place = |found: &kiln_ptx::Unsupported| format!("`{}` at {}", found.instruction, found.position);
+        outcome.unsupported = facts.unsupported.iter().map(place).collect();
+        outcome.other_kernels = others;
+        Ok(outcome)
     }
 
     fn launch_program(
@@ -184,7 +208,12 @@ impl Attempt {
         for (index, argument) in plan.arguments.iter().enumerate() {
             let mut buffers = Vec::new();
             for array in argument.arrays() {
-                let buffer = self.runtime.upload(&array.array.bytes)?;
+                let bytes = &array.array.bytes;
+                let buffer = match array.start {
+                    Some(Start::Uninitialised) => self.runtime.allocate(bytes.len())?,
+                    Some(Start::Output) if self.checks_outputs => self.runtime.allocate(bytes.len())?,
+                    _ => self.runtime.upload(bytes)?,
+                };
                 let memory = buffer.access().map_err(kiln::Error::from)?;
                 arrays.map.add(index, memory.address.0, memory.bytes);
                 buffers.push(buffer);
@@ -196,6 +225,8 @@ impl Attempt {
 
     /// The outcome of a launch; arrays are copied back unless it faulted.
     fn outcome(&self, run: Run<'_>, plan: &Plan, uploaded: &Arrays) -> Result<Outcome, Failure> {
+        // The copies below may read what no thread wrote, which is not the kernel's mistake.
+        let findings = self.machine.as_ref().map_or_else(Vec::new, Machine::findings);
         let mut results = Vec::new();
         for (argument, (given, buffers)) in plan.arguments.iter().zip(&uploaded.buffers).enumerate() {
             for (array, buffer) in given.arrays().into_iter().zip(buffers) {
@@ -206,7 +237,6 @@ impl Attempt {
                 }
             }
         }
-        let findings = self.machine.as_ref().map_or_else(Vec::new, Machine::findings);
         Ok(Outcome {
             kernel: run.kernel.to_owned(),
             grid: run.shape.grid,
@@ -217,6 +247,8 @@ impl Attempt {
             fault: run.fault,
             findings: collect(&findings, &uploaded.map),
             results,
+            unsupported: Vec::new(),
+            other_kernels: Vec::new(),
         })
     }
 

@@ -21,8 +21,9 @@ pub(crate) struct KernelFinding {
     pub(crate) access: Option<AccessSheet>,
     /// The array nearest to the access.
     pub(crate) allocation: Option<Allocation>,
-    /// The other side of a race.
+    /// The other side of a race: where, and what it did.
     pub(crate) earlier: Option<PlaceSheet>,
+    pub(crate) earlier_access: Option<&'static str>,
     /// How often it happened at this instruction.
     pub(crate) times: u64,
     /// The seeds it was seen with.
@@ -82,14 +83,17 @@ impl KernelFinding {
             (FindingKind::Misaligned(_), Some(access), Some(near)) => {
                 format!("misaligned: {access}, which is {}; {near}", access.near)
             }
+            (FindingKind::Race { .. }, Some(access), near) => race_text(access, near.as_ref()),
             (FindingKind::StepLimit(_) | FindingKind::Stalled(_), ..) => {
                 format!("{} (--step-limit)", finding.kind)
             }
             (kind, ..) => kind.to_string(),
         };
-        let earlier = match &finding.kind {
-            FindingKind::Race { earlier_site, .. } => Some(PlaceSheet::of(earlier_site)),
-            _ => None,
+        let (earlier, earlier_access) = match &finding.kind {
+            FindingKind::Race { earlier_site, earlier, .. } => {
+                (Some(PlaceSheet::of(earlier_site)), Some(earlier.noun()))
+            }
+            _ => (None, None),
         };
         Self {
             kind: word(&finding.kind),
@@ -104,6 +108,7 @@ impl KernelFinding {
             }),
             allocation,
             earlier,
+            earlier_access,
             times: finding.times,
             seeds: Vec::new(),
         }
@@ -144,18 +149,38 @@ impl KernelFinding {
             access: None,
             allocation: None,
             earlier: None,
+            earlier_access: None,
             times: 1,
             seeds: Vec::new(),
         }
     }
 
-    /// Whether two findings are about the same mistake in the same instruction.
+    /// Whether two findings are about the same mistake at the same places of the source; the two sides of a race may come in any order.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
-        let line =
-            |finding: &Self| finding.place.as_ref().map(|place| (place.ptx_line, place.function.clone()));
         self.kind == other.kind
-            && line(self) == line(other)
+            && self.places() == other.places()
             && (self.place.is_some() || without_thread(&self.text) == without_thread(&other.text))
+    }
+
+    /// The places it is about, in an order of their own.
+    fn places(&self) -> Vec<(&str, u32)> {
+        let mut places: Vec<(&str, u32)> = self.sides().map(PlaceSheet::line).collect();
+        places.sort_unstable();
+        places
+    }
+
+    fn sides(&self) -> impl Iterator<Item = &PlaceSheet> {
+        self.place.iter().chain(&self.earlier)
+    }
+
+    /// Takes another finding of the same mistake in.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.times += other.times;
+        for seed in &other.seeds {
+            if !self.seeds.contains(seed) {
+                self.seeds.push(*seed);
+            }
+        }
     }
 
     /// Whether the kernel does not end: running it again would take as long.
@@ -169,6 +194,16 @@ impl KernelFinding {
     }
 }
 
+/// A race in a sentence; both sides are listed below it.
+fn race_text(access: &BadAccess, near: Option<&Allocation>) -> String {
+    let BadAccess { memory, address, bytes, .. } = access;
+    let plural = if *bytes == 1 { "" } else { "s" };
+    let near = near.map_or_else(String::new, |near| format!(" ({near})"));
+    format!(
+        "race: nothing orders these accesses to {bytes} byte{plural} at {memory} address {address:#x}{near}"
+    )
+}
+
 /// The text without the thread, which depends on the order.
 fn without_thread(text: &str) -> &str {
     text.split_once(" in thread ").map_or(text, |(what, _)| what)
@@ -179,24 +214,49 @@ impl fmt::Display for KernelFinding {
         write!(f, "{}", self.text)?;
         let Some(place) = &self.place else { return Ok(()) };
         let kernel = self.kernel.as_deref().unwrap_or_default();
-        write!(f, "\n     {}", readable(kernel))?;
-        if place.function != kernel {
-            write!(f, " in {}", readable(&place.function))?;
+        match (&self.earlier, &self.access, self.earlier_access) {
+            (Some(earlier), Some(access), Some(earlier_access)) => {
+                let width = access.kind.len().max(earlier_access.len());
+                write!(f, "\n     {:width$}  ", access.kind)?;
+                place.write(f, kernel)?;
+                write!(f, "\n     {earlier_access:width$}  ")?;
+                earlier.write(f, kernel)?;
+            }
+            _ => {
+                f.write_str("\n     ")?;
+                place.write(f, kernel)?;
+            }
         }
-        match &place.source {
-            Some(source) => write!(f, " at {}:{} (PTX line {})", source.file, source.line, place.ptx_line)?,
-            None => write!(f, " at PTX line {}", place.ptx_line)?,
-        }
-        let ([bx, by, bz], [x, y, z]) = (place.block, place.thread);
-        write!(f, ", block ({bx},{by},{bz}) thread ({x},{y},{z})")?;
         match self.times {
             0 | 1 => Ok(()),
-            times => write!(f, ", and {} more", times - 1),
+            times => write!(f, "\n     {times} times"),
         }
     }
 }
 
 impl PlaceSheet {
+    /// The line of the source, or of the PTX where there is none.
+    fn line(&self) -> (&str, u32) {
+        match &self.source {
+            Some(source) => (&source.file, source.line),
+            None => ("", self.ptx_line),
+        }
+    }
+
+    /// `kernel in function at file:line (PTX line 12), block (0,0,0) thread (1,0,0)`, and where the line was inlined.
+    fn write(&self, f: &mut fmt::Formatter<'_>, kernel: &str) -> fmt::Result {
+        f.write_str(&readable(kernel))?;
+        if self.function != kernel {
+            write!(f, " in {}", readable(&self.function))?;
+        }
+        match &self.source {
+            Some(source) => write!(f, " at {}:{} (PTX line {})", source.file, source.line, self.ptx_line)?,
+            None => write!(f, " at PTX line {}", self.ptx_line)?,
+        }
+        let ([bx, by, bz], [x, y, z]) = (self.block, self.thread);
+        write!(f, ", block ({bx},{by},{bz}) thread ({x},{y},{z})")
+    }
+
     fn of(site: &Site) -> Self {
         Self {
             function: site.function.clone(),

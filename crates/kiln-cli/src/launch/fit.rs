@@ -199,7 +199,7 @@ fn fit_array(
         Fit::Differs { expected, cast_to } => {
             let misfit = Misfit::new(format!("its elements are {}, and {expected}", given.numpy()));
             Err(match cast_to {
-                Some(to) if argument.is_new => misfit.next(format!("write out:{to}:...")),
+                Some(to) if argument.start.is_some() => misfit.next(format!("write out:{to}:...")),
                 Some(to) => {
                     misfit.next(format!("convert it with a.astype(numpy.{}), or give --cast", to.numpy()))
                 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::npy::Array;
-use crate::spec::{Spec, struct_layout};
+use crate::spec::{Spec, Start, struct_layout};
 
 /// The arguments of a launch, in order. Arrays are shared, so that a plan is cheap to copy.
 #[derive(Clone, Debug)]
@@ -37,8 +37,8 @@ pub(crate) struct ArrayArgument {
     pub(crate) access: Access,
     /// Where it goes afterwards.
     pub(crate) to: Option<PathBuf>,
-    /// Whether it was made for the launch and not read from a file.
-    pub(crate) is_new: bool,
+    /// What it holds at first, if it was made for the launch and not read from a file.
+    pub(crate) start: Option<Start>,
 }
 
 /// An argument as reports list it.
@@ -128,17 +128,20 @@ impl ArrayArgument {
         let (array, access, to) = match spec {
             Spec::In { from } => (load(from)?, Access::Read, None),
             Spec::InOut { from, to } => (load(from)?, Access::ReadWrite, Some(to)),
-            Spec::Out { element, len, to } => {
+            Spec::Out { element, len, to, .. } => {
                 let zeros = Array::zeros(*element, *len).ok_or_else(|| {
                     Failure::usage(format!("{spec}: this machine does not have so much memory"))
                 })?;
-                // The kernel may read the zeros.
+                // The kernel may read what it wrote, and zeros.
                 (zeros, Access::ReadWrite, Some(to))
             }
             other => return Err(Failure::usage(format!("{other} is not an array"))),
         };
-        let is_new = matches!(spec, Spec::Out { .. });
-        Ok(Self { array: Arc::new(array), access, to: to.cloned(), is_new })
+        let start = match spec {
+            Spec::Out { start, .. } => Some(*start),
+            _ => None,
+        };
+        Ok(Self { array: Arc::new(array), access, to: to.cloned(), start })
     }
 }
 

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use super::Spec;
+use super::{Spec, Start};
 use crate::element_type::ElementType;
 
 /// The deepest nesting of structs.
 const MAX_NESTING: usize = 16;
 
-const FORMS: &str = "write in:FILE, out:TYPE:LENGTH:FILE, inout:FILE:FILE, null, TYPE:VALUE such as f32:2.5, \
+const FORMS: &str = "write in:FILE, out:TYPE:LENGTH:FILE (or zeros:, uninit:), inout:FILE:FILE, null, TYPE:VALUE such as f32:2.5, \
                      'struct:{FIELD,...}' or bytes:HEX";
 
 impl FromStr for Spec {
@@ -25,21 +25,12 @@ fn parse(text: &str, depth: usize) -> Result<Spec, String> {
         return Ok(Spec::Null);
     }
     let (kind, rest) = text.split_once(':').ok_or_else(|| format!("`{text}` has no colon; {FORMS}"))?;
-    let file = |name: &str| match name {
-        "" => Err(format!("`{text}` names no file; {FORMS}")),
-        name => Ok(PathBuf::from(name)),
-    };
+    let file = |name: &str| file(text, name);
     match kind {
         "in" => Ok(Spec::In { from: file(rest)? }),
-        "out" => {
-            let mut parts = rest.splitn(3, ':');
-            let (Some(element), Some(len), Some(to)) = (parts.next(), parts.next(), parts.next()) else {
-                return Err(format!("`{text}` is not out:TYPE:LENGTH:FILE"));
-            };
-            let element = element.parse()?;
-            let len = len.parse().map_err(|_| format!("`{len}` in `{text}` is not a number of elements"))?;
-            Ok(Spec::Out { element, len, to: file(to)? })
-        }
+        "out" => new_array(text, rest, Start::Output),
+        "zeros" => new_array(text, rest, Start::Zeros),
+        "uninit" => new_array(text, rest, Start::Uninitialised),
         "inout" => {
             let (from, to) =
                 rest.split_once(':').ok_or_else(|| format!("`{text}` is not inout:FILE:FILE"))?;
@@ -57,6 +48,24 @@ fn parse(text: &str, depth: usize) -> Result<Spec, String> {
             Ok(Spec::Value { element, text: rest.to_owned(), bytes })
         }
     }
+}
+
+fn file(text: &str, name: &str) -> Result<PathBuf, String> {
+    match name {
+        "" => Err(format!("`{text}` names no file; {FORMS}")),
+        name => Ok(PathBuf::from(name)),
+    }
+}
+
+/// `TYPE:LENGTH:FILE` behind the word for what the array holds at first.
+fn new_array(text: &str, rest: &str, start: Start) -> Result<Spec, String> {
+    let mut parts = rest.splitn(3, ':');
+    let (Some(element), Some(len), Some(to)) = (parts.next(), parts.next(), parts.next()) else {
+        return Err(format!("`{text}` is not {}:TYPE:LENGTH:FILE", start.word()));
+    };
+    let element = element.parse()?;
+    let len = len.parse().map_err(|_| format!("`{len}` in `{text}` is not a number of elements"))?;
+    Ok(Spec::Out { start, element, len, to: file(text, to)? })
 }
 
 /// The fields between the braces of a struct.
@@ -114,6 +123,8 @@ mod tests {
         for text in [
             "in:a.npy",
             "out:f32:1024:b.npy",
+            "zeros:i64:3:b.npy",
+            "uninit:f32:1024:b.npy",
             "inout:a.npy:b.npy",
             "null",
             "f32:2.5",
@@ -131,7 +142,12 @@ mod tests {
         let colons = "out:int16:3:C:/b.npy".parse::<Spec>().unwrap();
         assert_eq!(
             colons,
-            Spec::Out { element: ElementType::I16, len: 3, to: PathBuf::from("C:/b.npy") },
+            Spec::Out {
+                start: Start::Output,
+                element: ElementType::I16,
+                len: 3,
+                to: PathBuf::from("C:/b.npy")
+            },
             "only what comes before the file may not have colons"
         );
     }
@@ -142,6 +158,7 @@ mod tests {
             ("a.npy", "no colon"),
             ("in:", "no file"),
             ("out:f32:b.npy", "out:TYPE:LENGTH:FILE"),
+            ("uninit:f32:b.npy", "uninit:TYPE:LENGTH:FILE"),
             ("out:f32:-1:b.npy", "number of elements"),
             ("out:f31:1:b.npy", "element type"),
             ("inout:a.npy", "inout:FILE:FILE"),

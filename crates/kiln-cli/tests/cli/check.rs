@@ -261,7 +261,7 @@ fn results_that_depend_on_the_order_are_noted() {
     let folder = Folder::new();
     let file = folder.write("arrive.ptx", PTX);
     let (next, places) = (folder.path("next.npy"), folder.path("places.npy"));
-    let (next, places) = (format!("out:u32:1:{next}"), format!("out:u32:64:{places}"));
+    let (next, places) = (format!("zeros:u32:1:{next}"), format!("out:u32:64:{places}"));
     let words = [
         "check", &file, "--kernel", "arrive", "--grid", "64", "--block", "1", "--arg", &next, "--arg",
         &places, "--json",
@@ -299,4 +299,124 @@ fn right_kernels_pass() {
     let outcome = run(without_driver(&[&words[..], &["--arg", &y, "--arg", "i32:1000"]].concat()));
     assert_eq!(outcome.code, Some(0), "{}{}", outcome.stdout, outcome.stderr);
     assert!(outcome.stdout.ends_with("no findings\n"), "{}", outcome.stdout);
+}
+
+/// Adds the first argument to the second, where a flag says so.
+const ADD: &str = "
+    .version 8.0
+    .target sm_80
+    .address_size 64
+    .visible .entry add(.param .u64 x, .param .u64 y, .param .u32 twice) {
+        .reg .pred %p<2>; .reg .b32 %r<6>; .reg .b64 %rd<6>;
+        ld.param.u64 %rd0, [x]; ld.param.u64 %rd1, [y]; ld.param.u32 %r4, [twice];
+        mov.u32 %r0, %tid.x;
+        mul.wide.u32 %rd2, %r0, 4;
+        add.s64 %rd3, %rd0, %rd2; add.s64 %rd4, %rd1, %rd2;
+        ld.global.u32 %r1, [%rd3];
+        ld.global.u32 %r2, [%rd4];
+        setp.eq.u32 %p1, %r4, 0; @%p1 bra ONCE;
+        add.u32 %r1, %r1, %r1;
+        add.u32 %r1, %r1, 1;
+        ONCE:
+        add.u32 %r3, %r1, %r2; st.global.u32 [%rd4], %r3;
+        ret;
+    }
+    .visible .entry other(.param .u64 x) { ret; }";
+
+fn add(folder: &Folder, y: &str, more: &[&str]) -> Outcome {
+    let file = folder.write("add.ptx", ADD);
+    let x = format!("in:{}", folder.integers("x.npy", &[1; 32]));
+    let y = format!("{y}:{}", folder.path("y.npy"));
+    let words = ["check", &file, "--kernel", "add", "--grid", "1", "--block", "32", "--arg", &x, "--arg", &y];
+    run(without_driver(&[&words[..], &["--arg", "u32:0"], more].concat()))
+}
+
+#[test]
+fn an_output_is_not_read_before_it_is_written() {
+    let folder = Folder::new();
+    for start in ["out", "uninit"] {
+        let outcome = add(&folder, &format!("{start}:u32:32"), &["--json"]);
+        assert_eq!(outcome.code, Some(5), "{start}: {}", outcome.stdout);
+        let found = outcome.json()["findings"][0]["text"].as_str().unwrap().to_owned();
+        assert!(found.contains("never written"), "{start}: {found}");
+    }
+    let zeros = add(&folder, "zeros:u32:32", &["--json"]);
+    assert_eq!(zeros.code, Some(0), "{}", zeros.stdout);
+    assert_eq!(folder.names(), ["add.ptx", "x.npy"], "a check writes no files");
+}
+
+#[test]
+fn the_report_ends_with_what_was_not_checked() {
+    let folder = Folder::new();
+    let report = add(&folder, "zeros:u32:32", &["--json"]).json();
+    let unchecked = &report["not_checked"];
+    assert_eq!(
+        unchecked["lines_not_executed"],
+        json!([{"file": null, "first": 14, "last": 15}]),
+        "{report:#}"
+    );
+    assert_eq!(unchecked["kernels_not_launched"], json!(["other"]));
+    assert_eq!(unchecked["unsupported_instructions"], json!([]));
+    let text = add(&folder, "zeros:u32:32", &["--seeds", "2"]).stdout;
+    let (_, not_checked) = text.split_once("\nnot checked:\n").unwrap_or_else(|| panic!("{text}"));
+    for part in ["2 seeds", "2 of ", "PTX line 14-15", "not launched: other", "weak memory"] {
+        assert!(not_checked.contains(part), "{part}: {text}");
+    }
+    assert!(text.ends_with("no findings\n"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn a_race_is_told_once_with_both_sides() {
+    let folder = Folder::new();
+    let outcome = check(&folder, "neighbour", "128", &["IN", "OUT:128", "i32:0"], &[]);
+    let text = &outcome.stdout;
+    let place = |marker: &str| format!("neighbour at checks.cu:{} (PTX line ", line(marker));
+    for side in [
+        format!("\n     write  {}", place("neighbour_write")),
+        format!("\n     read   {}", place("neighbour_read")),
+    ] {
+        assert!(text.contains(&side), "{side} is not in {text}");
+    }
+    let races = check(&folder, "neighbour", "128", &["IN", "OUT:128", "i32:0"], &["--json"]).json();
+    let races = races["findings"].as_array().unwrap().iter().filter(|finding| finding["kind"] == "race");
+    let places = |finding: &Value| {
+        let mut lines =
+            [&finding["place"], &finding["earlier"]].map(|place| place["source"]["line"].as_u64().unwrap());
+        lines.sort_unstable();
+        lines
+    };
+    let mut pairs: Vec<[u64; 2]> = races.map(places).collect();
+    let count = pairs.len();
+    pairs.dedup();
+    assert_eq!(pairs.len(), count, "each pair of lines is told once");
+}
+
+#[test]
+fn notes_are_findings_if_the_check_is_strict() {
+    let folder = Folder::new();
+    const PTX: &str = "
+        .version 8.0
+        .target sm_80
+        .address_size 64
+        .visible .entry arrive(.param .u64 next, .param .u64 places) {
+            .reg .b32 %r<4>;
+            .reg .b64 %rd<5>;
+            ld.param.u64 %rd0, [next];
+            ld.param.u64 %rd1, [places];
+            mov.u32 %r0, %ctaid.x;
+            atom.global.add.u32 %r1, [%rd0], 1;
+            mul.wide.u32 %rd2, %r0, 4;
+            add.s64 %rd3, %rd1, %rd2;
+            st.global.u32 [%rd3], %r1;
+            ret;
+        }";
+    let file = folder.write("arrive.ptx", PTX);
+    let (next, places) = (folder.path("next.npy"), folder.path("places.npy"));
+    let (next, places) = (format!("zeros:u32:1:{next}"), format!("out:u32:64:{places}"));
+    let words = ["check", &file, "--grid", "64", "--block", "1", "--arg", &next, "--arg", &places];
+    assert_eq!(run(without_driver(&words)).code, Some(0));
+    let strict = run(without_driver(&[&words[..], &["--strict"]].concat()));
+    assert_eq!(strict.code, Some(5), "{}", strict.stdout);
+    assert!(strict.stdout.ends_with("no findings, 1 note (--strict)\n"), "{}", strict.stdout);
 }

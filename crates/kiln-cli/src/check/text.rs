@@ -1,0 +1,53 @@
+//! The report of a check as text.
+
+use std::fmt::Write;
+
+use super::report::Report;
+use crate::kernel_name::readable;
+
+/// The report, without a line end behind it.
+pub(super) fn render(report: &Report) -> String {
+    let mut text = String::new();
+    if !report.printed.is_empty() {
+        let _ = writeln!(text, "{}", report.printed.strip_suffix('\n').unwrap_or(&report.printed));
+    }
+    let orders = match &report.seeds[..] {
+        [only] => format!("seed {only}"),
+        [first, .., last] => format!("seeds {first} to {last}"),
+        [] => String::new(),
+    };
+    let _ = write!(text, "{} on the simulated device, {orders}, every check on", readable(&report.kernel));
+    for (at, finding) in report.findings.iter().enumerate() {
+        let _ = write!(text, "\n{:3}. {finding}", at + 1);
+        if finding.seeds.len() < report.seeds.len() {
+            let seeds: Vec<String> = finding.seeds.iter().map(u64::to_string).collect();
+            let plural = if seeds.len() == 1 { "" } else { "s" };
+            let _ = write!(text, "\n     only with seed{plural} {}", seeds.join(", "));
+        }
+    }
+    for warning in &report.warnings {
+        let _ = write!(text, "\nwarning: {warning}");
+    }
+    for note in &report.notes {
+        let _ = write!(text, "\nnote: {note}");
+    }
+    text.push_str("\nnot checked:");
+    for sentence in &report.not_checked.text {
+        let _ = write!(text, "\n  - {sentence}");
+    }
+    let _ = write!(text, "\n{}", summary(report));
+    text
+}
+
+fn summary(report: &Report) -> String {
+    let count = |count: usize, noun: &str| match count {
+        0 => format!("no {noun}s"),
+        1 => format!("1 {noun}"),
+        count => format!("{count} {noun}s"),
+    };
+    let findings = count(report.findings.len(), "finding");
+    match (report.strict, report.notes.len()) {
+        (true, notes @ 1..) => format!("{findings}, {} (--strict)", count(notes, "note")),
+        _ => findings,
+    }
+}
