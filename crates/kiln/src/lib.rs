@@ -68,6 +68,7 @@
 //! | [`program`] | kernels as typed programs, pipelines, sequences (feature `program`) |
 //! | [`service`] | a device behind a queue, fleets of devices (feature `service`) |
 //! | [`sim`] | simulated machines, findings, fault plans (feature `sim`) |
+//! | [`testing`] | tests on the simulated device under many seeds (feature `sim`) |
 //! | [`driver`] | the trait every device implements, and layers around it |
 //!
 //! # What it does not do
@@ -94,6 +95,8 @@ pub mod order;
 pub mod probe;
 pub mod recovery;
 pub mod stream;
+#[cfg(feature = "sim")]
+pub mod testing;
 
 pub use kiln_probe::Policy;
 #[cfg(all(feature = "isolate", target_os = "linux"))]
