@@ -1,0 +1,107 @@
+//! Every planted bug is found within four seeds, where it is and as what it is; its fixed twin is clean.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
+mod pair;
+mod stage;
+
+use pair::Pair;
+use stage::Found;
+
+/// The seeds under which a bug must show itself, and its twin must not.
+const SEEDS: std::ops::Range<u64> = 0..4;
+
+/// Pairs that are not told apart yet.
+const NOT_YET: &[&str] = &[
+    "blocks_block_scope_atomic",
+    "blocks_flag_with_block_fence",
+    "blocks_flag_without_fence",
+    "blocks_histogram",
+    "blocks_last_block",
+    "blocks_lock_without_fence",
+    "blocks_overlap",
+    "blocks_plain_flag",
+    "blocks_plain_read_of_counter",
+    "blocks_stencil_in_place",
+    "blocks_sum",
+    "blocks_unlocked_path",
+    "bounds_atomic",
+    "bounds_neighbour",
+    "bounds_one_past",
+    "bounds_row_and_column",
+    "bounds_vector_tail",
+    "copy_not_waited_for",
+    "global_counter_in_block",
+    "global_read_before_write",
+    "global_two_writers",
+    "global_write_after_read",
+    "grid_phase_without_barrier",
+    "memory_freed",
+    "memory_undeclared",
+    "memory_written_as_read",
+    "uninitialised_global",
+    "uninitialised_heap",
+    "uninitialised_reused",
+    "uninitialised_vector",
+    "warp_shuffle_divergent",
+    "warp_shuffle_exited",
+    "warp_shuffle_past_the_block",
+    "warp_shuffle_unnamed",
+];
+
+/// Why a pair fails, if it does.
+fn judge(pair: &Pair) -> Result<(), String> {
+    let all = |kernel: &str| -> Vec<Found> {
+        SEEDS.flat_map(|seed| stage::run(pair, &format!("{kernel}_{}", pair.name), seed)).collect()
+    };
+    let (bug, fixed) = (all("bug"), all("fixed"));
+    if let Some(found) = fixed.first() {
+        return Err(format!("the twin is not clean: {}", found.text));
+    }
+    let planted = |found: &&Found| pair.expects(found.kind, &found.lines);
+    if !bug.iter().any(|found| planted(&found)) {
+        let texts: Vec<String> =
+            bug.iter().map(|found| format!("{} {:?} {}", found.kind, found.lines, found.text)).collect();
+        return Err(format!("the bug is not found, but: {texts:#?}"));
+    }
+    let other: Vec<&Found> = bug.iter().filter(|found| found.is_elsewhere(pair)).collect();
+    match other.first() {
+        Some(found) => Err(format!("found besides the bug: {} {:?} {}", found.kind, found.lines, found.text)),
+        None => Ok(()),
+    }
+}
+
+impl Found {
+    /// Whether it is about other lines than those of the bug. At its lines a bug may be found as several kinds.
+    fn is_elsewhere(&self, pair: &Pair) -> bool {
+        self.lines.iter().any(|line| !pair.expected.iter().any(|(_, at)| at == line))
+    }
+}
+
+#[test]
+fn every_planted_bug_is_found_and_every_twin_is_clean() {
+    let pairs = Pair::all();
+    assert!(pairs.len() >= 60, "{} pairs", pairs.len());
+    let mut failures = Vec::new();
+    for pair in &pairs {
+        match (judge(pair), NOT_YET.contains(&pair.name.as_str())) {
+            (Ok(()), false) | (Err(_), true) => {}
+            (Ok(()), true) => failures.push(format!("{} is found; take it from the list", pair.name)),
+            (Err(why), false) => failures.push(format!("{}: {why}", pair.name)),
+        }
+    }
+    assert!(failures.is_empty(), "{} of {} pairs:\n{}", failures.len(), pairs.len(), failures.join("\n"));
+}
+
+#[test]
+fn the_list_of_exceptions_names_pairs() {
+    let names: Vec<String> = Pair::all().into_iter().map(|pair| pair.name).collect();
+    for name in NOT_YET {
+        assert!(names.iter().any(|known| known == name), "there is no pair {name}");
+    }
+}
