@@ -7,6 +7,7 @@
 
 mod book;
 mod check;
+mod corpus;
 mod cross;
 mod differential;
 mod failure;
@@ -47,6 +48,8 @@ enum Command {
     Check(check::Arguments),
     /// The house rules that no compiler knows
     Tidy,
+    /// Runs the kernels of local files with every check on, and counts what is found
+    Corpus(corpus::Arguments),
     /// Builds the book into target/book
     Book,
     /// Type-checks for other systems: Linux on Arm, macOS, Windows
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         Command::Test(arguments) => test::run(&workspace, &arguments),
         Command::Check(arguments) => check::run(&workspace, &arguments),
         Command::Tidy => tidy::run(&workspace),
+        Command::Corpus(arguments) => corpus::run(&workspace, &arguments),
         Command::Book => book::run(&workspace),
         Command::Cross(arguments) => cross::run(&workspace, &arguments),
         Command::Publish(arguments) => publish::run(&workspace, &arguments),

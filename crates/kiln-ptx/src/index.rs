@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::function::{Function, FunctionId};
 use crate::name::Name;
 use crate::space::Space;
-use crate::variable::{Variable, VariableId};
+use crate::variable::{PtxVariable, VariableId};
 
 /// Functions by name, and shared variables by the function that declares them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,7 +15,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    pub(crate) fn of(functions: &[Function], variables: &[Variable]) -> Self {
+    pub(crate) fn of(functions: &[Function], variables: &[PtxVariable]) -> Self {
         let mut index = Self::default();
         for (at, function) in (0..).zip(functions) {
             // The first one counts, should a name come twice.
