@@ -12,7 +12,7 @@ use crate::console::Console;
 use crate::device::Where;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::launch::{Attempt, KernelFinding, LaunchFlags, Plan};
+use crate::launch::{ArrayMap, Attempt, KernelFinding, LaunchFlags, Plan};
 use report::Report;
 use unchecked::Unchecked;
 
@@ -25,7 +25,8 @@ pub(crate) struct Arguments {
     /// The number of orders in which the kernel is run: the seeds from --seed on.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     seeds: u64,
-    /// Take notes for findings: results that depend on the order of threads, and what else may be meant.
+    /// Take notes for findings: results that depend on the order of threads, threads that write the same value, threads that exit before a
+    /// barrier.
     #[arg(long)]
     strict: bool,
 }
@@ -68,7 +69,7 @@ fn perform(arguments: &Arguments) -> Result<(Report, Exit), Failure> {
     let mut report = Report::new(arguments.strict);
     for at in 0..arguments.seeds {
         let seed = flags.seed.wrapping_add(at);
-        let outcome = Attempt::checked(flags, seed, &log)?.launch(&code, flags, &plan)?;
+        let outcome = Attempt::checked(flags, seed, arguments.strict, &log)?.launch(&code, flags, &plan)?;
         let endless = outcome.findings.iter().any(KernelFinding::is_endless);
         report.add(outcome, seed);
         if endless && at + 1 < arguments.seeds {
@@ -76,6 +77,7 @@ fn perform(arguments: &Arguments) -> Result<(Report, Exit), Failure> {
             break;
         }
     }
+    notes(&log, &code).into_iter().for_each(|note| report.note(note));
     report.not_checked = Unchecked::new(&report, &log);
     let exit = match &report.findings[..] {
         [] if arguments.strict && !report.notes.is_empty() => Exit::Fault,
@@ -85,4 +87,20 @@ fn perform(arguments: &Arguments) -> Result<(Report, Exit), Failure> {
     };
     report.exit = exit.code();
     Ok((report, exit))
+}
+
+/// What launches did that is no finding, the same places once.
+fn notes(log: &KernelLog, code: &CodeFile) -> Vec<String> {
+    let mut kept: Vec<KernelFinding> = Vec::new();
+    for note in log.notes() {
+        let mut note = KernelFinding::of_code(&note, &ArrayMap::default());
+        if let CodeFile::Program(file) = code {
+            note.rename_source(&file.name_in_findings(), &file.path.display().to_string());
+        }
+        match kept.iter_mut().find(|known| known.is_like(&note)) {
+            Some(known) => known.merge(&note),
+            None => kept.push(note),
+        }
+    }
+    kept.iter().map(|note| note.to_string().replace("\n     ", "; ")).collect()
 }

@@ -17,5 +17,6 @@ mod program;
 pub(crate) use attempt::{Attempt, Outcome, ResultArray};
 pub(crate) use finding::KernelFinding;
 pub(crate) use flags::LaunchFlags;
+pub(crate) use map::ArrayMap;
 pub(crate) use plan::{ArgumentSheet, Plan};
 pub(crate) use program::role_word;

@@ -77,8 +77,14 @@ impl Attempt {
 
     /// The same with every check on, and lines that are executed in a log. A kernel that may reach an instruction which is not executed
     /// runs until it does.
-    pub(crate) fn checked(flags: &LaunchFlags, seed: u64, log: &KernelLog) -> Result<Self, Failure> {
-        let engine = PtxEngine::with_checks(Checks::ALL).run_unsupported().log(log);
+    pub(crate) fn checked(
+        flags: &LaunchFlags,
+        seed: u64,
+        strict: bool,
+        log: &KernelLog,
+    ) -> Result<Self, Failure> {
+        let checks = Checks { strict, ..Checks::ALL };
+        let engine = PtxEngine::with_checks(checks).run_unsupported().log(log);
         Self::with_engine(engine, flags, seed, true)
     }
 

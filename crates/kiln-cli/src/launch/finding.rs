@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use kiln_ptx::exec::{BadAccess, Finding, FindingKind, Site};
+use kiln_ptx::exec::{BadAccess, Finding, FindingKind, RaceCause, Site};
 use serde::Serialize;
 
 use super::map::{Allocation, ArrayMap};
@@ -37,6 +37,8 @@ pub(crate) struct PlaceSheet {
     pub(crate) instruction: String,
     /// File and line of the source, if the code has line information.
     pub(crate) source: Option<SourceSheet>,
+    /// Where that line was inlined.
+    pub(crate) inlined_at: Option<SourceSheet>,
     pub(crate) ptx_line: u32,
     pub(crate) block: [u32; 3],
     pub(crate) thread: [u32; 3],
@@ -72,7 +74,7 @@ pub(super) fn collect(findings: &[kiln_sim::Finding], map: &ArrayMap) -> Vec<Ker
 }
 
 impl KernelFinding {
-    fn of_code(finding: &Finding, map: &ArrayMap) -> Self {
+    pub(crate) fn of_code(finding: &Finding, map: &ArrayMap) -> Self {
         let access = bad_access(&finding.kind);
         let global = access.filter(|access| access.memory == "global");
         let allocation = global.and_then(|access| map.nearest(access.address));
@@ -83,7 +85,24 @@ impl KernelFinding {
             (FindingKind::Misaligned(_), Some(access), Some(near)) => {
                 format!("misaligned: {access}, which is {}; {near}", access.near)
             }
-            (FindingKind::Race { .. }, Some(access), near) => race_text(access, near.as_ref()),
+            (FindingKind::Race { cause, .. }, Some(access), near) => {
+                let why = match cause {
+                    RaceCause::Unordered => "nothing orders these accesses",
+                    RaceCause::NarrowScope => {
+                        "the scope of these accesses does not include both threads: accesses"
+                    }
+                    RaceCause::DifferentSizes => "these accesses are strong and of different sizes: accesses",
+                    _ => "these accesses race: accesses",
+                };
+                format!("race: {why} to {}", bytes_text(access, near.as_ref()))
+            }
+            (FindingKind::SameValue { .. }, Some(access), near) => {
+                format!("same value: nothing orders these writes to {}", bytes_text(access, near.as_ref()))
+            }
+            (FindingKind::PendingCopy { .. }, Some(access), near) => {
+                let bytes = bytes_text(access, near.as_ref());
+                format!("pending copy: no thread has waited for the asynchronous copy to {bytes}")
+            }
             (FindingKind::StepLimit(_) | FindingKind::Stalled(_), ..) => {
                 format!("{} (--step-limit)", finding.kind)
             }
@@ -93,6 +112,10 @@ impl KernelFinding {
             FindingKind::Race { earlier_site, earlier, .. } => {
                 (Some(PlaceSheet::of(earlier_site)), Some(earlier.noun()))
             }
+            FindingKind::SameValue { earlier_site, .. } => {
+                (Some(PlaceSheet::of(earlier_site)), Some("write"))
+            }
+            FindingKind::PendingCopy { copy_site, .. } => (Some(PlaceSheet::of(copy_site)), Some("copy")),
             _ => (None, None),
         };
         Self {
@@ -129,11 +152,12 @@ impl KernelFinding {
     }
 
     /// Gives a source file another name.
-    pub(super) fn rename_source(&mut self, from: &str, to: &str) {
-        let sources = [&mut self.place, &mut self.earlier];
-        for source in sources.into_iter().flatten().filter_map(|place| place.source.as_mut()) {
-            if source.file == from {
-                to.clone_into(&mut source.file);
+    pub(crate) fn rename_source(&mut self, from: &str, to: &str) {
+        for place in [&mut self.place, &mut self.earlier].into_iter().flatten() {
+            for source in [&mut place.source, &mut place.inlined_at].into_iter().flatten() {
+                if source.file == from {
+                    to.clone_into(&mut source.file);
+                }
             }
         }
         // The text names the other side of a race.
@@ -194,14 +218,12 @@ impl KernelFinding {
     }
 }
 
-/// A race in a sentence; both sides are listed below it.
-fn race_text(access: &BadAccess, near: Option<&Allocation>) -> String {
+/// The bytes of an access, and the array they are in.
+fn bytes_text(access: &BadAccess, near: Option<&Allocation>) -> String {
     let BadAccess { memory, address, bytes, .. } = access;
     let plural = if *bytes == 1 { "" } else { "s" };
     let near = near.map_or_else(String::new, |near| format!(" ({near})"));
-    format!(
-        "race: nothing orders these accesses to {bytes} byte{plural} at {memory} address {address:#x}{near}"
-    )
+    format!("{bytes} byte{plural} at {memory} address {address:#x}{near}")
 }
 
 /// The text without the thread, which depends on the order.
@@ -253,6 +275,9 @@ impl PlaceSheet {
             Some(source) => write!(f, " at {}:{} (PTX line {})", source.file, source.line, self.ptx_line)?,
             None => write!(f, " at PTX line {}", self.ptx_line)?,
         }
+        if let Some(call) = &self.inlined_at {
+            write!(f, ", called at {}:{}", call.file, call.line)?;
+        }
         let ([bx, by, bz], [x, y, z]) = (self.block, self.thread);
         write!(f, ", block ({bx},{by},{bz}) thread ({x},{y},{z})")
     }
@@ -262,6 +287,7 @@ impl PlaceSheet {
             function: site.function.clone(),
             instruction: site.instruction.clone(),
             source: site.source.clone().map(|(file, line)| SourceSheet { file, line }),
+            inlined_at: site.inlined_at.clone().map(|(file, line)| SourceSheet { file, line }),
             ptx_line: site.ptx_line,
             block: site.block,
             thread: site.thread,
@@ -276,7 +302,9 @@ fn bad_access(kind: &FindingKind) -> Option<&BadAccess> {
         | FindingKind::ReadOnly(access)
         | FindingKind::Misaligned(access)
         | FindingKind::Uninitialised(access)
-        | FindingKind::Race { access, .. } => Some(access),
+        | FindingKind::Race { access, .. }
+        | FindingKind::SameValue { access, .. }
+        | FindingKind::PendingCopy { access, .. } => Some(access),
         _ => None,
     }
 }
@@ -293,6 +321,9 @@ fn word(kind: &FindingKind) -> &'static str {
         FindingKind::Misaligned(_) => "misaligned",
         FindingKind::Uninitialised(_) => "uninitialised",
         FindingKind::Race { .. } => "race",
+        FindingKind::SameValue { .. } => "same-value",
+        FindingKind::PendingCopy { .. } => "pending-copy",
+        FindingKind::InactiveLane(_) => "inactive-lane",
         FindingKind::Barrier(_) => "barrier",
         FindingKind::Deadlock(_) => "deadlock",
         FindingKind::Mask(_) => "mask",

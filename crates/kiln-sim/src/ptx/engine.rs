@@ -61,7 +61,7 @@ impl PtxEngine {
         Self { run_unsupported: true, ..self }
     }
 
-    /// Keeps in this log which lines of its kernels are executed.
+    /// Keeps in this log which lines of its kernels are executed, and what is worth knowing and no finding.
     #[must_use]
     pub fn log(self, log: &KernelLog) -> Self {
         Self { log: Some(log.clone()), ..self }

@@ -69,6 +69,9 @@ impl PtxKernel {
     fn settle(&self, launch: &LaunchContext<'_>, outcome: Outcome) -> Result<(), KernelFault> {
         launch.print(&outcome.printed);
         launch.spend_instructions(outcome.counters.warp_instructions);
+        if let Some(log) = &self.engine.log {
+            log.note(&outcome.notes);
+        }
         for finding in &outcome.findings {
             launch.find_in_code(finding.clone());
         }

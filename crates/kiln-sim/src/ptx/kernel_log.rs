@@ -1,11 +1,11 @@
-//! Which lines of kernels were executed, over all launches and machines that share the log.
+//! Which lines of kernels were executed, and what is worth knowing of launches, over all machines that share the log.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kiln_ptx::exec::{Coverage, CoveredLine, Entry};
+use kiln_ptx::exec::{Coverage, CoveredLine, Entry, Finding};
 
-/// Which lines of kernels were executed. Clones are the same log; engines that share it add to it.
+/// Which lines of kernels were executed, and notes about launches. Clones are the same log; engines that share it add to it.
 ///
 /// ```
 /// use kiln_sim::{KernelLog, PtxEngine};
@@ -17,7 +17,11 @@ use kiln_ptx::exec::{Coverage, CoveredLine, Entry};
 #[derive(Clone, Debug, Default)]
 pub struct KernelLog {
     kernels: Arc<Mutex<HashMap<String, Vec<(Entry, Arc<Coverage>)>>>>,
+    notes: Arc<Mutex<Vec<Finding>>>,
 }
+
+/// Notes beyond this many are dropped.
+const MAX_NOTES: usize = 1000;
 
 impl KernelLog {
     /// The lines of a kernel and of functions it can reach, by file and number, with all its launches taken together. None if no kernel of
@@ -35,6 +39,18 @@ impl KernelLog {
             }
         }
         Some(lines)
+    }
+
+    /// What launches did that is worth knowing and may be right, such as several threads that write the same value; in the order it happened.
+    pub fn notes(&self) -> Vec<Finding> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes the notes of a launch in.
+    pub(super) fn note(&self, notes: &[Finding]) {
+        let mut kept = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = MAX_NOTES.saturating_sub(kept.len());
+        kept.extend(notes.iter().take(room).cloned());
     }
 
     /// Takes a kernel in that was loaded.

@@ -107,7 +107,9 @@ impl Found {
             return Self { kind: machine_word(&finding.kind), lines: Vec::new(), text };
         };
         let mut sites = vec![&code.site];
-        if let FindingKind::Race { earlier_site, .. } = &code.kind {
+        if let FindingKind::Race { earlier_site, .. }
+        | FindingKind::PendingCopy { copy_site: earlier_site, .. } = &code.kind
+        {
             sites.push(earlier_site);
         }
         let lines = sites.iter().map(|site| site.source.as_ref().map_or(0, |(_, line)| *line)).collect();
@@ -123,6 +125,9 @@ fn word(kind: &FindingKind) -> &'static str {
         FindingKind::Misaligned(_) => "misaligned",
         FindingKind::Uninitialised(_) => "uninitialised",
         FindingKind::Race { .. } => "race",
+        FindingKind::SameValue { .. } => "same-value",
+        FindingKind::PendingCopy { .. } => "pending-copy",
+        FindingKind::InactiveLane(_) => "inactive-lane",
         FindingKind::Barrier(_) => "barrier",
         FindingKind::Deadlock(_) => "deadlock",
         FindingKind::Mask(_) => "mask",

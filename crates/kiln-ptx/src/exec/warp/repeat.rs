@@ -72,7 +72,7 @@ impl Watch {
     }
 
     /// Starts again with a short interval.
-    fn restart(&mut self, steps: u64) {
+    pub(super) fn restart(&mut self, steps: u64) {
         self.pc = NOWHERE;
         self.interval = FIRST_INTERVAL;
         self.next = steps + FIRST_INTERVAL;
