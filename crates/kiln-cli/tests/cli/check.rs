@@ -74,14 +74,6 @@ const PLANTED: &[Planted] = &[
         marker: "neighbour_write",
     },
     Planted {
-        kernel: "leave_early",
-        threads: "64",
-        right: &["OUT:64", "i32:64"],
-        wrong: &["OUT:64", "i32:40"],
-        kind: "barrier",
-        marker: "leave_early",
-    },
-    Planted {
         kernel: "foreign_mask",
         threads: "32",
         right: &["OUT:64", "u32:0xffffffff"],
@@ -190,6 +182,21 @@ fn a_barrier_in_a_diverged_warp_is_found() {
     assert_eq!(finding["kind"], "barrier");
     let lines = [line("two_barriers_first"), line("two_barriers_second")];
     assert!(lines.contains(&placed(finding, "two_barriers")), "{finding}");
+}
+
+#[test]
+fn a_thread_that_exits_before_a_barrier_is_a_note_of_strict_checks() {
+    let folder = Folder::new();
+    let early = ["OUT:64", "i32:40"];
+    let outcome = check(&folder, "leave_early", "64", &early, &["--json"]);
+    assert_eq!((outcome.code, &outcome.json()["notes"]), (Some(0), &json!([])), "{}", outcome.stdout);
+    let strict = check(&folder, "leave_early", "64", &early, &["--json", "--strict"]);
+    assert_eq!(strict.code, Some(5), "{}", strict.stdout);
+    let report = strict.json();
+    let note = report["notes"][0].as_str().unwrap();
+    let place = format!("leave_early at checks.cu:{} ", line("leave_early"));
+    assert!(note.contains("exited before it") && note.contains(&place), "{note}");
+    assert_eq!(check(&folder, "leave_early", "64", &["OUT:64", "i32:64"], &["--strict"]).code, Some(0));
 }
 
 #[test]

@@ -12,7 +12,7 @@ const SIZE: u64 = 64;
 pub(crate) enum Invented {
     Array(GpuRef<u32>),
     /// A value, or a struct with the arrays whose addresses lie in it.
-    Bytes(Vec<u8>, Vec<GpuRef<u32>>),
+    Bytes(Vec<u8>, #[allow(dead_code, reason = "they are kept alive")] Vec<GpuRef<u32>>),
 }
 
 /// Arguments for all parameters of a kernel.
