@@ -18,13 +18,11 @@ const SEEDS: std::ops::Range<u64> = 0..4;
 
 /// Pairs that are not told apart yet.
 const NOT_YET: &[&str] = &[
-    "blocks_plain_flag",
     "bounds_atomic",
     "bounds_neighbour",
     "bounds_one_past",
     "bounds_row_and_column",
     "bounds_vector_tail",
-    "copy_not_waited_for",
     "memory_freed",
     "memory_undeclared",
     "memory_written_as_read",
@@ -32,10 +30,6 @@ const NOT_YET: &[&str] = &[
     "uninitialised_heap",
     "uninitialised_reused",
     "uninitialised_vector",
-    "warp_shuffle_divergent",
-    "warp_shuffle_exited",
-    "warp_shuffle_past_the_block",
-    "warp_shuffle_unnamed",
 ];
 
 /// Why a pair fails, if it does.

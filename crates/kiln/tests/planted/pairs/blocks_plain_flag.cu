@@ -5,7 +5,7 @@
 extern "C" __global__ void bug_blocks_plain_flag(unsigned* data, unsigned* flag, unsigned* y) {
     unsigned t = threadIdx.x;
     if (blockIdx.x == 0) {
-        data[t] = t + 1;
+        data[t] = t + 1; // expect: race
         __threadfence();
         __syncthreads();
         if (t == 0) *flag = 1; // expect: race
@@ -13,7 +13,7 @@ extern "C" __global__ void bug_blocks_plain_flag(unsigned* data, unsigned* flag,
         if (t == 0) while (atomicAdd(flag, 0) == 0) {} // expect: race
         __syncthreads();
         __threadfence();
-        y[t] = atomicAdd(&data[t], 0);
+        y[t] = atomicAdd(&data[t], 0); // expect: race
     }
 }
 

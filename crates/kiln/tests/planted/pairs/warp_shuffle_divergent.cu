@@ -4,7 +4,7 @@
 
 extern "C" __global__ void bug_warp_shuffle_divergent(const unsigned* x, unsigned* y) {
     unsigned t = threadIdx.x, v = x[t];
-    if (t < 16) v += __shfl_down_sync(0xffffffff, v, 1); // expect: mask
+    if (t < 16) v += __shfl_down_sync(0xffffffff, v, 1); // expect: inactive-lane
     y[t] = v;
 }
 

@@ -1,4 +1,4 @@
-// A shuffle names lanes that have exited.
+// A shuffle takes values from lanes that have exited.
 // launch: grid 1 block 32
 // args: in u32 32; out u32 32
 
@@ -6,7 +6,7 @@ extern "C" __global__ void bug_warp_shuffle_exited(const unsigned* x, unsigned* 
     unsigned t = threadIdx.x;
     if (t >= 24) return;
     unsigned v = x[t];
-    y[t] = v + __shfl_xor_sync(0xffffffff, v, 1); // expect: mask
+    y[t] = v + __shfl_xor_sync(0xffffffff, v, 16); // expect: inactive-lane
 }
 
 extern "C" __global__ void fixed_warp_shuffle_exited(const unsigned* x, unsigned* y) {

@@ -5,7 +5,7 @@
 extern "C" __global__ void bug_warp_shuffle_past_the_block(const unsigned* x, unsigned* y) {
     unsigned t = threadIdx.x, v = x[t];
     unsigned lanes = t < 32 ? 0xffffffff : 0xffffffff;
-    y[t] = v + __shfl_xor_sync(lanes, v, 16); // expect: mask
+    y[t] = v + __shfl_xor_sync(lanes, v, 16); // expect: inactive-lane
 }
 
 extern "C" __global__ void fixed_warp_shuffle_past_the_block(const unsigned* x, unsigned* y) {

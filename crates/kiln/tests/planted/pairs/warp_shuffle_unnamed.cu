@@ -4,7 +4,7 @@
 
 extern "C" __global__ void bug_warp_shuffle_unnamed(const unsigned* x, unsigned* y) {
     unsigned t = threadIdx.x, v = x[t];
-    if (t < 16) v += __shfl_sync(0x0000ffff, v, t + 8); // expect: mask
+    if (t < 16) v += __shfl_sync(0x0000ffff, v, t + 8); // expect: inactive-lane
     y[t] = v;
 }
 
