@@ -183,6 +183,7 @@ impl Subjects {
                 dynamic_shared_bytes: 0,
                 cooperative: false,
                 arguments: &[0; ARGUMENT_BYTES],
+                declared: None,
                 vouched,
             }),
         )?;

@@ -208,6 +208,7 @@ impl Stage {
             cooperative: false,
             arguments: &self.arguments,
             // SAFETY: program and C stay inside of the buffers, whose counts they are given, and take the same parameters.
+            declared: None,
             vouched: unsafe { Vouched::new() },
         };
         self.driver.submit(self.stream, &Command::Launch(launch))?;

@@ -34,6 +34,7 @@ impl Untracked {
             dynamic_shared_bytes: 0,
             cooperative: false,
             arguments,
+            declared: None,
             vouched,
         };
         let before: Vec<Vec<u32>> =

@@ -360,6 +360,7 @@ pub(crate) fn plain_launch<'b>(
         // SAFETY: every kernel of the set touches only what `kernels.rs` says, within the counts it is given; the laws
         // pass addresses of blocks that long, which the rig frees after their streams are done; `fault` alone
         // writes elsewhere, to an address that is never mapped.
+        declared: None,
         vouched: unsafe { Vouched::new() },
     }
 }

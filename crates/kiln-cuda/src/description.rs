@@ -236,6 +236,7 @@ impl<'a> Asked<'a> {
             cubin: true,
             host_kernels: false,
             native_handles: true,
+            access_checks: false,
         })
     }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kiln_driver::{
-    Clock, Command, DeviceInfo, Driver, EventId, EventRequest, Function, FunctionId, GraphId, GraphNode,
-    Health, HostBlock, Image, Memory, MemoryId, MemoryInfo, MemoryRequest, ModuleId, Object, Occupancy,
-    PageRequest, PagesId, Progress, Protection, Reservation, ReservationId, ReserveRequest, Result,
-    SharedBytes, StreamId, StreamRequest, Submission, Timeout, WaitTarget, Waited,
+    Clock, Command, DeviceInfo, Driver, Error, EventId, EventRequest, Function, FunctionId, GraphId,
+    GraphNode, Health, HostBlock, Image, Memory, MemoryId, MemoryInfo, MemoryRequest, ModuleId, Object,
+    Occupancy, PageRequest, PagesId, Progress, Protection, Reservation, ReservationId, ReserveRequest,
+    Result, SharedBytes, StreamId, StreamRequest, Submission, Timeout, WaitTarget, Waited,
 };
 
 use crate::device::CudaDevice;
@@ -96,6 +96,9 @@ impl Driver for CudaDevice {
         match target {
             WaitTarget::Event(event) => self.wait_event("wait", event, timeout),
             WaitTarget::Stream(stream) => self.wait_stream("wait", stream, timeout),
+            WaitTarget::Findings => {
+                Err(Error::unsupported("wait", "findings", "hardware checks nothing; use the simulator"))
+            }
         }
     }
 

@@ -44,9 +44,9 @@ macro_rules! calls {
         }
 
         impl Call<'_> {
-            /// Which call it is.
+            /// Which call it is. A question for findings waits for nothing, and counts as one for the health of the device.
             pub fn kind(&self) -> CallKind {
-                match self { $(calls!(@pattern $variant $({ $($field),* })?) => CallKind::$variant,)* }
+                match self { Self::Wait { target: WaitTarget::Findings, .. } => CallKind::Health, $(calls!(@pattern $variant $({ $($field),* })?) => CallKind::$variant,)* }
             }
         }
     };

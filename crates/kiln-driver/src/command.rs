@@ -10,6 +10,8 @@ use std::fmt;
 
 use crate::error::Error;
 use crate::handle::{EventId, FunctionId, GraphId, HostId, MemoryId, ReservationId};
+use crate::host::Access;
+use crate::memory::DeviceAddress;
 
 /// One step of work on a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -242,8 +244,27 @@ pub struct Launch<'a> {
     pub cooperative: bool,
     /// The parameters, packed at the offsets the kernel's signature gives.
     pub arguments: &'a [u8],
+    /// All memory outside of its module that the kernel may touch; `None` where the caller does not know. A device that checks
+    /// accesses ([`Features::access_checks`](crate::Features::access_checks)) reports what a kernel touches besides; others do not
+    /// look at it.
+    pub declared: Option<&'a [DeclaredSpan]>,
     /// The word that this launch may run.
     pub vouched: Vouched,
+}
+
+/// Bytes of device memory that a launch may touch.
+///
+/// They are named by their address, as the kernel itself names them: the memory outlives the launch, so no handle has to be looked up.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct DeclaredSpan {
+    /// The first of them.
+    pub address: DeviceAddress,
+    /// How many.
+    pub bytes: u64,
+    /// What may be done to them. Bytes that are declared as written may be read, too: a kernel may read what it wrote.
+    pub access: Access,
+    /// The parameter that points to them, counted from 0; `None` for memory that is reached in another way.
+    pub parameter: Option<u16>,
 }
 
 /// The word that a launch may run.

@@ -204,6 +204,9 @@ pub struct Features {
     pub host_kernels: bool,
     /// Hand the native handles behind streams and events to other libraries, and take theirs.
     pub native_handles: bool,
+    /// Check what work touches: against the spans a launch declares, and against the life of each block. Such a device takes
+    /// [`MemoryRequest::Part`](crate::MemoryRequest::Part) and answers its findings.
+    pub access_checks: bool,
 }
 
 /// What is free and what there is.

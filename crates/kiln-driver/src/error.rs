@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use crate::code::Code;
 use crate::command::Submission;
+use crate::finding::DeviceFinding;
 use crate::handle::StreamId;
 
 /// The answer of a driver call.
@@ -50,6 +51,9 @@ pub enum ErrorKind {
     /// The request cannot be carried out as it is; nothing was changed.
     #[error(transparent)]
     Refused(Refusal),
+    /// The checks of the device found a mistake; the device goes on.
+    #[error("{0}")]
+    Finding(DeviceFinding),
     /// This device or driver cannot do that at all.
     #[error("{what} is not supported: {why}")]
     Unsupported {
@@ -249,6 +253,14 @@ impl Error {
     /// Whether the context is lost and another one takes its place, where the same request may succeed.
     pub fn has_successor(&self) -> bool {
         self.inner.has_successor
+    }
+
+    /// The mistake that the checks of the device found, if it is one.
+    pub fn finding(&self) -> Option<&DeviceFinding> {
+        match self.kind() {
+            ErrorKind::Finding(finding) => Some(finding),
+            _ => None,
+        }
     }
 
     /// Whether the request was turned down with nothing changed.

@@ -60,6 +60,7 @@ mod driver;
 mod driver_ext;
 mod error;
 pub mod fd;
+mod finding;
 pub mod graph;
 mod handle;
 mod host;
@@ -74,13 +75,16 @@ pub mod trace;
 
 pub use clock::{Clock, Timeout, Waited, WallClock};
 pub use code::Code;
-pub use command::{Base, Command, DevicePlace, Dim3, Launch, Pattern, Place, Submission, Vouched};
+pub use command::{
+    Base, Command, DeclaredSpan, DevicePlace, Dim3, Launch, Pattern, Place, Submission, Vouched,
+};
 pub use device::{
     Capability, DeviceInfo, DeviceKind, Features, Limits, MemoryInfo, PciId, Priorities, Uuid, Version,
 };
 pub use driver::Driver;
 pub use driver_ext::DriverExt;
 pub use error::{Error, ErrorKind, Fault, Refusal, Result, Site};
+pub use finding::{DeviceFinding, FindingLine, FindingRule};
 pub use graph::{GraphNode, NodeShape};
 pub use handle::{
     DeviceKey, EventId, FunctionId, GraphId, Handle, HostId, Kind, MemoryId, ModuleId, Object, PagesId,

@@ -55,6 +55,9 @@ pub enum WaitTarget {
     Event(EventId),
     /// Everything submitted to the stream before this call.
     Stream(StreamId),
+    /// Nothing: asks a device that checks accesses what it found. Each call answers the oldest finding that was not answered yet as its
+    /// error, with the submission it belongs to; done if there is none. Never waits.
+    Findings,
 }
 
 /// How far a stream is.

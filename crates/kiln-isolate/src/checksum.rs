@@ -135,6 +135,7 @@ impl Checksum {
             arguments: &arguments,
             // SAFETY: the kernel reads the bytes at `address` and adds to the sums, and nothing else; the caller guarantees that
             // both are mapped, and that nothing writes to them meanwhile.
+            declared: None,
             vouched: unsafe { Vouched::new() },
         };
         driver.submit(stream, &Command::Launch(launch))

@@ -189,7 +189,7 @@ impl Driver for QueueDriver {
         let event = match target {
             WaitTarget::Event(event) => event,
             // Nothing runs here, so a stream is done as soon as it is waited for.
-            WaitTarget::Stream(_) => return Ok(Waited::Done),
+            WaitTarget::Stream(_) | WaitTarget::Findings => return Ok(Waited::Done),
         };
         if timeout == Timeout::Poll {
             return Ok(Waited::TimedOut);

@@ -15,11 +15,12 @@ mod nearest;
 mod predicates;
 mod seal;
 mod stale;
+mod unknown_findings;
 
 use std::fmt;
 use std::sync::Arc;
 
-use kiln_driver::Code;
+use kiln_driver::{Code, DeviceFinding};
 use kiln_probe::Absence;
 
 pub use code::CodeError;
@@ -29,6 +30,7 @@ pub use kind::ErrorKind;
 pub use misuse::Misuse;
 pub use seal::SealError;
 pub use stale::Stale;
+pub use unknown_findings::{FINDINGS_VARIABLE, UnknownFindings};
 
 pub(crate) use code::explained;
 pub(crate) use nearest::nearest;
@@ -101,6 +103,24 @@ impl Error {
             ErrorKind::Probe(error) => error.driver(),
             ErrorKind::NotReady { cause, .. } | ErrorKind::Faulted { cause } => Some(cause.error()),
             ErrorKind::Reopen { cause, .. } => cause.driver(),
+            _ => None,
+        }
+    }
+
+    /// The mistake that the checks of a simulated device found, if that is what failed.
+    ///
+    /// ```
+    /// use kiln::DeviceRuntime;
+    ///
+    /// let gpu = DeviceRuntime::simulated(1)?;
+    /// let error = gpu.allocate::<u32>(4)?.download().unwrap_err(); // was never written
+    /// let finding = error.finding().expect("a mistake in the program");
+    /// assert!(finding.text.contains("never written"));
+    /// # Ok::<(), kiln::Error>(())
+    /// ```
+    pub fn finding(&self) -> Option<&DeviceFinding> {
+        match self.kind() {
+            ErrorKind::Finding(error) => error.finding(),
             _ => None,
         }
     }

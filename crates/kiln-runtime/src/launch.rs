@@ -1,9 +1,11 @@
 //! Kernels and their launches.
 
 mod arguments;
+mod beside;
 mod builder;
 mod check;
 mod global;
+mod kept;
 mod kernel;
 mod module;
 mod pass;
@@ -12,6 +14,7 @@ mod template;
 mod variables;
 
 pub use builder::{Launch, OnStream};
+pub(crate) use kept::Kept;
 pub use kernel::Kernel;
 pub use module::Module;
 pub(crate) use module::WeakModule;

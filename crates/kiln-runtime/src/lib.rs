@@ -39,6 +39,7 @@ mod code;
 mod completion;
 mod counters;
 mod error;
+mod findings;
 pub mod foreign;
 mod future;
 mod graph;
@@ -64,7 +65,11 @@ pub use backend::{
 pub use buffer::{Element, GpuRef, LastWrite, Memory, PinnedBuffer};
 pub use code::{CodeCounters, ModuleBuilder, Source};
 pub use completion::CompletionConfig;
-pub use error::{CodeError, Error, ErrorKind, GraphError, Misuse, OutOfHostMemory, Result, SealError, Stale};
+pub use error::{
+    CodeError, Error, ErrorKind, FINDINGS_VARIABLE, GraphError, Misuse, OutOfHostMemory, Result, SealError,
+    Stale, UnknownFindings,
+};
+pub use findings::Findings;
 pub use foreign::{BlockUse, ForeignEvent, HandedEvent, PreparedUse, RawPointer, Recorder, TrackError};
 pub use future::{Done, Download};
 pub use graph::{Graph, GraphBuilder, Input, IntoGraph, LaunchUpdate, NodeId, Output};
@@ -78,8 +83,8 @@ pub use recovery::Isolation;
 #[cfg(all(feature = "isolate", target_os = "linux"))]
 pub use recovery::{PostMortem, worker_entry};
 pub use runtime::{
-    Changed, DeviceRuntime, Drained, MemoryConfig, RuntimeConfig, StateWatch, Stream, StreamPool,
-    Subscription, Ticket, Timed, Timing,
+    Changed, DeviceRuntime, Drained, FindingList, MemoryConfig, RuntimeConfig, StateWatch, Stream,
+    StreamPool, Subscription, Ticket, Timed, Timing,
 };
 pub use signature::{Effect, Given, Mismatch, Number, Parameter, ParameterKind, ParameterName, Signature};
 pub use state::{Cause, DeviceState, Status};

@@ -6,6 +6,7 @@ mod config;
 mod drain;
 mod extensions;
 pub(crate) mod followed_state;
+mod found;
 mod freed_uses;
 mod inner;
 mod kept;
@@ -33,6 +34,7 @@ use kiln_mem::{Budget, MemoryResource, MemoryResourceExt, Order};
 
 pub use config::RuntimeConfig;
 pub use drain::Drained;
+pub use found::FindingList;
 pub use memory_config::MemoryConfig;
 pub use stream::Stream;
 pub use stream_pool::StreamPool;

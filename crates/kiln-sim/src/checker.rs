@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use kiln_driver::call::Call;
 use kiln_driver::{DeviceAddress, Error, Refusal};
+use kiln_ptx::exec::AccessKind;
 
 use crate::actor::{Actor, Mark};
 use crate::address_map::Segment;
@@ -121,12 +122,31 @@ impl State {
                     self.check_touch(&Stretch::of_segment(segment, bytes.clone()), touch, mark);
                 }
             }
-            if self.checks.declarations {
+            if self.checks.declarations && launch.footprint.is_none() {
                 let read = reads.first().or(atomics.first());
                 let written = writes.first().or(atomics.first());
                 self.check_declared(segment, launch, Touching::Reading, read, mark);
                 self.check_declared(segment, launch, Touching::Writing, written, mark);
             }
+        }
+    }
+
+    /// Reports what a host kernel touched outside of what its launch declared.
+    pub(crate) fn check_strays(&mut self, device: u32, view: &MemoryView, mark: &Arc<Mark>) {
+        for stray in view.strays() {
+            let touching = if stray.access.writes() { Touching::Writing } else { Touching::Reading };
+            let finding = Finding {
+                kind: FindingKind::Undeclared(touching),
+                device,
+                subject: format!("memory that is {}", stray.near),
+                bytes: None,
+                address: Some(DeviceAddress(stray.address)),
+                first: None,
+                second: Some(mark.actor.clone()),
+                code: None,
+                repeat: self.repeat(),
+            };
+            self.find(finding);
         }
     }
 
@@ -169,13 +189,13 @@ impl State {
     /// Takes over what a kernel said while it ran.
     pub(crate) fn note(&mut self, device: u32, notes: Notes, mark: &Arc<Mark>) {
         for mistake in notes.findings {
-            let (subject, code) = match mistake {
-                Mistake::Text(text) => (text, None),
-                Mistake::Found(finding) => (finding.to_string(), Some(finding)),
+            let (kind, subject, code) = match mistake {
+                Mistake::Text(text) => (FindingKind::InKernel, text, None),
+                Mistake::Found(finding) => (kind_of(&finding), finding.to_string(), Some(finding)),
             };
             let repeat = self.repeat();
             self.find(Finding {
-                kind: FindingKind::InKernel,
+                kind,
                 device,
                 subject,
                 bytes: None,
@@ -330,5 +350,16 @@ impl State {
             let target = map.index_of(address).map(|at| map.segments()[at].region.name);
             allowed && target.is_some_and(|name| name.is_same_block(&segment.region.name))
         })
+    }
+}
+
+/// The kind of a finding of the executor of PTX.
+fn kind_of(finding: &kiln_ptx::exec::Finding) -> FindingKind {
+    match &finding.kind {
+        kiln_ptx::exec::FindingKind::Undeclared(bad) if bad.access == AccessKind::Read => {
+            FindingKind::Undeclared(Touching::Reading)
+        }
+        kiln_ptx::exec::FindingKind::Undeclared(_) => FindingKind::Undeclared(Touching::Writing),
+        _ => FindingKind::InKernel,
     }
 }

@@ -76,7 +76,8 @@ pub struct Checks {
     pub lifetimes: bool,
     /// Bytes read that were never written.
     pub uninitialised: bool,
-    /// Kernels that touch blocks in ways their parameters do not declare.
+    /// Kernels that touch what their launch did not declare. Without this the device does not say that it checks accesses
+    /// (`Features::access_checks`), and a runtime above it behaves as on hardware.
     pub declarations: bool,
     /// Objects that are still there when the machine is finished.
     pub leaks: bool,

@@ -32,7 +32,11 @@ impl Core {
             config.devices.push(crate::DeviceConfig::default());
         }
         let objects = |(ordinal, device): (usize, &crate::DeviceConfig)| {
-            Arc::new(Objects::new(device.info(ordinal as u32, config.engine.is_some())))
+            Arc::new(Objects::new(device.info(
+                ordinal as u32,
+                config.engine.is_some(),
+                config.checks.declarations,
+            )))
         };
         let devices = config.devices.iter().enumerate().map(objects).collect();
         let state = Mutex::new(State::new(&config));

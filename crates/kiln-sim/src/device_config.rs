@@ -80,7 +80,7 @@ impl DeviceConfig {
         Self { broken: Some(code), ..Self::default() }
     }
 
-    pub(crate) fn info(&self, ordinal: u32, has_engine: bool) -> DeviceInfo {
+    pub(crate) fn info(&self, ordinal: u32, has_engine: bool, checked: bool) -> DeviceInfo {
         let identity = |half: u64| mix(u64::from(ordinal) << 1 | half).to_le_bytes();
         let mut uuid = [0; 16];
         uuid[..8].copy_from_slice(&identity(0));
@@ -102,6 +102,7 @@ impl DeviceConfig {
                 cubin: false,
                 host_kernels: true,
                 native_handles: true,
+                access_checks: checked,
                 ..self.features
             },
         }

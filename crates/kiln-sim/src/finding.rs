@@ -3,10 +3,12 @@
 use std::fmt;
 use std::ops::Range;
 
-use kiln_driver::{Access, DeviceAddress};
+use kiln_driver::{Access, DeviceAddress, DeviceFinding, Error, ErrorKind, FindingLine, FindingRule};
+use kiln_ptx::exec::FindingKind as InCode;
 
-use crate::actor::Actor;
+use crate::actor::{Action, Actor};
 use crate::config::Mode;
+use crate::state::site;
 
 /// One broken rule: what, where, by whom, and how to see it again.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -59,7 +61,7 @@ pub enum FindingKind {
     ReadOnly,
     /// An access at an address that is no multiple of its size.
     Misaligned,
-    /// A kernel touched a block in a way none of its parameters declares.
+    /// A kernel touched memory in a way that its launch did not declare.
     Undeclared(Touching),
     /// A kernel did what it must not do; the engine that ran it says what.
     InKernel,
@@ -134,7 +136,9 @@ impl FindingKind {
             Self::OutOfBounds => "check indices against the length of the block",
             Self::ReadOnly => "map it for writing, or write elsewhere",
             Self::Misaligned => "align the pointer",
-            Self::Undeclared(_) => "declare the access, or do not make it",
+            Self::Undeclared(_) => {
+                "check indices against the length of the buffer, or declare the access (`write`, `also_read`, `also_write`)"
+            }
             Self::InKernel => "mend the kernel, or launch it with what it takes",
             Self::DestroyedInUse => "wait until the work is done first",
             Self::Leak => "give it back before the end",
@@ -143,7 +147,64 @@ impl FindingKind {
     }
 }
 
+impl FindingKind {
+    /// The rule as the waist names it.
+    fn rule(&self, code: Option<&kiln_ptx::exec::Finding>) -> FindingRule {
+        match self {
+            Self::ReadAfterWrite | Self::WriteAfterRead | Self::WriteAfterWrite => FindingRule::Race,
+            Self::UseAfterFree => FindingRule::UseAfterFree,
+            Self::FreeBeforeDone => FindingRule::FreeBeforeDone,
+            Self::UseBeforeAllocation => FindingRule::UseBeforeAllocation,
+            Self::Uninitialised => FindingRule::Uninitialised,
+            Self::DoubleFree => FindingRule::DoubleFree,
+            Self::StaleHandle | Self::DestroyedInUse => FindingRule::Lifetime,
+            Self::OutOfBounds => FindingRule::OutOfBounds,
+            Self::ReadOnly => FindingRule::ReadOnly,
+            Self::Misaligned => FindingRule::Misaligned,
+            Self::Undeclared(_) => FindingRule::Undeclared,
+            Self::Leak => FindingRule::Leak,
+            Self::Hang => FindingRule::Hang,
+            Self::InKernel => code.map_or(FindingRule::InKernel, |code| match code.kind {
+                InCode::OutOfBounds(_) => FindingRule::OutOfBounds,
+                InCode::UseAfterFree(_) => FindingRule::UseAfterFree,
+                InCode::ReadOnly(_) => FindingRule::ReadOnly,
+                InCode::Misaligned(_) => FindingRule::Misaligned,
+                InCode::Uninitialised(_) => FindingRule::Uninitialised,
+                InCode::Race { .. } => FindingRule::Race,
+                InCode::Barrier(_) | InCode::Deadlock(_) | InCode::Mask(_) => FindingRule::Synchronisation,
+                InCode::Endless | InCode::EndlessWait | InCode::StepLimit(_) | InCode::Stalled(_) => {
+                    FindingRule::Hang
+                }
+                _ => FindingRule::InKernel,
+            }),
+        }
+    }
+}
+
 impl Finding {
+    /// As the waist answers it, with the submission that made it.
+    pub(crate) fn error(&self) -> Error {
+        let sides = [self.second.as_ref(), self.first.as_ref()];
+        let kernel = sides.into_iter().flatten().find_map(|actor| match &actor.action {
+            Action::Launch(name) => Some(name.to_string()),
+            _ => None,
+        });
+        let code = self.code.as_deref();
+        let line = code.map(|code| match &code.site.source {
+            Some((file, line)) => FindingLine { file: file.clone(), line: *line },
+            None => FindingLine { file: "ptx".into(), line: code.site.ptx_line },
+        });
+        let rule = self.kind.rule(code);
+        let error = Error::new(
+            "wait",
+            ErrorKind::Finding(DeviceFinding { rule, kernel, line, text: self.to_string() }),
+        );
+        match sides.into_iter().flatten().find_map(site) {
+            Some(site) => error.at(site),
+            None => error,
+        }
+    }
+
     fn place(&self) -> String {
         let bytes = match &self.bytes {
             Some(range) => format!("bytes {}..{} of ", range.start, range.end),
@@ -184,9 +245,10 @@ impl Finding {
             FindingKind::Misaligned => {
                 format!("{second} reached for {place} with a size that does not divide it")
             }
+            FindingKind::Undeclared(_) if self.code.is_some() => format!("{second}: {}", self.subject),
             FindingKind::Undeclared(touching) => {
                 let access = Access::from(*touching);
-                format!("{second} does a {access} of {place}, which none of its parameters declares")
+                format!("{second} does a {access} of {place}, which its launch did not declare")
             }
             FindingKind::InKernel => format!("{second}: {}", self.subject.trim_end_matches('.')),
             FindingKind::DestroyedInUse => {

@@ -1,10 +1,10 @@
 //! The log of a run: trace, timeline and findings.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Write;
 use std::time::Duration;
 
-use kiln_driver::{StreamId, Submission};
+use kiln_driver::{Error, StreamId, Submission};
 
 use crate::actor::Actor;
 use crate::config::{MachineLimits, Mode};
@@ -37,6 +37,8 @@ pub(crate) struct Journal {
     spans: Vec<TimelineSpan>,
     findings: Vec<Finding>,
     seen: BTreeSet<String>,
+    /// Findings that no call has answered yet, with their devices.
+    unread: VecDeque<(u32, Error)>,
     dropped: u64,
     pub(crate) commands: u64,
     printed: Vec<u8>,
@@ -51,6 +53,7 @@ impl Journal {
             spans: Vec::new(),
             findings: Vec::new(),
             seen: BTreeSet::new(),
+            unread: VecDeque::new(),
             dropped: 0,
             commands: 0,
             printed: Vec::new(),
@@ -109,6 +112,9 @@ impl Journal {
         if self.seen.contains(&identity) {
             return;
         }
+        if self.unread.len() < self.limits.findings {
+            self.unread.push_back((finding.device, finding.error()));
+        }
         if self.findings.len() >= self.limits.findings {
             self.dropped += 1;
             return;
@@ -116,6 +122,12 @@ impl Journal {
         self.seen.insert(identity);
         self.write(now_ns, format_args!("FOUND {finding}"));
         self.findings.push(finding);
+    }
+
+    /// The oldest finding of a device that was not asked for yet.
+    pub(crate) fn next_unread(&mut self, device: u32) -> Option<Error> {
+        let at = self.unread.iter().position(|(of, _)| *of == device)?;
+        self.unread.remove(at).map(|(_, error)| error)
     }
 
     pub(crate) fn mode(&self) -> &Mode {

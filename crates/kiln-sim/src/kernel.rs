@@ -24,6 +24,12 @@ pub trait Kernel: Send + Sync {
         None
     }
 
+    /// The name of a parameter, where it has one.
+    fn parameter_name(&self, index: usize) -> Option<&str> {
+        let _ = index;
+        None
+    }
+
     /// Runs all threads of a launch, to the end.
     ///
     /// # Errors

@@ -103,8 +103,8 @@
 //!   not found.
 //! - Host memory touched past its `HostBlock`, through a pointer, unless `HostBlock::touch` says so.
 //! - Races between threads of one kernel; that is for the engine that runs them.
-//! - Bounds inside of one mapping: a heap over pages places many blocks in it, and a kernel that leaves its block stays
-//!   in the mapping. The order of accesses is still checked, byte by byte.
+//! - Bounds inside of one mapping, if the launch does not declare what it may touch: a heap over pages places many blocks in it, and a
+//!   kernel that leaves its block stays in the mapping. The order of accesses is still checked, byte by byte.
 //! - What other processes do to pages they share.
 //! - Whether real time would have been enough: timing is a model.
 //!
@@ -134,6 +134,7 @@ mod device_config;
 mod explore;
 mod fault_plan;
 mod finding;
+mod footprint;
 mod graph;
 mod graph_build;
 mod host;

@@ -29,12 +29,18 @@ pub struct MemoryPort<'v> {
 
 #[derive(Debug)]
 struct Hit<'v> {
+    /// The part of the segment of which the launch declared the same.
     start: u64,
     len: u64,
+    /// Where the segment begins, and how long it is.
+    origin: u64,
+    segment_len: u64,
     /// Where the segment begins in `bytes`.
     offset: u64,
     bytes: &'v SharedBytes,
     touched: &'v SegmentTouched,
+    /// Whether the access is allowed and declared; what is not takes the slow way.
+    readable: bool,
     writable: bool,
     /// Whether no other thread runs this kernel.
     alone: bool,
@@ -165,6 +171,8 @@ impl<'v> MemoryPort<'v> {
         }
         self.turn_to(address, bytes, access)?;
         let made = self.reach(address, bytes, access).and_then(|(hit, at)| make(hit, at));
+        let made = made
+            .or_else(|| self.reach_undeclared(address, bytes, access).and_then(|(hit, at)| make(hit, at)));
         let cause = AccessCause::Misaligned;
         made.ok_or_else(|| self.view.fail(AccessFault { address, bytes, access, cause }))
     }
@@ -174,8 +182,10 @@ impl<'v> MemoryPort<'v> {
     fn reach(&mut self, address: u64, bytes: u64, access: Access) -> Option<(&mut Hit<'v>, u64)> {
         let hit = self.hits[self.last % HITS].as_mut()?;
         let at = address.wrapping_sub(hit.start);
-        let inside = at < hit.len && hit.len - at >= bytes && (hit.writable || !access.writes());
-        inside.then_some((hit, at))
+        let allowed = if access.writes() { hit.writable } else { hit.readable };
+        let inside = at < hit.len && hit.len - at >= bytes && allowed;
+        let place = address.wrapping_sub(hit.origin);
+        inside.then_some((hit, place))
     }
 
     /// Makes the segment that holds an access the one hit last.
@@ -185,7 +195,10 @@ impl<'v> MemoryPort<'v> {
         if !address.is_multiple_of(bytes) {
             return fail(AccessCause::Misaligned);
         }
-        let holds = |hit: &Hit<'v>| address.wrapping_sub(hit.start) < hit.len;
+        let holds = |hit: &Hit<'v>| {
+            let allowed = if access.writes() { hit.writable } else { hit.readable };
+            address.wrapping_sub(hit.start) < hit.len && allowed
+        };
         if let Some(found) = self.hits.iter().position(|hit| hit.as_ref().is_some_and(holds))
             && found != self.last
         {
@@ -197,23 +210,37 @@ impl<'v> MemoryPort<'v> {
         if segment.end - address < bytes {
             return fail(AccessCause::Unmapped);
         }
+        let locked = segment.protection == Protection::Read;
+        if access.writes() && locked {
+            return fail(AccessCause::ReadOnly);
+        }
+        let (range, declaration) = self.view.declared_around(address, segment);
         let hit = Hit {
-            start: segment.start,
-            len: segment.end - segment.start,
+            start: range.start,
+            len: range.end - range.start,
+            origin: segment.start,
+            segment_len: segment.end - segment.start,
             offset: segment.offset,
             bytes: &segment.physical.bytes,
             touched: self.view.touched_in(index),
-            writable: segment.protection == Protection::ReadWrite,
+            readable: declaration.covers(Access::Read),
+            writable: declaration.covers(Access::Write) && !locked,
             alone: self.view.is_alone(),
             read_word: 0,
             read_bits: 0,
         };
-        if access.writes() && !hit.writable {
-            return fail(AccessCause::ReadOnly);
-        }
         self.last = (self.last + 1) % HITS;
         self.hits[self.last] = Some(hit);
         Ok(())
+    }
+
+    /// Notes an access that the launch did not declare; memory is mapped there, so it is made.
+    #[cold]
+    fn reach_undeclared(&mut self, address: u64, bytes: u64, access: Access) -> Option<(&mut Hit<'v>, u64)> {
+        self.view.note_undeclared(address, bytes, access);
+        let hit = self.hits[self.last % HITS].as_mut()?;
+        let at = address.checked_sub(hit.origin)?;
+        (at.checked_add(bytes)? <= hit.segment_len).then_some((hit, at))
     }
 }
 
@@ -237,7 +264,7 @@ impl Hit<'_> {
 
     #[inline]
     fn written(&self, at: u64, bytes: u64) {
-        let writes = self.touched.writes.get_or_init(|| Touched::new(self.len));
+        let writes = self.touched.writes.get_or_init(|| Touched::new(self.segment_len));
         if self.alone {
             writes.set_alone(at, bytes);
         } else {
@@ -247,13 +274,13 @@ impl Hit<'_> {
 
     #[inline]
     fn changed(&self, at: u64, bytes: u64) {
-        self.touched.atomics.get_or_init(|| Touched::new(self.len)).set_in_word(at, bytes);
+        self.touched.atomics.get_or_init(|| Touched::new(self.segment_len)).set_in_word(at, bytes);
     }
 
     fn write_reads_down(&mut self) {
         let bits = std::mem::take(&mut self.read_bits);
         if bits != 0 {
-            let reads = self.touched.reads.get_or_init(|| Touched::new(self.len));
+            let reads = self.touched.reads.get_or_init(|| Touched::new(self.segment_len));
             reads.set_bits(self.read_word, bits, self.alone);
         }
     }

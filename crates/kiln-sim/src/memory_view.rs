@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 use kiln_driver::{Access, Protection};
 
 use crate::address_map::{AddressMap, Segment};
+use crate::footprint::{Declaration, LaunchFootprint};
 use crate::memory_port::MemoryPort;
 use crate::touched::Touched;
 
@@ -22,6 +23,19 @@ pub struct MemoryView {
     fault: OnceLock<AccessFault>,
     /// Whether one thread runs the whole kernel.
     alone: bool,
+    /// What the launch may touch; none if it did not say.
+    footprint: Option<Arc<LaunchFootprint>>,
+    /// Accesses of host kernels that were not declared: the first read and the first write.
+    strays: [OnceLock<Stray>; 2],
+}
+
+/// An access that the launch did not declare.
+#[derive(Debug)]
+pub(crate) struct Stray {
+    pub(crate) address: u64,
+    pub(crate) access: Access,
+    /// Why it was not declared, in words that complete "which is ...".
+    pub(crate) near: String,
 }
 
 #[derive(Debug, Default)]
@@ -68,9 +82,40 @@ impl fmt::Display for AccessFault {
 }
 
 impl MemoryView {
-    pub(crate) fn new(map: Arc<AddressMap>, alone: bool) -> Self {
+    pub(crate) fn new(map: Arc<AddressMap>, alone: bool, footprint: Option<Arc<LaunchFootprint>>) -> Self {
         let touched = map.segments().iter().map(|_| SegmentTouched::default()).collect();
-        Self { map, touched, fault: OnceLock::new(), alone }
+        Self { map, touched, fault: OnceLock::new(), alone, footprint, strays: Default::default() }
+    }
+
+    /// What the launch may touch; none if it did not say.
+    pub(crate) fn footprint(&self) -> Option<&LaunchFootprint> {
+        self.footprint.as_deref()
+    }
+
+    /// The widest range of a segment around an address of which the launch declared the same.
+    pub(crate) fn declared_around(&self, address: u64, segment: &Segment) -> (Range<u64>, Declaration) {
+        let whole = segment.start..segment.end;
+        match &self.footprint {
+            None => (whole, Declaration::ReadWrite),
+            Some(footprint) => footprint.around(address, whole),
+        }
+    }
+
+    /// Notes an access of a host kernel that the launch did not declare.
+    pub(crate) fn note_undeclared(&self, address: u64, bytes: u64, access: Access) {
+        let Some(footprint) = &self.footprint else { return };
+        let slot = &self.strays[usize::from(access.writes())];
+        let range = address..address.saturating_add(bytes);
+        if slot.get().is_none()
+            && let Some(near) = footprint.explain(range, access)
+        {
+            slot.get_or_init(|| Stray { address, access, near });
+        }
+    }
+
+    /// Accesses of host kernels that the launch did not declare.
+    pub(crate) fn strays(&self) -> impl Iterator<Item = &Stray> {
+        self.strays.iter().filter_map(OnceLock::get)
     }
 
     /// A way in for one thread.
@@ -146,6 +191,7 @@ impl MemoryView {
         mut each: impl FnMut(&Segment, &SegmentTouched, u64, Range<usize>) -> bool,
     ) -> Result<(), AccessFault> {
         let end = address.saturating_add(bytes);
+        self.note_undeclared(address, bytes, access);
         let mut at = address;
         while at < end {
             let cause = match self.map.index_of(at) {

@@ -59,6 +59,7 @@ impl State {
         let mut kernel_ns = 0;
         if let Outcome::Launched { task, view, result, spent_ns, notes } = outcome {
             self.check_kernel(&view, &task, &mark);
+            self.check_strays(device, &view, &mark);
             self.note(device, notes, &mark);
             match result {
                 Ok(()) => {}
@@ -114,7 +115,7 @@ impl State {
         let state = self.device(device);
         state.counts.launches += 1;
         let number = state.counts.launches;
-        let view = MemoryView::new(state.map.clone(), parallelism == 1);
+        let view = MemoryView::new(state.map.clone(), parallelism == 1, task.footprint.clone());
         for fault in self.faults.clone().of(device) {
             match fault {
                 PlannedFault::Sticky { launch, code } if *launch == number => {

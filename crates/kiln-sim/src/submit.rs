@@ -3,13 +3,15 @@
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use kiln_driver::{
-    Base, Command, DevicePlace, Dim3, Error, Launch, Pattern, Place, Refusal, Result, StreamId, Submission,
+    Base, Command, DeclaredSpan, DeviceAddress, DevicePlace, Dim3, Error, Launch, Pattern, Place, Refusal,
+    Result, StreamId, Submission,
 };
 
 use crate::actor::{Action, Actor, Mark};
 use crate::core::Core;
+use crate::footprint::LaunchFootprint;
 use crate::graph::{GraphPlan, GraphRun};
-use crate::objects::{Objects, Signal};
+use crate::objects::{LoadedFunction, Objects, Signal};
 use crate::occupancy::resident_blocks;
 use crate::state::State;
 use crate::stream::Step;
@@ -94,7 +96,9 @@ impl Core {
                 Ok(Task::Copy { from, to, bytes: *bytes })
             }
             Command::Fill { to, pattern, count } => fill(state, objects, call, to, *pattern, *count),
-            Command::Launch(launch) => launch_task(objects, call, launch).map(Arc::new).map(Task::Launch),
+            Command::Launch(launch) => {
+                launch_task(state, objects, call, launch).map(Arc::new).map(Task::Launch)
+            }
             _ => Err(Error::unsupported(call, "this command", "the simulator does not know it")),
         }
     }
@@ -233,7 +237,12 @@ fn fill(
     Ok(Task::Fill { address, pattern, count })
 }
 
-fn launch_task(objects: &Objects, call: &'static str, launch: &Launch<'_>) -> Result<LaunchTask> {
+fn launch_task(
+    state: &mut State,
+    objects: &Objects,
+    call: &'static str,
+    launch: &Launch<'_>,
+) -> Result<LaunchTask> {
     let function = objects.functions.find(call, launch.function)?;
     if let Some(why) = function.loaded.kernel.unsupported() {
         return Err(Error::unsupported(call, "the kernel", why));
@@ -265,7 +274,11 @@ fn launch_task(objects: &Objects, call: &'static str, launch: &Launch<'_>) -> Re
         let what = format!("kernel {} takes {wanted} bytes of arguments, not {given}", function.loaded.name);
         return Err(Error::invalid(call, what, "pack the arguments as its parameters say"));
     }
+    let footprint = launch.declared.filter(|_| state.checks.declarations);
+    let footprint =
+        footprint.map(|spans| footprint_of(state, objects, call, &function, spans)).transpose()?;
     Ok(LaunchTask {
+        footprint,
         function,
         grid: launch.grid,
         block: launch.block,
@@ -274,6 +287,31 @@ fn launch_task(objects: &Objects, call: &'static str, launch: &Launch<'_>) -> Re
         cooperative: launch.cooperative,
         arguments: launch.arguments.into(),
     })
+}
+
+/// What a launch may touch. Everything it declares must be memory of the device now.
+fn footprint_of(
+    state: &mut State,
+    objects: &Objects,
+    call: &'static str,
+    function: &LoadedFunction,
+    spans: &[DeclaredSpan],
+) -> Result<Arc<LaunchFootprint>> {
+    let map = &state.device(objects.info.ordinal).map;
+    for DeclaredSpan { address, bytes, parameter, .. } in spans {
+        let end = address.0.checked_add(*bytes);
+        if !end.is_some_and(|end| map.covers(address.0..end)) {
+            let of = parameter.map_or_else(String::new, |index| format!(" for argument {index}"));
+            let what = format!("{bytes} bytes declared at {address}{of} are not memory of this device");
+            return Err(Error::invalid(call, what, "declare memory that is mapped and not freed"));
+        }
+    }
+    let variable = |address: &DeviceAddress| {
+        let at = map.index_of(address.0)?;
+        Some(map.segments()[at].start..map.segments()[at].end)
+    };
+    let variables: Vec<_> = function.globals.iter().filter_map(variable).collect();
+    Ok(Arc::new(LaunchFootprint::new(function.loaded.clone(), spans, &variables)))
 }
 
 fn check_cooperative(call: &'static str, objects: &Objects, grid: Dim3, limit: u64) -> Result<()> {

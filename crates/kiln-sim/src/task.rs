@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kiln_driver::{Dim3, NodeShape, Pattern};
 
 use crate::actor::Action;
+use crate::footprint::LaunchFootprint;
 use crate::objects::{HostMemory, LoadedFunction};
 
 /// Work that touches memory.
@@ -32,6 +33,8 @@ pub(crate) struct LaunchTask {
     pub(crate) dynamic_shared_bytes: u32,
     pub(crate) cooperative: bool,
     pub(crate) arguments: Box<[u8]>,
+    /// What it may touch; none if the caller did not say.
+    pub(crate) footprint: Option<Arc<LaunchFootprint>>,
 }
 
 impl Task {

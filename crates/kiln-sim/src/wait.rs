@@ -47,6 +47,12 @@ impl Core {
     pub(crate) fn wait(&self, objects: &Objects, target: WaitTarget, timeout: Timeout) -> Result<Waited> {
         const CALL: &str = "wait";
         let device = objects.info.ordinal;
+        if target == WaitTarget::Findings {
+            return match self.lock().journal.next_unread(device) {
+                Some(found) => Err(found.seen_by(CALL)),
+                None => Ok(Waited::Done),
+            };
+        }
         let mut state = self.enter(device, CALL)?;
         let Some(goal) = goal(objects, &state, target)? else { return Ok(Waited::Done) };
         let deadline_ns = match timeout {
@@ -176,6 +182,7 @@ impl Core {
         let subject = match target {
             WaitTarget::Event(id) => id.to_string(),
             WaitTarget::Stream(id) => id.to_string(),
+            WaitTarget::Findings => String::new(),
         };
         state.find_object(FindingKind::Hang, device, subject, actor.as_ref(), None);
         let detail = "nothing that was waited for can ever be done".into();
@@ -213,6 +220,7 @@ fn goal(objects: &Objects, state: &State, target: WaitTarget) -> Result<Option<G
             let tick = state.streams.get(&lane).map_or(0, |stream| stream.last_tick);
             Ok(Some(Goal::Stream { lane, tick }))
         }
+        WaitTarget::Findings => Ok(None),
     }
 }
 

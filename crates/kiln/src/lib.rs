@@ -85,6 +85,7 @@
 #![warn(missing_docs)]
 
 pub mod buffer;
+pub mod checking;
 pub mod code;
 pub mod completion;
 pub mod error;

@@ -53,6 +53,7 @@ pub(crate) fn run(seed: u64) -> kiln::Result<kiln_sim::Report> {
             arguments: &arguments,
             // SAFETY: the simulated device executes `axpy` with every access checked, and the arguments have the layout of
             // its parameters.
+            declared: None,
             vouched: unsafe { Vouched::new() },
         }),
     )?;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use kiln::checking::Findings;
 use kiln::{DeviceRuntime, GpuRef, RuntimeConfig};
 use kiln_driver::{Access, Dim3};
 use kiln_mem::Direct;
@@ -101,7 +102,9 @@ impl Attempt {
         config.checks.leaks = false;
         let machine = Machine::new(config);
         let driver = machine.device(0).map_err(kiln::Error::from)?;
-        let runtime = DeviceRuntime::with_resource(driver, RuntimeConfig::default(), |driver, order| {
+        // The command lists what the machine found itself.
+        let config = RuntimeConfig { findings: Findings::Report, ..RuntimeConfig::default() };
+        let runtime = DeviceRuntime::with_resource(driver, config, |driver, order| {
             Ok(Arc::new(Direct::new(driver.clone(), order)))
         })?;
         Ok(Self { runtime, machine: Some(machine), checks_outputs })

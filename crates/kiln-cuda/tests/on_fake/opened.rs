@@ -86,6 +86,7 @@ pub(crate) fn launch<'a>(function: &Function, arguments: &'a [u8]) -> Launch<'a>
         cooperative: false,
         arguments,
         // SAFETY: the stand-in's kernels write at most what `set` is told to, which the tests keep inside of a block.
+        declared: None,
         vouched: unsafe { Vouched::new() },
     }
 }

@@ -162,6 +162,7 @@ impl RecordedError {
             ErrorKind::OutOfMemory { .. } => "out of memory".into(),
             ErrorKind::Lost(_) => "lost".into(),
             ErrorKind::Unsupported { .. } => "unsupported".into(),
+            ErrorKind::Finding(_) => "finding".into(),
             ErrorKind::Refused(refusal) => format!("refused: {}", refusal_kind(refusal)),
         };
         Self { kind, code: error.code().map(|code| code.0), text: error.to_string() }

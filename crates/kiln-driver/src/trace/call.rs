@@ -34,6 +34,7 @@ pub(crate) enum RecordedCall {
     CreateStream { request: RecordedStream },
     CreateEvent { request: RecordedEvent },
     Wait { target: Name, timeout: RecordedTimeout },
+    Findings,
     Elapsed { from: Name, to: Name },
     Load { image: RecordedImage },
     Function { module: Name, name: String },
@@ -98,6 +99,7 @@ macro_rules! kinds {
         impl RecordedCall {
             pub(crate) fn kind(&self) -> CallKind {
                 match self {
+                    Self::Findings => CallKind::Health,
                     $(Self::$plain => CallKind::$plain,)*
                     $(Self::$variant { .. } => CallKind::$variant,)*
                 }
@@ -151,6 +153,7 @@ impl RecordedCall {
             Call::Wait { target: WaitTarget::Stream(stream), timeout } => {
                 Self::Wait { target: here.name(stream), timeout: timeout.into() }
             }
+            Call::Wait { target: WaitTarget::Findings, .. } => Self::Findings,
             Call::Elapsed { from, to } => Self::Elapsed { from: here.name(from), to: here.name(to) },
             Call::Load { image } => Self::Load { image: image.into() },
             Call::Function { module, name } => {

@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::name::{Hex, Name};
-use crate::command::{Base, Command, DevicePlace, Dim3, Launch, Pattern, Place};
+use super::name::{Address, Hex, Name};
+use crate::command::{Base, Command, DeclaredSpan, DevicePlace, Dim3, Launch, Pattern, Place};
 use crate::graph::GraphNode;
 use crate::handle::DeviceKey;
+use crate::host::Access;
 
 /// A [`Command`] without lifetimes and keys.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -49,6 +50,28 @@ pub(crate) struct RecordedLaunch {
     pub(crate) dynamic_shared_bytes: u32,
     pub(crate) cooperative: bool,
     pub(crate) arguments: Hex,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) declared: Option<Vec<RecordedSpan>>,
+}
+
+/// Memory that a launch declared.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RecordedSpan {
+    pub(crate) address: Address,
+    pub(crate) bytes: u64,
+    pub(crate) access: RecordedAccess,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) parameter: Option<u16>,
+}
+
+/// What may be done to it.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RecordedAccess {
+    Read,
+    Write,
+    ReadWrite,
 }
 
 /// A node of a graph.
@@ -91,6 +114,28 @@ impl RecordedLaunch {
             dynamic_shared_bytes: launch.dynamic_shared_bytes,
             cooperative: launch.cooperative,
             arguments: Hex(launch.arguments.to_vec()),
+            declared: launch.declared.map(|spans| spans.iter().map(RecordedSpan::of).collect()),
+        }
+    }
+}
+
+impl RecordedSpan {
+    fn of(span: &DeclaredSpan) -> Self {
+        let access = match span.access {
+            Access::Read => RecordedAccess::Read,
+            Access::Write => RecordedAccess::Write,
+            Access::ReadWrite => RecordedAccess::ReadWrite,
+        };
+        Self { address: span.address.into(), bytes: span.bytes, access, parameter: span.parameter }
+    }
+}
+
+impl From<RecordedAccess> for Access {
+    fn from(access: RecordedAccess) -> Self {
+        match access {
+            RecordedAccess::Read => Self::Read,
+            RecordedAccess::Write => Self::Write,
+            RecordedAccess::ReadWrite => Self::ReadWrite,
         }
     }
 }

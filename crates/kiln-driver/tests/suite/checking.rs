@@ -62,6 +62,7 @@ fn launch(driver: &Checked, stream: StreamId, module: ModuleId, memory: &Memory)
         cooperative: false,
         arguments: &memory.address.0.to_le_bytes(),
         // SAFETY: the kernel is a host function that touches nothing.
+        declared: None,
         vouched: unsafe { Vouched::new() },
     };
     driver.submit(stream, &Command::Launch(launch)).unwrap();

@@ -39,6 +39,7 @@ fn program(driver: &dyn Driver, words_before: u64) -> Result<u32> {
         cooperative: false,
         arguments: &arguments,
         // SAFETY: the kernel is a host function that writes the word it is given.
+        declared: None,
         vouched: unsafe { Vouched::new() },
     };
     driver.submit(stream, &Command::Launch(launch))?;

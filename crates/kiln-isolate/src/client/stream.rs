@@ -200,6 +200,7 @@ impl DeviceProxy {
                 let Some(signal) = event.last().clone() else { return Ok(Waited::Done) };
                 self.wait_for(&link, &Goal::Event { event: &event, signal }, timeout)
             }
+            WaitTarget::Findings => link.ask(CALL, &Ask::Findings, None, |_| Ok(())).map(|_| Waited::Done),
         }
     }
 

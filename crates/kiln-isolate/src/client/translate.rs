@@ -3,16 +3,21 @@
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use kiln_driver::{Base, Command, DevicePlace, Dim3, Error, Launch, Pinned, Place, Refusal, Result, kind};
+use kiln_driver::{
+    Base, Command, DeclaredSpan, DevicePlace, Dim3, Error, Launch, Pinned, Place, Refusal, Result, kind,
+};
 
 use super::link::Link;
 use super::objects::{Block, Host, Kernel, Range, check_range};
 use super::proxy::DeviceProxy;
-use crate::protocol::wire::{Ask, Take, WireCommand, WireLaunch, WirePlace};
+use crate::protocol::wire::{Ask, Take, WireCommand, WireLaunch, WirePlace, put_declared};
 use std::sync::Arc;
 
 /// A kernel's arguments may end in padding up to this alignment.
 const ARGUMENT_ALIGNMENT: usize = 16;
+
+/// Spans that one launch can declare, so that it fits into a message with its arguments.
+const MAX_DECLARED_SPANS: usize = 8192;
 
 /// Keeps the memory of a place from being destroyed until the command is in the ring.
 #[allow(dead_code, reason = "held, not read")]
@@ -58,6 +63,7 @@ impl DeviceProxy {
                 let kernel =
                     self.objects.functions.pin(launch.function).map_err(|error| error.seen_by(call))?;
                 self.check_launch(call, link, &kernel, launch)?;
+                let declared = launch.declared.map(|spans| declared(call, spans)).transpose()?;
                 then(&WireCommand::Launch(WireLaunch {
                     function: kernel.wire,
                     grid: launch.grid,
@@ -66,6 +72,7 @@ impl DeviceProxy {
                     dynamic_shared_bytes: launch.dynamic_shared_bytes,
                     cooperative: launch.cooperative,
                     arguments: launch.arguments,
+                    declared: declared.as_deref(),
                 }))
             }
             Command::Wait(event) => {
@@ -200,6 +207,15 @@ impl DeviceProxy {
         kernel.resident.lock().unwrap_or_else(PoisonError::into_inner).insert(shape, blocks);
         Ok(blocks)
     }
+}
+
+/// Declared spans as a message has them; more than a message holds are refused.
+fn declared(call: &'static str, spans: &[DeclaredSpan]) -> Result<Vec<u8>> {
+    if spans.len() > MAX_DECLARED_SPANS {
+        let (what, limit) = ("buffers declared by one launch in a worker process", MAX_DECLARED_SPANS as u64);
+        return Err(Error::refused(call, Refusal::Limit { what, limit }));
+    }
+    Ok(put_declared(spans))
 }
 
 fn overlap(from: WirePlace, to: WirePlace, bytes: u64) -> bool {

@@ -18,7 +18,7 @@ mod request;
 pub(crate) mod samples;
 mod writer;
 
-pub(crate) use command::{WireCommand, WireLaunch, WirePlace};
+pub(crate) use command::{WireCommand, WireLaunch, WirePlace, put_declared};
 pub(crate) use error::{put_error, take_error};
 pub(crate) use handshake::{Farewell, Hello, Welcome};
 pub(crate) use image::{IMAGE_CUBIN, IMAGE_HOST_KERNELS, IMAGE_PTX, IMAGE_PTX_TO_KEEP};

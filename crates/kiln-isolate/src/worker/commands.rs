@@ -1,15 +1,26 @@
 //! Turns commands of the client back into the waist's.
 
-use kiln_driver::{Base, Command, DevicePlace, Launch, Place, Result, Vouched};
+use kiln_driver::{Base, Command, DeclaredSpan, DevicePlace, Error, Launch, Place, Result, Vouched};
 
 use super::object_table::{ObjectTable, find};
 use crate::protocol::wire::{WireCommand, WireLaunch, WirePlace};
 
 const CALL: &str = "submit";
 
+/// The spans that a command declares.
+pub(super) fn declared(command: &WireCommand<'_>) -> Result<Option<Vec<DeclaredSpan>>> {
+    let WireCommand::Launch(launch) = command else { return Ok(None) };
+    launch.declared().map_err(|malformed| Error::invalid(CALL, malformed.what, "declare spans as they are"))
+}
+
 impl ObjectTable {
-    /// The command with the driver's handles. Signals go another way, because their tickets are recorded.
-    pub(super) fn command<'a>(&self, command: &WireCommand<'a>) -> Result<Command<'a>> {
+    /// The command with the driver's handles, and the spans that were read from it. Signals go another way, because their tickets are
+    /// recorded.
+    pub(super) fn command<'a>(
+        &self,
+        command: &WireCommand<'a>,
+        declared: Option<&'a [DeclaredSpan]>,
+    ) -> Result<Command<'a>> {
         Ok(match *command {
             WireCommand::Copy { from, to, bytes } => {
                 Command::Copy { from: self.place(from)?, to: self.place(to)?, bytes }
@@ -20,7 +31,7 @@ impl ObjectTable {
                 };
                 Command::Fill { to, pattern, count }
             }
-            WireCommand::Launch(launch) => Command::Launch(self.launch(&launch)?),
+            WireCommand::Launch(launch) => Command::Launch(Launch { declared, ..self.launch(&launch)? }),
             WireCommand::Signal { event, .. } => Command::Signal(find(&self.events, event, CALL)?.id),
             WireCommand::Wait { event } => Command::Wait(find(&self.events, event, CALL)?.id),
             WireCommand::Graph { graph } => Command::Graph(*find(&self.graphs, graph, CALL)?),
@@ -52,6 +63,7 @@ impl ObjectTable {
             dynamic_shared_bytes: launch.dynamic_shared_bytes,
             cooperative: launch.cooperative,
             arguments: launch.arguments,
+            declared: None,
             // SAFETY: a launch gets into the ring only through the client's `submit` or its graphs, which take a `Launch`
             // that its caller vouched for. The memory it names is mapped here at the addresses the client was told, and
             // is freed here only at the client's request, in the order of the same ring.

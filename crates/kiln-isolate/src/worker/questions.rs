@@ -4,10 +4,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, OnceLock};
 
 use kiln_driver::{
-    Error, GraphNode, Image, Memory, MemoryRequest, PageRequest, Refusal, ReserveRequest, Result,
+    Error, GraphNode, Image, Memory, MemoryRequest, PageRequest, Refusal, ReserveRequest, Result, Timeout,
+    WaitTarget,
 };
 
 use super::WorkerStep;
+use super::commands::declared;
 use super::object_table::{ModuleEntry, find};
 use super::server::Server;
 use crate::protocol::memory_file::MemoryFile;
@@ -63,6 +65,7 @@ impl Server {
                 Ok(())
             }
             Ask::Ready => Ok(()),
+            Ask::Findings => self.driver.wait(WaitTarget::Findings, Timeout::Poll).map(|_| ()),
             Ask::MemoryInfo => self.driver.memory_info().map(|info| info.put(to)),
             Ask::Allocate { id, bytes, stream } => {
                 let request = match stream {
@@ -201,7 +204,8 @@ impl Server {
             Ask::BuildGraph { id, nodes } => self.build_graph(*id, nodes),
             Ask::UpdateGraph { graph, node, command } => {
                 let graph = *find(&self.table.graphs, *graph, "update_graph")?;
-                self.driver.update_graph(graph, *node, &self.table.command(command)?)
+                let declared = declared(command)?;
+                self.driver.update_graph(graph, *node, &self.table.command(command, declared.as_deref())?)
             }
             _ => Ok(()),
         }
@@ -241,8 +245,10 @@ impl Server {
     }
 
     fn build_graph(&mut self, id: u64, nodes: &[WireNode<'_>]) -> Result<()> {
-        let nodes = nodes.iter().map(|WireNode { command, after }| {
-            Ok(GraphNode { command: self.table.command(command)?, after })
+        let spans: Result<Vec<_>> = nodes.iter().map(|node| declared(&node.command)).collect();
+        let spans = spans?;
+        let nodes = nodes.iter().zip(&spans).map(|(WireNode { command, after }, declared)| {
+            Ok(GraphNode { command: self.table.command(command, declared.as_deref())?, after })
         });
         let nodes: Result<Vec<GraphNode<'_>>> = nodes.collect();
         let graph = self.driver.build_graph(&nodes?)?;

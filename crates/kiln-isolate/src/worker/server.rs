@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use kiln_driver::{EventRequest, Result, StreamRequest};
 
+use super::commands::declared;
 use super::object_table::{EventEntry, ObjectTable, StreamEntry, find};
 use super::opened_device::OpenedDevice;
 use super::reporter::FaultReporter;
@@ -186,7 +187,10 @@ impl Server {
         };
         let submitted = match command {
             WireCommand::Signal { event, ticket } => self.signal(&entry, *event, *ticket),
-            command => self.table.command(command).and_then(|command| self.driver.submit(entry.id, &command)),
+            command => declared(command).and_then(|declared| {
+                let command = self.table.command(command, declared.as_deref())?;
+                self.driver.submit(entry.id, &command)
+            }),
         };
         match submitted {
             Ok(taken) => entry.numbers().take(taken.0),

@@ -266,6 +266,7 @@ impl FaultingDevice {
             cooperative: false,
             arguments: &arguments,
             // SAFETY: these kernels fault on purpose, in a worker that holds nothing else.
+            declared: None,
             vouched: unsafe { Vouched::new() },
         };
         self.device.submit(self.stream, &Command::Launch(launch)).map(drop)

@@ -136,6 +136,7 @@ pub(crate) fn launch<'a>(kernel: &Function, arguments: &'a [u8]) -> Command<'a> 
         cooperative: false,
         arguments,
         // SAFETY: `store` writes one word to the address it is given, which is mapped; the others touch nothing mapped.
+        declared: None,
         vouched: unsafe { Vouched::new() },
     })
 }

@@ -41,6 +41,8 @@ pub enum FindingKind {
     UseAfterFree(BadAccess),
     /// A write to memory that may only be read.
     ReadOnly(BadAccess),
+    /// An access to memory that the launch did not declare, or a write to memory it declared as read only. The access is made.
+    Undeclared(BadAccess),
     /// An address that is no multiple of the size of the access.
     Misaligned(BadAccess),
     /// A read of bytes that were never written.
@@ -145,7 +147,8 @@ impl FindingKind {
             Self::Trap | Self::Unsupported(_) | Self::BadFree(_) => Fault::LaunchFailed,
             Self::StackOverflow(_) => Fault::HardwareStackError,
             Self::BadCall(_) => Fault::InvalidPc,
-            Self::Uninitialised(_)
+            Self::Undeclared(_)
+            | Self::Uninitialised(_)
             | Self::Race { .. }
             | Self::SameValue { .. }
             | Self::PendingCopy { .. }
@@ -219,6 +222,7 @@ impl fmt::Display for FindingKind {
             Self::OutOfBounds(bad) => write!(f, "out of bounds: {bad}, which is {}", bad.near),
             Self::UseAfterFree(bad) => write!(f, "use after free: {bad}, which is {}", bad.near),
             Self::ReadOnly(bad) => write!(f, "{bad}, which may only be read"),
+            Self::Undeclared(bad) => write!(f, "undeclared access: {bad}, which is {}", bad.near),
             Self::Misaligned(bad) => write!(f, "misaligned: {bad}, which is {}", bad.near),
             Self::Uninitialised(bad) => write!(f, "uninitialised: {bad}, which was never written"),
             Self::Race { access, earlier, earlier_site, cause } => {

@@ -10,7 +10,7 @@ use super::column::{Column, LANES};
 use super::finding::FindingKind;
 use super::log::Log;
 use super::memory::window::WORKSPACE;
-use super::memory::{DeviceHeap, Memory, Miss, MissKind, Span, SpanCache, Words};
+use super::memory::{Declared, DeviceHeap, Memory, Miss, MissKind, Span, SpanCache, Words};
 use super::options::{LaunchShape, Options};
 use super::random::Order;
 
@@ -238,7 +238,14 @@ impl Workspace {
 impl Memory for Workspace {
     fn span(&self, address: u64) -> Option<Span<'_>> {
         let (start, end) = (WORKSPACE, WORKSPACE + Self::BYTES);
-        let span = Span { start, end, origin: start, writable: true, cells: &self.words };
+        let span = Span {
+            start,
+            end,
+            origin: start,
+            writable: true,
+            declared: Declared::ReadWrite,
+            cells: &self.words,
+        };
         (start..end).contains(&address).then_some(span)
     }
 

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use kiln_ptx::Module;
-use kiln_ptx::exec::{Cells, LaunchShape, Memory, Miss, MissKind, Options, Program, Span, Words};
+use kiln_ptx::exec::{Cells, Declared, LaunchShape, Memory, Miss, MissKind, Options, Program, Span, Words};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -199,7 +199,14 @@ impl Memory for Regions {
         let inside = |start: &u64| (*start..start + REGION_BYTES).contains(&address);
         let at = REGIONS.iter().position(inside)?;
         let (start, end) = (REGIONS[at], REGIONS[at] + REGION_BYTES);
-        Some(Span { start, end, origin: start, writable: true, cells: &self.0[at] })
+        Some(Span {
+            start,
+            end,
+            origin: start,
+            writable: true,
+            declared: Declared::ReadWrite,
+            cells: &self.0[at],
+        })
     }
 
     fn miss(&self, _: u64, _: u64) -> Miss {

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::litmus_oracle::{Event, first_race};
 use kiln_ptx::Module;
 use kiln_ptx::exec::{
-    Cells, FindingKind, LaunchShape, Memory, Miss, MissKind, Options, Outcome, Program, Span, Words,
+    Cells, Declared, FindingKind, LaunchShape, Memory, Miss, MissKind, Options, Outcome, Program, Span, Words,
 };
 
 const BASE: u64 = 0x1_0000_0000;
@@ -244,7 +244,14 @@ impl Cells for Recorder {
 
 impl Memory for Recorder {
     fn span(&self, address: u64) -> Option<Span<'_>> {
-        let span = Span { start: BASE, end: BASE + BYTES, origin: BASE, writable: true, cells: self };
+        let span = Span {
+            start: BASE,
+            end: BASE + BYTES,
+            origin: BASE,
+            writable: true,
+            declared: Declared::ReadWrite,
+            cells: self,
+        };
         (BASE..BASE + BYTES).contains(&address).then_some(span)
     }
 

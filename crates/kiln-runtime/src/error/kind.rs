@@ -13,6 +13,7 @@ use super::host_memory::OutOfHostMemory;
 use super::misuse::Misuse;
 use super::seal::SealError;
 use super::stale::Stale;
+use super::unknown_findings::UnknownFindings;
 use crate::signature::Mismatch;
 use crate::state::{Cause, Phase};
 
@@ -95,6 +96,13 @@ pub enum ErrorKind {
     /// A library is not there.
     #[error(transparent)]
     Library(#[from] MissingLibrary),
+    /// The checks of the device found a mistake in this work, or in work that it came after; see [`Error::finding`](crate::Error::finding).
+    /// The device goes on.
+    #[error("{}", finding_text(.0))]
+    Finding(kiln_driver::Error),
+    /// The environment says something about findings that is none of the words.
+    #[error(transparent)]
+    UnknownFindings(#[from] UnknownFindings),
     /// A job panicked.
     #[error("the job panicked: {message}")]
     JobPanicked {
@@ -150,6 +158,10 @@ impl From<Absence> for ErrorKind {
     fn from(absence: Absence) -> Self {
         Self::Probe(absence.into())
     }
+}
+
+fn finding_text(error: &kiln_driver::Error) -> String {
+    error.finding().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 fn ended(failure: Option<&Cause>) -> String {

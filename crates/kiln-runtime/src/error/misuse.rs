@@ -137,7 +137,7 @@ pub enum Misuse {
     )]
     WaitWhileHealing,
     /// A write to a block that is mapped read-only.
-    #[error("argument {argument} is written and its block is sealed, read-only; `unseal` it first")]
+    #[error("{} is written and its block is sealed, read-only; `unseal` it first", name_of(*argument))]
     Sealed {
         /// Its number.
         argument: u16,
@@ -155,13 +155,32 @@ pub enum Misuse {
         element_bytes: u64,
     },
     /// Two uses in one submission write the same bytes, or a copy overlaps itself.
-    #[error("arguments {first} and {second} overlap and are both written; give each different bytes")]
+    #[error("{} overlap and are both written; give each different bytes", pair(*first, *second))]
     Overlap {
         /// One of them.
         first: u16,
         /// The other.
         second: u16,
     },
+}
+
+impl Misuse {
+    /// In place of the number of an argument: a buffer that was declared beside the arguments.
+    pub const BESIDE: u16 = u16::MAX;
+}
+
+fn pair(first: u16, second: u16) -> String {
+    match (first, second) {
+        (Misuse::BESIDE, _) | (_, Misuse::BESIDE) => format!("{} and {}", name_of(first), name_of(second)),
+        _ => format!("arguments {first} and {second}"),
+    }
+}
+
+fn name_of(index: u16) -> String {
+    match index {
+        Misuse::BESIDE => "a buffer declared beside the arguments".into(),
+        index => format!("argument {index}"),
+    }
 }
 
 impl From<kiln_mem::Error> for ErrorKind {

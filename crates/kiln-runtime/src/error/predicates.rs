@@ -59,7 +59,8 @@ impl Error {
     /// | [`Worker`](ErrorKind::Worker) | if the system was short of something, or the worker ended by itself |
     /// | [`Reopen`](ErrorKind::Reopen), [`Other`](ErrorKind::Other) | as the kiln error inside, if there is one |
     /// | [`Faulted`](ErrorKind::Faulted) | no: this work lost the device and would lose it again |
-    /// | `Code`, `Misuse`, `Mismatch`, `Graph`, `Seal`, `Library`, `ConfigInUse`, `JobPanicked` | no |
+    /// | [`Finding`](ErrorKind::Finding) | no: the same work makes the same mistake |
+    /// | `Code`, `Misuse`, `Mismatch`, `Graph`, `Seal`, `Library`, `ConfigInUse`, `UnknownFindings`, `JobPanicked` | no |
     ///
     /// Work that was lost with its context is retryable, unless it is known to have caused the fault. Where a driver does
     /// not say which work faulted, that work is told the same, so limit how often a request is tried.
@@ -92,6 +93,8 @@ impl Error {
             ErrorKind::Reopen { cause, .. } => cause.is_retryable(),
             ErrorKind::Other(error) => error.downcast_ref().is_some_and(Self::is_retryable),
             ErrorKind::Faulted { .. }
+            | ErrorKind::Finding(_)
+            | ErrorKind::UnknownFindings(_)
             | ErrorKind::Code(_)
             | ErrorKind::Misuse(_)
             | ErrorKind::Mismatch(_)

@@ -19,10 +19,14 @@ impl Ticket {
             return callback(self.wait());
         };
         // The state alone: a callback does not hold the runtime.
-        let (state, stamp) = (runtime.state().clone(), self.stamp());
+        let (state, findings, stamp) = (runtime.state().clone(), runtime.findings().cloned(), self.stamp());
         let confirmed = move |answer: Result<()>| {
             callback(match answer {
-                Ok(()) => state.failure_of(stamp).map_or(Ok(()), |cause| Err(Error::of_loss(&cause, stamp))),
+                Ok(()) => match (state.failure_of(stamp), &findings) {
+                    (Some(cause), _) => Err(Error::of_loss(&cause, stamp)),
+                    (None, Some(findings)) => findings.settle(stamp),
+                    (None, None) => Ok(()),
+                },
                 Err(error) => Err(error.told_to(stamp, &state)),
             });
         };

@@ -102,7 +102,10 @@ impl Future for Done {
             Stage::Over(answer) => return Poll::Ready(answer.clone()),
             Stage::New => this.begin(context),
             Stage::Waiting { runtime, answer, .. } => match answer.poll(context) {
-                Poll::Ready(Ok(())) => Poll::Ready(this.ticket.check_not_lost(runtime)),
+                Poll::Ready(Ok(())) => {
+                    let kept = this.ticket.check_not_lost(runtime);
+                    Poll::Ready(kept.and_then(|()| runtime.settle(this.ticket.stamp())))
+                }
                 Poll::Ready(Err(error)) => {
                     Poll::Ready(Err(Error::new(error).told_to(this.ticket.stamp(), runtime.state())))
                 }

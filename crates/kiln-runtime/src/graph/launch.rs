@@ -6,7 +6,7 @@ use super::builder::GraphBuilder;
 use super::node::{NodeId, Work};
 use super::node_list::NodeList;
 use crate::error::Result;
-use crate::launch::{Kernel, Launch};
+use crate::launch::{Kept, Kernel, Launch};
 
 /// The target of a launch that becomes a node of a graph. There is no stream to choose: a graph runs on the one it is replayed on.
 pub struct IntoGraph<'a> {
@@ -17,7 +17,7 @@ impl GraphBuilder {
     /// Begins a launch; [`record`](Launch::record) ends it.
     pub fn launch<'a>(&'a mut self, kernel: &'a Kernel) -> Launch<'a, IntoGraph<'a>> {
         let target = IntoGraph { nodes: &mut self.nodes };
-        Launch::new(self.runtime.inner(), kernel, target, Some(Vec::new()))
+        Launch::new(self.runtime.inner(), kernel, target, Kept::in_graph(kernel))
     }
 }
 

@@ -7,11 +7,12 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use kiln_driver::{Access, Dim3, Vouched};
+use kiln_driver::{Access, DeclaredSpan, Dim3, Vouched};
 use kiln_order::{StreamState, Uses};
 
 use super::arguments::Arguments;
 use super::check;
+use super::kept::Kept;
 use super::kernel::{Kernel, place};
 use super::pass::Pass;
 use super::shape::Shape;
@@ -58,19 +59,19 @@ use crate::signature::{Given, Number, Slot, explain};
 // In this order: the fields every launch writes lie together, before the inline space that few launches need.
 #[repr(C)]
 pub struct Launch<'a, T = OnStream<'a>> {
-    runtime: &'a Arc<Inner>,
-    kernel: &'a Kernel,
+    pub(super) runtime: &'a Arc<Inner>,
+    pub(super) kernel: &'a Kernel,
     /// The kernel's parameters, if they are known.
     slots: Option<&'a [Slot]>,
     given: usize,
     target: T,
-    home: Option<(&'a Block, Access)>,
-    wrong: Option<Error>,
+    pub(super) home: Option<(&'a Block, Access)>,
+    pub(super) wrong: Option<Error>,
     shape: Shape,
-    /// The arguments a graph keeps; none for a launch on a stream.
-    kept: Option<Vec<TemplateArgument>>,
+    /// What a graph and a device that checks accesses want to know; none for a launch on a stream of any other device.
+    pub(super) kept: Option<Box<Kept>>,
     arguments: Arguments,
-    uses: Uses<'a>,
+    pub(super) uses: Uses<'a>,
 }
 
 /// The target of a launch that is submitted to a stream: the stream that was named, if one was.
@@ -82,7 +83,7 @@ pub struct OnStream<'a> {
 impl DeviceRuntime {
     /// Begins a launch.
     pub fn launch<'a>(&'a self, kernel: &'a Kernel) -> Launch<'a> {
-        Launch::new(self.inner(), kernel, OnStream::default(), None)
+        Launch::new(self.inner(), kernel, OnStream::default(), Kept::on_stream(kernel))
     }
 }
 
@@ -92,7 +93,7 @@ impl<'a, T> Launch<'a, T> {
         runtime: &'a Arc<Inner>,
         kernel: &'a Kernel,
         target: T,
-        kept: Option<Vec<TemplateArgument>>,
+        kept: Option<Box<Kept>>,
     ) -> Self {
         Self {
             runtime,
@@ -218,7 +219,7 @@ impl<'a, T> Launch<'a, T> {
     }
 
     #[inline(always)]
-    fn take_home(&mut self, block: &'a Block, access: Access) {
+    pub(super) fn take_home(&mut self, block: &'a Block, access: Access) {
         if self.home.is_none_or(|(_, home)| access.writes() && !home.writes()) {
             self.home = Some((block, access));
         }
@@ -235,9 +236,13 @@ impl<'a, T> Launch<'a, T> {
         if !buffer.is_empty() {
             self.uses.push(buffer.used(access, self.given as u16));
         }
+        let index = self.given;
         self.put(&buffer.address().0.to_ne_bytes(), size_of::<u64>(), Given::Buffer(access));
-        if let Some(argument) = self.kept.as_mut().and_then(|kept| kept.last_mut()) {
-            argument.held = buffer.held();
+        if let Some(kept) = &mut self.kept {
+            kept.declare(buffer, access, Some(index));
+            if let Some(argument) = kept.arguments.as_mut().and_then(|arguments| arguments.last_mut()) {
+                argument.held = buffer.held();
+            }
         }
         self
     }
@@ -258,8 +263,8 @@ impl<'a, T> Launch<'a, T> {
             },
         };
         self.arguments.put(offset, bytes);
-        if let Some(kept) = &mut self.kept {
-            kept.push(TemplateArgument { offset, given, held: None });
+        if let Some(arguments) = self.kept.as_mut().and_then(|kept| kept.arguments.as_mut()) {
+            arguments.push(TemplateArgument { offset, given, held: None });
         }
     }
 
@@ -288,8 +293,12 @@ impl<'a, T> Launch<'a, T> {
     /// What a graph keeps of the launch.
     pub(crate) fn template(&self) -> Result<LaunchTemplate> {
         self.check_slowly()?;
-        let arguments = self.kept.clone().unwrap_or_default();
-        let template = LaunchTemplate::new(self.kernel, self.shape, arguments, self.arguments.bytes());
+        let (arguments, beside) = match self.kept.as_deref() {
+            Some(Kept { arguments: Some(arguments), beside, .. }) => (arguments.clone(), beside.clone()),
+            _ => (Vec::new(), Vec::new()),
+        };
+        let packed = self.arguments.bytes();
+        let template = LaunchTemplate::new(self.kernel, self.shape, arguments, beside, packed);
         template.check_overlap()?;
         Ok(template)
     }
@@ -332,7 +341,8 @@ impl<'a> Launch<'a> {
         // SAFETY: the caller says of the kernel what this asks; that the arguments have the layout of the parameters was checked as each
         // was given, where the layout is known; the memory is mapped until the stamps of this launch are done.
         let vouched = unsafe { Vouched::new() };
-        let command = command(self.kernel, &self.shape, self.arguments.bytes(), vouched);
+        let command =
+            command(self.kernel, &self.shape, self.arguments.bytes(), declared(&self.kept), vouched);
         self.runtime.submit_launch(lane, &mut self.uses, &command, caller).or_else(|error| {
             let again =
                 |lane: &StreamState| self.runtime.submit_launch(lane, &mut self.uses, &command, caller);
@@ -353,7 +363,8 @@ impl<'a> Launch<'a> {
         let lane = self.check()?;
         // SAFETY: as for `submit`.
         let vouched = unsafe { Vouched::new() };
-        let command = command(self.kernel, &self.shape, self.arguments.bytes(), vouched);
+        let command =
+            command(self.kernel, &self.shape, self.arguments.bytes(), declared(&self.kept), vouched);
         self.runtime.submit_timed(lane, &mut self.uses, Some(command), Some(caller)).or_else(|error| {
             let again = |lane: &StreamState| {
                 self.runtime.submit_timed(lane, &mut self.uses, Some(command), Some(caller))
@@ -399,6 +410,12 @@ impl<'a> Launch<'a> {
             }
         }
     }
+}
+
+/// What a launch may touch; none where the device does not look at it.
+#[inline(always)]
+fn declared(kept: &Option<Box<Kept>>) -> Option<&[DeclaredSpan]> {
+    kept.as_ref().and_then(|kept| kept.declared.as_deref())
 }
 
 #[cold]

@@ -30,6 +30,8 @@ struct Parts {
     slots: SlotList,
     /// Whether its module has variables, or may have.
     has_variables: bool,
+    /// Whether its device checks accesses, so that launches say what they may touch.
+    is_checked: bool,
     signature: Option<Signature>,
     attributes: FunctionAttributes,
     module: Module,
@@ -62,6 +64,7 @@ impl Kernel {
             bounds: Bounds::of(device, &function.attributes),
             slots: SlotList::of(signature.as_ref()),
             has_variables: module.variables().is_some(),
+            is_checked: device.features.access_checks,
             signature,
             attributes: function.attributes,
             module,
@@ -106,6 +109,12 @@ impl Kernel {
     #[inline(always)]
     pub(super) fn has_variables(&self) -> bool {
         self.parts.has_variables
+    }
+
+    /// Whether launches have to say what they may touch.
+    #[inline(always)]
+    pub(crate) fn is_checked(&self) -> bool {
+        self.parts.is_checked
     }
 
     /// The variables of its module that were asked for.

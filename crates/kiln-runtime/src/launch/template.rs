@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use kiln_driver::{Access, Command, Dim3, Vouched};
+use kiln_driver::{Access, Command, DeclaredSpan, Dim3, Vouched};
 
 use super::check;
 use super::kernel::{Kernel, place};
@@ -19,7 +19,11 @@ pub(crate) struct LaunchTemplate {
     kernel: Kernel,
     shape: Shape,
     arguments: Vec<TemplateArgument>,
+    /// Buffers that are no arguments.
+    beside: Vec<(BlockRange, Access)>,
     packed: Vec<u8>,
+    /// What it may touch; none where the device does not look at it.
+    declared: Option<Vec<DeclaredSpan>>,
 }
 
 /// An argument of a template.
@@ -37,9 +41,32 @@ impl LaunchTemplate {
         kernel: &Kernel,
         shape: Shape,
         arguments: Vec<TemplateArgument>,
+        beside: Vec<(BlockRange, Access)>,
         packed: &[u8],
     ) -> Self {
-        Self { kernel: kernel.clone(), shape, arguments, packed: packed.to_vec() }
+        let (kernel, packed) = (kernel.clone(), packed.to_vec());
+        let mut template = Self { kernel, shape, arguments, beside, packed, declared: None };
+        template.declare();
+        template
+    }
+
+    /// Works out what it may touch.
+    fn declare(&mut self) {
+        if !self.kernel.is_checked() {
+            return;
+        }
+        let span = |held: &BlockRange, access, parameter| DeclaredSpan {
+            address: held.block().address(held.range().start),
+            bytes: held.bytes(),
+            access,
+            parameter,
+        };
+        let arguments = self.arguments.iter().enumerate().filter_map(|(index, argument)| {
+            let Given::Buffer(access) = argument.given else { return None };
+            Some(span(argument.held.as_ref()?, access, u16::try_from(index).ok()))
+        });
+        let beside = self.beside.iter().map(|(held, access)| span(held, *access, None));
+        self.declared = Some(arguments.chain(beside).collect());
     }
 
     pub(crate) fn set_grid(&mut self, grid: Dim3) {
@@ -91,15 +118,16 @@ impl LaunchTemplate {
     }
 
     fn buffers(&self) -> impl Iterator<Item = (&BlockRange, Access)> {
-        self.arguments.iter().filter_map(|argument| match argument.given {
+        let arguments = self.arguments.iter().filter_map(|argument| match argument.given {
             Given::Buffer(access) => Some((argument.held.as_ref()?, access)),
             Given::Value { .. } | Given::Null => None,
-        })
+        });
+        arguments.chain(self.beside.iter().map(|(held, access)| (held, *access)))
     }
 
     /// The command.
     pub(crate) fn command(&self, vouched: Vouched) -> Command<'_> {
-        command(&self.kernel, &self.shape, &self.packed, vouched)
+        command(&self.kernel, &self.shape, &self.packed, self.declared.as_deref(), vouched)
     }
 
     fn replace(&mut self, index: usize, bytes: &[u8], given: Given, held: Option<BlockRange>) -> Result<()> {
@@ -120,6 +148,7 @@ impl LaunchTemplate {
         let at = argument.offset;
         self.packed[at..at + bytes.len()].copy_from_slice(bytes);
         self.arguments[index] = TemplateArgument { offset: at, given, held };
+        self.declare();
         Ok(())
     }
 
@@ -154,16 +183,22 @@ impl LaunchTemplate {
 
     /// Refuses two arguments that write the same bytes, as the step of a plain launch does.
     pub(super) fn check_overlap(&self) -> Result<()> {
-        let writes: Vec<(usize, &BlockRange)> = self
+        let arguments = self
             .arguments
             .iter()
             .enumerate()
             .filter(|(_, argument)| matches!(argument.given, Given::Buffer(access) if access.writes()))
-            .filter_map(|(at, argument)| Some((at, argument.held.as_ref()?)))
-            .collect();
-        for (place, (first, held)) in writes.iter().enumerate() {
-            if let Some((second, _)) = writes[place + 1..].iter().find(|(_, other)| held.overlaps(other)) {
-                let (first, second) = (*first as u16, *second as u16);
+            .filter_map(|(at, argument)| Some((at as u16, argument.held.as_ref()?)));
+        let beside = self.beside.iter().filter(|(_, access)| access.writes());
+        let beside = beside.map(|(held, _)| (Misuse::BESIDE, held));
+        let mut writes: Vec<(u16, &BlockRange)> = arguments.chain(beside).collect();
+        // By block and start, so that bytes that are written twice are neighbours.
+        writes.sort_by_key(|(_, held)| (Arc::as_ptr(held.block()).addr(), held.range().start));
+        for pair in writes.windows(2) {
+            if let [(first, held), (second, other)] = pair
+                && held.overlaps(other)
+            {
+                let (first, second) = (*first.min(second), *first.max(second));
                 let kernel = format!("kernel `{}`", self.kernel.name());
                 return Err(Error::new(Misuse::Overlap { first, second }).placed(kernel));
             }
@@ -178,6 +213,7 @@ pub(super) fn command<'a>(
     kernel: &Kernel,
     shape: &Shape,
     arguments: &'a [u8],
+    declared: Option<&'a [DeclaredSpan]>,
     vouched: Vouched,
 ) -> Command<'a> {
     Command::Launch(kiln_driver::Launch {
@@ -188,6 +224,7 @@ pub(super) fn command<'a>(
         dynamic_shared_bytes: shape.dynamic_shared_bytes,
         cooperative: shape.cooperative,
         arguments,
+        declared,
         vouched,
     })
 }

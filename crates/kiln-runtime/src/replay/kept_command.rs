@@ -1,6 +1,6 @@
 //! A command that outlives its submission.
 
-use kiln_driver::{Command, DevicePlace, Launch, Pattern, Place};
+use kiln_driver::{Command, DeclaredSpan, DevicePlace, Launch, Pattern, Place};
 
 /// A command of a kind that can be submitted again.
 #[derive(Clone, Debug)]
@@ -15,10 +15,11 @@ pub(crate) enum KeptCommand {
         pattern: Pattern,
         count: u64,
     },
-    /// Without its arguments, which are kept beside it.
+    /// Without its arguments and what it may touch, which are kept beside it.
     Launch {
         launch: Launch<'static>,
         arguments: Box<[u8]>,
+        declared: Option<Box<[DeclaredSpan]>>,
     },
 }
 
@@ -30,7 +31,9 @@ impl KeptCommand {
             Command::Fill { to, pattern, count } => Ok(Self::Fill { to, pattern, count }),
             Command::Launch(launch) => {
                 let arguments = launch.arguments.into();
-                Ok(Self::Launch { launch: Launch { arguments: &[], ..launch }, arguments })
+                let declared = launch.declared.map(Into::into);
+                let launch = Launch { arguments: &[], declared: None, ..launch };
+                Ok(Self::Launch { launch, arguments, declared })
             }
             // Its nodes may have been changed since.
             Command::Graph(_) => Err("it is a graph"),
@@ -43,7 +46,9 @@ impl KeptCommand {
         match self {
             Self::Copy { from, to, bytes } => Command::Copy { from: *from, to: *to, bytes: *bytes },
             Self::Fill { to, pattern, count } => Command::Fill { to: *to, pattern: *pattern, count: *count },
-            Self::Launch { launch, arguments } => Command::Launch(Launch { arguments, ..*launch }),
+            Self::Launch { launch, arguments, declared } => {
+                Command::Launch(Launch { arguments, declared: declared.as_deref(), ..*launch })
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use super::memory_config::MemoryConfig;
 use crate::cache::CacheConfig;
 use crate::completion::CompletionConfig;
 use crate::error::Misuse;
+use crate::findings::Findings;
 use crate::isolation::Isolation;
 
 /// What a runtime is built with.
@@ -32,6 +33,8 @@ pub struct RuntimeConfig {
     pub cache: CacheConfig,
     /// Where the device's context lives.
     pub isolation: Isolation,
+    /// What is done with the mistakes a simulated device finds. `KILN_FINDINGS` overrides it.
+    pub findings: Findings,
     /// A rule of the order that is taken out, for this project's tests of its tests.
     #[cfg(feature = "mutations")]
     pub mutation: Option<Mutation>,
@@ -50,6 +53,7 @@ impl Default for RuntimeConfig {
             completion: CompletionConfig::default(),
             cache: CacheConfig::default(),
             isolation: Isolation::InProcess,
+            findings: Findings::default(),
             #[cfg(feature = "mutations")]
             mutation: None,
         }

@@ -10,7 +10,7 @@ use kiln_driver::{
     Base, Driver, ForeignMemory, Memory, MemoryId, MemoryRequest, Object, StreamRequest, Timeout,
 };
 use kiln_mem::{MemoryResource, MemoryResourceExt, Order, Request};
-use kiln_order::DependencyTracker;
+use kiln_order::{DependencyTracker, Stamp};
 
 use super::config::RuntimeConfig;
 use super::extensions::Extensions;
@@ -27,6 +27,7 @@ use crate::cache::{DiskCache, Surroundings};
 use crate::completion::Reactor;
 use crate::counters::{Baseline, Count, Counters};
 use crate::error::{Error, ErrorKind, Misuse, Result, Stale};
+use crate::findings::{FindingLayer, FindingLog, Findings};
 use crate::ids::BlockId;
 use crate::state::{FaultDetector, Phase, StateCell};
 use crate::wake::WakeSignal;
@@ -66,6 +67,8 @@ pub(crate) struct Inner {
     counters: Arc<Counters>,
     baseline: Baseline,
     timers: Timers,
+    /// What the device found; none if it checks nothing, or findings are ignored.
+    findings: Option<Arc<FindingLog>>,
 }
 
 impl Inner {
@@ -76,6 +79,13 @@ impl Inner {
         make: MakeMemory<'_>,
     ) -> Result<Arc<Self>> {
         config.check()?;
+        let setting = config.findings.or_variable()?;
+        let is_checked = driver.info().features.access_checks && setting != Findings::Ignore;
+        let findings = is_checked.then(|| Arc::new(FindingLog::new(setting)));
+        let driver: Arc<dyn Driver> = match &findings {
+            Some(log) => Arc::new(Layered::new(driver, FindingLayer(log.clone()))),
+            None => driver,
+        };
         let signal = Arc::new(WakeSignal::default());
         let state = Arc::new(StateCell::new(signal.clone()));
         let watched = Arc::new(Layered::new(driver, FaultDetector::new(state.clone())));
@@ -83,6 +93,9 @@ impl Inner {
         let tracker =
             Arc::new(DependencyTracker::new(driver.clone(), config.recording).with_rules(config.rules()));
         watched.layer().knows(&tracker);
+        if let Some(findings) = &findings {
+            findings.knows(&tracker);
+        }
         if let Some(recovery) = &recovery {
             recovery.connect(&tracker, &state);
         }
@@ -112,6 +125,7 @@ impl Inner {
             counters: Arc::default(),
             baseline: Baseline::default(),
             timers: Timers::default(),
+            findings,
         });
         key.enter(Arc::downgrade(&inner), inner.meters());
         Ok(inner)
@@ -126,6 +140,20 @@ impl Inner {
     #[inline]
     pub(crate) fn state(&self) -> &Arc<StateCell> {
         &self.state
+    }
+
+    /// What the device found; none if it checks nothing, or findings are ignored.
+    pub(crate) fn findings(&self) -> Option<&Arc<FindingLog>> {
+        self.findings.as_ref()
+    }
+
+    /// The finding that fails work that is done, if one does.
+    #[inline]
+    pub(crate) fn settle(&self, stamp: Stamp) -> Result<()> {
+        match &self.findings {
+            None => Ok(()),
+            Some(findings) => findings.settle(stamp),
+        }
     }
 
     pub(crate) fn reactor(&self) -> &Reactor {
@@ -312,6 +340,7 @@ impl Inner {
         self.check_not_failed()?;
         if done {
             self.check_latest(&latest)?;
+            self.findings.as_ref().map_or(Ok(()), |findings| findings.settle_all())?;
         }
         Ok(done)
     }
@@ -345,6 +374,7 @@ impl Drop for Inner {
         if let Some(recovery) = &self.recovery {
             recovery.end();
         }
+        self.print_unread();
         // Waiters that are still there need no device, and nothing else asks it.
         self.reactor.stop();
         self.destroy_retired();

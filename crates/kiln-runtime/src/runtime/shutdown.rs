@@ -15,7 +15,8 @@ impl DeviceRuntime {
     /// It stops for all clones. A second call waits for the first, and then for what that left running.
     ///
     /// # Errors
-    /// The fault, if the device is lost; it has stopped then, too. A [`PreparedUse`](crate::PreparedUse) that this thread holds: nothing has
+    /// The fault, if the device is lost; it has stopped then, too. The first mistake that the checks of a simulated device found and no caller
+    /// was told; the device has stopped then. A [`PreparedUse`](crate::PreparedUse) that this thread holds: nothing has
     /// changed then.
     ///
     /// ```
@@ -32,7 +33,9 @@ impl DeviceRuntime {
     /// ```
     pub fn shutdown(&self, limit: Duration) -> Result<bool> {
         self.inner().check_not_holding()?;
-        self.inner().shut_down(limit)
+        let drained = self.inner().shut_down(limit)?;
+        self.inner().findings().map_or(Ok(()), |findings| findings.settle_all())?;
+        Ok(drained)
     }
 }
 

@@ -57,7 +57,7 @@ impl Ticket {
     /// Whether it is done.
     ///
     /// # Errors
-    /// The fault, if the device is lost.
+    /// The fault, if the device is lost. What the checks of a simulated device found in this work, or in work it comes after.
     pub fn is_done(&self) -> Result<bool> {
         self.wait_for(Timeout::Poll)
     }
@@ -65,7 +65,7 @@ impl Ticket {
     /// Waits for it.
     ///
     /// # Errors
-    /// The fault, if the device is lost.
+    /// As for [`is_done`](Self::is_done).
     pub fn wait(&self) -> Result<()> {
         self.wait_for(Timeout::Never).map(|_| ())
     }
@@ -73,7 +73,7 @@ impl Ticket {
     /// Waits for it, but no longer than this; false if time ran out.
     ///
     /// # Errors
-    /// The fault, if the device is lost.
+    /// As for [`is_done`](Self::is_done).
     pub fn wait_within(&self, limit: Duration) -> Result<bool> {
         self.wait_for(Timeout::After(limit))
     }
@@ -116,7 +116,11 @@ impl Ticket {
         let waited = runtime.wait_out(self.stamp, timeout);
         let done = waited.map_err(|error| error.told_to(self.stamp, runtime.state()))?;
         // The device may have been rebuilt meanwhile; the new context does not know what the last one left unfinished.
-        if done { self.check_not_lost(runtime).map(|()| true) } else { Ok(false) }
+        if !done {
+            return Ok(false);
+        }
+        self.check_not_lost(runtime)?;
+        runtime.settle(self.stamp).map(|()| true)
     }
 
     /// Waits for a runtime that is being taken down, which waits for its work and not for long.

@@ -19,6 +19,7 @@ const ASSUMED_REGISTERS: u32 = 32;
 pub(super) struct PtxKernel {
     entry: Entry,
     signature: Signature,
+    names: Vec<String>,
     engine: PtxEngine,
     heap: Arc<DeviceHeap>,
     /// Why it cannot be run; its code is looked through at its first launch.
@@ -50,7 +51,8 @@ impl PtxKernel {
             constant_bytes: 0,
         };
         let coverage = engine.log.as_ref().map(|log| log.add(&entry));
-        Self { entry, signature, engine, heap, unsupported: OnceLock::new(), coverage }
+        let names = facts.signature.parameters.iter().map(|parameter| parameter.name.to_string()).collect();
+        Self { entry, signature, names, engine, heap, unsupported: OnceLock::new(), coverage }
     }
 
     /// The first instruction that the executor does not run, and how many there are.
@@ -99,6 +101,10 @@ impl Kernel for PtxKernel {
             return None;
         }
         self.unsupported.get_or_init(|| self.find_unsupported()).as_deref()
+    }
+
+    fn parameter_name(&self, index: usize) -> Option<&str> {
+        self.names.get(index).map(String::as_str)
     }
 
     fn run(&self, launch: &LaunchContext<'_>) -> Result<(), KernelFault> {

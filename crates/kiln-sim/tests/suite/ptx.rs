@@ -62,6 +62,7 @@ impl Bench {
             cooperative: false,
             arguments,
             // SAFETY: a simulated device keeps kernels inside its own memory, whatever they do.
+            declared: None,
             vouched: unsafe { Vouched::new() },
         };
         self.device.submit(self.stream, &Command::Launch(launch)).unwrap();

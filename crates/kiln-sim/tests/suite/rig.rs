@@ -192,6 +192,7 @@ impl Rig {
             cooperative: false,
             arguments,
             // SAFETY: kernels here are host functions that reach memory through checked ports only.
+            declared: None,
             vouched: unsafe { Vouched::new() },
         })
     }

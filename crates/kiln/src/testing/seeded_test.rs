@@ -39,7 +39,10 @@ impl SeededTest {
     /// A test with these seeds, a machine with one device and every check on, and a runtime with default settings.
     pub fn new(seeds: impl IntoIterator<Item = u64>) -> Self {
         let machine = MachineConfig::seeded(0).engine(Arc::new(PtxEngine::with_checks(KernelChecks::ALL)));
-        Self { seeds: seeds.into_iter().collect(), machine, runtime: RuntimeConfig::default() }
+        // The test itself looks at what the machine found.
+        let runtime =
+            RuntimeConfig { findings: crate::checking::Findings::Report, ..RuntimeConfig::default() };
+        Self { seeds: seeds.into_iter().collect(), machine, runtime }
     }
 
     /// Another machine. Its mode is replaced by each seed in turn; a machine that cannot run PTX yet gets an engine that does.

@@ -58,7 +58,9 @@ fn launch(file: &KernelFile, facts: &EntryFacts, seed: u64) -> kiln::Result<Vec<
     let mut config = MachineConfig::seeded(seed).engine(Arc::new(engine.sole_writer()));
     config.checks.leaks = false;
     let machine = Machine::new(config);
-    let gpu = DeviceRuntime::from_driver(machine.device(0)?, RuntimeConfig::default())?;
+    // What the machine found is judged by the caller.
+    let config = RuntimeConfig { findings: kiln::checking::Findings::Report, ..RuntimeConfig::default() };
+    let gpu = DeviceRuntime::from_driver(machine.device(0)?, config)?;
     let kernel = gpu.kernel(file.ptx.as_str(), &facts.name)?;
     let arguments = arguments(&gpu, facts)?;
     gpu.synchronize()?;

@@ -8,7 +8,7 @@ use kiln::{DeviceRuntime, GpuRef, RuntimeConfig};
 use kiln_driver::call::{Answer, Call, CallKind};
 use kiln_driver::layer::{Counting, Layer, Layered};
 use kiln_driver::{Access, Driver, Image};
-use kiln_sim::{HostKernel, KernelLibrary, Machine, MachineConfig};
+use kiln_sim::{Checks, HostKernel, KernelLibrary, Machine, MachineConfig};
 
 use crate::order::kernels::{Kernels, library};
 
@@ -66,7 +66,10 @@ struct Bench {
 }
 
 fn bench() -> Bench {
-    let machine = Machine::new(MachineConfig::seeded(1).library(library()).library(many_buffers()));
+    // As on hardware, which does not ask what a launch may touch.
+    let checks = Checks { declarations: false, ..Checks::default() };
+    let config = MachineConfig::seeded(1).checks(checks).library(library()).library(many_buffers());
+    let machine = Machine::new(config);
     let inside = Arc::new(Layered::new(machine.device(0).unwrap(), Inside));
     let driver = Arc::new(Layered::new(inside, Counting::default()));
     let gpu = DeviceRuntime::from_driver(driver.clone(), RuntimeConfig::default()).unwrap();

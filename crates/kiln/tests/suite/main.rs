@@ -12,6 +12,7 @@
 
 #[path = "../alone/mod.rs"]
 mod alone;
+mod checking;
 mod code;
 mod code_limits;
 mod code_on_disk;

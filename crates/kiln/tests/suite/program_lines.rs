@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kiln::checking::Findings;
 use kiln::{
     DeviceRuntime, RuntimeConfig,
     program::{Backend, Bindings, DispatchConfig, Program},
@@ -14,7 +15,8 @@ use kiln_sim::{Machine, MachineConfig, PtxEngine};
 fn a_race_names_both_lines_of_the_closure() {
     let engine = PtxEngine::with_checks(Checks::ALL);
     let machine = Machine::new(MachineConfig::seeded(1).engine(Arc::new(engine)));
-    let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), RuntimeConfig::default()).unwrap();
+    let config = RuntimeConfig { findings: Findings::Report, ..RuntimeConfig::default() };
+    let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), config).unwrap();
     let (mut stored, mut loaded) = (0, 0);
     let program = Program::build("reversed", |k| {
         let (x, y) = (k.input::<u32>("x").count(64), k.output::<u32>("y").count(64));

@@ -61,7 +61,8 @@ pub(super) fn arguments_are_taken_at_once(rig: &Rig<'_>) -> LawVerdict {
         let arguments =
             Arguments::new().address(kiln_driver::DeviceAddress(memory.address.0 + 4 * u64::from(value)));
         buffer.copy_from_slice(arguments.u32(value + 100).bytes());
-        let launch = Launch { arguments: &buffer, ..plain_launch(store.id, 1, 1, &Arguments::new()) };
+        let launch =
+            Launch { arguments: &buffer, declared: None, ..plain_launch(store.id, 1, 1, &Arguments::new()) };
         rig.driver.submit(stream, &Command::Launch(launch))?;
         buffer.fill(0xff);
     }

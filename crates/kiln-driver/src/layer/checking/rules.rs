@@ -59,6 +59,7 @@ fn stale(state: &State, call: &Call<'_>) -> Vec<Finding> {
             vec![Name::Stream(*stream)]
         }
         Call::Wait { target: WaitTarget::Event(event), .. } => vec![Name::Event(*event)],
+        Call::Wait { target: WaitTarget::Findings, .. } => Vec::new(),
         Call::Elapsed { from, to } => vec![Name::Event(*from), Name::Event(*to)],
         Call::Function { module, .. } | Call::Global { module, .. } => vec![Name::Module(*module)],
         Call::UpdateGraph { graph, command, .. } => {

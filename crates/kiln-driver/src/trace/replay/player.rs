@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::handles::{Handles, Known, Skip};
 use crate::call::{Answer, Answered};
 use crate::clock::Timeout;
-use crate::command::{Command, Dim3, Launch, Submission, Vouched};
+use crate::command::{Command, DeclaredSpan, Dim3, Launch, Submission, Vouched};
 use crate::driver::Driver;
 use crate::error::{Error, Result};
 use crate::graph::GraphNode;
@@ -17,7 +17,7 @@ use crate::memory::{DeviceAddress, MemoryRequest, PageRequest, ReserveRequest};
 use crate::shared_bytes::SharedBytes;
 use crate::stream::{EventRequest, StreamRequest, WaitTarget};
 use crate::trace::call::{RecordedEvent, RecordedMemory, RecordedStream};
-use crate::trace::command::{RecordedCommand, RecordedLaunch, RecordedNode};
+use crate::trace::command::{RecordedCommand, RecordedLaunch, RecordedNode, RecordedSpan};
 use crate::trace::name::Name;
 use crate::trace::{Entry, RecordedAnswer, RecordedCall};
 
@@ -62,6 +62,7 @@ impl<'a> Player<'a> {
         Ok(match &entry.call {
             Recorded::MemoryInfo => self.seen(entry, driver.memory_info()),
             Recorded::Health => self.seen(entry, Ok(driver.health())),
+            Recorded::Findings => self.seen(entry, driver.wait(WaitTarget::Findings, Timeout::Poll)),
             Recorded::Reserve { bytes, at } => {
                 let at = at.map(|address| DeviceAddress(address.0));
                 self.seen(entry, driver.reserve(ReserveRequest { bytes: *bytes, at }))
@@ -316,7 +317,7 @@ impl<'a> Player<'a> {
     fn command<'b>(
         &self,
         recorded: &RecordedCommand,
-        arguments: &'b [u8],
+        arguments: &'b Arguments,
     ) -> std::result::Result<Command<'b>, Skip> {
         let handles = &self.handles;
         Ok(match recorded {
@@ -336,7 +337,7 @@ impl<'a> Player<'a> {
     fn launch<'b>(
         &self,
         recorded: &RecordedLaunch,
-        arguments: &'b [u8],
+        arguments: &'b Arguments,
     ) -> std::result::Result<Command<'b>, Skip> {
         Ok(Command::Launch(Launch {
             function: self.handles.function(recorded.function)?,
@@ -345,14 +346,28 @@ impl<'a> Player<'a> {
             cluster: recorded.cluster.map(extents),
             dynamic_shared_bytes: recorded.dynamic_shared_bytes,
             cooperative: recorded.cooperative,
-            arguments,
+            arguments: &arguments.packed,
+            declared: arguments.declared.as_deref(),
             vouched: self.vouched.ok_or("the launches of this trace were not vouched for")?,
         }))
     }
 
-    /// The packed arguments of a launch, with the addresses of the recording's blocks replaced.
-    fn arguments(&self, command: &RecordedCommand) -> Vec<u8> {
-        let RecordedCommand::Launch(launch) = command else { return Vec::new() };
+    /// The arguments of a launch, with the addresses of the recording's blocks replaced.
+    fn arguments(&self, command: &RecordedCommand) -> Arguments {
+        let RecordedCommand::Launch(launch) = command else { return Arguments::default() };
+        // Memory that the replay did not make leaves it unknown what the launch may touch.
+        let declared =
+            launch.declared.as_ref().and_then(|spans| spans.iter().map(|span| self.span(span)).collect());
+        Arguments { packed: self.packed(launch), declared }
+    }
+
+    fn span(&self, recorded: &RecordedSpan) -> Option<DeclaredSpan> {
+        let address = DeviceAddress(self.handles.translate(recorded.address.0)?);
+        let RecordedSpan { bytes, access, parameter, .. } = *recorded;
+        Some(DeclaredSpan { address, bytes, access: access.into(), parameter })
+    }
+
+    fn packed(&self, launch: &RecordedLaunch) -> Vec<u8> {
         let mut bytes = launch.arguments.0.clone();
         let function = self.handles.function(launch.function).ok();
         let known = function.and_then(|function| self.parameters.get(&function));
@@ -374,6 +389,13 @@ impl<'a> Player<'a> {
         }
         bytes
     }
+}
+
+/// What a launch points to.
+#[derive(Default)]
+struct Arguments {
+    packed: Vec<u8>,
+    declared: Option<Vec<DeclaredSpan>>,
 }
 
 fn registered_len(bytes: u64) -> std::result::Result<usize, Skip> {

@@ -1,6 +1,6 @@
 //! Commands in messages: handles are replaced by ids that both sides use.
 
-use kiln_driver::{Dim3, Pattern};
+use kiln_driver::{Access, DeclaredSpan, Dim3, Pattern};
 
 use super::reader::{Malformed, Reader};
 use super::writer::{Put, Take, Writer};
@@ -50,6 +50,52 @@ pub(crate) struct WireLaunch<'a> {
     pub(crate) dynamic_shared_bytes: u32,
     pub(crate) cooperative: bool,
     pub(crate) arguments: &'a [u8],
+    /// The declared spans one after the other, if they are known.
+    pub(crate) declared: Option<&'a [u8]>,
+}
+
+/// Bytes of a declared span in a message.
+const SPAN_BYTES: usize = 19;
+/// In place of the number of a parameter: none.
+const NO_PARAMETER: u16 = u16::MAX;
+
+/// Declared spans as they are written into a launch.
+pub(crate) fn put_declared(spans: &[DeclaredSpan]) -> Vec<u8> {
+    let mut to = Writer::new();
+    for span in spans {
+        span.address.put(&mut to);
+        to.u64(span.bytes);
+        to.u8(match span.access {
+            Access::Read => 0,
+            Access::Write => 1,
+            Access::ReadWrite => 2,
+        });
+        span.parameter.filter(|index| *index != NO_PARAMETER).unwrap_or(NO_PARAMETER).put(&mut to);
+    }
+    to.into_bytes()
+}
+
+impl WireLaunch<'_> {
+    /// The declared spans.
+    pub(crate) fn declared(&self) -> Result<Option<Vec<DeclaredSpan>>, Malformed> {
+        let Some(bytes) = self.declared else { return Ok(None) };
+        if !bytes.len().is_multiple_of(SPAN_BYTES) {
+            return Err(Malformed { what: "declared spans of another length" });
+        }
+        let mut from = Reader::new(bytes);
+        let spans = (0..bytes.len() / SPAN_BYTES).map(|_| {
+            let (address, bytes) = (Take::take(&mut from)?, from.u64()?);
+            let access = match from.u8()? {
+                0 => Access::Read,
+                1 => Access::Write,
+                2 => Access::ReadWrite,
+                _ => return Err(Malformed { what: "an unknown access" }),
+            };
+            let parameter = Some(u16::take(&mut from)?).filter(|index| *index != NO_PARAMETER);
+            Ok(DeclaredSpan { address, bytes, access, parameter })
+        });
+        spans.collect::<Result<_, _>>().map(Some)
+    }
 }
 
 impl Put for WireCommand<'_> {
@@ -166,6 +212,10 @@ impl Put for WireLaunch<'_> {
         to.u32(self.dynamic_shared_bytes);
         self.cooperative.put(to);
         to.slice(self.arguments);
+        self.declared.is_some().put(to);
+        if let Some(declared) = self.declared {
+            to.slice(declared);
+        }
     }
 }
 
@@ -179,6 +229,7 @@ impl<'a> WireLaunch<'a> {
             dynamic_shared_bytes: from.u32()?,
             cooperative: Take::take(from)?,
             arguments: from.slice()?,
+            declared: if bool::take(from)? { Some(from.slice()?) } else { None },
         })
     }
 }

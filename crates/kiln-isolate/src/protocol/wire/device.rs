@@ -30,7 +30,7 @@ in_order! {
     }
     Features {
         pages, page_export, memory_pool, host_registration, cooperative_launch, cluster_launch,
-        concurrent_kernels, ptx, cubin, host_kernels, native_handles,
+        concurrent_kernels, ptx, cubin, host_kernels, native_handles, access_checks,
     }
 }
 

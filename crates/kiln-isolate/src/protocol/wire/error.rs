@@ -3,7 +3,7 @@
 //! The site of a late failure names a stream, whose handle differs between the two processes. So the site is sent beside the error, with the id that
 //! both sides use.
 
-use kiln_driver::{Code, Error, ErrorKind, Fault, Refusal};
+use kiln_driver::{Code, DeviceFinding, Error, ErrorKind, Fault, FindingLine, FindingRule, Refusal};
 
 use super::interned::interned;
 use super::reader::{Malformed, Reader};
@@ -37,6 +37,18 @@ pub(crate) fn put_error(error: &Error, to: &mut Writer) {
             text(what, to);
             text(why, to);
         }
+        ErrorKind::Finding(finding) => {
+            to.u8(4);
+            let rule = FindingRule::ALL.iter().position(|rule| *rule == finding.rule);
+            to.u8(rule.and_then(|rule| u8::try_from(rule).ok()).unwrap_or(u8::MAX));
+            finding.kernel.put(to);
+            finding.line.is_some().put(to);
+            if let Some(line) = &finding.line {
+                text(&line.file, to);
+                to.u32(line.line);
+            }
+            text(&finding.text, to);
+        }
         other => {
             to.u8(3);
             text("this answer", to);
@@ -53,9 +65,22 @@ pub(crate) fn take_error(from: &mut Reader<'_>) -> Result<Error, Malformed> {
         1 => ErrorKind::Lost(Fault { code: Code(i32::take(from)?), detail: String::take(from)? }),
         2 => ErrorKind::Refused(take_refusal(from)?),
         3 => ErrorKind::Unsupported { what: interned(from.text()?), why: String::take(from)? },
+        4 => ErrorKind::Finding(take_finding(from)?),
         _ => return Err(Malformed { what: "an unknown kind of error" }),
     };
     Ok(Error::new(call, kind))
+}
+
+fn take_finding(from: &mut Reader<'_>) -> Result<DeviceFinding, Malformed> {
+    let rule = usize::from(from.u8()?);
+    let rule = FindingRule::ALL.get(rule).copied().ok_or(Malformed { what: "an unknown rule" })?;
+    let kernel = Take::take(from)?;
+    let line = if bool::take(from)? {
+        Some(FindingLine { file: String::take(from)?, line: from.u32()? })
+    } else {
+        None
+    };
+    Ok(DeviceFinding { rule, kernel, line, text: String::take(from)? })
 }
 
 fn text(text: &str, to: &mut Writer) {

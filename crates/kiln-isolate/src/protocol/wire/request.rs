@@ -161,6 +161,8 @@ pub(crate) enum Ask<'a> {
     },
     /// Answered when every request before it is done.
     Ready,
+    /// The oldest finding of the device that was not answered yet is the error of the answer.
+    Findings,
 }
 
 /// A node of a graph.
@@ -302,6 +304,7 @@ impl Put for Ask<'_> {
                 asks.put(to);
             }
             Self::Ready => put_all!(to, 19),
+            Self::Findings => put_all!(to, 20),
         }
     }
 }
@@ -352,6 +355,7 @@ impl<'a> Ask<'a> {
                 Self::UpdateGraph { graph: from.u64()?, node: from.u32()?, command: WireCommand::take(from)? }
             }
             19 => Self::Ready,
+            20 => Self::Findings,
             _ => return Err(Malformed { what: "an unknown question" }),
         })
     }

@@ -19,6 +19,7 @@ pub(crate) fn requests(numbers: [u64; 4], bytes: &[u8]) -> Vec<Request<'_>> {
         dynamic_shared_bytes: b as u32,
         cooperative: c % 2 == 0,
         arguments: bytes,
+        declared: (a % 3 == 0).then_some(bytes),
     };
     let commands = [
         WireCommand::Copy { from, to, bytes: d },
@@ -53,6 +54,7 @@ pub(crate) fn requests(numbers: [u64; 4], bytes: &[u8]) -> Vec<Request<'_>> {
         Ask::BuildGraph { id: a, nodes: nodes.to_vec() },
         Ask::UpdateGraph { graph: a, node: b as u32, command: commands[5] },
         Ask::Ready,
+        Ask::Findings,
     ];
     let batch = Ask::Batch { asks: asks.to_vec() };
     let mut all: Vec<Request<'_>> =
@@ -75,7 +77,9 @@ pub(crate) fn requests(numbers: [u64; 4], bytes: &[u8]) -> Vec<Request<'_>> {
 
 /// Runs every decoder.
 pub(crate) fn read_all(bytes: &[u8]) {
-    let _ = Request::take(bytes);
+    if let Ok(Request::Submit { command: WireCommand::Launch(launch), .. }) = Request::take(bytes) {
+        let _ = launch.declared();
+    }
     let _ = Hello::take(&mut Reader::new(bytes));
     let _ = Welcome::take(&mut Reader::new(bytes));
     let _ = Farewell::take(&mut Reader::new(bytes));

@@ -5,6 +5,7 @@
 //! are made often move the values of a whole warp.
 
 use crate::exec::column::each;
+use crate::exec::finding::AccessKind;
 
 /// The global memory of a launch.
 ///
@@ -28,6 +29,43 @@ pub trait Memory: Sync {
     /// Why `bytes` at `address` may not be accessed: the words of a finding. Asked only after
     /// [`span`](Self::span) gave nothing, or a span that ends too early.
     fn miss(&self, address: u64, bytes: u64) -> Miss;
+
+    /// The whole block of mapped memory that holds `address`, whatever the launch declared of it. Asked only after
+    /// [`span`](Self::span) gave a span that ends too early.
+    fn mapped(&self, address: u64) -> Option<Span<'_>> {
+        self.span(address)
+    }
+
+    /// Why the launch did not declare this access, in words that complete "which is ..."; `None` if it did. Asked only about
+    /// accesses that [`Span::declared`] does not cover.
+    fn undeclared(&self, address: u64, bytes: u64, access: AccessKind) -> Option<String> {
+        let _ = (address, bytes, access);
+        None
+    }
+}
+
+/// What a launch declared of a [`Span`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Declared {
+    /// Every access.
+    #[default]
+    ReadWrite,
+    /// Reads alone.
+    Read,
+    /// Nothing: the memory is mapped, and belongs to none of the buffers of the launch.
+    Nothing,
+}
+
+impl Declared {
+    /// Whether an access is covered.
+    #[inline]
+    pub fn covers(self, access: AccessKind) -> bool {
+        match self {
+            Self::ReadWrite => true,
+            Self::Read => access == AccessKind::Read,
+            Self::Nothing => false,
+        }
+    }
 }
 
 /// A block of global memory.
@@ -41,6 +79,8 @@ pub struct Span<'m> {
     pub origin: u64,
     /// Whether kernels may write it.
     pub writable: bool,
+    /// What the launch declared of it. An access that is not covered is reported, and then made.
+    pub declared: Declared,
     /// Its content.
     pub cells: &'m dyn Cells,
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::global::{Memory, Miss, MissKind, Span};
+use super::global::{Declared, Memory, Miss, MissKind, Span};
 use super::window::HEAP;
 use super::words::Words;
 
@@ -115,6 +115,7 @@ impl Memory for DeviceHeap {
             end: HEAP + start + size,
             origin: HEAP,
             writable: true,
+            declared: Declared::ReadWrite,
             cells,
         })
     }

@@ -1,6 +1,6 @@
 //! Global memory for tests and tools: separate blocks with gaps between them.
 
-use super::global::{Cells, Memory, Miss, MissKind, Span};
+use super::global::{Cells, Declared, Memory, Miss, MissKind, Span};
 use super::words::Words;
 
 /// The first address given out; low addresses stay free so that a null pointer with an offset is caught.
@@ -119,7 +119,14 @@ impl Memory for SimpleMemory {
     fn span(&self, address: u64) -> Option<Span<'_>> {
         let block = self.holding(address, 1)?;
         let end = block.start + block.bytes;
-        Some(Span { start: block.start, end, origin: block.start, writable: block.writable, cells: block })
+        Some(Span {
+            start: block.start,
+            end,
+            origin: block.start,
+            writable: block.writable,
+            declared: Declared::ReadWrite,
+            cells: block,
+        })
     }
 
     fn miss(&self, address: u64, bytes: u64) -> Miss {

@@ -23,7 +23,7 @@ impl Warp {
         let track = cta.launch.options.checks.uninitialised;
         let mut rest = lanes;
         while rest != 0 {
-            let (span, group) = find(cta, access, addresses, rest)?;
+            let (span, group) = self.find(cta, at, access, addresses, rest)?;
             if span.writable {
                 self.watch(cta, at, access, addresses, group, |_, _| false);
             }
@@ -56,7 +56,7 @@ impl Warp {
     ) -> Done<()> {
         let mut rest = lanes;
         while rest != 0 {
-            let (span, group) = find(cta, access, addresses, rest)?;
+            let (span, group) = self.find(cta, at, access, addresses, rest)?;
             self.watch(cta, at, access, addresses, group, |cta, lane| {
                 let content = |address: u64| span.cells.peek(address - span.origin, store.bytes);
                 self.writes_same(cta, at, store, addresses, (group, lane), content)
@@ -98,7 +98,7 @@ impl Warp {
                     });
                 }
                 Place::Global | Place::Generic => {
-                    let (span, inside) = find(cta, &access, &addresses, group)?;
+                    let (span, inside) = self.find(cta, at, &access, &addresses, group)?;
                     group = inside;
                     let update = atomic.update_global;
                     each(group, |lane| {
@@ -168,7 +168,7 @@ impl Warp {
             while rest != 0 {
                 let wanted = Access { bytes: 4, ..read };
                 let part = from.map(|address| address.wrapping_add(word * 4));
-                let (span, group) = find(cta, &wanted, &part, rest)?;
+                let (span, group) = self.find(cta, at, &wanted, &part, rest)?;
                 if span.writable {
                     self.watch(cta, at, &wanted, &part, group, |_, _| false);
                 }
@@ -190,25 +190,68 @@ impl Warp {
         }
         Ok(Flow::Next)
     }
-}
 
-/// The block of global memory the first lane reaches, and the lanes that stay inside it.
-#[inline]
-fn find<'l>(cta: &mut Cta<'l>, access: &Access, addresses: &Column, lanes: u32) -> Done<(Span<'l>, u32)> {
-    let lane = first_lane(lanes);
-    let (address, bytes) = (addresses[lane], u64::from(access.bytes));
-    let writes = access.kind != AccessKind::Read;
-    if let Some(span) = cta.spans.find(address) {
-        let room = span.end - span.start;
-        let fits = |address: u64| address.wrapping_sub(span.start) <= room.wrapping_sub(bytes);
-        if bytes <= room && fits(address) {
-            if writes && (!span.writable || cta.launch.is_constant(address)) {
-                let bad = access.bad(address, String::new());
-                return Err(Trouble::new(lane, FindingKind::ReadOnly(bad)));
+    /// The block of global memory the first lane reaches, and the lanes that stay inside it.
+    #[inline]
+    fn find<'l>(
+        &self,
+        cta: &mut Cta<'l>,
+        at: usize,
+        access: &Access,
+        addresses: &Column,
+        lanes: u32,
+    ) -> Done<(Span<'l>, u32)> {
+        let lane = first_lane(lanes);
+        let (address, bytes) = (addresses[lane], u64::from(access.bytes));
+        let writes = access.kind != AccessKind::Read;
+        if let Some(span) = cta.spans.find(address) {
+            let room = span.end - span.start;
+            let fits = |address: u64| address.wrapping_sub(span.start) <= room.wrapping_sub(bytes);
+            if bytes <= room && fits(address) {
+                if writes && (!span.writable || cta.launch.is_constant(address)) {
+                    let bad = access.bad(address, String::new());
+                    return Err(Trouble::new(lane, FindingKind::ReadOnly(bad)));
+                }
+                if !span.declared.covers(access.kind) {
+                    self.report_undeclared(cta, at, access, address, lane);
+                }
+                return Ok((span, lanes_where(lanes, |lane| fits(addresses[lane]))));
             }
-            return Ok((span, lanes_where(lanes, |lane| fits(addresses[lane]))));
+        }
+        self.find_across(cta, at, access, address, lane)
+    }
+
+    /// An access that leaves what the launch declared: it is made if memory is mapped there.
+    #[cold]
+    #[inline(never)]
+    fn find_across<'l>(
+        &self,
+        cta: &mut Cta<'l>,
+        at: usize,
+        access: &Access,
+        address: u64,
+        lane: usize,
+    ) -> Done<(Span<'l>, u32)> {
+        let (owner, bytes) = (cta.spans.owner(address), u64::from(access.bytes));
+        let mapped = owner.mapped(address).filter(|span| span.end - address >= bytes);
+        let Some(span) = mapped else {
+            let miss = owner.miss(address, bytes);
+            return Err(Trouble::new(lane, FindingKind::missed(miss, access.bad(address, String::new()))));
+        };
+        if access.kind != AccessKind::Read && (!span.writable || cta.launch.is_constant(address)) {
+            return Err(Trouble::new(lane, FindingKind::ReadOnly(access.bad(address, String::new()))));
+        }
+        self.report_undeclared(cta, at, access, address, lane);
+        Ok((span, 1 << lane))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn report_undeclared(&self, cta: &mut Cta<'_>, at: usize, access: &Access, address: u64, lane: usize) {
+        let why = cta.spans.owner(address).undeclared(address, u64::from(access.bytes), access.kind);
+        if let Some(near) = why {
+            let bad = FindingKind::Undeclared(access.bad(address, near));
+            cta.report(self.index, lane, self.lane_groups[at].pc, bad);
         }
     }
-    let miss = cta.spans.owner(address).miss(address, bytes);
-    Err(Trouble::new(lane, FindingKind::missed(miss, access.bad(address, String::new()))))
 }

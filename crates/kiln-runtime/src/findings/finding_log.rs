@@ -1,0 +1,205 @@
+//! The findings of one device, and who was told.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use kiln_driver::call::{Answer, Call};
+use kiln_driver::layer::Layer;
+use kiln_driver::{Command, DeviceFinding, Error as DriverError, Object, Timeout, WaitTarget};
+use kiln_order::{DependencyTracker, Stamp, StreamClock};
+
+use super::setting::Findings;
+use super::submission_stamps::SubmissionStamps;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Findings that are kept; of more, those that a caller was told go first, and the rest is counted.
+const MAX_FINDINGS: usize = 1024;
+
+/// The findings of one device.
+pub(crate) struct FindingLog {
+    setting: Findings,
+    tracker: OnceLock<Weak<DependencyTracker>>,
+    stamps: Mutex<SubmissionStamps>,
+    kept: Mutex<KeptFindings>,
+}
+
+#[derive(Default)]
+struct KeptFindings {
+    list: VecDeque<KeptFinding>,
+    /// Those that are not in the list, and how many of them no caller was told.
+    dropped: u64,
+    dropped_unread: u64,
+}
+
+struct KeptFinding {
+    error: DriverError,
+    /// The submission it belongs to, if that is known.
+    at: Option<Stamp>,
+    /// The first submission of each other stream that is ordered after it.
+    followers: Vec<Stamp>,
+    /// Once a caller was told: how far the streams had come that were ordered after it.
+    told: Option<Vec<Stamp>>,
+}
+
+/// The layer that sees submissions on their way to the driver.
+pub(crate) struct FindingLayer(pub(crate) Arc<FindingLog>);
+
+impl FindingLog {
+    pub(crate) fn new(setting: Findings) -> Self {
+        Self { setting, tracker: OnceLock::new(), stamps: Mutex::default(), kept: Mutex::default() }
+    }
+
+    /// Tells it whose submissions they are.
+    pub(crate) fn knows(&self, tracker: &Arc<DependencyTracker>) {
+        // There is one tracker for each runtime, so this is the first call.
+        let _ = self.tracker.set(Arc::downgrade(tracker));
+    }
+
+    /// The finding that fails work that is done, if one does.
+    pub(crate) fn settle(&self, stamp: Stamp) -> Result<()> {
+        let Some(tracker) = self.tracker() else { return Ok(()) };
+        let mut kept = self.read(&tracker);
+        if self.setting != Findings::Fail {
+            return Ok(());
+        }
+        let concerns = |finding: &&mut KeptFinding| finding.concerns(stamp);
+        kept.list.iter_mut().find(concerns).map_or(Ok(()), |finding| finding.tell(&tracker))
+    }
+
+    /// The first finding that no caller was told.
+    pub(crate) fn settle_all(&self) -> Result<()> {
+        let Some(tracker) = self.tracker() else { return Ok(()) };
+        let mut kept = self.read(&tracker);
+        if self.setting != Findings::Fail {
+            return Ok(());
+        }
+        let untold = kept.list.iter_mut().find(|finding| finding.told.is_none());
+        untold.map_or(Ok(()), |finding| finding.tell(&tracker))
+    }
+
+    /// All findings that are kept, and how many more there were. The caller is told of them by that.
+    pub(crate) fn all(&self) -> (Vec<DeviceFinding>, u64) {
+        let Some(tracker) = self.tracker() else { return (Vec::new(), 0) };
+        let mut kept = self.read(&tracker);
+        kept.dropped_unread = 0;
+        for finding in kept.list.iter_mut().filter(|finding| finding.told.is_none()) {
+            let _ = finding.tell(&tracker);
+        }
+        (kept.list.iter().filter_map(KeptFinding::finding).collect(), kept.dropped)
+    }
+
+    /// The findings that no caller was told, and how many more there were.
+    pub(crate) fn unread(&self) -> (Vec<DeviceFinding>, u64) {
+        let Some(tracker) = self.tracker() else { return (Vec::new(), 0) };
+        let kept = self.read(&tracker);
+        let untold = kept.list.iter().filter(|finding| finding.told.is_none());
+        (untold.filter_map(KeptFinding::finding).collect(), kept.dropped_unread)
+    }
+
+    fn tracker(&self) -> Option<Arc<DependencyTracker>> {
+        self.tracker.get().and_then(Weak::upgrade)
+    }
+
+    /// Asks the device for what is new. Others wait meanwhile, so that none misses a finding that is on its way.
+    fn read(&self, tracker: &DependencyTracker) -> MutexGuard<'_, KeptFindings> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = tracker.host().snapshot();
+        while let Err(error) = tracker.driver().wait(WaitTarget::Findings, Timeout::Poll) {
+            if error.finding().is_none() {
+                // A lost device finds nothing more.
+                return kept;
+            }
+            let stamps = self.stamps.lock().unwrap_or_else(PoisonError::into_inner);
+            let at = error.site().and_then(|site| stamps.find(site.stream, site.submission));
+            let followers = at.map(|at| stamps.followers(at)).unwrap_or_default();
+            drop(stamps);
+            kept.add(KeptFinding { error, at, followers, told: None });
+        }
+        let mut stamps = self.stamps.lock().unwrap_or_else(PoisonError::into_inner);
+        stamps.forget(|stamp| before.covers(stamp));
+        drop(stamps);
+        kept
+    }
+}
+
+impl KeptFindings {
+    fn add(&mut self, finding: KeptFinding) {
+        if self.list.len() >= MAX_FINDINGS {
+            self.dropped += 1;
+            match self.list.iter().position(|known| known.told.is_some()) {
+                Some(told) => drop(self.list.remove(told)),
+                None => {
+                    self.dropped_unread += 1;
+                    return;
+                }
+            }
+        }
+        self.list.push_back(finding);
+    }
+}
+
+impl KeptFinding {
+    fn finding(&self) -> Option<DeviceFinding> {
+        self.error.finding().cloned()
+    }
+
+    /// Whether work that is done was submitted after it in the order, and before the first caller was told.
+    fn concerns(&self, stamp: Stamp) -> bool {
+        let Some(at) = self.at else { return false };
+        if at == stamp {
+            return true;
+        }
+        let is_first = |first: &Stamp| first.stream == stamp.stream && first.number <= stamp.number;
+        let follows = is_first(&at) || self.followers.iter().any(is_first);
+        let is_early = |told: &Vec<Stamp>| {
+            told.iter().any(|latest| latest.stream == stamp.stream && stamp.number <= latest.number)
+        };
+        follows && self.told.as_ref().is_none_or(is_early)
+    }
+
+    /// Notes work that is ordered after it, if it is the first of its stream.
+    fn note(&mut self, stamp: Stamp, clock: &StreamClock) {
+        let is_known = self.followers.iter().any(|first| first.stream == stamp.stream);
+        if let Some(at) = self.at
+            && self.told.is_none()
+            && at.stream != stamp.stream
+            && !is_known
+            && clock.covers(at)
+        {
+            self.followers.push(stamp);
+        }
+    }
+
+    fn tell(&mut self, tracker: &DependencyTracker) -> Result<()> {
+        self.told.get_or_insert_with(|| tracker.latest_stamps());
+        Err(Error::new(ErrorKind::Finding(self.error.clone())))
+    }
+}
+
+impl Layer for FindingLayer {
+    fn after(&self, call: &Call<'_>, answer: std::result::Result<Answer<'_>, &DriverError>) {
+        match (call, answer) {
+            (Call::Submit { command: Command::Signal(_) | Command::Wait(_), .. }, _) => {}
+            (Call::Submit { stream, .. }, Ok(Answer::Submission(submission))) => {
+                // The stream is entered by the thread that queues this, so what was planned last is what it belongs to.
+                let lane = self.0.tracker().and_then(|tracker| tracker.state_of(*stream));
+                if let Some(lane) = lane {
+                    let stamp = Stamp { stream: lane.key, number: lane.planned() };
+                    let mut clock = StreamClock::default();
+                    lane.read_published_clock(&mut clock);
+                    let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
+                    kept.list.iter_mut().for_each(|finding| finding.note(stamp, &clock));
+                    self.stamps().note(*stream, submission, stamp, clock);
+                }
+            }
+            (Call::Destroy { object: Object::Stream(stream) }, Ok(_)) => self.stamps().forget_stream(*stream),
+            _ => {}
+        }
+    }
+}
+
+impl FindingLayer {
+    fn stamps(&self) -> MutexGuard<'_, SubmissionStamps> {
+        self.0.stamps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,82 @@
+//! Which of the driver's submissions belong to which stamps, as far as findings may still name them.
+
+use std::collections::{HashMap, VecDeque};
+
+use kiln_driver::{StreamId, Submission};
+use kiln_order::{Stamp, StreamClock, StreamKey};
+
+/// Submissions of one stream that are remembered; older ones are attributed to the oldest that is.
+const MAX_SUBMISSIONS: usize = 1 << 16;
+
+/// The submissions of all streams.
+#[derive(Default)]
+pub(super) struct SubmissionStamps {
+    streams: HashMap<StreamId, OneStream>,
+}
+
+struct OneStream {
+    key: StreamKey,
+    /// Both numbers rise.
+    numbers: VecDeque<Noted>,
+}
+
+struct Noted {
+    /// The driver's number.
+    submission: u64,
+    /// The order's.
+    number: u64,
+    /// What it is ordered after.
+    clock: StreamClock,
+}
+
+impl SubmissionStamps {
+    pub(super) fn note(
+        &mut self,
+        stream: StreamId,
+        Submission(submission): Submission,
+        stamp: Stamp,
+        clock: StreamClock,
+    ) {
+        let one = self
+            .streams
+            .entry(stream)
+            .or_insert_with(|| OneStream { key: stamp.stream, numbers: VecDeque::new() });
+        one.numbers.push_back(Noted { submission, number: stamp.number, clock });
+        if one.numbers.len() > MAX_SUBMISSIONS {
+            one.numbers.pop_front();
+        }
+    }
+
+    /// The stamp of a submission: its own, or the next older one that is known.
+    pub(super) fn find(&self, stream: StreamId, Submission(submission): Submission) -> Option<Stamp> {
+        let one = self.streams.get(&stream)?;
+        let after = one.numbers.partition_point(|noted| noted.submission <= submission);
+        let noted = one.numbers.get(after.saturating_sub(1))?;
+        Some(Stamp { stream: one.key, number: noted.number })
+    }
+
+    /// The first submission of each other stream that is ordered after a stamp.
+    pub(super) fn followers(&self, stamp: Stamp) -> Vec<Stamp> {
+        let others = self.streams.values().filter(|one| one.key != stamp.stream);
+        let first = |one: &OneStream| {
+            let noted = one.numbers.iter().find(|noted| noted.clock.covers(stamp))?;
+            Some(Stamp { stream: one.key, number: noted.number })
+        };
+        others.filter_map(first).collect()
+    }
+
+    /// Forgets what is known to be done and was asked about, but for the newest of each stream.
+    pub(super) fn forget(&mut self, is_done: impl Fn(Stamp) -> bool) {
+        for one in self.streams.values_mut() {
+            while let (Some(noted), true) = (one.numbers.front(), one.numbers.len() > 1)
+                && is_done(Stamp { stream: one.key, number: noted.number })
+            {
+                one.numbers.pop_front();
+            }
+        }
+    }
+
+    pub(super) fn forget_stream(&mut self, stream: StreamId) {
+        self.streams.remove(&stream);
+    }
+}

@@ -1,0 +1,5 @@
+//! The simulator as a sanitizer, as a program sees it: a launch touches what it declares.
+
+mod failing;
+mod footprint;
+mod kernels;
