@@ -23,9 +23,14 @@ pub(super) fn take<O: Order>(marks: &mut Vec<Mark>, new: Mark, order: &O, exact:
         marks.push(new);
         return raced;
     }
+    let limit = if exact { CAPACITY } else { 4 };
+    if marks.len() == limit && marks.iter().any(|old| old.is_of_kind(new) && old.interval() == new.interval())
+    {
+        // Another lane of the warp stands for it. Places that a whole block reads come here often.
+        return raced;
+    }
     marks.retain(|old| !is_over(*old, new, order));
     marks.push(new);
-    let limit = if exact { CAPACITY } else { 4 };
     if marks.len() > limit {
         drop_one(marks, order);
     }
