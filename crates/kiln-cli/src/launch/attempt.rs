@@ -103,7 +103,7 @@ impl Attempt {
         let machine = Machine::new(config);
         let driver = machine.device(0).map_err(kiln::Error::from)?;
         // The command lists what the machine found itself.
-        let config = RuntimeConfig { findings: Findings::Report, ..RuntimeConfig::default() };
+        let config = RuntimeConfig { findings: Findings::Ignore, ..RuntimeConfig::default() };
         let runtime = DeviceRuntime::with_resource(driver, config, |driver, order| {
             Ok(Arc::new(Direct::new(driver.clone(), order)))
         })?;
