@@ -226,8 +226,9 @@ fn bytes_text(access: &BadAccess, near: Option<&Allocation>) -> String {
     format!("{bytes} byte{plural} at {memory} address {address:#x}{near}")
 }
 
-/// The text without the thread, which depends on the order.
+/// The text without the thread and the seed, which depend on the order.
 fn without_thread(text: &str) -> &str {
+    let text = text.split_once(". Repeat with ").map_or(text, |(what, _)| what);
     text.split_once(" in thread ").map_or(text, |(what, _)| what)
 }
 

@@ -117,7 +117,7 @@ tell inspect-broken.kir 4 inspect "$here/broken.kir"
 tell check-reversed.kir 0 check "$here/reversed.kir" --json --arg "$x" --arg out:f32:1000:o.npy
 tell check-raced.kir 5 check "$here/raced.kir" --json --arg "$x" --arg out:f32:1000:o.npy
 tell check-astray.kir 5 check "$here/astray.kir" --json --arg "$x" --arg out:f32:1000:o.npy
-tell check-histogram.ptx 0 check "$here/histogram.ptx" --json --kernel histogram_shared --grid 4 --block 256 --arg "in:$work/b.npy" --arg out:u32:256:bins.npy --arg u32:4096
+tell check-histogram.ptx 0 check "$here/histogram.ptx" --json --kernel histogram_shared --grid 4 --block 256 --arg "in:$work/b.npy" --arg zeros:u32:256:bins.npy --arg u32:4096
 tell check-on-a-gpu 3 check "$here/reversed.kir" --device cuda --arg "$x" --arg out:f32:1000:o.npy
 
 echo "$good the same, $bad differ"
