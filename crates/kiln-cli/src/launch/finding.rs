@@ -186,7 +186,7 @@ impl KernelFinding {
             && (self.place.is_some() || without_thread(&self.text) == without_thread(&other.text))
     }
 
-    /// The places it is about, in an order of their own.
+    /// The places it is about, sorted.
     fn places(&self) -> Vec<(&str, u32)> {
         let mut places: Vec<(&str, u32)> = self.sides().map(PlaceSheet::line).collect();
         places.sort_unstable();

@@ -22,6 +22,7 @@ mod exec_order;
 mod exec_ptx;
 mod exec_recorded;
 mod exec_threads;
+mod exec_vectors;
 mod facts;
 mod kernels;
 mod limits;

@@ -42,6 +42,13 @@ pub(crate) struct Load {
     pub(crate) to: Box<[Reg]>,
 }
 
+impl Load {
+    /// The parts that are used, by their place in the vector. What goes to the sink is not read.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (u64, &Reg)> {
+        (0u64..).zip(&self.to).filter(|(_, to)| to.0 != 0)
+    }
+}
+
 /// A store of one or more values of `bytes` each.
 pub(crate) struct Store {
     pub(crate) place: Place,

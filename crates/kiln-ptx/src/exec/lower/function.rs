@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::super::code::{FunctionCode, Op, Origin, PredSource, Slot, Step, Why};
 use super::super::memory::window::Place;
+use super::mentions::Mentions;
 use super::{Builder, Context};
 use crate::{Body, Formal, Function, FunctionId, Instruction, Space, VariableId};
 
@@ -19,6 +20,7 @@ pub(super) struct Lowering<'a> {
     pub(super) id: FunctionId,
     pub(super) function: &'a Function,
     pub(super) body: &'a Body,
+    pub(super) mentions: Mentions,
     /// Columns by register; column 0 is the sink.
     pub(super) columns: HashMap<u32, u32>,
     pub(super) column_count: u32,
@@ -44,6 +46,7 @@ pub(super) fn lower(context: &Context<'_>, out: &mut Builder, id: FunctionId) ->
         id,
         function,
         body,
+        mentions: Mentions::of(function, body),
         columns: HashMap::new(),
         column_count: 1,
         predicates: HashMap::new(),

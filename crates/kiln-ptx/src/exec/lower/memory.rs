@@ -17,7 +17,8 @@ impl Lowering<'_> {
         }
         let mut to = Vec::new();
         for part in &parts {
-            let column = self.destination(part)?;
+            let is_used = parts.len() == 1 || !self.mentions.is_never_read(part);
+            let column = self.destination(part).map(|column| if is_used { column } else { Reg(0) })?;
             to.extend((0..words(ty)).map(|word| if column.0 == 0 { column } else { Reg(column.0 + word) }));
         }
         let bytes = ty.size_bytes().min(8);

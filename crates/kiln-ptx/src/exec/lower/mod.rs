@@ -13,6 +13,7 @@ mod float;
 mod function;
 mod integer;
 mod memory;
+mod mentions;
 mod movement;
 mod operand;
 mod reach;

@@ -27,7 +27,7 @@ impl Warp {
             if span.writable {
                 self.watch(cta, at, access, addresses, group, |_, _| false);
             }
-            for (part, to) in (0u64..).zip(&load.to) {
+            for (part, to) in load.parts() {
                 let mut out = [0; LANES];
                 let skip = span.origin.wrapping_sub(part * u64::from(load.bytes));
                 let offsets = addresses.map(|address| address.wrapping_sub(skip));

@@ -124,11 +124,11 @@ impl Warp {
     ) -> Done<()> {
         check_bounds(access, addresses, lanes, cta.shared.len(), "of the shared memory of the block")?;
         self.watch(cta, at, access, addresses, lanes, |_, _| false);
-        let bare = cta.shared.unwritten(addresses, lanes, access.bytes);
-        self.report_unwritten(cta, at, access, addresses, bare);
-        for (part, to) in (0u64..).zip(&load.to) {
+        for (part, to) in load.parts() {
             let mut out = [0; LANES];
             let part = addresses.map(|address| address.wrapping_add(part * u64::from(load.bytes)));
+            let bare = cta.shared.unwritten(&part, lanes, load.bytes);
+            self.report_unwritten(cta, at, access, &part, bare);
             cta.shared.load_lanes(&part, lanes, load.bytes, &mut out);
             extend(&mut out, load);
             self.frames[self.lane_groups[at].frame].write(*to, &out, lanes);
@@ -147,7 +147,7 @@ impl Warp {
     ) -> Done<()> {
         let frame = self.lane_groups[at].frame;
         check_bounds(access, addresses, lanes, self.frames[frame].top, "of the stack of the thread")?;
-        for (part, to) in (0u64..).zip(&load.to) {
+        for (part, to) in load.parts() {
             let mut out = [0; LANES];
             let part = addresses.map(|address| address.wrapping_add(part * u64::from(load.bytes)));
             let bare = self.local.unwritten(&part, lanes, load.bytes);

@@ -1,0 +1,47 @@
+//! Vector loads of memory that was written in part: only the parts that are used count.
+
+use kiln_ptx::Module;
+use kiln_ptx::exec::{Checks, FindingKind, LaunchShape, Options, Outcome, Program, SimpleMemory};
+
+/// Writes the first two words of a vector of four, loads all four, and stores the one that `used` names.
+fn run(space: &str, used: &str) -> Outcome {
+    let text = format!(
+        ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 data, .param .u64 out) {{
+         .shared .align 16 .b8 tile[64]; .local .align 16 .b8 own[64];
+         .reg .b32 %r<9>; .reg .b64 %rd<9>;
+         ld.param.u64 %global, [data]; ld.param.u64 %rd2, [out];
+         mov.u64 %shared, tile; mov.u64 %local, own;
+         st.{space}.u32 [%{space}], 1; st.{space}.u32 [%{space}+4], 2;
+         ld.{space}.v4.u32 {{%r1, %r2, %r3, %r4}}, [%{space}];
+         st.global.u32 [%rd2], {used};
+         ret; }}"
+    );
+    let text = text.replace(
+        ".reg .b64 %rd<9>;",
+        ".reg .b64 %rd<9>; .reg .b64 %global; .reg .b64 %shared; .reg .b64 %local;",
+    );
+    let program = Program::new(Module::parse(&text).unwrap());
+    let mut memory = SimpleMemory::new();
+    let arguments = [memory.allocate(64), memory.allocate(64)].map(u64::to_le_bytes).concat();
+    let options = Options { checks: Checks::ALL, ..Options::default() };
+    program
+        .entry("k")
+        .unwrap()
+        .launch(&LaunchShape::linear(1, 1), &arguments, &[], &memory, &options)
+        .unwrap()
+}
+
+#[test]
+fn parts_that_are_not_used_are_not_reported() {
+    for space in ["global", "shared", "local"] {
+        for used in ["%r1", "%r2"] {
+            let outcome = run(space, used);
+            assert!(outcome.is_clean(), "{space} {used}: {:#?}", outcome.findings);
+        }
+        for used in ["%r3", "%r4"] {
+            let outcome = run(space, used);
+            let [finding] = &outcome.findings[..] else { panic!("{space} {used}: {:#?}", outcome.findings) };
+            assert!(matches!(finding.kind, FindingKind::Uninitialised(_)), "{finding}");
+        }
+    }
+}
