@@ -113,8 +113,10 @@ impl State {
         for (segment, touched) in view.touched() {
             let (reads, atomics, writes) =
                 (touched.read_runs(), touched.atomic_runs(), touched.written_runs());
-            for bytes in reads.iter().chain(&atomics) {
-                self.check_defined(&Stretch::of_segment(segment, bytes.clone()), mark);
+            if view.checks_undefined_at_end() {
+                for bytes in reads.iter().chain(&touched.unwritten_atomic_runs()) {
+                    self.check_defined(&Stretch::of_segment(segment, bytes.clone()), mark);
+                }
             }
             let kinds = [(&reads, Touch::Read), (&atomics, Touch::Atomic), (&writes, Touch::Write)];
             for (ranges, touch) in kinds {

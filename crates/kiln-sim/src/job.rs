@@ -33,7 +33,7 @@ pub(crate) enum Job {
     },
     Launch {
         task: Arc<LaunchTask>,
-        view: MemoryView,
+        view: Box<MemoryView>,
         seed: u64,
         parallelism: usize,
     },
@@ -60,7 +60,7 @@ pub(crate) enum Outcome {
     Passed,
     Launched {
         task: Arc<LaunchTask>,
-        view: MemoryView,
+        view: Box<MemoryView>,
         result: Result<(), KernelFault>,
         spent_ns: u64,
         notes: Notes,
@@ -119,7 +119,7 @@ impl Slice {
 fn launch(
     device: &DeviceInfo,
     task: Arc<LaunchTask>,
-    view: MemoryView,
+    view: Box<MemoryView>,
     seed: u64,
     parallelism: usize,
 ) -> Outcome {

@@ -25,6 +25,10 @@ pub struct MemoryView {
     alone: bool,
     /// What the launch may touch; none if it did not say.
     footprint: Option<Arc<LaunchFootprint>>,
+    /// Whether reads of bytes that were never written are reported.
+    checks_undefined: bool,
+    /// Whether the code that runs reports them itself, read by read.
+    undefined_checked_in_code: OnceLock<()>,
     /// Accesses of host kernels that were not declared: the first read and the first write.
     strays: [OnceLock<Stray>; 2],
 }
@@ -82,9 +86,38 @@ impl fmt::Display for AccessFault {
 }
 
 impl MemoryView {
-    pub(crate) fn new(map: Arc<AddressMap>, alone: bool, footprint: Option<Arc<LaunchFootprint>>) -> Self {
+    pub(crate) fn new(
+        map: Arc<AddressMap>,
+        alone: bool,
+        checks_undefined: bool,
+        footprint: Option<Arc<LaunchFootprint>>,
+    ) -> Self {
         let touched = map.segments().iter().map(|_| SegmentTouched::default()).collect();
-        Self { map, touched, fault: OnceLock::new(), alone, footprint, strays: Default::default() }
+        Self {
+            map,
+            touched,
+            fault: OnceLock::new(),
+            alone,
+            footprint,
+            checks_undefined,
+            undefined_checked_in_code: OnceLock::new(),
+            strays: Default::default(),
+        }
+    }
+
+    /// Whether reads of bytes that were never written are reported.
+    pub(crate) fn checks_undefined(&self) -> bool {
+        self.checks_undefined
+    }
+
+    /// The code that runs reports such reads itself, with its lines.
+    pub(crate) fn check_undefined_in_code(&self) {
+        self.undefined_checked_in_code.get_or_init(|| ());
+    }
+
+    /// Whether such reads are still to be looked for when the kernel is done.
+    pub(crate) fn checks_undefined_at_end(&self) -> bool {
+        self.checks_undefined && self.undefined_checked_in_code.get().is_none()
     }
 
     /// What the launch may touch; none if it did not say.
@@ -229,6 +262,14 @@ impl SegmentTouched {
     /// Runs of bytes that were read before this kernel wrote them.
     pub(crate) fn read_runs(&self) -> Vec<Range<u64>> {
         self.reads.get().map(Touched::runs).unwrap_or_default()
+    }
+
+    /// Runs of bytes that were updated atomically and not written by this kernel.
+    pub(crate) fn unwritten_atomic_runs(&self) -> Vec<Range<u64>> {
+        match self.writes.get() {
+            Some(writes) => self.atomic_runs().into_iter().flat_map(|run| writes.missing(run)).collect(),
+            None => self.atomic_runs(),
+        }
     }
 
     pub(crate) fn written_runs(&self) -> Vec<Range<u64>> {

@@ -112,10 +112,12 @@ impl State {
         mark: &Arc<Mark>,
         parallelism: usize,
     ) -> Option<Job> {
+        let checks_undefined = self.checks.uninitialised;
         let state = self.device(device);
         state.counts.launches += 1;
         let number = state.counts.launches;
-        let view = MemoryView::new(state.map.clone(), parallelism == 1, task.footprint.clone());
+        let (alone, footprint) = (parallelism == 1, task.footprint.clone());
+        let view = MemoryView::new(state.map.clone(), alone, checks_undefined, footprint);
         for fault in self.faults.clone().of(device) {
             match fault {
                 PlannedFault::Sticky { launch, code } if *launch == number => {
@@ -132,7 +134,7 @@ impl State {
             }
         }
         let seed = mix(self.seed ^ mark.order);
-        Some(Job::Launch { task, view, seed, parallelism })
+        Some(Job::Launch { task, view: Box::new(view), seed, parallelism })
     }
 
     fn mark_of(&self, ready: Ready) -> Option<(u32, Arc<Mark>)> {

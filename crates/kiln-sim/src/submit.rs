@@ -270,7 +270,11 @@ fn launch_task(
     }
     let wanted = function.loaded.kernel.signature().argument_bytes() as usize;
     let given = launch.arguments.len();
-    if given != wanted || given > limits.max_argument_bytes as usize {
+    let limit = u64::from(limits.max_argument_bytes);
+    if given as u64 > limit {
+        return Err(Error::refused(call, Refusal::Limit { what: "bytes of arguments", limit }));
+    }
+    if given != wanted {
         let what = format!("kernel {} takes {wanted} bytes of arguments, not {given}", function.loaded.name);
         return Err(Error::invalid(call, what, "pack the arguments as its parameters say"));
     }

@@ -343,10 +343,10 @@ impl<'l> Cta<'l> {
     }
 }
 
-/// What splits warps at random: nothing without a seed, or where lanes run in lockstep.
+/// What splits warps at random: nothing without a seed, where lanes run in lockstep, or where the kernel would see it in `activemask`.
 fn split_source(launch: &Launch<'_>, number: u64) -> Option<Random> {
     let seed = launch.options.seed;
-    let free = seed != 0 && !launch.code.is_lockstep();
+    let free = seed != 0 && !launch.code.is_lockstep() && !launch.code.reads_active_mask();
     free.then(|| Random::new(seed.rotate_left(17) ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
 }
 

@@ -133,6 +133,17 @@ fn seeds_show_what_a_missing_barrier_of_the_warp_does() {
 }
 
 #[test]
+fn seeds_do_not_part_the_lanes_of_a_kernel_that_reads_their_mask() {
+    let mut pair = exchange("mask");
+    pair.body = "st.global.u32 [%own], %t; #1 ld.global.u32 %r1, [%own]; activemask.b32 %r3; st.global.u32 [%own+2048], %r3;";
+    for seed in 0..64 {
+        let (outcome, memory) = pair.run_in_memory(pair.wrong, &Options { seed, ..Options::default() });
+        assert!(outcome.is_clean(), "{:#?}", outcome.findings);
+        assert_eq!(memory[2048..2048 + 128], [0xff; 128], "seed {seed}");
+    }
+}
+
+#[test]
 fn a_million_races_are_counted_and_not_kept() {
     let pair = Pair {
         name: "many",

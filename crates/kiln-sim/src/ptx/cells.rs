@@ -1,25 +1,71 @@
 //! The bytes of one segment as the executor of PTX sees them. What is touched is remembered for the race check.
 
+use std::ops::Range;
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
 use kiln_driver::SharedBytes;
 use kiln_ptx::exec::Cells;
 
-use crate::memory_view::SegmentTouched;
+use crate::address_map::Segment;
+use crate::memory_view::{MemoryView, SegmentTouched};
 use crate::touched::Touched;
 
 /// A segment. Offsets count from its start; the executor keeps them inside and aligned.
 pub(super) struct SegmentCells<'v> {
-    pub(super) bytes: &'v SharedBytes,
-    pub(super) touched: &'v SegmentTouched,
+    segment: &'v Segment,
+    bytes: &'v SharedBytes,
+    touched: &'v SegmentTouched,
     /// Where the segment begins in `bytes`.
-    pub(super) offset: u64,
-    pub(super) len: u64,
+    offset: u64,
+    len: u64,
     /// Whether one thread runs the whole kernel.
-    pub(super) alone: bool,
+    alone: bool,
+    /// What was not written before the launch, in order; looked up at the first read.
+    undefined: OnceLock<Vec<Range<u64>>>,
 }
 
-impl SegmentCells<'_> {
+impl<'v> SegmentCells<'v> {
+    /// The nth segment of a view.
+    pub(super) fn new(view: &'v MemoryView, at: usize, segment: &'v Segment) -> Self {
+        Self {
+            segment,
+            bytes: &segment.physical.bytes,
+            touched: view.touched_in(at),
+            offset: segment.offset,
+            len: segment.end - segment.start,
+            alone: view.is_alone(),
+            undefined: if view.checks_undefined() { OnceLock::new() } else { Vec::new().into() },
+        }
+    }
+
+    fn undefined(&self) -> &[Range<u64>] {
+        self.undefined.get_or_init(|| {
+            let place = self.offset..self.offset + self.len;
+            let mut parts = self.segment.physical.shadow().undefined(place);
+            for part in &mut parts {
+                *part = part.start - self.offset..part.end - self.offset;
+            }
+            parts
+        })
+    }
+
+    /// Whether each byte of a range was written, before the launch or by it.
+    fn is_written(&self, undefined: &[Range<u64>], offset: u64, bytes: u64) -> bool {
+        let end = offset + bytes;
+        let first = undefined.partition_point(|part| part.end <= offset);
+        let mut parts = undefined.iter().skip(first).take_while(|part| part.start < end);
+        let has = |bits: &OnceLock<Touched>, at, len| {
+            bits.get().is_some_and(|bits: &Touched| bits.has_in_word(at, len))
+        };
+        parts.all(|part| {
+            let (start, stop) = (part.start.max(offset), part.end.min(end));
+            let SegmentTouched { writes, atomics, .. } = self.touched;
+            has(writes, start, stop - start)
+                || (start..stop).all(|at| has(writes, at, 1) || has(atomics, at, 1))
+        })
+    }
+
     #[inline]
     fn value(&self, offset: u64, bytes: u32) -> u64 {
         let at = (self.offset + offset) as usize;
@@ -142,6 +188,21 @@ impl Cells for SegmentCells<'_> {
             lanes &= lanes - 1;
             values[lane] = self.value(offsets[lane], bytes);
         }
+    }
+
+    fn unwritten(&self, offsets: &[u64; 32], mask: u32, bytes: u32) -> u32 {
+        let undefined = self.undefined();
+        if undefined.is_empty() {
+            return 0;
+        }
+        let mut all = true;
+        Self::runs(offsets, mask, bytes, |start, len| all = all && self.is_written(undefined, start, len));
+        if all {
+            return 0;
+        }
+        let lanes = (0..32).filter(|lane| mask >> lane & 1 != 0);
+        let bare = lanes.filter(|lane| !self.is_written(undefined, offsets[*lane], u64::from(bytes)));
+        bare.fold(0, |bits, lane| bits | 1 << lane)
     }
 
     fn store_lanes(&self, offsets: &[u64; 32], mask: u32, bytes: u32, values: &[u64; 32]) {

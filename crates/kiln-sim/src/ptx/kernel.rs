@@ -128,6 +128,9 @@ impl Kernel for PtxKernel {
             ..defaults
         };
         let globals: Vec<u64> = launch.globals().iter().map(|address| address.0).collect();
+        if options.checks.uninitialised {
+            launch.memory().check_undefined_in_code();
+        }
         let space = AddressSpace::new(launch.memory());
         let outcome = self.entry.launch(&shape, launch.arguments(), &globals, &space, &options);
         match outcome {

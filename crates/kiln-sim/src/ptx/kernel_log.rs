@@ -16,9 +16,12 @@ use kiln_ptx::exec::{Coverage, CoveredLine, Entry, Finding};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct KernelLog {
-    kernels: Arc<Mutex<HashMap<String, Vec<(Entry, Arc<Coverage>)>>>>,
+    kernels: Arc<Mutex<HashMap<String, Vec<CoveredKernel>>>>,
     notes: Arc<Mutex<Vec<Finding>>>,
 }
+
+/// A kernel that was loaded, and which of its instructions were executed.
+type CoveredKernel = (Entry, Arc<Coverage>);
 
 /// Notes beyond this many are dropped.
 const MAX_NOTES: usize = 1000;

@@ -18,15 +18,7 @@ pub(super) struct AddressSpace<'v> {
 impl<'v> AddressSpace<'v> {
     pub(super) fn new(view: &'v MemoryView) -> Self {
         let segments = view.map().segments().iter().enumerate();
-        let cells = segments
-            .map(|(at, segment)| SegmentCells {
-                bytes: &segment.physical.bytes,
-                touched: view.touched_in(at),
-                offset: segment.offset,
-                len: segment.end - segment.start,
-                alone: view.is_alone(),
-            })
-            .collect();
+        let cells = segments.map(|(at, segment)| SegmentCells::new(view, at, segment)).collect();
         Self { view, cells }
     }
 

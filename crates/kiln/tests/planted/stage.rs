@@ -21,19 +21,22 @@ enum Held {
     Words(GpuRef<u32>),
     /// An array with one address, and what lies there.
     Address(GpuRef<u64>, #[allow(dead_code, reason = "it is kept alive")] Option<GpuRef<u32>>),
+    /// A buffer that the launch does not name.
+    Beside(#[allow(dead_code, reason = "it is kept alive")] GpuRef<u32>),
     Value([u8; 4]),
     Null,
 }
 
-/// What is found when a kernel of a pair runs with a seed.
-pub(crate) fn run(pair: &Pair, kernel: &str, seed: u64) -> Vec<Found> {
-    let engine = PtxEngine::with_checks(Checks::ALL).step_limit(1 << 22).stall_limit(1 << 24).sole_writer();
+/// What is found when a kernel of a pair runs with a seed and with these checks of the executor.
+pub(crate) fn run(pair: &Pair, kernel: &str, seed: u64, checks: Checks) -> Vec<Found> {
+    let engine = PtxEngine::with_checks(checks).step_limit(1 << 22).stall_limit(1 << 24).sole_writer();
     let mut config = MachineConfig::seeded(seed).engine(Arc::new(engine));
     config.checks.leaks = false;
     let machine = Machine::new(config);
-    let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), RuntimeConfig::default()).unwrap();
+    // What was found is asked of the machine.
+    let config = RuntimeConfig { findings: kiln::checking::Findings::Ignore, ..RuntimeConfig::default() };
+    let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), config).unwrap();
     launch(&gpu, pair, kernel).unwrap_or_else(|error| panic!("{kernel} was not launched: {error:#}"));
-    // A finding may fail the launch; what was found is asked of the machine.
     let _ = gpu.synchronize();
     machine.findings().iter().map(Found::of).collect()
 }
@@ -59,6 +62,7 @@ fn launch(gpu: &DeviceRuntime, pair: &Pair, name: &str) -> kiln::Result<()> {
             Held::Address(address, _) => launch.read(address),
             Held::Value(bytes) => launch.value_bytes(bytes),
             Held::Null => launch.null(),
+            Held::Beside(_) => &mut launch,
         };
     }
     // SAFETY: the simulated device checks every access; that it does is what is tested.
@@ -71,6 +75,7 @@ fn hold(gpu: &DeviceRuntime, argument: &Argument, before: &[Held]) -> kiln::Resu
         Argument::In(len) => Held::Words(gpu.upload(&(0..len as u32).collect::<Vec<_>>())?),
         Argument::InOut(len) => Held::Words(gpu.zeros(len)?),
         Argument::Out(len) => Held::Words(gpu.allocate(len)?),
+        Argument::Beside(len) => Held::Beside(gpu.zeros(len)?),
         Argument::Reused(len) => {
             let used = gpu.upload(&vec![7; len])?;
             let place = address(&used);
@@ -122,6 +127,7 @@ fn word(kind: &FindingKind) -> &'static str {
         FindingKind::OutOfBounds(_) => "out-of-bounds",
         FindingKind::UseAfterFree(_) => "use-after-free",
         FindingKind::ReadOnly(_) => "read-only",
+        FindingKind::Undeclared(_) => "undeclared",
         FindingKind::Misaligned(_) => "misaligned",
         FindingKind::Uninitialised(_) => "uninitialised",
         FindingKind::Race { .. } => "race",

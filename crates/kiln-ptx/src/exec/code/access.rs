@@ -75,6 +75,8 @@ pub(crate) struct Atomic {
     pub(crate) strength: Strength,
     /// Whether it writes only where the old value is `b`.
     pub(crate) compares: bool,
+    /// Whether what it does depends on the old value: all but `exch`.
+    pub(crate) reads: bool,
 }
 
 /// `cp.async` of 4, 8 or 16 bytes.

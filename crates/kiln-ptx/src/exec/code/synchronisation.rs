@@ -32,6 +32,12 @@ impl Code {
         self.module.target.sm().is_some_and(|sm| sm < 70)
     }
 
+    /// Whether threads ask which lanes run with them. Such a kernel is right on hardware as long as lanes stay together where they can, and it
+    /// would see every lane that runs ahead.
+    pub(crate) fn reads_active_mask(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step.op, Op::ActiveMask { .. }))
+    }
+
     fn names_all_lanes(&self, members: Source) -> bool {
         let constant = members.split().ok().and_then(|at| self.constants.get(at as usize));
         matches!(constant, Some(Constant::Bits(bits)) if *bits as u32 == u32::MAX)

@@ -31,7 +31,9 @@ impl Lowering<'_> {
         let bytes = ty.size_bytes();
         let strength = strength(form, true);
         let compares = operation == Operation::Cas;
-        let atomic = Atomic { place, bytes, update, update_global, address, b, c, to, strength, compares };
+        let reads = operation != Operation::Exch;
+        let atomic =
+            Atomic { place, bytes, update, update_global, address, b, c, to, strength, compares, reads };
         self.emit(Op::Atomic(Box::new(atomic)));
         Some(())
     }

@@ -115,10 +115,10 @@ pub trait Cells: Sync {
         self.load(offset, bytes)
     }
 
-    /// Whether every byte was written. Asked only when a launch checks for it.
-    fn is_initialised(&self, offset: u64, bytes: u32) -> bool {
-        let _ = (offset, bytes);
-        true
+    /// The lanes of `mask` whose bytes were not all written. Asked before each read of a launch that checks for it.
+    fn unwritten(&self, offsets: &[u64; 32], mask: u32, bytes: u32) -> u32 {
+        let _ = (offsets, mask, bytes);
+        0
     }
 }
 

@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::global::{Declared, Memory, Miss, MissKind, Span};
+use super::global::{Cells, Declared, Memory, Miss, MissKind, Span};
 use super::window::HEAP;
 use super::words::Words;
+use crate::exec::column::lanes_where;
 
 /// Blocks start at multiples of this, as those of CUDA do.
 const ALIGN: u64 = 16;
@@ -26,8 +27,16 @@ const ALIGN: u64 = 16;
 #[derive(Debug)]
 pub struct DeviceHeap {
     limit: u64,
-    words: OnceLock<Words>,
+    content: OnceLock<Content>,
     blocks: Mutex<Blocks>,
+}
+
+/// The bytes of the heap, and which of them were written since their block was allocated.
+#[derive(Debug)]
+struct Content {
+    words: Words,
+    /// All ones in every byte that was written.
+    written: Words,
 }
 
 #[derive(Debug, Default)]
@@ -46,7 +55,7 @@ impl DeviceHeap {
 
     /// A heap of at most `limit` bytes, and at most 1 GiB; they are not taken before the first allocation.
     pub fn new(limit: u64) -> Self {
-        Self { limit: limit.min(1 << 30), words: OnceLock::new(), blocks: Mutex::default() }
+        Self { limit: limit.min(1 << 30), content: OnceLock::new(), blocks: Mutex::default() }
     }
 
     /// A block of at least one byte; `None` when there is no room.
@@ -57,6 +66,9 @@ impl DeviceHeap {
         blocks.live.insert(start, bytes.max(1));
         blocks.freed.retain(|at, size_freed| *at >= start + size || at + *size_freed <= start);
         blocks.cursor = start + size;
+        if let Some(content) = self.content.get() {
+            (start..start + size).step_by(8).for_each(|at| content.written.store(at, 8, 0));
+        }
         Some(HEAP + start)
     }
 
@@ -109,7 +121,8 @@ impl Memory for DeviceHeap {
         let offset = address.checked_sub(HEAP)?;
         let blocks = self.blocks();
         let (start, size) = blocks.live.range(..=offset).next_back()?;
-        let cells = self.words.get_or_init(|| Words::zeroed(self.limit));
+        let zeros = || Words::zeroed(self.limit);
+        let cells = self.content.get_or_init(|| Content { words: zeros(), written: zeros() });
         (offset < start + size).then_some(Span {
             start: HEAP + start,
             end: HEAP + start + size,
@@ -145,6 +158,26 @@ impl Memory for DeviceHeap {
     }
 }
 
+impl Cells for Content {
+    fn load(&self, offset: u64, bytes: u32) -> u64 {
+        self.words.load(offset, bytes)
+    }
+
+    fn store(&self, offset: u64, bytes: u32, value: u64) {
+        self.written.store(offset, bytes, u64::MAX);
+        self.words.store(offset, bytes, value);
+    }
+
+    fn update(&self, offset: u64, bytes: u32, next: &mut dyn FnMut(u64) -> u64) -> u64 {
+        self.written.store(offset, bytes, u64::MAX);
+        self.words.update(offset, bytes, next)
+    }
+
+    fn unwritten(&self, offsets: &[u64; 32], mask: u32, bytes: u32) -> u32 {
+        lanes_where(mask, |lane| self.written.load(offsets[lane], bytes) != u64::MAX >> (64 - 8 * bytes))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,5 +193,21 @@ mod tests {
         assert_eq!(heap.allocate(16), Some(a));
         assert_eq!(heap.allocate(1), None);
         assert_eq!(heap.used_bytes(), 64);
+    }
+
+    #[test]
+    fn a_block_that_is_given_out_again_was_not_written() {
+        let heap = DeviceHeap::new(32);
+        for _ in 0..4 {
+            let block = heap.allocate(24).unwrap();
+            let span = heap.span(block).unwrap();
+            let offsets = std::array::from_fn(|lane| block - span.origin + 4 * (lane as u64 % 6));
+            assert_eq!(span.cells.unwritten(&offsets, 0x3f, 4), 0x3f);
+            span.cells.store(offsets[1], 4, 9);
+            span.cells.update(offsets[2], 2, &mut |old| old + 1);
+            assert_eq!(span.cells.unwritten(&offsets, 0x3f, 4), 0x3d);
+            assert_eq!(span.cells.unwritten(&offsets, 0x3f, 2), 0x39);
+            assert!(heap.free(block));
+        }
     }
 }

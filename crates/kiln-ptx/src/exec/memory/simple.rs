@@ -2,6 +2,7 @@
 
 use super::global::{Cells, Declared, Memory, Miss, MissKind, Span};
 use super::words::Words;
+use crate::exec::column::lanes_where;
 
 /// The first address given out; low addresses stay free so that a null pointer with an offset is caught.
 const FIRST: u64 = 0x1_0000_0000;
@@ -166,6 +167,9 @@ impl Cells for Block {
     }
 
     fn update(&self, offset: u64, bytes: u32, next: &mut dyn FnMut(u64) -> u64) -> u64 {
+        if let Some(written) = &self.written {
+            written.store(offset, bytes, u64::MAX);
+        }
         self.cells.update(offset, bytes, next)
     }
 
@@ -180,9 +184,8 @@ impl Cells for Block {
         }
     }
 
-    fn is_initialised(&self, offset: u64, bytes: u32) -> bool {
-        self.written
-            .as_ref()
-            .is_none_or(|written| written.load(offset, bytes) == u64::MAX >> (64 - 8 * bytes))
+    fn unwritten(&self, offsets: &[u64; 32], mask: u32, bytes: u32) -> u32 {
+        let Some(written) = &self.written else { return 0 };
+        lanes_where(mask, |lane| written.load(offsets[lane], bytes) != u64::MAX >> (64 - 8 * bytes))
     }
 }

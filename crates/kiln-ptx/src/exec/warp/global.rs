@@ -32,9 +32,9 @@ impl Warp {
                 let skip = span.origin.wrapping_sub(part * u64::from(load.bytes));
                 let offsets = addresses.map(|address| address.wrapping_sub(skip));
                 if track {
-                    let bare =
-                        lanes_where(group, |lane| !span.cells.is_initialised(offsets[lane], load.bytes));
-                    self.report_unwritten(cta, at, access, addresses, bare);
+                    let bare = span.cells.unwritten(&offsets, group, load.bytes);
+                    let part = addresses.map(|address| address.wrapping_add(part * u64::from(load.bytes)));
+                    self.report_unwritten(cta, at, &access.part(), &part, bare);
                 }
                 span.cells.load_lanes(&offsets, group, load.bytes, &mut out);
                 extend(&mut out, load);
@@ -81,6 +81,7 @@ impl Warp {
         let [b, c] = [atomic.b, atomic.c].map(|s| *self.frames[frame].column(s, &cta.launch.constants));
         let mut old = [0; LANES];
         let mut changed = false;
+        let track = cta.launch.options.checks.uninitialised && atomic.reads;
         self.watch.read();
         let mut locations = lock_locations(cta, strength);
         let mut rest = lanes;
@@ -90,6 +91,8 @@ impl Warp {
                 Place::Shared => {
                     let end = cta.shared.len();
                     check_bounds(&access, &addresses, group, end, "of the shared memory of the block")?;
+                    let bare = if track { cta.shared.unwritten(&addresses, group, bytes) } else { 0 };
+                    self.report_unwritten(cta, at, &access, &addresses, bare);
                     each(group, |lane| {
                         old[lane] = cta.shared.load(addresses[lane], bytes);
                         let new = (atomic.update)(old[lane], b[lane], c[lane]);
@@ -101,8 +104,11 @@ impl Warp {
                     let (span, inside) = self.find(cta, at, &access, &addresses, group)?;
                     group = inside;
                     let update = atomic.update_global;
+                    let offsets = addresses.map(|address| address.wrapping_sub(span.origin));
+                    let bare = if track { span.cells.unwritten(&offsets, group, bytes) } else { 0 };
+                    self.report_unwritten(cta, at, &access, &addresses, bare);
                     each(group, |lane| {
-                        let offset = addresses[lane].wrapping_sub(span.origin);
+                        let offset = offsets[lane];
                         let mut next = |old| {
                             let new = update(old, b[lane], c[lane]);
                             changed |= new != old;
@@ -111,12 +117,7 @@ impl Warp {
                         old[lane] = span.cells.update(offset, bytes, &mut next);
                     });
                 }
-                Place::Local | Place::Param => {
-                    let lane = first_lane(group);
-                    let near = format!("{} memory, which atomics do not reach", access.place.name());
-                    let bad = access.bad(addresses[lane], near);
-                    return Err(Trouble::new(lane, FindingKind::OutOfBounds(bad)));
-                }
+                Place::Local | Place::Param => return Err(out_of_reach(&access, &addresses, group)),
             }
             // A comparison that fails only reads.
             let wrote = match atomic.compares {
@@ -126,12 +127,12 @@ impl Warp {
             self.watch_updates(cta, at, &access, &addresses, (group, wrote), locations.as_deref_mut());
             rest &= !group;
         }
+        if let Some(to) = atomic.to {
+            self.frames[frame].write(to, &old, lanes);
+        }
         if changed {
             self.watch.drop_state();
             cta.changes += 1;
-        }
-        if let Some(to) = atomic.to {
-            self.frames[frame].write(to, &old, lanes);
         }
         // One that changes nothing probably waits for another thread: `atomicAdd(p, 0)`, a compare-and-swap that fails.
         let polls = !changed && matches!(access.place, Place::Global | Place::Generic);
@@ -173,6 +174,10 @@ impl Warp {
                     self.watch(cta, at, &wanted, &part, group, |_, _| false);
                 }
                 let offsets = part.map(|address| address.wrapping_sub(span.origin));
+                if cta.launch.options.checks.uninitialised {
+                    let bare = span.cells.unwritten(&offsets, group, 4);
+                    self.report_unwritten(cta, at, &wanted, &part, bare);
+                }
                 span.cells.load_lanes(&offsets, group, 4, &mut values);
                 rest &= !group;
             }
@@ -254,4 +259,12 @@ impl Warp {
             cta.report(self.index, lane, self.lane_groups[at].pc, bad);
         }
     }
+}
+
+/// An atomic on memory that atomics do not reach.
+#[cold]
+fn out_of_reach(access: &Access, addresses: &Column, lanes: u32) -> Box<Trouble> {
+    let lane = first_lane(lanes);
+    let near = format!("{} memory, which atomics do not reach", access.place.name());
+    Trouble::new(lane, FindingKind::OutOfBounds(access.bad(addresses[lane], near)))
 }

