@@ -207,8 +207,8 @@ impl Stage {
             dynamic_shared_bytes: 0,
             cooperative: false,
             arguments: &self.arguments,
-            // SAFETY: program and C stay inside of the buffers, whose counts they are given, and take the same parameters.
             declared: None,
+            // SAFETY: program and C stay inside of the buffers, whose counts they are given, and take the same parameters.
             vouched: unsafe { Vouched::new() },
         };
         self.driver.submit(self.stream, &Command::Launch(launch))?;

@@ -85,8 +85,8 @@ pub(crate) fn launch<'a>(function: &Function, arguments: &'a [u8]) -> Launch<'a>
         dynamic_shared_bytes: 0,
         cooperative: false,
         arguments,
-        // SAFETY: the stand-in's kernels write at most what `set` is told to, which the tests keep inside of a block.
         declared: None,
+        // SAFETY: the stand-in's kernels write at most what `set` is told to, which the tests keep inside of a block.
         vouched: unsafe { Vouched::new() },
     }
 }

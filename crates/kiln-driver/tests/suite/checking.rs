@@ -61,8 +61,8 @@ fn launch(driver: &Checked, stream: StreamId, module: ModuleId, memory: &Memory)
         dynamic_shared_bytes: 0,
         cooperative: false,
         arguments: &memory.address.0.to_le_bytes(),
-        // SAFETY: the kernel is a host function that touches nothing.
         declared: None,
+        // SAFETY: the kernel is a host function that touches nothing.
         vouched: unsafe { Vouched::new() },
     };
     driver.submit(stream, &Command::Launch(launch)).unwrap();

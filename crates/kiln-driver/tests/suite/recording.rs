@@ -38,8 +38,8 @@ fn program(driver: &dyn Driver, words_before: u64) -> Result<u32> {
         dynamic_shared_bytes: 0,
         cooperative: false,
         arguments: &arguments,
-        // SAFETY: the kernel is a host function that writes the word it is given.
         declared: None,
+        // SAFETY: the kernel is a host function that writes the word it is given.
         vouched: unsafe { Vouched::new() },
     };
     driver.submit(stream, &Command::Launch(launch))?;

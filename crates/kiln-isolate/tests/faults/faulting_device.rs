@@ -265,8 +265,8 @@ impl FaultingDevice {
             dynamic_shared_bytes: 0,
             cooperative: false,
             arguments: &arguments,
-            // SAFETY: these kernels fault on purpose, in a worker that holds nothing else.
             declared: None,
+            // SAFETY: these kernels fault on purpose, in a worker that holds nothing else.
             vouched: unsafe { Vouched::new() },
         };
         self.device.submit(self.stream, &Command::Launch(launch)).map(drop)

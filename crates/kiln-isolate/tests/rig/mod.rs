@@ -135,8 +135,8 @@ pub(crate) fn launch<'a>(kernel: &Function, arguments: &'a [u8]) -> Command<'a> 
         dynamic_shared_bytes: 0,
         cooperative: false,
         arguments,
-        // SAFETY: `store` writes one word to the address it is given, which is mapped; the others touch nothing mapped.
         declared: None,
+        // SAFETY: `store` writes one word to the address it is given, which is mapped; the others touch nothing mapped.
         vouched: unsafe { Vouched::new() },
     })
 }

@@ -61,8 +61,8 @@ impl Bench {
             dynamic_shared_bytes: 0,
             cooperative: false,
             arguments,
-            // SAFETY: a simulated device keeps kernels inside its own memory, whatever they do.
             declared: None,
+            // SAFETY: a simulated device keeps kernels inside its own memory, whatever they do.
             vouched: unsafe { Vouched::new() },
         };
         self.device.submit(self.stream, &Command::Launch(launch)).unwrap();

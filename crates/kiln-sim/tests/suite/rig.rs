@@ -191,8 +191,8 @@ impl Rig {
             dynamic_shared_bytes: 0,
             cooperative: false,
             arguments,
-            // SAFETY: kernels here are host functions that reach memory through checked ports only.
             declared: None,
+            // SAFETY: kernels here are host functions that reach memory through checked ports only.
             vouched: unsafe { Vouched::new() },
         })
     }
