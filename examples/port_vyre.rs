@@ -20,11 +20,12 @@ use kiln::program::{
 };
 use kiln::telemetry::Count;
 
-/// Who is reached from whom, one call further: `seen[to]` where `seen[from]`.
+/// Which functions are reached, one call further: `seen[to]` where `seen[from]`. Other threads change `seen` meanwhile, so it is read
+/// by an atomic that changes nothing.
 const REACH: &str = "
 kernel reach(in from: u32[], in to: u32[like from], inout seen: u32[], inout changed: u32[1]) block(64) over(from) {
     let e = global.x;
-    if (e < len(from)) & (seen[from[e]] != 0) {
+    if (e < len(from)) & (atomic_max(seen[from[e]], 0) != 0) {
         if atomic_max(seen[to[e]], 1) == 0 { atomic_max(changed[0], 1); }
     }
 }";

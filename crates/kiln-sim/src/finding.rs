@@ -197,7 +197,7 @@ impl Finding {
         let rule = self.kind.rule(code);
         let error = Error::new(
             "wait",
-            ErrorKind::Finding(DeviceFinding { rule, kernel, line, text: self.to_string() }),
+            ErrorKind::Finding(DeviceFinding { rule, kernel, line, fatal: false, text: self.to_string() }),
         );
         match sides.into_iter().flatten().find_map(site) {
             Some(site) => error.at(site),

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Write;
 use std::time::Duration;
 
-use kiln_driver::{Error, StreamId, Submission};
+use kiln_driver::{DeviceFinding, Error, ErrorKind, Site, StreamId, Submission};
 
 use crate::actor::Actor;
 use crate::config::{MachineLimits, Mode};
@@ -122,6 +122,17 @@ impl Journal {
         self.seen.insert(identity);
         self.write(now_ns, format_args!("FOUND {finding}"));
         self.findings.push(finding);
+    }
+
+    /// Marks what a piece of work was found to do as the reason why its device was lost.
+    pub(crate) fn mark_fatal(&mut self, device: u32, site: &Site) {
+        let of_it = |(of, error): &&mut (u32, Error)| *of == device && error.site() == Some(site);
+        for (_, error) in self.unread.iter_mut().filter(of_it) {
+            if let Some(finding) = error.finding() {
+                let fatal = DeviceFinding { fatal: true, ..finding.clone() };
+                *error = Error::new(error.call(), ErrorKind::Finding(fatal)).at(site.clone());
+            }
+        }
     }
 
     /// The oldest finding of a device that was not asked for yet.

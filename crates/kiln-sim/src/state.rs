@@ -274,6 +274,7 @@ impl State {
         self.journal.write(now_ns, format_args!("device {device} is lost: {loss}"));
         let mut error = Error::lost("submit", loss);
         if let Some(site) = actor.and_then(site) {
+            self.journal.mark_fatal(device, &site);
             error = error.at(site);
         }
         self.device(device).lost = Some(error);

@@ -150,8 +150,6 @@ impl Attempt {
         let ChosenKernel { kernel, facts, others } = source.kernel(gpu, flags.kernel.as_deref())?;
         let Fitted { plan, sheets, warnings } = plan.fit(&flags.arguments, &facts, flags.cast)?;
         let arrays = self.upload(&plan)?;
-        // The arrays that structs point at are not arguments of the launch, which therefore does not wait for their uploads.
-        gpu.synchronize()?;
         let mut launch = gpu.launch(&kernel);
         launch.grid(shape.grid).block(shape.block).shared(flags.shared);
         if facts.requirements.needs(Feature::CooperativeLaunch) {
@@ -165,6 +163,12 @@ impl Attempt {
                 (Argument::Null, _) => _ = launch.null(),
                 (Argument::Value(bytes), _) => _ = launch.value_bytes(bytes),
                 (Argument::Struct { bytes, arrays }, buffers) => {
+                    for ((_, array), buffer) in arrays.iter().zip(buffers) {
+                        match array.access {
+                            Access::Read => _ = launch.also_read(buffer),
+                            _ => _ = launch.also_write(buffer),
+                        }
+                    }
                     let offsets = arrays.iter().map(|(offset, _)| *offset);
                     _ = launch.value_bytes(&with_addresses(bytes, offsets.zip(buffers))?);
                 }

@@ -299,6 +299,7 @@ impl PlaceSheet {
 fn bad_access(kind: &FindingKind) -> Option<&BadAccess> {
     match kind {
         FindingKind::OutOfBounds(access)
+        | FindingKind::Undeclared(access)
         | FindingKind::UseAfterFree(access)
         | FindingKind::ReadOnly(access)
         | FindingKind::Misaligned(access)
@@ -317,6 +318,7 @@ const STEP_LIMIT: &str = "step-limit";
 fn word(kind: &FindingKind) -> &'static str {
     match kind {
         FindingKind::OutOfBounds(_) => "out-of-bounds",
+        FindingKind::Undeclared(_) => "undeclared",
         FindingKind::UseAfterFree(_) => "use-after-free",
         FindingKind::ReadOnly(_) => "read-only",
         FindingKind::Misaligned(_) => "misaligned",

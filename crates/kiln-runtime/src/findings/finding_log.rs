@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use kiln_driver::call::{Answer, Call};
 use kiln_driver::layer::Layer;
-use kiln_driver::{Command, DeviceFinding, Error as DriverError, Object, Timeout, WaitTarget};
+use kiln_driver::{
+    Command, DeviceFinding, Error as DriverError, Object, Site, StreamId, Submission, Timeout, WaitTarget,
+};
 use kiln_order::{DependencyTracker, Stamp, StreamClock};
 
 use super::setting::Findings;
@@ -113,7 +115,9 @@ impl FindingLog {
             let at = error.site().and_then(|site| stamps.find(site.stream, site.submission));
             let followers = at.map(|at| stamps.followers(at)).unwrap_or_default();
             drop(stamps);
-            kept.add(KeptFinding { error, at, followers, told: None });
+            // The loss of the device tells its callers, and recovery decides which later work it concerns.
+            let told = error.finding().is_some_and(|finding| finding.fatal).then(Vec::new);
+            kept.add(KeptFinding { error, at, followers, told });
         }
         let mut stamps = self.stamps.lock().unwrap_or_else(PoisonError::into_inner);
         stamps.forget(|stamp| before.covers(stamp));
@@ -139,6 +143,14 @@ impl KeptFindings {
 }
 
 impl KeptFinding {
+    /// Attributes a finding to its submission if it was read before the submitting thread noted that.
+    fn attribute(&mut self, stream: StreamId, submission: Submission, stamp: Stamp) {
+        let is_it = |site: &Site| (site.stream, site.submission) == (stream, submission);
+        if self.at.is_none() && self.error.site().is_some_and(is_it) {
+            self.at = Some(stamp);
+        }
+    }
+
     fn finding(&self) -> Option<DeviceFinding> {
         self.error.finding().cloned()
     }
@@ -188,7 +200,10 @@ impl Layer for FindingLayer {
                     let mut clock = StreamClock::default();
                     lane.read_published_clock(&mut clock);
                     let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
-                    kept.list.iter_mut().for_each(|finding| finding.note(stamp, &clock));
+                    for finding in &mut kept.list {
+                        finding.attribute(*stream, submission, stamp);
+                        finding.note(stamp, &clock);
+                    }
                     self.stamps().note(*stream, submission, stamp, clock);
                 }
             }

@@ -47,10 +47,14 @@ impl SubmissionStamps {
         }
     }
 
-    /// The stamp of a submission: its own, or the next older one that is known.
+    /// The stamp of a submission: its own, or the next older one that is known. None for one that is newer than all that are known: the
+    /// thread that submits it has not noted it yet.
     pub(super) fn find(&self, stream: StreamId, Submission(submission): Submission) -> Option<Stamp> {
         let one = self.streams.get(&stream)?;
         let after = one.numbers.partition_point(|noted| noted.submission <= submission);
+        if one.numbers.back().is_none_or(|newest| newest.submission < submission) {
+            return None;
+        }
         let noted = one.numbers.get(after.saturating_sub(1))?;
         Some(Stamp { stream: one.key, number: noted.number })
     }

@@ -6,8 +6,8 @@
 mod pins;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use kiln::order::{Mutation, Stamp};
@@ -52,8 +52,17 @@ struct Item {
     writes: usize,
     /// Whether nothing of what was in the block shows through.
     overwrites: bool,
-    /// How often a callback was called, and how often with good news.
-    told: Option<Arc<[AtomicUsize; 2]>>,
+    /// What its callback was told.
+    told: Option<Arc<Told>>,
+}
+
+/// What a callback was told.
+#[derive(Default)]
+struct Told {
+    /// How often it was called, and how often with good news.
+    calls: [AtomicUsize; 2],
+    /// The last bad news.
+    error: Mutex<Option<String>>,
 }
 
 struct Slot {
@@ -233,11 +242,12 @@ impl Program {
 
     /// Remembers what was queued, by numbers, and has a callback told how it ends.
     fn push(&mut self, ticket: Ticket, writes: usize, reads: Vec<usize>, overwrites: bool) {
-        let told = Arc::<[AtomicUsize; 2]>::default();
+        let told = Arc::<Told>::default();
         let seen = told.clone();
         ticket.on_done(move |answer| {
-            seen[1].fetch_add(usize::from(answer.is_ok()), Ordering::SeqCst);
-            seen[0].fetch_add(1, Ordering::SeqCst);
+            seen.calls[1].fetch_add(usize::from(answer.is_ok()), Ordering::SeqCst);
+            *seen.error.lock().unwrap() = answer.err().map(|error| format!("{error:#}"));
+            seen.calls[0].fetch_add(1, Ordering::SeqCst);
         });
         self.items.push(Item { ticket, reads, writes, overwrites, told: Some(told) });
     }
@@ -326,12 +336,13 @@ impl Program {
             if let Some(told) = &item.told {
                 // Callbacks come from the reactor, for which no thread waits.
                 let begun = Instant::now();
-                while told[0].load(Ordering::SeqCst) == 0 && begun.elapsed() < Duration::from_secs(20) {
+                while told.calls[0].load(Ordering::SeqCst) == 0 && begun.elapsed() < Duration::from_secs(20) {
                     std::thread::yield_now();
                 }
-                let told = [0, 1].map(|at: usize| told[at].load(Ordering::SeqCst));
-                if told != [1, usize::from(done)] {
-                    let said = format!("item {index} was done: {done}, and its callback was told {told:?}");
+                let calls = [0, 1].map(|at: usize| told.calls[at].load(Ordering::SeqCst));
+                if calls != [1, usize::from(done)] {
+                    let error = told.error.lock().unwrap();
+                    let said = format!("item {index} was done: {done}, its callback: {calls:?} {error:?}");
                     return Err(Wrong::Word(said));
                 }
             }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kiln::checking::FindingRule;
 use kiln::program::{Bindings, DispatchConfig, Program, ProgramError};
 use kiln_driver::Code;
 use kiln_ir::{BindingPlan, DeviceLimits, LaunchPlan, LaunchRequest};
@@ -124,17 +125,20 @@ fn atomic_orders_are_ignored() {
     let run = |rig: &Rig, release: &str, acquire: &str| {
         let pipeline = rig.backend.compile(&pass_on(release, acquire)).unwrap();
         let given = Bindings::new().input("flag", &[0_u32]);
-        pipeline.dispatch_with(given, &one_block()).unwrap().outputs.take::<u32>("seen").unwrap()[0]
+        pipeline.dispatch_with(given, &one_block())
     };
     everywhere("atomic_orders_are_ignored", |rig| {
         for (release, acquire) in [("release", "acquire"), ("acq_rel", "acq_rel"), ("seq_cst", "seq_cst")] {
-            assert_eq!(run(rig, release, acquire), 42, "{release} and {acquire}");
+            let mut outputs = run(rig, release, acquire).unwrap().outputs;
+            assert_eq!(outputs.take::<u32>("seen").unwrap(), [42], "{release} and {acquire}");
         }
     });
     // That they count shows where they are missing: the thread that reads the data then races with the one that wrote it.
     for (release, acquire) in [("relaxed", "relaxed"), ("release", "relaxed"), ("relaxed", "acquire")] {
         let rig = Rig::simulated();
-        run(&rig, release, acquire);
+        let error = run(&rig, release, acquire).map(|_| ()).unwrap_err();
+        let finding = error.finding().unwrap_or_else(|| panic!("{release} and {acquire}: {error}"));
+        assert_eq!(finding.rule, FindingRule::Race, "{finding}");
         assert!(!rig.findings().is_empty(), "{release} and {acquire} order nothing");
     }
 }

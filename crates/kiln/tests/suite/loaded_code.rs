@@ -15,7 +15,6 @@ use kiln::{
 use kiln_driver::call::{Answer, Call};
 use kiln_driver::layer::{Layer, Layered};
 use kiln_driver::{Code, Dim3, Image, Object};
-use kiln_ptx::exec::FindingKind;
 use kiln_sim::{FaultPlan, Machine, MachineConfig, PlannedFault, PtxEngine};
 
 const COPY: &str = include_str!("../copy.ptx");
@@ -172,7 +171,7 @@ fn with_instruction(instruction: &str) -> String {
 }
 
 #[test]
-fn an_instruction_only_a_gpu_has_is_refused_by_name_and_line_when_a_thread_comes_to_it() {
+fn an_instruction_only_a_gpu_has_is_refused_at_submit_by_name_and_line() {
     let instructions = [
         "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%r2,%r3,%r4,%r5}, {%r6,%r7}, {%f0,%f1,%f2,%f3};",
         "wmma.load.a.sync.aligned.row.m16n16k16.f16 {%r2,%r3,%r4,%r5,%r6,%r7,%r8,%r9}, [%rd1], 16;",
@@ -200,25 +199,28 @@ fn an_instruction_only_a_gpu_has_is_refused_by_name_and_line_when_a_thread_comes
         let mut launch = gpu.launch(&kernel);
         launch.grid(Dim3::from(1)).block(Dim3::from(32)).read_write(&at);
         // SAFETY: the simulated device checks what its kernels touch.
-        let error = unsafe { launch.submit() }.and_then(|ticket| ticket.wait()).unwrap_err();
+        let error = unsafe { launch.submit() }.unwrap_err();
         let told = format!("{error:#}");
-        assert!(error.is_sticky() && told.contains(word) && told.contains("line 12"), "{word}: {told}");
-        let findings = machine.findings();
-        let code = findings.iter().find_map(|finding| finding.code.as_deref()).unwrap();
-        assert!(matches!(&code.kind, FindingKind::Unsupported(what) if what.contains(word)), "{code}");
-        assert_eq!((code.site.ptx_line, code.site.thread), (12, [0, 0, 0]), "{word}");
+        assert!(told.contains(word) && told.contains("line 12"), "{word}: {told}");
+        assert!(!error.is_sticky() && !error.is_lost(), "{word}: {told}");
+        // Nothing was queued, and the device goes on.
+        assert_eq!(at.download().unwrap(), [0; 64], "{word}");
+        gpu.synchronize().unwrap();
+        assert!(machine.findings().is_empty(), "{word}");
     }
 }
 
+/// Whether a branch is taken is known only when it runs, so a kernel is refused for what it may come to.
 #[test]
-fn such_an_instruction_that_no_thread_comes_to_does_not_matter() {
+fn such_an_instruction_behind_a_branch_is_refused_too() {
     let machine = machine(FaultPlan::none());
     let gpu = runtime(&machine);
     let text = with_instruction("setp.eq.u64 %p1, %rd1, 0;\n@%p1 wgmma.fence.sync.aligned;");
     let (kernel, at) = (gpu.kernel(text.as_str(), "k").unwrap(), gpu.zeros::<u32>(1).unwrap());
     // SAFETY: the simulated device checks what its kernels touch.
-    unsafe { gpu.launch(&kernel).grid(1).block(1).read_write(&at).submit() }.unwrap().wait().unwrap();
-    assert!(machine.findings().is_empty());
+    let error = unsafe { gpu.launch(&kernel).grid(1).block(1).read_write(&at).submit() }.unwrap_err();
+    assert!(format!("{error:#}").contains("line 13"), "{error:#}");
+    gpu.synchronize().unwrap();
 }
 
 /// What the first load says if the loader answers with this.

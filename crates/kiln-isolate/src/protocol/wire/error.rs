@@ -47,6 +47,7 @@ pub(crate) fn put_error(error: &Error, to: &mut Writer) {
                 text(&line.file, to);
                 to.u32(line.line);
             }
+            finding.fatal.put(to);
             text(&finding.text, to);
         }
         other => {
@@ -80,7 +81,7 @@ fn take_finding(from: &mut Reader<'_>) -> Result<DeviceFinding, Malformed> {
     } else {
         None
     };
-    Ok(DeviceFinding { rule, kernel, line, text: String::take(from)? })
+    Ok(DeviceFinding { rule, kernel, line, fatal: bool::take(from)?, text: String::take(from)? })
 }
 
 fn text(text: &str, to: &mut Writer) {
