@@ -8,5 +8,5 @@ mod finding_log;
 mod setting;
 mod submission_stamps;
 
-pub(crate) use finding_log::{FindingLayer, FindingLog};
+pub(crate) use finding_log::{FindingLayer, FindingLog, KeptFinding};
 pub use setting::Findings;

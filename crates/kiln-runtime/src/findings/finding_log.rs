@@ -33,7 +33,8 @@ struct KeptFindings {
     dropped_unread: u64,
 }
 
-struct KeptFinding {
+/// One finding, and which work it fails.
+pub(crate) struct KeptFinding {
     error: DriverError,
     /// The submission it belongs to, if that is known.
     at: Option<Stamp>,
@@ -98,6 +99,15 @@ impl FindingLog {
         (untold.filter_map(KeptFinding::finding).collect(), kept.dropped_unread)
     }
 
+    /// What fails work of a runtime that ends, for its tickets.
+    pub(crate) fn take_failures(&self) -> Vec<KeptFinding> {
+        if self.setting != Findings::Fail {
+            return Vec::new();
+        }
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut kept.list).into()
+    }
+
     fn tracker(&self) -> Option<Arc<DependencyTracker>> {
         self.tracker.get().and_then(Weak::upgrade)
     }
@@ -153,6 +163,11 @@ impl KeptFinding {
 
     fn finding(&self) -> Option<DeviceFinding> {
         self.error.finding().cloned()
+    }
+
+    /// The finding as an error, if it fails that work.
+    pub(crate) fn failure_of(&self, stamp: Stamp) -> Option<Error> {
+        self.concerns(stamp).then(|| Error::new(ErrorKind::Finding(self.error.clone())))
     }
 
     /// Whether work that is done was submitted after it in the order, and before the first caller was told.

@@ -394,6 +394,7 @@ impl Drop for Inner {
             Err(error) => Some(error),
         };
         let cut_short = reason.map(|reason| (self.tracker.host().snapshot(), reason));
-        self.key.leave(EndedRuntime { losses: self.state.losses(), cut_short });
+        let findings = self.findings.as_ref().map(|log| log.take_failures()).unwrap_or_default();
+        self.key.leave(EndedRuntime { losses: self.state.losses(), cut_short, findings });
     }
 }

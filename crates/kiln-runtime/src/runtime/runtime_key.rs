@@ -18,6 +18,7 @@ use super::inner::Inner;
 use super::meters::Meters;
 use crate::counters::Numbers;
 use crate::error::Error;
+use crate::findings::KeptFinding;
 use crate::state::Loss;
 
 /// The name of a runtime; no other one of this process ever has it.
@@ -47,6 +48,8 @@ pub(super) struct EndedRuntime {
     pub(super) losses: Vec<Loss>,
     /// What was known to be done, and why that was not waited for which was not; none if everything was.
     pub(super) cut_short: Option<(StreamClock, Error)>,
+    /// What the device found in its work.
+    pub(super) findings: Vec<KeptFinding>,
 }
 
 /// All runtimes of this process.
@@ -86,7 +89,7 @@ impl RuntimeKey {
 
     /// The runtime ended. Its parts are dropped by itself, after this.
     pub(super) fn leave(self, ended: EndedRuntime) {
-        let nothing = ended.losses.is_empty() && ended.cut_short.is_none();
+        let nothing = ended.losses.is_empty() && ended.cut_short.is_none() && ended.findings.is_empty();
         write(|registry| {
             let known = registry.runtimes.remove(&self);
             if !nothing {
@@ -139,7 +142,9 @@ impl EndedRuntime {
         let done = |known: &StreamClock| {
             known.covers(stamp) || self.losses.iter().any(|loss| loss.planned.covers(stamp))
         };
-        self.cut_short.as_ref().filter(|(known, _)| !done(known)).map(|(_, reason)| reason.clone())
+        let cut_short = self.cut_short.as_ref().filter(|(known, _)| !done(known));
+        let finding = || self.findings.iter().find_map(|finding| finding.failure_of(stamp));
+        cut_short.map(|(_, reason)| reason.clone()).or_else(finding)
     }
 }
 

@@ -13,6 +13,7 @@ mod arena;
 mod between;
 mod endings;
 mod faults;
+mod findings;
 mod held;
 mod kernels;
 mod lost_set;

@@ -281,3 +281,44 @@ fn wall_time_is_divided_by_event_time() {
         assert!(timing.enqueue + timing.wait <= timing.wall, "{timing:?}");
     });
 }
+
+/// Threads that write one element without an order.
+const CLASH: &str = "kernel clash(in x: u32[], inout last: u32[1], inout changed: u32[1]) block(64) over(x) { last[0] = x[global.x]; }";
+
+/// A race in a program fails every way to run it, and what it was to write is not handed out.
+#[test]
+fn a_race_fails_dispatches_sequences_loops_and_typed_handles() {
+    let rig = Rig::simulated();
+    let clash = rig.backend.compile(&program(CLASH)).unwrap();
+    let x: Vec<u32> = (0..64).collect();
+    let given = || Bindings::new().input("x", &x).input("changed", &[0_u32]);
+    let told = |way: &str, error: kiln::Error| {
+        let finding = error.finding().unwrap_or_else(|| panic!("{way}: {error}"));
+        assert_eq!((finding.rule, finding.kernel.as_deref()), (FindingRule::Race, Some("clash")), "{way}");
+        let line = finding.line.as_ref().map(|line| line.file.as_str());
+        assert_eq!(line, Some("clash.kir"), "{way}: {finding}");
+    };
+    told("dispatch", clash.dispatch(given().input("last", &[7_u32])).map(|_| ()).unwrap_err());
+
+    let mut last = vec![7_u32];
+    told("in place", clash.dispatch(given().in_out("last", &mut last)).map(|_| ()).unwrap_err());
+    assert_eq!(last, [7], "a result that is wrong is not handed out");
+
+    let pending = clash.dispatch_async(given().input("last", &[7_u32])).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    told("asynchronous", runtime.block_on(pending).map(|_| ()).unwrap_err());
+
+    let (resident, mut seen) = (rig.gpu().upload(&[7_u32]).unwrap(), Vec::new());
+    let mut sequence = rig.backend.sequence();
+    sequence.step(&clash, given().resident("last", &resident)).unwrap();
+    sequence.read(&resident, &mut seen).unwrap();
+    told("sequence", sequence.run().map(|_| ()).unwrap_err());
+    assert_eq!(seen, [0_u32; 0]);
+
+    let converge = Some(kiln::program::Converge { flag: "changed".into(), limit: 10 });
+    let config = DispatchConfig { converge, ..DispatchConfig::default() };
+    let looped = clash.dispatch_with(given().input("last", &[7_u32]), &config);
+    told("loop", looped.map(|_| ()).unwrap_err());
+    // The device goes on.
+    assert_eq!(rig.gpu().upload(&[1_u32]).unwrap().download().unwrap(), [1]);
+}

@@ -7,6 +7,7 @@ mod devices;
 mod fallback;
 mod gate;
 mod log;
+pub(crate) use log::lines;
 mod policy;
 mod reopen;
 mod runtimes;

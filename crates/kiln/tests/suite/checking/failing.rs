@@ -13,14 +13,14 @@ use super::kernels::KERNELS;
 
 const LONG: Duration = Duration::from_secs(100);
 
-struct Scene {
-    gpu: DeviceRuntime,
-    store: Kernel,
-    data: GpuRef<u32>,
-    neighbour: GpuRef<u32>,
+pub(super) struct Scene {
+    pub(super) gpu: DeviceRuntime,
+    pub(super) store: Kernel,
+    pub(super) data: GpuRef<u32>,
+    pub(super) neighbour: GpuRef<u32>,
 }
 
-fn scene(seed: u64, findings: Findings) -> Scene {
+pub(super) fn scene(seed: u64, findings: Findings) -> Scene {
     let machine = Machine::new(MachineConfig::seeded(seed).engine(Arc::new(PtxEngine::default())));
     let config = RuntimeConfig { findings, ..RuntimeConfig::default() };
     let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), config).unwrap();
@@ -31,7 +31,7 @@ fn scene(seed: u64, findings: Findings) -> Scene {
 
 impl Scene {
     /// Writes so many elements of a buffer of 256.
-    fn launch(&self, elements: u32) -> Ticket {
+    pub(super) fn launch(&self, elements: u32) -> Ticket {
         let mut launch = self.gpu.launch(&self.store);
         // SAFETY: the simulator checks every access, and what lies behind the buffer is mapped.
         unsafe { launch.threads(u64::from(elements)).write(&self.data).value(elements).submit().unwrap() }
@@ -39,7 +39,7 @@ impl Scene {
 }
 
 #[track_caller]
-fn check(error: &Error) {
+pub(super) fn check(error: &Error) {
     let finding = error.finding().unwrap_or_else(|| panic!("{error}"));
     assert_eq!(
         (finding.rule, finding.kernel.as_deref()),
