@@ -1,9 +1,9 @@
-//! NVRTC, ptxas and the CUDA headers for the tests: found, or fetched as Python packages.
+//! NVRTC, ptxas, the CUDA headers and cuRAND for the tests: found, or fetched as Python packages.
 //!
-//! The tests compile CUDA C on machines that have no GPU and no toolkit. NVIDIA publishes the three parts as Python
+//! The tests compile CUDA C on machines that have no GPU and no toolkit. NVIDIA publishes the parts as Python
 //! packages that need neither, so all a fresh machine needs is pip. The versions are pinned ([`parts`]). Order of
-//! search: the variables `KILN_NVRTC`, `KILN_PTXAS` and `KILN_CUDA_INCLUDE`; a whole toolkit on the system
-//! ([`system`]); the packages ([`fetch`]); at last an NVRTC alone on the system. The three come from one place
+//! search: the variables `KILN_NVRTC`, `KILN_PTXAS`, `KILN_CUDA_INCLUDE` and `KILN_CURAND`; a whole toolkit on the system
+//! ([`system`]); the packages ([`fetch`]); at last an NVRTC alone on the system. They come from one place
 //! unless a variable says otherwise, because a ptxas refuses PTX that is newer than itself.
 
 mod fetch;

@@ -46,6 +46,7 @@ pub(crate) const TESTS: &[Item] = &[
     Item { package: "kiln-ir", target: Target::Test("device") },
     Item { package: "kiln-isolate", target: Target::Test("cuda") },
     Item { package: "kiln-isolate", target: Target::Test("faults") },
+    Item { package: "kiln-libs", target: Target::Test("operations") },
     Item { package: "kiln-mem", target: Target::Test("cuda") },
 ];
 

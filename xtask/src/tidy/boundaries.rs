@@ -58,6 +58,11 @@ const BOUNDARIES: &[Boundary] = &[
         may_use: &["kiln-driver", "kiln-ir", "kiln-mem", "kiln-runtime"],
         unsafe_code: true,
     },
+    Boundary {
+        package: "kiln-libs",
+        may_use: &["kiln-driver", "kiln-ir", "kiln-runtime"],
+        unsafe_code: true,
+    },
     Boundary { package: "kiln-service", may_use: &["kiln-driver", "kiln-runtime"], unsafe_code: false },
     Boundary {
         package: "kiln",

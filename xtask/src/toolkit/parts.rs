@@ -1,10 +1,10 @@
-//! The three parts of the CUDA toolkit the tests use, as data.
+//! The parts of the CUDA toolkit the tests use, as data.
 
 use std::path::{Path, PathBuf};
 
 /// What to do when a part cannot be had.
 pub(crate) const ADVICE: &str = "install pip for python3, or a CUDA toolkit and set CUDA_HOME, or name the parts \
-     with KILN_NVRTC, KILN_PTXAS and KILN_CUDA_INCLUDE";
+     with KILN_NVRTC, KILN_PTXAS, KILN_CUDA_INCLUDE and KILN_CURAND";
 
 /// One part.
 pub(crate) struct Part {
@@ -27,7 +27,7 @@ pub(crate) struct Part {
 }
 
 /// The parts. Versions of CUDA 13.0, and not the newest: a later NVRTC writes PTX that drivers of CUDA 13.0 refuse.
-pub(crate) const PARTS: [Part; 3] = [
+pub(crate) const PARTS: [Part; 4] = [
     Part {
         name: "NVRTC",
         variable: "KILN_NVRTC",
@@ -57,6 +57,21 @@ pub(crate) const PARTS: [Part; 3] = [
         in_package: "nvidia/cu13/include/cuda_fp16.h",
         in_toolkit: &["include/cuda_fp16.h", "targets/x86_64-linux/include/cuda_fp16.h"],
         directory: true,
+    },
+    // Its generators on the host need no GPU: the tests of random numbers compare with them.
+    Part {
+        name: "cuRAND",
+        variable: "KILN_CURAND",
+        package: "nvidia-curand",
+        version: "10.4.0.35",
+        megabytes: 60,
+        in_package: "nvidia/cu13/lib/libcurand.so.10",
+        in_toolkit: &[
+            "lib64/libcurand.so.*",
+            "lib/libcurand.so.*",
+            "targets/x86_64-linux/lib/libcurand.so.*",
+        ],
+        directory: false,
     },
 ];
 

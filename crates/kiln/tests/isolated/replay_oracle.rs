@@ -357,7 +357,11 @@ impl Program {
             };
             if !right {
                 return Err(Wrong::Word(format!(
-                    "item {index} is {outcome:?}, done: {done}, needs what is lost: {needs_spoilt}"
+                    "item {index} ({}, reads {:?}, writes {}, overwrites: {}) is {outcome:?}, done: {done}, needs what is lost: {needs_spoilt}",
+                    item.ticket.stamp(),
+                    item.reads,
+                    item.writes,
+                    item.overwrites
                 )));
             }
             match outcome {
