@@ -7,10 +7,10 @@
 //!
 //! ```
 //! use kiln::DeviceRuntime;
-//! use kiln_libs::rand::{Normal, Random, Uniform};
+//! use kiln_libs::rand::{Normal, Sampler, Uniform};
 //!
 //! let gpu = DeviceRuntime::simulated(1)?;
-//! let random = Random::new(&gpu);
+//! let random = Sampler::new(&gpu);
 //! let values = gpu.allocate::<f32>(1000)?;
 //! random.draw(42).fill(&values, Uniform)?;
 //! assert!(values.download()?.iter().all(|value| (0.0..=1.0).contains(value)));

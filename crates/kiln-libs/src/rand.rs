@@ -18,15 +18,15 @@
 //! | [`Integers`] | `u32`, `i32`, `u64`, `i64` | from a range; no value is more likely than another by more than 2^-32 of its probability |
 //! | [`Permutation`] | `u32`, `u64` | 0 to the length less one, each once |
 //!
-//! Types in reading order: [`Random`], [`Draw`], [`Distribution`], [`Philox`].
+//! Types in reading order: [`Sampler`], [`Draw`], [`Distribution`], [`Philox`].
 
 mod distribution;
 mod kernel_text;
 mod philox;
-mod random;
+mod sampler;
 
 pub use distribution::{
     Bernoulli, Bits, Distribution, Integers, LogNormal, Normal, Permutation, RandomKernel, Uniform,
 };
 pub use philox::Philox;
-pub use random::{Draw, Random};
+pub use sampler::{Draw, Sampler};

@@ -2,7 +2,7 @@
 
 use kiln::{DeviceRuntime, GpuRef};
 use kiln_libs::rand::{
-    Bernoulli, Bits, Distribution, Integers, LogNormal, Normal, Permutation, Philox, Random, Uniform,
+    Bernoulli, Bits, Distribution, Integers, LogNormal, Normal, Permutation, Philox, Sampler, Uniform,
 };
 
 use crate::rig::everywhere;
@@ -19,7 +19,7 @@ fn drawn<T: kiln::buffer::Element, D: Distribution<T> + Copy>(
     distribution: D,
 ) -> Vec<T> {
     let buffer: GpuRef<T> = gpu.allocate(len).unwrap();
-    Random::new(gpu).draw(SEED).offset(offset).fill(&buffer, distribution).unwrap();
+    Sampler::new(gpu).draw(SEED).offset(offset).fill(&buffer, distribution).unwrap();
     buffer.download().unwrap()
 }
 
@@ -55,7 +55,7 @@ fn a_draw_in_parts_is_the_draw() {
     everywhere("a_draw_in_parts_is_the_draw", |gpu| {
         let whole: Vec<f64> = drawn(gpu, 1000, 7, Normal { mean: 1.0, deviation: 2.0 });
         let parts = gpu.allocate::<f64>(1000).unwrap();
-        let random = Random::new(gpu);
+        let random = Sampler::new(gpu);
         let streams = [gpu.stream().unwrap(), gpu.stream().unwrap()];
         for (at, range) in [0..1, 1..334, 334..335, 335..1000].into_iter().enumerate() {
             let (offset, part) = (7 + range.start as u64, parts.view(range).unwrap());
@@ -74,8 +74,9 @@ fn box_muller(first: f64, turns: f64) -> [f64; 2] {
 
 pub(crate) fn normal_f32(sequence: Philox, position: u64) -> f64 {
     let pair = position / 2 * 2;
-    let word = |at: u64| f64::from(sequence.u32(at));
-    let (first, turns) = ((word(pair) + 0.5) / 4_294_967_296.0, (word(pair + 1) + 0.5) / 4_294_967_296.0);
+    // The first one is rounded to f32, which tells near 1, where its logarithm is near 0.
+    let first = f64::from(sequence.f32(pair));
+    let turns = (f64::from(sequence.u32(pair + 1)) + 0.5) / 4_294_967_296.0;
     box_muller(first, turns)[(position % 2) as usize]
 }
 
@@ -200,7 +201,7 @@ fn a_permutation_has_each_value_once_and_depends_on_seed_and_offset() {
 #[test]
 fn permutations_are_even() {
     let gpu = DeviceRuntime::simulated(3).unwrap();
-    let (random, buffer) = (Random::new(&gpu), gpu.allocate::<u32>(5).unwrap());
+    let (random, buffer) = (Sampler::new(&gpu), gpu.allocate::<u32>(5).unwrap());
     let mut counts = [[0_u32; 5]; 5];
     for seed in 0..2000 {
         random.draw(seed).fill(&buffer, Permutation).unwrap();
@@ -216,7 +217,7 @@ fn permutations_are_even() {
 fn a_view_is_filled_and_nothing_beside_it() {
     everywhere("a_view_is_filled_and_nothing_beside_it", |gpu| {
         let buffer = gpu.zeros::<u32>(100).unwrap();
-        let random = Random::new(gpu);
+        let random = Sampler::new(gpu);
         random.draw(1).offset(2).fill(&buffer.view(33..40).unwrap(), Bits).unwrap();
         let expected: Vec<u32> = (0..100)
             .map(|at| if (33..40).contains(&at) { Philox::new(1).u32(at - 33 + 2) } else { 0 })
@@ -230,7 +231,7 @@ fn a_view_is_filled_and_nothing_beside_it() {
 #[test]
 fn a_recorded_draw_is_the_same_at_every_replay() {
     everywhere("a_recorded_draw_is_the_same_at_every_replay", |gpu| {
-        let (random, buffer) = (Random::new(gpu), gpu.zeros::<f32>(500).unwrap());
+        let (random, buffer) = (Sampler::new(gpu), gpu.zeros::<f32>(500).unwrap());
         let mut builder = gpu.graph();
         random.draw(SEED).offset(11).record(&mut builder, &buffer, Uniform).unwrap();
         let graph = builder.build().unwrap();

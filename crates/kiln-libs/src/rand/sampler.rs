@@ -20,22 +20,22 @@ const MAX_BLOCKS: u64 = (1 << 31) - 1;
 ///
 /// ```
 /// use kiln::DeviceRuntime;
-/// use kiln_libs::rand::{Bits, Philox, Random};
+/// use kiln_libs::rand::{Bits, Philox, Sampler};
 ///
 /// let gpu = DeviceRuntime::simulated(1)?;
-/// let random = Random::new(&gpu);
+/// let random = Sampler::new(&gpu);
 /// let words = gpu.allocate::<u32>(100)?;
 /// random.draw(7).fill(&words, Bits)?;
 /// let sequence = Philox::new(7);
 /// assert_eq!(words.download()?, (0..100).map(|at| sequence.u32(at)).collect::<Vec<_>>());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Random {
+pub struct Sampler {
     gpu: DeviceRuntime,
     kernels: Mutex<HashMap<&'static str, Kernel>>,
 }
 
-impl Random {
+impl Sampler {
     /// Random numbers on a device. Nothing is loaded yet.
     pub fn new(gpu: &DeviceRuntime) -> Self {
         Self { gpu: gpu.clone(), kernels: Mutex::default() }
@@ -63,7 +63,7 @@ impl Random {
     }
 }
 
-impl std::fmt::Debug for Random {
+impl std::fmt::Debug for Sampler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "random numbers on {:?}", self.gpu)
     }
@@ -73,7 +73,7 @@ impl std::fmt::Debug for Random {
 #[derive(Clone, Copy, Debug)]
 #[must_use = "nothing is drawn until `fill` or `record`"]
 pub struct Draw<'a> {
-    random: &'a Random,
+    random: &'a Sampler,
     seed: u64,
     offset: u64,
     stream: Option<&'a Stream>,
