@@ -1,15 +1,15 @@
-//! S1: how fast the simulated device runs PTX, with its checks on, on one core.
+//! S1: how fast the simulated device runs PTX on one core, with its checks on and without them.
 //!
 //! The device is driven by a seed, so that one thread of the host runs all blocks, and the time is that thread's own: other work on
-//! the machine does not count. Its launches go through the runtime, with every byte they touch remembered for the race check; the
-//! executor alone, over plain memory, is the second row of each kernel.
+//! the machine does not count. Launches go through the runtime: with every check, with those a runtime has by default, and with none. The
+//! executor over plain memory, with every check and with none, shows what the device adds.
 
 use std::sync::Arc;
 
 use kiln::{DeviceRuntime, RuntimeConfig, code::Source};
 use kiln_kernels::{Case, cases};
 use kiln_ptx::Module;
-use kiln_ptx::exec::{Entry, LaunchShape, Options, Program, SimpleMemory};
+use kiln_ptx::exec::{Checks, Entry, LaunchShape, Options, Program, SimpleMemory};
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
 use crate::Failure;
@@ -27,23 +27,39 @@ pub(crate) fn instructions(table: &mut Table, repeats: usize) -> Result<(), Fail
         [("saxpy", "s1 saxpy", ELEMENTS / THREADS), ("block_sum", "s1 block sum", ELEMENTS / THREADS / 2)]
     {
         let case = cases().iter().find(|case| case.name == name).ok_or("the table lacks a kernel")?;
-        let (alone, count) = executor(case, &numbers, blocks, repeats)?;
-        let device = device(case, &numbers, blocks, repeats, count)?;
-        table.add_in("M/s", workload, "simulated device, thread-instructions a core", device);
-        table.add_in("M/s", workload, "executor alone", alone);
+        let (alone, count) = executor(case, &numbers, blocks, repeats, Checks::NONE)?;
+        let every = device(case, &numbers, blocks, repeats, count, Some(Checks::ALL))?;
+        table.add_in("M/s", workload, "device, every check", every);
+        let usual = device(case, &numbers, blocks, repeats, count, Some(Checks::default()))?;
+        table.add_in("M/s", workload, "device, as by default", usual);
+        table.add_in(
+            "M/s",
+            workload,
+            "device, no check",
+            device(case, &numbers, blocks, repeats, count, None)?,
+        );
+        let checked = executor(case, &numbers, blocks, repeats, Checks::ALL)?.0;
+        table.add_in("M/s", workload, "executor, every check", checked);
+        table.add_in("M/s", workload, "executor, no check", alone);
     }
     Ok(())
 }
 
-/// Millions of thread-instructions per second through the runtime.
+/// Millions of thread-instructions per second through the runtime; without checks, those of the device are off as well.
 fn device(
     case: &Case,
     numbers: &[f32],
     blocks: u32,
     repeats: usize,
     count: u64,
+    checks: Option<Checks>,
 ) -> Result<Percentiles, Failure> {
-    let machine = Machine::new(MachineConfig::seeded(0).engine(Arc::new(PtxEngine::default())));
+    let engine = PtxEngine::with_checks(checks.unwrap_or(Checks::NONE));
+    let mut config = MachineConfig::seeded(0).engine(Arc::new(engine));
+    if checks.is_none() {
+        config.checks = kiln_sim::Checks::off();
+    }
+    let machine = Machine::new(config);
     let gpu = DeviceRuntime::from_driver(machine.device(0)?, RuntimeConfig::default())?;
     let kernel = gpu.kernel(Source::Ptx(case.source.ptx), case.entry)?;
     let (x, y) = (gpu.upload(numbers)?, gpu.upload(numbers)?);
@@ -73,6 +89,7 @@ fn executor(
     numbers: &[f32],
     blocks: u32,
     repeats: usize,
+    checks: Checks,
 ) -> Result<(Percentiles, u64), Failure> {
     let program = Program::new(Module::parse(case.source.ptx)?);
     let entry: Entry = program.entry(case.entry).ok_or("the table lacks a kernel")?;
@@ -87,10 +104,11 @@ fn executor(
     arguments.extend([x, y].iter().flat_map(|address| address.to_le_bytes()));
     arguments.extend(ELEMENTS.to_le_bytes());
     let shape = LaunchShape::linear(blocks, THREADS);
+    let options = Options { checks, ..Options::default() };
     let (mut rates, mut count) = (Vec::new(), 0);
     for _ in 0..repeats * LAUNCHES {
         let start = thread_seconds()?;
-        let outcome = entry.launch(&shape, &arguments, &[], &memory, &Options::default())?;
+        let outcome = entry.launch(&shape, &arguments, &[], &memory, &options)?;
         count = outcome.counters.thread_instructions;
         rates.push(count as f64 / (thread_seconds()? - start) / 1e6);
     }

@@ -71,9 +71,9 @@ pub(crate) fn launch<'a>(function: &Function, arguments: &'a [u8]) -> Launch<'a>
         dynamic_shared_bytes: 0,
         cooperative: false,
         arguments,
+        declared: None,
         // SAFETY: the kernel `one` writes to the address it is given if its last argument is negative, and nothing
         // otherwise; who passes a negative one means to lose the device.
-        declared: None,
         vouched: unsafe { Vouched::new() },
     }
 }

@@ -357,10 +357,10 @@ pub(crate) fn plain_launch<'b>(
         dynamic_shared_bytes: 0,
         cooperative: false,
         arguments: arguments.bytes(),
+        declared: None,
         // SAFETY: every kernel of the set touches only what `kernels.rs` says, within the counts it is given; the laws
         // pass addresses of blocks that long, which the rig frees after their streams are done; `fault` alone
         // writes elsewhere, to an address that is never mapped.
-        declared: None,
         vouched: unsafe { Vouched::new() },
     }
 }

@@ -133,9 +133,9 @@ impl Checksum {
             dynamic_shared_bytes: 0,
             cooperative: false,
             arguments: &arguments,
+            declared: None,
             // SAFETY: the kernel reads the bytes at `address` and adds to the sums, and nothing else; the caller guarantees that
             // both are mapped, and that nothing writes to them meanwhile.
-            declared: None,
             vouched: unsafe { Vouched::new() },
         };
         driver.submit(stream, &Command::Launch(launch))

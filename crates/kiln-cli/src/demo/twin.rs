@@ -51,9 +51,9 @@ pub(crate) fn run(seed: u64) -> kiln::Result<kiln_sim::Report> {
             dynamic_shared_bytes: 0,
             cooperative: false,
             arguments: &arguments,
+            declared: None,
             // SAFETY: the simulated device executes `axpy` with every access checked, and the arguments have the layout of
             // its parameters.
-            declared: None,
             vouched: unsafe { Vouched::new() },
         }),
     )?;

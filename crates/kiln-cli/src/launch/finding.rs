@@ -1,6 +1,7 @@
 //! Findings of the simulated device, in the terms of the command line.
 
 use std::fmt;
+use std::path::Path;
 
 use kiln_ptx::exec::{BadAccess, Finding, FindingKind, RaceCause, Site};
 use serde::Serialize;
@@ -287,12 +288,22 @@ impl PlaceSheet {
         Self {
             function: site.function.clone(),
             instruction: site.instruction.clone(),
-            source: site.source.clone().map(|(file, line)| SourceSheet { file, line }),
-            inlined_at: site.inlined_at.clone().map(|(file, line)| SourceSheet { file, line }),
+            source: site.source.as_ref().map(SourceSheet::of),
+            inlined_at: site.inlined_at.as_ref().map(SourceSheet::of),
             ptx_line: site.ptx_line,
             block: site.block,
             thread: site.thread,
         }
+    }
+}
+
+impl SourceSheet {
+    /// Files below the current folder are named from there; NVRTC writes whole paths.
+    fn of((file, line): &(String, u32)) -> Self {
+        let here = std::env::current_dir().ok();
+        let below = here.and_then(|here| Path::new(file).strip_prefix(here).ok().map(Path::to_owned));
+        let file = below.map_or_else(|| file.clone(), |below| below.display().to_string());
+        Self { file, line: *line }
     }
 }
 
@@ -302,6 +313,7 @@ fn bad_access(kind: &FindingKind) -> Option<&BadAccess> {
         | FindingKind::Undeclared(access)
         | FindingKind::UseAfterFree(access)
         | FindingKind::ReadOnly(access)
+        | FindingKind::Undeclared(access)
         | FindingKind::Misaligned(access)
         | FindingKind::Uninitialised(access)
         | FindingKind::Race { access, .. }
@@ -321,6 +333,7 @@ fn word(kind: &FindingKind) -> &'static str {
         FindingKind::Undeclared(_) => "undeclared",
         FindingKind::UseAfterFree(_) => "use-after-free",
         FindingKind::ReadOnly(_) => "read-only",
+        FindingKind::Undeclared(_) => "undeclared",
         FindingKind::Misaligned(_) => "misaligned",
         FindingKind::Uninitialised(_) => "uninitialised",
         FindingKind::Race { .. } => "race",

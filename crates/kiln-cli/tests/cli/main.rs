@@ -20,6 +20,8 @@ mod arrays;
 mod bench;
 mod cache;
 mod check;
+mod check_declared;
+mod commands_page;
 mod demo;
 mod doctor;
 mod emit;

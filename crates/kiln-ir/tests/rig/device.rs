@@ -99,9 +99,9 @@ impl Device {
                 dynamic_shared_bytes: launch.dynamic_shared_bytes,
                 cooperative: emitted[at].cooperative,
                 arguments: &arguments,
+                declared: None,
                 // SAFETY: a verified program reaches nothing but its buffers, which lie in the arena and are as long as
                 // the arguments say; if that were not so, this test is here to show it.
-                declared: None,
                 vouched: unsafe { Vouched::new() },
             });
             self.driver.submit(self.stream, &command).map_err(say)?;

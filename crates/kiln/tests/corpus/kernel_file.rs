@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use kiln::DeviceRuntime;
 use kiln::code::Source;
+use kiln_ptx::exec::Program;
 use kiln_ptx::{EntryFacts, Module};
 
 /// The PTX of a file.
 pub(crate) struct KernelFile {
     pub(crate) ptx: String,
     module: Arc<Module>,
+    program: Program,
 }
 
 impl KernelFile {
@@ -23,13 +25,24 @@ impl KernelFile {
             false => text,
         };
         let module = Module::parse(&ptx).map_err(|error| error.to_string())?;
-        Ok(Self { ptx, module: Arc::new(module) })
+        let module = Arc::new(module);
+        Ok(Self { ptx, program: Program::new(module.clone()), module })
     }
 
     /// What is known of its kernels.
     pub(crate) fn kernels(&self) -> Vec<EntryFacts> {
         let ids = self.module.entries().filter_map(|entry| self.module.find_function(&entry.name));
         ids.filter_map(|id| self.module.facts(id)).collect()
+    }
+}
+
+impl KernelFile {
+    /// The first instruction of a kernel that the simulated device does not execute, without its operands.
+    pub(crate) fn unsupported(&self, kernel: &str) -> Option<String> {
+        let first = self.program.entry(kernel)?.unsupported().into_iter().next()?;
+        let instruction = first.site.instruction;
+        let name = instruction.split_whitespace().find(|word| !word.starts_with('@')).unwrap_or(&instruction);
+        Some(name.split('.').next().unwrap_or(name).trim_end_matches(';').to_owned())
     }
 }
 
