@@ -131,13 +131,13 @@ fn chances_and_integers_are_exact() {
         for (first, last) in [(0, 0), (5, 14), (0, u32::MAX), (u32::MAX - 1, u32::MAX)] {
             let found: Vec<u32> = drawn(gpu, 300, 5, Integers { first, last });
             let count = u128::from(last - first) + 1;
-            let expected = |philox: Philox, at| first + (u128::from(philox.u64(at)) * count >> 64) as u32;
+            let expected = |philox: Philox, at| first + ((u128::from(philox.u64(at)) * count) >> 64) as u32;
             assert_eq!(found, sequence(300, 5, expected), "{first} to {last}");
         }
         for (first, last) in [(-3, 3), (i32::MIN, i32::MAX), (i32::MIN, i32::MIN)] {
             let found: Vec<i32> = drawn(gpu, 300, 5, Integers { first, last });
             let count = (i64::from(last) - i64::from(first) + 1) as u128;
-            let value = |philox: Philox, at| (u128::from(philox.u64(at)) * count >> 64) as i64;
+            let value = |philox: Philox, at| ((u128::from(philox.u64(at)) * count) >> 64) as i64;
             let expected = |philox: Philox, at| (i64::from(first) + value(philox, at)) as i32;
             assert_eq!(found, sequence(300, 5, expected), "{first} to {last}");
         }
