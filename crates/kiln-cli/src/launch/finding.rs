@@ -313,7 +313,6 @@ fn bad_access(kind: &FindingKind) -> Option<&BadAccess> {
         | FindingKind::Undeclared(access)
         | FindingKind::UseAfterFree(access)
         | FindingKind::ReadOnly(access)
-        | FindingKind::Undeclared(access)
         | FindingKind::Misaligned(access)
         | FindingKind::Uninitialised(access)
         | FindingKind::Race { access, .. }
@@ -333,7 +332,6 @@ fn word(kind: &FindingKind) -> &'static str {
         FindingKind::Undeclared(_) => "undeclared",
         FindingKind::UseAfterFree(_) => "use-after-free",
         FindingKind::ReadOnly(_) => "read-only",
-        FindingKind::Undeclared(_) => "undeclared",
         FindingKind::Misaligned(_) => "misaligned",
         FindingKind::Uninitialised(_) => "uninitialised",
         FindingKind::Race { .. } => "race",

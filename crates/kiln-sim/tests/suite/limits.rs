@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex, OnceLock};
 
 use kiln_driver::{
-    Code, Command, DeviceInfo, Dim3, Driver, DriverExt, Error, Image, Launch, Object, ParameterSpan, Refusal,
+    Access, Code, Command, DeclaredSpan, DeviceAddress, DeviceInfo, Dim3, Driver, DriverExt, Error, Image,
+    Launch, MemoryRequest, Object, ParameterSpan, Refusal,
 };
 use kiln_sim::{
     CodeEngine, CompileError, CompiledModule, DeviceConfig, HostKernel, KernelFault, KernelLibrary,
@@ -40,6 +41,41 @@ fn shapes_outside_of_the_limits_are_refused() {
     }
     shaped(&rig, |launch| (launch.grid, launch.cluster) = (16.into(), Some(8.into()))).unwrap();
     shaped(&rig, |launch| launch.grid = Dim3::new(0x7fff_ffff, 65_535, 65_535)).unwrap();
+    rig.close();
+}
+
+#[test]
+fn declared_memory_must_be_memory_of_the_device() {
+    let rig = Rig::seeded(0, 1);
+    let memory = rig.device.allocate(MemoryRequest::Direct { bytes: 4096 }).unwrap();
+    let gone = rig.device.allocate(MemoryRequest::Direct { bytes: 4096 }).unwrap();
+    rig.device.free(gone.id, None).unwrap();
+    let device_bytes = rig.device.memory_info().unwrap().total_bytes;
+    let start = memory.address.0;
+    let declared = |address: u64, bytes: u64| {
+        let (address, access) = (DeviceAddress(address), Access::Write);
+        let spans = [DeclaredSpan { address, bytes, access, parameter: None }];
+        let arguments = 1u64.to_le_bytes();
+        let Command::Launch(launch) = rig.command(Kernel::Spin, &arguments) else { unreachable!() };
+        let launch = Launch { declared: Some(&spans), ..launch };
+        rig.device.submit(rig.streams[0], &Command::Launch(launch))
+    };
+    for (address, bytes) in [
+        (start, 4097),
+        (start - 1, 2),
+        (start, device_bytes + 1),
+        (start, u64::MAX),
+        (u64::MAX, 1),
+        (0, 1),
+        (gone.address.0, 4096),
+    ] {
+        let error = declared(address, bytes).unwrap_err();
+        assert!(error.is_refused() && error.to_string().contains("are not memory of this device"), "{error}");
+    }
+    declared(start, 4096).unwrap();
+    declared(start, 0).unwrap();
+    rig.device.synchronize(rig.streams[0]).unwrap();
+    rig.device.free(memory.id, None).unwrap();
     rig.close();
 }
 
