@@ -81,6 +81,8 @@ struct Program {
     slots: Vec<Slot>,
     pins: Vec<Pin>,
     items: Vec<Item>,
+    /// Blocks that a submission was to write which failed with the device: it may have been queued, and then it may have started.
+    perhaps_written: Vec<usize>,
     blocks: usize,
     next: u32,
 }
@@ -124,7 +126,9 @@ impl Program {
         let streams = (0..STREAMS).map(|_| gpu.stream().unwrap()).collect();
         let (dice, slots, items) = (Dice(seed), Vec::new(), Vec::new());
         let pins = Vec::new();
-        let mut program = Self { gpu, streams, kernels, dice, slots, pins, items, blocks: 0, next: 0 };
+        let perhaps_written = Vec::new();
+        let mut program =
+            Self { gpu, streams, kernels, dice, slots, pins, items, perhaps_written, blocks: 0, next: 0 };
         for _ in 0..BLOCKS {
             let slot = program.fresh();
             program.slots.push(slot);
@@ -263,6 +267,7 @@ impl Program {
     fn refused(&mut self, error: &kiln::Error, to: usize) -> bool {
         if !is_untouched(error) {
             self.slots[to].value = None;
+            self.perhaps_written.push(self.slots[to].number);
         }
         false
     }
@@ -348,11 +353,13 @@ impl Program {
             }
             let needs = item.reads.iter().chain((!item.overwrites).then_some(&item.writes));
             let needs_spoilt = needs.clone().any(|block| spoilt.get(block) == Some(&true));
+            let may_need_spoilt =
+                needs_spoilt || needs.clone().any(|block| self.perhaps_written.contains(block));
             let right = match outcome {
                 None => done,
                 Some(Outcome::Replayed) => done && !needs_spoilt,
                 Some(Outcome::Failed(ReplayRefusal::MayHaveStarted)) => !done,
-                Some(Outcome::Failed(ReplayRefusal::NeedsLost(_))) => !done && needs_spoilt,
+                Some(Outcome::Failed(ReplayRefusal::NeedsLost(_))) => !done && may_need_spoilt,
                 Some(_) => !done,
             };
             if !right {

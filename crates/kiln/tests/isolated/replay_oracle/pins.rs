@@ -40,6 +40,7 @@ impl Program {
                 Err(error) => {
                     if !is_untouched(&error) {
                         pin.value = None;
+                        self.perhaps_written.push(self.pins[at].number);
                     }
                     false
                 }
