@@ -112,7 +112,8 @@ pub trait Driver: Send + Sync + 'static {
     fn allocate(&self, request: MemoryRequest) -> Result<Memory>;
 
     /// Frees memory. Pool memory is freed in the order of a stream and wants one; other memory wants none, and no
-    /// queued work may use it any more.
+    /// queued work may use it any more. A [part](MemoryRequest::Part) is freed with or without one: work that was queued before may still
+    /// use it, and the stream is named in messages.
     ///
     /// # Errors
     /// Refused without a stream where one is wanted or with one where none is, and for a variable of a module.

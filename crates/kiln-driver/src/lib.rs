@@ -67,6 +67,7 @@ mod host;
 mod image;
 pub mod layer;
 mod memory;
+mod memory_part;
 mod shared_bytes;
 mod slots;
 mod stream;
@@ -95,6 +96,7 @@ pub use image::{Function, FunctionAttributes, Image, Occupancy, ParameterSpan};
 pub use memory::{
     DeviceAddress, ForeignMemory, Memory, MemoryRequest, PageRequest, Protection, Reservation, ReserveRequest,
 };
+pub use memory_part::{MemoryPart, PartKind, PartLabel};
 pub use shared_bytes::SharedBytes;
 pub use slots::{Pinned, Slots};
 pub use stream::{EventRequest, ForeignHandle, Health, Progress, StreamRequest, WaitTarget};

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::handle::{MemoryId, ReservationId, StreamId};
+use crate::memory_part::MemoryPart;
 
 /// An address on the device, as a kernel sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -77,6 +78,9 @@ pub enum MemoryRequest {
     },
     /// Memory that another library allocated.
     Foreign(ForeignMemory),
+    /// Part of memory that exists already: a block that a resource hands out. Only a device that checks accesses
+    /// ([`Features::access_checks`](crate::Features::access_checks)) takes it.
+    Part(MemoryPart),
 }
 
 /// Device memory that another library owns.

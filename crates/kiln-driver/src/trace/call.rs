@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::command::{RecordedCommand, RecordedNode};
+use super::command::{RecordedCommand, RecordedNode, RecordedPlace, device_place};
 use super::name::{Address, Hex, Name};
 use crate::call::{Call, CallKind};
 use crate::clock::Timeout;
 use crate::handle::{DeviceKey, Handle, Kind};
 use crate::image::Image;
 use crate::memory::{MemoryRequest, Protection};
+use crate::memory_part::{MemoryPart, PartKind};
 use crate::stream::{EventRequest, StreamRequest, WaitTarget};
 
 /// A [`Call`] without lifetimes and keys.
@@ -55,12 +56,42 @@ pub(crate) enum RecordedProtection {
     ReadWrite,
 }
 
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum RecordedMemory {
     Direct { bytes: u64 },
     Pool { bytes: u64, stream: Name },
     Foreign { address: Address, bytes: u64 },
+    Part { place: RecordedPlace, bytes: u64, stream: Option<Name>, kind: RecordedPart, label: String },
+}
+
+/// What a part of other memory is.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RecordedPart {
+    NewBlock,
+    KeptBlock,
+    Inspection,
+}
+
+impl From<PartKind> for RecordedPart {
+    fn from(kind: PartKind) -> Self {
+        match kind {
+            PartKind::NewBlock => Self::NewBlock,
+            PartKind::KeptBlock => Self::KeptBlock,
+            PartKind::Inspection => Self::Inspection,
+        }
+    }
+}
+
+impl From<RecordedPart> for PartKind {
+    fn from(kind: RecordedPart) -> Self {
+        match kind {
+            RecordedPart::NewBlock => Self::NewBlock,
+            RecordedPart::KeptBlock => Self::KeptBlock,
+            RecordedPart::Inspection => Self::Inspection,
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -197,6 +228,13 @@ impl RecordedMemory {
             MemoryRequest::Foreign(memory) => {
                 Self::Foreign { address: memory.address().into(), bytes: memory.bytes() }
             }
+            MemoryRequest::Part(MemoryPart { place, bytes, stream, kind, label }) => Self::Part {
+                place: device_place(place, here, false),
+                bytes,
+                stream: stream.map(|stream| Name::of(stream, here)),
+                kind: kind.into(),
+                label: label.to_string(),
+            },
         }
     }
 }

@@ -164,7 +164,7 @@ fn place(place: Place, here: DeviceKey) -> RecordedPlace {
     }
 }
 
-fn device_place(place: DevicePlace, here: DeviceKey, peer: bool) -> RecordedPlace {
+pub(super) fn device_place(place: DevicePlace, here: DeviceKey, peer: bool) -> RecordedPlace {
     let block = match place.base {
         Base::Memory(id) => Name::of(id, here),
         Base::Reservation(id) => Name::of(id, here),

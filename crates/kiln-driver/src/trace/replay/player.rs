@@ -14,6 +14,7 @@ use crate::graph::GraphNode;
 use crate::handle::{FunctionId, PagesId, StreamId};
 use crate::host::HostBlock;
 use crate::memory::{DeviceAddress, MemoryRequest, PageRequest, ReserveRequest};
+use crate::memory_part::{MemoryPart, PartLabel};
 use crate::shared_bytes::SharedBytes;
 use crate::stream::{EventRequest, StreamRequest, WaitTarget};
 use crate::trace::call::{RecordedEvent, RecordedMemory, RecordedStream};
@@ -88,7 +89,7 @@ impl<'a> Player<'a> {
             Recorded::ExportPages { pages } => self.export(*pages)?,
             Recorded::ImportPages { bytes } => self.import(entry, *bytes)?,
             Recorded::Allocate { request } => {
-                let request = self.memory_request(*request)?;
+                let request = self.memory_request(request)?;
                 self.seen(entry, driver.allocate(request))
             }
             Recorded::Free { memory, stream } => {
@@ -255,13 +256,25 @@ impl<'a> Player<'a> {
         Ok(self.pages_made(entry, result, bytes))
     }
 
-    fn memory_request(&self, request: RecordedMemory) -> std::result::Result<MemoryRequest, Skip> {
+    fn memory_request(&self, request: &RecordedMemory) -> std::result::Result<MemoryRequest, Skip> {
         match request {
-            RecordedMemory::Direct { bytes } => Ok(MemoryRequest::Direct { bytes }),
+            RecordedMemory::Direct { bytes } => Ok(MemoryRequest::Direct { bytes: *bytes }),
             RecordedMemory::Pool { bytes, stream } => {
-                Ok(MemoryRequest::Pool { bytes, stream: self.handles.stream(stream)? })
+                Ok(MemoryRequest::Pool { bytes: *bytes, stream: self.handles.stream(*stream)? })
             }
             RecordedMemory::Foreign { .. } => Err("it belongs to another library".into()),
+            RecordedMemory::Part { .. } if !self.driver.info().features.access_checks => {
+                Err("this device does not check accesses".into())
+            }
+            RecordedMemory::Part { place, bytes, stream, kind, label } => {
+                Ok(MemoryRequest::Part(MemoryPart {
+                    place: self.handles.device_place(*place)?,
+                    bytes: *bytes,
+                    stream: stream.map(|stream| self.handles.stream(stream)).transpose()?,
+                    kind: (*kind).into(),
+                    label: PartLabel::new(label),
+                }))
+            }
         }
     }
 
