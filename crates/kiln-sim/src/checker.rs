@@ -15,6 +15,7 @@ use crate::finding::{Finding, FindingKind, Touching};
 use crate::kernel::{Mistake, Notes, Parameter};
 use crate::memory_view::{AccessCause, AccessFault, MemoryView};
 use crate::objects::HostMemory;
+use crate::part_table::{Part, PartAt};
 use crate::physical::Physical;
 use crate::region::Region;
 use crate::shadow::{Conflict, Touch};
@@ -77,7 +78,7 @@ impl State {
         if !self.checks.uninitialised {
             return;
         }
-        let undefined = stretch.physical.shadow().undefined(stretch.place());
+        let undefined = stretch.physical.shadow().undefined(stretch.place(), mark.order);
         if let Some(part) = undefined.first() {
             let bytes = part.start - stretch.offset..part.end - stretch.offset;
             self.find_in(FindingKind::Uninitialised, &stretch.with_bytes(bytes), None, Some(mark));
@@ -124,6 +125,12 @@ impl State {
                     self.check_touch(&Stretch::of_segment(segment, bytes.clone()), touch, mark);
                 }
             }
+            if self.checks.lifetimes && launch.footprint.is_none() {
+                for bytes in reads.iter().chain(&atomics).chain(&writes) {
+                    let range = segment.start + bytes.start..segment.start + bytes.end;
+                    self.check_part_range(segment.region.device, range, mark);
+                }
+            }
             if self.checks.declarations && launch.footprint.is_none() {
                 let read = reads.first().or(atomics.first());
                 let written = writes.first().or(atomics.first());
@@ -137,10 +144,19 @@ impl State {
     pub(crate) fn check_strays(&mut self, device: u32, view: &MemoryView, mark: &Arc<Mark>) {
         for stray in view.strays() {
             let touching = if stray.access.writes() { Touching::Writing } else { Touching::Reading };
+            let mut subject = format!("memory that is {}", stray.near);
+            match self.part_at(device, stray.address, mark) {
+                None => {}
+                Some(PartAt::Live(part)) => subject.push_str(&part.words(stray.address)),
+                Some(PartAt::Ended(_)) => {
+                    self.find_freed_part(device, stray.address, stray.bytes, mark);
+                    continue;
+                }
+            }
             let finding = Finding {
                 kind: FindingKind::Undeclared(touching),
                 device,
-                subject: format!("memory that is {}", stray.near),
+                subject,
                 bytes: None,
                 address: Some(DeviceAddress(stray.address)),
                 first: None,
@@ -159,6 +175,9 @@ impl State {
         let tomb = state.graveyard.find(at).cloned();
         let near = state.map.nearest_before(at).map(|segment| segment.region.clone());
         let is_inside = state.map.index_of(at).is_some();
+        if !is_inside && self.find_freed_part(device, at, fault.bytes, mark) {
+            return;
+        }
         let (kind, region, death) = match (fault.cause, tomb, near) {
             (AccessCause::Misaligned, _, Some(near)) if is_inside => (FindingKind::Misaligned, near, None),
             (AccessCause::ReadOnly, _, Some(near)) if is_inside => (FindingKind::ReadOnly, near, None),
@@ -193,7 +212,10 @@ impl State {
         for mistake in notes.findings {
             let (kind, subject, code) = match mistake {
                 Mistake::Text(text) => (FindingKind::InKernel, text, None),
-                Mistake::Found(finding) => (kind_of(&finding), finding.to_string(), Some(finding)),
+                Mistake::Found(mut finding) => {
+                    self.name_part(device, &mut finding.kind, mark);
+                    (kind_of(&finding), finding.to_string(), Some(finding))
+                }
             };
             let repeat = self.repeat();
             self.find(Finding {
@@ -295,6 +317,30 @@ impl State {
             address: (region.address != 0).then(|| DeviceAddress(region.address + stretch.bytes.start)),
             first: first.map(|mark| mark.actor.clone()),
             second: second.map(|mark| mark.actor.clone()),
+            code: None,
+            repeat: self.repeat(),
+        };
+        self.find(finding);
+    }
+
+    /// Reports a use of a block that a resource handed out.
+    pub(crate) fn find_part(
+        &mut self,
+        kind: FindingKind,
+        part: &Part,
+        subject: String,
+        bytes: Range<u64>,
+        first: Option<&Arc<Mark>>,
+        second: &Arc<Mark>,
+    ) {
+        let finding = Finding {
+            kind,
+            device: second.actor.device,
+            subject,
+            address: Some(DeviceAddress(part.start.saturating_add(bytes.start))),
+            bytes: Some(bytes),
+            first: first.map(|mark| mark.actor.clone()),
+            second: Some(second.actor.clone()),
             code: None,
             repeat: self.repeat(),
         };

@@ -68,6 +68,11 @@ impl LaunchFootprint {
         Self { kernel, furthest, spans: spans.into(), allowed: cut(&all, &writable).into() }
     }
 
+    /// What the launch declared, by address.
+    pub(crate) fn spans(&self) -> &[DeclaredSpan] {
+        &self.spans
+    }
+
     /// The widest range around an address, within limits, of which the launch declared the same.
     pub(crate) fn around(&self, address: u64, within: Range<u64>) -> (Range<u64>, Declaration) {
         let after = self.allowed.partition_point(|allowed| allowed.start <= address);

@@ -65,8 +65,9 @@
 //! run at once. A poll, a sleep or a look at `health` lets the device move or not, and after a few times it must.
 //!
 //! **Memory.** Bytes belong to a piece of memory, and addresses to a mapping of it; both have a beginning and an end.
-//! Addresses of memory are not given out twice. What is not touched costs nothing, so a device may have more memory
-//! than the host.
+//! Addresses of memory are not given out twice. A block that a resource hands out of larger memory begins and ends as well, if the
+//! resource says so (`MemoryRequest::Part`): it is new for what is submitted after its beginning, and freed for what is submitted after its
+//! end. What is not touched costs nothing, so a device may have more memory than the host.
 //!
 //! **Kernels.** A [`Kernel`] says what it takes and runs; it reaches device memory through a [`MemoryView`] that checks
 //! each access. [`HostKernel`]s are host functions, loaded by `Image::HostKernels`. A [`CodeEngine`] turns PTX into
@@ -104,7 +105,7 @@
 //! - Host memory touched past its `HostBlock`, through a pointer, unless `HostBlock::touch` says so.
 //! - Races between threads of one kernel; that is for the engine that runs them.
 //! - Bounds inside of one mapping, if the launch does not declare what it may touch: a heap over pages places many blocks in it, and a
-//!   kernel that leaves its block stays in the mapping. The order of accesses is still checked, byte by byte.
+//!   kernel that leaves its block for another live one stays in the mapping. The order of accesses is still checked, byte by byte.
 //! - What other processes do to pages they share.
 //! - Whether real time would have been enough: timing is a model.
 //!
@@ -112,7 +113,7 @@
 //!
 //! [`MachineConfig`], [`Machine`], [`SimDevice`]; [`HostKernel`], [`Kernel`], [`LaunchContext`], [`MemoryView`],
 //! [`MemoryPort`], [`CodeEngine`]; [`Finding`], [`Report`], [`explore`]; [`FaultPlan`], [`Costs`], [`TimelineSpan`]. Inside:
-//! `vector_clock` and `shadow` are the arithmetic, `checker` the rules, `step` and `core` the machine, and the rest
+//! `vector_clock`, `shadow` and `part_table` are the arithmetic, `checker` the rules, `step` and `core` the machine, and the rest
 //! is one file for each group of calls.
 
 #![deny(unsafe_code)]
@@ -161,6 +162,8 @@ mod page_file;
 #[path = "no_page_file.rs"]
 mod page_file;
 mod pages;
+mod part;
+mod part_table;
 mod physical;
 mod ptx;
 mod region;

@@ -28,6 +28,9 @@ impl Core {
 
     pub(crate) fn allocate(&self, objects: &Objects, request: MemoryRequest) -> Result<Memory> {
         const CALL: &str = "allocate";
+        if let MemoryRequest::Part(part) = request {
+            return self.begin_part(objects, part);
+        }
         let state = self.enter(objects.info.ordinal, CALL)?;
         match request {
             MemoryRequest::Direct { bytes } => self.allocate_direct(state, objects, bytes),
@@ -40,6 +43,11 @@ impl Core {
     pub(crate) fn free(&self, objects: &Objects, memory: MemoryId, stream: Option<StreamId>) -> Result<()> {
         const CALL: &str = "free";
         let device = objects.info.ordinal;
+        if let Ok(part) = objects.memory.find(CALL, memory)
+            && part.origin == Origin::Part
+        {
+            return self.end_part(objects, &part, stream);
+        }
         let mut state = self.enter(device, CALL)?;
         let block = objects.memory.find(CALL, memory)?;
         let lane = stream.map(|stream| objects.streams.find(CALL, stream)).transpose()?;
@@ -52,7 +60,7 @@ impl Core {
                 let next = "name the stream whose order it is freed in";
                 Err(Error::invalid(CALL, format!("{memory} is pool memory, and no stream was named"), next))
             }
-            (Origin::Direct | Origin::Foreign, Some(_)) => {
+            (Origin::Direct | Origin::Foreign | Origin::Part, Some(_)) => {
                 let next = "free it without a stream";
                 Err(Error::invalid(CALL, format!("{memory} is not pool memory"), next))
             }
@@ -64,7 +72,7 @@ impl Core {
                 self.notify();
                 Ok(())
             }
-            (Origin::Foreign, None) => objects.memory.remove(CALL, memory).map(|_| ()),
+            (Origin::Foreign | Origin::Part, None) => objects.memory.remove(CALL, memory).map(|_| ()),
             (Origin::Direct, None) => {
                 objects.memory.remove(CALL, memory)?;
                 let death = state.host_mark(device, Action::Free(memory));
@@ -206,7 +214,9 @@ impl State {
             protection: Protection::ReadWrite,
             region,
         };
-        Arc::make_mut(&mut self.device(device).map).insert(segment);
+        let state = self.device(device);
+        state.parts.forget(address..address + bytes);
+        Arc::make_mut(&mut state.map).insert(segment);
         Ok(Memory { id, address: DeviceAddress(address), bytes })
     }
 }

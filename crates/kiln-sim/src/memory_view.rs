@@ -25,8 +25,8 @@ pub struct MemoryView {
     alone: bool,
     /// What the launch may touch; none if it did not say.
     footprint: Option<Arc<LaunchFootprint>>,
-    /// Whether reads of bytes that were never written are reported.
-    checks_undefined: bool,
+    /// The place of the launch among all submissions, if reads of bytes that were never written are reported.
+    checks_undefined: Option<u64>,
     /// Whether the code that runs reports them itself, read by read.
     undefined_checked_in_code: OnceLock<()>,
     /// Accesses of host kernels that were not declared: the first read and the first write.
@@ -37,6 +37,7 @@ pub struct MemoryView {
 #[derive(Debug)]
 pub(crate) struct Stray {
     pub(crate) address: u64,
+    pub(crate) bytes: u64,
     pub(crate) access: Access,
     /// Why it was not declared, in words that complete "which is ...".
     pub(crate) near: String,
@@ -89,7 +90,7 @@ impl MemoryView {
     pub(crate) fn new(
         map: Arc<AddressMap>,
         alone: bool,
-        checks_undefined: bool,
+        checks_undefined: Option<u64>,
         footprint: Option<Arc<LaunchFootprint>>,
     ) -> Self {
         let touched = map.segments().iter().map(|_| SegmentTouched::default()).collect();
@@ -105,8 +106,8 @@ impl MemoryView {
         }
     }
 
-    /// Whether reads of bytes that were never written are reported.
-    pub(crate) fn checks_undefined(&self) -> bool {
+    /// The place of the launch among all submissions, if reads of bytes that were never written are reported.
+    pub(crate) fn checks_undefined(&self) -> Option<u64> {
         self.checks_undefined
     }
 
@@ -117,7 +118,7 @@ impl MemoryView {
 
     /// Whether such reads are still to be looked for when the kernel is done.
     pub(crate) fn checks_undefined_at_end(&self) -> bool {
-        self.checks_undefined && self.undefined_checked_in_code.get().is_none()
+        self.checks_undefined.is_some() && self.undefined_checked_in_code.get().is_none()
     }
 
     /// What the launch may touch; none if it did not say.
@@ -142,7 +143,7 @@ impl MemoryView {
         if slot.get().is_none()
             && let Some(near) = footprint.explain(range, access)
         {
-            slot.get_or_init(|| Stray { address, access, near });
+            slot.get_or_init(|| Stray { address, bytes, access, near });
         }
     }
 

@@ -75,6 +75,8 @@ pub(crate) enum Origin {
     Pool,
     Foreign,
     Variable,
+    /// A block that a resource hands out of other memory.
+    Part,
 }
 
 /// Addresses that were reserved.

@@ -117,7 +117,9 @@ impl Core {
             });
             at += pages.bytes;
         }
-        Arc::make_mut(&mut state.device(device).map).insert_row(row);
+        let state = state.device(device);
+        state.parts.forget(start..start + bytes);
+        Arc::make_mut(&mut state.map).insert_row(row);
         Ok(())
     }
 

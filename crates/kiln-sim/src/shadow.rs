@@ -32,6 +32,9 @@ pub(crate) struct Conflict {
 #[derive(Debug)]
 pub(crate) struct Shadow {
     cells: BTreeMap<u64, Cell>,
+    /// The newest block at each place that was handed out as new: where it ends, and the last submission before. By their starts, without
+    /// overlaps.
+    blocks: BTreeMap<u64, (u64, u64)>,
     /// Whether bytes that were never touched hold something.
     defined_at_birth: bool,
 }
@@ -40,6 +43,8 @@ pub(crate) struct Shadow {
 struct Cell {
     end: u64,
     defined: bool,
+    /// The newest submission that gave it contents; 0 for none.
+    since: u64,
     write: Option<Arc<Mark>>,
     reads: Vec<Arc<Mark>>,
     atomics: Vec<Arc<Mark>>,
@@ -47,7 +52,7 @@ struct Cell {
 
 impl Shadow {
     pub(crate) fn new(defined_at_birth: bool) -> Self {
-        Self { cells: BTreeMap::new(), defined_at_birth }
+        Self { cells: BTreeMap::new(), blocks: BTreeMap::new(), defined_at_birth }
     }
 
     /// Records an access; conflicts with earlier ones are added to the list.
@@ -75,29 +80,66 @@ impl Shadow {
         }
     }
 
-    /// The parts of a range that were never written.
-    pub(crate) fn undefined(&self, range: Range<u64>) -> Vec<Range<u64>> {
+    /// The parts of a range that were never written, as a submission with that place in the order sees them: not since the block was handed out
+    /// that it means.
+    pub(crate) fn undefined(&self, range: Range<u64>, order: u64) -> Vec<Range<u64>> {
         let mut parts: Vec<Range<u64>> = Vec::new();
+        let mut at = range.start;
+        let before = self.blocks.range(..range.start).next_back();
+        for (start, (end, born)) in before.into_iter().chain(self.blocks.range(range.clone())) {
+            let (start, end) = ((*start).max(range.start), (*end).min(range.end));
+            // Earlier work means what lay there before.
+            if start < end && *born < order {
+                self.undefined_since(at..start, None, &mut parts);
+                self.undefined_since(start..end, Some(*born), &mut parts);
+                at = end;
+            }
+        }
+        self.undefined_since(at..range.end, None, &mut parts);
+        parts
+    }
+
+    /// A new block: nothing is known of its bytes, for what is submitted from here on.
+    pub(crate) fn begin_block(&mut self, range: Range<u64>, order: u64) {
+        let mut cut = |at: u64| {
+            if let Some((_, (end, born))) = self.blocks.range_mut(..at).next_back()
+                && *end > at
+            {
+                let rest = (std::mem::replace(end, at), *born);
+                self.blocks.insert(at, rest);
+            }
+        };
+        cut(range.start);
+        cut(range.end);
+        let inside: Vec<u64> = self.blocks.range(range.clone()).map(|(start, _)| *start).collect();
+        for start in inside {
+            self.blocks.remove(&start);
+        }
+        self.blocks.insert(range.start, (range.end, order));
+    }
+
+    /// Adds the parts of a range that no submission behind a place in the order has written, or that none has.
+    fn undefined_since(&self, range: Range<u64>, since: Option<u64>, parts: &mut Vec<Range<u64>>) {
         let mut add = |part: Range<u64>| match parts.last_mut() {
-            Some(last) if last.end == part.start => last.end = part.end,
             _ if part.is_empty() => {}
+            Some(last) if last.end == part.start => last.end = part.end,
             _ => parts.push(part),
         };
+        let is_bare = !self.defined_at_birth || since.is_some();
         let mut at = range.start;
         for (start, cell) in self.overlapping(range.clone()) {
             let (start, end) = (start.max(range.start), cell.end.min(range.end));
-            if !self.defined_at_birth {
+            if is_bare {
                 add(at..start);
             }
-            if !cell.defined {
+            if !cell.defined || since.is_some_and(|since| cell.since <= since) {
                 add(start..end);
             }
             at = end;
         }
-        if !self.defined_at_birth {
+        if is_bare {
             add(at..range.end);
         }
-        parts
     }
 
     /// Forgets that a range was written, after bytes without contents were copied into it.
@@ -107,7 +149,11 @@ impl Shadow {
         }
         self.cut(range.start);
         self.cut(range.end);
-        self.cells.range_mut(range).for_each(|(_, cell)| cell.defined = false);
+        if self.defined_at_birth {
+            self.fill_gaps(range.clone());
+        }
+        self.cells.range_mut(range.clone()).for_each(|(_, cell)| cell.defined = false);
+        self.merge(range);
     }
 
     /// The first access in a range that a clock does not have behind it.
@@ -159,7 +205,7 @@ impl Shadow {
         for start in starts {
             self.cells.remove(&start);
         }
-        let cell = Cell { write: Some(mark.clone()), defined: true, ..Cell::untouched(range.end, true) };
+        let cell = Cell { write: Some(mark.clone()), since: mark.order, ..Cell::untouched(range.end, true) };
         self.cells.insert(range.start, cell);
         self.merge(range);
     }
@@ -187,7 +233,7 @@ impl Shadow {
 
 impl Cell {
     fn untouched(end: u64, defined: bool) -> Self {
-        Self { end, defined, write: None, reads: Vec::new(), atomics: Vec::new() }
+        Self { end, defined, since: 0, write: None, reads: Vec::new(), atomics: Vec::new() }
     }
 
     fn marks(&self) -> impl Iterator<Item = (&Arc<Mark>, Touch)> {
@@ -221,14 +267,16 @@ impl Cell {
         let list = if touch == Touch::Atomic { &mut self.atomics } else { &mut self.reads };
         list.retain(|older| !older.is_before(mark));
         list.push(mark.clone());
-        self.defined |= touch == Touch::Atomic;
+        if touch == Touch::Atomic {
+            (self.defined, self.since) = (true, self.since.max(mark.order));
+        }
     }
 
     fn is_like(&self, other: &Self) -> bool {
         let same = |a: &[Arc<Mark>], b: &[Arc<Mark>]| {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| Arc::ptr_eq(a, b))
         };
-        self.defined == other.defined
+        (self.defined, self.since) == (other.defined, other.since)
             && same(self.write.as_slice(), other.write.as_slice())
             && same(&self.reads, &other.reads)
             && same(&self.atomics, &other.atomics)
@@ -288,15 +336,15 @@ mod tests {
     fn undefined_bytes_are_exactly_those_nobody_wrote() {
         let (a, _) = two_lanes();
         let mut shadow = Shadow::new(false);
-        assert_eq!(shadow.undefined(0..10), [0..10]);
+        assert_eq!(shadow.undefined(0..10, u64::MAX), [0..10]);
         found(&mut shadow, 2..4, Touch::Write, &mark(a, 1, &[]));
         found(&mut shadow, 4..6, Touch::Read, &mark(a, 2, &[]));
-        assert_eq!(shadow.undefined(0..10), [0..2, 4..10]);
+        assert_eq!(shadow.undefined(0..10, u64::MAX), [0..2, 4..10]);
         found(&mut shadow, 0..10, Touch::Write, &mark(a, 3, &[]));
-        assert!(shadow.undefined(0..10).is_empty());
+        assert!(shadow.undefined(0..10, u64::MAX).is_empty());
         shadow.undefine(3..5);
-        assert_eq!(shadow.undefined(0..10), [3..5]);
-        assert!(Shadow::new(true).undefined(0..10).is_empty());
+        assert_eq!(shadow.undefined(0..10, u64::MAX), [3..5]);
+        assert!(Shadow::new(true).undefined(0..10, u64::MAX).is_empty());
     }
 
     #[test]
@@ -325,5 +373,25 @@ mod tests {
         assert_eq!((range, touch), (20..25, Touch::Read));
         clock.set(b, 7);
         assert!(shadow.first_unknown(0..100, &clock).is_none());
+    }
+
+    #[test]
+    fn a_block_is_bare_for_what_is_submitted_after_it_was_handed_out() {
+        let (a, b) = two_lanes();
+        let mut shadow = Shadow::new(true);
+        found(&mut shadow, 0..100, Touch::Write, &mark(a, 3, &[]));
+        shadow.begin_block(20..60, 5);
+        assert!(shadow.undefined(0..100, 5).is_empty(), "work from before");
+        assert_eq!(shadow.undefined(0..100, 6), [20..60]);
+        // A write that was submitted after the block began gives it contents, whenever it runs.
+        found(&mut shadow, 20..30, Touch::Write, &mark(b, 7, &[(a, 3)]));
+        found(&mut shadow, 50..55, Touch::Atomic, &mark(b, 8, &[(a, 3)]));
+        assert_eq!(shadow.undefined(0..100, 9), [30..50, 55..60]);
+        shadow.begin_block(40..200, 9);
+        assert_eq!(shadow.undefined(0..150, 10), [30..150], "also where no byte was ever touched");
+        shadow.begin_block(0..45, 12);
+        assert_eq!(shadow.undefined(0..150, 13), [0..150]);
+        assert_eq!(shadow.undefined(45..150, 10), [45..150]);
+        assert_eq!(shadow.blocks.len(), 2);
     }
 }

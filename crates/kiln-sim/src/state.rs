@@ -14,6 +14,7 @@ use crate::config::{Checks, MachineConfig, Mode};
 use crate::costs::Costs;
 use crate::fault_plan::{FaultPlan, PlannedFault};
 use crate::journal::Journal;
+use crate::part_table::PartTable;
 use crate::stream::{Queued, Ready, Step, Stream};
 use crate::vector_clock::{Lane, Lanes, VectorClock};
 
@@ -53,6 +54,8 @@ pub(crate) struct DeviceState {
     pub(crate) pool: Pool,
     pub(crate) map: Arc<AddressMap>,
     pub(crate) graveyard: Graveyard,
+    /// Blocks that resources hand out of larger memory.
+    pub(crate) parts: PartTable,
     pub(crate) lost: Option<Error>,
     pub(crate) counts: Counts,
     /// When each engine is free again.
@@ -96,6 +99,7 @@ impl DeviceState {
             pool: Pool::default(),
             map: Arc::default(),
             graveyard: Graveyard::default(),
+            parts: PartTable::default(),
             lost: None,
             counts: Counts::default(),
             engines_ns: [0; ENGINES],
@@ -156,6 +160,11 @@ impl State {
 
     pub(crate) fn device(&mut self, ordinal: u32) -> &mut DeviceState {
         &mut self.devices[ordinal as usize]
+    }
+
+    /// The place of the newest step among all of them.
+    pub(crate) fn order(&self) -> u64 {
+        self.order
     }
 
     /// A step of the host, here and now.

@@ -37,7 +37,7 @@ impl State {
         let job = match task {
             None => Ok(Some(Job::Pass)),
             Some(Task::Copy { from, to, bytes }) => self.begin_copy(&from, &to, bytes, &mark).map(Some),
-            Some(Task::Fill { address, pattern, count }) => {
+            Some(Task::Fill { address, pattern, count, .. }) => {
                 self.begin_fill(device, address, pattern, count, &mark).map(Some)
             }
             Some(Task::Launch(task)) => Ok(self.begin_launch(ready, device, task, &mark, parallelism)),
@@ -117,7 +117,8 @@ impl State {
         state.counts.launches += 1;
         let number = state.counts.launches;
         let (alone, footprint) = (parallelism == 1, task.footprint.clone());
-        let view = MemoryView::new(state.map.clone(), alone, checks_undefined, footprint);
+        let view =
+            MemoryView::new(state.map.clone(), alone, checks_undefined.then_some(mark.order), footprint);
         for fault in self.faults.clone().of(device) {
             match fault {
                 PlannedFault::Sticky { launch, code } if *launch == number => {

@@ -11,7 +11,7 @@ use crate::actor::{Action, Actor, Mark};
 use crate::core::Core;
 use crate::footprint::LaunchFootprint;
 use crate::graph::{GraphPlan, GraphRun};
-use crate::objects::{LoadedFunction, Objects, Signal};
+use crate::objects::{LoadedFunction, Objects, Origin, Signal};
 use crate::occupancy::resident_blocks;
 use crate::state::State;
 use crate::stream::Step;
@@ -67,6 +67,7 @@ impl Core {
                 let task = self.task(&mut state, objects, CALL, command)?;
                 let mark = state.stream_mark(lane, task.action(), true).ok_or_else(gone)?;
                 use_module(&task, &mark, &state);
+                state.check_parts(objects.info.ordinal, &task, &mark);
                 state.queue(lane, mark, Step::Task(task));
             }
         }
@@ -113,8 +114,8 @@ impl Core {
     ) -> Result<End> {
         match place {
             Place::Device(place) => {
-                let address = address(state, objects, call, place, bytes)?;
-                Ok(End::Device { device: objects.info.ordinal, address })
+                let (address, is_part) = address(state, objects, call, place, bytes)?;
+                Ok(End::Device { device: objects.info.ordinal, address, is_part })
             }
             Place::Host { block, offset } => {
                 let memory = objects.hosts.find(call, *block)?;
@@ -140,8 +141,8 @@ impl Core {
                     let why = format!("its device cannot be used any more: {lost}");
                     return Err(Error::refused(call, Refusal::Busy { handle: place.base.to_string(), why }));
                 }
-                let address = address(state, peer, call, place, bytes)?;
-                Ok(End::Device { device, address })
+                let (address, is_part) = address(state, peer, call, place, bytes)?;
+                Ok(End::Device { device, address, is_part })
             }
         }
     }
@@ -164,6 +165,7 @@ impl State {
             let actor = Actor { node: Some(at as u32), action: node.task.action(), ..start.actor.clone() };
             let mark = self.node_mark(branches[node.branch], (lane, end_tick), clock, actor);
             use_module(&node.task, &mark, self);
+            self.check_parts(mark.actor.device, &node.task, &mark);
             marks.push(mark);
         }
         // What comes after the end comes after every node: the nodes say so themselves, and clocks stay short.
@@ -183,16 +185,20 @@ fn use_module(task: &Task, mark: &Arc<Mark>, state: &State) {
     }
 }
 
-/// The address of a place, if so many bytes from there on have memory behind them.
-fn address(
+/// The address of a place, if so many bytes from there on have memory behind them, and whether it is named by a block that a resource
+/// handed out.
+pub(crate) fn address(
     state: &mut State,
     objects: &Objects,
     call: &'static str,
     place: &DevicePlace,
     bytes: u64,
-) -> Result<u64> {
+) -> Result<(u64, bool)> {
     match place.base {
-        Base::Memory(id) => objects.memory.find(call, id)?.check_range(call, place.offset, bytes),
+        Base::Memory(id) => {
+            let block = objects.memory.find(call, id)?;
+            Ok((block.check_range(call, place.offset, bytes)?, block.origin == Origin::Part))
+        }
         Base::Reservation(id) => {
             let reservation = objects.reservations.find(call, id)?;
             let address = reservation.check_range(call, place.offset, bytes)?;
@@ -201,7 +207,7 @@ fn address(
                 let what = format!("nothing is mapped at {:#x} of {id}", hole - reservation.address);
                 return Err(Error::invalid(call, what, "map pages there first"));
             }
-            Ok(address)
+            Ok((address, false))
         }
     }
 }
@@ -229,12 +235,12 @@ fn fill(
         let what = format!("{count} elements of {} bytes", pattern.bytes());
         return Err(Error::invalid(call, what, "fill less than 2^64 bytes"));
     };
-    let address = address(state, objects, call, to, bytes)?;
+    let (address, is_part) = address(state, objects, call, to, bytes)?;
     if !address.is_multiple_of(pattern.bytes()) {
         let what = format!("a fill of {}-byte elements at {address:#x}", pattern.bytes());
         return Err(Error::invalid(call, what, "align the place to the pattern"));
     }
-    Ok(Task::Fill { address, pattern, count })
+    Ok(Task::Fill { address, is_part, pattern, count })
 }
 
 fn launch_task(

@@ -12,15 +12,23 @@ use crate::objects::{HostMemory, LoadedFunction};
 #[derive(Clone, Debug)]
 pub(crate) enum Task {
     Copy { from: End, to: End, bytes: u64 },
-    Fill { address: u64, pattern: Pattern, count: u64 },
+    Fill { address: u64, is_part: bool, pattern: Pattern, count: u64 },
     Launch(Arc<LaunchTask>),
 }
 
 /// One end of a copy.
 #[derive(Clone, Debug)]
 pub(crate) enum End {
-    Device { device: u32, address: u64 },
-    Host { memory: Arc<HostMemory>, offset: u64 },
+    /// `is_part` if it is named by the handle of the block itself.
+    Device {
+        device: u32,
+        address: u64,
+        is_part: bool,
+    },
+    Host {
+        memory: Arc<HostMemory>,
+        offset: u64,
+    },
 }
 
 /// A launch with its own copy of the arguments.

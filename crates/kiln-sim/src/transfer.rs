@@ -30,7 +30,7 @@ impl State {
                 sources.iter().for_each(|stretch| self.check_defined(stretch, mark));
                 Vec::new()
             }
-            End::Device { .. } => undefined_parts(&sources),
+            End::Device { .. } => undefined_parts(&sources, mark.order),
         };
         sources.iter().for_each(|stretch| self.check_touch(stretch, Touch::Read, mark));
         targets.iter().for_each(|stretch| self.check_touch(stretch, Touch::Write, mark));
@@ -49,7 +49,8 @@ impl State {
         mark: &Arc<Mark>,
     ) -> Result<Job, AccessFault> {
         let bytes = pattern.bytes().saturating_mul(count);
-        let targets = self.stretches(&End::Device { device, address }, bytes, Access::Write, mark)?;
+        let targets =
+            self.stretches(&End::Device { device, address, is_part: false }, bytes, Access::Write, mark)?;
         targets.iter().for_each(|stretch| self.check_touch(stretch, Touch::Write, mark));
         Ok(Job::Fill { to: slices(&targets), pattern })
     }
@@ -69,7 +70,7 @@ impl State {
                 self.check_host_alive(memory, range.clone(), mark);
                 Ok(vec![Stretch::of_host(memory, range)])
             }
-            End::Device { device, address } => {
+            End::Device { device, address, .. } => {
                 let map = &self.device(*device).map;
                 let range = *address..address + bytes;
                 if let Some(hole) = map.first_hole(range.clone()) {
@@ -130,13 +131,13 @@ fn moves(from: &[Slice], to: &[Slice]) -> Vec<Move> {
     list
 }
 
-/// The parts of a list of stretches that were never written, counted from the first byte of the list.
-fn undefined_parts(stretches: &[Stretch]) -> Vec<Range<u64>> {
+/// The parts of a list of stretches that were never written, as a submission with that place in the order sees them, counted from the first byte of the list.
+fn undefined_parts(stretches: &[Stretch], order: u64) -> Vec<Range<u64>> {
     let mut parts = Vec::new();
     let mut at = 0;
     for stretch in stretches {
         let place = stretch.place();
-        let undefined = stretch.physical.shadow().undefined(place.clone());
+        let undefined = stretch.physical.shadow().undefined(place.clone(), order);
         parts.extend(
             undefined.into_iter().map(|part| at + part.start - place.start..at + part.end - place.start),
         );

@@ -21,8 +21,10 @@ pub(super) struct SegmentCells<'v> {
     len: u64,
     /// Whether one thread runs the whole kernel.
     alone: bool,
-    /// What was not written before the launch, in order; looked up at the first read.
+    /// What was not written before the launch, by address; looked up at the first read.
     undefined: OnceLock<Vec<Range<u64>>>,
+    /// The place of the launch among all submissions.
+    order: u64,
 }
 
 impl<'v> SegmentCells<'v> {
@@ -35,14 +37,15 @@ impl<'v> SegmentCells<'v> {
             offset: segment.offset,
             len: segment.end - segment.start,
             alone: view.is_alone(),
-            undefined: if view.checks_undefined() { OnceLock::new() } else { Vec::new().into() },
+            undefined: if view.checks_undefined().is_some() { OnceLock::new() } else { Vec::new().into() },
+            order: view.checks_undefined().unwrap_or(0),
         }
     }
 
     fn undefined(&self) -> &[Range<u64>] {
         self.undefined.get_or_init(|| {
             let place = self.offset..self.offset + self.len;
-            let mut parts = self.segment.physical.shadow().undefined(place);
+            let mut parts = self.segment.physical.shadow().undefined(place, self.order);
             for part in &mut parts {
                 *part = part.start - self.offset..part.end - self.offset;
             }
