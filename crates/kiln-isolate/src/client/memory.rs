@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use kiln_driver::{
-    DeviceAddress, Error, HostBlock, Memory, MemoryId, MemoryInfo, MemoryRequest, Refusal, Result, StreamId,
+    DeviceAddress, Error, HostBlock, Memory, MemoryId, MemoryInfo, MemoryPart, MemoryRequest, Place, Refusal,
+    Result, StreamId,
 };
 
-use super::objects::{Block, Host, Origin};
+use super::link::Link;
+use super::objects::{Block, Host, Origin, PartOrigin};
 use super::proxy::DeviceProxy;
 use super::shared::Remote;
 use crate::protocol::memory_file::MemoryFile;
-use crate::protocol::wire::{Ask, Malformed, Reader, Request, Take, WireObject};
+use crate::protocol::wire::{Ask, Malformed, Reader, Request, Take, WireObject, WirePart};
 
 /// Reads an address and a length.
 pub(crate) fn take_memory(from: &mut Reader<'_>) -> std::result::Result<(DeviceAddress, u64), Malformed> {
@@ -34,6 +36,7 @@ impl DeviceProxy {
         let (bytes, stream) = match request {
             MemoryRequest::Direct { bytes } => (bytes, None),
             MemoryRequest::Pool { bytes, stream } => (bytes, Some(pin(stream)?)),
+            MemoryRequest::Part(part) => return self.begin_part(&link, part),
             _ => {
                 let why = "its owner is in this process and the driver in another";
                 return Err(Error::unsupported(CALL, "memory of another library", why));
@@ -44,6 +47,39 @@ impl DeviceProxy {
         let ask = Ask::Allocate { id: wire, bytes, stream: stream.as_ref().map(|stream| stream.remote.id) };
         let ((address, bytes), _) = self.ask_for_memory(|| link.ask(CALL, &ask, None, take_memory))?;
         let id = self.objects.memory.insert(Block { wire, address, bytes, origin })?;
+        Ok(Memory { id, address, bytes })
+    }
+
+    /// Names a block to the worker. No answer is waited for: the worker handles it before everything that is queued next.
+    fn begin_part(&self, link: &Link, part: MemoryPart) -> Result<Memory> {
+        const CALL: &str = "allocate";
+        if !self.info.features.access_checks {
+            return Err(Error::unsupported(
+                CALL,
+                "part of other memory",
+                "this device does not check accesses",
+            ));
+        }
+        let MemoryPart { place, bytes, stream, kind, label } = part;
+        if bytes == 0 {
+            return Err(Error::invalid(CALL, "zero bytes", "ask for at least one"));
+        }
+        let stream = stream.map(|stream| self.objects.streams.pin(stream)).transpose();
+        let stream = stream.map_err(|error| error.seen_by(CALL))?;
+        let (place, _held, address) = self.place(CALL, &Place::Device(place), bytes)?;
+        let (wire, address) = (self.shared.new_id(), DeviceAddress(address));
+        let origin = Origin::Part(PartOrigin { place, kind, label });
+        let id = self.objects.memory.insert(Block { wire, address, bytes, origin })?;
+        let part = WirePart {
+            place,
+            bytes,
+            stream: stream.as_ref().map(|stream| stream.remote.id),
+            kind,
+            label: label.as_str(),
+        };
+        link.send(CALL, &Request::BeginPart { id: wire, part }).inspect_err(|_| {
+            let _ = self.objects.memory.remove(id);
+        })?;
         Ok(Memory { id, address, bytes })
     }
 
@@ -70,7 +106,7 @@ impl DeviceProxy {
         }
         let stream = stream.map(|stream| self.objects.streams.pin(stream)).transpose().map_err(seen)?;
         let wrong = match (block.origin, &stream) {
-            (Origin::Direct, None) | (Origin::Pool, Some(_)) => None,
+            (Origin::Direct, None) | (Origin::Pool, Some(_)) | (Origin::Part(_), _) => None,
             (Origin::Direct, Some(_)) => Some(("direct memory freed on a stream", "free it without one")),
             (Origin::Pool, None) => Some(("pool memory freed on no stream", "name the stream")),
             (Origin::Variable, _) => Some(("a variable of a module freed", "destroy the module")),

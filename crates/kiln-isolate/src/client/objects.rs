@@ -6,13 +6,15 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use kiln_driver::{
-    DeviceAddress, Error, Function, FunctionAttributes, Memory, Protection, Refusal, Result, SharedBytes,
+    DeviceAddress, Error, Function, FunctionAttributes, Memory, PartKind, PartLabel, Protection, Refusal,
+    Result, SharedBytes,
 };
 
 use super::shared::Remote;
 use super::stream_table::StreamCount;
 use crate::protocol::memory_file::MemoryFile;
 use crate::protocol::progress_cells::ProgressCell;
+use crate::protocol::wire::{Request, WirePart, WirePlace};
 
 /// A stream.
 pub(crate) struct Stream {
@@ -74,6 +76,33 @@ pub(crate) enum Origin {
     Pool,
     /// A variable, which is freed with its module.
     Variable,
+    /// A block that a resource hands out of other memory.
+    Part(PartOrigin),
+}
+
+/// What names a block to a worker that checks accesses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PartOrigin {
+    pub(crate) place: WirePlace,
+    pub(crate) kind: PartKind,
+    pub(crate) label: PartLabel,
+}
+
+impl Block {
+    /// What is made again in another worker, where the memory of pages keeps its contents; none if it is no part of such memory.
+    pub(crate) fn kept_part(&self) -> Option<Request<'_>> {
+        let Origin::Part(PartOrigin { place: place @ WirePlace::Reservation { .. }, kind, label }) =
+            &self.origin
+        else {
+            return None;
+        };
+        let kind = match kind {
+            PartKind::NewBlock | PartKind::KeptBlock => PartKind::KeptBlock,
+            PartKind::Inspection => PartKind::Inspection,
+        };
+        let part = WirePart { place: *place, bytes: self.bytes, stream: None, kind, label: label.as_str() };
+        Some(Request::BeginPart { id: self.wire, part })
+    }
 }
 
 /// A reserved range.

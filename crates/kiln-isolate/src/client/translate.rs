@@ -21,7 +21,7 @@ const MAX_DECLARED_SPANS: usize = 8192;
 
 /// Keeps the memory of a place from being destroyed until the command is in the ring.
 #[allow(dead_code, reason = "held, not read")]
-enum Hold<'a> {
+pub(super) enum Hold<'a> {
     Memory(Pinned<'a, kind::Memory, Block>),
     Reservation(Pinned<'a, kind::Reservation, Arc<Range>>),
     Host(Pinned<'a, kind::Host, Host>),
@@ -88,7 +88,12 @@ impl DeviceProxy {
     }
 
     /// An encoded place, what holds its memory, and its address on the device (zero on the host).
-    fn place(&self, call: &'static str, place: &Place, bytes: u64) -> Result<(WirePlace, Hold<'_>, u64)> {
+    pub(super) fn place(
+        &self,
+        call: &'static str,
+        place: &Place,
+        bytes: u64,
+    ) -> Result<(WirePlace, Hold<'_>, u64)> {
         let seen = |error: Error| error.seen_by(call);
         match *place {
             Place::Device(DevicePlace { base: Base::Memory(id), offset }) => {

@@ -1,9 +1,11 @@
 //! Turns commands of the client back into the waist's.
 
-use kiln_driver::{Base, Command, DeclaredSpan, DevicePlace, Error, Launch, Place, Result, Vouched};
+use kiln_driver::{
+    Base, Command, DeclaredSpan, DevicePlace, Error, Launch, MemoryPart, PartLabel, Place, Result, Vouched,
+};
 
 use super::object_table::{ObjectTable, find};
-use crate::protocol::wire::{WireCommand, WireLaunch, WirePlace};
+use crate::protocol::wire::{WireCommand, WireLaunch, WirePart, WirePlace};
 
 const CALL: &str = "submit";
 
@@ -36,6 +38,16 @@ impl ObjectTable {
             WireCommand::Wait { event } => Command::Wait(find(&self.events, event, CALL)?.id),
             WireCommand::Graph { graph } => Command::Graph(*find(&self.graphs, graph, CALL)?),
         })
+    }
+
+    /// A block that begins, with the driver's handles.
+    pub(super) fn part(&self, part: &WirePart<'_>) -> Result<MemoryPart> {
+        let Place::Device(place) = self.place(part.place)? else {
+            return Err(super::object_table::unknown("allocate", 0));
+        };
+        let stream = part.stream.map(|stream| find(&self.streams, stream, "allocate").map(|entry| entry.id));
+        let label = PartLabel::new(part.label);
+        Ok(MemoryPart { place, bytes: part.bytes, stream: stream.transpose()?, kind: part.kind, label })
     }
 
     fn place(&self, place: WirePlace) -> Result<Place> {

@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use kiln_driver::{EventRequest, Result, StreamRequest};
+use kiln_driver::{EventRequest, MemoryRequest, Result, StreamRequest};
 
 use super::commands::declared;
 use super::object_table::{EventEntry, ObjectTable, StreamEntry, find};
@@ -167,6 +167,11 @@ impl Server {
                 Ok(())
             }
             Request::Destroy { object, id } => self.table.destroy(&self.driver, object, id),
+            Request::BeginPart { id, part } => {
+                let made = self.driver.allocate(MemoryRequest::Part(self.table.part(&part)?))?;
+                self.table.memory.insert(id, made.id);
+                Ok(())
+            }
             Request::Free { memory, stream } => {
                 let id = *find(&self.table.memory, memory, "free")?;
                 let find_stream = |stream| find(&self.table.streams, stream, "free").map(|entry| entry.id);

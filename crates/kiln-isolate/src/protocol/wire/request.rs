@@ -1,8 +1,8 @@
 //! Everything a client requests of a worker.
 
-use kiln_driver::{DeviceAddress, Protection};
+use kiln_driver::{DeviceAddress, PartKind, Protection};
 
-use super::command::WireCommand;
+use super::command::{WireCommand, WirePlace};
 use super::reader::{Malformed, Reader};
 use super::writer::{Put, Take, Writer};
 
@@ -66,6 +66,21 @@ pub(crate) enum Request<'a> {
         id: u64,
         start: u64,
     },
+    /// A block begins in memory that is there.
+    BeginPart {
+        id: u64,
+        part: WirePart<'a>,
+    },
+}
+
+/// A block that a resource hands out of other memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct WirePart<'a> {
+    pub(crate) place: WirePlace,
+    pub(crate) bytes: u64,
+    pub(crate) stream: Option<u64>,
+    pub(crate) kind: PartKind,
+    pub(crate) label: &'a str,
 }
 
 /// A question: a request with an answer.
@@ -215,6 +230,21 @@ macro_rules! put_all {
     }};
 }
 
+const PARTS: [PartKind; 3] = [PartKind::NewBlock, PartKind::KeptBlock, PartKind::Inspection];
+
+impl Put for PartKind {
+    fn put(&self, to: &mut Writer) {
+        to.u8(PARTS.iter().position(|kind| kind == self).unwrap_or(PARTS.len()) as u8);
+    }
+}
+
+impl Take for PartKind {
+    fn take(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let tag = usize::from(from.u8()?);
+        PARTS.get(tag).copied().ok_or(Malformed { what: "an unknown kind of block" })
+    }
+}
+
 impl Put for Request<'_> {
     fn put(&self, to: &mut Writer) {
         match self {
@@ -230,6 +260,10 @@ impl Put for Request<'_> {
             Self::Parcel { number, bytes } => put_all!(to, 9, number, bytes),
             Self::Bye => put_all!(to, 10),
             Self::ResumeStream { id, start } => put_all!(to, 11, id, start),
+            Self::BeginPart { id, part: WirePart { place, bytes, stream, kind, label } } => {
+                put_all!(to, 12, id, place, bytes, stream, kind);
+                to.slice(label.as_bytes());
+            }
         }
     }
 }
@@ -261,6 +295,16 @@ impl<'a> Request<'a> {
             9 => Self::Parcel { number: from.u64()?, bytes: from.u64()? },
             10 => Self::Bye,
             11 => Self::ResumeStream { id: from.u64()?, start: from.u64()? },
+            12 => Self::BeginPart {
+                id: from.u64()?,
+                part: WirePart {
+                    place: Take::take(from)?,
+                    bytes: from.u64()?,
+                    stream: Take::take(from)?,
+                    kind: Take::take(from)?,
+                    label: from.text()?,
+                },
+            },
             _ => return Err(Malformed { what: "an unknown request" }),
         })
     }

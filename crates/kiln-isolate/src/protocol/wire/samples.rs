@@ -1,10 +1,10 @@
 //! One message of each kind, and a function that runs every decoder; for tests with random and damaged bytes.
 
-use kiln_driver::{DeviceAddress, DeviceInfo, Dim3, FunctionAttributes, Pattern, Protection};
+use kiln_driver::{DeviceAddress, DeviceInfo, Dim3, FunctionAttributes, PartKind, Pattern, Protection};
 
 use super::{
     Ask, Farewell, Hello, Reader, Request, Take, Welcome, WireCommand, WireLaunch, WireNode, WireObject,
-    WirePlace, take_error,
+    WirePart, WirePlace, take_error,
 };
 
 /// Everything a client can send, at least one of each kind.
@@ -71,8 +71,20 @@ pub(crate) fn requests(numbers: [u64; 4], bytes: &[u8]) -> Vec<Request<'_>> {
         Request::Parcel { number: a, bytes: b },
         Request::Bye,
         Request::ResumeStream { id: a, start: b },
+        Request::BeginPart { id: a, part: part([b, c, d]) },
     ]);
     all
+}
+
+fn part([bytes, stream, kind]: [u64; 3]) -> WirePart<'static> {
+    let kinds = [PartKind::NewBlock, PartKind::KeptBlock, PartKind::Inspection];
+    WirePart {
+        place: WirePlace::Reservation { id: bytes, offset: stream },
+        bytes,
+        stream: (stream % 2 == 0).then_some(stream),
+        kind: kinds[(kind % 3) as usize],
+        label: "ä",
+    }
 }
 
 /// Runs every decoder.

@@ -12,6 +12,12 @@ impl IsolatedDevice {
     pub(super) fn drop_lost(&self, takeover: &Takeover) {
         let objects = &self.proxy.objects;
         takeover.lost_memory.iter().for_each(|id| drop(objects.memory.remove(*id)));
+        // What is left are blocks in other memory; they go with it.
+        for id in objects.memory.handles() {
+            if objects.memory.pin(id).is_ok_and(|block| block.kept_part().is_none()) {
+                drop(objects.memory.remove(id));
+            }
+        }
         takeover.lost_graphs.iter().for_each(|id| drop(objects.graphs.remove(*id)));
         takeover.lost_pages.iter().for_each(|id| drop(objects.pages.remove(*id)));
         for range in

@@ -4,11 +4,12 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use kiln_driver::{Clock, PagesId};
+use kiln_driver::{Clock, MemoryId, PagesId};
 
 use super::{Takeover, TakeoverError, TakeoverPhases, UnfinishedStream};
 use crate::client::link::Link;
 use crate::client::loss_cause::LossCause;
+use crate::client::objects::Origin;
 use crate::supervise::device::IsolatedDevice;
 use crate::supervise::supervisor_handle::Replacement;
 use crate::supervise::worker_event::WorkerEvent;
@@ -97,6 +98,7 @@ impl IsolatedDevice {
         sync.sync_code()?;
         phases.code = lap();
         sync.resume_queues()?;
+        sync.name_blocks()?;
         phases.queues = lap();
         let SyncOutcome { kept_bytes, lost_graphs } = sync.outcome;
         Ok(Takeover {
@@ -105,13 +107,21 @@ impl IsolatedDevice {
             standby: new.standby,
             unfinished: self.unfinished(old),
             kept_bytes,
-            lost_memory: self.proxy.objects.memory.handles(),
+            lost_memory: self.lost_memory(),
             lost_pages: self.pages_without_descriptor(),
             lost_graphs,
             prepared,
             rebuilt: state.counts().beyond(&prepared),
             phases,
         })
+    }
+
+    /// Memory that was not made of pages.
+    fn lost_memory(&self) -> Vec<MemoryId> {
+        let memory = &self.proxy.objects.memory;
+        let is_lost =
+            |id: &MemoryId| memory.pin(*id).is_ok_and(|block| !matches!(block.origin, Origin::Part(_)));
+        memory.handles().into_iter().filter(is_lost).collect()
     }
 
     fn pages_without_descriptor(&self) -> Vec<PagesId> {

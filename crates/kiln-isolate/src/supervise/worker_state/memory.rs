@@ -122,6 +122,17 @@ impl StateSync<'_> {
         }
     }
 
+    /// Names the blocks in pages to a worker that checks accesses. Their contents are there.
+    pub(crate) fn name_blocks(&self) -> Result<(), SyncError> {
+        let memory = &self.objects.memory;
+        for block in memory.handles().into_iter().filter_map(|id| memory.pin(id).ok()) {
+            if let Some(request) = block.kept_part() {
+                self.send(&request, "a block")?;
+            }
+        }
+        Ok(())
+    }
+
     /// Gives the worker the host blocks: the same memory, registered with its driver.
     pub(crate) fn sync_host_blocks(&mut self) -> Result<bool, SyncError> {
         let objects = self.objects;
