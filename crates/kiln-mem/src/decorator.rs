@@ -7,6 +7,7 @@
 //! text: [`Statistics`], [`TraceRecorder`], [`GuardChecker`] and [`LeakTracker`]; see [`LayerView`](crate::LayerView).
 
 mod aligned;
+mod annotated;
 mod budgeted;
 mod failing;
 mod guarded;
@@ -17,6 +18,8 @@ mod statistics;
 mod traced;
 
 pub use aligned::Aligned;
+pub(crate) use annotated::NamedParts;
+pub use annotated::{Annotated, TaggedBlocks};
 pub use budgeted::Budgeted;
 pub use failing::{FailPlan, Failing};
 pub use guarded::{Damage, GuardChecker, GuardConfig, GuardFinding, Guarded};

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::fmt;
 
+use crate::decorator::NamedParts;
 use crate::resource::MemoryResource;
 
 /// One layer of a stack of resources: what it has collected, and the resource below it.
@@ -52,23 +53,35 @@ use crate::resource::MemoryResource;
 pub struct LayerView<'a> {
     collected: Option<&'a (dyn Any + Send + Sync)>,
     inner: Option<&'a dyn MemoryResource>,
+    /// The blocks that leave the stack here, as the device knows them.
+    named: Option<&'a NamedParts>,
 }
 
 impl<'a> LayerView<'a> {
     /// A layer with nothing to show and nothing below it.
     pub fn base() -> Self {
-        Self { collected: None, inner: None }
+        Self { collected: None, inner: None, named: None }
     }
 
     /// A layer around a resource.
     pub fn around(inner: &'a dyn MemoryResource) -> Self {
-        Self { collected: None, inner: Some(inner) }
+        Self { collected: None, inner: Some(inner), named: None }
     }
 
     /// The same layer with what it has collected.
     #[must_use]
     pub fn showing<T: Any + Send + Sync>(self, collected: &'a T) -> Self {
         Self { collected: Some(collected), ..self }
+    }
+
+    /// The same layer of a stack whose blocks are named to the device from here on.
+    pub(crate) fn annotated(self, named: &'a NamedParts) -> Self {
+        Self { named: Some(named), ..self }
+    }
+
+    /// The blocks that leave the stack here, if they are named to the device.
+    pub(crate) fn named_parts(&self) -> Option<&'a NamedParts> {
+        self.named
     }
 
     /// What it has collected, if that is of this type.

@@ -89,9 +89,16 @@ impl<R: MemoryResource> Guarded<R> {
     }
 
     /// Gives a block to the resource below.
-    fn pass_down(&self, block: DeviceBlock, uses: &Stamps) -> std::result::Result<(), FreeError> {
+    fn pass_down(
+        &self,
+        guarded: &GuardedBlock,
+        block: DeviceBlock,
+        uses: &Stamps,
+    ) -> std::result::Result<(), FreeError> {
         let _releasing = self.checker.hold_releases();
-        self.inner.deallocate(block, uses)
+        self.inner.deallocate(block, uses)?;
+        self.checker.end_name(guarded);
+        Ok(())
     }
 
     /// Takes blocks out of quarantine until `keep_bytes` are left, looks at them, and frees them. One that cannot be looked at or freed
@@ -104,7 +111,7 @@ impl<R: MemoryResource> Guarded<R> {
             };
             let bytes = block.bytes();
             let failed = match self.checker.check_freed(&guarded) {
-                Ok(found) => match self.pass_down(block, &NO_USES) {
+                Ok(found) => match self.pass_down(&guarded, block, &NO_USES) {
                     Ok(()) => {
                         self.checker.table().findings.extend(found);
                         released += bytes;
@@ -167,9 +174,12 @@ impl<R: MemoryResource> MemoryResource for Guarded<R> {
             self.inner.deallocate(outer, &NO_USES).map_err(|failed| failed.error)?;
             return Err(Self::host_memory().into());
         };
-        let guarded = GuardedBlock::new(&outer, request, zone, place);
-        let entered =
-            self.checker.fill_new(&guarded).and_then(|()| Ok(self.checker.table().enter(guarded)?));
+        let guarded = self.checker.name(GuardedBlock::new(&outer, request, zone, place));
+        let entered = guarded.and_then(|guarded| {
+            let filled = self.checker.fill_new(&guarded);
+            let entered = filled.and_then(|()| Ok(self.checker.table().enter(guarded)?));
+            entered.inspect_err(|_| self.checker.end_name(&guarded))
+        });
         if let Err(error) = entered {
             // The block was never used; if it cannot be freed either, the device is lost.
             let _ = self.inner.deallocate(outer, &NO_USES);
@@ -199,7 +209,7 @@ impl<R: MemoryResource> MemoryResource for Guarded<R> {
         if guarded.reported || self.config.quarantine_bytes == 0 {
             // Removed first: once the block is free, its address may be another block's.
             self.checker.table().remove(guarded.id);
-            return self.pass_down(outer, uses).map_err(|FreeError { block, error }| {
+            return self.pass_down(&guarded, outer, uses).map_err(|FreeError { block, error }| {
                 self.checker.table().put_back(guarded);
                 FreeError { block: block.narrowed(guarded.zone, guarded.bytes).rebound(self.key), error }
             });
@@ -228,9 +238,13 @@ impl<R: MemoryResource> Drop for Guarded<R> {
     /// Frees what is in quarantine: the resource below may outlive the guard.
     fn drop(&mut self) {
         loop {
-            let Some(Quarantined { block, .. }) = self.checker.table().take_oldest(0) else { break };
+            let Some(Quarantined { guarded, block }) = self.checker.table().take_oldest(0) else { break };
             // If it cannot be freed, the device is lost.
             let _ = self.inner.deallocate(block, &NO_USES);
+            self.checker.end_name(&guarded);
+        }
+        for guarded in self.checker.table().live() {
+            self.checker.end_name(&guarded);
         }
         self.checker.release();
     }

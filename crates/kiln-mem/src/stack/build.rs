@@ -8,7 +8,8 @@ use super::Stack;
 use super::layer::{StackBase, StackLayer};
 use crate::budget::Budget;
 use crate::decorator::{
-    Aligned, Budgeted, Counted, Failing, Guarded, LeakTracked, Limited, Retrying, TraceConfig, Traced,
+    Aligned, Annotated, Budgeted, Counted, Failing, Guarded, LeakTracked, Limited, Retrying, TraceConfig,
+    Traced,
 };
 use crate::direct::Direct;
 use crate::driver_pool::DriverPool;
@@ -48,7 +49,9 @@ impl Stack {
             return Err(Guarded::<Heap>::host_memory().into());
         }
         let base = build_base(self, context)?;
-        self.layers().iter().rev().try_fold(base, |inner, layer| build_layer(layer, inner, context))
+        let built =
+            self.layers().iter().rev().try_fold(base, |inner, layer| build_layer(layer, inner, context))?;
+        Ok(Annotated::around(&context.driver, built))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kiln_driver::{Command, DevicePlace, Driver, DriverExt, Object, Pattern, StreamRequest};
 use kiln_mem::{DeviceBlock, DriverOrder, Heap, HeapConfig, Order, Request, Stamp, StreamRef};
-use kiln_sim::{DeviceConfig, FaultPlan, Machine, MachineConfig};
+use kiln_sim::{DeviceConfig, FaultPlan, Finding, Machine, MachineConfig};
 
 pub(crate) const MIB: u64 = 1 << 20;
 
@@ -23,10 +23,21 @@ impl Rig {
         Self::with(seed, DeviceConfig::with_memory(memory_bytes), FaultPlan::none())
     }
 
+    /// The same, which like hardware is told nothing about the blocks of a resource.
+    pub(crate) fn unchecked(seed: u64, memory_bytes: u64) -> Self {
+        let mut config = MachineConfig::seeded(seed).device(DeviceConfig::with_memory(memory_bytes));
+        config.checks.declarations = false;
+        Self::of(config)
+    }
+
     /// A device as it is described.
     pub(crate) fn with(seed: u64, device: DeviceConfig, faults: FaultPlan) -> Self {
         let mut config = MachineConfig::seeded(seed).device(device);
         config.faults = faults;
+        Self::of(config)
+    }
+
+    fn of(config: MachineConfig) -> Self {
         let machine = Machine::new(config);
         let device = machine.device(0).unwrap();
         Self { machine: Some(machine), ..Self::over(device) }
@@ -84,6 +95,11 @@ impl Rig {
         assert!(host.read(0, &mut bytes));
         self.device.destroy(Object::Host(host.id())).unwrap();
         bytes
+    }
+
+    /// What the simulated device found so far.
+    pub(crate) fn findings(&self) -> Vec<Finding> {
+        self.machine.as_ref().map(Machine::findings).unwrap_or_default()
     }
 
     pub(crate) fn synchronize(&self, stream: StreamRef) {

@@ -17,6 +17,7 @@ mod rig;
 mod subject;
 
 mod accounting;
+mod annotated;
 mod budget;
 mod chunks;
 mod decorators;

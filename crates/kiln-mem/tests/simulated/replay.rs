@@ -162,7 +162,7 @@ fn calls_of_a_log_are_made_by_as_many_threads_in_its_order() {
     let log = read(&text).unwrap();
     assert_eq!((log.threads(), log.streams()), (7, 3));
     assert_eq!(log.peak_bytes(), 6 * 4096);
-    let rig = Rig::new(1, 64 * MIB);
+    let rig = Rig::unchecked(1, 64 * MIB);
     // The driver's pool is called for each block.
     let driver = Arc::new(Layered::new(rig.driver(), Witness::default()));
     let stack =

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kiln_driver::Driver;
+use kiln_driver::{Driver, MemoryPart, MemoryRequest, PartKind, PartLabel};
 
 use super::device_bytes::DeviceBytes;
 use super::finding::{Damage, GuardFinding};
@@ -76,6 +76,30 @@ impl GuardChecker {
         match self.check_body(guarded)? {
             None => self.check_zones(guarded),
             found => Ok(found),
+        }
+    }
+
+    /// Names a block and its zones to a device that checks accesses: what the guard does by that name is no use by an owner.
+    pub(super) fn name(&self, guarded: GuardedBlock) -> Result<GuardedBlock> {
+        let driver = self.bytes.driver();
+        if !driver.info().features.access_checks {
+            return Ok(guarded);
+        }
+        let part = driver.allocate(MemoryRequest::Part(MemoryPart {
+            place: guarded.front_zone(),
+            bytes: guarded.bytes + 2 * guarded.zone,
+            stream: None,
+            kind: PartKind::Inspection,
+            label: PartLabel::new("guard"),
+        }))?;
+        Ok(guarded.named(part.id))
+    }
+
+    /// Ends the name of a block that went to the resource below.
+    pub(super) fn end_name(&self, guarded: &GuardedBlock) {
+        if let Some(part) = guarded.part {
+            // A lost device has no names.
+            let _ = self.bytes.driver().free(part, None);
         }
     }
 

@@ -33,6 +33,10 @@ impl DeviceBytes {
         Self { driver, tools: Mutex::new(None) }
     }
 
+    pub(super) fn driver(&self) -> &dyn Driver {
+        &*self.driver
+    }
+
     /// Fills bytes once a stream is done.
     pub(super) fn fill(&self, to: DevicePlace, count: u64, byte: u8, after: StreamRef) -> Result<()> {
         let mut kept = self.tools();

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use kiln_driver::{DeviceAddress, DevicePlace};
+use kiln_driver::{DeviceAddress, DevicePlace, MemoryId};
 
 use super::finding::{Damage, GuardFinding};
 use crate::block::{DeviceBlock, DeviceBlockId};
@@ -32,6 +32,8 @@ pub(super) struct GuardedBlock {
     place: DevicePlace,
     pub(super) stream: StreamRef,
     tag: AllocTag,
+    /// The name of the block and its zones at a device that checks accesses: the guard uses memory that its owner has freed.
+    pub(super) part: Option<MemoryId>,
     /// Whether its damage was reported already, so that the next free goes through.
     pub(super) reported: bool,
 }
@@ -46,7 +48,12 @@ impl GuardedBlock {
     pub(super) fn new(outer: &DeviceBlock, request: &Request, zone: u64, place: DevicePlace) -> Self {
         let Request { bytes, stream, tag, .. } = *request;
         let id = DeviceBlockId(DeviceAddress(outer.address().0 + zone));
-        Self { id, serial: 0, bytes, zone, place, stream, tag, reported: false }
+        Self { id, serial: 0, bytes, zone, place, stream, tag, part: None, reported: false }
+    }
+
+    /// The same, reached by the name of the whole block.
+    pub(super) fn named(self, part: MemoryId) -> Self {
+        Self { place: part.into(), part: Some(part), ..self }
     }
 
     pub(super) fn front_zone(&self) -> DevicePlace {
