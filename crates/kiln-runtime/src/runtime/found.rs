@@ -2,6 +2,8 @@
 
 use kiln_driver::DeviceFinding;
 
+use kiln_mem::decorator::Annotated;
+
 use super::DeviceRuntime;
 use super::inner::Inner;
 
@@ -33,7 +35,32 @@ impl DeviceRuntime {
     }
 }
 
+/// Tags that are named when blocks were not given back.
+const MAX_TAGS: usize = 8;
+
 impl Inner {
+    /// Prints which blocks are left when the runtime ends: their handles are stale from here on, and nothing frees them.
+    #[allow(clippy::print_stderr, reason = "a program without a subscriber must see it, too")]
+    pub(super) fn print_leaks(&self) {
+        // After a loss memory stays behind, which says nothing about the program.
+        if self.findings().is_none() || !self.state().losses().is_empty() || self.state().fault().is_some() {
+            return;
+        }
+        let tags = Annotated::live(&**self.memory());
+        let (blocks, bytes) = tags.iter().fold((0, 0), |sum, tag| (sum.0 + tag.blocks, sum.1 + tag.bytes));
+        if blocks == 0 {
+            return;
+        }
+        let list: Vec<String> = tags.iter().take(MAX_TAGS).map(ToString::to_string).collect();
+        let more = if tags.len() > MAX_TAGS { ", …" } else { "" };
+        let text = format!(
+            "{bytes} bytes of buffers are left when their runtime ends: {}{more}; drop buffers before it",
+            list.join(", ")
+        );
+        tracing::warn!(target: "kiln", "{text}");
+        eprintln!("kiln: {text}");
+    }
+
     /// Prints what was found and no caller was told, so that it is not lost with the runtime.
     #[allow(clippy::print_stderr, reason = "a program without a subscriber must see it, too")]
     pub(super) fn print_unread(&self) {

@@ -9,6 +9,7 @@ use kiln_driver::layer::Layered;
 use kiln_driver::{
     Base, Driver, ForeignMemory, Memory, MemoryId, MemoryRequest, Object, StreamRequest, Timeout,
 };
+use kiln_mem::decorator::Annotated;
 use kiln_mem::{MemoryResource, MemoryResourceExt, Order, Request};
 use kiln_order::{DependencyTracker, Stamp};
 
@@ -102,7 +103,7 @@ impl Inner {
         let reactor = Reactor::new(signal, tracker.clone(), state.clone());
         let stream = driver.create_stream(StreamRequest::New { priority: 0 })?;
         let lane = tracker.add_lasting(stream)?;
-        let memory = make(&driver, tracker.clone())?;
+        let memory = Annotated::around(&driver, make(&driver, tracker.clone())?);
         let key = RuntimeKey::fresh();
         let inner = Arc::new_cyclic(|weak: &Weak<Self>| Self {
             key,
@@ -375,6 +376,7 @@ impl Drop for Inner {
             recovery.end();
         }
         self.print_unread();
+        self.print_leaks();
         // Waiters that are still there need no device, and nothing else asks it.
         self.reactor.stop();
         self.destroy_retired();

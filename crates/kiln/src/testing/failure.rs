@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use kiln_mem::decorator::TaggedBlocks;
 use kiln_sim::Report;
 
 /// A test that failed: on which device, with which seed, and how to repeat it.
@@ -26,6 +27,8 @@ pub enum FailureCause {
     Leak {
         /// How much memory they hold.
         bytes: u64,
+        /// The buffers that are left, by tag.
+        blocks: Vec<TaggedBlocks>,
     },
     /// The test panicked with this message.
     Panic(String),
@@ -78,8 +81,9 @@ impl fmt::Display for TestFailure {
         match &self.cause {
             FailureCause::Error(error) => write!(f, "{error:#}")?,
             FailureCause::Findings(report) => report.fmt(f)?,
-            FailureCause::Leak { bytes } => {
+            FailureCause::Leak { bytes, blocks } => {
                 write!(f, "buffers of {bytes} bytes were not dropped when the test was over")?;
+                blocks.iter().try_for_each(|blocks| write!(f, "\n  {blocks}"))?;
             }
             FailureCause::Panic(message) => write!(f, "it panicked: {message}")?,
             FailureCause::Environment(message) => f.write_str(message)?,

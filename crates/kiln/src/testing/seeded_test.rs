@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use kiln_mem::decorator::Annotated;
 use kiln_runtime::prober::{Prober, TestGate, prober};
 use kiln_sim::{KernelChecks, Machine, MachineConfig, Mode, PtxEngine};
 
@@ -90,7 +91,7 @@ impl SeededTest {
             caught(&gpu, test).and_then(|()| {
                 match gpu.memory().accounting().live_bytes.saturating_sub(before) {
                     0 => Ok(()),
-                    bytes => Err(FailureCause::Leak { bytes }),
+                    bytes => Err(FailureCause::Leak { bytes, blocks: Annotated::live(&**gpu.memory()) }),
                 }
             })
         };

@@ -11,6 +11,7 @@
 mod alone;
 mod arena;
 mod between;
+mod blocks;
 mod endings;
 mod faults;
 mod findings;

@@ -67,12 +67,14 @@ fn a_finding_fails_the_test_with_seed_and_command() {
 fn memory_that_is_not_given_back_fails_the_test() {
     let kept = RefCell::new(Vec::new());
     let failure = check([1], |gpu| {
-        kept.borrow_mut().push(gpu.zeros::<u32>(8)?);
+        let tag = kiln::memory::AllocTag::new("forgotten").unwrap();
+        kept.borrow_mut().push(gpu.allocate_tagged::<u32>(gpu.main_stream(), 8, tag)?);
         Ok(())
     });
     let failure = failure.unwrap_err();
-    assert!(matches!(failure.cause(), FailureCause::Leak { bytes: 32.. }), "{failure}");
+    assert!(matches!(failure.cause(), FailureCause::Leak { bytes: 32.., .. }), "{failure}");
     assert!(failure.to_string().contains("not dropped"), "{failure}");
+    assert!(failure.to_string().contains("1 block of 32 bytes (forgotten)"), "{failure}");
 }
 
 #[test]

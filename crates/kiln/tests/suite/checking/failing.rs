@@ -14,10 +14,11 @@ use super::kernels::KERNELS;
 const LONG: Duration = Duration::from_secs(100);
 
 pub(super) struct Scene {
-    pub(super) gpu: DeviceRuntime,
     pub(super) store: Kernel,
     pub(super) data: GpuRef<u32>,
     pub(super) neighbour: GpuRef<u32>,
+    /// Dropped last, after its buffers.
+    pub(super) gpu: DeviceRuntime,
 }
 
 pub(super) fn scene(seed: u64, findings: Findings) -> Scene {
