@@ -110,12 +110,16 @@ pub(crate) fn first_race(litmus: &Litmus, events: &[Event]) -> Option<u64> {
         }
     }
     happens.close();
+    // What was observed comes before all that comes after the read.
+    let causes = |a: usize, b: usize| {
+        happens.has(a, b) || (0..steps.len()).any(|read| observed.has(a, read) && happens.has(read, b))
+    };
     for (later, b) in order.iter().enumerate() {
         for a in &order[..later] {
             let (one, other) = (&steps[*a], &steps[*b]);
             let conflict =
                 one.0 != other.0 && one.2.place == other.2.place && (one.2.writes || other.2.writes);
-            if conflict && !happens.has(*a, *b) && !meets(*a, *b) {
+            if conflict && !causes(*a, *b) && !meets(*a, *b) {
                 return other.2.place;
             }
         }

@@ -411,6 +411,22 @@ pub(crate) const PAIRS: &[Pair] = &[
         right: ["membar.gl;", "membar.gl;"],
     },
     Pair {
+        name: "the last of many blocks resets the counter",
+        shape: (40, 1),
+        told: Told::Race,
+        body: "atom.global.inc.u32 %r1, [%data], 1000; #1 @%p1 bra DONE; st.global.u32 [%data], 0; DONE:",
+        wrong: ["setp.ne.u32 %p1, %r1, 7;", ""],
+        right: ["setp.ne.u32 %p1, %r1, 39;", ""],
+    },
+    Pair {
+        name: "the last of many lanes resets the counter",
+        shape: (2, 64),
+        told: Told::Race,
+        body: "atom.global.add.u32 %r1, [%data], 1; #1 @%p1 bra DONE; ld.global.u32 %r2, [%data]; st.global.u32 [%data], 0; DONE:",
+        wrong: ["setp.ne.u32 %p1, %r1, 60;", ""],
+        right: ["setp.ne.u32 %p1, %r1, 127;", ""],
+    },
+    Pair {
         name: "grid barrier",
         shape: (4, 64),
         told: Told::Race,

@@ -4,6 +4,8 @@
 //! a later one covers it. Where threads are ordered only by barriers of whole warps and blocks, two readers that are as far apart as
 //! possible say as much as all of them: of two blocks, at most one is ordered with a writer. Elsewhere up to [`CAPACITY`] are kept, and
 //! when there are more, of those that stand closest together one is dropped. That can hide a race but never invents one.
+//!
+//! The accesses stand in the order they were made in, so that it is known which writes a strong read or update observed.
 
 use super::mark::{Mark, Touching};
 use super::order::{Order, RaceCause, race};
@@ -17,16 +19,24 @@ pub(super) type Raced = Option<(Mark, RaceCause)>;
 
 /// Takes a new access in; the first remembered one it races with. `exact` keeps more than two readers.
 pub(super) fn take<O: Order>(marks: &mut Vec<Mark>, new: Mark, order: &O, exact: bool) -> Raced {
-    let raced = marks.iter().find_map(|old| race(*old, new, order).map(|cause| (*old, cause)));
+    let observed = observed(marks, order);
+    let unobserved = marks.iter().enumerate().filter(|(at, _)| observed >> at & 1 == 0);
+    let raced = { unobserved }.find_map(|(_, old)| race(*old, new, order).map(|cause| (*old, cause)));
     if new.kind() == Touching::Write {
         marks.clear();
         marks.push(new);
         return raced;
     }
     let limit = if exact { CAPACITY } else { 4 };
-    if marks.len() == limit && marks.iter().any(|old| old.is_of_kind(new) && old.interval() == new.interval())
+    let alike = |old: &Mark| old.is_of_kind(new) && old.interval() == new.interval();
+    if marks.len() == limit
+        && let Some(at) = marks.iter().position(alike)
     {
-        // Another lane of the warp stands for it. Places that a whole block reads come here often.
+        // One lane of the warp stands for all. Places that a whole block reads come here often.
+        if new.kind().is_strong() {
+            marks.remove(at);
+            marks.push(new);
+        }
         return raced;
     }
     marks.retain(|old| !is_over(*old, new, order));
@@ -35,6 +45,52 @@ pub(super) fn take<O: Order>(marks: &mut Vec<Mark>, new: Mark, order: &O, exact:
         drop_one(marks, order);
     }
     raced
+}
+
+/// The strong writes that the new access is ordered behind because a strong read or update observed them which it is ordered behind, as a bit for
+/// each place in the list.
+fn observed<O: Order>(marks: &[Mark], order: &O) -> u32 {
+    let mut all = 0;
+    for (at, read) in marks.iter().enumerate().skip(1).filter(|(_, mark)| mark.observes()) {
+        if !order.rules().has(RaceRule::Observation)
+            || !(order.is_same_thread(*read) || order.is_before(*read))
+        {
+            continue;
+        }
+        let mut reader = *read;
+        for (earlier, write) in marks[..at].iter().enumerate().rev().filter(|(_, mark)| mark.kind().writes())
+        {
+            if !meets(*write, reader, order) {
+                break;
+            }
+            all |= 1 << earlier;
+            // An update observes what was there before it; a store does not.
+            if write.kind() != Touching::Update {
+                break;
+            }
+            reader = *write;
+        }
+    }
+    all
+}
+
+/// Whether a write that came before a strong read was observed by it, and the new access is ordered behind that read.
+#[inline(always)]
+pub(super) fn is_observed<O: Order>(write: Mark, read: Mark, order: &O) -> bool {
+    write.kind().writes()
+        && read.observes()
+        && order.rules().has(RaceRule::Observation)
+        && (order.is_same_thread(read) || order.is_before(read))
+        && meets(write, read, order)
+}
+
+/// Whether two accesses are strong, of one size, and each in the scope of the other.
+fn meets<O: Order>(a: Mark, b: Mark, order: &O) -> bool {
+    let is_same_block = || order.warp_and_block(a).1 == order.warp_and_block(b).1;
+    a.kind().is_strong()
+        && b.kind().is_strong()
+        && a.size() == b.size()
+        && (a.is_wide() && b.is_wide() || is_same_block())
 }
 
 /// Whether an old access need not be remembered beside a new one that is no plain write.
@@ -75,6 +131,6 @@ fn drop_one<O: Order>(marks: &mut Vec<Mark>, order: &O) {
         }
     }
     if closest.0 < 4 {
-        marks.swap_remove(closest.1);
+        marks.remove(closest.1);
     }
 }

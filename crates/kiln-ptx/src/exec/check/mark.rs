@@ -103,6 +103,12 @@ impl Mark {
         }
     }
 
+    /// Whether it is strong and reads, and so observes the write it reads from.
+    #[inline(always)]
+    pub(crate) fn observes(self) -> bool {
+        matches!(self.kind(), Touching::StrongRead | Touching::Update)
+    }
+
     /// Whether its scope reaches beyond its block.
     pub(crate) fn is_wide(self) -> bool {
         self.0 & WIDE != 0
@@ -124,13 +130,15 @@ impl Mark {
         (self.0 ^ other.0) >> KIND_SHIFT == 0
     }
 
-    /// Whether every access that races with this one, given that it is ordered before the other, races with the other as well.
+    /// Whether every access that races with this one, given that it is ordered before the other, races with the other as well, and the other
+    /// observes what this one observed.
     pub(crate) fn is_covered_by(self, later: Self) -> bool {
         match (self.kind(), later.kind()) {
-            (Touching::Read | Touching::StrongRead, Touching::Read) => true,
-            (Touching::StrongRead, _)
-            | (Touching::StrongWrite | Touching::Update, Touching::StrongWrite | Touching::Update) => {
-                later.kind().is_strong() && self.is_wide() == later.is_wide() && self.size() == later.size()
+            (Touching::Read, Touching::Read) => true,
+            (Touching::StrongRead, Touching::StrongRead)
+            | (Touching::StrongWrite, Touching::StrongWrite)
+            | (Touching::StrongRead | Touching::StrongWrite | Touching::Update, Touching::Update) => {
+                self.is_wide() == later.is_wide() && self.size() == later.size()
             }
             _ => false,
         }

@@ -3,7 +3,7 @@
 //! A word holds up to two marks. Where more must be remembered, or where bytes of the word are accessed one by one, it is a number in a
 //! list beside the words.
 
-use super::cell::{self, Raced, further, is_over};
+use super::cell::{self, Raced, further, is_observed, is_over};
 use super::mark::{Mark, Touching};
 use super::order::{Order, race};
 use super::rule::RaceRule;
@@ -16,6 +16,7 @@ pub(crate) const PAGE_BYTES: u64 = PAGE_WORDS * 4;
 /// Set in the first half of a word that is a number in the list. No mark has it.
 const LINK: u64 = 7 << 57;
 
+/// Two accesses, the older one first.
 #[derive(Clone, Copy, Default)]
 struct Word {
     a: Mark,
@@ -136,7 +137,8 @@ impl Word {
     #[inline]
     fn take<O: Order>(&mut self, new: Mark, order: &O, exact: bool) -> Option<Raced> {
         let Self { a, b } = *self;
-        let mut raced = race(a, new, order).map(|cause| (a, cause));
+        let is_observed = !b.is_none() && is_observed(a, b, order);
+        let mut raced = if is_observed { None } else { race(a, new, order).map(|cause| (a, cause)) };
         if !b.is_none() && raced.is_none() {
             raced = race(b, new, order).map(|cause| (b, cause));
         }
@@ -146,15 +148,21 @@ impl Word {
         }
         match (is_over(a, new, order), b.is_none() || is_over(b, new, order)) {
             (true, true) => *self = Self { a: new, b: Mark::NONE },
-            (true, false) => self.a = new,
+            (true, false) => *self = Self { a: b, b: new },
             (false, true) => self.b = new,
             (false, false) => {
                 let alike = a.is_of_kind(b) && b.is_of_kind(new) && new.kind() != Touching::Write;
                 if !alike || exact {
                     return None;
                 }
+                if new.kind().is_strong() {
+                    // The newest one is kept: it observed the others.
+                    let kept = if order.distance(a, new) >= order.distance(b, new) { a } else { b };
+                    *self = Self { a: kept, b: new };
+                    return Some(raced);
+                }
                 match further([a, b], new, order) {
-                    Some(0) => self.a = new,
+                    Some(0) => *self = Self { a: b, b: new },
                     Some(_) => self.b = new,
                     None => {}
                 }

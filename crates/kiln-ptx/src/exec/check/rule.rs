@@ -28,6 +28,8 @@ pub enum RaceRule {
     Relaxed,
     /// An atomic update passes on what was released before it.
     UpdateChain,
+    /// What follows an update or a strong read is ordered behind the strong writes that these observed.
+    Observation,
     /// A strong store starts again: what was released before it is not passed on.
     StoreBreaksChain,
     /// Order needs a scope that includes both threads.
@@ -65,7 +67,7 @@ pub enum RaceRule {
 impl RaceRule {
     /// All of them.
     #[cfg(feature = "mutations")]
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::BlockBarrier,
         Self::PartialBarrier,
         Self::Arrival,
@@ -78,6 +80,7 @@ impl RaceRule {
         Self::Acquire,
         Self::Relaxed,
         Self::UpdateChain,
+        Self::Observation,
         Self::StoreBreaksChain,
         Self::OrderScope,
         Self::StrongPair,
