@@ -305,9 +305,12 @@ impl<'l> Cta<'l> {
             let whole = self.live.iter().zip(&met.waiting).all(|(live, here)| live & !here == 0);
             races.clocks.meet(number, &met.waiting, whole);
         }
-        let absent = self.existing.iter().zip(&met.arrived).position(|(all, arrived)| all & !arrived != 0);
         let checks = self.launch.options.checks;
-        if let Some(warp) = absent.filter(|_| met.whole_block && checks.barriers && checks.strict) {
+        // Whole warps that exit early are common and harmless; a part of a warp may be a barrier in a branch.
+        let is_noted =
+            |(all, arrived): (&u32, &u32)| all & !arrived != 0 && (checks.strict || all & arrived != 0);
+        let absent = self.existing.iter().zip(&met.arrived).position(is_noted);
+        if let Some(warp) = absent.filter(|_| met.whole_block && checks.barriers) {
             let missing: u32 =
                 self.existing.iter().zip(&met.arrived).map(|(all, here)| (all & !here).count_ones()).sum();
             let [x, y, z] = self.thread(warp, first_lane(self.existing[warp] & !met.arrived[warp]));

@@ -261,15 +261,17 @@ fn a_barrier_reached_by_a_diverged_warp_is_found() {
 }
 
 #[test]
-fn threads_that_exit_before_a_barrier_are_a_note_when_checks_are_strict() {
+fn part_of_a_warp_that_exits_before_a_barrier_is_a_note_and_whole_warps_are_when_checks_are_strict() {
     let mut bench = Bench::new();
     let out = bench.memory.allocate(256);
     let strict = Options { checks: Checks { strict: true, ..Checks::ALL }, ..Options::default() };
     let all = bench.run_with("leave_early", &threads(64), &[out, 64], &strict);
     assert!(all.is_clean() && all.notes.is_empty());
-    let usual = bench.run("leave_early", &threads(64), &[out, 40]);
+    let usual = bench.run("leave_early", &threads(64), &[out, 32]);
     assert!(usual.is_clean() && usual.notes.is_empty(), "exited threads count as arrived");
-    let told = bench.run_with("leave_early", &threads(64), &[out, 40], &strict);
+    let warps = bench.run_with("leave_early", &threads(64), &[out, 32], &strict);
+    assert!(warps.is_clean() && warps.notes.len() == 1, "{:#?}", warps.notes);
+    let told = bench.run("leave_early", &threads(64), &[out, 40]);
     assert!(told.is_clean(), "{:#?}", told.findings);
     let [note] = &told.notes[..] else { panic!("{:#?}", told.notes) };
     assert_eq!(note.site.source, Some(("checks.cu".to_owned(), line("leave_early"))));
