@@ -69,6 +69,7 @@
 //! | [`service`] | a device behind a queue, fleets of devices (feature `service`) |
 //! | [`sim`] | simulated machines, findings, fault plans (feature `sim`) |
 //! | [`testing`] | tests on the simulated device under many seeds (feature `sim`) |
+//! | [`checking`] | what a simulated device found, and what a finding does |
 //! | [`driver`] | the trait every device implements, and layers around it |
 //!
 //! # What it does not do
