@@ -91,10 +91,7 @@ fn both_sides_of_a_race_come_with_their_call_paths() {
         "called at put.cu:12, block (0,0,0) thread (1,0,0)",
         "called at put.cu:14, block (0,0,0) thread (0,0,0)",
     ] {
-        assert!(
-            text.contains(&format!("write put at put.cu:3 (PTX line ")) && text.contains(side),
-            "{side}: {text}"
-        );
+        assert!(text.contains("write put at put.cu:3 (PTX line ") && text.contains(side), "{side}: {text}");
     }
     let report = run(without_driver(&[&words[..], &["--json"]].concat())).json();
     let finding = &report["findings"][0];
