@@ -68,8 +68,7 @@ fn judge_all(options: &Options<'_>, seed: u64) {
 #[test]
 fn every_kernel_matches_its_oracle_with_all_checks_on() {
     let heap = DeviceHeap::default();
-    let checks = Checks { uninitialised: false, ..Checks::ALL };
-    judge_all(&Options { heap: Some(&heap), checks, ..Options::default() }, 1);
+    judge_all(&Options { heap: Some(&heap), checks: Checks::ALL, ..Options::default() }, 1);
     assert_eq!(heap.used_bytes(), 0, "kernels free what they allocate");
 }
 

@@ -201,14 +201,21 @@ impl<'l> BlockRaces<'l> {
     }
 }
 
-/// All lanes, or two of those that read one place: two readers say as much as all.
+/// All lanes, or of neighbours that read one place the first two: two readers say as much as all.
+#[inline]
 fn lanes_to_take(touch: &Touch, addresses: &Column, exact: bool) -> u32 {
     let mask = touch.mask;
-    if exact || touch.kind != Touching::Read || uniform(addresses, mask).is_none() {
+    if exact || touch.kind != Touching::Read {
         return mask;
     }
-    let others = mask & (mask - 1);
-    (mask ^ others) | (others & others.wrapping_neg())
+    if uniform(addresses, mask).is_some() {
+        let others = mask & (mask - 1);
+        return (mask ^ others) | (others & others.wrapping_neg());
+    }
+    let alike =
+        (1..LANES).fold(0, |bits, lane| bits | u32::from(addresses[lane] == addresses[lane - 1]) << lane);
+    // Lanes whose two lower neighbours read the same place.
+    mask & !(alike & alike << 1 & mask << 1 & mask << 2)
 }
 
 fn cached<'c>(

@@ -6,13 +6,13 @@ use crate::exec::column::{Column, each, lanes_where};
 #[derive(Debug)]
 pub(crate) struct Shared {
     bytes: Vec<u8>,
-    /// Which bytes were written, when a launch asks for it.
-    written: Option<Vec<bool>>,
+    /// All ones in every byte that was written, when a launch asks for it.
+    written: Option<Vec<u8>>,
 }
 
 impl Shared {
     pub(crate) fn new(bytes: usize, track: bool) -> Self {
-        Self { bytes: vec![0; bytes], written: track.then(|| vec![false; bytes]) }
+        Self { bytes: vec![0; bytes], written: track.then(|| vec![0; bytes]) }
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -22,25 +22,15 @@ impl Shared {
     /// The value at an address that was checked.
     #[inline(always)]
     pub(crate) fn load(&self, address: u64, bytes: u32) -> u64 {
-        let at = address as usize;
-        let read = |len: usize| self.bytes.get(at..at + len);
-        match bytes {
-            4 => read(4).and_then(|b| b.try_into().ok()).map_or(0, |b| u64::from(u32::from_le_bytes(b))),
-            8 => read(8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes),
-            2 => read(2).and_then(|b| b.try_into().ok()).map_or(0, |b| u64::from(u16::from_le_bytes(b))),
-            _ => self.bytes.get(at).map_or(0, |b| u64::from(*b)),
-        }
+        load(&self.bytes, address, bytes)
     }
 
     /// Writes the low bytes of a value at an address that was checked.
     #[inline(always)]
     pub(crate) fn store(&mut self, address: u64, bytes: u32, value: u64) {
-        let (at, len) = (address as usize, bytes as usize);
-        if let Some(into) = self.bytes.get_mut(at..at + len) {
-            into.copy_from_slice(&value.to_le_bytes()[..len.min(8)]);
-        }
-        if let Some(written) = self.written.as_mut().and_then(|written| written.get_mut(at..at + len)) {
-            written.fill(true);
+        store(&mut self.bytes, address, bytes, value);
+        if let Some(written) = &mut self.written {
+            store(written, address, bytes, u64::MAX);
         }
     }
 
@@ -55,9 +45,31 @@ impl Shared {
     /// The lanes that read a byte that was never written.
     pub(crate) fn unwritten(&self, addresses: &Column, mask: u32, bytes: u32) -> u32 {
         let Some(written) = &self.written else { return 0 };
-        lanes_where(mask, |lane| {
-            let at = addresses[lane] as usize;
-            written.get(at..at + bytes as usize).is_some_and(|part| part.contains(&false))
-        })
+        let ones = u64::MAX >> (64 - 8 * bytes.clamp(1, 8));
+        lanes_where(mask, |lane| load(written, addresses[lane], bytes) != ones)
     }
+}
+
+/// A value of 1, 2, 4 or 8 bytes. Each size is a case, so that none costs a call.
+#[inline(always)]
+fn load(from: &[u8], address: u64, bytes: u32) -> u64 {
+    let at = address as usize;
+    let read = |len: usize| from.get(at..at + len);
+    match bytes {
+        4 => read(4).and_then(|b| b.try_into().ok()).map_or(0, |b| u64::from(u32::from_le_bytes(b))),
+        8 => read(8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes),
+        2 => read(2).and_then(|b| b.try_into().ok()).map_or(0, |b| u64::from(u16::from_le_bytes(b))),
+        _ => from.get(at).map_or(0, |b| u64::from(*b)),
+    }
+}
+
+#[inline(always)]
+fn store(into: &mut [u8], address: u64, bytes: u32, value: u64) {
+    let at = address as usize;
+    match bytes {
+        4 => into.get_mut(at..at + 4).map(|b| b.copy_from_slice(&(value as u32).to_le_bytes())),
+        8 => into.get_mut(at..at + 8).map(|b| b.copy_from_slice(&value.to_le_bytes())),
+        2 => into.get_mut(at..at + 2).map(|b| b.copy_from_slice(&(value as u16).to_le_bytes())),
+        _ => into.get_mut(at).map(|b| *b = value as u8),
+    };
 }
