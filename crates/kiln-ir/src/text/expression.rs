@@ -78,17 +78,17 @@ impl<'t> Parser<'t> {
         literal.map(Operand::Literal).ok_or_else(|| token.error(format!("this number is no {ty}")))
     }
 
-    /// Two expressions of one type.
-    pub(super) fn unify(
+    /// Two expressions of one type; an error names the place of `token`.
+    fn unify(
         &mut self,
         a: Expression,
         b: Expression,
+        token: Token<'t>,
     ) -> Result<(Operand, Operand, Type), TextError> {
-        let token = self.token();
         match (a, b) {
             (Expression::Typed(a, ty), Expression::Typed(b, other)) if ty == other => Ok((a, b, ty)),
             (Expression::Typed(_, ty), Expression::Typed(_, other)) => {
-                Err(token.error(format!("before this, {ty} meets {other}; convert one, as in {ty}(x)")))
+                Err(token.error(format!("the operands are {ty} and {other}; convert one, as in {ty}(x)")))
             }
             (Expression::Typed(a, ty), Expression::Untyped(number)) => {
                 Ok((a, self.literal(token, number, ty)?, ty))
@@ -97,7 +97,7 @@ impl<'t> Parser<'t> {
                 Ok((self.literal(token, number, ty)?, b, ty))
             }
             (Expression::Untyped(_), Expression::Untyped(_)) => {
-                Err(token.error("before this, two numbers have no type; give one, as in 1u32"))
+                Err(token.error("neither operand has a type; give one a type, as in 1u32"))
             }
         }
     }
@@ -114,7 +114,7 @@ impl<'t> Parser<'t> {
             (Expression::Untyped(start), Expression::Untyped(end), Some(Expression::Typed(_, ty))) => {
                 (self.literal(token, start, ty)?, self.literal(token, end, ty)?, ty)
             }
-            _ => self.unify(start, end)?,
+            _ => self.unify(start, end, token)?,
         };
         let step = match step {
             Some(Expression::Typed(step, found)) if found == ty => step,
@@ -147,7 +147,7 @@ impl<'t> Parser<'t> {
             let right = self.level(level + 1)?;
             left = match (CompareOp::from_word(token.text), BinaryOp::from_word(token.text)) {
                 (Some(op), _) => {
-                    let (a, b, ty) = self.unify(left, right)?;
+                    let (a, b, ty) = self.unify(left, right, token)?;
                     return Ok(self.emit(Op::Compare { op, ty, a, b }, Type::Bool, token));
                 }
                 (None, Some(op)) => self.binary(op, left, (right, right_token), token)?,
@@ -169,7 +169,7 @@ impl<'t> Parser<'t> {
                 (a, self.literal(right_token, number, Type::U32)?, ty)
             }
             (Expression::Typed(a, ty), Expression::Typed(b, _)) if shifts => (a, b, ty),
-            _ => self.unify(left, right)?,
+            _ => self.unify(left, right, token)?,
         };
         Ok(self.emit(Op::Binary { op, ty, a, b }, ty, token))
     }
@@ -343,7 +343,7 @@ impl<'t> Parser<'t> {
             return Ok(self.emit(Op::Length(memory), Type::U64, token));
         }
         if self.token().text != "(" {
-            return Err(token.error(format!("`{word}` means nothing here")));
+            return Err(token.error(format!("unknown name `{word}`")));
         }
         self.sign("(")?;
         let first = self.token();
@@ -385,7 +385,7 @@ impl<'t> Parser<'t> {
         let c = self.expression()?;
         if token.text == "select" {
             let (condition, _) = self.known(a, token)?;
-            let (a, b, ty) = self.unify(b, c)?;
+            let (a, b, ty) = self.unify(b, c, token)?;
             return Ok(self.emit(Op::Select { ty, condition, a, b }, ty, token));
         }
         let (first, second, third) = (a, b, c);

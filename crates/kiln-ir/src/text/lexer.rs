@@ -106,7 +106,7 @@ impl<'t> Lexer<'t> {
                     Some(sign) => (Kind::Sign, sign.len()),
                     None if SIGNS.contains(first) => (Kind::Sign, 1),
                     None => {
-                        let what = format!("`{}` means nothing here", first.escape_default());
+                        let what = format!("unexpected character `{}`", first.escape_default());
                         return Err(TextError::Syntax { line, column, what });
                     }
                 }

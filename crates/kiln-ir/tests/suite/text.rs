@@ -105,8 +105,15 @@ fn what_cannot_be_read_is_refused_with_its_place() {
         (2, 11, "this number needs a type, as in 1u32 or 0.5f32".into())
     );
     assert_eq!(place("kernel f() {\n let x: u8 = 256;\n}"), (2, 14, "this number is no u8".into()));
-    assert_eq!(place("kernel f() { y[0] = 1; }"), (1, 14, "`y` means nothing here".into()));
-    assert_eq!(place("kernel f() { let a = 1u32 + 1u64; }").1, 33);
+    assert_eq!(place("kernel f() { y[0] = 1; }"), (1, 14, "unknown name `y`".into()));
+    assert_eq!(
+        place("kernel f() { let a = 1u32 + 1u64; }"),
+        (1, 27, "the operands are u32 and u64; convert one, as in u32(x)".into())
+    );
+    assert_eq!(
+        place("kernel f() { let a = 1 < 2; }"),
+        (1, 24, "neither operand has a type; give one a type, as in 1u32".into())
+    );
     assert_eq!(
         place("kernel f(n: u32) { let a: f32 = n; }"),
         (1, 33, "expected f32, but this is u32".into())
