@@ -67,6 +67,10 @@ impl Interpreter {
     ) -> Result<InterpretOutcome, InterpretError> {
         check(program, scalars, buffers)?;
         let expanded = program.expanded();
+        let covered = expanded.over.map(|over| {
+            let (bytes, element) = (buffers[over.index()].len(), expanded.buffers[over.index()].element);
+            bytes as u64 / element.bytes()
+        });
         let mut world = World {
             draft: &expanded,
             code: code(&expanded).into(),
@@ -76,12 +80,16 @@ impl Interpreter {
             order: self.order,
             scalars,
             buffers,
-            out_of_range: OutOfRange::default(),
+            covered,
+            covered_out_of_range: OutOfRange::default(),
+            surplus_out_of_range: OutOfRange::default(),
             steps: 0,
             step_limit: self.step_limit,
         };
         self.run_blocks(&mut world)?;
-        Ok(InterpretOutcome { out_of_range: world.out_of_range, steps: world.steps })
+        let World { covered_out_of_range, surplus_out_of_range, steps, .. } = world;
+        let out_of_range = covered_out_of_range.plus(surplus_out_of_range);
+        Ok(InterpretOutcome { out_of_range, covered_out_of_range, steps })
     }
 
     fn run_blocks(&self, world: &mut World<'_>) -> Result<(), InterpretError> {
@@ -121,7 +129,12 @@ pub(super) struct World<'w> {
     pub(super) order: ThreadOrder,
     pub(super) scalars: &'w [Literal],
     pub(super) buffers: &'w mut [Vec<u8>],
-    pub(super) out_of_range: OutOfRange,
+    /// The length of the buffer that the program runs over.
+    pub(super) covered: Option<u64>,
+    /// Of threads that have an element of that buffer, or of all threads if there is none.
+    pub(super) covered_out_of_range: OutOfRange,
+    /// Of the other threads.
+    pub(super) surplus_out_of_range: OutOfRange,
     steps: u64,
     step_limit: u64,
 }

@@ -8,6 +8,9 @@ use crate::statement::trap_text;
 pub struct InterpretOutcome {
     /// Accesses that were out of range.
     pub out_of_range: OutOfRange,
+    /// Those of them made by threads that have an element of the buffer the program runs over. The last block of such a program has more
+    /// threads unless the buffer fills it. The same as `out_of_range` for a program that runs over no buffer.
+    pub covered_out_of_range: OutOfRange,
     /// Steps of all threads together.
     pub steps: u64,
 }
@@ -27,6 +30,15 @@ impl OutOfRange {
     /// The sum.
     pub const fn total(self) -> u64 {
         self.loads + self.stores + self.atomics
+    }
+
+    /// The sums of two counts.
+    pub(super) const fn plus(self, other: Self) -> Self {
+        Self {
+            loads: self.loads + other.loads,
+            stores: self.stores + other.stores,
+            atomics: self.atomics + other.atomics,
+        }
     }
 }
 

@@ -180,7 +180,12 @@ impl Thread {
     ) -> Result<u64, InterpretError> {
         let ty = world.draft.type_of(index).unwrap_or(crate::Type::U64);
         let index = integer::value(ty, self.operand(index));
-        elements(memory, world.draft, world.buffers, around).access(index, access, &mut world.out_of_range)
+        let global_x = u64::from(around.block[0]) * u64::from(world.draft.block[0]) + u64::from(self.at[0]);
+        let counted = match world.covered {
+            Some(elements) if global_x >= elements => &mut world.surplus_out_of_range,
+            _ => &mut world.covered_out_of_range,
+        };
+        elements(memory, world.draft, world.buffers, around).access(index, access, counted)
     }
 
     fn builtin(&self, builtin: Builtin, world: &World<'_>, block: [u32; 3]) -> u64 {

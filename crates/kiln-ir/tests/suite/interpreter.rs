@@ -43,7 +43,26 @@ fn what_is_out_of_range_is_counted_by_kind() {
     let outcome = Interpreter::new([2, 1, 1]).run(&parse(text), &[], &mut [words(&[0, 0])]).unwrap();
     assert_eq!(outcome.out_of_range, OutOfRange { loads: 6, stores: 4, atomics: 2 });
     assert_eq!(outcome.out_of_range.total(), 12);
+    assert_eq!(outcome.covered_out_of_range, outcome.out_of_range, "it runs over no buffer");
     assert!(outcome.steps > 0);
+}
+
+#[test]
+fn what_surplus_threads_access_out_of_range_is_counted_apart() {
+    let run = |index: &str| {
+        let text = format!(
+            "kernel shift(in x: u32[], out y: u32[like x]) block(4) over(y) {{ y[global.x] = x[{index}]; }}"
+        );
+        let mut buffers = [words(&[1, 2, 3, 4, 5]), words(&[0; 5])];
+        Interpreter::new([2, 1, 1]).run(&parse(&text), &[], &mut buffers).unwrap()
+    };
+    // Five elements and eight threads: three threads have none.
+    let surplus = OutOfRange { loads: 3, stores: 3, atomics: 0 };
+    let right = run("global.x");
+    assert_eq!((right.out_of_range, right.covered_out_of_range), (surplus, OutOfRange::default()));
+    let shifted = run("global.x + 1");
+    assert_eq!(shifted.covered_out_of_range, OutOfRange { loads: 1, stores: 0, atomics: 0 });
+    assert_eq!(shifted.out_of_range, OutOfRange { loads: 4, stores: 3, atomics: 0 });
 }
 
 #[test]
