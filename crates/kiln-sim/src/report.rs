@@ -34,10 +34,11 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { findings, dropped, commands, mode } = self;
+        let plural = if *commands == 1 { "" } else { "s" };
         if findings.is_empty() {
-            return write!(f, "{commands} commands with {mode}: nothing found");
+            return write!(f, "{commands} command{plural} with {mode}: nothing found");
         }
-        write!(f, "{commands} commands with {mode}: {} found", findings.len())?;
+        write!(f, "{commands} command{plural} with {mode}: {} found", findings.len())?;
         for (at, finding) in findings.iter().enumerate() {
             write!(f, "\n{:3}. {finding}", at + 1)?;
         }
