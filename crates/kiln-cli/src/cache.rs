@@ -112,7 +112,11 @@ fn folder(cache: &DiskCache) -> Option<String> {
 }
 
 fn named(cache: &DiskCache) -> String {
-    folder(cache).unwrap_or_else(|| "no cache folder: neither XDG_CACHE_HOME nor HOME is set".into())
+    match cache.folder() {
+        Some(folder) if folder.exists() => folder.display().to_string(),
+        Some(folder) => format!("{} (the folder does not exist)", folder.display()),
+        None => "no cache folder: neither XDG_CACHE_HOME nor HOME is set".into(),
+    }
 }
 
 fn unusable(cache: &DiskCache, error: &std::io::Error) -> Failure {

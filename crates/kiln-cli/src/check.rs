@@ -12,7 +12,7 @@ use crate::console::Console;
 use crate::device::Where;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::launch::{ArrayMap, Attempt, KernelFinding, LaunchFlags, Plan};
+use crate::launch::{ArrayMap, Attempt, KernelFinding, LaunchFlags, Plan, count_out_of_range};
 use report::Report;
 use unchecked::Unchecked;
 
@@ -43,8 +43,13 @@ zeros: holds zeros), races, barriers that not all threads reach, deadlocks,
 failed assertions, traps, and kernels that do not end. The report ends with
 what was not checked.
 
-Exit codes: 0 no finding, 2 wrong usage or input file, 3 refused, 4 compile
-error, 5 findings.";
+An index out of range in a program (.kir) is no finding: a load gives 0 and a
+store does nothing. A note counts them. Threads past the end of the buffer
+that the program runs over are not counted.
+
+Exit codes: 0 no finding, 2 wrong usage or input file, 3 refused (arguments
+that do not fit, or an instruction that the simulated device does not execute
+and nothing found before it), 4 compile error, 5 findings.";
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {
@@ -75,6 +80,14 @@ fn perform(arguments: &Arguments) -> Result<(Report, Exit), Failure> {
         if endless && at + 1 < arguments.seeds {
             report.note(format!("the kernel does not end with seed {seed}; the other seeds were not run"));
             break;
+        }
+    }
+    if let CodeFile::Program(file) = &code {
+        // The interpreter would not end where the device did not.
+        let ends = !report.findings.iter().any(KernelFinding::is_endless);
+        match ends.then(|| count_out_of_range(&file.program, flags, &plan)).transpose()?.flatten() {
+            Some(counts) => report.note_indices(counts),
+            None => report.indices_not_counted = true,
         }
     }
     notes(&log, &code).into_iter().for_each(|note| report.note(note));

@@ -39,7 +39,7 @@ impl Console {
     pub(crate) fn stdout() -> Self {
         let out = io::stdout();
         let is_terminal = out.is_terminal();
-        let colours = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let colours = is_terminal && allows_colours();
         let columns = columns(terminal_columns(&out));
         Self { out: Box::new(out), state: State::Open, colours, columns }
     }
@@ -113,11 +113,20 @@ impl Console {
     }
 }
 
+/// Whether what goes to the standard error may have colours.
+pub(crate) fn stderr_colours() -> bool {
+    io::stderr().is_terminal() && allows_colours()
+}
+
+fn allows_colours() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
 /// Writes a line to the standard error. If that fails, too, there is no place left to say so.
 pub(crate) fn complain(text: impl Display) {
     let err = io::stderr();
     let columns = columns(terminal_columns(&err));
-    let _ = writeln!(io::stderr(), "{}", wrap(&printable(&text.to_string(), false), columns));
+    let _ = writeln!(io::stderr(), "{}", wrap(&printable(&text.to_string(), stderr_colours()), columns));
 }
 
 /// The columns to use: what `COLUMNS` says, else the terminal's.

@@ -69,6 +69,11 @@ impl ElementType {
         &TABLE[self as usize]
     }
 
+    /// The names of all types, with commas.
+    pub(crate) fn all_names() -> String {
+        TABLE.iter().map(|names| names.rust).collect::<Vec<_>>().join(", ")
+    }
+
     /// Bytes of one element.
     pub(crate) fn bytes(self) -> u64 {
         self.names().bytes
@@ -172,11 +177,8 @@ impl FromStr for ElementType {
     fn from_str(text: &str) -> Result<Self, String> {
         let known = TABLE.iter().find(|names| names.rust == text || names.numpy == text);
         known.map(|names| names.element).ok_or_else(|| {
-            let all: Vec<&str> = TABLE.iter().map(|names| names.rust).collect();
-            format!(
-                "`{text}` is not an element type; write one of {}, or numpy's name such as float32",
-                all.join(", ")
-            )
+            let all = Self::all_names();
+            format!("`{text}` is not an element type; write one of {all}, or numpy's name such as float32")
         })
     }
 }

@@ -199,11 +199,16 @@ impl From<kiln::Error> for Failure {
         if kind == FailureKind::Compile {
             failure.place = Place::in_log(&failure.message);
         }
-        failure.next_step =
-            next_step(&error).filter(|step| !failure.message.contains(*step)).map(str::to_owned);
+        failure.next_step = next_step(&error)
+            .or_else(|| failure.message.contains(INCLUDE_HINT).then_some("-I FOLDER adds an include folder"))
+            .filter(|step| !failure.message.contains(*step))
+            .map(str::to_owned);
         failure
     }
 }
+
+/// How the compiler says that it did not find a header.
+const INCLUDE_HINT: &str = "add its folder to the include folders";
 
 /// What to do about an error of the device, the driver or the system.
 pub(crate) fn next_step(error: &kiln::Error) -> Option<&'static str> {

@@ -19,4 +19,4 @@ pub(crate) use finding::KernelFinding;
 pub(crate) use flags::LaunchFlags;
 pub(crate) use map::ArrayMap;
 pub(crate) use plan::{ArgumentSheet, Plan};
-pub(crate) use program::role_word;
+pub(crate) use program::{count_out_of_range, role_word};

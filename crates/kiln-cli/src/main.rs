@@ -30,6 +30,7 @@ mod inspect;
 mod kernel_name;
 mod launch;
 mod npy;
+mod plural;
 mod printable;
 mod program_file;
 mod replay;
@@ -45,7 +46,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use console::{Console, complain};
+use console::{Console, complain, stderr_colours};
 use exit::Exit;
 use failure::Failure;
 
@@ -134,8 +135,7 @@ fn main() -> ExitCode {
             report("", true, &usage(&error), &mut console)
         }
         Err(error) => {
-            // Help, a version, or an error that clap writes to the standard error. There is nothing to do if that fails.
-            let _ = error.print();
+            show(&error);
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Exit::Usage.code()));
         }
     };
@@ -153,6 +153,18 @@ fn parse(columns: usize) -> Result<CommandLine, clap::Error> {
     let mut command = CommandLine::command().term_width(columns.min(HELP_COLUMNS));
     let matches = command.try_get_matches_from_mut(std::env::args_os())?;
     CommandLine::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// Prints help, a version, or what is wrong with the command line, in lines that fit the terminal.
+fn show(error: &clap::Error) {
+    if error.use_stderr() {
+        let text = error.render();
+        let text = if stderr_colours() { text.ansi().to_string() } else { text.to_string() };
+        complain(text.trim_end());
+    } else {
+        // There is nothing to do if that fails.
+        let _ = error.print();
+    }
 }
 
 /// Prints a failure, and returns how the command ends.

@@ -38,7 +38,8 @@ is not the kernel's is refused; --cast converts it. Output files are written
 as a whole, and only if the kernel ran to its end without findings.
 
 Exit codes: 0 done, 2 wrong usage or input file, 3 refused (arguments that do
-not fit, or a missing device), 4 compile error, 5 fault or finding.";
+not fit, an instruction that the simulated device does not execute, or a
+missing device), 4 compile error, 5 fault or finding.";
 
 /// The report of a run.
 #[derive(Serialize)]

@@ -2,6 +2,8 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, presets};
 
+use crate::plural::counted;
+
 /// Rows of words under a head; columns of numbers are aligned to the right.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -55,7 +57,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
         unit = Some(name);
     }
     match unit {
-        None => format!("{bytes} bytes"),
+        None => counted(bytes, "byte"),
         Some(unit) if size.fract() == 0.0 => format!("{size} {unit}"),
         Some(unit) => format!("{size:.1} {unit}"),
     }

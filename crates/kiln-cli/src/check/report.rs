@@ -1,9 +1,11 @@
 //! The report of a check, collected seed by seed.
 
+use kiln_ir::OutOfRange;
 use serde::Serialize;
 
 use super::unchecked::Unchecked;
 use crate::launch::{ArgumentSheet, KernelFinding, Outcome, ResultArray};
+use crate::plural::{counted, was};
 
 /// The report of a check.
 #[derive(Default, Serialize)]
@@ -24,6 +26,8 @@ pub(super) struct Report {
     #[serde(skip)]
     pub(super) unsupported: Vec<String>,
     #[serde(skip)]
+    pub(super) indices_not_counted: bool,
+    #[serde(skip)]
     pub(super) other_kernels: Vec<String>,
     /// The arrays of the first seed.
     #[serde(skip)]
@@ -40,6 +44,21 @@ impl Report {
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
+    }
+
+    /// Adds a note about indices that were out of range.
+    pub(super) fn note_indices(&mut self, counts: OutOfRange) {
+        let OutOfRange { loads, stores, atomics } = counts;
+        let kinds = [(loads, "load"), (stores, "store"), (atomics, "atomic")];
+        let kinds: Vec<String> =
+            kinds.iter().filter(|(count, _)| *count > 0).map(|(count, noun)| counted(*count, noun)).collect();
+        let list = match &kinds[..] {
+            [] => return,
+            [only] => only.clone(),
+            [first @ .., last] => format!("{} and {last}", first.join(", ")),
+        };
+        let was = was(counts.total());
+        self.note(format!("{list} {was} out of range: loads gave 0, and stores and atomics did nothing"));
     }
 
     /// Adds what a seed showed. Findings at the same places are one finding.

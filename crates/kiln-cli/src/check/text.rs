@@ -17,13 +17,18 @@ pub(super) fn render(report: &Report) -> String {
         [] => String::new(),
     };
     let _ = write!(text, "{} on the simulated device, {orders}, every check on", readable(&report.kernel));
-    for (at, finding) in report.findings.iter().enumerate() {
+    let (refused, found): (Vec<_>, Vec<_>) =
+        report.findings.iter().partition(|finding| finding.is_unsupported());
+    for (at, finding) in found.iter().enumerate() {
         let _ = write!(text, "\n{:3}. {finding}", at + 1);
         if finding.seeds.len() < report.seeds.len() {
             let seeds: Vec<String> = finding.seeds.iter().map(u64::to_string).collect();
             let plural = if seeds.len() == 1 { "" } else { "s" };
             let _ = write!(text, "\n     only with seed{plural} {}", seeds.join(", "));
         }
+    }
+    for finding in &refused {
+        let _ = write!(text, "\nrefused: {finding}");
     }
     for warning in &report.warnings {
         let _ = write!(text, "\nwarning: {warning}");
@@ -35,17 +40,20 @@ pub(super) fn render(report: &Report) -> String {
     for sentence in &report.not_checked.text {
         let _ = write!(text, "\n  - {sentence}");
     }
-    let _ = write!(text, "\n{}", summary(report));
+    let _ = write!(text, "\n{}", summary(report, found.len(), !refused.is_empty()));
     text
 }
 
-fn summary(report: &Report) -> String {
+fn summary(report: &Report, findings: usize, refused: bool) -> String {
     let count = |count: usize, noun: &str| match count {
         0 => format!("no {noun}s"),
         1 => format!("1 {noun}"),
         count => format!("{count} {noun}s"),
     };
-    let findings = count(report.findings.len(), "finding");
+    let findings = count(findings, "finding");
+    if refused {
+        return format!("refused; {findings} in what was executed before");
+    }
     match (report.strict, report.notes.len()) {
         (true, notes @ 1..) => format!("{findings}, {} (--strict)", count(notes, "note")),
         _ => findings,

@@ -19,6 +19,8 @@ pub(super) struct Unchecked {
     pub(super) lines: usize,
     /// Instructions that only a GPU executes; no thread may reach them here.
     pub(super) unsupported_instructions: Vec<String>,
+    /// Whether indices out of range, which programs define, were not counted: the interpreter stopped before the program's end.
+    pub(super) indices_not_counted: bool,
     /// Kernels of the file that were not launched.
     pub(super) kernels_not_launched: Vec<String>,
     /// The same as sentences, with what no check here looks at.
@@ -36,11 +38,16 @@ pub(super) struct Lines {
 
 impl Unchecked {
     pub(super) fn new(report: &Report, log: &KernelLog) -> Self {
-        let lines = log.lines(&report.kernel).unwrap_or_default();
+        let mut lines = log.lines(&report.kernel).unwrap_or_default();
+        // Where the code has lines of a source, instructions without one are the compiler's.
+        if lines.iter().any(|line| line.file.is_some()) {
+            lines.retain(|line| line.file.is_some());
+        }
         let mut unchecked = Self {
             lines_not_executed: ranges(&lines),
             lines: lines.len(),
             unsupported_instructions: report.unsupported.clone(),
+            indices_not_counted: report.indices_not_counted,
             kernels_not_launched: report.other_kernels.iter().map(|name| readable(name)).collect(),
             text: Vec::new(),
         };
@@ -63,6 +70,11 @@ impl Unchecked {
                 "{missed} of {total} lines, which no thread executed with {plural}: {}",
                 named(&ranges)
             ));
+        }
+        if self.indices_not_counted {
+            text.push(
+                "indices out of range: a load gives 0 and a store does nothing, without a finding".to_owned(),
+            );
         }
         if !self.unsupported_instructions.is_empty() {
             let named = named(&self.unsupported_instructions);

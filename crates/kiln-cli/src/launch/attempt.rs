@@ -182,6 +182,9 @@ impl Attempt {
         let run = Run { kernel: kernel.name(), shape, sheets, warnings, fault };
         let mut outcome = self.outcome(run, &plan, &arrays)?;
         let place = |found: &kiln_ptx::Unsupported| format!("`{}` at {}", found.instruction, found.position);
+        if facts.shared.is_dynamic() {
+            outcome.findings.iter_mut().for_each(|finding| finding.hint_dynamic_shared(flags.shared));
+        }
         outcome.unsupported = facts.unsupported.iter().map(place).collect();
         outcome.other_kernels = others;
         Ok(outcome)

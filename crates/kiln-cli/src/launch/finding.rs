@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::map::{Allocation, ArrayMap};
 use crate::kernel_name::readable;
+use crate::plural::counted;
 
 /// A finding with its place.
 #[derive(Clone, Serialize, Debug)]
@@ -25,6 +26,8 @@ pub(crate) struct KernelFinding {
     /// The other side of a race: where, and what it did.
     pub(crate) earlier: Option<PlaceSheet>,
     pub(crate) earlier_access: Option<&'static str>,
+    /// What to change in the command, where that is known.
+    pub(crate) next_step: Option<String>,
     /// How often it happened at this instruction.
     pub(crate) times: u64,
     /// The seeds it was seen with.
@@ -133,6 +136,7 @@ impl KernelFinding {
             allocation,
             earlier,
             earlier_access,
+            next_step: None,
             times: finding.times,
             seeds: Vec::new(),
         }
@@ -175,6 +179,7 @@ impl KernelFinding {
             allocation: None,
             earlier: None,
             earlier_access: None,
+            next_step: None,
             times: 1,
             seeds: Vec::new(),
         }
@@ -208,6 +213,20 @@ impl KernelFinding {
         }
     }
 
+    /// Says how a launch gives dynamic shared memory, if this is an access outside of a block's shared memory.
+    pub(super) fn hint_dynamic_shared(&mut self, given_bytes: u32) {
+        let shared = self.access.as_ref().is_some_and(|access| access.memory == "shared");
+        if self.kind == OUT_OF_BOUNDS && shared {
+            let given = match given_bytes {
+                0 => "none".to_owned(),
+                bytes => counted(u64::from(bytes), "byte"),
+            };
+            self.next_step = Some(format!(
+                "the kernel uses dynamic shared memory, and the launch has {given}: give --shared BYTES (in a program `.shared(bytes)`)"
+            ));
+        }
+    }
+
     /// Whether the kernel does not end: running it again would take as long.
     pub(crate) fn is_endless(&self) -> bool {
         matches!(self.kind, ENDLESS | STEP_LIMIT)
@@ -222,9 +241,8 @@ impl KernelFinding {
 /// The bytes of an access, and the array they are in.
 fn bytes_text(access: &BadAccess, near: Option<&Allocation>) -> String {
     let BadAccess { memory, address, bytes, .. } = access;
-    let plural = if *bytes == 1 { "" } else { "s" };
     let near = near.map_or_else(String::new, |near| format!(" ({near})"));
-    format!("{bytes} byte{plural} at {memory} address {address:#x}{near}")
+    format!("{} at {memory} address {address:#x}{near}", counted(u64::from(*bytes), "byte"))
 }
 
 /// The text without the thread and the seed, which depend on the order.
@@ -251,9 +269,12 @@ impl fmt::Display for KernelFinding {
                 place.write(f, kernel)?;
             }
         }
-        match self.times {
-            0 | 1 => Ok(()),
-            times => write!(f, "\n     {times} times"),
+        if self.times > 1 {
+            write!(f, "\n     {} times", self.times)?;
+        }
+        match &self.next_step {
+            Some(step) => write!(f, "\n     {step}"),
+            None => Ok(()),
         }
     }
 }
@@ -322,13 +343,14 @@ fn bad_access(kind: &FindingKind) -> Option<&BadAccess> {
     }
 }
 
+const OUT_OF_BOUNDS: &str = "out-of-bounds";
 const UNSUPPORTED: &str = "unsupported";
 const ENDLESS: &str = "endless";
 const STEP_LIMIT: &str = "step-limit";
 
 fn word(kind: &FindingKind) -> &'static str {
     match kind {
-        FindingKind::OutOfBounds(_) => "out-of-bounds",
+        FindingKind::OutOfBounds(_) => OUT_OF_BOUNDS,
         FindingKind::Undeclared(_) => "undeclared",
         FindingKind::UseAfterFree(_) => "use-after-free",
         FindingKind::ReadOnly(_) => "read-only",

@@ -11,7 +11,8 @@ use super::elements::{Expected, Fit};
 use super::plan::{Argument, ArgumentSheet, ArrayArgument, Plan};
 use crate::failure::Failure;
 use crate::kernel_name::{parameter_types, readable};
-use crate::spec::Spec;
+use crate::plural::{counted, was};
+use crate::spec::{Spec, Start};
 
 /// Arguments that fit a kernel.
 pub(super) struct Fitted {
@@ -45,8 +46,9 @@ impl Plan {
         let kernel = readable(&facts.name);
         let parameters = &facts.signature.parameters;
         if parameters.len() != specs.len() {
-            let (wanted, given) = (parameters.len(), specs.len());
-            let message = format!("kernel `{kernel}` takes {wanted} arguments, and {given} were given");
+            let wanted = counted(parameters.len() as u64, "argument");
+            let given = specs.len() as u64;
+            let message = format!("kernel `{kernel}` takes {wanted}, and {given} {} given", was(given));
             return Err(Failure::refused(message).next("`kiln inspect` lists its parameters"));
         }
         let types = parameter_types(&facts.name);
@@ -90,7 +92,7 @@ fn fit(
     let is_struct = parameter.kind == PtxParameterKind::Bytes;
     match argument {
         Argument::Array(_) if matches!(parameter.kind, PtxParameterKind::Value) => {
-            Err(Misfit::new(format!("the parameter is a value of {bytes} bytes"))
+            Err(Misfit::new(format!("the parameter is a value of {}", counted(bytes, "byte")))
                 .next("give a value such as f32:2.5"))
         }
         Argument::Array(_) if is_struct => Err(not_a_struct(bytes)),
@@ -105,12 +107,18 @@ fn fit(
         }
         Argument::Value(value) if value.len() as u64 != bytes => Err(match is_struct {
             true => not_a_struct(bytes),
-            false => Misfit::new(format!("the parameter has {bytes} bytes, and the value {}", value.len())),
+            false => {
+                let bytes = counted(bytes, "byte");
+                Misfit::new(format!("the parameter has {bytes}, and the value {}", value.len()))
+            }
         }),
         Argument::Value(_) => misread(spec, parameter).map_or(Ok(Vec::new()), Err),
         Argument::Struct { bytes: given, .. } if given.len() as u64 != bytes => {
-            let (given, what) = (given.len(), if is_struct { "a struct of" } else { "not a struct and has" });
-            Err(Misfit::new(format!("the parameter is {what} {bytes} bytes, and {given} bytes were given"))
+            let (given, what) =
+                (given.len() as u64, if is_struct { "a struct of" } else { "not a struct and has" });
+            let (bytes, was) = (counted(bytes, "byte"), was(given));
+            let given = counted(given, "byte");
+            Err(Misfit::new(format!("the parameter is {what} {bytes}, and {given} {was} given"))
                 .next("fields are aligned as in C; use bytes: for padding that the struct declares itself"))
         }
         Argument::Struct { arrays, .. } => fit_struct(spec, arrays, parameter, cast),
@@ -118,7 +126,7 @@ fn fit(
 }
 
 fn not_a_struct(bytes: u64) -> Misfit {
-    Misfit::new(format!("the parameter is a struct of {bytes} bytes"))
+    Misfit::new(format!("the parameter is a struct of {}", counted(bytes, "byte")))
         .next("give its fields, such as 'struct:{f32:1.5,u32:2}', or its bytes with bytes:HEX")
 }
 
@@ -175,12 +183,17 @@ fn fit_array(
     cast: bool,
 ) -> Result<Vec<String>, Misfit> {
     let access = field.map_or(PointerAccess::Unknown, |field| field.effect.access());
-    match (access, argument.to.is_some()) {
-        (PointerAccess::Writes | PointerAccess::Both, false) => {
+    // An array that is made for the launch may be one that the kernel only reads: zeros, or memory that was never written.
+    let is_output =
+        argument.to.is_some() && !matches!(argument.start, Some(Start::Zeros | Start::Uninitialised));
+    match (access, is_output) {
+        (PointerAccess::Writes | PointerAccess::Both, false) if argument.to.is_none() => {
             return Err(Misfit::new("the kernel writes it").next("declare it with inout: or out:"));
         }
         (PointerAccess::Reads, true) => {
-            return Err(Misfit::new("the kernel only reads it").next("declare it with in:"));
+            return Err(
+                Misfit::new("the kernel only reads it").next("declare it with in:, zeros: or uninit:")
+            );
         }
         (PointerAccess::Neither, true) => {
             return Err(Misfit::new("the kernel neither reads nor writes it").next("declare it with in:"));

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::plural::counted;
+
 /// An address farther than this from every array belongs to none of them.
 const NEAR_BYTES: u64 = 64 << 10;
 
@@ -52,11 +54,11 @@ impl ArrayMap {
 impl std::fmt::Display for Allocation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { argument, bytes, offset } = *self;
-        let array = format!("argument {argument}, an array of {bytes} bytes");
+        let array = format!("argument {argument}, an array of {}", counted(bytes, "byte"));
         match u64::try_from(offset) {
-            Err(_) => write!(f, "{} bytes before {array}", offset.unsigned_abs()),
-            Ok(offset) if offset < bytes => write!(f, "{offset} bytes into {array}"),
-            Ok(offset) => write!(f, "{} bytes past the end of {array}", offset - bytes),
+            Err(_) => write!(f, "{} before {array}", counted(offset.unsigned_abs(), "byte")),
+            Ok(offset) if offset < bytes => write!(f, "{} into {array}", counted(offset, "byte")),
+            Ok(offset) => write!(f, "{} past the end of {array}", counted(offset - bytes, "byte")),
         }
     }
 }

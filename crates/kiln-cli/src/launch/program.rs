@@ -12,15 +12,16 @@ use kiln::{
 };
 use kiln_driver::Dim3;
 use kiln_ir::{
-    BindingPlan, Buffer, DeviceLimits, LaunchPlan, LaunchRequest, Literal, Program, Role, ScalarParameter,
-    Type,
+    BindingPlan, Buffer, DeviceLimits, Interpreter, LaunchPlan, LaunchRequest, Literal, OutOfRange, Program,
+    Role, ScalarParameter, Type,
 };
 
 use super::flags::LaunchFlags;
 use super::plan::{Argument, ArgumentSheet, Plan};
 use crate::element_type::ElementType;
 use crate::failure::Failure;
-use crate::spec::Spec;
+use crate::plural::{counted, was};
+use crate::spec::{Spec, Start};
 
 /// The shape of a launch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -115,6 +116,40 @@ impl<'a> ProgramLaunch<'a> {
     }
 }
 
+/// Counts the indices out of range of a launch, which have a meaning in programs and are no findings: the interpreter runs the program once
+/// more. Accesses of threads past the end of the buffer that the program runs over are not counted. None if the interpreter stopped
+/// early: at a trap, at the limit of steps, or at an unchecked index.
+///
+/// # Errors
+/// The arguments do not fit.
+pub(crate) fn count_out_of_range(
+    program: &Program,
+    flags: &LaunchFlags,
+    plan: &Plan,
+) -> Result<Option<OutOfRange>, Failure> {
+    let ProgramLaunch { program, shape, plan, .. } = ProgramLaunch::new(program, flags, plan)?;
+    let count = program.buffers.len();
+    let arrays = plan.arguments.iter().take(count).flat_map(Argument::arrays);
+    let mut buffers: Vec<Vec<u8>> = arrays.map(|array| array.array.bytes.clone()).collect();
+    let values = flags.arguments.iter().skip(count);
+    let scalars: Vec<Literal> = program
+        .scalars
+        .iter()
+        .zip(values)
+        .filter_map(|(scalar, spec)| match spec {
+            Spec::Value { bytes, .. } => Some(literal(scalar, bytes)),
+            _ => None,
+        })
+        .collect();
+    let interpreter = Interpreter {
+        dynamic_shared_bytes: flags.shared,
+        step_limit: flags.step_limit,
+        ..Interpreter::new([shape.grid.x, shape.grid.y, shape.grid.z])
+    };
+    let outcome = interpreter.run(&program, &scalars, &mut buffers).ok();
+    Ok(outcome.map(|outcome| outcome.covered_out_of_range))
+}
+
 /// Binds a buffer of bytes as one of the declared elements.
 fn bind<'a>(bindings: Bindings<'a>, declared: &Buffer, buffer: &GpuRef<u8>) -> Result<Bindings<'a>, Failure> {
     let name = &declared.name;
@@ -146,8 +181,8 @@ fn fit(program: &Program, flags: &LaunchFlags, plan: &mut Plan) -> Result<Vec<Ar
     let (buffers, scalars, specs) = (&program.buffers, &program.scalars, &flags.arguments);
     let wanted = buffers.len() + scalars.len();
     if wanted != specs.len() {
-        let message =
-            format!("program `{}` takes {wanted} arguments, and {} were given", program.name, specs.len());
+        let (wanted, given) = (counted(wanted as u64, "argument"), specs.len() as u64);
+        let message = format!("program `{}` takes {wanted}, and {given} {} given", program.name, was(given));
         return Err(Failure::refused(message).next("`kiln inspect` lists them"));
     }
     let mut sheets = Vec::new();
@@ -187,7 +222,12 @@ fn fit_buffer(buffer: &Buffer, argument: &mut Argument, cast: bool) -> Result<()
         (true, false) => {
             return Err(("the program writes it".into(), "declare it with inout: or out:".into()));
         }
-        (false, true) => return Err(("the program only reads it".into(), "declare it with in:".into())),
+        (false, true) if !matches!(argument.start, Some(Start::Zeros | Start::Uninitialised)) => {
+            return Err((
+                "the program only reads it".into(),
+                "declare it with in:, zeros: or uninit:".into(),
+            ));
+        }
         _ => {}
     }
     let (wanted, given) = (element(buffer.element), argument.array.element);

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::Report;
 use crate::exit::Exit;
 use crate::kernel_name::readable;
+use crate::plural::counted;
 use crate::table::Table;
 
 /// The report, without a line end behind it.
@@ -19,7 +20,8 @@ pub(super) fn render(report: &Report, columns: usize) -> String {
     let _ = write!(text, "{} on {}{seed} ({})", readable(&report.kernel), report.device, report.reason);
     let _ = write!(text, "\n  grid {gx} x {gy} x {gz}, block {bx} x {by} x {bz}");
     if report.shared_bytes > 0 {
-        let _ = write!(text, ", {} bytes of dynamic shared memory", report.shared_bytes);
+        let bytes = counted(u64::from(report.shared_bytes), "byte");
+        let _ = write!(text, ", {bytes} of dynamic shared memory");
     }
     if !report.arguments.is_empty() {
         let _ = write!(text, "\n{}", arguments(report).render(columns));
@@ -27,8 +29,13 @@ pub(super) fn render(report: &Report, columns: usize) -> String {
     for warning in &report.warnings {
         let _ = write!(text, "\nwarning: {warning}");
     }
-    for (at, finding) in report.findings.iter().enumerate() {
+    let (refused, found): (Vec<_>, Vec<_>) =
+        report.findings.iter().partition(|finding| finding.is_unsupported());
+    for (at, finding) in found.iter().enumerate() {
         let _ = write!(text, "\n{:3}. {finding}", at + 1);
+    }
+    for finding in refused {
+        let _ = write!(text, "\nrefused: {finding}");
     }
     let told = |fault: &&String| report.findings.iter().any(|found| found.text == **fault);
     if let Some(fault) = report.fault.as_ref().filter(|fault| !told(fault)) {

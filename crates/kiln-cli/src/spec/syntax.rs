@@ -41,7 +41,10 @@ fn parse(text: &str, depth: usize) -> Result<Spec, String> {
         }),
         "struct" => fields(text, rest, depth).map(Spec::Struct),
         element => {
-            let element: ElementType = element.parse().map_err(|wrong| format!("{wrong}; {FORMS}"))?;
+            let element: ElementType = element.parse().map_err(|_| {
+                let types = ElementType::all_names();
+                format!("`{kind}:` is no kind of argument; {FORMS}; element types are {types}")
+            })?;
             let bytes = element
                 .parse_value(rest)
                 .ok_or_else(|| format!("`{rest}` in `{text}` is not a value of type {element}"))?;
@@ -164,7 +167,8 @@ mod tests {
             ("inout:a.npy", "inout:FILE:FILE"),
             ("i32:2.5", "not a value of type i32"),
             ("i32:4294967296", "not a value of type i32"),
-            ("float:1", "element type"),
+            ("float:1", "element types are bool, i8"),
+            ("wat:f32:5:o", "`wat:` is no kind of argument; write in:FILE, out:TYPE:LENGTH:FILE"),
             ("bytes:0", "two digits"),
             ("bytes:", "two digits"),
             ("bytes:0g", "two digits"),

@@ -56,6 +56,16 @@ fn entries_are_listed_in_the_folder_of_the_user_or_another() {
     assert_eq!(names.collect::<std::collections::BTreeSet<_>>(), ["axpy_0", "axpy_1", "axpy_2"].into());
     let elsewhere = cache(&folder, &["list", "--at", &folder.path("other"), "--json"]).json();
     assert_eq!(elsewhere["entries"].as_array().unwrap().len(), 0);
+    for action in ["list", "verify", "prune", "clear"] {
+        let nowhere = cache(&folder, &[action, "--at", &folder.path("other")]);
+        assert_eq!(nowhere.code, Some(0), "{action}: {}", nowhere.stderr);
+        assert!(
+            nowhere.stdout.contains("other (the folder does not exist): "),
+            "{action}: {}",
+            nowhere.stdout
+        );
+    }
+    assert!(!listed.stdout.contains("does not exist"), "{}", listed.stdout);
 }
 
 #[test]

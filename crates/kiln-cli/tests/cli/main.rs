@@ -21,6 +21,7 @@ mod bench;
 mod cache;
 mod check;
 mod check_declared;
+mod check_report;
 mod commands_page;
 mod demo;
 mod doctor;

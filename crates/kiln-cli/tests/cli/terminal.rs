@@ -41,6 +41,10 @@ fn no_line_is_wider_than_the_terminal() {
         vec!["replay", "--help"],
         vec!["bench", "--help"],
         vec!["emit", "--help"],
+        vec!["run", &right, "--arg", "wat:f32:5:o"],
+        vec!["run", &right, "--arg", "out:wat:5:o"],
+        vec!["run", &right, "--no-such-flag-at-all-and-a-long-one-too"],
+        vec![],
     ] {
         // Without a terminal and without COLUMNS a line has 80 columns.
         for (columns, limit) in [(None, 80), (Some("60"), 60), (Some("132"), 132)] {
