@@ -3,13 +3,13 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use kiln_driver::call::{Answered, Call};
-use kiln_driver::{Error, Fault as Loss, Refusal, Result};
+use kiln_driver::{Error, Fault as Loss, MemoryRequest, Refusal, Result};
 
 use crate::config::{MachineConfig, Mode};
 use crate::fault_plan::PlannedFault;
 use crate::finding::FindingKind;
 use crate::job::in_kernel;
-use crate::objects::Objects;
+use crate::objects::{Objects, Origin};
 use crate::report::Report;
 use crate::state::State;
 use crate::stream::Ready;
@@ -106,7 +106,12 @@ impl Core {
         call: Call<'_>,
         run: impl FnOnce() -> Result<R>,
     ) -> Result<R> {
+        let is_part = self.is_part(device, &call);
         let result = run();
+        if is_part && result.is_ok() {
+            // Blocks come and go too often for the trace, and a device without checks hears nothing of them.
+            return result;
+        }
         let mut state = self.lock();
         if state.journal.is_tracing() {
             let text = match &call {
@@ -128,6 +133,18 @@ impl Core {
             state.find_stale(device, &call, error);
         }
         result
+    }
+
+    /// Whether a call is about a block that a resource hands out of other memory.
+    fn is_part(&self, device: u32, call: &Call<'_>) -> bool {
+        match call {
+            Call::Allocate { request } => matches!(request, MemoryRequest::Part(_)),
+            Call::Free { memory, .. } => {
+                let block = self.devices[device as usize].memory.find("free", *memory);
+                block.is_ok_and(|block| block.origin == Origin::Part)
+            }
+            _ => false,
+        }
     }
 
     /// Runs one step, without the lock while bytes move or a kernel runs.

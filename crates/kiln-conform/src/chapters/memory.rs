@@ -1,9 +1,12 @@
 //! Memory that is mapped already: direct, from the pool, and foreign.
 
-use kiln_driver::{Command, DriverExt, ForeignMemory, MemoryRequest, Refusal};
+use kiln_driver::{
+    Command, DriverExt, ForeignMemory, MemoryPart, MemoryRequest, PartKind, PartLabel, Refusal,
+};
 
 use crate::expect::{
-    equal, holds, inapplicable, refused, refused_somehow, same_bytes, stale, too_much, unsupported,
+    equal, holds, inapplicable, out_of_range, refused, refused_somehow, same_bytes, stale, too_much,
+    unsupported,
 };
 use crate::law::{Law, LawVerdict, Stop, fail};
 use crate::rig::{Rig, at, noise, read_host};
@@ -53,6 +56,11 @@ pub(crate) const LAWS: &[Law] = &[
         name: "memory.pool_reuses",
         says: "memory freed to the pool serves again without bound",
         run: pool_reuses,
+    },
+    Law {
+        name: "memory.parts",
+        says: "a part of memory has a handle with its address and its bounds, and its memory outlives it",
+        run: parts,
     },
     Law {
         name: "memory.free_wants_its_kind",
@@ -272,6 +280,36 @@ fn trim_keeps_what_is_used(rig: &Rig<'_>) -> LawVerdict {
     rig.driver.trim_pool(0)?;
     rig.driver.trim_pool(u64::MAX)?;
     same_bytes("memory in use while the pool was trimmed", &rig.get(kept.id, 1 << 20)?, &[3; 1 << 20])
+}
+
+fn parts(rig: &Rig<'_>) -> LawVerdict {
+    let stream = rig.stream()?;
+    let whole = rig.memory_with(&[1; 1024])?;
+    let (kind, label) = (PartKind::KeptBlock, PartLabel::new("a block"));
+    let part = MemoryPart { place: at(whole.id, 256), bytes: 512, stream: Some(stream), kind, label };
+    let ask = |part| rig.driver.allocate(MemoryRequest::Part(part));
+    if !rig.driver.info().features.access_checks {
+        return unsupported("part of other memory", ask(part));
+    }
+    refused_somehow("a part of zero bytes", ask(MemoryPart { bytes: 0, ..part }))?;
+    out_of_range("a part past the end", ask(MemoryPart { bytes: 769, ..part }))?;
+    let named = ask(part)?;
+    rig.adopt_memory(named.id, None);
+    equal("the address of a part", named.address.0, whole.address.0 + 256)?;
+    rig.driver.fill(stream, at(named.id, 256), 2, 256)?;
+    let past = Command::Fill { to: at(named.id, 256), pattern: kiln_driver::Pattern::U8(0), count: 257 };
+    out_of_range("a fill past the end of a part", rig.driver.submit(stream, &past))?;
+    // Work that was queued before may still use it.
+    rig.free(named.id, Some(stream))?;
+    stale("a fill of a part that was freed", rig.driver.fill(stream, named.id.into(), 1, 1))?;
+    rig.driver.synchronize(stream)?;
+    let again = ask(MemoryPart { place: whole.id.into(), bytes: 1024, stream: None, ..part })?;
+    rig.adopt_memory(again.id, None);
+    let mut expected = vec![1; 1024];
+    expected[512..768].fill(2);
+    same_bytes("the memory itself", &rig.get(again.id, 1024)?, &expected)?;
+    rig.free(again.id, None)?;
+    Ok(())
 }
 
 fn foreign(rig: &Rig<'_>) -> LawVerdict {
