@@ -88,11 +88,36 @@ impl Annotated<Arc<dyn MemoryResource>> {
         Arc::new(Self::new(driver.clone(), resource))
     }
 
+    /// Ends a block that its owner keeps for later, without giving it back to its stack: for the device it is freed.
+    pub fn set_aside(resource: &dyn MemoryResource, block: &DeviceBlock) {
+        if let Some(named) = named_parts(resource) {
+            named.end(block);
+        }
+    }
+
+    /// Begins a block again that was [set aside](Self::set_aside): for the device it is new.
+    ///
+    /// # Errors
+    /// What the driver answers; a lost device forgets all names, which is no error.
+    pub fn hand_out_again(
+        resource: &dyn MemoryResource,
+        block: &DeviceBlock,
+        stream: StreamId,
+    ) -> Result<()> {
+        match named_parts(resource) {
+            Some(named) => Ok(named.begin(block, stream, PartKind::NewBlock)?),
+            None => Ok(()),
+        }
+    }
+
     /// The live blocks of a stack by tag, most bytes first; none if the stack does not have the layer.
     pub fn live(resource: &dyn MemoryResource) -> Vec<TaggedBlocks> {
-        let named = Layers::from(resource.layer()).find_map(|layer| layer.named_parts());
-        named.map(NamedParts::by_tag).unwrap_or_default()
+        named_parts(resource).map(NamedParts::by_tag).unwrap_or_default()
     }
+}
+
+fn named_parts(resource: &dyn MemoryResource) -> Option<&NamedParts> {
+    Layers::from(resource.layer()).find_map(|layer| layer.named_parts())
 }
 
 impl NamedParts {

@@ -83,11 +83,14 @@ impl Arena {
         let too_large = || Error::new(Misuse::TooLarge { len, element_bytes: size_of::<T>() });
         let bytes = len.checked_mul(size_of::<T>()).ok_or_else(too_large)?;
         let buffer_bytes = buffer_bytes(bytes);
-        let whole = match self.reuse(buffer_bytes as u64) {
-            Some(buffer) => buffer,
-            None => self.allocate(buffer_bytes)?,
+        let (whole, is_reused) = match self.reuse(buffer_bytes as u64) {
+            Some(buffer) => (buffer, true),
+            None => (self.allocate(buffer_bytes)?, false),
         };
         let mut buffer = ArenaBuffer { arena: Arc::clone(self), elements: None, whole: Some(whole.clone()) };
+        if is_reused {
+            whole.block().hand_out_again()?;
+        }
         buffer.elements = Some(whole.view(..bytes)?.cast()?);
         Ok(buffer)
     }
@@ -147,6 +150,9 @@ impl Arena {
         let reachable = matches!(buffer.access(), Ok(_) | Err(Stale::Rebuilding));
         // A view cannot overwrite the whole buffer, so one whose contents are in doubt would stay so for its next user.
         let reusable = reachable && buffer.is_trusted() && !buffer.is_shared();
+        if reusable {
+            buffer.block().set_aside();
+        }
         let surplus = {
             let mut lists = self.lists();
             lists.usage.lent_bytes -= buffer.bytes();

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use kiln_driver::{DeviceAddress, DevicePlace};
 use kiln_mem::DeviceBlock;
+use kiln_mem::decorator::Annotated;
 use kiln_order::{AccessHistory, Stamp, Stamps, StreamKey, StreamState, holds_any, put_off};
 use kiln_sync::BiasedLock;
 
@@ -218,6 +219,29 @@ impl Block {
     /// Whether it is mapped read-only.
     pub(crate) fn is_sealed(&self) -> bool {
         self.history.lock().is_sealed()
+    }
+
+    /// Its holder keeps its memory for another user: a device that checks accesses treats it as freed.
+    pub(crate) fn set_aside(&self) {
+        if let (Some(runtime), Some(memory)) = (self.checked_runtime(), &self.memory) {
+            Annotated::set_aside(&**runtime.memory(), memory);
+        }
+    }
+
+    /// Its holder hands memory out again that was set aside: a device that checks accesses treats it as new.
+    pub(crate) fn hand_out_again(&self) -> Result<()> {
+        match (self.checked_runtime(), &self.memory) {
+            (Some(runtime), Some(memory)) => {
+                let stream = self.home(&runtime).stream_ref().id();
+                Ok(Annotated::hand_out_again(&**runtime.memory(), memory, stream)?)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Its runtime, if the device checks accesses.
+    fn checked_runtime(&self) -> Option<Arc<Inner>> {
+        self.runtime.upgrade().filter(|runtime| runtime.driver().info().features.access_checks)
     }
 
     pub(crate) fn bytes(&self) -> u64 {

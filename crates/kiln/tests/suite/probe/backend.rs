@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use kiln::backend::{ArenaConfig, BackendOptions, CodeImage};
+use kiln::checking::FindingRule;
 use kiln::probe::{ProbeError, Selection};
 use kiln::{
     Error, Policy,
@@ -179,6 +180,27 @@ fn a_buffer_comes_back_for_the_next_of_about_its_size() {
     assert_ne!(third.block_id(), block);
     let other_size = context.buffer::<u8>(1 << 20).unwrap();
     assert_ne!(other_size.block_id(), block);
+}
+
+/// A device that checks accesses sees a buffer of an arena begin and end like any other block.
+#[test]
+fn a_buffer_that_comes_back_is_uninitialised() {
+    let context = context();
+    let first = context.buffer::<u32>(64).unwrap();
+    first.upload(&[1; 64]).unwrap();
+    let block = first.block_id();
+    let copy = context.runtime().zeros::<u32>(64).unwrap();
+    copy.copy_from(&first).unwrap();
+    drop(first);
+    assert_eq!(copy.download().unwrap(), [1; 64], "work from before may use it");
+    for _ in 0..2 {
+        let again = context.buffer::<u32>(64).unwrap();
+        assert_eq!(again.block_id(), block);
+        let error = again.download().unwrap_err();
+        assert_eq!(error.finding().map(|found| found.rule), Some(FindingRule::Uninitialised), "{error}");
+        again.fill(2).unwrap();
+        assert_eq!(again.download().unwrap(), [2; 64]);
+    }
 }
 
 #[test]
