@@ -177,3 +177,21 @@ fn a_header_that_is_missing_is_answered_with_the_flag() {
         assert!(outcome.stderr.contains("-I FOLDER"), "{}", outcome.stderr);
     }
 }
+
+#[test]
+fn a_source_that_was_compiled_in_another_folder_is_named_where_it_is() {
+    if skip::without_nvrtc("a_source_that_was_compiled_in_another_folder_is_named_where_it_is") {
+        return;
+    }
+    let cache = Folder::new();
+    for _ in 0..2 {
+        let folder = Folder::new();
+        folder.write("k.cu", "__global__ void k(int* out) {\n    out[threadIdx.x] = 1;\n}\n");
+        let words = ["check", "k.cu", "--grid", "1", "--block", "33", "--arg", "out:i32:32:o.npy"];
+        let mut command = without_driver(&words);
+        command.current_dir(folder.path("")).env("XDG_CACHE_HOME", cache.path(""));
+        let outcome = run(command);
+        assert_eq!(outcome.code, Some(5), "{}{}", outcome.stdout, outcome.stderr);
+        assert!(outcome.stdout.contains("\n     k at k.cu:2 (PTX line "), "{}", outcome.stdout);
+    }
+}

@@ -1,6 +1,6 @@
 //! The choices of a compilation, and what they lead to.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use kiln_cuda::nvrtc::{
     CompileOptions, CompileTarget, CudaSource, Header, Nvrtc, NvrtcError, ToolkitHeaders,
@@ -212,6 +212,13 @@ impl<'a> ModuleBuilder<'a> {
             .part("name", name.as_bytes())
             .part("source", text.as_bytes())
             .part("nvrtc", CompilerFile::of_process()?.identity().as_bytes());
+        // NVRTC writes the folder of the process into the lines of a source without one.
+        if self.line_info
+            && Path::new(name).is_relative()
+            && let Ok(folder) = std::env::current_dir()
+        {
+            key = key.part("folder", folder.as_os_str().as_encoded_bytes());
+        }
         for argument in self.options(CompileTarget::Ptx(self.runtime.info().capability.into())).arguments() {
             key = key.part("argument", argument.as_bytes());
         }
