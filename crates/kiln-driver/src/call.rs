@@ -44,9 +44,10 @@ macro_rules! calls {
         }
 
         impl Call<'_> {
-            /// Which call it is. A question for findings waits for nothing, and counts as one for the health of the device.
+            /// Which call it is. A question for findings waits for nothing, and naming a block allocates nothing: both are only for devices that check
+            /// accesses, and count as questions for the health of the device.
             pub fn kind(&self) -> CallKind {
-                match self { Self::Wait { target: WaitTarget::Findings, .. } => CallKind::Health, $(calls!(@pattern $variant $({ $($field),* })?) => CallKind::$variant,)* }
+                match self { Self::Wait { target: WaitTarget::Findings, .. } | Self::Allocate { request: MemoryRequest::Part(_), .. } => CallKind::Health, $(calls!(@pattern $variant $({ $($field),* })?) => CallKind::$variant,)* }
             }
         }
     };

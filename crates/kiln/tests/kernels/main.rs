@@ -14,6 +14,7 @@
 )]
 
 mod alone;
+mod beside;
 mod kept_code;
 mod machine_code;
 mod row;
