@@ -36,10 +36,7 @@ pub enum DriverAbsence {
         system: &'static str,
     },
     /// No driver library was found.
-    #[error(
-        "no NVIDIA driver was found ({}); install one that speaks CUDA 12.4 or newer",
-        attempts_text(tried)
-    )]
+    #[error("no NVIDIA driver that speaks CUDA 12.4 or newer was found ({})", attempts_text(tried))]
     NoDriver {
         /// What was tried, in order.
         tried: Vec<Attempt>,

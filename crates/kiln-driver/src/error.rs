@@ -135,7 +135,7 @@ pub enum Refusal {
         log: String,
     },
     /// A module has no kernel or variable of that name.
-    #[error("{module} has no {what} named `{name}`{}", known_text(known))]
+    #[error("the module has no {what} named `{name}`{}", known_text(name, known))]
     NotFound {
         /// "kernel" or "variable".
         what: &'static str,
@@ -337,8 +337,33 @@ fn log_text(log: &str) -> String {
     if log.trim().is_empty() { String::new() } else { format!(":\n{}", log.trim_end()) }
 }
 
-fn known_text(known: &[String]) -> String {
-    if known.is_empty() { String::new() } else { format!("; it has {}", known.join(", ")) }
+/// The names that are there, the most similar first.
+fn known_text(name: &str, known: &[String]) -> String {
+    const LISTED: usize = 8;
+    let mut sorted: Vec<&str> = known.iter().map(String::as_str).collect();
+    sorted.sort_by_cached_key(|known| distance(name, known));
+    let listed = sorted.iter().take(LISTED).copied().collect::<Vec<_>>().join(", ");
+    match known.len() {
+        0 => String::new(),
+        count if count > LISTED => format!("; it has {listed} and {} more", count - LISTED),
+        _ => format!("; it has {listed}"),
+    }
+}
+
+/// How many characters have to be added, taken away or replaced to make one name of another. Only so much of long names is compared.
+fn distance(a: &str, b: &str) -> usize {
+    const COMPARED: usize = 128;
+    let b: Vec<char> = b.chars().take(COMPARED).collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().take(COMPARED).enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
 }
 
 #[cfg(test)]

@@ -179,10 +179,14 @@ impl fmt::Display for Error {
         if let Some(place) = self.place() {
             write!(f, "{place}: ")?;
         }
-        write!(f, "{}", self.kind())?;
+        let told = self.kind().to_string();
+        f.write_str(&told)?;
         let mut cause = std::error::Error::source(self);
         while let Some(error) = cause.filter(|_| f.alternate()) {
-            write!(f, ": {error}")?;
+            let text = error.to_string();
+            if !told.contains(&text) {
+                write!(f, ": {text}")?;
+            }
             cause = error.source();
         }
         Ok(())

@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use kiln_driver::call::Call;
 use kiln_driver::{DeviceAddress, Error, Refusal};
-use kiln_ptx::exec::AccessKind;
 
 use crate::actor::{Actor, Mark};
 use crate::address_map::Segment;
 use crate::choice::Schedule;
 use crate::config::Mode;
 use crate::finding::{Finding, FindingKind, Touching};
-use crate::kernel::{Mistake, Notes, Parameter};
+use crate::kernel::Parameter;
 use crate::memory_view::{AccessCause, AccessFault, MemoryView};
 use crate::objects::HostMemory;
 use crate::part_table::{Part, PartAt};
@@ -116,7 +115,10 @@ impl State {
                 (touched.read_runs(), touched.atomic_runs(), touched.written_runs());
             if view.checks_undefined_at_end() {
                 for bytes in reads.iter().chain(&touched.unwritten_atomic_runs()) {
-                    self.check_defined(&Stretch::of_segment(segment, bytes.clone()), mark);
+                    // What was not declared is reported as that.
+                    for bytes in view.declared_parts(segment, bytes.clone()) {
+                        self.check_defined(&Stretch::of_segment(segment, bytes), mark);
+                    }
                 }
             }
             let kinds = [(&reads, Touch::Read), (&atomics, Touch::Atomic), (&writes, Touch::Write)];
@@ -205,32 +207,6 @@ impl State {
             repeat: self.repeat(),
         };
         self.find(finding);
-    }
-
-    /// Takes over what a kernel said while it ran.
-    pub(crate) fn note(&mut self, device: u32, notes: Notes, mark: &Arc<Mark>) {
-        for mistake in notes.findings {
-            let (kind, subject, code) = match mistake {
-                Mistake::Text(text) => (FindingKind::InKernel, text, None),
-                Mistake::Found(mut finding) => {
-                    self.name_part(device, &mut finding.kind, mark);
-                    (kind_of(&finding), finding.to_string(), Some(finding))
-                }
-            };
-            let repeat = self.repeat();
-            self.find(Finding {
-                kind,
-                device,
-                subject,
-                bytes: None,
-                address: None,
-                first: None,
-                second: Some(mark.actor.clone()),
-                code,
-                repeat,
-            });
-        }
-        self.journal.print(&notes.printed);
     }
 
     /// Writes a finding about an object down.
@@ -369,12 +345,12 @@ impl State {
         self.find(finding);
     }
 
-    fn find(&mut self, finding: Finding) {
+    pub(crate) fn find(&mut self, finding: Finding) {
         let now_ns = self.now_ns;
         self.journal.find(now_ns, finding);
     }
 
-    fn repeat(&self) -> Mode {
+    pub(crate) fn repeat(&self) -> Mode {
         if self.chooser.is_scripted() {
             Mode::Scheduled(Schedule(self.chooser.taken().iter().map(|choice| choice.taken).collect()))
         } else {
@@ -398,16 +374,5 @@ impl State {
             let target = map.index_of(address).map(|at| map.segments()[at].region.name);
             allowed && target.is_some_and(|name| name.is_same_block(&segment.region.name))
         })
-    }
-}
-
-/// The kind of a finding of the executor of PTX.
-fn kind_of(finding: &kiln_ptx::exec::Finding) -> FindingKind {
-    match &finding.kind {
-        kiln_ptx::exec::FindingKind::Undeclared(bad) if bad.access == AccessKind::Read => {
-            FindingKind::Undeclared(Touching::Reading)
-        }
-        kiln_ptx::exec::FindingKind::Undeclared(_) => FindingKind::Undeclared(Touching::Writing),
-        _ => FindingKind::InKernel,
     }
 }

@@ -130,6 +130,9 @@ pub struct MachineLimits {
     pub idle_polls: u32,
     /// How long a wait without a timeout waits for work that hangs, on the virtual clock.
     pub hang: Duration,
+    /// How long, in real time, the host may submit nothing while a kernel waits in a loop for memory and nothing else is left to run. The
+    /// kernel is reported as endless then.
+    pub idle_host: Duration,
     /// Nodes of a graph, with those of the graphs in it.
     pub graph_nodes: usize,
     /// Commands queued on one stream.
@@ -144,6 +147,7 @@ impl Default for MachineLimits {
             spans: 1 << 20,
             idle_polls: 3,
             hang: Duration::from_secs(60),
+            idle_host: Duration::from_secs(1),
             graph_nodes: 1 << 16,
             queued_commands: 1 << 20,
         }

@@ -1,6 +1,7 @@
 //! The machine behind all handles: the lock, and the one place where work moves on.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use kiln_driver::call::{Answered, Call};
 use kiln_driver::{Error, Fault as Loss, MemoryRequest, Refusal, Result};
@@ -8,7 +9,8 @@ use kiln_driver::{Error, Fault as Loss, MemoryRequest, Refusal, Result};
 use crate::config::{MachineConfig, Mode};
 use crate::fault_plan::PlannedFault;
 use crate::finding::FindingKind;
-use crate::job::in_kernel;
+use crate::job::{in_kernel, kernels_of_thread};
+use crate::kernel::Others;
 use crate::objects::{Objects, Origin};
 use crate::report::Report;
 use crate::state::State;
@@ -16,6 +18,9 @@ use crate::stream::Ready;
 use crate::vector_clock::Lane;
 
 pub(crate) type Guard<'a> = MutexGuard<'a, State>;
+
+/// How long a kernel that waits for memory lets the host work before it looks again.
+const HOST_POLL: Duration = Duration::from_millis(2);
 
 #[derive(Debug)]
 pub(crate) struct Core {
@@ -156,12 +161,42 @@ impl Core {
         };
         state.running += 1;
         drop(state);
-        let outcome = job.run(&self.devices[device as usize].info);
+        let idle = Mutex::new(Duration::ZERO);
+        let others = || self.let_others_move(&idle);
+        let outcome = job.run(&self.devices[device as usize].info, Others(&others));
         let mut state = self.lock();
         state.running -= 1;
         state.end(ready, outcome);
         self.notify();
         state
+    }
+
+    /// Lets other streams and the host go on while a kernel waits for memory. False if none of them can change it: nothing is left to run,
+    /// and the host has been idle for the limit.
+    fn let_others_move(&self, idle: &Mutex<Duration>) -> bool {
+        let mut state = self.lock();
+        let ready = state.ready();
+        let mut idle = idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if !ready.is_empty() {
+            *idle = Duration::ZERO;
+            let pick = state.chooser.choose(ready.len());
+            state.idle_polls = 0;
+            drop(self.step(state, ready[pick]));
+            return true;
+        }
+        let kernels = kernels_of_thread();
+        if state.running <= kernels {
+            // A kernel under this one on the thread waits until this one ends, and may have more to write.
+            if kernels > 1 {
+                return true;
+            }
+            if *idle >= self.config.limits.idle_host {
+                return false;
+            }
+        }
+        *idle += HOST_POLL;
+        drop(self.moved.wait_timeout(state, HOST_POLL));
+        true
     }
 
     /// Lets something move, if anything can; `towards` says whose progress is wanted.

@@ -205,6 +205,30 @@ impl Finding {
         }
     }
 
+    /// What to do about something the executor of PTX found.
+    fn advice_in_code(&self, kind: &InCode) -> &'static str {
+        match kind {
+            _ if self.kind != FindingKind::InKernel => self.kind.advice(),
+            InCode::Race { .. } | InCode::SameValue { .. } => {
+                "order them: `__syncthreads()` inside a block, a fence and an atomic between blocks"
+            }
+            InCode::PendingCopy { .. } => "wait for the copy before the access",
+            InCode::OutOfBounds(_) => "check indices against the length of the buffer",
+            InCode::UseAfterFree(_) => FindingKind::UseAfterFree.advice(),
+            InCode::ReadOnly(_) => FindingKind::ReadOnly.advice(),
+            InCode::Misaligned(_) => FindingKind::Misaligned.advice(),
+            InCode::Uninitialised(_) => FindingKind::Uninitialised.advice(),
+            InCode::Barrier(_) | InCode::Deadlock(_) => "let all threads of the block reach the same barrier",
+            InCode::Mask(_) | InCode::InactiveLane(_) => {
+                "name in the mask the lanes that execute the instruction, and no others"
+            }
+            InCode::Endless | InCode::EndlessWait => {
+                "let the loop end, or let another thread of the launch write what it waits for"
+            }
+            _ => FindingKind::InKernel.advice(),
+        }
+    }
+
     fn place(&self) -> String {
         let bytes = match &self.bytes {
             Some(range) => format!("bytes {}..{} of ", range.start, range.end),
@@ -230,6 +254,7 @@ impl Finding {
             FindingKind::WriteAfterWrite => {
                 format!("{second} writes {place}, and nothing orders it after {first}, which writes them too")
             }
+            _ if self.code.is_some() => format!("{second}: {}", self.subject),
             FindingKind::UseAfterFree => format!("{second} uses {place} after {first}"),
             FindingKind::FreeBeforeDone => {
                 format!("{second} takes {place} away, and nothing says that {first} is done with it")
@@ -245,7 +270,6 @@ impl Finding {
             FindingKind::Misaligned => {
                 format!("{second} reached for {place} with a size that does not divide it")
             }
-            FindingKind::Undeclared(_) if self.code.is_some() => format!("{second}: {}", self.subject),
             FindingKind::Undeclared(touching) => {
                 let access = Access::from(*touching);
                 format!("{second} does a {access} of {place}, which its launch did not declare")
@@ -262,7 +286,11 @@ impl Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, advice) = (self.kind.name(), self.kind.advice());
-        write!(f, "{name}: {}; {advice}. Repeat with {}.", self.sentence(), self.repeat)
+        // The executor of PTX says itself what it found.
+        let (name, advice) = match &self.code {
+            Some(code) => (String::new(), self.advice_in_code(&code.kind)),
+            None => (format!("{}: ", self.kind.name()), self.kind.advice()),
+        };
+        write!(f, "{name}{}; {advice}. Repeat with {}.", self.sentence(), self.repeat)
     }
 }

@@ -9,12 +9,19 @@ use kiln_driver::{Access, DeclaredSpan};
 
 use crate::objects::Loaded;
 
+/// An access this far from a buffer was not meant for it.
+const MAX_DISTANCE: u64 = 1 << 30;
+/// An address below this is a null pointer with an offset.
+const NULL_BYTES: u64 = 4096;
+
 /// The memory that one launch may touch.
 #[derive(Debug)]
 pub(crate) struct LaunchFootprint {
     kernel: Loaded,
     /// As declared, by address.
     spans: Box<[DeclaredSpan]>,
+    /// The first argument that is null.
+    null: Option<DeclaredSpan>,
     /// For each span, the one among it and those before it that reaches furthest.
     furthest: Box<[usize]>,
     /// All that may be touched, in order, without overlaps.
@@ -65,7 +72,8 @@ impl LaunchFootprint {
             best
         });
         let furthest = furthest.collect();
-        Self { kernel, furthest, spans: spans.into(), allowed: cut(&all, &writable).into() }
+        let null = declared.iter().find(|span| span.address.0 == 0 && span.parameter.is_some()).copied();
+        Self { kernel, null, furthest, spans: spans.into(), allowed: cut(&all, &writable).into() }
     }
 
     /// What the launch declared, by address.
@@ -112,6 +120,13 @@ impl LaunchFootprint {
 
     /// Where an address outside of everything lies, in words that complete "which is ...".
     pub(crate) fn near(&self, range: Range<u64>, at: u64) -> String {
+        if at < NULL_BYTES {
+            let past = if at == 0 { String::new() } else { format!("{at} bytes past ") };
+            return match &self.null {
+                Some(span) => format!("{past}a null pointer, {}", self.name(span)),
+                None => format!("{past}a null pointer, and no argument is null"),
+            };
+        }
         let span = match self.neighbours(at) {
             // At one distance, the end of a buffer is the more likely mistake.
             (Some(before), Some(after)) if after.address.0 - at < at.saturating_sub(end_of(before)) => after,
@@ -122,6 +137,9 @@ impl LaunchFootprint {
             }
         };
         let (name, bytes, end) = (self.name(span), span.bytes, end_of(span));
+        if span.address.0.saturating_sub(at).max(at.saturating_sub(end)) > MAX_DISTANCE {
+            return "far from every buffer of the launch".to_owned();
+        }
         let place = if span.address.0 > at {
             format!("{} bytes before the start of {name}", span.address.0 - at)
         } else if range.start < end {
@@ -130,6 +148,12 @@ impl LaunchFootprint {
             format!("{} bytes past the end of {name}", at - end)
         };
         format!("{place}, which has {bytes} bytes, in no buffer of the launch")
+    }
+
+    /// Where an address inside of what was declared lies, in words.
+    pub(crate) fn place(&self, at: u64) -> Option<String> {
+        let span = self.neighbours(at).0.filter(|span| at < end_of(span))?;
+        Some(format!("{} bytes into {}", at - span.address.0, self.name(span)))
     }
 
     /// Of the spans that begin at or before an address the one that reaches furthest, and the first one behind it.

@@ -8,16 +8,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kiln_driver::{Code, DeviceInfo, Pattern, SharedBytes};
 
-use crate::kernel::{KernelFault, LaunchContext, Notes};
+use crate::kernel::{KernelFault, LaunchContext, Notes, Others};
 use crate::memory_view::MemoryView;
 use crate::task::LaunchTask;
 
 thread_local! {
-    static IN_KERNEL: Cell<bool> = const { Cell::new(false) };
+    static IN_KERNEL: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Whether this thread is running a kernel. A kernel that waited for its own device would wait for itself.
 pub(crate) fn in_kernel() -> bool {
+    kernels_of_thread() > 0
+}
+
+/// How many kernels this thread is running: while one waits for memory, work of other streams runs on its thread.
+pub(crate) fn kernels_of_thread() -> usize {
     IN_KERNEL.get()
 }
 
@@ -68,7 +73,7 @@ pub(crate) enum Outcome {
 }
 
 impl Job {
-    pub(crate) fn run(self, device: &DeviceInfo) -> Outcome {
+    pub(crate) fn run(self, device: &DeviceInfo, others: Others<'_>) -> Outcome {
         match self {
             Self::Pass => Outcome::Passed,
             Self::Copy(moves) => {
@@ -79,7 +84,9 @@ impl Job {
                 to.iter().for_each(|slice| slice.fill(pattern));
                 Outcome::Passed
             }
-            Self::Launch { task, view, seed, parallelism } => launch(device, task, view, seed, parallelism),
+            Self::Launch { task, view, seed, parallelism } => {
+                launch(device, task, view, (seed, parallelism), others)
+            }
         }
     }
 }
@@ -120,8 +127,8 @@ fn launch(
     device: &DeviceInfo,
     task: Arc<LaunchTask>,
     view: Box<MemoryView>,
-    seed: u64,
-    parallelism: usize,
+    (seed, parallelism): (u64, usize),
+    others: Others<'_>,
 ) -> Outcome {
     let context = LaunchContext {
         device,
@@ -138,9 +145,11 @@ fn launch(
         cooperative: task.cooperative,
         spent_ns: AtomicU64::new(0),
         notes: Mutex::default(),
+        others,
     };
     // A kernel that panics is a kernel that failed; what it holds is thrown away with it.
-    let outer = IN_KERNEL.replace(true);
+    let outer = IN_KERNEL.get();
+    IN_KERNEL.set(outer + 1);
     let run = catch_unwind(AssertUnwindSafe(|| task.function.loaded.kernel.run(&context)));
     IN_KERNEL.set(outer);
     let spent_ns = context.spent_ns.into_inner();

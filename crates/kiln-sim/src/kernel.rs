@@ -3,12 +3,14 @@
 //! A [`Kernel`] is anything that can say what its parameters are and then run: a host function today, an executor of
 //! PTX through [`CodeEngine`](crate::CodeEngine). It reaches device memory only through the view it is given.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kiln_driver::{Access, Code, DeviceAddress, DeviceInfo, Dim3, FunctionAttributes, ParameterSpan};
+use kiln_ptx::exec::FindingKind as InCode;
 
 use crate::memory_port::MemoryPort;
 use crate::memory_view::{AccessCause, AccessFault, MemoryView};
@@ -182,6 +184,37 @@ pub(crate) struct Notes {
     pub(crate) printed: Vec<u8>,
 }
 
+impl Notes {
+    /// Sorts what was found: what says most about the mistake comes first, and a race between two lines is told once.
+    pub(crate) fn sort(&mut self) {
+        let mut races = BTreeSet::new();
+        self.findings.retain(|mistake| match mistake {
+            Mistake::Found(finding) => racing_lines(finding).is_none_or(|lines| races.insert(lines)),
+            Mistake::Text(_) => true,
+        });
+        self.findings.sort_by_key(|mistake| match mistake {
+            Mistake::Text(_) => 0,
+            Mistake::Found(finding) => match finding.kind {
+                InCode::Uninitialised(_) => 2,
+                InCode::Race { .. } | InCode::SameValue { .. } | InCode::PendingCopy { .. } => 1,
+                _ => 0,
+            },
+        });
+    }
+}
+
+/// The lines of two accesses that race, whichever came first: file and number.
+fn racing_lines(finding: &kiln_ptx::exec::Finding) -> Option<[(String, u32); 2]> {
+    let InCode::Race { earlier_site, .. } = &finding.kind else { return None };
+    let line = |site: &kiln_ptx::exec::Site| match &site.source {
+        Some((file, line)) => (file.clone(), *line),
+        None => (String::new(), site.ptx_line),
+    };
+    let mut lines = [line(&finding.site), line(earlier_site)];
+    lines.sort();
+    Some(lines)
+}
+
 /// A launch as its kernel sees it.
 #[derive(Debug)]
 pub struct LaunchContext<'a> {
@@ -199,9 +232,26 @@ pub struct LaunchContext<'a> {
     pub(crate) cooperative: bool,
     pub(crate) spent_ns: AtomicU64,
     pub(crate) notes: Mutex<Notes>,
+    pub(crate) others: Others<'a>,
+}
+
+/// The rest of the machine, as a launch sees it that waits for it.
+#[derive(Clone, Copy)]
+pub(crate) struct Others<'a>(pub(crate) &'a (dyn Fn() -> bool + Sync));
+
+impl fmt::Debug for Others<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Others")
+    }
 }
 
 impl LaunchContext<'_> {
+    /// Lets other streams and the host work, since the kernel waits for memory that it does not change itself. False if there is nothing
+    /// left that could change it.
+    pub(crate) fn let_others_write(&self) -> bool {
+        (self.others.0)()
+    }
+
     /// The device it runs on.
     pub fn device(&self) -> &DeviceInfo {
         self.device

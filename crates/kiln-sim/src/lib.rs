@@ -142,6 +142,7 @@ mod host;
 mod job;
 mod journal;
 mod kernel;
+mod kernel_findings;
 mod library;
 mod lifecycle;
 mod machine;

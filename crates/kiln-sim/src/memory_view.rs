@@ -135,6 +135,22 @@ impl MemoryView {
         }
     }
 
+    /// The parts of a range of a segment that the launch declared; all of it if the launch said nothing.
+    pub(crate) fn declared_parts(&self, segment: &Segment, bytes: Range<u64>) -> Vec<Range<u64>> {
+        let mut parts = Vec::new();
+        let mut at = segment.start + bytes.start;
+        let end = segment.start + bytes.end;
+        while at < end {
+            let (range, declaration) = self.declared_around(at, segment);
+            let stop = range.end.min(end);
+            if declaration != Declaration::Nothing {
+                parts.push(at - segment.start..stop - segment.start);
+            }
+            at = stop;
+        }
+        parts
+    }
+
     /// Notes an access of a host kernel that the launch did not declare.
     pub(crate) fn note_undeclared(&self, address: u64, bytes: u64, access: Access) {
         let Some(footprint) = &self.footprint else { return };

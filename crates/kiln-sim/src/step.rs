@@ -15,7 +15,7 @@ use crate::kernel::KernelFault;
 use crate::memory_view::MemoryView;
 use crate::objects::{MemoryBlock, Origin};
 use crate::state::State;
-use crate::stream::{Finished, Ready, Step, Stream};
+use crate::stream::{Finished, Hung, Ready, Step, Stream};
 use crate::task::{LaunchTask, Task};
 use crate::vector_clock::Lane;
 
@@ -45,7 +45,7 @@ impl State {
         match job {
             Ok(job) => job.map(|job| (device, job)),
             Err(fault) => {
-                self.fault(device, &KernelFault::Access(fault), &mark);
+                self.fault(device, &KernelFault::Access(fault), None, &mark);
                 self.stop_running(ready.lane);
                 None
             }
@@ -58,14 +58,15 @@ impl State {
         let Some((device, mark)) = self.mark_of(ready) else { return self.stop_running(ready.lane) };
         let mut kernel_ns = 0;
         if let Outcome::Launched { task, view, result, spent_ns, notes } = outcome {
-            self.check_kernel(&view, &task, &mark);
+            // What the kernel itself is found to do says more than what follows from it for the memory.
+            let told = self.note(device, notes, &view, &result, &mark);
             self.check_strays(device, &view, &mark);
-            self.note(device, notes, &mark);
+            self.check_kernel(&view, &task, &mark);
             match result {
                 Ok(()) => {}
-                Err(KernelFault::Hang) => return self.hang(ready.lane, &mark),
+                Err(KernelFault::Hang) => return self.hang(ready.lane, &mark, told),
                 Err(fault) => {
-                    self.fault(device, &fault, &mark);
+                    self.fault(device, &fault, told, &mark);
                     return self.stop_running(ready.lane);
                 }
             }
@@ -128,7 +129,7 @@ impl State {
                     return None;
                 }
                 PlannedFault::Hang { launch } if *launch == number => {
-                    self.hang(ready.lane, mark);
+                    self.hang(ready.lane, mark, None);
                     return None;
                 }
                 _ => {}
@@ -155,20 +156,21 @@ impl State {
         self.forget_if_over(lane);
     }
 
-    fn hang(&mut self, lane: Lane, mark: &Arc<Mark>) {
+    fn hang(&mut self, lane: Lane, mark: &Arc<Mark>, told: Option<String>) {
         let now_ns = self.now_ns;
         self.journal.write(now_ns, format_args!("{} hangs", mark.actor));
         if let Some(stream) = self.streams.get_mut(&lane) {
             stream.running = false;
-            stream.hung = Some(mark.clone());
+            stream.hung = Some(Hung { mark: mark.clone(), told });
         }
     }
 
-    fn fault(&mut self, device: u32, fault: &KernelFault, mark: &Arc<Mark>) {
-        if let KernelFault::Access(fault) = fault {
+    /// Loses the device. `told` is what was found of the fault already: where in the kernel, by which thread, near which argument.
+    fn fault(&mut self, device: u32, fault: &KernelFault, told: Option<String>, mark: &Arc<Mark>) {
+        if let (KernelFault::Access(fault), None) = (fault, &told) {
             self.find_fault(device, fault, mark);
         }
-        let loss = Loss { code: fault.code(), detail: fault.to_string() };
+        let loss = Loss { code: fault.code(), detail: told.unwrap_or_else(|| fault.to_string()) };
         self.lose(device, loss, Some(&mark.actor));
     }
 

@@ -34,9 +34,17 @@ pub(crate) struct Stream {
     /// Whether its first step is being run.
     pub(crate) running: bool,
     /// The step that does not end.
-    pub(crate) hung: Option<Arc<Mark>>,
+    pub(crate) hung: Option<Hung>,
     /// Whether the handle is gone; what is queued still runs.
     pub(crate) destroyed: bool,
+}
+
+/// A step that does not end.
+#[derive(Clone, Debug)]
+pub(crate) struct Hung {
+    pub(crate) mark: Arc<Mark>,
+    /// What was found of it: where in the kernel it is, and in which thread.
+    pub(crate) told: Option<String>,
 }
 
 /// A step in a queue.

@@ -178,14 +178,19 @@ impl Core {
         state.pass(nanoseconds(self.config.limits.hang));
         let hung =
             state.streams.values().find_map(|stream| stream.hung.clone().filter(|_| stream.device == device));
-        let actor = hung.map(|mark| mark.actor.clone());
+        let (actor, told) = match hung {
+            Some(hung) => (Some(hung.mark.actor.clone()), hung.told),
+            None => (None, None),
+        };
         let subject = match target {
             WaitTarget::Event(id) => id.to_string(),
             WaitTarget::Stream(id) => id.to_string(),
             WaitTarget::Findings => String::new(),
         };
-        state.find_object(FindingKind::Hang, device, subject, actor.as_ref(), None);
-        let detail = "nothing that was waited for can ever be done".into();
+        if told.is_none() {
+            state.find_object(FindingKind::Hang, device, subject, actor.as_ref(), None);
+        }
+        let detail = told.unwrap_or_else(|| "nothing that was waited for can ever be done".into());
         state.lose(device, Loss { code: Code::LAUNCH_TIMEOUT, detail }, actor.as_ref());
         self.answer_lost(state, device, "wait")
     }

@@ -43,7 +43,7 @@ pub enum LibraryOrigin {
 
 /// A library that is not there.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{kind} was not found ({}); {}", tried_text(tried), kind.advice())]
+#[error("{kind} was not found; {} ({})", kind.advice(), tried_text(tried))]
 pub struct MissingLibrary {
     /// Which one.
     pub kind: LibraryKind,

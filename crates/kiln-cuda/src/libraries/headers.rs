@@ -56,7 +56,7 @@ pub struct ToolkitHeaders {
 
 /// No headers of a CUDA toolkit were found.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the CUDA headers were not found ({}); {}", tried_text(tried), self.advice())]
+#[error("the CUDA headers were not found; {} ({})", self.advice(), tried_text(tried))]
 pub struct HeadersNotFound {
     /// Where they were looked for, in order.
     pub tried: Vec<SearchedPlace>,

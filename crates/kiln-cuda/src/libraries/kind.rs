@@ -101,11 +101,19 @@ impl LibraryKind {
         }
     }
 
+    /// The package with the version that kiln is tested with, where that matters: another compiler makes other code.
+    fn python_requirement(self) -> &'static str {
+        match self {
+            Self::Nvrtc => "nvidia-cuda-nvrtc==13.0.88",
+            _ => self.python_package(),
+        }
+    }
+
     /// How to get it where it is missing.
     pub fn advice(self) -> String {
         format!(
             "install the CUDA toolkit or `pip install {}`, or set {} to its file or folder",
-            self.python_package(),
+            self.python_requirement(),
             self.variable()
         )
     }

@@ -17,7 +17,9 @@ pub enum PlanError {
         name: String,
     },
     /// Nothing was given for a buffer, and nothing says how long it is.
-    #[error("kernel `{kernel}`: `{buffer}` was not given, and its size does not follow from another buffer")]
+    #[error(
+        "kernel `{kernel}`: `{buffer}` was not given; give its elements, or its length if the kernel only writes it"
+    )]
     Missing {
         /// The kernel.
         kernel: String,

@@ -43,7 +43,7 @@ fn a_wrong_buffer_is_refused_by_name() {
     assert_eq!(text(&[("x", 42), ("y", 20)]), "kernel `p`: 42 bytes for `x` are no whole elements of f32");
     assert_eq!(
         text(&[("y", 20)]),
-        "kernel `p`: `x` was not given, and its size does not follow from another buffer"
+        "kernel `p`: `x` was not given; give its elements, or its length if the kernel only writes it"
     );
     assert!(text(&[("x", 40)]).contains("`y` was not given"));
     assert_eq!(

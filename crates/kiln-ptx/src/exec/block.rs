@@ -103,7 +103,7 @@ impl<'l> Block<'l> {
                 let limit = self.cta.launch.options.stall_limit;
                 return Err(self.no_end(FindingKind::Stalled(limit)));
             }
-            if self.cta.launch.options.sole_writer && self.only_repeats() {
+            if self.cta.launch.options.finds_endless_waits() && self.only_repeats() {
                 return Ok(Progress::Repeating);
             }
             if self.cta.counters.warp_instructions - start >= budget

@@ -172,7 +172,13 @@ impl<'l> Launch<'l> {
                 flight.repeating += usize::from(progress == Progress::Repeating);
                 flight.blocks.push_back(block);
                 if flight.only_repeats() && none_left {
-                    flight.fail(self.log);
+                    match self.options.let_others_write() {
+                        true => {
+                            self.changes.fetch_add(1, Ordering::Relaxed);
+                            flight.repeating = 0;
+                        }
+                        false => flight.fail(self.log),
+                    }
                 }
             }
             Err(fault) => self.log.fail(fault),

@@ -85,7 +85,7 @@ pub use fault::Fault;
 pub use finding::{AccessKind, BadAccess, Finding, FindingKind};
 pub use memory::window::WINDOWS_START;
 pub use memory::{Cells, Declared, DeviceHeap, Memory, Miss, MissKind, SimpleMemory, Span, Words};
-pub use options::{Checks, LaunchShape, Options};
+pub use options::{Checks, LaunchShape, Options, OtherWriters};
 pub use outcome::{Counters, Outcome};
 pub use program::{Program, UnsupportedInstruction};
 pub use site::Site;

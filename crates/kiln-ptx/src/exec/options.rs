@@ -86,6 +86,9 @@ pub struct Options<'a> {
     /// Whether nothing but this launch writes its memory while it runs. A loop that waits for memory that no thread will change is then
     /// known not to end.
     pub sole_writer: bool,
+    /// What else writes memory while the launch runs, if it is not the only writer. Without it, a loop that waits for memory runs until a
+    /// limit.
+    pub other_writers: Option<OtherWriters<'a>>,
     /// The heap of `malloc` in kernels; without one, `malloc` answers null.
     pub heap: Option<&'a DeviceHeap>,
     /// Where it is kept which instructions were executed; none to keep nothing.
@@ -97,6 +100,32 @@ pub struct Options<'a> {
     pub without_rule: Option<RaceRule>,
 }
 
+/// What else writes memory while a launch runs.
+#[derive(Clone, Copy)]
+pub struct OtherWriters<'a>(
+    /// Called when all threads wait in loops for memory that none of them will change. It lets others work and answers whether they may
+    /// have changed memory. If not, the loops do not end.
+    pub &'a (dyn Fn() -> bool + Sync),
+);
+
+impl std::fmt::Debug for OtherWriters<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OtherWriters")
+    }
+}
+
+impl Options<'_> {
+    /// Whether loops that wait for memory which no thread will change are looked for.
+    pub(crate) fn finds_endless_waits(&self) -> bool {
+        self.sole_writer || self.other_writers.is_some()
+    }
+
+    /// Whether something outside of the launch may have changed memory for which its threads wait.
+    pub(crate) fn let_others_write(&self) -> bool {
+        !self.sole_writer && self.other_writers.is_some_and(|others| others.0())
+    }
+}
+
 impl Default for Options<'_> {
     fn default() -> Self {
         Self {
@@ -106,6 +135,7 @@ impl Default for Options<'_> {
             step_limit: 1 << 28,
             stall_limit: u64::MAX,
             sole_writer: false,
+            other_writers: None,
             heap: None,
             coverage: None,
             max_findings: 100,

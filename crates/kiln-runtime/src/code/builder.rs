@@ -67,7 +67,7 @@ impl DeviceRuntime {
             names: Vec::new(),
             further: Vec::new(),
             fmad: true,
-            line_info: false,
+            line_info: self.info().kind == DeviceKind::Simulated,
         }
     }
 }
@@ -109,7 +109,7 @@ impl<'a> ModuleBuilder<'a> {
         self
     }
 
-    /// Asks that the code says which source line each instruction came from; findings then do, too.
+    /// Asks that the code says which source line each instruction came from; findings then do, too. Code for a simulated device always does.
     #[must_use]
     pub fn line_info(mut self) -> Self {
         self.line_info = true;
@@ -248,8 +248,20 @@ impl<'a> ModuleBuilder<'a> {
         let source = CudaSource { headers: &headers, ..CudaSource::new(name, text) };
         let compiled = nvrtc.compile(&source, &self.options(self.target(nvrtc)?));
         let compiled = compiled.map_err(|error: NvrtcError| CodeError::from(error))?;
-        Ok(Payload { cubin: compiled.cubin, names: compiled.names, ..Payload::of_ptx(compiled.ptx) })
+        let names = self.headers.iter().map(|(name, _)| *name).chain([name]);
+        let ptx = names.fold(compiled.ptx, without_current_folder);
+        Ok(Payload { cubin: compiled.cubin, names: compiled.names, ..Payload::of_ptx(ptx) })
     }
+}
+
+/// Names the source in line information as the caller does. NVRTC puts the current folder in front of it, where no such file need be.
+fn without_current_folder(ptx: String, name: &str) -> String {
+    let Ok(folder) = std::env::current_dir() else { return ptx };
+    if Path::new(name).is_absolute() || !ptx.contains(".file") {
+        return ptx;
+    }
+    let wrong = format!("\"{}\"", folder.join(name).display());
+    ptx.replace(&wrong, &format!("\"{name}\""))
 }
 
 /// Everything that decides what machine code a driver makes of PTX.

@@ -28,9 +28,12 @@ pub enum Source<'a> {
 
 impl<'a> From<&'a str> for Source<'a> {
     fn from(text: &'a str) -> Self {
-        if is_ptx(text) { Self::Ptx(text) } else { Self::CudaC { name: "kernel.cu", text } }
+        if is_ptx(text) { Self::Ptx(text) } else { Self::CudaC { name: UNNAMED, text } }
     }
 }
+
+/// The name of CUDA C that was given none.
+const UNNAMED: &str = "<kernel source>";
 
 /// Whether the first word that is no comment is `.version`.
 fn is_ptx(text: &str) -> bool {

@@ -84,7 +84,7 @@ pub enum Misuse {
         block: BlockId,
     },
     /// A buffer of another runtime.
-    #[error("{block} belongs to another runtime; copy it to this one first")]
+    #[error("{block} belongs to another runtime; download it and upload it here")]
     ForeignBlock {
         /// The block.
         block: BlockId,

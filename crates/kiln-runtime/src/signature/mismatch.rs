@@ -12,7 +12,9 @@ use super::{Effect, Parameter, ParameterKind};
 #[non_exhaustive]
 pub enum Mismatch {
     /// Too many or too few arguments.
-    #[error("kernel `{kernel}` takes {wanted} arguments, and {given} were given")]
+    #[error(
+        "kernel `{kernel}` takes {wanted} arguments, and {given} were given; give one for each parameter, in their order"
+    )]
     Count {
         /// The kernel.
         kernel: String,
@@ -22,7 +24,9 @@ pub enum Mismatch {
         given: usize,
     },
     /// A buffer where a value belongs, or the other way round.
-    #[error("kernel `{kernel}`, {parameter}: it is {wanted}, and {given} was given")]
+    #[error(
+        "kernel `{kernel}`, {parameter}: it is {wanted}, and {given} was given; give a buffer for a pointer and `.value(…)` for a value, in the order of the parameters"
+    )]
     Kind {
         /// The kernel.
         kernel: String,
@@ -34,7 +38,7 @@ pub enum Mismatch {
         given: Given,
     },
     /// A value of another size.
-    #[error("kernel `{kernel}`, {parameter}: it has {wanted} bytes, and {given} were given")]
+    #[error("kernel `{kernel}`, {parameter}: it has {wanted} bytes, and {given} were given; give a value of the type the kernel declares, such as `{}`", value_type(*wanted))]
     Size {
         /// The kernel.
         kernel: String,
@@ -147,6 +151,17 @@ pub enum Mismatch {
         /// The kernel.
         kernel: String,
     },
+}
+
+/// A type of Rust that has so many bytes.
+fn value_type(bytes: u32) -> String {
+    match bytes {
+        1 => "0u8".to_owned(),
+        2 => "0u16".to_owned(),
+        4 => "0u32".to_owned(),
+        8 => "0u64".to_owned(),
+        bytes => format!("[0u8; {bytes}]"),
+    }
 }
 
 /// What was given for a parameter.

@@ -19,7 +19,7 @@ use crate::kernel::Kernel;
 ///
 /// let config = MachineConfig::seeded(1).engine(Arc::new(PtxEngine::default()));
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct PtxEngine {
     pub(super) checks: Checks,
     pub(super) step_limit: Option<u64>,
@@ -27,6 +27,20 @@ pub struct PtxEngine {
     pub(super) sole_writer: bool,
     pub(super) run_unsupported: bool,
     pub(super) log: Option<KernelLog>,
+}
+
+impl Default for PtxEngine {
+    /// Every check that is not strict.
+    fn default() -> Self {
+        Self {
+            checks: Checks::ALL,
+            step_limit: None,
+            stall_limit: None,
+            sole_writer: false,
+            run_unsupported: false,
+            log: None,
+        }
+    }
 }
 
 impl PtxEngine {
@@ -48,7 +62,8 @@ impl PtxEngine {
     }
 
     /// Promises that nothing but the launch writes its memory while it runs: no host, no other stream. A loop that waits for memory that
-    /// no thread of the launch will write is then reported as endless.
+    /// no thread of the launch will write is then reported at once. Without the promise, other streams run while such a loop waits, and
+    /// it is reported when none of them has work left and the host submits none for [`MachineLimits::idle_host`](crate::MachineLimits::idle_host).
     #[must_use]
     pub fn sole_writer(self) -> Self {
         Self { sole_writer: true, ..self }

@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 use kiln_driver::{Access, Code, Dim3};
 use kiln_ptx::EntryFacts;
 use kiln_ptx::exec::{
-    AccessKind, BadAccess, Coverage, DeviceHeap, Entry, FindingKind, LaunchShape, Options, Outcome,
+    AccessKind, BadAccess, Coverage, DeviceHeap, Entry, FindingKind, LaunchShape, Options, OtherWriters,
+    Outcome,
 };
 
 use super::engine::PtxEngine;
@@ -123,6 +124,7 @@ impl Kernel for PtxKernel {
             step_limit: self.engine.step_limit.unwrap_or(defaults.step_limit),
             stall_limit: self.engine.stall_limit.unwrap_or(defaults.stall_limit),
             sole_writer: self.engine.sole_writer,
+            other_writers: Some(OtherWriters(&|| launch.let_others_write())),
             heap: Some(&self.heap),
             coverage: self.coverage.as_deref(),
             ..defaults

@@ -20,5 +20,6 @@ mod pages;
 mod planted;
 mod processes;
 mod ptx;
+mod ptx_waits;
 mod rig;
 mod time;

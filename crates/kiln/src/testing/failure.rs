@@ -74,6 +74,9 @@ fn command() -> String {
 
 impl fmt::Display for TestFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let FailureCause::Environment(message) = &self.cause {
+            return write!(f, "the test was not run: {message}");
+        }
         match self.seed {
             Some(seed) => write!(f, "the test failed on the simulated device with seed {seed}: ")?,
             None => f.write_str("the test failed on the GPU: ")?,

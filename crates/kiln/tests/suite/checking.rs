@@ -7,3 +7,4 @@ mod everywhere;
 mod failing;
 mod footprint;
 mod kernels;
+mod told;

@@ -451,7 +451,7 @@ fn what_is_wrong_with_a_buffer_is_said_with_kernel_and_parameter() {
     assert!(matches!(error.kind(), ErrorKind::Misuse(Misuse::ForeignBlock { .. })), "{error}");
     let text = error.to_string();
     assert!(text.starts_with("kernel `mix`, parameter 1: block "), "{text}");
-    assert!(text.ends_with("belongs to another runtime; copy it to this one first"), "{text}");
+    assert!(text.ends_with("belongs to another runtime; download it and upload it here"), "{text}");
     drop(other);
     let error = refused(&foreign);
     assert!(matches!(error.kind(), ErrorKind::Stale(Stale::DeviceDropped)), "{error}");

@@ -153,7 +153,11 @@ impl Warp {
         let operand = |at: usize| self.frames[frame].column(collective.from[at], &cta.launch.constants)[lane];
         let CollectiveKind::Shuffle(mode) = collective.kind else { return };
         let from = source_lane(mode, lane, operand(1), operand(2)).0;
+        let named = collective.members.is_some_and(|members| {
+            self.frames[frame].column(members, &cta.launch.constants)[lane] >> from & 1 != 0
+        });
         let why = match self.live >> from & 1 {
+            0 if named => "which the mask names, but which did not execute the shuffle",
             0 => "which has exited or does not exist",
             _ if collective.members.is_some() => "which the mask does not name",
             _ => "which is not active",

@@ -1,4 +1,6 @@
 //! Accesses to global memory, atomics, and asynchronous copies.
+//!
+//! Bytes that the launch did not declare are reported as undeclared, and not as never written too.
 
 use super::memory::{Access, MAX_POLLS, check_aligned, check_bounds, extend, resolve};
 use super::watching::lock_locations;
@@ -7,8 +9,8 @@ use crate::exec::block::Cta;
 use crate::exec::code::{Atomic, CopyAsync, Load, Store, Strength};
 use crate::exec::column::{Column, LANES, each, first_lane, lanes_where};
 use crate::exec::finding::{AccessKind, FindingKind};
-use crate::exec::memory::Span;
 use crate::exec::memory::window::Place;
+use crate::exec::memory::{Declared, Span};
 
 impl Warp {
     pub(super) fn load_global(
@@ -31,7 +33,7 @@ impl Warp {
                 let mut out = [0; LANES];
                 let skip = span.origin.wrapping_sub(part * u64::from(load.bytes));
                 let offsets = addresses.map(|address| address.wrapping_sub(skip));
-                if track {
+                if track && span.declared != Declared::Nothing {
                     let bare = span.cells.unwritten(&offsets, group, load.bytes);
                     let part = addresses.map(|address| address.wrapping_add(part * u64::from(load.bytes)));
                     self.report_unwritten(cta, at, &access.part(), &part, bare);
@@ -105,7 +107,8 @@ impl Warp {
                     group = inside;
                     let update = atomic.update_global;
                     let offsets = addresses.map(|address| address.wrapping_sub(span.origin));
-                    let bare = if track { span.cells.unwritten(&offsets, group, bytes) } else { 0 };
+                    let told = track && span.declared != Declared::Nothing;
+                    let bare = if told { span.cells.unwritten(&offsets, group, bytes) } else { 0 };
                     self.report_unwritten(cta, at, &access, &addresses, bare);
                     each(group, |lane| {
                         let offset = offsets[lane];
@@ -174,7 +177,7 @@ impl Warp {
                     self.watch(cta, at, &wanted, &part, group, |_, _| false);
                 }
                 let offsets = part.map(|address| address.wrapping_sub(span.origin));
-                if cta.launch.options.checks.uninitialised {
+                if cta.launch.options.checks.uninitialised && span.declared != Declared::Nothing {
                     let bare = span.cells.unwritten(&offsets, group, 4);
                     self.report_unwritten(cta, at, &wanted, &part, bare);
                 }
