@@ -174,7 +174,9 @@ fn a_launch_that_does_not_fit_names_the_parameter_and_both_sides() {
             }};
         }
         let error = refused!(.read_write(&to).read(&from).value(8_u32));
-        assert_eq!(error.to_string(), "kernel `mix` takes 4 arguments, and 3 were given");
+        let expected =
+            "kernel `mix` takes 4 arguments, and 3 were given; give one for each parameter, in their order";
+        assert_eq!(error.to_string(), expected);
         let error = refused!(.read_write(&to).read(&from).value(8_u32).value(1_u32).value(2_u32));
         assert!(matches!(mismatch(error), Mismatch::Count { wanted: 4, given: 5, .. }));
         let error = refused!(.read(&to).read(&from).value(8_u32).value(1_u32));

@@ -150,7 +150,10 @@ fn values_of_every_size_lie_where_the_kernel_wants_them() {
     assert_eq!((arguments[32], arguments.len()), (9, 33));
     let error = submit(scene.gpu.launch(&wide).grid(1).block(1).value(half).value([1.0_f32; 3]).value(9_u8))
         .unwrap_err();
-    assert_eq!(error.to_string(), "kernel `wide`, parameter 1: it has 16 bytes, and 12 were given");
+    assert_eq!(
+        error.to_string(),
+        "kernel `wide`, parameter 1: it has 16 bytes, and 12 were given; give a value of the type the kernel declares, such as `[0u8; 16]`"
+    );
     drop(wide);
     scene.close();
 }
@@ -349,7 +352,7 @@ fn values_may_be_given_as_bytes_and_pointers_as_null() {
     let short = submit(scene.gpu.launch(&wide).threads(1).value_bytes(&[1]).value_bytes(&bytes).value(9_u8));
     assert_eq!(
         short.unwrap_err().to_string(),
-        "kernel `wide`, parameter 0: it has 2 bytes, and 1 were given"
+        "kernel `wide`, parameter 0: it has 2 bytes, and 1 were given; give a value of the type the kernel declares, such as `0u16`"
     );
     let value =
         submit(scene.gpu.launch(&wide).threads(1).null().value_bytes(&bytes).value(9_u8)).unwrap_err();
