@@ -19,6 +19,7 @@ case "$2 $3" in
         echo > "$5/nvidia/cu13/lib/libnvrtc.so.13"
         echo > "$5/nvidia/cu13/bin/ptxas"
         echo > "$5/nvidia/cu13/include/cuda_fp16.h"
+        echo > "$5/nvidia/cu13/lib/libcurand.so.10"
         ;;
 esac
 "#;
@@ -49,7 +50,7 @@ impl Machine {
         let path = std::env::var("PATH").unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
         command.args(["toolkit", "--pinned"]);
-        for variable in ["KILN_NVRTC", "KILN_PTXAS", "KILN_CUDA_INCLUDE", "LD_LIBRARY_PATH"] {
+        for variable in ["KILN_NVRTC", "KILN_PTXAS", "KILN_CUDA_INCLUDE", "KILN_CURAND", "LD_LIBRARY_PATH"] {
             command.env_remove(variable);
         }
         command.env("PATH", format!("{}:{path}", self.directory.join("bin").display()));
@@ -73,9 +74,12 @@ fn the_packages_are_fetched_once_and_with_pinned_versions() {
     assert!(done, "{said}");
     assert!(said.contains("nvidia-cuda-nvrtc==13.0.88"), "{said}");
     let log = fs::read_to_string(machine.directory.join("log")).unwrap();
-    for requirement in
-        ["nvidia-cuda-nvrtc==13.0.88", "nvidia-cuda-nvcc==13.0.88", "nvidia-cuda-runtime==13.0.96"]
-    {
+    for requirement in [
+        "nvidia-cuda-nvrtc==13.0.88",
+        "nvidia-cuda-nvcc==13.0.88",
+        "nvidia-cuda-runtime==13.0.96",
+        "nvidia-curand==10.4.0.35",
+    ] {
         assert!(log.contains(requirement), "{log}");
     }
     for line in printed.lines() {
@@ -83,7 +87,7 @@ fn the_packages_are_fetched_once_and_with_pinned_versions() {
         assert!(Path::new(place.trim_end_matches('\'')).exists(), "{line}");
     }
     let again = machine.toolkit(&[]);
-    assert_eq!((again.0, again.1, machine.calls()), (true, printed, 6));
+    assert_eq!((again.0, again.1, machine.calls()), (true, printed, 8));
 }
 
 #[test]

@@ -54,6 +54,13 @@ pub(crate) const SANITIZED: &[Run] = &[
         command: "tests/kiln-conform-cuda --skip loss",
     },
     Run {
+        name: "kiln-libs-operations",
+        tool: "memcheck",
+        seconds: 60,
+        settings: "",
+        command: "tests/kiln-libs-operations",
+    },
+    Run {
         name: "kiln-mem-cuda",
         tool: "memcheck",
         seconds: 60,

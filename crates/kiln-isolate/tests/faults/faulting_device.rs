@@ -15,6 +15,7 @@ use kiln_isolate::{
     Takeover, Worker, WorkerEntry, WorkerEvent,
 };
 use kiln_sim::{HostKernel, KernelFault, KernelLibrary, LaunchContext, Machine, MachineConfig, PtxEngine};
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Blocks of memory, one granule each; kernels are told to write into the first.
@@ -272,14 +273,29 @@ impl FaultingDevice {
         self.device.submit(self.stream, &Command::Launch(launch)).map(drop)
     }
 
+    /// Ends the worker. One that is gone was followed by another, of which no event was read yet.
+    fn kill_worker(&mut self) {
+        loop {
+            let process = i32::try_from(self.process).unwrap();
+            match kill_process(Pid::from_raw(process).unwrap(), Signal::KILL) {
+                Err(Errno::SRCH) => {
+                    let news = self.told.recv_timeout(Duration::from_secs(60)).expect("another worker");
+                    if let WorkerEvent::Started { process, standby: false } = news {
+                        self.process = process;
+                    }
+                }
+                killed => return killed.unwrap(),
+            }
+        }
+    }
+
     /// Loses the worker by a kernel that writes into a block, and takes over.
     pub(crate) fn fault_and_recover(&mut self, fault: FaultKind, block: u64) -> Recovery {
         let (_, kernel) = self.kernels.iter().find(|(known, _)| *known == fault).unwrap();
         let begun = Instant::now();
         self.launch(kernel, self.address(block)).unwrap();
         if fault == FaultKind::Killed {
-            let process = i32::try_from(self.process).unwrap();
-            kill_process(Pid::from_raw(process).unwrap(), Signal::KILL).unwrap();
+            self.kill_worker();
         }
         let error = self.device.synchronize(self.stream).unwrap_err();
         let detected = begun.elapsed();

@@ -21,10 +21,10 @@ pub const DEVICE_VARIABLE: &str = "KILN_TEST_DEVICE";
 /// use kiln::sim::{DeviceConfig, MachineConfig};
 /// use kiln::testing::SeededTest;
 ///
-/// let small = MachineConfig::seeded(0).device(DeviceConfig::with_memory(1 << 20));
+/// let small = MachineConfig::seeded(0).device(DeviceConfig::with_memory(16 << 20));
 /// let test = SeededTest::new(0..4).machine(small);
 /// test.run(|gpu| {
-///     assert!(gpu.zeros::<u8>(2 << 20).is_err(), "the device has one MiB");
+///     assert!(gpu.zeros::<u8>(32 << 20).is_err(), "the device has 16 MiB");
 ///     Ok(())
 /// })?;
 /// # Ok::<(), kiln::testing::TestFailure>(())
