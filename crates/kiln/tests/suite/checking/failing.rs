@@ -68,7 +68,7 @@ fn every_way_to_wait_is_told_and_the_device_goes_on() {
     let ways: [(&str, Wait); 9] = [
         ("wait", |_, ticket| ticket.wait()),
         ("wait_within", |_, ticket| ticket.wait_within(LONG).map(|_| ())),
-        ("wait_all", |_, ticket| Ticket::wait_all(&[ticket.clone()], None).map(|_| ())),
+        ("wait_all", |_, ticket| Ticket::wait_all(std::slice::from_ref(ticket), None).map(|_| ())),
         ("is_done", |_, ticket| poll(ticket)),
         ("future", |_, ticket| {
             tokio::runtime::Builder::new_current_thread()
@@ -139,7 +139,7 @@ fn a_graph_fails_as_a_launch_does() {
 #[test]
 fn what_no_caller_was_told_fails_the_shutdown_and_is_listed() {
     let bad = scene(5, Findings::Fail);
-    drop(bad.launch(260));
+    let _ = bad.launch(260);
     check(&bad.gpu.shutdown(LONG).unwrap_err());
     assert!(bad.gpu.shutdown(LONG).unwrap(), "it was told");
     let list = bad.gpu.findings();
