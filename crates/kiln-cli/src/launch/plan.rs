@@ -59,12 +59,15 @@ pub(crate) struct ArgumentSheet {
 impl Plan {
     /// Reads the files of the arguments.
     pub(crate) fn read(specs: &[Spec]) -> Result<Self, Failure> {
-        let outputs: Vec<&PathBuf> = specs.iter().flat_map(Spec::outputs).collect();
-        for (at, path) in outputs.iter().enumerate() {
-            if outputs[..at].contains(path) {
+        let mut outputs: Vec<PathBuf> = Vec::new();
+        for path in specs.iter().flat_map(Spec::outputs) {
+            check_folder(path)?;
+            check_file(path)?;
+            let resolved = resolved(path);
+            if outputs.contains(&resolved) {
                 return Err(Failure::file(path, "two arguments would be written to it"));
             }
-            check_folder(path)?;
+            outputs.push(resolved);
         }
         let arguments = specs.iter().map(Argument::read).collect::<Result<_, _>>()?;
         Ok(Self { arguments })
@@ -143,6 +146,26 @@ impl ArrayArgument {
         };
         Ok(Self { array: Arc::new(array), access, to: to.cloned(), start })
     }
+}
+
+/// Refuses to put a file in the place of a device, a pipe or a folder.
+fn check_file(path: &Path) -> Result<(), Failure> {
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() => {
+            let failure = Failure::file(path, "it is not a regular file, and an array would take its place");
+            Err(failure.next("name a file that does not exist, or one that may be overwritten"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The file behind links and `.`, so that two names of one file are the same.
+fn resolved(path: &Path) -> PathBuf {
+    let in_folder = || {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some(folder.canonicalize().ok()?.join(path.file_name()?))
+    };
+    path.canonicalize().ok().or_else(in_folder).unwrap_or_else(|| path.to_owned())
 }
 
 /// Refuses an output that cannot be written, before anything runs.

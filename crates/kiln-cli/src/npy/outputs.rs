@@ -14,12 +14,16 @@ pub(crate) struct Outputs {
 }
 
 impl Outputs {
-    /// Writes an array to a temporary file.
+    /// Writes an array to a temporary file. A file that is there keeps its permissions, and a link its place.
     pub(crate) fn add(&mut self, destination: &Path, array: &Array) -> std::io::Result<()> {
+        let destination = &destination.canonicalize().unwrap_or_else(|_| destination.to_owned());
         let name = destination.file_name().ok_or(std::io::ErrorKind::InvalidInput)?.to_string_lossy();
         let temporary = destination.with_file_name(format!(".{name}.{}.part", std::process::id()));
         self.files.push((temporary.clone(), destination.to_owned()));
         let mut file = File::create(&temporary)?;
+        if let Ok(known) = destination.metadata() {
+            file.set_permissions(known.permissions())?;
+        }
         file.write_all(&array.encode())?;
         file.sync_all()
     }

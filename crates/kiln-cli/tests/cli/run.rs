@@ -355,3 +355,46 @@ fn cuda_c_without_its_compiler_is_refused_with_3_and_how_to_get_it() {
         assert!(outcome.stderr.contains("pip install nvidia-cuda-nvrtc"), "{}", outcome.stderr);
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_not_replaced_and_a_file_keeps_its_name_and_permissions() {
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
+
+    let folder = Folder::new();
+    let file = folder.write("fill.ptx", FILL);
+    let run = |out: &str| {
+        run(without_driver(&["run", &file, "--grid", "1", "--block", "4", "--device", "sim", "--arg", out]))
+    };
+    // A pipe stands for a device such as /dev/null, which would be gone for every program of the machine.
+    let pipe = folder.path("pipe.npy");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let refused = run(&format!("out:u32:4:{pipe}"));
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains("not a regular file"), "{}", refused.stderr);
+    assert!(std::fs::metadata(&pipe).unwrap().file_type().is_fifo());
+
+    let (secret, link) = (folder.write("secret.npy", ""), folder.path("link.npy"));
+    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
+    symlink(&secret, &link).unwrap();
+    let outcome = run(&format!("out:u32:4:{link}"));
+    assert_eq!(outcome.code, Some(0), "{}{}", outcome.stdout, outcome.stderr);
+    assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(std::fs::metadata(&secret).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(std::fs::metadata(&secret).unwrap().len() > 16);
+}
+
+/// `fill(out)`: each thread writes its number.
+#[cfg(unix)]
+const FILL: &str = "
+    .version 7.0
+    .target sm_70
+    .address_size 64
+    .visible .entry fill(.param .u64 out) {
+        .reg .b32 %r<2>; .reg .b64 %rd<4>;
+        ld.param.u64 %rd1, [out];
+        mov.u32 %r1, %tid.x;
+        mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;
+        st.global.u32 [%rd3], %r1;
+        ret;
+    }";
