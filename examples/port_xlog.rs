@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use kiln::driver::{Access, Command, Pattern};
 use kiln::memory::decorator::{Budgeted, Counted, TraceConfig, Traced};
-use kiln::memory::{AllocTag, Budget, Heap, HeapConfig, MemoryResource, Request};
+use kiln::memory::{AllocTag, AllocationRequest, Budget, Heap, HeapConfig, MemoryResource};
 use kiln::{DeviceRuntime, RuntimeConfig};
 
 const ROWS: usize = 1_024;
@@ -72,7 +72,7 @@ fn streams(gpu: &DeviceRuntime) -> Outcome {
 fn blocks(gpu: &DeviceRuntime) -> Outcome {
     let stack = gpu.memory();
     let stream = gpu.main_stream();
-    let request = Request::new(4_096, stream.memory_ref()).tag(AllocTag::new("index")?);
+    let request = AllocationRequest::new(4_096, stream.memory_ref()).tag(AllocTag::new("index")?);
     let block = stack.allocate(&request)?;
     println!(
         "{:?}: {} bytes, tag {}, {} outstanding",

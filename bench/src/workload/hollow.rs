@@ -12,7 +12,7 @@ use std::sync::Arc;
 use kiln::{DeviceRuntime, GpuRef, Graph, Kernel, Stream};
 use kiln_cuda::CudaDevice;
 use kiln_driver::{
-    Access, Command as Work, Dim3, Driver, FunctionId, Image, Launch, StreamId, StreamRequest, Vouched,
+    Access, Command as Work, Dim3, Driver, FunctionId, Image, LaunchCommand, StreamId, StreamRequest, Vouched,
 };
 use serde_json::json;
 
@@ -175,7 +175,7 @@ impl Subjects {
         let vouched = unsafe { Vouched::new() };
         driver.submit(
             self.stream,
-            &Work::Launch(Launch {
+            &Work::Launch(LaunchCommand {
                 function: self.function,
                 grid: one,
                 block: one,

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use kiln_cuda::CudaDevice;
 use kiln_cuda::nvrtc::{CompileOptions, CudaSource, Nvrtc};
 use kiln_driver::{
-    Command, Dim3, Driver, DriverExt, EventRequest, FunctionId, Image, Launch, Memory, MemoryRequest,
-    StreamId, StreamRequest, Vouched,
+    Command, DeviceMemory, Dim3, Driver, DriverExt, EventRequest, FunctionId, Image, LaunchCommand,
+    MemoryRequest, StreamId, StreamRequest, Vouched,
 };
 use kiln_ir::{Axis, EntryParameterKind, Program, PtxTarget};
 
@@ -130,7 +130,7 @@ fn matrix(rows: u64) -> Result<Case, Failure> {
 struct Stage {
     driver: Arc<dyn Driver>,
     stream: StreamId,
-    buffers: Vec<Memory>,
+    buffers: Vec<DeviceMemory>,
     /// What a launch of it is given, packed.
     arguments: Vec<u8>,
 }
@@ -199,7 +199,7 @@ impl Stage {
 
     fn launch(&self, case: &Case, function: FunctionId) -> Result<(), Failure> {
         let [x, y, z] = case.program.block;
-        let launch = Launch {
+        let launch = LaunchCommand {
             function,
             grid: case.grid,
             block: Dim3::new(x, y, z),

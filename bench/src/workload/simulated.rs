@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use kiln::{DeviceRuntime, RuntimeConfig, code::Source};
 use kiln_kernels::{Case, cases};
-use kiln_ptx::Module;
-use kiln_ptx::exec::{Checks, Entry, LaunchShape, Options, Program, SimpleMemory};
+use kiln_ptx::PtxModule;
+use kiln_ptx::exec::{Checks, Entry, ExecProgram, LaunchShape, Options, SimpleMemory};
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
 use crate::Failure;
@@ -57,7 +57,7 @@ fn device(
     let engine = PtxEngine::with_checks(checks.unwrap_or(Checks::NONE));
     let mut config = MachineConfig::seeded(0).engine(Arc::new(engine));
     if checks.is_none() {
-        config.checks = kiln_sim::Checks::off();
+        config.checks = kiln_sim::SimChecks::off();
     }
     let machine = Machine::new(config);
     let gpu = DeviceRuntime::from_driver(machine.device(0)?, RuntimeConfig::default())?;
@@ -91,7 +91,7 @@ fn executor(
     repeats: usize,
     checks: Checks,
 ) -> Result<(Percentiles, u64), Failure> {
-    let program = Program::new(Module::parse(case.source.ptx)?);
+    let program = ExecProgram::new(PtxModule::parse(case.source.ptx)?);
     let entry: Entry = program.entry(case.entry).ok_or("the table lacks a kernel")?;
     let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
     let mut memory = SimpleMemory::new();

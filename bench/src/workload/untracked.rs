@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use kiln_driver::{
-    Command, Dim3, Driver, EventId, EventRequest, GraphId, GraphNode, Image, Launch, StreamId, StreamRequest,
-    Timeout, Vouched, WaitTarget,
+    Command, Dim3, Driver, EventId, EventRequest, GraphId, GraphNode, Image, LaunchCommand, StreamId,
+    StreamRequest, Timeout, Vouched, WaitTarget,
 };
 
 use crate::Failure;
@@ -26,7 +26,7 @@ impl Untracked {
         let one = Dim3::new(1, 1, 1);
         // SAFETY: the kernel touches nothing when its last argument is not negative, and the arguments are packed as it takes them.
         let vouched = unsafe { Vouched::new() };
-        let launch = Launch {
+        let launch = LaunchCommand {
             function,
             grid: one,
             block: one,

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use kiln::{DeviceRuntime, RuntimeConfig};
 use kiln_driver::{
-    Command, Driver, DriverExt, Function, Image, Launch, MemoryRequest, StreamRequest, Vouched,
+    Command, Driver, DriverExt, Function, Image, LaunchCommand, MemoryRequest, StreamRequest, Vouched,
 };
 use kiln_isolate::{DeviceSpec, IsolatedDevice, IsolationConfig};
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
@@ -62,8 +62,8 @@ pub(crate) fn backend(bench: &Bench) -> DeviceSpec {
 }
 
 /// A launch of one thread.
-pub(crate) fn launch<'a>(function: &Function, arguments: &'a [u8]) -> Launch<'a> {
-    Launch {
+pub(crate) fn launch<'a>(function: &Function, arguments: &'a [u8]) -> LaunchCommand<'a> {
+    LaunchCommand {
         function: function.id,
         grid: 1.into(),
         block: 1.into(),

@@ -8,7 +8,7 @@ use kiln::{
     DeviceRuntime,
     code::{ModuleBuilder, Source},
 };
-use kiln_ptx::{EntryFacts, Module};
+use kiln_ptx::{EntryFacts, PtxModule};
 
 use crate::failure::Failure;
 use crate::kernel_name::KernelNames;
@@ -112,13 +112,17 @@ impl SourceFile {
     }
 
     /// The PTX of the file, parsed; with a template that is `wanted`.
-    pub(crate) fn module(&self, gpu: &DeviceRuntime, wanted: Option<&str>) -> Result<Arc<Module>, Failure> {
+    pub(crate) fn module(
+        &self,
+        gpu: &DeviceRuntime,
+        wanted: Option<&str>,
+    ) -> Result<Arc<PtxModule>, Failure> {
         let name = self.path().to_string_lossy();
         self.parse(&self.builder(gpu, &name, wanted).ptx()?)
     }
 
-    fn parse(&self, ptx: &str) -> Result<Arc<Module>, Failure> {
-        Module::parse(ptx).map(Arc::new).map_err(|error| Failure::compile(self.path(), error))
+    fn parse(&self, ptx: &str) -> Result<Arc<PtxModule>, Failure> {
+        PtxModule::parse(ptx).map(Arc::new).map_err(|error| Failure::compile(self.path(), error))
     }
 
     /// The kernel of that name, ready to be launched, and its facts. Without a name: the only kernel of the file.
@@ -141,7 +145,7 @@ impl SourceFile {
     }
 
     /// The names of the kernels in the PTX of this file.
-    pub(crate) fn names(&self, module: &Module) -> KernelNames {
+    pub(crate) fn names(&self, module: &PtxModule) -> KernelNames {
         let names = module.entries().map(|entry| entry.name.to_string()).collect();
         KernelNames::new(self.path(), names, self.templates())
     }

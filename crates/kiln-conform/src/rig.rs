@@ -6,10 +6,10 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use kiln_driver::{
-    Command, DevicePlace, Dim3, Driver, DriverExt, EventId, EventRequest, Function, FunctionId, GraphId,
-    GraphNode, HostBlock, Image, Launch, Memory, MemoryId, MemoryRequest, ModuleId, Object, PageRequest,
-    PagesId, Place, Protection, Reservation, ReservationId, ReserveRequest, Result, StreamId, StreamRequest,
-    Submission, Timeout, Vouched, WaitTarget,
+    Command, DeviceMemory, DevicePlace, Dim3, Driver, DriverExt, EventId, EventRequest, Function, FunctionId,
+    GraphId, GraphNode, HostBlock, Image, LaunchCommand, MemoryId, MemoryRequest, ModuleId, Object,
+    PageRequest, PagesId, Place, Protection, Reservation, ReservationId, ReserveRequest, Result, StreamId,
+    StreamRequest, Submission, Timeout, Vouched, WaitTarget,
 };
 
 use crate::kernels::{Arguments, Kernels};
@@ -88,27 +88,27 @@ impl<'a> Rig<'a> {
         Ok(event)
     }
 
-    pub(crate) fn memory(&self, bytes: u64) -> Result<Memory> {
+    pub(crate) fn memory(&self, bytes: u64) -> Result<DeviceMemory> {
         let memory = self.driver.allocate(MemoryRequest::Direct { bytes })?;
         self.note(Undo::Free(memory.id, None));
         Ok(memory)
     }
 
-    pub(crate) fn pool_memory(&self, bytes: u64, stream: StreamId) -> Result<Memory> {
+    pub(crate) fn pool_memory(&self, bytes: u64, stream: StreamId) -> Result<DeviceMemory> {
         let memory = self.driver.allocate(MemoryRequest::Pool { bytes, stream })?;
         self.note(Undo::Free(memory.id, Some(stream)));
         Ok(memory)
     }
 
     /// Memory that holds these bytes.
-    pub(crate) fn memory_with(&self, bytes: &[u8]) -> std::result::Result<Memory, Stop> {
+    pub(crate) fn memory_with(&self, bytes: &[u8]) -> std::result::Result<DeviceMemory, Stop> {
         let memory = self.memory(bytes.len() as u64)?;
         self.put(memory.id, bytes)?;
         Ok(memory)
     }
 
     /// Memory that holds so many zero words.
-    pub(crate) fn words(&self, count: u64) -> std::result::Result<Memory, Stop> {
+    pub(crate) fn words(&self, count: u64) -> std::result::Result<DeviceMemory, Stop> {
         self.memory_with(&vec![0; count as usize * 4])
     }
 
@@ -240,14 +240,19 @@ impl<'a> Rig<'a> {
     }
 
     /// Adds one to the first words of a block.
-    pub(crate) fn increment(&self, stream: StreamId, memory: &Memory, words: u32) -> Result<Submission> {
+    pub(crate) fn increment(
+        &self,
+        stream: StreamId,
+        memory: &DeviceMemory,
+        words: u32,
+    ) -> Result<Submission> {
         let kernel = self.kernel("increment")?;
         let arguments = Arguments::new().address(memory.address).u32(words);
         self.launch(stream, kernel.id, words.div_ceil(64), 64, &arguments)
     }
 
     /// Writes one word.
-    pub(crate) fn store(&self, stream: StreamId, memory: &Memory, value: u32) -> Result<Submission> {
+    pub(crate) fn store(&self, stream: StreamId, memory: &DeviceMemory, value: u32) -> Result<Submission> {
         let kernel = self.kernel("store_value")?;
         let arguments = Arguments::new().address(memory.address).u32(value);
         self.launch(stream, kernel.id, 1, 1, &arguments)
@@ -298,7 +303,7 @@ impl<'a> Rig<'a> {
     }
 
     /// The words of a block.
-    pub(crate) fn get_words(&self, memory: &Memory, count: u64) -> std::result::Result<Vec<u32>, Stop> {
+    pub(crate) fn get_words(&self, memory: &DeviceMemory, count: u64) -> std::result::Result<Vec<u32>, Stop> {
         Ok(as_words(&self.get(memory.id, count * 4)?))
     }
 
@@ -348,8 +353,8 @@ pub(crate) fn plain_launch<'b>(
     grid: impl Into<Dim3>,
     block: impl Into<Dim3>,
     arguments: &'b Arguments,
-) -> Launch<'b> {
-    Launch {
+) -> LaunchCommand<'b> {
+    LaunchCommand {
         function,
         grid: grid.into(),
         block: block.into(),

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_uint};
 
 use cudarc::driver::sys;
-use kiln_driver::{Code, Error, Launch, Protection, Refusal};
+use kiln_driver::{Code, Error, LaunchCommand, Protection, Refusal};
 
 use crate::absence::{DriverAbsence, StartFault, Unavailable};
 
@@ -110,7 +110,7 @@ pub(crate) fn access(device: sys::CUdevice, protection: Protection) -> sys::CUme
 
 /// A launch with attributes, on a stream. The attributes must live where the pointer says until the call is made.
 pub(crate) fn launch_config(
-    launch: &Launch<'_>,
+    launch: &LaunchCommand<'_>,
     stream: sys::CUstream,
     attributes: &mut [sys::CUlaunchAttribute],
 ) -> sys::CUlaunchConfig {
@@ -129,7 +129,7 @@ pub(crate) fn launch_config(
 }
 
 /// The attributes a launch needs; unused places say "ignore".
-pub(crate) fn launch_attributes(launch: &Launch<'_>) -> [sys::CUlaunchAttribute; 2] {
+pub(crate) fn launch_attributes(launch: &LaunchCommand<'_>) -> [sys::CUlaunchAttribute; 2] {
     let mut attributes = [attribute(sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_IGNORE, empty_value()); 2];
     if launch.cooperative {
         attributes[0] =
@@ -149,7 +149,7 @@ pub(crate) fn cooperative_value() -> sys::CUlaunchAttributeValue {
 }
 
 /// The value that gives the cluster of a launch, if it has one.
-pub(crate) fn cluster_value(launch: &Launch<'_>) -> Option<sys::CUlaunchAttributeValue> {
+pub(crate) fn cluster_value(launch: &LaunchCommand<'_>) -> Option<sys::CUlaunchAttributeValue> {
     let cluster = launch.cluster?;
     let mut value = empty_value();
     value.clusterDim =

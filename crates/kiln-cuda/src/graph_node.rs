@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use cudarc::driver::sys;
-use kiln_driver::{Command, Error, GraphId, Launch, NodeShape, Pattern, Pinned, Result, kind};
+use kiln_driver::{Command, Error, GraphId, LaunchCommand, NodeShape, Pattern, Pinned, Result, kind};
 
 use crate::api::{Api, Status};
 use crate::convert;
@@ -29,7 +29,7 @@ pub(crate) enum NodeParts<'a> {
     Nothing,
     Copy(Ends<'a>, usize),
     Fill(Filled<'a>),
-    Launch(Pinned<'a, kind::Function, Kernel>, Launch<'a>),
+    Launch(Pinned<'a, kind::Function, Kernel>, LaunchCommand<'a>),
     Graph(Pinned<'a, kind::Graph, Graph>, GraphId),
 }
 
@@ -173,7 +173,7 @@ impl CudaDevice {
         call: &'static str,
         api: &Api,
         node: sys::CUgraphNode,
-        launch: &Launch<'_>,
+        launch: &LaunchCommand<'_>,
     ) -> Result<()> {
         use sys::CUlaunchAttributeID as Id;
         let cooperative = launch.cooperative.then(convert::cooperative_value);
@@ -284,7 +284,7 @@ fn fill_parameters(filled: &Filled<'_>) -> sys::CUDA_MEMSET_NODE_PARAMS {
 
 fn kernel_parameters(
     kernel: &Kernel,
-    launch: &Launch<'_>,
+    launch: &LaunchCommand<'_>,
     arguments: &mut NodeArguments,
 ) -> sys::CUDA_KERNEL_NODE_PARAMS {
     let (each, packed) = arguments.lists();
@@ -313,7 +313,7 @@ struct NodeArguments {
 
 impl NodeArguments {
     /// They point into the launch's bytes.
-    fn new(kernel: &Kernel, launch: &Launch<'_>) -> Self {
+    fn new(kernel: &Kernel, launch: &LaunchCommand<'_>) -> Self {
         let spans =
             kernel.attributes().parameters.as_deref().filter(|_| launch.cooperative).unwrap_or_default();
         let bytes = spans.iter().filter_map(|span| launch.arguments.get(span.offset as usize..));

@@ -7,7 +7,7 @@
 use std::ffi::{c_int, c_void};
 
 use cudarc::driver::sys;
-use kiln_driver::{Code, Dim3, Error, Launch, Refusal, Result, StreamId, Submission};
+use kiln_driver::{Code, Dim3, Error, LaunchCommand, Refusal, Result, StreamId, Submission};
 
 use crate::api::{Api, Status};
 use crate::convert;
@@ -25,7 +25,7 @@ impl CudaDevice {
         &self,
         call: &'static str,
         stream: StreamId,
-        launch: &Launch<'_>,
+        launch: &LaunchCommand<'_>,
     ) -> Result<Submission> {
         let stream = self.streams.pin(stream).map_err(|error| error.seen_by(call))?;
         if launch.cluster.is_some() || launch.cooperative {
@@ -44,7 +44,12 @@ impl CudaDevice {
     /// A launch in clusters, or one whose blocks are all resident at once.
     #[cold]
     #[inline(never)]
-    fn submit_shaped(&self, call: &'static str, stream: &Stream, launch: &Launch<'_>) -> Result<Submission> {
+    fn submit_shaped(
+        &self,
+        call: &'static str,
+        stream: &Stream,
+        launch: &LaunchCommand<'_>,
+    ) -> Result<Submission> {
         let api = self.context.enter(call)?;
         let kernel = self.functions.pin(launch.function).map_err(|error| error.seen_by(call))?;
         self.check_launch(call, api, &kernel, launch)?;
@@ -61,7 +66,7 @@ impl CudaDevice {
         call: &'static str,
         api: &Api,
         kernel: &Kernel,
-        launch: &Launch<'_>,
+        launch: &LaunchCommand<'_>,
     ) -> Result<()> {
         let (most_grid, most_block) = kernel.most_extents();
         launch.grid.check_extents(call, "grid", most_grid)?;
@@ -123,7 +128,7 @@ impl CudaDevice {
         call: &'static str,
         api: &Api,
         kernel: &Kernel,
-        launch: &Launch<'_>,
+        launch: &LaunchCommand<'_>,
     ) -> Result<()> {
         if !self.info.features.cooperative_launch {
             return Err(Error::unsupported(call, "a cooperative launch", "this device has none"));
@@ -149,7 +154,7 @@ impl CudaDevice {
         call: &'static str,
         api: &Api,
         kernel: &Kernel,
-        launch: &Launch<'_>,
+        launch: &LaunchCommand<'_>,
     ) -> Result<u64> {
         let mut attributes = convert::launch_attributes(launch);
         let config = convert::launch_config(launch, std::ptr::null_mut(), &mut attributes);
@@ -162,7 +167,7 @@ impl CudaDevice {
 
     /// A better word for a refusal that only a launch can get.
     #[cold]
-    fn explain_launch(&self, call: &'static str, error: Error, launch: &Launch<'_>) -> Error {
+    fn explain_launch(&self, call: &'static str, error: Error, launch: &LaunchCommand<'_>) -> Error {
         match error.code() {
             Some(Code::COOPERATIVE_LAUNCH_TOO_LARGE) => {
                 let blocks = u64::try_from(launch.grid.count()).unwrap_or(u64::MAX);
@@ -221,7 +226,7 @@ impl Kernel {
     /// Whether a launch without clusters is within what was read when the kernel was looked up. Nearly every launch is, and the others
     /// are looked at again to say why not.
     #[inline(always)]
-    fn takes(&self, launch: &Launch<'_>) -> bool {
+    fn takes(&self, launch: &LaunchCommand<'_>) -> bool {
         let (grid, block) = self.most_extents();
         let within = |given: Dim3, most: Dim3| {
             // None is the largest number when one is taken off.
@@ -245,7 +250,7 @@ fn takes_arguments(bytes: usize, given: usize) -> bool {
 }
 
 #[inline(always)]
-fn launch_plain(api: &Api, stream: &Stream, kernel: &Kernel, launch: &Launch<'_>) -> Status {
+fn launch_plain(api: &Api, stream: &Stream, kernel: &Kernel, launch: &LaunchCommand<'_>) -> Status {
     let mut arguments = PackedArguments::new(kernel, launch.arguments);
     let (grid, block) = (launch.grid, launch.block);
     // SAFETY: kernel and stream are pinned; the arguments live until the call returns, which copies them, and the caller vouched that they have the
@@ -267,7 +272,7 @@ fn launch_plain(api: &Api, stream: &Stream, kernel: &Kernel, launch: &Launch<'_>
     }
 }
 
-fn launch_shaped(api: &Api, stream: &Stream, kernel: &Kernel, launch: &Launch<'_>) -> Status {
+fn launch_shaped(api: &Api, stream: &Stream, kernel: &Kernel, launch: &LaunchCommand<'_>) -> Status {
     let mut arguments = PackedArguments::new(kernel, launch.arguments);
     let mut attributes = convert::launch_attributes(launch);
     let config = convert::launch_config(launch, stream.raw(), &mut attributes);

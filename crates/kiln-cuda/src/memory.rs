@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cudarc::driver::sys;
 use kiln_driver::{
-    DeviceAddress, Error, Memory, MemoryId, MemoryInfo, MemoryRequest, ModuleId, Result, StreamId,
+    DeviceAddress, DeviceMemory, Error, MemoryId, MemoryInfo, MemoryRequest, ModuleId, Result, StreamId,
 };
 
 use crate::api::Api;
@@ -41,7 +41,7 @@ impl CudaDevice {
         Ok(MemoryInfo { free_bytes: free as u64, total_bytes: total as u64 })
     }
 
-    pub(crate) fn allocate(&self, request: MemoryRequest) -> Result<Memory> {
+    pub(crate) fn allocate(&self, request: MemoryRequest) -> Result<DeviceMemory> {
         const CALL: &str = "allocate";
         let api = self.context.enter(CALL)?;
         let (address, bytes, origin) = match request {
@@ -82,7 +82,7 @@ impl CudaDevice {
     }
 
     /// Names a variable of a module.
-    pub(crate) fn insert_variable(&self, module: ModuleId, address: u64, bytes: u64) -> Result<Memory> {
+    pub(crate) fn insert_variable(&self, module: ModuleId, address: u64, bytes: u64) -> Result<DeviceMemory> {
         self.insert_block(address, bytes, Origin::Module(module))
     }
 
@@ -139,10 +139,10 @@ impl CudaDevice {
         Ok(())
     }
 
-    fn insert_block(&self, address: u64, bytes: u64, origin: Origin) -> Result<Memory> {
+    fn insert_block(&self, address: u64, bytes: u64, origin: Origin) -> Result<DeviceMemory> {
         let block = Block { address, bytes, origin, context: self.context.clone() };
         let id = self.memory.insert(block)?;
-        Ok(Memory { id, address: DeviceAddress(address), bytes })
+        Ok(DeviceMemory { id, address: DeviceAddress(address), bytes })
     }
 }
 

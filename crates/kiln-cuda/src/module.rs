@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString, c_char, c_uint, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys;
-use kiln_driver::{Code, Error, Function, Image, Memory, ModuleId, Pinned, Refusal, Result, kind};
+use kiln_driver::{Code, DeviceMemory, Error, Function, Image, ModuleId, Pinned, Refusal, Result, kind};
 
 use crate::api::Api;
 use crate::context::Context;
@@ -35,7 +35,7 @@ pub(crate) struct LoadedCode {
 #[derive(Default)]
 struct Names {
     kernels: HashMap<String, Function>,
-    variables: HashMap<String, Memory>,
+    variables: HashMap<String, DeviceMemory>,
     closed: bool,
 }
 
@@ -103,7 +103,7 @@ impl CudaDevice {
         self.name_kernel(CALL, module_id, &module, name, kernel)
     }
 
-    pub(crate) fn global(&self, module_id: ModuleId, name: &str) -> Result<Memory> {
+    pub(crate) fn global(&self, module_id: ModuleId, name: &str) -> Result<DeviceMemory> {
         const CALL: &str = "global";
         let api = self.context.enter(CALL)?;
         let module = self.modules.pin(module_id).map_err(|error| error.seen_by(CALL))?;

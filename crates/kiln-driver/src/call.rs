@@ -11,7 +11,7 @@ use crate::handle::{
 };
 use crate::host::HostBlock;
 use crate::image::{Function, Image, Occupancy};
-use crate::memory::{Memory, MemoryRequest, PageRequest, Protection, Reservation, ReserveRequest};
+use crate::memory::{DeviceMemory, MemoryRequest, PageRequest, Protection, Reservation, ReserveRequest};
 use crate::stream::{EventRequest, Health, Progress, StreamRequest, WaitTarget};
 
 macro_rules! calls {
@@ -126,7 +126,7 @@ pub enum Answer<'a> {
     /// Pages.
     Pages(PagesId),
     /// Memory.
-    Memory(&'a Memory),
+    Memory(&'a DeviceMemory),
     /// A host block.
     Host(&'a HostBlock),
     /// A stream.
@@ -180,7 +180,7 @@ answered! {
     crate::fd::OwnedFd => |_| Answer::Descriptor;
     Reservation => |value| Answer::Reservation(value);
     PagesId => |value| Answer::Pages(*value);
-    Memory => |value| Answer::Memory(value);
+    DeviceMemory => |value| Answer::Memory(value);
     HostBlock => |value| Answer::Host(value);
     StreamId => |value| Answer::Stream(*value);
     EventId => |value| Answer::Event(*value);

@@ -36,7 +36,7 @@ pub enum Command<'a> {
         count: u64,
     },
     /// Runs a kernel.
-    Launch(Launch<'a>),
+    Launch(LaunchCommand<'a>),
     /// Records an event: it is done once everything queued before on this stream is done.
     Signal(EventId),
     /// Holds back what follows on this stream until the event, as last signalled before this call, is done. An
@@ -229,7 +229,7 @@ impl fmt::Display for Dim3 {
 
 /// A kernel with everything it needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Launch<'a> {
+pub struct LaunchCommand<'a> {
     /// The kernel.
     pub function: FunctionId,
     /// Blocks in the grid.

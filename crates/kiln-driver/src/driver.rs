@@ -14,7 +14,7 @@ use crate::handle::{
 };
 use crate::host::HostBlock;
 use crate::image::{Function, Image, Occupancy};
-use crate::memory::{Memory, MemoryRequest, PageRequest, Protection, Reservation, ReserveRequest};
+use crate::memory::{DeviceMemory, MemoryRequest, PageRequest, Protection, Reservation, ReserveRequest};
 use crate::shared_bytes::SharedBytes;
 use crate::stream::{EventRequest, Health, Progress, StreamRequest, WaitTarget};
 
@@ -109,7 +109,7 @@ pub trait Driver: Send + Sync + 'static {
     ///
     /// # Errors
     /// Out of memory; refused for zero bytes; unsupported for a kind the device lacks.
-    fn allocate(&self, request: MemoryRequest) -> Result<Memory>;
+    fn allocate(&self, request: MemoryRequest) -> Result<DeviceMemory>;
 
     /// Frees memory. Pool memory is freed in the order of a stream and wants one; other memory wants none, and no
     /// queued work may use it any more. A [part](MemoryRequest::Part) is freed with or without one: work that was queued before may still
@@ -181,7 +181,7 @@ pub trait Driver: Send + Sync + 'static {
     ///
     /// # Errors
     /// Refused if the module has none of that name.
-    fn global(&self, module: ModuleId, name: &str) -> Result<Memory>;
+    fn global(&self, module: ModuleId, name: &str) -> Result<DeviceMemory>;
 
     /// How many blocks of a kernel fit on a multiprocessor.
     ///

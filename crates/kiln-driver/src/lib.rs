@@ -77,7 +77,7 @@ pub mod trace;
 pub use clock::{Clock, Timeout, Waited, WallClock};
 pub use code::Code;
 pub use command::{
-    Base, Command, DeclaredSpan, DevicePlace, Dim3, Launch, Pattern, Place, Submission, Vouched,
+    Base, Command, DeclaredSpan, DevicePlace, Dim3, LaunchCommand, Pattern, Place, Submission, Vouched,
 };
 pub use device::{
     Capability, DeviceInfo, DeviceKind, Features, Limits, MemoryInfo, PciId, Priorities, Uuid, Version,
@@ -94,7 +94,8 @@ pub use handle::{
 pub use host::{Access, HostBlock, HostWatch};
 pub use image::{Function, FunctionAttributes, Image, Occupancy, ParameterSpan};
 pub use memory::{
-    DeviceAddress, ForeignMemory, Memory, MemoryRequest, PageRequest, Protection, Reservation, ReserveRequest,
+    DeviceAddress, DeviceMemory, ForeignMemory, MemoryRequest, PageRequest, Protection, Reservation,
+    ReserveRequest,
 };
 pub use memory_part::{MemoryPart, PartKind, PartLabel};
 pub use shared_bytes::SharedBytes;

@@ -113,7 +113,7 @@ impl ForeignMemory {
 
 /// Memory that can be used at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Memory {
+pub struct DeviceMemory {
     /// Its name.
     pub id: MemoryId,
     /// The first address.

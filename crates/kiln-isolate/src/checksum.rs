@@ -8,8 +8,8 @@
 //! one word never have the same sum; others that differ have the same sum with probability 2^-64.
 
 use kiln_driver::{
-    Command, DeviceAddress, DevicePlace, Driver, DriverExt, Error, FunctionId, Image, Launch, ModuleId,
-    Result, StreamId, Submission, Vouched,
+    Command, DeviceAddress, DevicePlace, Driver, DriverExt, Error, FunctionId, Image, LaunchCommand,
+    ModuleId, Result, StreamId, Submission, Vouched,
 };
 
 const KEY: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -125,7 +125,7 @@ impl Checksum {
             return Ok(cleared);
         }
         let arguments = Self::arguments(it.address, it.bytes, it.sums_address);
-        let launch = Launch {
+        let launch = LaunchCommand {
             function: self.function,
             grid: blocks.into(),
             block: Self::BLOCK_THREADS.into(),

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use kiln_driver::{DeviceAddress, DevicePlace, Place};
 
 use crate::host_memory::HostOutOfMemory;
-use crate::request::Request;
+use crate::request::AllocationRequest;
 use crate::stamp::StreamKey;
 use crate::tag::AllocTag;
 
@@ -114,8 +114,8 @@ impl DeviceBlock {
     }
 
     /// A block for a request that has no memory yet, so that nothing can fail once it has.
-    pub(crate) fn vacant(owner: ResourceKey, request: &Request) -> Result<Self, HostOutOfMemory> {
-        let Request { bytes, stream, tag, .. } = *request;
+    pub(crate) fn vacant(owner: ResourceKey, request: &AllocationRequest) -> Result<Self, HostOutOfMemory> {
+        let AllocationRequest { bytes, stream, tag, .. } = *request;
         let (place, address, token) = (None, DeviceAddress(0), BlockToken::default());
         Self::new(owner, BlockParts { place, address, bytes, stream: stream.key(), tag, token })
     }

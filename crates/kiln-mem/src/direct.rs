@@ -16,7 +16,7 @@ use crate::layer_view::LayerView;
 use crate::order::Order;
 use crate::pending::{Pending, PendingFrees};
 use crate::reclaim::{ReclaimStep, Reclaimed};
-use crate::request::Request;
+use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
 use crate::stamp::{Stamps, StreamKey};
 
@@ -88,7 +88,7 @@ impl MemoryResource for Direct {
         self.key
     }
 
-    fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
+    fn allocate(&self, request: &AllocationRequest) -> Result<DeviceBlock> {
         let (align, most) = (request.align, self.driver.info().limits.allocation_alignment_bytes.max(1));
         if !align.is_power_of_two() || align > most {
             return Err(ErrorKind::from(MemoryRefusal::Alignment { align, most }).into());

@@ -1,6 +1,6 @@
 //! Memory that is asked of the driver block by block, and asked for again where there was too little.
 
-use kiln_driver::Memory;
+use kiln_driver::DeviceMemory;
 
 use crate::error::{ErrorKind, Result};
 use crate::exhausted::Exhausted;
@@ -15,8 +15,8 @@ pub(crate) fn obtain(
     bytes: u64,
     step: ReclaimStep,
     pending_until: impl FnOnce() -> Option<Stamp>,
-    ask: impl Fn() -> kiln_driver::Result<Memory>,
-) -> Result<Memory> {
+    ask: impl Fn() -> kiln_driver::Result<DeviceMemory>,
+) -> Result<DeviceMemory> {
     let mut answer = ask();
     let mut attempts = Vec::new();
     if answer.as_ref().is_err_and(kiln_driver::Error::is_oom) {

@@ -16,7 +16,7 @@ use crate::layer_view::LayerView;
 use crate::order::Order;
 use crate::pending::{Pending, PendingFrees};
 use crate::reclaim::{ReclaimStep, Reclaimed};
-use crate::request::Request;
+use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
 use crate::stamp::{Stamps, StreamRef};
 
@@ -133,13 +133,13 @@ impl MemoryResource for DriverPool {
         self.key
     }
 
-    fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
+    fn allocate(&self, request: &AllocationRequest) -> Result<DeviceBlock> {
         let (align, most) = (request.align, self.driver.info().limits.allocation_alignment_bytes.max(1));
         if !align.is_power_of_two() || align > most {
             return Err(ErrorKind::from(MemoryRefusal::Alignment { align, most }).into());
         }
         let mut block = DeviceBlock::vacant(self.key, request)?;
-        let Request { bytes, stream, .. } = *request;
+        let AllocationRequest { bytes, stream, .. } = *request;
         if bytes > 0 {
             // What is pending is not kept until memory is short: the driver's pool is shared. One look at a time, so that no caller
             // pays for the frees of all others.

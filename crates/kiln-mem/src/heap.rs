@@ -63,7 +63,7 @@ use crate::error::{FreeError, Result};
 use crate::layer_view::LayerView;
 use crate::order::Order;
 use crate::reclaim::{PressurePolicy, ReclaimStep, Reclaimed};
-use crate::request::Request;
+use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
 use crate::stamp::{Stamps, StreamKey};
 use crate::tag::AllocTag;
@@ -224,7 +224,7 @@ impl MemoryResource for Heap {
     }
 
     #[inline]
-    fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
+    fn allocate(&self, request: &AllocationRequest) -> Result<DeviceBlock> {
         self.allocate_fast(request)
     }
 

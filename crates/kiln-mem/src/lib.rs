@@ -25,7 +25,7 @@
 //!
 //! # In reading order
 //!
-//! [`Request`], [`DeviceBlock`], [`MemoryResource`] and [`MemoryResourceExt`]: what is asked for, what is given.
+//! [`AllocationRequest`], [`DeviceBlock`], [`MemoryResource`] and [`MemoryResourceExt`]: what is asked for, what is given.
 //! [`Heap`] with [`HeapConfig`], [`Spare`] and [`HeapActivity`]; [`Pages`] for blocks of whole pages, [`PagePart`] for handing pages to
 //! another process; [`Direct`] and [`DriverPool`] for the driver's allocators. [`decorator`] for what
 //! is put around them, [`Budget`] for limits that are shared, [`Stack`] for all of it as text, [`LayerView`] for reading what the layers of a stack collected. [`Order`], [`Stamp`] and
@@ -84,7 +84,7 @@ pub use pages::Pages;
 pub use reclaim::{
     CallbackRegistration, PressureCallback, PressurePolicy, ReclaimAttempt, ReclaimStep, Reclaimed,
 };
-pub use request::Request;
+pub use request::AllocationRequest;
 pub use resource::{MemoryResource, MemoryResourceExt};
 pub use stack::Stack;
 pub use stamp::{NoSuchStreamKey, Stamp, Stamps, StreamKey, StreamRef};

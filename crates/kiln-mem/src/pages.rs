@@ -25,7 +25,7 @@ use crate::layer_view::LayerView;
 use crate::order::Order;
 use crate::page_part::{PagePart, parts_of};
 use crate::reclaim::{ReclaimStep, Reclaimed};
-use crate::request::Request;
+use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
 use crate::stamp::{Stamp, Stamps, StreamKey};
 use page_map::PageMap;
@@ -238,8 +238,8 @@ impl MemoryResource for Pages {
         self.key
     }
 
-    fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
-        let Request { bytes, align, stream, tag, .. } = *request;
+    fn allocate(&self, request: &AllocationRequest) -> Result<DeviceBlock> {
+        let AllocationRequest { bytes, align, stream, tag, .. } = *request;
         if !align.is_power_of_two() || align > PAGE_BYTES {
             return Err(ErrorKind::from(MemoryRefusal::Alignment { align, most: PAGE_BYTES }).into());
         }

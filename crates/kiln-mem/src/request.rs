@@ -24,7 +24,7 @@ use crate::tag::AllocTag;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Request {
+pub struct AllocationRequest {
     /// How many bytes; zero is a valid block that takes no memory.
     pub bytes: u64,
     /// The first address is a multiple of this; a power of two.
@@ -35,7 +35,7 @@ pub struct Request {
     pub tag: AllocTag,
 }
 
-impl Request {
+impl AllocationRequest {
     /// The alignment every block has without asking.
     pub const MIN_ALIGN: u64 = 256;
     /// More than this is refused: no device has memory to align to it.

@@ -9,7 +9,7 @@ use crate::block::{DeviceBlock, ResourceKey};
 use crate::error::{FreeError, Result};
 use crate::layer_view::{LayerView, Layers};
 use crate::reclaim::{ReclaimStep, Reclaimed};
-use crate::request::Request;
+use crate::request::AllocationRequest;
 use crate::stamp::{NO_USES, Stamps};
 
 /// A source of memory. `Display` prints the stack, such as `budget(8 GiB, stats(heap))`.
@@ -27,7 +27,7 @@ pub trait MemoryResource: fmt::Display + Send + Sync + 'static {
     /// # Errors
     /// Out of memory, once everything that could be done about it was done; refused for an alignment or a size that
     /// no block can have; what the driver answers.
-    fn allocate(&self, request: &Request) -> Result<DeviceBlock>;
+    fn allocate(&self, request: &AllocationRequest) -> Result<DeviceBlock>;
 
     /// Takes a block back. Everything submitted to its own stream so far may still use it; `uses` names the last use
     /// on each other stream.
@@ -111,7 +111,7 @@ impl<R: MemoryResource + ?Sized> MemoryResource for Arc<R> {
         (**self).key()
     }
 
-    fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
+    fn allocate(&self, request: &AllocationRequest) -> Result<DeviceBlock> {
         (**self).allocate(request)
     }
 
@@ -138,7 +138,7 @@ impl<R: MemoryResource + ?Sized> MemoryResource for Box<R> {
         (**self).key()
     }
 
-    fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
+    fn allocate(&self, request: &AllocationRequest) -> Result<DeviceBlock> {
         (**self).allocate(request)
     }
 

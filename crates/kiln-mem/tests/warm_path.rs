@@ -20,8 +20,8 @@ use kiln_driver::layer::{Counting, Layer, Layered};
 use kiln_driver::{Driver, StreamRequest};
 use kiln_mem::decorator::{Budgeted, Counted, Limited, TraceConfig, Traced};
 use kiln_mem::{
-    AllocTag, Budget, DriverOrder, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Order, Request,
-    StreamRef,
+    AllocTag, AllocationRequest, Budget, DriverOrder, Heap, HeapConfig, MemoryResource, MemoryResourceExt,
+    Order, StreamRef,
 };
 use rig::{MIB, Random, Rig};
 
@@ -95,7 +95,7 @@ impl CountedRig {
     }
 }
 
-fn pair(resource: &dyn MemoryResource, request: &Request) {
+fn pair(resource: &dyn MemoryResource, request: &AllocationRequest) {
     let block = resource.allocate(request).unwrap();
     resource.free(block).unwrap();
 }
@@ -109,7 +109,7 @@ fn a_warm_pair_costs_no_call_and_no_allocation_for_any_size() {
     };
     for heap in [rig.heap(), over(Heap::over_chunks), over(Heap::over_host)] {
         for bytes in [1, 256, 5000, 64 << 10, MIB, 2 * MIB, 3 * MIB + 1, 40 * MIB] {
-            let request = Request::new(bytes, stream);
+            let request = AllocationRequest::new(bytes, stream);
             (0..10).for_each(|_| pair(&heap, &request));
             let warm = || (0..1000).for_each(|_| pair(&heap, &request));
             assert_eq!(rig.cost(warm), (0, 0), "{bytes} bytes of {heap}");
@@ -128,7 +128,8 @@ fn a_warm_stack_of_counters_and_limits_costs_none_either() {
         Limited::new(MIB, Traced::new(config, Counted::new(rig.heap()))),
     );
     let tags: Vec<AllocTag> = (0..20).map(|at| AllocTag::new(&format!("warm {at}")).unwrap()).collect();
-    let round = || tags.iter().for_each(|tag| pair(&stack, &Request::new(64 << 10, stream).tag(*tag)));
+    let round =
+        || tags.iter().for_each(|tag| pair(&stack, &AllocationRequest::new(64 << 10, stream).tag(*tag)));
     (0..10).for_each(|_| round());
     assert_eq!(rig.cost(|| (0..100).for_each(|_| round())), (0, 0));
     drop(stack);
@@ -145,7 +146,8 @@ fn a_warm_random_program_on_two_streams_costs_none() {
         let mut random = Random::new(seed);
         for _ in 0..5000 {
             if (random.below(2) == 0 && blocks.len() < 300) || blocks.is_empty() {
-                let request = Request::new(random.size(256 << 10), streams[random.below(2) as usize]);
+                let request =
+                    AllocationRequest::new(random.size(256 << 10), streams[random.below(2) as usize]);
                 blocks.push(heap.allocate(&request).unwrap());
             } else {
                 let at = random.below(blocks.len() as u64) as usize;
@@ -170,7 +172,7 @@ fn a_warm_program_with_large_blocks_costs_none_though_rows_change_and_all_goes_h
         let mut random = Random::new(11);
         for _ in 0..1000 {
             if (random.below(4) > 0 && blocks.len() < 60) || blocks.is_empty() {
-                let request = Request::new(MIB + random.below(200 * MIB), stream);
+                let request = AllocationRequest::new(MIB + random.below(200 * MIB), stream);
                 blocks.push(heap.allocate(&request).unwrap());
             } else {
                 let at = random.below(blocks.len() as u64) as usize;
@@ -220,14 +222,14 @@ fn a_thread_inside_of_the_driver_blocks_no_other() {
         let (mine, other) = (stream(), stream());
         let heap = Heap::over_pages(driver.clone(), order.clone(), HeapConfig::default()).unwrap();
         let sizes = [4096, 64 << 10, MIB, 3 * MIB];
-        sizes.iter().for_each(|bytes| pair(&heap, &Request::new(*bytes, mine)));
+        sizes.iter().for_each(|bytes| pair(&heap, &AllocationRequest::new(*bytes, mine)));
         *driver.layer().arrived.lock().unwrap() = Some(arrived);
         std::thread::scope(|scope| {
             // Another stream grows, and is held in the driver.
-            let grower = scope.spawn(|| pair(&heap, &Request::new(100 * MIB, other)));
+            let grower = scope.spawn(|| pair(&heap, &AllocationRequest::new(100 * MIB, other)));
             has_arrived.recv().unwrap();
             for _ in 0..1000 {
-                sizes.iter().for_each(|bytes| pair(&heap, &Request::new(*bytes, mine)));
+                sizes.iter().for_each(|bytes| pair(&heap, &AllocationRequest::new(*bytes, mine)));
             }
             assert_eq!(heap.accounting().live_blocks, 0, "nothing here waits for the call that is held");
             let_go.send(()).unwrap();
@@ -254,14 +256,14 @@ fn a_row_that_is_being_mapped_stays_when_all_else_is_freed() {
     let stream = order.add(driver.create_stream(StreamRequest::New { priority: 0 }).unwrap()).unwrap();
     let config = HeapConfig { budget: Some(Budget::new("all", 16 * MIB)), ..HeapConfig::default() };
     let heap = Heap::over_pages(driver.clone(), order.clone(), config).unwrap();
-    let allocate = |bytes| heap.allocate(&Request::new(bytes, stream)).unwrap();
+    let allocate = |bytes| heap.allocate(&AllocationRequest::new(bytes, stream)).unwrap();
     let blocks: Vec<_> = (0..8).map(|_| allocate(2 * MIB)).collect();
     let (freed, kept): (Vec<_>, Vec<_>) = (0..).zip(blocks).partition(|(at, _)| at % 2 == 0);
     freed.into_iter().for_each(|(_, block)| heap.free(block).unwrap());
     let first_row = allocate(4 * MIB);
     *driver.layer().arrived.lock().unwrap() = Some(arrived);
     std::thread::scope(|scope| {
-        let mapper = scope.spawn(|| pair(&heap, &Request::new(4 * MIB, stream)));
+        let mapper = scope.spawn(|| pair(&heap, &AllocationRequest::new(4 * MIB, stream)));
         has_arrived.recv().unwrap();
         // Nothing is in use any more, but the pages of the row are not the arena's to lay out anew.
         heap.free(first_row).unwrap();
@@ -270,7 +272,7 @@ fn a_row_that_is_being_mapped_stays_when_all_else_is_freed() {
         mapper.join().unwrap();
     });
     assert_eq!(heap.activity().layout_resets, 1);
-    pair(&heap, &Request::new(16 * MIB, stream));
+    pair(&heap, &AllocationRequest::new(16 * MIB, stream));
     assert_eq!(heap.activity().growths, 8);
     drop(heap);
     order.remove(stream).unwrap();

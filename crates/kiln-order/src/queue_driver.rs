@@ -252,7 +252,7 @@ impl Driver for QueueDriver {
         absent()
     }
 
-    fn allocate(&self, _: MemoryRequest) -> Result<Memory> {
+    fn allocate(&self, _: MemoryRequest) -> Result<DeviceMemory> {
         absent()
     }
 
@@ -284,7 +284,7 @@ impl Driver for QueueDriver {
         absent()
     }
 
-    fn global(&self, _: ModuleId, _: &str) -> Result<Memory> {
+    fn global(&self, _: ModuleId, _: &str) -> Result<DeviceMemory> {
         absent()
     }
 

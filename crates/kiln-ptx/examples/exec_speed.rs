@@ -9,8 +9,8 @@ use std::error::Error;
 use std::time::Instant;
 
 use kiln_kernels::cases;
-use kiln_ptx::Module;
-use kiln_ptx::exec::{Counters, Entry, LaunchShape, Options, Program, SimpleMemory};
+use kiln_ptx::PtxModule;
+use kiln_ptx::exec::{Counters, Entry, ExecProgram, LaunchShape, Options, SimpleMemory};
 
 const ELEMENTS: u32 = 1 << 20;
 const REPEATS: usize = 20;
@@ -45,7 +45,7 @@ fn measure(
     memory: &SimpleMemory,
 ) -> Result<(), Box<dyn Error>> {
     let case = cases().iter().find(|case| case.name == name).ok_or("no such case")?;
-    let program = Program::new(Module::parse(case.source.ptx)?);
+    let program = ExecProgram::new(PtxModule::parse(case.source.ptx)?);
     let entry = program.entry(case.entry).ok_or("no such kernel")?;
     let mut best = f64::MAX;
     let mut counters = Counters::default();

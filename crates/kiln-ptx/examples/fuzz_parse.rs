@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use kiln_ptx::{FunctionId, Module};
+use kiln_ptx::{PtxFunctionId, PtxModule};
 
 /// Longer than this for one text of a few hundred kilobytes is a hang.
 const MAX_TIME_PER_TEXT: Duration = Duration::from_secs(20);
@@ -113,14 +113,14 @@ fn main() -> ExitCode {
 
 /// Reads, prints, reads again and analyses a text; whether it was PTX, or what went wrong.
 fn examine(text: &str) -> Result<bool, String> {
-    let Ok(module) = Module::parse(text) else { return Ok(false) };
+    let Ok(module) = PtxModule::parse(text) else { return Ok(false) };
     let printed = module.to_string();
-    let again = Module::parse(&printed).map_err(|e| format!("what was printed does not parse: {e}"))?;
+    let again = PtxModule::parse(&printed).map_err(|e| format!("what was printed does not parse: {e}"))?;
     if again != module {
         return Err("what was printed parses to another module".to_owned());
     }
     for id in 0..module.functions().len() as u32 {
-        let _ = module.facts(FunctionId(id));
+        let _ = module.facts(PtxFunctionId(id));
     }
     Ok(true)
 }

@@ -10,7 +10,7 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use kiln_ptx::Module;
+use kiln_ptx::PtxModule;
 
 /// Each text is read as often as fits in this time, and the fastest run counts.
 const TIME_PER_TEXT: Duration = Duration::from_millis(1500);
@@ -34,7 +34,7 @@ fn measure(what: &str, text: &str) -> Result<(), Box<dyn Error>> {
     let mut instructions = 0;
     while started.elapsed() < TIME_PER_TEXT {
         let run = Instant::now();
-        let module = Module::parse(text)?;
+        let module = PtxModule::parse(text)?;
         best = best.min(run.elapsed());
         let bodies = module.functions().iter().filter_map(|function| function.body.as_ref());
         instructions = bodies.map(|body| body.instructions().len()).sum();

@@ -7,7 +7,7 @@ use crate::call::{Call, CallId, CallTargets, Prototype, PrototypeId, TargetsId};
 use crate::instruction::Instruction;
 use crate::line::SourceLine;
 use crate::name::Name;
-use crate::operand::{Elements, Operand, WordId};
+use crate::operand::{Elements, PtxOperand, WordId};
 use crate::position::Origin;
 use crate::variable::VariableId;
 
@@ -23,8 +23,8 @@ pub struct TableId(pub u32);
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Body {
     pub(crate) instructions: Vec<Instruction>,
-    pub(crate) operands: Vec<Operand>,
-    pub(crate) elements: Vec<Operand>,
+    pub(crate) operands: Vec<PtxOperand>,
+    pub(crate) elements: Vec<PtxOperand>,
     pub(crate) labels: Vec<Label>,
     pub(crate) tables: Vec<BranchTable>,
     pub(crate) calls: Vec<Call>,
@@ -108,12 +108,12 @@ impl Body {
     }
 
     /// The operands of an instruction of this body, destination first.
-    pub fn operands(&self, instruction: &Instruction) -> &[Operand] {
+    pub fn operands(&self, instruction: &Instruction) -> &[PtxOperand] {
         run(&self.operands, instruction.first_operand, instruction.operand_count)
     }
 
     /// The operands inside a vector or bracket.
-    pub fn elements(&self, elements: Elements) -> &[Operand] {
+    pub fn elements(&self, elements: Elements) -> &[PtxOperand] {
         run(&self.elements, elements.first, elements.count)
     }
 
@@ -169,6 +169,6 @@ impl Body {
     }
 }
 
-fn run(all: &[Operand], first: u32, count: u32) -> &[Operand] {
+fn run(all: &[PtxOperand], first: u32, count: u32) -> &[PtxOperand] {
     all.get(first as usize..).and_then(|rest| rest.get(..count as usize)).unwrap_or(&[])
 }

@@ -1,9 +1,9 @@
 //! Calls, their prototypes and their possible targets.
 
-use crate::function::FunctionId;
+use crate::function::PtxFunctionId;
 use crate::launch_bounds::OtherDirective;
 use crate::name::Name;
-use crate::operand::Operand;
+use crate::operand::PtxOperand;
 use crate::position::Origin;
 use crate::register::RegisterId;
 use crate::variable::{VariableId, VariableShape};
@@ -27,11 +27,11 @@ pub struct TargetsId(pub u32);
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
     /// Where results go.
-    pub returns: Vec<Operand>,
+    pub returns: Vec<PtxOperand>,
     /// What is called.
     pub callee: Callee,
     /// What is passed.
-    pub arguments: Vec<Operand>,
+    pub arguments: Vec<PtxOperand>,
     /// For an indirect call: what is known about the target.
     pub indirect: Option<Indirect>,
 }
@@ -40,7 +40,7 @@ pub struct Call {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Callee {
     /// A function of the module, or one it only declares.
-    Function(FunctionId),
+    Function(PtxFunctionId),
     /// A function whose address is in a register.
     Register(RegisterId),
 }
@@ -86,7 +86,7 @@ pub struct CallTargets {
     /// Its label.
     pub name: Name,
     /// The functions listed.
-    pub functions: Vec<FunctionId>,
+    pub functions: Vec<PtxFunctionId>,
     /// Where it stood.
     pub origin: Origin,
 }

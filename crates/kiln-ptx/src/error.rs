@@ -5,7 +5,7 @@ use crate::position::Position;
 /// Why a text could not be read.
 ///
 /// ```
-/// let error = kiln_ptx::Module::parse(".version 9.0\n.target sm_90\n.global .u32 x = ;").unwrap_err();
+/// let error = kiln_ptx::PtxModule::parse(".version 9.0\n.target sm_90\n.global .u32 x = ;").unwrap_err();
 /// assert_eq!(error.to_string(), "3:18: expected a constant, found `;`");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

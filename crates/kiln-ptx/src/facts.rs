@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use crate::effects::Doubt;
 use crate::family::Family;
-use crate::function::FunctionId;
+use crate::function::PtxFunctionId;
 use crate::launch_bounds::LaunchBounds;
 use crate::modifier::Flag;
-use crate::module::{Module, PtxVersion, Target};
+use crate::module::{PtxModule, PtxVersion, Target};
 use crate::name::Name;
 use crate::opcode::Opcode;
-use crate::operand::{Immediate, Operand};
+use crate::operand::{Immediate, PtxOperand};
 use crate::position::Position;
 use crate::reach::Reach;
 use crate::shared_memory::SharedMemory;
@@ -23,7 +23,7 @@ pub struct EntryFacts {
     /// Its name.
     pub name: Name,
     /// Its number in the module.
-    pub function: FunctionId,
+    pub function: PtxFunctionId,
     /// Parameters, with what the kernel does with the memory behind pointers.
     pub signature: PtxSignature,
     /// Why some effects cannot be told; empty when all can.
@@ -105,7 +105,7 @@ pub struct Unsupported {
     pub position: Position,
 }
 
-impl Module {
+impl PtxModule {
     /// All that is known about an entry; `None` when `entry` is none.
     ///
     /// ```
@@ -134,7 +134,7 @@ impl Module {
     /// assert_eq!(facts.bounds.max_threads_per_block(), Some(256));
     /// # Ok::<(), kiln_ptx::ParseError>(())
     /// ```
-    pub fn facts(&self, entry: FunctionId) -> Option<EntryFacts> {
+    pub fn facts(&self, entry: PtxFunctionId) -> Option<EntryFacts> {
         let function = self.function(entry).filter(|f| f.is_entry())?;
         let effects = self.effects(entry);
         let reach = Reach::of(self, entry);
@@ -180,7 +180,7 @@ impl Survey {
         *first = position.min(*first);
     }
 
-    fn visit_calls(&mut self, module: &Module, reach: &Reach, entry: Position) {
+    fn visit_calls(&mut self, module: &PtxModule, reach: &Reach, entry: Position) {
         if reach.indirect {
             self.needs(Feature::IndirectCall, entry);
         }
@@ -195,7 +195,7 @@ impl Survey {
         }
     }
 
-    fn visit_function(&mut self, module: &Module, id: FunctionId) {
+    fn visit_function(&mut self, module: &PtxModule, id: PtxFunctionId) {
         let Some(function) = module.function(id) else { return };
         let Some(body) = &function.body else { return };
         for instruction in body.instructions() {
@@ -211,7 +211,8 @@ impl Survey {
                 Opcode::Mbarrier => self.barriers.memory = true,
                 _ => {}
             }
-            if operands.iter().any(|operand| matches!(operand, Operand::Special(SpecialRegister::Env(_)))) {
+            if operands.iter().any(|operand| matches!(operand, PtxOperand::Special(SpecialRegister::Env(_))))
+            {
                 self.needs(Feature::CooperativeLaunch, position);
             }
             let family = form.family();
@@ -225,10 +226,10 @@ impl Survey {
 }
 
 /// The bits of the barriers an instruction names; a reduction has its result before them.
-fn named_barriers(operands: &[Operand], reduces: bool) -> u16 {
+fn named_barriers(operands: &[PtxOperand], reduces: bool) -> u16 {
     match operands.get(usize::from(reduces)) {
-        Some(Operand::Immediate(Immediate::Signed(n @ 0..=15))) => 1 << n,
-        Some(Operand::Immediate(Immediate::Unsigned(n @ 0..=15))) => 1 << n,
+        Some(PtxOperand::Immediate(Immediate::Signed(n @ 0..=15))) => 1 << n,
+        Some(PtxOperand::Immediate(Immediate::Unsigned(n @ 0..=15))) => 1 << n,
         _ => u16::MAX,
     }
 }

@@ -10,9 +10,9 @@ use crate::register::Registers;
 
 /// The number of a function within its module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FunctionId(pub u32);
+pub struct PtxFunctionId(pub u32);
 
-impl FunctionId {
+impl PtxFunctionId {
     /// The number as an index.
     pub fn index(self) -> usize {
         self.0 as usize
@@ -32,7 +32,7 @@ pub enum FunctionKind {
 ///
 /// A module may declare a function before it defines it, or never define it; one `Function` stands for all of that.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Function {
+pub struct PtxFunction {
     /// Its name.
     pub name: Name,
     /// Entry or device function.
@@ -52,14 +52,14 @@ pub struct Function {
     /// All registers, also those of inner blocks.
     pub registers: Registers,
     /// For a name given by `.alias`: the function it stands for.
-    pub alias: Option<FunctionId>,
+    pub alias: Option<PtxFunctionId>,
     /// The code; `None` when the module only declares the function.
     pub body: Option<Body>,
     /// Where it stood: its definition if there is one.
     pub origin: Origin,
 }
 
-impl Function {
+impl PtxFunction {
     /// Whether it is a kernel.
     pub fn is_entry(&self) -> bool {
         self.kind == FunctionKind::Entry

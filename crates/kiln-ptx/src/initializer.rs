@@ -3,7 +3,7 @@
 //! Kept as bytes plus the places where an address must be filled in: an address is known only when a loader has
 //! laid the module out.
 
-use crate::function::FunctionId;
+use crate::function::PtxFunctionId;
 use crate::variable::VariableId;
 
 /// The first content of a variable, from its start; what lies behind it is zero.
@@ -36,7 +36,7 @@ pub enum RelocationTarget {
     /// A variable.
     Variable(VariableId),
     /// A function.
-    Function(FunctionId),
+    Function(PtxFunctionId),
 }
 
 impl Relocation {

@@ -7,7 +7,7 @@ use crate::register::RegisterId;
 /// One instruction: its form, its guard and where its operands are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Instruction {
-    /// Opcode and modifiers, in [`Module::form`](crate::Module::form).
+    /// Opcode and modifiers, in [`Module::form`](crate::PtxModule::form).
     pub form: FormId,
     /// The predicate before it, if any.
     pub guard: Option<Guard>,

@@ -1,20 +1,20 @@
 //! A parser, analyser and executor of PTX.
 //!
-//! A kernel from outside is text. This crate turns that text into a [`Module`] in which every name is resolved, so
+//! A kernel from outside is text. This crate turns that text into a [`PtxModule`] in which every name is resolved, so
 //! that everything behind it works on numbers: launches are checked against it, a simulator executes it, a command
 //! lists what is in it. It knows no device and contains no unsafe code.
 //!
 //! # The contract
 //!
-//! - [`Module::parse`] accepts PTX as NVRTC and nvcc 12 and 13 emit it, versions 7 to 9, and inline assembly in it. It
+//! - [`PtxModule::parse`] accepts PTX as NVRTC and nvcc 12 and 13 emit it, versions 7 to 9, and inline assembly in it. It
 //!   never panics, takes time linear in the text, and a [`ParseError`] says where, what was expected, what was found.
 //! - An instruction that PTX up to [`Opcode::KNOWN_VERSION`] does not have is an error, with the nearest one that it has. In a module of
 //!   a newer version it is parsed: its form keeps its text and says [`Opcode::Unknown`].
 //! - A module is a value: two modules are equal when they say the same, wherever the parts stood in the text. Its
 //!   [`Display`](std::fmt::Display) is PTX again, which parses to an equal module and which `ptxas` accepts.
-//! - [`Module::facts`] says what a launch must know about an entry: parameters with offset, size, alignment and whether
+//! - [`PtxModule::facts`] says what a launch must know about an entry: parameters with offset, size, alignment and whether
 //!   they are pointers, shared memory, barriers, launch bounds, requirements, instructions beyond the ordinary.
-//! - [`Module::effects`] says for each pointer whether the kernel reads or writes the memory behind it, and with which element types.
+//! - [`PtxModule::effects`] says for each pointer whether the kernel reads or writes the memory behind it, and with which element types.
 //!   "No" is a promise; where it cannot be made the answer is "unknown" with the instruction that is the reason.
 //!
 //! # The model
@@ -31,7 +31,7 @@
 //!                   └─ labels, branch tables, calls, source lines
 //! ```
 //!
-//! Types in reading order: [`Module`], [`Function`], [`Body`], [`Instruction`], [`Form`], [`Operand`], [`Registers`],
+//! Types in reading order: [`PtxModule`], [`PtxFunction`], [`Body`], [`Instruction`], [`Form`], [`PtxOperand`], [`Registers`],
 //! [`PtxVariable`]; then what is derived: [`EntryFacts`], [`PtxSignature`], [`Effects`].
 //!
 //! # How an executor reads it
@@ -39,17 +39,17 @@
 //! - Registers of a function are `0..registers.count()`, inner blocks included; [`Registers::groups`] gives the types
 //!   by ranges of numbers. Names are gone: shadowing is settled.
 //! - [`Body::instructions`] is the code. Index `i` falls through to `i + 1`; past the last index the function returns.
-//!   A branch has the operand [`Operand::Label`], and [`Body::target`] is the index it goes to. `brx.idx` has
-//!   [`Operand::Table`] second, and [`Body::table`] lists its labels.
-//! - [`Module::form`] gives opcode and modifiers: choose a handler once per form, not once per instruction.
+//!   A branch has the operand [`PtxOperand::Label`], and [`Body::target`] is the index it goes to. `brx.idx` has
+//!   [`PtxOperand::Table`] second, and [`Body::table`] lists its labels.
+//! - [`PtxModule::form`] gives opcode and modifiers: choose a handler once per form, not once per instruction.
 //!   [`Body::operands`] gives the operands, destination first; vectors are looked up with [`Body::elements`].
-//! - A `call` has the single operand [`Operand::Call`]; [`Body::call`] lists results, target and arguments. Arguments
-//!   are mostly [`Operand::Variable`]s of `.param` space that the code around the call stores into and loads from;
-//!   they pair up with [`Function::parameters`] and [`Function::returns`] by position. Every inner `.param`, `.local` and
+//! - A `call` has the single operand [`PtxOperand::Call`]; [`Body::call`] lists results, target and arguments. Arguments
+//!   are mostly [`PtxOperand::Variable`]s of `.param` space that the code around the call stores into and loads from;
+//!   they pair up with [`PtxFunction::parameters`] and [`PtxFunction::returns`] by position. Every inner `.param`, `.local` and
 //!   `.shared` variable has its own [`VariableId`]; [`PtxVariable::owner`] tells whose it is.
 //! - An address operand on a variable (`[buffer+8]`) and the bare operand (`mov.u64 %rd1, buffer`) both mean the
 //!   variable's address in its own space.
-//! - For findings: [`Body::source_line`] with [`Module::source_path`] is the line of CUDA source where the module has
+//! - For findings: [`Body::source_line`] with [`PtxModule::source_path`] is the line of CUDA source where the module has
 //!   debug lines, [`Instruction::origin`] the place in the PTX text.
 //!
 //! # What it does not do
@@ -103,7 +103,7 @@ pub use error::ParseError;
 pub use facts::{BarrierUse, EntryFacts, Feature, Requirements, Unsupported};
 pub use family::Family;
 pub use form::{Form, FormId};
-pub use function::{Function, FunctionId, FunctionKind};
+pub use function::{FunctionKind, PtxFunction, PtxFunctionId};
 pub use initializer::{Initializer, Relocation, RelocationTarget};
 pub use instruction::{Guard, Instruction};
 pub use launch_bounds::{LaunchBounds, OtherDirective};
@@ -112,10 +112,10 @@ pub use linkage::Linkage;
 pub use modifier::{
     Cache, Compare, Flag, Modifier, Operation, Order, Part, Permute, Rounding, Scope, Shuffle, Test, Vote,
 };
-pub use module::{Declaration, Item, Module, PtxVersion, Section, Target};
+pub use module::{Declaration, Item, PtxModule, PtxVersion, Section, Target};
 pub use name::Name;
 pub use opcode::Opcode;
-pub use operand::{Address, AddressBase, Elements, Immediate, Operand, WordId};
+pub use operand::{Address, AddressBase, Elements, Immediate, PtxOperand, WordId};
 pub use position::{Origin, Position};
 pub use register::{RegisterGroup, RegisterId, Registers};
 pub use scalar::{ScalarKind, ScalarType};

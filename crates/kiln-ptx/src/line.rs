@@ -16,7 +16,7 @@ pub struct SourceFile {
 /// A place in a source file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SourcePlace {
-    /// Number of the file, see [`Module::source_path`](crate::Module::source_path).
+    /// Number of the file, see [`Module::source_path`](crate::PtxModule::source_path).
     pub file: u32,
     /// Line, from 1; 0 where the compiler names none.
     pub line: u32,

@@ -3,7 +3,7 @@
 use crate::call::Formal;
 use crate::error::ParseError;
 use crate::form::{Form, FormId};
-use crate::function::{Function, FunctionId};
+use crate::function::{PtxFunction, PtxFunctionId};
 use crate::index::Index;
 use crate::line::SourceFile;
 use crate::linkage::Linkage;
@@ -25,13 +25,13 @@ use crate::variable::{PtxVariable, VariableId};
 ///         st.global.u32 [%rd1], %r1;
 ///         ret;
 ///     }";
-/// let module = kiln_ptx::Module::parse(text)?;
+/// let module = kiln_ptx::PtxModule::parse(text)?;
 /// let fill = module.entry("fill").unwrap();
 /// assert_eq!(fill.body.as_ref().unwrap().instructions().len(), 4);
 /// # Ok::<(), kiln_ptx::ParseError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct Module {
+pub struct PtxModule {
     /// `.version`.
     pub version: PtxVersion,
     /// `.target`.
@@ -44,7 +44,7 @@ pub struct Module {
     pub sections: Vec<Section>,
     pub(crate) forms: Vec<Form>,
     pub(crate) variables: Vec<PtxVariable>,
-    pub(crate) functions: Vec<Function>,
+    pub(crate) functions: Vec<PtxFunction>,
     pub(crate) items: Vec<Item>,
     pub(crate) index: Index,
 }
@@ -93,17 +93,17 @@ pub enum Item {
     /// A function without its body.
     Declaration(Declaration),
     /// A function with its body.
-    Definition(FunctionId),
+    Definition(PtxFunctionId),
     /// `.alias alias, target;`
     Alias {
         /// The new name.
-        alias: FunctionId,
+        alias: PtxFunctionId,
         /// What it stands for.
-        target: FunctionId,
+        target: PtxFunctionId,
     },
-    /// `.file`: the index in [`Module::files`].
+    /// `.file`: the index in [`PtxModule::files`].
     File(u32),
-    /// `.section`: the index in [`Module::sections`].
+    /// `.section`: the index in [`PtxModule::sections`].
     Section(u32),
     /// `.pragma` with its strings.
     Pragma(Vec<Name>),
@@ -113,7 +113,7 @@ pub enum Item {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declaration {
     /// The function declared.
-    pub function: FunctionId,
+    pub function: PtxFunctionId,
     /// Who may see it.
     pub linkage: Option<Linkage>,
     /// Results as declared here.
@@ -124,7 +124,7 @@ pub struct Declaration {
     pub noreturn: bool,
 }
 
-impl Module {
+impl PtxModule {
     /// Reads PTX text.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         crate::parse::parse(text)
@@ -141,32 +141,32 @@ impl Module {
     }
 
     /// All functions, entries among them, in order of first mention.
-    pub fn functions(&self) -> &[Function] {
+    pub fn functions(&self) -> &[PtxFunction] {
         &self.functions
     }
 
     /// A function by number.
-    pub fn function(&self, id: FunctionId) -> Option<&Function> {
+    pub fn function(&self, id: PtxFunctionId) -> Option<&PtxFunction> {
         self.functions.get(id.index())
     }
 
     /// A function by name; names are unique in a module.
-    pub fn find_function(&self, name: &str) -> Option<FunctionId> {
+    pub fn find_function(&self, name: &str) -> Option<PtxFunctionId> {
         self.index.function(name)
     }
 
     /// The entries.
-    pub fn entries(&self) -> impl Iterator<Item = &Function> {
+    pub fn entries(&self) -> impl Iterator<Item = &PtxFunction> {
         self.functions.iter().filter(|f| f.is_entry())
     }
 
     /// An entry by name.
-    pub fn entry(&self, name: &str) -> Option<&Function> {
+    pub fn entry(&self, name: &str) -> Option<&PtxFunction> {
         self.find_function(name).and_then(|id| self.function(id)).filter(|function| function.is_entry())
     }
 
     /// The function an alias stands for; any other function stands for itself.
-    pub fn resolve_alias(&self, id: FunctionId) -> FunctionId {
+    pub fn resolve_alias(&self, id: PtxFunctionId) -> PtxFunctionId {
         self.function(id).and_then(|function| function.alias).unwrap_or(id)
     }
 

@@ -2,14 +2,14 @@
 
 use crate::body::{LabelId, TableId};
 use crate::call::CallId;
-use crate::function::FunctionId;
+use crate::function::PtxFunctionId;
 use crate::register::RegisterId;
 use crate::special::{Axis, SpecialRegister};
 use crate::variable::VariableId;
 
 /// One operand, all names resolved.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Operand {
+pub enum PtxOperand {
     /// `%r1`.
     Register(RegisterId),
     /// `!%p1`.
@@ -25,7 +25,7 @@ pub enum Operand {
     /// `name` or `name+8`: the address of a variable in its own space, not its content.
     Variable(VariableId, i64),
     /// The address of a function.
-    Function(FunctionId),
+    Function(PtxFunctionId),
     /// `[base+offset]`.
     Address(Address),
     /// `{a, b, c, d}`; the elements are in [`Body::elements`](crate::Body::elements).

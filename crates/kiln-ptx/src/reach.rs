@@ -3,18 +3,18 @@
 use std::collections::HashSet;
 
 use crate::call::{Callee, Indirect};
-use crate::function::FunctionId;
+use crate::function::PtxFunctionId;
 use crate::initializer::RelocationTarget;
-use crate::module::Module;
-use crate::operand::Operand;
+use crate::module::PtxModule;
+use crate::operand::PtxOperand;
 
 /// The functions an entry can get to, itself first, and what it calls that the module does not define.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reach {
     /// Functions with code.
-    pub(crate) functions: Vec<FunctionId>,
+    pub(crate) functions: Vec<PtxFunctionId>,
     /// Functions without.
-    pub(crate) external: Vec<FunctionId>,
+    pub(crate) external: Vec<PtxFunctionId>,
     /// Whether some call goes through a pointer.
     pub(crate) indirect: bool,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Reach {
 impl Reach {
     /// Follows calls from `entry`. A call through a pointer can get to every function whose address is taken anywhere
     /// in the module.
-    pub(crate) fn of(module: &Module, entry: FunctionId) -> Self {
+    pub(crate) fn of(module: &PtxModule, entry: PtxFunctionId) -> Self {
         let mut reach = Self { functions: Vec::new(), external: Vec::new(), indirect: false };
         let mut seen = HashSet::from([entry]);
         let mut waiting = vec![entry];
@@ -54,7 +54,7 @@ impl Reach {
 }
 
 /// Functions whose address is stored in a variable or computed with.
-fn address_taken(module: &Module) -> Vec<FunctionId> {
+fn address_taken(module: &PtxModule) -> Vec<PtxFunctionId> {
     let mut taken = Vec::new();
     for initializer in module.variables().iter().filter_map(|variable| variable.initializer.as_ref()) {
         taken.extend(initializer.relocations.iter().filter_map(|relocation| match relocation.target {
@@ -64,7 +64,7 @@ fn address_taken(module: &Module) -> Vec<FunctionId> {
     }
     for body in module.functions().iter().filter_map(|function| function.body.as_ref()) {
         taken.extend(body.operands.iter().filter_map(|operand| match operand {
-            Operand::Function(id) => Some(*id),
+            PtxOperand::Function(id) => Some(*id),
             _ => None,
         }));
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::body::Body;
-use crate::module::Module;
-use crate::operand::{AddressBase, Operand};
+use crate::module::PtxModule;
+use crate::operand::{AddressBase, PtxOperand};
 use crate::reach::Reach;
 use crate::space::Space;
 use crate::variable::VariableId;
@@ -37,7 +37,7 @@ impl SharedMemory {
     }
 
     /// Lays out every shared variable that code in `reach` declares or names.
-    pub(crate) fn of(module: &Module, reach: &Reach) -> Self {
+    pub(crate) fn of(module: &PtxModule, reach: &Reach) -> Self {
         let mut used = BTreeSet::new();
         for function in reach.functions.iter().filter_map(|id| module.function(*id)) {
             if let Some(body) = &function.body {
@@ -68,8 +68,8 @@ impl SharedMemory {
 fn named_variables(body: &Body) -> impl Iterator<Item = VariableId> + '_ {
     let actuals = body.calls.iter().flat_map(|call| call.arguments.iter().chain(&call.returns));
     body.operands.iter().chain(&body.elements).chain(actuals).filter_map(|operand| match operand {
-        Operand::Variable(id, _) => Some(*id),
-        Operand::Address(address) => match address.base {
+        PtxOperand::Variable(id, _) => Some(*id),
+        PtxOperand::Address(address) => match address.base {
             AddressBase::Variable(id) => Some(id),
             _ => None,
         },

@@ -2,8 +2,8 @@
 
 use crate::call::Formal;
 use crate::effects::{Effects, PointerEffect};
-use crate::function::Function;
-use crate::module::Module;
+use crate::function::PtxFunction;
+use crate::module::PtxModule;
 use crate::name::Name;
 use crate::scalar::{ScalarKind, ScalarType};
 use crate::scalar_set::ScalarSet;
@@ -62,7 +62,7 @@ pub struct PtxSignature {
 
 impl PtxSignature {
     /// Lays out the parameters of `function`: each at the next offset its alignment allows.
-    pub(crate) fn of(module: &Module, function: &Function, effects: Option<&Effects>) -> Self {
+    pub(crate) fn of(module: &PtxModule, function: &PtxFunction, effects: Option<&Effects>) -> Self {
         let mut parameters = Vec::new();
         let mut end = 0u64;
         for (index, formal) in function.parameters.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Variables: globals, constants, shared and local arrays, parameters.
 
-use crate::function::FunctionId;
+use crate::function::PtxFunctionId;
 use crate::initializer::Initializer;
 use crate::linkage::Linkage;
 use crate::name::Name;
@@ -37,7 +37,7 @@ pub struct PtxVariable {
     /// `.attribute(...)`, as written.
     pub attributes: Vec<Name>,
     /// The function that declares it, for parameters and inner variables.
-    pub owner: Option<FunctionId>,
+    pub owner: Option<PtxFunctionId>,
     /// Where it stood.
     pub origin: Origin,
 }

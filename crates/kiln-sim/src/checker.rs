@@ -11,7 +11,7 @@ use crate::address_map::Segment;
 use crate::choice::Schedule;
 use crate::config::Mode;
 use crate::finding::{Finding, FindingKind, Touching};
-use crate::kernel::Parameter;
+use crate::kernel::SimParameter;
 use crate::memory_view::{AccessCause, AccessFault, MemoryView};
 use crate::objects::HostMemory;
 use crate::part_table::{Part, PartAt};
@@ -363,7 +363,7 @@ impl State {
         let map = self.device(segment.region.device).map.clone();
         let loaded = &launch.function.loaded;
         loaded.kernel.signature().parameters.iter().zip(loaded.spans.iter()).any(|(parameter, span)| {
-            let Parameter::Pointer(access) = parameter else { return false };
+            let SimParameter::Pointer(access) = parameter else { return false };
             let allowed = match touching {
                 Touching::Reading => access.reads(),
                 Touching::Writing => access.writes(),

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kiln_driver::{
-    Code, DeviceAddress, Error, Function, FunctionId, Image, Memory, ModuleId, Object, Occupancy, Protection,
-    Refusal, Result,
+    Code, DeviceAddress, DeviceMemory, Error, Function, FunctionId, Image, ModuleId, Object, Occupancy,
+    Protection, Refusal, Result,
 };
 
 use crate::actor::Action;
-use crate::code_engine::{CompiledModule, ModuleVariable, Relocate};
+use crate::code_engine::{CompiledModule, Relocate, SimVariable};
 use crate::core::Core;
 use crate::fault_plan::PlannedFault;
-use crate::kernel::Kernel;
+use crate::kernel::SimKernel;
 use crate::machine_code;
 use crate::objects::{Loaded, LoadedFunction, Module, Objects, Origin, Users};
 use crate::occupancy::occupancy;
@@ -67,7 +67,7 @@ impl Core {
         Ok(Function { id, attributes })
     }
 
-    pub(crate) fn global(&self, objects: &Objects, id: ModuleId, name: &str) -> Result<Memory> {
+    pub(crate) fn global(&self, objects: &Objects, id: ModuleId, name: &str) -> Result<DeviceMemory> {
         const CALL: &str = "global";
         let _state = self.enter(objects.info.ordinal, CALL)?;
         let module = objects.modules.find(CALL, id)?;
@@ -77,7 +77,7 @@ impl Core {
             return Err(not_found(CALL, "variable", name, id, known));
         };
         let block = objects.memory.find(CALL, *memory)?;
-        Ok(Memory { id: *memory, address: DeviceAddress(block.address), bytes: block.bytes })
+        Ok(DeviceMemory { id: *memory, address: DeviceAddress(block.address), bytes: block.bytes })
     }
 
     pub(crate) fn occupancy(
@@ -173,8 +173,8 @@ impl State {
         }
     }
 
-    fn place_variables(&mut self, objects: &Objects, variables: &[ModuleVariable]) -> Result<Vec<Memory>> {
-        let mut placed: Vec<Memory> = Vec::new();
+    fn place_variables(&mut self, objects: &Objects, variables: &[SimVariable]) -> Result<Vec<DeviceMemory>> {
+        let mut placed: Vec<DeviceMemory> = Vec::new();
         for variable in variables {
             match self.place_variable(objects, variable) {
                 Ok(memory) => placed.push(memory),
@@ -207,7 +207,7 @@ impl State {
         }
     }
 
-    fn place_variable(&mut self, objects: &Objects, variable: &ModuleVariable) -> Result<Memory> {
+    fn place_variable(&mut self, objects: &Objects, variable: &SimVariable) -> Result<DeviceMemory> {
         let device = objects.info.ordinal;
         let bytes = variable.bytes.max(1);
         let free_bytes = self.device(device).free_bytes();
@@ -230,7 +230,7 @@ impl State {
     }
 }
 
-fn loaded(name: &str, kernel: Arc<dyn Kernel>, limit: u32) -> Loaded {
+fn loaded(name: &str, kernel: Arc<dyn SimKernel>, limit: u32) -> Loaded {
     let attributes = kernel.signature().attributes(limit);
     let spans = attributes.parameters.clone().unwrap_or_default().into();
     Loaded { name: name.into(), kernel, attributes, spans }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kiln_driver::{Code, DeviceInfo};
 
-use crate::kernel::Kernel;
+use crate::kernel::SimKernel;
 
 /// Turns PTX into kernels the machine can run.
 pub trait CodeEngine: Send + Sync {
@@ -22,16 +22,16 @@ pub type Relocate = Arc<dyn Fn(usize, &[u64]) -> Vec<u8> + Send + Sync>;
 #[derive(Clone, Default)]
 pub struct CompiledModule {
     /// The kernels, by name.
-    pub kernels: Vec<(String, Arc<dyn Kernel>)>,
+    pub kernels: Vec<(String, Arc<dyn SimKernel>)>,
     /// The variables; a launch is told their addresses in this order.
-    pub variables: Vec<ModuleVariable>,
+    pub variables: Vec<SimVariable>,
     /// What each variable holds once all of them have addresses, where that depends on them.
     pub relocate: Option<Relocate>,
 }
 
 /// A variable of a module.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ModuleVariable {
+pub struct SimVariable {
     /// Its name.
     pub name: String,
     /// Its size.

@@ -36,7 +36,7 @@ pub struct MachineConfig {
     /// What goes wrong.
     pub faults: FaultPlan,
     /// What is looked at.
-    pub checks: Checks,
+    pub checks: SimChecks,
     /// How long things take.
     pub costs: Costs,
     /// Where the machine itself ends.
@@ -69,7 +69,7 @@ impl fmt::Display for Mode {
 
 /// What is looked at. Everything but stale handles is, unless it is turned off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Checks {
+pub struct SimChecks {
     /// Accesses to the same bytes that nothing orders.
     pub races: bool,
     /// Memory used outside of its life, and objects destroyed while work needs them.
@@ -85,7 +85,7 @@ pub struct Checks {
     pub stale_handles: bool,
 }
 
-impl Default for Checks {
+impl Default for SimChecks {
     fn default() -> Self {
         Self {
             races: true,
@@ -98,7 +98,7 @@ impl Default for Checks {
     }
 }
 
-impl Checks {
+impl SimChecks {
     /// Nothing is looked at.
     pub fn off() -> Self {
         Self {
@@ -163,7 +163,7 @@ impl MachineConfig {
             libraries: Vec::new(),
             engine: None,
             faults: FaultPlan::none(),
-            checks: Checks::default(),
+            checks: SimChecks::default(),
             costs: Costs::default(),
             limits: MachineLimits::default(),
         }
@@ -211,7 +211,7 @@ impl MachineConfig {
 
     /// What is looked at.
     #[must_use]
-    pub fn checks(self, checks: Checks) -> Self {
+    pub fn checks(self, checks: SimChecks) -> Self {
         Self { checks, ..self }
     }
 }

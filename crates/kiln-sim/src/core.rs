@@ -12,7 +12,7 @@ use crate::finding::FindingKind;
 use crate::job::{in_kernel, kernels_of_thread};
 use crate::kernel::Others;
 use crate::objects::{Objects, Origin};
-use crate::report::Report;
+use crate::report::SimReport;
 use crate::state::State;
 use crate::stream::Ready;
 use crate::vector_clock::Lane;
@@ -240,7 +240,7 @@ impl Core {
     }
 
     /// Runs everything that is queued, then says what was found.
-    pub(crate) fn finish(&self) -> Report {
+    pub(crate) fn finish(&self) -> SimReport {
         let mut state = self.lock();
         loop {
             let (next, moved) = self.advance(state, None);
@@ -257,8 +257,8 @@ impl Core {
         self.report(&state)
     }
 
-    pub(crate) fn report(&self, state: &State) -> Report {
-        Report {
+    pub(crate) fn report(&self, state: &State) -> SimReport {
+        SimReport {
             findings: state.journal.findings().to_vec(),
             dropped: state.journal.dropped(),
             commands: state.journal.commands,

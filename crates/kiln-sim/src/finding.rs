@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use kiln_driver::{Access, DeviceAddress, DeviceFinding, Error, ErrorKind, FindingLine, FindingRule};
-use kiln_ptx::exec::FindingKind as InCode;
+use kiln_ptx::exec::ExecFindingKind as InCode;
 
 use crate::actor::{Action, Actor};
 use crate::config::Mode;
@@ -28,7 +28,7 @@ pub struct Finding {
     /// Who was asked later.
     pub second: Option<Actor>,
     /// What the executor of PTX saw, with the line and the thread, where it is its finding.
-    pub code: Option<Box<kiln_ptx::exec::Finding>>,
+    pub code: Option<Box<kiln_ptx::exec::ExecFinding>>,
     /// How to see it again.
     pub repeat: Mode,
 }
@@ -149,7 +149,7 @@ impl FindingKind {
 
 impl FindingKind {
     /// The rule as the waist names it.
-    fn rule(&self, code: Option<&kiln_ptx::exec::Finding>) -> FindingRule {
+    fn rule(&self, code: Option<&kiln_ptx::exec::ExecFinding>) -> FindingRule {
         match self {
             Self::ReadAfterWrite | Self::WriteAfterRead | Self::WriteAfterWrite => FindingRule::Race,
             Self::UseAfterFree => FindingRule::UseAfterFree,

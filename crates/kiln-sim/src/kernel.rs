@@ -10,16 +10,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kiln_driver::{Access, Code, DeviceAddress, DeviceInfo, Dim3, FunctionAttributes, ParameterSpan};
-use kiln_ptx::exec::FindingKind as InCode;
+use kiln_ptx::exec::ExecFindingKind as InCode;
 
 use crate::memory_port::MemoryPort;
 use crate::memory_view::{AccessCause, AccessFault, MemoryView};
 use crate::scalar::Scalar;
 
 /// Code that a simulated device can launch.
-pub trait Kernel: Send + Sync {
+pub trait SimKernel: Send + Sync {
     /// Its parameters and what it needs.
-    fn signature(&self) -> &Signature;
+    fn signature(&self) -> &SimSignature;
 
     /// Why the machine cannot run it, with the place in its code, if it cannot. Its launches are refused then.
     fn unsupported(&self) -> Option<&str> {
@@ -41,9 +41,9 @@ pub trait Kernel: Send + Sync {
 
 /// What a kernel takes and needs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Signature {
+pub struct SimSignature {
     /// In the order of the packed arguments.
-    pub parameters: Vec<Parameter>,
+    pub parameters: Vec<SimParameter>,
     /// Whether the pointers among them are the only way to memory and say what is done through them. If so, that is
     /// checked.
     pub declares_accesses: bool,
@@ -61,7 +61,7 @@ pub struct Signature {
 
 /// One parameter of a kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Parameter {
+pub enum SimParameter {
     /// A device address, and what is done to the block it points into.
     Pointer(Access),
     /// Bytes by value, aligned to a power of two.
@@ -73,7 +73,7 @@ pub enum Parameter {
     },
 }
 
-impl Parameter {
+impl SimParameter {
     fn size(self) -> (u32, u32) {
         match self {
             Self::Pointer(_) => (8, 8),
@@ -82,11 +82,11 @@ impl Parameter {
     }
 }
 
-impl Signature {
+impl SimSignature {
     /// Where each parameter lies in the packed arguments.
     pub fn spans(&self) -> Vec<ParameterSpan> {
         let mut end = 0u32;
-        let place = |parameter: &Parameter| {
+        let place = |parameter: &SimParameter| {
             let (bytes, alignment) = parameter.size();
             let offset = end.checked_next_multiple_of(alignment).unwrap_or(u32::MAX);
             end = offset.saturating_add(bytes);
@@ -174,7 +174,7 @@ pub(crate) enum Mistake {
     /// In words.
     Text(String),
     /// As the executor of PTX saw it.
-    Found(Box<kiln_ptx::exec::Finding>),
+    Found(Box<kiln_ptx::exec::ExecFinding>),
 }
 
 /// What a kernel says while it runs.
@@ -204,9 +204,9 @@ impl Notes {
 }
 
 /// The lines of two accesses that race, whichever came first: file and number.
-fn racing_lines(finding: &kiln_ptx::exec::Finding) -> Option<[(String, u32); 2]> {
+fn racing_lines(finding: &kiln_ptx::exec::ExecFinding) -> Option<[(String, u32); 2]> {
     let InCode::Race { earlier_site, .. } = &finding.kind else { return None };
-    let line = |site: &kiln_ptx::exec::Site| match &site.source {
+    let line = |site: &kiln_ptx::exec::CodeSite| match &site.source {
         Some((file, line)) => (file.clone(), *line),
         None => (String::new(), site.ptx_line),
     };
@@ -347,7 +347,7 @@ impl LaunchContext<'_> {
     }
 
     /// Writes down a mistake with its place in the code and its thread.
-    pub(crate) fn find_in_code(&self, finding: kiln_ptx::exec::Finding) {
+    pub(crate) fn find_in_code(&self, finding: kiln_ptx::exec::ExecFinding) {
         self.notes().findings.push(Mistake::Found(Box::new(finding)));
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kiln_ptx::exec::{AccessKind, BadAccess, Finding as InCode, FindingKind as InCodeKind};
+use kiln_ptx::exec::{AccessKind, BadAccess, ExecFinding as InCode, ExecFindingKind as InCodeKind};
 
 use crate::actor::Mark;
 use crate::finding::{Finding, FindingKind, Touching};

@@ -69,7 +69,7 @@
 //! resource says so (`MemoryRequest::Part`): it is new for what is submitted after its beginning, and freed for what is submitted after its
 //! end. What is not touched costs nothing, so a device may have more memory than the host.
 //!
-//! **Kernels.** A [`Kernel`] says what it takes and runs; it reaches device memory through a [`MemoryView`] that checks
+//! **Kernels.** A [`SimKernel`] says what it takes and runs; it reaches device memory through a [`MemoryView`] that checks
 //! each access. [`HostKernel`]s are host functions, loaded by `Image::HostKernels`. A [`CodeEngine`] turns PTX into
 //! kernels.
 //!
@@ -111,8 +111,8 @@
 //!
 //! # Reading order
 //!
-//! [`MachineConfig`], [`Machine`], [`SimDevice`]; [`HostKernel`], [`Kernel`], [`LaunchContext`], [`MemoryView`],
-//! [`MemoryPort`], [`CodeEngine`]; [`Finding`], [`Report`], [`explore`]; [`FaultPlan`], [`Costs`], [`TimelineSpan`]. Inside:
+//! [`MachineConfig`], [`Machine`], [`SimDevice`]; [`HostKernel`], [`SimKernel`], [`LaunchContext`], [`MemoryView`],
+//! [`MemoryPort`], [`CodeEngine`]; [`Finding`], [`SimReport`], [`explore`]; [`FaultPlan`], [`Costs`], [`TimelineSpan`]. Inside:
 //! `vector_clock`, `shadow` and `part_table` are the arithmetic, `checker` the rules, `step` and `core` the machine, and the rest
 //! is one file for each group of calls.
 
@@ -188,21 +188,21 @@ mod wait;
 
 pub use actor::{Action, Actor};
 pub use choice::Schedule;
-pub use code_engine::{CodeEngine, CompileError, CompiledModule, ModuleVariable, Relocate};
-pub use config::{Checks, MachineConfig, MachineLimits, Mode};
+pub use code_engine::{CodeEngine, CompileError, CompiledModule, Relocate, SimVariable};
+pub use config::{MachineConfig, MachineLimits, Mode, SimChecks};
 pub use costs::Costs;
 pub use device_config::DeviceConfig;
 pub use explore::{Exploration, ExploreCoverage, explore};
 pub use fault_plan::{FaultPlan, PlannedFault};
 pub use finding::{Finding, FindingKind, Touching};
 pub use journal::TimelineSpan;
-pub use kernel::{Kernel, KernelFault, LaunchContext, Parameter, Signature};
+pub use kernel::{KernelFault, LaunchContext, SimKernel, SimParameter, SimSignature};
 pub use library::{HostKernel, KernelLibrary};
 pub use machine::Machine;
 pub use memory_port::MemoryPort;
 pub use memory_view::{AccessCause, AccessFault, MemoryView};
 pub use ptx::{KernelLog, PtxEngine};
-pub use report::Report;
+pub use report::SimReport;
 pub use scalar::Scalar;
 pub use sim_device::SimDevice;
 pub use virtual_clock::VirtualClock;

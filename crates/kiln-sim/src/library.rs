@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kiln_driver::Access;
 
-use crate::kernel::{Kernel, KernelFault, LaunchContext, Parameter, Signature};
+use crate::kernel::{KernelFault, LaunchContext, SimKernel, SimParameter, SimSignature};
 use crate::scalar::Scalar;
 
 type Body = dyn Fn(&LaunchContext<'_>) -> Result<(), KernelFault> + Send + Sync;
@@ -40,40 +40,40 @@ type Body = dyn Fn(&LaunchContext<'_>) -> Result<(), KernelFault> + Send + Sync;
 #[derive(Clone)]
 pub struct HostKernel {
     name: Arc<str>,
-    signature: Signature,
+    signature: SimSignature,
     body: Arc<Body>,
 }
 
 impl HostKernel {
     /// A kernel without parameters that does nothing yet.
     pub fn new(name: &str) -> Self {
-        let signature = Signature { registers: 32, declares_accesses: true, ..Signature::default() };
+        let signature = SimSignature { registers: 32, declares_accesses: true, ..SimSignature::default() };
         Self { name: name.into(), signature, body: Arc::new(|_| Ok(())) }
     }
 
     /// One more parameter: a pointer, and what is done to the block behind it.
     #[must_use]
     pub fn pointer(self, access: Access) -> Self {
-        self.parameter(Parameter::Pointer(access))
+        self.parameter(SimParameter::Pointer(access))
     }
 
     /// One more parameter: a number.
     #[must_use]
     pub fn value<T: Scalar>(self) -> Self {
         let bytes = T::BYTES as u32;
-        self.parameter(Parameter::Value { bytes, alignment: bytes })
+        self.parameter(SimParameter::Value { bytes, alignment: bytes })
     }
 
     /// One more parameter.
     #[must_use]
-    pub fn parameter(mut self, parameter: Parameter) -> Self {
+    pub fn parameter(mut self, parameter: SimParameter) -> Self {
         self.signature.parameters.push(parameter);
         self
     }
 
     /// What it needs besides its parameters, which are kept.
     #[must_use]
-    pub fn needs(mut self, change: impl FnOnce(&mut Signature)) -> Self {
+    pub fn needs(mut self, change: impl FnOnce(&mut SimSignature)) -> Self {
         change(&mut self.signature);
         self
     }
@@ -88,8 +88,8 @@ impl HostKernel {
     }
 }
 
-impl Kernel for HostKernel {
-    fn signature(&self) -> &Signature {
+impl SimKernel for HostKernel {
+    fn signature(&self) -> &SimSignature {
         &self.signature
     }
 
@@ -108,7 +108,7 @@ impl fmt::Debug for HostKernel {
 #[derive(Clone)]
 pub struct KernelLibrary {
     name: Arc<str>,
-    kernels: BTreeMap<Arc<str>, Arc<dyn Kernel>>,
+    kernels: BTreeMap<Arc<str>, Arc<dyn SimKernel>>,
 }
 
 impl KernelLibrary {
@@ -129,7 +129,7 @@ impl KernelLibrary {
         &self.name
     }
 
-    pub(crate) fn kernels(&self) -> &BTreeMap<Arc<str>, Arc<dyn Kernel>> {
+    pub(crate) fn kernels(&self) -> &BTreeMap<Arc<str>, Arc<dyn SimKernel>> {
         &self.kernels
     }
 }

@@ -9,7 +9,7 @@ use crate::config::MachineConfig;
 use crate::core::Core;
 use crate::finding::Finding;
 use crate::journal::TimelineSpan;
-use crate::report::Report;
+use crate::report::SimReport;
 use crate::sim_device::SimDevice;
 use crate::virtual_clock::VirtualClock;
 
@@ -92,7 +92,7 @@ impl Machine {
     }
 
     /// Runs everything that is queued, looks for what was not given back, and says what was found.
-    pub fn finish(&self) -> Report {
+    pub fn finish(&self) -> SimReport {
         self.world.core.finish()
     }
 

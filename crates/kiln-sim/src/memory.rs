@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use kiln_driver::{
-    DeviceAddress, Error, ForeignMemory, Memory, MemoryId, MemoryInfo, MemoryRequest, Protection, Refusal,
-    Result, StreamId,
+    DeviceAddress, DeviceMemory, Error, ForeignMemory, MemoryId, MemoryInfo, MemoryRequest, Protection,
+    Refusal, Result, StreamId,
 };
 
 use crate::actor::{Action, Mark};
@@ -26,7 +26,7 @@ impl Core {
         Ok(MemoryInfo { free_bytes: device.free_bytes(), total_bytes: device.total_bytes })
     }
 
-    pub(crate) fn allocate(&self, objects: &Objects, request: MemoryRequest) -> Result<Memory> {
+    pub(crate) fn allocate(&self, objects: &Objects, request: MemoryRequest) -> Result<DeviceMemory> {
         const CALL: &str = "allocate";
         if let MemoryRequest::Part(part) = request {
             return self.begin_part(objects, part);
@@ -91,7 +91,12 @@ impl Core {
         Ok(())
     }
 
-    fn allocate_direct<'a>(&'a self, mut state: Guard<'a>, objects: &Objects, bytes: u64) -> Result<Memory> {
+    fn allocate_direct<'a>(
+        &'a self,
+        mut state: Guard<'a>,
+        objects: &Objects,
+        bytes: u64,
+    ) -> Result<DeviceMemory> {
         const CALL: &str = "allocate";
         let device = objects.info.ordinal;
         need_bytes(CALL, bytes)?;
@@ -108,7 +113,7 @@ impl Core {
         objects: &Objects,
         bytes: u64,
         stream: StreamId,
-    ) -> Result<Memory> {
+    ) -> Result<DeviceMemory> {
         const CALL: &str = "allocate";
         let device = objects.info.ordinal;
         need_pool(CALL, objects)?;
@@ -192,7 +197,7 @@ impl State {
         origin: Origin,
         charge: Option<Charge>,
         born: impl FnOnce(&mut Self, MemoryId) -> Option<Arc<Mark>>,
-    ) -> Result<Memory> {
+    ) -> Result<DeviceMemory> {
         let device = objects.info.ordinal;
         let oom =
             |state: &mut Self| Error::out_of_memory(call, bytes, Some(state.device(device).free_bytes()));
@@ -217,12 +222,12 @@ impl State {
         let state = self.device(device);
         state.parts.forget(address..address + bytes);
         Arc::make_mut(&mut state.map).insert(segment);
-        Ok(Memory { id, address: DeviceAddress(address), bytes })
+        Ok(DeviceMemory { id, address: DeviceAddress(address), bytes })
     }
 }
 
 /// Names memory that is in the map already.
-fn adopt(mut state: Guard<'_>, objects: &Objects, foreign: ForeignMemory) -> Result<Memory> {
+fn adopt(mut state: Guard<'_>, objects: &Objects, foreign: ForeignMemory) -> Result<DeviceMemory> {
     const CALL: &str = "allocate";
     let (address, bytes) = (foreign.address(), foreign.bytes());
     need_bytes(CALL, bytes)?;
@@ -233,7 +238,7 @@ fn adopt(mut state: Guard<'_>, objects: &Objects, foreign: ForeignMemory) -> Res
     }
     let block = |id| MemoryBlock { id, address: address.0, bytes, origin: Origin::Foreign };
     let (id, _) = objects.memory.insert(block)?;
-    Ok(Memory { id, address, bytes })
+    Ok(DeviceMemory { id, address, bytes })
 }
 
 pub(crate) fn need_bytes(call: &'static str, bytes: u64) -> Result<()> {

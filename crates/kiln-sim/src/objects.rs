@@ -10,7 +10,7 @@ use kiln_driver::{
 
 use crate::actor::Mark;
 use crate::graph::GraphPlan;
-use crate::kernel::Kernel;
+use crate::kernel::SimKernel;
 use crate::native::Natives;
 use crate::physical::Physical;
 use crate::region::Region;
@@ -145,7 +145,7 @@ pub(crate) struct Module {
 #[derive(Clone)]
 pub(crate) struct Loaded {
     pub(crate) name: Arc<str>,
-    pub(crate) kernel: Arc<dyn Kernel>,
+    pub(crate) kernel: Arc<dyn SimKernel>,
     pub(crate) attributes: FunctionAttributes,
     pub(crate) spans: Arc<[ParameterSpan]>,
 }

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kiln_driver::{
-    DeviceAddress, Error, Memory, MemoryPart, PartKind, Refusal, Result, StreamId, Submission,
+    DeviceAddress, DeviceMemory, Error, MemoryPart, PartKind, Refusal, Result, StreamId, Submission,
 };
-use kiln_ptx::exec::FindingKind as InCode;
+use kiln_ptx::exec::ExecFindingKind as InCode;
 
 use crate::actor::{Action, Actor, Mark};
 use crate::core::{Core, Guard};
@@ -25,7 +25,7 @@ use crate::task::{End, Task};
 use crate::vector_clock::Lane;
 
 impl Core {
-    pub(crate) fn begin_part(&self, objects: &Objects, request: MemoryPart) -> Result<Memory> {
+    pub(crate) fn begin_part(&self, objects: &Objects, request: MemoryPart) -> Result<DeviceMemory> {
         const CALL: &str = "allocate";
         let mut state = self.enter_quietly(objects.info.ordinal, CALL)?;
         if !objects.info.features.access_checks {
@@ -40,7 +40,7 @@ impl Core {
         let (id, _) = objects.memory.insert(block)?;
         let device = objects.info.ordinal;
         if kind == PartKind::Inspection {
-            return Ok(Memory { id, address: DeviceAddress(start), bytes });
+            return Ok(DeviceMemory { id, address: DeviceAddress(start), bytes });
         }
         let born = state.note_mark(device, lane, Action::Allocate(id));
         let range = start..start + bytes;
@@ -48,7 +48,7 @@ impl Core {
         if kind == PartKind::NewBlock && state.checks.uninitialised {
             state.forget_contents(device, range);
         }
-        Ok(Memory { id, address: DeviceAddress(start), bytes })
+        Ok(DeviceMemory { id, address: DeviceAddress(start), bytes })
     }
 
     pub(crate) fn end_part(

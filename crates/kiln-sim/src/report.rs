@@ -8,7 +8,7 @@ use crate::finding::{Finding, FindingKind};
 /// What a machine found, at the end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[must_use]
-pub struct Report {
+pub struct SimReport {
     /// What was found, in the order it was.
     pub findings: Vec<Finding>,
     /// Findings beyond the limit, which were counted and dropped.
@@ -19,7 +19,7 @@ pub struct Report {
     pub mode: Mode,
 }
 
-impl Report {
+impl SimReport {
     /// Whether nothing was found.
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty()
@@ -31,7 +31,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for SimReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { findings, dropped, commands, mode } = self;
         let plural = if *commands == 1 { "" } else { "s" };

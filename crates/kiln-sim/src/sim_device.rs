@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use kiln_driver::call::Call;
 use kiln_driver::{
-    Clock, Command, DeviceInfo, Driver, EventId, EventRequest, Function, FunctionId, GraphId, GraphNode,
-    Health, HostBlock, Image, Memory, MemoryId, MemoryInfo, MemoryRequest, ModuleId, Object, Occupancy,
+    Clock, Command, DeviceInfo, DeviceMemory, Driver, EventId, EventRequest, Function, FunctionId, GraphId,
+    GraphNode, Health, HostBlock, Image, MemoryId, MemoryInfo, MemoryRequest, ModuleId, Object, Occupancy,
     PageRequest, PagesId, Progress, Protection, Reservation, ReservationId, ReserveRequest, Result,
     SharedBytes, StreamId, StreamRequest, Submission, Timeout, WaitTarget, Waited,
 };
@@ -113,7 +113,7 @@ impl Driver for SimDevice {
         })
     }
 
-    fn allocate(&self, request: MemoryRequest) -> Result<Memory> {
+    fn allocate(&self, request: MemoryRequest) -> Result<DeviceMemory> {
         self.traced(Call::Allocate { request }, |core, objects| core.allocate(objects, request))
     }
 
@@ -158,7 +158,7 @@ impl Driver for SimDevice {
         self.traced(Call::Function { module, name }, |core, objects| core.function(objects, module, name))
     }
 
-    fn global(&self, module: ModuleId, name: &str) -> Result<Memory> {
+    fn global(&self, module: ModuleId, name: &str) -> Result<DeviceMemory> {
         self.traced(Call::Global { module, name }, |core, objects| core.global(objects, module, name))
     }
 

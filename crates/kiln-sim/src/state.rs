@@ -10,7 +10,7 @@ use crate::actor::{Action, Actor, Mark};
 use crate::address_map::{AddressMap, Graveyard};
 use crate::address_space::AddressSpace;
 use crate::choice::{Chooser, Random, Schedule};
-use crate::config::{Checks, MachineConfig, Mode};
+use crate::config::{MachineConfig, Mode, SimChecks};
 use crate::costs::Costs;
 use crate::fault_plan::{FaultPlan, PlannedFault};
 use crate::journal::Journal;
@@ -37,7 +37,7 @@ pub(crate) struct State {
     pub(crate) idle_polls: u32,
     /// Whether the workers are to end.
     pub(crate) stop: bool,
-    pub(crate) checks: Checks,
+    pub(crate) checks: SimChecks,
     pub(crate) costs: Costs,
     pub(crate) faults: FaultPlan,
     /// Turned into what kernels pick orders by.

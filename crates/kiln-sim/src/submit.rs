@@ -3,8 +3,8 @@
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use kiln_driver::{
-    Base, Command, DeclaredSpan, DeviceAddress, DevicePlace, Dim3, Error, Launch, Pattern, Place, Refusal,
-    Result, StreamId, Submission,
+    Base, Command, DeclaredSpan, DeviceAddress, DevicePlace, Dim3, Error, LaunchCommand, Pattern, Place,
+    Refusal, Result, StreamId, Submission,
 };
 
 use crate::actor::{Action, Actor, Mark};
@@ -247,7 +247,7 @@ fn launch_task(
     state: &mut State,
     objects: &Objects,
     call: &'static str,
-    launch: &Launch<'_>,
+    launch: &LaunchCommand<'_>,
 ) -> Result<LaunchTask> {
     let function = objects.functions.find(call, launch.function)?;
     if let Some(why) = function.loaded.kernel.unsupported() {

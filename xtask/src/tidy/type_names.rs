@@ -11,28 +11,6 @@ use crate::workspace::Package;
 /// Every crate has these, as Rust's crates do.
 const EVERYWHERE: [&str; 3] = ["Error", "ErrorKind", "Result"];
 
-/// Names that still stand for two types. One that no longer does is a finding too, so that the list shrinks.
-const SHARED: &[&str] = &[
-    "Checks",
-    "Fault",
-    "Finding",
-    "FindingKind",
-    "Function",
-    "FunctionId",
-    "Kernel",
-    "Launch",
-    "Memory",
-    "Module",
-    "ModuleVariable",
-    "Operand",
-    "Outcome",
-    "Parameter",
-    "Program",
-    "Request",
-    "Signature",
-    "Site",
-];
-
 const KEYWORDS: [&str; 5] = ["pub struct ", "pub enum ", "pub trait ", "pub type ", "pub union "];
 
 /// Public types have different names.
@@ -45,23 +23,14 @@ pub(crate) fn unique(tree: &Tree, _: &[Package]) -> Vec<Finding> {
             }
         }
     }
-    let shared = names
+    names
         .iter()
-        .filter(|(_, places)| places.iter().any(|(path, _)| crate_of(path) != crate_of(places[0].0)));
-    let shared: BTreeMap<_, _> = shared.collect();
-    let new = shared.iter().filter(|(name, _)| !SHARED.contains(name)).map(|(name, places)| {
-        let (path, line) = places[1];
-        Finding::new(path, line, format!("`{name}` is also a public type in {}; rename one", places[0].0))
-    });
-    let gone =
-        SHARED.iter().filter(|name| !shared.contains_key(*name) && names.contains_key(*name)).map(|name| {
-            Finding::new(
-                "xtask/src/tidy/type_names.rs",
-                1,
-                format!("`{name}` is one type now; take it out of SHARED"),
-            )
-        });
-    new.chain(gone).collect()
+        .filter(|(_, places)| places.iter().any(|(path, _)| crate_of(path) != crate_of(places[0].0)))
+        .map(|(name, places)| {
+            let (path, line) = places[1];
+            Finding::new(path, line, format!("`{name}` is also a public type in {}; rename one", places[0].0))
+        })
+        .collect()
 }
 
 /// Files of crates that others use; commands and benchmarks have no users.
@@ -94,6 +63,5 @@ mod tests {
             of(&[(a, "pub struct Heap;\n"), (b, "pub(crate) struct Heap;\n    pub struct Heap;\n")]),
             0
         );
-        assert_eq!(of(&[(a, "pub struct Launch;\n")]), 1, "it is one type now");
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct Closed {
     pub(crate) info: DeviceInfo,
     pub(crate) reason: String,
     /// The findings of the simulated device, if it was one.
-    pub(crate) findings: Option<kiln_sim::Report>,
+    pub(crate) findings: Option<kiln_sim::SimReport>,
 }
 
 impl Stage {

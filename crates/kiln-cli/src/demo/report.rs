@@ -58,7 +58,7 @@ struct Span {
 
 impl Report {
     /// Puts everything together.
-    pub(crate) fn new(closed: Closed, work: Work, twin: kiln_sim::Report, seed: u64) -> Self {
+    pub(crate) fn new(closed: Closed, work: Work, twin: kiln_sim::SimReport, seed: u64) -> Self {
         let mut checks = vec![results(&work)];
         checks.extend(closed.findings.as_ref().map(clean));
         checks.push(caught(&twin));
@@ -135,7 +135,7 @@ fn results(work: &Work) -> Check {
     }
 }
 
-fn clean(report: &kiln_sim::Report) -> Check {
+fn clean(report: &kiln_sim::SimReport) -> Check {
     let detail = match report.is_clean() {
         true => format!("{} commands: no race, no use out of bounds or after free, no leak", report.commands),
         false => report.to_string(),
@@ -143,7 +143,7 @@ fn clean(report: &kiln_sim::Report) -> Check {
     Check { what: "every access", passed: report.is_clean(), detail }
 }
 
-fn caught(twin: &kiln_sim::Report) -> Check {
+fn caught(twin: &kiln_sim::SimReport) -> Check {
     let races = twin.findings.iter().filter(|finding| finding.kind.is_race()).count();
     let detail = match races {
         0 => "the dependency that was left out was not found".into(),

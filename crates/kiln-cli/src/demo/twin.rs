@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use kiln_driver::{
-    Command, Dim3, Driver, DriverExt, Image, Launch, MemoryRequest, Object, StreamRequest, Timeout, Vouched,
-    WaitTarget,
+    Command, Dim3, Driver, DriverExt, Image, LaunchCommand, MemoryRequest, Object, StreamRequest, Timeout,
+    Vouched, WaitTarget,
 };
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
@@ -20,7 +20,7 @@ const BYTES: u64 = ELEMENTS as u64 * 4;
 ///
 /// # Errors
 /// The device failed; a missing dependency is a finding and no error.
-pub(crate) fn run(seed: u64) -> kiln::Result<kiln_sim::Report> {
+pub(crate) fn run(seed: u64) -> kiln::Result<kiln_sim::SimReport> {
     let machine = Machine::new(MachineConfig::seeded(seed).engine(Arc::new(PtxEngine::default())));
     let device = machine.device(0)?;
     let uploads = device.create_stream(StreamRequest::New { priority: 0 })?;
@@ -43,7 +43,7 @@ pub(crate) fn run(seed: u64) -> kiln::Result<kiln_sim::Report> {
     let arguments = packed(0.5, x.address.0, y.address.0);
     device.submit(
         compute,
-        &Command::Launch(Launch {
+        &Command::Launch(LaunchCommand {
             function: axpy.id,
             grid: Dim3::from(ELEMENTS / BLOCK_THREADS),
             block: Dim3::from(BLOCK_THREADS),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kiln_ir::{EntryParameterKind, Extent, Program, PtxTarget, SourceLocation};
-use kiln_ptx::{Module, PointerAccess};
+use kiln_ptx::{PointerAccess, PtxModule};
 use serde::Serialize;
 
 use crate::launch::role_word;
@@ -132,7 +132,7 @@ impl ProgramSheet {
 /// What the code does with each buffer, according to its PTX.
 fn accesses(program: &Program) -> Vec<Option<PointerAccess>> {
     let emitted = PtxTarget::all().last().map(|target| program.emit(target));
-    let module = emitted.as_ref().and_then(|emitted| Module::parse(&emitted.text).ok()).map(Arc::new);
+    let module = emitted.as_ref().and_then(|emitted| PtxModule::parse(&emitted.text).ok()).map(Arc::new);
     let facts = module.as_ref().and_then(|module| module.facts(module.find_function(&program.name)?));
     let (Some(emitted), Some(facts)) = (emitted, facts) else { return Vec::new() };
     let pairs = emitted.layout.parameters.iter().zip(&facts.signature.parameters);

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kiln_ptx::exec::Program;
-use kiln_ptx::{EntryFacts, Feature, Module, PtxParameter, PtxParameterKind};
+use kiln_ptx::exec::ExecProgram;
+use kiln_ptx::{EntryFacts, Feature, PtxModule, PtxParameter, PtxParameterKind};
 use serde::Serialize;
 
 use crate::kernel_name::function_name;
@@ -102,11 +102,11 @@ impl Sheet {
     /// All kernels of a module, or `only` one of them.
     pub(super) fn of(
         file: &str,
-        module: Arc<Module>,
+        module: Arc<PtxModule>,
         only: Option<&str>,
         templates: &[TemplateKernel],
     ) -> Self {
-        let program = Program::new(module.clone());
+        let program = ExecProgram::new(module.clone());
         let facts = |name: &str| module.facts(module.find_function(name)?);
         let wanted = module.entries().filter(|entry| only.is_none_or(|only| &*entry.name == only));
         let entries = wanted.filter_map(|entry| Some(EntrySheet::of(&facts(&entry.name)?, &program)));
@@ -125,7 +125,7 @@ impl Sheet {
 }
 
 impl EntrySheet {
-    fn of(facts: &EntryFacts, program: &Program) -> Self {
+    fn of(facts: &EntryFacts, program: &ExecProgram) -> Self {
         let parameters = facts.signature.parameters.iter().enumerate();
         let block = facts.barriers.block;
         Self {
@@ -156,7 +156,7 @@ impl EntrySheet {
 }
 
 /// The instructions that the simulated device does not run, with their family where they have one.
-fn unsupported(facts: &EntryFacts, program: &Program) -> Vec<UnsupportedSheet> {
+fn unsupported(facts: &EntryFacts, program: &ExecProgram) -> Vec<UnsupportedSheet> {
     let Some(entry) = program.entry(&facts.name) else { return Vec::new() };
     let found = entry.unsupported().into_iter().map(|found| {
         let site = found.site;

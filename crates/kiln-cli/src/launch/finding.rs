@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use kiln_ptx::exec::{BadAccess, Finding, FindingKind, RaceCause, Site};
+use kiln_ptx::exec::{BadAccess, CodeSite, ExecFinding, ExecFindingKind, RaceCause};
 use serde::Serialize;
 
 use super::map::{Allocation, ArrayMap};
@@ -78,18 +78,18 @@ pub(super) fn collect(findings: &[kiln_sim::Finding], map: &ArrayMap) -> Vec<Ker
 }
 
 impl KernelFinding {
-    pub(crate) fn of_code(finding: &Finding, map: &ArrayMap) -> Self {
+    pub(crate) fn of_code(finding: &ExecFinding, map: &ArrayMap) -> Self {
         let access = bad_access(&finding.kind);
         let global = access.filter(|access| access.memory == "global");
         let allocation = global.and_then(|access| map.nearest(access.address));
         let text = match (&finding.kind, access, &allocation) {
-            (FindingKind::OutOfBounds(_), Some(access), Some(near)) => {
+            (ExecFindingKind::OutOfBounds(_), Some(access), Some(near)) => {
                 format!("out of bounds: {access}, {near}")
             }
-            (FindingKind::Misaligned(_), Some(access), Some(near)) => {
+            (ExecFindingKind::Misaligned(_), Some(access), Some(near)) => {
                 format!("misaligned: {access}, which is {}; {near}", access.near)
             }
-            (FindingKind::Race { cause, .. }, Some(access), near) => {
+            (ExecFindingKind::Race { cause, .. }, Some(access), near) => {
                 let why = match cause {
                     RaceCause::Unordered => "nothing orders these accesses",
                     RaceCause::NarrowScope => {
@@ -100,26 +100,26 @@ impl KernelFinding {
                 };
                 format!("race: {why} to {}", bytes_text(access, near.as_ref()))
             }
-            (FindingKind::SameValue { .. }, Some(access), near) => {
+            (ExecFindingKind::SameValue { .. }, Some(access), near) => {
                 format!("same value: nothing orders these writes to {}", bytes_text(access, near.as_ref()))
             }
-            (FindingKind::PendingCopy { .. }, Some(access), near) => {
+            (ExecFindingKind::PendingCopy { .. }, Some(access), near) => {
                 let bytes = bytes_text(access, near.as_ref());
                 format!("pending copy: no thread has waited for the asynchronous copy to {bytes}")
             }
-            (FindingKind::StepLimit(_) | FindingKind::Stalled(_), ..) => {
+            (ExecFindingKind::StepLimit(_) | ExecFindingKind::Stalled(_), ..) => {
                 format!("{} (--step-limit)", finding.kind)
             }
             (kind, ..) => kind.to_string(),
         };
         let (earlier, earlier_access) = match &finding.kind {
-            FindingKind::Race { earlier_site, earlier, .. } => {
+            ExecFindingKind::Race { earlier_site, earlier, .. } => {
                 (Some(PlaceSheet::of(earlier_site)), Some(earlier.noun()))
             }
-            FindingKind::SameValue { earlier_site, .. } => {
+            ExecFindingKind::SameValue { earlier_site, .. } => {
                 (Some(PlaceSheet::of(earlier_site)), Some("write"))
             }
-            FindingKind::PendingCopy { copy_site, .. } => (Some(PlaceSheet::of(copy_site)), Some("copy")),
+            ExecFindingKind::PendingCopy { copy_site, .. } => (Some(PlaceSheet::of(copy_site)), Some("copy")),
             _ => (None, None),
         };
         Self {
@@ -305,7 +305,7 @@ impl PlaceSheet {
         write!(f, ", block ({bx},{by},{bz}) thread ({x},{y},{z})")
     }
 
-    fn of(site: &Site) -> Self {
+    fn of(site: &CodeSite) -> Self {
         Self {
             function: site.function.clone(),
             instruction: site.instruction.clone(),
@@ -328,17 +328,17 @@ impl SourceSheet {
     }
 }
 
-fn bad_access(kind: &FindingKind) -> Option<&BadAccess> {
+fn bad_access(kind: &ExecFindingKind) -> Option<&BadAccess> {
     match kind {
-        FindingKind::OutOfBounds(access)
-        | FindingKind::Undeclared(access)
-        | FindingKind::UseAfterFree(access)
-        | FindingKind::ReadOnly(access)
-        | FindingKind::Misaligned(access)
-        | FindingKind::Uninitialised(access)
-        | FindingKind::Race { access, .. }
-        | FindingKind::SameValue { access, .. }
-        | FindingKind::PendingCopy { access, .. } => Some(access),
+        ExecFindingKind::OutOfBounds(access)
+        | ExecFindingKind::Undeclared(access)
+        | ExecFindingKind::UseAfterFree(access)
+        | ExecFindingKind::ReadOnly(access)
+        | ExecFindingKind::Misaligned(access)
+        | ExecFindingKind::Uninitialised(access)
+        | ExecFindingKind::Race { access, .. }
+        | ExecFindingKind::SameValue { access, .. }
+        | ExecFindingKind::PendingCopy { access, .. } => Some(access),
         _ => None,
     }
 }
@@ -348,29 +348,29 @@ const UNSUPPORTED: &str = "unsupported";
 const ENDLESS: &str = "endless";
 const STEP_LIMIT: &str = "step-limit";
 
-fn word(kind: &FindingKind) -> &'static str {
+fn word(kind: &ExecFindingKind) -> &'static str {
     match kind {
-        FindingKind::OutOfBounds(_) => OUT_OF_BOUNDS,
-        FindingKind::Undeclared(_) => "undeclared",
-        FindingKind::UseAfterFree(_) => "use-after-free",
-        FindingKind::ReadOnly(_) => "read-only",
-        FindingKind::Misaligned(_) => "misaligned",
-        FindingKind::Uninitialised(_) => "uninitialised",
-        FindingKind::Race { .. } => "race",
-        FindingKind::SameValue { .. } => "same-value",
-        FindingKind::PendingCopy { .. } => "pending-copy",
-        FindingKind::InactiveLane(_) => "inactive-lane",
-        FindingKind::Barrier(_) => "barrier",
-        FindingKind::Deadlock(_) => "deadlock",
-        FindingKind::Mask(_) => "mask",
-        FindingKind::Endless | FindingKind::EndlessWait => ENDLESS,
-        FindingKind::StepLimit(_) | FindingKind::Stalled(_) => STEP_LIMIT,
-        FindingKind::Assertion { .. } => "assertion",
-        FindingKind::Trap => "trap",
-        FindingKind::Unsupported(_) => UNSUPPORTED,
-        FindingKind::StackOverflow(_) => "stack-overflow",
-        FindingKind::BadCall(_) => "bad-call",
-        FindingKind::BadFree(_) => "bad-free",
+        ExecFindingKind::OutOfBounds(_) => OUT_OF_BOUNDS,
+        ExecFindingKind::Undeclared(_) => "undeclared",
+        ExecFindingKind::UseAfterFree(_) => "use-after-free",
+        ExecFindingKind::ReadOnly(_) => "read-only",
+        ExecFindingKind::Misaligned(_) => "misaligned",
+        ExecFindingKind::Uninitialised(_) => "uninitialised",
+        ExecFindingKind::Race { .. } => "race",
+        ExecFindingKind::SameValue { .. } => "same-value",
+        ExecFindingKind::PendingCopy { .. } => "pending-copy",
+        ExecFindingKind::InactiveLane(_) => "inactive-lane",
+        ExecFindingKind::Barrier(_) => "barrier",
+        ExecFindingKind::Deadlock(_) => "deadlock",
+        ExecFindingKind::Mask(_) => "mask",
+        ExecFindingKind::Endless | ExecFindingKind::EndlessWait => ENDLESS,
+        ExecFindingKind::StepLimit(_) | ExecFindingKind::Stalled(_) => STEP_LIMIT,
+        ExecFindingKind::Assertion { .. } => "assertion",
+        ExecFindingKind::Trap => "trap",
+        ExecFindingKind::Unsupported(_) => UNSUPPORTED,
+        ExecFindingKind::StackOverflow(_) => "stack-overflow",
+        ExecFindingKind::BadCall(_) => "bad-call",
+        ExecFindingKind::BadFree(_) => "bad-free",
         _ => "other",
     }
 }

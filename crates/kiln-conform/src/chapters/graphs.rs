@@ -3,7 +3,9 @@
 mod building;
 mod updating;
 
-use kiln_driver::{Command, DriverExt, FunctionId, GraphNode, Memory, Pattern, Place, Timeout, WaitTarget};
+use kiln_driver::{
+    Command, DeviceMemory, DriverExt, FunctionId, GraphNode, Pattern, Place, Timeout, WaitTarget,
+};
 
 use crate::expect::{equal, same_bytes};
 use crate::kernels::Arguments;
@@ -85,7 +87,7 @@ fn store<'b>(function: FunctionId, arguments: &'b Arguments) -> Command<'b> {
 }
 
 /// A node that copies between two blocks.
-fn copy<'b>(from: &Memory, to: &Memory, bytes: u64) -> Command<'b> {
+fn copy<'b>(from: &DeviceMemory, to: &DeviceMemory, bytes: u64) -> Command<'b> {
     Command::Copy { from: Place::Device(from.id.into()), to: Place::Device(to.id.into()), bytes }
 }
 
@@ -113,10 +115,10 @@ fn diamond(rig: &Rig<'_>) -> LawVerdict {
     let (top, left, right, bottom) =
         (rig.words(64)?, rig.words(64)?, rig.words(64)?, rig.memory_with(&[0; 512])?);
     let more = rig.kernel("increment")?;
-    let on = |memory: &Memory| Arguments::new().address(memory.address).u32(64);
+    let on = |memory: &DeviceMemory| Arguments::new().address(memory.address).u32(64);
     let (on_top, on_left) = (on(&top), on(&left));
     let launch = |arguments| Command::Launch(plain_launch(more.id, 1, 64, arguments));
-    let to_half = |from: &Memory, half: u64| Command::Copy {
+    let to_half = |from: &DeviceMemory, half: u64| Command::Copy {
         from: Place::Device(from.id.into()),
         to: Place::Device(crate::rig::at(bottom.id, half * 256)),
         bytes: 256,

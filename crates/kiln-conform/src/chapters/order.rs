@@ -2,7 +2,7 @@
 //!
 //! The producer of each law is kept busy first, so that a consumer that does not wait reads what was there before.
 
-use kiln_driver::{Command, DriverExt, Memory, StreamId, Timeout, WaitTarget};
+use kiln_driver::{Command, DeviceMemory, DriverExt, StreamId, Timeout, WaitTarget};
 
 use crate::expect::{equal, same_bytes};
 use crate::law::{Law, LawVerdict, Stop};
@@ -49,7 +49,7 @@ pub(crate) const LAWS: &[Law] = &[
 ];
 
 /// A word that a busy stream will set.
-fn late_word(rig: &Rig<'_>, stream: StreamId, value: u32) -> Result<Memory, Stop> {
+fn late_word(rig: &Rig<'_>, stream: StreamId, value: u32) -> Result<DeviceMemory, Stop> {
     let memory = rig.words(1)?;
     rig.busy(stream)?;
     rig.store(stream, &memory, value)?;
@@ -188,7 +188,7 @@ fn many_events_one_stream(rig: &Rig<'_>) -> LawVerdict {
     let mut events = Vec::new();
     for number in 0..PRODUCERS {
         let (stream, event) = (rig.stream()?, rig.event()?);
-        let word = Memory { address: kiln_driver::DeviceAddress(all.address.0 + 4 * number), ..all };
+        let word = DeviceMemory { address: kiln_driver::DeviceAddress(all.address.0 + 4 * number), ..all };
         rig.busy_for(stream, number)?;
         rig.store(stream, &word, 50 + number as u32)?;
         rig.driver.submit(stream, &Command::Signal(event))?;

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kiln_driver::{
-    Clock, Command, DeviceInfo, Driver, DriverExt, Error, EventId, EventRequest, Function, FunctionId,
-    GraphId, GraphNode, Health, HostBlock, Image, Memory, MemoryId, MemoryInfo, MemoryRequest, ModuleId,
+    Clock, Command, DeviceInfo, DeviceMemory, Driver, DriverExt, Error, EventId, EventRequest, Function,
+    FunctionId, GraphId, GraphNode, Health, HostBlock, Image, MemoryId, MemoryInfo, MemoryRequest, ModuleId,
     Object, Occupancy, PageRequest, PagesId, Progress, Protection, Refusal, Reservation, ReservationId,
     ReserveRequest, Result, SharedBytes, StreamId, StreamRequest, Submission, Timeout, WaitTarget, Waited,
 };
@@ -272,7 +272,7 @@ impl Driver for Flawed {
         Ok(pages)
     }
 
-    fn allocate(&self, request: MemoryRequest) -> Result<Memory> {
+    fn allocate(&self, request: MemoryRequest) -> Result<DeviceMemory> {
         match (self.confuse(self.inner.allocate(request)), request) {
             (Err(error), MemoryRequest::Direct { .. })
                 if error.is_oom() && self.is(Flaw::ShrinksRequests) =>
@@ -357,7 +357,7 @@ impl Driver for Flawed {
         }
     }
 
-    fn global(&self, module: ModuleId, name: &str) -> Result<Memory> {
+    fn global(&self, module: ModuleId, name: &str) -> Result<DeviceMemory> {
         self.confuse(self.inner.global(module, name))
     }
 

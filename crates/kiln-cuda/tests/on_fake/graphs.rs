@@ -1,18 +1,18 @@
 //! Graphs: built, run, changed, and put into each other.
 
 use kiln_driver::{
-    Command, DevicePlace, Driver, DriverExt, Function, GraphId, GraphNode, Launch, Memory, Pattern, Place,
-    Refusal,
+    Command, DeviceMemory, DevicePlace, Driver, DriverExt, Function, GraphId, GraphNode, LaunchCommand,
+    Pattern, Place, Refusal,
 };
 
 use crate::machine::{Machine, calls};
 use crate::opened::{Bench, launch, set_arguments};
 
-fn fill(to: Memory, value: u8) -> Command<'static> {
+fn fill(to: DeviceMemory, value: u8) -> Command<'static> {
     Command::Fill { to: to.id.into(), pattern: Pattern::U8(value), count: to.bytes }
 }
 
-fn copy(from: Memory, to: Memory) -> Command<'static> {
+fn copy(from: DeviceMemory, to: DeviceMemory) -> Command<'static> {
     Command::Copy { from: Place::Device(from.id.into()), to: Place::Device(to.id.into()), bytes: to.bytes }
 }
 
@@ -66,7 +66,7 @@ on_machine! {
             to: Place::Device(to.id.into()),
             bytes: 4,
         };
-        let cooperative = Command::Launch(Launch { cooperative: true, ..launch(&kernel, &[]) });
+        let cooperative = Command::Launch(LaunchCommand { cooperative: true, ..launch(&kernel, &[]) });
         let event = bench.device.create_event(kiln_driver::EventRequest::Plain).unwrap();
         for (node, command) in [
             (0, copy(from, to)),
@@ -140,7 +140,7 @@ on_machine! {
     fn shaped_launches_keep_their_shape_in_a_graph() on Machine::fake() => {
         let bench = Bench::new();
         let kernel = bench.function("nothing");
-        let both = Launch { grid: 4.into(), cluster: Some(2.into()), cooperative: true, ..launch(&kernel, &[]) };
+        let both = LaunchCommand { grid: 4.into(), cluster: Some(2.into()), cooperative: true, ..launch(&kernel, &[]) };
         let node = GraphNode { command: Command::Launch(both), after: &[] };
         let graph = bench.device.build_graph(&[node]).unwrap();
         assert_eq!(calls("cuGraphKernelNodeSetAttribute"), ["2 1", "4 2"]);
@@ -153,7 +153,7 @@ on_machine! {
         let kernel = bench.function("set");
         let arguments = [set_arguments(memory, 0x0505_0505, 1), set_arguments(memory, 0x0606_0606, 1)];
         let command = |at: usize| {
-            Command::Launch(Launch { cooperative: true, ..launch(&kernel, &arguments[at]) })
+            Command::Launch(LaunchCommand { cooperative: true, ..launch(&kernel, &arguments[at]) })
         };
         let graph = bench.device.build_graph(&[GraphNode { command: command(0), after: &[] }]).unwrap();
         run(&bench, graph);

@@ -1,11 +1,11 @@
 //! Launches: what reaches the driver, and what is refused on the way.
 
-use kiln_driver::{Command, Dim3, Driver, DriverExt, Launch, Refusal, Result, Submission};
+use kiln_driver::{Command, Dim3, Driver, DriverExt, LaunchCommand, Refusal, Result, Submission};
 
 use crate::machine::{Machine, calls};
 use crate::opened::{Bench, launch, set_arguments};
 
-fn submit(bench: &Bench, launch: Launch<'_>) -> Result<Submission> {
+fn submit(bench: &Bench, launch: LaunchCommand<'_>) -> Result<Submission> {
     bench.device.submit(bench.stream, &Command::Launch(launch))
 }
 
@@ -15,7 +15,7 @@ on_machine! {
         let memory = bench.memory(16);
         bench.device.fill(bench.stream, memory.id.into(), 0, 16).unwrap();
         let arguments = set_arguments(memory, 0x0101_0101, 3);
-        let shape = Launch { grid: Dim3::new(2, 3, 4), block: Dim3::new(5, 6, 7), ..launch(&bench.function("set"), &arguments) };
+        let shape = LaunchCommand { grid: Dim3::new(2, 3, 4), block: Dim3::new(5, 6, 7), ..launch(&bench.function("set"), &arguments) };
         submit(&bench, shape).unwrap();
         assert_eq!(bench.read(memory.id, 16), [[1u8; 12].as_slice(), &[0; 4]].concat());
         assert_eq!(calls("cuLaunchKernel"), ["set 2x3x4 5x6x7 0"]);
@@ -45,7 +45,7 @@ on_machine! {
             ((1, 1, 1), (32, 32, 1)),
             ((u32::MAX, 1, 1), (1, 1, 1)),
         ] {
-            let error = submit(&bench, Launch { grid: grid.into(), block: block.into(), ..plain }).unwrap_err();
+            let error = submit(&bench, LaunchCommand { grid: grid.into(), block: block.into(), ..plain }).unwrap_err();
             assert!(matches!(error.refusal(), Some(Refusal::Invalid { .. })), "{error}");
         }
         assert_eq!(bench.device.progress(bench.stream).unwrap().submitted, Submission(0));
@@ -54,7 +54,7 @@ on_machine! {
     fn shared_memory_is_opted_into_once() on Machine::fake() => {
         let bench = Bench::new();
         let nothing = bench.function("nothing");
-        let with = |bytes| submit(&bench, Launch { dynamic_shared_bytes: bytes, ..launch(&nothing, &[]) });
+        let with = |bytes| submit(&bench, LaunchCommand { dynamic_shared_bytes: bytes, ..launch(&nothing, &[]) });
         for bytes in [0, 49_152, 60_000, 50_000, 60_000, 70_000, 99_000] {
             with(bytes).unwrap();
         }
@@ -66,9 +66,9 @@ on_machine! {
     fn a_cooperative_launch_that_cannot_fit_is_refused() on Machine::fake() => {
         let bench = Bench::new();
         let nothing = bench.function("nothing");
-        let cooperative = Launch { cooperative: true, block: 512.into(), ..launch(&nothing, &[]) };
-        submit(&bench, Launch { grid: 16.into(), ..cooperative }).unwrap();
-        let error = submit(&bench, Launch { grid: 17.into(), ..cooperative }).unwrap_err();
+        let cooperative = LaunchCommand { cooperative: true, block: 512.into(), ..launch(&nothing, &[]) };
+        submit(&bench, LaunchCommand { grid: 16.into(), ..cooperative }).unwrap();
+        let error = submit(&bench, LaunchCommand { grid: 17.into(), ..cooperative }).unwrap_err();
         assert_eq!(error.refusal(), Some(&Refusal::CooperativeResidencyExceeded { blocks: 17, limit: 16 }));
         assert_eq!(calls("cuLaunchKernelEx"), ["nothing cooperative 1 cluster 0"]);
     }
@@ -76,7 +76,7 @@ on_machine! {
     fn the_drivers_own_word_on_residency_counts() on Machine::fake().plan("cuLaunchKernelEx=720") => {
         let bench = Bench::new();
         let nothing = bench.function("nothing");
-        let error = submit(&bench, Launch { cooperative: true, ..launch(&nothing, &[]) }).unwrap_err();
+        let error = submit(&bench, LaunchCommand { cooperative: true, ..launch(&nothing, &[]) }).unwrap_err();
         assert!(matches!(error.refusal(), Some(Refusal::CooperativeResidencyExceeded { .. })), "{error}");
     }
 
@@ -84,14 +84,14 @@ on_machine! {
         let bench = Bench::new();
         let nothing = bench.function("nothing");
         let clustered = |grid: u32, cluster: Dim3| {
-            submit(&bench, Launch { grid: grid.into(), cluster: Some(cluster), ..launch(&nothing, &[]) })
+            submit(&bench, LaunchCommand { grid: grid.into(), cluster: Some(cluster), ..launch(&nothing, &[]) })
         };
         clustered(8, 4.into()).unwrap();
         assert_eq!(calls("cuLaunchKernelEx"), ["nothing cooperative 0 cluster 4"]);
         for (grid, cluster) in [(8, 3.into()), (9, 9.into()), (8, 0.into()), (8, (1, 2).into())] {
             assert!(clustered(grid, cluster).unwrap_err().is_refused());
         }
-        let both = Launch { grid: 32.into(), cluster: Some(4.into()), cooperative: true, ..launch(&nothing, &[]) };
+        let both = LaunchCommand { grid: 32.into(), cluster: Some(4.into()), cooperative: true, ..launch(&nothing, &[]) };
         let error = submit(&bench, both).unwrap_err();
         assert_eq!(error.refusal(), Some(&Refusal::CooperativeResidencyExceeded { blocks: 32, limit: 16 }));
     }

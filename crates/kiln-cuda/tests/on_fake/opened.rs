@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use kiln_cuda::CudaDevice;
 use kiln_driver::{
-    Command, DevicePlace, Dim3, Driver, DriverExt, Function, HostBlock, Image, Launch, Memory, MemoryRequest,
-    ModuleId, Result, StreamId, StreamRequest, Submission, Vouched,
+    Command, DeviceMemory, DevicePlace, Dim3, Driver, DriverExt, Function, HostBlock, Image, LaunchCommand,
+    MemoryRequest, ModuleId, Result, StreamId, StreamRequest, Submission, Vouched,
 };
 
 /// Kernels that the stand-in knows by name.
@@ -48,7 +48,7 @@ impl Bench {
         self.device.function(self.module, name).unwrap()
     }
 
-    pub(crate) fn memory(&self, bytes: u64) -> Memory {
+    pub(crate) fn memory(&self, bytes: u64) -> DeviceMemory {
         self.device.allocate(MemoryRequest::Direct { bytes }).unwrap()
     }
 
@@ -76,8 +76,8 @@ impl Bench {
 }
 
 /// One block of one thread.
-pub(crate) fn launch<'a>(function: &Function, arguments: &'a [u8]) -> Launch<'a> {
-    Launch {
+pub(crate) fn launch<'a>(function: &Function, arguments: &'a [u8]) -> LaunchCommand<'a> {
+    LaunchCommand {
         function: function.id,
         grid: Dim3::from(1),
         block: Dim3::from(1),
@@ -92,6 +92,6 @@ pub(crate) fn launch<'a>(function: &Function, arguments: &'a [u8]) -> Launch<'a>
 }
 
 /// The packed arguments of `set`.
-pub(crate) fn set_arguments(to: Memory, value: u32, count: u32) -> Vec<u8> {
+pub(crate) fn set_arguments(to: DeviceMemory, value: u32, count: u32) -> Vec<u8> {
     [&to.address.0.to_le_bytes()[..], &value.to_le_bytes(), &count.to_le_bytes()].concat()
 }

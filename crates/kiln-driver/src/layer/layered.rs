@@ -16,7 +16,7 @@ use crate::handle::{
 };
 use crate::host::HostBlock;
 use crate::image::{Function, Image, Occupancy};
-use crate::memory::{Memory, MemoryRequest, PageRequest, Protection, Reservation, ReserveRequest};
+use crate::memory::{DeviceMemory, MemoryRequest, PageRequest, Protection, Reservation, ReserveRequest};
 use crate::shared_bytes::SharedBytes;
 use crate::stream::{EventRequest, Health, Progress, StreamRequest, WaitTarget};
 
@@ -131,7 +131,7 @@ impl<L: Layer> Driver for Layered<L> {
         self.run(Call::ImportPages { bytes }, |driver| driver.import_pages(descriptor, bytes))
     }
 
-    fn allocate(&self, request: MemoryRequest) -> Result<Memory> {
+    fn allocate(&self, request: MemoryRequest) -> Result<DeviceMemory> {
         self.run(Call::Allocate { request }, |driver| driver.allocate(request))
     }
 
@@ -176,7 +176,7 @@ impl<L: Layer> Driver for Layered<L> {
         self.run(Call::Function { module, name }, |driver| driver.function(module, name))
     }
 
-    fn global(&self, module: ModuleId, name: &str) -> Result<Memory> {
+    fn global(&self, module: ModuleId, name: &str) -> Result<DeviceMemory> {
         self.run(Call::Global { module, name }, |driver| driver.global(module, name))
     }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::name::{Address, Hex, Name};
-use crate::command::{Base, Command, DeclaredSpan, DevicePlace, Dim3, Launch, Pattern, Place};
+use crate::command::{Base, Command, DeclaredSpan, DevicePlace, Dim3, LaunchCommand, Pattern, Place};
 use crate::graph::GraphNode;
 use crate::handle::DeviceKey;
 use crate::host::Access;
@@ -105,7 +105,7 @@ impl RecordedCommand {
 }
 
 impl RecordedLaunch {
-    fn of(launch: &Launch<'_>, here: DeviceKey) -> Self {
+    fn of(launch: &LaunchCommand<'_>, here: DeviceKey) -> Self {
         Self {
             function: Name::of(launch.function, here),
             grid: extents(launch.grid),

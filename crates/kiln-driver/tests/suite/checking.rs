@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use kiln_driver::layer::{Checking, Layered, Rule, Severity, Violation};
 use kiln_driver::{
-    Access, Command, DevicePlace, Driver, DriverExt, EventId, EventRequest, GraphNode, Image, Launch, Memory,
-    MemoryRequest, ModuleId, PageRequest, Pattern, Place, Protection, Reservation, ReserveRequest, Result,
-    StreamId, StreamRequest, Timeout, Vouched, WaitTarget,
+    Access, Command, DeviceMemory, DevicePlace, Driver, DriverExt, EventId, EventRequest, GraphNode, Image,
+    LaunchCommand, MemoryRequest, ModuleId, PageRequest, Pattern, Place, Protection, Reservation,
+    ReserveRequest, Result, StreamId, StreamRequest, Timeout, Vouched, WaitTarget,
 };
-use kiln_sim::{Checks, HostKernel, KernelLibrary, Machine, MachineConfig};
+use kiln_sim::{HostKernel, KernelLibrary, Machine, MachineConfig, SimChecks};
 
 type Checked = Layered<Checking>;
 
@@ -16,7 +16,7 @@ fn driver(layer: Checking) -> Checked {
     let touch = HostKernel::new("touch").pointer(Access::Write).body(|_| Ok(()));
     let library = KernelLibrary::new("tests").kernel(touch);
     // The layer is what is tested here, not the machine's own checks.
-    let machine = Machine::new(MachineConfig::seeded(1).library(library).checks(Checks::off()));
+    let machine = Machine::new(MachineConfig::seeded(1).library(library).checks(SimChecks::off()));
     Layered::new(machine.device(0).unwrap(), layer)
 }
 
@@ -35,7 +35,7 @@ fn event(driver: &Checked) -> EventId {
     driver.create_event(EventRequest::Plain).unwrap()
 }
 
-fn memory(driver: &Checked) -> Memory {
+fn memory(driver: &Checked) -> DeviceMemory {
     driver.allocate(MemoryRequest::Direct { bytes: 64 }).unwrap()
 }
 
@@ -52,8 +52,8 @@ fn half_mapped(driver: &Checked) -> (Reservation, u64) {
     (reservation, granule)
 }
 
-fn launch(driver: &Checked, stream: StreamId, module: ModuleId, memory: &Memory) {
-    let launch = Launch {
+fn launch(driver: &Checked, stream: StreamId, module: ModuleId, memory: &DeviceMemory) {
+    let launch = LaunchCommand {
         function: driver.function(module, "touch").unwrap().id,
         grid: 1.into(),
         block: 1.into(),
@@ -242,7 +242,11 @@ fn nodes_without_an_edge_between_them() {
     assert_eq!(found(&[0]), []);
     let updated = broken(|driver| {
         let (one, two) = (memory(driver), memory(driver));
-        let on = |memory: &Memory| Command::Fill { to: memory.id.into(), pattern: Pattern::U8(1), count: 64 };
+        let on = |memory: &DeviceMemory| Command::Fill {
+            to: memory.id.into(),
+            pattern: Pattern::U8(1),
+            count: 64,
+        };
         let nodes =
             [GraphNode { command: on(&one), after: &[] }, GraphNode { command: on(&two), after: &[] }];
         let graph = driver.build_graph(&nodes)?;

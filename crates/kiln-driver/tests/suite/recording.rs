@@ -6,8 +6,8 @@ use std::sync::Arc;
 use kiln_driver::layer::{Layered, RecordingLayer, TraceBuffer};
 use kiln_driver::trace::{Trace, replay};
 use kiln_driver::{
-    Access, Command, Driver, DriverExt, EventRequest, Image, Launch, MemoryRequest, Result, StreamRequest,
-    Vouched,
+    Access, Command, Driver, DriverExt, EventRequest, Image, LaunchCommand, MemoryRequest, Result,
+    StreamRequest, Vouched,
 };
 use kiln_sim::{HostKernel, KernelLibrary, Machine, MachineConfig};
 
@@ -30,7 +30,7 @@ fn program(driver: &dyn Driver, words_before: u64) -> Result<u32> {
     let module = driver.load(&Image::HostKernels("tests"))?;
     let mut arguments = memory.address.0.to_le_bytes().to_vec();
     arguments.extend(77u32.to_le_bytes());
-    let launch = Launch {
+    let launch = LaunchCommand {
         function: driver.function(module, "store")?.id,
         grid: 1.into(),
         block: 1.into(),

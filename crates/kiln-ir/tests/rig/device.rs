@@ -7,8 +7,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use kiln_driver::{
-    Command, Dim3, Driver, DriverExt, HostBlock, Image, Launch as LaunchCommand, Memory, MemoryRequest,
-    ModuleId, StreamId, StreamRequest, Vouched,
+    Command, DeviceMemory, Dim3, Driver, DriverExt, HostBlock, Image, LaunchCommand, MemoryRequest, ModuleId,
+    StreamId, StreamRequest, Vouched,
 };
 use kiln_ir::{Emitted, EntryParameterKind, Program, PtxTarget, STATUS_BYTES, TrapStatus};
 
@@ -25,7 +25,7 @@ const UNTOUCHED: u8 = 0xA5;
 pub(crate) struct Device {
     driver: Arc<dyn Driver>,
     stream: StreamId,
-    arena: Memory,
+    arena: DeviceMemory,
     host: HostBlock,
 }
 

@@ -12,7 +12,7 @@ use kiln_ir::{
     EntryParameterKind, InterpretError, Interpreter, Literal, Program, PtxTarget, STATUS_BYTES, ThreadOrder,
     TrapStatus,
 };
-use kiln_ptx::Module;
+use kiln_ptx::PtxModule;
 use kiln_ptx::exec::{self, LaunchShape, Options, SimpleMemory};
 
 /// A launch.
@@ -62,8 +62,8 @@ pub(crate) fn simulate(
     seed: u64,
 ) -> Result<Left, String> {
     let emitted = program.emit(target);
-    let module = Module::parse(&emitted.text).map_err(|error| format!("{error}\n{}", emitted.text))?;
-    let entry = exec::Program::new(module).entry(&program.name).ok_or("no entry")?;
+    let module = PtxModule::parse(&emitted.text).map_err(|error| format!("{error}\n{}", emitted.text))?;
+    let entry = exec::ExecProgram::new(module).entry(&program.name).ok_or("no entry")?;
     let mut memory = SimpleMemory::new();
     let addresses: Vec<u64> = launch.buffers.iter().map(|bytes| memory.allocate_with(bytes)).collect();
     let status = memory.allocate_with(&[0; STATUS_BYTES as usize]);

@@ -83,9 +83,9 @@ fn every_run_line_holds_on_interpreter_and_executor() {
 fn the_ptx_reads_and_writes_what_the_roles_of_the_buffers_say() {
     for (name, _, program) in programs() {
         let emitted = program.emit(PtxTarget::new(90).unwrap());
-        let module = kiln_ptx::Module::parse(&emitted.text).unwrap();
+        let module = kiln_ptx::PtxModule::parse(&emitted.text).unwrap();
         let entry = (0..).zip(module.functions()).find(|(_, function)| *function.name == *program.name);
-        let effects = module.effects(kiln_ptx::FunctionId(entry.unwrap().0)).unwrap();
+        let effects = module.effects(kiln_ptx::PtxFunctionId(entry.unwrap().0)).unwrap();
         assert_eq!(effects.doubts, [], "{name}: nothing may be in doubt");
         for (at, buffer) in program.buffers.iter().enumerate() {
             let pointer = EntryParameterKind::Pointer(BufferId(at as u32));

@@ -4,7 +4,7 @@
 //! inside of the short one.
 
 use kiln_ir::{EntryParameterKind, Program, PtxTarget};
-use kiln_ptx::Module;
+use kiln_ptx::PtxModule;
 use kiln_ptx::exec::{self, LaunchShape, Options, SimpleMemory};
 
 /// What `statement`, which stores to `y[0]`, leaves there, with `x` said to have so many elements; really it has eight, 10 to 17.
@@ -14,7 +14,7 @@ fn run(statement: &str, index: u64, length: u64) -> u64 {
     );
     let program = Program::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let emitted = program.emit(PtxTarget::new(90).unwrap());
-    let entry = exec::Program::new(Module::parse(&emitted.text).unwrap()).entry("long").unwrap();
+    let entry = exec::ExecProgram::new(PtxModule::parse(&emitted.text).unwrap()).entry("long").unwrap();
     let mut memory = SimpleMemory::new();
     let x = memory.allocate_with(&(10..18u64).flat_map(u64::to_le_bytes).collect::<Vec<_>>());
     let y = memory.allocate_with(&[0; 8]);

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kiln_driver::graph::{check_node_command, check_nodes};
 use kiln_driver::{
-    Command, Error, Function, FunctionAttributes, FunctionId, GraphId, GraphNode, Image, Memory, ModuleId,
-    Occupancy, Result,
+    Command, DeviceMemory, Error, Function, FunctionAttributes, FunctionId, GraphId, GraphNode, Image,
+    ModuleId, Occupancy, Result,
 };
 
 use super::link::Link;
@@ -90,7 +90,7 @@ impl DeviceProxy {
         Ok(function)
     }
 
-    pub(crate) fn global(&self, module: ModuleId, name: &str) -> Result<Memory> {
+    pub(crate) fn global(&self, module: ModuleId, name: &str) -> Result<DeviceMemory> {
         const CALL: &str = "global";
         let _change = self.objects.change();
         let link = self.shared.link();
@@ -104,7 +104,7 @@ impl DeviceProxy {
         let ask = Ask::Global { id: wire, module: module.code.remote.id, name };
         let ((address, bytes), _) = link.ask(CALL, &ask, None, take_memory)?;
         let id = self.objects.memory.insert(Block { wire, address, bytes, origin: Origin::Variable })?;
-        let memory = Memory { id, address, bytes };
+        let memory = DeviceMemory { id, address, bytes };
         known.insert(name.into(), memory);
         Ok(memory)
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use kiln_driver::{
-    DeviceAddress, Error, HostBlock, Memory, MemoryId, MemoryInfo, MemoryPart, MemoryRequest, Place, Refusal,
-    Result, StreamId,
+    DeviceAddress, DeviceMemory, Error, HostBlock, MemoryId, MemoryInfo, MemoryPart, MemoryRequest, Place,
+    Refusal, Result, StreamId,
 };
 
 use super::link::Link;
@@ -27,7 +27,7 @@ impl DeviceProxy {
         Ok(info)
     }
 
-    pub(crate) fn allocate(&self, request: MemoryRequest) -> Result<Memory> {
+    pub(crate) fn allocate(&self, request: MemoryRequest) -> Result<DeviceMemory> {
         const CALL: &str = "allocate";
         let _change = self.objects.change();
         let link = self.shared.link();
@@ -47,11 +47,11 @@ impl DeviceProxy {
         let ask = Ask::Allocate { id: wire, bytes, stream: stream.as_ref().map(|stream| stream.remote.id) };
         let ((address, bytes), _) = self.ask_for_memory(|| link.ask(CALL, &ask, None, take_memory))?;
         let id = self.objects.memory.insert(Block { wire, address, bytes, origin })?;
-        Ok(Memory { id, address, bytes })
+        Ok(DeviceMemory { id, address, bytes })
     }
 
     /// Names a block to the worker. No answer is waited for: the worker handles it before everything that is queued next.
-    fn begin_part(&self, link: &Link, part: MemoryPart) -> Result<Memory> {
+    fn begin_part(&self, link: &Link, part: MemoryPart) -> Result<DeviceMemory> {
         const CALL: &str = "allocate";
         if !self.info.features.access_checks {
             return Err(Error::unsupported(
@@ -80,7 +80,7 @@ impl DeviceProxy {
         link.send(CALL, &Request::BeginPart { id: wire, part }).inspect_err(|_| {
             let _ = self.objects.memory.remove(id);
         })?;
-        Ok(Memory { id, address, bytes })
+        Ok(DeviceMemory { id, address, bytes })
     }
 
     /// Asks for memory; if there is none and the standby may hold freed memory, waits for that and asks again.

@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use kiln_driver::{
-    DeviceAddress, Error, Function, FunctionAttributes, Memory, PartKind, PartLabel, Protection, Refusal,
-    Result, SharedBytes,
+    DeviceAddress, DeviceMemory, Error, Function, FunctionAttributes, PartKind, PartLabel, Protection,
+    Refusal, Result, SharedBytes,
 };
 
 use super::shared::Remote;
@@ -171,7 +171,7 @@ pub(crate) struct Module {
     /// Kernels that were looked up, by name.
     pub(crate) functions: Mutex<HashMap<String, Function>>,
     /// Variables that were looked up, by name.
-    pub(crate) variables: Mutex<HashMap<String, Memory>>,
+    pub(crate) variables: Mutex<HashMap<String, DeviceMemory>>,
 }
 
 /// The worker's part of a module. Kernels hold it too, so that it is not unloaded under a launch.

@@ -4,7 +4,8 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use kiln_driver::{
-    Base, Command, DeclaredSpan, DevicePlace, Dim3, Error, Launch, Pinned, Place, Refusal, Result, kind,
+    Base, Command, DeclaredSpan, DevicePlace, Dim3, Error, LaunchCommand, Pinned, Place, Refusal, Result,
+    kind,
 };
 
 use super::link::Link;
@@ -133,7 +134,7 @@ impl DeviceProxy {
         call: &'static str,
         link: &Link,
         kernel: &Kernel,
-        launch: &Launch<'_>,
+        launch: &LaunchCommand<'_>,
     ) -> Result<()> {
         let limits = &self.info.limits;
         launch.grid.check_extents(call, "grid", limits.max_grid)?;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kiln_driver::{
-    Clock, Command, DeviceInfo, Driver, EventId, EventRequest, Function, FunctionId, GraphId, GraphNode,
-    Health, HostBlock, Image, Memory, MemoryId, MemoryInfo, MemoryRequest, ModuleId, Object, Occupancy,
+    Clock, Command, DeviceInfo, DeviceMemory, Driver, EventId, EventRequest, Function, FunctionId, GraphId,
+    GraphNode, Health, HostBlock, Image, MemoryId, MemoryInfo, MemoryRequest, ModuleId, Object, Occupancy,
     PageRequest, PagesId, Progress, Protection, Reservation, ReservationId, ReserveRequest, Result,
     SharedBytes, StreamId, StreamRequest, Submission, Timeout, WaitTarget, Waited,
 };
@@ -64,7 +64,7 @@ impl Driver for IsolatedDevice {
         self.proxy.import_pages(descriptor, bytes)
     }
 
-    fn allocate(&self, request: MemoryRequest) -> Result<Memory> {
+    fn allocate(&self, request: MemoryRequest) -> Result<DeviceMemory> {
         self.proxy.allocate(request)
     }
 
@@ -108,7 +108,7 @@ impl Driver for IsolatedDevice {
         self.proxy.function(module, name)
     }
 
-    fn global(&self, module: ModuleId, name: &str) -> Result<Memory> {
+    fn global(&self, module: ModuleId, name: &str) -> Result<DeviceMemory> {
         self.proxy.global(module, name)
     }
 

@@ -1,7 +1,8 @@
 //! Turns commands of the client back into the waist's.
 
 use kiln_driver::{
-    Base, Command, DeclaredSpan, DevicePlace, Error, Launch, MemoryPart, PartLabel, Place, Result, Vouched,
+    Base, Command, DeclaredSpan, DevicePlace, Error, LaunchCommand, MemoryPart, PartLabel, Place, Result,
+    Vouched,
 };
 
 use super::object_table::{ObjectTable, find};
@@ -33,7 +34,9 @@ impl ObjectTable {
                 };
                 Command::Fill { to, pattern, count }
             }
-            WireCommand::Launch(launch) => Command::Launch(Launch { declared, ..self.launch(&launch)? }),
+            WireCommand::Launch(launch) => {
+                Command::Launch(LaunchCommand { declared, ..self.launch(&launch)? })
+            }
             WireCommand::Signal { event, .. } => Command::Signal(find(&self.events, event, CALL)?.id),
             WireCommand::Wait { event } => Command::Wait(find(&self.events, event, CALL)?.id),
             WireCommand::Graph { graph } => Command::Graph(*find(&self.graphs, graph, CALL)?),
@@ -66,8 +69,8 @@ impl ObjectTable {
         })
     }
 
-    fn launch<'a>(&self, launch: &WireLaunch<'a>) -> Result<Launch<'a>> {
-        Ok(Launch {
+    fn launch<'a>(&self, launch: &WireLaunch<'a>) -> Result<LaunchCommand<'a>> {
+        Ok(LaunchCommand {
             function: *find(&self.functions, launch.function, CALL)?,
             grid: launch.grid,
             block: launch.block,

@@ -4,8 +4,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, OnceLock};
 
 use kiln_driver::{
-    Error, GraphNode, Image, Memory, MemoryRequest, PageRequest, Refusal, ReserveRequest, Result, Timeout,
-    WaitTarget,
+    DeviceMemory, Error, GraphNode, Image, MemoryRequest, PageRequest, Refusal, ReserveRequest, Result,
+    Timeout, WaitTarget,
 };
 
 use super::WorkerStep;
@@ -257,7 +257,7 @@ impl Server {
     }
 }
 
-fn put_memory(memory: &Memory, to: &mut Writer) {
+fn put_memory(memory: &DeviceMemory, to: &mut Writer) {
     memory.address.put(to);
     to.u64(memory.bytes);
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use kiln_driver::{
-    DeviceAddress, DevicePlace, Driver, DriverExt, Memory, MemoryRequest, StreamId, StreamRequest,
+    DeviceAddress, DeviceMemory, DevicePlace, Driver, DriverExt, MemoryRequest, StreamId, StreamRequest,
 };
 use kiln_isolate::{Checksum, ChecksumRequest};
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
@@ -13,8 +13,8 @@ use kiln_sim::{Machine, MachineConfig, PtxEngine};
 struct Bench {
     driver: Arc<dyn Driver>,
     stream: StreamId,
-    memory: Memory,
-    sums: Memory,
+    memory: DeviceMemory,
+    sums: DeviceMemory,
     checksum: Checksum,
 }
 

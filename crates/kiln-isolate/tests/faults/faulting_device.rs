@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use kiln_driver::{
-    Capability, Code, Command, DeviceAddress, DevicePlace, Driver, DriverExt, Function, HostBlock, Image,
-    Launch, Memory, MemoryRequest, ModuleId, PageRequest, Place, Protection, Reservation, ReserveRequest,
-    Result, StreamId, StreamRequest, Vouched,
+    Capability, Code, Command, DeviceAddress, DeviceMemory, DevicePlace, Driver, DriverExt, Function,
+    HostBlock, Image, LaunchCommand, MemoryRequest, ModuleId, PageRequest, Place, Protection, Reservation,
+    ReserveRequest, Result, StreamId, StreamRequest, Vouched,
 };
 use kiln_isolate::{
     Checksum, ChecksumRequest, DeviceSpec, IsolatedDevice, IsolationConfig, OpenFailure, RestartPolicy,
@@ -120,7 +120,7 @@ pub(crate) struct FaultingDevice {
     /// How many kernels a standby must have.
     kernel_count: usize,
     /// Memory that is lost with the worker.
-    pub(crate) direct: Memory,
+    pub(crate) direct: DeviceMemory,
     pub(crate) contents: Vec<Vec<u8>>,
 }
 
@@ -258,7 +258,7 @@ impl FaultingDevice {
     /// Launches a kernel of one thread.
     pub(crate) fn launch(&self, function: &Function, at: DeviceAddress) -> Result<()> {
         let arguments = at.0.to_le_bytes();
-        let launch = Launch {
+        let launch = LaunchCommand {
             function: function.id,
             grid: 1.into(),
             block: 1.into(),

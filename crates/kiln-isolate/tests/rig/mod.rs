@@ -12,8 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kiln_driver::{
-    Access, Command, DeviceAddress, DevicePlace, Driver, DriverExt, Function, HostBlock, Image, Launch,
-    PageRequest, Protection, Reservation, ReserveRequest, Result, StreamId, StreamRequest, Vouched,
+    Access, Command, DeviceAddress, DevicePlace, Driver, DriverExt, Function, HostBlock, Image,
+    LaunchCommand, PageRequest, Protection, Reservation, ReserveRequest, Result, StreamId, StreamRequest,
+    Vouched,
 };
 use kiln_isolate::{
     DeviceSpec, IsolatedDevice, IsolationConfig, OpenFailure, OpenedDevice, Worker, WorkerEntry, WorkerStep,
@@ -127,7 +128,7 @@ pub(crate) fn killed_at_step(config: IsolationConfig, file: &std::path::Path) ->
 
 /// A kernel launch of one thread.
 pub(crate) fn launch<'a>(kernel: &Function, arguments: &'a [u8]) -> Command<'a> {
-    Command::Launch(Launch {
+    Command::Launch(LaunchCommand {
         function: kernel.id,
         grid: 1.into(),
         block: 1.into(),

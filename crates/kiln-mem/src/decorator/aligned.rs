@@ -9,7 +9,7 @@ use crate::byte_size::ByteSize;
 use crate::error::{ErrorKind, FreeError, MemoryRefusal, Result};
 use crate::layer_view::LayerView;
 use crate::reclaim::{ReclaimStep, Reclaimed};
-use crate::request::Request;
+use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
 use crate::stamp::Stamps;
 
@@ -26,8 +26,12 @@ impl<R: MemoryResource> Aligned<R> {
     /// # Errors
     /// Refused for an alignment that no block can have.
     pub fn new(align: u64, inner: R) -> Result<Self> {
-        if !align.is_power_of_two() || align > Request::MAX_ALIGN {
-            return Err(ErrorKind::from(MemoryRefusal::Alignment { align, most: Request::MAX_ALIGN }).into());
+        if !align.is_power_of_two() || align > AllocationRequest::MAX_ALIGN {
+            return Err(ErrorKind::from(MemoryRefusal::Alignment {
+                align,
+                most: AllocationRequest::MAX_ALIGN,
+            })
+            .into());
         }
         Ok(Self { key: ResourceKey::fresh(), align, inner })
     }
@@ -44,11 +48,11 @@ impl<R: MemoryResource> MemoryResource for Aligned<R> {
         self.key
     }
 
-    fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
+    fn allocate(&self, request: &AllocationRequest) -> Result<DeviceBlock> {
         if !request.align.is_power_of_two() {
             return Err(ErrorKind::from(MemoryRefusal::Alignment {
                 align: request.align,
-                most: Request::MAX_ALIGN,
+                most: AllocationRequest::MAX_ALIGN,
             })
             .into());
         }

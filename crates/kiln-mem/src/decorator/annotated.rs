@@ -19,7 +19,7 @@ use crate::block::{DeviceBlock, ResourceKey};
 use crate::error::{FreeError, Result};
 use crate::layer_view::{LayerView, Layers};
 use crate::reclaim::{ReclaimStep, Reclaimed};
-use crate::request::Request;
+use crate::request::AllocationRequest;
 use crate::resource::{MemoryResource, MemoryResourceExt};
 use crate::stamp::{NO_USES, Stamps};
 use crate::tag::AllocTag;
@@ -194,7 +194,7 @@ impl<R: MemoryResource> MemoryResource for Annotated<R> {
         self.inner.key()
     }
 
-    fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
+    fn allocate(&self, request: &AllocationRequest) -> Result<DeviceBlock> {
         let block = self.inner.allocate(request)?;
         let begun = self.named.begin(&block, request.stream.id(), PartKind::NewBlock);
         if let Err(error) = begun {

@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, FreeError, MemoryRefusal, Result};
 use crate::exhausted::Exhausted;
 use crate::layer_view::LayerView;
 use crate::reclaim::{PressurePolicy, ReclaimAttempt, ReclaimStep, Reclaimed};
-use crate::request::Request;
+use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
 use crate::stamp::Stamps;
 use crate::tag::AllocTag;
@@ -108,7 +108,11 @@ impl<R: MemoryResource> Budgeted<R> {
     /// # Errors
     /// As for [`MemoryResource::allocate`]; out of memory when too little is left of what was set aside, or of what the
     /// tag may have; refused if it was set aside in another budget.
-    pub fn allocate_from(&self, reserved: &BudgetReservation, request: &Request) -> Result<DeviceBlock> {
+    pub fn allocate_from(
+        &self,
+        reserved: &BudgetReservation,
+        request: &AllocationRequest,
+    ) -> Result<DeviceBlock> {
         if !reserved.budget().is(self.budget()) {
             let what = format!("bytes set aside in {} cannot pay here", reserved.budget().name());
             let next = "set them aside with `reserve` of the same resource";
@@ -255,7 +259,7 @@ impl<R: MemoryResource> MemoryResource for Budgeted<R> {
         self.key
     }
 
-    fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
+    fn allocate(&self, request: &AllocationRequest) -> Result<DeviceBlock> {
         self.charge(request.tag, request.bytes)
             .map_err(|(short, attempts)| self.explain(&short, request.bytes, attempts))?;
         match self.inner.allocate(request) {

@@ -11,7 +11,7 @@ use crate::error::{ErrorKind, FreeError, Result};
 use crate::exhausted::Exhausted;
 use crate::layer_view::LayerView;
 use crate::reclaim::{ReclaimStep, Reclaimed};
-use crate::request::Request;
+use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
 use crate::stamp::Stamps;
 
@@ -54,7 +54,7 @@ impl<R: MemoryResource> MemoryResource for Failing<R> {
         self.key
     }
 
-    fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
+    fn allocate(&self, request: &AllocationRequest) -> Result<DeviceBlock> {
         let too_large = self.plan.above_bytes > 0 && request.bytes > self.plan.above_bytes;
         if is_due(&self.allocations, self.plan.every_allocation) || too_large {
             return Err(ErrorKind::from(Exhausted::new("fail", request.bytes)).into());

@@ -28,7 +28,7 @@ use crate::error::{Error, ErrorKind, FreeError, MemoryRefusal, Result};
 use crate::layer_view::LayerView;
 use crate::order::Order;
 use crate::reclaim::{ReclaimStep, Reclaimed};
-use crate::request::Request;
+use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
 use crate::stamp::{NO_USES, Stamps};
 pub use checker::GuardChecker;
@@ -127,7 +127,7 @@ impl<R: MemoryResource> Guarded<R> {
     }
 
     /// A block from below, if need be in exchange for what is in quarantine.
-    fn allocate_below(&self, request: &Request) -> Result<DeviceBlock> {
+    fn allocate_below(&self, request: &AllocationRequest) -> Result<DeviceBlock> {
         let error = match self.inner.allocate(request) {
             Err(error) if error.is_oom() => error,
             allocated => return allocated,
@@ -160,8 +160,8 @@ impl<R: MemoryResource> MemoryResource for Guarded<R> {
         self.key
     }
 
-    fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
-        let is_fine = request.align.is_power_of_two() && request.align <= Request::MAX_ALIGN;
+    fn allocate(&self, request: &AllocationRequest) -> Result<DeviceBlock> {
+        let is_fine = request.align.is_power_of_two() && request.align <= AllocationRequest::MAX_ALIGN;
         if request.bytes == 0 || !is_fine {
             // Nothing to guard, or something for the resource below to refuse.
             return Ok(self.inner.allocate(request)?.rebound(self.key));
@@ -261,7 +261,7 @@ impl<R: MemoryResource> fmt::Display for Guarded<R> {
 }
 
 /// Bytes of a red zone, and of the block with both; none if they cannot be counted.
-fn outer_size(config: &GuardConfig, request: &Request) -> Option<(u64, u64)> {
+fn outer_size(config: &GuardConfig, request: &AllocationRequest) -> Option<(u64, u64)> {
     let zone = config.zone_bytes.max(1).checked_next_multiple_of(request.align)?;
     Some((zone, request.bytes.checked_add(zone.checked_mul(2)?)?))
 }

@@ -13,7 +13,7 @@ use crate::error::{FreeError, Result};
 use crate::host_memory::{HostOutOfMemory, TryGrow};
 use crate::layer_view::LayerView;
 use crate::reclaim::{ReclaimStep, Reclaimed};
-use crate::request::Request;
+use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
 use crate::stamp::{Stamps, StreamKey};
 use crate::tag::AllocTag;
@@ -114,7 +114,7 @@ impl LeakTracker {
     }
 
     fn part(&self, block: DeviceBlockId) -> MutexGuard<'_, HashMap<DeviceBlockId, LiveBlock>> {
-        let part = (block.0.0 / Request::MIN_ALIGN) as usize % PARTS;
+        let part = (block.0.0 / AllocationRequest::MIN_ALIGN) as usize % PARTS;
         self.parts[part].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -125,7 +125,7 @@ impl<R: MemoryResource> MemoryResource for LeakTracked<R> {
         self.key
     }
 
-    fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
+    fn allocate(&self, request: &AllocationRequest) -> Result<DeviceBlock> {
         let block = self.inner.allocate(request)?.rebound(self.key);
         if block.is_empty() {
             return Ok(block);

@@ -11,7 +11,7 @@ use crate::error::{ErrorKind, FreeError, Result};
 use crate::exhausted::Exhausted;
 use crate::layer_view::LayerView;
 use crate::reclaim::{ReclaimStep, Reclaimed};
-use crate::request::Request;
+use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
 use crate::stamp::Stamps;
 
@@ -48,7 +48,7 @@ impl<R: MemoryResource> MemoryResource for Limited<R> {
         self.key
     }
 
-    fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
+    fn allocate(&self, request: &AllocationRequest) -> Result<DeviceBlock> {
         self.account.try_charge(request.bytes).map_err(|(used, limit)| {
             let exhausted = Exhausted {
                 limit_bytes: Some(limit),

@@ -8,7 +8,7 @@ use crate::block::{DeviceBlock, ResourceKey};
 use crate::error::{FreeError, Result};
 use crate::layer_view::LayerView;
 use crate::reclaim::{ReclaimAttempt, ReclaimStep, Reclaimed};
-use crate::request::Request;
+use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
 use crate::stamp::Stamps;
 
@@ -39,7 +39,7 @@ impl<R: MemoryResource> MemoryResource for Retrying<R> {
         self.key
     }
 
-    fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
+    fn allocate(&self, request: &AllocationRequest) -> Result<DeviceBlock> {
         let mut attempts = Vec::new();
         let mut last = match self.inner.allocate(request) {
             Ok(block) => return Ok(block.rebound(self.key)),

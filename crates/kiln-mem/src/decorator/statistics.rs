@@ -11,7 +11,7 @@ use crate::counters::{self, AllocationCounters, AllocationCounts, ThreadCounters
 use crate::error::{FreeError, Result};
 use crate::layer_view::LayerView;
 use crate::reclaim::{ReclaimStep, Reclaimed};
-use crate::request::Request;
+use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
 use crate::stamp::Stamps;
 use crate::tag::AllocTag;
@@ -107,7 +107,7 @@ impl<R: MemoryResource> MemoryResource for Counted<R> {
     }
 
     #[inline]
-    fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
+    fn allocate(&self, request: &AllocationRequest) -> Result<DeviceBlock> {
         match self.inner.allocate(request) {
             Ok(block) => {
                 let Statistics { counters, .. } = &self.statistics;

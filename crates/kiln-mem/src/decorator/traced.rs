@@ -13,7 +13,7 @@ use crate::block::{DeviceBlock, ResourceKey};
 use crate::error::{FreeError, Result};
 use crate::layer_view::LayerView;
 use crate::reclaim::{ReclaimStep, Reclaimed};
-use crate::request::Request;
+use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
 use crate::stamp::{Stamps, StreamKey};
 use crate::tag::AllocTag;
@@ -143,14 +143,14 @@ impl<R: MemoryResource> MemoryResource for Traced<R> {
         self.key
     }
 
-    fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
+    fn allocate(&self, request: &AllocationRequest) -> Result<DeviceBlock> {
         match self.inner.allocate(request) {
             Ok(block) => {
                 self.recorder.write(TraceAction::Allocate, Event::of(&block));
                 Ok(block.rebound(self.key))
             }
             Err(error) => {
-                let Request { bytes, stream, tag, .. } = *request;
+                let AllocationRequest { bytes, stream, tag, .. } = *request;
                 let failed = Event { address: DeviceAddress(0), bytes, stream: stream.key(), tag };
                 self.recorder.write(TraceAction::Fail, failed);
                 Err(error)

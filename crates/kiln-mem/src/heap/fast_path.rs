@@ -13,7 +13,7 @@ use super::{Heap, ThreadPart};
 use crate::block::{BlockParts, BlockRecord, DeviceBlock};
 use crate::counters::AllocationCounters;
 use crate::error::{FreeError, Result};
-use crate::request::Request;
+use crate::request::AllocationRequest;
 use crate::stamp::{Stamps, StreamKey};
 
 /// Requests of up to so many bytes are common; 256 GiB.
@@ -30,11 +30,11 @@ enum FoundBlock {
 impl Heap {
     /// A block that this thread freed before, if taking it is all there is to do; otherwise a block from wherever it can be had.
     #[inline(always)]
-    pub(super) fn allocate_fast(&self, request: &Request) -> Result<DeviceBlock> {
-        let Request { bytes, align, stream, tag } = *request;
+    pub(super) fn allocate_fast(&self, request: &AllocationRequest) -> Result<DeviceBlock> {
+        let AllocationRequest { bytes, align, stream, tag } = *request;
         // Zero bytes wrap around to a huge number and are unusual.
         let last_unit = bytes.wrapping_sub(1) / UNIT_BYTES;
-        if last_unit >= u64::from(CLASSED_UNITS) || align != Request::MIN_ALIGN {
+        if last_unit >= u64::from(CLASSED_UNITS) || align != AllocationRequest::MIN_ALIGN {
             return self.allocate_unusual(request);
         }
         let Some(part) = self.parts.recent() else { return self.allocate_unusual(request) };
@@ -60,10 +60,10 @@ impl Heap {
 
     /// A block for a request that the cache was not looked at for.
     #[inline(never)]
-    fn allocate_unusual(&self, request: &Request) -> Result<DeviceBlock> {
+    fn allocate_unusual(&self, request: &AllocationRequest) -> Result<DeviceBlock> {
         let part = self.part();
         let last = request.bytes.wrapping_sub(1);
-        let is_aligned = request.align <= Request::MIN_ALIGN && request.align.is_power_of_two();
+        let is_aligned = request.align <= AllocationRequest::MIN_ALIGN && request.align.is_power_of_two();
         if !is_aligned || last >= COMMON_BYTES {
             return self.allocate_uncommon(part, request, Searched::Nothing);
         }
@@ -73,7 +73,12 @@ impl Heap {
 
     /// A block for a request that the cache has none for; the arena is that of its stream.
     #[inline(never)]
-    fn allocate_listed(&self, part: &ThreadPart, arena: u32, request: &Request) -> Result<DeviceBlock> {
+    fn allocate_listed(
+        &self,
+        part: &ThreadPart,
+        arena: u32,
+        request: &AllocationRequest,
+    ) -> Result<DeviceBlock> {
         let units = (request.bytes.wrapping_sub(1) / UNIT_BYTES) as u32 + 1;
         self.finish(part, request, self.take_listed(arena, units))
     }
@@ -83,7 +88,7 @@ impl Heap {
     fn finish(
         &self,
         part: &ThreadPart,
-        request: &Request,
+        request: &AllocationRequest,
         found: std::result::Result<FoundBlock, Searched>,
     ) -> Result<DeviceBlock> {
         match found {
@@ -101,7 +106,7 @@ impl Heap {
     pub(super) fn block(
         &self,
         part: &ThreadPart,
-        request: &Request,
+        request: &AllocationRequest,
         block_units: BlockUnits,
         record: Option<Box<BlockRecord>>,
     ) -> Result<DeviceBlock> {
@@ -111,7 +116,7 @@ impl Heap {
             None => (None, DeviceAddress(0)),
         };
         let (stream, token) = (request.stream.key(), block_units.token());
-        let Request { bytes, tag, .. } = *request;
+        let AllocationRequest { bytes, tag, .. } = *request;
         let parts = BlockParts { place, address, bytes, stream, tag, token };
         let block = match record {
             Some(mut record) => {

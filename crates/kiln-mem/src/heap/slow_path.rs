@@ -11,7 +11,7 @@ use super::thread_cache::Batch;
 use super::{BlockUnits, Heap, ThreadPart};
 use crate::block::{BlockRecord, DeviceBlock};
 use crate::error::{ErrorKind, FreeError, MemoryRefusal, Result};
-use crate::request::Request;
+use crate::request::AllocationRequest;
 use crate::stamp::{Stamp, Stamps, StreamKey};
 
 /// Pending blocks that an ordinary request looks at.
@@ -60,7 +60,7 @@ impl Heap {
     pub(super) fn allocate_uncommon(
         &self,
         part: &ThreadPart,
-        request: &Request,
+        request: &AllocationRequest,
         tried: Searched,
     ) -> Result<DeviceBlock> {
         if request.bytes == 0 {
@@ -302,7 +302,7 @@ impl Heap {
         uses
     }
 
-    fn unit_request(&self, request: &Request) -> Result<UnitRequest> {
+    fn unit_request(&self, request: &AllocationRequest) -> Result<UnitRequest> {
         check_align(request.align)?;
         let refused = || ErrorKind::from(MemoryRefusal::Size(request.bytes));
         let units = rounded_units(request.bytes).ok_or_else(refused)?;
@@ -317,10 +317,10 @@ impl Heap {
 }
 
 fn check_align(align: u64) -> Result<()> {
-    if align.is_power_of_two() && align <= Request::MAX_ALIGN {
+    if align.is_power_of_two() && align <= AllocationRequest::MAX_ALIGN {
         return Ok(());
     }
-    Err(ErrorKind::from(MemoryRefusal::Alignment { align, most: Request::MAX_ALIGN }).into())
+    Err(ErrorKind::from(MemoryRefusal::Alignment { align, most: AllocationRequest::MAX_ALIGN }).into())
 }
 
 pub(super) fn growth_of(arena: &Arena, number: u32, wanted: UnitRequest) -> Growth {

@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::exhausted::Exhausted;
 use crate::heap::{GrowError, PAGE_BYTES, PageRun};
 use crate::reclaim::{ReclaimAttempt, ReclaimStep, Reclaimed};
-use crate::request::Request;
+use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
 use crate::stamp::{Stamp, StreamKey};
 
@@ -104,7 +104,12 @@ impl Pages {
 
     /// Goes down the ladder until the request is met.
     #[cold]
-    pub(super) fn reclaim_for(&self, request: &Request, pages: u32, refused: GrowError) -> Result<PageRun> {
+    pub(super) fn reclaim_for(
+        &self,
+        request: &AllocationRequest,
+        pages: u32,
+        refused: GrowError,
+    ) -> Result<PageRun> {
         let mut refused = match refused {
             GrowError::Driver(error) if !error.is_oom() => return Err(error.into()),
             refused => refused,
@@ -131,7 +136,7 @@ impl Pages {
 
     fn explain(
         &self,
-        request: &Request,
+        request: &AllocationRequest,
         pages: u32,
         refused: GrowError,
         attempts: Vec<ReclaimAttempt>,

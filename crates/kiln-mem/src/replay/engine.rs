@@ -12,7 +12,7 @@ use super::replay_stack::ReplayStack;
 use super::report::ReplayReport;
 use crate::block::DeviceBlock;
 use crate::error::{Error, ErrorKind, MemoryRefusal, Result};
-use crate::request::Request;
+use crate::request::AllocationRequest;
 use crate::resource::{MemoryResource, MemoryResourceExt};
 use crate::stamp::{Stamp, Stamps};
 
@@ -135,7 +135,7 @@ impl Play<'_> {
         match event.action {
             LogAction::Failed { .. } => state.report.failed_in_log += 1,
             LogAction::Allocate { block, bytes } => {
-                let request = Request::new(bytes, stream);
+                let request = AllocationRequest::new(bytes, stream);
                 let start = self.clock.now();
                 let answer = self.resource.allocate(&request);
                 state.note_time(self.clock, start);

@@ -11,7 +11,7 @@ use super::layer::{StackBase, StackLayer};
 use crate::byte_size::ByteSize;
 use crate::decorator::{FailPlan, GuardConfig, TraceConfig};
 use crate::heap::Spare;
-use crate::request::Request;
+use crate::request::AllocationRequest;
 
 /// A text that is no stack.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -338,7 +338,7 @@ fn trace_records(records: &Written<'_>) -> Result<usize, StackError> {
 
 fn alignment(size: &Written<'_>) -> Result<ByteSize, StackError> {
     let align = size.size()?;
-    if align.0.is_power_of_two() && align.0 <= Request::MAX_ALIGN {
+    if align.0.is_power_of_two() && align.0 <= AllocationRequest::MAX_ALIGN {
         return Ok(align);
     }
     Err(size.bad("a power of two up to 4GiB"))

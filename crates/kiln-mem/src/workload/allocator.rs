@@ -2,7 +2,7 @@
 
 use crate::block::DeviceBlock;
 use crate::error::{Error, Result};
-use crate::request::Request;
+use crate::request::AllocationRequest;
 use crate::resource::{MemoryResource, MemoryResourceExt};
 use crate::stamp::StreamRef;
 
@@ -59,7 +59,7 @@ impl<R: MemoryResource + ?Sized> Allocator for StreamAllocator<'_, R> {
 
     #[inline]
     fn allocate(&mut self, bytes: u64) -> Result<Option<DeviceBlock>> {
-        match self.resource.allocate(&Request::new(bytes, self.stream)) {
+        match self.resource.allocate(&AllocationRequest::new(bytes, self.stream)) {
             Ok(block) => Ok(Some(block)),
             Err(error) if error.is_oom() => Ok(None),
             Err(error) => Err(error),
@@ -73,7 +73,7 @@ impl<R: MemoryResource + ?Sized> Allocator for StreamAllocator<'_, R> {
 
     #[inline]
     fn pair(&mut self, bytes: u64) -> Result<()> {
-        let block = self.resource.allocate(&Request::new(bytes, self.stream))?;
+        let block = self.resource.allocate(&AllocationRequest::new(bytes, self.stream))?;
         self.resource.free(block).map_err(|failed| failed.error)
     }
 }

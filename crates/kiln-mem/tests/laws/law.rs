@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use kiln_driver::Place;
-use kiln_mem::{DeviceBlock, MemoryResource, MemoryResourceExt, ReclaimStep, Request, Stamps, StreamRef};
+use kiln_mem::{
+    AllocationRequest, DeviceBlock, MemoryResource, MemoryResourceExt, ReclaimStep, Stamps, StreamRef,
+};
 
 use crate::rig::{MIB, Random, Rig};
 
@@ -63,7 +65,7 @@ fn alignment(make: Make<'_>, rig: Rig) {
         for (bytes, align) in
             [(1, 1), (100, 256), (5000, 512), (70_000, 4096), (300, 65_536), (3 * MIB, 2 * MIB)]
         {
-            let block = resource.allocate(&Request::new(bytes, stream).align(align)).unwrap();
+            let block = resource.allocate(&AllocationRequest::new(bytes, stream).align(align)).unwrap();
             assert_eq!(block.address().0 % align.max(256), 0, "{bytes} bytes aligned to {align}");
             resource.free(block).unwrap();
         }
@@ -77,7 +79,8 @@ fn disjointness(make: Make<'_>, rig: Rig) {
         // As many blocks as the device has pages, for those that give each block one.
         for _ in 0..1000 {
             if random.below(5) < 3 && blocks.len() < 30 {
-                let block = resource.allocate(&Request::new(random.size(256 << 10), stream)).unwrap();
+                let block =
+                    resource.allocate(&AllocationRequest::new(random.size(256 << 10), stream)).unwrap();
                 assert_disjoint(&mut live, &block);
                 assert_inside(&block);
                 blocks.push(block);
@@ -103,8 +106,10 @@ fn assert_inside(block: &DeviceBlock) {
 fn accounting(make: Make<'_>, rig: Rig) {
     with_resource(make, rig, |_, resource, stream| {
         let sizes = [1, 1000, 65_536, 3 * MIB];
-        let blocks: Vec<_> =
-            sizes.iter().map(|bytes| resource.allocate(&Request::new(*bytes, stream)).unwrap()).collect();
+        let blocks: Vec<_> = sizes
+            .iter()
+            .map(|bytes| resource.allocate(&AllocationRequest::new(*bytes, stream)).unwrap())
+            .collect();
         let counted = resource.accounting();
         let sum: u64 = sizes.iter().sum();
         assert!(counted.live_bytes >= sum, "{} live for {sum}", counted.live_bytes);
@@ -120,7 +125,8 @@ fn accounting(make: Make<'_>, rig: Rig) {
 
 fn zero_bytes(make: Make<'_>, rig: Rig) {
     with_resource(make, rig, |_, resource, stream| {
-        let blocks: Vec<_> = (0..3).map(|_| resource.allocate(&Request::new(0, stream)).unwrap()).collect();
+        let blocks: Vec<_> =
+            (0..3).map(|_| resource.allocate(&AllocationRequest::new(0, stream)).unwrap()).collect();
         for block in blocks {
             assert!(block.is_empty() && block.place().is_none());
             resource.free(block).unwrap();
@@ -132,11 +138,11 @@ fn bad_requests(make: Make<'_>, rig: Rig) {
     with_resource(make, rig, |_, resource, stream| {
         let before = resource.accounting();
         for bytes in [u64::MAX, u64::MAX - 4096, 1 << 50] {
-            let error = resource.allocate(&Request::new(bytes, stream)).unwrap_err();
+            let error = resource.allocate(&AllocationRequest::new(bytes, stream)).unwrap_err();
             assert!(error.is_oom() || error.refusal().is_some() || error.driver().is_some(), "{error}");
         }
         for align in [0, 3, 257, 1 << 40, u64::MAX] {
-            let error = resource.allocate(&Request::new(64, stream).align(align)).unwrap_err();
+            let error = resource.allocate(&AllocationRequest::new(64, stream).align(align)).unwrap_err();
             assert!(error.refusal().is_some(), "alignment {align}: {error}");
         }
         assert_eq!(resource.accounting().live_bytes, before.live_bytes);
@@ -147,7 +153,7 @@ fn bad_requests(make: Make<'_>, rig: Rig) {
 fn foreign_blocks(make: Make<'_>, rig: Rig) {
     with_resource(make, rig, |rig, resource, stream| {
         let other = make(rig);
-        let block = other.allocate(&Request::new(1000, stream)).unwrap();
+        let block = other.allocate(&AllocationRequest::new(1000, stream)).unwrap();
         let (address, before) = (block.address(), resource.accounting());
         let refused = resource.free(block).unwrap_err();
         assert!(refused.error.is_foreign(), "{}", refused.error);
@@ -161,7 +167,7 @@ fn foreign_blocks(make: Make<'_>, rig: Rig) {
 /// A block cannot be copied, but the author of a resource can make one from its parts: the same one, a second time.
 fn stale_blocks(make: Make<'_>, rig: Rig) {
     with_resource(make, rig, |_, resource, stream| {
-        let block = resource.allocate(&Request::new(3 * MIB, stream)).unwrap();
+        let block = resource.allocate(&AllocationRequest::new(3 * MIB, stream)).unwrap();
         let parts = block.into_parts(resource.key()).unwrap();
         // SAFETY: nothing uses the memory. The second block breaks the contract on purpose: it has to be refused.
         let made = || unsafe { DeviceBlock::from_parts(resource.key(), parts) };
@@ -180,7 +186,7 @@ fn exhaustion(make: Make<'_>, rig: Rig) {
     with_resource(make, rig, |_, resource, stream| {
         let mut blocks = Vec::new();
         let error = loop {
-            match resource.allocate(&Request::new(4 * MIB, stream)) {
+            match resource.allocate(&AllocationRequest::new(4 * MIB, stream)) {
                 Ok(block) => blocks.push(block),
                 Err(error) => break error,
             }
@@ -192,7 +198,7 @@ fn exhaustion(make: Make<'_>, rig: Rig) {
         for round in 0..3 {
             let block = blocks.pop().unwrap();
             resource.free(block).unwrap();
-            let again = resource.allocate(&Request::new(4 * MIB, stream));
+            let again = resource.allocate(&AllocationRequest::new(4 * MIB, stream));
             blocks.push(again.unwrap_or_else(|error| panic!("round {round}: {error}")));
         }
         blocks.into_iter().for_each(|block| resource.free(block).unwrap());
@@ -211,8 +217,9 @@ fn threads(make: Make<'_>, rig: Rig) {
                     let mut random = Random::new(seed as u64);
                     for _ in 0..150 {
                         if random.below(2) == 0 {
-                            let block =
-                                resource.allocate(&Request::new(random.size(64 << 10), *stream)).unwrap();
+                            let block = resource
+                                .allocate(&AllocationRequest::new(random.size(64 << 10), *stream))
+                                .unwrap();
                             assert_disjoint(&mut live.lock().unwrap(), &block);
                             handed_over.lock().unwrap().push(block);
                         }
@@ -237,7 +244,7 @@ fn threads(make: Make<'_>, rig: Rig) {
 fn frees_elsewhere(make: Make<'_>, rig: Rig) {
     with_resource(make, rig, |rig, resource, stream| {
         let other = rig.stream();
-        let block = resource.allocate(&Request::new(5000, stream)).unwrap();
+        let block = resource.allocate(&AllocationRequest::new(5000, stream)).unwrap();
         let mut uses = Stamps::NONE;
         if block.device_place().is_some() {
             let first = rig.write(stream, &block, 1);
@@ -258,7 +265,7 @@ fn frees_elsewhere(make: Make<'_>, rig: Rig) {
 
 fn reaping(make: Make<'_>, rig: Rig) {
     with_resource(make, rig, |rig, resource, stream| {
-        let block = resource.allocate(&Request::new(100_000, stream)).unwrap();
+        let block = resource.allocate(&AllocationRequest::new(100_000, stream)).unwrap();
         let on_device = block.device_place().is_some();
         if on_device {
             rig.write(stream, &block, 42);

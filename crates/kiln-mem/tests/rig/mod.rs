@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kiln_driver::{Command, DevicePlace, Driver, DriverExt, Object, Pattern, StreamRequest};
-use kiln_mem::{DeviceBlock, DriverOrder, Heap, HeapConfig, Order, Request, Stamp, StreamRef};
+use kiln_mem::{AllocationRequest, DeviceBlock, DriverOrder, Heap, HeapConfig, Order, Stamp, StreamRef};
 use kiln_sim::{DeviceConfig, FaultPlan, Finding, Machine, MachineConfig};
 
 pub(crate) const MIB: u64 = 1 << 20;
@@ -130,8 +130,8 @@ pub(crate) fn with_rig(run: impl FnOnce(&Rig, StreamRef)) {
 }
 
 /// A request of so many bytes.
-pub(crate) fn request(bytes: u64, stream: StreamRef) -> Request {
-    Request::new(bytes, stream)
+pub(crate) fn request(bytes: u64, stream: StreamRef) -> AllocationRequest {
+    AllocationRequest::new(bytes, stream)
 }
 
 /// Numbers that repeat from their seed.

@@ -5,7 +5,7 @@ use std::sync::mpsc::sync_channel;
 
 use crate::rig::{MIB, Rig, with_rig};
 use kiln_mem::decorator::Counted;
-use kiln_mem::{AllocTag, DeviceBlock, Direct, MemoryResource, MemoryResourceExt, Request};
+use kiln_mem::{AllocTag, AllocationRequest, DeviceBlock, Direct, MemoryResource, MemoryResourceExt};
 
 /// Blocks that are allocated by one thread and freed by another are never counted as freed before they are allocated,
 /// at any moment.
@@ -29,7 +29,7 @@ fn what_is_live_is_never_less_than_nothing() {
         });
         scope.spawn(move || {
             for _ in 0..100_000 {
-                sender.send(stats.allocate(&Request::new(BYTES, stream)).unwrap()).unwrap();
+                sender.send(stats.allocate(&AllocationRequest::new(BYTES, stream)).unwrap()).unwrap();
             }
         });
         while !done.load(Ordering::Relaxed) {
@@ -50,7 +50,7 @@ fn a_scope_that_frees_more_than_it_allocates_holds_nothing() {
     with_rig(|rig, stream| {
         let stats = Counted::new(rig.heap());
         let tag = AllocTag::new("freed in a scope").unwrap();
-        let block = stats.allocate(&Request::new(1000, stream).tag(tag)).unwrap();
+        let block = stats.allocate(&AllocationRequest::new(1000, stream).tag(tag)).unwrap();
         let scope = stats.statistics().scope(tag);
         stats.free(block).unwrap();
         assert_eq!((scope.counts().live_bytes(), scope.counts().live_blocks()), (0, 0));
@@ -64,7 +64,7 @@ fn the_peak_of_what_was_taken_counts_what_was_pending() {
     let stream = rig.stream();
     let direct = Direct::new(rig.driver(), rig.order());
     for _ in 0..2 {
-        let block = direct.allocate(&Request::new(4 * MIB, stream)).unwrap();
+        let block = direct.allocate(&AllocationRequest::new(4 * MIB, stream)).unwrap();
         rig.keep_busy(stream, &block);
         direct.free(block).unwrap();
     }

@@ -3,7 +3,7 @@
 use crate::rig::{MIB, Rig};
 use kiln_driver::Driver;
 use kiln_mem::decorator::Budgeted;
-use kiln_mem::{AllocTag, Budget, HeapConfig, MemoryResource, MemoryResourceExt, Request};
+use kiln_mem::{AllocTag, AllocationRequest, Budget, HeapConfig, MemoryResource, MemoryResourceExt};
 use kiln_sim::SimDevice;
 
 #[test]
@@ -97,7 +97,7 @@ fn a_tag_has_a_limit_of_its_own_below_the_budget() {
     let (rows, other) = (AllocTag::new("limited rows").unwrap(), AllocTag::new("unlimited").unwrap());
     let budget = Budget::new("model", 4 * MIB);
     let resource = Budgeted::new(budget.clone(), rig.heap()).limit_tag(rows, MIB);
-    let allocate = |bytes, tag| resource.allocate(&Request::new(bytes, stream).tag(tag));
+    let allocate = |bytes, tag| resource.allocate(&AllocationRequest::new(bytes, stream).tag(tag));
     let block = allocate(MIB, rows).unwrap();
     let full = allocate(1, rows).unwrap_err();
     let exhausted = full.exhausted().unwrap();
@@ -127,20 +127,20 @@ fn what_one_keeps_at_hand_is_there_for_all_who_share_the_budget() {
     let (left, right) = (root.child("left", 4 * MIB), root.child("right", 4 * MIB));
     let keeps = Budgeted::new(left, rig.heap());
     let stock = || {
-        let block = keeps.allocate(&Request::new(100, stream)).unwrap();
+        let block = keeps.allocate(&AllocationRequest::new(100, stream)).unwrap();
         keeps.free(block).unwrap();
         assert!(root.used_bytes() > 0, "something is kept at hand");
     };
     stock();
     let other = Budgeted::new(right.clone(), rig.heap());
-    let block = other.allocate(&Request::new(4 * MIB, stream)).unwrap();
+    let block = other.allocate(&AllocationRequest::new(4 * MIB, stream)).unwrap();
     other.free(block).unwrap();
     stock();
     drop(other.reserve(4 * MIB).unwrap());
     stock();
     let config = HeapConfig { budget: Some(right), ..HeapConfig::default() };
     let heap = rig.heap_with(config);
-    let block = heap.allocate(&Request::new(4 * MIB, stream)).unwrap();
+    let block = heap.allocate(&AllocationRequest::new(4 * MIB, stream)).unwrap();
     heap.free(block).unwrap();
     drop((keeps, other, heap));
     assert_eq!(root.used_bytes(), 0);
@@ -155,7 +155,7 @@ fn what_was_set_aside_pays_for_a_tag_with_an_account_of_its_own() {
     let budget = Budget::new("model", 8 * MIB);
     let resource = Budgeted::new(budget.clone(), rig.heap()).limit_tag(tag, 3 * MIB);
     let reserved = resource.reserve(4 * MIB).unwrap();
-    let request = Request::new(2 * MIB, stream).tag(tag);
+    let request = AllocationRequest::new(2 * MIB, stream).tag(tag);
     let block = resource.allocate_from(&reserved, &request).unwrap();
     assert_eq!((budget.used_bytes(), budget.children()[0].used_bytes()), (4 * MIB, 2 * MIB));
     let error = resource.allocate_from(&reserved, &request).unwrap_err();

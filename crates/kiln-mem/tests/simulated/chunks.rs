@@ -1,7 +1,7 @@
 //! A heap over chunks, for as long as a program runs: what it gave back and what it was refused costs it nothing later.
 
 use crate::rig::{MIB, Rig};
-use kiln_mem::{Budget, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Request};
+use kiln_mem::{AllocationRequest, Budget, Heap, HeapConfig, MemoryResource, MemoryResourceExt};
 
 /// More than there are numbers for chunks.
 const ROUNDS: usize = 17_000;
@@ -16,12 +16,12 @@ fn requests_that_were_refused_use_nothing_up() {
     let rig = Rig::new(1, 64 * MIB);
     let stream = rig.stream();
     let heap = chunks(&rig, 8 * MIB);
-    let held = heap.allocate(&Request::new(4 * MIB, stream)).unwrap();
+    let held = heap.allocate(&AllocationRequest::new(4 * MIB, stream)).unwrap();
     for _ in 0..ROUNDS {
-        assert!(heap.allocate(&Request::new(6 * MIB, stream)).unwrap_err().is_oom());
+        assert!(heap.allocate(&AllocationRequest::new(6 * MIB, stream)).unwrap_err().is_oom());
     }
     heap.free(held).unwrap();
-    let block = heap.allocate(&Request::new(6 * MIB, stream)).unwrap();
+    let block = heap.allocate(&AllocationRequest::new(6 * MIB, stream)).unwrap();
     heap.free(block).unwrap();
     drop(heap);
     rig.finish(&[stream]);
@@ -34,10 +34,11 @@ fn chunks_come_and_go_without_end() {
     let heap = chunks(&rig, 64 * MIB);
     for round in 0..ROUNDS {
         // One stays while others come and go, so that numbers do not simply begin anew.
-        let (first, second) = (Request::new(4 * MIB, stream), Request::new(5 * MIB, stream));
+        let (first, second) =
+            (AllocationRequest::new(4 * MIB, stream), AllocationRequest::new(5 * MIB, stream));
         let held = heap.allocate(if round % 2 == 0 { &first } else { &second });
         let held = held.unwrap_or_else(|error| panic!("round {round}: {error}"));
-        let other = heap.allocate(&Request::new(6 * MIB, stream)).unwrap();
+        let other = heap.allocate(&AllocationRequest::new(6 * MIB, stream)).unwrap();
         assert!(other.address().0.abs_diff(held.address().0) >= 4 * MIB, "{held} and {other} overlap");
         heap.free(held).unwrap();
         heap.trim().unwrap();

@@ -6,11 +6,11 @@ use crate::rig::{MIB, with_rig};
 use kiln_mem::decorator::{
     Aligned, Counted, FailPlan, Failing, GuardConfig, Guarded, LeakTracked, Limited, Retrying,
 };
-use kiln_mem::{AllocTag, DeviceBlock, MemoryResource, MemoryResourceExt, Request};
+use kiln_mem::{AllocTag, AllocationRequest, DeviceBlock, MemoryResource, MemoryResourceExt};
 
 /// A call site that is found by its name, however the rest of the test was compiled.
 #[inline(never)]
-fn leaky_call_site(leaks: &impl MemoryResource, request: &Request) -> DeviceBlock {
+fn leaky_call_site(leaks: &impl MemoryResource, request: &AllocationRequest) -> DeviceBlock {
     leaks.allocate(request).unwrap()
 }
 
@@ -19,7 +19,7 @@ fn leaks_are_listed_with_tags_and_call_sites() {
     with_rig(|rig, stream| {
         let leaks = LeakTracked::sampling(2, rig.heap());
         let (cache, rows) = (AllocTag::new("leaky cache").unwrap(), AllocTag::new("leaky rows").unwrap());
-        let allocate = |bytes, tag| leaky_call_site(&leaks, &Request::new(bytes, stream).tag(tag));
+        let allocate = |bytes, tag| leaky_call_site(&leaks, &AllocationRequest::new(bytes, stream).tag(tag));
         let blocks = [allocate(100, rows), allocate(5000, cache), allocate(300, rows)];
         assert_eq!(leaks.tracker().by_tag(), [(cache, 1, 5000), (rows, 2, 400)]);
         let live = leaks.tracker().live();
@@ -38,10 +38,10 @@ fn a_scope_measures_a_tag_and_nobody_else() {
     with_rig(|rig, stream| {
         let stats = Counted::new(rig.heap());
         let (mine, other) = (AllocTag::new("mine").unwrap(), AllocTag::new("other").unwrap());
-        let before = stats.allocate(&Request::new(77, stream).tag(mine)).unwrap();
+        let before = stats.allocate(&AllocationRequest::new(77, stream).tag(mine)).unwrap();
         let scope = stats.statistics().scope(mine);
-        let noise = stats.allocate(&Request::new(5000, stream).tag(other)).unwrap();
-        let block = stats.allocate(&Request::new(1000, stream).tag(mine)).unwrap();
+        let noise = stats.allocate(&AllocationRequest::new(5000, stream).tag(other)).unwrap();
+        let block = stats.allocate(&AllocationRequest::new(1000, stream).tag(mine)).unwrap();
         stats.free(before).unwrap();
         let counts = scope.counts();
         assert_eq!((counts.allocations, counts.allocated_bytes, counts.frees), (1, 1000, 1));
@@ -57,8 +57,8 @@ fn an_error_that_passes_counters_names_who_holds_most() {
     with_rig(|rig, stream| {
         let stats = Counted::new(Limited::new(MIB, rig.heap()));
         let hog = AllocTag::new("hog").unwrap();
-        let block = stats.allocate(&Request::new(900_000, stream).tag(hog)).unwrap();
-        let error = stats.allocate(&Request::new(MIB, stream)).unwrap_err();
+        let block = stats.allocate(&AllocationRequest::new(900_000, stream).tag(hog)).unwrap();
+        let error = stats.allocate(&AllocationRequest::new(MIB, stream)).unwrap_err();
         assert_eq!(error.exhausted().unwrap().top_tags, [(hog, 900_000)]);
         stats.free(block).unwrap();
     });
@@ -69,7 +69,7 @@ fn failures_come_when_they_were_planned_and_change_nothing() {
     with_rig(|rig, stream| {
         let plan = FailPlan { every_allocation: 3, every_free: 2, above_bytes: 10_000 };
         let failing = Failing::new(plan, rig.heap());
-        let allocate = |bytes| failing.allocate(&Request::new(bytes, stream));
+        let allocate = |bytes| failing.allocate(&AllocationRequest::new(bytes, stream));
         let mut blocks = vec![allocate(1).unwrap(), allocate(1).unwrap()];
         assert!(allocate(1).unwrap_err().is_oom());
         blocks.push(allocate(10_000).unwrap());
@@ -91,14 +91,14 @@ fn trying_again_helps_where_the_resource_below_does_not_by_itself() {
         let stock = |bytes| {
             // Blocks of the pool that were freed stay in the pool until it is trimmed.
             let pool = kiln_mem::DriverPool::new(rig.driver(), rig.order()).unwrap();
-            let block = pool.allocate(&Request::new(bytes, stream)).unwrap();
+            let block = pool.allocate(&AllocationRequest::new(bytes, stream)).unwrap();
             pool.free(block).unwrap();
             rig.synchronize(stream);
             pool
         };
         let direct =
             |pool| Retrying::new(1, Both { pool, direct: kiln_mem::Direct::new(rig.driver(), rig.order()) });
-        let request = Request::new(40 * MIB, stream);
+        let request = AllocationRequest::new(40 * MIB, stream);
         let plain = stock(40 * MIB);
         let both = Both { pool: plain, direct: kiln_mem::Direct::new(rig.driver(), rig.order()) };
         let refused = both.allocate(&request).unwrap_err();
@@ -107,7 +107,7 @@ fn trying_again_helps_where_the_resource_below_does_not_by_itself() {
         let retrying = direct(stock(40 * MIB));
         let block = retrying.allocate(&request).unwrap();
         retrying.free(block).unwrap();
-        let error = retrying.allocate(&Request::new(100 * MIB, stream)).unwrap_err();
+        let error = retrying.allocate(&AllocationRequest::new(100 * MIB, stream)).unwrap_err();
         assert!(!error.exhausted().unwrap().attempts.is_empty(), "{error}");
         retrying.trim().unwrap();
     });
@@ -124,7 +124,7 @@ impl MemoryResource for Both {
         self.direct.key()
     }
 
-    fn allocate(&self, request: &Request) -> kiln_mem::Result<DeviceBlock> {
+    fn allocate(&self, request: &AllocationRequest) -> kiln_mem::Result<DeviceBlock> {
         self.direct.allocate(request)
     }
 
@@ -152,7 +152,7 @@ fn alignment_is_the_larger_of_both() {
     with_rig(|rig, stream| {
         let aligned = Aligned::new(64 << 10, rig.heap()).unwrap();
         for (asked, got) in [(1, 64 << 10), (2 * MIB, 2 * MIB)] {
-            let block = aligned.allocate(&Request::new(100, stream).align(asked)).unwrap();
+            let block = aligned.allocate(&AllocationRequest::new(100, stream).align(asked)).unwrap();
             assert_eq!(block.address().0 % got, 0);
             aligned.free(block).unwrap();
         }
@@ -166,10 +166,10 @@ fn a_step_that_cannot_be_taken_does_not_hide_that_memory_is_out() {
         let heap = Failing::new(FailPlan { every_free: 1, ..FailPlan::default() }, rig.heap());
         let config = GuardConfig { zone_bytes: 256, quarantine_bytes: 64 * MIB };
         let retrying = Retrying::new(2, Guarded::new(config, rig.driver(), rig.order(), heap));
-        let block = retrying.allocate(&Request::new(MIB, stream)).unwrap();
+        let block = retrying.allocate(&AllocationRequest::new(MIB, stream)).unwrap();
         // Into quarantine, which it cannot leave.
         retrying.free(block).unwrap();
-        let error = retrying.allocate(&Request::new(80 * MIB, stream)).unwrap_err();
+        let error = retrying.allocate(&AllocationRequest::new(80 * MIB, stream)).unwrap_err();
         assert!(error.is_oom(), "{error}");
         assert_eq!(error.exhausted().unwrap().layer, "heap");
         let quarantined = retrying.accounting();
@@ -189,7 +189,7 @@ impl MemoryResource for Stingy {
         self.key
     }
 
-    fn allocate(&self, request: &Request) -> kiln_mem::Result<DeviceBlock> {
+    fn allocate(&self, request: &AllocationRequest) -> kiln_mem::Result<DeviceBlock> {
         // An alignment that no block can have is refused first.
         let block = self.heap.allocate(request)?;
         if self.reaps_left.load(Ordering::Relaxed) > 0 {
@@ -236,12 +236,14 @@ fn the_ladder_is_gone_down_as_often_as_was_said_and_only_for_want_of_memory() {
             heap: rig.heap(),
         };
         let retrying = Retrying::new(3, stingy(3));
-        retrying.free(retrying.allocate(&Request::new(64, stream)).unwrap()).unwrap();
+        retrying.free(retrying.allocate(&AllocationRequest::new(64, stream)).unwrap()).unwrap();
         let retrying = Retrying::new(3, stingy(4));
-        let error = retrying.allocate(&Request::new(64, stream)).unwrap_err();
+        let error = retrying.allocate(&AllocationRequest::new(64, stream)).unwrap_err();
         assert_eq!(error.exhausted().unwrap().attempts.len(), 3 * kiln_mem::ReclaimStep::ALL.len());
         let retrying = Retrying::new(3, stingy(5));
-        assert!(retrying.allocate(&Request::new(64, stream).align(3)).unwrap_err().refusal().is_some());
+        assert!(
+            retrying.allocate(&AllocationRequest::new(64, stream).align(3)).unwrap_err().refusal().is_some()
+        );
         assert_eq!(retrying.inner().reaps_left.load(Ordering::Relaxed), 5, "nothing was asked for it");
     });
 }
@@ -251,10 +253,10 @@ fn counters_leave_the_tags_that_a_layer_below_named() {
     with_rig(|rig, stream| {
         let hog = AllocTag::new("hog beside the counters").unwrap();
         let heap = std::sync::Arc::new(rig.heap());
-        let held = heap.allocate(&Request::new(40 * MIB, stream).tag(hog)).unwrap();
+        let held = heap.allocate(&AllocationRequest::new(40 * MIB, stream).tag(hog)).unwrap();
         let stats = Counted::new(heap.clone());
-        let own = stats.allocate(&Request::new(MIB, stream)).unwrap();
-        let error = stats.allocate(&Request::new(40 * MIB, stream)).unwrap_err();
+        let own = stats.allocate(&AllocationRequest::new(MIB, stream)).unwrap();
+        let error = stats.allocate(&AllocationRequest::new(40 * MIB, stream)).unwrap_err();
         assert_eq!(error.exhausted().unwrap().top_tags[0], (hog, 40 * MIB));
         stats.free(own).unwrap();
         heap.free(held).unwrap();

@@ -7,8 +7,8 @@ use kiln_driver::call::CallKind;
 use kiln_driver::layer::{CommandKind, Counting, Layered};
 use kiln_driver::{Command, Driver, Pattern, StreamRequest};
 use kiln_mem::{
-    DeviceBlock, DriverOrder, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Order, Request, Stamps,
-    StreamRef,
+    AllocationRequest, DeviceBlock, DriverOrder, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Order,
+    Stamps, StreamRef,
 };
 
 const OPERATIONS: u64 = 1_000_000;
@@ -39,7 +39,7 @@ impl Program {
         let stream = self.streams[self.random.below(STREAMS) as usize];
         if (self.random.below(2) == 0 && self.live.len() < 2000) || self.live.is_empty() {
             let bytes = if self.random.below(50) == 0 { 0 } else { self.random.size(128 << 10) };
-            match self.heap.allocate(&Request::new(bytes, stream)) {
+            match self.heap.allocate(&AllocationRequest::new(bytes, stream)) {
                 Ok(block) => self.live.push(block),
                 Err(error) => assert!(error.is_oom(), "{error}"),
             }

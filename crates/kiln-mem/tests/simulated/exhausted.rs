@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::rig::{MIB, Rig};
 use kiln_mem::decorator::{Budgeted, Limited};
 use kiln_mem::{
-    AllocTag, Budget, DeviceBlock, Direct, DriverPool, Heap, HeapConfig, MemoryResource, MemoryResourceExt,
-    Order, Pages, PressurePolicy, ReclaimStep, Request, Result, Stamp, Stamps, StreamRef,
+    AllocTag, AllocationRequest, Budget, DeviceBlock, Direct, DriverPool, Heap, HeapConfig, MemoryResource,
+    MemoryResourceExt, Order, Pages, PressurePolicy, ReclaimStep, Result, Stamp, Stamps, StreamRef,
 };
 
 /// A heap that may take so many bytes from the device and only these steps.
@@ -24,7 +24,7 @@ fn limits_say_which_of_them_was_reached() {
     let budgeted = Budgeted::new(Budget::new("model", 4 * MIB), rig.heap()).limit_tag(tag, MIB);
     let reserved = budgeted.reserve(2 * MIB).unwrap();
     let text = |answer: Result<DeviceBlock>| answer.unwrap_err().to_string();
-    let request = Request::new(3 * MIB, stream);
+    let request = AllocationRequest::new(3 * MIB, stream);
     assert_eq!(
         text(limited.allocate(&request)),
         "limit: out of memory: 3145728 bytes were asked for; 0 of a limit of 2097152 are in use"
@@ -55,8 +55,8 @@ fn bases_pass_on_what_the_driver_says() {
     let direct = Direct::new(rig.driver(), rig.order());
     let pool = DriverPool::new(rig.driver(), rig.order()).unwrap();
     for resource in [&direct as &dyn MemoryResource, &pool] {
-        let held = resource.allocate(&Request::new(5 * MIB, stream)).unwrap();
-        let text = resource.allocate(&Request::new(4 * MIB, stream)).unwrap_err().to_string();
+        let held = resource.allocate(&AllocationRequest::new(5 * MIB, stream)).unwrap();
+        let text = resource.allocate(&AllocationRequest::new(4 * MIB, stream)).unwrap_err().to_string();
         let start = format!("{resource}: out of memory: 4194304 bytes were asked for; 5242880 are in use");
         assert!(text.starts_with(&start) && text.contains("the driver said: "), "{text}");
         resource.free(held).unwrap();
@@ -73,14 +73,14 @@ fn the_error_explains_itself_for_a_budget() {
     let (first, second) = (rig.stream(), rig.stream());
     let heap = heap(&rig, 8 * MIB, &ReclaimStep::ALL);
     let tag = AllocTag::new("weights").unwrap();
-    let held = heap.allocate(&Request::new(3 * MIB, first).tag(tag)).unwrap();
-    let lent = heap.allocate(&Request::new(3 * MIB, first)).unwrap();
+    let held = heap.allocate(&AllocationRequest::new(3 * MIB, first).tag(tag)).unwrap();
+    let lent = heap.allocate(&AllocationRequest::new(3 * MIB, first)).unwrap();
     let written = rig.write(first, &lent, 1);
     rig.order.wait_on(second.key(), written).unwrap();
     let use_of = rig.write(second, &lent, 2);
     heap.deallocate(lent, &Stamps::from(use_of)).unwrap();
 
-    let error = heap.allocate(&Request::new(16 * MIB + 1, first)).unwrap_err();
+    let error = heap.allocate(&AllocationRequest::new(16 * MIB + 1, first)).unwrap_err();
     let exhausted = error.exhausted().unwrap();
     assert_eq!((exhausted.limit_bytes, exhausted.in_use_bytes), (Some(8 * MIB), 6 * MIB));
     assert_eq!(exhausted.requested_bytes, 16 * MIB + 1);
@@ -109,12 +109,12 @@ fn the_error_names_what_is_pending_and_until_when() {
     let rig = Rig::new(11, 64 * MIB);
     let (first, second) = (rig.stream(), rig.stream());
     let heap = heap(&rig, 8 * MIB, &[ReclaimStep::ThreadCaches]);
-    let lent = heap.allocate(&Request::new(3 * MIB, first)).unwrap();
+    let lent = heap.allocate(&AllocationRequest::new(3 * MIB, first)).unwrap();
     let written = rig.write(first, &lent, 1);
     rig.order.wait_on(second.key(), written).unwrap();
     let use_of = rig.write(second, &lent, 2);
     heap.deallocate(lent, &Stamps::from(use_of)).unwrap();
-    let error = heap.allocate(&Request::new(8 * MIB, first)).unwrap_err();
+    let error = heap.allocate(&AllocationRequest::new(8 * MIB, first)).unwrap_err();
     let exhausted = error.exhausted().unwrap();
     assert_eq!((exhausted.pending_bytes, exhausted.pending_until), (3 * MIB, Some(use_of)));
     assert!(
@@ -132,8 +132,8 @@ fn the_error_explains_itself_for_the_device() {
     let rig = Rig::new(9, 8 * MIB);
     let stream = rig.stream();
     let heap = rig.heap();
-    let held = heap.allocate(&Request::new(5 * MIB, stream)).unwrap();
-    let error = heap.allocate(&Request::new(4 * MIB, stream)).unwrap_err();
+    let held = heap.allocate(&AllocationRequest::new(5 * MIB, stream)).unwrap();
+    let error = heap.allocate(&AllocationRequest::new(4 * MIB, stream)).unwrap_err();
     let exhausted = error.exhausted().unwrap();
     assert_eq!((exhausted.limit_bytes, exhausted.in_use_bytes), (None, 5 * MIB));
     assert!(exhausted.driver.as_ref().unwrap().contains("out of memory"));
@@ -154,7 +154,7 @@ fn what_the_driver_says_besides_out_of_memory_is_passed_on() {
     let heap = rig.heap();
     let mut blocks = Vec::new();
     let error = loop {
-        match heap.allocate(&Request::new(4 * MIB, stream)) {
+        match heap.allocate(&AllocationRequest::new(4 * MIB, stream)) {
             Ok(block) => blocks.push(block),
             Err(error) => break error,
         }
@@ -167,11 +167,11 @@ fn what_the_driver_says_besides_out_of_memory_is_passed_on() {
 /// Three megabytes are held, three wait for work on a stream, and four are asked for.
 fn short_of_memory(rig: &Rig, resource: &dyn MemoryResource, stream: StreamRef) -> (kiln_mem::Error, Stamp) {
     let tag = AllocTag::new("held by hand").unwrap();
-    let held = resource.allocate(&Request::new(3 * MIB, stream).tag(tag)).unwrap();
-    let lent = resource.allocate(&Request::new(3 * MIB, stream)).unwrap();
+    let held = resource.allocate(&AllocationRequest::new(3 * MIB, stream).tag(tag)).unwrap();
+    let lent = resource.allocate(&AllocationRequest::new(3 * MIB, stream)).unwrap();
     let busy = rig.keep_busy(stream, &lent);
     resource.free(lent).unwrap();
-    let error = resource.allocate(&Request::new(4 * MIB, stream)).unwrap_err();
+    let error = resource.allocate(&AllocationRequest::new(4 * MIB, stream)).unwrap_err();
     rig.synchronize(stream);
     resource.free(held).unwrap();
     rig.synchronize(stream);
@@ -230,11 +230,11 @@ fn limits_above_a_heap_say_what_is_free_below_them() {
         Box::new(Budgeted::new(Budget::new("model", 4 * MIB), rig.heap())),
     ];
     for (resource, name) in layers.iter().zip(["limit", "budget model"]) {
-        let blocks =
-            [2, 1, 1].map(|megabytes| resource.allocate(&Request::new(megabytes * MIB, stream)).unwrap());
+        let blocks = [2, 1, 1]
+            .map(|megabytes| resource.allocate(&AllocationRequest::new(megabytes * MIB, stream)).unwrap());
         let [first, second, third] = blocks;
         resource.free(second).unwrap();
-        let error = resource.allocate(&Request::new(2 * MIB, stream)).unwrap_err();
+        let error = resource.allocate(&AllocationRequest::new(2 * MIB, stream)).unwrap_err();
         let (exhausted, counted) = (error.exhausted().unwrap(), resource.accounting());
         assert_eq!((exhausted.layer.as_str(), exhausted.limit_bytes), (name, Some(4 * MIB)));
         assert!(exhausted.in_use_bytes >= 3 * MIB && exhausted.in_use_bytes < 4 * MIB);
@@ -261,9 +261,9 @@ fn nothing_else_is_out_of_memory() {
         Box::new(DriverPool::new(rig.driver(), rig.order()).unwrap()),
     ];
     for resource in &bases {
-        let error = resource.allocate(&Request::new(64, stream).align(3)).unwrap_err();
+        let error = resource.allocate(&AllocationRequest::new(64, stream).align(3)).unwrap_err();
         assert!(!error.is_oom() && error.refusal().is_some() && !error.is_retryable(), "{error}");
-        let foreign = other.allocate(&Request::new(64, stream)).unwrap();
+        let foreign = other.allocate(&AllocationRequest::new(64, stream)).unwrap();
         let refused = resource.free(foreign).unwrap_err();
         assert!(!refused.error.is_oom() && refused.error.exhausted().is_none(), "{}", refused.error);
         other.free(refused.block).unwrap();

@@ -11,8 +11,8 @@ use kiln_mem::decorator::{
 use kiln_mem::replay::{AllocationLog, LogOptions};
 use kiln_mem::trace::{RecordedTrace, TraceAction};
 use kiln_mem::{
-    AllocTag, Budget, DeviceBlock, DriverOrder, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Order,
-    Pages, Request, Stamp, StreamKey,
+    AllocTag, AllocationRequest, Budget, DeviceBlock, DriverOrder, Heap, HeapConfig, MemoryResource,
+    MemoryResourceExt, Order, Pages, Stamp, StreamKey,
 };
 
 /// A heap of which every so many allocations and frees fail.
@@ -30,9 +30,9 @@ fn limits_are_not_used_up_by_allocations_that_fail_below() {
         ];
         for resource in &layers {
             for _ in 0..10 {
-                let block = resource.allocate(&Request::new(3 * MIB, stream)).unwrap();
+                let block = resource.allocate(&AllocationRequest::new(3 * MIB, stream)).unwrap();
                 resource.free(block).unwrap();
-                let error = resource.allocate(&Request::new(3 * MIB, stream)).unwrap_err();
+                let error = resource.allocate(&AllocationRequest::new(3 * MIB, stream)).unwrap_err();
                 assert_eq!(error.exhausted().unwrap().layer, "fail", "{resource}: {error}");
             }
         }
@@ -50,11 +50,14 @@ fn limits_count_what_could_not_be_freed() {
             Box::new(Budgeted::new(budget.clone(), failing(rig, 0, 2))),
         ];
         for resource in &layers {
-            let block = resource.allocate(&Request::new(MIB, stream)).unwrap();
+            let block = resource.allocate(&AllocationRequest::new(MIB, stream)).unwrap();
             resource.free(block).unwrap();
-            let block = resource.allocate(&Request::new(3 * MIB, stream)).unwrap();
+            let block = resource.allocate(&AllocationRequest::new(3 * MIB, stream)).unwrap();
             let block = resource.free(block).unwrap_err().block;
-            assert!(resource.allocate(&Request::new(2 * MIB, stream)).unwrap_err().is_oom(), "{resource}");
+            assert!(
+                resource.allocate(&AllocationRequest::new(2 * MIB, stream)).unwrap_err().is_oom(),
+                "{resource}"
+            );
             resource.free(block).unwrap();
         }
         drop(layers);
@@ -69,7 +72,7 @@ fn what_was_set_aside_is_there_after_an_allocation_that_failed_below() {
         let budget = Budget::new("test", 4 * MIB);
         let resource = Budgeted::new(budget.clone(), failing(rig, 1, 0)).limit_tag(tag, 3 * MIB);
         let reserved = resource.reserve(2 * MIB).unwrap();
-        for request in [Request::new(MIB, stream), Request::new(MIB, stream).tag(tag)] {
+        for request in [AllocationRequest::new(MIB, stream), AllocationRequest::new(MIB, stream).tag(tag)] {
             assert!(resource.allocate_from(&reserved, &request).unwrap_err().is_oom());
             assert_eq!((reserved.left_bytes(), budget.used_bytes()), (2 * MIB, 2 * MIB));
             assert_eq!(budget.children()[0].used_bytes(), 0);
@@ -86,7 +89,7 @@ fn a_trace_and_a_table_of_live_blocks_know_what_could_not_be_freed() {
     with_rig(|rig, stream| {
         let traced = Traced::new(TraceConfig::default(), failing(rig, 0, 1));
         let leaks = LeakTracked::new(traced);
-        let block = leaks.allocate(&Request::new(1000, stream)).unwrap();
+        let block = leaks.allocate(&AllocationRequest::new(1000, stream)).unwrap();
         let before = leaks.tracker().live()[0].to_string();
         let block = leaks.free(block).unwrap_err().block;
         assert_eq!(leaks.tracker().live().iter().map(ToString::to_string).collect::<Vec<_>>(), [before]);
@@ -107,7 +110,7 @@ fn a_guard_still_watches_what_could_not_be_freed() {
     with_rig(|rig, stream| {
         let config = GuardConfig { zone_bytes: 256, quarantine_bytes: 0 };
         let guard = Guarded::new(config, rig.driver(), rig.order(), failing(rig, 0, 1));
-        let block = guard.allocate(&Request::new(1000, stream)).unwrap();
+        let block = guard.allocate(&AllocationRequest::new(1000, stream)).unwrap();
         let block = guard.free(block).unwrap_err().block;
         assert_eq!((block.bytes(), guard.checker().check().unwrap()), (1000, Vec::new()));
         rig.write_at(stream, block.device_place().unwrap().plus(1000), 7, 1);
@@ -160,15 +163,15 @@ fn memory_of_another_stream_is_still_there_after_a_wait_that_could_not_be_made()
     let order = Arc::new(Reluctant { order: rig.order.clone(), refuses: AtomicBool::new(true) });
     let config = HeapConfig { budget: Some(Budget::new("test", 8 * MIB)), ..HeapConfig::default() };
     let heap = Heap::over_pages(rig.driver(), order.clone(), config).unwrap();
-    let block = heap.allocate(&Request::new(8 * MIB, first)).unwrap();
+    let block = heap.allocate(&AllocationRequest::new(8 * MIB, first)).unwrap();
     rig.write(first, &block, 1);
     heap.free(block).unwrap();
     for _ in 0..3 {
-        let error = heap.allocate(&Request::new(8 * MIB, second)).unwrap_err();
+        let error = heap.allocate(&AllocationRequest::new(8 * MIB, second)).unwrap_err();
         assert!(error.driver().is_some() && !error.is_oom(), "{error}");
     }
     order.refuses.store(false, Ordering::Relaxed);
-    let block = heap.allocate(&Request::new(8 * MIB, second)).unwrap();
+    let block = heap.allocate(&AllocationRequest::new(8 * MIB, second)).unwrap();
     rig.write(second, &block, 2);
     heap.free(block).unwrap();
     assert_eq!(heap.accounting().false_dependencies, 1);
@@ -184,7 +187,7 @@ fn a_block_of_pages_that_is_pending_is_not_taken_back_twice() {
     let rig = Rig::new(1, 64 * MIB);
     let stream = rig.stream();
     let pages = Pages::new(rig.driver(), rig.order(), HeapConfig::default()).unwrap();
-    let block = pages.allocate(&Request::new(3 * MIB, stream)).unwrap();
+    let block = pages.allocate(&AllocationRequest::new(3 * MIB, stream)).unwrap();
     rig.keep_busy(stream, &block);
     let parts = block.into_parts(pages.key()).unwrap();
     // SAFETY: nothing uses the memory. The second block breaks the contract on purpose: it has to be refused.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::rig::{MIB, Random, Rig, with_rig};
 use kiln_mem::decorator::{Damage, FailPlan, Failing, GuardConfig, Guarded};
-use kiln_mem::{AllocTag, DeviceBlock, Heap, MemoryResource, MemoryResourceExt, Request};
+use kiln_mem::{AllocTag, AllocationRequest, DeviceBlock, Heap, MemoryResource, MemoryResourceExt};
 use kiln_sim::{DeviceConfig, FaultPlan, PlannedFault};
 
 fn guard(rig: &Rig, quarantine_bytes: u64) -> Guarded<Heap> {
@@ -18,7 +18,7 @@ fn a_guard_finds_writes_beside_a_block_and_says_which() {
     with_rig(|rig, stream| {
         let guard = guard(rig, 0);
         let tag = AllocTag::new("victim").unwrap();
-        let victim = || guard.allocate(&Request::new(1000, stream).tag(tag)).unwrap();
+        let victim = || guard.allocate(&AllocationRequest::new(1000, stream).tag(tag)).unwrap();
         let (under, over) = (victim(), victim());
         assert_eq!(guard.checker().check().unwrap(), []);
         let before = |block: &DeviceBlock, bytes: u64| {
@@ -49,7 +49,7 @@ fn a_guard_finds_writes_beside_a_block_and_says_which() {
 fn a_guard_finds_writes_after_the_end() {
     with_rig(|rig, stream| {
         let guard = guard(rig, MIB);
-        let block = guard.allocate(&Request::new(5000, stream)).unwrap();
+        let block = guard.allocate(&AllocationRequest::new(5000, stream)).unwrap();
         let place = block.device_place().unwrap();
         guard.free(block).unwrap();
         assert_eq!(guard.checker().check().unwrap(), []);
@@ -67,7 +67,7 @@ fn a_guard_finds_writes_after_the_end() {
 fn a_new_block_holds_what_no_program_mistakes_for_data() {
     with_rig(|rig, stream| {
         let guard = guard(rig, 0);
-        let block = guard.allocate(&Request::new(300, stream)).unwrap();
+        let block = guard.allocate(&AllocationRequest::new(300, stream)).unwrap();
         assert!(rig.read(stream, &block).iter().all(|byte| *byte == 0xcd));
         guard.free(block).unwrap();
     });
@@ -77,7 +77,7 @@ fn a_new_block_holds_what_no_program_mistakes_for_data() {
 fn a_block_in_quarantine_cannot_be_freed_again() {
     with_rig(|rig, stream| {
         let guard = guard(rig, MIB);
-        let block = guard.allocate(&Request::new(5000, stream)).unwrap();
+        let block = guard.allocate(&AllocationRequest::new(5000, stream)).unwrap();
         let parts = block.into_parts(guard.key()).unwrap();
         // SAFETY: nothing uses the memory. The second block breaks the contract on purpose: it has to be refused.
         let made = || unsafe { DeviceBlock::from_parts(guard.key(), parts) };
@@ -97,7 +97,7 @@ fn a_block_that_cannot_be_freed_stays_in_quarantine() {
         let plan = FailPlan { every_free: 2, ..FailPlan::default() };
         let config = GuardConfig { zone_bytes: 256, quarantine_bytes: MIB };
         let guard = Guarded::new(config, rig.driver(), rig.order(), Failing::new(plan, rig.heap()));
-        let blocks = [1, 2, 3].map(|bytes| guard.allocate(&Request::new(bytes, stream)).unwrap());
+        let blocks = [1, 2, 3].map(|bytes| guard.allocate(&AllocationRequest::new(bytes, stream)).unwrap());
         let late = blocks[1].device_place().unwrap();
         blocks.into_iter().for_each(|block| guard.free(block).unwrap());
         rig.write_at(stream, late, 7, 1);
@@ -120,7 +120,7 @@ fn a_guard_that_goes_gives_back_what_it_kept() {
         let config = GuardConfig { zone_bytes: 256, quarantine_bytes: MIB };
         let guard = Guarded::new(config, rig.driver(), rig.order(), heap.clone());
         for bytes in [1000, 3000] {
-            let block = guard.allocate(&Request::new(bytes, stream)).unwrap();
+            let block = guard.allocate(&AllocationRequest::new(bytes, stream)).unwrap();
             guard.free(block).unwrap();
         }
         assert_eq!(heap.accounting().live_blocks, 2, "kept and watched");
@@ -136,9 +136,9 @@ fn a_guard_without_room_to_look_through_takes_nothing() {
     let rig = Rig::with(1, DeviceConfig::with_memory(64 * MIB), faults);
     let stream = rig.stream();
     let guard = guard(&rig, 0);
-    guard.allocate(&Request::new(1000, stream)).unwrap_err();
+    guard.allocate(&AllocationRequest::new(1000, stream)).unwrap_err();
     assert_eq!(guard.accounting().live_blocks, 0);
-    let block = guard.allocate(&Request::new(1000, stream)).unwrap();
+    let block = guard.allocate(&AllocationRequest::new(1000, stream)).unwrap();
     guard.free(block).unwrap();
     drop(guard);
     rig.finish(&[stream]);
@@ -160,7 +160,9 @@ fn a_guard_that_is_asked_while_others_allocate_finds_nothing_where_nothing_is() 
                     let mut live = Vec::new();
                     for _ in 0..300 {
                         if random.below(2) == 0 || live.is_empty() {
-                            let block = guard.allocate(&Request::new(random.size(2 << 10), *stream)).unwrap();
+                            let block = guard
+                                .allocate(&AllocationRequest::new(random.size(2 << 10), *stream))
+                                .unwrap();
                             rig.write(*stream, &block, 7);
                             live.push(block);
                         } else {
@@ -192,12 +194,12 @@ fn a_guard_gives_up_what_it_can_when_memory_is_short() {
     let plan = FailPlan { every_free: 2, ..FailPlan::default() };
     let config = GuardConfig { zone_bytes: 256, quarantine_bytes: 64 * MIB };
     let guard = Guarded::new(config, rig.driver(), rig.order(), Failing::new(plan, rig.heap()));
-    let request = Request::new(3 * MIB, stream);
+    let request = AllocationRequest::new(3 * MIB, stream);
     let blocks = [guard.allocate(&request).unwrap(), guard.allocate(&request).unwrap()];
     blocks.into_iter().for_each(|block| guard.free(block).unwrap());
     // The first of them is freed below; the second is not.
     let block = guard.allocate(&request).unwrap();
-    let error = guard.allocate(&Request::new(6 * MIB, stream)).unwrap_err();
+    let error = guard.allocate(&AllocationRequest::new(6 * MIB, stream)).unwrap_err();
     assert!(error.is_oom(), "{error}");
     guard.free(block).unwrap();
     while guard.accounting().live_blocks > 0 {
@@ -211,7 +213,7 @@ fn a_guard_gives_up_what_it_can_when_memory_is_short() {
 fn a_guard_finds_writes_beside_a_block_that_was_freed() {
     with_rig(|rig, stream| {
         let guard = guard(rig, MIB);
-        let block = guard.allocate(&Request::new(1000, stream)).unwrap();
+        let block = guard.allocate(&AllocationRequest::new(1000, stream)).unwrap();
         let place = block.device_place().unwrap();
         guard.free(block).unwrap();
         rig.write_at(stream, place.plus(1000 + 9), 7, 1);
@@ -229,9 +231,9 @@ fn a_guard_forgets_what_it_gave_back() {
         let heap = Arc::new(rig.heap());
         let config = GuardConfig { zone_bytes: 256, quarantine_bytes: 0 };
         let guard = Guarded::new(config, rig.driver(), rig.order(), heap.clone());
-        let block = guard.allocate(&Request::new(64 << 10, stream)).unwrap();
+        let block = guard.allocate(&AllocationRequest::new(64 << 10, stream)).unwrap();
         guard.free(block).unwrap();
-        let other = heap.allocate(&Request::new((64 << 10) + 2 * 256, stream)).unwrap();
+        let other = heap.allocate(&AllocationRequest::new((64 << 10) + 2 * 256, stream)).unwrap();
         rig.write(stream, &other, 7);
         assert_eq!(guard.checker().check().unwrap(), []);
         heap.free(other).unwrap();

@@ -13,8 +13,8 @@ use kiln_mem::decorator::{
 };
 use kiln_mem::trace::{RecordedTrace, TraceAction};
 use kiln_mem::{
-    Accounting, Budget, DeviceBlock, FreeError, MemoryResource, MemoryResourceExt, ReclaimStep, Reclaimed,
-    Request, ResourceKey, Result, Stamps, StreamRef,
+    Accounting, AllocationRequest, Budget, DeviceBlock, FreeError, MemoryResource, MemoryResourceExt,
+    ReclaimStep, Reclaimed, ResourceKey, Result, Stamps, StreamRef,
 };
 
 /// A resource that, when it is told to, returns from a free only after another thread allocated.
@@ -28,7 +28,7 @@ impl MemoryResource for Delaying {
         self.inner.key()
     }
 
-    fn allocate(&self, request: &Request) -> Result<DeviceBlock> {
+    fn allocate(&self, request: &AllocationRequest) -> Result<DeviceBlock> {
         self.inner.allocate(request)
     }
 
@@ -71,7 +71,7 @@ fn hand_over<D: MemoryResource>(
     let (allocated, has_allocated) = channel();
     let delaying = Arc::new(Delaying { inner: Arc::new(rig.heap()), delay: Mutex::new(None) });
     let resource = make(&rig, delaying.clone());
-    let first = resource.allocate(&Request::new(BYTES, stream)).unwrap();
+    let first = resource.allocate(&AllocationRequest::new(BYTES, stream)).unwrap();
     let address = first.address();
     *delaying.delay.lock().unwrap() = Some((freed, has_allocated));
     let second = std::thread::scope(|scope| {
@@ -80,7 +80,7 @@ fn hand_over<D: MemoryResource>(
             has_freed.recv().unwrap();
             // What this thread took from the front cache of the other one lies in the arena.
             delaying.reclaim(ReclaimStep::ThreadCaches).unwrap();
-            let block = resource.allocate(&Request::new(BYTES, stream)).unwrap();
+            let block = resource.allocate(&AllocationRequest::new(BYTES, stream)).unwrap();
             allocated.send(()).unwrap();
             block
         });
@@ -152,7 +152,7 @@ fn counters_count_one() {
         |_, inner| Limited::new(2 * BYTES, inner),
         |limit, _, stream| {
             assert_eq!(limit.used_bytes(), BYTES);
-            assert!(limit.allocate(&Request::new(BYTES + 1, stream)).is_err());
+            assert!(limit.allocate(&AllocationRequest::new(BYTES + 1, stream)).is_err());
         },
     );
     let budget = Budget::new("test", 2 * BYTES);
@@ -177,19 +177,19 @@ fn a_limit_does_not_let_in_more_than_it_allows_while_a_free_is_on_its_way() {
         let (allocated, has_allocated) = channel();
         let delaying = Arc::new(Delaying { inner: Arc::new(rig.heap()), delay: Mutex::new(None) });
         let limit = make(delaying.clone());
-        let first = limit.allocate(&Request::new(BYTES, stream)).unwrap();
+        let first = limit.allocate(&AllocationRequest::new(BYTES, stream)).unwrap();
         *delaying.delay.lock().unwrap() = Some((freed, has_allocated));
         std::thread::scope(|scope| {
             let limit = &limit;
             scope.spawn(move || {
                 has_freed.recv().unwrap();
                 // The free is not done until it returns.
-                assert!(limit.allocate(&Request::new(1, stream)).unwrap_err().is_oom());
+                assert!(limit.allocate(&AllocationRequest::new(1, stream)).unwrap_err().is_oom());
                 allocated.send(()).unwrap();
             });
             limit.free(first).unwrap();
         });
-        let all = limit.allocate(&Request::new(BYTES, stream)).unwrap();
+        let all = limit.allocate(&AllocationRequest::new(BYTES, stream)).unwrap();
         limit.free(all).unwrap();
         drop((limit, delaying));
         rig.finish(&[stream]);

@@ -6,8 +6,8 @@ use kiln_mem::decorator::{Damage, GuardChecker, LeakTracker, Statistics, TraceRe
 use kiln_mem::stack::{StackBase, StackContext, StackLayer};
 use kiln_mem::trace::TraceAction;
 use kiln_mem::{
-    AllocTag, Budget, Direct, DriverPool, Heap, LayerView, MemoryResource, MemoryResourceExt, Pages, Request,
-    Stack,
+    AllocTag, AllocationRequest, Budget, Direct, DriverPool, Heap, LayerView, MemoryResource,
+    MemoryResourceExt, Pages, Stack,
 };
 
 use crate::rig::{MIB, Rig, with_rig};
@@ -27,7 +27,7 @@ fn every_layer_that_collects_is_found_wherever_it_stands() {
         for text in texts {
             let memory = build(rig, text);
             let tag = AllocTag::new("layers").unwrap();
-            let block = memory.allocate(&Request::new(5000, stream).tag(tag)).unwrap();
+            let block = memory.allocate(&AllocationRequest::new(5000, stream).tag(tag)).unwrap();
             let bytes = memory.find::<Statistics>().unwrap().counts(tag).live_bytes();
             assert!(bytes >= 5000, "{text}: inside of a guard it counts the red zones");
             let live = memory.find::<LeakTracker>().unwrap().live();
@@ -58,7 +58,7 @@ fn every_layer_that_collects_is_found_wherever_it_stands() {
 fn several_layers_of_a_kind_are_all_found_outermost_first() {
     with_rig(|rig, stream| {
         let memory = build(rig, "stats(budget(32MiB, stats(budget(16MiB, guard(256B, 0B, stats(heap))))))");
-        let block = memory.allocate(&Request::new(MIB, stream)).unwrap();
+        let block = memory.allocate(&AllocationRequest::new(MIB, stream)).unwrap();
         let bytes: Vec<u64> =
             memory.find_all::<Statistics>().map(|statistics| statistics.total().live_bytes()).collect();
         assert_eq!(bytes, [MIB, MIB, MIB + 512], "the innermost counts the red zones");
@@ -139,7 +139,7 @@ fn what_threads_count_meanwhile_can_be_read_meanwhile() {
             let memory = &memory;
             scope.spawn(move || {
                 for _ in 0..500 {
-                    let block = memory.allocate(&Request::new(1000, stream)).unwrap();
+                    let block = memory.allocate(&AllocationRequest::new(1000, stream)).unwrap();
                     memory.free(block).unwrap();
                 }
             });

@@ -3,7 +3,7 @@
 use crate::rig::{MIB, Rig};
 use kiln_driver::WallClock;
 use kiln_mem::workload::{RandomLives, StreamAllocator};
-use kiln_mem::{Heap, HeapConfig, MemoryResource, MemoryResourceExt, Request, Spare, StreamRef};
+use kiln_mem::{AllocationRequest, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Spare, StreamRef};
 
 /// What one mapped frame costs.
 const FRAME_BYTES: u64 = 24 << 10;
@@ -77,7 +77,7 @@ fn a_request_is_met_even_if_nothing_can_be_unmapped() {
     let rig = Rig::new(4, 64 * MIB);
     let stream = rig.stream();
     let heap = heap_that_keeps(&rig, 0);
-    let allocate = |mib: u64| heap.allocate(&Request::new(mib * MIB, stream)).unwrap();
+    let allocate = |mib: u64| heap.allocate(&AllocationRequest::new(mib * MIB, stream)).unwrap();
     let blocks: Vec<_> = (0..8).map(|_| allocate(8)).collect();
     // Every second one is freed, so that 16 MiB are free in no row, and the device has no more.
     let (freed, kept): (Vec<_>, Vec<_>) = (0..).zip(blocks).partition(|(at, _)| at % 2 == 0);
@@ -110,7 +110,7 @@ fn what_goes_away_costs_nothing_any_more() {
     let rig = Rig::new(5, 64 * MIB);
     let stream = rig.stream();
     let heap = rig.heap();
-    let allocate = |mib: u64| heap.allocate(&Request::new(mib * MIB, stream)).unwrap();
+    let allocate = |mib: u64| heap.allocate(&AllocationRequest::new(mib * MIB, stream)).unwrap();
     let blocks: Vec<_> = (0..8).map(|_| allocate(8)).collect();
     let (freed, kept): (Vec<_>, Vec<_>) = (0..).zip(blocks).partition(|(at, _)| at % 2 == 0);
     freed.into_iter().for_each(|(_, block)| heap.free(block).unwrap());
@@ -136,7 +136,7 @@ fn heap_after_heap_finds_addresses_and_several_at_once_share_them() {
     let rig = Rig::new(6, 64 * MIB);
     let stream = rig.stream();
     let try_it = |heap: &Heap| {
-        let block = heap.allocate(&Request::new(3 * MIB, stream)).unwrap();
+        let block = heap.allocate(&AllocationRequest::new(3 * MIB, stream)).unwrap();
         rig.write(stream, &block, 1);
         heap.free(block).unwrap();
     };

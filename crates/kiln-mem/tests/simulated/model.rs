@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use crate::rig::{MIB, Random, Rig};
 use kiln_mem::decorator::{GuardConfig, Guarded};
-use kiln_mem::{DeviceBlock, Heap, MemoryResource, MemoryResourceExt, Order, Request, Stamps, StreamRef};
+use kiln_mem::{
+    AllocationRequest, DeviceBlock, Heap, MemoryResource, MemoryResourceExt, Order, Stamps, StreamRef,
+};
 
 struct Entry {
     block: DeviceBlock,
@@ -50,7 +52,7 @@ impl Model {
         let align = 1 << self.random.below(14);
         let most = [4096, MIB, 3 * MIB][self.random.below(3) as usize];
         let bytes = self.random.size(most);
-        match self.resource.allocate(&Request::new(bytes, stream).align(align)) {
+        match self.resource.allocate(&AllocationRequest::new(bytes, stream).align(align)) {
             Ok(block) => {
                 let (start, end) = (block.address().0, block.address().0 + bytes);
                 assert_eq!((block.bytes(), start % align), (bytes, 0));

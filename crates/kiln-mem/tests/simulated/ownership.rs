@@ -7,7 +7,8 @@
 
 use crate::rig::{MIB, Random, Rig};
 use kiln_mem::{
-    DeviceBlock, Heap, HeapConfig, MemoryResource, Order, PressurePolicy, Request, Stamp, Stamps, StreamRef,
+    AllocationRequest, DeviceBlock, Heap, HeapConfig, MemoryResource, Order, PressurePolicy, Stamp, Stamps,
+    StreamRef,
 };
 
 struct Owned {
@@ -64,7 +65,7 @@ impl Program {
     fn allocate(&mut self) {
         let stream = self.any_stream();
         let bytes = self.random.size(self.most_bytes);
-        match self.heap.allocate(&Request::new(bytes, stream)) {
+        match self.heap.allocate(&AllocationRequest::new(bytes, stream)) {
             Ok(block) => {
                 let last = Some(write_ends(&self.rig, stream, &block, 1));
                 self.blocks.push(Owned { block, uses: Stamps::NONE, last });

@@ -9,8 +9,8 @@ use crate::rig::{MIB, Rig};
 use kiln_driver::Code;
 use kiln_mem::decorator::Budgeted;
 use kiln_mem::{
-    AllocTag, Budget, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Order, Pages, PressurePolicy,
-    ReclaimStep, Reclaimed, Request, Result, Stamps,
+    AllocTag, AllocationRequest, Budget, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Order, Pages,
+    PressurePolicy, ReclaimStep, Reclaimed, Result, Stamps,
 };
 use kiln_sim::{DeviceConfig, FaultPlan, PlannedFault};
 
@@ -37,14 +37,17 @@ fn a_callback_that_allocates_is_not_called_for_what_it_asks() {
             pressure.on_pressure(0, move |missing| {
                 calls.fetch_add(1, Ordering::Relaxed);
                 // A place to spill to, which is out of memory too.
-                assert!(resource.allocate(&Request::new(missing, stream)).unwrap_err().is_oom());
-                let small = resource.allocate(&Request::new(1000, stream)).unwrap();
+                assert!(resource.allocate(&AllocationRequest::new(missing, stream)).unwrap_err().is_oom());
+                let small = resource.allocate(&AllocationRequest::new(1000, stream)).unwrap();
                 resource.free(small).unwrap();
                 0
             })
         };
-        let held = resource.allocate(&Request::new(4 * MIB, stream)).unwrap();
-        assert!(resource.allocate(&Request::new(6 * MIB, stream)).unwrap_err().is_oom(), "{resource}");
+        let held = resource.allocate(&AllocationRequest::new(4 * MIB, stream)).unwrap();
+        assert!(
+            resource.allocate(&AllocationRequest::new(6 * MIB, stream)).unwrap_err().is_oom(),
+            "{resource}"
+        );
         assert_eq!(calls.load(Ordering::Relaxed), 1, "{resource}");
         drop(spill);
         resource.free(held).unwrap();
@@ -60,11 +63,11 @@ fn what_a_callback_asks_for_others_may_give_up() {
     let stream = rig.stream();
     let pressure = PressurePolicy::default();
     let heap = Arc::new(rig.heap_with(config(8 * MIB, &pressure)));
-    let held = Mutex::new(Some(heap.allocate(&Request::new(6 * MIB, stream)).unwrap()));
+    let held = Mutex::new(Some(heap.allocate(&AllocationRequest::new(6 * MIB, stream)).unwrap()));
     let asks = {
         let heap = heap.clone();
         pressure.on_pressure(2, move |_| {
-            let staging = heap.allocate(&Request::new(4 * MIB, stream)).unwrap();
+            let staging = heap.allocate(&AllocationRequest::new(4 * MIB, stream)).unwrap();
             heap.free(staging).unwrap();
             0
         })
@@ -77,7 +80,7 @@ fn what_a_callback_asks_for_others_may_give_up() {
             6 * MIB
         })
     };
-    let block = heap.allocate(&Request::new(8 * MIB, stream)).unwrap();
+    let block = heap.allocate(&AllocationRequest::new(8 * MIB, stream)).unwrap();
     heap.free(block).unwrap();
     drop((asks, gives, heap, pressure));
     rig.finish(&[stream]);
@@ -103,9 +106,9 @@ fn a_callback_that_panics_leaves_memory_as_it_was_and_is_called_again() {
                 0
             })
         };
-        let held = resource.allocate(&Request::new(4 * MIB, stream)).unwrap();
+        let held = resource.allocate(&AllocationRequest::new(4 * MIB, stream)).unwrap();
         let before = resource.accounting();
-        let large = || resource.allocate(&Request::new(6 * MIB, stream));
+        let large = || resource.allocate(&AllocationRequest::new(6 * MIB, stream));
         assert!(catch_unwind(AssertUnwindSafe(large)).is_err());
         assert_eq!(resource.accounting().live_bytes, before.live_bytes);
         panics.store(false, Ordering::Relaxed);
@@ -131,7 +134,7 @@ fn a_callback_that_boasts_is_not_believed_beyond_what_can_be_counted() {
     let (first, second) = (rig.stream(), rig.stream());
     let pressure = PressurePolicy::default();
     let heap = Arc::new(rig.heap_with(config(8 * MIB, &pressure)));
-    let held = heap.allocate(&Request::new(4 * MIB, first)).unwrap();
+    let held = heap.allocate(&AllocationRequest::new(4 * MIB, first)).unwrap();
     let written = rig.write(first, &held, 1);
     rig.order.wait_on(second.key(), written).unwrap();
     let uses = Stamps::from(rig.write(second, &held, 2));
@@ -145,7 +148,7 @@ fn a_callback_that_boasts_is_not_believed_beyond_what_can_be_counted() {
             u64::MAX
         })
     };
-    assert!(heap.allocate(&Request::new(20 * MIB, first)).unwrap_err().is_oom());
+    assert!(heap.allocate(&AllocationRequest::new(20 * MIB, first)).unwrap_err().is_oom());
     drop((spill, heap, pressure));
     rig.finish(&[first, second]);
 }
@@ -153,21 +156,22 @@ fn a_callback_that_boasts_is_not_believed_beyond_what_can_be_counted() {
 /// Four megabytes are held, four wait for work, and four were never taken: eight can be had by waiting.
 fn waits(rig: &Rig, resource: &dyn MemoryResource) -> Result<()> {
     let (first, second) = (rig.stream(), rig.stream());
-    let held = resource.allocate(&Request::new(4 * MIB, first))?;
-    let lent = resource.allocate(&Request::new(4 * MIB, first))?;
+    let held = resource.allocate(&AllocationRequest::new(4 * MIB, first))?;
+    let lent = resource.allocate(&AllocationRequest::new(4 * MIB, first))?;
     let written = rig.write(first, &lent, 1);
     rig.order.wait_on(second.key(), written).unwrap();
     let uses = Stamps::from(rig.write(second, &lent, 2));
     resource.deallocate(lent, &uses).unwrap();
     assert_eq!(resource.accounting().pending_bytes, 4 * MIB);
-    let error = resource.allocate(&Request::new(12 * MIB, first)).unwrap_err();
+    let error = resource.allocate(&AllocationRequest::new(12 * MIB, first)).unwrap_err();
     let waited = error.exhausted().unwrap().attempts.iter().find(|step| step.step == ReclaimStep::Wait);
     assert!(
         waited.unwrap().reclaimed.is_nothing(),
         "twelve cannot be had by waiting, so nothing is waited for"
     );
     assert_eq!(resource.accounting().pending_bytes, 4 * MIB);
-    let answer = resource.allocate(&Request::new(8 * MIB, first)).map(|block| resource.free(block).unwrap());
+    let answer =
+        resource.allocate(&AllocationRequest::new(8 * MIB, first)).map(|block| resource.free(block).unwrap());
     resource.free(held).unwrap();
     rig.synchronize(first);
     rig.synchronize(second);
@@ -214,7 +218,7 @@ fn a_device_that_is_lost_on_the_ladder_is_not_out_of_memory() {
             // Every second page is free, and a page more is asked for than are in a row.
             let mut blocks = Vec::new();
             let error = loop {
-                match resource.allocate(&Request::new(2 * MIB, stream)) {
+                match resource.allocate(&AllocationRequest::new(2 * MIB, stream)) {
                     Ok(block) => blocks.push(block),
                     Err(error) => break error,
                 }
@@ -226,7 +230,7 @@ fn a_device_that_is_lost_on_the_ladder_is_not_out_of_memory() {
                     let _ = resource.free(block);
                 }
             }
-            let request = Request::new(4 * MIB, stream).align(4096);
+            let request = AllocationRequest::new(4 * MIB, stream).align(4096);
             for _ in 0..2 {
                 if let Err(error) = resource.allocate(&request) {
                     assert_eq!(error.is_oom(), !is_lost(), "call {call} of {resource}: {error}");
@@ -246,7 +250,7 @@ fn callbacks_make_room_in_the_account_of_a_tag_for_what_was_set_aside() {
     let (tag, pressure) = (AllocTag::new("rows that spill").unwrap(), PressurePolicy::default());
     let budgeted = Budgeted::new(Budget::new("model", 8 * MIB), rig.heap());
     let resource = Arc::new(budgeted.limit_tag(tag, 2 * MIB).under(pressure.clone()));
-    let request = Request::new(2 * MIB, stream).tag(tag);
+    let request = AllocationRequest::new(2 * MIB, stream).tag(tag);
     let held = Mutex::new(Some(resource.allocate(&request).unwrap()));
     let spill = {
         let resource = resource.clone();

@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::rig::{MIB, Rig};
 use kiln_mem::decorator::Budgeted;
 use kiln_mem::{
-    Budget, DeviceBlock, Direct, DriverPool, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Order,
-    PressurePolicy, ReclaimStep, Request, Result, Stamps,
+    AllocationRequest, Budget, DeviceBlock, Direct, DriverPool, Heap, HeapConfig, MemoryResource,
+    MemoryResourceExt, Order, PressurePolicy, ReclaimStep, Result, Stamps,
 };
 
 /// A heap that may take so many bytes from the device and only these steps.
@@ -32,8 +32,9 @@ fn caches_of_other_threads_are_emptied() {
         let (stocked, done) = (Barrier::new(2), Barrier::new(2));
         let answer = std::thread::scope(|scope| {
             scope.spawn(|| {
-                let blocks: Vec<_> =
-                    (0..16).map(|_| heap.allocate(&Request::new(64 << 10, stream)).unwrap()).collect();
+                let blocks: Vec<_> = (0..16)
+                    .map(|_| heap.allocate(&AllocationRequest::new(64 << 10, stream)).unwrap())
+                    .collect();
                 blocks.into_iter().for_each(|block| heap.free(block).unwrap());
                 stocked.wait();
                 // The thread lives on, with its cache, and does nothing.
@@ -41,8 +42,9 @@ fn caches_of_other_threads_are_emptied() {
             });
             stocked.wait();
             assert!(heap.accounting().cached_bytes >= MIB / 2);
-            let answer =
-                heap.allocate(&Request::new(2 * MIB - 4096, stream)).map(|block| heap.free(block).unwrap());
+            let answer = heap
+                .allocate(&AllocationRequest::new(2 * MIB - 4096, stream))
+                .map(|block| heap.free(block).unwrap());
             done.wait();
             answer
         });
@@ -58,12 +60,13 @@ fn completed_work_gives_its_memory_to_other_streams() {
         let rig = Rig::new(2, 64 * MIB);
         let (first, second) = (rig.stream(), rig.stream());
         let heap = heap(&rig, 8 * MIB, steps);
-        let block = heap.allocate(&Request::new(8 * MIB, first)).unwrap();
+        let block = heap.allocate(&AllocationRequest::new(8 * MIB, first)).unwrap();
         rig.write(first, &block, 1);
         heap.free(block).unwrap();
         // It is done, but the order does not know yet.
         kiln_driver::DriverExt::synchronize(&*rig.device, first.id()).unwrap();
-        let answer = heap.allocate(&Request::new(4 * MIB, second)).map(|block| heap.free(block).unwrap());
+        let answer =
+            heap.allocate(&AllocationRequest::new(4 * MIB, second)).map(|block| heap.free(block).unwrap());
         assert_eq!(heap.accounting().false_dependencies, 0);
         rig.order.refresh(first.key()).unwrap();
         drop(heap);
@@ -78,10 +81,10 @@ fn a_stream_waits_on_the_device_for_the_memory_of_another() {
         let rig = Rig::new(3, 64 * MIB);
         let (first, second) = (rig.stream(), rig.stream());
         let heap = heap(&rig, 8 * MIB, steps);
-        let block = heap.allocate(&Request::new(8 * MIB, first)).unwrap();
+        let block = heap.allocate(&AllocationRequest::new(8 * MIB, first)).unwrap();
         rig.write(first, &block, 1);
         heap.free(block).unwrap();
-        let answer = heap.allocate(&Request::new(4 * MIB, second)).map(|block| {
+        let answer = heap.allocate(&AllocationRequest::new(4 * MIB, second)).map(|block| {
             assert_eq!(heap.accounting().false_dependencies, 1);
             rig.write(second, &block, 2);
             heap.free(block).unwrap();
@@ -102,9 +105,10 @@ fn idle_chunks_go_back_to_the_device() {
         let pressure = PressurePolicy::default().only(steps);
         let heap =
             Heap::over_chunks(rig.driver(), rig.order(), HeapConfig { pressure, ..HeapConfig::default() });
-        let block = heap.allocate(&Request::new(4 * MIB, first)).unwrap();
+        let block = heap.allocate(&AllocationRequest::new(4 * MIB, first)).unwrap();
         heap.free(block).unwrap();
-        let answer = heap.allocate(&Request::new(6 * MIB, second)).map(|block| heap.free(block).unwrap());
+        let answer =
+            heap.allocate(&AllocationRequest::new(6 * MIB, second)).map(|block| heap.free(block).unwrap());
         drop(heap);
         rig.finish(&[first, second]);
         answer
@@ -124,12 +128,13 @@ fn idle_pages_go_back_to_the_device_and_no_other_step_can_stand_in_for_it() {
         let rig = Rig::new(16, 64 * MIB);
         let stream = rig.stream();
         let heap = heap(&rig, 16 * MIB, steps);
-        let blocks: Vec<_> = (0..8).map(|_| heap.allocate(&Request::new(2 * MIB, stream)).unwrap()).collect();
+        let blocks: Vec<_> =
+            (0..8).map(|_| heap.allocate(&AllocationRequest::new(2 * MIB, stream)).unwrap()).collect();
         // Every second page is free. A block with a larger alignment is not made of scattered pages, so these
         // have to go before there is room in the budget for others in a row.
         let (freed, kept): (Vec<_>, Vec<_>) = (0..).zip(blocks).partition(|(at, _)| at % 2 == 0);
         freed.into_iter().for_each(|(_, block)| heap.free(block).unwrap());
-        let request = Request::new(4 * MIB, stream).align(4096);
+        let request = AllocationRequest::new(4 * MIB, stream).align(4096);
         let answer = heap.allocate(&request).map(|block| {
             assert_eq!(heap.accounting().reserved_bytes, 14 * MIB, "four pages went, three came");
             heap.free(block).unwrap();
@@ -154,7 +159,7 @@ fn callbacks_give_memory_up() {
             HeapConfig { budget: Some(Budget::new("test", 8 * MIB)), pressure, ..HeapConfig::default() };
         let heap = Arc::new(rig.heap_with(config.clone()));
         let cache: Arc<Mutex<Vec<DeviceBlock>>> = Arc::default();
-        cache.lock().unwrap().push(heap.allocate(&Request::new(6 * MIB, stream)).unwrap());
+        cache.lock().unwrap().push(heap.allocate(&AllocationRequest::new(6 * MIB, stream)).unwrap());
         let spill = {
             let (heap, cache) = (heap.clone(), cache.clone());
             config.pressure.on_pressure(0, move |_| {
@@ -164,7 +169,8 @@ fn callbacks_give_memory_up() {
                 bytes
             })
         };
-        let answer = heap.allocate(&Request::new(5 * MIB, stream)).map(|block| heap.free(block).unwrap());
+        let answer =
+            heap.allocate(&AllocationRequest::new(5 * MIB, stream)).map(|block| heap.free(block).unwrap());
         std::mem::take(&mut *cache.lock().unwrap()).into_iter().for_each(|block| heap.free(block).unwrap());
         drop((spill, heap));
         rig.finish(&[stream]);
@@ -178,13 +184,14 @@ fn work_that_frees_enough_is_waited_for() {
         let rig = Rig::new(6, 64 * MIB);
         let (first, second) = (rig.stream(), rig.stream());
         let heap = heap(&rig, 8 * MIB, steps);
-        let block = heap.allocate(&Request::new(8 * MIB, first)).unwrap();
+        let block = heap.allocate(&AllocationRequest::new(8 * MIB, first)).unwrap();
         let written = rig.write(first, &block, 1);
         rig.order.wait_on(second.key(), written).unwrap();
         let uses = Stamps::from(rig.write(second, &block, 2));
         heap.deallocate(block, &uses).unwrap();
         assert_eq!(heap.accounting().pending_bytes, 8 * MIB);
-        let answer = heap.allocate(&Request::new(8 * MIB, first)).map(|block| heap.free(block).unwrap());
+        let answer =
+            heap.allocate(&AllocationRequest::new(8 * MIB, first)).map(|block| heap.free(block).unwrap());
         rig.synchronize(second);
         rig.synchronize(first);
         drop(heap);
@@ -202,12 +209,12 @@ fn the_budget_takes_back_what_threads_have_at_hand_and_asks_callbacks() {
     let resource = Arc::new(Budgeted::new(budget.clone(), rig.heap()).under(pressure.clone()));
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let block = resource.allocate(&Request::new(100, stream)).unwrap();
+            let block = resource.allocate(&AllocationRequest::new(100, stream)).unwrap();
             resource.free(block).unwrap();
         });
     });
     assert!(budget.used_bytes() > 0, "the thread that ended kept something at hand");
-    let all = resource.allocate(&Request::new(4 * MIB, stream)).unwrap();
+    let all = resource.allocate(&AllocationRequest::new(4 * MIB, stream)).unwrap();
     let held = Arc::new(Mutex::new(Some(all)));
     let spill = {
         let (resource, held) = (resource.clone(), held.clone());
@@ -218,7 +225,7 @@ fn the_budget_takes_back_what_threads_have_at_hand_and_asks_callbacks() {
             bytes
         })
     };
-    let block = resource.allocate(&Request::new(3 * MIB, stream)).unwrap();
+    let block = resource.allocate(&AllocationRequest::new(3 * MIB, stream)).unwrap();
     resource.free(block).unwrap();
     drop((spill, held, resource));
     assert_eq!(budget.used_bytes(), 0);
@@ -231,17 +238,17 @@ fn waiting_goes_on_until_enough_came_free_and_does_not_begin_in_vain() {
     let (first, second) = (rig.stream(), rig.stream());
     let heap = heap(&rig, 12 * MIB, &[ReclaimStep::Wait]);
     for _ in 0..3 {
-        let block = heap.allocate(&Request::new(4 * MIB, first)).unwrap();
+        let block = heap.allocate(&AllocationRequest::new(4 * MIB, first)).unwrap();
         let written = rig.write(first, &block, 1);
         rig.order.wait_on(second.key(), written).unwrap();
         let uses = Stamps::from(rig.write(second, &block, 2));
         heap.deallocate(block, &uses).unwrap();
     }
     assert_eq!(heap.accounting().pending_bytes, 12 * MIB);
-    let error = heap.allocate(&Request::new(16 * MIB, first)).unwrap_err();
+    let error = heap.allocate(&AllocationRequest::new(16 * MIB, first)).unwrap_err();
     assert_eq!(error.exhausted().unwrap().attempts[0].to_string(), "bounded wait: nothing");
     assert_eq!(heap.accounting().pending_bytes, 12 * MIB, "nothing was waited for");
-    let block = heap.allocate(&Request::new(12 * MIB, first)).unwrap();
+    let block = heap.allocate(&AllocationRequest::new(12 * MIB, first)).unwrap();
     heap.free(block).unwrap();
     rig.synchronize(second);
     rig.synchronize(first);
@@ -262,7 +269,7 @@ fn callbacks_are_asked_by_priority_until_enough_is_free() {
     let heap = Arc::new(rig.heap_with(config));
     let asked: Arc<Mutex<Vec<(i32, u64)>>> = Arc::default();
     let spill = |priority: i32, megabytes: u64| {
-        let block = heap.allocate(&Request::new(megabytes * MIB, stream)).unwrap();
+        let block = heap.allocate(&AllocationRequest::new(megabytes * MIB, stream)).unwrap();
         let (heap, asked, held) = (heap.clone(), asked.clone(), Mutex::new(Some(block)));
         pressure.on_pressure(priority, move |missing| {
             asked.lock().unwrap().push((priority, missing));
@@ -273,11 +280,11 @@ fn callbacks_are_asked_by_priority_until_enough_is_free() {
         })
     };
     let spills = [spill(1, 2), spill(3, 2), spill(2, 4)];
-    let block = heap.allocate(&Request::new(6 * MIB, stream)).unwrap();
+    let block = heap.allocate(&AllocationRequest::new(6 * MIB, stream)).unwrap();
     assert_eq!(*asked.lock().unwrap(), [(3, 6 * MIB), (2, 4 * MIB)], "the last one keeps what it has");
     heap.free(block).unwrap();
     // Room for it is made of pages that came free before, and of those that a callback gives up now.
-    let all = heap.allocate(&Request::new(8 * MIB, stream)).unwrap();
+    let all = heap.allocate(&AllocationRequest::new(8 * MIB, stream)).unwrap();
     assert_eq!(asked.lock().unwrap().last(), Some(&(1, 8 * MIB)));
     heap.free(all).unwrap();
     drop((spills, pressure, heap));
@@ -289,13 +296,13 @@ fn memory_straight_from_the_driver_is_freed_when_its_work_is_done() {
     let rig = Rig::new(16, 8 * MIB);
     let stream = rig.stream();
     let direct = Direct::new(rig.driver(), rig.order());
-    let block = direct.allocate(&Request::new(6 * MIB, stream)).unwrap();
+    let block = direct.allocate(&AllocationRequest::new(6 * MIB, stream)).unwrap();
     rig.write(stream, &block, 1);
     direct.free(block).unwrap();
     assert_eq!(direct.accounting().pending_bytes, 6 * MIB);
     // It is done, but the order does not know yet.
     kiln_driver::DriverExt::synchronize(&*rig.device, stream.id()).unwrap();
-    let block = direct.allocate(&Request::new(6 * MIB, stream)).unwrap();
+    let block = direct.allocate(&AllocationRequest::new(6 * MIB, stream)).unwrap();
     direct.free(block).unwrap();
     drop(direct);
     rig.finish(&[stream]);
@@ -307,11 +314,11 @@ fn a_pool_gives_back_what_it_keeps_before_it_refuses() {
     let (first, second) = (rig.stream(), rig.stream());
     let pool = DriverPool::new(rig.driver(), rig.order()).unwrap();
     // Kept by the pool, for the stream that freed it.
-    let block = pool.allocate(&Request::new(6 * MIB, first)).unwrap();
+    let block = pool.allocate(&AllocationRequest::new(6 * MIB, first)).unwrap();
     pool.free(block).unwrap();
     rig.synchronize(first);
     assert!(rig.device.memory_info().unwrap().free_bytes <= 2 * MIB, "the pool keeps what was freed");
-    let block = pool.allocate(&Request::new(7 * MIB, second)).unwrap();
+    let block = pool.allocate(&AllocationRequest::new(7 * MIB, second)).unwrap();
     pool.free(block).unwrap();
     drop(pool);
     rig.finish(&[first, second]);

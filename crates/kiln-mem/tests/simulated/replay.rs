@@ -13,7 +13,7 @@ use kiln_mem::replay::{
     SMALLEST_STEP_BYTES, replay, smallest_memory,
 };
 use kiln_mem::trace::{RecordedTrace, write_rmm_csv, write_trace};
-use kiln_mem::{AllocTag, HeapConfig, MemoryResource, MemoryResourceExt, Request, Stack};
+use kiln_mem::{AllocTag, AllocationRequest, HeapConfig, MemoryResource, MemoryResourceExt, Stack};
 
 const HEADER: &str = "Thread,Time,Action,Pointer,Size,Stream\n";
 
@@ -44,7 +44,7 @@ fn recorded(seed: u64, steps: usize, max_bytes: u64) -> RecordedTrace {
         if random.below(5) < 3 || live.is_empty() {
             let bytes = if random.below(20) == 0 { 0 } else { random.size(max_bytes) };
             let stream = streams[random.below(2) as usize];
-            live.push(traced.allocate(&Request::new(bytes, stream).tag(tag)).unwrap());
+            live.push(traced.allocate(&AllocationRequest::new(bytes, stream).tag(tag)).unwrap());
         } else {
             let block = live.swap_remove(random.below(live.len() as u64) as usize);
             if random.below(2) == 0 {
@@ -340,7 +340,7 @@ fn quotes_that_other_tools_put_around_fields_are_read() {
     let rig = Rig::new(1, 64 * MIB);
     let stream = rig.stream();
     let traced = Traced::new(TraceConfig::default(), rig.heap());
-    traced.free(traced.allocate(&Request::new(64, stream).tag(tag)).unwrap()).unwrap();
+    traced.free(traced.allocate(&AllocationRequest::new(64, stream).tag(tag)).unwrap()).unwrap();
     let mut csv = Vec::new();
     write_rmm_csv(&traced.recorder().records(), &mut csv).unwrap();
     assert_eq!(

@@ -3,7 +3,7 @@
 
 use crate::rig::{MIB, Rig};
 use kiln_mem::{
-    Budget, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Order, Request, Stamp, StreamRef,
+    AllocationRequest, Budget, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Order, Stamp, StreamRef,
 };
 
 const BYTES: u64 = 8 * MIB;
@@ -15,7 +15,7 @@ fn heap(rig: &Rig, bytes: u64) -> Heap {
 /// Allocates on a stream, uses that for longer than the next call takes, and frees; returns where that was and the
 /// stamp of the last use.
 fn used_and_freed(rig: &Rig, heap: &Heap, stream: StreamRef) -> (u64, Stamp) {
-    let block = heap.allocate(&Request::new(BYTES, stream)).unwrap();
+    let block = heap.allocate(&AllocationRequest::new(BYTES, stream)).unwrap();
     let (address, used) = (block.address().0, rig.keep_busy(stream, &block));
     heap.free(block).unwrap();
     (address, used)
@@ -29,7 +29,7 @@ fn next_on_another_stream(limit_bytes: u64, between: impl FnOnce(&Rig, [StreamRe
     let heap = heap(&rig, limit_bytes);
     let (_, written) = used_and_freed(&rig, &heap, streams[0]);
     between(&rig, streams, written);
-    let block = heap.allocate(&Request::new(BYTES, streams[1])).unwrap();
+    let block = heap.allocate(&AllocationRequest::new(BYTES, streams[1])).unwrap();
     rig.write(streams[1], &block, 2);
     heap.free(block).unwrap();
     let counted = heap.accounting();
@@ -81,7 +81,7 @@ fn what_another_thread_freed_comes_back() {
     let heap = heap(&rig, 64 * MIB);
     for bytes in [BYTES, 4096] {
         for _ in 0..1000 {
-            let block = heap.allocate(&Request::new(bytes, stream)).unwrap();
+            let block = heap.allocate(&AllocationRequest::new(bytes, stream)).unwrap();
             std::thread::scope(|scope| scope.spawn(|| heap.free(block).unwrap()).join().unwrap());
         }
     }
@@ -98,8 +98,10 @@ fn what_was_kept_for_a_stream_that_is_gone_comes_back() {
     for bytes in [BYTES, 64 << 10, 100] {
         for _ in 0..50 {
             let stream = rig.stream();
-            let block = heap.allocate(&Request::new(bytes, stream)).unwrap();
-            let late = heap.allocate(&Request::new(if bytes == BYTES { 0 } else { bytes }, stream)).unwrap();
+            let block = heap.allocate(&AllocationRequest::new(bytes, stream)).unwrap();
+            let late = heap
+                .allocate(&AllocationRequest::new(if bytes == BYTES { 0 } else { bytes }, stream))
+                .unwrap();
             rig.write(stream, &block, 1);
             heap.free(block).unwrap();
             rig.order.remove(stream).unwrap();
@@ -108,7 +110,7 @@ fn what_was_kept_for_a_stream_that_is_gone_comes_back() {
             heap.free(late).unwrap();
         }
     }
-    let all = heap.allocate(&Request::new(BYTES, last)).unwrap();
+    let all = heap.allocate(&AllocationRequest::new(BYTES, last)).unwrap();
     assert_eq!(heap.accounting().false_dependencies, 0, "no stream waits for one that is gone");
     heap.free(all).unwrap();
     drop(heap);
@@ -122,7 +124,7 @@ fn a_pool_takes_blocks_back_whose_stream_is_gone() {
     let pool = kiln_mem::DriverPool::new(rig.driver(), rig.order()).unwrap();
     for _ in 0..3 {
         let goes = rig.stream();
-        let block = pool.allocate(&Request::new(MIB, goes)).unwrap();
+        let block = pool.allocate(&AllocationRequest::new(MIB, goes)).unwrap();
         let written = rig.write(goes, &block, 1);
         rig.order.wait_on(stays.key(), written).unwrap();
         let used = rig.write(stays, &block, 2);
@@ -143,8 +145,8 @@ fn a_stream_takes_the_place_of_one_that_is_gone() {
     let mut reserved = None;
     for _ in 0..20 {
         let stream = rig.stream();
-        let blocks =
-            [100, 64 << 10, 3 * MIB].map(|bytes| heap.allocate(&Request::new(bytes, stream)).unwrap());
+        let blocks = [100, 64 << 10, 3 * MIB]
+            .map(|bytes| heap.allocate(&AllocationRequest::new(bytes, stream)).unwrap());
         blocks.into_iter().for_each(|block| heap.free(block).unwrap());
         rig.order.remove(stream).unwrap();
         heap.release_stream(stream.key());

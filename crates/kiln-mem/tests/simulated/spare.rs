@@ -7,7 +7,8 @@ use kiln_driver::layer::{Counting, Layered};
 use kiln_driver::{Driver, StreamRequest, WallClock};
 use kiln_mem::workload::{Filling, RandomLives, StreamAllocator};
 use kiln_mem::{
-    Budget, DriverOrder, Heap, HeapActivity, HeapConfig, MemoryResource, MemoryResourceExt, Request, Spare,
+    AllocationRequest, Budget, DriverOrder, Heap, HeapActivity, HeapConfig, MemoryResource,
+    MemoryResourceExt, Spare,
 };
 
 /// What some runs cost.
@@ -140,7 +141,7 @@ fn what_is_spared_ends_where_the_room_does_and_is_given_back_by_trim() {
         let rig = Rig::new(7, device_mib * MIB);
         let stream = rig.stream();
         let heap = rig.heap_with(HeapConfig { spare: Spare::percent(100), ..HeapConfig::default() });
-        let allocate = |bytes| heap.allocate(&Request::new(bytes, stream)).unwrap();
+        let allocate = |bytes| heap.allocate(&AllocationRequest::new(bytes, stream)).unwrap();
         let blocks: Vec<_> = (0..BLOCKS).map(|_| allocate(16 * MIB)).collect();
         let (freed, mut kept): (Vec<_>, Vec<_>) = (0..).zip(blocks).partition(|(at, _)| at % 2 == 0);
         freed.into_iter().for_each(|(_, block)| heap.free(block).unwrap());
@@ -167,7 +168,7 @@ fn what_is_missing_for_a_row_is_taken_from_the_device_and_no_more() {
         let stream = rig.stream();
         let budget = Some(Budget::new("limit", limit_mib * MIB));
         let heap = rig.heap_with(HeapConfig { budget, ..HeapConfig::default() });
-        let allocate = |bytes| heap.allocate(&Request::new(bytes, stream));
+        let allocate = |bytes| heap.allocate(&AllocationRequest::new(bytes, stream));
         let blocks: Vec<_> = (0..BLOCKS).map(|_| allocate(16 * MIB).unwrap()).collect();
         let (freed, mut kept): (Vec<_>, Vec<_>) = (0..).zip(blocks).partition(|(at, _)| at % 2 == 0);
         freed.into_iter().for_each(|(_, block)| heap.free(block).unwrap());

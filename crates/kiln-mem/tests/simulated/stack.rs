@@ -3,7 +3,7 @@
 use crate::rig::{MIB, Random, Rig};
 use kiln_mem::decorator::{FailPlan, GuardConfig};
 use kiln_mem::stack::{StackBase, StackContext, StackLayer, StackProblem};
-use kiln_mem::{ByteSize, MemoryResourceExt, Request, Spare, Stack};
+use kiln_mem::{AllocationRequest, ByteSize, MemoryResourceExt, Spare, Stack};
 use kiln_sim::{DeviceConfig, FaultPlan};
 
 fn random_layer(random: &mut Random) -> StackLayer {
@@ -101,7 +101,7 @@ fn every_random_stack_can_be_built_and_used() {
         assert_eq!(resource.to_string(), stack.to_string());
         // Layers may refuse or fail on purpose; what they give they take back.
         for bytes in [0, 1, 1000] {
-            if let Ok(block) = resource.allocate(&Request::new(bytes, stream)) {
+            if let Ok(block) = resource.allocate(&AllocationRequest::new(bytes, stream)) {
                 let mut left = Some(block);
                 while let Some(block) = left.take() {
                     left = resource.free(block).err().map(|failed| failed.block);

@@ -16,7 +16,7 @@ use kiln_mem::replay::{AllocationLog, LogOptions};
 use kiln_mem::trace::{
     RecordedTrace, TraceAction, TraceRecord, read_trace, write_rmm_csv, write_snapshot, write_trace,
 };
-use kiln_mem::{AllocTag, HeapConfig, MemoryResource, MemoryResourceExt, Pages, Request, Stack};
+use kiln_mem::{AllocTag, AllocationRequest, HeapConfig, MemoryResource, MemoryResourceExt, Pages, Stack};
 use viewer::View;
 
 fn keeping(records_per_thread: usize) -> TraceConfig {
@@ -36,7 +36,7 @@ fn a_number_of_records_that_no_thread_can_keep_becomes_one_that_it_can() {
         assert_eq!(most.to_string(), format!("trace({}, heap)", TraceConfig::RECORDS_LIMIT));
         assert_eq!(most.to_string().parse::<Stack>().unwrap().to_string(), most.to_string());
         let least = Traced::new(keeping(0), rig.heap());
-        let block = least.allocate(&Request::new(1, stream)).unwrap();
+        let block = least.allocate(&AllocationRequest::new(1, stream)).unwrap();
         least.free(block).unwrap();
         assert_eq!((least.recorder().records().len(), least.recorder().dropped()), (1, 1));
     });
@@ -48,13 +48,13 @@ fn a_trace_keeps_the_newest_and_counts_what_it_dropped() {
         let config = TraceConfig { records_per_thread: 4, ..TraceConfig::default() };
         let traced = Traced::new(config, rig.heap());
         for bytes in 1..=5 {
-            let block = traced.allocate(&Request::new(bytes, stream)).unwrap();
+            let block = traced.allocate(&AllocationRequest::new(bytes, stream)).unwrap();
             traced.free(block).unwrap();
         }
         let records = traced.recorder().records();
         assert_eq!(records.iter().map(|record| record.bytes).collect::<Vec<_>>(), [4, 4, 5, 5]);
         assert_eq!(traced.recorder().dropped(), 6);
-        assert!(traced.allocate(&Request::new(1 << 45, stream)).is_err());
+        assert!(traced.allocate(&AllocationRequest::new(1 << 45, stream)).is_err());
         assert_eq!(traced.recorder().records().last().unwrap().action, TraceAction::Fail);
     });
 }
@@ -64,7 +64,7 @@ fn rmms_log_format_is_written_as_rmm_writes_it() {
     with_rig(|rig, stream| {
         let traced = Traced::new(TraceConfig::default(), rig.heap());
         let tag = AllocTag::new("a, b").unwrap();
-        let block = traced.allocate(&Request::new(1000, stream).tag(tag)).unwrap();
+        let block = traced.allocate(&AllocationRequest::new(1000, stream).tag(tag)).unwrap();
         let address = block.address();
         traced.free(block).unwrap();
         let mut csv = Vec::new();
@@ -92,7 +92,9 @@ fn each_thread_has_a_ring_of_its_own() {
                     // No thread inherits the ring of the other one.
                     together.wait();
                     for _ in 0..pairs {
-                        traced.free(traced.allocate(&Request::new(bytes, stream)).unwrap()).unwrap();
+                        traced
+                            .free(traced.allocate(&AllocationRequest::new(bytes, stream)).unwrap())
+                            .unwrap();
                     }
                     together.wait();
                 });
@@ -120,12 +122,12 @@ fn two_threads_in_turn(config: TraceConfig) -> RecordedTrace {
         scope.spawn(move || {
             for block in given {
                 traced.free(block).unwrap();
-                traced.free(traced.allocate(&Request::new(MIB, stream)).unwrap()).unwrap();
+                traced.free(traced.allocate(&AllocationRequest::new(MIB, stream)).unwrap()).unwrap();
                 freed.send(()).unwrap();
             }
         });
         for at in 0..50 {
-            give.send(traced.allocate(&Request::new(5000 + at, stream)).unwrap()).unwrap();
+            give.send(traced.allocate(&AllocationRequest::new(5000 + at, stream)).unwrap()).unwrap();
             was_freed.recv().unwrap();
         }
         drop(give);
@@ -197,13 +199,13 @@ fn random_program(steps: usize) -> (Vec<TraceRecord>, Vec<(u64, u64, String)>) {
             let bytes = if random.below(10) == 0 { 0 } else { random.size(256 << 10) };
             let tag = tags[random.below(3) as usize];
             let stream = streams[random.below(2) as usize];
-            blocks.push(traced.allocate(&Request::new(bytes, stream).tag(tag)).unwrap());
+            blocks.push(traced.allocate(&AllocationRequest::new(bytes, stream).tag(tag)).unwrap());
         } else {
             let at = random.below(blocks.len() as u64) as usize;
             traced.free(blocks.swap_remove(at)).unwrap();
         }
     }
-    assert!(traced.allocate(&Request::new(1 << 45, streams[0])).is_err());
+    assert!(traced.allocate(&AllocationRequest::new(1 << 45, streams[0])).is_err());
     let records = traced.recorder().records();
     let with_bytes = blocks.iter().filter(|block| !block.is_empty());
     let mut live: Vec<_> =

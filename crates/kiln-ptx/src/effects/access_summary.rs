@@ -7,7 +7,7 @@ use super::origin::Origins;
 use super::step::{Action, Reach, Touch};
 use super::value::{Places, Value};
 use crate::call::CallId;
-use crate::function::FunctionId;
+use crate::function::PtxFunctionId;
 use crate::instruction::Instruction;
 use crate::opcode::Opcode;
 use crate::position::Position;
@@ -85,7 +85,7 @@ impl AccessSummary {
     fn touch(
         &mut self,
         analysis: &Analysis<'_>,
-        function: FunctionId,
+        function: PtxFunctionId,
         address: &Value,
         touch: Touch,
         at: impl Fn() -> Position,
@@ -112,7 +112,7 @@ impl AccessSummary {
     fn doubt(
         &mut self,
         analysis: &Analysis<'_>,
-        function: FunctionId,
+        function: PtxFunctionId,
         touch: Touch,
         reason: &'static str,
         at: impl Fn() -> Position,
@@ -180,20 +180,20 @@ impl Analysis<'_> {
             || texts.into_iter().any(|text| text.is_none_or(has_text))
     }
 
-    fn position(&self, function: FunctionId, instruction: u32) -> Position {
+    fn position(&self, function: PtxFunctionId, instruction: u32) -> Position {
         let instruction = self.instruction(function, instruction);
         instruction.map_or(Position::default(), |instruction| instruction.origin.position())
     }
 
     /// The type of the elements an instruction moves between registers and memory.
-    fn element(&self, function: FunctionId, instruction: u32) -> Option<ScalarType> {
+    fn element(&self, function: PtxFunctionId, instruction: u32) -> Option<ScalarType> {
         let form = self.module.form(self.instruction(function, instruction)?.form)?;
         let moves =
             matches!(form.opcode(), Opcode::Ld | Opcode::Ldu | Opcode::St | Opcode::Atom | Opcode::Red);
         form.ty().filter(|_| moves)
     }
 
-    fn instruction(&self, function: FunctionId, instruction: u32) -> Option<&Instruction> {
+    fn instruction(&self, function: PtxFunctionId, instruction: u32) -> Option<&Instruction> {
         let body = self.module.function(function).and_then(|f| f.body.as_ref())?;
         body.instructions().get(instruction as usize)
     }

@@ -14,8 +14,8 @@ use super::origin::Origins;
 use super::step::{Action, Code, Slot};
 use super::value::{Place, Places, Value};
 use crate::call::Formal;
-use crate::function::FunctionId;
-use crate::module::Module;
+use crate::function::PtxFunctionId;
+use crate::module::PtxModule;
 use crate::variable::VariableId;
 
 /// Evaluations allowed per step of every instance, before the analysis gives up; ordinary code takes about ten.
@@ -35,7 +35,7 @@ pub(super) type InstanceId = usize;
 
 /// A function under analysis with certain arguments.
 pub(super) struct Instance {
-    pub(super) function: FunctionId,
+    pub(super) function: PtxFunctionId,
     pub(super) code: Rc<Code>,
     pub(super) values: Vec<Value>,
     /// Parameter variables: formals, results, and those of calls.
@@ -51,7 +51,7 @@ pub(super) struct Spent;
 
 /// The whole analysis of one entry.
 pub(super) struct Analysis<'m> {
-    pub(super) module: &'m Module,
+    pub(super) module: &'m PtxModule,
     pub(super) instances: Vec<Instance>,
     /// What local variables hold.
     pub(super) locals: Cells,
@@ -67,16 +67,16 @@ pub(super) struct Analysis<'m> {
     pub(super) foreign: Value,
     /// Whether anything instances share has changed, so that all must look again.
     pub(super) changed: bool,
-    codes: HashMap<FunctionId, Rc<Code>>,
-    known: HashMap<(FunctionId, Vec<Value>), InstanceId>,
-    merged: HashMap<FunctionId, InstanceId>,
-    counts: HashMap<FunctionId, usize>,
+    codes: HashMap<PtxFunctionId, Rc<Code>>,
+    known: HashMap<(PtxFunctionId, Vec<Value>), InstanceId>,
+    merged: HashMap<PtxFunctionId, InstanceId>,
+    counts: HashMap<PtxFunctionId, usize>,
     evaluations: u64,
     allowed: u64,
 }
 
 impl<'m> Analysis<'m> {
-    pub(super) fn new(module: &'m Module, evident: Origins, words: Origins) -> Self {
+    pub(super) fn new(module: &'m PtxModule, evident: Origins, words: Origins) -> Self {
         Self {
             module,
             instances: Vec::new(),
@@ -102,7 +102,7 @@ impl<'m> Analysis<'m> {
     }
 
     /// Starts with an instance of the entry whose parameter words hold `words`.
-    pub(super) fn start(&mut self, entry: FunctionId, words: &[(VariableId, i64, Value)]) {
+    pub(super) fn start(&mut self, entry: PtxFunctionId, words: &[(VariableId, i64, Value)]) {
         let id = self.add_instance(entry);
         if let Some(instance) = self.instances.get_mut(id) {
             for (variable, offset, value) in words {
@@ -182,7 +182,7 @@ impl<'m> Analysis<'m> {
     /// The instance of `function` with these arguments, with `caller` among its callers.
     pub(super) fn instance(
         &mut self,
-        function: FunctionId,
+        function: PtxFunctionId,
         words: Vec<Value>,
         caller: InstanceId,
     ) -> InstanceId {
@@ -199,7 +199,7 @@ impl<'m> Analysis<'m> {
         id
     }
 
-    fn new_instance(&mut self, key: (FunctionId, Vec<Value>)) -> InstanceId {
+    fn new_instance(&mut self, key: (PtxFunctionId, Vec<Value>)) -> InstanceId {
         let function = key.0;
         let count = self.counts.entry(function).or_insert(0);
         *count += 1;
@@ -225,7 +225,7 @@ impl<'m> Analysis<'m> {
         id
     }
 
-    fn add_instance(&mut self, function: FunctionId) -> InstanceId {
+    fn add_instance(&mut self, function: PtxFunctionId) -> InstanceId {
         let code = match self.codes.get(&function) {
             Some(code) => code.clone(),
             None => {
@@ -270,7 +270,7 @@ impl<'m> Analysis<'m> {
 }
 
 /// Words of a parameter variable that can hold values; a last part of a word counts as one.
-pub(super) fn word_count(module: &Module, variable: VariableId) -> i64 {
+pub(super) fn word_count(module: &PtxModule, variable: VariableId) -> i64 {
     /// Parameters end at 32,764 bytes; more words than that are never told apart.
     const MAX_WORDS: u64 = 4096;
     let bytes = module.variable(variable).map_or(0, |v| v.shape.size_bytes());
@@ -278,7 +278,7 @@ pub(super) fn word_count(module: &Module, variable: VariableId) -> i64 {
 }
 
 impl Instance {
-    fn new(function: FunctionId, code: Rc<Code>) -> Self {
+    fn new(function: PtxFunctionId, code: Rc<Code>) -> Self {
         let mut values = vec![Value::UNSEEN; code.slot_count()];
         for slot in code.unassigned() {
             if let Some(value) = values.get_mut(slot as usize) {

@@ -5,13 +5,13 @@ use super::origin::Origins;
 use super::step::Touch;
 use super::value::{Place, Places, Value};
 use crate::call::{Call, CallId, Callee, Formal};
-use crate::function::FunctionId;
-use crate::operand::Operand;
+use crate::function::PtxFunctionId;
+use crate::operand::PtxOperand;
 
 /// What a call reaches.
 pub(super) enum Reached {
     /// Code to follow.
-    Code(FunctionId),
+    Code(PtxFunctionId),
     /// A function of the runtime that is known by name.
     Runtime(Runtime),
     /// Anything.
@@ -100,9 +100,9 @@ impl Analysis<'_> {
     }
 
     /// Everything an argument may carry.
-    pub(super) fn argument_summary(&self, id: InstanceId, argument: &Operand) -> Value {
+    pub(super) fn argument_summary(&self, id: InstanceId, argument: &PtxOperand) -> Value {
         match *argument {
-            Operand::Variable(variable, _) => {
+            PtxOperand::Variable(variable, _) => {
                 let whole = Places::Few(vec![Place { variable, offset: None }]);
                 self.load_parameter(id, &whole, 8)
             }
@@ -111,13 +111,13 @@ impl Analysis<'_> {
     }
 
     /// One 8-byte word of an argument.
-    pub(super) fn argument_word(&self, id: InstanceId, argument: &Operand, word: i64) -> Value {
+    pub(super) fn argument_word(&self, id: InstanceId, argument: &PtxOperand, word: i64) -> Value {
         match *argument {
-            Operand::Variable(variable, offset) => {
+            PtxOperand::Variable(variable, offset) => {
                 let place = Place { variable, offset: offset.checked_add(word * 8) };
                 self.load_parameter(id, &Places::Few(vec![place]), 8)
             }
-            Operand::Register(register) if word == 0 => {
+            PtxOperand::Register(register) if word == 0 => {
                 let instance = self.instances.get(id);
                 let slot = instance.and_then(|instance| instance.code.find(register));
                 slot.map_or(Value::plain(), |slot| instance.map_or(Value::UNSEEN, |i| i.value(slot).clone()))
@@ -126,7 +126,7 @@ impl Analysis<'_> {
         }
     }
 
-    fn follow(&mut self, id: InstanceId, call: &Call, callee: FunctionId) {
+    fn follow(&mut self, id: InstanceId, call: &Call, callee: PtxFunctionId) {
         let module = self.module;
         let Some(function) = module.function(callee) else { return };
         let mut words = Vec::new();
@@ -148,7 +148,7 @@ impl Analysis<'_> {
     }
 
     /// Copies one result of a callee to where its caller wants it.
-    fn return_value(&mut self, id: InstanceId, from: InstanceId, formal: Formal, result: &Operand) {
+    fn return_value(&mut self, id: InstanceId, from: InstanceId, formal: Formal, result: &PtxOperand) {
         let count = match formal {
             Formal::Param(variable) => word_count(self.module, variable),
             Formal::Register(_) => 1,
@@ -173,7 +173,7 @@ impl Analysis<'_> {
     fn return_everywhere(&mut self, id: InstanceId, call: &Call, value: &Value) {
         for result in &call.returns {
             let count = match *result {
-                Operand::Variable(variable, _) => word_count(self.module, variable),
+                PtxOperand::Variable(variable, _) => word_count(self.module, variable),
                 _ => 1,
             };
             for word in 0..count {
@@ -182,14 +182,14 @@ impl Analysis<'_> {
         }
     }
 
-    fn give_back(&mut self, id: InstanceId, result: &Operand, word: i64, value: &Value) {
+    fn give_back(&mut self, id: InstanceId, result: &PtxOperand, word: i64, value: &Value) {
         let Some(instance) = self.instances.get_mut(id) else { return };
         match *result {
-            Operand::Variable(variable, offset) => {
+            PtxOperand::Variable(variable, offset) => {
                 let place = Place { variable, offset: offset.checked_add(word * 8) };
                 instance.store_parameter(place, 8, value);
             }
-            Operand::Register(register) => {
+            PtxOperand::Register(register) => {
                 if let Some(slot) = instance.code.find(register) {
                     instance.assign(slot, value);
                 }

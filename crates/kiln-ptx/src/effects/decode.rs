@@ -6,18 +6,18 @@
 use super::step::{Action, Code, Operation, Reach, Source, Target, Touch};
 use crate::body::Body;
 use crate::form::Form;
-use crate::function::Function;
+use crate::function::PtxFunction;
 use crate::instruction::Instruction;
 use crate::modifier::{Flag, Part};
-use crate::module::Module;
+use crate::module::PtxModule;
 use crate::opcode::Opcode;
-use crate::operand::Operand;
+use crate::operand::PtxOperand;
 use crate::register::RegisterId;
 use crate::scalar::{ScalarKind, ScalarType};
 use crate::special::{SpecialName, SpecialRegister};
 
 /// The steps of a function; none when it has no body.
-pub(super) fn decode(module: &Module, function: &Function) -> Code {
+pub(super) fn decode(module: &PtxModule, function: &PtxFunction) -> Code {
     let mut decoder = Decoder { code: Code::default(), body: None, instruction: 0 };
     let Some(body) = &function.body else { return decoder.code };
     decoder.body = Some(body);
@@ -80,7 +80,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Instructions without memory whose result depends on their operands. False when it is none of these.
-    fn arithmetic(&mut self, form: &Form, operands: &[Operand]) -> bool {
+    fn arithmetic(&mut self, form: &Form, operands: &[PtxOperand]) -> bool {
         if form.opcode() == Opcode::Mov {
             self.mov(form, operands);
             return true;
@@ -97,23 +97,23 @@ impl<'a> Decoder<'a> {
     }
 
     /// `mov`: a copy, or vectors taken apart and put together.
-    fn mov(&mut self, form: &Form, operands: &[Operand]) {
+    fn mov(&mut self, form: &Form, operands: &[PtxOperand]) {
         let wide = is_wide(form);
         match operands {
-            [Operand::Vector(_), source] => {
+            [PtxOperand::Vector(_), source] => {
                 let source = self.source(source);
                 for to in self.targets(operands) {
                     self.compute(Operation::Piece, false, to, &[source]);
                 }
             }
-            [_, Operand::Vector(_)] if wide => self.compute_all(Operation::Assemble, wide, operands),
-            [_, Operand::Vector(_)] => self.compute_all(Operation::Number, wide, operands),
+            [_, PtxOperand::Vector(_)] if wide => self.compute_all(Operation::Assemble, wide, operands),
+            [_, PtxOperand::Vector(_)] => self.compute_all(Operation::Number, wide, operands),
             _ => self.compute_all(Operation::Choose, wide, operands),
         }
     }
 
     /// One result that depends on all other operands.
-    pub(super) fn compute_all(&mut self, operation: Operation, wide: bool, operands: &[Operand]) {
+    pub(super) fn compute_all(&mut self, operation: Operation, wide: bool, operands: &[PtxOperand]) {
         let sources = self.sources(operands.get(1..).unwrap_or(&[]));
         for to in self.targets(operands) {
             self.compute(operation, wide, to, &sources);
@@ -124,10 +124,10 @@ impl<'a> Decoder<'a> {
         self.push(Action::Compute { operation, wide, to, from: from.into() });
     }
 
-    fn call(&mut self, operands: &[Operand]) {
+    fn call(&mut self, operands: &[PtxOperand]) {
         let Some(body) = self.body else { return };
         for operand in operands {
-            let Operand::Call(id) = operand else { continue };
+            let PtxOperand::Call(id) = operand else { continue };
             let Some(call) = body.call(*id) else { continue };
             let arguments = self.sources(&call.arguments);
             let returns: Vec<_> = call.returns.iter().flat_map(registers_of).collect();
@@ -144,7 +144,7 @@ impl<'a> Decoder<'a> {
 
     /// An unknown instruction: it may touch anything, put every register it names anywhere, and leave anything
     /// in it.
-    fn unknown(&mut self, operands: &[Operand]) {
+    fn unknown(&mut self, operands: &[PtxOperand]) {
         self.push(Action::Anywhere { touch: Touch::BOTH, why: "an instruction this analysis does not know" });
         let anywhere = Target { reach: Reach::Generic, base: Source::Unknown, offset: 0 };
         for operand in operands {
@@ -155,21 +155,21 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn first_is_plain(&mut self, operands: &[Operand]) {
+    fn first_is_plain(&mut self, operands: &[PtxOperand]) {
         for to in self.targets(operands) {
             self.compute(Operation::Choose, false, to, &[Source::Plain]);
         }
     }
 
     /// The slots of the destination, which is the first operand.
-    pub(super) fn targets(&mut self, operands: &[Operand]) -> Vec<u32> {
+    pub(super) fn targets(&mut self, operands: &[PtxOperand]) -> Vec<u32> {
         operands.first().map_or(Vec::new(), |operand| self.slots(operand))
     }
 
     /// The slots of all registers in an operand; predicates count too and do no harm.
-    pub(super) fn slots(&mut self, operand: &Operand) -> Vec<u32> {
+    pub(super) fn slots(&mut self, operand: &PtxOperand) -> Vec<u32> {
         let nested = match operand {
-            Operand::Vector(elements) | Operand::Bracket(elements) => {
+            PtxOperand::Vector(elements) | PtxOperand::Bracket(elements) => {
                 self.body.map_or(&[][..], |body| body.elements(*elements))
             }
             _ => std::slice::from_ref(operand),
@@ -178,11 +178,11 @@ impl<'a> Decoder<'a> {
     }
 
     /// The values of operands, those inside vectors included.
-    pub(super) fn sources(&mut self, operands: &[Operand]) -> Vec<Source> {
+    pub(super) fn sources(&mut self, operands: &[PtxOperand]) -> Vec<Source> {
         let mut sources = Vec::new();
         for operand in operands {
             match operand {
-                Operand::Vector(elements) => {
+                PtxOperand::Vector(elements) => {
                     let elements = self.body.map_or(&[][..], |body| body.elements(*elements));
                     sources.extend(elements.iter().map(|element| self.source(element)));
                 }
@@ -192,16 +192,16 @@ impl<'a> Decoder<'a> {
         sources
     }
 
-    pub(super) fn source(&mut self, operand: &Operand) -> Source {
+    pub(super) fn source(&mut self, operand: &PtxOperand) -> Source {
         match *operand {
-            Operand::Register(id) | Operand::Not(id) | Operand::Element(id, _) => {
+            PtxOperand::Register(id) | PtxOperand::Not(id) | PtxOperand::Element(id, _) => {
                 Source::Register(self.code.slot(id))
             }
-            Operand::Immediate(value) => Source::Constant(value.bits() as i64),
-            Operand::Variable(id, offset) => Source::Address(id, offset),
-            Operand::Function(_) => Source::Module,
-            Operand::Special(SpecialRegister::Env(_)) => Source::Module,
-            Operand::Special(SpecialRegister::Named(SpecialName::CurrentGraphExec, _)) => Source::Unknown,
+            PtxOperand::Immediate(value) => Source::Constant(value.bits() as i64),
+            PtxOperand::Variable(id, offset) => Source::Address(id, offset),
+            PtxOperand::Function(_) => Source::Module,
+            PtxOperand::Special(SpecialRegister::Env(_)) => Source::Module,
+            PtxOperand::Special(SpecialRegister::Named(SpecialName::CurrentGraphExec, _)) => Source::Unknown,
             _ => Source::Plain,
         }
     }
@@ -210,16 +210,18 @@ impl<'a> Decoder<'a> {
         self.code.push(self.instruction, action);
     }
 
-    pub(super) fn elements(&self, operand: &Operand) -> &'a [Operand] {
+    pub(super) fn elements(&self, operand: &PtxOperand) -> &'a [PtxOperand] {
         match (operand, self.body) {
-            (Operand::Vector(elements) | Operand::Bracket(elements), Some(body)) => body.elements(*elements),
+            (PtxOperand::Vector(elements) | PtxOperand::Bracket(elements), Some(body)) => {
+                body.elements(*elements)
+            }
             _ => &[],
         }
     }
 }
 
 /// How the result of an instruction depends on its operands; `None` when this is no plain computation.
-fn operation(form: &Form, operands: &[Operand]) -> Option<Operation> {
+fn operation(form: &Form, operands: &[PtxOperand]) -> Option<Operation> {
     let float = |ty: Option<ScalarType>| ty.is_some_and(|ty| ty.kind() == ScalarKind::Float);
     let opcode = form.opcode();
     if is_arithmetic(opcode) && (float(form.ty()) || float(form.source_type())) {
@@ -319,19 +321,19 @@ fn is_wide(form: &Form) -> bool {
     form.ty().is_none_or(|ty| factor * ty.size_bytes() >= 8)
 }
 
-fn registers_of(operand: &Operand) -> Vec<RegisterId> {
+fn registers_of(operand: &PtxOperand) -> Vec<RegisterId> {
     match *operand {
-        Operand::Register(id) | Operand::Not(id) | Operand::Element(id, _) => vec![id],
-        Operand::Pair(first, second) => first.into_iter().chain(second).collect(),
+        PtxOperand::Register(id) | PtxOperand::Not(id) | PtxOperand::Element(id, _) => vec![id],
+        PtxOperand::Pair(first, second) => first.into_iter().chain(second).collect(),
         _ => Vec::new(),
     }
 }
 
 /// Whether a shift multiplies an index by the size of an element, and does not move bits into the upper half.
-fn scales(operands: &[Operand]) -> bool {
+fn scales(operands: &[PtxOperand]) -> bool {
     /// Up to this many bits a shift is a multiplication by an element size.
     const MAX_SCALE_BITS: u64 = 6;
-    matches!(operands.get(2), Some(Operand::Immediate(bits)) if bits.bits() <= MAX_SCALE_BITS)
+    matches!(operands.get(2), Some(PtxOperand::Immediate(bits)) if bits.bits() <= MAX_SCALE_BITS)
 }
 
 /// Bytes of one element of an access.

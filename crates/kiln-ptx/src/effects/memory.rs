@@ -5,12 +5,12 @@ use super::step::{Action, Reach, Source, Target, Touch};
 use crate::form::Form;
 use crate::modifier::Flag;
 use crate::opcode::Opcode;
-use crate::operand::{AddressBase, Operand};
+use crate::operand::{AddressBase, PtxOperand};
 use crate::space::Space;
 
 impl Decoder<'_> {
     /// Instructions that touch memory or name it. False when it is none of these.
-    pub(super) fn memory(&mut self, form: &Form, operands: &[Operand]) -> bool {
+    pub(super) fn memory(&mut self, form: &Form, operands: &[PtxOperand]) -> bool {
         match form.opcode() {
             Opcode::Ld | Opcode::Ldu | Opcode::Ldmatrix => self.load(form, operands),
             Opcode::St | Opcode::Stmatrix => self.store(form, operands),
@@ -50,7 +50,7 @@ impl Decoder<'_> {
         true
     }
 
-    fn load(&mut self, form: &Form, operands: &[Operand]) {
+    fn load(&mut self, form: &Form, operands: &[PtxOperand]) {
         let reach = reach(form.opcode(), form.space());
         let Some(target) = operands.get(1).and_then(|operand| self.target(operand, reach)) else { return };
         let width = width(form);
@@ -64,7 +64,7 @@ impl Decoder<'_> {
         self.push(Action::Access { target, touch: Touch::READ });
     }
 
-    fn store(&mut self, form: &Form, operands: &[Operand]) {
+    fn store(&mut self, form: &Form, operands: &[PtxOperand]) {
         let reach = reach(form.opcode(), form.space());
         let Some(target) = operands.first().and_then(|operand| self.target(operand, reach)) else { return };
         let width = width(form);
@@ -77,7 +77,7 @@ impl Decoder<'_> {
         self.access_all(form, operands, Touch::WRITE);
     }
 
-    fn atomic(&mut self, form: &Form, operands: &[Operand], has_result: bool) {
+    fn atomic(&mut self, form: &Form, operands: &[PtxOperand], has_result: bool) {
         let reach = reach(form.opcode(), form.space());
         let place = usize::from(has_result);
         let Some(target) = operands.get(place).and_then(|operand| self.target(operand, reach)) else {
@@ -96,7 +96,7 @@ impl Decoder<'_> {
     }
 
     /// `cp.async` and its bulk relatives: to the first address from the second.
-    fn copy(&mut self, form: &Form, operands: &[Operand]) {
+    fn copy(&mut self, form: &Form, operands: &[PtxOperand]) {
         let mut spaces = form.spaces();
         let (to, from) = (reach(Opcode::Cp, spaces.next()), reach(Opcode::Cp, spaces.next()));
         if form.has(Flag::Prefetch) {
@@ -106,7 +106,9 @@ impl Decoder<'_> {
         for (operand, reach, touch) in [(operands.first(), to, written), (operands.get(1), from, Touch::READ)]
         {
             match operand {
-                Some(Operand::Bracket(_)) => self.anywhere(touch, "a tensor map, which may show any memory"),
+                Some(PtxOperand::Bracket(_)) => {
+                    self.anywhere(touch, "a tensor map, which may show any memory")
+                }
                 Some(operand) => {
                     let Some(target) = self.target(operand, reach) else { continue };
                     self.push(Action::Access { target, touch });
@@ -120,11 +122,11 @@ impl Decoder<'_> {
     }
 
     /// Every address among the operands is touched.
-    fn access_all(&mut self, form: &Form, operands: &[Operand], touch: Touch) {
+    fn access_all(&mut self, form: &Form, operands: &[PtxOperand], touch: Touch) {
         let reach = reach(form.opcode(), form.space());
         for operand in operands {
             match operand {
-                Operand::Bracket(_) => self.anywhere(touch, "a tensor map, which may show any memory"),
+                PtxOperand::Bracket(_) => self.anywhere(touch, "a tensor map, which may show any memory"),
                 _ => {
                     let Some(target) = self.target(operand, reach) else { continue };
                     self.push(Action::Access { target, touch });
@@ -142,8 +144,8 @@ impl Decoder<'_> {
     }
 
     /// The first operand holds data of unknown content, unless it is an address.
-    fn data_results(&mut self, operands: &[Operand], width: u32) {
-        if matches!(operands.first(), Some(Operand::Address(_) | Operand::Bracket(_))) {
+    fn data_results(&mut self, operands: &[PtxOperand], width: u32) {
+        if matches!(operands.first(), Some(PtxOperand::Address(_) | PtxOperand::Bracket(_))) {
             return;
         }
         for to in self.targets(operands) {
@@ -152,10 +154,10 @@ impl Decoder<'_> {
     }
 
     /// An address operand.
-    fn target(&mut self, operand: &Operand, reach: Reach) -> Option<Target> {
-        let Operand::Address(address) = operand else { return None };
+    fn target(&mut self, operand: &PtxOperand, reach: Reach) -> Option<Target> {
+        let PtxOperand::Address(address) = operand else { return None };
         let base = match address.base {
-            AddressBase::Register(id) => self.source(&Operand::Register(id)),
+            AddressBase::Register(id) => self.source(&PtxOperand::Register(id)),
             AddressBase::Variable(id) => Source::Address(id, 0),
             AddressBase::Absolute => Source::Plain,
         };
@@ -163,10 +165,10 @@ impl Decoder<'_> {
     }
 
     /// The registers of each element of a destination.
-    fn element_slots(&mut self, operand: Option<&Operand>) -> Vec<Vec<u32>> {
+    fn element_slots(&mut self, operand: Option<&PtxOperand>) -> Vec<Vec<u32>> {
         match operand {
             None => Vec::new(),
-            Some(operand @ Operand::Vector(_)) => {
+            Some(operand @ PtxOperand::Vector(_)) => {
                 self.elements(operand).iter().map(|element| self.slots(element)).collect()
             }
             Some(operand) => vec![self.slots(operand)],

@@ -52,8 +52,8 @@ mod value;
 pub use effect::{Doubt, EffectAnswer, Effects, PointerAccess, PointerEffect, PointerUse};
 
 use crate::call::Formal;
-use crate::function::{Function, FunctionId};
-use crate::module::Module;
+use crate::function::{PtxFunction, PtxFunctionId};
+use crate::module::PtxModule;
 use crate::scalar_set::ScalarSet;
 use crate::variable::VariableId;
 use access_summary::AccessSummary;
@@ -70,7 +70,7 @@ struct Word {
     marked: bool,
 }
 
-impl Module {
+impl PtxModule {
     /// What an entry does with the memory its parameters point at; `None` when there is no such entry or no code.
     ///
     /// ```
@@ -95,7 +95,7 @@ impl Module {
     /// assert_eq!(effects.pointers[1].effect.access(), PointerAccess::Writes);
     /// # Ok::<(), kiln_ptx::ParseError>(())
     /// ```
-    pub fn effects(&self, entry: FunctionId) -> Option<Effects> {
+    pub fn effects(&self, entry: PtxFunctionId) -> Option<Effects> {
         let function = self.function(entry).filter(|f| f.is_entry() && f.body.is_some())?;
         let words = parameter_words(self, function);
         let marked = words.iter().filter(|w| w.marked).fold(Origins::NONE, |all, w| all | w.origin);
@@ -130,7 +130,7 @@ impl Word {
 }
 
 /// The 8-byte words of all parameters that have any.
-fn parameter_words(module: &Module, function: &Function) -> Vec<Word> {
+fn parameter_words(module: &PtxModule, function: &PtxFunction) -> Vec<Word> {
     let mut words = Vec::new();
     for (parameter, formal) in function.parameters.iter().enumerate() {
         let Formal::Param(id) = *formal else { continue };
@@ -148,7 +148,7 @@ fn parameter_words(module: &Module, function: &Function) -> Vec<Word> {
 }
 
 /// What the parameters hold when the kernel starts.
-fn first_values(module: &Module, function: &Function, words: &[Word]) -> Vec<(VariableId, i64, Value)> {
+fn first_values(module: &PtxModule, function: &PtxFunction, words: &[Word]) -> Vec<(VariableId, i64, Value)> {
     let mut values: Vec<_> = words
         .iter()
         .map(|word| {
@@ -167,7 +167,7 @@ fn first_values(module: &Module, function: &Function, words: &[Word]) -> Vec<(Va
 }
 
 /// Every answer is unknown.
-fn give_up(function: &Function, words: &[Word], evident: Origins, reason: &'static str) -> Effects {
+fn give_up(function: &PtxFunction, words: &[Word], evident: Origins, reason: &'static str) -> Effects {
     let effect = PointerEffect { reads: EffectAnswer::Unknown, writes: EffectAnswer::Unknown };
     let pointers = words.iter().map(|word| word.used(evident, effect, None)).collect();
     let doubt = Doubt { function: function.name.clone(), position: function.origin.position(), reason };

@@ -6,7 +6,7 @@ use super::origin::Origins;
 use super::step::{Operation, Reach, Slot, Source, Target};
 use super::value::{Place, Places, Value};
 use crate::call::Formal;
-use crate::function::FunctionId;
+use crate::function::PtxFunctionId;
 use crate::space::Space;
 use crate::variable::VariableId;
 
@@ -242,7 +242,7 @@ impl Analysis<'_> {
         owner.is_some() && owner == self.instances.get(id).map(|instance| instance.function)
     }
 
-    fn is_result(&self, function: FunctionId, variable: VariableId) -> bool {
+    fn is_result(&self, function: PtxFunctionId, variable: VariableId) -> bool {
         self.module.function(function).is_some_and(|f| f.returns.contains(&Formal::Param(variable)))
     }
 

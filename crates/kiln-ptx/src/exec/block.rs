@@ -4,15 +4,15 @@ use super::barrier::{Arrival, BARRIERS, BarrierState, Complaint, Met};
 use super::check::BlockRaces;
 use super::code::Why;
 use super::column::{FULL, LANES, first_lane};
-use super::fault::Fault;
-use super::finding::FindingKind;
+use super::fault::ExecFault;
+use super::finding::ExecFindingKind;
 use super::launch::Launch;
 use super::memory::{Shared, SpanCache};
 use super::outcome::Counters;
 use super::random::Random;
-use super::site::{Line, Site};
+use super::site::{CodeSite, Line};
 use super::warp::{MAX_POLLS, Pause, State, Warp};
-use crate::{FunctionId, Module};
+use crate::{PtxFunctionId, PtxModule};
 
 /// Steps a warp runs before the next one of the block gets a turn.
 const QUANTUM: u64 = 1 << 16;
@@ -70,7 +70,7 @@ impl<'l> Block<'l> {
     }
 
     /// Runs about `budget` instructions, or to the end.
-    pub(crate) fn run(&mut self, budget: u64) -> Result<Progress, Fault> {
+    pub(crate) fn run(&mut self, budget: u64) -> Result<Progress, ExecFault> {
         let start = self.cta.counters.warp_instructions;
         let mut told = start;
         self.cta.polls = 0;
@@ -101,7 +101,7 @@ impl<'l> Block<'l> {
                 - std::mem::replace(&mut told, self.cta.counters.warp_instructions);
             if self.cta.launch.stalls(ran, std::mem::take(&mut self.cta.exited)) {
                 let limit = self.cta.launch.options.stall_limit;
-                return Err(self.no_end(FindingKind::Stalled(limit)));
+                return Err(self.no_end(ExecFindingKind::Stalled(limit)));
             }
             if self.cta.launch.options.finds_endless_waits() && self.only_repeats() {
                 return Ok(Progress::Repeating);
@@ -132,10 +132,10 @@ impl<'l> Block<'l> {
     }
 
     /// Reports that the kernel does not end, in a thread that could run.
-    pub(crate) fn no_end(&self, kind: FindingKind) -> Fault {
+    pub(crate) fn no_end(&self, kind: ExecFindingKind) -> ExecFault {
         let ready = |warp: &Warp| warp.ready_thread().map(|(lane, pc)| (warp.index, lane, pc));
         let (warp, lane, pc) = self.warps.iter().find_map(ready).unwrap_or_default();
-        let fault = kind.fault().unwrap_or(Fault::LaunchTimeout);
+        let fault = kind.fault().unwrap_or(ExecFault::LaunchTimeout);
         self.cta.report(warp, lane, pc, kind);
         fault
     }
@@ -165,7 +165,7 @@ impl<'l> Block<'l> {
     }
 
     /// Says which thread waits for what when none can go on.
-    fn deadlock(&mut self) -> Fault {
+    fn deadlock(&mut self) -> ExecFault {
         let mut groups: Vec<(u32, State, usize, u32)> = Vec::new();
         for warp in &self.warps {
             for lane_group in &warp.lane_groups {
@@ -187,7 +187,7 @@ impl<'l> Block<'l> {
         let code = self.cta.launch.code;
         let mut parts = Vec::new();
         for (pc, state, _, count) in &groups {
-            let site = Site::of(code, *pc);
+            let site = CodeSite::of(code, *pc);
             let at = match state {
                 State::Barrier(number) => format!("barrier {number}"),
                 _ => format!("`{}`", site.instruction),
@@ -203,8 +203,8 @@ impl<'l> Block<'l> {
         }
         let text = format!("deadlock: no thread of the block can go on; {}", parts.join(", "));
         let (pc, thread) = groups.first().map_or((0, 0), |(pc, _, thread, _)| (*pc, *thread));
-        self.cta.report(thread / LANES, thread % LANES, pc, FindingKind::Deadlock(text));
-        Fault::LaunchTimeout
+        self.cta.report(thread / LANES, thread % LANES, pc, ExecFindingKind::Deadlock(text));
+        ExecFault::LaunchTimeout
     }
 }
 
@@ -252,26 +252,26 @@ impl<'l> Cta<'l> {
     }
 
     /// Keeps a finding about a thread.
-    pub(crate) fn report(&self, warp: usize, lane: usize, pc: u32, kind: FindingKind) {
+    pub(crate) fn report(&self, warp: usize, lane: usize, pc: u32, kind: ExecFindingKind) {
         self.report_pair(warp, lane, (pc, pc), kind);
     }
 
-    fn report_pair(&self, warp: usize, lane: usize, steps: (u32, u32), kind: FindingKind) {
+    fn report_pair(&self, warp: usize, lane: usize, steps: (u32, u32), kind: ExecFindingKind) {
         let thread = self.thread(warp, lane);
         self.launch.log.find(self.launch.code, steps, kind, false, |site| site.in_thread(self.index, thread));
     }
 
     /// Keeps a note about a thread.
-    fn report_note(&self, warp: usize, lane: usize, pc: u32, kind: FindingKind) {
+    fn report_note(&self, warp: usize, lane: usize, pc: u32, kind: ExecFindingKind) {
         let thread = self.thread(warp, lane);
         let log = self.launch.log;
         log.find(self.launch.code, (pc, pc), kind, true, |site| site.in_thread(self.index, thread));
     }
 
     /// Words for an instruction that is not run.
-    pub(crate) fn unsupported(&self, pc: u32, why: Why) -> FindingKind {
+    pub(crate) fn unsupported(&self, pc: u32, why: Why) -> ExecFindingKind {
         let code = self.launch.code;
-        FindingKind::Unsupported(describe_step(&Site::of(code, pc), why, &code.module))
+        ExecFindingKind::Unsupported(describe_step(&CodeSite::of(code, pc), why, &code.module))
     }
 
     /// Threads arrive at a barrier.
@@ -282,7 +282,7 @@ impl<'l> Cta<'l> {
         let complaint = self.barriers[number].arrive(arrival, self.existing.len());
         if let Some(complaint) = complaint.filter(|_| self.launch.options.checks.barriers) {
             let text = self.complain(number, complaint);
-            self.report(arrival.warp, first_lane(arrival.lanes), arrival.pc, FindingKind::Barrier(text));
+            self.report(arrival.warp, first_lane(arrival.lanes), arrival.pc, ExecFindingKind::Barrier(text));
         }
         self.check_barrier(number);
     }
@@ -319,7 +319,7 @@ impl<'l> Cta<'l> {
             );
             let here = met.waiting.iter().position(|lanes| *lanes != 0).unwrap_or(0);
             let lane = first_lane(met.waiting.get(here).copied().unwrap_or(1));
-            self.report_note(here, lane, met.pc, FindingKind::Barrier(text));
+            self.report_note(here, lane, met.pc, ExecFindingKind::Barrier(text));
         }
         self.met.push((number, met));
     }
@@ -327,7 +327,7 @@ impl<'l> Cta<'l> {
     fn complain(&self, number: usize, complaint: Complaint) -> String {
         match complaint {
             Complaint::Diverged { other_pc } => {
-                let other = Site::of(self.launch.code, other_pc);
+                let other = CodeSite::of(self.launch.code, other_pc);
                 format!(
                     "barrier {number} is reached by a diverged warp: other threads of it are at the barrier at {}",
                     Line(&other)
@@ -354,12 +354,12 @@ fn split_source(launch: &Launch<'_>, number: u64) -> Option<Random> {
 }
 
 /// Words for an instruction that is not run.
-pub(crate) fn describe_step(site: &Site, why: Why, module: &Module) -> String {
+pub(crate) fn describe_step(site: &CodeSite, why: Why, module: &PtxModule) -> String {
     match why {
         Why::Instruction => format!("the instruction `{}`", site.instruction),
         Why::Operands => format!("the instruction `{}` with these operands", site.instruction),
         Why::Undefined(id) => {
-            let function = module.function(FunctionId(id));
+            let function = module.function(PtxFunctionId(id));
             format!("a call of `{}`, which the module only declares,", function.map_or("?", |f| &*f.name))
         }
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::alu::{Alu, Mode, Test};
 use super::memory::window::Place;
-use crate::{Axis, Module, Operation, ScalarType, Shuffle, SpecialName, Vote};
+use crate::{Axis, Operation, PtxModule, ScalarType, Shuffle, SpecialName, Vote};
 
 pub(crate) use access::{Address, Atomic, Base, CopyAsync, Fence, Load, Store, Strength, Update};
 
@@ -67,7 +67,7 @@ impl PredSource {
 
 /// Everything an entry needs to run.
 pub(crate) struct Code {
-    pub(crate) module: Arc<Module>,
+    pub(crate) module: Arc<PtxModule>,
     pub(crate) steps: Vec<Step>,
     /// For each step its rank in an order in which every block stands before all it leads to, loops kept together.
     pub(crate) ranks: Vec<u32>,

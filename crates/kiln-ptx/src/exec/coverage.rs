@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::code::Code;
-use super::site::Site;
+use super::site::CodeSite;
 
 /// Which steps of an entry some thread has executed, over any number of launches.
 ///
@@ -42,7 +42,7 @@ impl Coverage {
     pub(crate) fn lines(&self, code: &Code) -> Vec<CoveredLine> {
         let mut lines: BTreeMap<(Option<String>, u32), bool> = BTreeMap::new();
         for (pc, executed) in (0..).zip(&self.executed) {
-            let site = Site::of(code, pc);
+            let site = CodeSite::of(code, pc);
             let place = match site.source {
                 Some((file, line)) => (Some(file), line),
                 None => (None, site.ptx_line),

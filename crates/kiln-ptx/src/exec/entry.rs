@@ -6,13 +6,13 @@ use super::code::{Code, Slot};
 use super::coverage::{Coverage, CoveredLine};
 use super::launch::{Launch, Parts, Workspace};
 use super::log::Log;
-use super::memory::{DeviceHeap, Memory};
+use super::memory::{DeviceHeap, GlobalMemory};
 use super::options::{LaunchShape, Options};
-use super::outcome::Outcome;
+use super::outcome::ExecOutcome;
 use super::program::{Inner, UnsupportedInstruction, unsupported};
-use crate::{Function, FunctionId};
+use crate::{PtxFunction, PtxFunctionId};
 
-/// A kernel of a [`Program`](super::Program).
+/// A kernel of a [`Program`](super::ExecProgram).
 #[derive(Clone)]
 pub struct Entry {
     program: Arc<Inner>,
@@ -110,8 +110,8 @@ impl Entry {
     }
 
     /// Its number among the functions of the module.
-    pub fn id(&self) -> FunctionId {
-        self.program.entries.get(self.at).map_or(FunctionId(u32::MAX), |slot| slot.function)
+    pub fn id(&self) -> PtxFunctionId {
+        self.program.entries.get(self.at).map_or(PtxFunctionId(u32::MAX), |slot| slot.function)
     }
 
     /// Bytes of its parameters, laid out one after the other at their alignment.
@@ -160,9 +160,9 @@ impl Entry {
         shape: &LaunchShape,
         arguments: &[u8],
         globals: &[u64],
-        memory: &dyn Memory,
+        memory: &dyn GlobalMemory,
         options: &Options<'_>,
-    ) -> Result<Outcome, LaunchError> {
+    ) -> Result<ExecOutcome, LaunchError> {
         self.check(shape, arguments, globals)?;
         let log = Log::new(options.max_findings);
         let empty = DeviceHeap::new(0);
@@ -239,7 +239,7 @@ impl Entry {
         self.program.code(self.at)
     }
 
-    fn function(&self) -> Option<&Function> {
+    fn function(&self) -> Option<&PtxFunction> {
         self.program.module.function(self.program.entries.get(self.at)?.function)
     }
 }

@@ -5,13 +5,13 @@ use std::fmt;
 /// Why a launch ended before its kernel was done, as CUDA names it.
 ///
 /// ```
-/// use kiln_ptx::exec::Fault;
+/// use kiln_ptx::exec::ExecFault;
 ///
-/// assert_eq!(Fault::IllegalAddress.code(), 700);
+/// assert_eq!(ExecFault::IllegalAddress.code(), 700);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum ExecFault {
     /// An address that may not be accessed.
     IllegalAddress,
     /// The kernel would not end.
@@ -28,7 +28,7 @@ pub enum Fault {
     LaunchFailed,
 }
 
-impl Fault {
+impl ExecFault {
     /// The number of the CUDA error.
     pub fn code(self) -> u32 {
         match self {
@@ -43,7 +43,7 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ExecFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
             Self::IllegalAddress => "an illegal memory access",

@@ -3,19 +3,19 @@
 use std::fmt;
 
 use super::check::RaceCause;
-use super::fault::Fault;
+use super::fault::ExecFault;
 use super::memory::{Miss, MissKind};
-use super::site::{Line, Site};
+use super::site::{CodeSite, Line};
 
 /// Something a kernel did that it must not do, or that ended it.
 ///
 /// Its `Display` is prose for a person: what happened, where, in which thread, and what was missed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct ExecFinding {
     /// What happened.
-    pub kind: FindingKind,
+    pub kind: ExecFindingKind,
     /// Where, and in which thread it was seen first.
-    pub site: Site,
+    pub site: CodeSite,
     /// How often it happened at this instruction; the first time is described.
     pub times: u64,
 }
@@ -34,7 +34,7 @@ pub enum AccessKind {
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum FindingKind {
+pub enum ExecFindingKind {
     /// An access outside of every block it could mean.
     OutOfBounds(BadAccess),
     /// An access to a block that was freed.
@@ -54,7 +54,7 @@ pub enum FindingKind {
         /// The earlier one.
         earlier: AccessKind,
         /// Where it was, and in which thread.
-        earlier_site: Box<Site>,
+        earlier_site: Box<CodeSite>,
         /// Why they race.
         cause: RaceCause,
     },
@@ -63,14 +63,14 @@ pub enum FindingKind {
         /// The later write.
         access: BadAccess,
         /// Where the earlier one was, and in which thread.
-        earlier_site: Box<Site>,
+        earlier_site: Box<CodeSite>,
     },
     /// An access to where an asynchronous copy goes that no thread has waited for.
     PendingCopy {
         /// The access.
         access: BadAccess,
         /// The copy, and its thread.
-        copy_site: Box<Site>,
+        copy_site: Box<CodeSite>,
     },
     /// A lane took a value from a lane that does not take part: it is undefined.
     InactiveLane(String),
@@ -126,7 +126,7 @@ pub struct BadAccess {
     pub near: String,
 }
 
-impl FindingKind {
+impl ExecFindingKind {
     pub(crate) fn missed(miss: Miss, mut bad: BadAccess) -> Self {
         bad.near = miss.near;
         match miss.kind {
@@ -136,17 +136,17 @@ impl FindingKind {
     }
 
     /// The fault that ends a launch when this happens; `None` if it goes on.
-    pub fn fault(&self) -> Option<Fault> {
+    pub fn fault(&self) -> Option<ExecFault> {
         Some(match self {
-            Self::OutOfBounds(_) | Self::UseAfterFree(_) | Self::ReadOnly(_) => Fault::IllegalAddress,
-            Self::Misaligned(_) => Fault::MisalignedAddress,
+            Self::OutOfBounds(_) | Self::UseAfterFree(_) | Self::ReadOnly(_) => ExecFault::IllegalAddress,
+            Self::Misaligned(_) => ExecFault::MisalignedAddress,
             Self::Deadlock(_) | Self::Endless | Self::EndlessWait | Self::StepLimit(_) | Self::Stalled(_) => {
-                Fault::LaunchTimeout
+                ExecFault::LaunchTimeout
             }
-            Self::Assertion { .. } => Fault::Assert,
-            Self::Trap | Self::Unsupported(_) | Self::BadFree(_) => Fault::LaunchFailed,
-            Self::StackOverflow(_) => Fault::HardwareStackError,
-            Self::BadCall(_) => Fault::InvalidPc,
+            Self::Assertion { .. } => ExecFault::Assert,
+            Self::Trap | Self::Unsupported(_) | Self::BadFree(_) => ExecFault::LaunchFailed,
+            Self::StackOverflow(_) => ExecFault::HardwareStackError,
+            Self::BadCall(_) => ExecFault::InvalidPc,
             Self::Undeclared(_)
             | Self::Uninitialised(_)
             | Self::Race { .. }
@@ -164,30 +164,30 @@ impl FindingKind {
     }
 }
 
-impl Finding {
+impl ExecFinding {
     /// Whether an access went outside of its block.
     pub fn is_out_of_bounds(&self) -> bool {
-        matches!(self.kind, FindingKind::OutOfBounds(_))
+        matches!(self.kind, ExecFindingKind::OutOfBounds(_))
     }
 
     /// Whether freed memory was used.
     pub fn is_use_after_free(&self) -> bool {
-        matches!(self.kind, FindingKind::UseAfterFree(_))
+        matches!(self.kind, ExecFindingKind::UseAfterFree(_))
     }
 
     /// Whether threads raced, also by writing the same value.
     pub fn is_race(&self) -> bool {
-        matches!(self.kind, FindingKind::Race { .. } | FindingKind::SameValue { .. })
+        matches!(self.kind, ExecFindingKind::Race { .. } | ExecFindingKind::SameValue { .. })
     }
 
     /// Whether it is about a barrier, also one that no thread passes.
     pub fn is_barrier(&self) -> bool {
-        matches!(self.kind, FindingKind::Barrier(_) | FindingKind::Deadlock(_))
+        matches!(self.kind, ExecFindingKind::Barrier(_) | ExecFindingKind::Deadlock(_))
     }
 
     /// Whether the kernel asked for something the executor does not do.
     pub fn is_unsupported(&self) -> bool {
-        matches!(self.kind, FindingKind::Unsupported(_))
+        matches!(self.kind, ExecFindingKind::Unsupported(_))
     }
 }
 
@@ -216,7 +216,7 @@ impl fmt::Display for BadAccess {
     }
 }
 
-impl fmt::Display for FindingKind {
+impl fmt::Display for ExecFindingKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OutOfBounds(bad) => write!(f, "out of bounds: {bad}, which is {}", bad.near),
@@ -277,7 +277,7 @@ impl fmt::Display for FindingKind {
 }
 
 /// `block (0,0,0) thread (1,0,0) at kernel.cu:12`.
-struct Thread<'a>(&'a Site);
+struct Thread<'a>(&'a CodeSite);
 
 impl fmt::Display for Thread<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -290,7 +290,7 @@ impl fmt::Display for Thread<'_> {
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for ExecFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}\n  {}", self.kind, self.site)?;
         match self.times {

@@ -7,10 +7,10 @@ use super::block::{Block, Progress};
 use super::check::{LaunchRaces, Rules};
 use super::code::{Code, Constant};
 use super::column::{Column, LANES};
-use super::finding::FindingKind;
+use super::finding::ExecFindingKind;
 use super::log::Log;
 use super::memory::window::WORKSPACE;
-use super::memory::{Declared, DeviceHeap, Memory, Miss, MissKind, Span, SpanCache, Words};
+use super::memory::{Declared, DeviceHeap, GlobalMemory, Miss, MissKind, Span, SpanCache, Words};
 use super::options::{LaunchShape, Options};
 use super::random::Order;
 
@@ -31,7 +31,7 @@ pub(crate) struct Launch<'l> {
     pub(crate) constants: Vec<Column>,
     pub(crate) shared_bytes: u64,
     pub(crate) heap: &'l DeviceHeap,
-    memory: &'l dyn Memory,
+    memory: &'l dyn GlobalMemory,
     workspace: Option<&'l Workspace>,
     /// Where the `.const` variables lie.
     constant_ranges: Vec<(u64, u64)>,
@@ -50,7 +50,7 @@ pub(crate) struct Parts<'l> {
     pub(crate) options: Options<'l>,
     pub(crate) log: &'l Log,
     pub(crate) heap: &'l DeviceHeap,
-    pub(crate) memory: &'l dyn Memory,
+    pub(crate) memory: &'l dyn GlobalMemory,
     pub(crate) workspace: Option<&'l Workspace>,
     pub(crate) constant_ranges: Vec<(u64, u64)>,
 }
@@ -89,7 +89,7 @@ impl<'l> Launch<'l> {
     }
 
     pub(crate) fn spans(&self) -> SpanCache<'_> {
-        SpanCache::new(self.memory, self.heap, self.workspace.map(|w| w as &dyn Memory))
+        SpanCache::new(self.memory, self.heap, self.workspace.map(|w| w as &dyn GlobalMemory))
     }
 
     /// Whether an address lies in a `.const` variable.
@@ -221,7 +221,7 @@ impl<'b> Flight<'b> {
     /// Ends the launch: no block will change what the others wait for.
     fn fail(&mut self, log: &Log) {
         if let Some(block) = self.blocks.front() {
-            log.fail(block.no_end(FindingKind::EndlessWait));
+            log.fail(block.no_end(ExecFindingKind::EndlessWait));
         }
         self.blocks.clear();
     }
@@ -241,7 +241,7 @@ impl Workspace {
     }
 }
 
-impl Memory for Workspace {
+impl GlobalMemory for Workspace {
     fn span(&self, address: u64) -> Option<Span<'_>> {
         let (start, end) = (WORKSPACE, WORKSPACE + Self::BYTES);
         let span = Span {

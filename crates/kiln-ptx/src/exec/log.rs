@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::code::Code;
-use super::fault::Fault;
-use super::finding::{Finding, FindingKind};
-use super::outcome::{Counters, Outcome};
-use super::site::Site;
+use super::fault::ExecFault;
+use super::finding::{ExecFinding, ExecFindingKind};
+use super::outcome::{Counters, ExecOutcome};
+use super::site::CodeSite;
 
 /// Findings, output and counters of a launch.
 pub(crate) struct Log {
@@ -19,11 +19,11 @@ pub(crate) struct Log {
 #[derive(Default)]
 struct Inner {
     /// Findings with the steps they are about.
-    findings: Vec<((u32, u32), Finding)>,
-    notes: Vec<((u32, u32), Finding)>,
+    findings: Vec<((u32, u32), ExecFinding)>,
+    notes: Vec<((u32, u32), ExecFinding)>,
     printed: Vec<u8>,
     counters: Counters,
-    fault: Option<Fault>,
+    fault: Option<ExecFault>,
 }
 
 impl Log {
@@ -32,7 +32,7 @@ impl Log {
     }
 
     /// Counts a finding again, if the same was found at these steps before.
-    pub(crate) fn count_again(&self, steps: (u32, u32), is_like: impl Fn(&FindingKind) -> bool) -> bool {
+    pub(crate) fn count_again(&self, steps: (u32, u32), is_like: impl Fn(&ExecFindingKind) -> bool) -> bool {
         let mut inner = self.inner();
         let key = key(steps);
         let Inner { findings, notes, .. } = &mut *inner;
@@ -47,20 +47,20 @@ impl Log {
         &self,
         code: &Code,
         (pc, other): (u32, u32),
-        kind: FindingKind,
+        kind: ExecFindingKind,
         note: bool,
-        thread: impl FnOnce(Site) -> Site,
+        thread: impl FnOnce(CodeSite) -> CodeSite,
     ) {
         let mut inner = self.inner();
         let key = key((pc, other));
         let inner = &mut *inner;
         let list = if note { &mut inner.notes } else { &mut inner.findings };
-        let same = |(at, known): &&mut ((u32, u32), Finding)| *at == key && known.kind.is_like(&kind);
+        let same = |(at, known): &&mut ((u32, u32), ExecFinding)| *at == key && known.kind.is_like(&kind);
         if let Some((_, known)) = list.iter_mut().find(same) {
             known.times += 1;
         } else if list.len() < self.max_findings || kind.fault().is_some() {
-            let site = thread(Site::of(code, pc));
-            list.push((key, Finding { kind, site, times: 1 }));
+            let site = thread(CodeSite::of(code, pc));
+            list.push((key, ExecFinding { kind, site, times: 1 }));
         }
     }
 
@@ -73,7 +73,7 @@ impl Log {
     }
 
     /// Ends the launch.
-    pub(crate) fn fail(&self, fault: Fault) {
+    pub(crate) fn fail(&self, fault: ExecFault) {
         self.inner().fault.get_or_insert(fault);
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -83,9 +83,9 @@ impl Log {
         self.stop.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn into_outcome(self) -> Outcome {
+    pub(crate) fn into_outcome(self) -> ExecOutcome {
         let inner = self.inner.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Outcome {
+        ExecOutcome {
             findings: inner.findings.into_iter().map(|(_, finding)| finding).collect(),
             notes: inner.notes.into_iter().map(|(_, finding)| finding).collect(),
             fault: inner.fault,

@@ -1,8 +1,8 @@
 //! Execution of PTX without a GPU.
 //!
-//! A [`Program`] is a module made ready to run. An [`Entry`] of it is launched over a grid of blocks and reads and
-//! writes memory that the caller provides as a [`Memory`]. Everything a kernel does is checked while it runs, and an
-//! [`Outcome`] says what was found, what was printed and how much was executed.
+//! A [`ExecProgram`] is a module made ready to run. An [`Entry`] of it is launched over a grid of blocks and reads and
+//! writes memory that the caller provides as a [`GlobalMemory`]. Everything a kernel does is checked while it runs, and an
+//! [`ExecOutcome`] says what was found, what was printed and how much was executed.
 //!
 //! # The contract
 //!
@@ -28,7 +28,7 @@
 //!                 │ shared memory, barriers   │ local memory     │ one loop over 32 lanes per step
 //! ```
 //!
-//! Types in reading order: [`Program`], [`Entry`], [`LaunchShape`], [`Options`], [`Memory`], [`Outcome`], [`Finding`].
+//! Types in reading order: [`ExecProgram`], [`Entry`], [`LaunchShape`], [`Options`], [`GlobalMemory`], [`ExecOutcome`], [`ExecFinding`].
 //!
 //! # Races
 //!
@@ -43,7 +43,7 @@
 //!   has fenced is also handed on by a barrier, as CUDA code relies on.
 //!
 //! Strong accesses (atomic, relaxed, volatile) of one size, with scopes that include both threads, do not race with each other. Plain writes
-//! of one value are a [`FindingKind::SameValue`], a note unless [`Checks::strict`] is set.
+//! of one value are a [`ExecFindingKind::SameValue`], a note unless [`Checks::strict`] is set.
 //!
 //! # What it does not do
 //!
@@ -81,12 +81,12 @@ pub use check::RaceCause;
 pub use check::RaceRule;
 pub use coverage::{Coverage, CoveredLine};
 pub use entry::{Entry, LaunchError};
-pub use fault::Fault;
-pub use finding::{AccessKind, BadAccess, Finding, FindingKind};
+pub use fault::ExecFault;
+pub use finding::{AccessKind, BadAccess, ExecFinding, ExecFindingKind};
 pub use memory::window::WINDOWS_START;
-pub use memory::{Cells, Declared, DeviceHeap, Memory, Miss, MissKind, SimpleMemory, Span, Words};
+pub use memory::{Cells, Declared, DeviceHeap, GlobalMemory, Miss, MissKind, SimpleMemory, Span, Words};
 pub use options::{Checks, LaunchShape, Options, OtherWriters};
-pub use outcome::{Counters, Outcome};
-pub use program::{Program, UnsupportedInstruction};
-pub use site::Site;
+pub use outcome::{Counters, ExecOutcome};
+pub use program::{ExecProgram, UnsupportedInstruction};
+pub use site::CodeSite;
 pub use variables::ModuleVariable;

@@ -1,24 +1,24 @@
 //! The outcome of a launch.
 
-use super::fault::Fault;
-use super::finding::Finding;
+use super::fault::ExecFault;
+use super::finding::ExecFinding;
 
 /// The outcome of a launch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ExecOutcome {
     /// What the checks saw, in the order it was seen.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<ExecFinding>,
     /// What is worth knowing and may be right.
-    pub notes: Vec<Finding>,
+    pub notes: Vec<ExecFinding>,
     /// What ended it early, if anything did.
-    pub fault: Option<Fault>,
+    pub fault: Option<ExecFault>,
     /// What the kernel printed.
     pub printed: Vec<u8>,
     /// What was executed.
     pub counters: Counters,
 }
 
-impl Outcome {
+impl ExecOutcome {
     /// Whether it ran to its end and nothing was found.
     pub fn is_clean(&self) -> bool {
         self.fault.is_none() && self.findings.is_empty()

@@ -6,17 +6,17 @@ use super::block::describe_step;
 use super::code::{Code, Op};
 use super::entry::Entry;
 use super::lower::lower;
-use super::site::{Line, Site};
+use super::site::{CodeSite, Line};
 use super::variables::{ModuleVariable, Variables};
-use crate::{FunctionId, Module};
+use crate::{PtxFunctionId, PtxModule};
 
 /// A module whose entries can be launched.
 ///
 /// Cloning one is cheap. Entries are lowered when they are first launched.
 ///
 /// ```
-/// use kiln_ptx::Module;
-/// use kiln_ptx::exec::{LaunchShape, Options, Program, SimpleMemory};
+/// use kiln_ptx::PtxModule;
+/// use kiln_ptx::exec::{LaunchShape, Options, ExecProgram, SimpleMemory};
 ///
 /// let text = "
 ///     .version 8.0
@@ -34,7 +34,7 @@ use crate::{FunctionId, Module};
 ///         st.global.u32 [%rd2], %r2;
 ///         ret;
 ///     }";
-/// let program = Program::new(Module::parse(text)?);
+/// let program = ExecProgram::new(PtxModule::parse(text)?);
 /// let mut memory = SimpleMemory::new();
 /// let data = memory.allocate_with(&[1, 0, 0, 0, 7, 0, 0, 0]);
 /// let entry = program.entry("twice").unwrap();
@@ -45,19 +45,19 @@ use crate::{FunctionId, Module};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct Program {
+pub struct ExecProgram {
     pub(crate) inner: Arc<Inner>,
 }
 
 pub(crate) struct Inner {
-    pub(crate) module: Arc<Module>,
+    pub(crate) module: Arc<PtxModule>,
     pub(crate) variables: Variables,
     pub(crate) entries: Vec<EntrySlot>,
 }
 
 /// An entry and its code, once it is needed.
 pub(crate) struct EntrySlot {
-    pub(crate) function: FunctionId,
+    pub(crate) function: PtxFunctionId,
     code: OnceLock<Code>,
 }
 
@@ -67,7 +67,7 @@ pub struct UnsupportedInstruction {
     /// What it is, in words.
     pub what: String,
     /// Where it stands; block and thread mean nothing here.
-    pub site: Site,
+    pub site: CodeSite,
 }
 
 impl std::fmt::Display for UnsupportedInstruction {
@@ -76,21 +76,21 @@ impl std::fmt::Display for UnsupportedInstruction {
     }
 }
 
-impl Program {
+impl ExecProgram {
     /// Takes a module over.
-    pub fn new(module: impl Into<Arc<Module>>) -> Self {
+    pub fn new(module: impl Into<Arc<PtxModule>>) -> Self {
         let module = module.into();
         let variables = Variables::new(&module);
         let entries = (0..)
             .zip(module.functions())
             .filter(|(_, function)| function.is_entry() && function.body.is_some())
-            .map(|(at, _)| EntrySlot { function: FunctionId(at), code: OnceLock::new() })
+            .map(|(at, _)| EntrySlot { function: PtxFunctionId(at), code: OnceLock::new() })
             .collect();
         Self { inner: Arc::new(Inner { module, variables, entries }) }
     }
 
     /// The module it was made of.
-    pub fn module(&self) -> &Module {
+    pub fn module(&self) -> &PtxModule {
         &self.inner.module
     }
 
@@ -130,7 +130,7 @@ pub(crate) fn unsupported(code: &Code) -> Vec<UnsupportedInstruction> {
     let steps = (0..).zip(&code.steps);
     let found = steps.filter_map(|(pc, step)| match step.op {
         Op::Unsupported(why) => {
-            let site = Site::of(code, pc);
+            let site = CodeSite::of(code, pc);
             Some(UnsupportedInstruction { what: describe_step(&site, why, &code.module), site })
         }
         _ => None,
@@ -138,7 +138,7 @@ pub(crate) fn unsupported(code: &Code) -> Vec<UnsupportedInstruction> {
     found.collect()
 }
 
-impl std::fmt::Debug for Program {
+impl std::fmt::Debug for ExecProgram {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<String> = self.entries().map(|entry| entry.name().to_owned()).collect();
         f.debug_struct("Program").field("entries", &names).finish_non_exhaustive()

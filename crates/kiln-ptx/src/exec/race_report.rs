@@ -3,8 +3,8 @@
 use super::block::Cta;
 use super::check::{Conflict, Copy, RaceCause, Touching};
 use super::column::LANES;
-use super::finding::{BadAccess, FindingKind};
-use super::site::Site;
+use super::finding::{BadAccess, ExecFindingKind};
+use super::site::CodeSite;
 
 impl Cta<'_> {
     /// Keeps a race of a lane with an earlier access. `same` if both wrote the same value.
@@ -18,9 +18,9 @@ impl Cta<'_> {
     ) {
         let log = self.launch.log;
         let steps = (pc, conflict.pc);
-        let again = |known: &FindingKind| match known {
-            FindingKind::Race { cause, .. } => !same && *cause == conflict.cause,
-            FindingKind::SameValue { .. } => same,
+        let again = |known: &ExecFindingKind| match known {
+            ExecFindingKind::Race { cause, .. } => !same && *cause == conflict.cause,
+            ExecFindingKind::SameValue { .. } => same,
             _ => false,
         };
         if log.count_again(steps, again) {
@@ -29,8 +29,8 @@ impl Cta<'_> {
         let earlier_site =
             Box::new(self.site_in_grid(conflict.pc, conflict.earlier_warp, conflict.earlier_lane));
         let kind = match same {
-            true => FindingKind::SameValue { access, earlier_site },
-            false => FindingKind::Race {
+            true => ExecFindingKind::SameValue { access, earlier_site },
+            false => ExecFindingKind::Race {
                 access,
                 earlier: conflict.earlier.access(),
                 earlier_site,
@@ -45,19 +45,19 @@ impl Cta<'_> {
     /// Keeps an access to where a copy goes that is not done.
     pub(crate) fn report_pending(&self, warp: usize, lane: usize, pc: u32, access: BadAccess, copy: Copy) {
         let copier = self.thread(copy.warp, copy.lane);
-        let copy_site = Box::new(Site::of(self.launch.code, copy.pc).in_thread(self.index, copier));
-        let kind = FindingKind::PendingCopy { access, copy_site };
+        let copy_site = Box::new(CodeSite::of(self.launch.code, copy.pc).in_thread(self.index, copier));
+        let kind = ExecFindingKind::PendingCopy { access, copy_site };
         let thread = self.thread(warp, lane);
         let log = self.launch.log;
         log.find(self.launch.code, (pc, copy.pc), kind, false, |site| site.in_thread(self.index, thread));
     }
 
     /// A step in a thread anywhere in the grid.
-    fn site_in_grid(&self, pc: u32, warp: u64, lane: usize) -> Site {
+    fn site_in_grid(&self, pc: u32, warp: u64, lane: usize) -> CodeSite {
         let shape = &self.launch.shape;
         let warps = shape.threads().div_ceil(LANES as u64).max(1);
         let block = self.launch.block_index(warp / warps);
-        Site::of(self.launch.code, pc).in_thread(block, self.thread((warp % warps) as usize, lane))
+        CodeSite::of(self.launch.code, pc).in_thread(block, self.thread((warp % warps) as usize, lane))
     }
 }
 

@@ -3,11 +3,11 @@
 use std::fmt;
 
 use super::code::Code;
-use crate::{FunctionId, SourcePlace};
+use crate::{PtxFunctionId, SourcePlace};
 
 /// A thread at an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Site {
+pub struct CodeSite {
     /// The kernel that was launched.
     pub kernel: String,
     /// The function the instruction belongs to; the kernel itself, or one it called.
@@ -26,11 +26,12 @@ pub struct Site {
     pub thread: [u32; 3],
 }
 
-impl Site {
+impl CodeSite {
     /// The place of a step, without a thread.
     pub(crate) fn of(code: &Code, pc: u32) -> Self {
         let module = &code.module;
-        let name = |id: u32| module.function(FunctionId(id)).map_or_else(String::new, |f| f.name.to_string());
+        let name =
+            |id: u32| module.function(PtxFunctionId(id)).map_or_else(String::new, |f| f.name.to_string());
         let kernel = code.functions.first().map_or_else(String::new, |f| name(f.id));
         let mut site = Self {
             kernel,
@@ -44,7 +45,7 @@ impl Site {
         };
         let Some(origin) = code.origins.get(pc as usize) else { return site };
         site.function = name(origin.function);
-        let Some(body) = module.function(FunctionId(origin.function)).and_then(|f| f.body.as_ref()) else {
+        let Some(body) = module.function(PtxFunctionId(origin.function)).and_then(|f| f.body.as_ref()) else {
             return site;
         };
         let at = origin.instruction as usize;
@@ -70,7 +71,7 @@ impl Site {
 }
 
 /// `kernel.cu:12 inlined at kernel.cu:30 (PTX line 40)`, as much of it as is known.
-pub(crate) struct Line<'a>(pub(crate) &'a Site);
+pub(crate) struct Line<'a>(pub(crate) &'a CodeSite);
 
 impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -87,7 +88,7 @@ impl fmt::Display for Line<'_> {
     }
 }
 
-impl fmt::Display for Site {
+impl fmt::Display for CodeSite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.kernel)?;
         if self.function != self.kernel {

@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 
 use super::memory::window::{Place, code_address};
-use crate::{Linkage, Module, PtxVariable, Relocation, RelocationTarget, Space, VariableId};
+use crate::{Linkage, PtxModule, PtxVariable, Relocation, RelocationTarget, Space, VariableId};
 
 /// A `.global` or `.const` variable that the loader of a program must find room for.
 ///
 /// ```
-/// use kiln_ptx::exec::Program;
-/// use kiln_ptx::Module;
+/// use kiln_ptx::exec::ExecProgram;
+/// use kiln_ptx::PtxModule;
 ///
 /// let text = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .global .align 4 .u32 limit = 7;";
-/// let program = Program::new(Module::parse(text)?);
+/// let program = ExecProgram::new(PtxModule::parse(text)?);
 /// let limit = &program.variables()[0];
 /// assert_eq!((limit.name.as_str(), limit.bytes, limit.constant), ("limit", 4, false));
 /// assert_eq!(program.contents(0, &[0x1000]), [7, 0, 0, 0]);
@@ -43,7 +43,7 @@ pub(crate) struct Variables {
 }
 
 impl Variables {
-    pub(crate) fn new(module: &Module) -> Self {
+    pub(crate) fn new(module: &PtxModule) -> Self {
         let mut variables = Self::default();
         for (at, variable) in (0..).zip(module.variables()) {
             if !is_placed(variable) {
@@ -69,7 +69,7 @@ impl Variables {
     }
 
     /// The first content of a variable when all of them lie at `addresses`.
-    pub(crate) fn contents(&self, module: &Module, at: usize, addresses: &[u64]) -> Vec<u8> {
+    pub(crate) fn contents(&self, module: &PtxModule, at: usize, addresses: &[u64]) -> Vec<u8> {
         let variable = self.ids.get(at).and_then(|id| module.variable(*id));
         let Some(initializer) = variable.and_then(|v| v.initializer.as_ref()) else { return Vec::new() };
         let mut bytes = initializer.bytes.clone();
@@ -86,7 +86,7 @@ impl Variables {
         bytes
     }
 
-    fn relocated(&self, module: &Module, relocation: &Relocation, addresses: &[u64]) -> u64 {
+    fn relocated(&self, module: &PtxModule, relocation: &Relocation, addresses: &[u64]) -> u64 {
         let address = match relocation.target {
             RelocationTarget::Function(id) => code_address(module.resolve_alias(id).0),
             RelocationTarget::Variable(id) => {

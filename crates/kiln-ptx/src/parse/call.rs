@@ -8,7 +8,7 @@ use super::statement::Builder;
 use crate::call::{Call, CallId, Callee};
 use crate::error::ParseError;
 use crate::opcode::Opcode;
-use crate::operand::Operand;
+use crate::operand::PtxOperand;
 
 impl<'a> Parser<'a> {
     /// `(returns), callee, (arguments), prototype`, of which only the callee must be there.
@@ -35,7 +35,7 @@ impl<'a> Parser<'a> {
             builder.use_prototype(prototype, index);
         }
         builder.body.calls.push(Call { returns, callee, arguments, indirect: None });
-        builder.body.operands.push(Operand::Call(CallId(index as u32)));
+        builder.body.operands.push(PtxOperand::Call(CallId(index as u32)));
         Ok(())
     }
 
@@ -50,7 +50,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Operands in parentheses.
-    fn actuals(&mut self, builder: &mut Builder<'a, '_>) -> Result<Vec<Operand>, ParseError> {
+    fn actuals(&mut self, builder: &mut Builder<'a, '_>) -> Result<Vec<PtxOperand>, ParseError> {
         self.expect(b'(')?;
         let mut actuals = Vec::new();
         while !self.is_punct(b')') {

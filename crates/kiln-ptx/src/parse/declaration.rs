@@ -6,7 +6,7 @@ use super::lexer::{Token, TokenKind};
 use super::scope::Binding;
 use crate::call::Formal;
 use crate::error::ParseError;
-use crate::function::FunctionId;
+use crate::function::PtxFunctionId;
 use crate::linkage::Linkage;
 use crate::name::Name;
 use crate::position::Origin;
@@ -32,7 +32,7 @@ impl<'a> Parser<'a> {
     pub(super) fn variables(
         &mut self,
         linkage: Option<Linkage>,
-        owner: Option<FunctionId>,
+        owner: Option<PtxFunctionId>,
     ) -> Result<Vec<VariableId>, ParseError> {
         let Some(space) = self.directive().and_then(Space::from_keyword) else {
             return Err(self.unexpected("a state space"));
@@ -131,7 +131,7 @@ impl<'a> Parser<'a> {
     /// Formals in parentheses: parameters or results of a function header.
     pub(super) fn formals(
         &mut self,
-        owner: FunctionId,
+        owner: PtxFunctionId,
         registers: &mut Registers,
     ) -> Result<Vec<Formal>, ParseError> {
         self.expect(b'(')?;
@@ -146,7 +146,7 @@ impl<'a> Parser<'a> {
         Ok(formals)
     }
 
-    fn formal(&mut self, owner: FunctionId, registers: &mut Registers) -> Result<Formal, ParseError> {
+    fn formal(&mut self, owner: PtxFunctionId, registers: &mut Registers) -> Result<Formal, ParseError> {
         let in_register = self.is_directive("reg");
         if !in_register && !self.is_directive("param") {
             return Err(self.unexpected("`.param` or `.reg`"));

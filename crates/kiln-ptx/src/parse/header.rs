@@ -5,7 +5,7 @@ use super::cursor::{declared_twice, invalid};
 use super::lexer::{Token, TokenKind};
 use crate::call::Formal;
 use crate::error::ParseError;
-use crate::function::{Function, FunctionId, FunctionKind};
+use crate::function::{FunctionKind, PtxFunction, PtxFunctionId};
 use crate::launch_bounds::{LaunchBounds, OtherDirective};
 use crate::linkage::Linkage;
 use crate::module::{Declaration, Item};
@@ -24,7 +24,7 @@ impl<'a> Parser<'a> {
         // Results stand before the name, which decides the function's number; the number of a new function is
         // known already, and formals of a known one are given their owner below.
         let mut registers = Registers::default();
-        let expected = FunctionId(self.functions.len() as u32);
+        let expected = PtxFunctionId(self.functions.len() as u32);
         let first_variable = self.variables.len();
         self.scope.open();
         let returns = if self.is_punct(b'(') { self.formals(expected, &mut registers)? } else { Vec::new() };
@@ -32,7 +32,7 @@ impl<'a> Parser<'a> {
         let parameters =
             if self.is_punct(b'(') { self.formals(expected, &mut registers)? } else { Vec::new() };
         let (bounds, noreturn) = self.bounds()?;
-        let function = Function {
+        let function = PtxFunction {
             name: self.name(name.text),
             kind,
             linkage,
@@ -56,7 +56,7 @@ impl<'a> Parser<'a> {
 
     fn declaration(
         &mut self,
-        function: Function,
+        function: PtxFunction,
         name: &Token<'a>,
         first_variable: usize,
     ) -> Result<(), ParseError> {
@@ -77,7 +77,7 @@ impl<'a> Parser<'a> {
     /// A function with a body; the scope of its formals is open.
     fn definition(
         &mut self,
-        function: Function,
+        function: PtxFunction,
         name: &Token<'a>,
         first_variable: usize,
     ) -> Result<(), ParseError> {
@@ -99,7 +99,11 @@ impl<'a> Parser<'a> {
     }
 
     /// Gives `function` its number, replacing an earlier declaration but never a definition.
-    fn bind_function(&mut self, function: Function, name: &Token<'a>) -> Result<FunctionId, ParseError> {
+    fn bind_function(
+        &mut self,
+        function: PtxFunction,
+        name: &Token<'a>,
+    ) -> Result<PtxFunctionId, ParseError> {
         let Some(id) = self.function_ids.get(name.text).copied() else {
             let id = self.add_function(function);
             self.function_ids.insert(name.text, id);
@@ -119,7 +123,7 @@ impl<'a> Parser<'a> {
         Ok(id)
     }
 
-    fn own_variables(&mut self, first: usize, owner: FunctionId) {
+    fn own_variables(&mut self, first: usize, owner: PtxFunctionId) {
         for variable in self.variables.get_mut(first..).unwrap_or(&mut []) {
             variable.owner = Some(owner);
         }
@@ -174,7 +178,7 @@ impl<'a> Parser<'a> {
 }
 
 /// Which results and which parameters are registers, in order.
-fn registers_of(function: &Function) -> [Vec<RegisterId>; 2] {
+fn registers_of(function: &PtxFunction) -> [Vec<RegisterId>; 2] {
     let registers = |formals: &[Formal]| {
         formals
             .iter()

@@ -4,7 +4,7 @@ use super::Parser;
 use super::cursor::{invalid, unknown_name};
 use super::lexer::{Token, TokenKind};
 use crate::error::ParseError;
-use crate::function::FunctionId;
+use crate::function::PtxFunctionId;
 use crate::line::SourceFile;
 use crate::linkage::Linkage;
 use crate::module::{Item, PtxVersion, Section, Target};
@@ -138,7 +138,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    pub(super) fn declared_function(&self, name: &Token<'_>) -> Result<FunctionId, ParseError> {
+    pub(super) fn declared_function(&self, name: &Token<'_>) -> Result<PtxFunctionId, ParseError> {
         self.function_ids.get(name.text).copied().ok_or_else(|| unknown_name(name, "function"))
     }
 }

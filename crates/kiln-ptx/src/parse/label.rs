@@ -14,7 +14,7 @@ use crate::body::{BranchTable, Directive, Label, LabelId, TableId};
 use crate::call::{CallTargets, FormalShape, Indirect, Prototype, PrototypeId, TargetsId};
 use crate::error::ParseError;
 use crate::opcode::Opcode;
-use crate::operand::Operand;
+use crate::operand::PtxOperand;
 use crate::position::Origin;
 
 /// What a label stands before.
@@ -96,10 +96,10 @@ impl<'a> Builder<'a, '_> {
             let labelled = self.labels.find(name.text, block);
             match (place, labelled) {
                 (Use::Branch(index), Some(Labelled::Code(label))) => {
-                    set(&mut self.body.operands, index, Operand::Label(label));
+                    set(&mut self.body.operands, index, PtxOperand::Label(label));
                 }
                 (Use::Table(index), Some(Labelled::Table(table))) => {
-                    set(&mut self.body.operands, index, Operand::Table(table));
+                    set(&mut self.body.operands, index, PtxOperand::Table(table));
                 }
                 (Use::TableItem(table, item), Some(Labelled::Code(label))) => {
                     if let Some(table) = self.body.tables.get_mut(table) {
@@ -159,7 +159,7 @@ impl<'a> Parser<'a> {
     pub(super) fn branch_target(&mut self, builder: &mut Builder<'a, '_>) -> Result<(), ParseError> {
         let name = self.expect_word("a label")?;
         builder.labels.add_use(name, Use::Branch(builder.body.operands.len()));
-        builder.body.operands.push(Operand::Sink);
+        builder.body.operands.push(PtxOperand::Sink);
         Ok(())
     }
 
@@ -170,7 +170,7 @@ impl<'a> Parser<'a> {
         self.expect(b',')?;
         let name = self.expect_word("the label of a branch table")?;
         builder.labels.add_use(name, Use::Table(builder.body.operands.len()));
-        builder.body.operands.push(Operand::Sink);
+        builder.body.operands.push(PtxOperand::Sink);
         Ok(())
     }
 

@@ -29,10 +29,10 @@ use std::collections::HashMap;
 
 use crate::error::{Cause, ParseError};
 use crate::form::{Form, FormId};
-use crate::function::{Function, FunctionId};
+use crate::function::{PtxFunction, PtxFunctionId};
 use crate::index::Index;
 use crate::line::SourceFile;
-use crate::module::{Item, Module, PtxVersion, Section, Target};
+use crate::module::{Item, PtxModule, PtxVersion, Section, Target};
 use crate::name::Name;
 use crate::opcode::Opcode;
 use crate::position::Position;
@@ -47,7 +47,7 @@ const MAX_NESTING: u32 = 64;
 const MAX_TEXT_BYTES: u64 = 1 << 30;
 
 /// Reads a module.
-pub(crate) fn parse(text: &str) -> Result<Module, ParseError> {
+pub(crate) fn parse(text: &str) -> Result<PtxModule, ParseError> {
     if text.len() as u64 > MAX_TEXT_BYTES {
         let cause = Cause::Limit { what: "the length of the text in bytes", limit: MAX_TEXT_BYTES };
         return Err(ParseError::new(Position { line: 1, column: 1 }, cause));
@@ -85,8 +85,8 @@ struct Parser<'a> {
     forms: Vec<Form>,
     form_ids: HashMap<Name, FormId>,
     variables: Vec<PtxVariable>,
-    functions: Vec<Function>,
-    function_ids: HashMap<&'a str, FunctionId>,
+    functions: Vec<PtxFunction>,
+    function_ids: HashMap<&'a str, PtxFunctionId>,
     items: Vec<Item>,
     files: Vec<SourceFile>,
     sections: Vec<Section>,
@@ -120,14 +120,14 @@ impl<'a> Parser<'a> {
         VariableId(self.variables.len() as u32 - 1)
     }
 
-    fn add_function(&mut self, function: Function) -> FunctionId {
+    fn add_function(&mut self, function: PtxFunction) -> PtxFunctionId {
         self.functions.push(function);
-        FunctionId(self.functions.len() as u32 - 1)
+        PtxFunctionId(self.functions.len() as u32 - 1)
     }
 
-    fn finish(self, version: PtxVersion, target: Target, address_bits: u8) -> Module {
+    fn finish(self, version: PtxVersion, target: Target, address_bits: u8) -> PtxModule {
         let index = Index::of(&self.functions, &self.variables);
-        Module {
+        PtxModule {
             index,
             version,
             target,

@@ -7,7 +7,7 @@ use super::scope::Binding;
 use super::statement::Builder;
 use crate::error::ParseError;
 use crate::opcode::Opcode;
-use crate::operand::{Address, AddressBase, Elements, Immediate, Operand, WordId};
+use crate::operand::{Address, AddressBase, Elements, Immediate, PtxOperand, WordId};
 use crate::register::RegisterId;
 use crate::special::{Axis, SpecialRegister};
 
@@ -39,7 +39,7 @@ impl<'a> Parser<'a> {
         builder: &mut Builder<'a, '_>,
         opcode: Opcode,
         depth: u32,
-    ) -> Result<Operand, ParseError> {
+    ) -> Result<PtxOperand, ParseError> {
         self.check_depth(depth)?;
         match self.token.kind {
             TokenKind::Word => {
@@ -50,16 +50,16 @@ impl<'a> Parser<'a> {
             TokenKind::Punct(b'{') => {
                 self.bump()?;
                 let elements = self.elements(builder, opcode, b'}', depth)?;
-                Ok(Operand::Vector(elements))
+                Ok(PtxOperand::Vector(elements))
             }
             TokenKind::Punct(b'!') => {
                 self.bump()?;
                 let name = self.expect_word("a predicate")?;
                 let register = self.find_register(name.text);
-                register.map(Operand::Not).ok_or_else(|| unknown_name(&name, "predicate"))
+                register.map(PtxOperand::Not).ok_or_else(|| unknown_name(&name, "predicate"))
             }
             TokenKind::Number | TokenKind::Punct(b'-' | b'+' | b'~' | b'(') => {
-                self.constant().map(Operand::Immediate)
+                self.constant().map(PtxOperand::Immediate)
             }
             _ => Err(self.unexpected("an operand")),
         }
@@ -70,16 +70,16 @@ impl<'a> Parser<'a> {
         builder: &mut Builder<'a, '_>,
         opcode: Opcode,
         word: Token<'a>,
-    ) -> Result<Operand, ParseError> {
+    ) -> Result<PtxOperand, ParseError> {
         match self.scope.find(word.text) {
             Some(Binding::Register(register)) => {
                 if self.accept(b'|')? {
                     let second = self.pair_register()?;
-                    return Ok(Operand::Pair(Some(register), second));
+                    return Ok(PtxOperand::Pair(Some(register), second));
                 }
-                Ok(Operand::Register(register))
+                Ok(PtxOperand::Register(register))
             }
-            Some(Binding::Variable(variable)) => Ok(Operand::Variable(variable, self.addend()?)),
+            Some(Binding::Variable(variable)) => Ok(PtxOperand::Variable(variable, self.addend()?)),
             None => self.other_word(builder, opcode, word),
         }
     }
@@ -89,31 +89,31 @@ impl<'a> Parser<'a> {
         builder: &mut Builder<'a, '_>,
         opcode: Opcode,
         word: Token<'a>,
-    ) -> Result<Operand, ParseError> {
+    ) -> Result<PtxOperand, ParseError> {
         if word.text == "_" {
             if self.accept(b'|')? {
                 let second = self.pair_register()?;
-                return Ok(Operand::Pair(None, second));
+                return Ok(PtxOperand::Pair(None, second));
             }
-            return Ok(Operand::Sink);
+            return Ok(PtxOperand::Sink);
         }
         if word.text == "WARP_SZ" {
-            return Ok(Operand::Immediate(Immediate::Signed(32)));
+            return Ok(PtxOperand::Immediate(Immediate::Signed(32)));
         }
         if let Some(special) = SpecialRegister::from_name(word.text) {
-            return Ok(Operand::Special(special));
+            return Ok(PtxOperand::Special(special));
         }
         if let Some((name, axis)) = word.text.rsplit_once('.')
             && let (Some(register), Some(axis)) = (self.find_register(name), Axis::from_letter(axis))
         {
-            return Ok(Operand::Element(register, axis));
+            return Ok(PtxOperand::Element(register, axis));
         }
         if let Some(function) = self.function_ids.get(word.text) {
-            return Ok(Operand::Function(*function));
+            return Ok(PtxOperand::Function(*function));
         }
         if opcode == Opcode::Unknown {
             builder.body.words.push(self.name(word.text));
-            return Ok(Operand::Word(WordId(builder.body.words.len() as u32 - 1)));
+            return Ok(PtxOperand::Word(WordId(builder.body.words.len() as u32 - 1)));
         }
         Err(unknown_name(&word, "register or variable"))
     }
@@ -133,7 +133,7 @@ impl<'a> Parser<'a> {
         builder: &mut Builder<'a, '_>,
         opcode: Opcode,
         depth: u32,
-    ) -> Result<Operand, ParseError> {
+    ) -> Result<PtxOperand, ParseError> {
         let position = self.bump()?.position;
         let first = self.operand(builder, opcode, depth + 1)?;
         if self.is_punct(b',') {
@@ -144,18 +144,22 @@ impl<'a> Parser<'a> {
                 builder.open_lists.push(next);
             }
             self.expect(b']')?;
-            return Ok(Operand::Bracket(builder.close_list(mark)));
+            return Ok(PtxOperand::Bracket(builder.close_list(mark)));
         }
         let address = match first {
-            Operand::Register(register) => {
+            PtxOperand::Register(register) => {
                 Address { base: AddressBase::Register(register), offset: self.addend()? }
             }
-            Operand::Variable(variable, offset) => Address { base: AddressBase::Variable(variable), offset },
-            Operand::Immediate(value) => Address { base: AddressBase::Absolute, offset: value.bits() as i64 },
+            PtxOperand::Variable(variable, offset) => {
+                Address { base: AddressBase::Variable(variable), offset }
+            }
+            PtxOperand::Immediate(value) => {
+                Address { base: AddressBase::Absolute, offset: value.bits() as i64 }
+            }
             _ => return Err(invalid(position, "an address is a register, a variable or a number")),
         };
         self.expect(b']')?;
-        Ok(Operand::Address(address))
+        Ok(PtxOperand::Address(address))
     }
 
     /// Operands up to `close`.

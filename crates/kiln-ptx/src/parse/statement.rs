@@ -8,22 +8,22 @@ use super::scope::Binding;
 use crate::body::{Body, Directive, LineStart, Mark};
 use crate::error::ParseError;
 use crate::form::{Form, FormId};
-use crate::function::FunctionId;
+use crate::function::PtxFunctionId;
 use crate::instruction::{Guard, Instruction};
 use crate::line::{Inlined, SourceLine, SourcePlace};
 use crate::opcode::Opcode;
-use crate::operand::Operand;
+use crate::operand::PtxOperand;
 use crate::position::Origin;
 use crate::register::Registers;
 
 /// A body while it is read.
 pub(super) struct Builder<'a, 'r> {
-    pub(super) owner: FunctionId,
+    pub(super) owner: PtxFunctionId,
     pub(super) body: Body,
     pub(super) registers: &'r mut Registers,
     pub(super) labels: Labels<'a>,
     /// Operands of lists that are still open, innermost last.
-    pub(super) open_lists: Vec<Operand>,
+    pub(super) open_lists: Vec<PtxOperand>,
 }
 
 impl Builder<'_, '_> {
@@ -35,7 +35,11 @@ impl Builder<'_, '_> {
 
 impl<'a> Parser<'a> {
     /// The body of a function, braces included.
-    pub(super) fn body(&mut self, owner: FunctionId, registers: &mut Registers) -> Result<Body, ParseError> {
+    pub(super) fn body(
+        &mut self,
+        owner: PtxFunctionId,
+        registers: &mut Registers,
+    ) -> Result<Body, ParseError> {
         let body = Body::default();
         let mut builder = Builder { owner, body, registers, labels: Labels::new(), open_lists: Vec::new() };
         self.expect(b'{')?;

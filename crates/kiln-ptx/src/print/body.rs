@@ -7,13 +7,13 @@ use super::operand::{print_operands, print_register};
 use super::{print_other, print_pragma, separated};
 use crate::body::{Body, Directive};
 use crate::call::Prototype;
-use crate::function::Function;
+use crate::function::PtxFunction;
 use crate::instruction::Instruction;
 use crate::line::SourceLine;
-use crate::module::Module;
+use crate::module::PtxModule;
 
 /// Everything between the braces of a definition.
-pub(super) fn print_body(module: &Module, function: &Function, f: &mut Formatter<'_>) -> fmt::Result {
+pub(super) fn print_body(module: &PtxModule, function: &PtxFunction, f: &mut Formatter<'_>) -> fmt::Result {
     let Some(body) = &function.body else { return Ok(()) };
     let mut marks = body.marks().iter().peekable();
     for (index, instruction) in body.instructions().iter().enumerate() {
@@ -26,8 +26,8 @@ pub(super) fn print_body(module: &Module, function: &Function, f: &mut Formatter
 }
 
 fn print_instruction(
-    module: &Module,
-    function: &Function,
+    module: &PtxModule,
+    function: &PtxFunction,
     body: &Body,
     instruction: &Instruction,
     f: &mut Formatter<'_>,
@@ -48,8 +48,8 @@ fn print_instruction(
 }
 
 fn print_directive(
-    module: &Module,
-    function: &Function,
+    module: &PtxModule,
+    function: &PtxFunction,
     body: &Body,
     directive: &Directive,
     f: &mut Formatter<'_>,

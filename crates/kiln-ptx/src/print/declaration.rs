@@ -4,14 +4,14 @@ use std::fmt::{self, Formatter};
 
 use super::initializer::print_initializer;
 use crate::call::{Formal, FormalShape};
-use crate::function::Function;
-use crate::module::Module;
+use crate::function::PtxFunction;
+use crate::module::PtxModule;
 use crate::register::RegisterGroup;
 use crate::scalar::ScalarType;
 use crate::variable::{PointerMark, VariableId, VariableShape};
 
 /// A variable statement.
-pub(super) fn print_variable(module: &Module, id: VariableId, f: &mut Formatter<'_>) -> fmt::Result {
+pub(super) fn print_variable(module: &PtxModule, id: VariableId, f: &mut Formatter<'_>) -> fmt::Result {
     let Some(variable) = module.variable(id) else { return Ok(()) };
     if let Some(linkage) = variable.linkage {
         write!(f, ".{linkage} ")?;
@@ -30,8 +30,8 @@ pub(super) fn print_variable(module: &Module, id: VariableId, f: &mut Formatter<
 
 /// A parameter or result in a header.
 pub(super) fn print_formal(
-    module: &Module,
-    function: &Function,
+    module: &PtxModule,
+    function: &PtxFunction,
     formal: Formal,
     f: &mut Formatter<'_>,
 ) -> fmt::Result {

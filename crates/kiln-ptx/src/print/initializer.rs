@@ -3,13 +3,13 @@
 use std::fmt::{self, Formatter};
 
 use crate::initializer::{Initializer, Relocation, RelocationTarget};
-use crate::module::Module;
+use crate::module::PtxModule;
 use crate::scalar::{ScalarKind, ScalarType};
 use crate::variable::VariableShape;
 
 /// Scalars printed so far, and what is left.
 struct Values<'a> {
-    module: &'a Module,
+    module: &'a PtxModule,
     ty: ScalarType,
     bytes: &'a [u8],
     relocations: &'a [Relocation],
@@ -17,7 +17,7 @@ struct Values<'a> {
 }
 
 pub(super) fn print_initializer(
-    module: &Module,
+    module: &PtxModule,
     shape: &VariableShape,
     initializer: &Initializer,
     f: &mut Formatter<'_>,

@@ -12,14 +12,14 @@ mod operand;
 use std::fmt::{self, Formatter};
 
 use crate::call::Formal;
-use crate::function::{Function, FunctionKind};
+use crate::function::{FunctionKind, PtxFunction};
 use crate::launch_bounds::{LaunchBounds, OtherDirective};
 use crate::line::SourceFile;
 use crate::linkage::Linkage;
-use crate::module::{Item, Module};
+use crate::module::{Item, PtxModule};
 use crate::name::Name;
 
-impl fmt::Display for Module {
+impl fmt::Display for PtxModule {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, ".version {}.{}", self.version.major, self.version.minor)?;
         write!(f, ".target {}", self.target.architecture)?;
@@ -31,7 +31,7 @@ impl fmt::Display for Module {
     }
 }
 
-fn print_item(module: &Module, item: &Item, f: &mut Formatter<'_>) -> fmt::Result {
+fn print_item(module: &PtxModule, item: &Item, f: &mut Formatter<'_>) -> fmt::Result {
     match item {
         Item::Variable(id) => declaration::print_variable(module, *id, f),
         Item::Declaration(declared) => {
@@ -85,7 +85,7 @@ fn print_pragma(texts: &[Name], f: &mut Formatter<'_>) -> fmt::Result {
 
 /// Everything before the body or the semicolon.
 struct Header<'a> {
-    function: &'a Function,
+    function: &'a PtxFunction,
     linkage: Option<Linkage>,
     returns: &'a [Formal],
     parameters: &'a [Formal],
@@ -94,12 +94,12 @@ struct Header<'a> {
 }
 
 impl<'a> Header<'a> {
-    fn of(function: &'a Function) -> Self {
-        let Function { linkage, returns, parameters, noreturn, bounds, .. } = function;
+    fn of(function: &'a PtxFunction) -> Self {
+        let PtxFunction { linkage, returns, parameters, noreturn, bounds, .. } = function;
         Self { function, linkage: *linkage, returns, parameters, noreturn: *noreturn, bounds }
     }
 
-    fn print(&self, module: &Module, f: &mut Formatter<'_>) -> fmt::Result {
+    fn print(&self, module: &PtxModule, f: &mut Formatter<'_>) -> fmt::Result {
         let function = self.function;
         if let Some(linkage) = self.linkage {
             write!(f, ".{linkage} ")?;

@@ -5,92 +5,101 @@ use std::fmt::{self, Formatter};
 use super::separated;
 use crate::body::Body;
 use crate::call::{Call, Callee, Indirect};
-use crate::function::Function;
-use crate::module::Module;
-use crate::operand::{Address, AddressBase, Immediate, Operand};
+use crate::function::PtxFunction;
+use crate::module::PtxModule;
+use crate::operand::{Address, AddressBase, Immediate, PtxOperand};
 use crate::register::RegisterId;
 use crate::variable::VariableId;
 
 /// Operands with commas between them.
 pub(super) fn print_operands(
-    module: &Module,
-    function: &Function,
+    module: &PtxModule,
+    function: &PtxFunction,
     body: &Body,
-    operands: &[Operand],
+    operands: &[PtxOperand],
     f: &mut Formatter<'_>,
 ) -> fmt::Result {
     separated(f, operands, |operand, f| print_operand(module, function, body, operand, f))
 }
 
 fn print_operand(
-    module: &Module,
-    function: &Function,
+    module: &PtxModule,
+    function: &PtxFunction,
     body: &Body,
-    operand: &Operand,
+    operand: &PtxOperand,
     f: &mut Formatter<'_>,
 ) -> fmt::Result {
     match *operand {
-        Operand::Register(id) => print_register(function, id, f),
-        Operand::Not(id) => {
+        PtxOperand::Register(id) => print_register(function, id, f),
+        PtxOperand::Not(id) => {
             f.write_str("!")?;
             print_register(function, id, f)
         }
-        Operand::Element(id, axis) => {
+        PtxOperand::Element(id, axis) => {
             print_register(function, id, f)?;
             write!(f, ".{}", axis.letter())
         }
-        Operand::Pair(first, second) => {
+        PtxOperand::Pair(first, second) => {
             print_register_or_sink(function, first, f)?;
             f.write_str("|")?;
             print_register_or_sink(function, second, f)
         }
-        Operand::Special(special) => write!(f, "{special}"),
-        Operand::Immediate(value) => write!(f, "{value}"),
-        Operand::Variable(id, offset) => print_variable_offset(module, id, offset, f),
-        Operand::Function(id) => f.write_str(module.function(id).map_or("?", |function| &function.name)),
-        Operand::Address(address) => print_address(module, function, address, f),
-        Operand::Vector(elements) => {
+        PtxOperand::Special(special) => write!(f, "{special}"),
+        PtxOperand::Immediate(value) => write!(f, "{value}"),
+        PtxOperand::Variable(id, offset) => print_variable_offset(module, id, offset, f),
+        PtxOperand::Function(id) => f.write_str(module.function(id).map_or("?", |function| &function.name)),
+        PtxOperand::Address(address) => print_address(module, function, address, f),
+        PtxOperand::Vector(elements) => {
             f.write_str("{")?;
             print_operands(module, function, body, body.elements(elements), f)?;
             f.write_str("}")
         }
-        Operand::Bracket(elements) => {
+        PtxOperand::Bracket(elements) => {
             f.write_str("[")?;
             print_operands(module, function, body, body.elements(elements), f)?;
             f.write_str("]")
         }
-        Operand::Label(id) => f.write_str(body.labels.get(id.0 as usize).map_or("?", |label| &label.name)),
-        Operand::Table(id) => f.write_str(body.table(id).map_or("?", |table| &table.name)),
-        Operand::Call(id) => match body.call(id) {
+        PtxOperand::Label(id) => f.write_str(body.labels.get(id.0 as usize).map_or("?", |label| &label.name)),
+        PtxOperand::Table(id) => f.write_str(body.table(id).map_or("?", |table| &table.name)),
+        PtxOperand::Call(id) => match body.call(id) {
             Some(call) => print_call(module, function, body, call, f),
             None => Ok(()),
         },
-        Operand::Sink => f.write_str("_"),
-        Operand::Word(id) => f.write_str(body.word(id)),
+        PtxOperand::Sink => f.write_str("_"),
+        PtxOperand::Word(id) => f.write_str(body.word(id)),
     }
 }
 
-pub(super) fn print_register(function: &Function, id: RegisterId, f: &mut Formatter<'_>) -> fmt::Result {
+pub(super) fn print_register(function: &PtxFunction, id: RegisterId, f: &mut Formatter<'_>) -> fmt::Result {
     let Some(group) = function.registers.group(id) else { return f.write_str("?") };
     f.write_str(&group.name)?;
     if group.range.is_some() { write!(f, "{}", id.0 - group.first.0) } else { Ok(()) }
 }
 
-fn print_register_or_sink(function: &Function, id: Option<RegisterId>, f: &mut Formatter<'_>) -> fmt::Result {
+fn print_register_or_sink(
+    function: &PtxFunction,
+    id: Option<RegisterId>,
+    f: &mut Formatter<'_>,
+) -> fmt::Result {
     match id {
         Some(id) => print_register(function, id, f),
         None => f.write_str("_"),
     }
 }
 
-fn print_variable_offset(module: &Module, id: VariableId, offset: i64, f: &mut Formatter<'_>) -> fmt::Result {
+fn print_variable_offset(
+    module: &PtxModule,
+    id: VariableId,
+    offset: i64,
+    f: &mut Formatter<'_>,
+) -> fmt::Result {
     f.write_str(module.variable(id).map_or("?", |variable| &variable.name))?;
     if offset != 0 { write!(f, "+{offset}") } else { Ok(()) }
 }
 
 fn print_address(
-    module: &Module,
-    function: &Function,
+    module: &PtxModule,
+    function: &PtxFunction,
     address: Address,
     f: &mut Formatter<'_>,
 ) -> fmt::Result {
@@ -109,8 +118,8 @@ fn print_address(
 }
 
 fn print_call(
-    module: &Module,
-    function: &Function,
+    module: &PtxModule,
+    function: &PtxFunction,
     body: &Body,
     call: &Call,
     f: &mut Formatter<'_>,

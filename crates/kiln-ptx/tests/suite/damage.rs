@@ -1,6 +1,6 @@
 //! Damaged PTX: whatever happens to a text, reading it ends with a module or an error that points into it.
 
-use kiln_ptx::{FunctionId, Module};
+use kiln_ptx::{PtxFunctionId, PtxModule};
 use proptest::prelude::*;
 
 const TEXTS: [&str; 6] = [
@@ -14,13 +14,13 @@ const TEXTS: [&str; 6] = [
 
 /// Reads a text; what was PTX must survive printing and analysis.
 fn examine(text: &str) -> Result<(), TestCaseError> {
-    match Module::parse(text) {
+    match PtxModule::parse(text) {
         Ok(module) => {
             let printed = module.to_string();
-            let again = Module::parse(&printed);
+            let again = PtxModule::parse(&printed);
             prop_assert!(again.as_ref() == Ok(&module), "{again:?} after\n{printed}");
             for id in 0..module.functions().len() as u32 {
-                let _ = module.facts(FunctionId(id));
+                let _ = module.facts(PtxFunctionId(id));
             }
         }
         Err(error) => {
@@ -91,11 +91,11 @@ fn an_initializer_ends_with_its_variable() {
         )
     };
     for values in ["{1.0, {2.0, 3.0, 4.0}, {5.0, 6.0, 7.0}}", "{{1.0, 2.0}, {3.0, 4.0, 5.0, 6.0}}"] {
-        let module = Module::parse(&text(values)).unwrap();
-        assert_eq!(Module::parse(&module.to_string()).as_ref(), Ok(&module), "{values}");
+        let module = PtxModule::parse(&text(values)).unwrap();
+        assert_eq!(PtxModule::parse(&module.to_string()).as_ref(), Ok(&module), "{values}");
     }
     for values in ["{1.0, {2.0, 3.0, 4.0}, {5.0, 6.0, 7.0, 8.0}}", "{{1.0}, {2.0}, {3.0}}"] {
-        let error = Module::parse(&text(values)).unwrap_err();
+        let error = PtxModule::parse(&text(values)).unwrap_err();
         assert!(error.to_string().contains("no more elements"), "{error}");
     }
 }
@@ -114,7 +114,7 @@ fn a_function_has_the_same_registers_wherever_it_is_declared() {
     ];
     for (declared, defined) in same {
         examine(&text(declared, defined)).unwrap();
-        assert!(Module::parse(&text(declared, defined)).is_ok());
+        assert!(PtxModule::parse(&text(declared, defined)).is_ok());
     }
     let other = [
         ("(.param .u32 out) f(.reg .u32 %in)", "(.reg .u32 %out) f(.reg .u32 %in)"),
@@ -123,7 +123,7 @@ fn a_function_has_the_same_registers_wherever_it_is_declared() {
         ("f(.reg .u32 %a)", "(.reg .u32 %a) f()"),
     ];
     for (declared, defined) in other {
-        let error = Module::parse(&text(declared, defined)).unwrap_err();
+        let error = PtxModule::parse(&text(declared, defined)).unwrap_err();
         assert!(error.to_string().contains("other registers"), "{error}");
     }
 }

@@ -1,6 +1,6 @@
 //! Effects of compiled kernels against truth written by hand from their CUDA source.
 
-use kiln_ptx::{FunctionId, Module, PointerAccess, ScalarType};
+use kiln_ptx::{PointerAccess, PtxFunctionId, PtxModule, ScalarType};
 
 /// File, kernel, and for each word of its parameters that is a pointer: parameter, offset, what the kernel does.
 type Truth = (&'static str, &'static str, &'static [(usize, u32, PointerAccess)]);
@@ -132,14 +132,14 @@ fn doubts_name_the_instruction() {
 fn only_entries_with_code_have_effects() {
     let module = load("pointers");
     assert!(module.effects(find(&module, "_Z8store_atPfif")).is_none());
-    assert!(module.effects(FunctionId(9999)).is_none());
+    assert!(module.effects(PtxFunctionId(9999)).is_none());
 }
 
-fn load(file: &str) -> Module {
+fn load(file: &str) -> PtxModule {
     let path = format!("{}/tests/data/{file}.ptx", env!("CARGO_MANIFEST_DIR"));
-    Module::parse(&std::fs::read_to_string(path).unwrap()).unwrap()
+    PtxModule::parse(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-fn find(module: &Module, name: &str) -> FunctionId {
+fn find(module: &PtxModule, name: &str) -> PtxFunctionId {
     module.find_function(name).unwrap_or_else(|| panic!("no function {name}"))
 }

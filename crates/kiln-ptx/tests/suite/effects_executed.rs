@@ -7,8 +7,10 @@
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kiln_ptx::Module;
-use kiln_ptx::exec::{Cells, Declared, LaunchShape, Memory, Miss, MissKind, Options, Program, Span, Words};
+use kiln_ptx::PtxModule;
+use kiln_ptx::exec::{
+    Cells, Declared, ExecProgram, GlobalMemory, LaunchShape, Miss, MissKind, Options, Span, Words,
+};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -194,7 +196,7 @@ impl Regions {
     }
 }
 
-impl Memory for Regions {
+impl GlobalMemory for Regions {
     fn span(&self, address: u64) -> Option<Span<'_>> {
         let inside = |start: &u64| (*start..start + REGION_BYTES).contains(&address);
         let at = REGIONS.iter().position(inside)?;
@@ -224,9 +226,9 @@ proptest! {
         seed in 0..4_u64,
     ) {
         let text = print(&statements);
-        let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let module = PtxModule::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let effects = module.effects(module.find_function("k").unwrap()).unwrap();
-        let program = Program::new(module);
+        let program = ExecProgram::new(module);
         let entry = program.entry("k").unwrap();
         prop_assert!(entry.unsupported().is_empty(), "{:?}", entry.unsupported());
         let memory = Regions::new();
@@ -251,7 +253,7 @@ fn effects_say_no_where_nothing_happens() {
         Statement::Access("ld.global.u32 %r1, [P];", 0),
         Statement::Access("st.global.u32 [P], %r0;", 1),
     ]);
-    let module = Module::parse(&text).unwrap();
+    let module = PtxModule::parse(&text).unwrap();
     let effects = module.effects(module.find_function("k").unwrap()).unwrap();
     let words: Vec<&str> = (0..3).map(|at| effects.pointer(at, 0).unwrap().effect.access().word()).collect();
     assert_eq!(words, ["reads", "writes", "neither"]);

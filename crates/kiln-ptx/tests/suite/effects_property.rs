@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use kiln_ptx::Module;
+use kiln_ptx::PtxModule;
 use proptest::prelude::*;
 
 /// Where the regions of the three pointers start: no difference is a small multiple of another.
@@ -302,7 +302,7 @@ proptest! {
         predicate: bool,
     ) {
         let text = print(&ops);
-        let module = Module::parse(&text).unwrap();
+        let module = PtxModule::parse(&text).unwrap();
         let effects = module.effects(module.find_function("k").unwrap()).unwrap();
         let deeds = run(&ops, m, predicate);
         for i in 0..3 {

@@ -3,7 +3,7 @@
 //! Each body runs in a kernel with the pointers `a`, `b` and `c`, the number `m` of 64 bits and `n` of 32 bits, loaded
 //! into registers of those names; `%ga`, `%gb` and `%gc` are the pointers converted to global addresses.
 
-use kiln_ptx::{EffectAnswer, Effects, Module, PointerAccess};
+use kiln_ptx::{EffectAnswer, Effects, PointerAccess, PtxModule};
 
 const HEAD: &str = "
     .version 9.0
@@ -68,7 +68,7 @@ fn effects(body: &str) -> Effects {
 }
 
 fn effects_of(text: &str) -> Effects {
-    let module = Module::parse(text).unwrap_or_else(|e| panic!("{e} in\n{text}"));
+    let module = PtxModule::parse(text).unwrap_or_else(|e| panic!("{e} in\n{text}"));
     module.effects(module.find_function("k").unwrap()).unwrap()
 }
 
@@ -343,7 +343,7 @@ fn an_instruction_of_a_newer_version_may_do_anything() {
 #[test]
 fn addresses_of_32_bits_are_not_judged() {
     let text = ".version 9.0 .target sm_50 .address_size 32 .entry k(.param .u64 p) { ret; }";
-    let module = Module::parse(text).unwrap();
+    let module = PtxModule::parse(text).unwrap();
     let effects = module.effects(module.find_function("k").unwrap()).unwrap();
     assert_eq!(effects.pointers[0].effect.access(), Unknown);
     assert_eq!(effects.doubts[0].reason, "addresses of 32 bits");

@@ -1,6 +1,6 @@
 //! Errors say where, what was expected, and what was found.
 
-use kiln_ptx::{Module, ParseError, Position};
+use kiln_ptx::{ParseError, Position, PtxModule};
 
 /// A module whose kernel has `body` from line 6 on.
 fn kernel(body: &str) -> String {
@@ -10,7 +10,7 @@ fn kernel(body: &str) -> String {
 }
 
 fn error(text: &str) -> ParseError {
-    match Module::parse(text) {
+    match PtxModule::parse(text) {
         Err(error) => error,
         Ok(_) => panic!("accepted:\n{text}"),
     }
@@ -86,8 +86,8 @@ fn instructions_that_do_not_exist_are_refused_with_the_nearest() {
         assert_eq!(error.is_unknown_instruction(), body.trim_start() != "@!p9 ret;");
     }
     let newer = kernel("  quux.u32 5;").replace(".version 9.0", ".version 9.1");
-    assert!(Module::parse(&newer).is_ok(), "a newer version may have it");
-    assert!(Module::parse(&kernel("  _warpsync 5;")).is_ok(), "an internal instruction of NVIDIA's tools");
+    assert!(PtxModule::parse(&newer).is_ok(), "a newer version may have it");
+    assert!(PtxModule::parse(&kernel("  _warpsync 5;")).is_ok(), "an internal instruction of NVIDIA's tools");
     let long = error(&kernel(&format!("{}.u32 5;", "x".repeat(10_000)))).to_string();
     assert!(long.len() < 200, "{long}");
 }

@@ -1,7 +1,9 @@
 //! Every check finds the mistake planted for it, describes it rightly, and is silent about the twin without it.
 
 use crate::kernels::{Bench, line};
-use kiln_ptx::exec::{AccessKind, Checks, DeviceHeap, Fault, FindingKind, LaunchShape, Options, Outcome};
+use kiln_ptx::exec::{
+    AccessKind, Checks, DeviceHeap, ExecFault, ExecFindingKind, ExecOutcome, LaunchShape, Options,
+};
 
 const ONE_WARP: LaunchShape = threads(32);
 
@@ -10,7 +12,7 @@ const fn threads(count: u32) -> LaunchShape {
 }
 
 /// The one finding of an outcome, which must stand at the line with this marker.
-fn only(outcome: &Outcome, marker: &str) -> FindingKind {
+fn only(outcome: &ExecOutcome, marker: &str) -> ExecFindingKind {
     let [finding] = &outcome.findings[..] else { panic!("not one finding: {:#?}", outcome.findings) };
     let text = finding.to_string();
     assert_eq!(finding.site.source, Some(("checks.cu".to_owned(), line(marker))), "{text}");
@@ -28,13 +30,13 @@ fn a_write_behind_the_end_of_a_block_is_found() {
     assert!(good.is_clean(), "{:#?}", good.findings);
 
     let bad = bench.run("fill", &shape, &[out, 40, 0]);
-    let FindingKind::OutOfBounds(access) = only(&bad, "fill") else { panic!("{:#?}", bad.findings) };
+    let ExecFindingKind::OutOfBounds(access) = only(&bad, "fill") else { panic!("{:#?}", bad.findings) };
     assert_eq!((access.access, access.memory, access.bytes), (AccessKind::Write, "global", 4));
     assert_eq!(access.address, out + 160);
     assert_eq!(access.near, "0 bytes behind the end of a block of 160 bytes");
     let site = &bad.findings[0].site;
     assert_eq!((site.kernel.as_str(), site.block, site.thread), ("fill", [1, 0, 0], [8, 0, 0]));
-    assert_eq!(bad.fault, Some(Fault::IllegalAddress));
+    assert_eq!(bad.fault, Some(ExecFault::IllegalAddress));
     let text = bad.findings[0].to_string();
     let expected = format!(
         "out of bounds: write of 4 bytes at global address {:#x}, which is 0 bytes behind the end of a block of 160 \
@@ -53,7 +55,9 @@ fn null_and_wild_pointers_are_found() {
     assert!(bench.run("read_at", &ONE_WARP, &[block, out, 15]).is_clean());
     for (base, at) in [(0, 0i64), (block, 1 << 30), (block, -1)] {
         let bad = bench.run("read_at", &ONE_WARP, &[base, out, at as u64]);
-        let FindingKind::OutOfBounds(access) = only(&bad, "read_at") else { panic!("{:#?}", bad.findings) };
+        let ExecFindingKind::OutOfBounds(access) = only(&bad, "read_at") else {
+            panic!("{:#?}", bad.findings)
+        };
         assert_eq!(access.access, AccessKind::Read);
         assert_eq!(access.address, base.wrapping_add_signed(at * 4));
     }
@@ -66,7 +70,7 @@ fn freed_memory_is_found() {
     assert!(bench.run("read_at", &ONE_WARP, &[block, out, 3]).is_clean());
     bench.memory.free(block);
     let bad = bench.run("read_at", &ONE_WARP, &[block, out, 3]);
-    let FindingKind::UseAfterFree(access) = only(&bad, "read_at") else { panic!("{:#?}", bad.findings) };
+    let ExecFindingKind::UseAfterFree(access) = only(&bad, "read_at") else { panic!("{:#?}", bad.findings) };
     assert_eq!(access.near, "12 bytes into a block of 128 bytes that was freed");
     assert!(bad.findings[0].is_use_after_free());
 }
@@ -78,7 +82,7 @@ fn memory_that_may_only_be_read_is_not_written() {
     assert!(bench.run("fill", &ONE_WARP, &[out, 32, 1]).is_clean());
     bench.memory.protect(out);
     let bad = bench.run("fill", &ONE_WARP, &[out, 32, 1]);
-    assert!(matches!(only(&bad, "fill"), FindingKind::ReadOnly(_)));
+    assert!(matches!(only(&bad, "fill"), ExecFindingKind::ReadOnly(_)));
 }
 
 #[test]
@@ -87,9 +91,9 @@ fn a_misaligned_address_is_found() {
     let out = bench.memory.allocate(64);
     assert!(bench.run("store_at", &ONE_WARP, &[out, 8]).is_clean());
     let bad = bench.run("store_at", &ONE_WARP, &[out, 6]);
-    let FindingKind::Misaligned(access) = only(&bad, "store_at") else { panic!("{:#?}", bad.findings) };
+    let ExecFindingKind::Misaligned(access) = only(&bad, "store_at") else { panic!("{:#?}", bad.findings) };
     assert_eq!((access.address, access.near.as_str()), (out + 6, "no multiple of 4"));
-    assert_eq!(bad.fault.map(Fault::code), Some(716));
+    assert_eq!(bad.fault.map(ExecFault::code), Some(716));
 }
 
 #[test]
@@ -98,13 +102,17 @@ fn shared_and_local_memory_have_ends() {
     let out = bench.memory.allocate(64);
     assert!(bench.run("write_shared", &ONE_WARP, &[out, 7]).is_clean());
     let bad = bench.run("write_shared", &ONE_WARP, &[out, 9]);
-    let FindingKind::OutOfBounds(access) = only(&bad, "write_shared") else { panic!("{:#?}", bad.findings) };
+    let ExecFindingKind::OutOfBounds(access) = only(&bad, "write_shared") else {
+        panic!("{:#?}", bad.findings)
+    };
     assert_eq!((access.memory, access.address), ("shared", 36));
     assert_eq!(access.near, "4 bytes behind the end of the 32 bytes of the shared memory of the block");
 
     assert!(bench.run("write_local", &ONE_WARP, &[out, 1, 4]).is_clean());
     let bad = bench.run("write_local", &ONE_WARP, &[out, 7, 4]);
-    let FindingKind::OutOfBounds(access) = only(&bad, "write_local") else { panic!("{:#?}", bad.findings) };
+    let ExecFindingKind::OutOfBounds(access) = only(&bad, "write_local") else {
+        panic!("{:#?}", bad.findings)
+    };
     assert_eq!(access.memory, "local");
 }
 
@@ -119,15 +127,17 @@ fn the_heap_is_watched() {
     assert_eq!(heap.used_bytes(), 0);
 
     let bad = bench.run_with("heap", &shape, &[out, 0, 4, 0], &options);
-    let FindingKind::OutOfBounds(access) = only(&bad, "heap_over") else { panic!("{:#?}", bad.findings) };
+    let ExecFindingKind::OutOfBounds(access) = only(&bad, "heap_over") else { panic!("{:#?}", bad.findings) };
     assert_eq!(access.near, "0 bytes behind the end of a block of 16 bytes in the device heap");
     let bad = bench.run_with("heap", &shape, &[out, 1, 2, 0], &options);
-    let FindingKind::UseAfterFree(access) = only(&bad, "heap_late") else { panic!("{:#?}", bad.findings) };
+    let ExecFindingKind::UseAfterFree(access) = only(&bad, "heap_late") else {
+        panic!("{:#?}", bad.findings)
+    };
     assert_eq!(access.near, "8 bytes into a block of 16 bytes that was freed in the device heap");
     let bad = bench.run_with("heap", &shape, &[out, 0, 2, 1], &options);
-    assert!(matches!(only(&bad, "heap_twice"), FindingKind::BadFree(_)));
+    assert!(matches!(only(&bad, "heap_twice"), ExecFindingKind::BadFree(_)));
     let empty = bench.run("heap", &shape, &[out, 0, 0, 0]);
-    assert_eq!(empty.fault, Some(Fault::IllegalAddress), "without a heap malloc answers null");
+    assert_eq!(empty.fault, Some(ExecFault::IllegalAddress), "without a heap malloc answers null");
 }
 
 #[test]
@@ -140,26 +150,32 @@ fn bytes_nobody_wrote_are_found_on_request() {
     assert!(bench.memory.write(fresh, &[1; 128]));
     assert!(bench.run_with("read_global", &ONE_WARP, &[fresh, out], &all).is_clean());
     let bad = bench.run_with("read_global", &threads(64), &[fresh, out], &all);
-    let FindingKind::Uninitialised(access) = only(&bad, "read_global") else { panic!("{:#?}", bad.findings) };
+    let ExecFindingKind::Uninitialised(access) = only(&bad, "read_global") else {
+        panic!("{:#?}", bad.findings)
+    };
     assert_eq!(access.address, fresh + 128);
     assert!(bench.run_with("read_global", &threads(64), &[fresh, out], &quiet).is_clean());
 
     assert!(bench.run_with("read_shared", &threads(64), &[out, 1], &all).is_clean());
     let bad = bench.run_with("read_shared", &threads(64), &[out, 0], &all);
-    let FindingKind::Uninitialised(access) = only(&bad, "read_shared") else { panic!("{:#?}", bad.findings) };
+    let ExecFindingKind::Uninitialised(access) = only(&bad, "read_shared") else {
+        panic!("{:#?}", bad.findings)
+    };
     assert_eq!((access.memory, access.address), ("shared", 63 * 4));
 
     assert!(bench.run_with("read_local", &ONE_WARP, &[out, 8], &all).is_clean());
     let bad = bench.run_with("read_local", &ONE_WARP, &[out, 5], &all);
-    let FindingKind::Uninitialised(access) = only(&bad, "read_local") else { panic!("{:#?}", bad.findings) };
+    let ExecFindingKind::Uninitialised(access) = only(&bad, "read_local") else {
+        panic!("{:#?}", bad.findings)
+    };
     assert_eq!(access.memory, "local");
     assert_eq!(bad.findings[0].site.thread, [2, 0, 0]);
 }
 
 /// The race between two marked lines, and which thread was there first.
-fn race(outcome: &Outcome, later: &str, earlier: &str) -> (AccessKind, AccessKind, [u32; 3]) {
+fn race(outcome: &ExecOutcome, later: &str, earlier: &str) -> (AccessKind, AccessKind, [u32; 3]) {
     match only(outcome, later) {
-        FindingKind::Race { access, earlier: kind, earlier_site, .. } => {
+        ExecFindingKind::Race { access, earlier: kind, earlier_site, .. } => {
             assert_eq!(earlier_site.source.as_ref().map(|(_, line)| *line), Some(line(earlier)));
             (access.access, kind, earlier_site.thread)
         }
@@ -195,7 +211,7 @@ fn races_within_a_warp_are_found() {
     let (from, to) = (bench.memory.allocate(512), bench.memory.allocate(512));
     assert!(bench.run("warp_exchange", &ONE_WARP, &[from, to, 1]).is_clean());
     let bad = bench.run("warp_exchange", &ONE_WARP, &[from, to, 0]);
-    assert!(matches!(only(&bad, "warp_exchange"), FindingKind::Race { .. }));
+    assert!(matches!(only(&bad, "warp_exchange"), ExecFindingKind::Race { .. }));
 
     assert!(bench.run("one_place", &ONE_WARP, &[to, 1]).is_clean(), "equal values do no harm");
     let bad = bench.run("one_place", &ONE_WARP, &[to, 0]);
@@ -229,7 +245,7 @@ fn a_flag_orders_what_fences_enclose() {
         let good = bench.run_with("hand_over", &threads(64), &[out, 1], &options);
         assert!(good.is_clean(), "{:#?}", good.findings);
         let bad = bench.run_with("hand_over", &threads(64), &[out, 0], &options);
-        assert!(matches!(only(&bad, "hand_over"), FindingKind::Race { .. }));
+        assert!(matches!(only(&bad, "hand_over"), ExecFindingKind::Race { .. }));
     }
 }
 
@@ -249,7 +265,7 @@ fn a_barrier_reached_by_a_diverged_warp_is_found() {
     assert!(bench.run("two_barriers", &threads(64), &[out, 0]).is_clean());
     let bad = bench.run("two_barriers", &threads(64), &[out, 1]);
     let finding = &bad.findings[0];
-    let FindingKind::Barrier(text) = &finding.kind else { panic!("{:#?}", bad.findings) };
+    let ExecFindingKind::Barrier(text) = &finding.kind else { panic!("{:#?}", bad.findings) };
     let lines = [line("two_barriers_first"), line("two_barriers_second")];
     let here = finding.site.source.as_ref().map(|(_, line)| *line).unwrap();
     let other = if here == lines[0] { lines[1] } else { lines[0] };
@@ -275,7 +291,7 @@ fn part_of_a_warp_that_exits_before_a_barrier_is_a_note_and_whole_warps_are_when
     assert!(told.is_clean(), "{:#?}", told.findings);
     let [note] = &told.notes[..] else { panic!("{:#?}", told.notes) };
     assert_eq!(note.site.source, Some(("checks.cu".to_owned(), line("leave_early"))));
-    let FindingKind::Barrier(text) = &note.kind else { panic!("{note}") };
+    let ExecFindingKind::Barrier(text) = &note.kind else { panic!("{note}") };
     let expected = "barrier 0 is not reached by all threads of the block: 24 exited before it, thread (40,0,0) the first";
     assert_eq!(text, expected);
 }
@@ -300,10 +316,12 @@ fn threads_that_wait_for_each_other_are_found() {
     let out = bench.memory.allocate(256);
     assert!(bench.run("never_met", &threads(64), &[out, 2]).is_clean());
     let bad = bench.run("never_met", &threads(64), &[out, 3]);
-    let FindingKind::Deadlock(text) = only(&bad, "never_met_first") else { panic!("{:#?}", bad.findings) };
+    let ExecFindingKind::Deadlock(text) = only(&bad, "never_met_first") else {
+        panic!("{:#?}", bad.findings)
+    };
     assert!(text.contains("32 threads wait at barrier 2 at checks.cu:"), "{text}");
     assert!(text.contains("32 threads wait at barrier 3 at checks.cu:"), "{text}");
-    assert_eq!(bad.fault, Some(Fault::LaunchTimeout));
+    assert_eq!(bad.fault, Some(ExecFault::LaunchTimeout));
 
     assert!(bench.run("crossed_votes", &ONE_WARP, &[out, 0]).is_clean());
     let bad = bench.run("crossed_votes", &ONE_WARP, &[out, 1]);
@@ -319,7 +337,7 @@ fn a_mask_without_the_thread_that_uses_it_is_found() {
     let out = bench.memory.allocate(256);
     assert!(bench.run("foreign_mask", &ONE_WARP, &[out, 0xffff_ffff]).is_clean());
     let bad = bench.run("foreign_mask", &ONE_WARP, &[out, 0x0000_ffff]);
-    let FindingKind::Mask(text) = only(&bad, "foreign_mask") else { panic!("{:#?}", bad.findings) };
+    let ExecFindingKind::Mask(text) = only(&bad, "foreign_mask") else { panic!("{:#?}", bad.findings) };
     assert_eq!(text, "the mask 0x0000ffff does not name the thread that uses it");
     assert_eq!(bad.findings[0].site.thread, [16, 0, 0]);
 }
@@ -330,8 +348,8 @@ fn an_endless_loop_ends_at_the_limit() {
     let (flag, out) = (bench.memory.allocate(4), bench.memory.allocate(4));
     let options = Options { step_limit: 100_000, ..Options::default() };
     let bad = bench.run_with("spin", &threads(1), &[flag, out], &options);
-    assert!(matches!(only(&bad, "spin"), FindingKind::StepLimit(100_000)));
-    assert_eq!(bad.fault.map(Fault::code), Some(702));
+    assert!(matches!(only(&bad, "spin"), ExecFindingKind::StepLimit(100_000)));
+    assert_eq!(bad.fault.map(ExecFault::code), Some(702));
     assert!(bench.memory.write(flag, &[1]));
     assert!(bench.run_with("spin", &threads(1), &[flag, out], &options).is_clean());
 }
@@ -345,7 +363,7 @@ fn endless_recursion_ends_at_the_limit() {
     assert_eq!(bench.memory.read(out, 4), Some(expected.to_le_bytes().to_vec()));
     let bad = bench.run("recurse", &threads(1), &[out, u64::from(u32::MAX)]);
     let finding = &bad.findings[0];
-    assert!(matches!(finding.kind, FindingKind::StackOverflow(_)), "{finding}");
+    assert!(matches!(finding.kind, ExecFindingKind::StackOverflow(_)), "{finding}");
     assert_eq!(finding.site.source, Some(("checks.cu".to_owned(), line("deeper"))));
     assert!(finding.to_string().contains("recurse in _Z6deeperi at"), "{finding}");
 }
@@ -356,20 +374,20 @@ fn traps_and_assertions_end_a_launch() {
     let (from, out) = (bench.memory.allocate(128), bench.memory.allocate(128));
     assert!(bench.run("stop", &ONE_WARP, &[out, 0]).is_clean());
     let bad = bench.run("stop", &ONE_WARP, &[out, 1]);
-    assert_eq!(only(&bad, "stop"), FindingKind::Trap);
-    assert_eq!((bad.findings[0].site.thread, bad.fault.map(Fault::code)), ([5, 0, 0], Some(719)));
+    assert_eq!(only(&bad, "stop"), ExecFindingKind::Trap);
+    assert_eq!((bad.findings[0].site.thread, bad.fault.map(ExecFault::code)), ([5, 0, 0], Some(719)));
 
     assert!(bench.run("claim", &ONE_WARP, &[from, out]).is_clean());
     assert!(bench.memory.write(from + 4 * 9, &[200]));
     let bad = bench.run("claim", &ONE_WARP, &[from, out]);
-    let expected = FindingKind::Assertion {
+    let expected = ExecFindingKind::Assertion {
         message: "in[threadIdx.x] < 100".to_owned(),
         file: "checks.cu".to_owned(),
         line: line("claim"),
         function: "void claim(const int *, int *)".to_owned(),
     };
     assert_eq!(only(&bad, "claim"), expected);
-    assert_eq!((bad.findings[0].site.thread, bad.fault.map(Fault::code)), ([9, 0, 0], Some(710)));
+    assert_eq!((bad.findings[0].site.thread, bad.fault.map(ExecFault::code)), ([9, 0, 0], Some(710)));
 }
 
 #[test]
@@ -378,5 +396,5 @@ fn a_call_to_no_function_is_found() {
     let (step, out) = (bench.memory.allocate(8), bench.memory.allocate(8));
     assert!(bench.memory.write(step, &64u64.to_le_bytes()));
     let bad = bench.run("call_pointer", &threads(1), &[step, out]);
-    assert_eq!(only(&bad, "call_pointer"), FindingKind::BadCall(64));
+    assert_eq!(only(&bad, "call_pointer"), ExecFindingKind::BadCall(64));
 }

@@ -1,8 +1,8 @@
 //! Whatever a program says, running it ends: with results, findings or a refusal, never with a panic.
 
 use kiln_kernels::{Case, Random, cases};
-use kiln_ptx::Module;
-use kiln_ptx::exec::{Checks, DeviceHeap, LaunchShape, Options, Program, SimpleMemory};
+use kiln_ptx::PtxModule;
+use kiln_ptx::exec::{Checks, DeviceHeap, ExecProgram, LaunchShape, Options, SimpleMemory};
 
 /// Types to put in place of others.
 const TYPES: [&str; 16] = [
@@ -74,8 +74,8 @@ fn swap_operation(line: &str, random: &mut Random) -> String {
 
 /// Runs a damaged case if it is PTX at all; whether it was.
 fn survives(case: &Case, text: &str, seed: u64) -> bool {
-    let Ok(module) = Module::parse(text) else { return false };
-    let program = Program::new(module);
+    let Ok(module) = PtxModule::parse(text) else { return false };
+    let program = ExecProgram::new(module);
     let Some(entry) = program.entry(case.entry) else { return false };
     let mut memory = SimpleMemory::new();
     let globals: Vec<u64> =

@@ -1,10 +1,12 @@
 //! Kernels that do not end are stopped soon, and those that end late are not.
 
-use kiln_ptx::Module;
-use kiln_ptx::exec::{Checks, Fault, FindingKind, LaunchShape, Options, Outcome, Program, SimpleMemory};
+use kiln_ptx::PtxModule;
+use kiln_ptx::exec::{
+    Checks, ExecFault, ExecFindingKind, ExecOutcome, ExecProgram, LaunchShape, Options, SimpleMemory,
+};
 
 /// Runs two blocks of so many threads until they end or are found not to.
-fn run_ptx(body: &str, count: u32, options: &Options<'_>) -> Outcome {
+fn run_ptx(body: &str, count: u32, options: &Options<'_>) -> ExecOutcome {
     let text = format!(
         ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 flag, .param .u64 out) {{
          .reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<3>;
@@ -12,7 +14,7 @@ fn run_ptx(body: &str, count: u32, options: &Options<'_>) -> Outcome {
          {body}
          ret; }}"
     );
-    let program = Program::new(Module::parse(&text).unwrap());
+    let program = ExecProgram::new(PtxModule::parse(&text).unwrap());
     let mut memory = SimpleMemory::new();
     let arguments = [memory.allocate(64), memory.allocate(4096)].map(u64::to_le_bytes).concat();
     let entry = program.entry("k").unwrap();
@@ -35,8 +37,8 @@ fn a_loop_that_cannot_end_is_found_at_once() {
         for seed in 0..4 {
             let outcome = run_ptx(body, count, &Options { seed, ..Options::default() });
             let [finding] = &outcome.findings[..] else { panic!("{:#?}", outcome.findings) };
-            assert_eq!(finding.kind, FindingKind::Endless, "{body}");
-            assert_eq!(outcome.fault, Some(Fault::LaunchTimeout));
+            assert_eq!(finding.kind, ExecFindingKind::Endless, "{body}");
+            assert_eq!(outcome.fault, Some(ExecFault::LaunchTimeout));
             assert!(outcome.counters.warp_instructions < 2_000_000, "{body}: {:?}", outcome.counters);
         }
     }
@@ -55,7 +57,7 @@ fn a_wait_for_what_no_thread_writes_is_found_where_nothing_else_writes() {
         for (seed, count) in [(0, 1), (1, 1), (0, 200), (1, 200)] {
             let outcome = run_ptx(body, count, &Options { seed, ..alone });
             let [finding] = &outcome.findings[..] else { panic!("{body} {count}: {:#?}", outcome.findings) };
-            assert_eq!(finding.kind, FindingKind::EndlessWait, "{body}");
+            assert_eq!(finding.kind, ExecFindingKind::EndlessWait, "{body}");
             assert!(outcome.counters.warp_instructions < 2_000_000, "{body}: {:?}", outcome.counters);
         }
     }
@@ -64,7 +66,7 @@ fn a_wait_for_what_no_thread_writes_is_found_where_nothing_else_writes() {
         1,
         &Options { step_limit: 100_000, ..Options::default() },
     );
-    assert_eq!(others.findings[0].kind, FindingKind::StepLimit(100_000), "another thread may write it");
+    assert_eq!(others.findings[0].kind, ExecFindingKind::StepLimit(100_000), "another thread may write it");
 }
 
 #[test]
@@ -130,7 +132,7 @@ fn warps_that_run_on_are_stopped_together_unless_one_of_them_ends() {
     assert!(outcome.is_clean(), "each ends before the limit: {:#?}", outcome.findings);
     assert!(outcome.counters.warp_instructions > 100_000);
     let outcome = run_ptx(&body(100_000), 256, &options);
-    assert_eq!(outcome.findings[0].kind, FindingKind::Stalled(100_000));
-    assert_eq!(outcome.fault, Some(Fault::LaunchTimeout));
+    assert_eq!(outcome.findings[0].kind, ExecFindingKind::Stalled(100_000));
+    assert_eq!(outcome.fault, Some(ExecFault::LaunchTimeout));
     assert!(outcome.counters.warp_instructions < 1_000_000, "{:?}", outcome.counters);
 }

@@ -1,13 +1,13 @@
 //! Every kernel of the table gives what its oracle says, in several orders and on several threads.
 
 use kiln_kernels::{Case, Ending, cases};
-use kiln_ptx::Module;
-use kiln_ptx::exec::{Checks, DeviceHeap, LaunchShape, Options, Outcome, Program, SimpleMemory};
+use kiln_ptx::PtxModule;
+use kiln_ptx::exec::{Checks, DeviceHeap, ExecOutcome, ExecProgram, LaunchShape, Options, SimpleMemory};
 
 /// Runs a case; what it left in its buffers, and the outcome.
-fn run(case: &Case, seed: u64, options: &Options<'_>) -> (kiln_kernels::CaseArguments, Outcome) {
-    let module = Module::parse(case.source.ptx).unwrap();
-    let program = Program::new(module);
+fn run(case: &Case, seed: u64, options: &Options<'_>) -> (kiln_kernels::CaseArguments, ExecOutcome) {
+    let module = PtxModule::parse(case.source.ptx).unwrap();
+    let program = ExecProgram::new(module);
     let mut memory = SimpleMemory::new();
     let globals: Vec<u64> = program.variables().iter().map(|v| memory.allocate(v.bytes)).collect();
     for (at, address) in globals.iter().enumerate() {

@@ -1,11 +1,11 @@
 //! Blocks that wait for blocks before them: they end, and the waiting costs little.
 
-use kiln_ptx::Module;
-use kiln_ptx::exec::{Checks, LaunchShape, Options, Outcome, Program, SimpleMemory};
+use kiln_ptx::PtxModule;
+use kiln_ptx::exec::{Checks, ExecOutcome, ExecProgram, LaunchShape, Options, SimpleMemory};
 
 /// A chained sum: a block waits until the block before it has published its sum, adds its number and publishes. `poll` loads the flag at
 /// `%rd3` into `%r5`.
-fn chained_sum(poll: &str, blocks: u32, options: &Options<'_>) -> (Outcome, Vec<u8>) {
+fn chained_sum(poll: &str, blocks: u32, options: &Options<'_>) -> (ExecOutcome, Vec<u8>) {
     let text = format!(
         ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry sum(.param .u64 flags, .param .u64 sums) {{
          .reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<9>;
@@ -27,7 +27,7 @@ fn chained_sum(poll: &str, blocks: u32, options: &Options<'_>) -> (Outcome, Vec<
          DONE: bar.sync 0;
          ret; }}"
     );
-    let program = Program::new(Module::parse(&text).unwrap());
+    let program = ExecProgram::new(PtxModule::parse(&text).unwrap());
     let mut memory = SimpleMemory::new();
     let bytes = u64::from(blocks) * 4;
     let zeros = vec![0; bytes as usize];

@@ -1,15 +1,16 @@
 //! What compilers rarely emit: hand-written PTX.
 
-use kiln_ptx::Module;
+use kiln_ptx::PtxModule;
 use kiln_ptx::exec::{
-    Fault, FindingKind, LaunchError, LaunchShape, Options, Outcome, Program, SimpleMemory, WINDOWS_START,
+    ExecFault, ExecFindingKind, ExecOutcome, ExecProgram, LaunchError, LaunchShape, Options, SimpleMemory,
+    WINDOWS_START,
 };
 
 const HEADER: &str = ".version 8.0\n.target sm_90\n.address_size 64\n";
 
 /// Runs entry `k(.param .u64 out)` on one block; the words it left in `out`.
-fn run(text: &str, threads: u32) -> (Vec<u32>, Outcome) {
-    let program = Program::new(Module::parse(&format!("{HEADER}{text}")).unwrap());
+fn run(text: &str, threads: u32) -> (Vec<u32>, ExecOutcome) {
+    let program = ExecProgram::new(PtxModule::parse(&format!("{HEADER}{text}")).unwrap());
     let mut memory = SimpleMemory::new();
     let globals: Vec<u64> = program.variables().iter().map(|v| memory.allocate(v.bytes)).collect();
     for (at, address) in globals.iter().enumerate() {
@@ -198,7 +199,7 @@ fn constants_may_not_be_written() {
             ret;
         }";
     let (_, outcome) = run(text, 1);
-    assert!(matches!(outcome.findings[0].kind, FindingKind::ReadOnly(_)), "{:?}", outcome.findings);
+    assert!(matches!(outcome.findings[0].kind, ExecFindingKind::ReadOnly(_)), "{:?}", outcome.findings);
 }
 
 #[test]
@@ -250,7 +251,7 @@ fn what_is_not_executed_names_instruction_and_line() {
         done:
             ret;
         }";
-    let program = Program::new(Module::parse(&format!("{HEADER}{text}")).unwrap());
+    let program = ExecProgram::new(PtxModule::parse(&format!("{HEADER}{text}")).unwrap());
     let listed = program.entry("k").unwrap().unsupported();
     let name = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32";
     assert_eq!(listed.len(), 1);
@@ -266,7 +267,7 @@ fn what_is_not_executed_names_instruction_and_line() {
     assert!(
         finding.to_string().starts_with(&format!("the instruction `{name}` is not executed without a GPU"))
     );
-    assert_eq!(reached.fault, Some(Fault::LaunchFailed));
+    assert_eq!(reached.fault, Some(ExecFault::LaunchFailed));
     let (_, not_reached) = run(text, 3);
     assert!(not_reached.is_clean(), "a kernel that does not get there runs");
 }
@@ -326,7 +327,7 @@ fn launches_that_do_not_fit_are_refused() {
         }}
         .global .u32 here;"
     );
-    let program = Program::new(Module::parse(&text).unwrap());
+    let program = ExecProgram::new(PtxModule::parse(&text).unwrap());
     let memory = SimpleMemory::new();
     let launch = |name: &str, shape: LaunchShape, bytes: usize, globals: &[u64]| {
         program.entry(name).unwrap().launch(&shape, &vec![0; bytes], globals, &memory, &Options::default())

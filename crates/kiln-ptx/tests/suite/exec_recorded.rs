@@ -1,11 +1,11 @@
 //! Single instructions give, bit for bit, what an H200 gave.
 
 use kiln_kernels::{Probe, probe_module, probes, recorded};
-use kiln_ptx::Module;
-use kiln_ptx::exec::{LaunchShape, Options, Program, SimpleMemory};
+use kiln_ptx::PtxModule;
+use kiln_ptx::exec::{ExecProgram, LaunchShape, Options, SimpleMemory};
 
 /// The results of one probe here.
-fn run(program: &Program, at: usize, probe: &Probe) -> Result<Vec<u64>, String> {
+fn run(program: &ExecProgram, at: usize, probe: &Probe) -> Result<Vec<u64>, String> {
     let mut memory = SimpleMemory::new();
     let inputs: Vec<u8> = probe.inputs().iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
     let (from, to) = (memory.allocate_with(&inputs), memory.allocate(8 * Probe::COUNT as u64));
@@ -38,7 +38,7 @@ fn differences(probe: &Probe, recorded: &[u64], results: &[u64]) -> Vec<String> 
 fn every_instruction_gives_what_the_gpu_gave() {
     let probes = probes();
     let recorded = recorded().expect("the table of probes has changed: record it again");
-    let program = Program::new(Module::parse(&probe_module(&probes)).unwrap());
+    let program = ExecProgram::new(PtxModule::parse(&probe_module(&probes)).unwrap());
     let mut wrong = Vec::new();
     for (at, (probe, recorded)) in probes.iter().zip(&recorded).enumerate() {
         match run(&program, at, probe) {

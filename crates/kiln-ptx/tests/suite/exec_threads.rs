@@ -5,8 +5,8 @@ use std::sync::{Condvar, Mutex};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use kiln_ptx::Module;
-use kiln_ptx::exec::{LaunchShape, Memory, Miss, Options, Program, SimpleMemory, Span};
+use kiln_ptx::PtxModule;
+use kiln_ptx::exec::{ExecProgram, GlobalMemory, LaunchShape, Miss, Options, SimpleMemory, Span};
 
 const STORE: &str = ".version 8.0\n.target sm_90\n.address_size 64
     .visible .entry store(.param .u64 out) {
@@ -27,7 +27,7 @@ struct Meeting {
     met: Condvar,
 }
 
-impl Memory for Meeting {
+impl GlobalMemory for Meeting {
     fn span(&self, address: u64) -> Option<Span<'_>> {
         let mut asked = self.asked.lock().unwrap();
         asked.insert(std::thread::current().id());
@@ -44,7 +44,7 @@ impl Memory for Meeting {
 
 #[test]
 fn blocks_run_on_as_many_threads_as_are_asked_for() {
-    let program = Program::new(Module::parse(STORE).unwrap());
+    let program = ExecProgram::new(PtxModule::parse(STORE).unwrap());
     for threads in [1, 3] {
         let mut memory = SimpleMemory::new();
         let out = memory.allocate(4 * 64);

@@ -1,16 +1,16 @@
 //! Memory that was written in part: of a vector load only the parts that are used count, and of atomics those that read.
 
-use kiln_ptx::Module;
-use kiln_ptx::exec::{Checks, FindingKind, LaunchShape, Options, Outcome, Program, SimpleMemory};
+use kiln_ptx::PtxModule;
+use kiln_ptx::exec::{Checks, ExecFindingKind, ExecOutcome, ExecProgram, LaunchShape, Options, SimpleMemory};
 
 /// Writes the first two words of a vector of four, loads all four, and stores the one that `used` names.
-fn load(space: &str, used: &str) -> Outcome {
+fn load(space: &str, used: &str) -> ExecOutcome {
     let load = format!("ld.{space}.v4.u32 {{%r1, %r2, %r3, %r4}}, [%{space}]; st.global.u32 [%rd2], {used};");
     run(space, &load)
 }
 
 /// Writes the first two of four words, and goes on with `code`.
-fn run(space: &str, code: &str) -> Outcome {
+fn run(space: &str, code: &str) -> ExecOutcome {
     let text = format!(
         ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 data, .param .u64 out) {{
          .shared .align 16 .b8 tile[64]; .local .align 16 .b8 own[64];
@@ -25,7 +25,7 @@ fn run(space: &str, code: &str) -> Outcome {
         ".reg .b64 %rd<9>;",
         ".reg .b64 %rd<9>; .reg .b64 %global; .reg .b64 %shared; .reg .b64 %local;",
     );
-    let program = Program::new(Module::parse(&text).unwrap());
+    let program = ExecProgram::new(PtxModule::parse(&text).unwrap());
     let mut memory = SimpleMemory::new();
     let arguments = [memory.allocate_uninitialised(64), memory.allocate(64)].map(u64::to_le_bytes).concat();
     let options = Options { checks: Checks::ALL, ..Options::default() };
@@ -46,7 +46,7 @@ fn parts_that_are_not_used_are_not_reported() {
         for used in ["%r3", "%r4"] {
             let outcome = load(space, used);
             let [finding] = &outcome.findings[..] else { panic!("{space} {used}: {:#?}", outcome.findings) };
-            assert!(matches!(finding.kind, FindingKind::Uninitialised(_)), "{finding}");
+            assert!(matches!(finding.kind, ExecFindingKind::Uninitialised(_)), "{finding}");
         }
     }
 }
@@ -57,7 +57,7 @@ fn an_atomic_reads_unless_it_exchanges() {
         let atomic = |operation: &str| run(space, &format!("atom.{space}.{operation} %r1, [%{space}+8], 5;"));
         let outcome = atomic("add.u32");
         let [finding] = &outcome.findings[..] else { panic!("{space}: {:#?}", outcome.findings) };
-        assert!(matches!(finding.kind, FindingKind::Uninitialised(_)), "{finding}");
+        assert!(matches!(finding.kind, ExecFindingKind::Uninitialised(_)), "{finding}");
         assert!(atomic("exch.b32").is_clean());
         let both = format!(
             "atom.{space}.exch.b32 %r1, [%{space}+8], 5; atom.{space}.add.u32 %r2, [%{space}+8], 1; ld.{space}.u32 %r3, [%{space}+8];"

@@ -1,10 +1,10 @@
 //! What a launch learns about an entry.
 
-use kiln_ptx::{EntryFacts, Family, Feature, Module, PtxParameterKind};
+use kiln_ptx::{EntryFacts, Family, Feature, PtxModule, PtxParameterKind};
 
-fn load(file: &str) -> Module {
+fn load(file: &str) -> PtxModule {
     let path = format!("{}/tests/data/{file}.ptx", env!("CARGO_MANIFEST_DIR"));
-    Module::parse(&std::fs::read_to_string(path).unwrap()).unwrap()
+    PtxModule::parse(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
 fn facts(file: &str, entry: &str) -> EntryFacts {
@@ -70,7 +70,7 @@ fn shared_variables_of_called_functions_count() {
         .func f() { .shared .align 16 .b8 inner[16]; .reg .b32 %r; ld.shared.u32 %r, [used]; ret; }
         .entry k() { call f; ret; }
         .entry other() { ret; }";
-    let module = Module::parse(text).unwrap();
+    let module = PtxModule::parse(text).unwrap();
     let shared = |entry: &str| module.facts(module.find_function(entry).unwrap()).unwrap().shared;
     assert_eq!(shared("k").layout.iter().map(|(_, offset)| *offset).collect::<Vec<_>>(), [0, 16]);
     assert_eq!(shared("k").static_bytes, 32);
@@ -94,7 +94,7 @@ fn barriers_and_bounds() {
     let text = ".version 9.0 .target sm_90 .address_size 64 .entry k() {
         .reg .b32 %r<2>; .reg .pred %p;
         barrier.sync 3, 64; bar.red.popc.u32 %r1, 5, %p; bar.arrive 15, 32; }";
-    let module = Module::parse(text).unwrap();
+    let module = PtxModule::parse(text).unwrap();
     assert_eq!(
         module.facts(module.find_function("k").unwrap()).unwrap().barriers.block,
         1 << 3 | 1 << 5 | 1 << 15

@@ -1,7 +1,7 @@
 //! The kernels with planted mistakes, and a bench to run them on.
 
-use kiln_ptx::Module;
-use kiln_ptx::exec::{LaunchShape, Options, Outcome, Program, SimpleMemory};
+use kiln_ptx::PtxModule;
+use kiln_ptx::exec::{ExecOutcome, ExecProgram, LaunchShape, Options, SimpleMemory};
 
 const SOURCE: &str = include_str!("../kernels/checks.cu");
 const PTX: &str = include_str!("../kernels/checks.ptx");
@@ -16,13 +16,13 @@ pub(crate) fn line(marker: &str) -> u32 {
 /// The program, with memory to run it on.
 pub(crate) struct Bench {
     pub memory: SimpleMemory,
-    program: Program,
+    program: ExecProgram,
     globals: Vec<u64>,
 }
 
 impl Bench {
     pub(crate) fn new() -> Self {
-        let program = Program::new(Module::parse(PTX).unwrap());
+        let program = ExecProgram::new(PtxModule::parse(PTX).unwrap());
         let mut memory = SimpleMemory::new();
         let globals: Vec<u64> = program.variables().iter().map(|v| memory.allocate(v.bytes)).collect();
         for (at, address) in globals.iter().enumerate() {
@@ -32,7 +32,7 @@ impl Bench {
     }
 
     /// Launches with the default checks.
-    pub(crate) fn run(&self, entry: &str, shape: &LaunchShape, arguments: &[u64]) -> Outcome {
+    pub(crate) fn run(&self, entry: &str, shape: &LaunchShape, arguments: &[u64]) -> ExecOutcome {
         self.run_with(entry, shape, arguments, &Options::default())
     }
 
@@ -43,7 +43,7 @@ impl Bench {
         shape: &LaunchShape,
         arguments: &[u64],
         options: &Options<'_>,
-    ) -> Outcome {
+    ) -> ExecOutcome {
         let module = self.program.module();
         let parameters = &module.entry(entry).unwrap().parameters;
         assert_eq!(parameters.len(), arguments.len());

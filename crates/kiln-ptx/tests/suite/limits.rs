@@ -1,11 +1,11 @@
 //! Hostile texts end in an error or a module, soon, whatever they contain.
 
-use kiln_ptx::Module;
+use kiln_ptx::PtxModule;
 
 const HEAD: &str = ".version 9.0\n.target sm_90\n.address_size 64\n";
 
 fn is_limit(text: &str) -> bool {
-    Module::parse(text).is_err_and(|e| e.is_limit())
+    PtxModule::parse(text).is_err_and(|e| e.is_limit())
 }
 
 #[test]
@@ -18,7 +18,7 @@ fn nesting_is_limited_everywhere() {
     assert!(is_limit(&format!("{HEAD}.entry k() {{ mov.u32 {}", "{".repeat(deep))));
     assert!(is_limit(&format!("{HEAD}.entry k() {{ ld.u32 {}", "[".repeat(deep))));
     assert!(is_limit(&format!("{HEAD}.global .u32 x{};", "[1]".repeat(deep))));
-    assert!(Module::parse(&format!("{HEAD}.global .u32 x[1] = {};", "{".repeat(deep))).is_err());
+    assert!(PtxModule::parse(&format!("{HEAD}.global .u32 x[1] = {};", "{".repeat(deep))).is_err());
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn small_texts_cannot_ask_for_large_memory() {
     assert!(is_limit(&format!("{HEAD}.global .b8 x[2][1000000000] = {{{{1}},{{2}}}};")));
     // A large variable and many registers cost nothing until they are allocated.
     let large = format!("{HEAD}.global .b8 x[1000000000000]; .entry k() {{ .reg .b32 %r<16000000>; ret; }}");
-    let module = Module::parse(&large).unwrap();
+    let module = PtxModule::parse(&large).unwrap();
     assert_eq!(module.variables()[0].shape.size_bytes(), 1_000_000_000_000);
     assert_eq!(module.entry("k").unwrap().registers.count(), 16_000_000);
     assert!(module.facts(module.find_function("k").unwrap()).is_some());
@@ -43,12 +43,12 @@ fn many_names_labels_and_forms_stay_cheap() {
     }
     // A version that may have instructions of any name.
     let head = HEAD.replace(".version 9.0", ".version 9.9");
-    let module = Module::parse(&format!("{head}.entry k() {{\n{body}bra L49999;\n}}")).unwrap();
+    let module = PtxModule::parse(&format!("{head}.entry k() {{\n{body}bra L49999;\n}}")).unwrap();
     let kernel = module.entry("k").unwrap();
     assert_eq!(module.forms().len(), 50_001);
     assert_eq!(kernel.registers.count(), 50_000);
     assert_eq!(kernel.body.as_ref().unwrap().labels().len(), 100_000);
-    assert_eq!(Module::parse(&module.to_string()).unwrap(), module);
+    assert_eq!(PtxModule::parse(&module.to_string()).unwrap(), module);
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn long_chains_of_copies_are_analysed_in_any_order() {
         "{HEAD}.entry k(.param .u64 p) {{ .reg .b64 %rd<{}>;\nst.global.u8 [%rd1], 1;\n{copies}ld.param.u64 %rd{count}, [p];\n}}",
         count + 1
     );
-    let module = Module::parse(&text).unwrap();
+    let module = PtxModule::parse(&text).unwrap();
     let effects = module.effects(module.find_function("k").unwrap()).unwrap();
     assert_eq!(effects.pointers[0].effect.access(), kiln_ptx::PointerAccess::Writes);
 }
@@ -84,7 +84,7 @@ fn an_analysis_that_would_take_too_long_gives_up_honestly() {
         count * 8 + 8,
         count * 8
     );
-    let module = Module::parse(&text).unwrap();
+    let module = PtxModule::parse(&text).unwrap();
     let effects = module.effects(module.find_function("k").unwrap()).unwrap();
     assert!(effects.pointers[0].effect.writes.is_possible());
 }

@@ -7,9 +7,10 @@ use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
 
 use crate::litmus_oracle::{Event, first_race};
-use kiln_ptx::Module;
+use kiln_ptx::PtxModule;
 use kiln_ptx::exec::{
-    Cells, Declared, FindingKind, LaunchShape, Memory, Miss, MissKind, Options, Outcome, Program, Span, Words,
+    Cells, Declared, ExecFindingKind, ExecOutcome, ExecProgram, GlobalMemory, LaunchShape, Miss, MissKind,
+    Options, Span, Words,
 };
 
 const BASE: u64 = 0x1_0000_0000;
@@ -161,8 +162,8 @@ impl Litmus {
         }
     }
 
-    fn run(&self, space: &str, seed: u64) -> (Outcome, Vec<(u64, Touched)>) {
-        let program = Program::new(Module::parse(&self.text(space)).unwrap());
+    fn run(&self, space: &str, seed: u64) -> (ExecOutcome, Vec<(u64, Touched)>) {
+        let program = ExecProgram::new(PtxModule::parse(&self.text(space)).unwrap());
         let memory = Recorder { words: Words::zeroed(BYTES), touched: Mutex::default() };
         let count = self.threads.len() as u32;
         let shape = match self.placed {
@@ -242,7 +243,7 @@ impl Cells for Recorder {
     }
 }
 
-impl Memory for Recorder {
+impl GlobalMemory for Recorder {
     fn span(&self, address: u64) -> Option<Span<'_>> {
         let span = Span {
             start: BASE,
@@ -261,10 +262,10 @@ impl Memory for Recorder {
 }
 
 /// The place of the first race that was told.
-fn told(outcome: &Outcome, base: u64) -> Option<u64> {
+fn told(outcome: &ExecOutcome, base: u64) -> Option<u64> {
     assert_eq!(outcome.fault, None, "{:#?}", outcome.findings);
     outcome.findings.first().map(|finding| match &finding.kind {
-        FindingKind::Race { access, .. } => (access.address - base) / 8,
+        ExecFindingKind::Race { access, .. } => (access.address - base) / 8,
         kind => panic!("{kind}"),
     })
 }

@@ -1,30 +1,30 @@
 //! What a parsed module says, against a module written by hand.
 
 use kiln_ptx::{
-    Address, AddressBase, Axis, Callee, Formal, Function, Immediate, Indirect, Linkage, Module, Opcode,
-    Operand, RelocationTarget, ScalarType, Space, SpecialName, SpecialRegister,
+    Address, AddressBase, Axis, Callee, Formal, Immediate, Indirect, Linkage, Opcode, PtxFunction, PtxModule,
+    PtxOperand, RelocationTarget, ScalarType, Space, SpecialName, SpecialRegister,
 };
 
-fn grammar() -> Module {
+fn grammar() -> PtxModule {
     load("grammar")
 }
 
-fn load(file: &str) -> Module {
+fn load(file: &str) -> PtxModule {
     let path = format!("{}/tests/data/{file}.ptx", env!("CARGO_MANIFEST_DIR"));
-    Module::parse(&std::fs::read_to_string(path).unwrap()).unwrap()
+    PtxModule::parse(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
 /// The operands of the `nth` instruction of `entry` whose form is spelled `form`.
-fn operands<'m>(module: &'m Module, entry: &'m Function, form: &str, nth: usize) -> &'m [Operand] {
+fn operands<'m>(module: &'m PtxModule, entry: &'m PtxFunction, form: &str, nth: usize) -> &'m [PtxOperand] {
     let body = entry.body.as_ref().unwrap();
     let mut found = body.instructions().iter().filter(|i| module.form(i.form).unwrap().text() == form);
     body.operands(found.nth(nth).unwrap_or_else(|| panic!("no {form}")))
 }
 
 /// The names of registers as the text spells them.
-fn name(entry: &Function, operand: &Operand) -> String {
+fn name(entry: &PtxFunction, operand: &PtxOperand) -> String {
     match operand {
-        Operand::Register(id) | Operand::Not(id) => entry.registers.name(*id).unwrap(),
+        PtxOperand::Register(id) | PtxOperand::Not(id) => entry.registers.name(*id).unwrap(),
         other => panic!("{other:?} is no register"),
     }
 }
@@ -126,14 +126,14 @@ fn registers_are_dense_and_inner_blocks_hide_outer_ones() {
 
     // `mov.u32 %r3, %tid.x` names the outer register, `mov.u32 %r3, 5` the inner one.
     let outer = operands(&module, entry, "mov.u32", 0);
-    assert_eq!(outer[1], Operand::Special(SpecialRegister::Named(SpecialName::Tid, Some(Axis::X))));
+    assert_eq!(outer[1], PtxOperand::Special(SpecialRegister::Named(SpecialName::Tid, Some(Axis::X))));
     let inner = operands(&module, entry, "mov.u32", 1);
-    assert_eq!(inner[1], Operand::Immediate(Immediate::Signed(5)));
+    assert_eq!(inner[1], PtxOperand::Immediate(Immediate::Signed(5)));
     assert_eq!((name(entry, &outer[0]), name(entry, &inner[0])), ("%r3".into(), "%r3".into()));
     assert_ne!(outer[0], inner[0]);
     let sum = operands(&module, entry, "add.s32", 0);
-    assert_eq!(sum[2], Operand::Immediate(Immediate::Signed(20)), "constants are computed");
-    let Operand::Register(id) = sum[0] else { panic!() };
+    assert_eq!(sum[2], PtxOperand::Immediate(Immediate::Signed(20)), "constants are computed");
+    let PtxOperand::Register(id) = sum[0] else { panic!() };
     assert_eq!(registers.ty(id), Some(ScalarType::B32));
 }
 
@@ -144,22 +144,22 @@ fn operands_of_every_kind() {
     let body = entry.body.as_ref().unwrap();
 
     let load = operands(&module, entry, "ld.global.v4.f32", 0);
-    assert!(matches!(load[1], Operand::Address(Address { base: AddressBase::Register(_), offset: -16 })));
-    assert!(matches!(operands(&module, entry, "mov.f32", 0)[1], Operand::Element(_, Axis::X)));
-    let Operand::Vector(halves) = operands(&module, entry, "mov.b64", 0)[0] else { panic!() };
+    assert!(matches!(load[1], PtxOperand::Address(Address { base: AddressBase::Register(_), offset: -16 })));
+    assert!(matches!(operands(&module, entry, "mov.f32", 0)[1], PtxOperand::Element(_, Axis::X)));
+    let PtxOperand::Vector(halves) = operands(&module, entry, "mov.b64", 0)[0] else { panic!() };
     assert_eq!(body.elements(halves).iter().map(|e| name(entry, e)).collect::<Vec<_>>(), ["%r7", "%r8"]);
-    let Operand::Vector(four) = operands(&module, entry, "mov.v4.u32", 0)[0] else { panic!() };
-    assert_eq!(body.elements(four)[3], Operand::Sink);
+    let PtxOperand::Vector(four) = operands(&module, entry, "mov.v4.u32", 0)[0] else { panic!() };
+    assert_eq!(body.elements(four)[3], PtxOperand::Sink);
 
     let compare = operands(&module, entry, "setp.lt.and.s32", 0);
-    assert!(matches!(compare[0], Operand::Pair(Some(_), Some(_))));
-    assert!(matches!(compare[3], Operand::Not(_)));
-    assert!(matches!(operands(&module, entry, "shfl.sync.up.b32", 0)[0], Operand::Pair(Some(_), None)));
-    assert_eq!(operands(&module, entry, "st.shared.u32", 0)[1], Operand::Immediate(Immediate::Signed(32)));
-    assert!(matches!(operands(&module, entry, "mov.u64", 1)[1], Operand::Function(_)));
+    assert!(matches!(compare[0], PtxOperand::Pair(Some(_), Some(_))));
+    assert!(matches!(compare[3], PtxOperand::Not(_)));
+    assert!(matches!(operands(&module, entry, "shfl.sync.up.b32", 0)[0], PtxOperand::Pair(Some(_), None)));
+    assert_eq!(operands(&module, entry, "st.shared.u32", 0)[1], PtxOperand::Immediate(Immediate::Signed(32)));
+    assert!(matches!(operands(&module, entry, "mov.u64", 1)[1], PtxOperand::Function(_)));
 
-    let Operand::Bracket(texture) = operands(&module, entry, "tex.2d.v4.f32.f32", 0)[1] else { panic!() };
-    assert!(matches!(body.elements(texture), [Operand::Variable(_, 0), Operand::Vector(_)]));
+    let PtxOperand::Bracket(texture) = operands(&module, entry, "tex.2d.v4.f32.f32", 0)[1] else { panic!() };
+    assert!(matches!(body.elements(texture), [PtxOperand::Variable(_, 0), PtxOperand::Vector(_)]));
     let spaced = operands(&module, entry, "ld.global.u32", 0);
     assert_eq!(name(entry, &spaced[0]), "%r12", "modifiers may stand apart from the opcode");
 }
@@ -175,10 +175,10 @@ fn branches_tables_and_guards() {
     let guard = guarded.guard.unwrap();
     assert!(guard.negated);
     assert_eq!(entry.registers.name(guard.register).unwrap(), "%p1");
-    let [Operand::Label(end)] = *body.operands(guarded) else { panic!() };
+    let [PtxOperand::Label(end)] = *body.operands(guarded) else { panic!() };
     assert_eq!(opcode_at(body.target(end)), Opcode::Ret);
 
-    let [_, Operand::Table(table)] = *operands(&module, entry, "brx.idx.uni", 0) else { panic!() };
+    let [_, PtxOperand::Table(table)] = *operands(&module, entry, "brx.idx.uni", 0) else { panic!() };
     let targets: Vec<_> =
         body.table(table).unwrap().targets.iter().map(|l| opcode_at(body.target(*l))).collect();
     assert_eq!(targets, [Opcode::Tex, Opcode::Mma, Opcode::Ret]);
@@ -190,7 +190,7 @@ fn calls_name_their_parts() {
     let entry = module.entry("grammar").unwrap();
     let body = entry.body.as_ref().unwrap();
     let call = |form: &str, nth: usize| {
-        let [Operand::Call(id)] = *operands(&module, entry, form, nth) else { panic!() };
+        let [PtxOperand::Call(id)] = *operands(&module, entry, form, nth) else { panic!() };
         body.call(id).unwrap()
     };
     let pair = module.find_function("pair").unwrap();
@@ -201,12 +201,12 @@ fn calls_name_their_parts() {
         .arguments
         .iter()
         .map(|argument| match argument {
-            Operand::Variable(id, 0) => &*module.variable(*id).unwrap().name,
+            PtxOperand::Variable(id, 0) => &*module.variable(*id).unwrap().name,
             other => panic!("{other:?}"),
         })
         .collect();
     assert_eq!(names, ["p0", "p1"]);
-    assert!(matches!(call("call", 0).arguments[..], [Operand::Register(_)]));
+    assert!(matches!(call("call", 0).arguments[..], [PtxOperand::Register(_)]));
 
     let Some(Indirect::Prototype(shape)) = call("call", 1).indirect else { panic!() };
     let prototype = body.prototype(shape).unwrap();
@@ -223,13 +223,13 @@ fn labels_of_inner_blocks_are_their_own() {
         { bra L; L: nanosleep.u32 2; }
         { bra L; }
         bra L; }";
-    let module = Module::parse(text).unwrap();
+    let module = PtxModule::parse(text).unwrap();
     let body = module.entry("k").unwrap().body.as_ref().unwrap();
     let targets: Vec<_> = body
         .instructions()
         .iter()
         .filter_map(|i| match *body.operands(i) {
-            [Operand::Label(label)] => Some(body.target(label)),
+            [PtxOperand::Label(label)] => Some(body.target(label)),
             _ => None,
         })
         .collect();
@@ -262,25 +262,25 @@ fn instructions_of_newer_versions_keep_their_text() {
     let text = ".version 9.9 .target sm_90 .address_size 64 .entry k() {
         .reg .b32 %r<2>;
         quux.sync.b99 %r1, [%r0], some_word, {%r0, 5}; }";
-    let module = Module::parse(text).unwrap();
+    let module = PtxModule::parse(text).unwrap();
     let form = &module.forms()[0];
     assert_eq!((form.opcode(), form.text()), (Opcode::Unknown, "quux.sync.b99"));
     let body = module.entry("k").unwrap().body.as_ref().unwrap();
-    let Operand::Word(word) = body.operands(&body.instructions()[0])[2] else { panic!() };
+    let PtxOperand::Word(word) = body.operands(&body.instructions()[0])[2] else { panic!() };
     assert_eq!(body.word(word), "some_word");
-    assert_eq!(Module::parse(&module.to_string()).unwrap(), module);
+    assert_eq!(PtxModule::parse(&module.to_string()).unwrap(), module);
 }
 
 #[test]
 fn aliases_stand_for_their_functions() {
     let text = ".version 9.0 .target sm_90 .address_size 64 .func f() { ret; } .func g(); .alias g, f;";
-    let module = Module::parse(text).unwrap();
+    let module = PtxModule::parse(text).unwrap();
     let (f, g) = (module.find_function("f").unwrap(), module.find_function("g").unwrap());
     assert_eq!((module.resolve_alias(g), module.resolve_alias(f)), (f, f));
 }
 
 #[test]
 fn a_text_ends_at_its_nul() {
-    let module = Module::parse(".version 9.0 .target sm_90 .address_size 64\n\0garbage").unwrap();
+    let module = PtxModule::parse(".version 9.0 .target sm_90 .address_size 64\n\0garbage").unwrap();
     assert!(module.functions().is_empty());
 }

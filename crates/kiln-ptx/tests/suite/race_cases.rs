@@ -1,8 +1,8 @@
 //! Pairs of kernels: one that races, and its twin that does not.
 
-use kiln_ptx::Module;
+use kiln_ptx::PtxModule;
 use kiln_ptx::exec::{
-    DeviceHeap, FindingKind, LaunchShape, Options, Outcome, Program, RaceCause, SimpleMemory,
+    DeviceHeap, ExecFindingKind, ExecOutcome, ExecProgram, LaunchShape, Options, RaceCause, SimpleMemory,
 };
 
 /// What the wrong twin must be told.
@@ -16,13 +16,13 @@ pub(crate) enum Told {
 }
 
 impl Told {
-    pub(crate) fn is(self, kind: &FindingKind) -> bool {
+    pub(crate) fn is(self, kind: &ExecFindingKind) -> bool {
         match kind {
-            FindingKind::Race { cause: RaceCause::Unordered, .. } => self == Self::Race,
-            FindingKind::Race { cause: RaceCause::NarrowScope, .. } => self == Self::NarrowScope,
-            FindingKind::Race { cause: RaceCause::DifferentSizes, .. } => self == Self::DifferentSizes,
-            FindingKind::PendingCopy { .. } => self == Self::PendingCopy,
-            FindingKind::InactiveLane(_) => self == Self::InactiveLane,
+            ExecFindingKind::Race { cause: RaceCause::Unordered, .. } => self == Self::Race,
+            ExecFindingKind::Race { cause: RaceCause::NarrowScope, .. } => self == Self::NarrowScope,
+            ExecFindingKind::Race { cause: RaceCause::DifferentSizes, .. } => self == Self::DifferentSizes,
+            ExecFindingKind::PendingCopy { .. } => self == Self::PendingCopy,
+            ExecFindingKind::InactiveLane(_) => self == Self::InactiveLane,
             _ => false,
         }
     }
@@ -41,12 +41,12 @@ pub(crate) struct Pair {
 
 impl Pair {
     /// Runs one of the twins. A name that ends with `sm_60` is for that target, one that begins with `grid` for a cooperative launch.
-    pub(crate) fn run(&self, fix: [&str; 2], options: &Options<'_>) -> Outcome {
+    pub(crate) fn run(&self, fix: [&str; 2], options: &Options<'_>) -> ExecOutcome {
         self.run_in_memory(fix, options).0
     }
 
     /// The same, with what is left in memory.
-    pub(crate) fn run_in_memory(&self, fix: [&str; 2], options: &Options<'_>) -> (Outcome, Vec<u8>) {
+    pub(crate) fn run_in_memory(&self, fix: [&str; 2], options: &Options<'_>) -> (ExecOutcome, Vec<u8>) {
         let target = if self.name.ends_with("sm_60") { "sm_60" } else { "sm_80" };
         let text = format!(
             ".version 8.0\n.target {target}\n.address_size 64
@@ -65,8 +65,8 @@ impl Pair {
             }}",
             self.body.replace("#1", fix[0]).replace("#2", fix[1])
         );
-        let module = Module::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", self.name));
-        let program = Program::new(module);
+        let module = PtxModule::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        let program = ExecProgram::new(module);
         let mut memory = SimpleMemory::new();
         let data = memory.allocate(8192);
         let heap = DeviceHeap::new(512);

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::race_cases::{PAIRS, Pair, Told};
-use kiln_ptx::exec::{Checks, FindingKind, Options};
+use kiln_ptx::exec::{Checks, ExecFindingKind, Options};
 
 #[test]
 fn every_wrong_twin_is_found_within_four_seeds() {
@@ -52,7 +52,7 @@ fn both_sides_of_a_race_are_named() {
     let pair = PAIRS.iter().find(|pair| pair.name == "a barrier does not order blocks").unwrap();
     let outcome = pair.run(pair.wrong, &Options::default());
     let [finding] = &outcome.findings[..] else { panic!("{:#?}", outcome.findings) };
-    let FindingKind::Race { access, earlier_site, .. } = &finding.kind else { panic!("{finding}") };
+    let ExecFindingKind::Race { access, earlier_site, .. } = &finding.kind else { panic!("{finding}") };
     assert_eq!((finding.site.block, finding.site.thread), ([1, 0, 0], [0, 0, 0]));
     assert_eq!((earlier_site.block, earlier_site.thread), ([0, 0, 0], [0, 0, 0]));
     assert_eq!((access.memory, access.bytes), ("global", 4));
@@ -71,8 +71,8 @@ fn races_are_counted_by_the_pair_of_places() {
     let pair = PAIRS.iter().find(|pair| pair.name == "a sum over blocks").unwrap();
     let outcome = pair.run(pair.wrong, &Options::default());
     assert!(outcome.findings.len() <= 3, "{:#?}", outcome.findings);
-    let lines = |finding: &kiln_ptx::exec::Finding| match &finding.kind {
-        FindingKind::Race { earlier_site, .. } => {
+    let lines = |finding: &kiln_ptx::exec::ExecFinding| match &finding.kind {
+        ExecFindingKind::Race { earlier_site, .. } => {
             (finding.site.instruction.clone(), earlier_site.instruction.clone())
         }
         kind => panic!("{kind}"),
@@ -88,7 +88,7 @@ fn the_same_value_is_a_note_unless_checks_are_strict() {
     let usual = pair.run(pair.right, &Options::default());
     assert!(usual.is_clean(), "{:#?}", usual.findings);
     let [note] = &usual.notes[..] else { panic!("{:#?}", usual.notes) };
-    assert!(matches!(note.kind, FindingKind::SameValue { .. }) && note.is_race());
+    assert!(matches!(note.kind, ExecFindingKind::SameValue { .. }) && note.is_race());
     assert!(note.to_string().starts_with("same value: write of 4 bytes at global address"), "{note}");
     let checks = Checks { strict: true, ..Checks::default() };
     let strict = pair.run(pair.right, &Options { checks, ..Options::default() });

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use kiln_ptx::Module;
+use kiln_ptx::PtxModule;
 
 #[test]
 fn every_module_survives_printing() {
     for (name, text) in texts() {
-        let module = Module::parse(&text).unwrap_or_else(|e| panic!("{name}:{e}"));
+        let module = PtxModule::parse(&text).unwrap_or_else(|e| panic!("{name}:{e}"));
         let printed = module.to_string();
-        let again = Module::parse(&printed).unwrap_or_else(|e| panic!("{name} printed:{e}\n{printed}"));
+        let again = PtxModule::parse(&printed).unwrap_or_else(|e| panic!("{name} printed:{e}\n{printed}"));
         assert!(again == module, "{name} is another module after printing");
         assert_eq!(again.to_string(), printed, "{name} prints differently the second time");
     }
@@ -28,7 +28,7 @@ fn ptxas_accepts_what_is_printed() {
             println!("skipped: this ptxas does not accept {name} as the compiler wrote it");
             continue;
         }
-        let printed = Module::parse(&text).unwrap().to_string();
+        let printed = PtxModule::parse(&text).unwrap().to_string();
         assert!(assemble(&ptxas, &name, &printed), "ptxas refuses {name} as printed:\n{printed}");
     }
 }
@@ -62,7 +62,7 @@ fn find_ptxas() -> Option<PathBuf> {
 }
 
 fn assemble(ptxas: &Path, name: &str, text: &str) -> bool {
-    let architecture = Module::parse(text).unwrap().target.architecture;
+    let architecture = PtxModule::parse(text).unwrap().target.architecture;
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{name}", std::process::id()));
     std::fs::write(&file, text).unwrap();
     let output = file.with_extension("cubin");

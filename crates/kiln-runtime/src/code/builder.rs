@@ -149,7 +149,7 @@ impl<'a> ModuleBuilder<'a> {
     ///
     /// let gpu = DeviceRuntime::simulated(0)?;
     /// let ptx = gpu.source(PTX).ptx()?;
-    /// assert!(kiln_ptx::Module::parse(&ptx).unwrap().find_function("nothing").is_some());
+    /// assert!(kiln_ptx::PtxModule::parse(&ptx).unwrap().find_function("nothing").is_some());
     /// # Ok::<(), kiln::Error>(())
     /// ```
     ///

@@ -312,7 +312,7 @@ pub(super) fn load_cubin(runtime: &DeviceRuntime, cubin: &[u8]) -> Result<Compil
 
 /// What PTX says of its kernels; `names` are name expressions and what they are called in it.
 fn read(ptx: &str, names: &[(String, String)]) -> Result<Code> {
-    let module = kiln_ptx::Module::parse(ptx).map_err(CodeError::from)?;
+    let module = kiln_ptx::PtxModule::parse(ptx).map_err(CodeError::from)?;
     let facts = |name: &str| -> Option<EntryFacts> { module.facts(module.find_function(name)?) };
     let entries = module
         .entries()

@@ -67,7 +67,7 @@ impl Payload {
 
 /// The kernels of PTX: by the name expression of the source where there is one, else by their name in the PTX.
 pub(super) fn kernel_names(ptx: &str, expressions: &[(String, String)]) -> Vec<String> {
-    let Ok(module) = kiln_ptx::Module::parse(ptx) else { return Vec::new() };
+    let Ok(module) = kiln_ptx::PtxModule::parse(ptx) else { return Vec::new() };
     let name = |entry: &str| {
         let expression = expressions.iter().find(|(_, lowered)| lowered == entry);
         expression.map_or(entry, |(expression, _)| expression).to_owned()

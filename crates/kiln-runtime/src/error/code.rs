@@ -107,7 +107,7 @@ impl CodeError {
     /// A better word for what the loader said of an image, if there is one.
     fn of_loader(info: &DeviceInfo, image: &Image<'_>, refusal: &Refusal) -> Option<Self> {
         let Refusal::Image { code, log } = refusal else { return None };
-        let ptx = image.ptx().and_then(|text| kiln_ptx::Module::parse(text).ok());
+        let ptx = image.ptx().and_then(|text| kiln_ptx::PtxModule::parse(text).ok());
         let (capability, log) = (info.capability, log.clone());
         let compiled_for = ptx.as_ref().map(|ptx| ptx.target.architecture.to_string());
         match (*code)? {

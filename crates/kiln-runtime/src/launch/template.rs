@@ -216,7 +216,7 @@ pub(super) fn command<'a>(
     declared: Option<&'a [DeclaredSpan]>,
     vouched: Vouched,
 ) -> Command<'a> {
-    Command::Launch(kiln_driver::Launch {
+    Command::Launch(kiln_driver::LaunchCommand {
         function: kernel.id(),
         grid: shape.grid,
         block: shape.block,

@@ -109,7 +109,7 @@ impl ModuleVariables {
 
 /// The variables that PTX declares for the whole module.
 fn declared(ptx: &str) -> Option<Vec<Declared>> {
-    let module = kiln_ptx::Module::parse(ptx).ok()?;
+    let module = kiln_ptx::PtxModule::parse(ptx).ok()?;
     let declared = |variable: &kiln_ptx::PtxVariable| Declared {
         name: variable.name.to_string(),
         is_constant: variable.space == Space::Const,

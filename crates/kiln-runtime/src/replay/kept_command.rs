@@ -1,6 +1,6 @@
 //! A command that outlives its submission.
 
-use kiln_driver::{Command, DeclaredSpan, DevicePlace, Launch, Pattern, Place};
+use kiln_driver::{Command, DeclaredSpan, DevicePlace, LaunchCommand, Pattern, Place};
 
 /// A command of a kind that can be submitted again.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ pub(crate) enum KeptCommand {
     },
     /// Without its arguments and what it may touch, which are kept beside it.
     Launch {
-        launch: Launch<'static>,
+        launch: LaunchCommand<'static>,
         arguments: Box<[u8]>,
         declared: Option<Box<[DeclaredSpan]>>,
     },
@@ -32,7 +32,7 @@ impl KeptCommand {
             Command::Launch(launch) => {
                 let arguments = launch.arguments.into();
                 let declared = launch.declared.map(Into::into);
-                let launch = Launch { arguments: &[], declared: None, ..launch };
+                let launch = LaunchCommand { arguments: &[], declared: None, ..launch };
                 Ok(Self::Launch { launch, arguments, declared })
             }
             // Its nodes may have been changed since.
@@ -47,7 +47,7 @@ impl KeptCommand {
             Self::Copy { from, to, bytes } => Command::Copy { from: *from, to: *to, bytes: *bytes },
             Self::Fill { to, pattern, count } => Command::Fill { to: *to, pattern: *pattern, count: *count },
             Self::Launch { launch, arguments, declared } => {
-                Command::Launch(Launch { arguments, declared: declared.as_deref(), ..*launch })
+                Command::Launch(LaunchCommand { arguments, declared: declared.as_deref(), ..*launch })
             }
         }
     }

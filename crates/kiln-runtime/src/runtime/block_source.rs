@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
-use kiln_driver::{Access, ForeignMemory, Memory, MemoryId, Place};
-use kiln_mem::{AllocTag, BlockParts, BlockToken, DeviceBlock, Request, ResourceKey};
+use kiln_driver::{Access, DeviceMemory, ForeignMemory, MemoryId, Place};
+use kiln_mem::{AllocTag, AllocationRequest, BlockParts, BlockToken, DeviceBlock, ResourceKey};
 use kiln_order::{AccessHistory, Stamp, Stamps, StreamState, Use};
 use kiln_sync::BiasedLock;
 
@@ -61,7 +61,7 @@ impl Block {
     }
 
     /// A block over a variable of a module. Work that was queued before is not known to use it or not, so all of it comes before every use.
-    pub(crate) fn variable(runtime: &Arc<Inner>, memory: Memory, keep: Keep) -> Result<Arc<Self>> {
+    pub(crate) fn variable(runtime: &Arc<Inner>, memory: DeviceMemory, keep: Keep) -> Result<Arc<Self>> {
         let generation = runtime.state().generation();
         let mut queued = Stamps::default();
         runtime.tracker().latest_stamps().into_iter().for_each(|stamp| queued.insert(stamp));
@@ -76,7 +76,7 @@ impl Block {
     /// A block over memory that is not the runtime's own.
     fn lent(
         runtime: &Arc<Inner>,
-        memory: Memory,
+        memory: DeviceMemory,
         lent: ForeignOwner,
         of_context: bool,
         generation: Generation,
@@ -132,7 +132,9 @@ impl Block {
         runtime.check_ready()?;
         let lane = home.lane();
         let generation = runtime.state().generation();
-        let request = Request::new(bytes, lane.stream_ref()).align(align.max(Request::MIN_ALIGN)).tag(tag);
+        let request = AllocationRequest::new(bytes, lane.stream_ref())
+            .align(align.max(AllocationRequest::MIN_ALIGN))
+            .tag(tag);
         let memory = runtime.memory().allocate(&request)?;
         let mut block = Self::owning(runtime, lane, memory, generation);
         if block.needs_number(runtime) {

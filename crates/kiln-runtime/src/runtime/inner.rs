@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use kiln_driver::layer::Layered;
 use kiln_driver::{
-    Base, Driver, ForeignMemory, Memory, MemoryId, MemoryRequest, Object, StreamRequest, Timeout,
+    Base, DeviceMemory, Driver, ForeignMemory, MemoryId, MemoryRequest, Object, StreamRequest, Timeout,
 };
 use kiln_mem::decorator::Annotated;
-use kiln_mem::{MemoryResource, MemoryResourceExt, Order, Request};
+use kiln_mem::{AllocationRequest, MemoryResource, MemoryResourceExt, Order};
 use kiln_order::{DependencyTracker, Stamp};
 
 use super::config::RuntimeConfig;
@@ -252,7 +252,7 @@ impl Inner {
 
     /// Refuses a memory stack that belongs to another device.
     pub(crate) fn check_memory(&self) -> Result<()> {
-        let block = self.memory.allocate(&Request::new(1, self.main.lane().stream_ref()))?;
+        let block = self.memory.allocate(&AllocationRequest::new(1, self.main.lane().stream_ref()))?;
         let key = block.device_place().map(|place| match place.base {
             Base::Memory(id) => id.device(),
             Base::Reservation(id) => id.device(),
@@ -317,7 +317,7 @@ impl Inner {
     }
 
     /// Names memory of another library.
-    pub(crate) fn adopt(&self, memory: ForeignMemory) -> Result<Memory> {
+    pub(crate) fn adopt(&self, memory: ForeignMemory) -> Result<DeviceMemory> {
         let memory = self.driver.allocate(MemoryRequest::Foreign(memory))?;
         self.adopted.lock().unwrap_or_else(PoisonError::into_inner).insert(memory.id);
         Ok(memory)

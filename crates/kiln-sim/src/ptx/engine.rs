@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use kiln_driver::{Code, DeviceInfo};
-use kiln_ptx::Module;
-use kiln_ptx::exec::{Checks, DeviceHeap, Program};
+use kiln_ptx::PtxModule;
+use kiln_ptx::exec::{Checks, DeviceHeap, ExecProgram};
 
 use super::kernel::PtxKernel;
 use super::kernel_log::KernelLog;
-use crate::code_engine::{CodeEngine, CompileError, CompiledModule, ModuleVariable, Relocate};
-use crate::kernel::Kernel;
+use crate::code_engine::{CodeEngine, CompileError, CompiledModule, Relocate, SimVariable};
+use crate::kernel::SimKernel;
 
 /// Runs PTX, with every access checked.
 ///
@@ -86,10 +86,10 @@ impl PtxEngine {
 impl CodeEngine for PtxEngine {
     fn compile(&self, ptx: &str, device: &DeviceInfo) -> Result<CompiledModule, CompileError> {
         let refused = |code, log| CompileError { code, log };
-        let module = Module::parse(ptx).map_err(|error| refused(Code::INVALID_PTX, error.to_string()))?;
+        let module = PtxModule::parse(ptx).map_err(|error| refused(Code::INVALID_PTX, error.to_string()))?;
         let heap = Arc::new(DeviceHeap::default());
-        let program = Program::new(module);
-        let mut kernels: Vec<(String, Arc<dyn Kernel>)> = Vec::new();
+        let program = ExecProgram::new(module);
+        let mut kernels: Vec<(String, Arc<dyn SimKernel>)> = Vec::new();
         for entry in program.entries() {
             entry.check_memory().map_err(|error| refused(Code::INVALID_PTX, error.to_string()))?;
             let facts = program.module().facts(entry.id());
@@ -101,13 +101,13 @@ impl CodeEngine for PtxEngine {
             let kernel = PtxKernel::new(entry, &facts, limit, self.clone(), heap.clone());
             kernels.push((name, Arc::new(kernel)));
         }
-        let variables = program.variables().iter().enumerate().map(|(at, variable)| ModuleVariable {
+        let variables = program.variables().iter().enumerate().map(|(at, variable)| SimVariable {
             name: variable.name.clone(),
             bytes: variable.bytes,
             contents: if variable.relocated { Vec::new() } else { program.contents(at, &[]) },
             writable: !variable.constant,
         });
-        let variables: Vec<ModuleVariable> = variables.collect();
+        let variables: Vec<SimVariable> = variables.collect();
         let relocate: Relocate = Arc::new(move |at, addresses| program.contents(at, addresses));
         Ok(CompiledModule { kernels, variables, relocate: Some(relocate) })
     }

@@ -5,13 +5,13 @@ use std::sync::{Arc, OnceLock};
 use kiln_driver::{Access, Code, Dim3};
 use kiln_ptx::EntryFacts;
 use kiln_ptx::exec::{
-    AccessKind, BadAccess, Coverage, DeviceHeap, Entry, FindingKind, LaunchShape, Options, OtherWriters,
-    Outcome,
+    AccessKind, BadAccess, Coverage, DeviceHeap, Entry, ExecFindingKind, ExecOutcome, LaunchShape, Options,
+    OtherWriters,
 };
 
 use super::engine::PtxEngine;
 use super::space::AddressSpace;
-use crate::kernel::{Kernel, KernelFault, LaunchContext, Parameter, Signature};
+use crate::kernel::{KernelFault, LaunchContext, SimKernel, SimParameter, SimSignature};
 use crate::memory_view::{AccessCause, AccessFault};
 
 /// Registers every kernel is said to use; PTX has as many as it likes, and only a compiler for a real device knows.
@@ -19,7 +19,7 @@ const ASSUMED_REGISTERS: u32 = 32;
 
 pub(super) struct PtxKernel {
     entry: Entry,
-    signature: Signature,
+    signature: SimSignature,
     names: Vec<String>,
     engine: PtxEngine,
     heap: Arc<DeviceHeap>,
@@ -37,12 +37,12 @@ impl PtxKernel {
         heap: Arc<DeviceHeap>,
     ) -> Self {
         let narrow = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
-        let parameters = facts.signature.parameters.iter().map(|parameter| Parameter::Value {
+        let parameters = facts.signature.parameters.iter().map(|parameter| SimParameter::Value {
             bytes: narrow(parameter.size_bytes),
             alignment: parameter.align_bytes.max(1),
         });
         let bound = facts.bounds.max_threads_per_block().and_then(|threads| u32::try_from(threads).ok());
-        let signature = Signature {
+        let signature = SimSignature {
             parameters: parameters.collect(),
             declares_accesses: false,
             max_threads_per_block: bound.unwrap_or(max_threads).min(max_threads),
@@ -69,7 +69,7 @@ impl PtxKernel {
     }
 
     /// What came of the launch: text and findings are handed on, and a fault ends it.
-    fn settle(&self, launch: &LaunchContext<'_>, outcome: Outcome) -> Result<(), KernelFault> {
+    fn settle(&self, launch: &LaunchContext<'_>, outcome: ExecOutcome) -> Result<(), KernelFault> {
         launch.print(&outcome.printed);
         launch.spend_instructions(outcome.counters.warp_instructions);
         if let Some(log) = &self.engine.log {
@@ -92,8 +92,8 @@ impl PtxKernel {
     }
 }
 
-impl Kernel for PtxKernel {
-    fn signature(&self) -> &Signature {
+impl SimKernel for PtxKernel {
+    fn signature(&self) -> &SimSignature {
         &self.signature
     }
 
@@ -145,12 +145,12 @@ impl Kernel for PtxKernel {
 }
 
 /// An access where no memory is, as the machine describes it: it knows whose memory lay there before.
-fn illegal_access(kind: &FindingKind) -> Option<AccessFault> {
+fn illegal_access(kind: &ExecFindingKind) -> Option<AccessFault> {
     let (access, cause) = match kind {
-        FindingKind::OutOfBounds(access) | FindingKind::UseAfterFree(access) => {
+        ExecFindingKind::OutOfBounds(access) | ExecFindingKind::UseAfterFree(access) => {
             (access, AccessCause::Unmapped)
         }
-        FindingKind::ReadOnly(access) => (access, AccessCause::ReadOnly),
+        ExecFindingKind::ReadOnly(access) => (access, AccessCause::ReadOnly),
         _ => return None,
     };
     let BadAccess { access, memory, address, bytes, .. } = access;

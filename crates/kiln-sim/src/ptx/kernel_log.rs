@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kiln_ptx::exec::{Coverage, CoveredLine, Entry, Finding};
+use kiln_ptx::exec::{Coverage, CoveredLine, Entry, ExecFinding};
 
 /// Which lines of kernels were executed, and notes about launches. Clones are the same log; engines that share it add to it.
 ///
@@ -17,7 +17,7 @@ use kiln_ptx::exec::{Coverage, CoveredLine, Entry, Finding};
 #[derive(Clone, Debug, Default)]
 pub struct KernelLog {
     kernels: Arc<Mutex<HashMap<String, Vec<CoveredKernel>>>>,
-    notes: Arc<Mutex<Vec<Finding>>>,
+    notes: Arc<Mutex<Vec<ExecFinding>>>,
 }
 
 /// A kernel that was loaded, and which of its instructions were executed.
@@ -45,12 +45,12 @@ impl KernelLog {
     }
 
     /// What launches did that is worth knowing and may be right, such as several threads that write the same value; in the order it happened.
-    pub fn notes(&self) -> Vec<Finding> {
+    pub fn notes(&self) -> Vec<ExecFinding> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Takes the notes of a launch in.
-    pub(super) fn note(&self, notes: &[Finding]) {
+    pub(super) fn note(&self, notes: &[ExecFinding]) {
         let mut kept = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         let room = MAX_NOTES.saturating_sub(kept.len());
         kept.extend(notes.iter().take(room).cloned());

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use kiln_driver::{Access, Protection};
-use kiln_ptx::exec::{AccessKind, Declared, Memory, Miss, MissKind, Span};
+use kiln_ptx::exec::{AccessKind, Declared, GlobalMemory, Miss, MissKind, Span};
 
 use super::cells::SegmentCells;
 use crate::footprint::Declaration;
@@ -35,7 +35,7 @@ impl<'v> AddressSpace<'v> {
     }
 }
 
-impl Memory for AddressSpace<'_> {
+impl GlobalMemory for AddressSpace<'_> {
     fn span(&self, address: u64) -> Option<Span<'_>> {
         let at = self.view.map().index_of(address)?;
         let segment = &self.view.map().segments()[at];

@@ -1,6 +1,8 @@
 //! Correct programs give no report and the right bytes, whatever the seed.
 
-use kiln_driver::{Command, DevicePlace, Driver, DriverExt, EventId, HostBlock, Memory, Pattern, Place};
+use kiln_driver::{
+    Command, DeviceMemory, DevicePlace, Driver, DriverExt, EventId, HostBlock, Pattern, Place,
+};
 use kiln_sim::Machine;
 
 use crate::oracle::Dice;
@@ -11,7 +13,7 @@ const BLOCK_BYTES: usize = 48;
 
 /// A block, what it should hold, and who touched it last.
 struct Tracked {
-    memory: Memory,
+    memory: DeviceMemory,
     expected: Vec<u8>,
     last_write: Option<Use>,
     reads: Vec<Use>,

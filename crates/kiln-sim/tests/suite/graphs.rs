@@ -1,20 +1,22 @@
 //! Graphs: edges are kept, branches interleave, updates and nesting do what they say.
 
-use kiln_driver::{Command, DevicePlace, Driver, DriverExt, GraphNode, Memory, Pattern, Place, Refusal};
+use kiln_driver::{
+    Command, DeviceMemory, DevicePlace, Driver, DriverExt, GraphNode, Pattern, Place, Refusal,
+};
 use kiln_sim::{ExploreCoverage, Machine, MachineConfig, explore};
 
 use crate::rig::{Kernel, Rig, bytes_of, config, pack};
 
-fn fill(memory: Memory, offset: u64, value: u8, count: u64) -> Command<'static> {
+fn fill(memory: DeviceMemory, offset: u64, value: u8, count: u64) -> Command<'static> {
     Command::Fill { to: DevicePlace::from(memory.id).plus(offset), pattern: Pattern::U8(value), count }
 }
 
-fn copy(from: Memory, to: Memory, bytes: u64) -> Command<'static> {
+fn copy(from: DeviceMemory, to: DeviceMemory, bytes: u64) -> Command<'static> {
     let (from, to) = (Place::Device(from.id.into()), Place::Device(to.id.into()));
     Command::Copy { from, to, bytes }
 }
 
-fn contents(rig: &Rig, memory: Memory) -> Vec<u8> {
+fn contents(rig: &Rig, memory: DeviceMemory) -> Vec<u8> {
     let host = rig.host(memory.bytes);
     rig.download(0, memory.id, &host);
     rig.sync(0);

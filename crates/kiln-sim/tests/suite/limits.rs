@@ -4,16 +4,16 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use kiln_driver::{
     Access, Code, Command, DeclaredSpan, DeviceAddress, DeviceInfo, Dim3, Driver, DriverExt, Error, Image,
-    Launch, MemoryRequest, Object, ParameterSpan, Refusal,
+    LaunchCommand, MemoryRequest, Object, ParameterSpan, Refusal,
 };
 use kiln_sim::{
     CodeEngine, CompileError, CompiledModule, DeviceConfig, HostKernel, KernelFault, KernelLibrary,
-    LaunchContext, Machine, ModuleVariable, Signature, SimDevice,
+    LaunchContext, Machine, SimDevice, SimSignature, SimVariable,
 };
 
 use crate::rig::{Kernel, Rig, bytes_of, config};
 
-fn shaped(rig: &Rig, change: impl FnOnce(&mut Launch<'_>)) -> Result<(), Error> {
+fn shaped(rig: &Rig, change: impl FnOnce(&mut LaunchCommand<'_>)) -> Result<(), Error> {
     let arguments = 1u64.to_le_bytes();
     let Command::Launch(mut launch) = rig.command(Kernel::Spin, &arguments) else { unreachable!() };
     change(&mut launch);
@@ -57,7 +57,7 @@ fn declared_memory_must_be_memory_of_the_device() {
         let spans = [DeclaredSpan { address, bytes, access, parameter: None }];
         let arguments = 1u64.to_le_bytes();
         let Command::Launch(launch) = rig.command(Kernel::Spin, &arguments) else { unreachable!() };
-        let launch = Launch { declared: Some(&spans), ..launch };
+        let launch = LaunchCommand { declared: Some(&spans), ..launch };
         rig.device.submit(rig.streams[0], &Command::Launch(launch))
     };
     for (address, bytes) in [
@@ -140,7 +140,7 @@ struct Adder;
 
 struct Add {
     amount: u8,
-    signature: Signature,
+    signature: SimSignature,
 }
 
 impl CodeEngine for Adder {
@@ -148,13 +148,9 @@ impl CodeEngine for Adder {
         let amount = ptx
             .parse()
             .map_err(|_| CompileError { code: Code::INVALID_PTX, log: format!("`{ptx}` is not a number") })?;
-        let variable = |name: &str, writable| ModuleVariable {
-            name: name.into(),
-            bytes: 4,
-            contents: vec![10],
-            writable,
-        };
-        let kernel = Arc::new(Add { amount, signature: Signature::default() });
+        let variable =
+            |name: &str, writable| SimVariable { name: name.into(), bytes: 4, contents: vec![10], writable };
+        let kernel = Arc::new(Add { amount, signature: SimSignature::default() });
         Ok(CompiledModule {
             kernels: vec![("add".into(), kernel)],
             variables: vec![variable("sum", true), variable("constant", false)],
@@ -163,8 +159,8 @@ impl CodeEngine for Adder {
     }
 }
 
-impl kiln_sim::Kernel for Add {
-    fn signature(&self) -> &Signature {
+impl kiln_sim::SimKernel for Add {
+    fn signature(&self) -> &SimSignature {
         &self.signature
     }
 
@@ -189,7 +185,7 @@ fn an_engine_turns_text_into_kernels_and_variables() {
     assert_eq!(sum.bytes, 4);
     assert!(rig.device.free(sum.id, None).unwrap_err().is_refused());
     let Command::Launch(launch) = rig.command(Kernel::Panic, &[]) else { unreachable!() };
-    let launch = Command::Launch(Launch { function: function.id, ..launch });
+    let launch = Command::Launch(LaunchCommand { function: function.id, ..launch });
     rig.device.submit(rig.streams[0], &launch).unwrap();
     let host = rig.host(4);
     rig.download(0, sum.id, &host);
@@ -218,7 +214,7 @@ fn a_kernel_may_not_call_its_own_device() {
     let module = rig.device.load(&Image::HostKernels("nosy")).unwrap();
     let function = rig.device.function(module, "ask").unwrap().id;
     let Command::Launch(launch) = rig.command(Kernel::Panic, &[]) else { unreachable!() };
-    rig.device.submit(rig.streams[0], &Command::Launch(Launch { function, ..launch })).unwrap();
+    rig.device.submit(rig.streams[0], &Command::Launch(LaunchCommand { function, ..launch })).unwrap();
     rig.sync(0);
     let answers = answers.lock().unwrap();
     assert!(matches!(answers[0].as_ref().unwrap_err().refusal(), Some(Refusal::Busy { .. })), "{answers:?}");

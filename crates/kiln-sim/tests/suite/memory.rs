@@ -165,7 +165,7 @@ fn ranges_and_handles_that_do_not_fit_are_refused_and_nothing_happens() {
     let stream = rig.streams[0];
     let copy = |from, to, bytes| rig.device.submit(stream, &Command::Copy { from, to, bytes });
     let device =
-        |memory: kiln_driver::Memory, offset| Place::Device(DevicePlace::from(memory.id).plus(offset));
+        |memory: kiln_driver::DeviceMemory, offset| Place::Device(DevicePlace::from(memory.id).plus(offset));
     let in_host = |offset| Place::Host { block: host.id(), offset };
 
     let out_of_range = [

@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use kiln_driver::{
-    Access, Command, Driver, DriverExt, Image, Launch, MemoryRequest, StreamRequest, Timeout, WaitTarget,
+    Access, Command, Driver, DriverExt, Image, LaunchCommand, MemoryRequest, StreamRequest, Timeout,
+    WaitTarget,
 };
 use kiln_sim::{
-    Checks, ExploreCoverage, FindingKind, HostKernel, KernelLibrary, Machine, MachineConfig, Mode, Schedule,
-    explore,
+    ExploreCoverage, FindingKind, HostKernel, KernelLibrary, Machine, MachineConfig, Mode, Schedule,
+    SimChecks, explore,
 };
 
 use crate::correct::program;
@@ -119,7 +120,7 @@ fn threads_find_races_too() {
 
 #[test]
 fn checks_that_are_off_find_nothing() {
-    let machine = Machine::new(threaded(2).checks(Checks::off()));
+    let machine = Machine::new(threaded(2).checks(SimChecks::off()));
     let rig = Rig::new(&machine, 2);
     let x = rig.direct(64);
     rig.bump(0, x);
@@ -148,7 +149,7 @@ fn streams_really_run_at_once_with_threads() {
     let function = rig.device.function(module, "meet").unwrap().id;
     let Command::Launch(launch) = rig.command(Kernel::Panic, &[]) else { unreachable!() };
     for stream in &rig.streams {
-        rig.device.submit(*stream, &Command::Launch(Launch { function, ..launch })).unwrap();
+        rig.device.submit(*stream, &Command::Launch(LaunchCommand { function, ..launch })).unwrap();
     }
     rig.sync(0);
     rig.sync(1);
@@ -218,7 +219,7 @@ fn many_threads_of_one_kernel_share_its_view() {
     let rig = Rig::new(&Machine::new(config(0)), 0);
     let arguments = memory.address.0.to_le_bytes();
     let Command::Launch(launch) = rig.command(Kernel::Panic, &arguments) else { unreachable!() };
-    device.submit(stream, &Command::Launch(Launch { function, ..launch })).unwrap();
+    device.submit(stream, &Command::Launch(LaunchCommand { function, ..launch })).unwrap();
     device.download(stream, memory.id.into(), &host, BYTES).unwrap();
     device.synchronize(stream).unwrap();
     let bytes = bytes_of(&host);

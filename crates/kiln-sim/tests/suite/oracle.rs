@@ -4,7 +4,7 @@
 //! to the other.
 
 use kiln_driver::{Command, DevicePlace, Driver, EventId, Pattern, Place};
-use kiln_sim::{Checks, Machine};
+use kiln_sim::{Machine, SimChecks};
 
 use crate::rig::{Kernel, Rig, config};
 
@@ -86,7 +86,7 @@ fn conflict(a: &Operation, b: &Operation) -> bool {
 }
 
 fn run(seed: u64) -> (bool, bool) {
-    let checks = Checks { uninitialised: false, ..Checks::default() };
+    let checks = SimChecks { uninitialised: false, ..SimChecks::default() };
     let machine = Machine::new(config(seed).checks(checks));
     let rig = Rig::new(&machine, STREAMS as usize);
     let blocks: Vec<_> = (0..BLOCKS).map(|_| rig.block(BLOCK_BYTES)).collect();

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use kiln_driver::{
-    Command, Driver, DriverExt, EventRequest, Image, Launch, Memory, MemoryRequest, ModuleId, StreamId,
-    StreamRequest, Timeout, Vouched, WaitTarget,
+    Command, DeviceMemory, Driver, DriverExt, EventRequest, Image, LaunchCommand, MemoryRequest, ModuleId,
+    StreamId, StreamRequest, Timeout, Vouched, WaitTarget,
 };
 use kiln_sim::{FindingKind, Machine, MachineConfig, PtxEngine, SimDevice};
 
@@ -30,7 +30,7 @@ fn seeded() -> Bench {
 }
 
 impl Bench {
-    fn memory(&self, words: &[u32]) -> Memory {
+    fn memory(&self, words: &[u32]) -> DeviceMemory {
         let memory = self.device.allocate(MemoryRequest::Direct { bytes: 4 * words.len() as u64 }).unwrap();
         let host = self.device.allocate_host(4 * words.len() as u64).unwrap();
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -41,7 +41,7 @@ impl Bench {
         memory
     }
 
-    fn read(&self, memory: Memory) -> Vec<u32> {
+    fn read(&self, memory: DeviceMemory) -> Vec<u32> {
         let host = self.device.allocate_host(memory.bytes).unwrap();
         self.device.download(self.stream, memory.id.into(), &host, memory.bytes).unwrap();
         self.device.synchronize(self.stream).unwrap();
@@ -53,7 +53,7 @@ impl Bench {
 
     fn launch(&self, name: &str, grid: u32, block: u32, arguments: &[u8]) {
         let function = self.device.function(self.module, name).unwrap();
-        let launch = Launch {
+        let launch = LaunchCommand {
             function: function.id,
             grid: grid.into(),
             block: block.into(),
@@ -68,7 +68,7 @@ impl Bench {
         self.device.submit(self.stream, &Command::Launch(launch)).unwrap();
     }
 
-    fn end(self, memory: &[Memory]) -> kiln_sim::Report {
+    fn end(self, memory: &[DeviceMemory]) -> kiln_sim::SimReport {
         for block in memory {
             let _ = self.device.free(block.id, None);
         }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kiln_driver::{
-    Command, Driver, DriverExt, Image, Launch, MemoryRequest, Pattern, StreamRequest, Timeout, Vouched,
-    WaitTarget,
+    Command, Driver, DriverExt, Image, LaunchCommand, MemoryRequest, Pattern, StreamRequest, Timeout,
+    Vouched, WaitTarget,
 };
 use kiln_sim::{Machine, MachineConfig, PtxEngine, SimDevice};
 
@@ -32,13 +32,13 @@ fn machine(seed: u64) -> (Machine, Arc<SimDevice>) {
 }
 
 /// A flag that is 0, and a launch of `spin` on it that is queued on its stream.
-fn spin(device: &SimDevice) -> (kiln_driver::StreamId, kiln_driver::Memory) {
+fn spin(device: &SimDevice) -> (kiln_driver::StreamId, kiln_driver::DeviceMemory) {
     let stream = device.create_stream(StreamRequest::New { priority: 0 }).unwrap();
     let flag = device.allocate(MemoryRequest::Direct { bytes: 4 }).unwrap();
     set(device, stream, flag, 0);
     device.synchronize(stream).unwrap();
     let module = device.load(&Image::Ptx(SPIN)).unwrap();
-    let launch = Launch {
+    let launch = LaunchCommand {
         function: device.function(module, "spin").unwrap().id,
         grid: 1.into(),
         block: 1.into(),
@@ -54,7 +54,7 @@ fn spin(device: &SimDevice) -> (kiln_driver::StreamId, kiln_driver::Memory) {
     (stream, flag)
 }
 
-fn set(device: &SimDevice, stream: kiln_driver::StreamId, flag: kiln_driver::Memory, value: u32) {
+fn set(device: &SimDevice, stream: kiln_driver::StreamId, flag: kiln_driver::DeviceMemory, value: u32) {
     let fill = Command::Fill { to: flag.id.into(), pattern: Pattern::U32(value), count: 1 };
     device.submit(stream, &fill).unwrap();
 }

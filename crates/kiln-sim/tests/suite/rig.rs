@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kiln_driver::{
-    Access, Command, DevicePlace, Driver, DriverExt, EventId, EventRequest, FunctionId, HostBlock, Image,
-    Launch, Memory, MemoryRequest, ModuleId, Object, Result, StreamId, StreamRequest, Submission, Vouched,
+    Access, Command, DeviceMemory, DevicePlace, Driver, DriverExt, EventId, EventRequest, FunctionId,
+    HostBlock, Image, LaunchCommand, MemoryRequest, ModuleId, Object, Result, StreamId, StreamRequest,
+    Submission, Vouched,
 };
 use kiln_sim::{HostKernel, KernelFault, KernelLibrary, Machine, MachineConfig, SimDevice};
 
@@ -103,7 +104,7 @@ pub(crate) struct Rig {
 
 /// Something to be given back at the end.
 enum Left {
-    Memory(Memory),
+    Memory(DeviceMemory),
     Object(Object),
 }
 
@@ -127,19 +128,19 @@ impl Rig {
     }
 
     /// A block that is freed when the rig is closed.
-    pub(crate) fn block(&self, bytes: u64) -> Memory {
+    pub(crate) fn block(&self, bytes: u64) -> DeviceMemory {
         let memory = self.direct(bytes);
         self.left.borrow_mut().push(Left::Memory(memory));
         memory
     }
 
     /// A block that the test frees.
-    pub(crate) fn direct(&self, bytes: u64) -> Memory {
+    pub(crate) fn direct(&self, bytes: u64) -> DeviceMemory {
         self.device.allocate(MemoryRequest::Direct { bytes }).unwrap()
     }
 
     /// Pool memory that the test frees.
-    pub(crate) fn pool(&self, stream: usize, bytes: u64) -> Memory {
+    pub(crate) fn pool(&self, stream: usize, bytes: u64) -> DeviceMemory {
         self.device.allocate(MemoryRequest::Pool { bytes, stream: self.streams[stream] }).unwrap()
     }
 
@@ -183,7 +184,7 @@ impl Rig {
     }
 
     pub(crate) fn command<'a>(&self, kernel: Kernel, arguments: &'a [u8]) -> Command<'a> {
-        Command::Launch(Launch {
+        Command::Launch(LaunchCommand {
             function: self.functions[kernel as usize],
             grid: 1.into(),
             block: 32.into(),
@@ -197,15 +198,15 @@ impl Rig {
         })
     }
 
-    pub(crate) fn write(&self, stream: usize, memory: Memory, value: u8) {
+    pub(crate) fn write(&self, stream: usize, memory: DeviceMemory, value: u8) {
         self.launch(stream, Kernel::Write, &[memory.address.0, memory.bytes, value.into()]).unwrap();
     }
 
-    pub(crate) fn read(&self, stream: usize, memory: Memory) {
+    pub(crate) fn read(&self, stream: usize, memory: DeviceMemory) {
         self.launch(stream, Kernel::Read, &[memory.address.0, memory.bytes]).unwrap();
     }
 
-    pub(crate) fn bump(&self, stream: usize, memory: Memory) {
+    pub(crate) fn bump(&self, stream: usize, memory: DeviceMemory) {
         self.launch(stream, Kernel::Bump, &[memory.address.0, memory.bytes]).unwrap();
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use kiln_mem::decorator::TaggedBlocks;
-use kiln_sim::Report;
+use kiln_sim::SimReport;
 
 /// A test that failed: on which device, with which seed, and how to repeat it.
 ///
@@ -22,7 +22,7 @@ pub enum FailureCause {
     /// The test returned this error, or the device did when the test was over.
     Error(crate::Error),
     /// The simulated device found something: a race, an access out of bounds, a stream that was not given back.
-    Findings(Report),
+    Findings(SimReport),
     /// Buffers outlived the test.
     Leak {
         /// How much memory they hold.

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use kiln::DeviceRuntime;
 use kiln::code::Source;
-use kiln_ptx::exec::Program;
-use kiln_ptx::{EntryFacts, Module};
+use kiln_ptx::exec::ExecProgram;
+use kiln_ptx::{EntryFacts, PtxModule};
 
 /// The PTX of a file.
 pub(crate) struct KernelFile {
     pub(crate) ptx: String,
-    module: Arc<Module>,
-    program: Program,
+    module: Arc<PtxModule>,
+    program: ExecProgram,
 }
 
 impl KernelFile {
@@ -24,9 +24,9 @@ impl KernelFile {
             true => compile(path, &text, includes)?,
             false => text,
         };
-        let module = Module::parse(&ptx).map_err(|error| error.to_string())?;
+        let module = PtxModule::parse(&ptx).map_err(|error| error.to_string())?;
         let module = Arc::new(module);
-        Ok(Self { ptx, program: Program::new(module.clone()), module })
+        Ok(Self { ptx, program: ExecProgram::new(module.clone()), module })
     }
 
     /// What is known of its kernels.

@@ -11,7 +11,7 @@ use kiln::{
     error::ErrorKind,
     graph::{GraphError, Input, NodeId, Output},
 };
-use kiln_sim::{Machine, MachineConfig, Report};
+use kiln_sim::{Machine, MachineConfig, SimReport};
 
 use super::operation::Operation;
 use crate::order::kernels::{Kernels, library};
@@ -29,7 +29,7 @@ pub(crate) enum Route {
 
 /// What a run showed.
 pub(crate) struct Outcome {
-    pub(crate) report: Report,
+    pub(crate) report: SimReport,
     pub(crate) mismatch: Option<String>,
     pub(crate) bytes: Vec<Vec<u32>>,
     /// For each change that was tried, whether the graph took it.
@@ -59,7 +59,7 @@ pub(crate) fn run(seed: u64, steps: usize, route: &Route) -> Outcome {
 
 /// What one replay of a random graph showed.
 pub(crate) struct Replayed {
-    pub(crate) report: Report,
+    pub(crate) report: SimReport,
     pub(crate) edges: usize,
 }
 

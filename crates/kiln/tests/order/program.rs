@@ -8,7 +8,7 @@ use std::fmt;
 use kiln::order::{Mutation, Recording};
 use kiln::{DeviceRuntime, GpuRef, RuntimeConfig, Stream, Ticket, memory::MemoryConfig};
 use kiln_driver::{Access, Command, Pattern};
-use kiln_sim::{Machine, MachineConfig, Report};
+use kiln_sim::{Machine, MachineConfig, SimReport};
 
 use super::kernels::{Kernels, joined, library, mixed};
 use super::library::Library;
@@ -45,7 +45,7 @@ struct Pair {
 
 /// What a run showed.
 pub(crate) struct Outcome {
-    pub(crate) report: Report,
+    pub(crate) report: SimReport,
     pub(crate) mismatch: Option<String>,
 }
 

@@ -2,7 +2,7 @@
 
 use kiln::checking::Findings;
 use kiln::{DeviceRuntime, GpuRef, RuntimeConfig};
-use kiln_sim::{Machine, MachineConfig, Report};
+use kiln_sim::{Machine, MachineConfig, SimReport};
 
 use super::library::Library;
 
@@ -10,7 +10,7 @@ pub(crate) const LEN: usize = 16;
 const SEEDS: u64 = 40;
 
 /// Runs a program beside another library and with a buffer of zeros; the reports of those seeds that found something.
-pub(crate) fn run(program: impl Fn(&DeviceRuntime, &Library, &GpuRef<u32>)) -> Vec<Report> {
+pub(crate) fn run(program: impl Fn(&DeviceRuntime, &Library, &GpuRef<u32>)) -> Vec<SimReport> {
     let of_seed = |seed| {
         let machine = Machine::new(MachineConfig::seeded(seed));
         {
@@ -33,11 +33,11 @@ pub(crate) fn runtime(machine: &Machine) -> DeviceRuntime {
     DeviceRuntime::from_driver(machine.device(0).unwrap(), config).unwrap()
 }
 
-pub(crate) fn assert_clean(reports: &[Report]) {
+pub(crate) fn assert_clean(reports: &[SimReport]) {
     assert!(reports.is_empty(), "{}", reports[0]);
 }
 
-pub(crate) fn assert_races(reports: &[Report], what: &str) {
+pub(crate) fn assert_races(reports: &[SimReport], what: &str) {
     let races = reports.iter().flat_map(|report| &report.findings).filter(|found| found.kind.is_race());
     assert!(races.count() > 0, "{what}: the missing edge was not caught");
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kiln::sim::{Machine, MachineConfig, PtxEngine};
 use kiln::{DeviceRuntime, GpuRef, RuntimeConfig};
-use kiln_ptx::exec::{Checks, FindingKind};
+use kiln_ptx::exec::{Checks, ExecFindingKind};
 
 use crate::pair::{Argument, Pair};
 
@@ -112,8 +112,8 @@ impl Found {
             return Self { kind: machine_word(&finding.kind), lines: Vec::new(), text };
         };
         let mut sites = vec![&code.site];
-        if let FindingKind::Race { earlier_site, .. }
-        | FindingKind::PendingCopy { copy_site: earlier_site, .. } = &code.kind
+        if let ExecFindingKind::Race { earlier_site, .. }
+        | ExecFindingKind::PendingCopy { copy_site: earlier_site, .. } = &code.kind
         {
             sites.push(earlier_site);
         }
@@ -122,27 +122,27 @@ impl Found {
     }
 }
 
-fn word(kind: &FindingKind) -> &'static str {
+fn word(kind: &ExecFindingKind) -> &'static str {
     match kind {
-        FindingKind::OutOfBounds(_) => "out-of-bounds",
-        FindingKind::UseAfterFree(_) => "use-after-free",
-        FindingKind::ReadOnly(_) => "read-only",
-        FindingKind::Undeclared(_) => "undeclared",
-        FindingKind::Misaligned(_) => "misaligned",
-        FindingKind::Uninitialised(_) => "uninitialised",
-        FindingKind::Race { .. } => "race",
-        FindingKind::SameValue { .. } => "same-value",
-        FindingKind::PendingCopy { .. } => "pending-copy",
-        FindingKind::InactiveLane(_) => "inactive-lane",
-        FindingKind::Barrier(_) => "barrier",
-        FindingKind::Deadlock(_) => "deadlock",
-        FindingKind::Mask(_) => "mask",
-        FindingKind::Endless | FindingKind::EndlessWait => "endless",
-        FindingKind::StepLimit(_) | FindingKind::Stalled(_) => "step-limit",
-        FindingKind::Assertion { .. } => "assertion",
-        FindingKind::Trap => "trap",
-        FindingKind::StackOverflow(_) => "stack-overflow",
-        FindingKind::BadFree(_) => "bad-free",
+        ExecFindingKind::OutOfBounds(_) => "out-of-bounds",
+        ExecFindingKind::UseAfterFree(_) => "use-after-free",
+        ExecFindingKind::ReadOnly(_) => "read-only",
+        ExecFindingKind::Undeclared(_) => "undeclared",
+        ExecFindingKind::Misaligned(_) => "misaligned",
+        ExecFindingKind::Uninitialised(_) => "uninitialised",
+        ExecFindingKind::Race { .. } => "race",
+        ExecFindingKind::SameValue { .. } => "same-value",
+        ExecFindingKind::PendingCopy { .. } => "pending-copy",
+        ExecFindingKind::InactiveLane(_) => "inactive-lane",
+        ExecFindingKind::Barrier(_) => "barrier",
+        ExecFindingKind::Deadlock(_) => "deadlock",
+        ExecFindingKind::Mask(_) => "mask",
+        ExecFindingKind::Endless | ExecFindingKind::EndlessWait => "endless",
+        ExecFindingKind::StepLimit(_) | ExecFindingKind::Stalled(_) => "step-limit",
+        ExecFindingKind::Assertion { .. } => "assertion",
+        ExecFindingKind::Trap => "trap",
+        ExecFindingKind::StackOverflow(_) => "stack-overflow",
+        ExecFindingKind::BadFree(_) => "bad-free",
         _ => "other",
     }
 }

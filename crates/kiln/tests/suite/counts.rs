@@ -8,7 +8,7 @@ use kiln::{DeviceRuntime, GpuRef, RuntimeConfig};
 use kiln_driver::call::{Answer, Call, CallKind};
 use kiln_driver::layer::{Counting, Layer, Layered};
 use kiln_driver::{Access, Driver, Image};
-use kiln_sim::{Checks, HostKernel, KernelLibrary, Machine, MachineConfig};
+use kiln_sim::{HostKernel, KernelLibrary, Machine, MachineConfig, SimChecks};
 
 use crate::order::kernels::{Kernels, library};
 
@@ -67,7 +67,7 @@ struct Bench {
 
 fn bench() -> Bench {
     // As on hardware, which does not ask what a launch may touch.
-    let checks = Checks { declarations: false, ..Checks::default() };
+    let checks = SimChecks { declarations: false, ..SimChecks::default() };
     let config = MachineConfig::seeded(1).checks(checks).library(library()).library(many_buffers());
     let machine = Machine::new(config);
     let inside = Arc::new(Layered::new(machine.device(0).unwrap(), Inside));

@@ -9,10 +9,10 @@ use kiln::{
     memory::MemoryConfig,
 };
 use kiln_driver::{
-    Access, Command, DeviceAddress, Driver, DriverExt, ForeignHandle, ForeignMemory, Memory, MemoryRequest,
-    Pattern, StreamId, StreamRequest,
+    Access, Command, DeviceAddress, DeviceMemory, Driver, DriverExt, ForeignHandle, ForeignMemory,
+    MemoryRequest, Pattern, StreamId, StreamRequest,
 };
-use kiln_mem::{DeviceBlock, MemoryResource, MemoryResourceExt, Request};
+use kiln_mem::{AllocationRequest, DeviceBlock, MemoryResource, MemoryResourceExt};
 use kiln_sim::{Machine, MachineConfig};
 
 const LEN: usize = 16;
@@ -22,7 +22,7 @@ const SEEDS: u64 = 40;
 struct Slice {
     driver: Arc<dyn Driver>,
     stream: StreamId,
-    memory: Memory,
+    memory: DeviceMemory,
 }
 
 impl Slice {
@@ -154,7 +154,7 @@ fn elements_lie_where_their_address_allows_it() {
 
 /// A block of the runtime's own memory stack, taken by hand.
 fn taken(gpu: &DeviceRuntime, stream: &Stream, bytes: u64) -> DeviceBlock {
-    gpu.memory().allocate(&Request::new(bytes, stream.memory_ref())).unwrap()
+    gpu.memory().allocate(&AllocationRequest::new(bytes, stream.memory_ref())).unwrap()
 }
 
 #[test]

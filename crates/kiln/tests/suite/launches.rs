@@ -10,7 +10,7 @@ use kiln::{
     launch::{ByValue, Given, In, InOut, Mismatch},
 };
 use kiln_driver::{Access, Dim3, Image};
-use kiln_sim::{HostKernel, KernelLibrary, Machine, MachineConfig, Parameter};
+use kiln_sim::{HostKernel, KernelLibrary, Machine, MachineConfig, SimParameter};
 
 use crate::order::kernels::{Kernels, library, mixed};
 
@@ -44,7 +44,7 @@ fn own(log: &Log) -> KernelLibrary {
         })
     };
     let shape = HostKernel::new("shape").needs(|needs| needs.static_shared_bytes = FIXED_BYTES);
-    let value = |bytes, alignment| Parameter::Value { bytes, alignment };
+    let value = |bytes, alignment| SimParameter::Value { bytes, alignment };
     let wide = HostKernel::new("wide").parameter(value(2, 2)).parameter(value(16, 16)).parameter(value(1, 1));
     let back = HostKernel::new("back").pointer(Access::Read).pointer(Access::Write);
     let peek = HostKernel::new("peek").pointer(Access::Read);

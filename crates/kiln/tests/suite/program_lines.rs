@@ -8,7 +8,7 @@ use kiln::{
     program::{Backend, Bindings, DispatchConfig, Program},
 };
 use kiln_ir::Axis;
-use kiln_ptx::exec::{Checks, FindingKind};
+use kiln_ptx::exec::{Checks, ExecFindingKind};
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
 #[test]
@@ -37,9 +37,9 @@ fn a_race_names_both_lines_of_the_closure() {
     let race = findings
         .iter()
         .filter_map(|finding| finding.code.as_deref())
-        .find(|finding| matches!(finding.kind, FindingKind::Race { .. }))
+        .find(|finding| matches!(finding.kind, ExecFindingKind::Race { .. }))
         .unwrap_or_else(|| panic!("no race in {findings:?}"));
-    let FindingKind::Race { earlier_site, .. } = &race.kind else { panic!("{race}") };
+    let ExecFindingKind::Race { earlier_site, .. } = &race.kind else { panic!("{race}") };
     let mut lines = [&race.site, earlier_site].map(|site| site.source.clone().unwrap());
     lines.sort();
     assert_eq!(lines, [(file!().to_owned(), stored), (file!().to_owned(), loaded)]);

@@ -1,6 +1,6 @@
 //! Building graphs.
 
-use kiln_driver::{Command, DevicePlace, DriverExt, GraphNode, Launch, Memory, Pattern, Place};
+use kiln_driver::{Command, DeviceMemory, DevicePlace, DriverExt, GraphNode, LaunchCommand, Pattern, Place};
 
 use super::{copy, store};
 use crate::expect::{equal, out_of_range, refused_somehow, stale};
@@ -53,14 +53,14 @@ pub(super) fn arguments_are_taken_at_once(rig: &Rig<'_>) -> LawVerdict {
     let value = rig.kernel("store_value")?;
     let none = Arguments::new();
     let mut buffer = Arguments::new().address(word.address).u32(8).bytes().to_vec();
-    let launch = Launch { arguments: &buffer, ..plain_launch(value.id, 1, 1, &none) };
+    let launch = LaunchCommand { arguments: &buffer, ..plain_launch(value.id, 1, 1, &none) };
     let graph = rig.graph(&[GraphNode { command: Command::Launch(launch), after: &[] }])?;
     buffer.fill(0xff);
     rig.driver.submit(stream, &Command::Graph(graph))?;
     rig.driver.synchronize(stream)?;
     equal("what the graph wrote", rig.get_words(&word, 1)?, vec![8])?;
     let mut buffer = Arguments::new().address(word.address).u32(9).bytes().to_vec();
-    let launch = Launch { arguments: &buffer, ..plain_launch(value.id, 1, 1, &none) };
+    let launch = LaunchCommand { arguments: &buffer, ..plain_launch(value.id, 1, 1, &none) };
     rig.driver.update_graph(graph, 0, &Command::Launch(launch))?;
     buffer.fill(0xff);
     rig.driver.submit(stream, &Command::Graph(graph))?;
@@ -163,6 +163,6 @@ pub(super) fn large(rig: &Rig<'_>) -> LawVerdict {
     Ok(())
 }
 
-fn at_word(words: &Memory, word: u64) -> DevicePlace {
+fn at_word(words: &DeviceMemory, word: u64) -> DevicePlace {
     at(words.id, 4 * word)
 }

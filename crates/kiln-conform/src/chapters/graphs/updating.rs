@@ -1,6 +1,6 @@
 //! Changing nodes.
 
-use kiln_driver::{Command, Dim3, DriverExt, GraphNode, Launch, Pattern, Place};
+use kiln_driver::{Command, Dim3, DriverExt, GraphNode, LaunchCommand, Pattern, Place};
 
 use super::{copy, store};
 use crate::expect::{equal, inapplicable, refused_somehow, same_bytes};
@@ -78,7 +78,7 @@ pub(super) fn cooperative(rig: &Rig<'_>) -> LawVerdict {
         Arguments::new().address(second.address).u32(most - 1),
     );
     let meet = |blocks, arguments| {
-        Command::Launch(Launch { cooperative: true, ..plain_launch(kernel.id, blocks, 64, arguments) })
+        Command::Launch(LaunchCommand { cooperative: true, ..plain_launch(kernel.id, blocks, 64, arguments) })
     };
     let graph = rig.graph(&[GraphNode { command: meet(most, &all), after: &[] }])?;
     rig.driver.submit(stream, &Command::Graph(graph))?;
@@ -127,7 +127,7 @@ pub(super) fn update_keeps_the_shape(rig: &Rig<'_>) -> LawVerdict {
     let visit = rig.kernel("visit")?;
     let arguments = Arguments::new().address(visited.address);
     let launch = |cooperative, cluster: Option<Dim3>| {
-        Command::Launch(Launch { cooperative, cluster, ..plain_launch(visit.id, 8, 32, &arguments) })
+        Command::Launch(LaunchCommand { cooperative, cluster, ..plain_launch(visit.id, 8, 32, &arguments) })
     };
     let across = |bytes| copy(&from, &to, bytes);
     let down = Command::Copy { from: Place::Device(from.id.into()), to: host_at(&host, 0), bytes: 64 };

@@ -1,6 +1,6 @@
 //! Mapping, unmapping, protecting.
 
-use kiln_driver::{DeviceAddress, DriverExt, Memory, Protection, Refusal, Reservation};
+use kiln_driver::{DeviceAddress, DeviceMemory, DriverExt, Protection, Refusal, Reservation};
 
 use super::need_pages;
 use crate::expect::{equal, refused_somehow, same_bytes, stale};
@@ -208,7 +208,7 @@ pub(super) fn read_only(rig: &Rig<'_>) -> LawVerdict {
     rig.driver.protect(reservation.id, 0, rig.granule(), Protection::ReadWrite)?;
     rig.put(reservation.id, &[0; 256])?;
     // The memory of the rig's short words is a block; here it is the start of the reservation.
-    let words = Memory { id: out.id, address: reservation.address, bytes: 256 };
+    let words = DeviceMemory { id: out.id, address: reservation.address, bytes: 256 };
     rig.increment(stream, &words, 64)?;
     rig.driver.synchronize(stream)?;
     let ones: Vec<u8> = [1, 0, 0, 0].repeat(64);

@@ -1,6 +1,6 @@
 //! Kernels.
 
-use kiln_driver::{Command, Dim3, DriverExt, Launch, Refusal};
+use kiln_driver::{Command, Dim3, DriverExt, LaunchCommand, Refusal};
 
 use crate::expect::{equal, holds, inapplicable, refused, refused_somehow, unsupported};
 use crate::kernels::Arguments;
@@ -61,8 +61,11 @@ pub(super) fn arguments_are_taken_at_once(rig: &Rig<'_>) -> LawVerdict {
         let arguments =
             Arguments::new().address(kiln_driver::DeviceAddress(memory.address.0 + 4 * u64::from(value)));
         buffer.copy_from_slice(arguments.u32(value + 100).bytes());
-        let launch =
-            Launch { arguments: &buffer, declared: None, ..plain_launch(store.id, 1, 1, &Arguments::new()) };
+        let launch = LaunchCommand {
+            arguments: &buffer,
+            declared: None,
+            ..plain_launch(store.id, 1, 1, &Arguments::new())
+        };
         rig.driver.submit(stream, &Command::Launch(launch))?;
         buffer.fill(0xff);
     }
@@ -114,7 +117,8 @@ pub(super) fn dynamic_shared(rig: &Rig<'_>) -> LawVerdict {
         [(4, 1), (limits.shared_bytes_per_block, 2), (limits.shared_bytes_per_block_optin, 3), (64, 4)]
     {
         let arguments = Arguments::new().address(memory.address).u32(value).u32(bytes);
-        let launch = Launch { dynamic_shared_bytes: bytes, ..plain_launch(kernel.id, 1, 1, &arguments) };
+        let launch =
+            LaunchCommand { dynamic_shared_bytes: bytes, ..plain_launch(kernel.id, 1, 1, &arguments) };
         rig.driver.submit(stream, &Command::Launch(launch))?;
         rig.driver.synchronize(stream)?;
         equal(format!("what went through {bytes} shared bytes"), rig.get_words(&memory, 1)?, vec![value])?;
@@ -129,13 +133,14 @@ pub(super) fn dynamic_shared_refused(rig: &Rig<'_>) -> LawVerdict {
     let limit = rig.driver.info().limits.shared_bytes_per_block_optin;
     for bytes in [limit + 1, limit + 4, u32::MAX] {
         let arguments = Arguments::new().address(memory.address).u32(1).u32(4);
-        let launch = Launch { dynamic_shared_bytes: bytes, ..plain_launch(kernel.id, 1, 1, &arguments) };
+        let launch =
+            LaunchCommand { dynamic_shared_bytes: bytes, ..plain_launch(kernel.id, 1, 1, &arguments) };
         let answer = rig.driver.submit(stream, &Command::Launch(launch));
         refused_somehow(format!("a launch with {bytes} shared bytes"), answer)?;
     }
     equal("submissions after nothing but refusals", rig.driver.progress(stream)?.submitted.0, 0)?;
     let arguments = Arguments::new().address(memory.address).u32(1).u32(4);
-    let launch = Launch { dynamic_shared_bytes: 4, ..plain_launch(kernel.id, 1, 1, &arguments) };
+    let launch = LaunchCommand { dynamic_shared_bytes: 4, ..plain_launch(kernel.id, 1, 1, &arguments) };
     rig.driver.submit(stream, &Command::Launch(launch))?;
     rig.driver.synchronize(stream)?;
     equal("a launch after that", rig.get_words(&memory, 1)?, vec![1])
@@ -149,7 +154,7 @@ pub(super) fn cooperative(rig: &Rig<'_>) -> LawVerdict {
     let per_multiprocessor = rig.driver.occupancy(kernel.id, 64, 0)?.blocks_per_multiprocessor;
     let blocks = info.limits.multiprocessors * per_multiprocessor;
     let arguments = Arguments::new().address(memory.address).u32(blocks);
-    let launch = Launch { cooperative: true, ..plain_launch(kernel.id, blocks, 64, &arguments) };
+    let launch = LaunchCommand { cooperative: true, ..plain_launch(kernel.id, blocks, 64, &arguments) };
     let answer = rig.driver.submit(stream, &Command::Launch(launch));
     if !info.features.cooperative_launch {
         unsupported("a cooperative launch", answer)?;
@@ -172,7 +177,7 @@ pub(super) fn cooperative_refused(rig: &Rig<'_>) -> LawVerdict {
     let limit = u64::from(info.limits.multiprocessors) * u64::from(per_multiprocessor);
     for blocks in [limit as u32 + 1, limit as u32 * 3, info.limits.max_grid.x] {
         let arguments = Arguments::new().address(memory.address).u32(blocks);
-        let launch = Launch { cooperative: true, ..plain_launch(kernel.id, blocks, 64, &arguments) };
+        let launch = LaunchCommand { cooperative: true, ..plain_launch(kernel.id, blocks, 64, &arguments) };
         let answer = rig.driver.submit(stream, &Command::Launch(launch));
         let expected = Refusal::CooperativeResidencyExceeded { blocks: u64::from(blocks), limit };
         match &answer {
@@ -192,7 +197,8 @@ pub(super) fn clusters(rig: &Rig<'_>) -> LawVerdict {
     let memory = rig.words(8 * 32)?;
     let arguments = Arguments::new().address(memory.address);
     let in_clusters = |blocks: u32, cluster: Dim3| {
-        let launch = Launch { cluster: Some(cluster), ..plain_launch(kernel.id, blocks, 32, &arguments) };
+        let launch =
+            LaunchCommand { cluster: Some(cluster), ..plain_launch(kernel.id, blocks, 32, &arguments) };
         rig.driver.submit(stream, &Command::Launch(launch))
     };
     if !info.features.cluster_launch {

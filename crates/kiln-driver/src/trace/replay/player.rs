@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::handles::{Handles, Known, Skip};
 use crate::call::{Answer, Answered};
 use crate::clock::Timeout;
-use crate::command::{Command, DeclaredSpan, Dim3, Launch, Submission, Vouched};
+use crate::command::{Command, DeclaredSpan, Dim3, LaunchCommand, Submission, Vouched};
 use crate::driver::Driver;
 use crate::error::{Error, Result};
 use crate::graph::GraphNode;
@@ -352,7 +352,7 @@ impl<'a> Player<'a> {
         recorded: &RecordedLaunch,
         arguments: &'b Arguments,
     ) -> std::result::Result<Command<'b>, Skip> {
-        Ok(Command::Launch(Launch {
+        Ok(Command::Launch(LaunchCommand {
             function: self.handles.function(recorded.function)?,
             grid: extents(recorded.grid),
             block: extents(recorded.block),

@@ -7,7 +7,7 @@ use kiln_driver::{DeviceAddress, DevicePlace, MemoryId};
 use super::finding::{Damage, GuardFinding};
 use crate::block::{DeviceBlock, DeviceBlockId};
 use crate::host_memory::{HostOutOfMemory, TryGrow};
-use crate::request::Request;
+use crate::request::AllocationRequest;
 use crate::stamp::StreamRef;
 use crate::tag::AllocTag;
 
@@ -45,8 +45,13 @@ pub(super) struct Quarantined {
 }
 
 impl GuardedBlock {
-    pub(super) fn new(outer: &DeviceBlock, request: &Request, zone: u64, place: DevicePlace) -> Self {
-        let Request { bytes, stream, tag, .. } = *request;
+    pub(super) fn new(
+        outer: &DeviceBlock,
+        request: &AllocationRequest,
+        zone: u64,
+        place: DevicePlace,
+    ) -> Self {
+        let AllocationRequest { bytes, stream, tag, .. } = *request;
         let id = DeviceBlockId(DeviceAddress(outer.address().0 + zone));
         Self { id, serial: 0, bytes, zone, place, stream, tag, part: None, reported: false }
     }

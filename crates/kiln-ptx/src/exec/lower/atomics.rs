@@ -8,10 +8,10 @@ use super::super::code::{Atomic, Op, Update};
 use super::super::memory::window::Place;
 use super::function::Lowering;
 use super::memory::strength;
-use crate::{Form, Opcode, Operand, Operation, ScalarType};
+use crate::{Form, Opcode, Operation, PtxOperand, ScalarType};
 
 impl Lowering<'_> {
-    pub(super) fn lower_atomic(&mut self, form: &Form, operands: &[Operand]) -> Option<()> {
+    pub(super) fn lower_atomic(&mut self, form: &Form, operands: &[PtxOperand]) -> Option<()> {
         let ty = form.ty()?;
         let operation = form.operation()?;
         if form.vector() != 1 || ty.size_bytes() > 8 {

@@ -3,10 +3,10 @@
 use super::super::alu::{Alu, Mode, bits, test};
 use super::super::code::{Combine, Compare, Op, Pred, PredSource};
 use super::function::Lowering;
-use crate::{Flag, Form, Opcode, Operand, ScalarType};
+use crate::{Flag, Form, Opcode, PtxOperand, ScalarType};
 
 impl Lowering<'_> {
-    pub(super) fn lower_bits(&mut self, form: &Form, operands: &[Operand]) -> Option<()> {
+    pub(super) fn lower_bits(&mut self, form: &Form, operands: &[PtxOperand]) -> Option<()> {
         let ty = form.ty()?;
         let mode = Mode::default();
         match form.opcode() {
@@ -33,7 +33,7 @@ impl Lowering<'_> {
     }
 
     /// `lop3`, also with a predicate that is true where the result is not zero.
-    fn lower_lookup(&mut self, form: &Form, operands: &[Operand]) -> Option<()> {
+    fn lower_lookup(&mut self, form: &Form, operands: &[PtxOperand]) -> Option<()> {
         let [first, a, b, c, table, rest @ ..] = operands else { return None };
         let from = [a, b, c, table].map(|operand| self.source(operand, ScalarType::B32));
         let [Some(a), Some(b), Some(c), Some(table)] = from else { return None };
@@ -58,7 +58,7 @@ impl Lowering<'_> {
     }
 
     /// `and`, `or`, `xor`, `not` of bits or predicates.
-    pub(super) fn lower_logic(&mut self, form: &Form, operands: &[Operand]) -> Option<()> {
+    pub(super) fn lower_logic(&mut self, form: &Form, operands: &[PtxOperand]) -> Option<()> {
         let ty = form.ty()?;
         if ty != ScalarType::Pred {
             let run = match form.opcode() {

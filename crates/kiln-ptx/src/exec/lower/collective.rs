@@ -2,11 +2,11 @@
 
 use super::super::code::{Barrier, BarrierKind, Collective, CollectiveKind, Op, Pred, PredSource, Reg, Why};
 use super::function::Lowering;
-use crate::{Flag, Form, Opcode, Operand, Operation, ScalarType, Vote};
+use crate::{Flag, Form, Opcode, Operation, PtxOperand, ScalarType, Vote};
 
 impl Lowering<'_> {
     /// `shfl`, `vote`, `match`, `redux`, `elect`, `activemask`.
-    pub(super) fn lower_collective(&mut self, form: &Form, operands: &[Operand]) -> Option<()> {
+    pub(super) fn lower_collective(&mut self, form: &Form, operands: &[PtxOperand]) -> Option<()> {
         let zero = self.constant(0);
         let mut collective = Collective {
             kind: CollectiveKind::Sync,
@@ -76,7 +76,7 @@ impl Lowering<'_> {
     }
 
     /// `bar` and `barrier`, of a block or of a warp.
-    pub(super) fn lower_barrier(&mut self, form: &Form, operands: &[Operand]) -> Result<(), Why> {
+    pub(super) fn lower_barrier(&mut self, form: &Form, operands: &[PtxOperand]) -> Result<(), Why> {
         // A barrier of a cluster has the word `cluster` before the operation.
         if form.scope() == Some(crate::Scope::Cluster) {
             return Err(Why::Instruction);
@@ -89,7 +89,7 @@ impl Lowering<'_> {
         done.ok_or(Why::Operands)
     }
 
-    fn lower_warp_barrier(&mut self, operands: &[Operand]) -> Option<()> {
+    fn lower_warp_barrier(&mut self, operands: &[PtxOperand]) -> Option<()> {
         let members = self.source(operands.first()?, ScalarType::B32)?;
         let zero = self.constant(0);
         self.emit_alone(Op::Collective(Box::new(Collective {
@@ -103,7 +103,7 @@ impl Lowering<'_> {
         Some(())
     }
 
-    fn lower_block_barrier(&mut self, form: &Form, operands: &[Operand]) -> Option<()> {
+    fn lower_block_barrier(&mut self, form: &Form, operands: &[PtxOperand]) -> Option<()> {
         let word = ScalarType::U32;
         let kind = match (form.has(Flag::Red), form.operation()) {
             (false, _) if form.has(Flag::Arrive) => BarrierKind::Arrive,

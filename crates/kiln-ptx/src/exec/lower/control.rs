@@ -3,10 +3,10 @@
 use super::super::code::{Actual, Builtin, BuiltinCall, Call, Callee, Op, PredSource, Why};
 use super::super::memory::window::Place;
 use super::function::Lowering;
-use crate::{Flag, Form, Opcode, Operand, ScalarType};
+use crate::{Flag, Form, Opcode, PtxOperand, ScalarType};
 
 impl Lowering<'_> {
-    pub(super) fn lower_control(&mut self, form: &Form, operands: &[Operand]) -> Result<(), Why> {
+    pub(super) fn lower_control(&mut self, form: &Form, operands: &[PtxOperand]) -> Result<(), Why> {
         match form.opcode() {
             Opcode::Bra => self.lower_branch(operands).ok_or(Why::Operands),
             Opcode::Brx => self.lower_table(form, operands).ok_or(Why::Operands),
@@ -31,8 +31,8 @@ impl Lowering<'_> {
         }
     }
 
-    fn lower_branch(&mut self, operands: &[Operand]) -> Option<()> {
-        let Operand::Label(label) = operands.first()? else { return None };
+    fn lower_branch(&mut self, operands: &[PtxOperand]) -> Option<()> {
+        let PtxOperand::Label(label) = operands.first()? else { return None };
         let target = self.body.target(*label) as u32;
         let when = self.guard;
         self.emit_branch(match when {
@@ -42,8 +42,8 @@ impl Lowering<'_> {
         Some(())
     }
 
-    fn lower_table(&mut self, form: &Form, operands: &[Operand]) -> Option<()> {
-        let (index, Operand::Table(table)) = (operands.first()?, operands.get(1)?) else { return None };
+    fn lower_table(&mut self, form: &Form, operands: &[PtxOperand]) -> Option<()> {
+        let (index, PtxOperand::Table(table)) = (operands.first()?, operands.get(1)?) else { return None };
         if !form.has(Flag::Idx) {
             return None;
         }
@@ -59,10 +59,10 @@ impl Lowering<'_> {
         Some(())
     }
 
-    fn lower_call(&mut self, operands: &[Operand]) -> Result<(), Why> {
-        let Some(Operand::Call(id)) = operands.first() else { return Err(Why::Operands) };
+    fn lower_call(&mut self, operands: &[PtxOperand]) -> Result<(), Why> {
+        let Some(PtxOperand::Call(id)) = operands.first() else { return Err(Why::Operands) };
         let call = self.body.call(*id).ok_or(Why::Operands)?;
-        let actuals = |lowering: &mut Self, operands: &[Operand]| -> Option<Box<[Actual]>> {
+        let actuals = |lowering: &mut Self, operands: &[PtxOperand]| -> Option<Box<[Actual]>> {
             operands.iter().map(|operand| lowering.actual(operand)).collect()
         };
         let arguments = actuals(self, &call.arguments).ok_or(Why::Operands)?;
@@ -91,9 +91,9 @@ impl Lowering<'_> {
     }
 
     /// What is passed or received at one place of a call.
-    fn actual(&mut self, operand: &Operand) -> Option<Actual> {
+    fn actual(&mut self, operand: &PtxOperand) -> Option<Actual> {
         match operand {
-            Operand::Variable(id, 0) => match self.frame_place(*id)? {
+            PtxOperand::Variable(id, 0) => match self.frame_place(*id)? {
                 (Place::Local, offset) => {
                     let bytes = self.context.module.variable(*id)?.shape.size_bytes();
                     Some(Actual::Memory { offset, bytes })
@@ -101,10 +101,10 @@ impl Lowering<'_> {
                 // A kernel parameter handed on as it is lies among the arguments, not on the stack.
                 _ => None,
             },
-            Operand::Register(id) if self.is_predicate(*id) => {
+            PtxOperand::Register(id) if self.is_predicate(*id) => {
                 Some(Actual::Predicate(self.predicate_source(operand)?))
             }
-            Operand::Sink => Some(Actual::Nothing),
+            PtxOperand::Sink => Some(Actual::Nothing),
             other => Some(Actual::Value(self.source(other, ScalarType::B64)?)),
         }
     }

@@ -5,10 +5,10 @@ use super::super::alu::{Mode, Round};
 use super::dispatch::mode_of;
 use super::float::layout;
 use super::function::Lowering;
-use crate::{Flag, Form, Operand, Rounding, ScalarKind, ScalarType};
+use crate::{Flag, Form, PtxOperand, Rounding, ScalarKind, ScalarType};
 
 impl Lowering<'_> {
-    pub(super) fn lower_convert(&mut self, form: &Form, operands: &[Operand]) -> Option<()> {
+    pub(super) fn lower_convert(&mut self, form: &Form, operands: &[PtxOperand]) -> Option<()> {
         let mut types = form.types();
         let (to, from) = (types.next()?, types.next()?);
         if form.has(Flag::Pack) {

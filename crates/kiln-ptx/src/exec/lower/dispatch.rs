@@ -3,11 +3,11 @@
 use super::super::alu::{Alu, Mode, Round};
 use super::super::code::{Op, Source, Why};
 use super::function::Lowering;
-use crate::{Flag, Form, Modifier, Opcode, Operand, Rounding, ScalarKind, ScalarType};
+use crate::{Flag, Form, Modifier, Opcode, PtxOperand, Rounding, ScalarKind, ScalarType};
 
 impl Lowering<'_> {
     /// Emits the steps of one instruction.
-    pub(super) fn dispatch(&mut self, form: &Form, operands: &[Operand]) -> Result<(), Why> {
+    pub(super) fn dispatch(&mut self, form: &Form, operands: &[PtxOperand]) -> Result<(), Why> {
         use Opcode::*;
         let done = match form.opcode() {
             Add | Sub | Mul | Mad | Fma | Div | Rem | Abs | Neg | Min | Max => match kind(form) {
@@ -49,7 +49,7 @@ impl Lowering<'_> {
         done.ok_or(Why::Operands)
     }
 
-    fn lower_hint(&mut self, form: &Form, operands: &[Operand]) -> Option<()> {
+    fn lower_hint(&mut self, form: &Form, operands: &[PtxOperand]) -> Option<()> {
         if form.opcode() == Opcode::Createpolicy {
             let to = self.destination(operands.first()?)?;
             let from = self.constant(0);
@@ -65,7 +65,7 @@ impl Lowering<'_> {
         &mut self,
         run: Alu,
         mode: Mode,
-        operands: &[Operand],
+        operands: &[PtxOperand],
         ty: ScalarType,
     ) -> Option<()> {
         let types = [ty; 4];
@@ -77,7 +77,7 @@ impl Lowering<'_> {
         &mut self,
         run: Alu,
         mode: Mode,
-        operands: &[Operand],
+        operands: &[PtxOperand],
         types: [ScalarType; 4],
     ) -> Option<()> {
         let (first, rest) = operands.split_first()?;
@@ -92,7 +92,7 @@ impl Lowering<'_> {
     }
 
     /// Emits arithmetic whose operands are columns already.
-    pub(super) fn emit_columns(&mut self, run: Alu, operands: &Operand, from: &[Source]) -> Option<()> {
+    pub(super) fn emit_columns(&mut self, run: Alu, operands: &PtxOperand, from: &[Source]) -> Option<()> {
         let to = self.destination(operands)?;
         let zero = self.constant(0);
         let mut all = [zero; 4];

@@ -5,10 +5,10 @@ use super::super::alu::{Alu, Mode, approximate, compare, double, lanes, single};
 use super::super::code::{Combine, Compare, Op, Pred, PredSource, Source};
 use super::dispatch::{has_other, mode_of};
 use super::function::Lowering;
-use crate::{Flag, Form, Opcode, Operand, ScalarKind, ScalarType};
+use crate::{Flag, Form, Opcode, PtxOperand, ScalarKind, ScalarType};
 
 impl Lowering<'_> {
-    pub(super) fn lower_float(&mut self, form: &Form, operands: &[Operand]) -> Option<()> {
+    pub(super) fn lower_float(&mut self, form: &Form, operands: &[PtxOperand]) -> Option<()> {
         let ty = form.ty()?;
         // Operands of mixed precision have a second type.
         if has_other(form) || form.types().any(|other| other != ty) {
@@ -45,7 +45,7 @@ impl Lowering<'_> {
     }
 
     /// `setp` into predicates, `set` into a register.
-    pub(super) fn lower_compare(&mut self, form: &Form, operands: &[Operand]) -> Option<()> {
+    pub(super) fn lower_compare(&mut self, form: &Form, operands: &[PtxOperand]) -> Option<()> {
         let [first, a, b, rest @ ..] = operands else { return None };
         let ty = form.source_type()?;
         let combine = match (form.operation(), rest.first()) {
@@ -108,7 +108,7 @@ impl Lowering<'_> {
     }
 
     /// `selp` picks by a predicate, `slct` by a sign.
-    pub(super) fn lower_select(&mut self, form: &Form, operands: &[Operand]) -> Option<()> {
+    pub(super) fn lower_select(&mut self, form: &Form, operands: &[PtxOperand]) -> Option<()> {
         let [to, a, b, c] = operands else { return None };
         let ty = form.ty()?;
         if form.opcode() == Opcode::Selp {

@@ -6,7 +6,7 @@ use super::super::code::{FunctionCode, Op, Origin, PredSource, Slot, Step, Why};
 use super::super::memory::window::Place;
 use super::mentions::Mentions;
 use super::{Builder, Context};
-use crate::{Body, Formal, Function, FunctionId, Instruction, Space, VariableId};
+use crate::{Body, Formal, Instruction, PtxFunction, PtxFunctionId, Space, VariableId};
 
 /// Everything on a stack starts at a multiple of this, so that whole words can be copied.
 const FRAME_ALIGN: u64 = 8;
@@ -17,8 +17,8 @@ const BASE_ALIGN: u64 = 16;
 pub(super) struct Lowering<'a> {
     pub(super) context: &'a Context<'a>,
     pub(super) out: &'a mut Builder,
-    pub(super) id: FunctionId,
-    pub(super) function: &'a Function,
+    pub(super) id: PtxFunctionId,
+    pub(super) function: &'a PtxFunction,
     pub(super) body: &'a Body,
     pub(super) mentions: Mentions,
     /// Columns by register; column 0 is the sink.
@@ -37,7 +37,7 @@ pub(super) struct Lowering<'a> {
 }
 
 /// Lowers a function that has a body.
-pub(super) fn lower(context: &Context<'_>, out: &mut Builder, id: FunctionId) -> Option<FunctionCode> {
+pub(super) fn lower(context: &Context<'_>, out: &mut Builder, id: PtxFunctionId) -> Option<FunctionCode> {
     let function = context.module.function(id)?;
     let body = function.body.as_ref()?;
     let mut lowering = Lowering {

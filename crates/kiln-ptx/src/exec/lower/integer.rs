@@ -4,10 +4,10 @@ use super::super::alu::packed::{self, PairOp, Small, SmallOp};
 use super::super::alu::{Alu, Mode, integer};
 use super::super::code::{Carry, CarryKind, Op};
 use super::function::Lowering;
-use crate::{Flag, Form, Opcode, Operand, Operation, Part, ScalarType};
+use crate::{Flag, Form, Opcode, Operation, Part, PtxOperand, ScalarType};
 
 impl Lowering<'_> {
-    pub(super) fn lower_integer(&mut self, form: &Form, operands: &[Operand]) -> Option<()> {
+    pub(super) fn lower_integer(&mut self, form: &Form, operands: &[PtxOperand]) -> Option<()> {
         let ty = form.ty()?;
         if let Some(kind) = carry_kind(form) {
             return self.lower_carry(form, operands, kind);
@@ -41,7 +41,7 @@ impl Lowering<'_> {
     }
 
     /// `vadd4` and its kind, on whole operands: without selectors and masks.
-    pub(super) fn lower_video(&mut self, form: &Form, operands: &[Operand]) -> Option<()> {
+    pub(super) fn lower_video(&mut self, form: &Form, operands: &[PtxOperand]) -> Option<()> {
         let mut signed = form.types().map(|ty| ty == ScalarType::S32);
         let (to_signed, a_signed, b_signed) = (signed.next()?, signed.next()?, signed.next()?);
         let (op, quad) = match form.opcode() {
@@ -64,7 +64,7 @@ impl Lowering<'_> {
         self.emit_alu(packed::small(op, quad), mode, operands, ScalarType::B32)
     }
 
-    fn lower_carry(&mut self, form: &Form, operands: &[Operand], kind: CarryKind) -> Option<()> {
+    fn lower_carry(&mut self, form: &Form, operands: &[PtxOperand], kind: CarryKind) -> Option<()> {
         let ty = form.ty()?;
         let reads = matches!(form.opcode(), Opcode::Addc | Opcode::Subc | Opcode::Madc);
         let to = self.destination(operands.first()?)?;

@@ -3,11 +3,11 @@
 use super::super::code::{CopyAsync, Fence, Load, Op, PredSource, Reg, Source, Store, Strength, Why};
 use super::super::memory::window::Place;
 use super::function::Lowering;
-use crate::{Flag, Form, Opcode, Operand, Order, RegisterId, ScalarKind, ScalarType, Scope, Space};
+use crate::{Flag, Form, Opcode, Order, PtxOperand, RegisterId, ScalarKind, ScalarType, Scope, Space};
 
 impl Lowering<'_> {
     /// `ld` and `ldu`.
-    pub(super) fn lower_load(&mut self, form: &Form, operands: &[Operand]) -> Option<()> {
+    pub(super) fn lower_load(&mut self, form: &Form, operands: &[PtxOperand]) -> Option<()> {
         let (first, address) = (operands.first()?, operands.get(1)?);
         let ty = form.ty()?;
         let (place, address) = self.address(address, Place::of(form.space())?)?;
@@ -31,7 +31,7 @@ impl Lowering<'_> {
     }
 
     /// `st`.
-    pub(super) fn lower_store(&mut self, form: &Form, operands: &[Operand]) -> Option<()> {
+    pub(super) fn lower_store(&mut self, form: &Form, operands: &[PtxOperand]) -> Option<()> {
         let (address, value) = (operands.first()?, operands.get(1)?);
         let ty = form.ty()?;
         let (place, address) = self.address(address, Place::of(form.space())?)?;
@@ -55,7 +55,7 @@ impl Lowering<'_> {
     }
 
     /// `cp.async` in its plain form, with its groups.
-    pub(super) fn lower_copy(&mut self, form: &Form, operands: &[Operand]) -> Result<(), Why> {
+    pub(super) fn lower_copy(&mut self, form: &Form, operands: &[PtxOperand]) -> Result<(), Why> {
         let known = form.has(Flag::Async) && !form.has(Flag::Bulk) && !form.has(Flag::Reduce);
         if !known || form.has(Flag::Mbarrier) {
             return Err(Why::Instruction);
@@ -76,22 +76,22 @@ impl Lowering<'_> {
         self.lower_plain_copy(form, operands).ok_or(Why::Operands)
     }
 
-    fn lower_plain_copy(&mut self, form: &Form, operands: &[Operand]) -> Option<()> {
+    fn lower_plain_copy(&mut self, form: &Form, operands: &[PtxOperand]) -> Option<()> {
         let mut spaces = form.spaces().map(Space::base);
         if (spaces.next()?, spaces.next()?) != (Space::Shared, Space::Global) {
             return None;
         }
-        let [to, from, Operand::Immediate(bytes), rest @ ..] = operands else { return None };
+        let [to, from, PtxOperand::Immediate(bytes), rest @ ..] = operands else { return None };
         let bytes = u32::try_from(bytes.bits()).ok().filter(|bytes| matches!(bytes, 4 | 8 | 16))?;
         let (_, to) = self.address(to, Place::Shared)?;
         let (_, from) = self.address(from, Place::Global)?;
         let never = PredSource { negated: true, ..PredSource::ALWAYS };
         let (size, ignore) = match rest.first() {
             None => (None, never),
-            Some(Operand::Register(id)) if self.is_predicate(*id) => {
-                (None, self.predicate_source(&Operand::Register(*id))?)
+            Some(PtxOperand::Register(id)) if self.is_predicate(*id) => {
+                (None, self.predicate_source(&PtxOperand::Register(*id))?)
             }
-            Some(Operand::Not(id)) => (None, self.predicate_source(&Operand::Not(*id))?),
+            Some(PtxOperand::Not(id)) => (None, self.predicate_source(&PtxOperand::Not(*id))?),
             // With a cache hint alone the fourth operand is the 64-bit policy.
             Some(policy) if rest.len() == 1 && self.register_bytes(policy) == 8 => (None, never),
             Some(operand) => (Some(self.source(operand, ScalarType::U32)?), never),

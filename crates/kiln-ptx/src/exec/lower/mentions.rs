@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use crate::{AddressBase, Body, Callee, Formal, Function, Operand, RegisterId};
+use crate::{AddressBase, Body, Callee, Formal, PtxFunction, PtxOperand, RegisterId};
 
 /// Mentions of registers, by register.
 pub(super) struct Mentions {
@@ -12,7 +12,7 @@ pub(super) struct Mentions {
 }
 
 impl Mentions {
-    pub(super) fn of(function: &Function, body: &Body) -> Self {
+    pub(super) fn of(function: &PtxFunction, body: &Body) -> Self {
         let mut mentions = Self { counts: HashMap::new() };
         let calls = body.calls.iter().flat_map(|call| call.arguments.iter().chain(&call.returns));
         body.operands.iter().chain(&body.elements).chain(calls).for_each(|operand| mentions.add(operand));
@@ -30,17 +30,17 @@ impl Mentions {
     }
 
     /// Whether a destination is mentioned nowhere else.
-    pub(super) fn is_never_read(&self, destination: &Operand) -> bool {
-        matches!(destination, Operand::Register(id) if self.counts.get(&id.0) == Some(&1))
+    pub(super) fn is_never_read(&self, destination: &PtxOperand) -> bool {
+        matches!(destination, PtxOperand::Register(id) if self.counts.get(&id.0) == Some(&1))
     }
 
-    fn add(&mut self, operand: &Operand) {
+    fn add(&mut self, operand: &PtxOperand) {
         match operand {
-            Operand::Register(id) | Operand::Not(id) | Operand::Element(id, _) => self.count(*id),
-            Operand::Pair(first, second) => {
+            PtxOperand::Register(id) | PtxOperand::Not(id) | PtxOperand::Element(id, _) => self.count(*id),
+            PtxOperand::Pair(first, second) => {
                 [first, second].into_iter().flatten().for_each(|id| self.count(*id))
             }
-            Operand::Address(address) => {
+            PtxOperand::Address(address) => {
                 if let AddressBase::Register(id) = address.base {
                     self.count(id);
                 }

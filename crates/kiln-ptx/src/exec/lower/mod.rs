@@ -24,10 +24,10 @@ use std::sync::Arc;
 
 use super::code::{Code, Constant, Origin, Source, Step};
 use super::variables::Variables;
-use crate::{FunctionId, Module};
+use crate::{PtxFunctionId, PtxModule};
 
 /// Lowers an entry and all it can reach.
-pub(crate) fn lower(module: &Arc<Module>, variables: &Variables, entry: FunctionId) -> Code {
+pub(crate) fn lower(module: &Arc<PtxModule>, variables: &Variables, entry: PtxFunctionId) -> Code {
     let reached = reach::reach(module, entry);
     let layout = reach::SharedLayout::new(module, &reached);
     let places: HashMap<u32, u32> = reached.iter().zip(0..).map(|(id, at)| (id.0, at)).collect();
@@ -54,7 +54,7 @@ pub(crate) fn lower(module: &Arc<Module>, variables: &Variables, entry: Function
 
 /// What all functions of an entry share while they are lowered.
 pub(super) struct Context<'a> {
-    module: &'a Module,
+    module: &'a PtxModule,
     variables: &'a Variables,
     layout: &'a reach::SharedLayout,
     /// The place of each reached function in the lowered code, by its number in the module.

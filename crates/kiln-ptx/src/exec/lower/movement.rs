@@ -5,11 +5,11 @@ use super::super::code::{Op, PredSource, Reg, Source};
 use super::super::memory::window::Place;
 use super::function::Lowering;
 use super::operand::special_of;
-use crate::{Flag, Form, Opcode, Operand, ScalarType, Space};
+use crate::{Flag, Form, Opcode, PtxOperand, ScalarType, Space};
 
 impl Lowering<'_> {
     /// `mov`: of values, predicates, addresses; `{a, b}` packs and unpacks.
-    pub(super) fn lower_move(&mut self, form: &Form, operands: &[Operand]) -> Option<()> {
+    pub(super) fn lower_move(&mut self, form: &Form, operands: &[PtxOperand]) -> Option<()> {
         let [to, from] = operands else { return None };
         let ty = form.ty()?;
         if ty == ScalarType::Pred {
@@ -19,18 +19,18 @@ impl Lowering<'_> {
             return Some(());
         }
         match (to, from) {
-            (Operand::Vector(to), Operand::Vector(from)) => {
+            (PtxOperand::Vector(to), PtxOperand::Vector(from)) => {
                 let (to, from) = (self.body.elements(*to).to_vec(), self.body.elements(*from).to_vec());
                 if to.len() != from.len() {
                     return None;
                 }
                 to.iter().zip(&from).try_for_each(|(to, from)| self.move_one(to, from, ty))
             }
-            (Operand::Vector(elements), _) => {
+            (PtxOperand::Vector(elements), _) => {
                 let parts = self.body.elements(*elements).to_vec();
                 self.unpack(&parts, from, ty)
             }
-            (_, Operand::Vector(elements)) => {
+            (_, PtxOperand::Vector(elements)) => {
                 let parts = self.body.elements(*elements).to_vec();
                 self.pack(to, &parts, ty)
             }
@@ -44,8 +44,8 @@ impl Lowering<'_> {
         }
     }
 
-    fn move_one(&mut self, to: &Operand, from: &Operand, ty: ScalarType) -> Option<()> {
-        if let Operand::Special(special) = from {
+    fn move_one(&mut self, to: &PtxOperand, from: &PtxOperand, ty: ScalarType) -> Option<()> {
+        if let PtxOperand::Special(special) = from {
             let which = special_of(*special)?;
             let to = self.destination(to)?;
             self.emit(Op::Special { to, which });
@@ -57,7 +57,7 @@ impl Lowering<'_> {
         Some(())
     }
 
-    fn unpack(&mut self, parts: &[Operand], from: &Operand, ty: ScalarType) -> Option<()> {
+    fn unpack(&mut self, parts: &[PtxOperand], from: &PtxOperand, ty: ScalarType) -> Option<()> {
         let bits = part_bits(ty, parts.len())?;
         let to: Option<Vec<Reg>> = parts.iter().map(|part| self.destination(part)).collect();
         let to = to?;
@@ -74,7 +74,7 @@ impl Lowering<'_> {
         Some(())
     }
 
-    fn pack(&mut self, to: &Operand, parts: &[Operand], ty: ScalarType) -> Option<()> {
+    fn pack(&mut self, to: &PtxOperand, parts: &[PtxOperand], ty: ScalarType) -> Option<()> {
         let bits = part_bits(ty, parts.len())?;
         let part_type = match bits {
             8 => ScalarType::B8,
@@ -100,7 +100,7 @@ impl Lowering<'_> {
     }
 
     /// `cvta`, `isspacep` and the stack instructions.
-    pub(super) fn lower_address(&mut self, form: &Form, operands: &[Operand]) -> Option<()> {
+    pub(super) fn lower_address(&mut self, form: &Form, operands: &[PtxOperand]) -> Option<()> {
         let (first, rest) = operands.split_first()?;
         match form.opcode() {
             Opcode::Cvta => {
@@ -125,7 +125,7 @@ impl Lowering<'_> {
                 let to = self.destination(first)?;
                 let bytes = self.source(rest.first()?, ScalarType::U64)?;
                 let align = match rest.get(1) {
-                    Some(Operand::Immediate(number)) => number.bits().clamp(8, 16) as u32,
+                    Some(PtxOperand::Immediate(number)) => number.bits().clamp(8, 16) as u32,
                     _ => 8,
                 };
                 self.emit(Op::Allocate { to, bytes, align });
@@ -152,7 +152,7 @@ impl Lowering<'_> {
     }
 
     /// Extends the sign of a narrow result to the register it was written to.
-    pub(super) fn extend_result(&mut self, to: &Operand, ty: ScalarType) -> Option<()> {
+    pub(super) fn extend_result(&mut self, to: &PtxOperand, ty: ScalarType) -> Option<()> {
         let column = self.destination(to)?;
         let run = match (ty, self.register_bytes(to)) {
             (ScalarType::S8, 2) => lanes!(|a| u64::from(a as i8 as u16)),

@@ -4,7 +4,7 @@ use super::super::code::{Address, Base, Constant, Op, Pred, PredSource, Reg, Sou
 use super::super::memory::window::{Place, code_address};
 use super::function::Lowering;
 use crate::{
-    AddressBase, Axis, Immediate, Operand, RegisterId, ScalarKind, ScalarType, Space, SpecialRegister,
+    AddressBase, Axis, Immediate, PtxOperand, RegisterId, ScalarKind, ScalarType, Space, SpecialRegister,
     VariableId,
 };
 
@@ -49,9 +49,9 @@ impl Lowering<'_> {
     }
 
     /// Bytes of the register behind an operand; 0 if it is none.
-    pub(super) fn register_bytes(&self, operand: &Operand) -> u32 {
+    pub(super) fn register_bytes(&self, operand: &PtxOperand) -> u32 {
         match operand {
-            Operand::Register(id) | Operand::Element(id, _) => {
+            PtxOperand::Register(id) | PtxOperand::Element(id, _) => {
                 self.function.registers.ty(*id).map_or(0, ScalarType::size_bytes)
             }
             _ => 0,
@@ -59,29 +59,29 @@ impl Lowering<'_> {
     }
 
     /// Where a result goes.
-    pub(super) fn destination(&mut self, operand: &Operand) -> Option<Reg> {
+    pub(super) fn destination(&mut self, operand: &PtxOperand) -> Option<Reg> {
         match operand {
-            Operand::Register(id) => self.column(*id),
-            Operand::Element(id, axis) => Some(Reg(self.column(*id)?.0 + axis.index() as u32)),
-            Operand::Pair(Some(id), _) => self.column(*id),
-            Operand::Pair(None, _) | Operand::Sink => Some(Reg(0)),
+            PtxOperand::Register(id) => self.column(*id),
+            PtxOperand::Element(id, axis) => Some(Reg(self.column(*id)?.0 + axis.index() as u32)),
+            PtxOperand::Pair(Some(id), _) => self.column(*id),
+            PtxOperand::Pair(None, _) | PtxOperand::Sink => Some(Reg(0)),
             _ => None,
         }
     }
 
     /// Where a truth value goes.
-    pub(super) fn predicate_destination(&mut self, operand: &Operand) -> Option<Pred> {
+    pub(super) fn predicate_destination(&mut self, operand: &PtxOperand) -> Option<Pred> {
         match operand {
-            Operand::Register(id) => self.predicate(*id),
-            Operand::Sink => Some(Pred::SINK),
+            PtxOperand::Register(id) => self.predicate(*id),
+            PtxOperand::Sink => Some(Pred::SINK),
             _ => None,
         }
     }
 
     /// The two results of `p|q`, or the one of `p`.
-    pub(super) fn predicate_pair(&mut self, operand: &Operand) -> Option<(Pred, Pred)> {
+    pub(super) fn predicate_pair(&mut self, operand: &PtxOperand) -> Option<(Pred, Pred)> {
         match operand {
-            Operand::Pair(first, second) => {
+            PtxOperand::Pair(first, second) => {
                 let mut one = |id: &Option<RegisterId>| id.map_or(Some(Pred::SINK), |id| self.predicate(id));
                 Some((one(first)?, one(second)?))
             }
@@ -90,19 +90,21 @@ impl Lowering<'_> {
     }
 
     /// The predicate of `d|p`; the sink if only `d` is written.
-    pub(super) fn second_result(&mut self, operand: &Operand) -> Option<Pred> {
+    pub(super) fn second_result(&mut self, operand: &PtxOperand) -> Option<Pred> {
         match operand {
-            Operand::Pair(_, Some(id)) => self.predicate(*id),
+            PtxOperand::Pair(_, Some(id)) => self.predicate(*id),
             _ => Some(Pred::SINK),
         }
     }
 
     /// A truth value that is read.
-    pub(super) fn predicate_source(&mut self, operand: &Operand) -> Option<PredSource> {
+    pub(super) fn predicate_source(&mut self, operand: &PtxOperand) -> Option<PredSource> {
         match operand {
-            Operand::Register(id) => Some(PredSource { pred: self.predicate(*id)?, negated: false }),
-            Operand::Not(id) => Some(PredSource { pred: self.predicate(*id)?, negated: true }),
-            Operand::Immediate(number) => Some(PredSource { pred: Pred::TRUE, negated: number.bits() == 0 }),
+            PtxOperand::Register(id) => Some(PredSource { pred: self.predicate(*id)?, negated: false }),
+            PtxOperand::Not(id) => Some(PredSource { pred: self.predicate(*id)?, negated: true }),
+            PtxOperand::Immediate(number) => {
+                Some(PredSource { pred: Pred::TRUE, negated: number.bits() == 0 })
+            }
             _ => None,
         }
     }
@@ -112,18 +114,18 @@ impl Lowering<'_> {
     }
 
     /// A value of type `ty` that is read.
-    pub(super) fn source(&mut self, operand: &Operand, ty: ScalarType) -> Option<Source> {
+    pub(super) fn source(&mut self, operand: &PtxOperand, ty: ScalarType) -> Option<Source> {
         match operand {
-            Operand::Register(_) | Operand::Element(..) => self.destination(operand).map(Source::from),
-            Operand::Immediate(number) => Some(self.constant(immediate_bits(*number, ty))),
-            Operand::Special(special) => {
+            PtxOperand::Register(_) | PtxOperand::Element(..) => self.destination(operand).map(Source::from),
+            PtxOperand::Immediate(number) => Some(self.constant(immediate_bits(*number, ty))),
+            PtxOperand::Special(special) => {
                 let which = special_of(*special)?;
                 let to = self.scratch();
                 self.emit_always(Op::Special { to, which });
                 Some(to.into())
             }
-            Operand::Variable(id, offset) => self.variable_address(*id, *offset),
-            Operand::Function(id) => {
+            PtxOperand::Variable(id, offset) => self.variable_address(*id, *offset),
+            PtxOperand::Function(id) => {
                 let address = code_address(self.context.module.resolve_alias(*id).0);
                 Some(self.constant(address))
             }
@@ -171,8 +173,8 @@ impl Lowering<'_> {
     }
 
     /// A memory operand and the memory it reaches, for an instruction that names `place`.
-    pub(super) fn address(&mut self, operand: &Operand, place: Place) -> Option<(Place, Address)> {
-        let Operand::Address(address) = operand else { return None };
+    pub(super) fn address(&mut self, operand: &PtxOperand, place: Place) -> Option<(Place, Address)> {
+        let PtxOperand::Address(address) = operand else { return None };
         match address.base {
             AddressBase::Register(id) => {
                 let base = Base::Value(self.column(id)?.into());
@@ -186,14 +188,17 @@ impl Lowering<'_> {
     }
 
     /// The operands in braces, the elements of a vector register, or the one operand alone.
-    pub(super) fn parts(&self, operand: &Operand) -> Vec<Operand> {
+    pub(super) fn parts(&self, operand: &PtxOperand) -> Vec<PtxOperand> {
         match operand {
-            Operand::Vector(elements) => self.body.elements(*elements).to_vec(),
-            Operand::Register(id) => match self.function.registers.group(*id).map_or(1, |group| group.vector)
-            {
-                0 | 1 => vec![*operand],
-                count => AXES.iter().take(count.into()).map(|axis| Operand::Element(*id, *axis)).collect(),
-            },
+            PtxOperand::Vector(elements) => self.body.elements(*elements).to_vec(),
+            PtxOperand::Register(id) => {
+                match self.function.registers.group(*id).map_or(1, |group| group.vector) {
+                    0 | 1 => vec![*operand],
+                    count => {
+                        AXES.iter().take(count.into()).map(|axis| PtxOperand::Element(*id, *axis)).collect()
+                    }
+                }
+            }
             other => vec![*other],
         }
     }

@@ -2,20 +2,22 @@
 
 use std::collections::HashMap;
 
-use crate::{AddressBase, Body, Callee, FunctionId, Module, Operand, RelocationTarget, Space, VariableId};
+use crate::{
+    AddressBase, Body, Callee, PtxFunctionId, PtxModule, PtxOperand, RelocationTarget, Space, VariableId,
+};
 
 /// Dynamic shared memory starts at a multiple of this.
 const DYNAMIC_ALIGN: u64 = 16;
 
 /// The functions an entry can reach, the entry first. Functions without a body are left out.
-pub(super) fn reach(module: &Module, entry: FunctionId) -> Vec<FunctionId> {
+pub(super) fn reach(module: &PtxModule, entry: PtxFunctionId) -> Vec<PtxFunctionId> {
     let mut reached = vec![entry];
     let mut pointers_followed = false;
     let mut next = 0;
     while let Some(id) = reached.get(next).copied() {
         next += 1;
         let Some(body) = module.function(id).and_then(|f| f.body.as_ref()) else { continue };
-        let mut found: Vec<FunctionId> = mentioned(body).collect();
+        let mut found: Vec<PtxFunctionId> = mentioned(body).collect();
         for call in &body.calls {
             match call.callee {
                 Callee::Function(callee) => found.push(callee),
@@ -37,15 +39,15 @@ pub(super) fn reach(module: &Module, entry: FunctionId) -> Vec<FunctionId> {
     reached
 }
 
-fn mentioned(body: &Body) -> impl Iterator<Item = FunctionId> + '_ {
+fn mentioned(body: &Body) -> impl Iterator<Item = PtxFunctionId> + '_ {
     body.operands.iter().chain(&body.elements).filter_map(|operand| match operand {
-        Operand::Function(id) => Some(*id),
+        PtxOperand::Function(id) => Some(*id),
         _ => None,
     })
 }
 
 /// Functions whose address a variable holds.
-fn in_variables(module: &Module) -> impl Iterator<Item = FunctionId> + '_ {
+fn in_variables(module: &PtxModule) -> impl Iterator<Item = PtxFunctionId> + '_ {
     let relocations = module.variables().iter().filter_map(|v| v.initializer.as_ref());
     relocations.flat_map(|i| &i.relocations).filter_map(|relocation| match relocation.target {
         RelocationTarget::Function(id) => Some(id),
@@ -63,7 +65,7 @@ pub(super) struct SharedLayout {
 }
 
 impl SharedLayout {
-    pub(super) fn new(module: &Module, reached: &[FunctionId]) -> Self {
+    pub(super) fn new(module: &PtxModule, reached: &[PtxFunctionId]) -> Self {
         let mut used: Vec<VariableId> = Vec::new();
         for id in reached {
             let Some(body) = module.function(*id).and_then(|f| f.body.as_ref()) else { continue };
@@ -105,8 +107,8 @@ fn aligned(bytes: u64, align: u64) -> u64 {
 
 fn variables(body: &Body) -> impl Iterator<Item = VariableId> + '_ {
     body.operands.iter().chain(&body.elements).filter_map(|operand| match operand {
-        Operand::Variable(id, _) => Some(*id),
-        Operand::Address(address) => match address.base {
+        PtxOperand::Variable(id, _) => Some(*id),
+        PtxOperand::Address(address) => match address.base {
             AddressBase::Variable(id) => Some(id),
             _ => None,
         },

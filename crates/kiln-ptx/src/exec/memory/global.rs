@@ -20,7 +20,7 @@ use crate::exec::finding::AccessKind;
 /// assert_eq!((span.start, span.end), (block, block + 64));
 /// assert!(memory.span(block + 64).is_none());
 /// ```
-pub trait Memory: Sync {
+pub trait GlobalMemory: Sync {
     /// What holds `address`: one block in which any byte may be accessed. `None` where nothing may be.
     ///
     /// Two blocks are never answered as one span, so that running off the end of one is seen.

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::global::{Cells, Declared, Memory, Miss, MissKind, Span};
+use super::global::{Cells, Declared, GlobalMemory, Miss, MissKind, Span};
 use super::window::HEAP;
 use super::words::Words;
 use crate::exec::column::lanes_where;
@@ -116,7 +116,7 @@ impl Blocks {
     }
 }
 
-impl Memory for DeviceHeap {
+impl GlobalMemory for DeviceHeap {
     fn span(&self, address: u64) -> Option<Span<'_>> {
         let offset = address.checked_sub(HEAP)?;
         let blocks = self.blocks();

@@ -1,6 +1,6 @@
 //! Global memory for tests and tools: separate blocks with gaps between them.
 
-use super::global::{Cells, Declared, Memory, Miss, MissKind, Span};
+use super::global::{Cells, Declared, GlobalMemory, Miss, MissKind, Span};
 use super::words::Words;
 use crate::exec::column::lanes_where;
 
@@ -116,7 +116,7 @@ impl SimpleMemory {
     }
 }
 
-impl Memory for SimpleMemory {
+impl GlobalMemory for SimpleMemory {
     fn span(&self, address: u64) -> Option<Span<'_>> {
         let block = self.holding(address, 1)?;
         let end = block.start + block.bytes;

@@ -1,6 +1,6 @@
 //! The spans a block of threads used last.
 
-use super::global::{Memory, Span};
+use super::global::{GlobalMemory, Span};
 use super::window::{HEAP, WORKSPACE};
 
 /// Spans remembered; kernels rarely walk through more arrays at once.
@@ -8,18 +8,18 @@ const ENTRIES: usize = 8;
 
 /// Finds spans, asking the memory only for those not seen lately.
 pub(crate) struct SpanCache<'m> {
-    memory: &'m dyn Memory,
-    heap: &'m dyn Memory,
-    workspace: Option<&'m dyn Memory>,
+    memory: &'m dyn GlobalMemory,
+    heap: &'m dyn GlobalMemory,
+    workspace: Option<&'m dyn GlobalMemory>,
     entries: [Option<Span<'m>>; ENTRIES],
     next: usize,
 }
 
 impl<'m> SpanCache<'m> {
     pub(crate) fn new(
-        memory: &'m dyn Memory,
-        heap: &'m dyn Memory,
-        workspace: Option<&'m dyn Memory>,
+        memory: &'m dyn GlobalMemory,
+        heap: &'m dyn GlobalMemory,
+        workspace: Option<&'m dyn GlobalMemory>,
     ) -> Self {
         Self { memory, heap, workspace, entries: [None; ENTRIES], next: 0 }
     }
@@ -47,7 +47,7 @@ impl<'m> SpanCache<'m> {
     }
 
     /// Who knows about an address.
-    pub(crate) fn owner(&self, address: u64) -> &'m dyn Memory {
+    pub(crate) fn owner(&self, address: u64) -> &'m dyn GlobalMemory {
         if is_heap(address) {
             return self.heap;
         }

@@ -6,7 +6,7 @@ use crate::exec::barrier::{Arrival, BARRIERS, Met};
 use crate::exec::block::Cta;
 use crate::exec::code::{Barrier, BarrierKind, Op};
 use crate::exec::column::{LANES, first_lane, lanes_where};
-use crate::exec::finding::FindingKind;
+use crate::exec::finding::ExecFindingKind;
 
 impl Warp {
     pub(super) fn barrier(&mut self, cta: &mut Cta<'_>, at: usize, barrier: &Barrier) -> Done<Flow> {
@@ -18,7 +18,7 @@ impl Warp {
         let together = lanes_where(mask, |lane| numbers[lane] == number);
         if number >= BARRIERS as u64 {
             let text = format!("barrier {number}, of which a block has {BARRIERS},");
-            return Err(Trouble::new(lane, FindingKind::Unsupported(text)));
+            return Err(Trouble::new(lane, ExecFindingKind::Unsupported(text)));
         }
         if together != mask {
             // The others arrive at their own barrier afterwards, from the same place.

@@ -6,7 +6,7 @@ use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
 use crate::exec::code::{Actual, Builtin, BuiltinCall, Reg, Strength};
 use crate::exec::column::{Column, LANES, each};
-use crate::exec::finding::{AccessKind, FindingKind};
+use crate::exec::finding::{AccessKind, ExecFindingKind};
 use crate::exec::memory::window::Place;
 use crate::exec::printf::{Arguments, format};
 
@@ -34,7 +34,7 @@ impl Warp {
                 Builtin::Free => match argument(0, lane) {
                     0 => Ok(0),
                     address if cta.launch.heap.free(address) => Ok(0),
-                    address => Err(Trouble::new(lane, FindingKind::BadFree(address))),
+                    address => Err(Trouble::new(lane, ExecFindingKind::BadFree(address))),
                 },
             };
             match done {
@@ -84,7 +84,7 @@ impl Warp {
             String::from_utf8_lossy(&bytes).into_owned()
         };
         let (message, file, function) = (text(message), text(file), text(function));
-        Trouble::new(lane, FindingKind::Assertion { message, file, line: line as u32, function })
+        Trouble::new(lane, ExecFindingKind::Assertion { message, file, line: line as u32, function })
     }
 
     /// The bytes at a generic address up to a zero.
@@ -123,7 +123,7 @@ impl Warp {
             let access =
                 super::memory::Access { kind: AccessKind::Read, place, bytes, part_bytes: bytes, strength };
             let miss = cta.spans.owner(address).miss(address, u64::from(bytes));
-            Trouble::new(lane, FindingKind::missed(miss, access.bad(within, String::new())))
+            Trouble::new(lane, ExecFindingKind::missed(miss, access.bad(within, String::new())))
         })
     }
 }

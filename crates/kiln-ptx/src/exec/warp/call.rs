@@ -5,7 +5,7 @@ use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
 use crate::exec::code::{Actual, Call, Callee, Op, Reg, Slot, Source};
 use crate::exec::column::{Column, LANES, first_lane, lanes_where};
-use crate::exec::finding::FindingKind;
+use crate::exec::finding::ExecFindingKind;
 use crate::exec::memory::window::function_at;
 use crate::exec::options::LaunchShape;
 
@@ -25,7 +25,7 @@ impl Warp {
                 let lane = first_lane(mask);
                 let address = addresses[lane];
                 let found = function_at(address).and_then(|id| code.function_of(id));
-                let function = found.ok_or_else(|| Trouble::new(lane, FindingKind::BadCall(address)))?;
+                let function = found.ok_or_else(|| Trouble::new(lane, ExecFindingKind::BadCall(address)))?;
                 (function, lanes_where(mask, |lane| addresses[lane] == address))
             }
         };
@@ -40,7 +40,7 @@ impl Warp {
                 true => format!("stack overflow: calls are nested deeper than {MAX_DEPTH}"),
                 false => format!("stack overflow: the stack of the thread exceeds {MAX_STACK_BYTES} bytes"),
             };
-            return Err(Trouble::new(first_lane(lanes), FindingKind::StackOverflow(why)));
+            return Err(Trouble::new(first_lane(lanes), ExecFindingKind::StackOverflow(why)));
         }
         let inner = self.frames.enter(code, function, Some(frame), pc + 1, lanes, base);
         self.local.reserve(top);
@@ -165,7 +165,7 @@ impl Warp {
         if end > MAX_STACK_BYTES {
             let why =
                 format!("stack overflow: alloca of {most} bytes exceeds {MAX_STACK_BYTES} bytes of stack");
-            return Err(Trouble::new(first_lane(lanes), FindingKind::StackOverflow(why)));
+            return Err(Trouble::new(first_lane(lanes), ExecFindingKind::StackOverflow(why)));
         }
         frame.top = end;
         frame.write(to, &[start; LANES], lanes);

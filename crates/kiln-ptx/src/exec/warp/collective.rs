@@ -8,7 +8,7 @@ use super::{Flow, Warp};
 use crate::exec::block::Cta;
 use crate::exec::code::{Collective, CollectiveKind, Op};
 use crate::exec::column::{Column, LANES, each, first_lane, lanes_where, uniform};
-use crate::exec::finding::FindingKind;
+use crate::exec::finding::ExecFindingKind;
 use crate::{Operation, ScalarType, Shuffle, Vote};
 
 /// What the members bring.
@@ -40,7 +40,7 @@ impl Warp {
                 "the mask {:#010x} does not name the thread that uses it",
                 named[first_lane(missing)]
             );
-            cta.report(self.index, first_lane(missing), pc, FindingKind::Mask(text));
+            cta.report(self.index, first_lane(missing), pc, ExecFindingKind::Mask(text));
         }
         if let Some(named) = uniform(&named, mask) {
             if named as u32 & self.live & !mask == 0 {
@@ -163,7 +163,7 @@ impl Warp {
             _ => "which is not active",
         };
         let text = format!("lane {lane} takes a value from lane {from}, {why}: the value is undefined");
-        cta.report(self.index, lane, pc, FindingKind::InactiveLane(text));
+        cta.report(self.index, lane, pc, ExecFindingKind::InactiveLane(text));
     }
 }
 

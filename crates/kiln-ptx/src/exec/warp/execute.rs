@@ -7,7 +7,7 @@ use crate::exec::alu::integer::{add_with_carry, product_half};
 use crate::exec::block::Cta;
 use crate::exec::code::{Carry, CarryKind, Compare, Op, PredSource, Reg, Source, Step};
 use crate::exec::column::{Column, LANES, each, first_lane, lanes_where};
-use crate::exec::finding::FindingKind;
+use crate::exec::finding::ExecFindingKind;
 use crate::exec::memory::window::Place;
 
 impl Warp {
@@ -101,7 +101,7 @@ impl Warp {
             Op::Builtin(call) => return self.builtin(cta, at, call),
             Op::Return => return Ok(self.return_lanes(cta, at)),
             Op::Exit => return Ok(self.exit(cta, at)),
-            Op::Trap => return Err(super::Trouble::new(self.first_lane(at), FindingKind::Trap)),
+            Op::Trap => return Err(super::Trouble::new(self.first_lane(at), ExecFindingKind::Trap)),
             Op::Fence(fence) => self.fence(cta, *fence, lanes),
             Op::CommitCopies => self.commit_copies(cta, lanes),
             Op::WaitForCopies { open } => self.wait_for_copies(cta, at, *open, lanes),

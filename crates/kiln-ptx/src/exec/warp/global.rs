@@ -8,7 +8,7 @@ use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
 use crate::exec::code::{Atomic, CopyAsync, Load, Store, Strength};
 use crate::exec::column::{Column, LANES, each, first_lane, lanes_where};
-use crate::exec::finding::{AccessKind, FindingKind};
+use crate::exec::finding::{AccessKind, ExecFindingKind};
 use crate::exec::memory::window::Place;
 use crate::exec::memory::{Declared, Span};
 
@@ -218,7 +218,7 @@ impl Warp {
             if bytes <= room && fits(address) {
                 if writes && (!span.writable || cta.launch.is_constant(address)) {
                     let bad = access.bad(address, String::new());
-                    return Err(Trouble::new(lane, FindingKind::ReadOnly(bad)));
+                    return Err(Trouble::new(lane, ExecFindingKind::ReadOnly(bad)));
                 }
                 if !span.declared.covers(access.kind) {
                     self.report_undeclared(cta, at, access, address, lane);
@@ -244,10 +244,13 @@ impl Warp {
         let mapped = owner.mapped(address).filter(|span| span.end - address >= bytes);
         let Some(span) = mapped else {
             let miss = owner.miss(address, bytes);
-            return Err(Trouble::new(lane, FindingKind::missed(miss, access.bad(address, String::new()))));
+            return Err(Trouble::new(
+                lane,
+                ExecFindingKind::missed(miss, access.bad(address, String::new())),
+            ));
         };
         if access.kind != AccessKind::Read && (!span.writable || cta.launch.is_constant(address)) {
-            return Err(Trouble::new(lane, FindingKind::ReadOnly(access.bad(address, String::new()))));
+            return Err(Trouble::new(lane, ExecFindingKind::ReadOnly(access.bad(address, String::new()))));
         }
         self.report_undeclared(cta, at, access, address, lane);
         Ok((span, 1 << lane))
@@ -258,7 +261,7 @@ impl Warp {
     fn report_undeclared(&self, cta: &mut Cta<'_>, at: usize, access: &Access, address: u64, lane: usize) {
         let why = cta.spans.owner(address).undeclared(address, u64::from(access.bytes), access.kind);
         if let Some(near) = why {
-            let bad = FindingKind::Undeclared(access.bad(address, near));
+            let bad = ExecFindingKind::Undeclared(access.bad(address, near));
             cta.report(self.index, lane, self.lane_groups[at].pc, bad);
         }
     }
@@ -269,5 +272,5 @@ impl Warp {
 fn out_of_reach(access: &Access, addresses: &Column, lanes: u32) -> Box<Trouble> {
     let lane = first_lane(lanes);
     let near = format!("{} memory, which atomics do not reach", access.place.name());
-    Trouble::new(lane, FindingKind::OutOfBounds(access.bad(addresses[lane], near)))
+    Trouble::new(lane, ExecFindingKind::OutOfBounds(access.bad(addresses[lane], near)))
 }

@@ -9,7 +9,7 @@ use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
 use crate::exec::code::{Address, Base, Load, Store, Strength};
 use crate::exec::column::{Column, LANES, each, first_lane, lanes_where};
-use crate::exec::finding::{AccessKind, BadAccess, FindingKind};
+use crate::exec::finding::{AccessKind, BadAccess, ExecFindingKind};
 use crate::exec::memory::window::Place;
 
 /// Strong loads from global memory, and atomics there that change nothing, after which a block lets others run: it is probably waiting for them.
@@ -91,7 +91,7 @@ impl Warp {
                 Place::Param => {
                     let lane = first_lane(group);
                     let bad = access.bad(addresses[lane], String::new());
-                    return Err(Trouble::new(lane, FindingKind::ReadOnly(bad)));
+                    return Err(Trouble::new(lane, ExecFindingKind::ReadOnly(bad)));
                 }
                 Place::Global | Place::Generic => {
                     self.store_global(cta, at, store, &access, &addresses, group)?;
@@ -249,7 +249,7 @@ impl Warp {
         if bare != 0 && cta.launch.options.checks.uninitialised {
             let lane = first_lane(bare);
             let bad = access.bad(addresses[lane], String::new());
-            cta.report(self.index, lane, self.lane_groups[at].pc, FindingKind::Uninitialised(bad));
+            cta.report(self.index, lane, self.lane_groups[at].pc, ExecFindingKind::Uninitialised(bad));
         }
     }
 }
@@ -278,7 +278,7 @@ pub(super) fn check_aligned(access: &Access, addresses: &Column, lanes: u32) -> 
     }
     let lane = first_lane(lanes_where(lanes, |lane| addresses[lane] & low != 0));
     let near = format!("no multiple of {}", access.bytes);
-    Err(Trouble::new(lane, FindingKind::Misaligned(access.bad(addresses[lane], near))))
+    Err(Trouble::new(lane, ExecFindingKind::Misaligned(access.bad(addresses[lane], near))))
 }
 
 pub(super) fn check_bounds(access: &Access, addresses: &Column, lanes: u32, end: u64, of: &str) -> Done<()> {
@@ -295,7 +295,7 @@ pub(super) fn check_bounds(access: &Access, addresses: &Column, lanes: u32, end:
         Some(behind) => format!("{behind} bytes behind the end of the {end} bytes {of}"),
         None => format!("{} bytes over the end of the {end} bytes {of}", address + bytes - end),
     };
-    Err(Trouble::new(lane, FindingKind::OutOfBounds(access.bad(address, near))))
+    Err(Trouble::new(lane, ExecFindingKind::OutOfBounds(access.bad(address, near))))
 }
 
 /// Extends the sign of what was loaded to the register.

@@ -22,8 +22,8 @@ mod watching;
 use super::block::Cta;
 use super::code::Code;
 use super::column::LANES;
-use super::fault::Fault;
-use super::finding::FindingKind;
+use super::fault::ExecFault;
+use super::finding::ExecFindingKind;
 use super::memory::Local;
 use frame::Frames;
 pub(crate) use lane_group::{LaneGroup, State};
@@ -85,11 +85,11 @@ enum Flow {
 /// What ends the launch: a finding in a lane.
 pub(crate) struct Trouble {
     lane: usize,
-    kind: FindingKind,
+    kind: ExecFindingKind,
 }
 
 impl Trouble {
-    fn new(lane: usize, kind: FindingKind) -> Box<Self> {
+    fn new(lane: usize, kind: ExecFindingKind) -> Box<Self> {
         Box::new(Self { lane, kind })
     }
 }
@@ -128,20 +128,20 @@ impl Warp {
     }
 
     /// Runs until all threads wait or have exited, or `budget` steps are used up.
-    pub(crate) fn run(&mut self, cta: &mut Cta<'_>, budget: u64) -> Result<Pause, Fault> {
+    pub(crate) fn run(&mut self, cta: &mut Cta<'_>, budget: u64) -> Result<Pause, ExecFault> {
         let mut left = budget;
         let pause = self.run_lane_groups(cta, &mut left);
         cta.moved |= left < budget;
         pause
     }
 
-    fn run_lane_groups(&mut self, cta: &mut Cta<'_>, left: &mut u64) -> Result<Pause, Fault> {
+    fn run_lane_groups(&mut self, cta: &mut Cta<'_>, left: &mut u64) -> Result<Pause, ExecFault> {
         let code = cta.launch.code;
         let limit = cta.launch.options.step_limit;
         while let Some(at) = self.pick(code) {
             if self.steps >= limit {
                 let lane = self.lane_groups[at].mask.trailing_zeros() as usize;
-                return Err(self.fail(cta, at, &Trouble { lane, kind: FindingKind::StepLimit(limit) }));
+                return Err(self.fail(cta, at, &Trouble { lane, kind: ExecFindingKind::StepLimit(limit) }));
             }
             let outcome = self.run_lane_group(cta, at, left);
             match outcome {
@@ -205,10 +205,10 @@ impl Warp {
     }
 
     /// Reports what ends the launch.
-    fn fail(&self, cta: &mut Cta<'_>, at: usize, trouble: &Trouble) -> Fault {
+    fn fail(&self, cta: &mut Cta<'_>, at: usize, trouble: &Trouble) -> ExecFault {
         let pc = self.lane_groups.get(at).map_or(0, |lane_group| lane_group.pc);
         cta.report(self.index, trouble.lane, pc, trouble.kind.clone());
-        trouble.kind.fault().unwrap_or(Fault::LaunchFailed)
+        trouble.kind.fault().unwrap_or(ExecFault::LaunchFailed)
     }
 
     /// The first lane of a lane group.

@@ -14,7 +14,7 @@ use super::{Done, Trouble, Warp};
 use crate::exec::block::Cta;
 use crate::exec::code::{Op, Special};
 use crate::exec::column::Column;
-use crate::exec::finding::FindingKind;
+use crate::exec::finding::ExecFindingKind;
 
 /// Steps until the first state of a lane group is kept.
 const FIRST_INTERVAL: u64 = 512;
@@ -143,7 +143,7 @@ impl Warp {
             return Ok(());
         }
         if !self.watch.reads {
-            return Err(Trouble::new(self.first_lane(at), FindingKind::Endless));
+            return Err(Trouble::new(self.first_lane(at), ExecFindingKind::Endless));
         }
         let changes = cta.all_changes();
         if self.watch.changes == changes {

@@ -1,10 +1,10 @@
 //! Memory and objects used outside of their life.
 
 use kiln_driver::{
-    Command, Driver, DriverExt, EventRequest, GraphNode, Image, Launch, Object, PageRequest, Pattern,
+    Command, Driver, DriverExt, EventRequest, GraphNode, Image, LaunchCommand, Object, PageRequest, Pattern,
     Protection, ReserveRequest, StreamRequest,
 };
-use kiln_sim::{Checks, FindingKind};
+use kiln_sim::{FindingKind, SimChecks};
 
 use super::{check, check_on, let_run};
 use crate::rig::{Kernel, Rig, config};
@@ -153,7 +153,7 @@ fn a_graph_and_a_module_destroyed_while_work_needs_them() {
         let module = rig.device.load(&image).unwrap();
         let function = rig.device.function(module, "spin").unwrap().id;
         let Command::Launch(launch) = rig.command(Kernel::Spin, &[0; 8]) else { unreachable!() };
-        let launch = Command::Launch(Launch { function, ..launch });
+        let launch = Command::Launch(LaunchCommand { function, ..launch });
         rig.device.submit(rig.streams[0], &launch).unwrap();
         if !broken {
             rig.sync(0);
@@ -197,7 +197,7 @@ fn a_host_block_given_back_under_a_copy() {
 
 #[test]
 fn stale_handles_if_asked_for() {
-    let strict = |seed| config(seed).checks(Checks { stale_handles: true, ..Checks::default() });
+    let strict = |seed| config(seed).checks(SimChecks { stale_handles: true, ..SimChecks::default() });
     check_on(FindingKind::StaleHandle, strict, |machine, broken| {
         let rig = Rig::new(machine, 1);
         let x = rig.direct(64);

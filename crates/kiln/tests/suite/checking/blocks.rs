@@ -300,13 +300,13 @@ fn a_resource_of_the_caller_is_covered() {
 
 #[test]
 fn memory_that_a_caller_takes_from_the_stack_begins_and_ends_too() {
-    use kiln::memory::{MemoryResourceExt, Request};
+    use kiln::memory::{AllocationRequest, MemoryResourceExt};
 
     let scene = Scene::new(4, "stats(heap)");
     let (kernel, out) = (scene.kernel("follow"), scene.gpu.zeros(1).unwrap());
     let stream = scene.gpu.main_stream();
     let tag = AllocTag::new("taken").unwrap();
-    let request = Request::new(256, stream.memory_ref()).tag(tag);
+    let request = AllocationRequest::new(256, stream.memory_ref()).tag(tag);
     let block = scene.gpu.memory().allocate(&request).unwrap();
     let list = scene.gpu.upload(&[block.address().0]).unwrap();
     scene.gpu.memory().free(block).unwrap();
