@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::choice::Schedule;
-use crate::code_engine::CodeEngine;
-use crate::costs::Costs;
-use crate::device_config::DeviceConfig;
+use crate::code::code_engine::CodeEngine;
+use crate::code::host_kernel_library::KernelLibrary;
+use crate::device::device_config::DeviceConfig;
 use crate::fault_plan::FaultPlan;
-use crate::library::KernelLibrary;
+use crate::schedule::costs::Costs;
+use crate::schedule::scheduling_choice::Schedule;
 
 /// How a machine is built. Two machines built from the same value, and used in the same way by one thread, do the
 /// same thing, unless they are threaded.

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use kiln_driver::{DeviceFinding, Error, ErrorKind, Site, StreamId, Submission};
 
-use crate::actor::Actor;
+use crate::check::actor::Actor;
+use crate::check::finding::Finding;
 use crate::config::{MachineLimits, Mode};
-use crate::finding::Finding;
 
 /// When a piece of work ran, on the virtual clock.
 #[derive(Clone, PartialEq, Eq, Debug)]

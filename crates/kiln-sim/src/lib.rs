@@ -113,99 +113,42 @@
 //!
 //! [`MachineConfig`], [`Machine`], [`SimDevice`]; [`HostKernel`], [`SimKernel`], [`LaunchContext`], [`MemoryView`],
 //! [`MemoryPort`], [`CodeEngine`]; [`Finding`], [`SimReport`], [`explore`]; [`FaultPlan`], [`Costs`], [`TimelineSpan`]. Inside:
-//! `vector_clock`, `shadow` and `part_table` are the arithmetic, `checker` the rules, `step` and `core` the machine, and the rest
+//! `vector_clock`, `byte_shadow` and `heap_block_table` are the arithmetic, `checker` the rules, `step` and `machine_core` the machine, and the rest
 //! is one file for each group of calls.
 
 #![deny(unsafe_code)]
 
-mod actor;
-mod address_map;
-mod address_space;
-// Mapping memory is what safe Rust cannot do; here, in `mapping` and in `page_file`.
-#[allow(unsafe_code)]
-mod backing;
-mod checker;
-mod choice;
+mod check;
 mod code;
-mod code_engine;
 mod config;
-mod core;
-mod costs;
-mod device_config;
-mod explore;
+mod device;
 mod fault_plan;
-mod finding;
-mod footprint;
-mod graph;
-mod graph_build;
-mod host;
-mod job;
 mod journal;
-mod kernel;
-mod kernel_findings;
-mod library;
-mod lifecycle;
 mod machine;
-mod machine_code;
-#[cfg(unix)]
-#[allow(unsafe_code)]
-mod mapping;
 mod memory;
-mod memory_port;
-mod memory_view;
-mod native;
-mod objects;
-mod occupancy;
-#[cfg(target_os = "linux")]
-#[allow(unsafe_code)]
-mod page_file;
-#[cfg(not(target_os = "linux"))]
-#[path = "no_page_file.rs"]
-mod page_file;
-mod pages;
-mod part;
-mod part_table;
-mod physical;
-mod ptx;
-mod region;
-mod rejected_pages;
 mod report;
-mod scalar;
-mod shadow;
-mod sim_device;
-mod state;
-mod step;
-mod stream;
-mod submit;
-mod table;
-mod task;
-mod timing;
-mod touched;
-mod transfer;
-mod vector_clock;
-mod virtual_clock;
-mod wait;
+mod schedule;
 
-pub use actor::{Action, Actor};
-pub use choice::Schedule;
-pub use code_engine::{CodeEngine, CompileError, CompiledModule, Relocate, SimVariable};
+pub use check::actor::{Action, Actor};
+pub use check::finding::{Finding, FindingKind, Touching};
+pub use code::code_engine::{CodeEngine, CompileError, CompiledModule, Relocate, SimVariable};
+pub use code::host_kernel_library::{HostKernel, KernelLibrary};
+pub use code::kernel::{KernelFault, LaunchContext, SimKernel, SimParameter, SimSignature};
+pub use code::ptx::{KernelLog, PtxEngine};
 pub use config::{MachineConfig, MachineLimits, Mode, SimChecks};
-pub use costs::Costs;
-pub use device_config::DeviceConfig;
-pub use explore::{Exploration, ExploreCoverage, explore};
+pub use device::device_config::DeviceConfig;
+pub use device::sim_device::SimDevice;
 pub use fault_plan::{FaultPlan, PlannedFault};
-pub use finding::{Finding, FindingKind, Touching};
 pub use journal::TimelineSpan;
-pub use kernel::{KernelFault, LaunchContext, SimKernel, SimParameter, SimSignature};
-pub use library::{HostKernel, KernelLibrary};
 pub use machine::Machine;
-pub use memory_port::MemoryPort;
-pub use memory_view::{AccessCause, AccessFault, MemoryView};
-pub use ptx::{KernelLog, PtxEngine};
+pub use memory::memory_port::MemoryPort;
+pub use memory::memory_view::{AccessCause, AccessFault, MemoryView};
+pub use memory::scalar::Scalar;
 pub use report::SimReport;
-pub use scalar::Scalar;
-pub use sim_device::SimDevice;
-pub use virtual_clock::VirtualClock;
+pub use schedule::costs::Costs;
+pub use schedule::explore::{Exploration, ExploreCoverage, explore};
+pub use schedule::scheduling_choice::Schedule;
+pub use schedule::virtual_clock::VirtualClock;
 
 /// What is checked while a kernel of PTX runs.
 #[doc(inline)]

@@ -5,13 +5,13 @@ use std::thread::JoinHandle;
 
 use kiln_driver::{DeviceInfo, Error, Fault as Loss, Refusal, Result};
 
+use crate::check::finding::Finding;
 use crate::config::MachineConfig;
-use crate::core::Core;
-use crate::finding::Finding;
+use crate::device::sim_device::SimDevice;
 use crate::journal::TimelineSpan;
 use crate::report::SimReport;
-use crate::sim_device::SimDevice;
-use crate::virtual_clock::VirtualClock;
+use crate::schedule::machine_core::Core;
+use crate::schedule::virtual_clock::VirtualClock;
 
 /// A simulated machine. Clones are the same machine.
 ///

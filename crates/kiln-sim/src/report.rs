@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use crate::check::finding::{Finding, FindingKind};
 use crate::config::Mode;
-use crate::finding::{Finding, FindingKind};
 
 /// What a machine found, at the end.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,0 +1,10 @@
+//! What is checked of every access: bounds, order, lifetimes and contents; and the findings.
+
+pub(crate) mod actor;
+pub(crate) mod byte_shadow;
+pub(crate) mod checker;
+pub(crate) mod finding;
+pub(crate) mod footprint;
+pub(crate) mod kernel_findings;
+pub(crate) mod touched_bytes;
+pub(crate) mod vector_clock;

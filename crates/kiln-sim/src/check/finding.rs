@@ -1,0 +1,296 @@
+//! Findings about the program that used the machine.
+
+use std::fmt;
+use std::ops::Range;
+
+use kiln_driver::{Access, DeviceAddress, DeviceFinding, Error, ErrorKind, FindingLine, FindingRule};
+use kiln_ptx::exec::ExecFindingKind as InCode;
+
+use crate::check::actor::{Action, Actor};
+use crate::config::Mode;
+use crate::schedule::machine_state::site;
+
+/// One broken rule: what, where, by whom, and how to see it again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// Which rule.
+    pub kind: FindingKind,
+    /// The ordinal of the device it happened on.
+    pub device: u32,
+    /// The block or object, by its handle.
+    pub subject: String,
+    /// Which bytes of it.
+    pub bytes: Option<Range<u64>>,
+    /// The device address of the first of them.
+    pub address: Option<DeviceAddress>,
+    /// Who was asked first.
+    pub first: Option<Actor>,
+    /// Who was asked later.
+    pub second: Option<Actor>,
+    /// What the executor of PTX saw, with the line and the thread, where it is its finding.
+    pub code: Option<Box<kiln_ptx::exec::ExecFinding>>,
+    /// How to see it again.
+    pub repeat: Mode,
+}
+
+/// Which rule was broken.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
+pub enum FindingKind {
+    /// A read that nothing orders after an earlier write of the same bytes.
+    ReadAfterWrite,
+    /// A write that nothing orders after an earlier read of the same bytes.
+    WriteAfterRead,
+    /// A write that nothing orders after an earlier write of the same bytes.
+    WriteAfterWrite,
+    /// Memory that was used after it was freed or unmapped.
+    UseAfterFree,
+    /// Memory that was freed or unmapped before it was known that its last use is done.
+    FreeBeforeDone,
+    /// Memory that was used by work not ordered after its allocation.
+    UseBeforeAllocation,
+    /// Bytes that were read and were never written.
+    Uninitialised,
+    /// Memory freed twice.
+    DoubleFree,
+    /// A handle used after its object was gone.
+    StaleHandle,
+    /// An access where no memory was.
+    OutOfBounds,
+    /// A write to memory that may only be read.
+    ReadOnly,
+    /// An access at an address that is no multiple of its size.
+    Misaligned,
+    /// A kernel touched memory in a way that its launch did not declare.
+    Undeclared(Touching),
+    /// A kernel did what it must not do; the engine that ran it says what.
+    InKernel,
+    /// An event, module or graph that was destroyed while work needed it.
+    DestroyedInUse,
+    /// An object that was still there at the end.
+    Leak,
+    /// Work that never ends while the host waits for it.
+    Hang,
+}
+
+/// How a kernel touched a block.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Touching {
+    /// It read.
+    Reading,
+    /// It wrote.
+    Writing,
+}
+
+impl From<Touching> for Access {
+    fn from(touching: Touching) -> Self {
+        match touching {
+            Touching::Reading => Self::Read,
+            Touching::Writing => Self::Write,
+        }
+    }
+}
+
+impl FindingKind {
+    /// Whether two accesses lack an order.
+    pub fn is_race(&self) -> bool {
+        matches!(self, Self::ReadAfterWrite | Self::WriteAfterRead | Self::WriteAfterWrite)
+    }
+
+    /// A few words, for lists.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::ReadAfterWrite => "read after write without an order",
+            Self::WriteAfterRead => "write after read without an order",
+            Self::WriteAfterWrite => "write after write without an order",
+            Self::UseAfterFree => "use after free",
+            Self::FreeBeforeDone => "free before the last use is done",
+            Self::UseBeforeAllocation => "use before allocation",
+            Self::Uninitialised => "read of bytes that were never written",
+            Self::DoubleFree => "double free",
+            Self::StaleHandle => "stale handle",
+            Self::OutOfBounds => "access out of bounds",
+            Self::ReadOnly => "write to read-only memory",
+            Self::Misaligned => "misaligned access",
+            Self::Undeclared(_) => "undeclared access",
+            Self::InKernel => "mistake in a kernel",
+            Self::DestroyedInUse => "destroyed while in use",
+            Self::Leak => "leak",
+            Self::Hang => "hang",
+        }
+    }
+
+    fn advice(&self) -> &'static str {
+        match self {
+            Self::ReadAfterWrite | Self::WriteAfterRead | Self::WriteAfterWrite => {
+                "let the later stream wait for an event the earlier one signals after this, or wait on the host in between"
+            }
+            Self::UseAfterFree => "free it after the last use",
+            Self::FreeBeforeDone => {
+                "wait for the use on the host first, or free pool memory on a stream that is ordered after it"
+            }
+            Self::UseBeforeAllocation => "order the use after the allocation",
+            Self::Uninitialised => "write it first",
+            Self::DoubleFree => "keep one owner",
+            Self::StaleHandle => "keep the object while its handle is used",
+            Self::OutOfBounds => "check indices against the length of the block",
+            Self::ReadOnly => "map it for writing, or write elsewhere",
+            Self::Misaligned => "align the pointer",
+            Self::Undeclared(_) => {
+                "check indices against the length of the buffer, or declare the access (`write`, `also_read`, `also_write`)"
+            }
+            Self::InKernel => "mend the kernel, or launch it with what it takes",
+            Self::DestroyedInUse => "wait until the work is done first",
+            Self::Leak => "give it back before the end",
+            Self::Hang => "give the wait a timeout",
+        }
+    }
+}
+
+impl FindingKind {
+    /// The rule as the waist names it.
+    fn rule(&self, code: Option<&kiln_ptx::exec::ExecFinding>) -> FindingRule {
+        match self {
+            Self::ReadAfterWrite | Self::WriteAfterRead | Self::WriteAfterWrite => FindingRule::Race,
+            Self::UseAfterFree => FindingRule::UseAfterFree,
+            Self::FreeBeforeDone => FindingRule::FreeBeforeDone,
+            Self::UseBeforeAllocation => FindingRule::UseBeforeAllocation,
+            Self::Uninitialised => FindingRule::Uninitialised,
+            Self::DoubleFree => FindingRule::DoubleFree,
+            Self::StaleHandle | Self::DestroyedInUse => FindingRule::Lifetime,
+            Self::OutOfBounds => FindingRule::OutOfBounds,
+            Self::ReadOnly => FindingRule::ReadOnly,
+            Self::Misaligned => FindingRule::Misaligned,
+            Self::Undeclared(_) => FindingRule::Undeclared,
+            Self::Leak => FindingRule::Leak,
+            Self::Hang => FindingRule::Hang,
+            Self::InKernel => code.map_or(FindingRule::InKernel, |code| match code.kind {
+                InCode::OutOfBounds(_) => FindingRule::OutOfBounds,
+                InCode::UseAfterFree(_) => FindingRule::UseAfterFree,
+                InCode::ReadOnly(_) => FindingRule::ReadOnly,
+                InCode::Misaligned(_) => FindingRule::Misaligned,
+                InCode::Uninitialised(_) => FindingRule::Uninitialised,
+                InCode::Race { .. } => FindingRule::Race,
+                InCode::Barrier(_) | InCode::Deadlock(_) | InCode::Mask(_) => FindingRule::Synchronisation,
+                InCode::Endless | InCode::EndlessWait | InCode::StepLimit(_) | InCode::Stalled(_) => {
+                    FindingRule::Hang
+                }
+                _ => FindingRule::InKernel,
+            }),
+        }
+    }
+}
+
+impl Finding {
+    /// As the waist answers it, with the submission that made it.
+    pub(crate) fn error(&self) -> Error {
+        let sides = [self.second.as_ref(), self.first.as_ref()];
+        let kernel = sides.into_iter().flatten().find_map(|actor| match &actor.action {
+            Action::Launch(name) => Some(name.to_string()),
+            _ => None,
+        });
+        let code = self.code.as_deref();
+        let line = code.map(|code| match &code.site.source {
+            Some((file, line)) => FindingLine { file: file.clone(), line: *line },
+            None => FindingLine { file: "ptx".into(), line: code.site.ptx_line },
+        });
+        let rule = self.kind.rule(code);
+        let error = Error::new(
+            "wait",
+            ErrorKind::Finding(DeviceFinding { rule, kernel, line, fatal: false, text: self.to_string() }),
+        );
+        match sides.into_iter().flatten().find_map(site) {
+            Some(site) => error.at(site),
+            None => error,
+        }
+    }
+
+    /// What to do about something the executor of PTX found.
+    fn advice_in_code(&self, kind: &InCode) -> &'static str {
+        match kind {
+            _ if self.kind != FindingKind::InKernel => self.kind.advice(),
+            InCode::Race { .. } | InCode::SameValue { .. } => {
+                "order them: `__syncthreads()` inside a block, a fence and an atomic between blocks"
+            }
+            InCode::PendingCopy { .. } => "wait for the copy before the access",
+            InCode::OutOfBounds(_) => "check indices against the length of the buffer",
+            InCode::UseAfterFree(_) => FindingKind::UseAfterFree.advice(),
+            InCode::ReadOnly(_) => FindingKind::ReadOnly.advice(),
+            InCode::Misaligned(_) => FindingKind::Misaligned.advice(),
+            InCode::Uninitialised(_) => FindingKind::Uninitialised.advice(),
+            InCode::Barrier(_) | InCode::Deadlock(_) => "let all threads of the block reach the same barrier",
+            InCode::Mask(_) | InCode::InactiveLane(_) => {
+                "name in the mask the lanes that execute the instruction, and no others"
+            }
+            InCode::Endless | InCode::EndlessWait => {
+                "let the loop end, or let another thread of the launch write what it waits for"
+            }
+            _ => FindingKind::InKernel.advice(),
+        }
+    }
+
+    fn place(&self) -> String {
+        let bytes = match &self.bytes {
+            Some(range) => format!("bytes {}..{} of ", range.start, range.end),
+            None => String::new(),
+        };
+        let address = self.address.map(|address| format!(" (at {address})")).unwrap_or_default();
+        format!("{bytes}{}{address}", self.subject)
+    }
+
+    fn sentence(&self) -> String {
+        let place = self.place();
+        let name = |actor: &Option<Actor>| {
+            actor.as_ref().map_or_else(|| "an unknown access".into(), Actor::to_string)
+        };
+        let (first, second) = (name(&self.first), name(&self.second));
+        match &self.kind {
+            FindingKind::ReadAfterWrite => {
+                format!("{second} reads {place}, and nothing orders it after {first}, which writes them")
+            }
+            FindingKind::WriteAfterRead => {
+                format!("{second} writes {place}, and nothing orders it after {first}, which reads them")
+            }
+            FindingKind::WriteAfterWrite => {
+                format!("{second} writes {place}, and nothing orders it after {first}, which writes them too")
+            }
+            _ if self.code.is_some() => format!("{second}: {}", self.subject),
+            FindingKind::UseAfterFree => format!("{second} uses {place} after {first}"),
+            FindingKind::FreeBeforeDone => {
+                format!("{second} takes {place} away, and nothing says that {first} is done with it")
+            }
+            FindingKind::UseBeforeAllocation => {
+                format!("{second} uses {place}, and nothing orders it after {first}")
+            }
+            FindingKind::Uninitialised => format!("{second} reads {place}, which was never written"),
+            FindingKind::DoubleFree => format!("{place} was freed before"),
+            FindingKind::StaleHandle => format!("{place} was used, and it is gone"),
+            FindingKind::OutOfBounds => format!("{second} reached for {place}, where no memory is"),
+            FindingKind::ReadOnly => format!("{second} writes {place}, which may only be read"),
+            FindingKind::Misaligned => {
+                format!("{second} reached for {place} with a size that does not divide it")
+            }
+            FindingKind::Undeclared(touching) => {
+                let access = Access::from(*touching);
+                format!("{second} does a {access} of {place}, which its launch did not declare")
+            }
+            FindingKind::InKernel => format!("{second}: {}", self.subject.trim_end_matches('.')),
+            FindingKind::DestroyedInUse => {
+                format!("{second} came before {first} was known to be done with {place}")
+            }
+            FindingKind::Leak => format!("{place} was never given back"),
+            FindingKind::Hang => format!("{first} does not end, and the host waits for {place}"),
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The executor of PTX says itself what it found.
+        let (name, advice) = match &self.code {
+            Some(code) => (String::new(), self.advice_in_code(&code.kind)),
+            None => (format!("{}: ", self.kind.name()), self.kind.advice()),
+        };
+        write!(f, "{name}{}; {advice}. Repeat with {}.", self.sentence(), self.repeat)
+    }
+}

@@ -1,0 +1,214 @@
+//! The memory that one launch may touch: what it declared, and the variables of its module.
+//!
+//! A kernel that touches memory outside of it is reported, and its access is made if memory is mapped there, as hardware would. The ranges
+//! are sorted and do not overlap, so a lookup is a binary search; a port and the executor of PTX keep what they found.
+
+use std::ops::Range;
+
+use kiln_driver::{Access, DeclaredSpan};
+
+use crate::device::objects::Loaded;
+
+/// An access this far from a buffer was not meant for it.
+const MAX_DISTANCE: u64 = 1 << 30;
+/// An address below this is a null pointer with an offset.
+const NULL_BYTES: u64 = 4096;
+
+/// The memory that one launch may touch.
+#[derive(Debug)]
+pub(crate) struct LaunchFootprint {
+    kernel: Loaded,
+    /// As declared, by address.
+    spans: Box<[DeclaredSpan]>,
+    /// The first argument that is null.
+    null: Option<DeclaredSpan>,
+    /// For each span, the one among it and those before it that reaches furthest.
+    furthest: Box<[usize]>,
+    /// All that may be touched, in order, without overlaps.
+    allowed: Box<[Allowed]>,
+}
+
+/// Neighbouring bytes that may be touched in the same way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Allowed {
+    start: u64,
+    end: u64,
+    writable: bool,
+}
+
+/// What a launch declared of a range of addresses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Declaration {
+    ReadWrite,
+    Read,
+    Nothing,
+}
+
+impl Declaration {
+    #[inline]
+    pub(crate) fn covers(self, access: Access) -> bool {
+        match self {
+            Self::ReadWrite => true,
+            Self::Read => !access.writes(),
+            Self::Nothing => false,
+        }
+    }
+}
+
+impl LaunchFootprint {
+    /// Variables may be read and written; constants are protected where they lie.
+    pub(crate) fn new(kernel: Loaded, declared: &[DeclaredSpan], variables: &[Range<u64>]) -> Self {
+        let mut spans: Vec<DeclaredSpan> = declared.iter().filter(|span| span.bytes != 0).copied().collect();
+        spans.sort_by_key(|span| (span.address, span.parameter));
+        let range = |span: &DeclaredSpan| span.address.0..end_of(span);
+        let all = union(spans.iter().map(range).chain(variables.iter().cloned()));
+        let written = spans.iter().filter(|span| span.access.writes()).map(range);
+        let writable = union(written.chain(variables.iter().cloned()));
+        let mut best = 0;
+        let furthest = (0..spans.len()).map(|at| {
+            if end_of(&spans[at]) > end_of(&spans[best]) {
+                best = at;
+            }
+            best
+        });
+        let furthest = furthest.collect();
+        let null = declared.iter().find(|span| span.address.0 == 0 && span.parameter.is_some()).copied();
+        Self { kernel, null, furthest, spans: spans.into(), allowed: cut(&all, &writable).into() }
+    }
+
+    /// What the launch declared, by address.
+    pub(crate) fn spans(&self) -> &[DeclaredSpan] {
+        &self.spans
+    }
+
+    /// The widest range around an address, within limits, of which the launch declared the same.
+    pub(crate) fn around(&self, address: u64, within: Range<u64>) -> (Range<u64>, Declaration) {
+        let after = self.allowed.partition_point(|allowed| allowed.start <= address);
+        let before = after.checked_sub(1).map(|at| self.allowed[at]);
+        if let Some(allowed) = before.filter(|allowed| address < allowed.end) {
+            let range = allowed.start.max(within.start)..allowed.end.min(within.end);
+            return (range, if allowed.writable { Declaration::ReadWrite } else { Declaration::Read });
+        }
+        let start = before.map_or(within.start, |allowed| allowed.end.max(within.start));
+        let end = self.allowed.get(after).map_or(within.end, |allowed| allowed.start.min(within.end));
+        (start..end, Declaration::Nothing)
+    }
+
+    /// The first address of an access that the launch did not declare.
+    pub(crate) fn first_undeclared(&self, range: Range<u64>, access: Access) -> Option<u64> {
+        let mut at = range.start;
+        while at < range.end {
+            let (same, declaration) = self.around(at, 0..u64::MAX);
+            if !declaration.covers(access) {
+                return Some(at);
+            }
+            at = same.end;
+        }
+        None
+    }
+
+    /// Why an access was not declared, in words that complete "which is ..."; none if it was.
+    pub(crate) fn explain(&self, range: Range<u64>, access: Access) -> Option<String> {
+        let at = self.first_undeclared(range.clone(), access)?;
+        if let (Some(span), _) = self.neighbours(at)
+            && at < end_of(span)
+        {
+            return Some(format!("inside {}, which the launch declared as read only", self.name(span)));
+        }
+        Some(self.near(range, at))
+    }
+
+    /// Where an address outside of everything lies, in words that complete "which is ...".
+    pub(crate) fn near(&self, range: Range<u64>, at: u64) -> String {
+        if at < NULL_BYTES {
+            let past = if at == 0 { String::new() } else { format!("{at} bytes past ") };
+            return match &self.null {
+                Some(span) => format!("{past}a null pointer, {}", self.name(span)),
+                None => format!("{past}a null pointer, and no argument is null"),
+            };
+        }
+        let span = match self.neighbours(at) {
+            // At one distance, the end of a buffer is the more likely mistake.
+            (Some(before), Some(after)) if after.address.0 - at < at.saturating_sub(end_of(before)) => after,
+            (Some(before), _) => before,
+            (None, Some(after)) => after,
+            (None, None) => {
+                return "memory that the launch did not declare: it was given no buffer".to_owned();
+            }
+        };
+        let (name, bytes, end) = (self.name(span), span.bytes, end_of(span));
+        if span.address.0.saturating_sub(at).max(at.saturating_sub(end)) > MAX_DISTANCE {
+            return "far from every buffer of the launch".to_owned();
+        }
+        let place = if span.address.0 > at {
+            format!("{} bytes before the start of {name}", span.address.0 - at)
+        } else if range.start < end {
+            format!("{} bytes across the end of {name}", range.end - end)
+        } else {
+            format!("{} bytes past the end of {name}", at - end)
+        };
+        format!("{place}, which has {bytes} bytes, in no buffer of the launch")
+    }
+
+    /// Where an address inside of what was declared lies, in words.
+    pub(crate) fn place(&self, at: u64) -> Option<String> {
+        let span = self.neighbours(at).0.filter(|span| at < end_of(span))?;
+        Some(format!("{} bytes into {}", at - span.address.0, self.name(span)))
+    }
+
+    /// Of the spans that begin at or before an address the one that reaches furthest, and the first one behind it.
+    fn neighbours(&self, address: u64) -> (Option<&DeclaredSpan>, Option<&DeclaredSpan>) {
+        let after = self.spans.partition_point(|span| span.address.0 <= address);
+        let before = after.checked_sub(1).map(|at| &self.spans[self.furthest[at]]);
+        (before, self.spans.get(after))
+    }
+
+    fn name(&self, span: &DeclaredSpan) -> String {
+        match span.parameter {
+            None => "a buffer declared beside the arguments".to_owned(),
+            Some(index) => match self.kernel.kernel.parameter_name(usize::from(index)) {
+                Some(name) => format!("argument {index} (`{name}`)"),
+                None => format!("argument {index}"),
+            },
+        }
+    }
+}
+
+fn end_of(span: &DeclaredSpan) -> u64 {
+    span.address.0.saturating_add(span.bytes)
+}
+
+/// The ranges joined where they overlap or touch.
+fn union(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
+    let mut sorted: Vec<Range<u64>> = ranges.filter(|range| !range.is_empty()).collect();
+    sorted.sort_by_key(|range| range.start);
+    let mut joined: Vec<Range<u64>> = Vec::new();
+    for range in sorted {
+        match joined.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => joined.push(range),
+        }
+    }
+    joined
+}
+
+/// All ranges, cut where they begin or cease to be writable. Every writable range lies inside one of them.
+fn cut(all: &[Range<u64>], writable: &[Range<u64>]) -> Vec<Allowed> {
+    let mut parts = Vec::with_capacity(all.len() + writable.len());
+    let mut push = |start: u64, end: u64, writable: bool| {
+        if start < end {
+            parts.push(Allowed { start, end, writable });
+        }
+    };
+    let mut rest = writable.iter().peekable();
+    for range in all {
+        let mut at = range.start;
+        while let Some(part) = rest.next_if(|part| part.start < range.end) {
+            push(at, part.start, false);
+            push(part.start, part.end, true);
+            at = part.end;
+        }
+        push(at, range.end, false);
+    }
+    parts
+}

@@ -1,0 +1,112 @@
+//! What kernels are found to do, told with the arguments of their launches.
+
+use std::sync::Arc;
+
+use kiln_ptx::exec::{AccessKind, BadAccess, ExecFinding as InCode, ExecFindingKind as InCodeKind};
+
+use crate::check::actor::Mark;
+use crate::check::finding::{Finding, FindingKind, Touching};
+use crate::check::footprint::LaunchFootprint;
+use crate::code::kernel::{KernelFault, Mistake, Notes};
+use crate::memory::heap_block_table::PartAt;
+use crate::memory::memory_view::MemoryView;
+use crate::schedule::machine_state::State;
+
+impl State {
+    /// Takes over what a kernel said while it ran. The answer is what ended it, in the words of its finding.
+    pub(crate) fn note(
+        &mut self,
+        device: u32,
+        mut notes: Notes,
+        view: &MemoryView,
+        result: &Result<(), KernelFault>,
+        mark: &Arc<Mark>,
+    ) -> Option<String> {
+        notes.sort();
+        let mut told = None;
+        for mistake in notes.findings {
+            let repeat = self.repeat();
+            let (kind, subject, code) = match mistake {
+                Mistake::Text(text) => (FindingKind::InKernel, text, None),
+                Mistake::Found(mut finding) => {
+                    let is_fatal = finding.kind.fault().is_some() && result.is_err();
+                    self.name_part(device, &mut finding.kind, mark);
+                    self.name_freed(device, &mut finding.kind, mark);
+                    let text = tell(&finding, view.footprint());
+                    if is_fatal {
+                        told = Some(text.clone());
+                    }
+                    (kind_of(&finding), text, Some(finding))
+                }
+            };
+            self.find(Finding {
+                kind,
+                device,
+                subject,
+                bytes: None,
+                address: None,
+                first: None,
+                second: Some(mark.actor.clone()),
+                code,
+                repeat,
+            });
+        }
+        self.journal.print(&notes.printed);
+        told
+    }
+
+    /// Where no memory is now, a block may have lain that was freed.
+    fn name_freed(&mut self, device: u32, kind: &mut InCodeKind, mark: &Arc<Mark>) {
+        let InCodeKind::OutOfBounds(bad) = kind else { return };
+        if bad.memory != "global" || self.device(device).map.index_of(bad.address).is_some() {
+            return;
+        }
+        let near = match self.part_at(device, bad.address, mark) {
+            Some(PartAt::Ended(ended)) => ended.words(bad.address),
+            _ => {
+                let Some(tomb) = self.device(device).graveyard.find(bad.address) else { return };
+                let (region, death) = (&tomb.region, &tomb.death);
+                format!("byte {} of {}, freed by {}", bad.address - region.address, region.name, death.actor)
+            }
+        };
+        *kind = InCodeKind::UseAfterFree(BadAccess { near, ..bad.clone() });
+    }
+}
+
+/// A finding of the executor of PTX, with the argument that the access belongs to.
+fn tell(finding: &InCode, footprint: Option<&LaunchFootprint>) -> String {
+    let text = finding.to_string();
+    let text = text.trim_end_matches('.');
+    let access = match &finding.kind {
+        InCodeKind::Misaligned(access)
+        | InCodeKind::Uninitialised(access)
+        | InCodeKind::Race { access, .. }
+        | InCodeKind::SameValue { access, .. } => access,
+        _ => return text.to_owned(),
+    };
+    let BadAccess { memory, address, .. } = access;
+    let place = footprint.filter(|_| *memory == "global").and_then(|footprint| footprint.place(*address));
+    match place {
+        Some(place) => {
+            let access = access.to_string();
+            text.replacen(&access, &format!("{access} ({place})"), 1)
+        }
+        None => text.to_owned(),
+    }
+}
+
+/// The kind of a finding of the executor of PTX.
+fn kind_of(finding: &InCode) -> FindingKind {
+    let (kind, access) = match &finding.kind {
+        InCodeKind::Undeclared(access) if access.access == AccessKind::Read => {
+            (FindingKind::Undeclared(Touching::Reading), access)
+        }
+        InCodeKind::Undeclared(access) => (FindingKind::Undeclared(Touching::Writing), access),
+        InCodeKind::OutOfBounds(access) => (FindingKind::OutOfBounds, access),
+        InCodeKind::UseAfterFree(access) => (FindingKind::UseAfterFree, access),
+        InCodeKind::ReadOnly(access) => (FindingKind::ReadOnly, access),
+        InCodeKind::Uninitialised(access) => (FindingKind::Uninitialised, access),
+        _ => return FindingKind::InKernel,
+    };
+    if access.memory == "global" { kind } else { FindingKind::InKernel }
+}

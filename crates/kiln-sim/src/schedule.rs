@@ -1,0 +1,18 @@
+//! How work moves: streams, tasks, graphs, the steps of the machine, its clock and the choices of a seed.
+
+pub(crate) mod costs;
+pub(crate) mod explore;
+pub(crate) mod graph;
+pub(crate) mod graph_build;
+pub(crate) mod machine_core;
+pub(crate) mod machine_state;
+pub(crate) mod scheduling_choice;
+pub(crate) mod step;
+pub(crate) mod step_work;
+pub(crate) mod stream_queue;
+pub(crate) mod submit;
+pub(crate) mod task;
+pub(crate) mod timing;
+pub(crate) mod transfer;
+pub(crate) mod virtual_clock;
+pub(crate) mod wait;

@@ -1,0 +1,162 @@
+//! Copies and fills: which bytes, checked when the step begins.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use kiln_driver::{Access, Pattern, Protection};
+
+use crate::check::actor::Mark;
+use crate::check::byte_shadow::Touch;
+use crate::check::checker::Stretch;
+use crate::memory::address_map::Segment;
+use crate::memory::memory_view::{AccessCause, AccessFault};
+use crate::memory::region::RegionName;
+use crate::schedule::machine_state::State;
+use crate::schedule::step_work::{Job, Move, Slice};
+use crate::schedule::task::End;
+
+impl State {
+    pub(crate) fn begin_copy(
+        &mut self,
+        from: &End,
+        to: &End,
+        bytes: u64,
+        mark: &Arc<Mark>,
+    ) -> Result<Job, AccessFault> {
+        let sources = self.stretches(from, bytes, Access::Read, mark)?;
+        let targets = self.stretches(to, bytes, Access::Write, mark)?;
+        let undefined = match to {
+            End::Host { .. } => {
+                sources.iter().for_each(|stretch| self.check_defined(stretch, mark));
+                Vec::new()
+            }
+            End::Device { .. } => undefined_parts(&sources, mark.order),
+        };
+        sources.iter().for_each(|stretch| self.check_touch(stretch, Touch::Read, mark));
+        targets.iter().for_each(|stretch| self.check_touch(stretch, Touch::Write, mark));
+        if self.checks.uninitialised {
+            undefine_parts(&targets, &undefined);
+        }
+        Ok(Job::Copy(moves(&slices(&sources), &slices(&targets))))
+    }
+
+    pub(crate) fn begin_fill(
+        &mut self,
+        device: u32,
+        address: u64,
+        pattern: Pattern,
+        count: u64,
+        mark: &Arc<Mark>,
+    ) -> Result<Job, AccessFault> {
+        let bytes = pattern.bytes().saturating_mul(count);
+        let targets =
+            self.stretches(&End::Device { device, address, is_part: false }, bytes, Access::Write, mark)?;
+        targets.iter().for_each(|stretch| self.check_touch(stretch, Touch::Write, mark));
+        Ok(Job::Fill { to: slices(&targets), pattern })
+    }
+
+    /// The memory behind one end of a copy, as it is mapped now.
+    fn stretches(
+        &mut self,
+        end: &End,
+        bytes: u64,
+        access: Access,
+        mark: &Arc<Mark>,
+    ) -> Result<Vec<Stretch>, AccessFault> {
+        match end {
+            _ if bytes == 0 => Ok(Vec::new()),
+            End::Host { memory, offset } => {
+                let range = *offset..offset + bytes;
+                self.check_host_alive(memory, range.clone(), mark);
+                Ok(vec![Stretch::of_host(memory, range)])
+            }
+            End::Device { device, address, .. } => {
+                let map = &self.device(*device).map;
+                let range = *address..address + bytes;
+                if let Some(hole) = map.first_hole(range.clone()) {
+                    let cause = AccessCause::Unmapped;
+                    return Err(AccessFault { address: hole, bytes: range.end - hole, access, cause });
+                }
+                let segments = map.overlapping(range.clone());
+                // Only mappings are protected against copies; a constant is against kernels alone.
+                let is_locked = |segment: &&Segment| {
+                    let is_mapping = matches!(segment.region.name, RegionName::Mapping(..));
+                    segment.protection == Protection::Read && is_mapping
+                };
+                let locked = segments.iter().find(is_locked);
+                if let (true, Some(segment)) = (access.writes(), locked) {
+                    let (address, cause) = (segment.start.max(range.start), AccessCause::ReadOnly);
+                    return Err(AccessFault { address, bytes: range.end - address, access, cause });
+                }
+                let part = |segment: &Segment| {
+                    let (start, end) = (segment.start.max(range.start), segment.end.min(range.end));
+                    Stretch::of_segment(segment, start - segment.start..end - segment.start)
+                };
+                Ok(segments.iter().map(part).collect())
+            }
+        }
+    }
+}
+
+fn slices(stretches: &[Stretch]) -> Vec<Slice> {
+    let slice = |stretch: &Stretch| {
+        let place = stretch.place();
+        Slice { bytes: stretch.physical.bytes.clone(), offset: place.start, len: place.end - place.start }
+    };
+    stretches.iter().map(slice).collect()
+}
+
+/// Pairs two lists of slices of the same total length.
+fn moves(from: &[Slice], to: &[Slice]) -> Vec<Move> {
+    let mut list = Vec::new();
+    let (mut from, mut to) = (from.to_vec(), to.to_vec());
+    from.reverse();
+    to.reverse();
+    while let (Some(mut source), Some(mut target)) = (from.pop(), to.pop()) {
+        let len = source.len.min(target.len);
+        let cut = |slice: &mut Slice, rest: &mut Vec<Slice>| {
+            if slice.len > len {
+                rest.push(Slice {
+                    offset: slice.offset + len,
+                    len: slice.len - len,
+                    bytes: slice.bytes.clone(),
+                });
+                slice.len = len;
+            }
+        };
+        cut(&mut source, &mut from);
+        cut(&mut target, &mut to);
+        list.push(Move { from: source, to: target });
+    }
+    list
+}
+
+/// The parts of a list of stretches that were never written, as a submission with that place in the order sees them, counted from the first byte of the list.
+fn undefined_parts(stretches: &[Stretch], order: u64) -> Vec<Range<u64>> {
+    let mut parts = Vec::new();
+    let mut at = 0;
+    for stretch in stretches {
+        let place = stretch.place();
+        let undefined = stretch.physical.shadow().undefined(place.clone(), order);
+        parts.extend(
+            undefined.into_iter().map(|part| at + part.start - place.start..at + part.end - place.start),
+        );
+        at += place.end - place.start;
+    }
+    parts
+}
+
+fn undefine_parts(stretches: &[Stretch], parts: &[Range<u64>]) {
+    let mut at = 0;
+    for stretch in stretches {
+        let place = stretch.place();
+        let len = place.end - place.start;
+        for part in parts {
+            let (start, end) = (part.start.max(at), part.end.min(at + len));
+            if start < end {
+                stretch.physical.shadow().undefine(place.start + start - at..place.start + end - at);
+            }
+        }
+        at += len;
+    }
+}

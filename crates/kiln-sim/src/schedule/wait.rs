@@ -1,0 +1,234 @@
+//! Waiting, polling, and what the host learns by it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kiln_driver::{
+    Code, Error, EventId, Fault as Loss, Health, Progress, Result, StreamId, Submission, Timeout, WaitTarget,
+    Waited,
+};
+
+use crate::check::finding::FindingKind;
+use crate::check::vector_clock::{Lane, VectorClock};
+use crate::device::objects::{Objects, Signal};
+use crate::schedule::machine_core::{Core, Guard};
+use crate::schedule::machine_state::State;
+
+/// A poll's cost doubles this often at most while nothing new is found.
+const POLL_DOUBLINGS: u32 = 16;
+
+/// What is waited for.
+#[derive(Debug)]
+enum Goal {
+    Signal(Arc<Signal>),
+    Stream { lane: Lane, tick: u64 },
+}
+
+impl Goal {
+    fn lane(&self) -> Lane {
+        match self {
+            Self::Signal(signal) => signal.mark.lane,
+            Self::Stream { lane, .. } => *lane,
+        }
+    }
+
+    /// When it was done, if it ran. A stream that is not there any more has nothing left to run.
+    fn done_ns(&self, state: &State) -> Option<u64> {
+        match self {
+            Self::Signal(signal) => signal.done_ns.get().copied(),
+            Self::Stream { lane, tick } => {
+                state.streams.get(lane).map_or(Some(0), |stream| stream.done_ns(*tick))
+            }
+        }
+    }
+}
+
+impl Core {
+    pub(crate) fn wait(&self, objects: &Objects, target: WaitTarget, timeout: Timeout) -> Result<Waited> {
+        const CALL: &str = "wait";
+        let device = objects.info.ordinal;
+        if target == WaitTarget::Findings {
+            return match self.lock().journal.next_unread(device) {
+                Some(found) => Err(found.seen_by(CALL)),
+                None => Ok(Waited::Done),
+            };
+        }
+        let mut state = self.enter(device, CALL)?;
+        let Some(goal) = goal(objects, &state, target)? else { return Ok(Waited::Done) };
+        let deadline_ns = match timeout {
+            Timeout::Poll => state.now_ns,
+            Timeout::After(time) => state.now_ns.saturating_add(nanoseconds(time)),
+            Timeout::Never => u64::MAX,
+        };
+        if timeout == Timeout::Poll && goal.done_ns(&state).is_none_or(|done_ns| done_ns > state.now_ns) {
+            state = self.poll(state);
+        }
+        loop {
+            state.meet_planned_loss(device);
+            state = self.answer_lost(state, device, CALL)?;
+            let Some(done_ns) = goal.done_ns(&state) else {
+                if timeout == Timeout::Poll {
+                    return Ok(Waited::TimedOut);
+                }
+                let (next, moved) = self.advance(state, Some(goal.lane()));
+                state = next;
+                if !moved {
+                    state = self.stuck(state, device, target, deadline_ns)?;
+                    return self.time_out(state, device, deadline_ns);
+                }
+                continue;
+            };
+            if done_ns > deadline_ns.max(state.now_ns) {
+                return self.time_out(state, device, deadline_ns);
+            }
+            state.now_ns = state.now_ns.max(done_ns);
+            state.meet_planned_loss(device);
+            state = self.answer_lost(state, device, CALL)?;
+            state.host_sees(&goal);
+            return Ok(Waited::Done);
+        }
+    }
+
+    pub(crate) fn progress(&self, objects: &Objects, stream: StreamId) -> Result<Progress> {
+        const CALL: &str = "progress";
+        let device = objects.info.ordinal;
+        let mut state = self.enter(device, CALL)?;
+        let lane = *objects.streams.find(CALL, stream)?;
+        let is_idle = |state: &State| state.streams.get(&lane).is_none_or(|stream| stream.is_idle());
+        if !is_idle(&state) {
+            state = self.poll(state);
+            state = self.answer_lost(state, device, CALL)?;
+        }
+        let now_ns = state.now_ns;
+        let Some(stream) = state.streams.get_mut(&lane) else { return Ok(Progress::default()) };
+        let seen = stream.observe(now_ns);
+        let progress =
+            Progress { submitted: Submission(stream.submitted), completed: Submission(stream.completed) };
+        if let Some(seen) = seen {
+            state.host_learns(&seen.mark.clock);
+        }
+        Ok(progress)
+    }
+
+    pub(crate) fn elapsed(&self, objects: &Objects, from: EventId, to: EventId) -> Result<Duration> {
+        const CALL: &str = "elapsed";
+        let mut state = self.enter(objects.info.ordinal, CALL)?;
+        let now_ns = state.now_ns;
+        let when = |id: EventId| {
+            let event = objects.events.find(CALL, id)?;
+            if !event.timed {
+                let next = "create it with EventRequest::Timed";
+                return Err(Error::invalid(CALL, format!("{id} is not timed"), next));
+            }
+            let signal = event.last();
+            let done_ns = signal.as_ref().and_then(|signal| signal.done_ns.get().copied());
+            match (signal, done_ns.filter(|done_ns| *done_ns <= now_ns)) {
+                (Some(signal), Some(done_ns)) => Ok((signal, done_ns)),
+                _ => {
+                    let next = "signal it and wait for it first";
+                    Err(Error::invalid(CALL, format!("{id} is not signalled and done"), next))
+                }
+            }
+        };
+        let ((from, from_ns), (to, to_ns)) = (when(from)?, when(to)?);
+        // An answer says that both are done.
+        state.host_learns(&from.mark.clock);
+        state.host_learns(&to.mark.clock);
+        Ok(Duration::from_nanos(to_ns.saturating_sub(from_ns)))
+    }
+
+    pub(crate) fn health(&self, device: u32) -> Health {
+        let mut state = self.lock();
+        state.meet_planned_loss(device);
+        if state.device(device).lost.is_none() && !state.ready().is_empty() {
+            state = self.poll(state);
+        }
+        match state.device(device).lost.clone() {
+            Some(lost) => Health::Lost(lost.seen_by("health")),
+            None => Health::Healthy,
+        }
+    }
+
+    /// Time passes and perhaps something moves; the less there is to see, the longer it takes.
+    fn poll<'a>(&'a self, mut state: Guard<'a>) -> Guard<'a> {
+        let doublings = state.idle_polls.min(POLL_DOUBLINGS);
+        let poll_ns = state.costs.poll_ns.saturating_mul(1 << doublings);
+        state.pass(poll_ns);
+        self.drift(state).0
+    }
+
+    fn time_out(&self, mut state: Guard<'_>, device: u32, deadline_ns: u64) -> Result<Waited> {
+        state.now_ns = state.now_ns.max(deadline_ns);
+        state.meet_planned_loss(device);
+        self.answer_lost(state, device, "wait").map(|_| Waited::TimedOut)
+    }
+
+    /// Nothing can move and nothing will: a wait with a deadline runs into it, one without ends by losing the
+    /// device, as a watchdog would.
+    fn stuck<'a>(
+        &self,
+        mut state: Guard<'a>,
+        device: u32,
+        target: WaitTarget,
+        deadline_ns: u64,
+    ) -> Result<Guard<'a>> {
+        if deadline_ns != u64::MAX {
+            return Ok(state);
+        }
+        state.pass(nanoseconds(self.config.limits.hang));
+        let hung =
+            state.streams.values().find_map(|stream| stream.hung.clone().filter(|_| stream.device == device));
+        let (actor, told) = match hung {
+            Some(hung) => (Some(hung.mark.actor.clone()), hung.told),
+            None => (None, None),
+        };
+        let subject = match target {
+            WaitTarget::Event(id) => id.to_string(),
+            WaitTarget::Stream(id) => id.to_string(),
+            WaitTarget::Findings => String::new(),
+        };
+        if told.is_none() {
+            state.find_object(FindingKind::Hang, device, subject, actor.as_ref(), None);
+        }
+        let detail = told.unwrap_or_else(|| "nothing that was waited for can ever be done".into());
+        state.lose(device, Loss { code: Code::LAUNCH_TIMEOUT, detail }, actor.as_ref());
+        self.answer_lost(state, device, "wait")
+    }
+}
+
+impl State {
+    fn host_sees(&mut self, goal: &Goal) {
+        let (lane, tick) = match goal {
+            Goal::Signal(signal) => {
+                self.host_learns(&signal.mark.clock);
+                (signal.mark.lane, signal.mark.tick)
+            }
+            Goal::Stream { lane, tick } => {
+                // Allocations take their place on a stream without being submissions; they are done too.
+                let mut clock = VectorClock::default();
+                clock.set(*lane, *tick);
+                self.host_learns(&clock);
+                (*lane, *tick)
+            }
+        };
+        if let Some(clock) = self.streams.get_mut(&lane).and_then(|stream| stream.observe_to(tick)) {
+            self.host_learns(&clock);
+        }
+    }
+}
+
+fn goal(objects: &Objects, state: &State, target: WaitTarget) -> Result<Option<Goal>> {
+    match target {
+        WaitTarget::Event(id) => Ok(objects.events.find("wait", id)?.last().map(Goal::Signal)),
+        WaitTarget::Stream(id) => {
+            let lane = *objects.streams.find("wait", id)?;
+            let tick = state.streams.get(&lane).map_or(0, |stream| stream.last_tick);
+            Ok(Some(Goal::Stream { lane, tick }))
+        }
+        WaitTarget::Findings => Ok(None),
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
