@@ -101,7 +101,7 @@ pub use supervise::restarts::RestartPolicy;
 pub use supervise::start_error::WorkerStartError;
 pub use supervise::takeover::{Takeover, TakeoverError, TakeoverPhases, UnfinishedStream};
 #[cfg(not(target_os = "linux"))]
-pub use supervise::unsupported::{IsolatedDevice, worker_entry};
+pub use supervise::unsupported_platform::{IsolatedDevice, worker_entry};
 pub use supervise::worker_event::WorkerEvent;
 #[cfg(target_os = "linux")]
 pub use worker::opened_device::{OpenFailure, OpenedDevice};

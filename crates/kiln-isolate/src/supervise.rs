@@ -33,7 +33,7 @@ pub(crate) mod supervisor;
 pub(crate) mod supervisor_handle;
 pub(crate) mod takeover;
 #[cfg(not(target_os = "linux"))]
-pub(crate) mod unsupported;
+pub(crate) mod unsupported_platform;
 #[cfg(target_os = "linux")]
 pub(crate) mod watchdog;
 pub(crate) mod worker_event;

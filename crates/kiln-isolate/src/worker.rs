@@ -10,10 +10,10 @@
 //! - [`submission_numbers`]: the client's numbers of submissions, and the driver's.
 //! - [`opened_device`]: the kinds of devices a worker can open.
 
+mod answered_requests;
 mod commands;
 mod object_table;
 pub(crate) mod opened_device;
-mod questions;
 mod reporter;
 mod server;
 mod submission_numbers;

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use kiln_driver::{DeviceAddress, DevicePlace, Place};
 
 use crate::host_memory::HostOutOfMemory;
+use crate::last_use::StreamKey;
 use crate::request::AllocationRequest;
-use crate::stamp::StreamKey;
 use crate::tag::AllocTag;
 
 pub(crate) use record::{BlockRecord, RecordList};

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use kiln_driver::{DeviceInfo, DeviceKey, DeviceKind, Uuid};
 
-use crate::account::Account;
+use crate::charge_counter::Account;
 
 /// A limit on memory, shared by all clones.
 ///

@@ -31,8 +31,8 @@ pub use traced::{TraceConfig, TraceRecorder, Traced};
 
 use crate::block::{DeviceBlock, ResourceKey};
 use crate::error::FreeError;
+use crate::last_use::Stamps;
 use crate::resource::MemoryResource;
-use crate::stamp::Stamps;
 
 /// The block as the resource below knows it, if it is one of ours.
 fn unwrap(

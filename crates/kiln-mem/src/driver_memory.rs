@@ -3,10 +3,10 @@
 use kiln_driver::DeviceMemory;
 
 use crate::error::{ErrorKind, Result};
-use crate::exhausted::Exhausted;
+use crate::last_use::Stamp;
+use crate::out_of_memory::Exhausted;
 use crate::reclaim::{ReclaimAttempt, ReclaimStep};
 use crate::resource::MemoryResource;
-use crate::stamp::Stamp;
 
 /// Asks the driver for a block of a resource that has one step to take when there is too little: takes it, asks again if it
 /// brought something, and otherwise explains. `pending_until` is what the resource waits for by then.

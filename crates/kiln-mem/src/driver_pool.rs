@@ -7,18 +7,18 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use kiln_driver::{Base, Driver, MemoryId, MemoryRequest, Object, Place, StreamId, StreamRequest};
 
-use crate::accounting::Accounting;
 use crate::block::{BlockToken, DeviceBlock, ResourceKey};
 use crate::driver_memory::obtain;
 use crate::error::{ErrorKind, FreeError, MemoryRefusal, Result};
 use crate::host_memory::TryGrow;
+use crate::last_use::{Stamps, StreamRef};
 use crate::layer_view::LayerView;
 use crate::order::Order;
 use crate::pending::{Pending, PendingFrees};
 use crate::reclaim::{ReclaimStep, Reclaimed};
 use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
-use crate::stamp::{Stamps, StreamRef};
+use crate::resource_totals::Accounting;
 
 /// `cuMemAllocAsync` and `cuMemFreeAsync`.
 ///

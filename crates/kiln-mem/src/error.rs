@@ -3,8 +3,8 @@
 use std::fmt;
 
 use crate::block::{DeviceBlock, DeviceBlockId, ResourceKey};
-use crate::exhausted::Exhausted;
 use crate::host_memory::HostOutOfMemory;
+use crate::out_of_memory::Exhausted;
 
 /// The answer of a resource.
 pub type Result<T> = std::result::Result<T, Error>;

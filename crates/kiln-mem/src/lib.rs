@@ -37,36 +37,35 @@
 //! It submits no work except device-side waits when memory is short and, in a guard, fills and copies. It does not
 //! move live blocks. It knows no kernels and no buffers; those are in `kiln`.
 
-mod account;
-mod accounting;
 mod block;
 mod budget;
 mod byte_size;
+mod charge_counter;
 mod counters;
 pub mod decorator;
 mod direct;
 mod driver_memory;
 mod driver_pool;
 mod error;
-mod exhausted;
+mod exported_pages;
 mod heap;
 mod host_memory;
+mod last_use;
 mod layer_view;
 mod order;
-mod page_part;
+mod out_of_memory;
 mod pages;
 mod pending;
 mod reclaim;
 pub mod replay;
 mod request;
 mod resource;
+mod resource_totals;
 pub mod stack;
-mod stamp;
 mod tag;
 pub mod trace;
 pub mod workload;
 
-pub use accounting::Accounting;
 pub use block::{BlockParts, BlockToken, DeviceBlock, DeviceBlockId, ResourceKey};
 pub use budget::{Budget, BudgetReservation, BudgetShortage};
 pub use byte_size::{ByteSize, ByteSizeError};
@@ -74,18 +73,19 @@ pub use counters::AllocationCounts;
 pub use direct::Direct;
 pub use driver_pool::DriverPool;
 pub use error::{Error, ErrorKind, ExhaustedError, FreeError, MemoryRefusal, Result};
-pub use exhausted::Exhausted;
+pub use exported_pages::PagePart;
 pub use heap::{Heap, HeapActivity, HeapConfig, PAGE_BYTES, Spare, SpareError};
 pub use host_memory::HostOutOfMemory;
+pub use last_use::{NoSuchStreamKey, Stamp, Stamps, StreamKey, StreamRef};
 pub use layer_view::{LayerView, Layers};
 pub use order::{DriverOrder, Order};
-pub use page_part::PagePart;
+pub use out_of_memory::Exhausted;
 pub use pages::Pages;
 pub use reclaim::{
     CallbackRegistration, PressureCallback, PressurePolicy, ReclaimAttempt, ReclaimStep, Reclaimed,
 };
 pub use request::AllocationRequest;
 pub use resource::{MemoryResource, MemoryResourceExt};
+pub use resource_totals::Accounting;
 pub use stack::Stack;
-pub use stamp::{NoSuchStreamKey, Stamp, Stamps, StreamKey, StreamRef};
 pub use tag::{AllocTag, TooManyTags};

@@ -5,7 +5,7 @@
 //! handed on only when all work that may use it is done.
 
 mod page_map;
-mod shortage;
+mod page_shortage;
 
 use kiln_driver::fd::OwnedFd;
 use std::collections::{BTreeSet, VecDeque};
@@ -17,17 +17,17 @@ use kiln_driver::{
     Timeout,
 };
 
-use crate::accounting::Accounting;
 use crate::block::{BlockToken, DeviceBlock, ResourceKey};
 use crate::error::{ErrorKind, FreeError, MemoryRefusal, Result};
+use crate::exported_pages::{PagePart, parts_of};
 use crate::heap::{GrowError, HeapConfig, PAGE_BYTES, PageRun, not_exportable, reserve_window};
+use crate::last_use::{Stamp, Stamps, StreamKey};
 use crate::layer_view::LayerView;
 use crate::order::Order;
-use crate::page_part::{PagePart, parts_of};
 use crate::reclaim::{ReclaimStep, Reclaimed};
 use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
-use crate::stamp::{Stamp, Stamps, StreamKey};
+use crate::resource_totals::Accounting;
 use page_map::PageMap;
 
 /// Physical allocations are no larger.

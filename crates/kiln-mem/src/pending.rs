@@ -9,8 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use kiln_driver::{MemoryId, Timeout};
 
 use crate::error::Result;
+use crate::last_use::{Stamp, Stamps, StreamKey};
 use crate::order::Order;
-use crate::stamp::{Stamp, Stamps, StreamKey};
 
 /// A block that was given back.
 pub(crate) struct Pending {

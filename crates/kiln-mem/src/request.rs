@@ -1,6 +1,6 @@
 //! What is asked for.
 
-use crate::stamp::StreamRef;
+use crate::last_use::StreamRef;
 use crate::tag::AllocTag;
 
 /// A request for memory.

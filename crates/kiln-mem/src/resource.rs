@@ -4,13 +4,13 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::accounting::Accounting;
 use crate::block::{DeviceBlock, ResourceKey};
 use crate::error::{FreeError, Result};
+use crate::last_use::{NO_USES, Stamps};
 use crate::layer_view::{LayerView, Layers};
 use crate::reclaim::{ReclaimStep, Reclaimed};
 use crate::request::AllocationRequest;
-use crate::stamp::{NO_USES, Stamps};
+use crate::resource_totals::Accounting;
 
 /// A source of memory. `Display` prints the stack, such as `budget(8 GiB, stats(heap))`.
 ///

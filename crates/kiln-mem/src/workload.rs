@@ -11,14 +11,14 @@
 //! compares. The numbers come from [`Lcg`], so that every subject, in every language, gets the same requests.
 
 mod allocator;
-mod filling;
+mod fragmentation;
 mod lcg;
 mod pairs;
 mod percentiles;
 mod random_lives;
 
 pub use allocator::{Allocator, StreamAllocator};
-pub use filling::{Filling, FillingResult};
+pub use fragmentation::{Filling, FillingResult};
 pub use lcg::Lcg;
 pub use pairs::{PAIR_BYTES, time_pairs, time_threads};
 pub use percentiles::Percentiles;

@@ -6,18 +6,18 @@
 //! modules and reusable buffers, and keep it in a [`CachedBackend`].
 
 mod arena;
+mod backend_parts;
 mod cached;
 mod code;
 mod context;
 mod modules;
 mod options;
-mod parts;
 mod process;
 
 pub use arena::{Arena, ArenaBuffer, ArenaConfig, ArenaUsage};
+pub use backend_parts::BackendParts;
 pub use cached::CachedBackend;
 pub use code::CodeImage;
 pub use context::BackendContext;
 pub use options::BackendOptions;
-pub use parts::BackendParts;
 pub use process::{probe_backend, probe_backend_on, probe_backend_with_compile};

@@ -6,13 +6,13 @@
 //! written is one warning in the log: the cache is a convenience and never a reason to fail.
 
 mod entry;
+mod entry_state;
+mod folder;
 mod key;
-mod place;
 mod store;
-mod verdict;
 
 pub use entry::{CacheEntry, EntryDamage, EntryKind};
+pub use entry_state::EntryState;
+pub use folder::{CachePlace, Surroundings};
 pub use key::{Key, KeyBuilder};
-pub use place::{CachePlace, Surroundings};
 pub use store::{CacheConfig, CacheCounters, DiskCache, EntryInfo};
-pub use verdict::EntryState;

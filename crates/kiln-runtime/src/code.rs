@@ -10,12 +10,12 @@
 //! ```
 
 pub(crate) mod builder;
+mod cached_code;
 mod compiler_file;
 mod counters;
 mod includes;
 mod modules;
-mod payload;
-mod reading;
+mod ptx_signature;
 mod runtime;
 mod source;
 

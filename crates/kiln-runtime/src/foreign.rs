@@ -4,8 +4,8 @@
 //! value. While it lives its stream is entered; the caller queues on the native stream; `finish` (or `commit`) ends it and gives a
 //! ticket. Blocks that the caller took from the memory stack are tracked as buffers ([`track_block`](crate::DeviceRuntime::track_block)). Work on streams that kiln does not know is ordered by events, taken in ([`ForeignEvent`]) and handed on ([`HandedEvent`]).
 
+mod block_id_uses;
 mod block_use;
-mod by_id;
 #[cfg(feature = "cudarc")]
 pub mod cudarc;
 mod event;

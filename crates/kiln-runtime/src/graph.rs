@@ -70,9 +70,9 @@ mod hazards;
 mod host_data;
 mod launch;
 mod node;
+mod node_access;
 mod node_list;
-pub(crate) mod once;
-mod touch;
+pub(crate) mod recorded_work;
 mod update;
 
 pub use builder::GraphBuilder;

@@ -1,22 +1,22 @@
 //! Kernels and their launches.
 
+mod argument_tuple;
 mod arguments;
-mod beside;
 mod builder;
 mod check;
+mod extra_buffers;
 mod global;
-mod kept;
 mod kernel;
 mod module;
-mod pass;
+mod retained_arguments;
 mod shape;
 mod template;
 mod variables;
 
+pub use argument_tuple::{Accept, ByValue, In, InOut, Out, Pass};
 pub use builder::{Launch, OnStream};
-pub(crate) use kept::Kept;
 pub use kernel::Kernel;
 pub use module::Module;
 pub(crate) use module::WeakModule;
-pub use pass::{Accept, ByValue, In, InOut, Out, Pass};
+pub(crate) use retained_arguments::Kept;
 pub(crate) use template::LaunchTemplate;

@@ -22,7 +22,7 @@ mod record;
 mod replay_decision;
 mod replay_plan;
 mod replayer;
-mod start_marks;
+mod stream_start_marks;
 mod submission_log;
 mod variables;
 
@@ -30,7 +30,7 @@ pub use outcome::{Outcome, ReplayRefusal};
 
 pub(crate) use replay_plan::ReplayPlan;
 pub(crate) use replayer::Replayer;
-pub(crate) use start_marks::StartMarks;
+pub(crate) use stream_start_marks::StartMarks;
 pub(crate) use submission_log::SubmissionLog;
 
 /// What becomes of work that was queued and had not started when its worker was lost.

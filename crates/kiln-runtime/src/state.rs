@@ -4,18 +4,18 @@
 
 mod cause;
 mod fault_detector;
-mod keep;
 mod loss;
 mod phase;
 mod state_cell;
 mod state_data;
 mod status;
 mod submission_set;
+mod surviving_memory;
 
 pub use cause::Cause;
-pub use keep::Keep;
 pub use phase::{ForbiddenChange, Phase};
 pub use status::{DeviceState, Status};
+pub use surviving_memory::Keep;
 
 pub(crate) use fault_detector::FaultDetector;
 pub(crate) use loss::Loss;

@@ -8,14 +8,14 @@ mod command;
 mod device;
 mod error;
 #[cfg(test)]
-mod fuzzed;
+mod fuzz_tests;
 mod handshake;
 mod image;
-mod interned;
 mod reader;
 mod request;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod samples;
+mod static_text;
 mod writer;
 
 pub(crate) use command::{WireCommand, WireLaunch, WirePlace, put_declared};

@@ -8,15 +8,15 @@
 
 mod code;
 mod memory;
-mod plan;
 mod queues;
+mod step_batch;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kiln_driver::{Error, GraphId, Protection};
 
-pub(crate) use self::plan::Pace;
+pub(crate) use self::step_batch::Pace;
 
 use super::object_counts::ObjectCounts;
 use crate::client::link::Link;

@@ -12,7 +12,7 @@ use kiln_driver::{DeviceAddress, Place};
 
 use super::{BlockParts, BlockToken, ResourceKey};
 use crate::host_memory::HostOutOfMemory;
-use crate::stamp::StreamKey;
+use crate::last_use::StreamKey;
 use crate::tag::AllocTag;
 
 /// Everything a block is made of. The first cache line has what allocating and freeing look at; the place comes last.

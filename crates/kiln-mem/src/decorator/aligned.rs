@@ -3,15 +3,15 @@
 use std::fmt;
 
 use super::{free_below, unwrap};
-use crate::accounting::Accounting;
 use crate::block::{DeviceBlock, ResourceKey};
 use crate::byte_size::ByteSize;
 use crate::error::{ErrorKind, FreeError, MemoryRefusal, Result};
+use crate::last_use::Stamps;
 use crate::layer_view::LayerView;
 use crate::reclaim::{ReclaimStep, Reclaimed};
 use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
-use crate::stamp::Stamps;
+use crate::resource_totals::Accounting;
 
 /// Aligns every block to at least so many bytes.
 pub struct Aligned<R> {

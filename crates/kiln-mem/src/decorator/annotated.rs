@@ -14,14 +14,14 @@ use kiln_driver::{
     Base, DeviceAddress, Driver, MemoryId, MemoryPart, MemoryRequest, PartKind, PartLabel, StreamId,
 };
 
-use crate::accounting::Accounting;
 use crate::block::{DeviceBlock, ResourceKey};
 use crate::error::{FreeError, Result};
+use crate::last_use::{NO_USES, Stamps};
 use crate::layer_view::{LayerView, Layers};
 use crate::reclaim::{ReclaimStep, Reclaimed};
 use crate::request::AllocationRequest;
 use crate::resource::{MemoryResource, MemoryResourceExt};
-use crate::stamp::{NO_USES, Stamps};
+use crate::resource_totals::Accounting;
 use crate::tag::AllocTag;
 
 /// Names each block to a device that checks accesses, when it is handed out and when it is freed.

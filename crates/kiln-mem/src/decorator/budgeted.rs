@@ -6,18 +6,18 @@ use std::sync::{Arc, Weak};
 use kiln_sync::{Bias, BiasedLock, PerThread};
 
 use super::{free_below, unwrap};
-use crate::accounting::Accounting;
 use crate::block::{DeviceBlock, ResourceKey};
 use crate::budget::{Budget, BudgetReservation, BudgetShortage, CreditHolder};
 use crate::byte_size::ByteSize;
 use crate::counters::{self, AllocationCounters, ThreadCounters};
 use crate::error::{Error, ErrorKind, FreeError, MemoryRefusal, Result};
-use crate::exhausted::Exhausted;
+use crate::last_use::Stamps;
 use crate::layer_view::LayerView;
+use crate::out_of_memory::Exhausted;
 use crate::reclaim::{PressurePolicy, ReclaimAttempt, ReclaimStep, Reclaimed};
 use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
-use crate::stamp::Stamps;
+use crate::resource_totals::Accounting;
 use crate::tag::AllocTag;
 
 /// A thread keeps at most this much of the budget at hand ...

@@ -4,16 +4,16 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{free_below, unwrap};
-use crate::accounting::Accounting;
 use crate::block::{DeviceBlock, ResourceKey};
 use crate::byte_size::ByteSize;
 use crate::error::{ErrorKind, FreeError, Result};
-use crate::exhausted::Exhausted;
+use crate::last_use::Stamps;
 use crate::layer_view::LayerView;
+use crate::out_of_memory::Exhausted;
 use crate::reclaim::{ReclaimStep, Reclaimed};
 use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
-use crate::stamp::Stamps;
+use crate::resource_totals::Accounting;
 
 /// Which calls fail. Counts begin at 1.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

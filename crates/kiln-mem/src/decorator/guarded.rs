@@ -21,16 +21,16 @@ use std::sync::Arc;
 use kiln_driver::{Driver, Timeout};
 
 use super::free_below;
-use crate::accounting::Accounting;
 use crate::block::{DeviceBlock, ResourceKey};
 use crate::byte_size::ByteSize;
 use crate::error::{Error, ErrorKind, FreeError, MemoryRefusal, Result};
+use crate::last_use::{NO_USES, Stamps};
 use crate::layer_view::LayerView;
 use crate::order::Order;
 use crate::reclaim::{ReclaimStep, Reclaimed};
 use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
-use crate::stamp::{NO_USES, Stamps};
+use crate::resource_totals::Accounting;
 pub use checker::GuardChecker;
 pub use finding::{Damage, GuardFinding};
 use table::{GuardedBlock, Quarantined};

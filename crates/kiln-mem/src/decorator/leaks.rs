@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{free_below, unwrap};
-use crate::accounting::Accounting;
 use crate::block::{DeviceBlock, DeviceBlockId, ResourceKey};
 use crate::error::{FreeError, Result};
 use crate::host_memory::{HostOutOfMemory, TryGrow};
+use crate::last_use::{Stamps, StreamKey};
 use crate::layer_view::LayerView;
 use crate::reclaim::{ReclaimStep, Reclaimed};
 use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
-use crate::stamp::{Stamps, StreamKey};
+use crate::resource_totals::Accounting;
 use crate::tag::AllocTag;
 
 /// Parts of the table, so that threads rarely meet.

@@ -3,17 +3,17 @@
 use std::fmt;
 
 use super::{free_below, unwrap};
-use crate::account::Account;
-use crate::accounting::Accounting;
 use crate::block::{DeviceBlock, ResourceKey};
 use crate::byte_size::ByteSize;
+use crate::charge_counter::Account;
 use crate::error::{ErrorKind, FreeError, Result};
-use crate::exhausted::Exhausted;
+use crate::last_use::Stamps;
 use crate::layer_view::LayerView;
+use crate::out_of_memory::Exhausted;
 use crate::reclaim::{ReclaimStep, Reclaimed};
 use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
-use crate::stamp::Stamps;
+use crate::resource_totals::Accounting;
 
 /// Hands out no more than so many bytes at once.
 ///

@@ -3,14 +3,14 @@
 use std::fmt;
 
 use super::{free_below, unwrap};
-use crate::accounting::Accounting;
 use crate::block::{DeviceBlock, ResourceKey};
 use crate::error::{FreeError, Result};
+use crate::last_use::Stamps;
 use crate::layer_view::LayerView;
 use crate::reclaim::{ReclaimAttempt, ReclaimStep, Reclaimed};
 use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
-use crate::stamp::Stamps;
+use crate::resource_totals::Accounting;
 
 /// When memory is out, asks the resources below to make room, step by step, and tries again after each that helped.
 ///

@@ -5,15 +5,15 @@ use std::fmt;
 use kiln_sync::PerThread;
 
 use super::{free_below, unwrap};
-use crate::accounting::Accounting;
 use crate::block::{DeviceBlock, ResourceKey};
 use crate::counters::{self, AllocationCounters, AllocationCounts, ThreadCounters};
 use crate::error::{FreeError, Result};
+use crate::last_use::Stamps;
 use crate::layer_view::LayerView;
 use crate::reclaim::{ReclaimStep, Reclaimed};
 use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
-use crate::stamp::Stamps;
+use crate::resource_totals::Accounting;
 use crate::tag::AllocTag;
 
 /// Tags named in an error that passes by.

@@ -8,14 +8,14 @@ use kiln_driver::{Clock, DeviceAddress, WallClock};
 use kiln_sync::{Bias, BiasedLock, PerThread};
 
 use super::{free_below, unwrap};
-use crate::accounting::Accounting;
 use crate::block::{DeviceBlock, ResourceKey};
 use crate::error::{FreeError, Result};
+use crate::last_use::{Stamps, StreamKey};
 use crate::layer_view::LayerView;
 use crate::reclaim::{ReclaimStep, Reclaimed};
 use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
-use crate::stamp::{Stamps, StreamKey};
+use crate::resource_totals::Accounting;
 use crate::tag::AllocTag;
 use crate::trace::{Ring, TraceAction, TraceRecord};
 

@@ -8,8 +8,8 @@ use super::page_backing::{PAGE_BYTES, PageBacking};
 use super::size_class::UNIT_BYTES;
 use crate::budget::BudgetShortage;
 use crate::error::MemoryRefusal;
-use crate::exhausted::Exhausted;
 use crate::host_memory::HostOutOfMemory;
+use crate::out_of_memory::Exhausted;
 
 /// A source of addresses with memory behind them.
 #[expect(clippy::large_enum_variant, reason = "a heap has one and does not move it")]

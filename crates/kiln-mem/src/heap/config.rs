@@ -3,7 +3,7 @@
 use crate::budget::Budget;
 use crate::reclaim::PressurePolicy;
 
-use super::spare::Spare;
+use super::spare_memory::Spare;
 
 /// What a heap may do. The default is a heap that takes what the device has, waits for nothing and exports nothing.
 #[derive(Clone, Debug, Default)]

@@ -13,8 +13,8 @@ use super::{Heap, ThreadPart};
 use crate::block::{BlockParts, BlockRecord, DeviceBlock};
 use crate::counters::AllocationCounters;
 use crate::error::{FreeError, Result};
+use crate::last_use::{Stamps, StreamKey};
 use crate::request::AllocationRequest;
-use crate::stamp::{Stamps, StreamKey};
 
 /// Requests of up to so many bytes are common; 256 GiB.
 const COMMON_BYTES: u64 = 1 << 38;

@@ -22,9 +22,9 @@ use super::frame_selection::{FrameBounds, FrameRun, SelectedFrames};
 use super::free_runs::FreeRuns;
 use super::page_backing::PAGE_BYTES;
 use super::remap_table::{RemapRef, RemapTable};
+use crate::exported_pages::Located;
 use crate::host_memory::{HostOutOfMemory, TryGrow};
-use crate::page_part::Located;
-use crate::stamp::Stamp;
+use crate::last_use::Stamp;
 
 /// No frame.
 pub(super) const NONE: u32 = u32::MAX;

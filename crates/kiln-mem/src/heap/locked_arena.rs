@@ -13,8 +13,8 @@ use super::stream_arenas::cache_limit;
 use super::thread_cache::Batch;
 use crate::block::RecordList;
 use crate::host_memory::{HostOutOfMemory, TryGrow};
+use crate::last_use::{Stamp, Stamps, StreamKey};
 use crate::order::Order;
-use crate::stamp::{Stamp, Stamps, StreamKey};
 
 /// The arena of one stream, shared by the threads that use the stream.
 #[derive(Debug)]

@@ -22,7 +22,7 @@ use super::remap_table::RemapRef;
 use super::size_class::UNIT_BYTES;
 use crate::budget::Budget;
 use crate::error::{ErrorKind, MemoryRefusal, Result};
-use crate::page_part::{PagePart, parts_of};
+use crate::exported_pages::{PagePart, parts_of};
 
 /// Bytes of a page: what physical memory is made in multiples of.
 pub const PAGE_BYTES: u64 = PAGE_UNITS * UNIT_BYTES;

@@ -6,7 +6,7 @@ use super::Heap;
 use super::page_backing::PageBacking;
 use crate::block::DeviceBlock;
 use crate::error::{ErrorKind, MemoryRefusal, Result};
-use crate::page_part::PagePart;
+use crate::exported_pages::PagePart;
 
 impl Heap {
     /// The physical memory that a block lies in. The block may have passed through decorators. Other blocks may lie in the same memory:

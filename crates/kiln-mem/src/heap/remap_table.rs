@@ -8,7 +8,7 @@ use super::frame_table::{NONE, PageRun};
 use super::free_runs::FreeRuns;
 use super::remap_cache::RemapCache;
 use crate::host_memory::{HostOutOfMemory, TryGrow};
-use crate::stamp::Stamp;
+use crate::last_use::Stamp;
 
 /// Remaps begin at multiples of this many pages, so that the remap of a page is found in a small table.
 const SLOT_PAGES: u32 = 32;
@@ -401,7 +401,7 @@ impl Hasher for KeyHasher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stamp::StreamKey;
+    use crate::last_use::StreamKey;
 
     /// A remap of one frame, found by its key, that is in use.
     fn settled(remaps: &mut RemapTable, frame: u32) -> FrameRun {

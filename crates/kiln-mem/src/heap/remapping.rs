@@ -20,7 +20,7 @@ use super::trim::RoomNeeded;
 use super::{BlockUnits, Heap, ThreadPart};
 use crate::error::Result;
 use crate::host_memory::HostOutOfMemory;
-use crate::stamp::Stamp;
+use crate::last_use::Stamp;
 
 /// When the window is full, remaps on this part of it are unmapped at once.
 const REMAPS_UNMAPPED_PART: u64 = 8;

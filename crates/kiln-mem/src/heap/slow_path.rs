@@ -11,8 +11,8 @@ use super::thread_cache::Batch;
 use super::{BlockUnits, Heap, ThreadPart};
 use crate::block::{BlockRecord, DeviceBlock};
 use crate::error::{ErrorKind, FreeError, MemoryRefusal, Result};
+use crate::last_use::{Stamp, Stamps, StreamKey};
 use crate::request::AllocationRequest;
-use crate::stamp::{Stamp, Stamps, StreamKey};
 
 /// Pending blocks that an ordinary request looks at.
 const SETTLED_AT_ONCE: usize = 16;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use super::locked_arena::{ArenaState, LockedArena};
 use super::size_class::UNIT_BYTES;
 use super::{Heap, ThreadPart};
-use crate::stamp::{Stamp, StreamKey};
+use crate::last_use::{Stamp, StreamKey};
 
 /// A thread caches, for a stream, at most this part of what the stream's arena has ...
 const CACHE_PART: u64 = 64;

@@ -13,7 +13,7 @@ use super::page_backing::PageBacking;
 use super::slow_path::UnitRequest;
 use super::{BlockUnits, Heap};
 use crate::error::Result;
-use crate::stamp::{Stamp, StreamKey};
+use crate::last_use::{Stamp, StreamKey};
 
 impl Heap {
     /// Takes frames over from another arena that has enough of them; `false` if none has.

@@ -227,7 +227,7 @@ mod tests {
     use super::*;
     use crate::block::{BlockParts, ResourceKey};
     use crate::heap::size_class::class_of;
-    use crate::stamp::StreamKey;
+    use crate::last_use::StreamKey;
     use crate::tag::AllocTag;
 
     fn record(piece: u32) -> Box<BlockRecord> {

@@ -8,8 +8,8 @@ use super::frame_table::PageRun;
 use super::locked_arena::LockedArena;
 use super::page_backing::{PAGE_BYTES, PageBacking};
 use crate::error::Result;
+use crate::last_use::Stamp;
 use crate::reclaim::Reclaimed;
-use crate::stamp::Stamp;
 
 /// What has to be unmapped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

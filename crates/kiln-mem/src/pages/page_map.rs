@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use kiln_driver::PagesId;
 
+use crate::exported_pages::Located;
 use crate::heap::{PAGE_BYTES, PageRun};
-use crate::page_part::Located;
 use crate::tag::AllocTag;
 
 /// The pages of a window.

@@ -12,9 +12,9 @@ use super::replay_stack::ReplayStack;
 use super::report::ReplayReport;
 use crate::block::DeviceBlock;
 use crate::error::{Error, ErrorKind, MemoryRefusal, Result};
+use crate::last_use::{Stamp, Stamps};
 use crate::request::AllocationRequest;
 use crate::resource::{MemoryResource, MemoryResourceExt};
-use crate::stamp::{Stamp, Stamps};
 
 /// A log may name more threads than a machine should start; they share these.
 const THREADS_LIMIT: u32 = 256;

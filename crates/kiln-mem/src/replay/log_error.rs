@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::stamp::NoSuchStreamKey;
+use crate::last_use::NoSuchStreamKey;
 
 /// A log that cannot be replayed.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -7,10 +7,10 @@ use kiln_driver::{Driver, Object, StreamRequest};
 use super::allocation_log::AllocationLog;
 use crate::error::Result;
 use crate::heap::HeapConfig;
+use crate::last_use::StreamRef;
 use crate::order::{DriverOrder, Order};
 use crate::resource::MemoryResource;
 use crate::stack::{Stack, StackContext};
-use crate::stamp::StreamRef;
 
 /// A memory stack on a device, with the streams of a log, which it destroys when it is dropped.
 pub struct ReplayStack {

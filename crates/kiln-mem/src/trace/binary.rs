@@ -15,8 +15,8 @@ use std::io::{self, Read, Write};
 use kiln_driver::DeviceAddress;
 
 use super::record::{TraceAction, TraceRecord};
+use crate::last_use::StreamKey;
 use crate::replay::{LogError, LogProblem};
-use crate::stamp::StreamKey;
 use crate::tag::AllocTag;
 
 pub(crate) const MAGIC: [u8; 8] = *b"kilntrc1";

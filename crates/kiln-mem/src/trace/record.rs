@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kiln_driver::DeviceAddress;
 
-use crate::stamp::StreamKey;
+use crate::last_use::StreamKey;
 use crate::tag::AllocTag;
 
 /// What happened.

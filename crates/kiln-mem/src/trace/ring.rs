@@ -40,7 +40,7 @@ mod tests {
     use kiln_driver::DeviceAddress;
 
     use super::*;
-    use crate::stamp::StreamKey;
+    use crate::last_use::StreamKey;
     use crate::tag::AllocTag;
     use crate::trace::record::TraceAction;
 

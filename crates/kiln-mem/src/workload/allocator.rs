@@ -2,9 +2,9 @@
 
 use crate::block::DeviceBlock;
 use crate::error::{Error, Result};
+use crate::last_use::StreamRef;
 use crate::request::AllocationRequest;
 use crate::resource::{MemoryResource, MemoryResourceExt};
-use crate::stamp::StreamRef;
 
 /// Something that allocates on one stream.
 pub trait Allocator {

@@ -1,6 +1,6 @@
 //! What came back and had no vector of the caller's to go to.
 
-use kiln_runtime::internal::room;
+use kiln_runtime::internal::zeroed_vec;
 use kiln_runtime::{Element, Result};
 
 use crate::element_kind::ElementKind;
@@ -29,7 +29,7 @@ impl Outputs {
             return Err(ProgramError::Element { name: name.to_owned(), wanted, given }.into());
         }
         let bytes = &self.buffers[at].2;
-        let mut elements = room(bytes.len().checked_div(size_of::<T>()).unwrap_or(0))?;
+        let mut elements = zeroed_vec(bytes.len().checked_div(size_of::<T>()).unwrap_or(0))?;
         bytemuck::cast_slice_mut(&mut elements).copy_from_slice(bytes);
         self.buffers.remove(at);
         Ok(elements)

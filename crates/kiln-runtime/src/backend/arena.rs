@@ -13,7 +13,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::parts::BackendParts;
+use super::backend_parts::BackendParts;
 use crate::buffer::{Element, GpuRef};
 use crate::error::{Error, Misuse, Result, Stale};
 use crate::ids::Generation;

@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 
 use kiln_probe::RetryCell;
 
+use super::backend_parts::BackendParts;
 use super::options::BackendOptions;
-use super::parts::BackendParts;
 use crate::error::{Error, Result};
 use crate::prober::{self, Prober, is_over};
 use crate::runtime::DeviceRuntime;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use kiln_driver::{Capability, Driver};
 
 use super::arena::{Arena, ArenaBuffer, ArenaConfig};
+use super::backend_parts::BackendParts;
 use super::code::CodeImage;
 use super::modules::Modules;
-use super::parts::BackendParts;
 use crate::buffer::Element;
 use crate::error::Result;
 use crate::launch::Module;

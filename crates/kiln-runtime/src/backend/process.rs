@@ -1,7 +1,7 @@
 //! Backends from the process's own prober.
 
+use super::backend_parts::BackendParts;
 use super::options::BackendOptions;
-use super::parts::BackendParts;
 use crate::error::Result;
 use crate::prober::prober;
 

@@ -11,10 +11,10 @@ use kiln_order::{StreamKey, StreamState, Use};
 
 use super::block_range::BlockRange;
 use super::element::{Element, bytes_of};
+use super::host_vec::zeroed_vec;
 use super::last_write::LastWrite;
 use super::memory::Memory;
 use super::pattern::pattern;
-use super::room::room;
 use crate::error::{Error, Misuse, Result, Stale};
 use crate::ids::{BlockId, Generation};
 use crate::runtime::{Block, Inner, Stream, Ticket, transfer};
@@ -215,7 +215,7 @@ impl<T: Element> GpuRef<T> {
     /// # Errors
     /// If the device is lost; if the [host has no memory](crate::OutOfHostMemory) for them, and then nothing is queued.
     pub fn download(&self) -> Result<Vec<T>> {
-        let mut data = room(self.len)?;
+        let mut data = zeroed_vec(self.len)?;
         self.download_into(&mut data)?;
         Ok(data)
     }

@@ -8,9 +8,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use super::entry::{CacheEntry, EntryDamage, HEADER_BYTES, Header, decode, encode, read_kernels};
+use super::entry_state::EntryState;
+use super::folder::{CachePlace, Surroundings};
 use super::key::Key;
-use super::place::{CachePlace, Surroundings};
-use super::verdict::EntryState;
 
 /// Files whose name ends so are being written.
 const UNFINISHED: &str = "part";

@@ -7,10 +7,10 @@ use kiln_cuda::nvrtc::{
 };
 use kiln_driver::DeviceKind;
 
+use super::cached_code::Payload;
 use super::compiler_file::CompilerFile;
 use super::includes::read_headers;
 use super::modules::{CompiledModule, Modules, load_cubin};
-use super::payload::Payload;
 use super::source::Source;
 use crate::cache::{Key, KeyBuilder};
 use crate::error::{CodeError, Result};

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use kiln_driver::{DeviceKind, Image};
 use kiln_ptx::EntryFacts;
 
+use super::cached_code::{Payload, kernel_names};
 use super::counters::CodeCounters;
-use super::payload::{Payload, kernel_names};
-use super::reading::signature;
+use super::ptx_signature::signature;
 use crate::cache::{CacheEntry, DiskCache, EntryKind, Key};
 use crate::counters::{Count, Counted, Numbers};
 use crate::error::{CodeError, Result};

@@ -11,7 +11,7 @@ use kiln_driver::{Access, Command, HostBlock, Place};
 use kiln_order::{Stamp, Stamps, StreamState, Use};
 
 use super::done::Done;
-use crate::buffer::{Element, GpuRef, room};
+use crate::buffer::{Element, GpuRef, zeroed_vec};
 use crate::error::{Error, Result};
 use crate::runtime::{Inner, Stream};
 
@@ -111,7 +111,7 @@ impl<T: Element> Download<T> {
     }
 
     fn read(&self) -> Result<Vec<T>> {
-        let mut data = room(self.len)?;
+        let mut data = zeroed_vec(self.len)?;
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut data);
         match &self.block {
             Some(block) if !block.read(0, bytes) => {

@@ -11,7 +11,7 @@ use kiln_driver::Access;
 use kiln_order::{Use, Uses};
 
 use super::host_data::HostList;
-use super::touch::{Owner, Touch};
+use super::node_access::{Owner, Touch};
 use crate::buffer::used;
 use crate::runtime::Block;
 

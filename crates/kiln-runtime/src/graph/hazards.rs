@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::touch::{Owner, Touch};
+use super::node_access::{Owner, Touch};
 
 /// What the nodes so far did, by bytes.
 #[derive(Default, Debug)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kiln_driver::{Access, Command, Pattern, Place, Vouched};
 
 use super::host_data::HostList;
-use super::touch::{Owner, Touch};
+use super::node_access::{Owner, Touch};
 use crate::buffer::BlockRange;
 use crate::launch::LaunchTemplate;
 use crate::runtime::Block;

@@ -5,7 +5,7 @@ use super::footprint::Footprint;
 use super::hazards::Hazards;
 use super::host_data::HostList;
 use super::node::{NodeId, Work};
-use super::touch::Touch;
+use super::node_access::Touch;
 
 /// Nodes in the order of recording. Each new node gets edges from the earlier nodes it conflicts with.
 #[derive(Default)]

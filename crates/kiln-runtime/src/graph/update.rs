@@ -10,7 +10,7 @@ use kiln_driver::{Access, Dim3, Vouched};
 use super::builder::{MAX_RANGES, copy_work};
 use super::executable::Graph;
 use super::node::{NodeId, Work};
-use super::touch::{Owner, Touch};
+use super::node_access::{Owner, Touch};
 use crate::buffer::{Element, GpuRef, pattern};
 use crate::counters::Count;
 use crate::error::{Error, GraphError, Result};

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use kiln_driver::{Access, DeclaredSpan, Dim3, Vouched};
 use kiln_order::{StreamState, Uses};
 
+use super::argument_tuple::Pass;
 use super::arguments::Arguments;
 use super::check;
-use super::kept::Kept;
 use super::kernel::{Kernel, place};
-use super::pass::Pass;
+use super::retained_arguments::Kept;
 use super::shape::Shape;
 use super::template::{LaunchTemplate, TemplateArgument, command};
 use crate::buffer::{Element, GpuRef, used};

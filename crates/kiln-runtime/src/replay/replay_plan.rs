@@ -9,7 +9,7 @@ use super::outcome::{Outcome, ReplayRefusal};
 use super::record::Record;
 use super::replay_decision::ReplayDecision;
 use super::replayer::{Replayed, Replayer};
-use super::start_marks::MarkValues;
+use super::stream_start_marks::MarkValues;
 use super::submission_log::SubmissionLog;
 use crate::ids::BlockId;
 use crate::state::SubmissionSet;

@@ -12,7 +12,7 @@ use kiln_order::Stamp;
 use super::outcome::{Outcome, ReplayRefusal};
 use super::record::Record;
 use super::replay_decision::ReplayDecision;
-use super::start_marks::{MarkValues, REPLAYER, StartMarks};
+use super::stream_start_marks::{MarkValues, REPLAYER, StartMarks};
 use crate::state::{Phase, StateCell};
 
 /// How often it checks whether it is still wanted.

@@ -9,7 +9,7 @@ use kiln_driver::{Command, Driver, Result, StreamId};
 use kiln_order::{HostClock, MAX_STREAMS, Stamp, StreamClock, StreamKey, StreamState, Use};
 
 use super::record::{Declared, Record};
-use super::start_marks::{MarkValues, StartMarks};
+use super::stream_start_marks::{MarkValues, StartMarks};
 use super::variables::Variables;
 use crate::ids::BlockId;
 

@@ -15,7 +15,7 @@ use kiln_driver::DeviceInfo;
 use kiln_order::{Stamp, StreamClock};
 
 use super::inner::Inner;
-use super::meters::Meters;
+use super::telemetry_source::Meters;
 use crate::counters::Numbers;
 use crate::error::Error;
 use crate::findings::KeptFinding;

@@ -5,8 +5,8 @@
 
 use kiln_driver::{Code, DeviceFinding, Error, ErrorKind, Fault, FindingLine, FindingRule, Refusal};
 
-use super::interned::interned;
 use super::reader::{Malformed, Reader};
+use super::static_text::interned;
 use super::writer::{Put, Take, Writer};
 
 /// Longer texts, such as compiler logs, are truncated.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use kiln_driver::FunctionAttributes;
 
-use super::plan::{AnswerError, SyncPlan};
+use super::step_batch::{AnswerError, SyncPlan};
 use super::{CALL, StateSync, SyncError};
 use crate::client::memory::busy;
 use crate::client::objects::Kernel;

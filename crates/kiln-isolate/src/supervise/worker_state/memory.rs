@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 
 use kiln_driver::Protection;
 
-use super::plan::{AnswerError, SyncPlan};
+use super::step_batch::{AnswerError, SyncPlan};
 use super::{CALL, MappedPages, StateSync, SyncError};
 use crate::client::memory::{busy, take_memory};
 use crate::client::object_tables::ObjectTables;

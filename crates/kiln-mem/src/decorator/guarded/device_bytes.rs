@@ -11,7 +11,7 @@ use kiln_driver::{
 };
 
 use crate::error::Result;
-use crate::stamp::StreamRef;
+use crate::last_use::StreamRef;
 
 /// Bytes that are looked at in one go.
 const WINDOW_BYTES: u64 = 1 << 20;

@@ -7,8 +7,8 @@ use kiln_driver::{DeviceAddress, DevicePlace, MemoryId};
 use super::finding::{Damage, GuardFinding};
 use crate::block::{DeviceBlock, DeviceBlockId};
 use crate::host_memory::{HostOutOfMemory, TryGrow};
+use crate::last_use::StreamRef;
 use crate::request::AllocationRequest;
-use crate::stamp::StreamRef;
 use crate::tag::AllocTag;
 
 /// The blocks of a guard, and what was found in those that left the quarantine.

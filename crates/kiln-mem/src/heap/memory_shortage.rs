@@ -10,12 +10,12 @@ use super::size_class::UNIT_BYTES;
 use super::slow_path::UnitRequest;
 use super::thread_cache::StreamCache;
 use super::{BlockUnits, Heap, ThreadPart};
-use crate::accounting::Accounting;
 use crate::counters;
 use crate::error::{Error, ErrorKind, Result};
-use crate::exhausted::Exhausted;
+use crate::last_use::Stamp;
+use crate::out_of_memory::Exhausted;
 use crate::reclaim::{ReclaimAttempt, ReclaimStep, Reclaimed};
-use crate::stamp::Stamp;
+use crate::resource_totals::Accounting;
 
 /// Tags named in an error.
 const TOP_TAGS: usize = 5;

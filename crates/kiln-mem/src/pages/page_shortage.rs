@@ -4,12 +4,12 @@ use kiln_driver::{Object, Timeout};
 
 use super::Pages;
 use crate::error::{Error, ErrorKind, Result};
-use crate::exhausted::Exhausted;
 use crate::heap::{GrowError, PAGE_BYTES, PageRun};
+use crate::last_use::{Stamp, StreamKey};
+use crate::out_of_memory::Exhausted;
 use crate::reclaim::{ReclaimAttempt, ReclaimStep, Reclaimed};
 use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
-use crate::stamp::{Stamp, StreamKey};
 
 /// Tags named in an error.
 const TOP_TAGS: usize = 5;

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use crate::accounting::Accounting;
+use crate::last_use::Stamp;
 use crate::reclaim::ReclaimAttempt;
-use crate::stamp::Stamp;
+use crate::resource_totals::Accounting;
 use crate::tag::AllocTag;
 
 /// Why memory could not be had, after everything that could be done was done.
@@ -109,8 +109,8 @@ impl fmt::Display for Exhausted {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::last_use::StreamKey;
     use crate::reclaim::{ReclaimStep, Reclaimed};
-    use crate::stamp::StreamKey;
 
     #[test]
     fn the_text_says_everything_that_is_known() {

@@ -1,4 +1,4 @@
-//! Room on the host for what comes from the device.
+//! Vectors on the host for what is downloaded from the device.
 //!
 //! A new vector of megabytes has no memory yet: each page of 4 KiB comes with its first store, and then the copy spends most of its
 //! time there (1.7 GB/s on one core, against 10 into memory that is there). Linux is asked for pages of 2 MiB where it gives them on
@@ -19,7 +19,7 @@ const LARGE_PAGE_BYTES: usize = 2 << 20;
 ///
 /// # Errors
 /// The host has no memory for them.
-pub fn room<T: Element>(len: usize) -> Result<Vec<T>> {
+pub fn zeroed_vec<T: Element>(len: usize) -> Result<Vec<T>> {
     let mut data = zeros(len, "a download")?;
     advise(bytemuck::cast_slice_mut(&mut data));
     Ok(data)
@@ -48,13 +48,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_of_any_size_is_zero_and_can_be_written() {
+    fn a_vector_of_any_size_is_zero_and_can_be_written() {
         for len in [0, 1, ADVISE_FROM_BYTES - 1, ADVISE_FROM_BYTES, 3 * ADVISE_FROM_BYTES + 5] {
-            let mut data = room::<u8>(len).unwrap();
+            let mut data = zeroed_vec::<u8>(len).unwrap();
             assert_eq!(data.len(), len);
             assert!(data.iter().all(|byte| *byte == 0));
             data.fill(7);
         }
-        assert_eq!(room::<[f32; 3]>(5).unwrap(), [[0.0; 3]; 5]);
+        assert_eq!(zeroed_vec::<[f32; 3]>(5).unwrap(), [[0.0; 3]; 5]);
     }
 }
