@@ -18,9 +18,10 @@
 //!   where the hardware approximates, the buffer says how close its values must be.
 //! - Inputs are made from a seed. Results do not depend on the order of threads.
 //!
-//! Beside the kernels stand [`probes`]: single instructions in every form, with what an H200 answered to each.
+//! Beside the kernels stand [`probes`]: single instructions in every form, with what an H200 answered to each; and [`matrix_probes`], the same for
+//! the tensor cores, an instruction of a whole warp each.
 //!
-//! Types in reading order: [`Case`], [`CaseArguments`], [`CaseArgument`], [`CaseBuffer`], [`Compare`], [`CaseSource`], [`Probe`].
+//! Types in reading order: [`Case`], [`CaseArguments`], [`CaseArgument`], [`CaseBuffer`], [`Compare`], [`CaseSource`], [`Probe`], [`MatrixProbe`].
 
 #![forbid(unsafe_code)]
 
@@ -29,6 +30,9 @@ mod arguments;
 mod buffer;
 mod case;
 mod cases;
+mod matrix_number;
+mod matrix_probe;
+mod matrix_probes;
 mod probe;
 mod probes;
 mod random;
@@ -39,6 +43,8 @@ pub use arguments::CaseArguments;
 pub use buffer::{CaseBuffer, Compare, Data};
 pub use case::{Case, CaseShape, Ending};
 pub use cases::cases;
+pub use matrix_probe::{Fragment, MatrixProbe, MatrixProbeKind};
+pub use matrix_probes::{matrix_probes, record_matrices, recorded_matrices};
 pub use probe::{Class, Meaning, Probe, probe_module};
 pub use probes::{probes, record, recorded};
 pub use random::Random;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::effects::Doubt;
+use crate::exec::matrix::is_run;
 use crate::family::Family;
 use crate::function::PtxFunctionId;
 use crate::launch_bounds::LaunchBounds;
@@ -218,6 +219,8 @@ impl Survey {
             let family = form.family();
             if family != Family::Ordinary {
                 self.needs(Feature::Family(family), position);
+            }
+            if family != Family::Ordinary && !is_run(form) {
                 let (instruction, function) = (form.name(), function.name.clone());
                 self.unsupported.push(Unsupported { instruction, family, function, position });
             }

@@ -10,6 +10,7 @@ mod synchronisation;
 use std::sync::Arc;
 
 use super::alu::{Alu, Mode, Test};
+use super::matrix::Multiply;
 use super::memory::window::Place;
 use crate::{Axis, Operation, PtxModule, ScalarType, Shuffle, SpecialName, Vote};
 
@@ -400,6 +401,9 @@ pub(crate) struct Collective {
     pub(crate) pred: PredSource,
     /// The lanes that take part; `None` for those that arrive together, as before Volta.
     pub(crate) members: Option<Source>,
+    /// The registers of matrices that are read, and those that are written.
+    pub(crate) fragments_from: Box<[Source]>,
+    pub(crate) fragments_to: Box<[Reg]>,
 }
 
 /// What lanes do together.
@@ -412,6 +416,23 @@ pub(crate) enum CollectiveKind {
     MatchAll { wide: bool },
     Reduce(Operation, ScalarType),
     Elect,
+    Matrix(MatrixStep),
+}
+
+/// What a warp does with matrices whose elements are spread over its lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MatrixStep {
+    Multiply(Multiply),
+    /// From rows that lanes have loaded to fragments.
+    Distribute {
+        matrices: usize,
+        transposed: bool,
+    },
+    /// From fragments to the rows that lanes store.
+    GatherRows {
+        transposed: bool,
+    },
+    Transpose,
 }
 
 /// `bar` and `barrier`.

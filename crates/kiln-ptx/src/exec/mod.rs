@@ -65,6 +65,7 @@ mod finding;
 mod launch;
 mod log;
 mod lower;
+pub(crate) mod matrix;
 mod memory;
 mod options;
 mod outcome;

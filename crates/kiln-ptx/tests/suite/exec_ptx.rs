@@ -247,13 +247,13 @@ fn what_is_not_executed_names_instruction_and_line() {
             mov.u32 %r0, %tid.x;
             setp.eq.u32 %p, %r0, 3;
             @!%p bra done;
-            mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1,%r2,%r3}, {%r4,%r5}, {%f0,%f1,%f2,%f3};
+            mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1}, {%r4,%r5}, {%f0,%f1,%f2,%f3}, %r6, 0;
         done:
             ret;
         }";
     let program = ExecProgram::new(PtxModule::parse(&format!("{HEADER}{text}")).unwrap());
     let listed = program.entry("k").unwrap().unsupported();
-    let name = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32";
+    let name = "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32";
     assert_eq!(listed.len(), 1);
     assert_eq!(listed[0].to_string(), format!("the instruction `{name}` in k at PTX line 10"));
 

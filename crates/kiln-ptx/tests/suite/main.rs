@@ -18,6 +18,7 @@ mod exec_checks;
 mod exec_damage;
 mod exec_endless;
 mod exec_kernels;
+mod exec_matrix;
 mod exec_order;
 mod exec_ptx;
 mod exec_recorded;

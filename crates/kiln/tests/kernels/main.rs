@@ -17,6 +17,7 @@ mod alone;
 mod beside;
 mod kept_code;
 mod machine_code;
+mod matrix;
 mod row;
 mod stage;
 

@@ -94,6 +94,11 @@ impl Stage {
         self.launch(case, &kernel, arguments)
     }
 
+    /// The runtime of the device.
+    pub(crate) fn runtime(&self) -> &DeviceRuntime {
+        &self.runtime
+    }
+
     /// What kernels printed, where the device is simulated; on a GPU the driver prints by itself.
     pub(crate) fn printed(&self) -> String {
         let bytes = self.machine.as_ref().map_or_else(Vec::new, Machine::printed);

@@ -173,10 +173,10 @@ fn with_instruction(instruction: &str) -> String {
 #[test]
 fn an_instruction_only_a_gpu_has_is_refused_at_submit_by_name_and_line() {
     let instructions = [
-        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%r2,%r3,%r4,%r5}, {%r6,%r7}, {%f0,%f1,%f2,%f3};",
+        "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%r2,%r3}, {%r6,%r7}, {%f0,%f1,%f2,%f3}, %r8, 0;",
         "wmma.load.a.sync.aligned.row.m16n16k16.f16 {%r2,%r3,%r4,%r5,%r6,%r7,%r8,%r9}, [%rd1], 16;",
         "wgmma.fence.sync.aligned;",
-        "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r2}, [%r1];",
+        "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r2,%r3}, [%r1];",
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 16, [%r1];",
         "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2}], [%r1];",
         "barrier.cluster.arrive.release.aligned;",

@@ -12,7 +12,7 @@ const MODULE: &str = "\
     .reg .b64 %rd<2>;
     ld.param.u64 %rd1, [out];
     mov.u32 %r1, 0;
-    mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%r2, %r3}, {%r1, %r1}, {%r1}, {%r1, %r1};
+    mma.sp.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%r2, %r3}, {%r1, %r1}, {%r1, %r1}, {%r1, %r1}, %r1, 0;
     st.global.u32 [%rd1], %r2;
     ret;
 }
@@ -53,7 +53,7 @@ fn a_launch_is_refused_with_instruction_and_line_and_the_device_lives_on() {
         assert!(refused.driver().is_some_and(|error| error.is_unsupported()), "{refused:#}");
         assert!(!refused.is_lost() && !refused.is_retryable(), "{refused:#}");
         let text = format!("{refused:#}");
-        for word in ["mma.sync", "multiply", "line 9", "GPU"] {
+        for word in ["mma.sp.sync", "multiply", "line 9", "GPU"] {
             assert!(text.contains(word), "{word}: {text}");
         }
         assert_eq!(out.download().unwrap(), [7; 32], "nothing was changed");
@@ -87,7 +87,7 @@ fn a_graph_with_such_a_kernel_is_refused() {
         unsafe { launch.record() }
     });
     let text = format!("{:#}", recorded.err().unwrap());
-    assert!(text.contains("mma.sync") && text.contains("line 9"), "{text}");
+    assert!(text.contains("mma.sp.sync") && text.contains("line 9"), "{text}");
     fill(&gpu, &out, 9).unwrap();
     assert_eq!(out.download().unwrap(), [9; 32]);
 }

@@ -31,6 +31,11 @@ fn quiet(bits: u64) -> u64 {
     bits | 1 << (F64.fraction_bits - 1)
 }
 
+/// `a * b + c` to nearest.
+pub(crate) fn fused_bits(a: u64, b: u64, c: u64) -> u64 {
+    result(float(a).mul_add(float(b), float(c)), [a, b, c], [1, 2, 0])
+}
+
 /// One `f64` operation: on the host for nearest rounding, exactly otherwise.
 macro_rules! double {
     ($arity:literal, $plain:expr, $exact:expr) => {

@@ -15,6 +15,8 @@ impl Lowering<'_> {
             from: [zero; 3],
             pred: PredSource::ALWAYS,
             members: None,
+            fragments_from: Box::default(),
+            fragments_to: Box::default(),
         };
         let (first, rest) = operands.split_first()?;
         let word = ScalarType::B32;
@@ -99,6 +101,8 @@ impl Lowering<'_> {
             from: [zero; 3],
             pred: PredSource::ALWAYS,
             members: Some(members),
+            fragments_from: Box::default(),
+            fragments_to: Box::default(),
         })));
         Some(())
     }

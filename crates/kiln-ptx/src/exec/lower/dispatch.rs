@@ -33,6 +33,7 @@ impl Lowering<'_> {
             Atom | Red => self.lower_atomic(form, operands),
             Cp => return self.lower_copy(form, operands),
             Shfl | Vote | Match | Redux | Elect | Activemask => self.lower_collective(form, operands),
+            Mma | Ldmatrix | Stmatrix | Movmatrix => return self.lower_matrix(form, operands),
             Bar | Barrier => return self.lower_barrier(form, operands),
             Bra | Brx | Call | Ret | Exit | Trap | Brkpt | Nanosleep => {
                 return self.lower_control(form, operands);

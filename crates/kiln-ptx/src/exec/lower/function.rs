@@ -172,12 +172,22 @@ impl Lowering<'_> {
 
     /// Appends a step that lanes whose guard fails go around: for what decides where lanes go or makes them wait.
     pub(super) fn emit_alone(&mut self, op: Op) {
+        self.emit_around();
+        self.emit_always(op);
+    }
+
+    /// Appends a step that runs in the lanes of another predicate than the instruction's.
+    pub(super) fn emit_guarded(&mut self, guard: PredSource, op: Op) {
+        self.push(guard, op);
+    }
+
+    /// Appends a branch by which lanes whose guard fails go around the rest of the instruction.
+    pub(super) fn emit_around(&mut self) {
         if self.guard != PredSource::ALWAYS {
             let when = PredSource { negated: !self.guard.negated, ..self.guard };
             let next = self.at + 1;
             self.emit_branch(Op::Branch { target: next, when });
         }
-        self.emit_always(op);
     }
 
     /// Appends a branch whose targets are numbers of instructions.

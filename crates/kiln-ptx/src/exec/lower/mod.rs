@@ -12,6 +12,7 @@ mod dispatch;
 mod float;
 mod function;
 mod integer;
+mod matrix;
 mod memory;
 mod mentions;
 mod movement;

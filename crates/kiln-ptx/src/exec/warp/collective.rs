@@ -105,6 +105,9 @@ impl Warp {
 
     /// Does it, for the lanes of these lane groups.
     fn perform(&mut self, cta: &mut Cta<'_>, kind: CollectiveKind, lanes: u32, lane_groups: &[usize]) {
+        if let CollectiveKind::Matrix(step) = kind {
+            return self.perform_matrix(cta, step, lanes, lane_groups);
+        }
         let code = Self::code(cta);
         let operation =
             |at: usize, warp: &Self| match code.steps.get(warp.lane_groups[at].pc as usize).map(|s| &s.op) {
@@ -174,7 +177,7 @@ fn combine(kind: CollectiveKind, gathered: &Gathered) -> Given {
     let truth =
         |holds: bool| Given { column: [0; LANES], pred: if holds { u32::MAX } else { 0 }, undefined: 0 };
     match kind {
-        CollectiveKind::Sync => same(0),
+        CollectiveKind::Sync | CollectiveKind::Matrix(_) => same(0),
         CollectiveKind::Shuffle(mode) => shuffle(mode, members, a, b, c),
         CollectiveKind::Vote(Vote::All) => truth(pred == members),
         CollectiveKind::Vote(Vote::Any) => truth(pred != 0),

@@ -14,6 +14,7 @@ mod execute;
 mod frame;
 mod global;
 mod lane_group;
+mod matrix;
 mod memory;
 mod repeat;
 mod special;

@@ -1,0 +1,194 @@
+//! One form of `mma`: shapes and types, and the product itself.
+
+use super::dot::{self, Factor};
+use super::element::{Accumulator, MatrixElement};
+use super::fragment;
+use crate::exec::column::{Column, LANES};
+
+/// Rows, columns and depth of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MultiplyShape {
+    pub(crate) m: u16,
+    pub(crate) n: u16,
+    pub(crate) k: u16,
+}
+
+impl MultiplyShape {
+    /// `m16n8k16` and the like.
+    pub(crate) fn named(word: &str) -> Option<Self> {
+        let (m, rest) = word.strip_prefix('m')?.split_once('n')?;
+        let (n, k) = rest.split_once('k')?;
+        Some(Self { m: m.parse().ok()?, n: n.parse().ok()?, k: k.parse().ok()? })
+    }
+}
+
+/// What is counted of two rows of single bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BitProduct {
+    Xor,
+    And,
+}
+
+/// `D = A B + C` for one warp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Multiply {
+    pub(crate) shape: MultiplyShape,
+    pub(crate) a: MatrixElement,
+    pub(crate) b: MatrixElement,
+    /// C and D have one type.
+    pub(crate) sum: Accumulator,
+    /// Whether integers stop at the limits of `s32` instead of wrapping.
+    pub(crate) satfinite: bool,
+    pub(crate) bits: BitProduct,
+}
+
+impl Multiply {
+    /// The form that a dotted word names; `None` for those that do not exist or are not run.
+    ///
+    /// `mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32`
+    pub(crate) fn named(text: &str) -> Option<Self> {
+        let mut words = text.split('.').peekable();
+        for expected in ["mma", "sync", "aligned"] {
+            words.next().filter(|word| *word == expected)?;
+        }
+        let shape = MultiplyShape::named(words.next()?)?;
+        for expected in ["row", "col"] {
+            words.next().filter(|word| *word == expected)?;
+        }
+        words.next_if_eq(&"kind::f8f6f4");
+        let satfinite = words.next_if_eq(&"satfinite").is_some();
+        let d = Accumulator::named(words.next()?)?;
+        let (a, b) = (MatrixElement::named(words.next()?)?, MatrixElement::named(words.next()?)?);
+        let sum = Accumulator::named(words.next()?).filter(|c| *c == d)?;
+        let bits = match (words.next(), words.next(), words.next()) {
+            (None, ..) if a != MatrixElement::B1 => BitProduct::Xor,
+            (Some("xor"), Some("popc"), None) if a == MatrixElement::B1 => BitProduct::Xor,
+            (Some("and"), Some("popc"), None) if a == MatrixElement::B1 => BitProduct::And,
+            _ => return None,
+        };
+        let multiply = Self { shape, a, b, sum, satfinite, bits };
+        multiply.exists().then_some(multiply)
+    }
+
+    /// The forms of the PTX ISA.
+    fn exists(&self) -> bool {
+        use Accumulator as Sum;
+        use MatrixElement::{B1, Bf16, E4m3, E5m2, F16, F64, S4, S8, Tf32, U4, U8};
+        let MultiplyShape { m, n, k } = self.shape;
+        let shape = (m, n, k);
+        let narrow = |x: MatrixElement| matches!(x, E4m3 | E5m2);
+        match (self.a, self.b, self.sum) {
+            (F16, F16, Sum::F16 | Sum::F32) | (Bf16, Bf16, Sum::F32) => {
+                !self.satfinite && matches!(shape, (16, 8, 8 | 16))
+            }
+            (Tf32, Tf32, Sum::F32) => !self.satfinite && matches!(shape, (16, 8, 4 | 8)),
+            (F64, F64, Sum::F64) => !self.satfinite && matches!(shape, (8, 8, 4) | (16, 8, 4 | 8 | 16)),
+            (a, b, Sum::F32 | Sum::F16) if narrow(a) && narrow(b) => {
+                !self.satfinite && matches!(shape, (16, 8, 16 | 32))
+            }
+            (S8 | U8, S8 | U8, Sum::S32) => matches!(shape, (8, 8, 16) | (16, 8, 16 | 32)),
+            (S4 | U4, S4 | U4, Sum::S32) => matches!(shape, (8, 8, 32) | (16, 8, 32 | 64)),
+            (B1, B1, Sum::S32) => !self.satfinite && matches!(shape, (8, 8, 128) | (16, 8, 128 | 256)),
+            _ => false,
+        }
+    }
+
+    /// Registers of A, B, and of C and D each.
+    pub(crate) fn registers(&self) -> [usize; 3] {
+        let MultiplyShape { m, k, .. } = self.shape;
+        let (halves, depth) = (usize::from(m) / 8, usize::from(k));
+        let blocks = |ty: MatrixElement| (depth / (4 * ty.per_register())).max(1);
+        [halves * blocks(self.a), blocks(self.b), halves * 2 / self.sum.per_register()]
+    }
+
+    /// The registers of D from those of A, B and C.
+    pub(crate) fn product(&self, a: &[Column], b: &[Column], c: &[Column]) -> Vec<Column> {
+        let depth = usize::from(self.shape.k);
+        let (rows, columns) = (self.rows_of_a(a), self.columns_of_b(b));
+        let factors = |ty: MatrixElement, bits: &[u64]| match self.sum {
+            Accumulator::F16 | Accumulator::F32 => bits.iter().map(|bits| Factor::of(ty, *bits)).collect(),
+            Accumulator::F64 | Accumulator::S32 => Vec::new(),
+        };
+        let (a_factors, b_factors) = (factors(self.a, &rows), factors(self.b, &columns));
+        let per = self.sum.per_register();
+        let mut out = vec![[0; LANES]; c.len()];
+        for (register, column) in out.iter_mut().enumerate() {
+            for (lane, value) in column.iter_mut().enumerate() {
+                for part in 0..per {
+                    let at = fragment::of_c(lane, register, part, self.sum);
+                    let before = element(c[register][lane], part, 16 * (3 - per as u32).max(1), per);
+                    let (row, column) = (at.row * depth, at.column * depth);
+                    let sum = match self.sum {
+                        Accumulator::F16 | Accumulator::F32 => dot::float(
+                            self,
+                            &a_factors[row..][..depth],
+                            &b_factors[column..][..depth],
+                            before,
+                        ),
+                        _ => self.dot(&rows[row..][..depth], &columns[column..][..depth], before),
+                    };
+                    *value |= sum << (16 * part);
+                }
+            }
+        }
+        out
+    }
+
+    /// One element of D in integers or `f64`.
+    fn dot(&self, row: &[u64], column: &[u64], before: u64) -> u64 {
+        match self.sum {
+            Accumulator::S32 if self.a == MatrixElement::B1 => {
+                let both = |(a, b): (&u64, &u64)| match self.bits {
+                    BitProduct::Xor => a ^ b,
+                    BitProduct::And => a & b,
+                };
+                let count: u64 = row.iter().zip(column).map(both).sum();
+                u64::from((before as u32).wrapping_add(count as u32))
+            }
+            Accumulator::S32 => {
+                let product = |(a, b): (&u64, &u64)| self.a.integer(*a) * self.b.integer(*b);
+                let sum = row.iter().zip(column).map(product).sum::<i64>() + i64::from(before as u32 as i32);
+                let kept = if self.satfinite { sum.clamp(i32::MIN.into(), i32::MAX.into()) } else { sum };
+                u64::from(kept as u32)
+            }
+            _ => dot::double(row, column, before),
+        }
+    }
+
+    /// A, row by row.
+    fn rows_of_a(&self, a: &[Column]) -> Vec<u64> {
+        let depth = usize::from(self.shape.k);
+        let mut rows = vec![0; usize::from(self.shape.m) * depth];
+        let per = self.a.per_register();
+        for (register, column) in a.iter().enumerate() {
+            for (lane, value) in column.iter().enumerate() {
+                for part in 0..per {
+                    let at = fragment::of_a(lane, register, part, self.shape, self.a);
+                    rows[at.row * depth + at.column] = element(*value, part, self.a.bits(), per);
+                }
+            }
+        }
+        rows
+    }
+
+    /// B, column by column.
+    fn columns_of_b(&self, b: &[Column]) -> Vec<u64> {
+        let depth = usize::from(self.shape.k);
+        let mut columns = vec![0; usize::from(self.shape.n) * depth];
+        let per = self.b.per_register();
+        for (register, column) in b.iter().enumerate() {
+            for (lane, value) in column.iter().enumerate() {
+                for part in 0..per {
+                    let at = fragment::of_b(lane, register, part, self.b);
+                    columns[at.column * depth + at.row] = element(*value, part, self.b.bits(), per);
+                }
+            }
+        }
+        columns
+    }
+}
+
+/// One of the elements in a register.
+fn element(register: u64, part: usize, bits: u32, per_register: usize) -> u64 {
+    if per_register == 1 { register } else { register >> (part as u32 * bits) & (u64::MAX >> (64 - bits)) }
+}

@@ -1,0 +1,77 @@
+//! Matrices whose elements are spread over the lanes of a warp.
+
+use super::Warp;
+use super::lane_group::LaneGroup;
+use crate::exec::block::Cta;
+use crate::exec::code::{Collective, MatrixStep, Op};
+use crate::exec::column::{Column, FULL, LANES, each, first_lane};
+use crate::exec::finding::ExecFindingKind;
+use crate::exec::matrix::{distribute, gather_rows, transpose};
+
+impl Warp {
+    /// Does one step for the lanes of these lane groups. All 32 lanes should be there; those that are not bring zeros.
+    pub(super) fn perform_matrix(
+        &mut self,
+        cta: &mut Cta<'_>,
+        step: MatrixStep,
+        lanes: u32,
+        lane_groups: &[usize],
+    ) {
+        self.report_missing_lanes(cta, lanes, lane_groups);
+        let code = Self::code(cta);
+        let operation = |at: usize, warp: &Self| -> Option<&Collective> {
+            match code.steps.get(warp.lane_groups[at].pc as usize).map(|step| &step.op) {
+                Some(Op::Collective(collective)) => Some(collective),
+                _ => None,
+            }
+        };
+        let mut from: Vec<Column> = Vec::new();
+        for at in lane_groups {
+            let LaneGroup { mask, frame, .. } = self.lane_groups[*at];
+            let Some(collective) = operation(*at, self) else { continue };
+            from.resize(collective.fragments_from.len(), [0; LANES]);
+            for (column, source) in from.iter_mut().zip(&collective.fragments_from) {
+                let held = self.frames[frame].column(*source, &cta.launch.constants);
+                each(mask, |lane| column[lane] = held[lane]);
+            }
+        }
+        let given = result(step, &from);
+        for at in lane_groups {
+            let LaneGroup { mask, frame, .. } = self.lane_groups[*at];
+            let Some(collective) = operation(*at, self) else { continue };
+            for (to, column) in collective.fragments_to.iter().zip(&given) {
+                self.frames[frame].write(*to, column, mask);
+            }
+        }
+    }
+
+    fn report_missing_lanes(&self, cta: &Cta<'_>, lanes: u32, lane_groups: &[usize]) {
+        let Some(group) = lane_groups.first().map(|at| self.lane_groups[*at]) else { return };
+        if !cta.launch.options.checks.barriers {
+            return;
+        }
+        let apart = lane_groups.iter().any(|at| self.lane_groups[*at].pc != group.pc);
+        let text = if apart {
+            "threads of the warp execute this instruction at different places: all 32 must execute the same one".to_owned()
+        } else if lanes != FULL {
+            format!("only the lanes {lanes:#010x} execute this instruction: all 32 threads of the warp must")
+        } else {
+            return;
+        };
+        cta.report(self.index, first_lane(lanes), group.pc, ExecFindingKind::Mask(text));
+    }
+}
+
+fn result(step: MatrixStep, from: &[Column]) -> Vec<Column> {
+    match step {
+        MatrixStep::Multiply(multiply) => {
+            let [a, b, _] = multiply.registers();
+            let (a, rest) = from.split_at(a.min(from.len()));
+            let (b, c) = rest.split_at(b.min(rest.len()));
+            multiply.product(a, b, c)
+        }
+        MatrixStep::Distribute { matrices, transposed } => distribute(from, matrices, transposed),
+        MatrixStep::GatherRows { transposed } => gather_rows(from, transposed),
+        MatrixStep::Transpose => from.first().map(transpose).into_iter().collect(),
+    }
+}
