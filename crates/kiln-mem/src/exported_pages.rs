@@ -13,14 +13,14 @@ use kiln_driver::PagesId;
 /// use std::sync::Arc;
 ///
 /// use kiln_driver::{Driver, Protection, ReserveRequest, StreamRequest};
-/// use kiln_mem::{DriverOrder, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Request};
+/// use kiln_mem::{DriverOrder, Heap, HeapConfig, MemoryResource, MemoryResourceExt, AllocationRequest};
 ///
 /// let driver: Arc<dyn Driver> = kiln_sim::SimDevice::single(1);
 /// let order = Arc::new(DriverOrder::new(driver.clone()));
 /// let stream = order.add(driver.create_stream(StreamRequest::New { priority: 0 })?)?;
 /// let config = HeapConfig { exportable: true, ..HeapConfig::default() };
 /// let heap = Heap::over_pages(driver.clone(), order, config)?;
-/// let block = heap.allocate(&Request::new(3 << 20, stream))?;
+/// let block = heap.allocate(&AllocationRequest::new(3 << 20, stream))?;
 ///
 /// // Here: a descriptor for each part. There: the same memory, under other addresses.
 /// let parts = heap.page_parts(&block)?;

@@ -89,13 +89,13 @@ pub(crate) use page_backing::{not_exportable, reserve_window};
 /// use std::sync::Arc;
 ///
 /// use kiln_driver::{Driver, StreamRequest};
-/// use kiln_mem::{DriverOrder, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Request};
+/// use kiln_mem::{DriverOrder, Heap, HeapConfig, MemoryResource, MemoryResourceExt, AllocationRequest};
 ///
 /// let driver: Arc<dyn Driver> = kiln_sim::SimDevice::single(1);
 /// let order = Arc::new(DriverOrder::new(driver.clone()));
 /// let stream = order.add(driver.create_stream(StreamRequest::New { priority: 0 })?)?;
 /// let heap = Heap::over_pages(driver, order, HeapConfig::default())?;
-/// let block = heap.allocate(&Request::new(100_000, stream))?;
+/// let block = heap.allocate(&AllocationRequest::new(100_000, stream))?;
 /// assert_eq!(heap.accounting().live_bytes, 100_000);
 /// heap.free(block)?;
 /// assert_eq!(heap.bytes_outstanding(), 0);

@@ -28,7 +28,7 @@ use crate::resource::MemoryResource;
 /// use kiln_driver::{Driver, StreamRequest};
 /// use kiln_mem::decorator::{GuardChecker, LeakTracker, Statistics, TraceRecorder};
 /// use kiln_mem::stack::StackContext;
-/// use kiln_mem::{AllocTag, DriverOrder, MemoryResource, MemoryResourceExt, Request, Stack};
+/// use kiln_mem::{AllocTag, DriverOrder, MemoryResource, MemoryResourceExt, AllocationRequest, Stack};
 ///
 /// let driver: Arc<dyn Driver> = kiln_sim::SimDevice::single(1);
 /// let order = Arc::new(DriverOrder::new(driver.clone()));
@@ -37,7 +37,7 @@ use crate::resource::MemoryResource;
 /// let memory = stack.build(&StackContext::new(driver, order))?;
 ///
 /// let weights = AllocTag::new("weights")?;
-/// let block = memory.allocate(&Request::new(5000, stream).tag(weights))?;
+/// let block = memory.allocate(&AllocationRequest::new(5000, stream).tag(weights))?;
 ///
 /// let statistics = memory.find::<Statistics>().ok_or("no `stats` in the stack")?;
 /// assert_eq!(statistics.counts(weights).live_bytes(), 5000);

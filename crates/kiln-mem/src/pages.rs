@@ -39,13 +39,13 @@ const FRAME_PAGES: u32 = 32;
 /// use std::sync::Arc;
 ///
 /// use kiln_driver::{Driver, StreamRequest};
-/// use kiln_mem::{DriverOrder, HeapConfig, MemoryResource, MemoryResourceExt, Pages, Request};
+/// use kiln_mem::{DriverOrder, HeapConfig, MemoryResource, MemoryResourceExt, Pages, AllocationRequest};
 ///
 /// let driver: Arc<dyn Driver> = kiln_sim::SimDevice::single(1);
 /// let order = Arc::new(DriverOrder::new(driver.clone()));
 /// let stream = order.add(driver.create_stream(StreamRequest::New { priority: 0 })?)?;
 /// let pages = Pages::new(driver, order, HeapConfig::default())?;
-/// let block = pages.allocate(&Request::new(3 << 20, stream))?;
+/// let block = pages.allocate(&AllocationRequest::new(3 << 20, stream))?;
 /// assert_eq!(pages.accounting().reserved_bytes, 4 << 20, "two pages of 2 MiB");
 /// pages.free(block)?;
 /// assert_eq!(pages.accounting().reserved_bytes, 4 << 20, "which stay mapped");

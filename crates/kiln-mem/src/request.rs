@@ -9,14 +9,14 @@ use crate::tag::AllocTag;
 /// use std::sync::Arc;
 ///
 /// use kiln_driver::{Driver, StreamRequest};
-/// use kiln_mem::{AllocTag, DriverOrder, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Request};
+/// use kiln_mem::{AllocTag, DriverOrder, Heap, HeapConfig, MemoryResource, MemoryResourceExt, AllocationRequest};
 ///
 /// let driver: Arc<dyn Driver> = kiln_sim::SimDevice::single(1);
 /// let order = Arc::new(DriverOrder::new(driver.clone()));
 /// let stream = order.add(driver.create_stream(StreamRequest::New { priority: 0 })?)?;
 /// let heap = Heap::over_pages(driver, order, HeapConfig::default())?;
 ///
-/// let request = Request::new(5000, stream).align(4096).tag(AllocTag::new("scratch")?);
+/// let request = AllocationRequest::new(5000, stream).align(4096).tag(AllocTag::new("scratch")?);
 /// let block = heap.allocate(&request)?;
 /// assert!(block.bytes() == 5000 && block.address().0 % 4096 == 0);
 /// assert_eq!(heap.counts(request.tag).live_bytes(), 5000);

@@ -123,9 +123,9 @@ impl PtxModule {
     /// #         bar.sync 0;
     /// #         ret;
     /// #     }";
-    /// use kiln_ptx::{PointerAccess, Module, PtxParameterKind};
+    /// use kiln_ptx::{PointerAccess, PtxModule, PtxParameterKind};
     ///
-    /// let module = Module::parse(text)?; // fill(out, value): *out = value
+    /// let module = PtxModule::parse(text)?; // fill(out, value): *out = value
     /// let facts = module.facts(module.find_function("fill").unwrap()).unwrap();
     /// let [out, value] = &facts.signature.parameters[..] else { unreachable!() };
     /// assert_eq!((out.kind, out.offset, out.size_bytes), (PtxParameterKind::Pointer, 0, 8));

@@ -9,15 +9,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// use std::sync::Arc;
 ///
 /// use kiln_driver::{Driver, StreamRequest};
-/// use kiln_mem::{DriverOrder, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Request};
+/// use kiln_mem::{DriverOrder, Heap, HeapConfig, MemoryResource, MemoryResourceExt, AllocationRequest};
 ///
 /// let driver: Arc<dyn Driver> = kiln_sim::SimDevice::single(1);
 /// let order = Arc::new(DriverOrder::new(driver.clone()));
 /// let stream = order.add(driver.create_stream(StreamRequest::New { priority: 0 })?)?;
 /// let heap = Heap::over_pages(driver, order, HeapConfig::default())?;
-/// heap.free(heap.allocate(&Request::new(100_000, stream))?)?;
+/// heap.free(heap.allocate(&AllocationRequest::new(100_000, stream))?)?;
 /// let before = heap.activity();
-/// heap.free(heap.allocate(&Request::new(100_000, stream))?)?;
+/// heap.free(heap.allocate(&AllocationRequest::new(100_000, stream))?)?;
 /// assert_eq!(before.growths, 1);
 /// assert_eq!(heap.activity().since(&before), Default::default(), "the second time nothing had to be done");
 /// # Ok::<(), Box<dyn std::error::Error>>(())

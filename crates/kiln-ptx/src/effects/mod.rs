@@ -87,9 +87,9 @@ impl PtxModule {
     /// #         st.global.u32 [%rd2], %r1;
     /// #         ret;
     /// #     }";
-    /// use kiln_ptx::{PointerAccess, Module};
+    /// use kiln_ptx::{PointerAccess, PtxModule};
     ///
-    /// let module = Module::parse(text)?; // copies *from to *to
+    /// let module = PtxModule::parse(text)?; // copies *from to *to
     /// let effects = module.effects(module.find_function("copy").unwrap()).unwrap();
     /// assert_eq!(effects.pointers[0].effect.access(), PointerAccess::Reads);
     /// assert_eq!(effects.pointers[1].effect.access(), PointerAccess::Writes);

@@ -37,7 +37,7 @@ pub enum ExploreCoverage {
 ///
 /// ```
 /// use kiln_driver::{Driver, DriverExt, MemoryRequest, Result, StreamRequest};
-/// use kiln_sim::{Checks, Machine, MachineConfig, ExploreCoverage, explore};
+/// use kiln_sim::{SimChecks, Machine, MachineConfig, ExploreCoverage, explore};
 ///
 /// // Two streams write the same byte, and nothing orders them.
 /// fn program(machine: &Machine) -> Result<u8> {
@@ -57,7 +57,7 @@ pub enum ExploreCoverage {
 ///     Ok(byte[0])
 /// }
 ///
-/// let config = MachineConfig::seeded(0).checks(Checks::off());
+/// let config = MachineConfig::seeded(0).checks(SimChecks::off());
 /// let seen = explore(config, 1_000, |machine| program(machine).unwrap());
 /// assert_eq!(seen.verdict, ExploreCoverage::Complete);
 /// assert_eq!(seen.outcomes.into_keys().collect::<Vec<_>>(), [1, 2]);

@@ -12,7 +12,7 @@ use crate::exec::finding::AccessKind;
 /// Kernels run on several threads at once: everything takes `&self`.
 ///
 /// ```
-/// use kiln_ptx::exec::{Memory, SimpleMemory};
+/// use kiln_ptx::exec::{GlobalMemory, SimpleMemory};
 ///
 /// let mut memory = SimpleMemory::new();
 /// let block = memory.allocate(64);

@@ -17,7 +17,7 @@ const ALIGN: u64 = 16;
 /// The device heap behind `malloc` and `free` in kernels.
 ///
 /// ```
-/// use kiln_ptx::exec::{DeviceHeap, Memory};
+/// use kiln_ptx::exec::{DeviceHeap, GlobalMemory};
 ///
 /// let heap = DeviceHeap::new(1 << 20);
 /// let block = heap.allocate(100).expect("room");

@@ -14,7 +14,7 @@ const ALIGN: u64 = 256;
 /// Addresses are never given out again, so every use of a freed block is seen.
 ///
 /// ```
-/// use kiln_ptx::exec::{Memory, SimpleMemory};
+/// use kiln_ptx::exec::{GlobalMemory, SimpleMemory};
 ///
 /// let mut memory = SimpleMemory::new();
 /// let block = memory.allocate(12);
