@@ -201,6 +201,9 @@ api! {
         module_function_count = "cuModuleGetFunctionCount"(*mut c_uint, sys::CUmodule);
         module_functions = "cuModuleEnumerateFunctions"(*mut sys::CUfunction, c_uint, sys::CUmodule);
         function_name = "cuFuncGetName"(*mut *const c_char, sys::CUfunction);
+        // What a library queues, as a graph.
+        stream_begin_capture = "cuStreamBeginCapture_v2"(sys::CUstream, c_uint);
+        stream_end_capture = "cuStreamEndCapture"(sys::CUstream, *mut sys::CUgraph);
         // The linker, for machine code of PTX that is to be kept.
         link_create = "cuLinkCreate_v2"(c_uint, *mut c_uint, *mut *mut c_void, *mut sys::CUlinkState);
         link_add = "cuLinkAddData_v2"(

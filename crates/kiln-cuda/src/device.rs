@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 use std::fmt;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
 use kiln_driver::{DeviceInfo, DeviceKey, Error, Health, Object, Priorities, Result, Slots, WallClock, kind};
 
@@ -17,6 +17,7 @@ use crate::libcuda::{Libcuda, start_check};
 use crate::memory::Block;
 use crate::module::Module;
 use crate::open_error::OpenError;
+use crate::operation::{CaptureStream, CublasHandle, LtHandle};
 use crate::pages::Pages;
 use crate::pool::Pool;
 use crate::reservation::Range;
@@ -47,6 +48,10 @@ pub struct CudaDevice {
     pub(crate) pages: Slots<kind::Pages, Pages>,
     pub(crate) hosts: Slots<kind::Host, Host>,
     pub(crate) pool: OnceLock<Pool>,
+    /// What library operations share, made at the first use.
+    pub(crate) cublas: Mutex<Option<Arc<CublasHandle>>>,
+    pub(crate) cublaslt: Mutex<Option<Arc<LtHandle>>>,
+    pub(crate) capture: Mutex<Option<CaptureStream>>,
     pub(crate) info: DeviceInfo,
     pub(crate) clock: WallClock,
     pub(crate) context: Arc<Context>,
@@ -94,6 +99,9 @@ impl CudaDevice {
             pages: Slots::new(key),
             hosts: Slots::new(key),
             pool: OnceLock::new(),
+            cublas: Mutex::default(),
+            cublaslt: Mutex::default(),
+            capture: Mutex::default(),
             info: description.into_info(key, Priorities { lowest, highest }),
             clock: WallClock::new(),
             context,

@@ -15,6 +15,7 @@ use crate::convert;
 use crate::device::CudaDevice;
 use crate::module::LoadedCode;
 use crate::native::Native;
+use crate::operation::LoadedOperation;
 
 use sys::CUfunction_attribute as Attribute;
 
@@ -49,6 +50,9 @@ impl CudaDevice {
         const CALL: &str = "occupancy";
         let api = self.context.enter(CALL)?;
         let kernel = self.functions.pin(function).map_err(|error| error.seen_by(CALL))?;
+        if kernel.operation().is_some() {
+            return Err(Error::unsupported(CALL, "the occupancy of a library operation", "it has no block size"));
+        }
         let most = kernel.attributes.max_threads_per_block;
         if block_threads == 0 || block_threads > most {
             let what = format!("a block of {block_threads} threads");
@@ -120,6 +124,7 @@ impl Kernel {
                 static_shared_bytes,
                 local_bytes: ask(Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
                 constant_bytes: ask(Attribute::CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES)?,
+                workspace_bytes: 0,
                 parameters,
             },
             argument_bytes,
@@ -133,6 +138,28 @@ impl Kernel {
             most_shared_bytes: limits.shared_bytes_per_block_optin.saturating_sub(static_shared_bytes),
             code: code.clone(),
         })
+    }
+
+    /// The function of a library operation. No launch of it is plain, so that each is looked at more closely.
+    pub(crate) fn of_operation(code: &Arc<LoadedCode>, operation: &LoadedOperation) -> Self {
+        let one = Dim3::new(1, 1, 1);
+        Self {
+            raw: Native::NULL,
+            attributes: operation.attributes(),
+            argument_bytes: None,
+            most_grid: one,
+            most_block: one,
+            most_threads: 1,
+            allowed_shared_bytes: AtomicU32::new(0),
+            growing: Mutex::new(()),
+            most_shared_bytes: 0,
+            code: code.clone(),
+        }
+    }
+
+    /// The library operation it is, if it is one.
+    pub(crate) fn operation(&self) -> Option<&LoadedOperation> {
+        self.code.operation()
     }
 
     /// The kernel as libcuda takes it.

@@ -14,12 +14,15 @@ use crate::graph::Graph;
 use crate::launch::PackedArguments;
 use crate::module::LoadedCode;
 use crate::native::Native;
+use crate::operation::CapturedGraph;
 use crate::transfer::{Ends, Filled};
 
 /// A node as it stands in a graph.
 pub(crate) struct BuiltNode {
     raw: Native<sys::CUgraphNode_st>,
     shape: NodeShape,
+    /// Whether it is a library operation, which is a graph inside of this one.
+    is_operation: bool,
     /// The code of a kernel stays loaded while the node may run it.
     _code: Option<Arc<LoadedCode>>,
 }
@@ -30,6 +33,7 @@ pub(crate) enum NodeParts<'a> {
     Copy(Ends<'a>, usize),
     Fill(Filled<'a>),
     Launch(Pinned<'a, kind::Function, Kernel>, LaunchCommand<'a>),
+    Operation(Pinned<'a, kind::Function, Kernel>, CapturedGraph),
     Graph(Pinned<'a, kind::Graph, Graph>, GraphId),
 }
 
@@ -53,7 +57,14 @@ impl CudaDevice {
             Command::Launch(launch) => {
                 let kernel = self.functions.pin(launch.function).map_err(|error| error.seen_by(call))?;
                 self.check_launch(call, api, &kernel, &launch)?;
-                NodeParts::Launch(kernel, launch)
+                match kernel.operation() {
+                    None => NodeParts::Launch(kernel, launch),
+                    Some(operation) => {
+                        let arguments = operation.arguments(call, launch.arguments)?;
+                        let captured = self.capture_operation(call, api, operation, &arguments)?;
+                        NodeParts::Operation(kernel, captured)
+                    }
+                }
             }
             Command::Graph(id) => {
                 NodeParts::Graph(self.graphs.pin(id).map_err(|error| error.seen_by(call))?, id)
@@ -97,6 +108,10 @@ impl CudaDevice {
                 // SAFETY: as above; the kernel is pinned, and the caller vouched that the arguments fit.
                 unsafe { (api.graph_add_kernel)(raw.slot(), graph, edges, count, &parameters) }
             }
+            // SAFETY: as above; the captured graph lives until the call returns, which copies it.
+            NodeParts::Operation(_, captured) => unsafe {
+                (api.graph_add_child)(raw.slot(), graph, edges, count, captured.raw())
+            },
             NodeParts::Graph(child, id) => child.with_template(call, *id, |template| {
                 // SAFETY: as above; the child is pinned and its lock is held.
                 unsafe { (api.graph_add_child)(raw.slot(), graph, edges, count, template) }
@@ -106,7 +121,7 @@ impl CudaDevice {
         if let NodeParts::Launch(_, launch) = &parts {
             self.set_attributes(call, api, raw.raw(), launch)?;
         }
-        Ok(BuiltNode { raw, shape: parts.shape(), _code: parts.code() })
+        Ok(BuiltNode { raw, shape: parts.shape(), is_operation: parts.is_operation(), _code: parts.code() })
     }
 
     /// Changes a node of a graph's executable, and of the template it came from where the driver can. The caller holds
@@ -120,7 +135,7 @@ impl CudaDevice {
         node: &mut BuiltNode,
         parts: NodeParts<'_>,
     ) -> Result<()> {
-        if node.shape != parts.shape() {
+        if node.shape != parts.shape() || node.is_operation != parts.is_operation() {
             let what = format!("a node that is {:?} cannot become {:?}", node.shape, parts.shape());
             return Err(Error::invalid(call, what, "build another graph"));
         }
@@ -150,6 +165,14 @@ impl CudaDevice {
                 let changed = unsafe { (api.graph_exec_set_kernel)(executable, raw, &parameters) };
                 // SAFETY: as above.
                 (changed, graph.follow(changed, || unsafe { (api.graph_set_kernel)(raw, &parameters) }))
+            }
+            NodeParts::Operation(_, captured) => {
+                // SAFETY: as above; the captured graph lives until the call returns, which copies it.
+                let changed = unsafe { (api.graph_exec_set_child)(executable, raw, captured.raw()) };
+                if changed == 0 {
+                    graph.leave_template_behind();
+                }
+                (changed, 0)
             }
             NodeParts::Graph(child, id) => {
                 let changed = child.with_template(call, *id, |template| {
@@ -212,13 +235,18 @@ impl NodeParts<'_> {
             Self::Launch(_, launch) => {
                 NodeShape::Launch { cluster: launch.cluster, cooperative: launch.cooperative }
             }
+            Self::Operation(..) => NodeShape::Launch { cluster: None, cooperative: false },
             Self::Graph(..) => NodeShape::Graph,
         }
     }
 
+    fn is_operation(&self) -> bool {
+        matches!(self, Self::Operation(..))
+    }
+
     fn code(&self) -> Option<Arc<LoadedCode>> {
         match self {
-            Self::Launch(kernel, _) => Some(kernel.code().clone()),
+            Self::Launch(kernel, _) | Self::Operation(kernel, _) => Some(kernel.code().clone()),
             _ => None,
         }
     }

@@ -34,6 +34,9 @@ impl CudaDevice {
         let api = stream.api(call)?;
         let kernel = self.functions.pin(launch.function).map_err(|error| error.seen_by(call))?;
         if !kernel.takes(launch) {
+            if let Some(operation) = kernel.operation() {
+                return self.submit_operation(call, &stream, operation, launch);
+            }
             self.check_launch(call, api, &kernel, launch)?;
         }
         let entry = SubmissionKind::Launch(launch.function);
@@ -77,6 +80,13 @@ impl CudaDevice {
         if threads > u64::from(most) {
             let what = format!("a block of {threads} threads; this kernel takes {most}");
             return Err(Error::invalid(call, what, "use a smaller block"));
+        }
+        if let Some(operation) = kernel.operation() {
+            if launch.cluster.is_some() || launch.cooperative || launch.dynamic_shared_bytes > 0 {
+                let what = "a library operation in clusters, cooperative or with shared memory";
+                return Err(Error::invalid(call, what, "launch it with a grid and a block of 1"));
+            }
+            return operation.arguments(call, launch.arguments).map(drop);
         }
         self.check_arguments(call, kernel, launch.arguments.len())?;
         kernel.allow_shared(call, &self.context, launch.dynamic_shared_bytes)?;

@@ -79,6 +79,7 @@ mod module;
 mod native;
 pub mod nvrtc;
 mod open_error;
+mod operation;
 #[cfg_attr(not(unix), allow(dead_code, reason = "pages are not exported there"))]
 mod pages;
 mod pool;

@@ -15,6 +15,7 @@ use crate::function::Kernel;
 use crate::image::Checked;
 use crate::linker;
 use crate::native::Native;
+use crate::operation::LoadedOperation;
 
 /// Bytes for each of the loader's two logs; what does not fit is cut off by the driver.
 const LOG_BYTES: usize = 16 * 1024;
@@ -27,7 +28,9 @@ pub(crate) struct Module {
 
 /// Loaded code. Kernels and graphs hold it, so it is unloaded after the last of them.
 pub(crate) struct LoadedCode {
+    /// Null for a library operation.
     raw: Native<sys::CUmod_st>,
+    operation: Option<LoadedOperation>,
     context: Arc<Context>,
 }
 
@@ -45,6 +48,11 @@ impl CudaDevice {
     pub(crate) fn load(&self, image: &Image<'_>) -> Result<ModuleId> {
         const CALL: &str = "load";
         let api = self.context.enter(CALL)?;
+        if let Image::Library(text) = image {
+            let operation = Some(LoadedOperation::load(CALL, self, text)?);
+            let code = LoadedCode { raw: Native::NULL, operation, context: self.context.clone() };
+            return self.modules.insert(Module { code: Arc::new(code), names: Mutex::default() });
+        }
         let checked = Checked::new(CALL, image)?;
         if let Image::PtxToKeep { machine_code, .. } = image
             && let Some(code) = linker::machine_code(api, &checked)
@@ -80,7 +88,7 @@ impl CudaDevice {
             code if code.is_sticky() => return Err(self.context.failure(CALL, status, None)),
             code => return Err(Error::refused(CALL, Refusal::Image { code: Some(code), log: logs.text() })),
         }
-        let code = Arc::new(LoadedCode { raw, context: self.context.clone() });
+        let code = Arc::new(LoadedCode { raw, operation: None, context: self.context.clone() });
         self.modules.insert(Module { code, names: Mutex::default() })
     }
 
@@ -90,6 +98,13 @@ impl CudaDevice {
         let module = self.modules.pin(module_id).map_err(|error| error.seen_by(CALL))?;
         if let Some(known) = module.names().kernels.get(name) {
             return Ok(known.clone());
+        }
+        if let Some(operation) = module.code.operation() {
+            if name != operation.name() {
+                return Err(not_found(CALL, module_id, "kernel", name, vec![operation.name().to_owned()]));
+            }
+            let kernel = Kernel::of_operation(&module.code, operation);
+            return self.name_kernel(CALL, module_id, &module, name, kernel);
         }
         let mut raw = Native::NULL;
         let text = c_name(CALL, module_id, "kernel", name)?;
@@ -109,6 +124,9 @@ impl CudaDevice {
         let module = self.modules.pin(module_id).map_err(|error| error.seen_by(CALL))?;
         if let Some(known) = module.names().variables.get(name) {
             return Ok(*known);
+        }
+        if module.code.operation().is_some() {
+            return Err(not_found(CALL, module_id, "variable", name, Vec::new()));
         }
         let (mut address, mut bytes) = (0, 0);
         let text = c_name(CALL, module_id, "variable", name)?;
@@ -190,6 +208,11 @@ impl Module {
 }
 
 impl LoadedCode {
+    /// The library operation it is, if it is one.
+    pub(crate) fn operation(&self) -> Option<&LoadedOperation> {
+        self.operation.as_ref()
+    }
+
     /// The names of all kernels, or none where the driver cannot tell.
     fn kernel_names(&self, api: &Api) -> Vec<String> {
         let (Some(count_of), Some(functions_of), Some(name_of)) =
@@ -225,6 +248,9 @@ impl LoadedCode {
 impl Drop for LoadedCode {
     fn drop(&mut self) {
         let raw = self.raw;
+        if raw == Native::NULL {
+            return;
+        }
         // SAFETY: no kernel, graph or handle holds the code any more.
         self.context.free_when_idle(move |api| unsafe { (api.module_unload)(raw.raw()) });
     }

@@ -156,6 +156,14 @@ pub enum Refusal {
         /// Blocks that fit.
         limit: u64,
     },
+    /// A library is missing, too old or damaged, or it did not accept an operation.
+    #[error("{library} cannot be used: {why}")]
+    Library {
+        /// The library, such as `cuBLAS`.
+        library: &'static str,
+        /// What is wrong, and what to do.
+        why: String,
+    },
     /// The driver said no, with a code kiln has no better name for.
     #[error("the driver refused: {0}")]
     Driver(Code),

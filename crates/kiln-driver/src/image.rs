@@ -22,6 +22,9 @@ pub enum Image<'a> {
     Cubin(&'a [u8]),
     /// Host functions registered with a simulated device under this name.
     HostKernels(&'a str),
+    /// One operation of a mathematical library, as the text of a `kiln_operation::Operation`. The module has one function, which is named as
+    /// the operation is; its launches take a grid and a block of 1.
+    Library(&'a str),
 }
 
 impl<'a> Image<'a> {
@@ -29,7 +32,7 @@ impl<'a> Image<'a> {
     pub fn ptx(&self) -> Option<&'a str> {
         match self {
             Self::Ptx(text) | Self::PtxToKeep { text, .. } => Some(text),
-            Self::Cubin(_) | Self::HostKernels(_) => None,
+            Self::Cubin(_) | Self::HostKernels(_) | Self::Library(_) => None,
         }
     }
 
@@ -39,6 +42,7 @@ impl<'a> Image<'a> {
             Self::Ptx(_) | Self::PtxToKeep { .. } => "PTX",
             Self::Cubin(_) => "cubin",
             Self::HostKernels(_) => "host kernels",
+            Self::Library(_) => "a library operation",
         }
     }
 }
@@ -65,6 +69,9 @@ pub struct FunctionAttributes {
     pub local_bytes: u32,
     /// Constant memory it declares.
     pub constant_bytes: u32,
+    /// Device memory that a library operation works in besides its operands. Its address, a multiple of 256, is the last parameter; there is no
+    /// such parameter where this is 0.
+    pub workspace_bytes: u64,
     /// Offset and size of each parameter, where the driver can tell.
     pub parameters: Option<Vec<ParameterSpan>>,
 }

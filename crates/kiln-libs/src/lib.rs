@@ -3,29 +3,47 @@
 //! A library operation is a launch: it takes part in the order of streams, can be recorded into a graph, is done again
 //! after a takeover, and is checked on the simulated device. This crate has:
 //!
+//! - [`blas`]: matrix products with epilogues, operations on vectors, triangular systems; cuBLASLt and cuBLAS on a GPU.
+//! - [`fft`]: Fourier transforms of one to three dimensions; cuFFT on a GPU.
 //! - [`rand`]: random numbers by Philox4x32-10, the same on every device, bit for bit those of cuRAND where cuRAND has them.
 //!
 //! ```
 //! use kiln::DeviceRuntime;
-//! use kiln_libs::rand::{Normal, Sampler, Uniform};
+//! use kiln_libs::blas::{Activation, Blas, Matrix};
 //!
 //! let gpu = DeviceRuntime::simulated(1)?;
-//! let random = Sampler::new(&gpu);
-//! let values = gpu.allocate::<f32>(1000)?;
-//! random.draw(42).fill(&values, Uniform)?;
-//! assert!(values.download()?.iter().all(|value| (0.0..=1.0).contains(value)));
-//!
-//! // The next thousand of the same sequence, as normal numbers.
-//! random.draw(42).offset(1000).fill(&values, Normal { mean: 0.0, deviation: 2.0 })?;
+//! let blas = Blas::new(&gpu);
+//! let a = gpu.upload(&[1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0])?; // 2 x 3, row after row
+//! let b = gpu.upload(&[1.0_f32, 0.0, 0.0, 1.0, 1.0, -9.0])?; // 3 x 2
+//! let c = gpu.allocate::<f32>(4)?;
+//! let product = blas.matmul(Matrix::new(&a, 2, 3), Matrix::new(&b, 3, 2), Matrix::new(&c, 2, 2));
+//! product.activation(Activation::Relu).submit()?;
+//! assert_eq!(c.download()?, [4.0, 0.0, 10.0, 0.0]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # How operations of [`blas`] and [`fft`] run
+//!
+//! Each call becomes a [`LibraryCall`]: the text of one operation with its buffers. It is checked before anything is queued. The operation is
+//! loaded once for each device and kept: on a GPU that opens NVIDIA's library and chooses the algorithm, on the simulated device it is computed
+//! on the CPU, the same bytes on every machine. How far the two may differ is [`Tolerance::of`] the operation. Workspace comes from the heap, on the
+//! stream of the call, under the tag `library`.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
+pub mod blas;
+mod call;
 mod error;
+pub mod fft;
+mod loaded;
 pub mod rand;
+mod scaling;
+mod tolerance;
 
+pub use call::LibraryCall;
 pub use error::LibraryError;
+pub use kiln_operation as operation;
+pub use tolerance::Tolerance;
 
 /// The result of a library operation.
 pub type Result<T> = std::result::Result<T, LibraryError>;

@@ -23,10 +23,11 @@ const BOUNDARIES: &[Boundary] = &[
     Boundary { package: "kiln-driver", may_use: &["kiln-sync"], unsafe_code: true },
     Boundary { package: "kiln-ptx", may_use: &[], unsafe_code: false },
     Boundary { package: "kiln-ir", may_use: &[], unsafe_code: false },
+    Boundary { package: "kiln-operation", may_use: &[], unsafe_code: false },
     Boundary { package: "kiln-order", may_use: &["kiln-driver", "kiln-sync"], unsafe_code: true },
     Boundary { package: "kiln-mem", may_use: &["kiln-driver", "kiln-order", "kiln-sync"], unsafe_code: true },
-    Boundary { package: "kiln-cuda", may_use: &["kiln-driver", "kiln-sync"], unsafe_code: true },
-    Boundary { package: "kiln-sim", may_use: &["kiln-driver", "kiln-ptx"], unsafe_code: true },
+    Boundary { package: "kiln-cuda", may_use: &["kiln-driver", "kiln-operation", "kiln-sync"], unsafe_code: true },
+    Boundary { package: "kiln-sim", may_use: &["kiln-driver", "kiln-operation", "kiln-ptx"], unsafe_code: true },
     Boundary {
         package: "kiln-isolate",
         may_use: &["kiln-driver", "kiln-cuda", "kiln-sim"],
@@ -60,7 +61,7 @@ const BOUNDARIES: &[Boundary] = &[
     },
     Boundary {
         package: "kiln-libs",
-        may_use: &["kiln-driver", "kiln-ir", "kiln-runtime"],
+        may_use: &["kiln-driver", "kiln-ir", "kiln-mem", "kiln-operation", "kiln-runtime"],
         unsafe_code: true,
     },
     Boundary { package: "kiln-service", may_use: &["kiln-driver", "kiln-runtime"], unsafe_code: false },

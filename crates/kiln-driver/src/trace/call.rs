@@ -123,6 +123,7 @@ pub(crate) enum RecordedImage {
     Ptx(String),
     Cubin(Hex),
     HostKernels(String),
+    Library(String),
 }
 
 macro_rules! kinds {
@@ -305,6 +306,7 @@ impl From<Image<'_>> for RecordedImage {
             Image::Ptx(text) | Image::PtxToKeep { text, .. } => Self::Ptx(text.into()),
             Image::Cubin(bytes) => Self::Cubin(Hex(bytes.into())),
             Image::HostKernels(name) => Self::HostKernels(name.into()),
+            Image::Library(text) => Self::Library(text.into()),
         }
     }
 }
@@ -315,6 +317,7 @@ impl RecordedImage {
             Self::Ptx(text) => Image::Ptx(text),
             Self::Cubin(bytes) => Image::Cubin(&bytes.0),
             Self::HostKernels(name) => Image::HostKernels(name),
+            Self::Library(text) => Image::Library(text),
         }
     }
 }

@@ -16,7 +16,7 @@ use super::proxy::DeviceProxy;
 use super::shared::Remote;
 use crate::protocol::memory_file::MemoryFile;
 use crate::protocol::wire::{
-    Ask, IMAGE_CUBIN, IMAGE_HOST_KERNELS, IMAGE_PTX, IMAGE_PTX_TO_KEEP, Put, Reader, Take, WireCommand,
+    Ask, IMAGE_CUBIN, IMAGE_HOST_KERNELS, IMAGE_LIBRARY, IMAGE_PTX, IMAGE_PTX_TO_KEEP, Put, Reader, Take, WireCommand,
     WireNode, WireObject, Writer,
 };
 
@@ -31,6 +31,7 @@ impl DeviceProxy {
             Image::PtxToKeep { text, .. } => (IMAGE_PTX_TO_KEEP, text.as_bytes()),
             Image::Cubin(bytes) => (IMAGE_CUBIN, *bytes),
             Image::HostKernels(name) => (IMAGE_HOST_KERNELS, name.as_bytes()),
+            Image::Library(text) => (IMAGE_LIBRARY, text.as_bytes()),
             _ => return Err(Error::unsupported(CALL, "this kind of image", "a worker does not take it")),
         };
         let bytes = contents.len() as u64;

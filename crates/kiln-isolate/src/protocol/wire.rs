@@ -21,10 +21,10 @@ mod writer;
 pub(crate) use command::{WireCommand, WireLaunch, WirePlace, put_declared};
 pub(crate) use error::{put_error, take_error};
 pub(crate) use handshake::{Farewell, Hello, Welcome};
-pub(crate) use image::{IMAGE_CUBIN, IMAGE_HOST_KERNELS, IMAGE_PTX, IMAGE_PTX_TO_KEEP};
+pub(crate) use image::{IMAGE_CUBIN, IMAGE_HOST_KERNELS, IMAGE_LIBRARY, IMAGE_PTX, IMAGE_PTX_TO_KEEP};
 pub(crate) use reader::{Malformed, Reader};
 pub(crate) use request::{Ask, Request, WireNode, WireObject, WirePart};
 pub(crate) use writer::{Put, Take, Writer};
 
 /// The version of the format.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;

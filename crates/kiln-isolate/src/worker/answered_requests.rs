@@ -15,7 +15,7 @@ use super::server::Server;
 use crate::protocol::memory_file::MemoryFile;
 use crate::protocol::segment::REPLY_LIMIT_BYTES;
 use crate::protocol::wire::{
-    Ask, IMAGE_CUBIN, IMAGE_HOST_KERNELS, IMAGE_PTX, IMAGE_PTX_TO_KEEP, Put, WireNode, Writer,
+    Ask, IMAGE_CUBIN, IMAGE_HOST_KERNELS, IMAGE_LIBRARY, IMAGE_PTX, IMAGE_PTX_TO_KEEP, Put, WireNode, Writer,
 };
 
 /// A batch ends when its answers are longer than this, so that the next answer still fits.
@@ -236,6 +236,7 @@ impl Server {
             IMAGE_PTX_TO_KEEP => Image::PtxToKeep { text: text()?, machine_code },
             IMAGE_CUBIN => Image::Cubin(&contents),
             IMAGE_HOST_KERNELS => Image::HostKernels(text()?),
+            IMAGE_LIBRARY => Image::Library(text()?),
             _ => return Err(Error::unsupported(CALL, "this kind of image", "the worker does not know it")),
         };
         let module = self.driver.load(&image)?;

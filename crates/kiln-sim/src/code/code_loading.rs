@@ -7,12 +7,14 @@ use kiln_driver::{
     Code, DeviceAddress, DeviceMemory, Error, Function, FunctionId, Image, ModuleId, Object, Occupancy,
     Protection, Refusal, Result,
 };
+use kiln_operation::{Operation, OperationError};
 
 use crate::check::actor::Action;
 use crate::code::code_engine::{CompiledModule, Relocate, SimVariable};
 use crate::code::kernel::SimKernel;
 use crate::code::machine_code;
 use crate::code::occupancy::occupancy;
+use crate::code::twin::Twin;
 use crate::device::objects::{Loaded, LoadedFunction, Module, Objects, Origin, Users};
 use crate::fault_plan::PlannedFault;
 use crate::schedule::machine_core::Core;
@@ -132,6 +134,14 @@ impl Core {
                     library.kernels().iter().map(|(name, kernel)| (name.to_string(), kernel.clone()));
                 Ok(CompiledModule { kernels: kernels.collect(), variables: Vec::new(), relocate: None })
             }
+            Image::Library(text) => {
+                let operation: Operation = text.parse().map_err(|error: OperationError| {
+                    Error::refused(CALL, Refusal::Image { code: None, log: error.to_string() })
+                })?;
+                let twin: Arc<dyn SimKernel> = Twin::new(operation);
+                let kernels = vec![(operation.name().to_owned(), twin)];
+                Ok(CompiledModule { kernels, variables: Vec::new(), relocate: None })
+            }
             Image::Ptx(text) => self.compile_ptx(objects, text),
             Image::PtxToKeep { text, machine_code } => {
                 let compiled = self.compile_ptx(objects, text)?;
@@ -237,7 +247,7 @@ fn loaded(name: &str, kernel: Arc<dyn SimKernel>, limit: u32) -> Loaded {
 }
 
 fn unknown_kind(image: &Image<'_>) -> Error {
-    Error::unsupported("load", image.name(), "a simulated device runs PTX and host kernels")
+    Error::unsupported("load", image.name(), "a simulated device runs PTX, library operations and host kernels")
 }
 
 fn not_found(

@@ -57,6 +57,8 @@ pub struct SimSignature {
     pub local_bytes: u32,
     /// Constant memory it declares.
     pub constant_bytes: u32,
+    /// Workspace whose address is the last parameter; 0 if there is none.
+    pub workspace_bytes: u64,
 }
 
 /// One parameter of a kernel.
@@ -110,6 +112,7 @@ impl SimSignature {
             static_shared_bytes: self.static_shared_bytes,
             local_bytes: self.local_bytes,
             constant_bytes: self.constant_bytes,
+            workspace_bytes: self.workspace_bytes,
             parameters: Some(self.spans()),
         }
     }

@@ -20,7 +20,7 @@ in_order! {
     Occupancy { blocks_per_multiprocessor, suggested_block_threads, suggested_grid_blocks }
     ParameterSpan { offset, bytes }
     FunctionAttributes {
-        max_threads_per_block, registers, static_shared_bytes, local_bytes, constant_bytes, parameters,
+        max_threads_per_block, registers, static_shared_bytes, local_bytes, constant_bytes, workspace_bytes, parameters,
     }
     Limits {
         max_grid, max_block, max_threads_per_block, max_cluster_blocks, warp_threads, multiprocessors,

@@ -140,6 +140,11 @@ fn put_refusal(refusal: &Refusal, to: &mut Writer) {
             to.u8(9);
             code.0.put(to);
         }
+        Refusal::Library { library, why } => {
+            to.u8(10);
+            text(library, to);
+            text(why, to);
+        }
         other => {
             to.u8(3);
             text(&other.to_string(), to);
@@ -170,6 +175,7 @@ fn take_refusal(from: &mut Reader<'_>) -> Result<Refusal, Malformed> {
         },
         8 => Refusal::CooperativeResidencyExceeded { blocks: from.u64()?, limit: from.u64()? },
         9 => Refusal::Driver(Code(i32::take(from)?)),
+        10 => Refusal::Library { library: interned(from.text()?), why: String::take(from)? },
         _ => return Err(Malformed { what: "an unknown kind of refusal" }),
     })
 }
@@ -196,6 +202,7 @@ mod tests {
             },
             Refusal::CooperativeResidencyExceeded { blocks: 5, limit: 4 },
             Refusal::Driver(Code::NOT_PERMITTED),
+            Refusal::Library { library: "cuBLAS", why: "it is not there".into() },
         ];
         let mut errors: Vec<Error> = refusals.map(|refusal| Error::refused("submit", refusal)).into();
         errors.push(Error::out_of_memory("allocate", 10, Some(3)));

@@ -50,6 +50,7 @@ impl PtxKernel {
             static_shared_bytes: narrow(entry.shared_bytes()),
             local_bytes: narrow(entry.local_bytes()),
             constant_bytes: 0,
+            workspace_bytes: 0,
         };
         let coverage = engine.log.as_ref().map(|log| log.add(&entry));
         let names = facts.signature.parameters.iter().map(|parameter| parameter.name.to_string()).collect();

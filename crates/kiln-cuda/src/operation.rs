@@ -1,0 +1,147 @@
+//! Library operations: prepared when they are loaded, queued by a launch.
+//!
+//! Loading opens the library, makes handle, descriptors and plan, and chooses the algorithm. A launch then only hands addresses and scalars over: it
+//! neither blocks nor allocates. Workspace is memory of the caller, an argument behind those of the operation; no library allocates any
+//! for an operation. A graph gets what the operation queues as a graph inside of it, captured on a stream that nothing else uses.
+
+mod arguments;
+mod capture;
+mod convert;
+mod cublas;
+mod cublaslt;
+mod cufft;
+mod entry_points;
+mod failure;
+
+use std::cell::Cell;
+
+use cudarc::driver::sys;
+use kiln_driver::{Dim3, Error, FunctionAttributes, LaunchCommand, ParameterSpan, Refusal, Result, Submission};
+use kiln_operation::{ARGUMENT_BYTES, Operand, Operation};
+
+use crate::device::CudaDevice;
+use crate::stream::Stream;
+use crate::submission_log::SubmissionKind;
+
+pub(crate) use arguments::OperationArguments;
+pub(crate) use capture::{CaptureStream, CapturedGraph};
+pub(crate) use cublas::CublasHandle;
+pub(crate) use cublaslt::LtHandle;
+pub(crate) use failure::LibraryFailure;
+
+/// An operation that is ready to be queued.
+trait PreparedOperation: Send + Sync {
+    /// Workspace it takes, behind its other arguments.
+    fn workspace_bytes(&self) -> u64;
+
+    /// Queues it. The context is current, and the arguments were checked.
+    ///
+    /// # Safety
+    /// The addresses are those of memory that the operation may access until it is done, and as large as its operands say.
+    unsafe fn queue(
+        &self,
+        stream: sys::CUstream,
+        arguments: &OperationArguments,
+    ) -> std::result::Result<(), LibraryFailure>;
+}
+
+/// A loaded operation.
+pub(crate) struct LoadedOperation {
+    operation: Operation,
+    operands: Vec<Operand>,
+    prepared: Box<dyn PreparedOperation>,
+}
+
+impl LoadedOperation {
+    /// Opens the library that has the operation, and prepares it.
+    pub(crate) fn load(call: &'static str, device: &CudaDevice, text: &str) -> Result<Self> {
+        let api = device.context.enter(call)?;
+        let operation: Operation = text.parse().map_err(|error| {
+            Error::refused(call, Refusal::Image { code: None, log: format!("{error}") })
+        })?;
+        let prepared: Box<dyn PreparedOperation> = match &operation {
+            Operation::Matmul(matmul) => Box::new(cublaslt::LtMatmul::prepare(call, device, matmul)?),
+            Operation::Fft(fft) => Box::new(cufft::FftPlan::prepare(call, device, fft)?),
+            other => Box::new(cublas::CublasCall::prepare(call, device, other)?),
+        };
+        let loaded = Self { operation, operands: operation.operands(), prepared };
+        // The first use of a kernel loads it, which takes long; a capture is such a use, and runs nothing.
+        if let Ok(arguments) = OperationArguments::placeholders(&loaded.operands, loaded.workspace_bytes()) {
+            let _ = device.capture_operation(call, api, &loaded, &arguments);
+        }
+        Ok(loaded)
+    }
+
+    /// The name of its one function.
+    pub(crate) fn name(&self) -> &'static str {
+        self.operation.name()
+    }
+
+    /// Workspace it takes.
+    pub(crate) fn workspace_bytes(&self) -> u64 {
+        self.prepared.workspace_bytes()
+    }
+
+    /// What callers may know of it.
+    pub(crate) fn attributes(&self) -> FunctionAttributes {
+        let count = self.operands.len() as u32 + u32::from(self.workspace_bytes() > 0);
+        let span = |at: u32| ParameterSpan { offset: at * ARGUMENT_BYTES, bytes: ARGUMENT_BYTES };
+        FunctionAttributes {
+            max_threads_per_block: 1,
+            workspace_bytes: self.workspace_bytes(),
+            parameters: Some((0..count).map(span).collect()),
+            ..FunctionAttributes::default()
+        }
+    }
+
+    /// The arguments of a launch, checked.
+    pub(crate) fn arguments(&self, call: &'static str, packed: &[u8]) -> Result<OperationArguments> {
+        OperationArguments::new(call, self.name(), &self.operands, self.workspace_bytes(), packed)
+    }
+
+    /// # Safety
+    /// As for [`PreparedOperation::queue`].
+    unsafe fn queue(
+        &self,
+        stream: sys::CUstream,
+        arguments: &OperationArguments,
+    ) -> std::result::Result<(), LibraryFailure> {
+        // SAFETY: the caller vouches for the addresses.
+        unsafe { self.prepared.queue(stream, arguments) }
+    }
+}
+
+impl CudaDevice {
+    /// Queues an operation as the next submission of a stream.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn submit_operation(
+        &self,
+        call: &'static str,
+        stream: &Stream,
+        operation: &LoadedOperation,
+        launch: &LaunchCommand<'_>,
+    ) -> Result<Submission> {
+        // Libraries use the context that is current.
+        let api = self.context.enter(call)?;
+        launch.grid.check_extents(call, "grid", Dim3::new(1, 1, 1))?;
+        launch.block.check_extents(call, "block", Dim3::new(1, 1, 1))?;
+        let arguments = operation.arguments(call, launch.arguments)?;
+        let failure: Cell<Option<LibraryFailure>> = Cell::new(None);
+        let submitted = stream.queue(call, SubmissionKind::Launch(launch.function), |_| {
+            // SAFETY: the caller of `submit` vouched that the launch may run with these arguments.
+            match unsafe { operation.queue(stream.raw(), &arguments) } {
+                Ok(()) => 0,
+                Err(failed) => {
+                    let status = failed.status(api, stream.raw());
+                    failure.set(Some(failed));
+                    status
+                }
+            }
+        });
+        submitted.map_err(|error| match failure.take() {
+            Some(failed) if !error.is_sticky() && !error.is_oom() => failed.error(call, operation.name()),
+            _ => error,
+        })
+    }
+}

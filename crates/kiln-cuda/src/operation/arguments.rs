@@ -1,0 +1,79 @@
+//! The arguments of an operation, out of the packed ones of a launch.
+
+use kiln_driver::{Error, Result};
+use kiln_operation::{ARGUMENT_BYTES, Operand};
+
+/// The most arguments an operation has, workspace included.
+const MOST_ARGUMENTS: usize = 8;
+/// Workspace is aligned to this.
+const WORKSPACE_ALIGNMENT: u64 = 256;
+/// An address that is used where none is accessed.
+const PLACEHOLDER: u64 = 1 << 32;
+
+/// The arguments of one launch: addresses, and scalars as the bits of an `f64`.
+#[derive(Clone, Copy)]
+pub(crate) struct OperationArguments {
+    words: [u64; MOST_ARGUMENTS],
+    /// How many come before the workspace.
+    operands: usize,
+}
+
+impl OperationArguments {
+    /// Reads packed arguments and checks addresses: none is null, and each is aligned as the operation was told.
+    pub(super) fn new(
+        call: &'static str,
+        name: &'static str,
+        operands: &[Operand],
+        workspace_bytes: u64,
+        packed: &[u8],
+    ) -> Result<Self> {
+        let count = operands.len() + usize::from(workspace_bytes > 0);
+        let wanted = count * ARGUMENT_BYTES as usize;
+        if count > MOST_ARGUMENTS || !(wanted..=wanted.next_multiple_of(16)).contains(&packed.len()) {
+            let what = format!("{} bytes of arguments for {name}, which takes {wanted}", packed.len());
+            return Err(Error::invalid(call, what, "give eight bytes for each operand, and the workspace last"));
+        }
+        let mut words = [0; MOST_ARGUMENTS];
+        for (word, bytes) in words.iter_mut().zip(packed.as_chunks::<8>().0) {
+            *word = u64::from_ne_bytes(*bytes);
+        }
+        let memory = operands.iter().map(|operand| (operand.name, operand.effect.is_memory(), operand.alignment));
+        let workspace = (workspace_bytes > 0).then_some(("workspace", true, WORKSPACE_ALIGNMENT));
+        for ((operand, is_memory, alignment), word) in memory.chain(workspace).zip(words) {
+            if is_memory && (word == 0 || !word.is_multiple_of(alignment)) {
+                let what = format!("{operand} of {name} at {word:#x}, which must be a multiple of {alignment}");
+                return Err(Error::invalid(call, what, "give the address of aligned memory"));
+            }
+        }
+        Ok(Self { words, operands: operands.len() })
+    }
+
+    /// Arguments that point to nothing, for a capture that is never run.
+    pub(super) fn placeholders(operands: &[Operand], workspace_bytes: u64) -> Result<Self> {
+        let one = 1.0_f64.to_bits();
+        let mut packed: Vec<u8> = Vec::new();
+        let words = operands.iter().zip(1_u64..).map(|(operand, at)| match operand.effect.is_memory() {
+            true => PLACEHOLDER * at,
+            false => one,
+        });
+        words.chain((workspace_bytes > 0).then_some(PLACEHOLDER * 100)).for_each(|word| {
+            packed.extend(word.to_ne_bytes());
+        });
+        Self::new("load", "operation", operands, workspace_bytes, &packed)
+    }
+
+    /// The address of an operand.
+    pub(super) fn address(&self, index: usize) -> *mut std::ffi::c_void {
+        std::ptr::without_provenance_mut(self.words.get(index).copied().unwrap_or(0) as usize)
+    }
+
+    /// A scalar.
+    pub(super) fn scalar(&self, index: usize) -> f64 {
+        f64::from_bits(self.words.get(index).copied().unwrap_or(0))
+    }
+
+    /// The address of the workspace, or null.
+    pub(super) fn workspace(&self) -> *mut std::ffi::c_void {
+        self.address(self.operands)
+    }
+}

@@ -1,0 +1,331 @@
+//! Matrix products by cuBLASLt.
+
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cudarc::driver::sys;
+use kiln_driver::{Error, Refusal, Result};
+use kiln_operation::{Determinism, ElementType, Layout, Matmul};
+
+use super::arguments::OperationArguments;
+use super::convert::{self, scalar};
+use super::entry_points::entry_points;
+use super::failure::LibraryFailure;
+use super::PreparedOperation;
+use crate::context::Context;
+use crate::device::CudaDevice;
+use crate::libraries::LibraryKind;
+use crate::native::Native;
+
+type Handle = *mut c_void;
+type In = *const c_void;
+type Out = *mut c_void;
+type LtResult<T> = std::result::Result<T, LibraryFailure>;
+
+/// Attributes of a product: `cublasLtMatmulDescAttributes_t`.
+const DESC_TRANSA: i32 = 3;
+const DESC_TRANSB: i32 = 4;
+const DESC_EPILOGUE: i32 = 7;
+const DESC_BIAS_POINTER: i32 = 8;
+const DESC_BIAS_DATA_TYPE: i32 = 26;
+/// Attributes of a matrix: `cublasLtMatrixLayoutAttribute_t`.
+const LAYOUT_BATCH_COUNT: i32 = 5;
+const LAYOUT_STRIDED_BATCH_OFFSET: i32 = 6;
+/// Attributes of a search: `cublasLtMatmulPreferenceAttributes_t`.
+const PREF_MAX_WORKSPACE_BYTES: i32 = 1;
+const PREF_REDUCTION_SCHEME_MASK: i32 = 3;
+const PREF_MIN_ALIGNMENTS: [i32; 4] = [5, 6, 7, 8];
+/// No part sums that are added in any order: `CUBLASLT_REDUCTION_SCHEME_NONE`.
+const NO_REDUCTION: u32 = 0;
+
+entry_points! {
+    /// The entry points of cuBLASLt.
+    LtApi of LibraryKind::CublasLt => {
+        create = "cublasLtCreate"(*mut Handle);
+        destroy = "cublasLtDestroy"(Handle);
+        desc_create = "cublasLtMatmulDescCreate"(*mut Handle, i32, i32);
+        desc_destroy = "cublasLtMatmulDescDestroy"(Handle);
+        desc_set = "cublasLtMatmulDescSetAttribute"(Handle, i32, In, usize);
+        layout_create = "cublasLtMatrixLayoutCreate"(*mut Handle, i32, u64, u64, i64);
+        layout_destroy = "cublasLtMatrixLayoutDestroy"(Handle);
+        layout_set = "cublasLtMatrixLayoutSetAttribute"(Handle, i32, In, usize);
+        pref_create = "cublasLtMatmulPreferenceCreate"(*mut Handle);
+        pref_destroy = "cublasLtMatmulPreferenceDestroy"(Handle);
+        pref_set = "cublasLtMatmulPreferenceSetAttribute"(Handle, i32, In, usize);
+        heuristic = "cublasLtMatmulAlgoGetHeuristic"(
+            Handle, Handle, Handle, Handle, Handle, Handle, Handle, i32, *mut Heuristic, *mut i32,
+        );
+        matmul = "cublasLtMatmul"(
+            Handle, Handle, In, In, Handle, In, Handle, In, In, Handle, Out, Handle, *const Algorithm, Out, usize,
+            sys::CUstream,
+        );
+    }
+}
+
+/// `cublasLtMatmulAlgo_t`.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+struct Algorithm {
+    data: [u64; 8],
+}
+
+/// `cublasLtMatmulHeuristicResult_t`.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+struct Heuristic {
+    algorithm: Algorithm,
+    workspace_bytes: usize,
+    state: i32,
+    waves: f32,
+    reserved: [i32; 4],
+}
+
+/// The handle of a device. Any number of threads may use it at once.
+pub(crate) struct LtHandle {
+    api: &'static LtApi,
+    raw: Native<c_void>,
+    context: Arc<Context>,
+}
+
+/// A descriptor of cuBLASLt, which lies in memory of the host.
+struct Descriptor {
+    raw: Native<c_void>,
+    destroy: unsafe extern "C" fn(Handle) -> i32,
+}
+
+/// A product with its algorithm.
+pub(super) struct LtMatmul {
+    operation: Matmul,
+    scale: ElementType,
+    /// The address of the bias is one of its attributes, so that a product with one takes the lock.
+    product: Mutex<Descriptor>,
+    a: Descriptor,
+    b: Descriptor,
+    d: Descriptor,
+    algorithm: Algorithm,
+    workspace_bytes: usize,
+    handle: Arc<LtHandle>,
+}
+
+impl LtHandle {
+    fn create(call: &'static str, context: &Arc<Context>) -> Result<Arc<Self>> {
+        let api = LtApi::load(call)?;
+        let mut raw = Native::NULL;
+        // SAFETY: the out-parameter is a live local, and the context is current.
+        let status = unsafe { (api.create)(raw.slot()) };
+        check("cublasLtCreate", status).map_err(|failure| failure.error(call, "a handle"))?;
+        Ok(Arc::new(Self { api, raw, context: context.clone() }))
+    }
+}
+
+impl Drop for LtHandle {
+    fn drop(&mut self) {
+        let (api, raw) = (self.api, self.raw);
+        self.context.free_when_idle(move |_| {
+            // SAFETY: this was the only owner.
+            unsafe { (api.destroy)(raw.raw()) };
+            0
+        });
+    }
+}
+
+impl Descriptor {
+    fn make(
+        call: &'static str,
+        destroy: unsafe extern "C" fn(Handle) -> i32,
+        create: impl FnOnce(*mut Handle) -> i32,
+    ) -> LtResult<Self> {
+        let mut raw = Native::NULL;
+        check(call, create(raw.slot()))?;
+        Ok(Self { raw, destroy })
+    }
+
+    /// Sets an attribute with one of the library's functions for that.
+    fn set<T: Copy>(
+        &self,
+        set: unsafe extern "C" fn(Handle, i32, In, usize) -> i32,
+        attribute: i32,
+        value: T,
+    ) -> LtResult<()> {
+        // SAFETY: the value is a live local of the size that is said, and is copied.
+        let status = unsafe { set(self.raw.raw(), attribute, (&raw const value).cast(), size_of::<T>()) };
+        check("cublasLt…SetAttribute", status)
+    }
+
+    fn raw(&self) -> Handle {
+        self.raw.raw()
+    }
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        // SAFETY: this is the only owner. It is memory of the host, so that no device is asked.
+        unsafe { (self.destroy)(self.raw.raw()) };
+    }
+}
+
+impl LtMatmul {
+    pub(super) fn prepare(call: &'static str, device: &CudaDevice, operation: &Matmul) -> Result<Self> {
+        let mut known = device.cublaslt.lock().unwrap_or_else(PoisonError::into_inner);
+        let handle = match &*known {
+            Some(handle) => handle.clone(),
+            None => known.insert(LtHandle::create(call, &device.context)?).clone(),
+        };
+        drop(known);
+        if i32::try_from(operation.batch).is_err() {
+            let what = format!("a batch of {}", operation.batch);
+            return Err(Error::invalid(call, what, "split it into batches below 2^31"));
+        }
+        let made = Self::make(handle, operation);
+        made.map_err(|failure| match failure {
+            failure if failure.is_unsupported() => no_algorithm(call, operation),
+            failure => failure.error(call, &operation.to_string()),
+        })
+    }
+
+    fn make(handle: Arc<LtHandle>, operation: &Matmul) -> LtResult<Self> {
+        let api = handle.api;
+        let (compute, scale) = convert::compute_type(operation.math, operation.a.element);
+        let product = Descriptor::make("cublasLtMatmulDescCreate", api.desc_destroy, |slot| {
+            // SAFETY: the out-parameter is a live local of the caller.
+            unsafe { (api.desc_create)(slot, compute, convert::data_type(scale)) }
+        })?;
+        product.set(api.desc_set, DESC_TRANSA, convert::transposition(operation.a.transposed))?;
+        product.set(api.desc_set, DESC_TRANSB, convert::transposition(operation.b.transposed))?;
+        product.set(api.desc_set, DESC_EPILOGUE, convert::epilogue(operation.epilogue))?;
+        if operation.epilogue.bias {
+            product.set(api.desc_set, DESC_BIAS_DATA_TYPE, convert::data_type(operation.d.element))?;
+            // Its alignment is part of the search; the address comes with each launch.
+            product.set(api.desc_set, DESC_BIAS_POINTER, operation.alignment)?;
+        }
+        let a = layout(api, &operation.a, operation.a_stored(), operation.batch)?;
+        let b = layout(api, &operation.b, operation.b_stored(), operation.batch)?;
+        let d = layout(api, &operation.d, (operation.m, operation.n), operation.batch)?;
+        let found = search(&handle, operation, [&product, &a, &b, &d])?;
+        Ok(Self {
+            operation: *operation,
+            scale,
+            product: Mutex::new(product),
+            a,
+            b,
+            d,
+            algorithm: found.algorithm,
+            workspace_bytes: found.workspace_bytes,
+            handle,
+        })
+    }
+}
+
+fn layout(api: &LtApi, layout: &Layout, (rows, columns): (u64, u64), batch: u64) -> LtResult<Descriptor> {
+    let leading = i64::try_from(layout.leading).unwrap_or(i64::MAX);
+    let made = Descriptor::make("cublasLtMatrixLayoutCreate", api.layout_destroy, |slot| {
+        // SAFETY: the out-parameter is a live local of the caller.
+        unsafe { (api.layout_create)(slot, convert::data_type(layout.element), rows, columns, leading) }
+    })?;
+    if batch > 1 {
+        made.set(api.layout_set, LAYOUT_BATCH_COUNT, i32::try_from(batch).unwrap_or(i32::MAX))?;
+        let stride = i64::try_from(layout.stride).unwrap_or(i64::MAX);
+        made.set(api.layout_set, LAYOUT_STRIDED_BATCH_OFFSET, stride)?;
+    }
+    Ok(made)
+}
+
+/// The algorithm that cuBLASLt expects to be the fastest.
+fn search(handle: &LtHandle, operation: &Matmul, [product, a, b, d]: [&Descriptor; 4]) -> LtResult<Heuristic> {
+    let api = handle.api;
+    let preference = Descriptor::make("cublasLtMatmulPreferenceCreate", api.pref_destroy, |slot| {
+        // SAFETY: the out-parameter is a live local of the caller.
+        unsafe { (api.pref_create)(slot) }
+    })?;
+    preference.set(api.pref_set, PREF_MAX_WORKSPACE_BYTES, operation.workspace)?;
+    if operation.order == Determinism::RunToRun {
+        preference.set(api.pref_set, PREF_REDUCTION_SCHEME_MASK, NO_REDUCTION)?;
+    }
+    for attribute in PREF_MIN_ALIGNMENTS {
+        preference.set(api.pref_set, attribute, operation.alignment as u32)?;
+    }
+    let (mut found, mut count) = (Heuristic::default(), 0);
+    // SAFETY: all descriptors live, there is room for the one result that is asked for, and the out-parameters are live locals.
+    let status = unsafe {
+        (api.heuristic)(
+            handle.raw.raw(),
+            product.raw(),
+            a.raw(),
+            b.raw(),
+            d.raw(),
+            d.raw(),
+            preference.raw(),
+            1,
+            &mut found,
+            &mut count,
+        )
+    };
+    check("cublasLtMatmulAlgoGetHeuristic", status)?;
+    let state = if count == 0 { NOT_SUPPORTED } else { found.state };
+    check("cublasLtMatmulAlgoGetHeuristic", state)?;
+    Ok(found)
+}
+
+/// `CUBLAS_STATUS_NOT_SUPPORTED`.
+const NOT_SUPPORTED: i32 = 15;
+
+fn no_algorithm(call: &'static str, operation: &Matmul) -> Error {
+    let hint = match operation.a.element {
+        ElementType::I8 => {
+            "integers need `a` transposed, `b` not, sizes and leading dimensions that are multiples of 4, and addresses that are multiples of 16"
+        }
+        ElementType::F8E4M3 => {
+            "f8e4m3 needs a device of compute capability 8.9 or newer, `a` transposed, `b` not, and sizes and leading dimensions that are multiples of 16"
+        }
+        _ => "use another math mode, another type of result, or more workspace",
+    };
+    let why = format!("it has no algorithm on this device for `{operation}`; {hint}");
+    Error::refused(call, Refusal::Library { library: LibraryKind::CublasLt.name(), why })
+}
+
+impl PreparedOperation for LtMatmul {
+    fn workspace_bytes(&self) -> u64 {
+        self.workspace_bytes as u64
+    }
+
+    unsafe fn queue(&self, stream: sys::CUstream, arguments: &OperationArguments) -> LtResult<()> {
+        let api = self.handle.api;
+        let has_bias = self.operation.epilogue.bias;
+        let first_scalar = if has_bias { 4 } else { 3 };
+        let alpha = scalar(self.scale, arguments.scalar(first_scalar));
+        let beta = if self.operation.accumulate { arguments.scalar(first_scalar + 1) } else { 0.0 };
+        let beta = scalar(self.scale, beta);
+        let product = self.product.lock().unwrap_or_else(PoisonError::into_inner);
+        if has_bias {
+            product.set(api.desc_set, DESC_BIAS_POINTER, arguments.address(3) as usize)?;
+        }
+        let d = arguments.address(2);
+        // SAFETY: the caller vouches for stream and addresses; descriptors and algorithm belong together and to this handle; scalars are live locals
+        // of the type that the product was made with.
+        let status = unsafe {
+            (api.matmul)(
+                self.handle.raw.raw(),
+                product.raw(),
+                alpha.as_ptr().cast(),
+                arguments.address(0),
+                self.a.raw(),
+                arguments.address(1),
+                self.b.raw(),
+                beta.as_ptr().cast(),
+                d,
+                self.d.raw(),
+                d,
+                self.d.raw(),
+                &self.algorithm,
+                if self.workspace_bytes > 0 { arguments.workspace() } else { std::ptr::null_mut() },
+                self.workspace_bytes,
+                stream,
+            )
+        };
+        check("cublasLtMatmul", status)
+    }
+}
+
+fn check(call: &'static str, status: i32) -> LtResult<()> {
+    LibraryFailure::check(LibraryKind::CublasLt, call, status)
+}

@@ -1,0 +1,53 @@
+//! Entry points of a library, looked up one by one when it is first used.
+
+use std::mem::ManuallyDrop;
+
+use kiln_driver::{Error, Refusal, Result};
+
+use crate::dynamic_library::{self, Library, RTLD_LOCAL, RTLD_NOW};
+use crate::libraries::{LibraryKind, SearchEnvironment};
+
+/// Finds and opens a library. It is never unloaded.
+pub(super) fn open(call: &'static str, kind: LibraryKind) -> Result<ManuallyDrop<Library>> {
+    let refuse = |why: String| Error::refused(call, Refusal::Library { library: kind.name(), why });
+    let found = SearchEnvironment::of_process().find(kind).map_err(|missing| refuse(missing.to_string()))?;
+    // SAFETY: running the initialisers of the library is what the caller asked for. It is never unloaded.
+    let library = unsafe { dynamic_library::open(&found.path, RTLD_NOW | RTLD_LOCAL) };
+    let library = library.map_err(|error| {
+        refuse(format!("{} cannot be loaded: {error}; {}", found.path.display(), kind.advice()))
+    })?;
+    Ok(ManuallyDrop::new(library))
+}
+
+/// The error for a library without an entry point: it is too old, or not whole.
+pub(super) fn incomplete(call: &'static str, kind: LibraryKind, symbol: &str) -> Error {
+    let why = format!("it has no `{symbol}`, which CUDA 12 and newer have; {}", kind.advice());
+    Error::refused(call, Refusal::Library { library: kind.name(), why })
+}
+
+/// A table of entry points that is loaded once for the process. A failure is not remembered.
+macro_rules! entry_points {
+    ($(#[$note:meta])* $table:ident of $kind:expr => { $($name:ident = $symbol:literal ($($argument:ty),* $(,)?);)* }) => {
+        $(#[$note])*
+        struct $table {
+            $($name: unsafe extern "C" fn($($argument),*) -> i32,)*
+        }
+
+        impl $table {
+            fn load(call: &'static str) -> kiln_driver::Result<&'static Self> {
+                static LOADED: std::sync::OnceLock<$table> = std::sync::OnceLock::new();
+                if let Some(table) = LOADED.get() {
+                    return Ok(table);
+                }
+                let library = crate::operation::entry_points::open(call, $kind)?;
+                let table = Self {
+                    // SAFETY: the signature is the one the library's header declares for this symbol, and the library is never unloaded.
+                    $($name: *unsafe { library.get($symbol) }
+                        .map_err(|_| crate::operation::entry_points::incomplete(call, $kind, $symbol))?,)*
+                };
+                Ok(LOADED.get_or_init(|| table))
+            }
+        }
+    };
+}
+pub(super) use entry_points;

@@ -1,0 +1,31 @@
+//! Dense linear algebra: matrix products with epilogues, operations on vectors, triangular systems.
+//!
+//! Matrices are stored row after row, as arrays in Rust and C are; [`Matrix::transposed`] is a matrix that is stored column after column.
+//!
+//! | call | computes | elements | on a GPU |
+//! |---|---|---|---|
+//! | [`Blas::matmul`] | `C = activation(alpha A B + beta C + bias)`, also batched | `f64`; `f32`; `f16` into `f16` or `f32`; `bf16` into `bf16` or `f32`; `i8` into `i32`; `f8e4m3` into `f16`, `bf16` or `f32` | cuBLASLt |
+//! | [`Blas::gemv`] | `y = alpha A x + beta y` | `f32`, `f64` | cuBLAS |
+//! | [`Blas::ger`] | `A = alpha x yᵀ + A` | `f32`, `f64` | cuBLAS |
+//! | [`Blas::dot`] | `result = x · y` | `f32`, `f64` | cuBLAS |
+//! | [`Blas::nrm2`] | `result = ‖x‖₂` | `f32`, `f64` | cuBLAS |
+//! | [`Blas::axpy`] | `y = alpha x + y` | `f32`, `f64` | cuBLAS |
+//! | [`Blas::scal`] | `x = alpha x` | `f32`, `f64` | cuBLAS |
+//! | [`Blas::syrk`] | one triangle of `C = alpha A Aᵀ + beta C` | `f32`, `f64` | cuBLAS |
+//! | [`Blas::trsm`] | `X` of `A X = alpha B` or `X A = alpha B`, `A` triangular | `f32`, `f64` | cuBLAS |
+//!
+//! Types in reading order: [`Blas`], [`Matrix`], [`Vector`], [`MatmulCall`], [`MatrixElement`].
+
+mod element;
+mod handle;
+mod matmul;
+mod matrix;
+mod triangular;
+mod vector;
+
+pub use element::{F8E4M3, MatrixElement, Real};
+pub use handle::Blas;
+pub use kiln_operation::{Activation, Determinism, Diagonal, Math, Side, Triangle};
+pub use matmul::MatmulCall;
+pub use matrix::Matrix;
+pub use vector::Vector;

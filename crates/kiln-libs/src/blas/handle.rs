@@ -1,0 +1,188 @@
+//! Operations on vectors, and on a matrix and vectors.
+
+use kiln_operation::{Axpy, Dot, Gemv, Ger, Nrm2, Scal};
+use kiln_runtime::{DeviceRuntime, GpuRef};
+
+use super::element::{MatrixElement, Real};
+use super::matmul::MatmulCall;
+use super::matrix::Matrix;
+use super::vector::Vector;
+use crate::Result;
+use crate::call::{Argument, Described, LibraryCall};
+use crate::error::LibraryError;
+use crate::loaded::LoadedOperations;
+
+/// Linear algebra on one device. It holds the operations that were used, and nothing else.
+///
+/// ```
+/// use kiln::DeviceRuntime;
+/// use kiln_libs::blas::Blas;
+///
+/// let gpu = DeviceRuntime::simulated(1)?;
+/// let blas = Blas::new(&gpu);
+/// let (x, y) = (gpu.upload(&[3.0_f64, 4.0])?, gpu.upload(&[1.0_f64, 1.0])?);
+/// blas.axpy(2.0, &x, &y).submit()?;
+/// assert_eq!(y.download()?, [7.0, 9.0]);
+/// let length = gpu.allocate::<f64>(1)?;
+/// blas.nrm2(&x, &length).submit()?;
+/// assert_eq!(length.download()?, [5.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Blas {
+    pub(super) loaded: LoadedOperations,
+}
+
+impl Blas {
+    /// Linear algebra on a device. Nothing is loaded yet.
+    pub fn new(gpu: &DeviceRuntime) -> Self {
+        Self { loaded: LoadedOperations::new(gpu) }
+    }
+
+    /// `C = A B`, to which [`MatmulCall`] adds the rest.
+    pub fn matmul<'a, T: MatrixElement, O: MatrixElement>(
+        &'a self,
+        a: Matrix<'a, T>,
+        b: Matrix<'a, T>,
+        c: Matrix<'a, O>,
+    ) -> MatmulCall<'a, T, O> {
+        MatmulCall::new(&self.loaded, a, b, c)
+    }
+
+    /// `y = alpha A x`, or `y = alpha A x + beta y` where a `beta` is given; without one `y` is not read.
+    pub fn gemv<'a, T: Real>(
+        &'a self,
+        alpha: f64,
+        a: Matrix<'a, T>,
+        x: impl Into<Vector<'a, T>>,
+        beta: Option<f64>,
+        y: impl Into<Vector<'a, T>>,
+    ) -> LibraryCall<'a> {
+        LibraryCall::new(&self.loaded, gemv(alpha, &a, &x.into(), beta, &y.into()))
+    }
+
+    /// `A = alpha x yᵀ + A`.
+    pub fn ger<'a, T: Real>(
+        &'a self,
+        alpha: f64,
+        x: impl Into<Vector<'a, T>>,
+        y: impl Into<Vector<'a, T>>,
+        a: Matrix<'a, T>,
+    ) -> LibraryCall<'a> {
+        LibraryCall::new(&self.loaded, ger(alpha, x.into(), y.into(), &a))
+    }
+
+    /// `result = x · y`; the result is the first element of a buffer.
+    pub fn dot<'a, T: Real>(
+        &'a self,
+        x: impl Into<Vector<'a, T>>,
+        y: impl Into<Vector<'a, T>>,
+        result: &'a GpuRef<T>,
+    ) -> LibraryCall<'a> {
+        let (x, y) = (x.into(), y.into());
+        let described = same_length(Dot::NAME, &x, &y).and_then(|n| {
+            let dot = Dot { element: T::TYPE, n, x_step: x.step, y_step: y.step };
+            Described::new(dot, [memory(x.buffer), memory(y.buffer), memory(result)])
+        });
+        LibraryCall::new(&self.loaded, described)
+    }
+
+    /// `result = ‖x‖₂`; the result is the first element of a buffer.
+    pub fn nrm2<'a, T: Real>(&'a self, x: impl Into<Vector<'a, T>>, result: &'a GpuRef<T>) -> LibraryCall<'a> {
+        let x = x.into();
+        let nrm2 = Nrm2 { element: T::TYPE, n: x.len(), x_step: x.step };
+        LibraryCall::new(&self.loaded, Described::new(nrm2, [memory(x.buffer), memory(result)]))
+    }
+
+    /// `y = alpha x + y`.
+    pub fn axpy<'a, T: Real>(
+        &'a self,
+        alpha: f64,
+        x: impl Into<Vector<'a, T>>,
+        y: impl Into<Vector<'a, T>>,
+    ) -> LibraryCall<'a> {
+        let (x, y) = (x.into(), y.into());
+        let described = same_length(Axpy::NAME, &x, &y).and_then(|n| {
+            let axpy = Axpy { element: T::TYPE, n, x_step: x.step, y_step: y.step };
+            Described::new(axpy, [memory(x.buffer), memory(y.buffer), Ok(Argument::Scalar(alpha))])
+        });
+        LibraryCall::new(&self.loaded, described)
+    }
+
+    /// `x = alpha x`.
+    pub fn scal<'a, T: Real>(&'a self, alpha: f64, x: impl Into<Vector<'a, T>>) -> LibraryCall<'a> {
+        let x = x.into();
+        let scal = Scal { element: T::TYPE, n: x.len(), x_step: x.step };
+        LibraryCall::new(&self.loaded, Described::new(scal, [memory(x.buffer), Ok(Argument::Scalar(alpha))]))
+    }
+}
+
+pub(super) fn memory<T: kiln_runtime::Element>(buffer: &GpuRef<T>) -> Result<Argument> {
+    Argument::memory(buffer)
+}
+
+/// Refuses a batch where an operation takes one matrix.
+pub(super) fn check_single<T: Real>(operation: &'static str, matrix: &Matrix<'_, T>) -> Result<()> {
+    if matrix.batch == 1 {
+        return Ok(());
+    }
+    let what = format!("a batch of {} matrices", matrix.batch);
+    Err(LibraryError::argument(operation, what, "call it for each of them"))
+}
+
+fn same_length<T: Real>(operation: &'static str, x: &Vector<'_, T>, y: &Vector<'_, T>) -> Result<u64> {
+    if x.len() == y.len() {
+        return Ok(x.len());
+    }
+    let what = format!("vectors of {} and {} elements", x.len(), y.len());
+    Err(LibraryError::argument(operation, what, "use vectors of the same length"))
+}
+
+/// Refuses vectors that do not go with a matrix.
+fn check_lengths<T: Real>(
+    operation: &'static str,
+    a: &Matrix<'_, T>,
+    wanted: (u64, u64),
+    (x, y): (&Vector<'_, T>, &Vector<'_, T>),
+) -> Result<()> {
+    check_single(operation, a)?;
+    if (x.len(), y.len()) == wanted {
+        return Ok(());
+    }
+    let given = format!("x of {} and y of {} elements", x.len(), y.len());
+    let what = format!("a matrix of {} with {given}", a.shape_text());
+    Err(LibraryError::argument(operation, what, "give vectors that are as long as the rows and columns"))
+}
+
+fn gemv<T: Real>(
+    alpha: f64,
+    a: &Matrix<'_, T>,
+    x: &Vector<'_, T>,
+    beta: Option<f64>,
+    y: &Vector<'_, T>,
+) -> Result<Described> {
+    check_lengths(Gemv::NAME, a, (a.columns, a.rows), (x, y))?;
+    let (m, n) = a.stored();
+    let operation = Gemv {
+        element: T::TYPE,
+        m,
+        n,
+        transposed: !a.by_columns,
+        leading: a.distance(),
+        x_step: x.step,
+        y_step: y.step,
+        accumulate: beta.is_some(),
+    };
+    let buffers = [memory(a.buffer), memory(x.buffer), memory(y.buffer), Ok(Argument::Scalar(alpha))];
+    Described::new(operation, buffers.into_iter().chain(beta.map(|beta| Ok(Argument::Scalar(beta)))))
+}
+
+/// What is stored is the matrix or its transpose, and the transpose of `x yᵀ` is `y xᵀ`.
+fn ger<T: Real>(alpha: f64, x: Vector<'_, T>, y: Vector<'_, T>, a: &Matrix<'_, T>) -> Result<Described> {
+    check_lengths(Ger::NAME, a, (a.rows, a.columns), (&x, &y))?;
+    let (m, n) = a.stored();
+    let (x, y) = if a.by_columns { (x, y) } else { (y, x) };
+    let operation = Ger { element: T::TYPE, m, n, leading: a.distance(), x_step: x.step, y_step: y.step };
+    let buffers = [memory(x.buffer), memory(y.buffer), memory(a.buffer), Ok(Argument::Scalar(alpha))];
+    Described::new(operation, buffers)
+}

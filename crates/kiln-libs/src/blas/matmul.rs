@@ -1,0 +1,240 @@
+//! Matrix products.
+
+use kiln_operation::{Activation, Determinism, ElementType, Epilogue, Layout, Math, Matmul, Operation};
+use kiln_runtime::{GpuRef, GraphBuilder, NodeId, Stream, Ticket};
+
+use super::element::MatrixElement;
+use super::matrix::Matrix;
+use crate::Result;
+use crate::call::{Argument, Described, LibraryCall};
+use crate::error::LibraryError;
+use crate::loaded::LoadedOperations;
+
+/// Workspace at most, unless a call says otherwise.
+const WORKSPACE_LIMIT_BYTES: u64 = 32 << 20;
+/// Alignments of addresses that algorithms are chosen for.
+const ALIGNMENTS: [u64; 2] = [256, 16];
+
+/// A matrix product that is being described: `C = activation(alpha A B + beta C + bias)`.
+///
+/// ```
+/// use kiln::DeviceRuntime;
+/// use kiln_libs::blas::{Blas, Math, Matrix};
+///
+/// let gpu = DeviceRuntime::simulated(1)?;
+/// let blas = Blas::new(&gpu);
+/// let weights = gpu.upload(&[1.0_f32, 2.0, 3.0, 4.0])?; // 2 outputs, 2 inputs
+/// let inputs = gpu.upload(&[1.0_f32, 1.0, 0.0, 2.0, 5.0, 5.0])?; // a batch of 3
+/// let bias = gpu.upload(&[10.0_f32, 20.0])?;
+/// let outputs = gpu.allocate::<f32>(6)?;
+/// blas.matmul(
+///     Matrix::new(&inputs, 3, 2),
+///     Matrix::new(&weights, 2, 2).transposed(),
+///     Matrix::new(&outputs, 3, 2),
+/// )
+/// .bias(&bias)
+/// .math(Math::Tf32)
+/// .submit()?;
+/// assert_eq!(outputs.download()?, [13.0, 27.0, 14.0, 28.0, 25.0, 55.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "nothing is computed until `submit` or `record`"]
+pub struct MatmulCall<'a, T: MatrixElement, O: MatrixElement> {
+    loaded: &'a LoadedOperations,
+    a: Matrix<'a, T>,
+    b: Matrix<'a, T>,
+    c: Matrix<'a, O>,
+    alpha: f64,
+    beta: Option<f64>,
+    bias: Option<&'a GpuRef<O>>,
+    activation: Activation,
+    math: Math,
+    determinism: Determinism,
+    workspace_limit_bytes: u64,
+    stream: Option<&'a Stream>,
+}
+
+impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
+    pub(super) fn new(loaded: &'a LoadedOperations, a: Matrix<'a, T>, b: Matrix<'a, T>, c: Matrix<'a, O>) -> Self {
+        Self {
+            loaded,
+            a,
+            b,
+            c,
+            alpha: 1.0,
+            beta: None,
+            bias: None,
+            activation: Activation::None,
+            math: Math::Ieee,
+            determinism: Determinism::Any,
+            workspace_limit_bytes: WORKSPACE_LIMIT_BYTES,
+            stream: None,
+        }
+    }
+
+    /// Multiplies the product by a number.
+    pub fn alpha(self, alpha: f64) -> Self {
+        Self { alpha, ..self }
+    }
+
+    /// Adds a multiple of what `C` holds. Without this `C` is not read.
+    pub fn beta(self, beta: f64) -> Self {
+        Self { beta: Some(beta), ..self }
+    }
+
+    /// Adds a vector to each row of `C`: it has an element for each column.
+    pub fn bias(self, bias: &'a GpuRef<O>) -> Self {
+        Self { bias: Some(bias), ..self }
+    }
+
+    /// Applies a function to each element before it is stored.
+    pub fn activation(self, activation: Activation) -> Self {
+        Self { activation, ..self }
+    }
+
+    /// How products are computed; [`Math::Ieee`] unless something else is said.
+    pub fn math(self, math: Math) -> Self {
+        Self { math, ..self }
+    }
+
+    /// Whether equal calls give equal bits.
+    pub fn determinism(self, determinism: Determinism) -> Self {
+        Self { determinism, ..self }
+    }
+
+    /// Workspace at most; 32 MiB unless something else is said.
+    pub fn workspace_limit_bytes(self, bytes: u64) -> Self {
+        Self { workspace_limit_bytes: bytes, ..self }
+    }
+
+    /// The stream to run on. Otherwise it is the home of `C`.
+    pub fn on(self, stream: &'a Stream) -> Self {
+        Self { stream: Some(stream), ..self }
+    }
+
+    /// The operation, for [`Tolerance::of`](crate::Tolerance::of) and for messages.
+    ///
+    /// # Errors
+    /// What is wrong with the call.
+    pub fn operation(self) -> Result<Operation> {
+        self.call().operation()
+    }
+
+    /// Loads the operation; see [`LibraryCall::load`].
+    ///
+    /// # Errors
+    /// As for [`LibraryCall::load`].
+    pub fn load(self) -> Result<u64> {
+        self.call().load()
+    }
+
+    /// Queues the product; see [`LibraryCall::submit`].
+    ///
+    /// # Errors
+    /// As for [`LibraryCall::submit`].
+    #[track_caller]
+    pub fn submit(self) -> Result<Ticket> {
+        self.call().submit()
+    }
+
+    /// Makes the product a node of a graph; see [`LibraryCall::record`].
+    ///
+    /// # Errors
+    /// As for [`LibraryCall::record`].
+    pub fn record(self, graph: &mut GraphBuilder) -> Result<NodeId> {
+        self.call().record(graph)
+    }
+
+    fn call(self) -> LibraryCall<'a> {
+        let call = LibraryCall::new(self.loaded, self.described());
+        match self.stream {
+            Some(stream) => call.on(stream),
+            None => call,
+        }
+    }
+
+    fn described(&self) -> Result<Described> {
+        self.check_shapes()?;
+        let operation = self.stored_product()?;
+        // Where rows of C lie one after the other, its transpose is computed: Cᵀ = Bᵀ Aᵀ.
+        let (first, second) = if self.c.by_columns { (self.a, self.b) } else { (self.b, self.a) };
+        let buffers = [
+            Argument::memory(first.buffer),
+            Argument::memory(second.buffer),
+            Argument::memory(self.c.buffer),
+        ];
+        let bias = self.bias.map(Argument::memory);
+        let scalars = [Some(self.alpha), self.beta].into_iter().flatten().map(|value| Ok(Argument::Scalar(value)));
+        Described::new(operation, buffers.into_iter().chain(bias).chain(scalars))
+    }
+
+    fn check_shapes(&self) -> Result<()> {
+        let (a, b, c) = (&self.a, &self.b, &self.c);
+        let refuse = |what, hint| Err(LibraryError::argument(Matmul::NAME, what, hint));
+        if a.columns != b.rows || c.rows != a.rows || c.columns != b.columns {
+            let what = format!("{} times {} into {}", a.shape_text(), b.shape_text(), c.shape_text());
+            return refuse(what, "give m x k, k x n and m x n");
+        }
+        if a.batch != c.batch || b.batch != c.batch {
+            let what = format!("batches of {}, {} and {}", a.batch, b.batch, c.batch);
+            return refuse(what, "give equal batches; a stride of 0 uses one input for all");
+        }
+        match self.bias {
+            Some(_) if c.by_columns => {
+                refuse("a bias for a result that is stored column after column".to_owned(), "store the result row after row")
+            }
+            Some(bias) if bias.len() as u64 != c.columns => {
+                let what = format!("a bias of {} elements for {} columns", bias.len(), c.columns);
+                refuse(what, "give one element for each column of the result")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The product as BLAS describes it.
+    fn stored_product(&self) -> Result<Matmul> {
+        let (a, b, c) = (&self.a, &self.b, &self.c);
+        let layout = |matrix: &Matrix<'_, T>, transposed| Layout {
+            element: T::TYPE,
+            transposed,
+            leading: matrix.distance(),
+            stride: if matrix.batch > 1 { matrix.matrix_stride() } else { 0 },
+        };
+        let d = Layout {
+            element: O::TYPE,
+            transposed: false,
+            leading: c.distance(),
+            stride: if c.batch > 1 { c.matrix_stride() } else { 0 },
+        };
+        let ((m, n), k) = (c.stored(), a.columns);
+        let (first, second) = match c.by_columns {
+            true => (layout(a, !a.by_columns), layout(b, !b.by_columns)),
+            false => (layout(b, b.by_columns), layout(a, a.by_columns)),
+        };
+        Ok(Matmul {
+            m,
+            n,
+            k,
+            batch: c.batch,
+            a: first,
+            b: second,
+            d,
+            math: self.math,
+            epilogue: Epilogue { bias: self.bias.is_some(), activation: self.activation },
+            accumulate: self.beta.is_some(),
+            order: self.determinism,
+            workspace: self.workspace_limit_bytes,
+            alignment: self.alignment(),
+        })
+    }
+
+    /// What all addresses are a multiple of, in steps, so that few algorithms are looked for.
+    fn alignment(&self) -> u64 {
+        let bias = self.bias.map_or(0, |bias| bias.address().0);
+        let bits = self.a.buffer.address().0 | self.b.buffer.address().0 | self.c.buffer.address().0 | bias;
+        let widest = |one: ElementType, other: ElementType| one.bytes().max(other.bytes());
+        let found = ALIGNMENTS.into_iter().find(|alignment| bits.is_multiple_of(*alignment));
+        found.unwrap_or_else(|| widest(T::TYPE, O::TYPE))
+    }
+}

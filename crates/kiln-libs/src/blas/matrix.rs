@@ -1,0 +1,79 @@
+//! A matrix in a buffer.
+
+use kiln_runtime::GpuRef;
+
+use super::element::MatrixElement;
+
+/// A matrix, or a batch of them, in a buffer. It is stored row after row, and dense unless something else is said.
+#[derive(Debug)]
+pub struct Matrix<'a, T: MatrixElement> {
+    pub(super) buffer: &'a GpuRef<T>,
+    pub(super) rows: u64,
+    pub(super) columns: u64,
+    /// Whether it is stored column after column.
+    pub(super) by_columns: bool,
+    leading: Option<u64>,
+    pub(super) batch: u64,
+    stride: Option<u64>,
+}
+
+impl<T: MatrixElement> Clone for Matrix<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: MatrixElement> Copy for Matrix<'_, T> {}
+
+impl<'a, T: MatrixElement> Matrix<'a, T> {
+    /// A matrix at the begin of a buffer, row after row.
+    pub fn new(buffer: &'a GpuRef<T>, rows: usize, columns: usize) -> Self {
+        let (rows, columns) = (rows as u64, columns as u64);
+        Self { buffer, rows, columns, by_columns: false, leading: None, batch: 1, stride: None }
+    }
+
+    /// Elements from the begin of one row to the begin of the next, for rows that lie further apart than they are long. For a matrix that was
+    /// transposed it is the distance between columns.
+    #[must_use]
+    pub fn leading(self, elements: usize) -> Self {
+        Self { leading: Some(elements as u64), ..self }
+    }
+
+    /// A batch of matrices, one behind the other.
+    #[must_use]
+    pub fn batch(self, matrices: usize) -> Self {
+        Self { batch: matrices as u64, ..self }
+    }
+
+    /// Elements from one matrix of a batch to the next. With 0 an input is the same for the whole batch.
+    #[must_use]
+    pub fn stride(self, elements: usize) -> Self {
+        Self { stride: Some(elements as u64), ..self }
+    }
+
+    /// The transpose: the same memory, read column after column.
+    #[must_use]
+    pub fn transposed(self) -> Self {
+        Self { rows: self.columns, columns: self.rows, by_columns: !self.by_columns, ..self }
+    }
+
+    /// Rows and columns of the matrix whose columns lie one after the other in memory: this one, or its transpose.
+    pub(super) fn stored(&self) -> (u64, u64) {
+        if self.by_columns { (self.rows, self.columns) } else { (self.columns, self.rows) }
+    }
+
+    /// Distance between columns of what is stored.
+    pub(super) fn distance(&self) -> u64 {
+        self.leading.unwrap_or(self.stored().0)
+    }
+
+    /// Distance between matrices.
+    pub(super) fn matrix_stride(&self) -> u64 {
+        self.stride.unwrap_or_else(|| self.distance().saturating_mul(self.stored().1))
+    }
+
+    /// Its shape in words.
+    pub(super) fn shape_text(&self) -> String {
+        format!("{} x {}", self.rows, self.columns)
+    }
+}

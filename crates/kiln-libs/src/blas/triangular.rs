@@ -1,0 +1,111 @@
+//! Operations on symmetric and triangular matrices.
+
+use kiln_operation::{Diagonal, Side, Syrk, Triangle, Trsm};
+
+use super::element::Real;
+use super::handle::{Blas, check_single, memory};
+use super::matrix::Matrix;
+use crate::Result;
+use crate::call::{Argument, Described, LibraryCall};
+use crate::error::LibraryError;
+
+impl Blas {
+    /// One triangle of `C = alpha A Aᵀ`, or of `C = alpha A Aᵀ + beta C` where a `beta` is given. The other triangle is neither read nor written.
+    pub fn syrk<'a, T: Real>(
+        &'a self,
+        alpha: f64,
+        a: Matrix<'a, T>,
+        beta: Option<f64>,
+        triangle: Triangle,
+        c: Matrix<'a, T>,
+    ) -> LibraryCall<'a> {
+        LibraryCall::new(&self.loaded, syrk(alpha, &a, beta, triangle, &c))
+    }
+
+    /// Solves `A X = alpha B`, or `X A = alpha B`, for `X`, which replaces `B`. `A` is triangular; the other triangle is not read, and with
+    /// [`Diagonal::Unit`] neither is the diagonal. A zero on the diagonal gives infinities and NaN, as in every BLAS.
+    pub fn trsm<'a, T: Real>(
+        &'a self,
+        side: Side,
+        alpha: f64,
+        a: Matrix<'a, T>,
+        (triangle, diagonal): (Triangle, Diagonal),
+        b: Matrix<'a, T>,
+    ) -> LibraryCall<'a> {
+        LibraryCall::new(&self.loaded, trsm(side, alpha, &a, (triangle, diagonal), &b))
+    }
+}
+
+/// The triangle of what is stored.
+fn stored_triangle<T: Real>(matrix: &Matrix<'_, T>, triangle: Triangle) -> Triangle {
+    match (matrix.by_columns, triangle) {
+        (true, triangle) => triangle,
+        (false, Triangle::Upper) => Triangle::Lower,
+        (false, Triangle::Lower) => Triangle::Upper,
+    }
+}
+
+fn syrk<T: Real>(
+    alpha: f64,
+    a: &Matrix<'_, T>,
+    beta: Option<f64>,
+    triangle: Triangle,
+    c: &Matrix<'_, T>,
+) -> Result<Described> {
+    check_single(Syrk::NAME, a)?;
+    check_single(Syrk::NAME, c)?;
+    if (c.rows, c.columns) != (a.rows, a.rows) {
+        let what = format!("a of {} and c of {}", a.shape_text(), c.shape_text());
+        return Err(LibraryError::argument(Syrk::NAME, what, "give a square `c` with as many rows as `a` has"));
+    }
+    let operation = Syrk {
+        element: T::TYPE,
+        n: a.rows,
+        k: a.columns,
+        triangle: stored_triangle(c, triangle),
+        transposed: !a.by_columns,
+        a_leading: a.distance(),
+        c_leading: c.distance(),
+        accumulate: beta.is_some(),
+    };
+    let buffers = [memory(a.buffer), memory(c.buffer), Ok(Argument::Scalar(alpha))];
+    Described::new(operation, buffers.into_iter().chain(beta.map(|beta| Ok(Argument::Scalar(beta)))))
+}
+
+fn trsm<T: Real>(
+    side: Side,
+    alpha: f64,
+    a: &Matrix<'_, T>,
+    (triangle, diagonal): (Triangle, Diagonal),
+    b: &Matrix<'_, T>,
+) -> Result<Described> {
+    check_single(Trsm::NAME, a)?;
+    check_single(Trsm::NAME, b)?;
+    let order = match side {
+        Side::Left => b.rows,
+        Side::Right => b.columns,
+    };
+    if (a.rows, a.columns) != (order, order) {
+        let what = format!("a of {} and b of {}", a.shape_text(), b.shape_text());
+        return Err(LibraryError::argument(Trsm::NAME, what, "give a square `a` that fits the side of `b` it is on"));
+    }
+    // Of A X = B the transpose is Xᵀ Aᵀ = Bᵀ, which is what is stored where rows lie one after the other.
+    let (m, n) = b.stored();
+    let side = match (b.by_columns, side) {
+        (true, side) => side,
+        (false, Side::Left) => Side::Right,
+        (false, Side::Right) => Side::Left,
+    };
+    let operation = Trsm {
+        element: T::TYPE,
+        m,
+        n,
+        side,
+        triangle: stored_triangle(a, triangle),
+        transposed: a.by_columns != b.by_columns,
+        diagonal,
+        a_leading: a.distance(),
+        b_leading: b.distance(),
+    };
+    Described::new(operation, [memory(a.buffer), memory(b.buffer), Ok(Argument::Scalar(alpha))])
+}

@@ -1,0 +1,44 @@
+//! A vector in a buffer.
+
+use kiln_runtime::GpuRef;
+
+use super::element::Real;
+
+/// A vector in a buffer: all of its elements, or every so many.
+#[derive(Debug)]
+pub struct Vector<'a, T: Real> {
+    pub(super) buffer: &'a GpuRef<T>,
+    pub(super) step: u64,
+}
+
+impl<T: Real> Clone for Vector<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: Real> Copy for Vector<'_, T> {}
+
+impl<'a, T: Real> Vector<'a, T> {
+    /// All elements of a buffer.
+    pub fn new(buffer: &'a GpuRef<T>) -> Self {
+        Self { buffer, step: 1 }
+    }
+
+    /// The first element of each group of so many.
+    #[must_use]
+    pub fn step(self, step: usize) -> Self {
+        Self { step: step as u64, ..self }
+    }
+
+    /// How many elements it has.
+    pub(super) fn len(&self) -> u64 {
+        (self.buffer.len() as u64).div_ceil(self.step.max(1))
+    }
+}
+
+impl<'a, T: Real> From<&'a GpuRef<T>> for Vector<'a, T> {
+    fn from(buffer: &'a GpuRef<T>) -> Self {
+        Self::new(buffer)
+    }
+}

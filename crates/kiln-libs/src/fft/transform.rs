@@ -1,0 +1,178 @@
+//! Transforms that are being described.
+
+use kiln_operation::{Fft as FftOperation, FftKind, FftShape, Operation};
+use kiln_runtime::{DeviceRuntime, Element, GpuRef};
+
+use super::complex::{Complex, RealPart, parts};
+use crate::Result;
+use crate::call::{Argument, Described, LibraryCall};
+use crate::error::LibraryError;
+use crate::loaded::LoadedOperations;
+
+/// Fourier transforms on one device. It holds the plans that were used, and nothing else.
+///
+/// ```
+/// use kiln::DeviceRuntime;
+/// use kiln_libs::fft::{Fft, Scale};
+/// use num_complex::Complex32;
+///
+/// let gpu = DeviceRuntime::simulated(1)?;
+/// let fft = Fft::new(&gpu);
+/// let signal = gpu.upload(&[1.0_f32, 0.0, -1.0, 0.0])?;
+/// let spectrum = gpu.allocate::<Complex32>(3)?;
+/// fft.transform(&[4]).real_forward(&signal, &spectrum).submit()?;
+/// assert_eq!(spectrum.download()?[1], Complex32::new(2.0, 0.0));
+/// fft.transform(&[4]).scale(Scale::ByLength).real_inverse(&spectrum, &signal).submit()?;
+/// assert_eq!(signal.download()?, [1.0, 0.0, -1.0, 0.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Fft {
+    loaded: LoadedOperations,
+}
+
+/// What a result is multiplied with.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub enum Scale {
+    /// Nothing.
+    #[default]
+    None,
+    /// One over the number of elements of an array, which an inverse transform needs to give the input again.
+    ByLength,
+    /// One over its square root: forward and inverse transform then keep lengths of vectors.
+    Unitary,
+    /// A number.
+    Factor(f64),
+}
+
+impl Fft {
+    /// Transforms on a device. Nothing is loaded yet.
+    pub fn new(gpu: &DeviceRuntime) -> Self {
+        Self { loaded: LoadedOperations::new(gpu) }
+    }
+
+    /// Begins a transform of arrays of one to three extents, the slowest first.
+    pub fn transform(&self, extents: &[usize]) -> FftCall<'_> {
+        let extents: Vec<u64> = extents.iter().map(|extent| *extent as u64).collect();
+        FftCall { loaded: &self.loaded, shape: FftShape::new(&extents), batch: 1, scale: Scale::None }
+    }
+}
+
+/// A transform that is being described.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "nothing is computed until the kind of transform is said, and `submit` or `record`"]
+pub struct FftCall<'a> {
+    loaded: &'a LoadedOperations,
+    /// None if there are not one to three extents.
+    shape: Option<FftShape>,
+    batch: u64,
+    scale: Scale,
+}
+
+impl<'a> FftCall<'a> {
+    /// So many arrays, one behind the other.
+    pub fn batch(self, arrays: usize) -> Self {
+        Self { batch: arrays as u64, ..self }
+    }
+
+    /// Multiplies the result. It costs another launch.
+    pub fn scale(self, scale: Scale) -> Self {
+        Self { scale, ..self }
+    }
+
+    /// With the exponent `-2πi`, from one buffer to another.
+    pub fn forward<C: Complex>(self, input: &'a GpuRef<C>, output: &'a GpuRef<C>) -> LibraryCall<'a> {
+        self.between::<C::Part>(FftKind::Forward, input, output)
+    }
+
+    /// With the exponent `+2πi`, from one buffer to another.
+    pub fn inverse<C: Complex>(self, input: &'a GpuRef<C>, output: &'a GpuRef<C>) -> LibraryCall<'a> {
+        self.between::<C::Part>(FftKind::Inverse, input, output)
+    }
+
+    /// With the exponent `-2πi`; the result replaces the input.
+    pub fn forward_in_place<C: Complex>(self, data: &'a GpuRef<C>) -> LibraryCall<'a> {
+        self.in_place::<C::Part>(FftKind::Forward, data)
+    }
+
+    /// With the exponent `+2πi`; the result replaces the input.
+    pub fn inverse_in_place<C: Complex>(self, data: &'a GpuRef<C>) -> LibraryCall<'a> {
+        self.in_place::<C::Part>(FftKind::Inverse, data)
+    }
+
+    /// From real numbers to the first half of their spectrum.
+    pub fn real_forward<C: Complex>(
+        self,
+        input: &'a GpuRef<C::Part>,
+        output: &'a GpuRef<C>,
+    ) -> LibraryCall<'a> {
+        self.between::<C::Part>(FftKind::RealForward, input, output)
+    }
+
+    /// From the first half of a spectrum to real numbers. With two or three extents the input is destroyed.
+    pub fn real_inverse<C: Complex>(
+        self,
+        input: &'a GpuRef<C>,
+        output: &'a GpuRef<C::Part>,
+    ) -> LibraryCall<'a> {
+        self.between::<C::Part>(FftKind::RealInverse, input, output)
+    }
+
+    /// From real numbers to the first half of their spectrum, in the same buffer: each row of real numbers has room for the row of its spectrum.
+    pub fn real_forward_in_place<C: Complex>(self, data: &'a GpuRef<C>) -> LibraryCall<'a> {
+        self.in_place::<C::Part>(FftKind::RealForward, data)
+    }
+
+    /// From the first half of a spectrum to real numbers, in the same buffer; see
+    /// [`real_forward_in_place`](Self::real_forward_in_place).
+    pub fn real_inverse_in_place<C: Complex>(self, data: &'a GpuRef<C>) -> LibraryCall<'a> {
+        self.in_place::<C::Part>(FftKind::RealInverse, data)
+    }
+
+    fn between<T: RealPart>(
+        self,
+        kind: FftKind,
+        input: &GpuRef<impl Element>,
+        output: &GpuRef<impl Element>,
+    ) -> LibraryCall<'a> {
+        let described = self.operation::<T>(kind, false).and_then(|operation| {
+            let described = Described::new(operation, [Argument::memory(input), Argument::memory(output)])?;
+            self.scaled::<T>(operation, described, output)
+        });
+        LibraryCall::new(self.loaded, described)
+    }
+
+    fn in_place<T: RealPart>(self, kind: FftKind, data: &GpuRef<impl Element>) -> LibraryCall<'a> {
+        let described = self.operation::<T>(kind, true).and_then(|operation| {
+            self.scaled::<T>(operation, Described::new(operation, [Argument::memory(data)])?, data)
+        });
+        LibraryCall::new(self.loaded, described)
+    }
+
+    fn operation<T: RealPart>(&self, kind: FftKind, in_place: bool) -> Result<FftOperation> {
+        let shape = self.shape.ok_or_else(|| {
+            let what = "an array without extents, or with more than three";
+            LibraryError::argument(FftOperation::NAME, what, "give one to three extents, the slowest first")
+        })?;
+        Ok(FftOperation { kind, element: T::TYPE, shape, batch: self.batch, in_place })
+    }
+
+    fn scaled<T: RealPart>(
+        &self,
+        operation: FftOperation,
+        described: Described,
+        result: &GpuRef<impl Element>,
+    ) -> Result<Described> {
+        let elements: f64 = operation.shape.extents().iter().map(|extent| *extent as f64).product();
+        let factor = match self.scale {
+            Scale::None => return Ok(described),
+            Scale::ByLength => 1.0 / elements,
+            Scale::Unitary => 1.0 / elements.sqrt(),
+            Scale::Factor(factor) => factor,
+        };
+        let operands = Operation::from(operation).checked_operands()?;
+        let bytes = operands.last().map_or(0, |operand| operand.bytes);
+        let scaling = T::scaling(parts(result, bytes)?, factor).0;
+        Ok(described.scaled(Some(scaling)))
+    }
+}

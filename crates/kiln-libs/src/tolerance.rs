@@ -1,0 +1,96 @@
+//! How far results of devices may differ.
+
+use kiln_operation::{ElementType, Math, Operation};
+
+/// How far the result of an operation may lie from the exact one, on any device.
+///
+/// The bound of an element is a multiple of a magnitude that the caller computes from the inputs, and the rounding of the element itself:
+///
+/// | operation | magnitude |
+/// |---|---|
+/// | matmul, gemv, ger, syrk | the same with absolute values: `\|alpha\| \|A\| \|B\| + \|beta C\| + \|bias\|` |
+/// | dot | `Σ \|x\| \|y\|` |
+/// | nrm2, axpy, scal | the same with absolute values |
+/// | trsm | `\|A\| \|X\| + \|alpha B\|`; what is bounded is the residual `A X - alpha B` |
+/// | fft | the length `‖X‖₂` of the spectrum, or of the result of an inverse transform |
+///
+/// Two devices differ by at most twice the bound.
+///
+/// ```
+/// use kiln_libs::Tolerance;
+/// use kiln_libs::operation::Operation;
+///
+/// let dot: Operation = "blas.dot element=f32 n=1000 x_step=1 y_step=1".parse()?;
+/// let bound = Tolerance::of(&dot).bound(1000.0, 3.0);
+/// assert!(bound > 0.05 && bound < 0.07);
+/// # Ok::<(), kiln_libs::operation::OperationError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Tolerance {
+    /// For each unit of the magnitude.
+    pub relative: f64,
+    /// For each unit of the exact result: the rounding to its type.
+    pub rounding: f64,
+    /// Below this every result is the same to the type: its smallest normal number.
+    pub absolute: f64,
+}
+
+/// The length of a spectrum is lost by so many roundings for each halving.
+const FFT_FACTOR: f64 = 5.0;
+
+impl Tolerance {
+    /// The tolerance of an operation.
+    pub fn of(operation: &Operation) -> Self {
+        let (relative, element) = match operation {
+            Operation::Matmul(matmul) => {
+                let terms = matmul.k as f64 + 2.0;
+                let single = ElementType::F32.unit_roundoff();
+                let relative = match (matmul.math, matmul.a.element) {
+                    (_, ElementType::I8) => 0.0,
+                    (Math::Tf32, _) => terms * single + 2.0 * ElementType::F16.unit_roundoff(),
+                    (Math::F16, _) => terms * ElementType::F16.unit_roundoff(),
+                    (_, ElementType::F64) => terms * ElementType::F64.unit_roundoff(),
+                    // Sums of 8-bit products are kept in fewer bits than f32 has.
+                    (_, ElementType::F8E4M3) => terms * single + 2.0_f64.powi(-13),
+                    _ => terms * single,
+                };
+                (relative, matmul.d.element)
+            }
+            Operation::Gemv(gemv) => (terms(gemv.lengths().0, gemv.element), gemv.element),
+            Operation::Ger(ger) => (terms(1, ger.element), ger.element),
+            Operation::Dot(dot) => (terms(dot.n, dot.element), dot.element),
+            Operation::Nrm2(nrm2) => (terms(nrm2.n, nrm2.element), nrm2.element),
+            Operation::Axpy(axpy) => (terms(1, axpy.element), axpy.element),
+            Operation::Scal(scal) => (terms(1, scal.element), scal.element),
+            Operation::Syrk(syrk) => (terms(syrk.k, syrk.element), syrk.element),
+            Operation::Trsm(trsm) => (terms(trsm.order(), trsm.element), trsm.element),
+            Operation::Fft(fft) => {
+                let halvings: f64 = fft.shape.extents().iter().map(|extent| (*extent as f64).log2().max(1.0)).sum();
+                (FFT_FACTOR * halvings * fft.element.unit_roundoff(), fft.element)
+            }
+            _ => (f64::INFINITY, ElementType::F64),
+        };
+        Self { relative, rounding: element.unit_roundoff(), absolute: smallest(element) }
+    }
+
+    /// How far an element may lie from the exact value, with the magnitude that belongs to it.
+    pub fn bound(&self, magnitude: f64, exact: f64) -> f64 {
+        self.relative * magnitude.abs() + self.rounding * exact.abs() + self.absolute
+    }
+}
+
+/// Sums of so many products.
+fn terms(count: u64, element: ElementType) -> f64 {
+    (count as f64 + 2.0) * element.unit_roundoff()
+}
+
+/// The smallest normal number of a type; 0 for integers.
+fn smallest(element: ElementType) -> f64 {
+    match element {
+        ElementType::F8E4M3 => 2.0_f64.powi(-6),
+        ElementType::F16 => 2.0_f64.powi(-14),
+        ElementType::Bf16 | ElementType::F32 => 2.0_f64.powi(-126),
+        ElementType::F64 => 2.0_f64.powi(-1022),
+        _ => 0.0,
+    }
+}

@@ -1,0 +1,96 @@
+//! How many elements an operand reaches over.
+
+use crate::element_type::ElementType;
+use crate::error::OperationError;
+use crate::operand::{Effect, Operand};
+
+/// Elements at most: their bytes fit 63 bits.
+const ELEMENT_LIMIT: u128 = i64::MAX as u128 / 16;
+
+/// The elements that an operand reaches over, and how many of them it uses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Extent {
+    pub(crate) reach: u64,
+    used: u64,
+}
+
+impl Extent {
+    /// So many elements side by side.
+    pub(crate) fn dense(operation: &'static str, factors: &[u64]) -> Result<Self, OperationError> {
+        let product = factors.iter().try_fold(1_u128, |product, factor| {
+            product.checked_mul(u128::from(*factor)).filter(|product| *product <= ELEMENT_LIMIT)
+        });
+        let reach = product.ok_or_else(|| too_large(operation))? as u64;
+        Ok(Self { reach, used: reach })
+    }
+
+    /// A vector: every `step`-th element.
+    pub(crate) fn vector(operation: &'static str, n: u64, step: u64) -> Result<Self, OperationError> {
+        if step == 0 {
+            return Err(OperationError::shape(operation, "a step of 0", "use a step of 1 or more"));
+        }
+        Self::of(operation, [(n, step), (1, 0), (1, 0)])
+    }
+
+    /// Matrices of `rows` x `columns`, by columns, `leading` elements apart, `batch` of them `stride` apart.
+    pub(crate) fn matrices(
+        operation: &'static str,
+        (rows, columns): (u64, u64),
+        leading: u64,
+        (batch, stride): (u64, u64),
+    ) -> Result<Self, OperationError> {
+        if leading < rows {
+            let what = format!("a leading dimension of {leading} for columns of {rows} elements");
+            return Err(OperationError::shape(operation, what, "use a leading dimension that holds a column"));
+        }
+        Self::of(operation, [(rows, 1), (columns, leading), (batch, stride)])
+    }
+
+    fn of(operation: &'static str, dimensions: [(u64, u64); 3]) -> Result<Self, OperationError> {
+        let used = Self::dense(operation, &dimensions.map(|(count, _)| count))?.used;
+        let last: u128 =
+            dimensions.iter().map(|(count, step)| u128::from(count.saturating_sub(1)) * u128::from(*step)).sum();
+        if last >= ELEMENT_LIMIT {
+            return Err(too_large(operation));
+        }
+        Ok(Self { reach: last as u64 + 1, used })
+    }
+
+    /// Whether there are elements between those that are used.
+    pub(crate) fn has_gaps(self) -> bool {
+        self.used < self.reach
+    }
+
+    /// The operand it is, for an operation that writes all of its elements and reads them only if it says so.
+    pub(crate) fn written(self, name: &'static str, element: ElementType, reads: bool) -> Operand {
+        let effect = match (reads, self.has_gaps()) {
+            (true, _) => Effect::ReadsAndWrites,
+            (false, true) => Effect::Writes,
+            (false, false) => Effect::Overwrites,
+        };
+        self.operand(name, element, effect)
+    }
+
+    pub(crate) fn read(self, name: &'static str, element: ElementType) -> Operand {
+        self.operand(name, element, Effect::Reads)
+    }
+
+    pub(crate) fn operand(self, name: &'static str, element: ElementType, effect: Effect) -> Operand {
+        Operand { name, effect, bytes: self.reach * element.bytes(), alignment: element.bytes() }
+    }
+}
+
+/// Refuses sizes of 0.
+pub(crate) fn check_sizes(operation: &'static str, sizes: &[(&'static str, u64)]) -> Result<(), OperationError> {
+    match sizes.iter().find(|(_, size)| *size == 0) {
+        None => Ok(()),
+        Some((name, _)) => {
+            let what = format!("`{name}` is 0");
+            Err(OperationError::shape(operation, what, "leave out operations on nothing"))
+        }
+    }
+}
+
+fn too_large(operation: &'static str) -> OperationError {
+    OperationError::shape(operation, "an operand of 2^59 elements or more", "use smaller sizes")
+}

@@ -1,0 +1,111 @@
+//! Vector operations of BLAS, for `f32` and `f64`.
+
+use crate::element_type::ElementType;
+use crate::error::OperationError;
+use crate::extent::{Extent, check_sizes};
+use crate::field::operation;
+use crate::operand::{Effect, Operand};
+
+operation! {
+    /// `result = x · y`.
+    Dot = "blas.dot" {
+        /// Of both vectors and of the result.
+        element: ElementType,
+        /// Elements of each vector.
+        n: u64,
+        /// Distance between elements of `x`.
+        x_step: u64,
+        /// Distance between elements of `y`.
+        y_step: u64,
+    }
+}
+
+operation! {
+    /// `result = ‖x‖₂`.
+    Nrm2 = "blas.nrm2" {
+        /// Of the vector and of the result.
+        element: ElementType,
+        /// Elements of the vector.
+        n: u64,
+        /// Distance between them.
+        x_step: u64,
+    }
+}
+
+operation! {
+    /// `y = alpha x + y`.
+    Axpy = "blas.axpy" {
+        /// Of both vectors.
+        element: ElementType,
+        /// Elements of each vector.
+        n: u64,
+        /// Distance between elements of `x`.
+        x_step: u64,
+        /// Distance between elements of `y`.
+        y_step: u64,
+    }
+}
+
+operation! {
+    /// `x = alpha x`.
+    Scal = "blas.scal" {
+        /// Of the vector.
+        element: ElementType,
+        /// Elements of the vector.
+        n: u64,
+        /// Distance between them.
+        x_step: u64,
+    }
+}
+
+/// Refuses other types than `f32` and `f64`.
+pub(crate) fn check_element(operation: &'static str, element: ElementType) -> Result<(), OperationError> {
+    if element.is_single_or_double() {
+        return Ok(());
+    }
+    Err(OperationError::shape(operation, format!("elements of {element}"), "use f32 or f64"))
+}
+
+impl Dot {
+    pub(crate) fn operands(&self) -> Result<Vec<Operand>, OperationError> {
+        check_element(Self::NAME, self.element)?;
+        check_sizes(Self::NAME, &[("n", self.n)])?;
+        Ok(vec![
+            Extent::vector(Self::NAME, self.n, self.x_step)?.read("x", self.element),
+            Extent::vector(Self::NAME, self.n, self.y_step)?.read("y", self.element),
+            Extent::vector(Self::NAME, 1, 1)?.written("result", self.element, false),
+        ])
+    }
+}
+
+impl Nrm2 {
+    pub(crate) fn operands(&self) -> Result<Vec<Operand>, OperationError> {
+        check_element(Self::NAME, self.element)?;
+        check_sizes(Self::NAME, &[("n", self.n)])?;
+        Ok(vec![
+            Extent::vector(Self::NAME, self.n, self.x_step)?.read("x", self.element),
+            Extent::vector(Self::NAME, 1, 1)?.written("result", self.element, false),
+        ])
+    }
+}
+
+impl Axpy {
+    pub(crate) fn operands(&self) -> Result<Vec<Operand>, OperationError> {
+        check_element(Self::NAME, self.element)?;
+        check_sizes(Self::NAME, &[("n", self.n)])?;
+        Ok(vec![
+            Extent::vector(Self::NAME, self.n, self.x_step)?.read("x", self.element),
+            Extent::vector(Self::NAME, self.n, self.y_step)?.written("y", self.element, true),
+            Operand::scalar("alpha"),
+        ])
+    }
+}
+
+impl Scal {
+    pub(crate) fn operands(&self) -> Result<Vec<Operand>, OperationError> {
+        check_element(Self::NAME, self.element)?;
+        check_sizes(Self::NAME, &[("n", self.n)])?;
+        let x = Extent::vector(Self::NAME, self.n, self.x_step)?;
+        Ok(vec![x.operand("x", self.element, Effect::ReadsAndWrites), Operand::scalar("alpha")])
+    }
+}

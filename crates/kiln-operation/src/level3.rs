@@ -1,0 +1,130 @@
+//! Operations of BLAS on triangular and symmetric matrices, for `f32` and `f64`.
+
+use crate::element_type::ElementType;
+use crate::error::OperationError;
+use crate::extent::{Extent, check_sizes};
+use crate::field::{operation, words};
+use crate::level1::check_element;
+use crate::operand::{Effect, Operand};
+
+words! {
+    /// Which triangle of a matrix is used, as it is stored by columns.
+    Triangle {
+        /// On and above the diagonal.
+        Upper = "upper",
+        /// On and below the diagonal.
+        Lower = "lower",
+    }
+}
+
+words! {
+    /// On which side of the unknown a triangular matrix stands.
+    Side {
+        /// `op(A) X = alpha B`.
+        Left = "left",
+        /// `X op(A) = alpha B`.
+        Right = "right",
+    }
+}
+
+words! {
+    /// What the diagonal of a triangular matrix holds.
+    Diagonal {
+        /// The elements that are stored.
+        Stored = "stored",
+        /// Ones; what is stored is not read.
+        Unit = "unit",
+    }
+}
+
+operation! {
+    /// `C = alpha op(A) op(A)ᵀ`, or with `+ beta C`, of which one triangle is computed.
+    Syrk = "blas.syrk" {
+        /// Of both matrices.
+        element: ElementType,
+        /// Rows and columns of `C`.
+        n: u64,
+        /// Columns of `op(A)`.
+        k: u64,
+        /// The triangle of `C`.
+        triangle: Triangle,
+        /// Whether `op(A)` is the transpose of what is stored.
+        transposed: bool,
+        /// Distance between columns of `A`.
+        a_leading: u64,
+        /// Distance between columns of `C`.
+        c_leading: u64,
+        /// Whether `beta C` is added.
+        accumulate: bool,
+    }
+}
+
+operation! {
+    /// Solves `op(A) X = alpha B` or `X op(A) = alpha B` for `X`, which replaces `B`; `A` is triangular.
+    Trsm = "blas.trsm" {
+        /// Of both matrices.
+        element: ElementType,
+        /// Rows of `B`.
+        m: u64,
+        /// Columns of `B`.
+        n: u64,
+        /// On which side `A` stands.
+        side: Side,
+        /// The triangle of `A`.
+        triangle: Triangle,
+        /// Whether `op(A)` is the transpose.
+        transposed: bool,
+        /// What the diagonal of `A` holds.
+        diagonal: Diagonal,
+        /// Distance between columns of `A`.
+        a_leading: u64,
+        /// Distance between columns of `B`.
+        b_leading: u64,
+    }
+}
+
+impl Syrk {
+    /// Rows and columns of `A` as it is stored.
+    pub fn stored(&self) -> (u64, u64) {
+        if self.transposed { (self.k, self.n) } else { (self.n, self.k) }
+    }
+
+    pub(crate) fn operands(&self) -> Result<Vec<Operand>, OperationError> {
+        check_element(Self::NAME, self.element)?;
+        check_sizes(Self::NAME, &[("n", self.n), ("k", self.k)])?;
+        let c = Extent::matrices(Self::NAME, (self.n, self.n), self.c_leading, (1, 0))?;
+        let effect = if self.accumulate { Effect::ReadsAndWrites } else { Effect::Writes };
+        let mut operands = vec![
+            Extent::matrices(Self::NAME, self.stored(), self.a_leading, (1, 0))?.read("a", self.element),
+            c.operand("c", self.element, effect),
+            Operand::scalar("alpha"),
+        ];
+        operands.extend(self.accumulate.then(|| Operand::scalar("beta")));
+        Ok(operands)
+    }
+}
+
+impl Trsm {
+    /// Rows and columns of `A`.
+    pub fn order(&self) -> u64 {
+        match self.side {
+            Side::Left => self.m,
+            Side::Right => self.n,
+        }
+    }
+
+    pub(crate) fn operands(&self) -> Result<Vec<Operand>, OperationError> {
+        check_element(Self::NAME, self.element)?;
+        check_sizes(Self::NAME, &[("m", self.m), ("n", self.n)])?;
+        let order = self.order();
+        Ok(vec![
+            Extent::matrices(Self::NAME, (order, order), self.a_leading, (1, 0))?.read("a", self.element),
+            Extent::matrices(Self::NAME, (self.m, self.n), self.b_leading, (1, 0))?.written(
+                "b",
+                self.element,
+                true,
+            ),
+            Operand::scalar("alpha"),
+        ])
+    }
+}

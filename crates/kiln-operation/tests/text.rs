@@ -1,0 +1,190 @@
+//! Texts of operations: what is printed is parsed as the same operation, and what is none is refused in words.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
+
+use kiln_operation::{
+    Activation, Axpy, Determinism, Diagonal, Dot, Effect, ElementType, Epilogue, Fft, FftKind, FftShape, Gemv, Ger,
+    Layout, Math, Matmul, Nrm2, Operation, OperationError, Scal, Side, Syrk, Triangle, Trsm,
+};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+fn float() -> impl Strategy<Value = ElementType> {
+    select(vec![ElementType::F32, ElementType::F64])
+}
+
+fn size() -> impl Strategy<Value = u64> {
+    prop_oneof![1_u64..100, Just(1 << 31), Just((1 << 31) + 7)]
+}
+
+fn matmul() -> impl Strategy<Value = Operation> {
+    use ElementType::{Bf16, F8E4M3, F16, F32, F64, I8, I32};
+    let types = vec![
+        (F64, F64, Math::Ieee),
+        (F32, F32, Math::Ieee),
+        (F32, F32, Math::Tf32),
+        (F32, F32, Math::Bf16x9),
+        (F16, F16, Math::F16),
+        (F16, F32, Math::Ieee),
+        (Bf16, Bf16, Math::Ieee),
+        (I8, I32, Math::Ieee),
+        (F8E4M3, Bf16, Math::Ieee),
+    ];
+    let sizes = (1_u64..50, 1_u64..50, 1_u64..50, 1_u64..4);
+    let flags = (any::<[bool; 4]>(), select(Activation::ALL), select(Determinism::ALL));
+    (sizes, select(types), flags, 0_u64..9, any::<u64>()).prop_map(
+        |((m, n, k, batch), (input, output, math), ([ta, tb, bias, accumulate], activation, order), gap, workspace)| {
+            let is_integer = input == I8;
+            let layout = |element, transposed, rows: u64, columns: u64| {
+                let leading = gap + if transposed { columns } else { rows };
+                let far = if transposed { rows } else { columns };
+                Layout { element, transposed, leading, stride: leading * far }
+            };
+            let epilogue = if is_integer { Epilogue::NONE } else { Epilogue { bias, activation } };
+            Operation::from(Matmul {
+                m,
+                n,
+                k,
+                batch,
+                a: layout(input, ta, m, k),
+                b: layout(input, tb, k, n),
+                d: layout(output, false, m, n),
+                math,
+                epilogue,
+                accumulate,
+                order,
+                workspace,
+                alignment: 1 << (4 + gap % 5),
+            })
+        },
+    )
+}
+
+fn others() -> impl Strategy<Value = Operation> {
+    (float(), (size(), 1_u64..60), (1_u64..5, 1_u64..5, 0_u64..4), any::<[bool; 4]>(), 0_usize..9).prop_map(
+        |(element, (m, n), (x_step, y_step, gap), [one, two, three, four], which)| {
+            let triangle = if two { Triangle::Upper } else { Triangle::Lower };
+            let side = if three { Side::Left } else { Side::Right };
+            let diagonal = if four { Diagonal::Unit } else { Diagonal::Stored };
+            let kind = FftKind::ALL[usize::from(one) * 2 + usize::from(two)];
+            let m = if (6..8).contains(&which) { m % 97 + 1 } else { m };
+            let leading = m + gap;
+            let large = m.max(n) + gap;
+            match which {
+                0 => Gemv { element, m, n, transposed: one, leading, x_step, y_step, accumulate: two }.into(),
+                1 => Ger { element, m, n, leading, x_step, y_step }.into(),
+                2 => Dot { element, n: m, x_step, y_step }.into(),
+                3 => Nrm2 { element, n: m, x_step }.into(),
+                4 => Axpy { element, n: m, x_step, y_step }.into(),
+                5 => Scal { element, n: m, x_step }.into(),
+                6 => {
+                    let (a_leading, c_leading) = (large, leading);
+                    let (n, k) = (m, n);
+                    Syrk { element, n, k, triangle, transposed: one, a_leading, c_leading, accumulate: three }.into()
+                }
+                7 => {
+                    let (a_leading, b_leading) = (large, leading);
+                    Trsm { element, m, n, side, triangle, transposed: one, diagonal, a_leading, b_leading }.into()
+                }
+                _ => {
+                    let extents = [n, x_step, y_step];
+                    let shape = FftShape::new(&extents[..1 + usize::from(three) + usize::from(four)]).unwrap();
+                    Fft { kind, element, shape, batch: y_step, in_place: three }.into()
+                }
+            }
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn a_text_is_parsed_as_the_operation_it_was_printed_from(operation in prop_oneof![matmul(), others()]) {
+        prop_assert_eq!(operation.check(), Ok(()));
+        let text = operation.to_string();
+        let parsed: Operation = text.parse().unwrap();
+        prop_assert_eq!(parsed, operation);
+        prop_assert_eq!(parsed.to_string(), text.clone());
+        // The order of keys says nothing.
+        let mut words: Vec<&str> = text.split(' ').collect();
+        words[1..].reverse();
+        prop_assert_eq!(words.join("  ").parse::<Operation>().unwrap(), operation);
+        for operand in operation.operands() {
+            prop_assert_eq!(operand.effect.is_memory(), operand.bytes > 0);
+        }
+    }
+
+    #[test]
+    fn a_damaged_text_is_an_operation_or_an_error(operation in matmul(), at in 0_usize..200, byte in " -~") {
+        let mut text = operation.to_string();
+        let at = at % text.len();
+        text.replace_range(at..at + 1, &byte);
+        if let Ok(parsed) = text.parse::<Operation>() {
+            prop_assert_eq!(parsed.to_string().parse::<Operation>(), Ok(parsed));
+        }
+    }
+
+    #[test]
+    fn any_text_is_an_operation_or_an_error(text in ".{0,80}") {
+        let _ = text.parse::<Operation>();
+    }
+}
+
+fn refused(text: &str) -> OperationError {
+    text.parse::<Operation>().unwrap_err()
+}
+
+#[test]
+fn texts_that_are_no_operations_say_what_is_wrong() {
+    assert!(refused("").to_string().contains("there are: blas.matmul, "));
+    assert!(matches!(refused("blas.axpi n=1"), OperationError::Name { .. }));
+    assert!(matches!(refused("blas.scal n"), OperationError::Word { .. }));
+    assert!(matches!(refused("blas.scal n=1 n=1"), OperationError::Key { .. }));
+    assert!(matches!(refused("blas.scal m=1"), OperationError::Key { .. }));
+    assert!(matches!(refused("blas.scal n=1 element=f32"), OperationError::Missing { key: "x_step", .. }));
+    for value in ["-1", "01", "1.0", "18446744073709551616", "", "+1"] {
+        let error = refused(&format!("blas.scal element=f32 n={value} x_step=1"));
+        assert!(matches!(error, OperationError::Value { key: "n", .. }), "{error}");
+    }
+    let error = refused("blas.scal element=f31 n=1 x_step=1");
+    assert_eq!(error.to_string(), "blas.scal: `element=f31`, where f8e4m3, f16, bf16, f32, f64, i8 or i32 is expected");
+}
+
+#[test]
+fn operations_that_cannot_be_are_refused() {
+    let shape = |text: &str, word: &str| {
+        let error = refused(text);
+        assert!(matches!(error, OperationError::Shape { .. }) && error.to_string().contains(word), "{error}");
+    };
+    shape("blas.scal element=f32 n=0 x_step=1", "`n` is 0");
+    shape("blas.scal element=f32 n=1 x_step=0", "a step of 0");
+    shape("blas.scal element=f16 n=1 x_step=1", "elements of f16");
+    shape("blas.scal element=f32 n=18446744073709551615 x_step=1", "2^59");
+    shape("blas.scal element=f32 n=4294967296 x_step=4294967296", "2^59");
+    shape("blas.ger element=f32 m=4 n=4 leading=3 x_step=1 y_step=1", "leading dimension of 3");
+    shape("fft kind=forward element=f32 shape=8x0 batch=1 in_place=false", "`shape` is 0");
+    shape("fft kind=forward element=f32 shape=18446744073709551615 batch=1 in_place=false", "2^59");
+    let product = |a: &str, d: &str, math: &str, epilogue: &str, stride: u64| {
+        format!(
+            "blas.matmul m=4 n=4 k=4 batch=2 a={a}:n:4:16 b={a}:n:4:16 d={d}:n:4:{stride} math={math} epilogue={epilogue} accumulate=false order=any workspace=0 alignment=256"
+        )
+    };
+    assert!(product("f32", "f32", "tf32", "bias+gelu", 16).parse::<Operation>().is_ok());
+    shape(&product("f32", "f64", "ieee", "none", 16), "a product of f32 and f32 into f64");
+    shape(&product("f64", "f64", "tf32", "none", 16), "math tf32");
+    shape(&product("i8", "i32", "ieee", "relu", 16), "on integers");
+    shape(&product("f32", "f32", "ieee", "none", 15), "results 15 elements apart");
+    shape(&product("f32", "f32", "ieee", "none", 16).replace("d=f32:n", "d=f32:t"), "a transposed result");
+}
+
+#[test]
+fn a_result_with_gaps_is_not_overwritten_whole() {
+    let effect = |leading: u64, accumulate: bool| {
+        let text = format!(
+            "blas.matmul m=4 n=4 k=4 batch=1 a=f32:n:4:0 b=f32:n:4:0 d=f32:n:{leading}:0 math=ieee epilogue=none accumulate={accumulate} order=any workspace=0 alignment=256"
+        );
+        text.parse::<Operation>().unwrap().operands()[2].effect
+    };
+    assert_eq!(effect(4, false), Effect::Overwrites);
+    assert_eq!(effect(5, false), Effect::Writes);
+    assert_eq!(effect(4, true), Effect::ReadsAndWrites);
+}
