@@ -21,6 +21,7 @@ chapters! {
     testing = "testing.md",
     programs = "programs.md",
     graphs = "graphs.md",
+    libraries = "libraries.md",
     faults = "faults.md",
     services = "services.md",
     tuning = "tuning.md",

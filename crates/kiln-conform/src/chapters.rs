@@ -5,6 +5,7 @@ pub(crate) mod device;
 pub(crate) mod graphs;
 pub(crate) mod handles;
 pub(crate) mod host;
+pub(crate) mod libraries;
 pub(crate) mod loss;
 pub(crate) mod memory;
 pub(crate) mod order;

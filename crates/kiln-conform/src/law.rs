@@ -55,6 +55,8 @@ pub enum Chapter {
     Streams,
     /// Modules and kernels.
     Code,
+    /// Library operations.
+    Libraries,
     /// Copies, fills and launches.
     Work,
     /// Order between streams.
@@ -78,6 +80,7 @@ impl Chapter {
         Self::Host,
         Self::Streams,
         Self::Code,
+        Self::Libraries,
         Self::Work,
         Self::Order,
         Self::Graphs,
@@ -95,6 +98,7 @@ impl Chapter {
             Self::Host => chapters::host::LAWS,
             Self::Streams => chapters::streams::LAWS,
             Self::Code => chapters::code::LAWS,
+            Self::Libraries => chapters::libraries::LAWS,
             Self::Work => chapters::work::LAWS,
             Self::Order => chapters::order::LAWS,
             Self::Graphs => chapters::graphs::LAWS,
@@ -113,6 +117,7 @@ impl Chapter {
             Self::Host => "host",
             Self::Streams => "streams",
             Self::Code => "code",
+            Self::Libraries => "libraries",
             Self::Work => "work",
             Self::Order => "order",
             Self::Graphs => "graphs",

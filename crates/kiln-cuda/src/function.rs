@@ -51,7 +51,11 @@ impl CudaDevice {
         let api = self.context.enter(CALL)?;
         let kernel = self.functions.pin(function).map_err(|error| error.seen_by(CALL))?;
         if kernel.operation().is_some() {
-            return Err(Error::unsupported(CALL, "the occupancy of a library operation", "it has no block size"));
+            return Err(Error::unsupported(
+                CALL,
+                "the occupancy of a library operation",
+                "it has no block size",
+            ));
         }
         let most = kernel.attributes.max_threads_per_block;
         if block_threads == 0 || block_threads > most {

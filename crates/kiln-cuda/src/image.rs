@@ -38,7 +38,11 @@ impl Checked {
                 copy.resize(bytes.len() + PADDING_BYTES, 0);
                 Ok(Self(copy))
             }
-            other => Err(Error::unsupported(call, other.name(), "a CUDA device runs PTX, cubin and library operations")),
+            other => Err(Error::unsupported(
+                call,
+                other.name(),
+                "a CUDA device runs PTX, cubin and library operations",
+            )),
         }
     }
 

@@ -16,7 +16,9 @@ mod failure;
 use std::cell::Cell;
 
 use cudarc::driver::sys;
-use kiln_driver::{Dim3, Error, FunctionAttributes, LaunchCommand, ParameterSpan, Refusal, Result, Submission};
+use kiln_driver::{
+    Dim3, Error, FunctionAttributes, LaunchCommand, ParameterSpan, Refusal, Result, Submission,
+};
 use kiln_operation::{ARGUMENT_BYTES, Operand, Operation};
 
 use crate::device::CudaDevice;
@@ -56,9 +58,9 @@ impl LoadedOperation {
     /// Opens the library that has the operation, and prepares it.
     pub(crate) fn load(call: &'static str, device: &CudaDevice, text: &str) -> Result<Self> {
         let api = device.context.enter(call)?;
-        let operation: Operation = text.parse().map_err(|error| {
-            Error::refused(call, Refusal::Image { code: None, log: format!("{error}") })
-        })?;
+        let operation: Operation = text
+            .parse()
+            .map_err(|error| Error::refused(call, Refusal::Image { code: None, log: format!("{error}") }))?;
         let prepared: Box<dyn PreparedOperation> = match &operation {
             Operation::Matmul(matmul) => Box::new(cublaslt::LtMatmul::prepare(call, device, matmul)?),
             Operation::Fft(fft) => Box::new(cufft::FftPlan::prepare(call, device, fft)?),

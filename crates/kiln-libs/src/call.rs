@@ -203,7 +203,11 @@ fn check_overlaps(operation: &'static str, operands: &[Operand], arguments: &[Ar
         for (second, other) in memory.iter().skip(at + 1) {
             if (first.effect.changes() || second.effect.changes()) && one.overlaps(other) {
                 let what = format!("`{}` and `{}` share memory, and one is written", first.name, second.name);
-                return Err(LibraryError::argument(operation, what, "use buffers or views that do not overlap"));
+                return Err(LibraryError::argument(
+                    operation,
+                    what,
+                    "use buffers or views that do not overlap",
+                ));
             }
         }
     }

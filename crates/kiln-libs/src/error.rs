@@ -26,7 +26,9 @@ impl From<OperationError> for LibraryError {
     fn from(error: OperationError) -> Self {
         match error {
             OperationError::Shape { operation, what, hint } => Self::Argument { operation, what, hint },
-            other => Self::argument("operation", other.to_string(), "describe it with the types of this crate"),
+            other => {
+                Self::argument("operation", other.to_string(), "describe it with the types of this crate")
+            }
         }
     }
 }

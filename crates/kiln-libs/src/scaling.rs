@@ -61,7 +61,8 @@ impl Scaling {
             Self::F64(values, _) => ("scale_f64", "f64", values.len()),
         };
         let kernel = loaded.scaling.kernel(loaded.gpu(), name, element)?;
-        let blocks = u32::try_from((len as u64).div_ceil(BLOCK_THREADS)).ok().filter(|blocks| *blocks < 1 << 31);
+        let blocks =
+            u32::try_from((len as u64).div_ceil(BLOCK_THREADS)).ok().filter(|blocks| *blocks < 1 << 31);
         let blocks = blocks.ok_or_else(|| {
             LibraryError::argument("scale", format!("{len} numbers"), "split the batch, or scale in a kernel")
         })?;

@@ -1,6 +1,6 @@
 //! How far results of devices may differ.
 
-use kiln_operation::{ElementType, Math, Operation};
+use kiln_operation::{Activation, ElementType, Math, Operation};
 
 /// How far the result of an operation may lie from the exact one, on any device.
 ///
@@ -38,6 +38,10 @@ pub struct Tolerance {
 /// The length of a spectrum is lost by so many roundings for each halving.
 const FFT_FACTOR: f64 = 5.0;
 
+/// The steepest slope of GELU, and how far the approximate hyperbolic tangent of a GPU may be off.
+const GELU_SLOPE: f64 = 1.13;
+const GELU_ERROR: f64 = 1.0 / 1024.0;
+
 impl Tolerance {
     /// The tolerance of an operation.
     pub fn of(operation: &Operation) -> Self {
@@ -54,6 +58,10 @@ impl Tolerance {
                     (_, ElementType::F8E4M3) => terms * single + 2.0_f64.powi(-13),
                     _ => terms * single,
                 };
+                let relative = match matmul.epilogue.activation {
+                    Activation::Gelu => GELU_SLOPE * relative + GELU_ERROR,
+                    Activation::None | Activation::Relu => relative,
+                };
                 (relative, matmul.d.element)
             }
             Operation::Gemv(gemv) => (terms(gemv.lengths().0, gemv.element), gemv.element),
@@ -65,7 +73,8 @@ impl Tolerance {
             Operation::Syrk(syrk) => (terms(syrk.k, syrk.element), syrk.element),
             Operation::Trsm(trsm) => (terms(trsm.order(), trsm.element), trsm.element),
             Operation::Fft(fft) => {
-                let halvings: f64 = fft.shape.extents().iter().map(|extent| (*extent as f64).log2().max(1.0)).sum();
+                let halvings: f64 =
+                    fft.shape.extents().iter().map(|extent| (*extent as f64).log2().max(1.0)).sum();
                 (FFT_FACTOR * halvings * fft.element.unit_roundoff(), fft.element)
             }
             _ => (f64::INFINITY, ElementType::F64),

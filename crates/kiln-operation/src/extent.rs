@@ -41,15 +41,21 @@ impl Extent {
     ) -> Result<Self, OperationError> {
         if leading < rows {
             let what = format!("a leading dimension of {leading} for columns of {rows} elements");
-            return Err(OperationError::shape(operation, what, "use a leading dimension that holds a column"));
+            return Err(OperationError::shape(
+                operation,
+                what,
+                "use a leading dimension that holds a column",
+            ));
         }
         Self::of(operation, [(rows, 1), (columns, leading), (batch, stride)])
     }
 
     fn of(operation: &'static str, dimensions: [(u64, u64); 3]) -> Result<Self, OperationError> {
         let used = Self::dense(operation, &dimensions.map(|(count, _)| count))?.used;
-        let last: u128 =
-            dimensions.iter().map(|(count, step)| u128::from(count.saturating_sub(1)) * u128::from(*step)).sum();
+        let last: u128 = dimensions
+            .iter()
+            .map(|(count, step)| u128::from(count.saturating_sub(1)) * u128::from(*step))
+            .sum();
         if last >= ELEMENT_LIMIT {
             return Err(too_large(operation));
         }
@@ -81,7 +87,10 @@ impl Extent {
 }
 
 /// Refuses sizes of 0.
-pub(crate) fn check_sizes(operation: &'static str, sizes: &[(&'static str, u64)]) -> Result<(), OperationError> {
+pub(crate) fn check_sizes(
+    operation: &'static str,
+    sizes: &[(&'static str, u64)],
+) -> Result<(), OperationError> {
     match sizes.iter().find(|(_, size)| *size == 0) {
         None => Ok(()),
         Some((name, _)) => {

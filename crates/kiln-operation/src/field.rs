@@ -94,12 +94,18 @@ impl<'t> Fields<'t> {
 
     pub(crate) fn take<F: Field>(&mut self, key: &'static str) -> Result<F, OperationError> {
         let operation = self.operation;
-        let value = self
-            .values
-            .remove(key)
-            .ok_or_else(|| OperationError::Missing { operation, key, known: self.keys.join(", ") })?;
+        let value = self.values.remove(key).ok_or_else(|| OperationError::Missing {
+            operation,
+            key,
+            known: self.keys.join(", "),
+        })?;
         let wanted = F::WANTED;
-        F::parse(value).ok_or_else(|| OperationError::Value { operation, key, value: value.to_owned(), wanted })
+        F::parse(value).ok_or_else(|| OperationError::Value {
+            operation,
+            key,
+            value: value.to_owned(),
+            wanted,
+        })
     }
 }
 

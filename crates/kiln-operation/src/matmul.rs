@@ -210,13 +210,19 @@ impl Matmul {
             Math::F16 => a == F16 && d == F16,
         };
         if !math {
-            return refuse(format!("math {} for {a} into {d}", self.math), "use ieee; tf32 and bf16x9 are for f32, f16 for f16");
+            return refuse(
+                format!("math {} for {a} into {d}", self.math),
+                "use ieee; tf32 and bf16x9 are for f32, f16 for f16",
+            );
         }
         if a == F8E4M3 && d == F32 && self.epilogue.bias {
             return refuse("a bias of f32 on a product of f8e4m3".to_owned(), "use a result of bf16 or f16");
         }
         if a == I8 && self.epilogue != Epilogue::NONE {
-            return refuse(format!("the epilogue {} on integers", self.epilogue), "apply it in a kernel after the product");
+            return refuse(
+                format!("the epilogue {} on integers", self.epilogue),
+                "apply it in a kernel after the product",
+            );
         }
         Ok(())
     }
@@ -225,7 +231,11 @@ impl Matmul {
     fn check_output(&self) -> Result<(), OperationError> {
         if self.d.transposed {
             let what = "a transposed result".to_owned();
-            return Err(OperationError::shape(Self::NAME, what, "exchange the inputs and transpose them instead"));
+            return Err(OperationError::shape(
+                Self::NAME,
+                what,
+                "exchange the inputs and transpose them instead",
+            ));
         }
         let widest = self.a.element.bytes().max(self.d.element.bytes());
         if !self.alignment.is_power_of_two() || !(widest..=256).contains(&self.alignment) {

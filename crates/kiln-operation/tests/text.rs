@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 use kiln_operation::{
-    Activation, Axpy, Determinism, Diagonal, Dot, Effect, ElementType, Epilogue, Fft, FftKind, FftShape, Gemv, Ger,
-    Layout, Math, Matmul, Nrm2, Operation, OperationError, Scal, Side, Syrk, Triangle, Trsm,
+    Activation, Axpy, Determinism, Diagonal, Dot, Effect, ElementType, Epilogue, Fft, FftKind, FftShape,
+    Gemv, Ger, Layout, Math, Matmul, Nrm2, Operation, OperationError, Scal, Side, Syrk, Triangle, Trsm,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -33,7 +33,13 @@ fn matmul() -> impl Strategy<Value = Operation> {
     let sizes = (1_u64..50, 1_u64..50, 1_u64..50, 1_u64..4);
     let flags = (any::<[bool; 4]>(), select(Activation::ALL), select(Determinism::ALL));
     (sizes, select(types), flags, 0_u64..9, any::<u64>()).prop_map(
-        |((m, n, k, batch), (input, output, math), ([ta, tb, bias, accumulate], activation, order), gap, workspace)| {
+        |(
+            (m, n, k, batch),
+            (input, output, math),
+            ([ta, tb, bias, accumulate], activation, order),
+            gap,
+            workspace,
+        )| {
             let is_integer = input == I8;
             let layout = |element, transposed, rows: u64, columns: u64| {
                 let leading = gap + if transposed { columns } else { rows };
@@ -80,15 +86,18 @@ fn others() -> impl Strategy<Value = Operation> {
                 6 => {
                     let (a_leading, c_leading) = (large, leading);
                     let (n, k) = (m, n);
-                    Syrk { element, n, k, triangle, transposed: one, a_leading, c_leading, accumulate: three }.into()
+                    Syrk { element, n, k, triangle, transposed: one, a_leading, c_leading, accumulate: three }
+                        .into()
                 }
                 7 => {
                     let (a_leading, b_leading) = (large, leading);
-                    Trsm { element, m, n, side, triangle, transposed: one, diagonal, a_leading, b_leading }.into()
+                    Trsm { element, m, n, side, triangle, transposed: one, diagonal, a_leading, b_leading }
+                        .into()
                 }
                 _ => {
                     let extents = [n, x_step, y_step];
-                    let shape = FftShape::new(&extents[..1 + usize::from(three) + usize::from(four)]).unwrap();
+                    let shape =
+                        FftShape::new(&extents[..1 + usize::from(three) + usize::from(four)]).unwrap();
                     Fft { kind, element, shape, batch: y_step, in_place: three }.into()
                 }
             }
@@ -146,7 +155,10 @@ fn texts_that_are_no_operations_say_what_is_wrong() {
         assert!(matches!(error, OperationError::Value { key: "n", .. }), "{error}");
     }
     let error = refused("blas.scal element=f31 n=1 x_step=1");
-    assert_eq!(error.to_string(), "blas.scal: `element=f31`, where f8e4m3, f16, bf16, f32, f64, i8 or i32 is expected");
+    assert_eq!(
+        error.to_string(),
+        "blas.scal: `element=f31`, where f8e4m3, f16, bf16, f32, f64, i8 or i32 is expected"
+    );
 }
 
 #[test]

@@ -26,8 +26,16 @@ const BOUNDARIES: &[Boundary] = &[
     Boundary { package: "kiln-operation", may_use: &[], unsafe_code: false },
     Boundary { package: "kiln-order", may_use: &["kiln-driver", "kiln-sync"], unsafe_code: true },
     Boundary { package: "kiln-mem", may_use: &["kiln-driver", "kiln-order", "kiln-sync"], unsafe_code: true },
-    Boundary { package: "kiln-cuda", may_use: &["kiln-driver", "kiln-operation", "kiln-sync"], unsafe_code: true },
-    Boundary { package: "kiln-sim", may_use: &["kiln-driver", "kiln-operation", "kiln-ptx"], unsafe_code: true },
+    Boundary {
+        package: "kiln-cuda",
+        may_use: &["kiln-driver", "kiln-operation", "kiln-sync"],
+        unsafe_code: true,
+    },
+    Boundary {
+        package: "kiln-sim",
+        may_use: &["kiln-driver", "kiln-operation", "kiln-ptx"],
+        unsafe_code: true,
+    },
     Boundary {
         package: "kiln-isolate",
         may_use: &["kiln-driver", "kiln-cuda", "kiln-sim"],

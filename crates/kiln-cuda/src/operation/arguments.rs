@@ -31,17 +31,23 @@ impl OperationArguments {
         let wanted = count * ARGUMENT_BYTES as usize;
         if count > MOST_ARGUMENTS || !(wanted..=wanted.next_multiple_of(16)).contains(&packed.len()) {
             let what = format!("{} bytes of arguments for {name}, which takes {wanted}", packed.len());
-            return Err(Error::invalid(call, what, "give eight bytes for each operand, and the workspace last"));
+            return Err(Error::invalid(
+                call,
+                what,
+                "give eight bytes for each operand, and the workspace last",
+            ));
         }
         let mut words = [0; MOST_ARGUMENTS];
         for (word, bytes) in words.iter_mut().zip(packed.as_chunks::<8>().0) {
             *word = u64::from_ne_bytes(*bytes);
         }
-        let memory = operands.iter().map(|operand| (operand.name, operand.effect.is_memory(), operand.alignment));
+        let memory =
+            operands.iter().map(|operand| (operand.name, operand.effect.is_memory(), operand.alignment));
         let workspace = (workspace_bytes > 0).then_some(("workspace", true, WORKSPACE_ALIGNMENT));
         for ((operand, is_memory, alignment), word) in memory.chain(workspace).zip(words) {
             if is_memory && (word == 0 || !word.is_multiple_of(alignment)) {
-                let what = format!("{operand} of {name} at {word:#x}, which must be a multiple of {alignment}");
+                let what =
+                    format!("{operand} of {name} at {word:#x}, which must be a multiple of {alignment}");
                 return Err(Error::invalid(call, what, "give the address of aligned memory"));
             }
         }

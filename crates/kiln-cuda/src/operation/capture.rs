@@ -37,7 +37,11 @@ impl CudaDevice {
         arguments: &OperationArguments,
     ) -> Result<CapturedGraph> {
         let (Some(begin), Some(end)) = (api.stream_begin_capture, api.stream_end_capture) else {
-            return Err(Error::unsupported(call, "a library operation in a graph", "the driver cannot capture"));
+            return Err(Error::unsupported(
+                call,
+                "a library operation in a graph",
+                "the driver cannot capture",
+            ));
         };
         let mut kept = self.capture.lock().unwrap_or_else(PoisonError::into_inner);
         let stream = match &*kept {
@@ -54,7 +58,8 @@ impl CudaDevice {
         let captured = (raw != Native::NULL).then(|| CapturedGraph { raw, context: self.context.clone() });
         queued.map_err(|failure| failure.error(call, operation.name()))?;
         self.context.check(call, status)?;
-        captured.ok_or_else(|| Error::unsupported(call, "a library operation in a graph", "nothing was captured"))
+        captured
+            .ok_or_else(|| Error::unsupported(call, "a library operation in a graph", "nothing was captured"))
     }
 }
 

@@ -10,11 +10,11 @@ use cudarc::driver::sys;
 use kiln_driver::{Error, Result};
 use kiln_operation::{ElementType, Operation};
 
+use super::PreparedOperation;
 use super::arguments::OperationArguments;
 use super::convert::{self, scalar};
 use super::entry_points::entry_points;
 use super::failure::LibraryFailure;
-use super::PreparedOperation;
 use crate::context::Context;
 use crate::device::CudaDevice;
 use crate::libraries::LibraryKind;

@@ -7,11 +7,11 @@ use cudarc::driver::sys;
 use kiln_driver::{Error, Refusal, Result};
 use kiln_operation::{Determinism, ElementType, Layout, Matmul};
 
+use super::PreparedOperation;
 use super::arguments::OperationArguments;
 use super::convert::{self, scalar};
 use super::entry_points::entry_points;
 use super::failure::LibraryFailure;
-use super::PreparedOperation;
 use crate::context::Context;
 use crate::device::CudaDevice;
 use crate::libraries::LibraryKind;
@@ -231,7 +231,11 @@ fn layout(api: &LtApi, layout: &Layout, (rows, columns): (u64, u64), batch: u64)
 }
 
 /// The algorithm that cuBLASLt expects to be the fastest.
-fn search(handle: &LtHandle, operation: &Matmul, [product, a, b, d]: [&Descriptor; 4]) -> LtResult<Heuristic> {
+fn search(
+    handle: &LtHandle,
+    operation: &Matmul,
+    [product, a, b, d]: [&Descriptor; 4],
+) -> LtResult<Heuristic> {
     let api = handle.api;
     let preference = Descriptor::make("cublasLtMatmulPreferenceCreate", api.pref_destroy, |slot| {
         // SAFETY: the out-parameter is a live local of the caller.

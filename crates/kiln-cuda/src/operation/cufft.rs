@@ -7,11 +7,11 @@ use cudarc::driver::sys;
 use kiln_driver::Result;
 use kiln_operation::{ElementType, Fft, FftKind};
 
+use super::PreparedOperation;
 use super::arguments::OperationArguments;
 use super::convert;
 use super::entry_points::entry_points;
 use super::failure::LibraryFailure;
-use super::PreparedOperation;
 use crate::context::Context;
 use crate::device::CudaDevice;
 use crate::libraries::LibraryKind;
@@ -74,7 +74,8 @@ impl FftPlan {
     fn make(&mut self) -> FftResult<()> {
         let operation = &self.operation;
         let long = |size: u64| c_longlong::try_from(size).unwrap_or(c_longlong::MAX);
-        let mut sizes: Vec<c_longlong> = operation.shape.extents().iter().map(|extent| long(*extent)).collect();
+        let mut sizes: Vec<c_longlong> =
+            operation.shape.extents().iter().map(|extent| long(*extent)).collect();
         let (rank, rows) = (sizes.len() as c_int, operation.shape.rows());
         // The rows of both arrays as they are stored, with the elements that only make room.
         let stored = |row: u64| {
@@ -119,7 +120,8 @@ impl PreparedOperation for FftPlan {
 
     unsafe fn queue(&self, stream: sys::CUstream, arguments: &OperationArguments) -> FftResult<()> {
         let (api, plan) = (self.api, self.plan);
-        let (input, output) = (arguments.address(0), arguments.address(usize::from(!self.operation.in_place)));
+        let (input, output) =
+            (arguments.address(0), arguments.address(usize::from(!self.operation.in_place)));
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: here and below, the lock keeps others from the plan, and the caller vouches for stream and addresses.
         check("cufftSetStream", unsafe { (api.set_stream)(plan, stream) })?;

@@ -202,7 +202,7 @@ fn compile_fake(folder: &Path, without: &[&str]) {
     compile(&folder.join(LIBRARY), &sources);
 }
 
-fn compile(library: &Path, sources: &[PathBuf]) {
+pub(crate) fn compile(library: &Path, sources: &[PathBuf]) {
     let output = Command::new("cc")
         .args(["-shared", "-fPIC", "-o"])
         .arg(library)

@@ -21,6 +21,7 @@ mod laws;
 mod loading;
 mod memory;
 mod opened;
+mod operations;
 mod pages;
 mod process;
 mod transfers;

@@ -16,8 +16,8 @@ use super::proxy::DeviceProxy;
 use super::shared::Remote;
 use crate::protocol::memory_file::MemoryFile;
 use crate::protocol::wire::{
-    Ask, IMAGE_CUBIN, IMAGE_HOST_KERNELS, IMAGE_LIBRARY, IMAGE_PTX, IMAGE_PTX_TO_KEEP, Put, Reader, Take, WireCommand,
-    WireNode, WireObject, Writer,
+    Ask, IMAGE_CUBIN, IMAGE_HOST_KERNELS, IMAGE_LIBRARY, IMAGE_PTX, IMAGE_PTX_TO_KEEP, Put, Reader, Take,
+    WireCommand, WireNode, WireObject, Writer,
 };
 
 impl DeviceProxy {

@@ -88,7 +88,11 @@ impl Blas {
     }
 
     /// `result = ‖x‖₂`; the result is the first element of a buffer.
-    pub fn nrm2<'a, T: Real>(&'a self, x: impl Into<Vector<'a, T>>, result: &'a GpuRef<T>) -> LibraryCall<'a> {
+    pub fn nrm2<'a, T: Real>(
+        &'a self,
+        x: impl Into<Vector<'a, T>>,
+        result: &'a GpuRef<T>,
+    ) -> LibraryCall<'a> {
         let x = x.into();
         let nrm2 = Nrm2 { element: T::TYPE, n: x.len(), x_step: x.step };
         LibraryCall::new(&self.loaded, Described::new(nrm2, [memory(x.buffer), memory(result)]))

@@ -56,7 +56,12 @@ pub struct MatmulCall<'a, T: MatrixElement, O: MatrixElement> {
 }
 
 impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
-    pub(super) fn new(loaded: &'a LoadedOperations, a: Matrix<'a, T>, b: Matrix<'a, T>, c: Matrix<'a, O>) -> Self {
+    pub(super) fn new(
+        loaded: &'a LoadedOperations,
+        a: Matrix<'a, T>,
+        b: Matrix<'a, T>,
+        c: Matrix<'a, O>,
+    ) -> Self {
         Self {
             loaded,
             a,
@@ -165,7 +170,8 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
             Argument::memory(self.c.buffer),
         ];
         let bias = self.bias.map(Argument::memory);
-        let scalars = [Some(self.alpha), self.beta].into_iter().flatten().map(|value| Ok(Argument::Scalar(value)));
+        let scalars =
+            [Some(self.alpha), self.beta].into_iter().flatten().map(|value| Ok(Argument::Scalar(value)));
         Described::new(operation, buffers.into_iter().chain(bias).chain(scalars))
     }
 
@@ -181,9 +187,10 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
             return refuse(what, "give equal batches; a stride of 0 uses one input for all");
         }
         match self.bias {
-            Some(_) if c.by_columns => {
-                refuse("a bias for a result that is stored column after column".to_owned(), "store the result row after row")
-            }
+            Some(_) if c.by_columns => refuse(
+                "a bias for a result that is stored column after column".to_owned(),
+                "store the result row after row",
+            ),
             Some(bias) if bias.len() as u64 != c.columns => {
                 let what = format!("a bias of {} elements for {} columns", bias.len(), c.columns);
                 refuse(what, "give one element for each column of the result")

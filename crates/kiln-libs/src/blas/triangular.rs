@@ -56,7 +56,11 @@ fn syrk<T: Real>(
     check_single(Syrk::NAME, c)?;
     if (c.rows, c.columns) != (a.rows, a.rows) {
         let what = format!("a of {} and c of {}", a.shape_text(), c.shape_text());
-        return Err(LibraryError::argument(Syrk::NAME, what, "give a square `c` with as many rows as `a` has"));
+        return Err(LibraryError::argument(
+            Syrk::NAME,
+            what,
+            "give a square `c` with as many rows as `a` has",
+        ));
     }
     let operation = Syrk {
         element: T::TYPE,
@@ -87,7 +91,11 @@ fn trsm<T: Real>(
     };
     if (a.rows, a.columns) != (order, order) {
         let what = format!("a of {} and b of {}", a.shape_text(), b.shape_text());
-        return Err(LibraryError::argument(Trsm::NAME, what, "give a square `a` that fits the side of `b` it is on"));
+        return Err(LibraryError::argument(
+            Trsm::NAME,
+            what,
+            "give a square `a` that fits the side of `b` it is on",
+        ));
     }
     // Of A X = B the transpose is Xᵀ Aᵀ = Bᵀ, which is what is stored where rows lie one after the other.
     let (m, n) = b.stored();

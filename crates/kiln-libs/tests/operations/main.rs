@@ -9,6 +9,22 @@
 )]
 
 mod curand;
+mod fft_values;
+mod library_checks;
+mod library_graphs;
+mod library_mistakes;
+mod library_workers;
+mod numbers;
+mod products;
 mod rand_mistakes;
 mod rand_values;
 mod rig;
+mod triangular;
+mod vectors;
+
+/// The worker process.
+#[test]
+#[ignore = "helper process"]
+fn worker() {
+    kiln::worker_entry();
+}

@@ -247,7 +247,11 @@ fn loaded(name: &str, kernel: Arc<dyn SimKernel>, limit: u32) -> Loaded {
 }
 
 fn unknown_kind(image: &Image<'_>) -> Error {
-    Error::unsupported("load", image.name(), "a simulated device runs PTX, library operations and host kernels")
+    Error::unsupported(
+        "load",
+        image.name(),
+        "a simulated device runs PTX, library operations and host kernels",
+    )
 }
 
 fn not_found(

@@ -7,6 +7,7 @@ use crate::rig::{Rig, config};
 
 mod accesses;
 mod edges;
+mod libraries;
 mod lifetimes;
 
 const SEEDS: u64 = 1_000;

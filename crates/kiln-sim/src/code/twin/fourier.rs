@@ -28,7 +28,8 @@ pub(super) fn run(arguments: &TwinArguments<'_>, operation: &Fft) -> Result<u64,
             FftKind::Forward | FftKind::Inverse => {
                 spectrum = read_spectrum(arguments, operation, at)?;
                 let transform = Transform::new(last as usize);
-                let run = if operation.kind == FftKind::Forward { Transform::run } else { Transform::run_inverse };
+                let run =
+                    if operation.kind == FftKind::Forward { Transform::run } else { Transform::run_inverse };
                 spectrum.chunks_exact_mut(last as usize).for_each(|row| run(&transform, row));
                 slower_axes(operation, &mut spectrum);
                 write_spectrum(arguments, operation, output, at, &spectrum)?;
@@ -44,7 +45,11 @@ pub(super) fn run(arguments: &TwinArguments<'_>, operation: &Fft) -> Result<u64,
     Ok(elements.saturating_mul(4 * u64::from(elements.ilog2() + 1)))
 }
 
-fn read_spectrum(arguments: &TwinArguments<'_>, operation: &Fft, at: u64) -> Result<Vec<Complex>, KernelFault> {
+fn read_spectrum(
+    arguments: &TwinArguments<'_>,
+    operation: &Fft,
+    at: u64,
+) -> Result<Vec<Complex>, KernelFault> {
     let len = 2 * operation.shape.rows() * operation.spectrum_row();
     let run = Run::dense(at * len, len);
     let parts = arguments.read(0, operation.element, run)?;
@@ -77,7 +82,9 @@ fn write_real(
 ) -> Result<(), KernelFault> {
     let (rows, last) = (operation.shape.rows(), operation.shape.last() as usize);
     let transform = Transform::new(last);
-    for (row, half) in (at * rows..(at + 1) * rows).zip(spectrum.chunks_exact(operation.spectrum_row() as usize)) {
+    for (row, half) in
+        (at * rows..(at + 1) * rows).zip(spectrum.chunks_exact(operation.spectrum_row() as usize))
+    {
         let mut whole: Vec<Complex> = (0..last)
             .map(|at| match half.get(at) {
                 // These are real in the spectrum of real numbers; libraries do not look at their imaginary parts.
@@ -88,7 +95,12 @@ fn write_real(
             .collect();
         transform.run_inverse(&mut whole);
         let real: Vec<f64> = whole.iter().map(|value| value.re).collect();
-        arguments.write(output, operation.element, Run::dense(row * operation.real_row(), last as u64), &real)?;
+        arguments.write(
+            output,
+            operation.element,
+            Run::dense(row * operation.real_row(), last as u64),
+            &real,
+        )?;
     }
     Ok(())
 }
@@ -101,7 +113,11 @@ fn slower_axes(operation: &Fft, array: &mut [Complex]) {
         let (extent, transform) = (*extent as usize, Transform::new(*extent as usize));
         for start in (0..array.len()).filter(|at| at / step % extent == 0) {
             let mut line: Vec<Complex> = (0..extent).map(|at| array[start + at * step]).collect();
-            if is_inverse { transform.run_inverse(&mut line) } else { transform.run(&mut line) }
+            if is_inverse {
+                transform.run_inverse(&mut line)
+            } else {
+                transform.run(&mut line)
+            }
             line.into_iter().enumerate().for_each(|(at, value)| array[start + at * step] = value);
         }
         step *= extent;

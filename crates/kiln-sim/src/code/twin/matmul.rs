@@ -57,7 +57,13 @@ fn activated(value: f64, activation: Activation) -> f64 {
     match activation {
         Activation::None => value,
         // A NaN stays one.
-        Activation::Relu => if value < 0.0 { 0.0 } else { value },
+        Activation::Relu => {
+            if value < 0.0 {
+                0.0
+            } else {
+                value
+            }
+        }
         Activation::Gelu => gelu(value),
     }
 }

@@ -155,8 +155,9 @@ mod tests {
     #[test]
     fn every_length_is_the_sum_it_stands_for() {
         for len in (1..40).chain([64, 97, 100, 128, 243, 255]) {
-            let input: Vec<Complex> =
-                (0..len).map(|at| Complex::new((at * 7 % 11) as f64 - 5.0, (at * 5 % 13) as f64 - 6.0)).collect();
+            let input: Vec<Complex> = (0..len)
+                .map(|at| Complex::new((at * 7 % 11) as f64 - 5.0, (at * 5 % 13) as f64 - 6.0))
+                .collect();
             let mut found = input.clone();
             Transform::new(len).run(&mut found);
             for (at, found) in found.iter().enumerate() {
@@ -171,7 +172,8 @@ mod tests {
             }
             Transform::new(len).run_inverse(&mut found);
             let is_back = found.iter().zip(&input).all(|(found, input)| {
-                (found.re / len as f64 - input.re).hypot(found.im / len as f64 - input.im) < 1e-13 * len as f64
+                (found.re / len as f64 - input.re).hypot(found.im / len as f64 - input.im)
+                    < 1e-13 * len as f64
             });
             assert!(is_back, "{len}");
         }

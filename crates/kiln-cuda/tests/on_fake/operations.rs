@@ -1,0 +1,114 @@
+//! Library operations: which library is opened, what is set before a call, and what is said of one that cannot be used.
+
+use std::path::{Path, PathBuf};
+
+use kiln_driver::{Command, DevicePlace, Driver, DriverExt, GraphNode, Image, Refusal};
+
+use crate::machine::{Machine, calls, compile, log};
+use crate::opened::{Bench, device, launch};
+
+const AXPY: &str = "blas.axpy element=f32 n=4 x_step=1 y_step=2";
+
+/// A library compiled from this text.
+fn library(name: &str, text: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    std::fs::create_dir_all(folder).unwrap();
+    let (source, library) = (folder.join(format!("{name}.c")), folder.join(format!("lib{name}.so")));
+    std::fs::write(&source, text).unwrap();
+    compile(&library, &[source]);
+    library
+}
+
+fn with_cublas() -> Machine {
+    Machine::fake().with("KILN_CUBLAS", library("fake-cublas", include_str!("libcublas/cublas.c")))
+}
+
+/// What is said of cuBLAS when an operation is loaded.
+fn unusable() -> String {
+    let error = device().load(&Image::Library(AXPY)).unwrap_err();
+    let Some(Refusal::Library { library: "cuBLAS", why }) = error.refusal() else { panic!("{error}") };
+    assert!(why.contains("nvidia-cublas") && why.contains("KILN_CUBLAS"), "{why}");
+    why.clone()
+}
+
+on_machine! {
+    fn a_missing_library_is_named_with_the_way_to_get_it() on Machine::fake().with("KILN_CUBLAS", "/no/such/file") => {
+        assert!(unusable().contains("/no/such/file"));
+    }
+
+    fn a_file_that_is_no_library_is_said_to_be_none() on {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libcublas.so.0");
+        std::fs::create_dir_all(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        std::fs::write(&path, "half of a library").unwrap();
+        Machine::fake().with("KILN_CUBLAS", path)
+    } => {
+        assert!(unusable().contains("libcublas.so.0"));
+    }
+
+    fn a_library_that_is_too_old_lacks_an_entry_point() on {
+        Machine::fake().with("KILN_CUBLAS", library("old-cublas", "int cublasCreate_v2(void **handle) { return 0; }"))
+    } => {
+        let why = unusable();
+        assert!(why.contains("it has no `cublasDestroy_v2`, which CUDA 12 and newer have"), "{why}");
+    }
+
+    fn a_launch_sets_the_state_of_the_handle_before_the_call() on with_cublas() => {
+        let bench = Bench::new();
+        let module = bench.device.load(&Image::Library(AXPY)).unwrap();
+        let other = bench.device.load(&Image::Library(AXPY)).unwrap();
+        assert_eq!(calls("cublasCreate").len(), 1, "a device has one handle");
+        let axpy = bench.device.function(module, "blas.axpy").unwrap();
+        assert!(bench.device.function(module, "axpy").unwrap_err().is_refused());
+        assert!(bench.device.global(module, "x").unwrap_err().is_refused());
+        assert_eq!(axpy.attributes.workspace_bytes, 4 << 20);
+        let (x, y) = (bench.memory(16), bench.memory(28));
+        let workspace = bench.memory(axpy.attributes.workspace_bytes);
+        bench.device.fill(bench.stream, x.id.into(), 0, 16).unwrap();
+        let one = bench.host(&1.0_f32.to_le_bytes());
+        for at in 0..4 {
+            bench.device.upload(bench.stream, &one, DevicePlace::from(x.id).plus(4 * at), 4).unwrap();
+        }
+        bench.device.fill(bench.stream, y.id.into(), 0, 28).unwrap();
+        let words = [x.address.0, y.address.0, 2.5_f64.to_bits(), workspace.address.0];
+        let packed: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        bench.device.submit(bench.stream, &Command::Launch(launch(&axpy, &packed))).unwrap();
+        bench.device.synchronize(bench.stream).unwrap();
+        let found = bench.read(y.id, 28);
+        let numbers: Vec<f32> = found.chunks(4).map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap())).collect();
+        assert_eq!(numbers, [2.5, 0.0, 2.5, 0.0, 2.5, 0.0, 2.5]);
+        let lines = log();
+        let names = lines.iter().filter_map(|line| line.split(' ').nth(1).filter(|name| name.starts_with("cublas")));
+        let names: Vec<&str> = names.skip(1).collect();
+        assert_eq!(names, ["cublasSetStream", "cublasSetWorkspace", "cublasSetPointerMode", "cublasSaxpy"]);
+        assert_eq!(calls("cublasSaxpy"), ["4 2.5 1 2"]);
+
+        // Arguments that do not fit reach no library.
+        let wrong = [&packed[..24], &[&packed[..8], &[1; 24]].concat(), &[0; 32]];
+        for packed in wrong {
+            let refused = bench.device.submit(bench.stream, &Command::Launch(launch(&axpy, packed))).unwrap_err();
+            assert!(refused.is_refused(), "{refused}");
+        }
+        let mut wide = launch(&axpy, &packed);
+        wide.block = 32.into();
+        assert!(bench.device.submit(bench.stream, &Command::Launch(wide)).unwrap_err().is_refused());
+        assert_eq!(calls("cublasSaxpy").len(), 1);
+        let node = GraphNode { command: Command::Launch(launch(&axpy, &packed)), after: &[] };
+        assert!(bench.device.build_graph(&[node]).unwrap_err().is_unsupported(), "this driver cannot capture");
+        bench.device.destroy(module.into()).unwrap();
+        bench.device.destroy(other.into()).unwrap();
+        assert!(bench.device.submit(bench.stream, &Command::Launch(launch(&axpy, &packed))).unwrap_err().is_refused());
+    }
+
+    fn a_call_that_the_library_refuses_is_told_with_its_status() on with_cublas().with("FAKE_CUBLAS_STATUS", "13") => {
+        let bench = Bench::new();
+        let module = bench.device.load(&Image::Library(AXPY)).unwrap();
+        let axpy = bench.device.function(module, "blas.axpy").unwrap();
+        let memory = bench.memory(axpy.attributes.workspace_bytes);
+        let words = [memory.address.0, memory.address.0, 0, memory.address.0];
+        let packed: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let error = bench.device.submit(bench.stream, &Command::Launch(launch(&axpy, &packed))).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("cublasAxpy answered CUBLAS_STATUS_EXECUTION_FAILED (13) for blas.axpy"), "{text}");
+        bench.device.synchronize(bench.stream).unwrap();
+    }
+}

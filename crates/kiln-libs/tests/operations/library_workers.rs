@@ -1,0 +1,82 @@
+//! Library calls when a worker process dies in the middle: each is done exactly once, or reported.
+
+use std::time::Duration;
+
+use kiln::recovery::{DeviceSpec, Phase, Process, Replay, Status};
+use kiln::{DeviceRuntime, Ticket};
+use kiln_libs::blas::{Blas, Matrix};
+
+use crate::rig::{in_worker, process};
+
+const PRODUCTS: usize = 1000;
+/// Runs, each with a kill at another product; `KILN_LIBRARY_KILLS` says how many.
+const KILLS: u64 = 5;
+
+/// Queues products that each add 5 to the four elements of a buffer, and kills the worker once one of them is done. Returns how many were done.
+fn run(gpu: &DeviceRuntime, kill_at: usize) -> usize {
+    let blas = Blas::new(gpu);
+    let (ones, fives) = (gpu.upload(&[1.0_f32, 0.0, 0.0, 1.0]).unwrap(), gpu.upload(&[5.0_f32; 4]).unwrap());
+    let results: Vec<_> = (0..PRODUCTS).map(|at| gpu.upload(&[at as f32; 4]).unwrap()).collect();
+    let square = |buffer| Matrix::new(buffer, 2, 2);
+    blas.matmul(square(&ones), square(&fives), square(&results[0])).beta(1.0).load().unwrap();
+    gpu.synchronize().unwrap();
+    let generation = gpu.status().generation.0;
+    let streams: Vec<_> = (0..4).map(|_| gpu.stream().unwrap()).collect();
+    let submit = |at: usize| {
+        let product = blas.matmul(square(&ones), square(&fives), square(&results[at])).beta(1.0);
+        product.on(&streams[at % streams.len()]).submit()
+    };
+    let tickets: Vec<Ticket> = (0..PRODUCTS).map(|at| submit(at).unwrap()).collect();
+    tickets[kill_at].wait().unwrap();
+    gpu.isolated_device().unwrap().kill_worker();
+    let ready = |status: &Status| status.generation.0 > generation && status.phase() == Phase::Ready;
+    let over = |status: &Status| ready(status) || status.phase().is_over();
+    let status = gpu.watch().wait_until(over, Some(Duration::from_secs(60)));
+    assert!(ready(&status), "{status}");
+    let mut done = 0;
+    for (at, (ticket, result)) in tickets.iter().zip(&results).enumerate() {
+        let is_done = ticket.wait().is_ok();
+        match result.download() {
+            Ok(values) if is_done => assert_eq!(values, [at as f32 + 5.0; 4], "product {at} of {kill_at}"),
+            // Reported as failed: nothing was done to it.
+            Ok(values) => assert_eq!(values, [at as f32; 4], "product {at} of {kill_at}"),
+            Err(error) => {
+                assert!(!is_done, "product {at} of {kill_at} was done, and its result is lost: {error}")
+            }
+        }
+        done += usize::from(is_done);
+    }
+    // The next worker has the operations.
+    let after = gpu.upload(&[1.0_f32; 4]).unwrap();
+    blas.matmul(square(&ones), square(&fives), square(&after)).beta(1.0).submit().unwrap();
+    assert_eq!(after.download().unwrap(), [6.0; 4]);
+    done
+}
+
+#[test]
+fn products_are_done_once_or_reported_when_a_worker_is_killed() {
+    let wanted = std::env::var("KILN_LIBRARY_KILLS").ok().and_then(|kills| kills.parse().ok());
+    let (kills, mut again) = (wanted.unwrap_or(KILLS), 0);
+    for seed in 0..kills {
+        let (replay, standby) =
+            (if seed % 2 == 0 { Replay::NotStarted } else { Replay::Never }, seed % 5 == 0);
+        let gpu = in_worker(&DeviceSpec::simulated(seed), Process { replay, standby, ..process() });
+        let done = run(&gpu, (seed as usize * 197 + 1) % PRODUCTS);
+        assert!(done > 0, "seed {seed}: one was seen to be done");
+        again += usize::from(replay == Replay::NotStarted && done == PRODUCTS);
+    }
+    println!("{again} of {kills} runs did all products");
+}
+
+#[test]
+fn products_on_a_gpu_are_done_once_or_reported_when_a_worker_is_killed() {
+    let label = "products_on_a_gpu_are_done_once_or_reported_when_a_worker_is_killed";
+    if let kiln::probe::TestGate::Skipped(absence) = kiln::probe::gpu_for_test(label).unwrap() {
+        println!("skipped: {absence}");
+        return;
+    }
+    for seed in 0..4_usize {
+        let process = Process { replay: Replay::NotStarted, standby: seed % 2 == 1, ..process() };
+        run(&in_worker(&DeviceSpec::cuda(0), process), seed * 251 + 1);
+    }
+}
