@@ -180,6 +180,7 @@ fn refusal_kind(refusal: &Refusal) -> &'static str {
         Refusal::Image { .. } => "image",
         Refusal::NotFound { .. } => "not found",
         Refusal::CooperativeResidencyExceeded { .. } => "cooperative residency exceeded",
+        Refusal::Library { .. } => "library",
         Refusal::Driver(_) => "driver",
     }
 }
