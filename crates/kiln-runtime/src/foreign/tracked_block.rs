@@ -38,10 +38,10 @@ impl DeviceRuntime {
     ///
     /// ```
     /// use kiln::DeviceRuntime;
-    /// use kiln::memory::{MemoryResource, Request};
+    /// use kiln::memory::{AllocationRequest, MemoryResource};
     ///
     /// let gpu = DeviceRuntime::simulated(1)?;
-    /// let block = gpu.memory().allocate(&Request::new(16, gpu.main_stream().memory_ref())).unwrap();
+    /// let block = gpu.memory().allocate(&AllocationRequest::new(16, gpu.main_stream().memory_ref())).unwrap();
     /// let buffer = gpu.track_block::<u32>(block).unwrap();
     /// buffer.fill(7)?;
     /// assert_eq!(buffer.download()?, [7; 4]);
