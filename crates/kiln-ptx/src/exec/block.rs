@@ -9,6 +9,7 @@ use super::finding::ExecFindingKind;
 use super::launch::Launch;
 use super::memory::{Shared, SpanCache};
 use super::outcome::Counters;
+use super::preemption::{Preemption, Switch};
 use super::random::Random;
 use super::site::{CodeSite, Line};
 use super::warp::{MAX_POLLS, Pause, State, Warp};
@@ -16,6 +17,9 @@ use crate::{PtxFunctionId, PtxModule};
 
 /// Steps a warp runs before the next one of the block gets a turn.
 const QUANTUM: u64 = 1 << 16;
+
+/// Polls of a block that waits and has waited since its last turn, until others run.
+const NEXT_POLLS: u32 = 48;
 
 /// What the warps of a block share.
 pub(crate) struct Cta<'l> {
@@ -29,6 +33,14 @@ pub(crate) struct Cta<'l> {
     pub(crate) polls: u32,
     /// Picks where lanes of a warp part, as threads of sm_70 and later may.
     pub(crate) splits: Option<Random>,
+    /// Whether a seed picks the order of threads.
+    pub(crate) seeded: bool,
+    /// Picks where other threads run first. The host thread that runs the block lends it.
+    preemption: Option<Preemption>,
+    /// What should run instead of the warp that was just preempted.
+    switch: Option<Switch>,
+    /// Warps that could run at the start of this round.
+    ready_warps: usize,
     /// Whether any warp has run a step in this round. Steps count here and not instructions: one may take several.
     pub(crate) moved: bool,
     /// How often the block changed memory since the launch was last told.
@@ -48,6 +60,8 @@ pub(crate) struct Block<'l> {
     cta: Cta<'l>,
     warps: Vec<Warp>,
     random: Option<Random>,
+    /// A warp that was preempted, and for how many rounds the others go first.
+    held: Option<(usize, u32)>,
 }
 
 /// How far a block got.
@@ -55,6 +69,8 @@ pub(crate) struct Block<'l> {
 pub(crate) enum Progress {
     Done,
     Paused,
+    /// It could go on, but another block should run first.
+    Preempted,
     /// Its threads wait, or repeat what they do until memory changes.
     Repeating,
 }
@@ -66,35 +82,22 @@ impl<'l> Block<'l> {
         let warps = lanes.iter().enumerate().map(|(at, lanes)| Warp::new(at, *lanes, &cta)).collect();
         let seed = launch.options.seed;
         let random = (seed != 0).then(|| Random::new(seed ^ number.wrapping_mul(0x2545_f491_4f6c_dd1d)));
-        Self { cta, warps, random }
+        Self { cta, warps, random, held: None }
     }
 
     /// Runs about `budget` instructions, or to the end.
     pub(crate) fn run(&mut self, budget: u64) -> Result<Progress, ExecFault> {
         let start = self.cta.counters.warp_instructions;
         let mut told = start;
-        self.cta.polls = 0;
         let mut order: Vec<usize> = (0..self.warps.len()).collect();
         while !self.cta.launch.log.is_stopped() {
-            self.cta.moved = false;
-            if let Some(random) = &mut self.random {
-                random.shuffle(&mut order);
-            }
-            let mut released = false;
-            for at in &order {
-                let quantum = self.quantum();
-                let warp = &mut self.warps[*at];
-                if warp.live != 0 {
-                    let pause = warp.run(&mut self.cta, quantum)?;
-                    debug_assert!(pause != Pause::Finished || self.warps[*at].live == 0);
-                }
-                released |= self.release();
-            }
+            let released = self.run_round(&mut order)?;
+            let preempted = std::mem::take(&mut self.cta.switch) == Some(Switch::Block);
             if self.warps.iter().all(|warp| warp.live == 0) {
                 self.cta.counters.blocks += 1;
                 return Ok(Progress::Done);
             }
-            if !self.cta.moved && !released {
+            if !self.cta.moved && !released && !preempted {
                 return Err(self.deadlock());
             }
             let ran = self.cta.counters.warp_instructions
@@ -104,15 +107,60 @@ impl<'l> Block<'l> {
                 return Err(self.no_end(ExecFindingKind::Stalled(limit)));
             }
             if self.cta.launch.options.finds_endless_waits() && self.only_repeats() {
+                self.start_polls();
                 return Ok(Progress::Repeating);
+            }
+            if preempted {
+                return Ok(Progress::Preempted);
             }
             if self.cta.counters.warp_instructions - start >= budget
                 || self.cta.polls > 0 && self.is_waiting_for_others()
             {
+                self.start_polls();
                 return Ok(Progress::Paused);
             }
         }
         Ok(Progress::Done)
+    }
+
+    /// Lets each warp run for a while. Whether threads went on that had waited at a barrier.
+    fn run_round(&mut self, order: &mut [usize]) -> Result<bool, ExecFault> {
+        self.cta.moved = false;
+        if let Some(random) = &mut self.random {
+            random.shuffle(order);
+            self.cta.ready_warps = self.warps.iter().filter(|warp| warp.ready_thread().is_some()).count();
+        }
+        let mut released = false;
+        for at in order.iter().copied() {
+            if self.warps[at].live == 0 {
+                continue;
+            }
+            if self.cta.has_other_warps() && self.held.is_some_and(|(warp, _)| warp == at) {
+                self.held = self.held.filter(|(_, rounds)| *rounds > 1).map(|(_, rounds)| (at, rounds - 1));
+                continue;
+            }
+            let quantum = self.quantum();
+            let pause = self.warps[at].run(&mut self.cta, quantum)?;
+            debug_assert!(pause != Pause::Finished || self.warps[at].live == 0);
+            released |= self.release();
+            match self.cta.switch {
+                Some(Switch::Block) => break,
+                Some(Switch::Warp) => self.held = Some((at, self.cta.rounds_held())),
+                _ => {}
+            }
+            self.cta.switch = None;
+        }
+        Ok(released)
+    }
+
+    /// Takes over what decides where threads are preempted.
+    pub(crate) fn lend(&mut self, preemption: Option<Preemption>) {
+        self.cta.preemption = preemption;
+    }
+
+    /// Gives it back.
+    pub(crate) fn give_back(&mut self) -> Option<Preemption> {
+        self.cta.preemption.take()
     }
 
     /// What was executed; the count starts again.
@@ -143,6 +191,12 @@ impl<'l> Block<'l> {
     /// Whether the block polls global memory, probably for another block.
     fn is_waiting_for_others(&self) -> bool {
         self.cta.polls > MAX_POLLS
+    }
+
+    /// Starts to count polls again. A block that only waited since its last turn looks fewer times in the next one.
+    fn start_polls(&mut self) {
+        let looks = if self.cta.changes == 0 { NEXT_POLLS } else { MAX_POLLS };
+        self.cta.polls = MAX_POLLS - looks;
     }
 
     /// Steps until another warp runs.
@@ -229,6 +283,10 @@ impl<'l> Cta<'l> {
             counters: Counters::default(),
             polls: 0,
             splits: split_source(launch, number),
+            seeded: launch.options.seed != 0,
+            preemption: None,
+            switch: None,
+            ready_warps: 0,
             moved: false,
             changes: 0,
             exited: false,
@@ -242,6 +300,25 @@ impl<'l> Cta<'l> {
     /// How often memory was changed in the whole launch, as far as this block knows.
     pub(crate) fn all_changes(&self) -> u64 {
         self.launch.changes() + self.changes
+    }
+
+    /// What should run before the step at `pc`, instead of the lanes that are about to execute it. `grid`: threads of other blocks can see
+    /// the step; `lanes`: other lanes of the warp can run.
+    pub(crate) fn preempt(&mut self, pc: u32, reads: bool, grid: bool, lanes: bool) -> Option<Switch> {
+        let others = grid && self.launch.shape.blocks() > 1;
+        let possible = [others, self.has_other_warps(), lanes && self.splits.is_some()];
+        self.switch = self.preemption.as_mut()?.at(pc, reads, possible);
+        self.switch
+    }
+
+    /// For how many rounds the warp that was just preempted lets others run.
+    fn rounds_held(&self) -> u32 {
+        1 + self.preemption.as_ref().map_or(0, Preemption::held)
+    }
+
+    /// Whether several warps could run at the start of the round.
+    pub(crate) fn has_other_warps(&self) -> bool {
+        self.ready_warps > 1
     }
 
     /// The index of a thread in the block.

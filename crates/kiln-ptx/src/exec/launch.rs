@@ -1,25 +1,23 @@
 //! One launch: what all its blocks see, and how they are distributed over threads.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::block::{Block, Progress};
-use super::check::{LaunchRaces, Rules};
+use super::check::{LaunchRaces, RaceRule, Rules};
 use super::code::{Code, Constant};
 use super::column::{Column, LANES};
-use super::finding::ExecFindingKind;
+use super::flight::Flight;
 use super::log::Log;
 use super::memory::window::WORKSPACE;
 use super::memory::{Declared, DeviceHeap, GlobalMemory, Miss, MissKind, Span, SpanCache, Words};
 use super::options::{LaunchShape, Options};
+use super::preemption::Preemption;
 use super::random::Order;
 
 /// Instructions after which a block lets another one run, in case it waits for it.
 const BLOCK_QUANTUM: u64 = 1 << 22;
 /// The same for blocks that were launched to wait for each other.
 const COOPERATIVE_QUANTUM: u64 = 1 << 14;
-/// Blocks one thread keeps in flight when they wait for others.
-const MAX_RESIDENT: usize = 128;
 
 /// What all blocks of a launch see.
 pub(crate) struct Launch<'l> {
@@ -133,49 +131,50 @@ impl<'l> Launch<'l> {
     fn work(&self, next: &AtomicU64, worker: u64, workers: u64) {
         let blocks = self.shape.blocks();
         let order = Order::new(blocks, self.options.seed);
-        let mut flight = Flight::new(workers == 1);
+        let mut flight = Flight::new(workers == 1, self.preemption(worker), self.block_bytes());
         if self.shape.cooperative {
             // All blocks are in flight from the start: they may wait for each other.
             let own = (worker..blocks).step_by(workers as usize);
-            flight.blocks.extend(own.map(|place| Block::new(self, order.at(place))));
-            while let Some(block) = flight.blocks.pop_front() {
-                self.advance(block, COOPERATIVE_QUANTUM, &mut flight, true);
+            own.for_each(|place| flight.add(Block::new(self, order.at(place)), false));
+            flight.all_started = true;
+            while let Some(block) = flight.resume() {
+                self.advance(block, COOPERATIVE_QUANTUM, &mut flight);
             }
             return;
         }
         while !self.log.is_stopped() {
-            let has_room = flight.blocks.len() < MAX_RESIDENT;
-            let place = if has_room { next.fetch_add(1, Ordering::Relaxed) } else { blocks };
-            let block = match place < blocks {
-                true => Some(Block::new(self, order.at(place))),
-                false => flight.blocks.pop_front(),
+            let started = flight.starts_another().then(|| next.fetch_add(1, Ordering::Relaxed));
+            flight.all_started |= started.is_some_and(|place| place >= blocks);
+            let block = match started.filter(|place| *place < blocks) {
+                Some(place) => Some(Block::new(self, order.at(place))),
+                None => flight.resume(),
             };
             let Some(block) = block else { return };
-            let none_left = has_room && place >= blocks;
-            self.advance(block, BLOCK_QUANTUM, &mut flight, none_left);
+            self.advance(block, BLOCK_QUANTUM, &mut flight);
         }
     }
 
-    /// Runs a block for a while and keeps it if it is not done. `none_left`: all others are in flight or done.
-    fn advance<'b>(&'b self, mut block: Block<'b>, quantum: u64, flight: &mut Flight<'b>, none_left: bool) {
-        let progress = block.run(quantum);
+    /// Runs a block for a while and keeps it if it is not done.
+    fn advance<'b>(&'b self, mut block: Block<'b>, quantum: u64, flight: &mut Flight<'b>) {
+        let progress = flight.run(&mut block, quantum);
         self.log.count(block.take_counters());
         let changes = block.take_changes();
         self.changes.fetch_add(changes, Ordering::Relaxed);
-        if changes > 0 || progress != Ok(Progress::Repeating) {
-            flight.repeating = 0;
-        }
+        flight.note(progress, changes > 0);
         match progress {
             Ok(Progress::Done) => {}
             Ok(_) if self.log.is_stopped() => {}
             Ok(progress) => {
-                flight.repeating += usize::from(progress == Progress::Repeating);
-                flight.blocks.push_back(block);
-                if flight.only_repeats() && none_left {
+                flight.add(block, progress == Progress::Preempted);
+                if !flight.is_alone() {
+                    // What it waits for may be done by another host thread.
+                    std::thread::yield_now();
+                }
+                if flight.only_repeats() {
                     match self.options.let_others_write() {
                         true => {
                             self.changes.fetch_add(1, Ordering::Relaxed);
-                            flight.repeating = 0;
+                            flight.start_again();
                         }
                         false => flight.fail(self.log),
                     }
@@ -184,10 +183,28 @@ impl<'l> Launch<'l> {
             Err(fault) => self.log.fail(fault),
         }
     }
+
+    /// What decides where blocks are preempted: nothing without a seed.
+    fn preemption(&self, worker: u64) -> Option<Preemption> {
+        let preempts = self.options.seed != 0 && rules(&self.options).has(RaceRule::Preemption);
+        preempts.then(|| Preemption::new(self.options.seed, worker))
+    }
+
+    /// The memory a block takes, about.
+    fn block_bytes(&self) -> u64 {
+        let frame_bytes = self.code.functions.first().map_or(0, |function| function.frame_bytes);
+        frame_bytes.saturating_mul(self.shape.threads()).saturating_add(self.shared_bytes)
+    }
 }
 
 /// The race check of a launch.
 fn race_check(code: &Code, shape: &LaunchShape, options: &Options<'_>) -> LaunchRaces {
+    let warps = shape.threads().div_ceil(LANES as u64);
+    LaunchRaces::new(code, warps as u32, shape.blocks(), rules(options))
+}
+
+/// The rules that hold: all, unless a test takes one out.
+fn rules(options: &Options<'_>) -> Rules {
     #[cfg(feature = "mutations")]
     let rules = Rules::without(options.without_rule);
     #[cfg(not(feature = "mutations"))]
@@ -195,36 +212,7 @@ fn race_check(code: &Code, shape: &LaunchShape, options: &Options<'_>) -> Launch
         let _ = options;
         Rules::default()
     };
-    let warps = shape.threads().div_ceil(LANES as u64);
-    LaunchRaces::new(code, warps as u32, shape.blocks(), rules)
-}
-
-/// The blocks one thread runs in turns.
-struct Flight<'b> {
-    blocks: VecDeque<Block<'b>>,
-    /// How many of the last ones only repeat what they do, with memory unchanged since.
-    repeating: usize,
-    /// Whether no other thread runs blocks of the launch.
-    alone: bool,
-}
-
-impl<'b> Flight<'b> {
-    fn new(alone: bool) -> Self {
-        Self { blocks: VecDeque::new(), repeating: 0, alone }
-    }
-
-    /// Whether all blocks only repeat what they do.
-    fn only_repeats(&self) -> bool {
-        self.alone && self.repeating >= self.blocks.len()
-    }
-
-    /// Ends the launch: no block will change what the others wait for.
-    fn fail(&mut self, log: &Log) {
-        if let Some(block) = self.blocks.front() {
-            log.fail(block.no_end(ExecFindingKind::EndlessWait));
-        }
-        self.blocks.clear();
-    }
+    rules
 }
 
 /// The memory the blocks of a cooperative launch meet in: the runtime library keeps its grid barrier there.

@@ -14,7 +14,7 @@
 //! - A kernel cannot hang: a warp that runs longer than [`Options::step_limit`] and threads that wait for each other
 //!   end the launch with a finding.
 //! - A launch on one thread is deterministic; [`Options::seed`] picks another order of blocks and warps, and from sm_70 on of the
-//!   lanes of a warp.
+//!   lanes of a warp, and preempts threads before strong accesses, so that those that wait see each release and not only the last one.
 //! - What is not executed (matrices, bulk copies, clusters, textures) is found by [`Entry::unsupported`] beforehand and
 //!   ends a launch, with a finding that names instruction and line, only when a thread reaches it.
 //!
@@ -62,6 +62,7 @@ mod coverage;
 mod entry;
 mod fault;
 mod finding;
+mod flight;
 mod launch;
 mod log;
 mod lower;
@@ -69,6 +70,7 @@ pub(crate) mod matrix;
 mod memory;
 mod options;
 mod outcome;
+mod preemption;
 mod printf;
 mod program;
 mod race_report;

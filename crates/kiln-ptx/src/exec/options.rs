@@ -75,7 +75,7 @@ impl Default for Checks {
 pub struct Options<'a> {
     /// What is checked.
     pub checks: Checks,
-    /// Fixes the order of blocks and the interleaving of warps; 0 is the order of their numbers.
+    /// Fixes the order of blocks, the interleaving of warps and lanes, and where threads are preempted; 0 is the order of their numbers, without preemption.
     pub seed: u64,
     /// Host threads that run blocks at the same time. With one the launch is deterministic.
     pub threads: usize,

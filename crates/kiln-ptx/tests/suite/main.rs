@@ -33,5 +33,6 @@ mod parse;
 mod race_cases;
 #[cfg(feature = "mutations")]
 mod race_rules;
+mod race_spins;
 mod races;
 mod round_trip;

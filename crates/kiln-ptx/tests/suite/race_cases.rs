@@ -1,5 +1,6 @@
 //! Pairs of kernels: one that races, and its twin that does not.
 
+use crate::race_spins::SPINS;
 use kiln_ptx::PtxModule;
 use kiln_ptx::exec::{
     DeviceHeap, ExecFindingKind, ExecOutcome, ExecProgram, LaunchShape, Options, RaceCause, SimpleMemory,
@@ -70,7 +71,7 @@ impl Pair {
         let mut memory = SimpleMemory::new();
         let data = memory.allocate(8192);
         let heap = DeviceHeap::new(512);
-        let options = Options { heap: Some(&heap), step_limit: 200_000, ..*options };
+        let options = Options { heap: Some(&heap), step_limit: 5_000_000, ..*options };
         let cooperative = self.name.starts_with("grid");
         let shape = LaunchShape { cooperative, ..LaunchShape::linear(self.shape.0, self.shape.1) };
         let entry = program.entry("k").unwrap();
@@ -78,6 +79,11 @@ impl Pair {
         let outcome = entry.launch(&shape, &data.to_le_bytes(), &[], &memory, &options).unwrap();
         (outcome, memory.read(data, 8192).unwrap())
     }
+}
+
+/// All pairs.
+pub(crate) fn all() -> impl Iterator<Item = &'static Pair> {
+    PAIRS.iter().chain(SPINS)
 }
 
 /// A producer in block 0 and a consumer in block 1, with a flag at `data + 4096`.

@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 
-use crate::race_cases::{PAIRS, Pair, Told};
+use crate::race_cases::{PAIRS, Pair, Told, all};
+use crate::race_spins::SPINS;
 use kiln_ptx::exec::{Checks, ExecFindingKind, Options};
 
 #[test]
 fn every_wrong_twin_is_found_within_four_seeds() {
-    for pair in PAIRS {
+    for pair in all() {
         let found = (0..4).any(|seed| {
             let outcome = pair.run(pair.wrong, &Options { seed, ..Options::default() });
             outcome.findings.iter().any(|finding| pair.told.is(&finding.kind))
@@ -18,8 +19,8 @@ fn every_wrong_twin_is_found_within_four_seeds() {
 
 #[test]
 fn every_right_twin_is_clean() {
-    for pair in PAIRS {
-        for seed in 0..12 {
+    for pair in all() {
+        for seed in 0..32 {
             let outcome = pair.run(pair.right, &Options { seed, ..Options::default() });
             assert!(outcome.is_clean(), "{} with seed {seed}: {:#?}", pair.name, outcome.findings);
         }
@@ -30,7 +31,7 @@ fn every_right_twin_is_clean() {
 
 #[test]
 fn the_wrong_twins_are_found_on_several_threads() {
-    for pair in PAIRS {
+    for pair in all() {
         let found = (0..4).any(|seed| {
             let outcome = pair.run(pair.wrong, &Options { seed, threads: 3, ..Options::default() });
             outcome.findings.iter().any(|finding| pair.told.is(&finding.kind))
@@ -40,8 +41,21 @@ fn the_wrong_twins_are_found_on_several_threads() {
 }
 
 #[test]
+fn threads_are_preempted_in_half_of_the_orders() {
+    for pair in SPINS {
+        let found = |seed: &u64| {
+            let outcome = pair.run(pair.wrong, &Options { seed: *seed, ..Options::default() });
+            outcome.findings.iter().any(|finding| pair.told.is(&finding.kind))
+        };
+        let count = (1..65).filter(found).count();
+        assert!(count >= 32, "{}: found in {count} of 64 orders", pair.name);
+        assert!(!found(&0), "{}: found in the order of the numbers", pair.name);
+    }
+}
+
+#[test]
 fn a_launch_on_one_thread_says_the_same_every_time() {
-    for pair in PAIRS {
+    for pair in all() {
         let options = Options { seed: 9, ..Options::default() };
         assert_eq!(pair.run(pair.wrong, &options), pair.run(pair.wrong, &options), "{}", pair.name);
     }

@@ -62,12 +62,14 @@ pub enum RaceRule {
     FenceThroughBarrier,
     /// Memory of the device heap starts again when it is allocated.
     Allocation,
+    /// With a seed, threads are preempted before strong accesses.
+    Preemption,
 }
 
 impl RaceRule {
     /// All of them.
     #[cfg(feature = "mutations")]
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::BlockBarrier,
         Self::PartialBarrier,
         Self::Arrival,
@@ -97,6 +99,7 @@ impl RaceRule {
         Self::PendingCopy,
         Self::FenceThroughBarrier,
         Self::Allocation,
+        Self::Preemption,
     ];
 }
 

@@ -1,10 +1,12 @@
 //! Lane groups: lanes of a warp that are at the same place, and which of them runs.
 
 use super::frame::FrameId;
-use super::{PATIENCE, TURN, Warp};
+use super::{MAX_POLLS, PATIENCE, TURN, Warp};
 use crate::exec::block::Cta;
-use crate::exec::code::{Code, Op};
+use crate::exec::code::{Code, Op, Step};
+use crate::exec::column::first_lane;
 use crate::exec::memory::window::Place;
+use crate::exec::preemption::Switch;
 
 /// Lanes at one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +36,8 @@ impl Warp {
     pub(super) fn pick(&mut self, code: &Code) -> Option<usize> {
         self.join_ready();
         let ready = |(_, lane_group): &(usize, &LaneGroup)| lane_group.state == State::Ready;
-        let fair = self.lane_groups.len() > 1 && self.is_turn_due();
+        let passed_over = std::mem::take(&mut self.passed_over);
+        let fair = self.lane_groups.len() > 1 && (passed_over || self.is_turn_due());
         let all = self.lane_groups.iter().enumerate().filter(ready);
         let (at, _) = match fair {
             true => all.min_by_key(|(_, lane_group)| lane_group.last_run)?,
@@ -101,6 +104,51 @@ impl Warp {
         self.watch.restart(self.steps);
     }
 
+    /// Lets other threads run before a strong access, now and then; see [`Preemption`](crate::exec::preemption::Preemption).
+    pub(super) fn preempt(&mut self, cta: &mut Cta<'_>, at: usize, step: &Step) -> Option<Switch> {
+        let place = step.op.synchronises_at()?;
+        let LaneGroup { mask, pc, frame, .. } = self.lane_groups[at];
+        let lanes = mask & self.frames[frame].test(step.guard);
+        if lanes == 0 {
+            return None;
+        }
+        let reads = self.only_reads(cta, frame, &step.op, lanes);
+        let again = std::mem::replace(&mut self.last_strong, pc) == pc;
+        if reads && again {
+            return self.poll(cta);
+        }
+        self.polls = 0;
+        let ready = |(other, group): (usize, &LaneGroup)| other != at && group.state == State::Ready;
+        let others = self.lane_groups.len() > 1 && self.lane_groups.iter().enumerate().any(ready);
+        let switch = cta.preempt(pc, reads, place != Place::Shared, others);
+        if switch == Some(Switch::Lanes) {
+            self.lane_groups[at].last_run = self.steps;
+            self.passed_over = true;
+        }
+        if switch.is_some() {
+            self.last_strong = u32::MAX;
+        }
+        switch
+    }
+
+    /// A loop that waits: it reads the same again. Other warps run after some rounds; other blocks do anyway.
+    fn poll(&mut self, cta: &Cta<'_>) -> Option<Switch> {
+        self.polls += 1;
+        let lets_others = self.polls > MAX_POLLS && cta.has_other_warps();
+        if lets_others {
+            self.polls = 0;
+        }
+        lets_others.then_some(Switch::Warp)
+    }
+
+    /// Whether a strong access changes nothing: a load, or an atomic such as `atomicAdd(p, 0)`.
+    fn only_reads(&self, cta: &Cta<'_>, frame: FrameId, op: &Op, lanes: u32) -> bool {
+        let Op::Atomic(atomic) = op else { return matches!(op, Op::Load(_)) };
+        let value = |source| self.frames[frame].column(source, &cta.launch.constants)[first_lane(lanes)];
+        let (b, c) = (value(atomic.b), value(atomic.c));
+        [0, 1, u64::MAX >> (64 - 8 * atomic.bytes)].iter().all(|old| (atomic.update)(*old, b, c) == *old)
+    }
+
     /// Whether a ready lane group has been passed over for long.
     fn is_turn_due(&self) -> bool {
         let starved = |lane_group: &LaneGroup| {
@@ -153,5 +201,16 @@ impl Op {
             Self::Atomic(_) | Self::CopyAsync(_) => true,
             _ => false,
         }
+    }
+
+    /// The memory that a strong access reaches.
+    fn synchronises_at(&self) -> Option<Place> {
+        let (place, strong) = match self {
+            Self::Load(load) => (load.place, load.strength.strong),
+            Self::Store(store) => (store.place, store.strength.strong),
+            Self::Atomic(atomic) => (atomic.place, true),
+            _ => return None,
+        };
+        strong.then_some(place)
     }
 }

@@ -26,6 +26,7 @@ use super::column::LANES;
 use super::fault::ExecFault;
 use super::finding::ExecFindingKind;
 use super::memory::Local;
+use super::preemption::Switch;
 use frame::Frames;
 pub(crate) use lane_group::{LaneGroup, State};
 pub(crate) use memory::MAX_POLLS;
@@ -54,6 +55,12 @@ pub(crate) struct Warp {
     slice: (u64, bool),
     /// Steps of its turn when it runs out of order.
     turn: u64,
+    /// Whether the lane group that waited longest runs next.
+    passed_over: bool,
+    /// The strong access it executed last.
+    last_strong: u32,
+    /// How often it did so in a row, if it only reads.
+    polls: u32,
     /// How often its lanes may still part without a branch.
     splits: u32,
     /// Finds loops that cannot end.
@@ -123,6 +130,9 @@ impl Warp {
             threshold: 0,
             slice: (0, false),
             turn: TURN,
+            passed_over: false,
+            last_strong: u32::MAX,
+            polls: 0,
             splits: SPLITS,
             watch: Watch::default(),
         }
@@ -163,19 +173,24 @@ impl Warp {
             if *left == 0 {
                 return Ok(true);
             }
+            let LaneGroup { pc, frame, .. } = self.lane_groups[at];
+            let Some(step) = code.steps.get(pc as usize) else { return Ok(true) };
+            let seen = cta.seeded && step.op.reaches_others();
+            if seen && let Some(switch) = self.preempt(cta, at, step) {
+                *left -= 1;
+                return Ok(switch != Switch::Lanes);
+            }
             if self.steps >= stop {
                 if self.steps >= limit {
                     return Ok(false);
                 }
                 self.keep_state(cta, at);
                 stop = limit.min(self.watch.next);
-            } else if self.lane_groups[at].pc == self.watch.pc {
+            } else if pc == self.watch.pc {
                 self.compare_state(cta, at)?;
             }
             *left -= 1;
-            let LaneGroup { pc, frame, .. } = self.lane_groups[at];
-            let Some(step) = code.steps.get(pc as usize) else { return Ok(true) };
-            if cta.splits.is_some() && step.op.reaches_others() {
+            if seen {
                 self.part(cta, at);
             }
             let mask = self.lane_groups[at].mask;

@@ -1,0 +1,134 @@
+//! The blocks that one host thread runs in turns.
+
+use std::collections::VecDeque;
+
+use super::block::{Block, Progress};
+use super::fault::ExecFault;
+use super::finding::ExecFindingKind;
+use super::log::Log;
+use super::preemption::Preemption;
+
+/// Blocks one thread keeps in flight when they wait for others.
+const MAX_RESIDENT: usize = 128;
+/// The most blocks in flight that were preempted, and the memory they may take. More start only while fewer were preempted.
+const MAX_PREEMPTED: u64 = 16;
+const PREEMPTED_BYTES: u64 = 64 << 20;
+
+/// The blocks one thread runs in turns.
+pub(crate) struct Flight<'b> {
+    blocks: VecDeque<Resident<'b>>,
+    /// How many of the last ones only repeat what they do, with memory unchanged since.
+    repeating: usize,
+    /// How many were preempted: they could go on.
+    preempted: usize,
+    preempted_limit: usize,
+    /// Whether no other thread runs blocks of the launch.
+    alone: bool,
+    /// Whether no block is left to start.
+    pub(crate) all_started: bool,
+    /// With a seed: where blocks are preempted, and which of them goes on.
+    preemption: Option<Preemption>,
+}
+
+/// A block that has started and does not run now.
+struct Resident<'b> {
+    block: Box<Block<'b>>,
+    preempted: bool,
+    /// For how many turns others go first.
+    held: u32,
+}
+
+impl<'b> Flight<'b> {
+    /// For blocks of which each takes `block_bytes` of memory.
+    pub(crate) fn new(alone: bool, preemption: Option<Preemption>, block_bytes: u64) -> Self {
+        let preempted_limit = (PREEMPTED_BYTES / block_bytes.max(1)).clamp(2, MAX_PREEMPTED) as usize;
+        Self {
+            blocks: VecDeque::new(),
+            repeating: 0,
+            preempted: 0,
+            preempted_limit,
+            alone,
+            all_started: false,
+            preemption,
+        }
+    }
+
+    /// Whether another block should start before one goes on that has started.
+    pub(crate) fn starts_another(&mut self) -> bool {
+        let has_room = self.blocks.len() < MAX_RESIDENT && self.preempted < self.preempted_limit;
+        let goes_on = self.preempted > 0
+            && self.blocks.len() > 1
+            && self.preemption.as_mut().is_some_and(|picks| picks.one_in(2));
+        has_room && !self.all_started && !goes_on
+    }
+
+    /// Adds a block that goes on later.
+    pub(crate) fn add(&mut self, block: Block<'b>, preempted: bool) {
+        self.preempted += usize::from(preempted);
+        let held = self.preemption.as_ref().filter(|_| preempted).map_or(0, Preemption::held);
+        self.blocks.push_back(Resident { block: Box::new(block), preempted, held });
+    }
+
+    /// The block that goes on, if one is in flight: mostly the one that waited longest.
+    pub(crate) fn resume(&mut self) -> Option<Block<'b>> {
+        let at = self.place_to_resume();
+        let resident = self.blocks.remove(at)?;
+        self.preempted -= usize::from(resident.preempted);
+        Some(*resident.block)
+    }
+
+    fn place_to_resume(&mut self) -> usize {
+        // Each block must get a turn before it is said that all of them only repeat what they do.
+        let Some(preemption) = self.preemption.as_mut().filter(|_| self.repeating == 0) else { return 0 };
+        for _ in 0..self.blocks.len() {
+            match self.blocks.front_mut() {
+                Some(first) if first.held > 0 => first.held -= 1,
+                _ => break,
+            }
+            self.blocks.rotate_left(1);
+        }
+        if preemption.one_in(8) { preemption.place_in(self.blocks.len().saturating_sub(1)) } else { 0 }
+    }
+
+    /// Runs a block for about `quantum` instructions.
+    pub(crate) fn run(&mut self, block: &mut Block<'b>, quantum: u64) -> Result<Progress, ExecFault> {
+        if let Some(preemption) = &mut self.preemption {
+            preemption.start_turn();
+        }
+        block.lend(self.preemption.take());
+        let progress = block.run(quantum);
+        self.preemption = block.give_back();
+        progress
+    }
+
+    /// Notes how far a block got, and whether it changed memory.
+    pub(crate) fn note(&mut self, progress: Result<Progress, ExecFault>, changed: bool) {
+        if changed || progress != Ok(Progress::Repeating) {
+            self.repeating = 0;
+        }
+        self.repeating += usize::from(progress == Ok(Progress::Repeating));
+    }
+
+    /// Something else changed memory.
+    pub(crate) fn start_again(&mut self) {
+        self.repeating = 0;
+    }
+
+    /// Whether no other host thread runs blocks of the launch.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.alone
+    }
+
+    /// Whether all blocks only repeat what they do.
+    pub(crate) fn only_repeats(&self) -> bool {
+        self.alone && self.all_started && self.repeating >= self.blocks.len()
+    }
+
+    /// Ends the launch: no block will change what the others wait for.
+    pub(crate) fn fail(&mut self, log: &Log) {
+        if let Some(first) = self.blocks.front() {
+            log.fail(first.block.no_end(ExecFindingKind::EndlessWait));
+        }
+        self.blocks.clear();
+    }
+}
