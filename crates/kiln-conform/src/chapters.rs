@@ -1,4 +1,4 @@
-//! The laws, one file for each group of the waist.
+//! The laws, one file for each group of driver calls.
 
 pub(crate) mod code;
 pub(crate) mod device;

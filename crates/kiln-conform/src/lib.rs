@@ -1,4 +1,4 @@
-//! The laws of the waist.
+//! The laws of the waist: conformance tests that every `Driver` must pass.
 //!
 //! [`kiln_driver::Driver`] says in words what a driver promises. Here each promise is a [`Law`]: a small program against
 //! the trait that can tell whether it is kept. CUDA, the simulator in each of its ways to run, every layer around

@@ -1,4 +1,4 @@
-//! The waist, call by call; each group has its own file.
+//! Implements `Driver` for CUDA; each group of calls has its own file.
 
 use kiln_driver::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;

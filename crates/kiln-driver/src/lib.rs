@@ -1,4 +1,4 @@
-//! The narrow waist of kiln.
+//! The `Driver` trait, the waist of kiln: the only interface between the runtime and a device.
 //!
 //! Everything kiln does stands on one trait, [`Driver`]: an opened device. Above it nothing knows CUDA; below it
 //! stand CUDA in this process, a simulated device, and a proxy to a worker process. Work is data: a stream is given

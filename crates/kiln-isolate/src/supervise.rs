@@ -1,4 +1,4 @@
-//! The client process: everything around the proxy that starts, watches, prepares and replaces workers.
+//! Starts, watches, prepares and replaces workers, in the client process.
 //!
 //! - [`device`]: [`IsolatedDevice`](device::IsolatedDevice), which owns all of it, and [`driver`], its implementation of the waist.
 //! - [`supervisor`] and [`supervisor_handle`]: the thread that starts workers, notices when they end, and kills them. [`launcher`] starts

@@ -1,4 +1,4 @@
-//! What a resource may answer besides yes.
+//! Errors of a memory resource.
 
 use std::fmt;
 

@@ -1,3 +1,3 @@
-//! The part that submits work knows what runs after what; memory only asks.
+//! The trait through which memory asks whether work on a stream is done.
 
 pub use kiln_order::{DriverOrder, Order};

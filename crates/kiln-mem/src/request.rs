@@ -1,4 +1,4 @@
-//! What is asked for.
+//! An allocation request.
 
 use crate::last_use::StreamRef;
 use crate::tag::AllocTag;

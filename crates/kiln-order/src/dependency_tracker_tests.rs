@@ -1,4 +1,4 @@
-//! Submissions over a driver that is queues alone, which says whether an edge is missing.
+//! Tests on a driver that has only queues and reports missing dependencies.
 
 use std::sync::Arc;
 

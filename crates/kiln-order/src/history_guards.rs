@@ -1,4 +1,4 @@
-//! The blocks a step holds, on the stack.
+//! Locks on the access histories of the blocks of a submission, in an array on the stack.
 
 use std::mem::MaybeUninit;
 

@@ -1,4 +1,4 @@
-//! Order across streams, by arithmetic.
+//! Order across streams: dependencies are tracked with vector clocks.
 //!
 //! Each stream numbers its submissions; a [`Stamp`] is a stream and a number. A block of memory remembers the stamps of its last writes
 //! and of the reads since, for each range of bytes ([`AccessHistory`]). Each stream keeps a [`StreamClock`]: what it is already ordered after.

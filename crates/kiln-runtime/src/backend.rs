@@ -1,4 +1,4 @@
-//! One backend of many: what it is given, and what it usually builds upon that.
+//! What a library needs to use a device beside other libraries: runtime, streams, buffers and modules.
 //!
 //! A program has several parts that each want the GPU, a solver and a sampler, say. Each is a backend: it is probed
 //! under its own label, so that every error names the part that asked, and it gets [`BackendParts`]: the runtime, which is

@@ -1,4 +1,4 @@
-//! One answer for every part of a program.
+//! Finds devices and opens one runtime for each, shared by the whole program.
 //!
 //! A prober stands over two platforms, CUDA and the simulator, and a default policy. The functions of this module
 //! ask the process's own prober; a test builds one over platforms of its choice.

@@ -1,4 +1,4 @@
-//! Spans for a program that listens.
+//! `tracing` spans.
 //!
 //! Whether a subscriber does is one comparison with a number that `tracing` keeps; the span itself is made out of line.
 

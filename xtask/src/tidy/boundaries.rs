@@ -1,4 +1,4 @@
-//! The walls between crates.
+//! Which crate may use which.
 //!
 //! A crate boundary is worth having when it carries a rule. Here are the rules, as data: which of our crates each
 //! may use, who may name cudarc, and where unsafe code is forbidden.

@@ -1,4 +1,4 @@
-//! The waist stays narrow.
+//! Limits the size of the `Driver` trait.
 
 use super::finding::Finding;
 use super::masked::Masked;

@@ -1,4 +1,4 @@
-//! A workload on a stack.
+//! Measures one workload on one memory stack.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Files that appear together.
+//! Writes all output files or none.
 
 use std::fs::{self, File};
 use std::io::Write;

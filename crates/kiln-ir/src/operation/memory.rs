@@ -1,4 +1,4 @@
-//! MemoryOperand and atomics.
+//! Loads, stores and atomics.
 
 use crate::declaration::{BufferId, SharedId};
 use crate::scalar_type::Type;

@@ -1,4 +1,4 @@
-//! Irregular data.
+//! Graph algorithms and other irregular accesses.
 
 use crate::argument::{exact, value};
 use crate::buffer::Compare;

@@ -1,4 +1,4 @@
-//! The table, by topic.
+//! All kernels, by topic.
 
 mod bigint;
 mod bits;

@@ -1,4 +1,4 @@
-//! Neighbourhoods.
+//! Stencil kernels.
 
 use crate::argument::{exact, value};
 use crate::case::{Case, CaseShape, case};

@@ -1,4 +1,4 @@
-//! Threads that take turns.
+//! Replays a log on several threads, in the recorded order.
 //!
 //! The log is cut into runs of calls by the same thread. A mutex holds everything that changes; the thread whose run is next
 //! has it and works through the run, then wakes the next. All others sleep.

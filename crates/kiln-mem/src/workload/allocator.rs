@@ -1,4 +1,4 @@
-//! What can be measured.
+//! The allocators that can be measured.
 
 use crate::block::DeviceBlock;
 use crate::error::{Error, Result};

@@ -1,4 +1,4 @@
-//! Numbers that are the same everywhere.
+//! A linear congruential generator, the same on every platform.
 
 /// A linear congruential generator of 64 bits; it gives out the upper 31.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,4 +1,4 @@
-//! A backend in a static.
+//! A backend that is created once and kept in a `static`.
 
 use std::sync::OnceLock;
 

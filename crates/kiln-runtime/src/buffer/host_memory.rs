@@ -1,4 +1,4 @@
-//! Host memory whose size a program decides. It may be missing, and then that is an answer.
+//! Host allocations whose size a program decides; failure is an error and not an abort.
 
 use super::element::Element;
 use crate::error::{Error, OutOfHostMemory, Result};

@@ -1,4 +1,4 @@
-//! A setting for findings that is none.
+//! An unknown value for the setting of findings.
 
 /// The variable that overrides [`RuntimeConfig::findings`](crate::RuntimeConfig::findings): `fail`, `report` or `ignore`.
 pub const FINDINGS_VARIABLE: &str = "KILN_FINDINGS";

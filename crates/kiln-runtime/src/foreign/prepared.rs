@@ -1,4 +1,4 @@
-//! Both ends of a use in one value.
+//! A use of buffers by another library: the wait before it and the stamp after it, in one value.
 
 use kiln_driver::{Access, DeviceAddress, StreamId};
 use kiln_order::{Hold, PendingSubmission, Uses};

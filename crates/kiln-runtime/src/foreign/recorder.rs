@@ -1,4 +1,4 @@
-//! Many blocks at once.
+//! Declares the use of many blocks in one call.
 
 use kiln_driver::Access;
 

@@ -1,4 +1,4 @@
-//! What a takeover found, for the user.
+//! Reports of takeovers.
 
 mod post_mortem;
 mod reports;

@@ -1,4 +1,4 @@
-//! Where streams leave a word when they begin something.
+//! Words of memory that a stream writes when it starts a submission, to tell started work from queued work.
 //!
 //! In front of each submission stands a fill of four bytes on the same stream. A stream begins nothing before what stands in front of it
 //! is done, so a word that is not there is the proof that the submission had not started. The words lie on a separate page, which

@@ -1,4 +1,4 @@
-//! A state that its owner changes by hand, to follow a device that others bring back.
+//! Device state that the caller sets, for a device whose recovery is done elsewhere.
 
 use std::sync::Arc;
 use std::time::Duration;

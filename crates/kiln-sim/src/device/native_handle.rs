@@ -1,4 +1,4 @@
-//! Native handles: the same stream or event under a second name.
+//! Streams and events that are imported by their native handle.
 //!
 //! On a GPU another library of the process names a stream by the number the driver gave it. Here the number leads back to the
 //! handle it was asked for, so that a program which takes another library's streams and events in can be run and checked.
