@@ -156,8 +156,11 @@ impl NamedParts {
         }
     }
 
-    /// Ends a block; what is known of it, if it had a name.
+    /// Ends a block; what is known of it, if it had a name. A block of no bytes has none, and may have the address of another block.
     fn end(&self, block: &DeviceBlock) -> Option<NamedPart> {
+        if block.is_empty() {
+            return None;
+        }
         let part = self.parts().remove(&block.address())?;
         // A lost device forgets all names.
         let _ = self.driver.free(part.id, Some(part.stream)).or_else(|_| self.driver.free(part.id, None));

@@ -143,3 +143,14 @@ fn a_guard_in_the_configuration_watches_the_runtimes_buffers() {
     drop((streams, gpu));
     assert!(machine.findings().is_empty(), "{:?}", machine.findings());
 }
+
+#[test]
+fn a_buffer_of_no_elements_that_is_dropped_frees_no_other_buffer() {
+    kiln::testing::check(0..4, |gpu| {
+        let values = gpu.upload(&[1_u32, 2, 3])?;
+        drop(gpu.allocate::<u32>(0)?);
+        assert_eq!(values.download()?, [1, 2, 3]);
+        Ok(())
+    })
+    .unwrap();
+}
