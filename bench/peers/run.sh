@@ -48,6 +48,13 @@ if ! command -v nvcc > /dev/null; then
     exit 0
 fi
 
+# CUB comes with the toolkit.
+if nvcc -O3 -std=c++17 -arch=native -o "$built/cub" "$here/cub.cu" > "$built/cub.log" 2>&1; then
+    "$built/cub" || absent "CUB ended with $?"
+else
+    absent "CUB does not compile here: $(grep -m 1 error "$built/cub.log" || tail -n 1 "$built/cub.log")"
+fi
+
 torch=$(python3 -c 'import os, torch; print(os.path.dirname(torch.__file__))' 2> /dev/null)
 if [ -n "$torch" ]; then
     # The allocator asks hooks that the large library sets when it is loaded, so it is linked though nothing names it.

@@ -23,6 +23,7 @@ mod workload {
     pub(crate) mod launch;
     pub(crate) mod locks;
     pub(crate) mod overlap;
+    pub(crate) mod primitives;
     pub(crate) mod quality;
     pub(crate) mod recording;
     pub(crate) mod simulated;
@@ -145,6 +146,9 @@ const WORKLOADS: &[(&str, Workload)] = &[
     ("m5", Workload::Memory(memory::filling::nine_tenths)),
     ("m6", Workload::Cuda(workload::overlap::spinning)),
     ("m7", Workload::Memory(memory::counts::warm)),
+    ("p1", Workload::Cuda(workload::primitives::reduced)),
+    ("p2", Workload::Cuda(workload::primitives::scanned)),
+    ("p3", Workload::Cuda(workload::primitives::sorted)),
     ("q1", Workload::Cuda(workload::quality::programs)),
     ("record", Workload::Cuda(workload::recording::on_demand_and_at_once)),
     ("rows", Workload::Memory(memory::rows::cost)),

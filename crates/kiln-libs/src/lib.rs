@@ -6,6 +6,7 @@
 //! - [`blas`]: matrix products with epilogues, operations on vectors, triangular systems; cuBLASLt and cuBLAS on a GPU.
 //! - [`fft`]: Fourier transforms of one to three dimensions; cuFFT on a GPU.
 //! - [`rand`]: random numbers by Philox4x32-10, the same on every device, bit for bit those of cuRAND where cuRAND has them.
+//! - [`prims`]: reductions, scans, sorts and what is built of them.
 //!
 //! ```
 //! use kiln::DeviceRuntime;
@@ -36,6 +37,7 @@ mod call;
 mod error;
 pub mod fft;
 mod loaded;
+pub mod prims;
 pub mod rand;
 mod scaling;
 mod tolerance;

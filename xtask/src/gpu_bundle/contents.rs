@@ -93,6 +93,7 @@ pub(crate) const BENCHMARKS: &[Line] = &[
 /// Files that go along as they are: name, text.
 pub(crate) const FILES: &[(&str, &str)] = &[
     ("peers/run.sh", include_str!("../../../bench/peers/run.sh")),
+    ("peers/cub.cu", include_str!("../../../bench/peers/cub.cu")),
     ("peers/rmm.cpp", include_str!("../../../bench/peers/rmm.cpp")),
     ("peers/spin.cu", include_str!("../../../bench/peers/spin.cu")),
     ("peers/torch.cpp", include_str!("../../../bench/peers/torch.cpp")),

@@ -102,6 +102,7 @@ const BOUNDARIES: &[Boundary] = &[
             "kiln-ir",
             "kiln-isolate",
             "kiln-kernels",
+            "kiln-libs",
             "kiln-mem",
             "kiln-ptx",
             "kiln-sim",

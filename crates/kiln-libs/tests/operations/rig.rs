@@ -46,3 +46,18 @@ pub(crate) fn in_worker(device: &DeviceSpec, process: Process) -> DeviceRuntime 
 pub(crate) fn is_simulated(gpu: &DeviceRuntime) -> bool {
     gpu.info().kind == kiln_driver::DeviceKind::Simulated
 }
+
+/// Runs a test with so many elements that all parts of a kernel work together: on the simulated device once, and with more on the GPU.
+pub(crate) fn large(label: &str, test: impl Fn(&DeviceRuntime, usize)) {
+    const SIMULATED: usize = 300_000;
+    const ON_GPU: usize = 40_000_001;
+    kiln::testing::check(0..1, |gpu| {
+        test(gpu, SIMULATED);
+        Ok(())
+    })
+    .unwrap();
+    match kiln::probe::gpu_for_test(label).unwrap() {
+        TestGate::Ready(gpu) => test(gpu, ON_GPU),
+        TestGate::Skipped(absence) => println!("skipped: {absence}"),
+    }
+}

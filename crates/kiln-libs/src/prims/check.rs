@@ -1,0 +1,77 @@
+//! What buffers of an operation must be like.
+
+use kiln_runtime::{Element, GpuRef};
+
+use crate::Result;
+use crate::error::LibraryError;
+
+/// An operation's name, and what it refuses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Check(pub(super) &'static str);
+
+impl Check {
+    /// Why the operation is refused.
+    pub(super) fn refusal(self, what: String, hint: &'static str) -> LibraryError {
+        LibraryError::argument(self.0, what, hint)
+    }
+
+    /// Refuses the operation.
+    pub(super) fn refuse(self, what: String, hint: &'static str) -> Result<()> {
+        Err(self.refusal(what, hint))
+    }
+
+    /// A buffer has exactly so many elements.
+    pub(super) fn length<T: Element>(self, name: &str, buffer: &GpuRef<T>, wanted: usize) -> Result<()> {
+        if buffer.len() == wanted {
+            return Ok(());
+        }
+        let what = format!("the {name} has {} elements, and not {wanted}", buffer.len());
+        self.refuse(what, "use a buffer of that length, or a view of a longer one")
+    }
+
+    /// A buffer has room for so many elements.
+    pub(super) fn room<T: Element>(self, name: &str, buffer: &GpuRef<T>, wanted: usize) -> Result<()> {
+        if buffer.len() >= wanted {
+            return Ok(());
+        }
+        let what = format!("the {name} has {} elements, and {wanted} may be written", buffer.len());
+        self.refuse(what, "use a buffer that has room for all of them")
+    }
+
+    /// Two buffers share no bytes.
+    pub(super) fn apart<A: Element, B: Element>(
+        self,
+        (first_name, first): (&str, &GpuRef<A>),
+        (second_name, second): (&str, &GpuRef<B>),
+    ) -> Result<()> {
+        if !first.cast::<u8>()?.overlaps(&second.cast::<u8>()?) {
+            return Ok(());
+        }
+        let what = format!("the {first_name} and the {second_name} share memory");
+        self.refuse(what, "use buffers that do not overlap")
+    }
+
+    /// Two buffers of the same length are the same one, or share no bytes.
+    pub(super) fn same_or_apart<T: Element>(
+        self,
+        (first_name, first): (&str, &GpuRef<T>),
+        (second_name, second): (&str, &GpuRef<T>),
+    ) -> Result<()> {
+        if !first.overlaps(second) || first.address() == second.address() {
+            return Ok(());
+        }
+        let what = format!("the {first_name} and the {second_name} share a part of their memory");
+        self.refuse(what, "use the same buffer for both, or buffers that do not overlap")
+    }
+
+    /// Not more elements than the kernels count.
+    pub(super) fn at_most(self, name: &str, len: usize, limit: u64) -> Result<()> {
+        if len as u64 <= limit {
+            return Ok(());
+        }
+        self.refuse(
+            format!("the {name} has {len} elements, more than {limit}"),
+            "work on views of it, one after the other",
+        )
+    }
+}

@@ -1,0 +1,210 @@
+//! What an operation queues, made whole before any of it is queued.
+//!
+//! A plan has loaded its kernels and allocated its temporary memory when it is complete, so that what can fail fails before the first step.
+//! The steps of a plan are ordered by what they do to which bytes, as all work is.
+
+use kiln_mem::AllocTag;
+use kiln_runtime::{DeviceRuntime, Element, GpuRef, GraphBuilder, Kernel, Launch, NodeId, Stream, Ticket};
+
+use super::primitives::Primitives;
+use crate::Result;
+use crate::error::LibraryError;
+
+/// The largest grid of one dimension on every device.
+pub(super) const MAX_BLOCKS: u64 = (1 << 31) - 1;
+
+/// An argument of a kernel.
+pub(super) enum Argument {
+    Read(GpuRef<u8>),
+    Write(GpuRef<u8>),
+    ReadWrite(GpuRef<u8>),
+    Value([u8; 8], usize),
+    Null,
+}
+
+impl Argument {
+    pub(super) fn read<T: Element>(buffer: &GpuRef<T>) -> Result<Self> {
+        Ok(Self::Read(buffer.cast()?))
+    }
+
+    pub(super) fn write<T: Element>(buffer: &GpuRef<T>) -> Result<Self> {
+        Ok(Self::Write(buffer.cast()?))
+    }
+
+    pub(super) fn read_write<T: Element>(buffer: &GpuRef<T>) -> Result<Self> {
+        Ok(Self::ReadWrite(buffer.cast()?))
+    }
+
+    /// A buffer that is written, or none.
+    pub(super) fn write_some<T: Element>(buffer: Option<&GpuRef<T>>) -> Result<Self> {
+        buffer.map_or(Ok(Self::Null), Self::write)
+    }
+
+    /// A number of at most eight bytes.
+    pub(super) fn value<T: Element>(value: T) -> Self {
+        let (mut bytes, given) = ([0; 8], bytemuck::bytes_of(&value));
+        let len = given.len().min(8);
+        bytes[..len].copy_from_slice(&given[..len]);
+        Self::Value(bytes, len)
+    }
+}
+
+/// One command.
+enum Step {
+    Launch { kernel: Kernel, blocks: u32, threads: u32, shared_bytes: u32, arguments: Vec<Argument> },
+    Zero(GpuRef<u8>),
+    Copy { from: GpuRef<u8>, to: GpuRef<u8> },
+}
+
+/// Where temporary memory comes from.
+pub(super) enum Scratch<'a> {
+    Stream(&'a Stream),
+    Graph(&'a mut GraphBuilder),
+}
+
+/// Steps in their order.
+pub(super) struct Plan<'a> {
+    primitives: &'a Primitives,
+    scratch: Scratch<'a>,
+    steps: Vec<Step>,
+}
+
+impl<'a> Plan<'a> {
+    pub(super) fn new(primitives: &'a Primitives, scratch: Scratch<'a>) -> Self {
+        Self { primitives, scratch, steps: Vec::new() }
+    }
+
+    fn gpu(&self) -> &DeviceRuntime {
+        self.primitives.gpu()
+    }
+
+    /// Temporary memory, freed in the order of the stream, or with the graph.
+    pub(super) fn scratch<T: Element>(&mut self, len: u64) -> Result<GpuRef<T>> {
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        let primitives = self.primitives;
+        match &mut self.scratch {
+            Scratch::Stream(stream) => {
+                let tag = AllocTag::new("primitives").unwrap_or_default();
+                Ok(primitives.gpu().allocate_tagged(stream, len, tag)?)
+            }
+            Scratch::Graph(graph) => Ok(graph.scratch(len)?),
+        }
+    }
+
+    /// Sets all bytes to zero.
+    pub(super) fn zero<T: Element>(&mut self, buffer: &GpuRef<T>) -> Result<()> {
+        self.steps.push(Step::Zero(buffer.cast()?));
+        Ok(())
+    }
+
+    /// Copies all elements, unless they are in the same place already.
+    pub(super) fn copy<T: Element>(&mut self, from: &GpuRef<T>, to: &GpuRef<T>) -> Result<()> {
+        if from.is_empty() || from.address() == to.address() {
+            return Ok(());
+        }
+        self.steps.push(Step::Copy { from: from.cast()?, to: to.cast()? });
+        Ok(())
+    }
+
+    /// A launch of a kernel of an operation for a type.
+    pub(super) fn launch(
+        &mut self,
+        (family, of, entry): (&'static str, &'static str, &'static str),
+        blocks: u64,
+        threads: u32,
+        arguments: Vec<Argument>,
+    ) -> Result<()> {
+        self.launch_shared((family, of, entry), blocks, threads, 0, arguments)
+    }
+
+    /// As [`launch`](Self::launch), with dynamic shared memory.
+    pub(super) fn launch_shared(
+        &mut self,
+        (family, of, entry): (&'static str, &'static str, &'static str),
+        blocks: u64,
+        threads: u32,
+        shared_bytes: u32,
+        arguments: Vec<Argument>,
+    ) -> Result<()> {
+        if blocks > MAX_BLOCKS {
+            let what = format!("{family}: {blocks} blocks");
+            return Err(LibraryError::argument("prims", what, "split the buffer into views"));
+        }
+        let kernel = self.primitives.kernel(family, of, entry)?;
+        self.steps.push(Step::Launch { kernel, blocks: blocks as u32, threads, shared_bytes, arguments });
+        Ok(())
+    }
+
+    /// Queues all steps on a stream.
+    pub(super) fn submit(self, stream: &Stream) -> Result<Ticket> {
+        let gpu = self.gpu();
+        let mut last = None;
+        for step in &self.steps {
+            last = Some(match step {
+                Step::Zero(buffer) => buffer.fill_on(stream, 0)?,
+                Step::Copy { from, to } => to.copy_from_on(stream, from)?,
+                Step::Launch { kernel, blocks, threads, shared_bytes, arguments } => {
+                    let mut launch = gpu.launch(kernel);
+                    launch.on(stream).grid(*blocks).block(*threads).shared(*shared_bytes);
+                    give(&mut launch, arguments);
+                    // SAFETY: the kernels are those of this crate. They touch elements inside of the lengths that they are given, which the
+                    // operation took from the buffers, and end: a block that waits for others waits for blocks that started before it.
+                    unsafe { launch.submit() }?
+                }
+            });
+        }
+        match last {
+            Some(ticket) => Ok(ticket),
+            None => Ok(stream.ticket()?),
+        }
+    }
+
+    /// The steps, without the loan of the graph that their memory came from.
+    pub(super) fn into_steps(self) -> Steps {
+        Steps { steps: self.steps }
+    }
+}
+
+/// A plan whose memory belongs to a graph.
+pub(super) struct Steps {
+    steps: Vec<Step>,
+}
+
+impl Steps {
+    /// Makes all steps nodes of the graph, and gives the last of them; without steps, a node that does nothing.
+    pub(super) fn record(self, graph: &mut GraphBuilder) -> Result<NodeId> {
+        let mut last = None;
+        for step in &self.steps {
+            last = Some(match step {
+                Step::Zero(buffer) => graph.fill(buffer, 0)?,
+                Step::Copy { from, to } => graph.copy(from, to)?,
+                Step::Launch { kernel, blocks, threads, shared_bytes, arguments } => {
+                    let mut launch = graph.launch(kernel);
+                    launch.grid(*blocks).block(*threads).shared(*shared_bytes);
+                    give(&mut launch, arguments);
+                    // SAFETY: as in `submit`, at each replay.
+                    unsafe { launch.record() }?
+                }
+            });
+        }
+        match last {
+            Some(node) => Ok(node),
+            None => {
+                let nothing = graph.scratch::<u8>(0)?;
+                Ok(graph.fill(&nothing, 0)?)
+            }
+        }
+    }
+}
+
+fn give<'l, W>(launch: &mut Launch<'l, W>, arguments: &'l [Argument]) {
+    for argument in arguments {
+        match argument {
+            Argument::Read(buffer) => launch.read(buffer),
+            Argument::Write(buffer) => launch.write(buffer),
+            Argument::ReadWrite(buffer) => launch.read_write(buffer),
+            Argument::Value(bytes, len) => launch.value_bytes(&bytes[..*len]),
+            Argument::Null => launch.null(),
+        };
+    }
+}

@@ -1,0 +1,86 @@
+//! Prefixes.
+
+use kiln_mem::StreamKey;
+use kiln_runtime::GpuRef;
+
+use super::call::Operation;
+use super::check::Check;
+use super::number::Numeric;
+use super::plan::{Argument, Plan};
+use super::tiles::Tiles;
+use crate::Result;
+
+/// Threads of a block, as the kernels are written.
+const THREADS: u32 = 256;
+/// Bytes of a tile: eight accesses of 16 bytes for each thread.
+const TILE_BYTES: u64 = THREADS as u64 * 16 * 8;
+
+/// How elements are combined with those before them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ScanOperator {
+    /// Sums. Integers wrap.
+    Sum,
+    /// Minima so far. NaN are left out.
+    Min,
+    /// Maxima so far. NaN are left out.
+    Max,
+}
+
+impl ScanOperator {
+    const fn family(self) -> &'static str {
+        match self {
+            Self::Sum => "scan_sum",
+            Self::Min => "scan_min",
+            Self::Max => "scan_max",
+        }
+    }
+
+    fn identity<T: Numeric>(self) -> T {
+        match self {
+            Self::Sum => T::ZERO,
+            Self::Min => T::HIGH,
+            Self::Max => T::LOW,
+        }
+    }
+}
+
+/// A [`scan_inclusive`](super::Primitives::scan_inclusive) or [`scan_exclusive`](super::Primitives::scan_exclusive).
+#[derive(Clone, Debug)]
+pub struct Scan<T> {
+    pub(super) input: GpuRef<T>,
+    pub(super) operator: ScanOperator,
+    pub(super) output: GpuRef<T>,
+    /// What an exclusive scan begins with.
+    pub(super) first: Option<T>,
+}
+
+impl<T: Numeric> Operation for Scan<T> {
+    fn check(&self) -> Result<()> {
+        let check = Check("prims.scan");
+        check.length("output", &self.output, self.input.len())?;
+        check.same_or_apart(("input", &self.input), ("output", &self.output))
+    }
+
+    fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
+        let len = self.input.len() as u64;
+        if len == 0 {
+            return Ok(());
+        }
+        let tiles = Tiles::new((len * size_of::<T>() as u64).div_ceil(TILE_BYTES), size_of::<T>() as u64);
+        let state = tiles.state(plan)?;
+        let arguments = vec![
+            Argument::read(&self.input)?,
+            Argument::write(&self.output)?,
+            Argument::value(len),
+            Argument::value(self.first.unwrap_or_else(|| self.operator.identity())),
+            Argument::value(u32::from(self.first.is_some())),
+            Argument::read_write(&state)?,
+            Argument::value(tiles.count as u32),
+        ];
+        plan.launch((self.operator.family(), T::NAME, "scan"), tiles.count, THREADS, arguments)
+    }
+
+    fn home(&self) -> StreamKey {
+        self.output.home()
+    }
+}

@@ -1,0 +1,205 @@
+//! The elements that are kept.
+
+use kiln_mem::StreamKey;
+use kiln_runtime::{Element, GpuRef};
+
+use super::call::{Operation, PrimitiveCall};
+use super::check::Check;
+use super::number::{Comparable, bits_name};
+use super::plan::{Argument, Plan};
+use super::tiles::Tiles;
+use crate::Result;
+
+/// Threads of a block, as the kernels are written.
+const THREADS: u32 = 256;
+/// Elements of a tile.
+pub(super) const TILE: u64 = THREADS as u64 * 16;
+
+/// Which elements are kept, by their value.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Predicate<T> {
+    /// Those equal to it.
+    Equal(T),
+    /// Those not equal to it, so also NaN.
+    NotEqual(T),
+    /// Those less than it.
+    Less(T),
+    /// Those not greater than it, NaN excepted.
+    AtMost(T),
+    /// Those greater than it.
+    Greater(T),
+    /// Those not less than it, NaN excepted.
+    AtLeast(T),
+    /// Those not less than `first` and less than `end`.
+    Between {
+        /// The least that is kept.
+        first: T,
+        /// The least above it that is not.
+        end: T,
+    },
+}
+
+impl<T: Comparable> Predicate<T> {
+    /// What the kernel is given: which comparison, and with what.
+    fn arguments(self) -> [Argument; 3] {
+        let (comparison, bound, end) = match self {
+            Self::Equal(bound) => (0_u32, bound, bound),
+            Self::NotEqual(bound) => (1, bound, bound),
+            Self::Less(bound) => (2, bound, bound),
+            Self::AtMost(bound) => (3, bound, bound),
+            Self::Greater(bound) => (4, bound, bound),
+            Self::AtLeast(bound) => (5, bound, bound),
+            Self::Between { first, end } => (6, first, end),
+        };
+        [Argument::value(comparison), Argument::value(bound), Argument::value(end)]
+    }
+}
+
+/// Where kept elements go.
+#[derive(Clone, Debug)]
+pub(super) struct Kept<T> {
+    pub(super) elements: Option<GpuRef<T>>,
+    pub(super) indices: Option<GpuRef<u64>>,
+    pub(super) count: Option<GpuRef<u64>>,
+}
+
+impl<T: Element> Kept<T> {
+    /// Refuses outputs that are too short for all elements, or that share memory with the input or with each other.
+    pub(super) fn check(&self, check: Check, input: &GpuRef<T>) -> Result<()> {
+        if let Some(elements) = &self.elements {
+            check.room("output", elements, input.len())?;
+            check.apart(("input", input), ("output", elements))?;
+        }
+        if let Some(indices) = &self.indices {
+            check.room("list of indices", indices, input.len())?;
+            check.apart(("input", input), ("list of indices", indices))?;
+        }
+        if let Some(count) = &self.count {
+            check.length("count", count, 1)?;
+            check.apart(("input", input), ("count", count))?;
+        }
+        if let (Some(elements), Some(indices)) = (&self.elements, &self.indices) {
+            check.apart(("output", elements), ("list of indices", indices))?;
+        }
+        if let (Some(elements), Some(count)) = (&self.elements, &self.count) {
+            check.apart(("output", elements), ("count", count))?;
+        }
+        match (&self.indices, &self.count) {
+            (Some(indices), Some(count)) => check.apart(("list of indices", indices), ("count", count)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds the launch that keeps elements by a rule.
+    pub(super) fn plan(
+        &self,
+        plan: &mut Plan<'_>,
+        (family, of): (&'static str, &'static str),
+        input: &GpuRef<T>,
+        rule: impl IntoIterator<Item = Argument>,
+    ) -> Result<()> {
+        let len = input.len() as u64;
+        if len == 0 {
+            return self.count.as_ref().map_or(Ok(()), |count| plan.zero(count));
+        }
+        let tiles = Tiles::new(len.div_ceil(TILE), size_of::<u64>() as u64);
+        let state = tiles.state(plan)?;
+        let mut arguments = vec![
+            Argument::read(input)?,
+            Argument::value(len),
+            Argument::write_some(self.elements.as_ref())?,
+            Argument::write_some(self.indices.as_ref())?,
+            Argument::write_some(self.count.as_ref())?,
+            Argument::read_write(&state)?,
+            Argument::value(tiles.count as u32),
+        ];
+        arguments.extend(rule);
+        plan.launch((family, of, "compact"), tiles.count, THREADS, arguments)
+    }
+
+    pub(super) fn home(&self, otherwise: &GpuRef<T>) -> StreamKey {
+        let elements = self.elements.as_ref().map(GpuRef::home);
+        elements.or(self.indices.as_ref().map(GpuRef::home)).unwrap_or_else(|| otherwise.home())
+    }
+}
+
+/// A [`select`](super::Primitives::select).
+#[derive(Clone, Debug)]
+pub struct Select<T> {
+    pub(super) input: GpuRef<T>,
+    pub(super) predicate: Predicate<T>,
+    pub(super) kept: Kept<T>,
+}
+
+/// A [`select_flagged`](super::Primitives::select_flagged).
+#[derive(Clone, Debug)]
+pub struct SelectFlagged<T> {
+    pub(super) input: GpuRef<T>,
+    pub(super) flags: GpuRef<u8>,
+    pub(super) kept: Kept<T>,
+}
+
+impl<T: Comparable> PrimitiveCall<'_, Select<T>> {
+    /// Writes the indices of the kept elements, too. There must be room for as many as the input has elements.
+    pub fn indices(mut self, indices: &GpuRef<u64>) -> Self {
+        self.operation.kept.indices = Some(indices.clone());
+        self
+    }
+}
+
+impl<T: Element> PrimitiveCall<'_, SelectFlagged<T>> {
+    /// Writes the indices of the kept elements, too. There must be room for as many as the input has elements.
+    pub fn indices(mut self, indices: &GpuRef<u64>) -> Self {
+        self.operation.kept.indices = Some(indices.clone());
+        self
+    }
+}
+
+impl<T: Comparable> Operation for Select<T> {
+    fn check(&self) -> Result<()> {
+        self.kept.check(Check("prims.select"), &self.input)
+    }
+
+    fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
+        self.kept.plan(plan, ("select_compare", T::NAME), &self.input, self.predicate.arguments())
+    }
+
+    fn home(&self) -> StreamKey {
+        self.kept.home(&self.input)
+    }
+}
+
+impl<T: Element> Operation for SelectFlagged<T> {
+    fn check(&self) -> Result<()> {
+        let check = Check("prims.select_flagged");
+        bits_of::<T>(check)?;
+        check.length("list of flags", &self.flags, self.input.len())?;
+        if let Some(elements) = &self.kept.elements {
+            check.apart(("list of flags", &self.flags), ("output", elements))?;
+        }
+        if let Some(indices) = &self.kept.indices {
+            check.apart(("list of flags", &self.flags), ("list of indices", indices))?;
+        }
+        self.kept.check(check, &self.input)
+    }
+
+    fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
+        let of = bits_of::<T>(Check("prims.select_flagged"))?;
+        self.kept.plan(plan, ("select_flags", of), &self.input, [Argument::read(&self.flags)?])
+    }
+
+    fn home(&self) -> StreamKey {
+        self.kept.home(&self.input)
+    }
+}
+
+/// The kernels for elements of a size, of which only bits matter.
+pub(super) fn bits_of<T: Element>(check: Check) -> Result<&'static str> {
+    match bits_name(size_of::<T>()) {
+        Some(name) => Ok(name),
+        None => {
+            let what = format!("elements of {} bytes", size_of::<T>());
+            Err(check.refusal(what, "use elements of 1, 2, 4 or 8 bytes, or indices of them"))
+        }
+    }
+}

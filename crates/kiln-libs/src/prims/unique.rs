@@ -1,0 +1,73 @@
+//! Runs of equal elements.
+
+use kiln_mem::StreamKey;
+use kiln_runtime::{Element, GpuRef};
+
+use super::call::{Operation, PrimitiveCall};
+use super::check::Check;
+use super::plan::{Argument, Plan};
+use super::select::{Kept, bits_of};
+use crate::Result;
+
+/// Threads of a block, as the kernels are written.
+const THREADS: u32 = 256;
+/// Blocks that compute lengths at most.
+const MAX_BLOCKS: u64 = 4096;
+
+/// A [`unique`](super::Primitives::unique).
+#[derive(Clone, Debug)]
+pub struct Unique<T> {
+    pub(super) input: GpuRef<T>,
+    pub(super) output: GpuRef<T>,
+    pub(super) count: GpuRef<u64>,
+    pub(super) lengths: Option<GpuRef<u64>>,
+}
+
+impl<T: Element> PrimitiveCall<'_, Unique<T>> {
+    /// Writes the length of each run, too. There must be room for as many as the input has elements.
+    pub fn lengths(mut self, lengths: &GpuRef<u64>) -> Self {
+        self.operation.lengths = Some(lengths.clone());
+        self
+    }
+}
+
+impl<T: Element> Unique<T> {
+    fn kept(&self, indices: Option<GpuRef<u64>>) -> Kept<T> {
+        Kept { elements: Some(self.output.clone()), indices, count: Some(self.count.clone()) }
+    }
+}
+
+impl<T: Element> Operation for Unique<T> {
+    fn check(&self) -> Result<()> {
+        let check = Check("prims.unique");
+        bits_of::<T>(check)?;
+        if let Some(lengths) = &self.lengths {
+            check.room("list of lengths", lengths, self.input.len())?;
+        }
+        self.kept(self.lengths.clone()).check(check, &self.input)
+    }
+
+    fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
+        let (of, len) = (bits_of::<T>(Check("prims.unique"))?, self.input.len() as u64);
+        let starts = match &self.lengths {
+            Some(_) => Some(plan.scratch::<u64>(len)?),
+            None => None,
+        };
+        self.kept(starts.clone()).plan(plan, ("select_changes", of), &self.input, [])?;
+        let Some((lengths, starts)) = self.lengths.as_ref().zip(starts).filter(|_| len != 0) else {
+            return Ok(());
+        };
+        let arguments = vec![
+            Argument::read(&starts)?,
+            Argument::read(&self.count)?,
+            Argument::value(len),
+            Argument::write(lengths)?,
+        ];
+        let blocks = len.div_ceil(u64::from(THREADS)).min(MAX_BLOCKS);
+        plan.launch(("select_changes", of, "run_lengths"), blocks, THREADS, arguments)
+    }
+
+    fn home(&self) -> StreamKey {
+        self.output.home()
+    }
+}

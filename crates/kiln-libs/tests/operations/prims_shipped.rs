@@ -1,0 +1,41 @@
+//! The shipped PTX is what the sources compile to.
+
+use std::path::Path;
+
+use kiln_cuda::nvrtc::{Architecture, CompileOptions, CompileTarget, CudaSource, Header, Nvrtc};
+use kiln_driver::Version;
+use kiln_libs::prims::shipped::{CAPABILITY, HEADER, SHIPPED, ShippedKernels};
+
+/// The release that wrote the files. Another one writes other PTX.
+const RELEASE: Version = Version { major: 13, minor: 0 };
+
+/// The variable that has the files written anew.
+const WRITE: &str = "KILN_WRITE_KERNELS";
+
+fn compile(nvrtc: &Nvrtc, shipped: &ShippedKernels) -> String {
+    let headers = [Header { name: HEADER.0, text: HEADER.1 }];
+    let mut source = CudaSource::new(shipped.source_name, shipped.source);
+    source.headers = &headers;
+    let mut options = CompileOptions::new(CompileTarget::Ptx(Architecture::new(CAPABILITY)));
+    options.macros =
+        shipped.macros.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    nvrtc.compile(&source, &options).unwrap().ptx
+}
+
+#[test]
+fn shipped_ptx_is_what_the_sources_compile_to() {
+    let nvrtc = match Nvrtc::load() {
+        Ok(nvrtc) if nvrtc.version() == RELEASE => nvrtc,
+        Ok(nvrtc) => return println!("skipped: NVRTC {} wrote none of the files", nvrtc.version()),
+        Err(error) => return println!("skipped: {error}"),
+    };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/prims/ptx");
+    for shipped in SHIPPED {
+        let ptx = compile(nvrtc, shipped);
+        if std::env::var_os(WRITE).is_some() {
+            std::fs::write(folder.join(format!("{}_{}.ptx", shipped.family, shipped.of)), ptx).unwrap();
+        } else {
+            assert!(ptx == shipped.ptx, "{} for {}: run `cargo xtask kernels`", shipped.family, shipped.of);
+        }
+    }
+}
