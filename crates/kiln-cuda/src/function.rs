@@ -50,19 +50,20 @@ impl CudaDevice {
         const CALL: &str = "occupancy";
         let api = self.context.enter(CALL)?;
         let kernel = self.functions.pin(function).map_err(|error| error.seen_by(CALL))?;
-        if kernel.operation().is_some() {
-            return Err(Error::unsupported(
-                CALL,
-                "the occupancy of a library operation",
-                "it has no block size",
-            ));
-        }
         let most = kernel.attributes.max_threads_per_block;
         if block_threads == 0 || block_threads > most {
             let what = format!("a block of {block_threads} threads");
             return Err(Error::invalid(CALL, what, "take at least 1 and at most what the kernel allows"));
         }
         kernel.allow_shared(CALL, &self.context, dynamic_shared_bytes)?;
+        if kernel.operation().is_some() {
+            // The library chooses grid and block; a launch says 1 for both.
+            return Ok(Occupancy {
+                blocks_per_multiprocessor: 1,
+                suggested_block_threads: 1,
+                suggested_grid_blocks: 1,
+            });
+        }
         let blocks = kernel.resident_blocks(CALL, &self.context, api, block_threads, dynamic_shared_bytes)?;
         if blocks == 0 {
             let what =

@@ -19,7 +19,7 @@ use cudarc::driver::sys;
 use kiln_driver::{
     Dim3, Error, FunctionAttributes, LaunchCommand, ParameterSpan, Refusal, Result, Submission,
 };
-use kiln_operation::{ARGUMENT_BYTES, Operand, Operation};
+use kiln_operation::{ARGUMENT_BYTES, Operation, OperationOperand};
 
 use crate::device::CudaDevice;
 use crate::stream::Stream;
@@ -50,7 +50,7 @@ trait PreparedOperation: Send + Sync {
 /// A loaded operation.
 pub(crate) struct LoadedOperation {
     operation: Operation,
-    operands: Vec<Operand>,
+    operands: Vec<OperationOperand>,
     prepared: Box<dyn PreparedOperation>,
 }
 

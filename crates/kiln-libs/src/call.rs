@@ -1,7 +1,7 @@
 //! One call of an operation: checked, then queued or recorded.
 
 use kiln_mem::AllocTag;
-use kiln_operation::{Effect, Operand, Operation};
+use kiln_operation::{OperandEffect, Operation, OperationOperand};
 use kiln_runtime::{Element, GpuRef, GraphBuilder, Kernel, Launch, NodeId, Stream, Ticket};
 use smallvec::SmallVec;
 
@@ -115,7 +115,7 @@ impl<'a> LibraryCall<'a> {
             }
         };
         // Whatever can fail in the second launch is found before the first.
-        let scaling = scaling.map(|scaling| scaling.prepare(self.loaded)).transpose()?;
+        let scaling = scaling.map(|scaling| scaling.prepare(gpu, &self.loaded.scaling)).transpose()?;
         let mut launch = gpu.launch(&kernel);
         if let Some(stream) = self.stream {
             launch.on(stream);
@@ -125,7 +125,7 @@ impl<'a> LibraryCall<'a> {
         let ticket = unsafe { launch.submit() }?;
         match scaling {
             None => Ok(ticket),
-            Some(scaling) => scaling.submit(self.loaded, self.stream),
+            Some(scaling) => scaling.submit(gpu, self.stream),
         }
     }
 
@@ -143,7 +143,7 @@ impl<'a> LibraryCall<'a> {
                 Some(gpu.allocate_tagged::<u8>(gpu.main_stream(), bytes as usize, tag)?)
             }
         };
-        let scaling = scaling.map(|scaling| scaling.prepare(self.loaded)).transpose()?;
+        let scaling = scaling.map(|scaling| scaling.prepare(gpu, &self.loaded.scaling)).transpose()?;
         let mut launch = graph.launch(&kernel);
         describe(&mut launch, &arguments, &effects, workspace.as_ref());
         // SAFETY: as for `submit`, at each replay.
@@ -158,7 +158,7 @@ impl<'a> LibraryCall<'a> {
 /// A call that passed all checks.
 struct Ready {
     arguments: Arguments,
-    effects: SmallVec<[Effect; 8]>,
+    effects: SmallVec<[OperandEffect; 8]>,
     kernel: Kernel,
     scaling: Option<Scaling>,
 }
@@ -178,7 +178,7 @@ impl Ready {
 }
 
 /// Cuts a buffer to what the operand reaches over, so that the order knows what is used of it.
-fn fit(operation: &'static str, operand: &Operand, argument: &mut Argument) -> Result<()> {
+fn fit(operation: &'static str, operand: &OperationOperand, argument: &mut Argument) -> Result<()> {
     let Argument::Memory(buffer) = argument else { return Ok(()) };
     if buffer.bytes() < operand.bytes {
         let what = format!("`{}` has {} bytes and must have {}", operand.name, buffer.bytes(), operand.bytes);
@@ -193,7 +193,11 @@ fn fit(operation: &'static str, operand: &Operand, argument: &mut Argument) -> R
 }
 
 /// Refuses a written operand that shares bytes with another: libraries read and write in any order.
-fn check_overlaps(operation: &'static str, operands: &[Operand], arguments: &[Argument]) -> Result<()> {
+fn check_overlaps(
+    operation: &'static str,
+    operands: &[OperationOperand],
+    arguments: &[Argument],
+) -> Result<()> {
     let memory = operands.iter().zip(arguments).filter_map(|(operand, argument)| match argument {
         Argument::Memory(buffer) => Some((operand, buffer)),
         Argument::Scalar(_) => None,
@@ -217,17 +221,19 @@ fn check_overlaps(operation: &'static str, operands: &[Operand], arguments: &[Ar
 fn describe<'l, W>(
     launch: &mut Launch<'l, W>,
     arguments: &'l [Argument],
-    effects: &[Effect],
+    effects: &[OperandEffect],
     workspace: Option<&'l GpuRef<u8>>,
 ) {
     launch.grid(1).block(1);
     for (argument, effect) in arguments.iter().zip(effects) {
         match (argument, effect) {
             (Argument::Scalar(value), _) => launch.value(*value),
-            (Argument::Memory(buffer), Effect::Scalar | Effect::Reads) => launch.read(buffer),
-            (Argument::Memory(buffer), Effect::Overwrites) => launch.write(buffer),
+            (Argument::Memory(buffer), OperandEffect::Scalar | OperandEffect::Reads) => launch.read(buffer),
+            (Argument::Memory(buffer), OperandEffect::Overwrites) => launch.write(buffer),
             // What lies in the gaps stays, so that the buffer is not overwritten.
-            (Argument::Memory(buffer), Effect::Writes | Effect::ReadsAndWrites) => launch.read_write(buffer),
+            (Argument::Memory(buffer), OperandEffect::Writes | OperandEffect::ReadsAndWrites) => {
+                launch.read_write(buffer)
+            }
         };
     }
     if let Some(workspace) = workspace {

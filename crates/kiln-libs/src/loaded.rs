@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use kiln_driver::Image;
-use kiln_operation::{ARGUMENT_BYTES, Effect, Operand, Operation};
+use kiln_operation::{ARGUMENT_BYTES, OperandEffect, Operation, OperationOperand};
 use kiln_runtime::{DeviceRuntime, Kernel, Number, Parameter, ParameterKind, Signature};
 
 use crate::Result;
@@ -27,7 +27,7 @@ impl LoadedOperations {
     }
 
     /// The function of an operation. If two threads load it at once, the first one is kept.
-    pub(crate) fn kernel(&self, operation: &Operation, operands: &[Operand]) -> Result<Kernel> {
+    pub(crate) fn kernel(&self, operation: &Operation, operands: &[OperationOperand]) -> Result<Kernel> {
         if let Some(kernel) = self.known().get(operation) {
             return Ok(kernel.clone());
         }
@@ -44,20 +44,22 @@ impl LoadedOperations {
 }
 
 /// The parameters of an operation, as launches are compared with them.
-fn signature(operands: &[Operand], has_workspace: bool) -> Signature {
+fn signature(operands: &[OperationOperand], has_workspace: bool) -> Signature {
     let names = operands.iter().map(|operand| (operand.name, operand.effect));
-    let all = names.chain(has_workspace.then_some(("workspace", Effect::Writes)));
-    let parameter = |(at, (name, effect)): (u32, (&str, Effect))| Parameter {
+    let all = names.chain(has_workspace.then_some(("workspace", OperandEffect::Writes)));
+    let parameter = |(at, (name, effect)): (u32, (&str, OperandEffect))| Parameter {
         name: Some(name.to_owned()),
         offset: at * ARGUMENT_BYTES,
         bytes: ARGUMENT_BYTES,
         kind: match effect {
-            Effect::Scalar => ParameterKind::Value,
-            Effect::Reads => ParameterKind::Pointer(kiln_runtime::Effect::Reads),
-            Effect::Overwrites | Effect::Writes => ParameterKind::Pointer(kiln_runtime::Effect::Writes),
-            Effect::ReadsAndWrites => ParameterKind::Pointer(kiln_runtime::Effect::ReadsAndWrites),
+            OperandEffect::Scalar => ParameterKind::Value,
+            OperandEffect::Reads => ParameterKind::Pointer(kiln_runtime::Effect::Reads),
+            OperandEffect::Overwrites | OperandEffect::Writes => {
+                ParameterKind::Pointer(kiln_runtime::Effect::Writes)
+            }
+            OperandEffect::ReadsAndWrites => ParameterKind::Pointer(kiln_runtime::Effect::ReadsAndWrites),
         },
-        number: if effect == Effect::Scalar { Number::Float } else { Number::Unknown },
+        number: if effect == OperandEffect::Scalar { Number::Float } else { Number::Unknown },
     };
     Signature::new((0..).zip(all).map(parameter).collect())
 }

@@ -8,7 +8,6 @@ use kiln_runtime::{DeviceRuntime, GpuRef, GraphBuilder, Kernel, Launch, NodeId, 
 
 use crate::Result;
 use crate::error::LibraryError;
-use crate::loaded::LoadedOperations;
 
 const BLOCK_THREADS: u64 = 256;
 const KERNEL: &str = "kernel NAME(inout y: TYPE[], factor: TYPE) block(256) {
@@ -55,12 +54,12 @@ impl ScalingKernels {
 }
 
 impl Scaling {
-    pub(crate) fn prepare(self, loaded: &LoadedOperations) -> Result<PreparedScaling> {
+    pub(crate) fn prepare(self, gpu: &DeviceRuntime, kernels: &ScalingKernels) -> Result<PreparedScaling> {
         let (name, element, len) = match &self {
             Self::F32(values, _) => ("scale_f32", "f32", values.len()),
             Self::F64(values, _) => ("scale_f64", "f64", values.len()),
         };
-        let kernel = loaded.scaling.kernel(loaded.gpu(), name, element)?;
+        let kernel = kernels.kernel(gpu, name, element)?;
         let blocks =
             u32::try_from((len as u64).div_ceil(BLOCK_THREADS)).ok().filter(|blocks| *blocks < 1 << 31);
         let blocks = blocks.ok_or_else(|| {
@@ -72,8 +71,8 @@ impl Scaling {
 
 impl PreparedScaling {
     #[track_caller]
-    pub(crate) fn submit(&self, loaded: &LoadedOperations, stream: Option<&Stream>) -> Result<Ticket> {
-        let mut launch = loaded.gpu().launch(&self.kernel);
+    pub(crate) fn submit(&self, gpu: &DeviceRuntime, stream: Option<&Stream>) -> Result<Ticket> {
+        let mut launch = gpu.launch(&self.kernel);
         if let Some(stream) = stream {
             launch.on(stream);
         }

@@ -2,7 +2,7 @@
 
 use crate::element_type::ElementType;
 use crate::error::OperationError;
-use crate::operand::{Effect, Operand};
+use crate::operand::{OperandEffect, OperationOperand};
 
 /// Elements at most: their bytes fit 63 bits.
 const ELEMENT_LIMIT: u128 = i64::MAX as u128 / 16;
@@ -68,21 +68,26 @@ impl Extent {
     }
 
     /// The operand it is, for an operation that writes all of its elements and reads them only if it says so.
-    pub(crate) fn written(self, name: &'static str, element: ElementType, reads: bool) -> Operand {
+    pub(crate) fn written(self, name: &'static str, element: ElementType, reads: bool) -> OperationOperand {
         let effect = match (reads, self.has_gaps()) {
-            (true, _) => Effect::ReadsAndWrites,
-            (false, true) => Effect::Writes,
-            (false, false) => Effect::Overwrites,
+            (true, _) => OperandEffect::ReadsAndWrites,
+            (false, true) => OperandEffect::Writes,
+            (false, false) => OperandEffect::Overwrites,
         };
         self.operand(name, element, effect)
     }
 
-    pub(crate) fn read(self, name: &'static str, element: ElementType) -> Operand {
-        self.operand(name, element, Effect::Reads)
+    pub(crate) fn read(self, name: &'static str, element: ElementType) -> OperationOperand {
+        self.operand(name, element, OperandEffect::Reads)
     }
 
-    pub(crate) fn operand(self, name: &'static str, element: ElementType, effect: Effect) -> Operand {
-        Operand { name, effect, bytes: self.reach * element.bytes(), alignment: element.bytes() }
+    pub(crate) fn operand(
+        self,
+        name: &'static str,
+        element: ElementType,
+        effect: OperandEffect,
+    ) -> OperationOperand {
+        OperationOperand { name, effect, bytes: self.reach * element.bytes(), alignment: element.bytes() }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::error::OperationError;
 use crate::extent::{Extent, check_sizes};
 use crate::field::{Field, operation, words};
 use crate::level1::check_element;
-use crate::operand::{Effect, Operand};
+use crate::operand::{OperandEffect, OperationOperand};
 
 words! {
     /// What a transform reads and writes.
@@ -76,7 +76,7 @@ impl Field for FftShape {
 operation! {
     /// A Fourier transform of each array of a batch, without scaling. Arrays are dense, the last extent is the fastest, and complex numbers
     /// are pairs of real and imaginary part. In place, a row of real numbers is as long as its spectrum.
-    Fft = "fft" {
+    FftOperation = "fft" {
         /// What is read and written.
         kind: FftKind,
         /// Of real and imaginary parts: `f32` or `f64`.
@@ -90,7 +90,7 @@ operation! {
     }
 }
 
-impl Fft {
+impl FftOperation {
     /// Complex elements in a row of the spectrum.
     pub fn spectrum_row(&self) -> u64 {
         match self.kind {
@@ -109,7 +109,7 @@ impl Fft {
         self.kind == FftKind::RealInverse && !self.in_place && self.shape.extents().len() > 1
     }
 
-    pub(crate) fn operands(&self) -> Result<Vec<Operand>, OperationError> {
+    pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
         check_element(Self::NAME, self.element)?;
         check_sizes(Self::NAME, &[("batch", self.batch)])?;
         self.shape.extents().iter().try_for_each(|extent| check_sizes(Self::NAME, &[("shape", *extent)]))?;
@@ -120,12 +120,12 @@ impl Fft {
         whole?;
         let spectrum = extent(2 * self.spectrum_row())?;
         let real = extent(self.real_row())?;
-        let aligned = |operand: Operand, complex: bool| Operand {
+        let aligned = |operand: OperationOperand, complex: bool| OperationOperand {
             alignment: if complex { 2 * self.element.bytes() } else { operand.alignment },
             ..operand
         };
         if self.in_place {
-            let data = spectrum.operand("data", self.element, Effect::ReadsAndWrites);
+            let data = spectrum.operand("data", self.element, OperandEffect::ReadsAndWrites);
             return Ok(vec![aligned(data, true)]);
         }
         let (input, output) = match self.kind {
@@ -133,10 +133,10 @@ impl Fft {
             FftKind::RealForward => ((real, false), (spectrum, true)),
             FftKind::RealInverse => ((spectrum, true), (real, false)),
         };
-        let effect = if self.destroys_input() { Effect::ReadsAndWrites } else { Effect::Reads };
+        let effect = if self.destroys_input() { OperandEffect::ReadsAndWrites } else { OperandEffect::Reads };
         Ok(vec![
             aligned(input.0.operand("input", self.element, effect), input.1),
-            aligned(output.0.operand("output", self.element, Effect::Overwrites), output.1),
+            aligned(output.0.operand("output", self.element, OperandEffect::Overwrites), output.1),
         ])
     }
 }

@@ -4,7 +4,7 @@ use crate::element_type::ElementType;
 use crate::error::OperationError;
 use crate::extent::{Extent, check_sizes};
 use crate::field::operation;
-use crate::operand::{Effect, Operand};
+use crate::operand::{OperandEffect, OperationOperand};
 
 operation! {
     /// `result = x · y`.
@@ -67,7 +67,7 @@ pub(crate) fn check_element(operation: &'static str, element: ElementType) -> Re
 }
 
 impl Dot {
-    pub(crate) fn operands(&self) -> Result<Vec<Operand>, OperationError> {
+    pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
         check_element(Self::NAME, self.element)?;
         check_sizes(Self::NAME, &[("n", self.n)])?;
         Ok(vec![
@@ -79,7 +79,7 @@ impl Dot {
 }
 
 impl Nrm2 {
-    pub(crate) fn operands(&self) -> Result<Vec<Operand>, OperationError> {
+    pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
         check_element(Self::NAME, self.element)?;
         check_sizes(Self::NAME, &[("n", self.n)])?;
         Ok(vec![
@@ -90,22 +90,25 @@ impl Nrm2 {
 }
 
 impl Axpy {
-    pub(crate) fn operands(&self) -> Result<Vec<Operand>, OperationError> {
+    pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
         check_element(Self::NAME, self.element)?;
         check_sizes(Self::NAME, &[("n", self.n)])?;
         Ok(vec![
             Extent::vector(Self::NAME, self.n, self.x_step)?.read("x", self.element),
             Extent::vector(Self::NAME, self.n, self.y_step)?.written("y", self.element, true),
-            Operand::scalar("alpha"),
+            OperationOperand::scalar("alpha"),
         ])
     }
 }
 
 impl Scal {
-    pub(crate) fn operands(&self) -> Result<Vec<Operand>, OperationError> {
+    pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
         check_element(Self::NAME, self.element)?;
         check_sizes(Self::NAME, &[("n", self.n)])?;
         let x = Extent::vector(Self::NAME, self.n, self.x_step)?;
-        Ok(vec![x.operand("x", self.element, Effect::ReadsAndWrites), Operand::scalar("alpha")])
+        Ok(vec![
+            x.operand("x", self.element, OperandEffect::ReadsAndWrites),
+            OperationOperand::scalar("alpha"),
+        ])
     }
 }

@@ -5,7 +5,7 @@ use crate::error::OperationError;
 use crate::extent::{Extent, check_sizes};
 use crate::field::operation;
 use crate::level1::check_element;
-use crate::operand::Operand;
+use crate::operand::OperationOperand;
 
 operation! {
     /// `y = alpha op(A) x`, or `y = alpha op(A) x + beta y`.
@@ -53,7 +53,7 @@ impl Gemv {
         if self.transposed { (self.m, self.n) } else { (self.n, self.m) }
     }
 
-    pub(crate) fn operands(&self) -> Result<Vec<Operand>, OperationError> {
+    pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
         check_element(Self::NAME, self.element)?;
         check_sizes(Self::NAME, &[("m", self.m), ("n", self.n)])?;
         let (x, y) = self.lengths();
@@ -61,15 +61,15 @@ impl Gemv {
             Extent::matrices(Self::NAME, (self.m, self.n), self.leading, (1, 0))?.read("a", self.element),
             Extent::vector(Self::NAME, x, self.x_step)?.read("x", self.element),
             Extent::vector(Self::NAME, y, self.y_step)?.written("y", self.element, self.accumulate),
-            Operand::scalar("alpha"),
+            OperationOperand::scalar("alpha"),
         ];
-        operands.extend(self.accumulate.then(|| Operand::scalar("beta")));
+        operands.extend(self.accumulate.then(|| OperationOperand::scalar("beta")));
         Ok(operands)
     }
 }
 
 impl Ger {
-    pub(crate) fn operands(&self) -> Result<Vec<Operand>, OperationError> {
+    pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
         check_element(Self::NAME, self.element)?;
         check_sizes(Self::NAME, &[("m", self.m), ("n", self.n)])?;
         Ok(vec![
@@ -80,7 +80,7 @@ impl Ger {
                 self.element,
                 true,
             ),
-            Operand::scalar("alpha"),
+            OperationOperand::scalar("alpha"),
         ])
     }
 }

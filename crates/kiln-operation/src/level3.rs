@@ -5,7 +5,7 @@ use crate::error::OperationError;
 use crate::extent::{Extent, check_sizes};
 use crate::field::{operation, words};
 use crate::level1::check_element;
-use crate::operand::{Effect, Operand};
+use crate::operand::{OperandEffect, OperationOperand};
 
 words! {
     /// Which triangle of a matrix is used, as it is stored by columns.
@@ -89,17 +89,17 @@ impl Syrk {
         if self.transposed { (self.k, self.n) } else { (self.n, self.k) }
     }
 
-    pub(crate) fn operands(&self) -> Result<Vec<Operand>, OperationError> {
+    pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
         check_element(Self::NAME, self.element)?;
         check_sizes(Self::NAME, &[("n", self.n), ("k", self.k)])?;
         let c = Extent::matrices(Self::NAME, (self.n, self.n), self.c_leading, (1, 0))?;
-        let effect = if self.accumulate { Effect::ReadsAndWrites } else { Effect::Writes };
+        let effect = if self.accumulate { OperandEffect::ReadsAndWrites } else { OperandEffect::Writes };
         let mut operands = vec![
             Extent::matrices(Self::NAME, self.stored(), self.a_leading, (1, 0))?.read("a", self.element),
             c.operand("c", self.element, effect),
-            Operand::scalar("alpha"),
+            OperationOperand::scalar("alpha"),
         ];
-        operands.extend(self.accumulate.then(|| Operand::scalar("beta")));
+        operands.extend(self.accumulate.then(|| OperationOperand::scalar("beta")));
         Ok(operands)
     }
 }
@@ -113,7 +113,7 @@ impl Trsm {
         }
     }
 
-    pub(crate) fn operands(&self) -> Result<Vec<Operand>, OperationError> {
+    pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
         check_element(Self::NAME, self.element)?;
         check_sizes(Self::NAME, &[("m", self.m), ("n", self.n)])?;
         let order = self.order();
@@ -124,7 +124,7 @@ impl Trsm {
                 self.element,
                 true,
             ),
-            Operand::scalar("alpha"),
+            OperationOperand::scalar("alpha"),
         ])
     }
 }

@@ -5,14 +5,14 @@
 //! operation once, and runs it at each launch. kiln-cuda calls NVIDIA's libraries, kiln-sim computes on the CPU.
 //!
 //! ```
-//! use kiln_operation::{Effect, Operation};
+//! use kiln_operation::{OperandEffect, Operation};
 //!
 //! let text = "blas.axpy element=f32 n=1000 x_step=1 y_step=1";
 //! let operation: Operation = text.parse()?;
 //! assert_eq!(operation.to_string(), text);
 //! assert_eq!(operation.name(), "blas.axpy");
 //! let [x, y, alpha] = &operation.operands()[..] else { panic!() };
-//! assert_eq!((x.effect, y.effect, alpha.effect), (Effect::Reads, Effect::ReadsAndWrites, Effect::Scalar));
+//! assert_eq!((x.effect, y.effect, alpha.effect), (OperandEffect::Reads, OperandEffect::ReadsAndWrites, OperandEffect::Scalar));
 //! assert_eq!(y.bytes, 4000);
 //! # Ok::<(), kiln_operation::OperationError>(())
 //! ```
@@ -26,7 +26,7 @@
 //!   needs workspace takes its address behind them.
 //! - Matrices are stored by columns, as BLAS has them.
 //!
-//! Types in reading order: [`Operation`], [`Operand`], [`ElementType`], [`Matmul`], [`Fft`], [`OperationError`].
+//! Types in reading order: [`Operation`], [`OperationOperand`], [`ElementType`], [`Matmul`], [`FftOperation`], [`OperationError`].
 //!
 //! # What it does not do
 //!
@@ -48,10 +48,10 @@ mod operation;
 
 pub use element_type::ElementType;
 pub use error::OperationError;
-pub use fft::{Fft, FftKind, FftShape};
+pub use fft::{FftKind, FftOperation, FftShape};
 pub use level1::{Axpy, Dot, Nrm2, Scal};
 pub use level2::{Gemv, Ger};
 pub use level3::{Diagonal, Side, Syrk, Triangle, Trsm};
 pub use matmul::{Activation, Determinism, Epilogue, Layout, Math, Matmul};
-pub use operand::{ARGUMENT_BYTES, Effect, Operand};
+pub use operand::{ARGUMENT_BYTES, OperandEffect, OperationOperand};
 pub use operation::Operation;

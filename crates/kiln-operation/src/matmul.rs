@@ -6,7 +6,7 @@ use crate::element_type::ElementType;
 use crate::error::OperationError;
 use crate::extent::{Extent, check_sizes};
 use crate::field::{Field, operation, words};
-use crate::operand::Operand;
+use crate::operand::OperationOperand;
 
 words! {
     /// How the products are computed.
@@ -162,7 +162,7 @@ impl Matmul {
         if self.b.transposed { (self.n, self.k) } else { (self.k, self.n) }
     }
 
-    pub(crate) fn operands(&self) -> Result<Vec<Operand>, OperationError> {
+    pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
         check_sizes(Self::NAME, &[("m", self.m), ("n", self.n), ("k", self.k), ("batch", self.batch)])?;
         self.check_types()?;
         self.check_output()?;
@@ -179,8 +179,8 @@ impl Matmul {
             operands.push(Extent::vector(Self::NAME, self.m, 1)?.read("bias", self.d.element));
         }
         operands.iter_mut().for_each(|operand| operand.alignment = self.alignment);
-        operands.push(Operand::scalar("alpha"));
-        operands.extend(self.accumulate.then(|| Operand::scalar("beta")));
+        operands.push(OperationOperand::scalar("alpha"));
+        operands.extend(self.accumulate.then(|| OperationOperand::scalar("beta")));
         Ok(operands)
     }
 

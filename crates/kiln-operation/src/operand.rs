@@ -5,11 +5,11 @@ pub const ARGUMENT_BYTES: u32 = 8;
 
 /// One argument of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Operand {
+pub struct OperationOperand {
     /// Its name in messages.
     pub name: &'static str,
     /// What the operation does with it.
-    pub effect: Effect,
+    pub effect: OperandEffect,
     /// Bytes from its address to the end of its last element; 0 for a scalar.
     pub bytes: u64,
     /// Bytes that its address is a multiple of; 1 for a scalar.
@@ -18,7 +18,7 @@ pub struct Operand {
 
 /// What an operation does with an operand.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Effect {
+pub enum OperandEffect {
     /// A scalar by value, as `f64`.
     Scalar,
     /// Memory that is read.
@@ -31,7 +31,7 @@ pub enum Effect {
     ReadsAndWrites,
 }
 
-impl Effect {
+impl OperandEffect {
     /// Whether it is memory.
     pub fn is_memory(self) -> bool {
         self != Self::Scalar
@@ -43,8 +43,8 @@ impl Effect {
     }
 }
 
-impl Operand {
+impl OperationOperand {
     pub(crate) fn scalar(name: &'static str) -> Self {
-        Self { name, effect: Effect::Scalar, bytes: 0, alignment: 1 }
+        Self { name, effect: OperandEffect::Scalar, bytes: 0, alignment: 1 }
     }
 }

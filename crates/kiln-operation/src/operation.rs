@@ -4,36 +4,36 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::OperationError;
-use crate::fft::Fft;
+use crate::fft::FftOperation;
 use crate::level1::{Axpy, Dot, Nrm2, Scal};
 use crate::level2::{Gemv, Ger};
 use crate::level3::{Syrk, Trsm};
 use crate::matmul::Matmul;
-use crate::operand::Operand;
+use crate::operand::OperationOperand;
 
 macro_rules! operations {
-    ($($(#[$note:meta])* $variant:ident,)*) => {
+    ($($(#[$note:meta])* $variant:ident($type:ident),)*) => {
         /// One operation of a library, without its buffers and scalars.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[non_exhaustive]
         pub enum Operation {
-            $($(#[$note])* $variant($variant),)*
+            $($(#[$note])* $variant($type),)*
         }
 
         impl Operation {
             /// The names of all operations.
-            pub const NAMES: &'static [&'static str] = &[$($variant::NAME,)*];
+            pub const NAMES: &'static [&'static str] = &[$($type::NAME,)*];
 
             /// Its name, which is also that of the one function of its module.
             pub fn name(&self) -> &'static str {
-                match self { $(Self::$variant(_) => $variant::NAME,)* }
+                match self { $(Self::$variant(_) => $type::NAME,)* }
             }
 
             /// The arguments of a launch, in order.
             ///
             /// # Errors
             /// Sizes, leading dimensions and types that do not fit each other.
-            pub fn checked_operands(&self) -> Result<Vec<Operand>, OperationError> {
+            pub fn checked_operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
                 match self { $(Self::$variant(operation) => operation.operands(),)* }
             }
         }
@@ -52,7 +52,7 @@ macro_rules! operations {
                 let mut words = text.split_ascii_whitespace();
                 let name = words.next().unwrap_or("");
                 let operation = match name {
-                    $($variant::NAME => Self::$variant($variant::from_words(words)?),)*
+                    $($type::NAME => Self::$variant($type::from_words(words)?),)*
                     _ => {
                         let known = Self::NAMES.join(", ");
                         return Err(OperationError::Name { name: name.to_owned(), known });
@@ -63,8 +63,8 @@ macro_rules! operations {
             }
         }
 
-        $(impl From<$variant> for Operation {
-            fn from(operation: $variant) -> Self {
+        $(impl From<$type> for Operation {
+            fn from(operation: $type) -> Self {
                 Self::$variant(operation)
             }
         })*
@@ -73,25 +73,25 @@ macro_rules! operations {
 
 operations! {
     /// A matrix product.
-    Matmul,
+    Matmul(Matmul),
     /// A matrix and a vector.
-    Gemv,
+    Gemv(Gemv),
     /// An update of a matrix by two vectors.
-    Ger,
+    Ger(Ger),
     /// An inner product.
-    Dot,
+    Dot(Dot),
     /// A length.
-    Nrm2,
+    Nrm2(Nrm2),
     /// A sum of vectors.
-    Axpy,
+    Axpy(Axpy),
     /// A multiple of a vector.
-    Scal,
+    Scal(Scal),
     /// A product of a matrix and its transpose.
-    Syrk,
+    Syrk(Syrk),
     /// A triangular system of equations.
-    Trsm,
+    Trsm(Trsm),
     /// A Fourier transform.
-    Fft,
+    Fft(FftOperation),
 }
 
 impl Operation {
@@ -104,7 +104,7 @@ impl Operation {
     }
 
     /// The arguments of a launch, in order; none for an operation that [`check`](Self::check) refuses.
-    pub fn operands(&self) -> Vec<Operand> {
+    pub fn operands(&self) -> Vec<OperationOperand> {
         self.checked_operands().unwrap_or_default()
     }
 }

@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 use kiln_operation::{
-    Activation, Axpy, Determinism, Diagonal, Dot, Effect, ElementType, Epilogue, Fft, FftKind, FftShape,
-    Gemv, Ger, Layout, Math, Matmul, Nrm2, Operation, OperationError, Scal, Side, Syrk, Triangle, Trsm,
+    Activation, Axpy, Determinism, Diagonal, Dot, ElementType, Epilogue, FftKind, FftOperation, FftShape,
+    Gemv, Ger, Layout, Math, Matmul, Nrm2, OperandEffect, Operation, OperationError, Scal, Side, Syrk,
+    Triangle, Trsm,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -98,7 +99,7 @@ fn others() -> impl Strategy<Value = Operation> {
                     let extents = [n, x_step, y_step];
                     let shape =
                         FftShape::new(&extents[..1 + usize::from(three) + usize::from(four)]).unwrap();
-                    Fft { kind, element, shape, batch: y_step, in_place: three }.into()
+                    FftOperation { kind, element, shape, batch: y_step, in_place: three }.into()
                 }
             }
         },
@@ -196,7 +197,7 @@ fn a_result_with_gaps_is_not_overwritten_whole() {
         );
         text.parse::<Operation>().unwrap().operands()[2].effect
     };
-    assert_eq!(effect(4, false), Effect::Overwrites);
-    assert_eq!(effect(5, false), Effect::Writes);
-    assert_eq!(effect(4, true), Effect::ReadsAndWrites);
+    assert_eq!(effect(4, false), OperandEffect::Overwrites);
+    assert_eq!(effect(5, false), OperandEffect::Writes);
+    assert_eq!(effect(4, true), OperandEffect::ReadsAndWrites);
 }

@@ -1,7 +1,7 @@
 //! The arguments of an operation, out of the packed ones of a launch.
 
 use kiln_driver::{Error, Result};
-use kiln_operation::{ARGUMENT_BYTES, Operand};
+use kiln_operation::{ARGUMENT_BYTES, OperationOperand};
 
 /// The most arguments an operation has, workspace included.
 const MOST_ARGUMENTS: usize = 8;
@@ -23,7 +23,7 @@ impl OperationArguments {
     pub(super) fn new(
         call: &'static str,
         name: &'static str,
-        operands: &[Operand],
+        operands: &[OperationOperand],
         workspace_bytes: u64,
         packed: &[u8],
     ) -> Result<Self> {
@@ -55,7 +55,7 @@ impl OperationArguments {
     }
 
     /// Arguments that point to nothing, for a capture that is never run.
-    pub(super) fn placeholders(operands: &[Operand], workspace_bytes: u64) -> Result<Self> {
+    pub(super) fn placeholders(operands: &[OperationOperand], workspace_bytes: u64) -> Result<Self> {
         let one = 1.0_f64.to_bits();
         let mut packed: Vec<u8> = Vec::new();
         let words = operands.iter().zip(1_u64..).map(|(operand, at)| match operand.effect.is_memory() {

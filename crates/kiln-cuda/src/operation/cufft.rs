@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys;
 use kiln_driver::Result;
-use kiln_operation::{ElementType, Fft, FftKind};
+use kiln_operation::{ElementType, FftKind, FftOperation};
 
 use super::PreparedOperation;
 use super::arguments::OperationArguments;
@@ -48,7 +48,7 @@ entry_points! {
 
 /// A plan of cuFFT.
 pub(super) struct FftPlan {
-    operation: Fft,
+    operation: FftOperation,
     api: &'static FftApi,
     plan: Plan,
     workspace_bytes: usize,
@@ -58,12 +58,12 @@ pub(super) struct FftPlan {
 }
 
 impl FftPlan {
-    pub(super) fn prepare(call: &'static str, device: &CudaDevice, operation: &Fft) -> Result<Self> {
+    pub(super) fn prepare(call: &'static str, device: &CudaDevice, operation: &FftOperation) -> Result<Self> {
         let api = FftApi::load(call)?;
         let mut plan = 0;
         // SAFETY: the out-parameter is a live local, and the context is current.
         let created = check("cufftCreate", unsafe { (api.create)(&mut plan) });
-        created.map_err(|failure| failure.error(call, Fft::NAME))?;
+        created.map_err(|failure| failure.error(call, FftOperation::NAME))?;
         let context = device.context.clone();
         let mut made =
             Self { operation: *operation, api, plan, workspace_bytes: 0, context, turn: Mutex::new(()) };

@@ -61,6 +61,10 @@ on_machine! {
         assert!(bench.device.function(module, "axpy").unwrap_err().is_refused());
         assert!(bench.device.global(module, "x").unwrap_err().is_refused());
         assert_eq!(axpy.attributes.workspace_bytes, 4 << 20);
+        let fit = bench.device.occupancy(axpy.id, 1, 0).unwrap();
+        assert_eq!((fit.blocks_per_multiprocessor, fit.suggested_block_threads), (1, 1), "a worker's client asks");
+        assert!(bench.device.occupancy(axpy.id, 32, 0).unwrap_err().is_refused());
+        assert!(bench.device.occupancy(axpy.id, 1, 16).unwrap_err().is_refused());
         let (x, y) = (bench.memory(16), bench.memory(28));
         let workspace = bench.memory(axpy.attributes.workspace_bytes);
         bench.device.fill(bench.stream, x.id.into(), 0, 16).unwrap();

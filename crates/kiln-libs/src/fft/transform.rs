@@ -1,6 +1,6 @@
 //! Transforms that are being described.
 
-use kiln_operation::{Fft as FftOperation, FftKind, FftShape, Operation};
+use kiln_operation::{FftKind, FftOperation, FftShape, Operation};
 use kiln_runtime::{DeviceRuntime, Element, GpuRef};
 
 use super::complex::{Complex, RealPart, parts};

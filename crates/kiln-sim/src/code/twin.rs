@@ -16,7 +16,7 @@ mod vector;
 use std::sync::Arc;
 
 use kiln_driver::Access;
-use kiln_operation::{ARGUMENT_BYTES, Effect, Operation};
+use kiln_operation::{ARGUMENT_BYTES, OperandEffect, Operation};
 
 use crate::code::kernel::{KernelFault, LaunchContext, SimKernel, SimParameter, SimSignature};
 use arguments::TwinArguments;
@@ -34,10 +34,10 @@ impl Twin {
         let operands = operation.operands();
         let workspace_bytes = workspace_bytes(&operation);
         let parameter = |effect| match effect {
-            Effect::Scalar => SimParameter::Value { bytes: ARGUMENT_BYTES, alignment: ARGUMENT_BYTES },
-            Effect::Reads => SimParameter::Pointer(Access::Read),
-            Effect::Overwrites | Effect::Writes => SimParameter::Pointer(Access::Write),
-            Effect::ReadsAndWrites => SimParameter::Pointer(Access::ReadWrite),
+            OperandEffect::Scalar => SimParameter::Value { bytes: ARGUMENT_BYTES, alignment: ARGUMENT_BYTES },
+            OperandEffect::Reads => SimParameter::Pointer(Access::Read),
+            OperandEffect::Overwrites | OperandEffect::Writes => SimParameter::Pointer(Access::Write),
+            OperandEffect::ReadsAndWrites => SimParameter::Pointer(Access::ReadWrite),
         };
         let mut parameters: Vec<_> = operands.iter().map(|operand| parameter(operand.effect)).collect();
         let mut names: Vec<_> = operands.iter().map(|operand| operand.name).collect();

@@ -1,13 +1,13 @@
 //! Fourier transforms of arrays in device memory.
 
-use kiln_operation::{Fft, FftKind};
+use kiln_operation::{FftKind, FftOperation};
 
 use super::arguments::{Run, TwinArguments};
 use super::transform::{Complex, Transform};
 use crate::code::kernel::KernelFault;
 
 /// Runs a transform. Returns how many multiplications that were, nearly.
-pub(super) fn run(arguments: &TwinArguments<'_>, operation: &Fft) -> Result<u64, KernelFault> {
+pub(super) fn run(arguments: &TwinArguments<'_>, operation: &FftOperation) -> Result<u64, KernelFault> {
     let (rows, last) = (operation.shape.rows(), operation.shape.last());
     let output = usize::from(!operation.in_place);
     for at in 0..operation.batch {
@@ -47,7 +47,7 @@ pub(super) fn run(arguments: &TwinArguments<'_>, operation: &Fft) -> Result<u64,
 
 fn read_spectrum(
     arguments: &TwinArguments<'_>,
-    operation: &Fft,
+    operation: &FftOperation,
     at: u64,
 ) -> Result<Vec<Complex>, KernelFault> {
     let len = 2 * operation.shape.rows() * operation.spectrum_row();
@@ -62,7 +62,7 @@ fn read_spectrum(
 
 fn write_spectrum(
     arguments: &TwinArguments<'_>,
-    operation: &Fft,
+    operation: &FftOperation,
     output: usize,
     at: u64,
     spectrum: &[Complex],
@@ -75,7 +75,7 @@ fn write_spectrum(
 /// The last step of a transform to real numbers: along the fastest axis, from half of each row.
 fn write_real(
     arguments: &TwinArguments<'_>,
-    operation: &Fft,
+    operation: &FftOperation,
     output: usize,
     at: u64,
     spectrum: &[Complex],
@@ -106,12 +106,12 @@ fn write_real(
 }
 
 /// Transforms an array along all axes but the fastest.
-fn slower_axes(operation: &Fft, array: &mut [Complex]) {
+fn slower_axes(operation: &FftOperation, array: &mut [Complex]) {
     let is_inverse = matches!(operation.kind, FftKind::Inverse | FftKind::RealInverse);
     let mut step = operation.spectrum_row() as usize;
     for extent in operation.shape.extents().iter().rev().skip(1) {
         let (extent, transform) = (*extent as usize, Transform::new(*extent as usize));
-        for start in (0..array.len()).filter(|at| at / step % extent == 0) {
+        for start in (0..array.len()).filter(|at| (at / step).is_multiple_of(extent)) {
             let mut line: Vec<Complex> = (0..extent).map(|at| array[start + at * step]).collect();
             if is_inverse {
                 transform.run_inverse(&mut line)
