@@ -69,7 +69,9 @@ fn litmus(random: &mut Random) -> Litmus {
             if phase > 0 {
                 thread.push(Step::Barrier);
             }
-            for _ in 0..random.below(4) {
+            // Blocks have no barriers; they get more steps instead.
+            let most = if placed == Placed::Blocks { 7 } else { 4 };
+            for _ in 0..random.below(most) {
                 thread.push(step(random));
             }
         }

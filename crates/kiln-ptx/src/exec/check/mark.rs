@@ -135,9 +135,9 @@ impl Mark {
     pub(crate) fn is_covered_by(self, later: Self) -> bool {
         match (self.kind(), later.kind()) {
             (Touching::Read, Touching::Read) => true,
-            (Touching::StrongRead, Touching::StrongRead)
-            | (Touching::StrongWrite, Touching::StrongWrite)
-            | (Touching::StrongRead | Touching::StrongWrite | Touching::Update, Touching::Update) => {
+            // A write may be observed, and what follows is then ordered behind it but not behind what its thread did before it. An update
+            // observes the updates before it.
+            (Touching::StrongRead, Touching::StrongRead) | (Touching::Update, Touching::Update) => {
                 self.is_wide() == later.is_wide() && self.size() == later.size()
             }
             _ => false,

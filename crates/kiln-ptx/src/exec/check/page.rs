@@ -61,7 +61,8 @@ impl Page {
         let slot = self.words.get_mut(word)?;
         let Word { a, b } = *slot;
         if bytes == 15 && a.0 & LINK != LINK {
-            if a.is_none() || a.is_like(new) && b.is_none() {
+            let is_same = a.is_like(new) && (!exact || new.kind() != Touching::StrongWrite);
+            if a.is_none() || is_same && b.is_none() {
                 slot.a = new;
                 return None;
             }
