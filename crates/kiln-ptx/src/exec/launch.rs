@@ -114,6 +114,9 @@ impl<'l> Launch<'l> {
     /// Runs all blocks.
     pub(crate) fn run(&self) {
         let workers = (self.options.threads.max(1) as u64).min(self.shape.blocks().max(1));
+        if self.code.ends_at_once() {
+            return self.run_one_for_all();
+        }
         let next = AtomicU64::new(0);
         if workers == 1 {
             return self.work(&next, 0, 1);
@@ -125,6 +128,15 @@ impl<'l> Launch<'l> {
             }
             self.work(&next, 0, workers);
         });
+    }
+
+    /// Runs one block and counts it for all of them: they do the same, and none can see another.
+    fn run_one_for_all(&self) {
+        let mut block = Block::new(self, 0);
+        match block.run(BLOCK_QUANTUM) {
+            Ok(_) => self.log.count(block.take_counters().times(self.shape.blocks())),
+            Err(fault) => self.log.fail(fault),
+        }
     }
 
     /// Runs blocks until none is left.

@@ -42,6 +42,15 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// The same, done so many times.
+    pub(crate) fn times(self, count: u64) -> Self {
+        Self {
+            blocks: self.blocks.saturating_mul(count),
+            warp_instructions: self.warp_instructions.saturating_mul(count),
+            thread_instructions: self.thread_instructions.saturating_mul(count),
+        }
+    }
+
     pub(crate) fn add(&mut self, other: Self) {
         self.blocks += other.blocks;
         self.warp_instructions += other.warp_instructions;

@@ -71,3 +71,18 @@ fn a_chain_longer_than_the_blocks_in_flight_ends() {
         assert!(outcome.is_clean(), "seed {seed}: {:#?}", outcome.findings);
     }
 }
+
+#[test]
+fn blocks_of_an_empty_kernel_cost_nothing() {
+    let text = ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry empty() { ret; }";
+    let program = ExecProgram::new(PtxModule::parse(text).unwrap());
+    let memory = SimpleMemory::new();
+    let shape = LaunchShape::linear(u32::MAX >> 1, 64);
+    let outcome =
+        program.entry("empty").unwrap().launch(&shape, &[], &[], &memory, &Options::default()).unwrap();
+    assert!(outcome.is_clean());
+    let blocks = u64::from(u32::MAX >> 1);
+    let counters = outcome.counters;
+    assert_eq!((counters.blocks, counters.warp_instructions), (blocks, 2 * blocks));
+    assert_eq!(counters.thread_instructions, 64 * blocks);
+}

@@ -27,6 +27,13 @@ impl Code {
         })
     }
 
+    /// Whether the kernel is empty: each thread exits with its first instruction.
+    pub(crate) fn ends_at_once(&self) -> bool {
+        let start = self.functions.first().map_or(0, |function| function.start as usize);
+        let first = self.steps.iter().skip(start).find(|step| !matches!(step.op, Op::Nothing));
+        first.is_some_and(|step| matches!(step.op, Op::Return | Op::Exit) && step.guard == PredSource::ALWAYS)
+    }
+
     /// Whether lanes of a warp run in lockstep, as on devices before sm_70.
     pub(crate) fn is_lockstep(&self) -> bool {
         self.module.target.sm().is_some_and(|sm| sm < 70)
