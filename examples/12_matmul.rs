@@ -18,12 +18,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{gpu:?}");
     let (a, b) = (gpu.allocate::<f32>(M * K)?, gpu.allocate::<f32>(K * N)?);
     let (bias, c) = (gpu.upload(&[0.5_f32; N])?, gpu.allocate::<f32>(M * N)?);
-    let random = Sampler::new(&gpu);
+    let random = Sampler::new(gpu);
     random.draw(1).fill(&a, Normal { mean: 0.0, deviation: 1.0 })?;
     random.draw(2).fill(&b, Normal { mean: 0.0, deviation: 1.0 })?;
 
     // c = relu(a b + bias). Precision is a matter of the call, and not of the process.
-    let blas = Blas::new(&gpu);
+    let blas = Blas::new(gpu);
     let product = || {
         blas.matmul(Matrix::new(&a, M, K), Matrix::new(&b, K, N), Matrix::new(&c, M, N))
             .bias(&bias)

@@ -115,10 +115,10 @@ fn matrix_and_vectors<T: TestNumber + Real>(gpu: &DeviceRuntime, is_transposed: 
     let bound = tolerance(&ger);
     ger.submit().unwrap();
     let found = buffers.0.download().unwrap();
-    for row in 0..rows {
-        for column in 0..columns {
+    for (row, y) in y.iter().enumerate() {
+        for (column, x) in x.iter().enumerate() {
             let place = if is_transposed { column * leading + row } else { row * leading + column };
-            let added = 0.25 * y[row].number() * x[column].number();
+            let added = 0.25 * y.number() * x.number();
             let before = at(row, column);
             close("ger", &bound, found[place].number(), before + added, before.abs() + added.abs());
         }
