@@ -7,4 +7,5 @@ pub(crate) mod finding;
 pub(crate) mod footprint;
 pub(crate) mod kernel_findings;
 pub(crate) mod touched_bytes;
+pub(crate) mod undefined_bytes;
 pub(crate) mod vector_clock;

@@ -8,7 +8,7 @@ use kiln::{DeviceRuntime, GpuRef, RuntimeConfig};
 use kiln_driver::{Access, Dim3};
 use kiln_mem::Direct;
 use kiln_ptx::Feature;
-use kiln_ptx::exec::Checks;
+use kiln_ptx::exec::{Checks, ExecFindingKind};
 use kiln_sim::{KernelLog, Machine, MachineConfig, PtxEngine};
 
 use super::finding::{KernelFinding, collect};
@@ -31,6 +31,9 @@ pub(crate) struct Attempt {
     machine: Option<Machine>,
     /// Whether a read of an output that was not written before is looked for.
     checks_outputs: bool,
+    /// What the engine notes, and how much it had noted before.
+    log: KernelLog,
+    notes_before: usize,
 }
 
 /// The outcome of a launch.
@@ -73,7 +76,7 @@ impl Attempt {
     /// A simulated device for one launch. Every array is an allocation with no memory next to it, so that every access outside of
     /// an array is seen.
     pub(crate) fn simulated(flags: &LaunchFlags, seed: u64) -> Result<Self, Failure> {
-        Self::with_engine(PtxEngine::default(), flags, seed, false)
+        Self::with_engine(PtxEngine::default(), flags, seed, false, &KernelLog::default())
     }
 
     /// The same with every check on, and lines that are executed in a log. A kernel that may reach an instruction which is not executed
@@ -85,8 +88,8 @@ impl Attempt {
         log: &KernelLog,
     ) -> Result<Self, Failure> {
         let checks = Checks { strict, ..Checks::ALL };
-        let engine = PtxEngine::with_checks(checks).run_unsupported().log(log);
-        Self::with_engine(engine, flags, seed, true)
+        let engine = PtxEngine::with_checks(checks).run_unsupported();
+        Self::with_engine(engine, flags, seed, true, log)
     }
 
     fn with_engine(
@@ -94,9 +97,10 @@ impl Attempt {
         flags: &LaunchFlags,
         seed: u64,
         checks_outputs: bool,
+        log: &KernelLog,
     ) -> Result<Self, Failure> {
         // Nothing else uses the device, so a loop that waits for memory that no thread writes cannot end.
-        let engine = engine.step_limit(flags.step_limit).stall_limit(flags.step_limit).sole_writer();
+        let engine = engine.step_limit(flags.step_limit).stall_limit(flags.step_limit).sole_writer().log(log);
         let mut config = MachineConfig::seeded(seed).engine(Arc::new(engine));
         // Memory that a lost device did not give back is not the kernel's mistake.
         config.checks.leaks = false;
@@ -107,12 +111,14 @@ impl Attempt {
         let runtime = DeviceRuntime::with_resource(driver, config, |driver, order| {
             Ok(Arc::new(Direct::new(driver.clone(), order)))
         })?;
-        Ok(Self { runtime, machine: Some(machine), checks_outputs })
+        let (log, notes_before) = (log.clone(), log.notes().len());
+        Ok(Self { runtime, machine: Some(machine), checks_outputs, log, notes_before })
     }
 
     /// A GPU.
     pub(crate) fn on(runtime: &DeviceRuntime) -> Self {
-        Self { runtime: runtime.clone(), machine: None, checks_outputs: false }
+        let log = KernelLog::default();
+        Self { runtime: runtime.clone(), machine: None, checks_outputs: false, log, notes_before: 0 }
     }
 
     /// The name of the device.
@@ -243,6 +249,8 @@ impl Attempt {
     fn outcome(&self, run: Run<'_>, plan: &Plan, uploaded: &Arrays) -> Result<Outcome, Failure> {
         // The copies below may read what no thread wrote, which is not the kernel's mistake.
         let findings = self.machine.as_ref().map_or_else(Vec::new, Machine::findings);
+        let findings =
+            collect(&findings, &uploaded.map).into_iter().chain(self.copies(&uploaded.map)).collect();
         let mut results = Vec::new();
         for (argument, (given, buffers)) in plan.arguments.iter().zip(&uploaded.buffers).enumerate() {
             for (array, buffer) in given.arrays().into_iter().zip(buffers) {
@@ -261,11 +269,18 @@ impl Attempt {
             warnings: run.warnings,
             printed: self.printed(),
             fault: run.fault,
-            findings: collect(&findings, &uploaded.map),
+            findings,
             results,
             unsupported: Vec::new(),
             other_kernels: Vec::new(),
         })
+    }
+
+    /// Undefined values that the kernel copied to arrays: the caller reads these.
+    fn copies(&self, map: &ArrayMap) -> Vec<KernelFinding> {
+        let notes = self.log.notes().into_iter().skip(self.notes_before);
+        let copies = notes.filter(|note| matches!(note.kind, ExecFindingKind::UndefinedCopy(_)));
+        copies.map(|note| KernelFinding::of_code(&note, map)).collect()
     }
 
     fn printed(&self) -> String {

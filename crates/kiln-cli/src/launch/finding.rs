@@ -82,46 +82,8 @@ impl KernelFinding {
         let access = bad_access(&finding.kind);
         let global = access.filter(|access| access.memory == "global");
         let allocation = global.and_then(|access| map.nearest(access.address));
-        let text = match (&finding.kind, access, &allocation) {
-            (ExecFindingKind::OutOfBounds(_), Some(access), Some(near)) => {
-                format!("out of bounds: {access}, {near}")
-            }
-            (ExecFindingKind::Misaligned(_), Some(access), Some(near)) => {
-                format!("misaligned: {access}, which is {}; {near}", access.near)
-            }
-            (ExecFindingKind::Race { cause, .. }, Some(access), near) => {
-                let why = match cause {
-                    RaceCause::Unordered => "nothing orders these accesses",
-                    RaceCause::NarrowScope => {
-                        "the scope of these accesses does not include both threads: accesses"
-                    }
-                    RaceCause::DifferentSizes => "these accesses are strong and of different sizes: accesses",
-                    _ => "these accesses race: accesses",
-                };
-                format!("race: {why} to {}", bytes_text(access, near.as_ref()))
-            }
-            (ExecFindingKind::SameValue { .. }, Some(access), near) => {
-                format!("same value: nothing orders these writes to {}", bytes_text(access, near.as_ref()))
-            }
-            (ExecFindingKind::PendingCopy { .. }, Some(access), near) => {
-                let bytes = bytes_text(access, near.as_ref());
-                format!("pending copy: no thread has waited for the asynchronous copy to {bytes}")
-            }
-            (ExecFindingKind::StepLimit(_) | ExecFindingKind::Stalled(_), ..) => {
-                format!("{} (--step-limit)", finding.kind)
-            }
-            (kind, ..) => kind.to_string(),
-        };
-        let (earlier, earlier_access) = match &finding.kind {
-            ExecFindingKind::Race { earlier_site, earlier, .. } => {
-                (Some(PlaceSheet::of(earlier_site)), Some(earlier.noun()))
-            }
-            ExecFindingKind::SameValue { earlier_site, .. } => {
-                (Some(PlaceSheet::of(earlier_site)), Some("write"))
-            }
-            ExecFindingKind::PendingCopy { copy_site, .. } => (Some(PlaceSheet::of(copy_site)), Some("copy")),
-            _ => (None, None),
-        };
+        let text = text_of_code(&finding.kind, access, allocation.as_ref());
+        let (earlier, earlier_access) = earlier_side(finding);
         Self {
             kind: word(&finding.kind),
             text,
@@ -245,6 +207,70 @@ fn bytes_text(access: &BadAccess, near: Option<&Allocation>) -> String {
     format!("{} at {memory} address {address:#x}{near}", counted(u64::from(*bytes), "byte"))
 }
 
+/// What a finding says, with the array that it is about.
+fn text_of_code(kind: &ExecFindingKind, access: Option<&BadAccess>, near: Option<&Allocation>) -> String {
+    match (kind, access, near) {
+        (ExecFindingKind::OutOfBounds(_), Some(access), Some(near)) => {
+            format!("out of bounds: {access}, {near}")
+        }
+        (ExecFindingKind::Misaligned(_), Some(access), Some(near)) => {
+            format!("misaligned: {access}, which is {}; {near}", access.near)
+        }
+        (ExecFindingKind::Race { cause, .. }, Some(access), near) => {
+            let why = match cause {
+                RaceCause::Unordered => "nothing orders these accesses",
+                RaceCause::NarrowScope => {
+                    "the scope of these accesses does not include both threads: accesses"
+                }
+                RaceCause::DifferentSizes => "these accesses are strong and of different sizes: accesses",
+                _ => "these accesses race: accesses",
+            };
+            format!("race: {why} to {}", bytes_text(access, near))
+        }
+        (ExecFindingKind::SameValue { .. }, Some(access), near) => {
+            format!("same value: nothing orders these writes to {}", bytes_text(access, near))
+        }
+        (ExecFindingKind::PendingCopy { .. }, Some(access), near) => {
+            let bytes = bytes_text(access, near);
+            format!("pending copy: no thread has waited for the asynchronous copy to {bytes}")
+        }
+        (ExecFindingKind::Uninitialised { .. }, Some(access), near) => {
+            let bytes = bytes_text(access, near);
+            format!("uninitialised: a value is used that was read from {bytes}, which was never written")
+        }
+        (ExecFindingKind::UndefinedCopy(_), Some(access), near) => {
+            let bytes = bytes_text(access, near);
+            format!(
+                "uninitialised: a value is copied to an array that was read from {bytes}, which was never written"
+            )
+        }
+        (ExecFindingKind::StepLimit(_) | ExecFindingKind::Stalled(_), ..) => {
+            format!("{kind} (--step-limit)")
+        }
+        (kind, ..) => kind.to_string(),
+    }
+}
+
+/// The other side of a finding: where, and what it did.
+fn earlier_side(finding: &ExecFinding) -> (Option<PlaceSheet>, Option<&'static str>) {
+    let read = |site: &CodeSite| (Some(PlaceSheet::of(site)), Some("read"));
+    match &finding.kind {
+        ExecFindingKind::Race { earlier_site, earlier, .. } => {
+            (Some(PlaceSheet::of(earlier_site)), Some(earlier.noun()))
+        }
+        ExecFindingKind::SameValue { earlier_site, .. } => {
+            (Some(PlaceSheet::of(earlier_site)), Some("write"))
+        }
+        ExecFindingKind::PendingCopy { copy_site, .. } => (Some(PlaceSheet::of(copy_site)), Some("copy")),
+        ExecFindingKind::Uninitialised { read_site, .. } if **read_site != finding.site => read(read_site),
+        ExecFindingKind::UndefinedCopy(what) => match &**what {
+            ExecFindingKind::Uninitialised { read_site, .. } => read(read_site),
+            _ => (None, None),
+        },
+        _ => (None, None),
+    }
+}
+
 /// The text without the thread and the seed, which depend on the order.
 fn without_thread(text: &str) -> &str {
     let text = text.split_once(". Repeat with ").map_or(text, |(what, _)| what);
@@ -258,8 +284,13 @@ impl fmt::Display for KernelFinding {
         let kernel = self.kernel.as_deref().unwrap_or_default();
         match (&self.earlier, &self.access, self.earlier_access) {
             (Some(earlier), Some(access), Some(earlier_access)) => {
-                let width = access.kind.len().max(earlier_access.len());
-                write!(f, "\n     {:width$}  ", access.kind)?;
+                let later = match (self.kind, self.text.contains("is copied")) {
+                    ("uninitialised", true) => "copy",
+                    ("uninitialised", false) => "use",
+                    _ => &*access.kind,
+                };
+                let width = later.len().max(earlier_access.len());
+                write!(f, "\n     {later:width$}  ")?;
                 place.write(f, kernel)?;
                 write!(f, "\n     {earlier_access:width$}  ")?;
                 earlier.write(f, kernel)?;
@@ -335,10 +366,11 @@ fn bad_access(kind: &ExecFindingKind) -> Option<&BadAccess> {
         | ExecFindingKind::UseAfterFree(access)
         | ExecFindingKind::ReadOnly(access)
         | ExecFindingKind::Misaligned(access)
-        | ExecFindingKind::Uninitialised(access)
+        | ExecFindingKind::Uninitialised { access, .. }
         | ExecFindingKind::Race { access, .. }
         | ExecFindingKind::SameValue { access, .. }
         | ExecFindingKind::PendingCopy { access, .. } => Some(access),
+        ExecFindingKind::UndefinedCopy(what) => bad_access(what),
         _ => None,
     }
 }
@@ -355,7 +387,9 @@ fn word(kind: &ExecFindingKind) -> &'static str {
         ExecFindingKind::UseAfterFree(_) => "use-after-free",
         ExecFindingKind::ReadOnly(_) => "read-only",
         ExecFindingKind::Misaligned(_) => "misaligned",
-        ExecFindingKind::Uninitialised(_) => "uninitialised",
+        ExecFindingKind::Uninitialised { .. } => "uninitialised",
+        ExecFindingKind::Unassigned { .. } => "unassigned",
+        ExecFindingKind::UndefinedCopy(what) => word(what),
         ExecFindingKind::Race { .. } => "race",
         ExecFindingKind::SameValue { .. } => "same-value",
         ExecFindingKind::PendingCopy { .. } => "pending-copy",

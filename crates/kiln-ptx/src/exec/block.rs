@@ -1,7 +1,7 @@
 //! A block of threads: its warps, its shared memory, its barriers.
 
 use super::barrier::{Arrival, BARRIERS, BarrierState, Complaint, Met};
-use super::check::BlockRaces;
+use super::check::{BlockRaces, ValueRule};
 use super::code::Why;
 use super::column::{FULL, LANES, first_lane};
 use super::fault::ExecFault;
@@ -12,6 +12,7 @@ use super::outcome::Counters;
 use super::preemption::{Preemption, Switch};
 use super::random::Random;
 use super::site::{CodeSite, Line};
+use super::undefined::OriginNotes;
 use super::warp::{MAX_POLLS, Pause, State, Warp};
 use crate::{PtxFunctionId, PtxModule};
 
@@ -26,6 +27,8 @@ pub(crate) struct Cta<'l> {
     pub(crate) launch: &'l Launch<'l>,
     pub(crate) index: [u32; 3],
     pub(crate) shared: Shared,
+    /// Where undefined bytes in shared memory come from.
+    pub(crate) origins: OriginNotes,
     pub(crate) spans: SpanCache<'l>,
     pub(crate) races: Option<BlockRaces<'l>>,
     pub(crate) counters: Counters,
@@ -277,7 +280,11 @@ impl<'l> Cta<'l> {
         Self {
             launch,
             index,
-            shared: Shared::new(bytes as usize, checks.uninitialised),
+            shared: Shared::new(
+                bytes as usize,
+                checks.uninitialised && launch.rules.has(ValueRule::SharedContents),
+            ),
+            origins: OriginNotes::default(),
             spans: launch.spans(),
             races,
             counters: Counters::default(),

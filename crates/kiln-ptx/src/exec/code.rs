@@ -5,6 +5,8 @@
 //! it can reach are lowered into one list, so a place in the code is one number.
 
 mod access;
+mod carry;
+mod operands;
 mod synchronisation;
 
 use std::sync::Arc;
@@ -15,6 +17,8 @@ use super::memory::window::Place;
 use crate::{Axis, Operation, PtxModule, ScalarType, Shuffle, SpecialName, Vote};
 
 pub(crate) use access::{Address, Atomic, Base, CopyAsync, Fence, Load, Store, Strength, Update};
+pub(crate) use carry::{Carry, CarryKind};
+pub(crate) use operands::OperandUse;
 
 /// A column of a frame that is written. Column 0 is a sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -117,6 +121,10 @@ pub(crate) struct FunctionCode {
     pub(crate) frame_bytes: u64,
     pub(crate) parameters: Vec<Slot>,
     pub(crate) returns: Vec<Slot>,
+    /// Columns that may be read before they are assigned, each with its register.
+    pub(crate) unassigned: Vec<(Reg, u32)>,
+    /// The same of predicates.
+    pub(crate) unassigned_predicates: Vec<(Pred, u32)>,
 }
 
 /// Where a function finds a parameter or leaves a result.
@@ -308,29 +316,6 @@ impl Combine {
             Self::Xor => a ^ b,
         }
     }
-}
-
-/// Arithmetic with the carry flag.
-pub(crate) struct Carry {
-    pub(crate) kind: CarryKind,
-    pub(crate) ty: ScalarType,
-    /// Whether the carry of the step before is added.
-    pub(crate) reads: bool,
-    /// Whether the carry out is kept.
-    pub(crate) writes: bool,
-    pub(crate) to: Reg,
-    pub(crate) from: [Source; 3],
-}
-
-/// What is done with the carry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CarryKind {
-    Add,
-    Subtract,
-    /// The lower or upper half of a product is added.
-    MultiplyAdd {
-        high: bool,
-    },
 }
 
 /// A special register, reduced to what the executor can answer.

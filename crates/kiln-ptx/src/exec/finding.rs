@@ -45,8 +45,20 @@ pub enum ExecFindingKind {
     Undeclared(BadAccess),
     /// An address that is no multiple of the size of the access.
     Misaligned(BadAccess),
-    /// A read of bytes that were never written.
-    Uninitialised(BadAccess),
+    /// A use of a value that was read from bytes that were never written.
+    Uninitialised {
+        /// The read.
+        access: BadAccess,
+        /// Where it was, and in which thread.
+        read_site: Box<CodeSite>,
+    },
+    /// A use of a register that was never assigned.
+    Unassigned {
+        /// Its name in the PTX.
+        register: String,
+    },
+    /// A value of four bytes or more that is undefined as a whole was copied to global memory. A note: what is copied may never be used.
+    UndefinedCopy(Box<Self>),
     /// Two threads used the same bytes, one of them writing, and nothing orders them.
     Race {
         /// The later access.
@@ -148,7 +160,9 @@ impl ExecFindingKind {
             Self::StackOverflow(_) => ExecFault::HardwareStackError,
             Self::BadCall(_) => ExecFault::InvalidPc,
             Self::Undeclared(_)
-            | Self::Uninitialised(_)
+            | Self::Uninitialised { .. }
+            | Self::Unassigned { .. }
+            | Self::UndefinedCopy(_)
             | Self::Race { .. }
             | Self::SameValue { .. }
             | Self::PendingCopy { .. }
@@ -224,7 +238,13 @@ impl fmt::Display for ExecFindingKind {
             Self::ReadOnly(bad) => write!(f, "{bad}, which may only be read"),
             Self::Undeclared(bad) => write!(f, "undeclared access: {bad}, which is {}", bad.near),
             Self::Misaligned(bad) => write!(f, "misaligned: {bad}, which is {}", bad.near),
-            Self::Uninitialised(bad) => write!(f, "uninitialised: {bad}, which was never written"),
+            Self::Uninitialised { access, read_site } => {
+                write!(f, "uninitialised: {access} by {}, which was never written", Thread(read_site))
+            }
+            Self::Unassigned { register } => {
+                write!(f, "unassigned: the register {register}, to which the thread never assigned a value")
+            }
+            Self::UndefinedCopy(what) => write!(f, "copied to global memory: {what}"),
             Self::Race { access, earlier, earlier_site, cause } => {
                 let why = match cause {
                     RaceCause::Unordered => "with nothing to order them",

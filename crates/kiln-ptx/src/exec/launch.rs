@@ -1,9 +1,10 @@
 //! One launch: what all its blocks see, and how they are distributed over threads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::block::{Block, Progress};
-use super::check::{LaunchRaces, RaceRule, Rules};
+use super::check::{LaunchRaces, RaceRule, Rules, ValueRules};
 use super::code::{Code, Constant};
 use super::column::{Column, LANES};
 use super::flight::Flight;
@@ -13,6 +14,7 @@ use super::memory::{Declared, DeviceHeap, GlobalMemory, Miss, MissKind, Span, Sp
 use super::options::{LaunchShape, Options};
 use super::preemption::Preemption;
 use super::random::Order;
+use super::undefined::OriginNotes;
 
 /// Instructions after which a block lets another one run, in case it waits for it.
 const BLOCK_QUANTUM: u64 = 1 << 22;
@@ -38,6 +40,9 @@ pub(crate) struct Launch<'l> {
     /// Instructions since a thread last exited.
     stalled: AtomicU64,
     pub(crate) races: Option<LaunchRaces>,
+    pub(crate) rules: ValueRules,
+    /// Where undefined bytes in global memory come from that blocks of this launch copied there.
+    origins: Mutex<OriginNotes>,
 }
 
 /// What a launch is made of.
@@ -74,10 +79,17 @@ impl<'l> Launch<'l> {
             constant_ranges,
             changes: AtomicU64::new(0),
             stalled: AtomicU64::new(0),
+            rules: options.value_rules(),
+            origins: Mutex::default(),
             races: options.checks.races.then(|| race_check(code, &shape, &options)),
             constants: code.constants.iter().map(|constant| [value(constant); LANES]).collect(),
             shared_bytes: code.shared_bytes + u64::from(shape.dynamic_shared_bytes),
         }
+    }
+
+    /// Where undefined bytes in global memory come from.
+    pub(crate) fn origins(&self) -> MutexGuard<'_, OriginNotes> {
+        self.origins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The index of a block in the grid.

@@ -8,8 +8,8 @@
 //!
 //! - Integers and IEEE operations give the bits a GPU gives. Functions the hardware approximates are computed closer
 //!   than PTX demands.
-//! - Every access is checked: bounds of the block it hits, freed memory, alignment; on request also whether a thread
-//!   wrote what is read. Shared and global memory are watched for races, barriers for threads that do not come, shuffles for
+//! - Every access is checked: bounds of the block it hits, freed memory, alignment; on request also whether a value that is used was
+//!   read from bytes which a thread wrote, however often it was copied in between. Shared and global memory are watched for races, barriers for threads that do not come, shuffles for
 //!   lanes that do not take part, asynchronous copies for data that is used before it is there.
 //! - A kernel cannot hang: a warp that runs longer than [`Options::step_limit`] and threads that wait for each other
 //!   end the launch with a finding.
@@ -76,12 +76,14 @@ mod program;
 mod race_report;
 mod random;
 mod site;
+mod undefined;
+mod undefined_report;
 mod variables;
 mod warp;
 
 pub use check::RaceCause;
 #[cfg(feature = "mutations")]
-pub use check::RaceRule;
+pub use check::{RaceRule, ValueRule};
 pub use coverage::{Coverage, CoveredLine};
 pub use entry::{Entry, LaunchError};
 pub use fault::ExecFault;

@@ -1,7 +1,8 @@
 //! Options of a launch: its shape, its checks, the order of execution.
 
+use super::check::ValueRules;
 #[cfg(feature = "mutations")]
-use super::check::RaceRule;
+use super::check::{RaceRule, ValueRule};
 use super::coverage::Coverage;
 use super::memory::DeviceHeap;
 
@@ -98,6 +99,9 @@ pub struct Options<'a> {
     /// A rule of the race check that does not hold: for tests that show that it is needed.
     #[cfg(feature = "mutations")]
     pub without_rule: Option<RaceRule>,
+    /// A rule about values and memory that does not hold: for tests that show that it is needed.
+    #[cfg(feature = "mutations")]
+    pub without_value_rule: Option<ValueRule>,
 }
 
 /// What else writes memory while a launch runs.
@@ -115,6 +119,14 @@ impl std::fmt::Debug for OtherWriters<'_> {
 }
 
 impl Options<'_> {
+    /// The rules about values and memory that hold.
+    pub(crate) fn value_rules(&self) -> ValueRules {
+        #[cfg(feature = "mutations")]
+        return ValueRules::without(self.without_value_rule);
+        #[cfg(not(feature = "mutations"))]
+        ValueRules::default()
+    }
+
     /// Whether loops that wait for memory which no thread will change are looked for.
     pub(crate) fn finds_endless_waits(&self) -> bool {
         self.sole_writer || self.other_writers.is_some()
@@ -141,6 +153,8 @@ impl Default for Options<'_> {
             max_findings: 100,
             #[cfg(feature = "mutations")]
             without_rule: None,
+            #[cfg(feature = "mutations")]
+            without_value_rule: None,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::kernels::{Bench, line};
 use kiln_ptx::exec::{
-    AccessKind, Checks, DeviceHeap, ExecFault, ExecFindingKind, ExecOutcome, LaunchShape, Options,
+    AccessKind, BadAccess, Checks, DeviceHeap, ExecFault, ExecFindingKind, ExecOutcome, LaunchShape, Options,
 };
 
 const ONE_WARP: LaunchShape = threads(32);
@@ -140,8 +140,18 @@ fn the_heap_is_watched() {
     assert_eq!(empty.fault, Some(ExecFault::IllegalAddress), "without a heap malloc answers null");
 }
 
+/// The read of bytes that were never written, of a value that is copied at a marked line.
+fn copied(outcome: &ExecOutcome, marker: &str) -> BadAccess {
+    assert!(outcome.is_clean(), "{:#?}", outcome.findings);
+    let [note] = &outcome.notes[..] else { panic!("not one note: {:#?}", outcome.notes) };
+    let ExecFindingKind::UndefinedCopy(what) = &note.kind else { panic!("{note}") };
+    let ExecFindingKind::Uninitialised { access, read_site } = &**what else { panic!("{note}") };
+    assert_eq!([&note.site, &**read_site].map(|site| site.source.clone().unwrap().1), [line(marker); 2]);
+    access.clone()
+}
+
 #[test]
-fn bytes_nobody_wrote_are_found_on_request() {
+fn copies_of_bytes_nobody_wrote_are_noted_on_request() {
     let mut bench = Bench::new();
     let (fresh, out) = (bench.memory.allocate_uninitialised(256), bench.memory.allocate(256));
     let all = Options { checks: Checks::ALL, ..Options::default() };
@@ -150,26 +160,20 @@ fn bytes_nobody_wrote_are_found_on_request() {
     assert!(bench.memory.write(fresh, &[1; 128]));
     assert!(bench.run_with("read_global", &ONE_WARP, &[fresh, out], &all).is_clean());
     let bad = bench.run_with("read_global", &threads(64), &[fresh, out], &all);
-    let ExecFindingKind::Uninitialised(access) = only(&bad, "read_global") else {
-        panic!("{:#?}", bad.findings)
-    };
+    let access = copied(&bad, "read_global");
     assert_eq!(access.address, fresh + 128);
     assert!(bench.run_with("read_global", &threads(64), &[fresh, out], &quiet).is_clean());
 
     assert!(bench.run_with("read_shared", &threads(64), &[out, 1], &all).is_clean());
     let bad = bench.run_with("read_shared", &threads(64), &[out, 0], &all);
-    let ExecFindingKind::Uninitialised(access) = only(&bad, "read_shared") else {
-        panic!("{:#?}", bad.findings)
-    };
+    let access = copied(&bad, "read_shared");
     assert_eq!((access.memory, access.address), ("shared", 63 * 4));
 
     assert!(bench.run_with("read_local", &ONE_WARP, &[out, 8], &all).is_clean());
     let bad = bench.run_with("read_local", &ONE_WARP, &[out, 5], &all);
-    let ExecFindingKind::Uninitialised(access) = only(&bad, "read_local") else {
-        panic!("{:#?}", bad.findings)
-    };
+    let access = copied(&bad, "read_local");
     assert_eq!(access.memory, "local");
-    assert_eq!(bad.findings[0].site.thread, [2, 0, 0]);
+    assert_eq!(bad.notes[0].site.thread, [2, 0, 0]);
 }
 
 /// The race between two marked lines, and which thread was there first.

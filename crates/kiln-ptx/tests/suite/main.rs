@@ -23,6 +23,7 @@ mod exec_order;
 mod exec_ptx;
 mod exec_recorded;
 mod exec_threads;
+mod exec_undefined;
 mod exec_vectors;
 mod facts;
 mod kernels;
@@ -30,9 +31,12 @@ mod limits;
 mod litmus;
 mod litmus_oracle;
 mod parse;
+mod planted_pairs;
 mod race_cases;
 #[cfg(feature = "mutations")]
 mod race_rules;
 mod race_spins;
 mod races;
 mod round_trip;
+#[cfg(feature = "mutations")]
+mod value_rules;

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use kiln_ptx::exec::ExecFinding;
+
 use crate::check::actor::Mark;
 use crate::check::vector_clock::VectorClock;
 
@@ -43,6 +45,8 @@ pub(crate) struct Shadow {
 struct Cell {
     end: u64,
     defined: bool,
+    /// The undefined value that was copied there, if one was.
+    copied: Option<Arc<ExecFinding>>,
     /// The newest submission that gave it contents; 0 for none.
     since: u64,
     write: Option<Arc<Mark>>,
@@ -143,7 +147,7 @@ impl Shadow {
     }
 
     /// Forgets that a range was written, after bytes without contents were copied into it.
-    pub(crate) fn undefine(&mut self, range: Range<u64>) {
+    pub(crate) fn undefine(&mut self, range: Range<u64>, copied: Option<&Arc<ExecFinding>>) {
         if range.is_empty() {
             return;
         }
@@ -152,8 +156,17 @@ impl Shadow {
         if self.defined_at_birth {
             self.fill_gaps(range.clone());
         }
-        self.cells.range_mut(range.clone()).for_each(|(_, cell)| cell.defined = false);
+        for (_, cell) in self.cells.range_mut(range.clone()) {
+            cell.defined = false;
+            cell.copied = copied.cloned();
+        }
         self.merge(range);
+    }
+
+    /// The undefined value that a kernel copied to a place.
+    pub(crate) fn copied_to(&self, at: u64) -> Option<Arc<ExecFinding>> {
+        let (_, cell) = self.overlapping(at..at + 1).next()?;
+        cell.copied.clone().filter(|_| !cell.defined)
     }
 
     /// The first access in a range that a clock does not have behind it.
@@ -233,7 +246,7 @@ impl Shadow {
 
 impl Cell {
     fn untouched(end: u64, defined: bool) -> Self {
-        Self { end, defined, since: 0, write: None, reads: Vec::new(), atomics: Vec::new() }
+        Self { end, defined, copied: None, since: 0, write: None, reads: Vec::new(), atomics: Vec::new() }
     }
 
     fn marks(&self) -> impl Iterator<Item = (&Arc<Mark>, Touch)> {
@@ -269,6 +282,7 @@ impl Cell {
         list.push(mark.clone());
         if touch == Touch::Atomic {
             (self.defined, self.since) = (true, self.since.max(mark.order));
+            self.copied = None;
         }
     }
 
@@ -276,7 +290,13 @@ impl Cell {
         let same = |a: &[Arc<Mark>], b: &[Arc<Mark>]| {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| Arc::ptr_eq(a, b))
         };
-        (self.defined, self.since) == (other.defined, other.since)
+        let same_copy = match (&self.copied, &other.copied) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            (None, None) => true,
+            _ => false,
+        };
+        same_copy
+            && (self.defined, self.since) == (other.defined, other.since)
             && same(self.write.as_slice(), other.write.as_slice())
             && same(&self.reads, &other.reads)
             && same(&self.atomics, &other.atomics)
@@ -342,7 +362,7 @@ mod tests {
         assert_eq!(shadow.undefined(0..10, u64::MAX), [0..2, 4..10]);
         found(&mut shadow, 0..10, Touch::Write, &mark(a, 3, &[]));
         assert!(shadow.undefined(0..10, u64::MAX).is_empty());
-        shadow.undefine(3..5);
+        shadow.undefine(3..5, None);
         assert_eq!(shadow.undefined(0..10, u64::MAX), [3..5]);
         assert!(Shadow::new(true).undefined(0..10, u64::MAX).is_empty());
     }

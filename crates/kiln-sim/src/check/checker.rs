@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use kiln_driver::call::Call;
 use kiln_driver::{DeviceAddress, Error, Refusal};
+use kiln_ptx::exec::ExecFinding;
 
 use crate::check::actor::{Actor, Mark};
 use crate::check::byte_shadow::{Conflict, Touch};
@@ -80,6 +81,10 @@ impl State {
         let undefined = stretch.physical.shadow().undefined(stretch.place(), mark.order);
         if let Some(part) = undefined.first() {
             let bytes = part.start - stretch.offset..part.end - stretch.offset;
+            let copied = stretch.physical.shadow().copied_to(part.start);
+            if let Some(copied) = copied {
+                return self.find_copied(&stretch.with_bytes(bytes), &copied, mark);
+            }
             self.find_in(FindingKind::Uninitialised, &stretch.with_bytes(bytes), None, Some(mark));
         }
     }
@@ -125,6 +130,13 @@ impl State {
             for (ranges, touch) in kinds {
                 for bytes in ranges {
                     self.check_touch(&Stretch::of_segment(segment, bytes.clone()), touch, mark);
+                }
+            }
+            if let Some(undefined) = touched.undefined.get().filter(|_| self.checks.uninitialised) {
+                let mut shadow = segment.physical.shadow();
+                for (bytes, copied) in undefined.runs() {
+                    let place = segment.offset + bytes.start..segment.offset + bytes.end;
+                    shadow.undefine(place, copied.as_ref());
                 }
             }
             if self.checks.lifetimes && launch.footprint.is_none() {
@@ -294,6 +306,26 @@ impl State {
             first: first.map(|mark| mark.actor.clone()),
             second: second.map(|mark| mark.actor.clone()),
             code: None,
+            repeat: self.repeat(),
+        };
+        self.find(finding);
+    }
+
+    /// Reports the read of bytes to which a kernel copied an undefined value.
+    fn find_copied(&mut self, stretch: &Stretch, copied: &ExecFinding, mark: &Arc<Mark>) {
+        let (region, bytes) = (&stretch.region, &stretch.bytes);
+        let finding = Finding {
+            kind: FindingKind::Uninitialised,
+            device: region.device,
+            subject: format!(
+                "it reads bytes {}..{} of {}, to which a kernel copied an undefined value. {copied}",
+                bytes.start, bytes.end, region.name
+            ),
+            bytes: Some(bytes.clone()),
+            address: (region.address != 0).then(|| DeviceAddress(region.address + bytes.start)),
+            first: None,
+            second: Some(mark.actor.clone()),
+            code: Some(Box::new(copied.clone())),
             repeat: self.repeat(),
         };
         self.find(finding);

@@ -169,7 +169,7 @@ impl FindingKind {
                 InCode::UseAfterFree(_) => FindingRule::UseAfterFree,
                 InCode::ReadOnly(_) => FindingRule::ReadOnly,
                 InCode::Misaligned(_) => FindingRule::Misaligned,
-                InCode::Uninitialised(_) => FindingRule::Uninitialised,
+                InCode::Uninitialised { .. } | InCode::Unassigned { .. } => FindingRule::Uninitialised,
                 InCode::Race { .. } => FindingRule::Race,
                 InCode::Barrier(_) | InCode::Deadlock(_) | InCode::Mask(_) => FindingRule::Synchronisation,
                 InCode::Endless | InCode::EndlessWait | InCode::StepLimit(_) | InCode::Stalled(_) => {
@@ -194,6 +194,7 @@ impl Finding {
             Some((file, line)) => FindingLine { file: file.clone(), line: *line },
             None => FindingLine { file: "ptx".into(), line: code.site.ptx_line },
         });
+        let kernel = kernel.or_else(|| code.map(|code| code.site.kernel.clone()));
         let rule = self.kind.rule(code);
         let error = Error::new(
             "wait",
@@ -217,7 +218,8 @@ impl Finding {
             InCode::UseAfterFree(_) => FindingKind::UseAfterFree.advice(),
             InCode::ReadOnly(_) => FindingKind::ReadOnly.advice(),
             InCode::Misaligned(_) => FindingKind::Misaligned.advice(),
-            InCode::Uninitialised(_) => FindingKind::Uninitialised.advice(),
+            InCode::Uninitialised { .. } => FindingKind::Uninitialised.advice(),
+            InCode::Unassigned { .. } => "assign it on every path to its use",
             InCode::Barrier(_) | InCode::Deadlock(_) => "let all threads of the block reach the same barrier",
             InCode::Mask(_) | InCode::InactiveLane(_) => {
                 "name in the mask the lanes that execute the instruction, and no others"

@@ -32,7 +32,12 @@ impl State {
                     let is_fatal = finding.kind.fault().is_some() && result.is_err();
                     self.name_part(device, &mut finding.kind, mark);
                     self.name_freed(device, &mut finding.kind, mark);
-                    let text = tell(&finding, view.footprint());
+                    let mut text = tell(&finding, view.footprint());
+                    if let Some(copied) = self.copied_before(device, &finding.kind) {
+                        text.push_str(&format!(
+                            "; an earlier launch copied an undefined value there. {copied}"
+                        ));
+                    }
                     if is_fatal {
                         told = Some(text.clone());
                     }
@@ -53,6 +58,19 @@ impl State {
         }
         self.journal.print(&notes.printed);
         told
+    }
+
+    /// The undefined value that an earlier launch copied to where a kernel read.
+    fn copied_before(&mut self, device: u32, kind: &InCodeKind) -> Option<Arc<InCode>> {
+        let InCodeKind::Uninitialised { access, .. } = kind else { return None };
+        if access.memory != "global" {
+            return None;
+        }
+        let map = self.device(device).map.clone();
+        let segment = map.segments().get(map.index_of(access.address)?)?;
+        let place = segment.place_of(access.address);
+        let shadow = segment.physical.shadow();
+        (place..place + u64::from(access.bytes)).find_map(|at| shadow.copied_to(at))
     }
 
     /// Where no memory is now, a block may have lain that was freed.
@@ -79,7 +97,7 @@ fn tell(finding: &InCode, footprint: Option<&LaunchFootprint>) -> String {
     let text = text.trim_end_matches('.');
     let access = match &finding.kind {
         InCodeKind::Misaligned(access)
-        | InCodeKind::Uninitialised(access)
+        | InCodeKind::Uninitialised { access, .. }
         | InCodeKind::Race { access, .. }
         | InCodeKind::SameValue { access, .. } => access,
         _ => return text.to_owned(),
@@ -105,7 +123,7 @@ fn kind_of(finding: &InCode) -> FindingKind {
         InCodeKind::OutOfBounds(access) => (FindingKind::OutOfBounds, access),
         InCodeKind::UseAfterFree(access) => (FindingKind::UseAfterFree, access),
         InCodeKind::ReadOnly(access) => (FindingKind::ReadOnly, access),
-        InCodeKind::Uninitialised(access) => (FindingKind::Uninitialised, access),
+        InCodeKind::Uninitialised { access, .. } => (FindingKind::Uninitialised, access),
         _ => return FindingKind::InKernel,
     };
     if access.memory == "global" { kind } else { FindingKind::InKernel }

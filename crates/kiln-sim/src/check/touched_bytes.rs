@@ -63,6 +63,26 @@ impl Touched {
         word.is_some_and(|word| word.load(Ordering::Relaxed) & mask == mask)
     }
 
+    /// Clears the bits of a range that lies in one word.
+    #[inline]
+    pub(crate) fn clear_in_word(&self, start: u64, bits: u64) {
+        let mask = mask(start, bits);
+        let chunk = self.chunks.get((start / CHUNK_BITS) as usize).and_then(OnceLock::get);
+        if let Some(word) = chunk.and_then(|chunk| chunk.get((start % CHUNK_BITS / WORD_BITS) as usize))
+            && word.load(Ordering::Relaxed) & mask != 0
+        {
+            word.fetch_and(!mask, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether any bit of a range is set that lies in one word.
+    #[inline]
+    pub(crate) fn any_in_word(&self, start: u64, bits: u64) -> bool {
+        let chunk = self.chunks.get((start / CHUNK_BITS) as usize).and_then(OnceLock::get);
+        let word = chunk.and_then(|chunk| chunk.get((start % CHUNK_BITS / WORD_BITS) as usize));
+        word.is_some_and(|word| word.load(Ordering::Relaxed) & mask(start, bits) != 0)
+    }
+
     /// Sets the bits of any range.
     pub(crate) fn set(&self, range: Range<u64>) {
         let mut at = range.start;

@@ -198,7 +198,7 @@ impl Notes {
         self.findings.sort_by_key(|mistake| match mistake {
             Mistake::Text(_) => 0,
             Mistake::Found(finding) => match finding.kind {
-                InCode::Uninitialised(_) => 2,
+                InCode::Uninitialised { .. } | InCode::Unassigned { .. } => 2,
                 InCode::Race { .. } | InCode::SameValue { .. } | InCode::PendingCopy { .. } => 1,
                 _ => 0,
             },

@@ -172,6 +172,7 @@ impl State {
         match self.device(device).parts.at(bad.address, mark.order) {
             None => {}
             Some(PartAt::Live(part)) => bad.near.push_str(&part.words(bad.address)),
+            Some(PartAt::Ended(_)) if !self.checks.lifetimes => {}
             Some(PartAt::Ended(ended)) => {
                 let mut bad = bad.clone();
                 bad.near = ended.words(bad.address);

@@ -12,6 +12,7 @@ use kiln_driver::{Access, Protection};
 
 use crate::check::footprint::{Declaration, LaunchFootprint};
 use crate::check::touched_bytes::Touched;
+use crate::check::undefined_bytes::UndefinedBytes;
 use crate::memory::address_map::{AddressMap, Segment};
 use crate::memory::memory_port::MemoryPort;
 
@@ -48,6 +49,8 @@ pub(crate) struct SegmentTouched {
     pub(crate) reads: OnceLock<Touched>,
     pub(crate) writes: OnceLock<Touched>,
     pub(crate) atomics: OnceLock<Touched>,
+    /// Bytes that were written with contents that are undefined.
+    pub(crate) undefined: OnceLock<UndefinedBytes>,
 }
 
 /// An access the device does not allow. The launch is over then, and the device is lost, as on hardware.

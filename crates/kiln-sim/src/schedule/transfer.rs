@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use kiln_driver::{Access, Pattern, Protection};
+use kiln_ptx::exec::ExecFinding;
 
 use crate::check::actor::Mark;
 use crate::check::byte_shadow::Touch;
@@ -131,30 +132,38 @@ fn moves(from: &[Slice], to: &[Slice]) -> Vec<Move> {
     list
 }
 
+/// Bytes of a copy that are undefined, and the undefined value that a kernel copied there.
+struct UndefinedPart {
+    bytes: Range<u64>,
+    copied: Option<Arc<ExecFinding>>,
+}
+
 /// The parts of a list of stretches that were never written, as a submission with that place in the order sees them, counted from the first byte of the list.
-fn undefined_parts(stretches: &[Stretch], order: u64) -> Vec<Range<u64>> {
+fn undefined_parts(stretches: &[Stretch], order: u64) -> Vec<UndefinedPart> {
     let mut parts = Vec::new();
     let mut at = 0;
     for stretch in stretches {
         let place = stretch.place();
-        let undefined = stretch.physical.shadow().undefined(place.clone(), order);
-        parts.extend(
-            undefined.into_iter().map(|part| at + part.start - place.start..at + part.end - place.start),
-        );
+        let shadow = stretch.physical.shadow();
+        parts.extend(shadow.undefined(place.clone(), order).into_iter().map(|part| UndefinedPart {
+            bytes: at + part.start - place.start..at + part.end - place.start,
+            copied: shadow.copied_to(part.start),
+        }));
         at += place.end - place.start;
     }
     parts
 }
 
-fn undefine_parts(stretches: &[Stretch], parts: &[Range<u64>]) {
+fn undefine_parts(stretches: &[Stretch], parts: &[UndefinedPart]) {
     let mut at = 0;
     for stretch in stretches {
         let place = stretch.place();
         let len = place.end - place.start;
         for part in parts {
-            let (start, end) = (part.start.max(at), part.end.min(at + len));
+            let (start, end) = (part.bytes.start.max(at), part.bytes.end.min(at + len));
             if start < end {
-                stretch.physical.shadow().undefine(place.start + start - at..place.start + end - at);
+                let range = place.start + start - at..place.start + end - at;
+                stretch.physical.shadow().undefine(range, part.copied.as_ref());
             }
         }
         at += len;

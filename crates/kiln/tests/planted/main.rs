@@ -9,6 +9,7 @@
 
 mod pair;
 mod stage;
+mod switches;
 
 use kiln_ptx::exec::Checks;
 use pair::Pair;

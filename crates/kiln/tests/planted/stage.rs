@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kiln::sim::{Machine, MachineConfig, PtxEngine};
+use kiln::sim::{Machine, MachineConfig, PtxEngine, SimChecks};
 use kiln::{DeviceRuntime, GpuRef, RuntimeConfig};
 use kiln_ptx::exec::{Checks, ExecFindingKind};
 
@@ -29,9 +29,20 @@ enum Held {
 
 /// What is found when a kernel of a pair runs with a seed and with these checks of the executor.
 pub(crate) fn run(pair: &Pair, kernel: &str, seed: u64, checks: Checks) -> Vec<Found> {
+    run_with(pair, kernel, seed, checks, SimChecks::default())
+}
+
+/// The same with these checks of the machine.
+pub(crate) fn run_with(
+    pair: &Pair,
+    kernel: &str,
+    seed: u64,
+    checks: Checks,
+    machine_checks: SimChecks,
+) -> Vec<Found> {
     let engine = PtxEngine::with_checks(checks).step_limit(1 << 22).stall_limit(1 << 24).sole_writer();
     let mut config = MachineConfig::seeded(seed).engine(Arc::new(engine));
-    config.checks.leaks = false;
+    config.checks = SimChecks { leaks: false, ..machine_checks };
     let machine = Machine::new(config);
     // What was found is asked of the machine.
     let config = RuntimeConfig { findings: kiln::checking::Findings::Ignore, ..RuntimeConfig::default() };
@@ -66,7 +77,14 @@ fn launch(gpu: &DeviceRuntime, pair: &Pair, name: &str) -> kiln::Result<()> {
         };
     }
     // SAFETY: the simulated device checks every access; that it does is what is tested.
-    unsafe { launch.submit() }.map(drop)
+    unsafe { launch.submit() }.map(drop)?;
+    for (argument, held) in pair.arguments.iter().zip(&held) {
+        if let (Argument::Returned(_), Held::Words(words)) = (argument, held) {
+            // The launch may have lost the device, which is a finding of it.
+            let _ = words.download();
+        }
+    }
+    Ok(())
 }
 
 fn hold(gpu: &DeviceRuntime, argument: &Argument, before: &[Held]) -> kiln::Result<Held> {
@@ -74,7 +92,7 @@ fn hold(gpu: &DeviceRuntime, argument: &Argument, before: &[Held]) -> kiln::Resu
     Ok(match *argument {
         Argument::In(len) => Held::Words(gpu.upload(&(0..len as u32).collect::<Vec<_>>())?),
         Argument::InOut(len) => Held::Words(gpu.zeros(len)?),
-        Argument::Out(len) => Held::Words(gpu.allocate(len)?),
+        Argument::Out(len) | Argument::Returned(len) => Held::Words(gpu.allocate(len)?),
         Argument::Beside(len) => Held::Beside(gpu.zeros(len)?),
         Argument::Reused(len) => {
             let used = gpu.upload(&vec![7; len])?;
@@ -113,11 +131,13 @@ impl Found {
         };
         let mut sites = vec![&code.site];
         if let ExecFindingKind::Race { earlier_site, .. }
-        | ExecFindingKind::PendingCopy { copy_site: earlier_site, .. } = &code.kind
+        | ExecFindingKind::PendingCopy { copy_site: earlier_site, .. }
+        | ExecFindingKind::Uninitialised { read_site: earlier_site, .. } = &code.kind
         {
             sites.push(earlier_site);
         }
-        let lines = sites.iter().map(|site| site.source.as_ref().map_or(0, |(_, line)| *line)).collect();
+        // Code that the compiler makes itself, such as the loop of a memcpy, has no line.
+        let lines = sites.iter().filter_map(|site| Some(site.source.as_ref()?.1)).collect();
         Self { kind: word(&code.kind), lines, text }
     }
 }
@@ -129,7 +149,8 @@ fn word(kind: &ExecFindingKind) -> &'static str {
         ExecFindingKind::ReadOnly(_) => "read-only",
         ExecFindingKind::Undeclared(_) => "undeclared",
         ExecFindingKind::Misaligned(_) => "misaligned",
-        ExecFindingKind::Uninitialised(_) => "uninitialised",
+        ExecFindingKind::Uninitialised { .. } => "uninitialised",
+        ExecFindingKind::Unassigned { .. } => "unassigned",
         ExecFindingKind::Race { .. } => "race",
         ExecFindingKind::SameValue { .. } => "same-value",
         ExecFindingKind::PendingCopy { .. } => "pending-copy",

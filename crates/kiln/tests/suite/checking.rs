@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod blocks;
+mod copies;
 mod endings;
 mod everywhere;
 mod failing;

@@ -4,6 +4,7 @@
 //! but its result, so lanes outside the mask may be skipped or computed as is faster.
 
 use super::column::Column;
+use super::undefined::DataFlow;
 
 pub(crate) use convert::Number;
 
@@ -74,6 +75,8 @@ pub(crate) struct Mode {
     pub(crate) to: Number,
     /// The types of a video instruction.
     pub(crate) small: packed::Small,
+    /// What it does with undefined bits.
+    pub(crate) flow: DataFlow,
 }
 
 impl Mode {

@@ -12,6 +12,7 @@ mod page;
 mod races;
 mod rule;
 mod sync;
+mod value_rule;
 
 pub(crate) use copies::Copy;
 pub(crate) use location::Locations;
@@ -21,3 +22,6 @@ pub(crate) use races::{BlockRaces, Conflict, LaunchRaces, Touch};
 #[cfg_attr(not(feature = "mutations"), allow(unreachable_pub, reason = "public with the feature only"))]
 pub use rule::RaceRule;
 pub(crate) use rule::Rules;
+#[cfg_attr(not(feature = "mutations"), allow(unreachable_pub, reason = "public with the feature only"))]
+pub use value_rule::ValueRule;
+pub(crate) use value_rule::ValueRules;

@@ -2,31 +2,37 @@
 
 use super::super::alu::{Alu, Mode, bits, test};
 use super::super::code::{Combine, Compare, Op, Pred, PredSource};
+use super::super::undefined::DataFlow;
 use super::function::Lowering;
 use crate::{Flag, Form, Opcode, PtxOperand, ScalarType};
 
 impl Lowering<'_> {
     pub(super) fn lower_bits(&mut self, form: &Form, operands: &[PtxOperand]) -> Option<()> {
         let ty = form.ty()?;
-        let mode = Mode::default();
+        let moves = |set: u8| Mode { flow: DataFlow::Moves(set), ..Mode::default() };
         match form.opcode() {
             Opcode::Lop3 => self.lower_lookup(form, operands),
             Opcode::Shl => {
-                self.emit_alu_typed(bits::shift_left(ty)?, mode, operands, [ty, ScalarType::B32, ty, ty])
+                self.emit_alu_typed(bits::shift_left(ty)?, moves(1), operands, [ty, ScalarType::B32, ty, ty])
             }
             Opcode::Shr => {
-                self.emit_alu_typed(bits::shift_right(ty)?, mode, operands, [ty, ScalarType::B32, ty, ty])
+                self.emit_alu_typed(bits::shift_right(ty)?, moves(1), operands, [ty, ScalarType::B32, ty, ty])
             }
             Opcode::Bfe => {
                 let types = [ty, ScalarType::B32, ScalarType::B32, ty];
-                self.emit_alu_typed(bits::extract(ty)?, mode, operands, types)
+                self.emit_alu_typed(bits::extract(ty)?, moves(1), operands, types)
             }
             Opcode::Bfi => {
                 let types = [ty, ty, ScalarType::B32, ScalarType::B32];
-                self.emit_alu_typed(bits::insert(ty)?, mode, operands, types)
+                self.emit_alu_typed(bits::insert(ty)?, moves(0b11), operands, types)
             }
             _ => {
                 let run = simple(form, ty)?;
+                let mode = match form.opcode() {
+                    Opcode::Brev | Opcode::Szext => moves(1),
+                    Opcode::Shf | Opcode::Prmt => moves(0b11),
+                    _ => Mode::default(),
+                };
                 self.emit_alu(run, mode, operands, ty)
             }
         }
@@ -38,7 +44,8 @@ impl Lowering<'_> {
         let from = [a, b, c, table].map(|operand| self.source(operand, ScalarType::B32));
         let [Some(a), Some(b), Some(c), Some(table)] = from else { return None };
         let to = self.destination(first)?;
-        self.emit(Op::Alu { run: bits::lookup(), mode: Mode::default(), to, from: [a, b, c, table] });
+        let mode = Mode { flow: DataFlow::Lookup, ..Mode::default() };
+        self.emit(Op::Alu { run: bits::lookup(), mode, to, from: [a, b, c, table] });
         let Some(combine) = form.operation().and_then(Combine::of) else {
             return rest.is_empty().then_some(());
         };
@@ -61,13 +68,13 @@ impl Lowering<'_> {
     pub(super) fn lower_logic(&mut self, form: &Form, operands: &[PtxOperand]) -> Option<()> {
         let ty = form.ty()?;
         if ty != ScalarType::Pred {
-            let run = match form.opcode() {
-                Opcode::And => bits::and(),
-                Opcode::Or => bits::or(),
-                Opcode::Xor => bits::xor(),
-                _ => bits::not(ty)?,
+            let (run, flow) = match form.opcode() {
+                Opcode::And => (bits::and(), DataFlow::AND),
+                Opcode::Or => (bits::or(), DataFlow::OR),
+                Opcode::Xor => (bits::xor(), DataFlow::XOR),
+                _ => (bits::not(ty)?, DataFlow::NOT),
             };
-            return self.emit_alu(run, Mode::default(), operands, ty);
+            return self.emit_alu(run, Mode { flow, ..Mode::default() }, operands, ty);
         }
         let (first, rest) = operands.split_first()?;
         let to = self.predicate_destination(first)?;

@@ -2,6 +2,7 @@
 
 use super::super::alu::convert::{Number, conversion, convert_pair, pack_saturated, pack_two};
 use super::super::alu::{Mode, Round};
+use super::super::undefined::DataFlow;
 use super::dispatch::mode_of;
 use super::float::layout;
 use super::function::Lowering;
@@ -38,6 +39,9 @@ impl Lowering<'_> {
         }
         // Rounding to a whole number concerns floats that stay floats; integers are whole anyway.
         mode.integral &= floats == (true, true);
+        if floats == (false, false) && !mode.sat {
+            mode.flow = DataFlow::Moves(1);
+        }
         Some(mode)
     }
 }

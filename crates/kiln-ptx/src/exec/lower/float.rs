@@ -3,6 +3,7 @@
 use super::super::alu::half::{HalfOp, Layout, operation};
 use super::super::alu::{Alu, Mode, approximate, compare, double, lanes, single};
 use super::super::code::{Combine, Compare, Op, Pred, PredSource, Source};
+use super::super::undefined::DataFlow;
 use super::dispatch::{has_other, mode_of};
 use super::function::Lowering;
 use crate::{Flag, Form, Opcode, PtxOperand, ScalarKind, ScalarType};
@@ -103,7 +104,8 @@ impl Lowering<'_> {
         let to = self.scratch();
         let zero = self.constant(0);
         let run = lanes!(|a| a >> 16 & 0xffff);
-        self.emit_always(Op::Alu { run, mode: Mode::default(), to, from: [from, zero, zero, zero] });
+        let mode = Mode { flow: DataFlow::Moves(1), ..Mode::default() };
+        self.emit_always(Op::Alu { run, mode, to, from: [from, zero, zero, zero] });
         to.into()
     }
 

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::super::code::{FunctionCode, Op, Origin, PredSource, Slot, Step, Why};
+use super::super::code::{FunctionCode, Op, Origin, Pred, PredSource, Reg, Slot, Step, Why};
 use super::super::memory::window::Place;
 use super::mentions::Mentions;
+use super::unassigned::{Register, read_before_assigned};
 use super::{Builder, Context};
-use crate::{Body, Formal, Instruction, PtxFunction, PtxFunctionId, Space, VariableId};
+use crate::{Body, Formal, Instruction, PtxFunction, PtxFunctionId, RegisterId, Space, VariableId};
 
 /// Everything on a stack starts at a multiple of this, so that whole words can be copied.
 const FRAME_ALIGN: u64 = 8;
@@ -60,7 +61,7 @@ pub(super) fn lower(context: &Context<'_>, out: &mut Builder, id: PtxFunctionId)
     let parameters = lowering.formals(&function.parameters)?;
     let returns = lowering.formals(&function.returns)?;
     lowering.lower_body();
-    Some(FunctionCode {
+    let mut code = FunctionCode {
         id: id.0,
         start,
         columns: lowering.column_count,
@@ -68,7 +69,11 @@ pub(super) fn lower(context: &Context<'_>, out: &mut Builder, id: PtxFunctionId)
         frame_bytes: lowering.frame_bytes.checked_next_multiple_of(BASE_ALIGN).unwrap_or(u64::MAX),
         parameters,
         returns,
-    })
+        unassigned: Vec::new(),
+        unassigned_predicates: Vec::new(),
+    };
+    lowering.find_unassigned(&mut code);
+    Some(code)
 }
 
 impl Lowering<'_> {
@@ -115,6 +120,32 @@ impl Lowering<'_> {
         self.frame_bytes = end.checked_next_multiple_of(FRAME_ALIGN)?;
         self.frame.insert(id.0, offset);
         Some((place, offset))
+    }
+
+    /// Names the registers that may be read before they are assigned.
+    fn find_unassigned(&self, code: &mut FunctionCode) {
+        let found = read_before_assigned(&self.out.steps, code);
+        if found.is_empty() {
+            return;
+        }
+        let mut names: HashMap<Register, u32> = HashMap::new();
+        for (id, column) in &self.columns {
+            let parts =
+                self.function.registers.group(RegisterId(*id)).map_or(1, |group| {
+                    u32::from(group.vector.max(1)) * group.ty.size_bytes().div_ceil(8).max(1)
+                });
+            names.extend((*column..column + parts).map(|column| (Register::Column(column), *id)));
+        }
+        // Numbers from the top are those of scratch predicates.
+        let own = self.predicates.iter().filter(|(id, _)| **id < self.function.registers.count());
+        names.extend(own.map(|(id, pred)| (Register::Predicate(*pred), *id)));
+        for register in found {
+            let Some(id) = names.get(&register) else { continue };
+            match register {
+                Register::Column(column) => code.unassigned.push((Reg(column), *id)),
+                Register::Predicate(pred) => code.unassigned_predicates.push((Pred(pred), *id)),
+            }
+        }
     }
 
     fn lower_body(&mut self) {

@@ -19,6 +19,7 @@ mod movement;
 mod operand;
 mod reach;
 mod reconvergence;
+mod unassigned;
 
 use std::collections::HashMap;
 use std::sync::Arc;

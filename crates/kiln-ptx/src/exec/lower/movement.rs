@@ -3,6 +3,7 @@
 use super::super::alu::{Mode, lanes};
 use super::super::code::{Op, PredSource, Reg, Source};
 use super::super::memory::window::Place;
+use super::super::undefined::DataFlow;
 use super::function::Lowering;
 use super::operand::special_of;
 use crate::{Flag, Form, Opcode, PtxOperand, ScalarType, Space};
@@ -165,7 +166,8 @@ impl Lowering<'_> {
         };
         let zero = self.constant(0);
         let from = [column.into(), zero, zero, zero];
-        self.emit(Op::Alu { run, mode: Mode::default(), to: column, from });
+        let mode = Mode { flow: DataFlow::Moves(1), ..Mode::default() };
+        self.emit(Op::Alu { run, mode, to: column, from });
         Some(())
     }
 }

@@ -77,7 +77,7 @@ impl Graph {
 }
 
 /// Where a step leads, and whether also to the next one.
-fn leads_to(op: &Op) -> (Vec<u32>, bool) {
+pub(super) fn leads_to(op: &Op) -> (Vec<u32>, bool) {
     match op {
         Op::Branch { target, .. } => (vec![*target], true),
         Op::Jump { target } => (vec![*target], false),

@@ -4,8 +4,10 @@
 //! until an access leaves it. So an implementation pays for a lookup per span and not per access, and the calls that
 //! are made often move the values of a whole warp.
 
+use std::sync::Arc;
+
 use crate::exec::column::each;
-use crate::exec::finding::AccessKind;
+use crate::exec::finding::{AccessKind, ExecFinding};
 
 /// The global memory of a launch.
 ///
@@ -119,6 +121,19 @@ pub trait Cells: Sync {
     fn unwritten(&self, offsets: &[u64; 32], mask: u32, bytes: u32) -> u32 {
         let _ = (offsets, mask, bytes);
         0
+    }
+
+    /// The bits at an offset that are undefined: not written, or written with undefined bits. Asked where [`unwritten`](Self::unwritten) has a lane.
+    fn undefined_bits(&self, offset: u64, bytes: u32) -> u64 {
+        match self.unwritten(&[offset; 32], 1, bytes) {
+            0 => 0,
+            _ => u64::MAX >> (64 - 8 * bytes.clamp(1, 8)),
+        }
+    }
+
+    /// Marks bits as undefined, after they were stored. `copied` says what was copied there.
+    fn undefine(&self, offset: u64, bytes: u32, bits: u64, copied: &dyn Fn() -> Arc<ExecFinding>) {
+        let _ = (offset, bytes, bits, copied);
     }
 }
 

@@ -4,12 +4,13 @@
 //! outlives launches: what one kernel allocates another may free.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::global::{Cells, Declared, GlobalMemory, Miss, MissKind, Span};
 use super::window::HEAP;
 use super::words::Words;
 use crate::exec::column::lanes_where;
+use crate::exec::finding::ExecFinding;
 
 /// Blocks start at multiples of this, as those of CUDA do.
 const ALIGN: u64 = 16;
@@ -35,7 +36,7 @@ pub struct DeviceHeap {
 #[derive(Debug)]
 struct Content {
     words: Words,
-    /// All ones in every byte that was written.
+    /// A one for every bit that was written.
     written: Words,
 }
 
@@ -175,6 +176,14 @@ impl Cells for Content {
 
     fn unwritten(&self, offsets: &[u64; 32], mask: u32, bytes: u32) -> u32 {
         lanes_where(mask, |lane| self.written.load(offsets[lane], bytes) != u64::MAX >> (64 - 8 * bytes))
+    }
+
+    fn undefined_bits(&self, offset: u64, bytes: u32) -> u64 {
+        !self.written.load(offset, bytes) & (u64::MAX >> (64 - 8 * bytes))
+    }
+
+    fn undefine(&self, offset: u64, bytes: u32, bits: u64, _: &dyn Fn() -> Arc<ExecFinding>) {
+        self.written.store(offset, bytes, !bits);
     }
 }
 

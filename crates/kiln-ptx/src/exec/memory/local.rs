@@ -1,7 +1,7 @@
 //! Local memory: the stacks of the threads of one warp.
 //!
 //! Eight bytes of all lanes lie side by side, so that an access of all lanes to the same place of their stacks, which
-//! is the usual one, touches one column. Which bytes were written is kept beside it when a launch asks for it.
+//! is the usual one, touches one column. Which bits were written is kept beside it when a launch asks for it.
 
 use crate::exec::column::{Column, LANES, each, uniform};
 
@@ -11,8 +11,8 @@ const WORD: u64 = 8;
 #[derive(Debug)]
 pub(crate) struct Local {
     words: Vec<Column>,
-    /// A bit per byte of each word, for each lane.
-    written: Option<Vec<[u8; LANES]>>,
+    /// A one for every bit that was written.
+    written: Option<Vec<Column>>,
 }
 
 impl Local {
@@ -64,7 +64,7 @@ impl Local {
                 word[lane] = (word[lane] & !(ones << shift)) | (values[lane] & ones) << shift;
             }
             if let Some(written) = self.written.as_mut().and_then(|written| written.get_mut(at)) {
-                written[lane] |= (((1u32 << bytes) - 1) << (shift / 8)) as u8;
+                written[lane] |= ones << shift;
             }
         });
     }
@@ -72,10 +72,28 @@ impl Local {
     /// The lanes that read a byte that was never written.
     pub(crate) fn unwritten(&self, addresses: &Column, mask: u32, bytes: u32) -> u32 {
         let Some(written) = &self.written else { return 0 };
+        let ones = u64::MAX >> (64 - 8 * bytes);
         crate::exec::column::lanes_where(mask, |lane| {
-            let wanted = (((1u32 << bytes) - 1) << (addresses[lane] % WORD)) as u8;
+            let wanted = ones << (addresses[lane] % WORD * 8);
             written.get((addresses[lane] / WORD) as usize).is_some_and(|bits| bits[lane] & wanted != wanted)
         })
+    }
+
+    /// The bits of a value of a lane that are undefined.
+    pub(crate) fn undefined(&self, address: u64, lane: usize, bytes: u32) -> u64 {
+        let ones = u64::MAX >> (64 - 8 * bytes);
+        let word = self.written.as_ref().and_then(|written| written.get((address / WORD) as usize));
+        word.map_or(0, |word| !word[lane] >> (address % WORD * 8) & ones)
+    }
+
+    /// Marks bits as undefined, after they were stored.
+    pub(crate) fn undefine(&mut self, address: u64, lane: usize, bytes: u32, bits: u64) {
+        let ones = u64::MAX >> (64 - 8 * bytes);
+        if let Some(word) =
+            self.written.as_mut().and_then(|written| written.get_mut((address / WORD) as usize))
+        {
+            word[lane] &= !((bits & ones) << (address % WORD * 8));
+        }
     }
 
     /// Copies whole words from one place of the stacks to another; both start at a multiple of eight.

@@ -6,7 +6,7 @@ use crate::exec::column::{Column, each, lanes_where};
 #[derive(Debug)]
 pub(crate) struct Shared {
     bytes: Vec<u8>,
-    /// All ones in every byte that was written, when a launch asks for it.
+    /// A one for every bit that was written, when a launch asks for it.
     written: Option<Vec<u8>>,
 }
 
@@ -47,6 +47,19 @@ impl Shared {
         let Some(written) = &self.written else { return 0 };
         let ones = u64::MAX >> (64 - 8 * bytes.clamp(1, 8));
         lanes_where(mask, |lane| load(written, addresses[lane], bytes) != ones)
+    }
+
+    /// The bits of a value that are undefined.
+    pub(crate) fn undefined(&self, address: u64, bytes: u32) -> u64 {
+        let Some(written) = &self.written else { return 0 };
+        !load(written, address, bytes) & (u64::MAX >> (64 - 8 * bytes.clamp(1, 8)))
+    }
+
+    /// Marks bits as undefined, after they were stored.
+    pub(crate) fn undefine(&mut self, address: u64, bytes: u32, bits: u64) {
+        if let Some(written) = &mut self.written {
+            store(written, address, bytes, !bits);
+        }
     }
 }
 

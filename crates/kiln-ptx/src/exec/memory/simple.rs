@@ -1,8 +1,11 @@
 //! Global memory for tests and tools: separate blocks with gaps between them.
 
+use std::sync::{Arc, OnceLock};
+
 use super::global::{Cells, Declared, GlobalMemory, Miss, MissKind, Span};
 use super::words::Words;
 use crate::exec::column::lanes_where;
+use crate::exec::finding::ExecFinding;
 
 /// The first address given out; low addresses stay free so that a null pointer with an offset is caught.
 const FIRST: u64 = 0x1_0000_0000;
@@ -37,8 +40,8 @@ struct Block {
     live: bool,
     writable: bool,
     cells: Words,
-    /// All ones in every byte that was written; absent where the block started out as zeros.
-    written: Option<Words>,
+    /// A one for every bit that was written; absent in a block that started out as zeros, until undefined bits are written there.
+    written: OnceLock<Words>,
 }
 
 impl SimpleMemory {
@@ -49,12 +52,12 @@ impl SimpleMemory {
 
     /// A new block of zeros; its address.
     pub fn allocate(&mut self, bytes: u64) -> u64 {
-        self.add(bytes, None)
+        self.add(bytes, OnceLock::new())
     }
 
     /// A new block that was never written; its address.
     pub fn allocate_uninitialised(&mut self, bytes: u64) -> u64 {
-        self.add(bytes, Some(Words::zeroed(bytes)))
+        self.add(bytes, OnceLock::from(Words::zeroed(bytes)))
     }
 
     /// A new block with content; its address.
@@ -81,7 +84,7 @@ impl SimpleMemory {
     pub fn write(&self, address: u64, bytes: &[u8]) -> bool {
         let Some(block) = self.holding(address, bytes.len() as u64) else { return false };
         block.cells.write(address - block.start, bytes);
-        if let Some(written) = &block.written {
+        if let Some(written) = block.written.get() {
             written.write(address - block.start, &vec![0xff; bytes.len()]);
         }
         true
@@ -95,7 +98,7 @@ impl SimpleMemory {
         Some(out)
     }
 
-    fn add(&mut self, bytes: u64, written: Option<Words>) -> u64 {
+    fn add(&mut self, bytes: u64, written: OnceLock<Words>) -> u64 {
         let end = self.blocks.last().map_or(FIRST, |last| last.start + last.bytes);
         let start = (end + ALIGN).next_multiple_of(ALIGN);
         let cells = Words::zeroed(bytes);
@@ -161,13 +164,13 @@ impl Cells for Block {
 
     fn store(&self, offset: u64, bytes: u32, value: u64) {
         self.cells.store(offset, bytes, value);
-        if let Some(written) = &self.written {
+        if let Some(written) = self.written.get() {
             written.store(offset, bytes, u64::MAX);
         }
     }
 
     fn update(&self, offset: u64, bytes: u32, next: &mut dyn FnMut(u64) -> u64) -> u64 {
-        if let Some(written) = &self.written {
+        if let Some(written) = self.written.get() {
             written.store(offset, bytes, u64::MAX);
         }
         self.cells.update(offset, bytes, next)
@@ -179,13 +182,27 @@ impl Cells for Block {
 
     fn store_lanes(&self, offsets: &[u64; 32], mask: u32, bytes: u32, values: &[u64; 32]) {
         self.cells.store_lanes(offsets, mask, bytes, values);
-        if let Some(written) = &self.written {
+        if let Some(written) = self.written.get() {
             written.store_lanes(offsets, mask, bytes, &[u64::MAX; 32]);
         }
     }
 
     fn unwritten(&self, offsets: &[u64; 32], mask: u32, bytes: u32) -> u32 {
-        let Some(written) = &self.written else { return 0 };
+        let Some(written) = self.written.get() else { return 0 };
         lanes_where(mask, |lane| written.load(offsets[lane], bytes) != u64::MAX >> (64 - 8 * bytes))
+    }
+
+    fn undefined_bits(&self, offset: u64, bytes: u32) -> u64 {
+        let written = self.written.get().map_or(u64::MAX, |written| written.load(offset, bytes));
+        !written & (u64::MAX >> (64 - 8 * bytes))
+    }
+
+    fn undefine(&self, offset: u64, bytes: u32, bits: u64, _: &dyn Fn() -> Arc<ExecFinding>) {
+        let all = || {
+            let written = Words::zeroed(self.bytes);
+            (0..self.bytes).step_by(8).for_each(|at| written.store(at, 8, u64::MAX));
+            written
+        };
+        self.written.get_or_init(all).store(offset, bytes, !bits);
     }
 }

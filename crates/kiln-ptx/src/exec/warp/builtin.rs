@@ -4,6 +4,7 @@ use super::frame::FrameId;
 use super::lane_group::LaneGroup;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
+use crate::exec::check::ValueRule;
 use crate::exec::code::{Actual, Builtin, BuiltinCall, Reg, Strength};
 use crate::exec::column::{Column, LANES, each};
 use crate::exec::finding::{AccessKind, ExecFindingKind};
@@ -18,6 +19,7 @@ impl Warp {
         let LaneGroup { mask, frame, .. } = self.lane_groups[at];
         let arguments: Vec<Column> =
             call.arguments.iter().map(|actual| self.argument(cta, *actual, frame, mask)).collect();
+        self.use_arguments(cta, at, &call.arguments);
         let argument = |at: usize, lane: usize| arguments.get(at).map_or(0, |column| column[lane]);
         let mut result = [0; LANES];
         let mut failed = None;
@@ -26,14 +28,16 @@ impl Warp {
                 return;
             }
             let done = match call.which {
-                Builtin::Printf => self.print(cta, lane, argument(0, lane), argument(1, lane)),
+                Builtin::Printf => self.print(cta, at, lane, [0, 1].map(|at| argument(at, lane))),
                 Builtin::AssertFail => {
                     Err(self.assertion(cta, lane, [0, 1, 2, 3].map(|at| argument(at, lane))))
                 }
                 Builtin::Malloc => Ok(allocate(cta, argument(0, lane))),
                 Builtin::Free => match argument(0, lane) {
                     0 => Ok(0),
+                    _ if !cta.launch.rules.has(ValueRule::HeapFree) => Ok(0),
                     address if cta.launch.heap.free(address) => Ok(0),
+                    _ if !cta.launch.rules.has(ValueRule::HeapDoubleFree) => Ok(0),
                     address => Err(Trouble::new(lane, ExecFindingKind::BadFree(address))),
                 },
             };
@@ -61,10 +65,22 @@ impl Warp {
         }
     }
 
-    fn print(&self, cta: &mut Cta<'_>, lane: usize, text: u64, values: u64) -> Done<u64> {
+    /// Reports arguments on the stack that are undefined.
+    fn use_arguments(&self, cta: &Cta<'_>, at: usize, arguments: &[Actual]) {
+        let LaneGroup { mask, pc, frame, .. } = self.lane_groups[at];
+        for argument in arguments {
+            if let Actual::Memory { offset, bytes } = argument
+                && let Some(carried) = self.frame_bits(cta, at, (frame, *offset, *bytes), mask)
+            {
+                self.report_uses(cta, pc, &carried.origins, carried.lanes());
+            }
+        }
+    }
+
+    fn print(&self, cta: &mut Cta<'_>, at: usize, lane: usize, [text, values]: [u64; 2]) -> Done<u64> {
         let text = self.read_string(cta, lane, text)?;
         let mut out = Vec::new();
-        let mut packed = Packed { warp: self, cta, lane, next: values, failed: None };
+        let mut packed = Packed { warp: self, cta, at, lane, next: values, failed: None };
         let used = format(&text, &mut packed, &mut out);
         if let Some(trouble) = packed.failed {
             return Err(trouble);
@@ -141,6 +157,8 @@ fn allocate(cta: &Cta<'_>, bytes: u64) -> u64 {
 struct Packed<'a, 'c, 'l> {
     warp: &'a Warp,
     cta: &'c mut Cta<'l>,
+    /// The lane group that prints.
+    at: usize,
     lane: usize,
     next: u64,
     failed: Option<Box<Trouble>>,
@@ -150,6 +168,9 @@ impl Arguments for Packed<'_, '_, '_> {
     fn next(&mut self, bytes: u32) -> u64 {
         let address = self.next.next_multiple_of(u64::from(bytes));
         self.next = address + u64::from(bytes);
+        if Place::at(address) == Place::Local {
+            self.warp.use_stack(self.cta, self.at, self.lane, address - Place::Local.base(), bytes);
+        }
         match self.warp.read_generic(self.cta, self.lane, address, bytes) {
             Ok(value) => value,
             Err(trouble) => {

@@ -3,7 +3,7 @@
 use super::lane_group::LaneGroup;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
-use crate::exec::code::{Actual, Call, Callee, Op, Reg, Slot, Source};
+use crate::exec::code::{Actual, Call, Callee, Op, PredSource, Reg, Slot, Source};
 use crate::exec::column::{Column, LANES, first_lane, lanes_where};
 use crate::exec::finding::ExecFindingKind;
 use crate::exec::memory::window::function_at;
@@ -45,9 +45,11 @@ impl Warp {
         let inner = self.frames.enter(code, function, Some(frame), pc + 1, lanes, base);
         self.local.reserve(top);
         self.local.forget(base, top - base, lanes);
+        self.forget_origins(base, top);
+        self.mark_unassigned(cta, inner, function, lanes);
         let callee = &code.functions[function as usize];
         for (actual, slot) in call.arguments.iter().zip(&callee.parameters) {
-            self.pass(cta, (*actual, frame), (*slot, inner), lanes);
+            self.pass(cta, at, (*actual, frame), (*slot, inner), lanes);
         }
         self.lane_groups[at].frame = inner;
         self.lane_groups[at].pc = callee.start;
@@ -63,7 +65,7 @@ impl Warp {
         let callee = &code.functions[self.frames[frame].function as usize];
         if let Some(Op::Call(call)) = code.steps.get(return_to as usize - 1).map(|step| &step.op) {
             for (slot, actual) in callee.returns.iter().zip(&call.returns) {
-                self.receive((*slot, frame), (*actual, parent), mask);
+                self.receive(cta, at, (*slot, frame), (*actual, parent), mask);
             }
         }
         self.frames.leave(frame, mask);
@@ -76,6 +78,7 @@ impl Warp {
     fn pass(
         &mut self,
         cta: &Cta<'_>,
+        at: usize,
         (actual, outer): (Actual, u32),
         (slot, inner): (Slot, u32),
         lanes: u32,
@@ -84,49 +87,73 @@ impl Warp {
             (Actual::Memory { offset, bytes }, Slot::Memory { offset: to, bytes: room }) => {
                 let (from, to) = (self.frames[outer].base + offset, self.frames[inner].base + to);
                 self.local.copy(from, to, bytes.min(room), lanes);
+                self.copy_origins(from, to, bytes.min(room), lanes);
             }
             (Actual::Memory { offset, bytes }, Slot::Register(reg)) => {
                 let value = self.read_frame(outer, offset, bytes, lanes);
                 self.frames[inner].write(reg, &value, lanes);
+                let carried = self.frame_bits(cta, at, (outer, offset, bytes), lanes);
+                self.mark_register(inner, reg, carried, lanes);
             }
             (Actual::Value(source), Slot::Register(reg)) => {
                 let value = *self.frames[outer].column(source, &cta.launch.constants);
                 self.frames[inner].write(reg, &value, lanes);
+                let carried = self.frames[outer].undefined.column(source).cloned();
+                self.mark_register(inner, reg, carried, lanes);
             }
             (Actual::Value(source), Slot::Memory { offset, bytes }) => {
                 let value = *self.frames[outer].column(source, &cta.launch.constants);
                 self.write_frame(inner, offset, bytes, &value, lanes);
+                let carried = self.frames[outer].undefined.column(source).cloned();
+                self.mark_frame((inner, offset, bytes), carried, lanes);
             }
             (Actual::Predicate(source), Slot::Predicate(pred)) => {
                 let value = self.frames[outer].test(source);
                 self.frames[inner].set(pred, value, lanes);
+                self.mark_predicate((source, outer), (pred, inner), lanes);
             }
             _ => {}
         }
     }
 
     /// Copies a result back to the caller.
-    fn receive(&mut self, (slot, inner): (Slot, u32), (actual, outer): (Actual, u32), lanes: u32) {
+    fn receive(
+        &mut self,
+        cta: &Cta<'_>,
+        at: usize,
+        (slot, inner): (Slot, u32),
+        (actual, outer): (Actual, u32),
+        lanes: u32,
+    ) {
         match (slot, actual) {
             (Slot::Memory { offset, bytes }, Actual::Memory { offset: to, bytes: room }) => {
                 let (from, to) = (self.frames[inner].base + offset, self.frames[outer].base + to);
                 self.local.copy(from, to, bytes.min(room), lanes);
+                self.copy_origins(from, to, bytes.min(room), lanes);
             }
             (Slot::Memory { offset, bytes }, Actual::Value(to)) => {
                 let value = self.read_frame(inner, offset, bytes, lanes);
                 self.frames[outer].write(Reg(to.0), &value, lanes);
+                let carried = self.frame_bits(cta, at, (inner, offset, bytes), lanes);
+                self.mark_register(outer, Reg(to.0), carried, lanes);
             }
             (Slot::Register(reg), Actual::Value(to)) => {
                 let value = *self.frames[inner].column(Source::from(reg), &[]);
                 self.frames[outer].write(Reg(to.0), &value, lanes);
+                let carried = self.frames[inner].undefined.column(reg.into()).cloned();
+                self.mark_register(outer, Reg(to.0), carried, lanes);
             }
             (Slot::Register(reg), Actual::Memory { offset, bytes }) => {
                 let value = *self.frames[inner].column(Source::from(reg), &[]);
                 self.write_frame(outer, offset, bytes, &value, lanes);
+                let carried = self.frames[inner].undefined.column(reg.into()).cloned();
+                self.mark_frame((outer, offset, bytes), carried, lanes);
             }
             (Slot::Predicate(pred), Actual::Predicate(to)) => {
-                let value = self.frames[inner].test(crate::exec::code::PredSource { pred, negated: false });
+                let source = PredSource { pred, negated: false };
+                let value = self.frames[inner].test(source);
                 self.frames[outer].set(to.pred, value, lanes);
+                self.mark_predicate((source, inner), (to.pred, outer), lanes);
             }
             _ => {}
         }
@@ -171,6 +198,7 @@ impl Warp {
         frame.write(to, &[start; LANES], lanes);
         self.local.reserve(end);
         self.local.forget(start, end - start, lanes);
+        self.forget_origins(start, end);
         Ok(())
     }
 }

@@ -6,9 +6,11 @@
 use super::lane_group::{LaneGroup, State};
 use super::{Flow, Warp};
 use crate::exec::block::Cta;
+use crate::exec::check::ValueRule;
 use crate::exec::code::{Collective, CollectiveKind, Op};
 use crate::exec::column::{Column, LANES, each, first_lane, lanes_where, uniform};
 use crate::exec::finding::ExecFindingKind;
+use crate::exec::undefined::Carried;
 use crate::{Operation, ScalarType, Shuffle, Vote};
 
 /// What the members bring.
@@ -126,6 +128,7 @@ impl Warp {
             gathered.pred |= frame.test(collective.pred) & mask;
         }
         let given = combine(kind, &gathered);
+        let carried = self.shuffled_bits(cta, kind, &gathered, lane_groups);
         for at in lane_groups {
             let LaneGroup { mask, frame, .. } = self.lane_groups[*at];
             let Some(collective) = operation(*at, self) else { continue };
@@ -133,6 +136,9 @@ impl Warp {
             let frame = &mut self.frames[frame];
             frame.write(collective.to, &given.column, mask);
             frame.set(collective.to_pred, given.pred, mask);
+            if let Some(carried) = &carried {
+                frame.undefined.set(collective.to, carried, mask);
+            }
         }
         if kind == CollectiveKind::Sync
             && let Some(races) = &mut cta.races
@@ -143,6 +149,40 @@ impl Warp {
 }
 
 impl Warp {
+    /// The undefined bits that lanes take from others.
+    fn shuffled_bits(
+        &self,
+        cta: &Cta<'_>,
+        kind: CollectiveKind,
+        gathered: &Gathered,
+        lane_groups: &[usize],
+    ) -> Option<Carried> {
+        let CollectiveKind::Shuffle(mode) = kind else { return None };
+        if !cta.launch.rules.has(ValueRule::Shuffle) {
+            return None;
+        }
+        let mut sources = None;
+        for at in lane_groups {
+            let LaneGroup { mask, pc, frame, .. } = self.lane_groups[*at];
+            let Some(Op::Collective(collective)) = Self::code(cta).steps.get(pc as usize).map(|s| &s.op)
+            else {
+                continue;
+            };
+            let Some(known) = self.frames[frame].undefined.column(collective.from[0]) else { continue };
+            let all = sources.get_or_insert(Carried::NOTHING);
+            each(mask, |lane| all.mark(lane, known.bits[lane], known.origins[lane]));
+        }
+        let sources = sources?;
+        let Gathered { members, values: [_, b, c], .. } = gathered;
+        let mut carried = Carried::NOTHING;
+        each(*members, |lane| {
+            let (from, inside) = source_lane(mode, lane, b[lane], c[lane]);
+            let from = if inside && members >> from & 1 != 0 { from } else { lane };
+            carried.mark(lane, sources.bits[from], sources.origins[from]);
+        });
+        Some(carried)
+    }
+
     /// Reports a lane that took a value from a lane that does not take part.
     fn report_undefined(&self, cta: &Cta<'_>, at: usize, undefined: u32) {
         if undefined == 0 || !cta.launch.options.checks.barriers {

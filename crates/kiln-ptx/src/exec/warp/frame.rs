@@ -7,6 +7,7 @@ use std::ops::{Index, IndexMut};
 
 use crate::exec::code::{Code, Pred, PredSource, Reg, Source};
 use crate::exec::column::{Column, FULL, LANES, blend};
+use crate::exec::undefined::UndefinedRegisters;
 
 /// The number of a frame within its warp.
 pub(crate) type FrameId = u32;
@@ -26,6 +27,8 @@ pub(crate) struct Frame {
     pub(crate) carry: u32,
     columns: Vec<Column>,
     predicates: Vec<u32>,
+    /// What of the registers is undefined.
+    pub(crate) undefined: UndefinedRegisters,
 }
 
 impl Frame {
@@ -41,6 +44,9 @@ impl Frame {
     pub(crate) fn set(&mut self, pred: Pred, value: u32, mask: u32) {
         let lanes = &mut self.predicates[pred.0 as usize];
         *lanes = (*lanes & !mask) | (value & mask);
+        if self.undefined.any() {
+            self.undefined.define_predicate(pred, mask);
+        }
     }
 
     #[inline(always)]
@@ -64,6 +70,9 @@ impl Frame {
     #[inline(always)]
     pub(crate) fn write(&mut self, reg: Reg, value: &Column, mask: u32) {
         blend(&mut self.columns[reg.0 as usize], value, mask);
+        if self.undefined.any() {
+            self.undefined.define(reg, mask);
+        }
     }
 }
 
@@ -100,9 +109,20 @@ impl Frames {
         frame.predicates[Pred::TRUE.0 as usize] = FULL;
         let top = base + callee.frame_bytes;
         let (function, live, carry) = (function, lanes, 0);
-        let (columns, predicates) =
-            (std::mem::take(&mut frame.columns), std::mem::take(&mut frame.predicates));
-        *frame = Frame { function, parent, return_to, live, base, top, depth, carry, columns, predicates };
+        frame.undefined.clear();
+        *frame = Frame {
+            function,
+            parent,
+            return_to,
+            live,
+            base,
+            top,
+            depth,
+            carry,
+            columns: std::mem::take(&mut frame.columns),
+            predicates: std::mem::take(&mut frame.predicates),
+            undefined: std::mem::take(&mut frame.undefined),
+        };
         id
     }
 
@@ -138,6 +158,7 @@ impl Frame {
             carry: 0,
             columns: Vec::new(),
             predicates: Vec::new(),
+            undefined: UndefinedRegisters::default(),
         }
     }
 }

@@ -6,11 +6,46 @@ use super::memory::{Access, MAX_POLLS, check_aligned, check_bounds, extend, reso
 use super::watching::lock_locations;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
+use crate::exec::check::ValueRule;
 use crate::exec::code::{Atomic, CopyAsync, Load, Store, Strength};
 use crate::exec::column::{Column, LANES, each, first_lane, lanes_where};
 use crate::exec::finding::{AccessKind, ExecFindingKind};
-use crate::exec::memory::window::Place;
+use crate::exec::memory::window::{HEAP, Place};
 use crate::exec::memory::{Declared, Span};
+use crate::exec::undefined::{Carried, Origin};
+
+/// An atomic while lanes execute it.
+struct Update<'a> {
+    atomic: &'a Atomic,
+    access: Access,
+    b: Column,
+    c: Column,
+    /// Undefined bits of what is stored.
+    carried: Option<Carried>,
+    /// The values before, and their undefined bits.
+    old: Column,
+    before: Carried,
+    /// Whether memory has changed.
+    changed: bool,
+}
+
+impl Update<'_> {
+    /// Whether a lane wrote. A comparison that fails only reads.
+    fn writes(&self, lane: usize) -> bool {
+        !self.atomic.compares || self.old[lane] == self.b[lane]
+    }
+
+    /// Takes the undefined bits of the value before.
+    fn take(&mut self, lane: usize, found: &Carried) {
+        self.before.mark(lane, found.bits[lane], found.origins[lane]);
+    }
+
+    /// The undefined bits that a lane stored.
+    fn given(&self, lane: usize) -> Option<(u64, Origin)> {
+        let carried = self.carried.as_ref().filter(|_| self.writes(lane))?;
+        Some((carried.bits[lane], carried.origins[lane]))
+    }
+}
 
 impl Warp {
     pub(super) fn load_global(
@@ -22,7 +57,7 @@ impl Warp {
         addresses: &Column,
         lanes: u32,
     ) -> Done<()> {
-        let track = cta.launch.options.checks.uninitialised;
+        let checks = cta.launch.options.checks.uninitialised;
         let mut rest = lanes;
         while rest != 0 {
             let (span, group) = self.find(cta, at, access, addresses, rest)?;
@@ -33,14 +68,17 @@ impl Warp {
                 let mut out = [0; LANES];
                 let skip = span.origin.wrapping_sub(part * u64::from(load.bytes));
                 let offsets = addresses.map(|address| address.wrapping_sub(skip));
-                if track && span.declared != Declared::Nothing {
-                    let bare = span.cells.unwritten(&offsets, group, load.bytes);
-                    let part = addresses.map(|address| address.wrapping_add(part * u64::from(load.bytes)));
-                    self.report_unwritten(cta, at, &access.part(), &part, bare);
-                }
+                let told = checks && is_told(cta, &span);
+                let bare = if told { span.cells.unwritten(&offsets, group, load.bytes) } else { 0 };
                 span.cells.load_lanes(&offsets, group, load.bytes, &mut out);
                 extend(&mut out, load);
                 self.frames[self.lane_groups[at].frame].write(*to, &out, group);
+                if bare != 0 {
+                    let part = addresses.map(|address| address.wrapping_add(part * u64::from(load.bytes)));
+                    let bits = |lane: usize| span.cells.undefined_bits(offsets[lane], load.bytes);
+                    let carried = self.undefined_in(cta, at, access, &part, bare, bits);
+                    self.mark_loaded(cta, at, *to, load, carried, bare);
+                }
             }
             rest &= !group;
         }
@@ -68,6 +106,13 @@ impl Warp {
                 let offsets = addresses.map(|address| address.wrapping_sub(skip));
                 let values = self.frames[self.lane_groups[at].frame].column(*from, &cta.launch.constants);
                 span.cells.store_lanes(&offsets, group, store.bytes, values);
+                if self.frames[self.lane_groups[at].frame].undefined.any() {
+                    let part = addresses.map(|address| address.wrapping_add(part * u64::from(store.bytes)));
+                    self.mark_stored(cta, at, access, &part, (group, *from), Some(&span));
+                }
+            }
+            if self.frames[self.lane_groups[at].frame].undefined.any() {
+                self.note_copies(cta, at, store, group);
             }
             rest &= !group;
         }
@@ -77,61 +122,41 @@ impl Warp {
     pub(super) fn atomic(&mut self, cta: &mut Cta<'_>, at: usize, atomic: &Atomic, lanes: u32) -> Done<Flow> {
         let mut addresses = self.addresses(cta, at, atomic.address);
         let Atomic { place, bytes, strength, .. } = *atomic;
-        let mut access = Access { kind: AccessKind::Atomic, place, bytes, part_bytes: bytes, strength };
+        let access = Access { kind: AccessKind::Atomic, place, bytes, part_bytes: bytes, strength };
         check_aligned(&access, &addresses, lanes)?;
         let frame = self.lane_groups[at].frame;
         let [b, c] = [atomic.b, atomic.c].map(|s| *self.frames[frame].column(s, &cta.launch.constants));
-        let mut old = [0; LANES];
-        let mut changed = false;
-        let track = cta.launch.options.checks.uninitialised && atomic.reads;
+        let new = if atomic.compares { atomic.c } else { atomic.b };
+        let carried = match cta.launch.rules.has(ValueRule::Exchanges) && (atomic.compares || !atomic.reads) {
+            true => self.frames[frame].undefined.column(new).cloned(),
+            false => None,
+        };
+        let (old, before) = ([0; LANES], Carried::NOTHING);
+        let mut update = Update { atomic, access, b, c, carried, old, before, changed: false };
         self.watch.read();
         let mut locations = lock_locations(cta, strength);
         let mut rest = lanes;
         while rest != 0 {
-            let mut group = resolve(&mut access, place, &mut addresses, rest);
-            match access.place {
-                Place::Shared => {
-                    let end = cta.shared.len();
-                    check_bounds(&access, &addresses, group, end, "of the shared memory of the block")?;
-                    let bare = if track { cta.shared.unwritten(&addresses, group, bytes) } else { 0 };
-                    self.report_unwritten(cta, at, &access, &addresses, bare);
-                    each(group, |lane| {
-                        old[lane] = cta.shared.load(addresses[lane], bytes);
-                        let new = (atomic.update)(old[lane], b[lane], c[lane]);
-                        changed |= new != old[lane];
-                        cta.shared.store(addresses[lane], bytes, new);
-                    });
-                }
+            let mut group = resolve(&mut update.access, place, &mut addresses, rest);
+            match update.access.place {
+                Place::Shared => self.update_shared(cta, at, &mut update, &addresses, group)?,
                 Place::Global | Place::Generic => {
-                    let (span, inside) = self.find(cta, at, &access, &addresses, group)?;
+                    let (span, inside) = self.find(cta, at, &update.access, &addresses, group)?;
                     group = inside;
-                    let update = atomic.update_global;
-                    let offsets = addresses.map(|address| address.wrapping_sub(span.origin));
-                    let told = track && span.declared != Declared::Nothing;
-                    let bare = if told { span.cells.unwritten(&offsets, group, bytes) } else { 0 };
-                    self.report_unwritten(cta, at, &access, &addresses, bare);
-                    each(group, |lane| {
-                        let offset = offsets[lane];
-                        let mut next = |old| {
-                            let new = update(old, b[lane], c[lane]);
-                            changed |= new != old;
-                            new
-                        };
-                        old[lane] = span.cells.update(offset, bytes, &mut next);
-                    });
+                    self.update_global(cta, at, &mut update, &addresses, (&span, group));
                 }
-                Place::Local | Place::Param => return Err(out_of_reach(&access, &addresses, group)),
+                Place::Local | Place::Param => return Err(out_of_reach(&update.access, &addresses, group)),
             }
-            // A comparison that fails only reads.
-            let wrote = match atomic.compares {
-                true => lanes_where(group, |lane| old[lane] == b[lane]),
-                false => group,
-            };
-            self.watch_updates(cta, at, &access, &addresses, (group, wrote), locations.as_deref_mut());
+            let wrote = lanes_where(group, |lane| update.writes(lane));
+            self.watch_updates(cta, at, &update.access, &addresses, (group, wrote), locations.as_deref_mut());
             rest &= !group;
         }
+        let Update { access, old, before, changed, .. } = update;
         if let Some(to) = atomic.to {
             self.frames[frame].write(to, &old, lanes);
+            if cta.launch.rules.has(ValueRule::Exchanges) {
+                self.frames[frame].undefined.set(to, &before, lanes);
+            }
         }
         if changed {
             self.watch.drop_state();
@@ -141,6 +166,74 @@ impl Warp {
         let polls = !changed && matches!(access.place, Place::Global | Place::Generic);
         cta.polls += u32::from(polls);
         Ok(if polls && cta.polls > MAX_POLLS { Flow::Yield } else { Flow::Next })
+    }
+
+    fn update_shared(
+        &mut self,
+        cta: &mut Cta<'_>,
+        at: usize,
+        update: &mut Update<'_>,
+        addresses: &Column,
+        group: u32,
+    ) -> Done<()> {
+        let (access, bytes) = (update.access, update.atomic.bytes);
+        check_bounds(&access, addresses, group, cta.shared.len(), "of the shared memory of the block")?;
+        let track = cta.launch.options.checks.uninitialised;
+        let bare = if track { cta.shared.unwritten(addresses, group, bytes) } else { 0 };
+        self.use_operand(cta, at, update, addresses, bare);
+        each(group, |lane| {
+            if bare >> lane & 1 != 0 && !update.atomic.reads {
+                let bits = |lane: usize| cta.shared.undefined(addresses[lane], bytes);
+                update.take(lane, &self.undefined_in(cta, at, &access, addresses, 1 << lane, bits));
+            }
+            let old = cta.shared.load(addresses[lane], bytes);
+            let new = (update.atomic.update)(old, update.b[lane], update.c[lane]);
+            update.old[lane] = old;
+            update.changed |= new != old;
+            cta.shared.store(addresses[lane], bytes, new);
+            if let Some(bits) = update.given(lane) {
+                self.undefine(cta, at, &access, (addresses[lane], lane), bits, None);
+            }
+        });
+        Ok(())
+    }
+
+    fn update_global(
+        &mut self,
+        cta: &mut Cta<'_>,
+        at: usize,
+        update: &mut Update<'_>,
+        addresses: &Column,
+        (span, group): (&Span<'_>, u32),
+    ) {
+        let (access, bytes) = (update.access, update.atomic.bytes);
+        let offsets = addresses.map(|address| address.wrapping_sub(span.origin));
+        let told = cta.launch.options.checks.uninitialised && is_told(cta, span);
+        let bare = if told { span.cells.unwritten(&offsets, group, bytes) } else { 0 };
+        self.use_operand(cta, at, update, addresses, bare);
+        each(group, |lane| {
+            if bare >> lane & 1 != 0 && !update.atomic.reads {
+                let bits = |lane: usize| span.cells.undefined_bits(offsets[lane], bytes);
+                update.take(lane, &self.undefined_in(cta, at, &access, addresses, 1 << lane, bits));
+            }
+            let (b, c, run) = (update.b[lane], update.c[lane], update.atomic.update_global);
+            let mut next = |old| {
+                let new = run(old, b, c);
+                update.changed |= new != old;
+                new
+            };
+            update.old[lane] = span.cells.update(offsets[lane], bytes, &mut next);
+            if let Some(bits) = update.given(lane) {
+                self.undefine(cta, at, &access, (addresses[lane], lane), bits, Some(span));
+            }
+        });
+    }
+
+    /// Reports lanes whose update uses bytes that were never written.
+    fn use_operand(&self, cta: &Cta<'_>, at: usize, update: &Update<'_>, addresses: &Column, bare: u32) {
+        if bare != 0 && update.atomic.reads && cta.launch.rules.has(ValueRule::AtomicOperand) {
+            self.use_unwritten(cta, at, &update.access, addresses, bare);
+        }
     }
 
     /// `cp.async`, done at once.
@@ -168,6 +261,7 @@ impl Warp {
         let reading = lanes_where(lanes & !frame.test(copy.ignore), |lane| sizes[lane] != 0);
         for word in 0..u64::from(bytes / 4) {
             let mut values = [0; LANES];
+            let mut undefined = Carried::NOTHING;
             let mut rest = lanes_where(reading, |lane| sizes[lane] > word * 4);
             while rest != 0 {
                 let wanted = Access { bytes: 4, ..read };
@@ -177,19 +271,30 @@ impl Warp {
                     self.watch(cta, at, &wanted, &part, group, |_, _| false);
                 }
                 let offsets = part.map(|address| address.wrapping_sub(span.origin));
-                if cta.launch.options.checks.uninitialised && span.declared != Declared::Nothing {
+                if cta.launch.options.checks.uninitialised && is_told(cta, &span) {
                     let bare = span.cells.unwritten(&offsets, group, 4);
-                    self.report_unwritten(cta, at, &wanted, &part, bare);
+                    if bare != 0 {
+                        let bits = |lane: usize| span.cells.undefined_bits(offsets[lane], 4);
+                        let found = self.undefined_in(cta, at, &wanted, &part, bare, bits);
+                        each(bare, |lane| undefined.mark(lane, found.bits[lane], found.origins[lane]));
+                    }
                 }
                 span.cells.load_lanes(&offsets, group, 4, &mut values);
                 rest &= !group;
             }
             each(reading, |lane| {
                 let kept = sizes[lane].saturating_sub(word * 4).min(4) as u32;
-                values[lane] &= u64::MAX.checked_shr(64 - 8 * kept).unwrap_or(0);
+                let ones = u64::MAX.checked_shr(64 - 8 * kept).unwrap_or(0);
+                values[lane] &= ones;
+                undefined.bits[lane] &= ones;
             });
             let into = to.map(|address| address.wrapping_add(word * 4));
             cta.shared.store_lanes(&into, lanes, 4, &values);
+            let carried = if cta.launch.rules.has(ValueRule::AsyncCopies) { undefined.lanes() } else { 0 };
+            each(carried, |lane| {
+                let bits = (undefined.bits[lane], undefined.origins[lane]);
+                self.undefine(cta, at, &write, (into[lane], lane), bits, None);
+            });
         }
         self.watch(cta, at, &write, &to, lanes, |_, _| false);
         let pc = self.lane_groups[at].pc;
@@ -265,6 +370,14 @@ impl Warp {
             cta.report(self.index, lane, self.lane_groups[at].pc, bad);
         }
     }
+}
+
+/// Whether bytes of a span that were never written are undefined. What was not declared is reported as that.
+fn is_told(cta: &Cta<'_>, span: &Span<'_>) -> bool {
+    let rules = cta.launch.rules;
+    let is_heap = span.origin == HEAP;
+    span.declared != Declared::Nothing
+        && rules.has(if is_heap { ValueRule::HeapContents } else { ValueRule::GlobalContents })
 }
 
 /// An atomic on memory that atomics do not reach.

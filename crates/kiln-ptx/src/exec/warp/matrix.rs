@@ -7,6 +7,7 @@ use crate::exec::code::{Collective, MatrixStep, Op};
 use crate::exec::column::{Column, FULL, LANES, each, first_lane};
 use crate::exec::finding::ExecFindingKind;
 use crate::exec::matrix::{distribute, gather_rows, transpose};
+use crate::exec::undefined::Carried;
 
 impl Warp {
     /// Does one step for the lanes of these lane groups. All 32 lanes should be there; those that are not bring zeros.
@@ -36,11 +37,42 @@ impl Warp {
             }
         }
         let given = result(step, &from);
+        let undefined = self.undefined_fragments(cta, step, lane_groups);
         for at in lane_groups {
             let LaneGroup { mask, frame, .. } = self.lane_groups[*at];
             let Some(collective) = operation(*at, self) else { continue };
             for (to, column) in collective.fragments_to.iter().zip(&given) {
                 self.frames[frame].write(*to, column, mask);
+            }
+            for (to, carried) in collective.fragments_to.iter().zip(&undefined) {
+                self.frames[frame].undefined.set(*to, carried, mask);
+            }
+        }
+    }
+
+    /// The undefined bits of fragments that are moved, with the origin of the first of them. A multiplication has reported its operands.
+    fn undefined_fragments(&self, cta: &Cta<'_>, step: MatrixStep, lane_groups: &[usize]) -> Vec<Carried> {
+        let (mut bits, mut origin) = (Vec::new(), None);
+        for at in lane_groups {
+            let LaneGroup { mask, pc, frame, .. } = self.lane_groups[*at];
+            let Some(Op::Collective(collective)) = Self::code(cta).steps.get(pc as usize).map(|s| &s.op)
+            else {
+                continue;
+            };
+            bits.resize(collective.fragments_from.len(), [0; LANES]);
+            for (column, source) in bits.iter_mut().zip(&collective.fragments_from) {
+                let Some(known) = self.frames[frame].undefined.column(*source) else { continue };
+                each(mask & known.lanes(), |lane| {
+                    column[lane] = known.bits[lane];
+                    origin.get_or_insert(known.origins[lane]);
+                });
+            }
+        }
+        match (step, origin) {
+            (MatrixStep::Multiply(_), _) | (_, None) => Vec::new(),
+            (step, Some(origin)) => {
+                let moved = result(step, &bits);
+                moved.into_iter().map(|bits| Carried { bits, origins: [origin; LANES] }).collect()
             }
         }
     }

@@ -31,9 +31,10 @@ impl Access {
         BadAccess { access: self.kind, memory: self.place.name(), address, bytes: self.bytes, near }
     }
 
-    /// One part of it.
-    pub(super) fn part(&self) -> Self {
-        Self { bytes: self.part_bytes, ..*self }
+    /// A read of the stack by a call.
+    pub(super) fn stack(bytes: u32) -> Self {
+        let (kind, strength) = (AccessKind::Read, Strength::default());
+        Self { kind, place: Place::Local, bytes, part_bytes: bytes, strength }
     }
 }
 
@@ -133,10 +134,14 @@ impl Warp {
             let mut out = [0; LANES];
             let part = addresses.map(|address| address.wrapping_add(part * u64::from(load.bytes)));
             let bare = cta.shared.unwritten(&part, lanes, load.bytes);
-            self.report_unwritten(cta, at, &access.part(), &part, bare);
             cta.shared.load_lanes(&part, lanes, load.bytes, &mut out);
             extend(&mut out, load);
             self.frames[self.lane_groups[at].frame].write(*to, &out, lanes);
+            if bare != 0 {
+                let bits = |lane: usize| cta.shared.undefined(part[lane], load.bytes);
+                let carried = self.undefined_in(cta, at, access, &part, bare, bits);
+                self.mark_loaded(cta, at, *to, load, carried, bare);
+            }
         }
         Ok(())
     }
@@ -156,10 +161,14 @@ impl Warp {
             let mut out = [0; LANES];
             let part = addresses.map(|address| address.wrapping_add(part * u64::from(load.bytes)));
             let bare = self.local.unwritten(&part, lanes, load.bytes);
-            self.report_unwritten(cta, at, &access.part(), &part, bare);
             self.local.load(&part, lanes, load.bytes, &mut out);
             extend(&mut out, load);
             self.frames[frame].write(*to, &out, lanes);
+            if bare != 0 {
+                let bits = |lane: usize| self.local.undefined(part[lane], lane, load.bytes);
+                let carried = self.undefined_in(cta, at, access, &part, bare, bits);
+                self.mark_loaded(cta, at, *to, load, carried, bare);
+            }
         }
         Ok(())
     }
@@ -214,6 +223,9 @@ impl Warp {
             let values = self.frames[frame].column(*from, &cta.launch.constants);
             let part = addresses.map(|address| address.wrapping_add(part * u64::from(store.bytes)));
             cta.shared.store_lanes(&part, lanes, store.bytes, values);
+            if self.frames[frame].undefined.any() {
+                self.mark_stored(cta, at, access, &part, (lanes, *from), None);
+            }
         }
         Ok(())
     }
@@ -233,24 +245,11 @@ impl Warp {
             let part = addresses.map(|address| address.wrapping_add(part * u64::from(store.bytes)));
             let values = self.frames[frame].column(*from, &cta.launch.constants);
             self.local.store(&part, lanes, store.bytes, values);
+            if self.frames[frame].undefined.any() {
+                self.mark_stored(cta, at, access, &part, (lanes, *from), None);
+            }
         }
         Ok(())
-    }
-
-    /// Reports lanes that read bytes that were never written.
-    pub(super) fn report_unwritten(
-        &self,
-        cta: &mut Cta<'_>,
-        at: usize,
-        access: &Access,
-        addresses: &Column,
-        bare: u32,
-    ) {
-        if bare != 0 && cta.launch.options.checks.uninitialised {
-            let lane = first_lane(bare);
-            let bad = access.bad(addresses[lane], String::new());
-            cta.report(self.index, lane, self.lane_groups[at].pc, ExecFindingKind::Uninitialised(bad));
-        }
     }
 }
 

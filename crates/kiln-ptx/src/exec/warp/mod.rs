@@ -18,15 +18,19 @@ mod matrix;
 mod memory;
 mod repeat;
 mod special;
+mod undefined;
+mod undefined_memory;
 mod watching;
 
 use super::block::Cta;
+use super::check::ValueRule;
 use super::code::Code;
 use super::column::LANES;
 use super::fault::ExecFault;
 use super::finding::ExecFindingKind;
 use super::memory::Local;
 use super::preemption::Switch;
+use super::undefined::OriginNotes;
 use frame::Frames;
 pub(crate) use lane_group::{LaneGroup, State};
 pub(crate) use memory::MAX_POLLS;
@@ -47,6 +51,8 @@ pub(crate) struct Warp {
     pub(crate) lane_groups: Vec<LaneGroup>,
     frames: Frames,
     local: Local,
+    /// Where undefined bytes on the stacks come from.
+    local_origins: OriginNotes,
     /// Instructions run so far.
     steps: u64,
     /// Where the present lane group must be passed over: the lowest key among the others that could run.
@@ -107,7 +113,9 @@ type Done<T> = Result<T, Box<Trouble>>;
 impl Warp {
     pub(crate) fn new(index: usize, lanes: u32, cta: &Cta<'_>) -> Self {
         let code = cta.launch.code;
-        let mut local = Local::new(cta.launch.options.checks.uninitialised);
+        let tracked =
+            cta.launch.options.checks.uninitialised && cta.launch.rules.has(ValueRule::LocalContents);
+        let mut local = Local::new(tracked);
         let mut frames = Frames::default();
         let entry = frames.enter(code, 0, None, 0, lanes, 0);
         local.reserve(frames[entry].top);
@@ -120,12 +128,13 @@ impl Warp {
             last_run: 0,
             repeats: None,
         };
-        Self {
+        let mut warp = Self {
             index,
             live: lanes,
             lane_groups: vec![lane_group],
             frames,
             local,
+            local_origins: OriginNotes::default(),
             steps: 0,
             threshold: 0,
             slice: (0, false),
@@ -135,7 +144,9 @@ impl Warp {
             polls: 0,
             splits: SPLITS,
             watch: Watch::default(),
-        }
+        };
+        warp.mark_unassigned(cta, entry, 0, lanes);
+        warp
     }
 
     /// Runs until all threads wait or have exited, or `budget` steps are used up.
@@ -194,6 +205,10 @@ impl Warp {
                 self.part(cta, at);
             }
             let mask = self.lane_groups[at].mask;
+            let marked = self.frames[frame].undefined.any();
+            if marked {
+                self.use_predicate(cta, at, step.guard, mask);
+            }
             let lanes = mask & self.frames[frame].test(step.guard);
             if step.first {
                 self.steps += 1;
@@ -203,7 +218,11 @@ impl Warp {
             if let (Some(coverage), true) = (cta.launch.options.coverage, lanes != 0) {
                 coverage.mark(pc);
             }
-            let flow = if lanes == 0 { Flow::Next } else { self.execute(cta, at, step, lanes)? };
+            let flow = match lanes {
+                0 => Flow::Next,
+                _ if marked => self.execute_undefined(cta, at, step, lanes)?,
+                _ => self.execute(cta, at, step, lanes)?,
+            };
             match flow {
                 Flow::Next => self.lane_groups[at].pc = pc + 1,
                 Flow::Jump(target) => self.lane_groups[at].pc = target,

@@ -1,13 +1,14 @@
 //! The bytes of one segment as the executor of PTX sees them. What is touched is remembered for the race check.
 
 use std::ops::Range;
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
 use kiln_driver::SharedBytes;
-use kiln_ptx::exec::Cells;
+use kiln_ptx::exec::{Cells, ExecFinding};
 
 use crate::check::touched_bytes::Touched;
+use crate::check::undefined_bytes::UndefinedBytes;
 use crate::memory::address_map::Segment;
 use crate::memory::memory_view::{MemoryView, SegmentTouched};
 
@@ -53,8 +54,11 @@ impl<'v> SegmentCells<'v> {
         })
     }
 
-    /// Whether each byte of a range was written, before the launch or by it.
+    /// Whether each byte of a range was written, before the launch or by it, with contents that are defined.
     fn is_written(&self, undefined: &[Range<u64>], offset: u64, bytes: u64) -> bool {
+        if self.touched.undefined.get().is_some_and(|copied| copied.any(offset, bytes)) {
+            return false;
+        }
         let end = offset + bytes;
         let first = undefined.partition_point(|part| part.end <= offset);
         let mut parts = undefined.iter().skip(first).take_while(|part| part.start < end);
@@ -110,6 +114,9 @@ impl<'v> SegmentCells<'v> {
     fn written(&self, offset: u64, bytes: u64) {
         let writes = self.touched.writes.get_or_init(|| Touched::new(self.len));
         self.set(writes, offset, bytes);
+        if let Some(undefined) = self.touched.undefined.get() {
+            undefined.define(offset, bytes);
+        }
     }
 
     #[inline]
@@ -161,6 +168,9 @@ impl Cells for SegmentCells<'_> {
     fn update(&self, offset: u64, bytes: u32, next: &mut dyn FnMut(u64) -> u64) -> u64 {
         let atomics = self.touched.atomics.get_or_init(|| Touched::new(self.len));
         atomics.set_in_word(offset, u64::from(bytes));
+        if let Some(undefined) = self.touched.undefined.get() {
+            undefined.define(offset, u64::from(bytes));
+        }
         let at = (self.offset + offset) as usize;
         const ORDER: Ordering = Ordering::AcqRel;
         const SEEN: Ordering = Ordering::Acquire;
@@ -195,7 +205,7 @@ impl Cells for SegmentCells<'_> {
 
     fn unwritten(&self, offsets: &[u64; 32], mask: u32, bytes: u32) -> u32 {
         let undefined = self.undefined();
-        if undefined.is_empty() {
+        if undefined.is_empty() && self.touched.undefined.get().is_none() {
             return 0;
         }
         let mut all = true;
@@ -206,6 +216,25 @@ impl Cells for SegmentCells<'_> {
         let lanes = (0..32).filter(|lane| mask >> lane & 1 != 0);
         let bare = lanes.filter(|lane| !self.is_written(undefined, offsets[*lane], u64::from(bytes)));
         bare.fold(0, |bits, lane| bits | 1 << lane)
+    }
+
+    fn undefined_bits(&self, offset: u64, bytes: u32) -> u64 {
+        let undefined = self.undefined();
+        (0..u64::from(bytes)).fold(0, |bits, byte| {
+            let at = offset + byte;
+            let copied = self.touched.undefined.get().map_or(0, |copied| copied.bits(at));
+            let mask = match copied {
+                0 if self.is_written(undefined, at, 1) => 0,
+                0 => 0xff,
+                mask => mask,
+            };
+            bits | u64::from(mask) << (8 * byte)
+        })
+    }
+
+    fn undefine(&self, offset: u64, bytes: u32, bits: u64, copied: &dyn Fn() -> Arc<ExecFinding>) {
+        let undefined = self.touched.undefined.get_or_init(|| UndefinedBytes::new(self.len));
+        undefined.mark(offset, bytes, bits, copied);
     }
 
     fn store_lanes(&self, offsets: &[u64; 32], mask: u32, bytes: u32, values: &[u64; 32]) {

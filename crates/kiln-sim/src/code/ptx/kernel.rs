@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use kiln_driver::{Access, Code, Dim3};
 use kiln_ptx::EntryFacts;
 use kiln_ptx::exec::{
-    AccessKind, BadAccess, Coverage, DeviceHeap, Entry, ExecFindingKind, ExecOutcome, LaunchShape, Options,
-    OtherWriters,
+    AccessKind, BadAccess, Checks, Coverage, DeviceHeap, Entry, ExecFindingKind, ExecOutcome, LaunchShape,
+    Options, OtherWriters,
 };
 
 use super::engine::PtxEngine;
@@ -118,8 +118,10 @@ impl SimKernel for PtxKernel {
             cooperative: launch.is_cooperative(),
         };
         let defaults = Options::default();
+        // Only the executor can tell a copy of undefined bytes from a use of them.
+        let uninitialised = self.engine.checks.uninitialised || launch.memory().checks_undefined().is_some();
         let options = Options {
-            checks: self.engine.checks,
+            checks: Checks { uninitialised, ..self.engine.checks },
             seed: launch.seed(),
             threads: launch.parallelism(),
             step_limit: self.engine.step_limit.unwrap_or(defaults.step_limit),

@@ -1,6 +1,6 @@
 // Memory of `malloc` in the kernel is read before it is written.
 // launch: grid 1 block 1
-// args: out u32 1
+// args: returned u32 1
 
 extern "C" __global__ void bug_uninitialised_heap(unsigned* y) {
     volatile unsigned* p = (unsigned*)malloc(64);

@@ -1,6 +1,6 @@
 // An element of a local array is read that was never written.
 // launch: grid 1 block 32
-// args: in u32 32; out u32 32
+// args: in u32 32; returned u32 32
 
 extern "C" __global__ void bug_uninitialised_local(const unsigned* x, unsigned* y) {
     volatile unsigned a[8];

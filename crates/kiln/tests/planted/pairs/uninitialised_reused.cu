@@ -1,6 +1,6 @@
 // A block that was freed and handed out again is read as if it were zero.
 // launch: grid 1 block 64
-// args: reused u32 64; out u32 64
+// args: reused u32 64; returned u32 64
 
 extern "C" __global__ void bug_uninitialised_reused(unsigned* x, unsigned* y) {
     unsigned t = threadIdx.x;

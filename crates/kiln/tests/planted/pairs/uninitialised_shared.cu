@@ -1,6 +1,6 @@
 // Shared memory is read before it is written.
 // launch: grid 1 block 64
-// args: in u32 64; out u32 64
+// args: in u32 64; returned u32 64
 
 extern "C" __global__ void bug_uninitialised_shared(const unsigned* x, unsigned* y) {
     __shared__ unsigned s[64];

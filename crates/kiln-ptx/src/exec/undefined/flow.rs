@@ -1,0 +1,94 @@
+//! What an operation does with undefined bits of its operands.
+
+/// How the bits of an operation's result follow from those of its operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum DataFlow {
+    /// Every bit may depend on every bit: an undefined one is a use.
+    #[default]
+    Computes,
+    /// Bits of the operands in this set (bit 0 for the first) are moved, copied or dropped, as the other operands say.
+    Moves(u8),
+    /// Each bit follows from the bits at its place: bit `4a + 2b + c` of the table.
+    Bitwise(u8),
+    /// The same, with the table in the fourth operand.
+    Lookup,
+}
+
+impl DataFlow {
+    /// Tables of operations with one and two operands; the third is not looked at.
+    pub(crate) const AND: Self = Self::Bitwise(0xc0);
+    pub(crate) const OR: Self = Self::Bitwise(0xfc);
+    pub(crate) const XOR: Self = Self::Bitwise(0x3c);
+    pub(crate) const NOT: Self = Self::Bitwise(0x0f);
+
+    /// Whether an operand is moved, and does not decide where bits go.
+    pub(crate) fn is_data(self, operand: usize) -> bool {
+        match self {
+            Self::Computes => false,
+            Self::Moves(set) => set >> operand & 1 != 0,
+            Self::Bitwise(_) => true,
+            Self::Lookup => operand < 3,
+        }
+    }
+}
+
+/// The bits of a bitwise result that depend on an undefined bit. Each operand is its value and its undefined bits.
+pub(crate) fn undefined_bitwise(operands: [(u64, u64); 3], table: u64) -> u64 {
+    let (mut may_be_one, mut may_be_zero) = (0, 0);
+    for index in 0..8u32 {
+        let mut possible = u64::MAX;
+        for (place, (value, undefined)) in operands.iter().enumerate() {
+            let wanted = if index >> (2 - place) & 1 != 0 { *value } else { !value };
+            possible &= wanted | undefined;
+        }
+        match table >> index & 1 {
+            0 => may_be_zero |= possible,
+            _ => may_be_one |= possible,
+        }
+    }
+    may_be_one & may_be_zero
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bitwise(flow: DataFlow, a: (u64, u64), b: (u64, u64)) -> u64 {
+        let DataFlow::Bitwise(table) = flow else { panic!("{flow:?} has no table") };
+        undefined_bitwise([a, b, (0, 0)], u64::from(table))
+    }
+
+    #[test]
+    fn masks_take_undefined_bits_away() {
+        assert_eq!(bitwise(DataFlow::AND, (0, 0xffff), (0xff, 0)), 0xff);
+        assert_eq!(bitwise(DataFlow::AND, (0, 0xffff), (0, 0)), 0);
+        assert_eq!(bitwise(DataFlow::OR, (0, 0xffff), (0xff, 0)), 0xff00);
+        assert_eq!(bitwise(DataFlow::XOR, (0, 0xf0), (0xff, 0x0f)), 0xff);
+        assert_eq!(bitwise(DataFlow::NOT, (5, 0xf0), (0, 0)), 0xf0);
+    }
+
+    #[test]
+    fn the_tables_are_those_of_the_operations() {
+        for (flow, operation) in [
+            (DataFlow::AND, (|a, b| a & b) as fn(u64, u64) -> u64),
+            (DataFlow::OR, |a, b| a | b),
+            (DataFlow::XOR, |a, b| a ^ b),
+            (DataFlow::NOT, |a, _| !a & 1),
+        ] {
+            let DataFlow::Bitwise(table) = flow else { panic!("{flow:?} has no table") };
+            for index in 0..8u64 {
+                let (a, b) = (index >> 2 & 1, index >> 1 & 1);
+                assert_eq!(u64::from(table) >> index & 1, operation(a, b), "{flow:?} {a} {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_lookup_is_undefined_where_an_undefined_bit_changes_it() {
+        // a ? b : c, with `a` undefined: only where `b` and `c` differ.
+        assert_eq!(undefined_bitwise([(0, 0b1111), (0b0011, 0), (0b0101, 0)], 0xca), 0b0110);
+        // The side that is not picked may be undefined.
+        assert_eq!(undefined_bitwise([(0b1100, 0), (0, 0b0011), (0, 0b1100)], 0xca), 0);
+        assert_eq!(undefined_bitwise([(0b1100, 0), (0, 0b1111), (0, 0)], 0xca), 0b1100);
+    }
+}

@@ -1,0 +1,78 @@
+//! Where an undefined value comes from.
+
+use std::collections::HashMap;
+
+use crate::exec::memory::window::Place;
+
+/// The first read of bytes that were never written, or a register that was never assigned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Memory {
+        /// The load.
+        pc: u32,
+        /// Its block in the grid, and its thread in the block.
+        block: [u32; 3],
+        thread: u32,
+        place: Place,
+        address: u64,
+        bytes: u32,
+    },
+    Register {
+        /// The place of the function in the lowered code.
+        function: u32,
+        /// The register, by its number in the function.
+        register: u32,
+    },
+}
+
+impl Origin {
+    /// What stands where no bit is undefined.
+    pub(crate) const NONE: Self = Self::Register { function: u32::MAX, register: u32::MAX };
+
+    /// The step that read the bytes; `other` where none did.
+    pub(crate) fn pc_or(self, other: u32) -> u32 {
+        match self {
+            Self::Memory { pc, .. } => pc,
+            Self::Register { .. } => other,
+        }
+    }
+
+    /// Whether bytes of memory were read.
+    pub(crate) fn is_memory(self) -> bool {
+        matches!(self, Self::Memory { .. })
+    }
+}
+
+/// The most bytes whose origin is remembered.
+const CAPACITY: usize = 1 << 18;
+
+/// Where the undefined bytes of a memory come from that were copied into it.
+#[derive(Debug, Default)]
+pub(crate) struct OriginNotes {
+    /// By the number of the byte.
+    bytes: HashMap<u64, Origin>,
+}
+
+impl OriginNotes {
+    /// Remembers the origin of a byte; where too many are remembered, the load of the byte counts as the origin.
+    pub(crate) fn note(&mut self, byte: u64, origin: Origin) {
+        if self.bytes.len() < CAPACITY || self.bytes.contains_key(&byte) {
+            self.bytes.insert(byte, origin);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    pub(crate) fn at(&self, byte: u64) -> Option<Origin> {
+        self.bytes.get(&byte).copied()
+    }
+
+    /// Forgets the bytes for which `is_gone` holds.
+    pub(crate) fn forget(&mut self, is_gone: impl Fn(u64) -> bool) {
+        if !self.bytes.is_empty() {
+            self.bytes.retain(|byte, _| !is_gone(*byte));
+        }
+    }
+}

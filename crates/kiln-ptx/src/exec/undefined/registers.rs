@@ -1,0 +1,188 @@
+//! The undefined bits of the registers of a frame.
+
+use super::origin::Origin;
+use crate::exec::code::{Pred, PredSource, Reg, Source};
+use crate::exec::column::{Column, LANES, each, lanes_where};
+
+/// Undefined bits on their way into a register, and where each lane has them from.
+#[derive(Clone, Debug)]
+pub(crate) struct Carried {
+    pub(crate) bits: Column,
+    pub(crate) origins: [Origin; LANES],
+}
+
+impl Carried {
+    /// Nothing undefined.
+    pub(crate) const NOTHING: Self = Self { bits: [0; LANES], origins: [Origin::NONE; LANES] };
+
+    /// Marks bits of a lane.
+    pub(crate) fn mark(&mut self, lane: usize, bits: u64, origin: Origin) {
+        if bits != 0 {
+            self.bits[lane] |= bits;
+            self.origins[lane] = origin;
+        }
+    }
+
+    /// The lanes with undefined bits.
+    pub(crate) fn lanes(&self) -> u32 {
+        lanes_where(u32::MAX, |lane| self.bits[lane] != 0)
+    }
+}
+
+/// A predicate that is undefined in some lanes.
+#[derive(Clone, Debug)]
+struct UndefinedPredicate {
+    lanes: u32,
+    origins: [Origin; LANES],
+}
+
+/// The registers of a frame that hold undefined bits.
+#[derive(Debug, Default)]
+pub(crate) struct UndefinedRegisters {
+    /// How many registers and predicates have any.
+    count: u32,
+    columns: Vec<Option<Box<Carried>>>,
+    predicates: Vec<Option<Box<UndefinedPredicate>>>,
+}
+
+impl UndefinedRegisters {
+    /// Whether any register has undefined bits.
+    #[inline(always)]
+    pub(crate) fn any(&self) -> bool {
+        self.count != 0
+    }
+
+    /// The undefined bits of what a step reads.
+    pub(crate) fn column(&self, source: Source) -> Option<&Carried> {
+        let column = source.split().err()?;
+        self.columns.get(column as usize)?.as_deref()
+    }
+
+    /// The lanes in which a source has undefined bits among `bits`.
+    pub(crate) fn lanes(&self, source: Source, mask: u32, bits: u64) -> u32 {
+        self.column(source).map_or(0, |carried| lanes_where(mask, |lane| carried.bits[lane] & bits != 0))
+    }
+
+    /// The lanes in which a predicate is undefined.
+    pub(crate) fn predicate(&self, source: PredSource) -> u32 {
+        self.predicate_at(source.pred).map_or(0, |found| found.lanes)
+    }
+
+    /// Where a lane of a predicate has its value from.
+    pub(crate) fn predicate_origin(&self, source: PredSource, lane: usize) -> Origin {
+        self.predicate_at(source.pred).map_or(Origin::NONE, |found| found.origins[lane])
+    }
+
+    /// Replaces what is known of a register in the lanes of `mask`.
+    pub(crate) fn set(&mut self, reg: Reg, carried: &Carried, mask: u32) {
+        let marked = lanes_where(mask, |lane| carried.bits[lane] != 0);
+        self.define(reg, mask & !marked);
+        if marked == 0 || reg.0 == 0 {
+            return;
+        }
+        let at = reg.0 as usize;
+        if self.columns.len() <= at {
+            self.columns.resize_with(at + 1, || None);
+        }
+        let Some(slot) = self.columns.get_mut(at) else { return };
+        self.count += u32::from(slot.is_none());
+        let known = slot.get_or_insert_with(|| Box::new(Carried::NOTHING));
+        each(marked, |lane| {
+            known.bits[lane] = carried.bits[lane];
+            known.origins[lane] = carried.origins[lane];
+        });
+    }
+
+    /// A register is defined in the lanes of `mask`.
+    pub(crate) fn define(&mut self, reg: Reg, mask: u32) {
+        let Some(slot) = self.columns.get_mut(reg.0 as usize) else { return };
+        let Some(known) = slot else { return };
+        each(mask, |lane| known.bits[lane] = 0);
+        if known.lanes() == 0 {
+            *slot = None;
+            self.count -= 1;
+        }
+    }
+
+    /// Replaces what is known of a predicate in the lanes of `mask`: it is undefined in those of `lanes`.
+    pub(crate) fn set_predicate(
+        &mut self,
+        pred: Pred,
+        lanes: u32,
+        origins: impl Fn(usize) -> Origin,
+        mask: u32,
+    ) {
+        self.define_predicate(pred, mask & !lanes);
+        let lanes = lanes & mask;
+        if lanes == 0 || pred.0 < Pred::FIRST {
+            return;
+        }
+        let at = pred.0 as usize;
+        if self.predicates.len() <= at {
+            self.predicates.resize_with(at + 1, || None);
+        }
+        let Some(slot) = self.predicates.get_mut(at) else { return };
+        self.count += u32::from(slot.is_none());
+        let nothing = || Box::new(UndefinedPredicate { lanes: 0, origins: [Origin::NONE; LANES] });
+        let known = slot.get_or_insert_with(nothing);
+        known.lanes |= lanes;
+        each(lanes, |lane| known.origins[lane] = origins(lane));
+    }
+
+    /// A predicate is defined in the lanes of `mask`.
+    pub(crate) fn define_predicate(&mut self, pred: Pred, mask: u32) {
+        let Some(slot) = self.predicates.get_mut(pred.0 as usize) else { return };
+        let Some(known) = slot else { return };
+        known.lanes &= !mask;
+        if known.lanes == 0 {
+            *slot = None;
+            self.count -= 1;
+        }
+    }
+
+    /// All registers are defined.
+    pub(crate) fn clear(&mut self) {
+        self.count = 0;
+        self.columns.clear();
+        self.predicates.clear();
+    }
+
+    fn predicate_at(&self, pred: Pred) -> Option<&UndefinedPredicate> {
+        self.predicates.get(pred.0 as usize)?.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_register_counts_until_its_last_lane_is_defined() {
+        let mut registers = UndefinedRegisters::default();
+        let mut carried = Carried::NOTHING;
+        carried.mark(3, 0xff, Origin::NONE);
+        carried.mark(7, 0xff00, Origin::NONE);
+        registers.set(Reg(5), &carried, u32::MAX);
+        registers.set(Reg(0), &carried, u32::MAX);
+        assert!(registers.any());
+        assert_eq!(registers.lanes(Source(5), u32::MAX, u64::MAX), 1 << 3 | 1 << 7);
+        assert_eq!(registers.lanes(Source(5), u32::MAX, 0xff), 1 << 3);
+        registers.define(Reg(5), 1 << 3);
+        assert_eq!(registers.lanes(Source(5), u32::MAX, u64::MAX), 1 << 7);
+        registers.set(Reg(5), &Carried::NOTHING, 1 << 7);
+        assert!(!registers.any());
+    }
+
+    #[test]
+    fn predicates_are_undefined_lane_by_lane() {
+        let mut registers = UndefinedRegisters::default();
+        let (pred, source) = (Pred(4), PredSource { pred: Pred(4), negated: true });
+        registers.set_predicate(pred, 0b110, |_| Origin::NONE, 0b111);
+        registers.set_predicate(Pred::SINK, 0b110, |_| Origin::NONE, 0b111);
+        assert_eq!(registers.predicate(source), 0b110);
+        registers.set_predicate(pred, 0b001, |_| Origin::NONE, 0b011);
+        assert_eq!(registers.predicate(source), 0b101);
+        registers.define_predicate(pred, 0b111);
+        assert!(!registers.any());
+    }
+}
