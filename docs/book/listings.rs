@@ -22,6 +22,7 @@ chapters! {
     programs = "programs.md",
     graphs = "graphs.md",
     libraries = "libraries.md",
+    primitives = "primitives.md",
     faults = "faults.md",
     services = "services.md",
     tuning = "tuning.md",

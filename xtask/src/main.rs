@@ -13,6 +13,7 @@ mod differential;
 mod failure;
 mod fuzz;
 mod gpu_bundle;
+mod kernels;
 mod models;
 mod process;
 mod properties;
@@ -66,6 +67,8 @@ enum Command {
     Sanitize(sanitize::Arguments),
     /// Runs random programs on the interpreter and, as PTX, on the executor
     Differential(differential::Arguments),
+    /// Compiles the kernels that kiln-libs ships as PTX
+    Kernels(kernels::Arguments),
     /// Writes target/gpu-bundle: the GPU tests and benchmarks for a host that has a driver but no Rust
     GpuBundle,
     /// Prints where NVRTC, ptxas and the CUDA headers are, for `eval "$(cargo xtask toolkit)"`
@@ -87,6 +90,7 @@ fn main() -> ExitCode {
         Command::Properties(arguments) => properties::run(&workspace, &arguments),
         Command::Sanitize(arguments) => sanitize::run(&workspace, &arguments),
         Command::Differential(arguments) => differential::run(&workspace, &arguments),
+        Command::Kernels(arguments) => kernels::run(&workspace, &arguments),
         Command::GpuBundle => gpu_bundle::run(&workspace),
         Command::Toolkit(arguments) => toolkit::run(&workspace, &arguments),
     });
