@@ -15,13 +15,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let gpu = DeviceRuntime::auto()?;
     println!("{gpu:?}");
     let (keys, rows) = (gpu.allocate::<u32>(ROWS)?, gpu.allocate::<u32>(ROWS)?);
-    let random = Sampler::new(&gpu);
+    let random = Sampler::new(gpu);
     random.draw(1).fill(&keys, Integers { first: 0, last: KEYS as u32 - 1 })?;
     random.draw(2).fill(&rows, Permutation)?;
     let before = keys.download()?;
 
     // Rows by key, in place. Four bits are enough for sixteen keys.
-    let prims = Primitives::new(&gpu);
+    let prims = Primitives::new(gpu);
     prims.sort_by_key(&keys, &rows, &keys, &rows).bits(0..4).submit()?;
 
     // How many rows each key has, and where its first one is.
@@ -37,6 +37,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         assert!(keys[start..start + count].iter().all(|found| *found == key as u32));
         assert_eq!(before.iter().filter(|found| **found == key as u32).count(), count);
     }
-    println!("key 3 has rows {}..{}; the most of a key are {}", starts[3], starts[3] + counts[3], largest.download()?[0]);
+    println!(
+        "key 3 has rows {}..{}; the most of a key are {}",
+        starts[3],
+        starts[3] + counts[3],
+        largest.download()?[0]
+    );
     Ok(())
 }

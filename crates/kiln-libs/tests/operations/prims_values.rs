@@ -21,15 +21,16 @@ pub(crate) fn f32s(seed: u64, len: usize) -> Vec<f32> {
     const SPECIAL: [f32; 8] =
         [0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MIN_POSITIVE / 4.0, 1.0, -1.0];
     let special = |word: u64| {
-        if word % 5 == 0 { SPECIAL[(word >> 40) as usize % 8] } else { f32::from_bits(word as u32) }
+        if word.is_multiple_of(5) { SPECIAL[(word >> 40) as usize % 8] } else { f32::from_bits(word as u32) }
     };
     words(seed, len).into_iter().map(special).collect()
 }
 
 pub(crate) fn f64s(seed: u64, len: usize) -> Vec<f64> {
     const SPECIAL: [f64; 6] = [0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, -1.0];
-    let special =
-        |word: u64| if word % 5 == 0 { SPECIAL[(word >> 40) as usize % 6] } else { f64::from_bits(word) };
+    let special = |word: u64| {
+        if word.is_multiple_of(5) { SPECIAL[(word >> 40) as usize % 6] } else { f64::from_bits(word) }
+    };
     words(seed, len).into_iter().map(special).collect()
 }
 
