@@ -11,7 +11,7 @@ impl<'t> Parser<'t> {
     /// `kernel name(parameters) block(x, y, z) over(buffer) flush`.
     pub(super) fn header(&mut self) -> Result<(), TextError> {
         self.word("kernel")?;
-        let name = self.any_word("the name of the kernel")?.text.to_owned();
+        let name = self.declared_name("the name of the kernel")?.text.to_owned();
         self.kernel.edit(|draft| draft.name = name);
         self.sign("(")?;
         // A buffer may be as long as one that is declared behind it, so names are looked up at the end.
@@ -75,7 +75,7 @@ impl<'t> Parser<'t> {
         if role.is_some() {
             self.advance();
         }
-        let name = self.any_word("the name of a parameter")?;
+        let name = self.declared_name("the name of a parameter")?;
         self.sign(":")?;
         let ty = self.ty()?;
         let Some(role) = role else {
@@ -110,7 +110,7 @@ impl<'t> Parser<'t> {
     /// `shared tile: f32[256] raw;`, any number of them.
     pub(super) fn shared(&mut self) -> Result<(), TextError> {
         while self.take_word("shared") {
-            let name = self.any_word("the name of shared memory")?;
+            let name = self.declared_name("the name of shared memory")?;
             self.sign(":")?;
             let element = self.ty()?;
             self.sign("[")?;

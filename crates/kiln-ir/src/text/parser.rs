@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::error::TextError;
 use super::lexer::{Kind, Token, tokens};
 use super::number;
+use super::reserved::is_name;
 use crate::build::KernelBuilder;
 use crate::declaration::{ScalarId, ValueId, VariableId};
 use crate::operation::{MemoryOperand, MemoryScope, Operand};
@@ -12,7 +13,7 @@ use crate::program::{Draft, Program};
 use crate::scalar_type::Type;
 use crate::source_location::SourceLocation;
 use crate::statement::{BarrierScope, Block, StatementKind};
-use crate::verify::{MAX_DEPTH, VerifyError};
+use crate::verify::{MAX_DEPTH, VerifyError, VerifyReason};
 
 impl Program {
     /// Reads the text form and verifies what it says.
@@ -112,6 +113,15 @@ impl<'t> Parser<'t> {
         match self.token().kind {
             Kind::Word => Ok(self.advance()),
             _ => Err(self.unexpected(what)),
+        }
+    }
+
+    /// A word that can be a name.
+    pub(super) fn declared_name(&mut self, what: &str) -> Result<Token<'t>, TextError> {
+        let token = self.any_word(what)?;
+        match is_name(token.text) {
+            true => Ok(token),
+            false => Err(token.error(VerifyReason::Name { name: token.text.to_owned() }.to_string())),
         }
     }
 
