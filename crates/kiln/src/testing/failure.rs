@@ -12,6 +12,8 @@ use kiln_sim::SimReport;
 pub struct TestFailure {
     seed: Option<u64>,
     cause: FailureCause,
+    /// What the device found besides.
+    findings: Option<Box<SimReport>>,
     repeat: String,
 }
 
@@ -42,7 +44,12 @@ impl TestFailure {
             Some(seed) => format!("{}={seed}", super::SEED_VARIABLE),
             None => format!("{}=cuda", super::DEVICE_VARIABLE),
         };
-        Self { seed, cause, repeat: format!("{place} {}", command()) }
+        Self { seed, cause, findings: None, repeat: format!("{place} {}", command()) }
+    }
+
+    /// The same with what the device found before the test failed.
+    pub(super) fn with_findings(self, findings: Option<Box<SimReport>>) -> Self {
+        Self { findings, ..self }
     }
 
     /// The seed it failed with; none on a GPU.
@@ -53,6 +60,14 @@ impl TestFailure {
     /// Why it failed.
     pub fn cause(&self) -> &FailureCause {
         &self.cause
+    }
+
+    /// What the simulated device found: the cause, or what it found before the test panicked or returned.
+    pub fn findings(&self) -> Option<&SimReport> {
+        match &self.cause {
+            FailureCause::Findings(report) => Some(report),
+            _ => self.findings.as_deref(),
+        }
     }
 
     /// The command that runs the test in the same way again.
@@ -90,6 +105,9 @@ impl fmt::Display for TestFailure {
             }
             FailureCause::Panic(message) => write!(f, "it panicked: {message}")?,
             FailureCause::Environment(message) => f.write_str(message)?,
+        }
+        if let Some(report) = &self.findings {
+            write!(f, "\nthe device found this before: {report}")?;
         }
         write!(f, "\nrepeat it with: {}", self.repeat)
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kiln_mem::decorator::Annotated;
 use kiln_runtime::prober::{Prober, TestGate, prober};
-use kiln_sim::{KernelChecks, Machine, MachineConfig, Mode, PtxEngine};
+use kiln_sim::{KernelChecks, Machine, MachineConfig, Mode, PtxEngine, SimReport};
 
 use super::failure::{FailureCause, TestFailure};
 use crate::{DeviceRuntime, Error, Result, RuntimeConfig};
@@ -69,7 +69,8 @@ impl SeededTest {
         let asked = asked.map_err(|cause| TestFailure::new(self.seeds.first().copied(), cause))?;
         let chosen = asked.seed.map(|seed| vec![seed]);
         for seed in chosen.as_ref().unwrap_or(&self.seeds) {
-            self.run_seed(*seed, &test).map_err(|cause| TestFailure::new(Some(*seed), cause))?;
+            self.run_seed(*seed, &test)
+                .map_err(|(cause, findings)| TestFailure::new(Some(*seed), cause).with_findings(findings))?;
         }
         if asked.gpu {
             run_gpu(prober(), &test).map_err(|cause| TestFailure::new(None, cause))?;
@@ -81,12 +82,12 @@ impl SeededTest {
         &self,
         seed: u64,
         test: &impl Fn(&DeviceRuntime) -> Result<()>,
-    ) -> std::result::Result<(), FailureCause> {
+    ) -> std::result::Result<(), (FailureCause, Option<Box<SimReport>>)> {
         let machine = Machine::new(MachineConfig { mode: Mode::Seeded(seed), ..self.machine.clone() });
-        let device = machine.device(0).map_err(|error| FailureCause::Error(error.into()))?;
+        let failed = |error: Error| (FailureCause::Error(error), None);
+        let device = machine.device(0).map_err(|error| failed(error.into()))?;
         let outcome = {
-            let gpu =
-                DeviceRuntime::from_driver(device, self.runtime.clone()).map_err(FailureCause::Error)?;
+            let gpu = DeviceRuntime::from_driver(device, self.runtime.clone()).map_err(failed)?;
             let before = gpu.memory().accounting().live_bytes;
             caught(&gpu, test).and_then(|()| {
                 match gpu.memory().accounting().live_bytes.saturating_sub(before) {
@@ -95,18 +96,23 @@ impl SeededTest {
                 }
             })
         };
-        // After a fault memory stays behind, which says nothing about the test.
+        // After a fault or a panic memory stays behind, which says nothing about the test.
+        let found = || {
+            let mut report = machine.finish();
+            report.findings.retain(|finding| finding.kind != kiln_sim::FindingKind::Leak);
+            Some(Box::new(report)).filter(|report| !report.is_clean())
+        };
         let findings = match outcome {
             Ok(()) => machine.finish(),
-            Err(cause @ (FailureCause::Panic(_) | FailureCause::Leak { .. })) => return Err(cause),
-            Err(cause) if machine.findings().is_empty() => return Err(cause),
-            Err(_) => {
-                let mut report = machine.finish();
-                report.findings.retain(|finding| finding.kind != kiln_sim::FindingKind::Leak);
-                report
+            Err(cause @ (FailureCause::Panic(_) | FailureCause::Leak { .. })) => {
+                return Err((cause, found()));
             }
+            Err(cause) => match found() {
+                Some(report) => *report,
+                None => return Err((cause, None)),
+            },
         };
-        if findings.is_clean() { Ok(()) } else { Err(FailureCause::Findings(findings)) }
+        if findings.is_clean() { Ok(()) } else { Err((FailureCause::Findings(findings), None)) }
     }
 }
 

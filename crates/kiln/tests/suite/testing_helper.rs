@@ -94,6 +94,20 @@ fn errors_and_panics_keep_their_message() {
 }
 
 #[test]
+fn a_failed_assertion_shows_what_the_device_found_before() {
+    let failure = check([5], |gpu| {
+        assert_eq!(copy(gpu, 1)?, (0..32).collect::<Vec<u32>>(), "these differ");
+        Ok(())
+    });
+    let failure = failure.unwrap_err();
+    assert!(matches!(failure.cause(), FailureCause::Panic(_)), "{failure}");
+    assert!(failure.findings().is_some_and(|report| !report.is_clean()), "{failure}");
+    let text = failure.to_string();
+    let (panicked, found) = (text.find("these differ").unwrap(), text.find("undeclared access").unwrap());
+    assert!(panicked < found && text.contains("KILN_SEED=5"), "{text}");
+}
+
+#[test]
 fn the_machine_and_the_runtime_can_be_chosen() -> Result<(), TestFailure> {
     let memory = kiln::memory::MemoryConfig { stack: "stats(heap)".parse().unwrap(), ..Default::default() };
     let runtime = kiln::RuntimeConfig { memory, ..Default::default() };
