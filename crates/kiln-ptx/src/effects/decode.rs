@@ -4,6 +4,7 @@
 //! answer "cannot tell", never wrong.
 
 use super::step::{Action, Code, Operation, Reach, Source, Target, Touch};
+use super::webs::split_registers;
 use crate::body::Body;
 use crate::form::Form;
 use crate::function::PtxFunction;
@@ -27,7 +28,9 @@ pub(super) fn decode(module: &PtxModule, function: &PtxFunction) -> Code {
             decoder.instruction(form, instruction, body);
         }
     }
-    decoder.code
+    let mut code = decoder.code;
+    split_registers(&mut code, module, function);
+    code
 }
 
 /// A function while it is decoded.

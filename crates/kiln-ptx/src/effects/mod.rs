@@ -9,7 +9,8 @@
 //! # Why it is sound
 //!
 //! For every register the analysis keeps the set of things its value may have been computed from, over all
-//! instructions of all functions that can be reached, whatever the order of execution: to a fixpoint, with joins only.
+//! instructions of all functions that can be reached, whatever the order of execution: to a fixpoint, with joins only. A register that holds
+//! unrelated values in different parts of the code counts as several.
 //!
 //! 1. *Everything has an origin.* A value is computed from the words of the parameters, addresses of variables, data
 //!    loaded from memory, or numbers. Memory the kernel did not write itself may hold any pointer, so a full-width
@@ -48,6 +49,7 @@ mod origin;
 mod step;
 mod transfer;
 mod value;
+mod webs;
 
 pub use effect::{Doubt, EffectAnswer, Effects, PointerAccess, PointerEffect, PointerUse};
 

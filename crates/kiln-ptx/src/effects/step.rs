@@ -145,6 +145,57 @@ impl Action {
     }
 }
 
+impl Action {
+    /// The slot it assigns; calls assign theirs in another way.
+    pub(super) fn written(&self) -> Option<Slot> {
+        match self {
+            Self::Compute { to, .. }
+            | Self::Load { to, .. }
+            | Self::Data { to, .. }
+            | Self::Allocate { to } => Some(*to),
+            Self::Store { .. } | Self::Access { .. } | Self::Anywhere { .. } | Self::Call(_) => None,
+        }
+    }
+
+    pub(super) fn written_mut(&mut self) -> Option<&mut Slot> {
+        match self {
+            Self::Compute { to, .. }
+            | Self::Load { to, .. }
+            | Self::Data { to, .. }
+            | Self::Allocate { to } => Some(to),
+            Self::Store { .. } | Self::Access { .. } | Self::Anywhere { .. } | Self::Call(_) => None,
+        }
+    }
+
+    /// The slots it reads; calls read theirs in another way.
+    pub(super) fn read(&self) -> Vec<Slot> {
+        let mut slots = Vec::new();
+        self.clone().rename(&mut |slot| {
+            slots.push(slot);
+            slot
+        });
+        slots
+    }
+
+    /// Reads other slots in place of those it reads.
+    pub(super) fn rename(&mut self, slot_for: &mut impl FnMut(Slot) -> Slot) {
+        let mut rename = |source: &mut Source| {
+            if let Source::Register(slot) = source {
+                *slot = slot_for(*slot);
+            }
+        };
+        match self {
+            Self::Compute { from, .. } => from.iter_mut().for_each(rename),
+            Self::Load { target, .. } | Self::Access { target, .. } => rename(&mut target.base),
+            Self::Store { target, from, .. } => {
+                rename(&mut target.base);
+                rename(from);
+            }
+            Self::Data { .. } | Self::Allocate { .. } | Self::Anywhere { .. } | Self::Call(_) => {}
+        }
+    }
+}
+
 /// A step and the instruction it belongs to.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
@@ -181,6 +232,26 @@ impl Code {
             self.assigned.push(false);
         }
         slot
+    }
+
+    /// A slot of no register.
+    pub(super) fn new_slot(&mut self) -> Slot {
+        self.readers.push(Vec::new());
+        self.assigned.push(true);
+        self.readers.len() as Slot - 1
+    }
+
+    /// Finds the readers of each slot again, after steps were given other slots. What calls read stays.
+    pub(super) fn find_readers(&mut self) {
+        let calls: HashSet<u32> = self.calls.iter().copied().collect();
+        self.readers.iter_mut().for_each(|readers| readers.retain(|step| calls.contains(step)));
+        for (index, step) in (0..).zip(&self.steps) {
+            for slot in step.action.read() {
+                if let Some(readers) = self.readers.get_mut(slot as usize) {
+                    readers.push(index);
+                }
+            }
+        }
     }
 
     /// The slot of a register that some step mentions.

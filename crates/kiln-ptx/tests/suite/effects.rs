@@ -143,3 +143,41 @@ fn load(file: &str) -> PtxModule {
 fn find(module: &PtxModule, name: &str) -> PtxFunctionId {
     module.find_function(name).unwrap_or_else(|| panic!("no function {name}"))
 }
+
+/// What a kernel with three pointers does with each, by its body.
+fn effects_of(body: &str) -> Vec<PointerAccess> {
+    let text = format!(
+        ".version 8.0\n.target sm_80\n.address_size 64
+        .visible .entry k(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n) {{
+            .reg .pred %p<4>; .reg .b32 %r<4>, %n; .reg .b64 %p64<4>;
+            ld.param.u32 %n, [n]; setp.eq.u32 %p1, %n, 0; mov.u32 %r1, 1;
+            {body}
+            ret;
+        }}"
+    );
+    let module = PtxModule::parse(&text).unwrap();
+    let effects = module.effects(find(&module, "k")).unwrap();
+    effects.pointers.iter().map(|pointer| pointer.effect.access()).collect()
+}
+
+#[test]
+fn a_register_may_hold_one_pointer_after_the_other() {
+    let body = "ld.param.u64 %p640, [a]; ld.global.u32 %r1, [%p640];
+                ld.param.u64 %p640, [b]; st.global.u32 [%p640], %r1;";
+    assert_eq!(effects_of(body), [R, W, NO]);
+    let both_paths =
+        "ld.param.u64 %p640, [a]; @%p1 bra L; ld.param.u64 %p640, [b]; L: st.global.u32 [%p640], %r1;
+                      ld.param.u64 %p640, [c]; ld.global.u32 %r1, [%p640];";
+    assert_eq!(effects_of(both_paths), [W, W, R]);
+    let guarded = "ld.param.u64 %p640, [a]; @%p1 ld.param.u64 %p640, [b]; st.global.u32 [%p640], %r1;
+                   ld.param.u64 %p640, [c]; ld.global.u32 %r1, [%p640];";
+    assert_eq!(effects_of(guarded), [W, W, R], "a guarded assignment may not happen");
+    let in_a_loop = "ld.param.u64 %p640, [a]; AGAIN: ld.global.u32 %r2, [%p640];
+                     ld.param.u64 %p640, [b]; st.global.u32 [%p640], %r1; @%p1 bra AGAIN;
+                     ld.param.u64 %p640, [c]; st.global.u32 [%p640], %r1;";
+    assert_eq!(effects_of(in_a_loop), [RW, RW, W], "what meets at one use stays together");
+    let table = "ld.param.u64 %p640, [a]; T: .branchtargets A, B; brx.idx %n, T;
+                 A: ld.param.u64 %p640, [b]; B: st.global.u32 [%p640], %r1;
+                 ld.param.u64 %p640, [c]; ld.global.u32 %r1, [%p640];";
+    assert_eq!(effects_of(table), [W, W, R]);
+}
