@@ -92,7 +92,7 @@ keywords! {
 }
 
 keywords! {
-    /// Cache hints: they change how fast an access is, never what it does.
+    /// Cache hints: they change how fast an access is. `nc` also promises that no thread of the launch writes the memory.
     pub enum Cache {
         Ca = "ca", Cg = "cg", Cs = "cs", Cv = "cv", Lu = "lu", Wb = "wb", Wt = "wt", Nc = "nc",
         L1EvictNormal = "L1::evict_normal", L1EvictUnchanged = "L1::evict_unchanged",

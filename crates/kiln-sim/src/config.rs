@@ -124,6 +124,8 @@ pub struct MachineLimits {
     pub findings: usize,
     /// Bytes of trace that are kept; 0 turns the trace off.
     pub trace_bytes: usize,
+    /// Bytes of what kernels print that are kept.
+    pub printed_bytes: usize,
     /// Spans of the timeline that are kept.
     pub spans: usize,
     /// Polls in a row that may see nothing move.
@@ -144,6 +146,7 @@ impl Default for MachineLimits {
         Self {
             findings: 256,
             trace_bytes: 16 << 20,
+            printed_bytes: 16 << 20,
             spans: 1 << 20,
             idle_polls: 3,
             hang: Duration::from_secs(60),

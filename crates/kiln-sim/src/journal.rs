@@ -42,6 +42,7 @@ pub(crate) struct Journal {
     dropped: u64,
     pub(crate) commands: u64,
     printed: Vec<u8>,
+    printed_left_out_bytes: u64,
 }
 
 impl Journal {
@@ -57,20 +58,34 @@ impl Journal {
             dropped: 0,
             commands: 0,
             printed: Vec::new(),
+            printed_left_out_bytes: 0,
         };
         let mode = journal.mode.clone();
         journal.write(0, format_args!("machine with {mode}"));
         journal
     }
 
-    /// Text that kernels printed, up to the limit of the trace.
+    /// Text that kernels printed, up to its limit.
     pub(crate) fn printed(&self) -> &[u8] {
         &self.printed
     }
 
     pub(crate) fn print(&mut self, text: &[u8]) {
-        let room = self.limits.trace_bytes.saturating_sub(self.printed.len());
-        self.printed.extend_from_slice(&text[..text.len().min(room)]);
+        let room = self.limits.printed_bytes.saturating_sub(self.printed.len());
+        let (kept, rest) = text.split_at(text.len().min(room));
+        self.printed.extend_from_slice(kept);
+        self.printed_left_out_bytes += rest.len() as u64;
+    }
+
+    /// Counts findings, and bytes of text, that an engine did not keep.
+    pub(crate) fn leave_out(&mut self, (findings, printed_bytes): (u64, u64)) {
+        self.dropped += findings;
+        self.printed_left_out_bytes += printed_bytes;
+    }
+
+    /// How many bytes kernels printed beyond the limit.
+    pub(crate) fn printed_left_out_bytes(&self) -> u64 {
+        self.printed_left_out_bytes
     }
 
     /// Whether lines are kept, so that none is formatted in vain.

@@ -133,7 +133,7 @@ pub use check::actor::{Action, Actor};
 pub use check::finding::{Finding, FindingKind, Touching};
 pub use code::code_engine::{CodeEngine, CompileError, CompiledModule, Relocate, SimVariable};
 pub use code::host_kernel_library::{HostKernel, KernelLibrary};
-pub use code::kernel::{KernelFault, LaunchContext, SimKernel, SimParameter, SimSignature};
+pub use code::kernel::{KernelFault, KernelShape, LaunchContext, SimKernel, SimParameter, SimSignature};
 pub use code::ptx::{KernelLog, PtxEngine};
 pub use config::{MachineConfig, MachineLimits, Mode, SimChecks};
 pub use device::device_config::DeviceConfig;

@@ -106,6 +106,16 @@ impl Machine {
         self.world.core.lock().journal.printed().to_vec()
     }
 
+    /// How many bytes kernels printed so far beyond what [`printed`](Self::printed) holds.
+    pub fn printed_left_out_bytes(&self) -> u64 {
+        self.world.core.lock().journal.printed_left_out_bytes()
+    }
+
+    /// How many findings were made so far beyond what [`findings`](Self::findings) holds.
+    pub fn findings_left_out(&self) -> u64 {
+        self.world.core.lock().journal.dropped()
+    }
+
     /// When which piece of work ran, in the order it did.
     pub fn timeline(&self) -> Vec<TimelineSpan> {
         self.world.core.lock().journal.spans().to_vec()

@@ -1,5 +1,8 @@
 //! The barriers of a block: which threads have arrived, and when a barrier completes.
 
+use super::code::BarrierKind;
+use super::column::LANES;
+
 /// Barriers of a block.
 pub(crate) const BARRIERS: usize = 16;
 
@@ -7,14 +10,20 @@ pub(crate) const BARRIERS: usize = 16;
 pub(crate) struct Arrival {
     pub(crate) warp: usize,
     pub(crate) lanes: u32,
-    /// Whether they wait for the others.
-    pub(crate) waits: bool,
+    pub(crate) kind: BarrierKind,
     /// How many threads take part, if the code says; else all of the block.
     pub(crate) count: Option<u32>,
     /// The lanes whose predicate is true.
     pub(crate) pred: u32,
     pub(crate) pc: u32,
     pub(crate) aligned: bool,
+}
+
+impl Arrival {
+    /// Whether the threads wait for the others.
+    pub(crate) fn waits(&self) -> bool {
+        self.kind != BarrierKind::Arrive
+    }
 }
 
 /// What a barrier found when all were there.
@@ -26,6 +35,8 @@ pub(crate) struct Met {
     pub(crate) all_true: bool,
     /// Where the first of them waited.
     pub(crate) pc: u32,
+    /// Where a warp waited at another instruction.
+    pub(crate) other_pc: Option<u32>,
     /// Whether all threads of the block were meant.
     pub(crate) whole_block: bool,
 }
@@ -37,6 +48,57 @@ pub(crate) enum Complaint {
     Diverged { other_pc: u32 },
     /// Others arrived with another number of threads.
     CountDiffers { first: Option<u32>, second: Option<u32> },
+    /// Others combine predicates there in another way, or do not.
+    KindDiffers { other: BarrierKind, other_pc: u32 },
+    /// These threads have arrived before, and the barrier has not completed since.
+    ArrivesAgain { other_pc: u32 },
+    /// The number of threads is not possible.
+    Count(BadCount),
+}
+
+/// What is wrong with the number of threads of a barrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BadCount {
+    Zero,
+    /// It is no multiple of the size of a warp.
+    NoMultiple(u32),
+    /// The block has fewer threads.
+    TooLarge {
+        count: u32,
+        threads: u64,
+    },
+}
+
+impl BadCount {
+    /// What is wrong with the number of threads of a barrier, whatever the block.
+    pub(crate) fn of(count: u32) -> Option<Self> {
+        match count {
+            0 => Some(Self::Zero),
+            _ if !(count as usize).is_multiple_of(LANES) => Some(Self::NoMultiple(count)),
+            _ => None,
+        }
+    }
+
+    /// The same for a block of so many threads. Counts are in warps, so the last warp counts whole.
+    pub(crate) fn in_block(count: u32, threads: u64) -> Option<Self> {
+        let too_large = u64::from(count) > threads.next_multiple_of(LANES as u64);
+        Self::of(count).or(too_large.then_some(Self::TooLarge { count, threads }))
+    }
+
+    /// It in words that complete "barrier 1 ...".
+    pub(crate) fn words(self) -> String {
+        match self {
+            Self::Zero => {
+                "waits for 0 threads; give a multiple of 32, or no count for all threads".to_owned()
+            }
+            Self::NoMultiple(count) => {
+                format!("waits for {count} threads, which is no multiple of 32, the size of a warp")
+            }
+            Self::TooLarge { count, threads } => {
+                format!("waits for {count} threads, and the block has {threads}")
+            }
+        }
+    }
 }
 
 /// One barrier.
@@ -46,6 +108,7 @@ pub(crate) struct BarrierState {
     waiting: Vec<u32>,
     /// The instruction each warp arrived at.
     pcs: Vec<u32>,
+    kind: Option<BarrierKind>,
     count: Option<u32>,
     first_pc: u32,
     count_true: u32,
@@ -65,13 +128,22 @@ impl BarrierState {
         } else if self.count != arrival.count {
             complaint = Some(Complaint::CountDiffers { first: self.count, second: arrival.count });
         }
+        // An arrival and a wait go together; anything else does not.
+        let alike = |kind: BarrierKind| if kind == BarrierKind::Arrive { BarrierKind::Sync } else { kind };
+        let first = *self.kind.get_or_insert(alike(arrival.kind));
+        if first != alike(arrival.kind) {
+            complaint = Some(Complaint::KindDiffers { other: first, other_pc: self.first_pc });
+        }
         let warp = arrival.warp;
+        if self.arrived[warp] & arrival.lanes != 0 {
+            complaint = Some(Complaint::ArrivesAgain { other_pc: self.pcs[warp] });
+        }
         if arrival.aligned && self.arrived[warp] != 0 && self.pcs[warp] != arrival.pc {
             complaint = Some(Complaint::Diverged { other_pc: self.pcs[warp] });
         }
         self.arrived[warp] |= arrival.lanes;
         self.pcs[warp] = arrival.pc;
-        if arrival.waits {
+        if arrival.waits() {
             self.waiting[warp] |= arrival.lanes;
         }
         self.count_true += arrival.pred.count_ones();
@@ -85,7 +157,10 @@ impl BarrierState {
             return None;
         }
         let state = std::mem::take(self);
+        let places = state.arrived.iter().zip(&state.pcs).filter(|(lanes, _)| **lanes != 0);
+        let other_pc = places.map(|(_, pc)| *pc).find(|pc| *pc != state.first_pc);
         Some(Met {
+            other_pc,
             arrived: state.arrived,
             waiting: state.waiting,
             count_true: state.count_true,
@@ -93,6 +168,12 @@ impl BarrierState {
             pc: state.first_pc,
             whole_block: state.count.is_none(),
         })
+    }
+
+    /// The count of threads it waits for, how many have arrived, and where the first one did, if any has.
+    pub(crate) fn open(&self) -> Option<(Option<u32>, u32, u32)> {
+        let arrived = self.arrived.iter().map(|lanes| lanes.count_ones()).sum();
+        self.used.then_some((self.count, arrived, self.first_pc))
     }
 
     fn is_full(&self, live: &[u32]) -> bool {
@@ -116,7 +197,7 @@ mod tests {
     use super::*;
 
     fn arrival(warp: usize, lanes: u32, count: Option<u32>) -> Arrival {
-        Arrival { warp, lanes, waits: true, count, pred: lanes, pc: 7, aligned: true }
+        Arrival { warp, lanes, kind: BarrierKind::Sync, count, pred: lanes, pc: 7, aligned: true }
     }
 
     #[test]
@@ -127,6 +208,27 @@ mod tests {
         assert!(barrier.complete(&[0xffff, u32::MAX]).is_none());
         let met = barrier.complete(&[0xffff, 0]).unwrap();
         assert_eq!((met.count_true, met.all_true), (16, true));
+    }
+
+    #[test]
+    fn a_barrier_is_used_in_one_way_and_once() {
+        let mut barrier = BarrierState::default();
+        let arrive = |warp| Arrival { kind: BarrierKind::Arrive, ..arrival(warp, u32::MAX, Some(96)) };
+        assert_eq!(barrier.arrive(&arrive(0), 3), None);
+        assert_eq!(barrier.arrive(&arrive(0), 3), Some(Complaint::ArrivesAgain { other_pc: 7 }));
+        assert_eq!(barrier.arrive(&arrival(1, u32::MAX, Some(96)), 3), None);
+        let counts = Arrival { kind: BarrierKind::CountTrue, ..arrival(2, u32::MAX, Some(96)) };
+        let other = BarrierKind::Sync;
+        assert_eq!(barrier.arrive(&counts, 3), Some(Complaint::KindDiffers { other, other_pc: 7 }));
+        assert!(barrier.complete(&[u32::MAX; 3]).is_some() && barrier.open().is_none());
+    }
+
+    #[test]
+    fn counts_are_multiples_of_a_warp_and_no_more_than_the_block_has() {
+        assert_eq!(BadCount::of(0), Some(BadCount::Zero));
+        assert_eq!(BadCount::of(48), Some(BadCount::NoMultiple(48)));
+        assert_eq!(BadCount::in_block(64, 48), None, "the last warp counts whole");
+        assert_eq!(BadCount::in_block(96, 64), Some(BadCount::TooLarge { count: 96, threads: 64 }));
     }
 
     #[test]

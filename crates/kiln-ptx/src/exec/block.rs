@@ -1,6 +1,6 @@
 //! A block of threads: its warps, its shared memory, its barriers.
 
-use super::barrier::{Arrival, BARRIERS, BarrierState, Complaint, Met};
+use super::barrier::{Arrival, BARRIERS, BarrierState, Met};
 use super::check::{BlockRaces, ValueRule};
 use super::code::Why;
 use super::column::{FULL, LANES, first_lane};
@@ -50,7 +50,7 @@ pub(crate) struct Cta<'l> {
     pub(crate) changes: u64,
     /// Whether a thread has exited since the launch was last told.
     exited: bool,
-    barriers: [BarrierState; BARRIERS],
+    pub(super) barriers: [BarrierState; BARRIERS],
     /// The lanes of each warp at the start, and those that have not exited.
     existing: Vec<u32>,
     live: Vec<u32>,
@@ -98,6 +98,10 @@ impl<'l> Block<'l> {
             let preempted = std::mem::take(&mut self.cta.switch) == Some(Switch::Block);
             if self.warps.iter().all(|warp| warp.live == 0) {
                 self.cta.counters.blocks += 1;
+                self.cta.note_open_barriers();
+                if let Some(progress) = self.cta.launch.options.progress {
+                    progress.advance();
+                }
                 return Ok(Progress::Done);
             }
             if !self.cta.moved && !released && !preempted {
@@ -328,6 +332,11 @@ impl<'l> Cta<'l> {
         self.ready_warps > 1
     }
 
+    /// The lanes of a warp at the start.
+    pub(crate) fn lanes(&self, warp: usize) -> u32 {
+        self.existing.get(warp).copied().unwrap_or(0)
+    }
+
     /// The index of a thread in the block.
     pub(crate) fn thread(&self, warp: usize, lane: usize) -> [u32; 3] {
         let number = (warp * LANES + lane) as u32;
@@ -346,7 +355,7 @@ impl<'l> Cta<'l> {
     }
 
     /// Keeps a note about a thread.
-    fn report_note(&self, warp: usize, lane: usize, pc: u32, kind: ExecFindingKind) {
+    pub(crate) fn report_note(&self, warp: usize, lane: usize, pc: u32, kind: ExecFindingKind) {
         let thread = self.thread(warp, lane);
         let log = self.launch.log;
         log.find(self.launch.code, (pc, pc), kind, true, |site| site.in_thread(self.index, thread));
@@ -360,13 +369,12 @@ impl<'l> Cta<'l> {
 
     /// Threads arrive at a barrier.
     pub(crate) fn arrive(&mut self, number: usize, arrival: &Arrival) {
-        if let Some(races) = self.races.as_mut().filter(|_| !arrival.waits) {
+        if let Some(races) = self.races.as_mut().filter(|_| !arrival.waits()) {
             races.clocks.arrive(number, arrival.warp, arrival.lanes);
         }
         let complaint = self.barriers[number].arrive(arrival, self.existing.len());
-        if let Some(complaint) = complaint.filter(|_| self.launch.options.checks.barriers) {
-            let text = self.complain(number, complaint);
-            self.report(arrival.warp, first_lane(arrival.lanes), arrival.pc, ExecFindingKind::Barrier(text));
+        if let Some(complaint) = complaint {
+            self.complain(number, arrival, complaint);
         }
         self.check_barrier(number);
     }
@@ -390,6 +398,9 @@ impl<'l> Cta<'l> {
             races.clocks.meet(number, &met.waiting, whole);
         }
         let checks = self.launch.options.checks;
+        if checks.strict && checks.barriers && met.whole_block {
+            self.note_two_places(number, &met);
+        }
         // Whole warps that exit early are common and harmless; a part of a warp may be a barrier in a branch.
         let is_noted =
             |(all, arrived): (&u32, &u32)| all & !arrived != 0 && (checks.strict || all & arrived != 0);
@@ -406,27 +417,6 @@ impl<'l> Cta<'l> {
             self.report_note(here, lane, met.pc, ExecFindingKind::Barrier(text));
         }
         self.met.push((number, met));
-    }
-
-    fn complain(&self, number: usize, complaint: Complaint) -> String {
-        match complaint {
-            Complaint::Diverged { other_pc } => {
-                let other = CodeSite::of(self.launch.code, other_pc);
-                format!(
-                    "barrier {number} is reached by a diverged warp: other threads of it are at the barrier at {}",
-                    Line(&other)
-                )
-            }
-            Complaint::CountDiffers { first, second } => {
-                let words =
-                    |count: Option<u32>| count.map_or("all threads".to_owned(), |n| format!("{n} threads"));
-                format!(
-                    "barrier {number} is used with different counts at once: for {} and for {}",
-                    words(first),
-                    words(second)
-                )
-            }
-        }
     }
 }
 

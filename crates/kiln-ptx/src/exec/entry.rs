@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::code::{Code, Slot};
 use super::coverage::{Coverage, CoveredLine};
 use super::launch::{Launch, Parts, Workspace};
+use super::launch_error::LaunchError;
 use super::log::Log;
 use super::memory::{DeviceHeap, GlobalMemory};
 use super::options::{LaunchShape, Options};
@@ -15,88 +16,8 @@ use crate::{PtxFunction, PtxFunctionId};
 /// A kernel of a [`Program`](super::ExecProgram).
 #[derive(Clone)]
 pub struct Entry {
-    program: Arc<Inner>,
+    pub(super) program: Arc<Inner>,
     at: usize,
-}
-
-/// Why a launch was refused; nothing has run.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum LaunchError {
-    /// A dimension is zero, or there are more threads than a block may have.
-    #[error(
-        "a block of {threads} threads and a grid of {blocks} blocks cannot be launched; use 1 to 1024 threads and at least 1 block"
-    )]
-    Shape {
-        /// Threads of a block.
-        threads: u64,
-        /// Blocks of the grid.
-        blocks: u64,
-    },
-    /// The kernel was compiled for other blocks.
-    #[error("kernel {kernel} was compiled for blocks of {bound}, not of {threads} threads")]
-    Bounds {
-        /// The kernel.
-        kernel: String,
-        /// What its header says.
-        bound: String,
-        /// Threads of a block.
-        threads: u64,
-    },
-    /// More shared memory than a block may have.
-    #[error("kernel {kernel} would need {bytes} bytes of shared memory; a block has at most {limit}")]
-    Shared {
-        /// The kernel.
-        kernel: String,
-        /// Declared and dynamic shared memory together.
-        bytes: u64,
-        /// The most a block may have.
-        limit: u64,
-    },
-    /// More declared shared memory than a kernel may have; what a launch adds has another limit.
-    #[error(
-        "kernel {kernel} declares {bytes} bytes of static shared memory, and at most {limit} are allowed; declare it `extern` and give the size at the launch"
-    )]
-    StaticShared {
-        /// The kernel.
-        kernel: String,
-        /// Bytes of its shared variables.
-        bytes: u64,
-        /// The most they may have.
-        limit: u64,
-    },
-    /// More local memory than a thread may have.
-    #[error(
-        "kernel {kernel} declares {bytes} bytes of local memory for each thread, and at most {limit} are allowed; move large arrays to global memory"
-    )]
-    Local {
-        /// The kernel.
-        kernel: String,
-        /// Bytes of its local variables.
-        bytes: u64,
-        /// The most a thread may have.
-        limit: u64,
-    },
-    /// Fewer bytes of arguments than the kernel has.
-    #[error("kernel {kernel} takes {expected} bytes of arguments, but {given} were given")]
-    Arguments {
-        /// The kernel.
-        kernel: String,
-        /// Bytes of its parameters.
-        expected: u64,
-        /// Bytes given.
-        given: usize,
-    },
-    /// Not an address for every variable of the module.
-    #[error("the module of kernel {kernel} has {expected} variables, but {given} addresses were given")]
-    Variables {
-        /// The kernel.
-        kernel: String,
-        /// Variables of the module.
-        expected: usize,
-        /// Addresses given.
-        given: usize,
-    },
 }
 
 impl Entry {
@@ -163,8 +84,12 @@ impl Entry {
         memory: &dyn GlobalMemory,
         options: &Options<'_>,
     ) -> Result<ExecOutcome, LaunchError> {
-        self.check(shape, arguments, globals)?;
-        let log = Log::new(options.max_findings);
+        self.check_launch(shape)?;
+        self.check_arguments(arguments, globals)?;
+        let log = Log::new(options.max_findings, options.max_printed_bytes);
+        if let Some(progress) = options.progress {
+            progress.begin(shape.blocks());
+        }
         let empty = DeviceHeap::new(0);
         let workspace = shape.cooperative.then(Workspace::new);
         let variables = self.program.variables.list.iter().zip(globals);
@@ -185,61 +110,11 @@ impl Entry {
         Ok(log.into_outcome())
     }
 
-    /// Whether it declares no more shared and local memory than `ptxas` accepts.
-    ///
-    /// # Errors
-    /// Which memory is too large.
-    pub fn check_memory(&self) -> Result<(), LaunchError> {
-        let kernel = || self.name().to_owned();
-        let (bytes, limit) = (self.code().static_shared_bytes, LaunchShape::MAX_STATIC_SHARED_BYTES);
-        if bytes > limit {
-            return Err(LaunchError::StaticShared { kernel: kernel(), bytes, limit });
-        }
-        let (bytes, limit) = (self.local_bytes(), LaunchShape::MAX_LOCAL_BYTES);
-        if bytes > limit {
-            return Err(LaunchError::Local { kernel: kernel(), bytes, limit });
-        }
-        Ok(())
-    }
-
-    fn check(&self, shape: &LaunchShape, arguments: &[u8], globals: &[u64]) -> Result<(), LaunchError> {
-        let kernel = || self.name().to_owned();
-        let (threads, blocks) = (shape.threads(), shape.blocks());
-        if threads == 0 || threads > LaunchShape::MAX_THREADS || blocks == 0 {
-            return Err(LaunchError::Shape { threads, blocks });
-        }
-        if let Some(bounds) = self.function().map(|function| &function.bounds) {
-            if let Some(required) = bounds.required_threads.filter(|required| *required != shape.block) {
-                let bound = format!("{required:?} threads");
-                return Err(LaunchError::Bounds { kernel: kernel(), bound, threads });
-            }
-            if let Some(most) = bounds.max_threads_per_block().filter(|most| threads > *most) {
-                let bound = format!("at most {most}");
-                return Err(LaunchError::Bounds { kernel: kernel(), bound, threads });
-            }
-        }
-        self.check_memory()?;
-        let (bytes, limit) =
-            (self.shared_bytes() + u64::from(shape.dynamic_shared_bytes), LaunchShape::MAX_SHARED_BYTES);
-        if bytes > limit {
-            return Err(LaunchError::Shared { kernel: kernel(), bytes, limit });
-        }
-        let expected = self.parameter_bytes();
-        if (arguments.len() as u64) < expected {
-            return Err(LaunchError::Arguments { kernel: kernel(), expected, given: arguments.len() });
-        }
-        let expected = self.program.variables.list.len();
-        if globals.len() < expected {
-            return Err(LaunchError::Variables { kernel: kernel(), expected, given: globals.len() });
-        }
-        Ok(())
-    }
-
-    fn code(&self) -> &Code {
+    pub(super) fn code(&self) -> &Code {
         self.program.code(self.at)
     }
 
-    fn function(&self) -> Option<&PtxFunction> {
+    pub(super) fn function(&self) -> Option<&PtxFunction> {
         self.program.module.function(self.program.entries.get(self.at)?.function)
     }
 }

@@ -84,6 +84,15 @@ pub enum ExecFindingKind {
         /// The copy, and its thread.
         copy_site: Box<CodeSite>,
     },
+    /// A read as a constant (`ld.global.nc`, `ldu`) of memory that the launch also writes.
+    NonCoherent {
+        /// The later access.
+        access: BadAccess,
+        /// The earlier one.
+        earlier: AccessKind,
+        /// Where it was, and in which thread.
+        earlier_site: Box<CodeSite>,
+    },
     /// A lane took a value from a lane that does not take part: it is undefined.
     InactiveLane(String),
     /// A barrier that not all threads reach, or not in one way.
@@ -121,6 +130,8 @@ pub enum ExecFindingKind {
     BadCall(u64),
     /// `free` of something `malloc` did not give.
     BadFree(u64),
+    /// An operand with a value that the instruction does not allow.
+    BadOperand(String),
 }
 
 /// An access that should not have been made.
@@ -156,7 +167,9 @@ impl ExecFindingKind {
                 ExecFault::LaunchTimeout
             }
             Self::Assertion { .. } => ExecFault::Assert,
-            Self::Trap | Self::Unsupported(_) | Self::BadFree(_) => ExecFault::LaunchFailed,
+            Self::Trap | Self::Unsupported(_) | Self::BadFree(_) | Self::BadOperand(_) => {
+                ExecFault::LaunchFailed
+            }
             Self::StackOverflow(_) => ExecFault::HardwareStackError,
             Self::BadCall(_) => ExecFault::InvalidPc,
             Self::Undeclared(_)
@@ -166,10 +179,50 @@ impl ExecFindingKind {
             | Self::Race { .. }
             | Self::SameValue { .. }
             | Self::PendingCopy { .. }
+            | Self::NonCoherent { .. }
             | Self::InactiveLane(_)
             | Self::Barrier(_)
             | Self::Mask(_) => return None,
         })
+    }
+
+    /// The [`word`](Self::word) for an access outside of every block.
+    pub const OUT_OF_BOUNDS: &'static str = "out-of-bounds";
+    /// The word for an instruction the executor does not run.
+    pub const UNSUPPORTED: &'static str = "unsupported";
+    /// The word for a loop that does not end.
+    pub const ENDLESS: &'static str = "endless";
+    /// The word for a launch that ran into a limit.
+    pub const STEP_LIMIT: &'static str = "step-limit";
+
+    /// A word for it that stays the same in every version: `out-of-bounds`, `race`, ...
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::OutOfBounds(_) => Self::OUT_OF_BOUNDS,
+            Self::UseAfterFree(_) => "use-after-free",
+            Self::ReadOnly(_) => "read-only",
+            Self::Undeclared(_) => "undeclared",
+            Self::Misaligned(_) => "misaligned",
+            Self::Uninitialised { .. } => "uninitialised",
+            Self::Unassigned { .. } => "unassigned",
+            Self::Race { .. } => "race",
+            Self::SameValue { .. } => "same-value",
+            Self::PendingCopy { .. } => "pending-copy",
+            Self::NonCoherent { .. } => "non-coherent",
+            Self::InactiveLane(_) => "inactive-lane",
+            Self::Barrier(_) => "barrier",
+            Self::Deadlock(_) => "deadlock",
+            Self::Mask(_) => "mask",
+            Self::Endless | Self::EndlessWait => Self::ENDLESS,
+            Self::StepLimit(_) | Self::Stalled(_) => Self::STEP_LIMIT,
+            Self::Assertion { .. } => "assertion",
+            Self::Trap => "trap",
+            Self::Unsupported(_) => Self::UNSUPPORTED,
+            Self::StackOverflow(_) => "stack-overflow",
+            Self::BadCall(_) => "bad-call",
+            Self::BadFree(_) => "bad-free",
+            Self::BadOperand(_) => "bad-operand",
+        }
     }
 
     /// Whether two findings say the same about one instruction.
@@ -258,14 +311,24 @@ impl fmt::Display for ExecFindingKind {
                 "same value: {access} and the write by {}, with nothing to order them",
                 Thread(earlier_site)
             ),
+            Self::PendingCopy { access, copy_site } if access.memory == "global" => write!(
+                f,
+                "pending copy: {access}, from where the asynchronous copy by {} still reads; wait for the copy first",
+                Thread(copy_site)
+            ),
+            Self::NonCoherent { access, earlier, earlier_site } => {
+                write_non_coherent(f, access, *earlier, earlier_site)
+            }
             Self::PendingCopy { access, copy_site } => write!(
                 f,
                 "pending copy: {access}, where the asynchronous copy by {} has not been waited for",
                 Thread(copy_site)
             ),
-            Self::Barrier(text) | Self::Deadlock(text) | Self::Mask(text) | Self::InactiveLane(text) => {
-                f.write_str(text)
-            }
+            Self::Barrier(text)
+            | Self::Deadlock(text)
+            | Self::Mask(text)
+            | Self::InactiveLane(text)
+            | Self::BadOperand(text) => f.write_str(text),
             Self::Endless => f.write_str(
                 "no end: the thread comes back to this instruction with the same registers and loops for ever",
             ),
@@ -294,6 +357,24 @@ impl fmt::Display for ExecFindingKind {
             }
         }
     }
+}
+
+fn write_non_coherent(
+    f: &mut fmt::Formatter<'_>,
+    access: &BadAccess,
+    earlier: AccessKind,
+    earlier_site: &CodeSite,
+) -> fmt::Result {
+    let (constant, write) = match access.access {
+        AccessKind::Read => ("this", "the other one"),
+        _ => ("the other one", "this"),
+    };
+    write!(
+        f,
+        "non-coherent read: {access} and the {earlier} by {}: {constant} is a read as a constant, which need not see {write} in the same \
+         launch; use a plain load",
+        Thread(earlier_site)
+    )
 }
 
 /// `block (0,0,0) thread (1,0,0) at kernel.cu:12`.

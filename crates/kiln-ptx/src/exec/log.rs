@@ -1,5 +1,7 @@
 //! What a launch collects while its blocks run, possibly on several threads.
 
+use std::collections::HashSet;
+use std::mem::Discriminant;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,9 +11,13 @@ use super::finding::{ExecFinding, ExecFindingKind};
 use super::outcome::{Counters, ExecOutcome};
 use super::site::CodeSite;
 
+/// Places of findings that were not kept are counted up to here.
+const MAX_LEFT_OUT: usize = 1 << 16;
+
 /// Findings, output and counters of a launch.
 pub(crate) struct Log {
     max_findings: usize,
+    max_printed_bytes: usize,
     inner: Mutex<Inner>,
     stop: AtomicBool,
 }
@@ -21,14 +27,18 @@ struct Inner {
     /// Findings with the steps they are about.
     findings: Vec<((u32, u32), ExecFinding)>,
     notes: Vec<((u32, u32), ExecFinding)>,
+    /// The places of findings that were not kept.
+    left_out: HashSet<((u32, u32), Discriminant<ExecFindingKind>)>,
     printed: Vec<u8>,
+    printed_left_out_bytes: u64,
     counters: Counters,
     fault: Option<ExecFault>,
 }
 
 impl Log {
-    pub(crate) fn new(max_findings: usize) -> Self {
-        Self { max_findings, inner: Mutex::default(), stop: AtomicBool::new(false) }
+    pub(crate) fn new(max_findings: usize, max_printed_bytes: usize) -> Self {
+        let stop = AtomicBool::new(false);
+        Self { max_findings, max_printed_bytes, inner: Mutex::default(), stop }
     }
 
     /// Counts a finding again, if the same was found at these steps before.
@@ -61,11 +71,17 @@ impl Log {
         } else if list.len() < self.max_findings || kind.fault().is_some() {
             let site = thread(CodeSite::of(code, pc));
             list.push((key, ExecFinding { kind, site, times: 1 }));
+        } else if !note && inner.left_out.len() < MAX_LEFT_OUT {
+            inner.left_out.insert((key, std::mem::discriminant(&kind)));
         }
     }
 
     pub(crate) fn print(&self, text: &[u8]) {
-        self.inner().printed.extend_from_slice(text);
+        let mut inner = self.inner();
+        let room = self.max_printed_bytes.saturating_sub(inner.printed.len());
+        let (kept, rest) = text.split_at(text.len().min(room));
+        inner.printed.extend_from_slice(kept);
+        inner.printed_left_out_bytes += rest.len() as u64;
     }
 
     pub(crate) fn count(&self, counters: Counters) {
@@ -89,7 +105,9 @@ impl Log {
             findings: inner.findings.into_iter().map(|(_, finding)| finding).collect(),
             notes: inner.notes.into_iter().map(|(_, finding)| finding).collect(),
             fault: inner.fault,
+            findings_left_out: inner.left_out.len() as u64,
             printed: inner.printed,
+            printed_left_out_bytes: inner.printed_left_out_bytes,
             counters: inner.counters,
         }
     }

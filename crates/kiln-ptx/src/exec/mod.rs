@@ -54,6 +54,7 @@
 
 mod alu;
 mod barrier;
+mod barrier_report;
 mod block;
 mod check;
 mod code;
@@ -64,6 +65,9 @@ mod fault;
 mod finding;
 mod flight;
 mod launch;
+mod launch_check;
+mod launch_error;
+mod launch_progress;
 mod log;
 mod lower;
 pub(crate) mod matrix;
@@ -85,9 +89,11 @@ pub use check::RaceCause;
 #[cfg(feature = "mutations")]
 pub use check::{RaceRule, ValueRule};
 pub use coverage::{Coverage, CoveredLine};
-pub use entry::{Entry, LaunchError};
+pub use entry::Entry;
 pub use fault::ExecFault;
 pub use finding::{AccessKind, BadAccess, ExecFinding, ExecFindingKind};
+pub use launch_error::LaunchError;
+pub use launch_progress::LaunchProgress;
 pub use memory::window::WINDOWS_START;
 pub use memory::{Cells, Declared, DeviceHeap, GlobalMemory, Miss, MissKind, SimpleMemory, Span, Words};
 pub use options::{Checks, LaunchShape, Options, OtherWriters};

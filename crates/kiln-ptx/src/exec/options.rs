@@ -4,6 +4,7 @@ use super::check::ValueRules;
 #[cfg(feature = "mutations")]
 use super::check::{RaceRule, ValueRule};
 use super::coverage::Coverage;
+use super::launch_progress::LaunchProgress;
 use super::memory::DeviceHeap;
 
 /// Blocks in the grid, threads in a block, and shared memory beyond what the kernel declares.
@@ -27,6 +28,12 @@ impl LaunchShape {
 
     /// The most shared memory a kernel declares; a launch can add more.
     pub const MAX_STATIC_SHARED_BYTES: u64 = 48 << 10;
+    /// The most bytes of parameters of a kernel.
+    pub const MAX_PARAMETER_BYTES: u64 = 32_764;
+    /// The most bytes of parameters in PTX older than [`WIDE_PARAMETERS_FROM`](Self::WIDE_PARAMETERS_FROM).
+    pub const MAX_NARROW_PARAMETER_BYTES: u64 = 4352;
+    /// The first version of PTX with more parameters: major and minor number.
+    pub const WIDE_PARAMETERS_FROM: (u32, u32) = (8, 1);
     /// The most local memory of a thread.
     pub const MAX_LOCAL_BYTES: u64 = 512 << 10;
 
@@ -96,6 +103,10 @@ pub struct Options<'a> {
     pub coverage: Option<&'a Coverage>,
     /// The most findings kept, and the most notes.
     pub max_findings: usize,
+    /// The most bytes of printed text that are kept.
+    pub max_printed_bytes: usize,
+    /// Where it is kept how far the launch is; none to keep nothing.
+    pub progress: Option<&'a LaunchProgress>,
     /// A rule of the race check that does not hold: for tests that show that it is needed.
     #[cfg(feature = "mutations")]
     pub without_rule: Option<RaceRule>,
@@ -151,6 +162,8 @@ impl Default for Options<'_> {
             heap: None,
             coverage: None,
             max_findings: 100,
+            max_printed_bytes: 16 << 20,
+            progress: None,
             #[cfg(feature = "mutations")]
             without_rule: None,
             #[cfg(feature = "mutations")]

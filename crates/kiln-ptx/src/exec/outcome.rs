@@ -8,12 +8,16 @@ use super::finding::ExecFinding;
 pub struct ExecOutcome {
     /// What the checks saw, in the order it was seen.
     pub findings: Vec<ExecFinding>,
+    /// How many findings at other places were made and not kept, because of [`Options::max_findings`](super::Options::max_findings).
+    pub findings_left_out: u64,
     /// What is worth knowing and may be right.
     pub notes: Vec<ExecFinding>,
     /// What ended it early, if anything did.
     pub fault: Option<ExecFault>,
     /// What the kernel printed.
     pub printed: Vec<u8>,
+    /// How much it printed beyond [`Options::max_printed_bytes`](super::Options::max_printed_bytes).
+    pub printed_left_out_bytes: u64,
     /// What was executed.
     pub counters: Counters,
 }

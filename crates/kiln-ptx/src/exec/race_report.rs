@@ -1,9 +1,9 @@
 //! How races become findings.
 
 use super::block::Cta;
-use super::check::{Conflict, Copy, RaceCause, Touching};
+use super::check::{Conflict, ConstantConflict, Copy, RaceCause, Touching};
 use super::column::LANES;
-use super::finding::{BadAccess, ExecFindingKind};
+use super::finding::{AccessKind, BadAccess, ExecFindingKind};
 use super::site::CodeSite;
 
 impl Cta<'_> {
@@ -50,6 +50,27 @@ impl Cta<'_> {
         let thread = self.thread(warp, lane);
         let log = self.launch.log;
         log.find(self.launch.code, (pc, copy.pc), kind, false, |site| site.in_thread(self.index, thread));
+    }
+
+    /// Keeps a read as a constant of memory that the launch writes.
+    pub(crate) fn report_non_coherent(
+        &self,
+        warp: usize,
+        pc: u32,
+        access: BadAccess,
+        found: ConstantConflict,
+    ) {
+        let steps = (pc, found.pc);
+        let log = self.launch.log;
+        if log.count_again(steps, |known| matches!(known, ExecFindingKind::NonCoherent { .. })) {
+            return;
+        }
+        let earlier = if access.access == AccessKind::Read { AccessKind::Write } else { AccessKind::Read };
+        let earlier_site =
+            Box::new(self.site_in_grid(found.pc, u64::from(found.earlier_warp), found.earlier_lane));
+        let kind = ExecFindingKind::NonCoherent { access, earlier, earlier_site };
+        let thread = self.thread(warp, found.lane);
+        log.find(self.launch.code, steps, kind, false, |site| site.in_thread(self.index, thread));
     }
 
     /// A step in a thread anywhere in the grid.

@@ -19,6 +19,7 @@ mod exec_damage;
 mod exec_endless;
 mod exec_kernels;
 mod exec_matrix;
+mod exec_notes;
 mod exec_order;
 mod exec_ptx;
 mod exec_recorded;
@@ -33,6 +34,7 @@ mod litmus_oracle;
 mod parse;
 mod planted_pairs;
 mod race_cases;
+mod race_pair;
 #[cfg(feature = "mutations")]
 mod race_rules;
 mod race_spins;

@@ -214,6 +214,8 @@ impl Finding {
                 "order them: `__syncthreads()` inside a block, a fence and an atomic between blocks"
             }
             InCode::PendingCopy { .. } => "wait for the copy before the access",
+            InCode::NonCoherent { .. } => "read it with a plain load, or write it in another launch",
+            InCode::BadOperand(_) => "check the value before the instruction",
             InCode::OutOfBounds(_) => "check indices against the length of the buffer",
             InCode::UseAfterFree(_) => FindingKind::UseAfterFree.advice(),
             InCode::ReadOnly(_) => FindingKind::ReadOnly.advice(),

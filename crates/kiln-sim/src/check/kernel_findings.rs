@@ -57,6 +57,7 @@ impl State {
             });
         }
         self.journal.print(&notes.printed);
+        self.journal.leave_out(notes.left_out);
         told
     }
 

@@ -26,6 +26,15 @@ pub trait SimKernel: Send + Sync {
         None
     }
 
+    /// Whether a launch of that shape fits it, beyond what its signature says.
+    ///
+    /// # Errors
+    /// What does not fit, in words.
+    fn check_shape(&self, shape: &KernelShape) -> Result<(), String> {
+        let _ = shape;
+        Ok(())
+    }
+
     /// The name of a parameter, where it has one.
     fn parameter_name(&self, index: usize) -> Option<&str> {
         let _ = index;
@@ -37,6 +46,19 @@ pub trait SimKernel: Send + Sync {
     /// # Errors
     /// The fault that ended it. The device is lost then, as on hardware.
     fn run(&self, launch: &LaunchContext<'_>) -> Result<(), KernelFault>;
+}
+
+/// The shape of a launch, as a kernel checks it before it is queued.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KernelShape {
+    /// Blocks.
+    pub grid: Dim3,
+    /// Threads of a block.
+    pub block: Dim3,
+    /// Bytes of dynamic shared memory.
+    pub dynamic_shared_bytes: u32,
+    /// Whether all blocks run at once.
+    pub cooperative: bool,
 }
 
 /// What a kernel takes and needs.
@@ -185,6 +207,8 @@ pub(crate) enum Mistake {
 pub(crate) struct Notes {
     pub(crate) findings: Vec<Mistake>,
     pub(crate) printed: Vec<u8>,
+    /// Findings, and bytes of text, that were not kept.
+    pub(crate) left_out: (u64, u64),
 }
 
 impl Notes {
@@ -199,7 +223,10 @@ impl Notes {
             Mistake::Text(_) => 0,
             Mistake::Found(finding) => match finding.kind {
                 InCode::Uninitialised { .. } | InCode::Unassigned { .. } => 2,
-                InCode::Race { .. } | InCode::SameValue { .. } | InCode::PendingCopy { .. } => 1,
+                InCode::Race { .. }
+                | InCode::SameValue { .. }
+                | InCode::PendingCopy { .. }
+                | InCode::NonCoherent { .. } => 1,
                 _ => 0,
             },
         });
@@ -357,6 +384,12 @@ impl LaunchContext<'_> {
     /// Text the kernel printed.
     pub fn print(&self, text: &[u8]) {
         self.notes().printed.extend_from_slice(text);
+    }
+
+    /// Counts findings, and bytes of text, that were not kept.
+    pub(crate) fn leave_out(&self, findings: u64, printed_bytes: u64) {
+        let mut notes = self.notes();
+        notes.left_out = (notes.left_out.0 + findings, notes.left_out.1 + printed_bytes);
     }
 
     /// Says how many instructions the warps of the kernel ran; the device time follows from that.

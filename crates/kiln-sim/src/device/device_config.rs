@@ -125,7 +125,7 @@ fn large_limits() -> Limits {
         shared_bytes_per_block_optin: 227 << 10,
         shared_bytes_per_multiprocessor: 228 << 10,
         constant_bytes: 64 << 10,
-        max_argument_bytes: 4096,
+        max_argument_bytes: 32_764,
         l2_bytes: 50 << 20,
         allocation_alignment_bytes: 256,
         page_granularity_bytes: 2 << 20,

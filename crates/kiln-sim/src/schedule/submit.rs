@@ -10,6 +10,7 @@ use kiln_driver::{
 use crate::check::actor::{Action, Actor, Mark};
 use crate::check::footprint::LaunchFootprint;
 use crate::check::vector_clock::Lane;
+use crate::code::kernel::KernelShape;
 use crate::code::occupancy::resident_blocks;
 use crate::device::objects::{LoadedFunction, Objects, Origin, Signal};
 use crate::schedule::graph::{GraphPlan, GraphRun};
@@ -256,6 +257,15 @@ fn launch_task(
     let limits = &objects.info.limits;
     launch.grid.check_extents(call, "grid", limits.max_grid)?;
     launch.block.check_extents(call, "block", limits.max_block)?;
+    let shape = KernelShape {
+        grid: launch.grid,
+        block: launch.block,
+        dynamic_shared_bytes: launch.dynamic_shared_bytes,
+        cooperative: launch.cooperative,
+    };
+    if let Err(what) = function.loaded.kernel.check_shape(&shape) {
+        return Err(Error::invalid(call, what, "fit the launch to the kernel"));
+    }
     let threads = u32::try_from(launch.block.count()).unwrap_or(u32::MAX);
     let attributes = &function.loaded.attributes;
     let shared = launch.dynamic_shared_bytes;

@@ -131,6 +131,7 @@ impl Found {
         };
         let mut sites = vec![&code.site];
         if let ExecFindingKind::Race { earlier_site, .. }
+        | ExecFindingKind::NonCoherent { earlier_site, .. }
         | ExecFindingKind::PendingCopy { copy_site: earlier_site, .. }
         | ExecFindingKind::Uninitialised { read_site: earlier_site, .. } = &code.kind
         {
@@ -138,33 +139,7 @@ impl Found {
         }
         // Code that the compiler makes itself, such as the loop of a memcpy, has no line.
         let lines = sites.iter().filter_map(|site| Some(site.source.as_ref()?.1)).collect();
-        Self { kind: word(&code.kind), lines, text }
-    }
-}
-
-fn word(kind: &ExecFindingKind) -> &'static str {
-    match kind {
-        ExecFindingKind::OutOfBounds(_) => "out-of-bounds",
-        ExecFindingKind::UseAfterFree(_) => "use-after-free",
-        ExecFindingKind::ReadOnly(_) => "read-only",
-        ExecFindingKind::Undeclared(_) => "undeclared",
-        ExecFindingKind::Misaligned(_) => "misaligned",
-        ExecFindingKind::Uninitialised { .. } => "uninitialised",
-        ExecFindingKind::Unassigned { .. } => "unassigned",
-        ExecFindingKind::Race { .. } => "race",
-        ExecFindingKind::SameValue { .. } => "same-value",
-        ExecFindingKind::PendingCopy { .. } => "pending-copy",
-        ExecFindingKind::InactiveLane(_) => "inactive-lane",
-        ExecFindingKind::Barrier(_) => "barrier",
-        ExecFindingKind::Deadlock(_) => "deadlock",
-        ExecFindingKind::Mask(_) => "mask",
-        ExecFindingKind::Endless | ExecFindingKind::EndlessWait => "endless",
-        ExecFindingKind::StepLimit(_) | ExecFindingKind::Stalled(_) => "step-limit",
-        ExecFindingKind::Assertion { .. } => "assertion",
-        ExecFindingKind::Trap => "trap",
-        ExecFindingKind::StackOverflow(_) => "stack-overflow",
-        ExecFindingKind::BadFree(_) => "bad-free",
-        _ => "other",
+        Self { kind: code.kind.word(), lines, text }
     }
 }
 

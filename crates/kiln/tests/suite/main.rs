@@ -35,6 +35,7 @@ mod graph {
 }
 mod graph_oracle;
 mod handles;
+mod launch_limits;
 mod launches;
 mod loaded_code;
 #[macro_use]

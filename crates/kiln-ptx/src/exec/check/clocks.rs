@@ -98,13 +98,13 @@ impl Clocks {
     }
 
     /// The number of a warp of the block in the grid.
-    pub(super) fn number(&self, warp: usize) -> u32 {
+    pub(crate) fn number(&self, warp: usize) -> u32 {
         self.first + warp as u32
     }
 
     /// The place of a warp of the grid in this block, if it belongs to it.
     #[inline(always)]
-    pub(super) fn own_warp(&self, number: u32) -> Option<usize> {
+    pub(crate) fn own_warp(&self, number: u32) -> Option<usize> {
         let at = number.wrapping_sub(self.first) as usize;
         (at < self.warps.len()).then_some(at)
     }

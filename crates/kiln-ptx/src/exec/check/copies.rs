@@ -1,6 +1,9 @@
 //! Asynchronous copies whose data is not there yet.
 //!
-//! A copy is pending from its instruction until its thread waits for it. Until then no thread may use the place it goes to.
+//! A copy is pending from its instruction until its thread waits for it. Until then no thread may use the place it goes to, nor write the
+//! place it comes from.
+
+use std::collections::HashMap;
 
 use crate::exec::column::LANES;
 
@@ -9,11 +12,30 @@ use crate::exec::column::LANES;
 pub(crate) struct Copy {
     pub(crate) address: u64,
     pub(crate) bytes: u32,
+    /// Where it reads global memory that the launch may write, and how much.
+    pub(crate) source: Option<(u64, u32)>,
     pub(crate) pc: u32,
     pub(crate) warp: usize,
     pub(crate) lane: usize,
     /// How many groups the thread had committed before.
     group: u32,
+}
+
+impl Copy {
+    /// A copy of `bytes` to `address` in shared memory that a thread starts now.
+    pub(crate) fn new((warp, lane): (usize, usize), pc: u32, address: u64, bytes: u32) -> Self {
+        Self { address, bytes, source: None, pc, warp, lane, group: 0 }
+    }
+
+    /// The same with what it reads of memory that the launch may write.
+    pub(crate) fn reading_from(self, source: Option<(u64, u32)>) -> Self {
+        Self { source, ..self }
+    }
+
+    /// The words of global memory it reads.
+    fn source_words(&self) -> std::ops::Range<u64> {
+        self.source.map_or(0..0, |(from, bytes)| from / 4..from.saturating_add(u64::from(bytes)).div_ceil(4))
+    }
 }
 
 /// The pending copies of a block.
@@ -23,6 +45,8 @@ pub(crate) struct Copies {
     pending: usize,
     /// How many pending copies go to each word of shared memory.
     words: Vec<u16>,
+    /// How many pending copies read each word of global memory.
+    source_words: HashMap<u64, u32>,
 }
 
 #[derive(Clone, Default)]
@@ -38,12 +62,15 @@ impl Copies {
     }
 
     /// A thread starts a copy.
-    pub(crate) fn start(&mut self, warp: usize, lane: usize, pc: u32, address: u64, bytes: u32) {
-        let thread = self.thread(warp, lane);
-        let copy = Copy { address, bytes, pc, warp, lane, group: thread.committed };
+    pub(crate) fn start(&mut self, copy: Copy) {
+        let thread = self.thread(copy.warp, copy.lane);
+        let copy = Copy { group: thread.committed, ..copy };
         thread.pending.push(copy);
         self.pending += 1;
         self.count(&copy, |count| count.saturating_add(1));
+        for word in copy.source_words() {
+            *self.source_words.entry(word).or_default() += 1;
+        }
     }
 
     /// A thread commits what it started to a group.
@@ -59,6 +86,14 @@ impl Copies {
         self.pending -= done.len();
         for copy in &done {
             self.count(copy, |count| count.saturating_sub(1));
+            for word in copy.source_words() {
+                if let Some(count) = self.source_words.get_mut(&word) {
+                    *count -= 1;
+                    if *count == 0 {
+                        self.source_words.remove(&word);
+                    }
+                }
+            }
         }
         done
     }
@@ -71,6 +106,25 @@ impl Copies {
         }
         let meets = |copy: &&Copy| {
             copy.address < address + u64::from(bytes) && address < copy.address + u64::from(copy.bytes)
+        };
+        self.threads.iter().flat_map(|thread| &thread.pending).find(meets).copied()
+    }
+
+    /// Whether a pending copy reads global memory that the launch may write.
+    #[inline(always)]
+    pub(crate) fn has_sources(&self) -> bool {
+        !self.source_words.is_empty()
+    }
+
+    /// A pending copy that reads where a write reaches.
+    pub(crate) fn reading(&self, address: u64, bytes: u32) -> Option<Copy> {
+        let end = address.saturating_add(u64::from(bytes));
+        if !(address / 4..end.div_ceil(4)).any(|word| self.source_words.contains_key(&word)) {
+            return None;
+        }
+        let meets = |copy: &&Copy| {
+            copy.source
+                .is_some_and(|(from, bytes)| from < end && address < from.saturating_add(u64::from(bytes)))
         };
         self.threads.iter().flat_map(|thread| &thread.pending).find(meets).copied()
     }
@@ -99,13 +153,16 @@ mod tests {
     #[test]
     fn a_wait_ends_all_but_the_last_groups() {
         let mut copies = Copies::default();
-        copies.start(0, 3, 1, 0, 16);
+        let copy = |pc: u32, address: u64, bytes: u32| Copy::new((0, 3), pc, address, bytes);
+        copies.start(Copy { source: Some((0x100, 16)), ..copy(1, 0, 16) });
         copies.commit(0, 3);
-        copies.start(0, 3, 2, 16, 16);
+        copies.start(copy(2, 16, 16));
         copies.commit(0, 3);
-        copies.start(0, 3, 3, 32, 4);
+        copies.start(copy(3, 32, 4));
+        assert!(copies.reading(0x10f, 1).is_some() && copies.reading(0x110, 4).is_none());
         assert!(copies.wait(0, 4, None).is_empty());
         assert_eq!(copies.wait(0, 3, Some(1)).iter().map(|copy| copy.pc).collect::<Vec<_>>(), [1]);
+        assert!(!copies.has_sources());
         assert_eq!(copies.wait(0, 3, Some(0)).iter().map(|copy| copy.pc).collect::<Vec<_>>(), [2]);
         assert!(copies.at(33, 1).is_some() && copies.at(36, 4).is_none());
         assert_eq!(copies.wait(0, 3, None).len(), 1);

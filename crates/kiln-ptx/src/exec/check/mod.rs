@@ -1,8 +1,9 @@
-//! Checks that watch the threads of a launch: races, and copies that are not done.
+//! Checks that watch the threads of a launch: races, copies that are not done, and memory that is read as a constant.
 
 mod cell;
 mod clock;
 mod clocks;
+mod constant_reads;
 mod copies;
 mod intervals;
 mod location;
@@ -14,6 +15,7 @@ mod rule;
 mod sync;
 mod value_rule;
 
+pub(crate) use constant_reads::{ConstantConflict, ConstantTouch};
 pub(crate) use copies::Copy;
 pub(crate) use location::Locations;
 pub(crate) use mark::Touching;

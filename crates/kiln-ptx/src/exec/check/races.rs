@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::clocks::{Clocks, TIME_BITS};
+use super::constant_reads::ConstantReads;
 use super::copies::Copies;
 use super::intervals::Intervals;
 use super::location::Locations;
@@ -40,6 +41,8 @@ pub(crate) struct LaunchRaces {
     intervals: Intervals,
     shards: Vec<Mutex<HashMap<u64, SharedPage>>>,
     locations: Mutex<Locations>,
+    /// What is read as a constant, if the code does that.
+    pub(crate) constant_reads: Option<ConstantReads>,
 }
 
 impl LaunchRaces {
@@ -55,6 +58,8 @@ impl LaunchRaces {
             intervals: Intervals::new(),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             locations: Mutex::default(),
+            constant_reads: (code.reads_constants() && rules.has(RaceRule::ConstantRead))
+                .then(ConstantReads::new),
         }
     }
 
@@ -67,6 +72,9 @@ impl LaunchRaces {
     pub(crate) fn forget(&self, start: u64, bytes: u64) {
         if !self.rules.has(RaceRule::Allocation) {
             return;
+        }
+        if let Some(reads) = &self.constant_reads {
+            reads.forget(start, bytes);
         }
         let mut at = start & !3;
         while at < start.saturating_add(bytes) {

@@ -64,12 +64,16 @@ pub enum RaceRule {
     Allocation,
     /// With a seed, threads are preempted before strong accesses.
     Preemption,
+    /// Memory that is read as a constant is not written.
+    ConstantRead,
+    /// The source of an asynchronous copy is not written until the wait.
+    CopySource,
 }
 
 impl RaceRule {
     /// All of them.
     #[cfg(feature = "mutations")]
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 32] = [
         Self::BlockBarrier,
         Self::PartialBarrier,
         Self::Arrival,
@@ -100,6 +104,8 @@ impl RaceRule {
         Self::FenceThroughBarrier,
         Self::Allocation,
         Self::Preemption,
+        Self::ConstantRead,
+        Self::CopySource,
     ];
 }
 

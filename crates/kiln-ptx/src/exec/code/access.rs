@@ -38,6 +38,8 @@ pub(crate) struct Load {
     /// Bytes of the register to extend the sign to; 0 for no sign.
     pub(crate) extend_to: u32,
     pub(crate) strength: Strength,
+    /// Whether it reads memory that no thread of the launch may write: `ld.global.nc`, `ldu`.
+    pub(crate) constant: bool,
     pub(crate) address: Address,
     pub(crate) to: Box<[Reg]>,
 }

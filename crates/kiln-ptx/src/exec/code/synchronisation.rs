@@ -34,6 +34,11 @@ impl Code {
         first.is_some_and(|step| matches!(step.op, Op::Return | Op::Exit) && step.guard == PredSource::ALWAYS)
     }
 
+    /// Whether it reads memory as a constant: `ld.global.nc`, `ldu`.
+    pub(crate) fn reads_constants(&self) -> bool {
+        self.steps.iter().any(|step| matches!(&step.op, Op::Load(load) if load.constant))
+    }
+
     /// Whether lanes of a warp run in lockstep, as on devices before sm_70.
     pub(crate) fn is_lockstep(&self) -> bool {
         self.module.target.sm().is_some_and(|sm| sm < 70)

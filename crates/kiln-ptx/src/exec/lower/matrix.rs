@@ -79,7 +79,8 @@ impl Lowering<'_> {
         let guard = self.lanes_below(8 * tiles.count as u64)?;
         let (bytes, strength) = (4, Strength::default());
         if is_load {
-            let load = Load { place, bytes, extend_to: 0, strength, address, to: words.clone().into() };
+            let to = words.clone().into();
+            let load = Load { place, bytes, extend_to: 0, strength, constant: false, address, to };
             self.emit_guarded(guard, Op::Load(Box::new(load)));
             let step = MatrixStep::Distribute { matrices: tiles.count, transposed: tiles.transposed };
             self.emit_matrix(step, words.into_iter().map(Source::from).collect(), registers);

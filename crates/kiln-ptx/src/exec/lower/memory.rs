@@ -3,7 +3,9 @@
 use super::super::code::{CopyAsync, Fence, Load, Op, PredSource, Reg, Source, Store, Strength, Why};
 use super::super::memory::window::Place;
 use super::function::Lowering;
-use crate::{Flag, Form, Opcode, Order, PtxOperand, RegisterId, ScalarKind, ScalarType, Scope, Space};
+use crate::{
+    Cache, Flag, Form, Modifier, Opcode, Order, PtxOperand, RegisterId, ScalarKind, ScalarType, Scope, Space,
+};
 
 impl Lowering<'_> {
     /// `ld` and `ldu`.
@@ -26,7 +28,9 @@ impl Lowering<'_> {
         let signed = ty.kind() == ScalarKind::Signed && wide > bytes;
         let extend_to = if signed { wide } else { 0 };
         let strength = strength(form, false);
-        self.emit(Op::Load(Box::new(Load { place, bytes, extend_to, strength, address, to: to.into() })));
+        let constant = form.modifiers().contains(&Modifier::Cache(Cache::Nc)) || form.opcode() == Opcode::Ldu;
+        let to = to.into();
+        self.emit(Op::Load(Box::new(Load { place, bytes, extend_to, strength, constant, address, to })));
         Some(())
     }
 

@@ -2,7 +2,7 @@
 
 use super::lane_group::{LaneGroup, State};
 use super::{Done, Flow, Trouble, Warp};
-use crate::exec::barrier::{Arrival, BARRIERS, Met};
+use crate::exec::barrier::{Arrival, BARRIERS, BadCount, Complaint, Met};
 use crate::exec::block::Cta;
 use crate::exec::code::{Barrier, BarrierKind, Op};
 use crate::exec::column::{LANES, first_lane, lanes_where};
@@ -17,25 +17,40 @@ impl Warp {
         let number = numbers[lane];
         let together = lanes_where(mask, |lane| numbers[lane] == number);
         if number >= BARRIERS as u64 {
-            let text = format!("barrier {number}, of which a block has {BARRIERS},");
-            return Err(Trouble::new(lane, ExecFindingKind::Unsupported(text)));
+            let text =
+                format!("the kernel uses barrier {number}, and a block has barriers 0 to {}", BARRIERS - 1);
+            return Err(Trouble::new(lane, ExecFindingKind::BadOperand(text)));
         }
         if together != mask {
             // The others arrive at their own barrier afterwards, from the same place.
             self.split(at, mask & !together, pc);
         }
-        let count = barrier.count.map(|source| self.frames[frame].column(source, constants)[lane] as u32);
-        let arrival = Arrival {
+        let counts = barrier.count.map(|source| *self.frames[frame].column(source, constants));
+        let count = counts.map(|counts| counts[lane] as u32);
+        let mut arrival = Arrival {
             warp: self.index,
             lanes: together,
-            waits: barrier.kind != BarrierKind::Arrive,
+            kind: barrier.kind,
             count,
             pred: self.frames[frame].test(barrier.pred) & together,
             pc,
             aligned: barrier.aligned,
         };
+        if let (Some(first), Some(counts)) = (count, counts) {
+            let number = number as usize;
+            let other = lanes_where(together, |lane| counts[lane] as u32 != first);
+            if other != 0 {
+                let second = Some(counts[first_lane(other)] as u32);
+                cta.complain(number, &arrival, Complaint::CountDiffers { first: count, second });
+            }
+            if let Some(bad) = BadCount::in_block(first, cta.launch.shape.threads()) {
+                cta.complain(number, &arrival, Complaint::Count(bad));
+                // Hardware counts warps.
+                arrival.count = (first != 0).then(|| first.checked_next_multiple_of(32).unwrap_or(first));
+            }
+        }
         cta.arrive(number as usize, &arrival);
-        if arrival.waits {
+        if arrival.waits() {
             self.lane_groups[at].state = State::Barrier(number as u8);
             return Ok(Flow::Switch);
         }

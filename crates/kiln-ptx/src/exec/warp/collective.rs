@@ -44,6 +44,8 @@ impl Warp {
             );
             cta.report(self.index, first_lane(missing), pc, ExecFindingKind::Mask(text));
         }
+        self.note_absent(cta, at, &named);
+        self.note_width(cta, at, collective);
         if let Some(named) = uniform(&named, mask) {
             if named as u32 & self.live & !mask == 0 {
                 self.perform(cta, collective.kind, mask, &[at]);
@@ -181,6 +183,52 @@ impl Warp {
             carried.mark(lane, sources.bits[from], sources.origins[from]);
         });
         Some(carried)
+    }
+
+    /// Notes a mask that names lanes that have exited: PTX waits for the others alone and the result is that of the others, which is
+    /// seldom what a program means. Lanes that the block never had are noted by strict checks.
+    fn note_absent(&self, cta: &Cta<'_>, at: usize, named: &Column) {
+        let checks = cta.launch.options.checks;
+        let LaneGroup { mask, pc, .. } = self.lane_groups[at];
+        let lane = first_lane(mask);
+        let known = if checks.strict { u32::MAX } else { cta.lanes(self.index) };
+        let absent = named[lane] as u32 & known & !self.live;
+        if absent == 0 || !checks.barriers {
+            return;
+        }
+        if cta.launch.log.count_again((pc, pc), |known| matches!(known, ExecFindingKind::Mask(_))) {
+            return;
+        }
+        let (count, first) = (absent.count_ones(), first_lane(absent));
+        let text = format!(
+            "the mask {:#010x} names {count} lanes that have exited or do not exist, lane {first} the first: the instruction does not wait \
+             for them, and they add nothing to its result; name the lanes that execute it",
+            named[lane] as u32
+        );
+        cta.report_note(self.index, lane, pc, ExecFindingKind::Mask(text));
+    }
+
+    /// Notes a shuffle whose segments no width of CUDA C gives: there it is undefined, and PTX has a result.
+    fn note_width(&self, cta: &Cta<'_>, at: usize, collective: &Collective) {
+        let LaneGroup { mask, pc, frame, .. } = self.lane_groups[at];
+        if !matches!(collective.kind, CollectiveKind::Shuffle(_)) || !cta.launch.options.checks.barriers {
+            return;
+        }
+        let lane = first_lane(mask);
+        let packed = self.frames[frame].column(collective.from[2], &cta.launch.constants)[lane];
+        let segment = packed >> 8 & 31;
+        // 32 less a power of two.
+        if segment == 0 || (LANES as u64 - segment).is_power_of_two() {
+            return;
+        }
+        if cta.launch.log.count_again((pc, pc), |known| matches!(known, ExecFindingKind::Mask(_))) {
+            return;
+        }
+        let width = LANES as u64 - segment;
+        let text = format!(
+            "the shuffle has a width of {width} lanes, and CUDA C defines 1, 2, 4, 8, 16 and 32 alone; use a power of two"
+        );
+        cta.report_note(self.index, lane, pc, ExecFindingKind::Mask(text));
     }
 
     /// Reports a lane that took a value from a lane that does not take part.

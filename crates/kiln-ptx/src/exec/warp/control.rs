@@ -1,10 +1,11 @@
 //! Branches and the end of threads.
 
 use super::lane_group::LaneGroup;
-use super::{Flow, Warp};
+use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
 use crate::exec::code::{PredSource, Source};
 use crate::exec::column::{first_lane, lanes_where};
+use crate::exec::finding::ExecFindingKind;
 
 impl Warp {
     /// Goes to `target` in the lanes where `when` holds.
@@ -22,19 +23,28 @@ impl Warp {
         Flow::Switch
     }
 
-    /// Goes where a table says; what lies outside of it goes to the last entry.
-    pub(super) fn table(&mut self, cta: &Cta<'_>, at: usize, index: Source, targets: &[u32]) -> Flow {
+    /// Goes where a table says.
+    pub(super) fn table(&mut self, cta: &Cta<'_>, at: usize, index: Source, targets: &[u32]) -> Done<Flow> {
         let LaneGroup { mask, frame, .. } = self.lane_groups[at];
-        let Some(last) = targets.len().checked_sub(1) else { return Flow::Next };
         let indices = *self.frames[frame].column(index, &cta.launch.constants);
-        let target = |lane: usize| targets[(indices[lane] as usize).min(last)];
+        let outside = lanes_where(mask, |lane| indices[lane] >= targets.len() as u64);
+        if outside != 0 {
+            let lane = first_lane(outside);
+            let text = format!(
+                "the index {} of the branch is outside of its table, which has {} targets; check the index before the branch",
+                indices[lane],
+                targets.len()
+            );
+            return Err(Trouble::new(lane, ExecFindingKind::BadOperand(text)));
+        }
+        let target = |lane: usize| targets.get(indices[lane] as usize).copied().unwrap_or(0);
         let mut rest = mask;
         loop {
             let first = target(first_lane(rest));
             let together = lanes_where(rest, |lane| target(lane) == first);
             if together == rest {
                 self.lane_groups[at].pc = first;
-                return if together == mask { Flow::Stay } else { Flow::Switch };
+                return Ok(if together == mask { Flow::Stay } else { Flow::Switch });
             }
             self.split(at, together, first);
             rest &= !together;

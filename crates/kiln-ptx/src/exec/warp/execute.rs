@@ -96,7 +96,7 @@ impl Warp {
                 let lane_group = self.lane_groups[at];
                 self.frames[lane_group.frame].write(*to, &[u64::from(lanes); LANES], lanes);
             }
-            Op::Table { index, targets } => return Ok(self.table(cta, at, *index, targets)),
+            Op::Table { index, targets } => return self.table(cta, at, *index, targets),
             Op::Call(call) => return self.call(cta, at, call),
             Op::Builtin(call) => return self.builtin(cta, at, call),
             Op::Return => return Ok(self.return_lanes(cta, at)),

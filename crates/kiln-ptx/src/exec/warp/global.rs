@@ -6,7 +6,7 @@ use super::memory::{Access, MAX_POLLS, check_aligned, check_bounds, extend, reso
 use super::watching::lock_locations;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
-use crate::exec::check::ValueRule;
+use crate::exec::check::{Copy, ValueRule};
 use crate::exec::code::{Atomic, CopyAsync, Load, Store, Strength};
 use crate::exec::column::{Column, LANES, each, first_lane, lanes_where};
 use crate::exec::finding::{AccessKind, ExecFindingKind};
@@ -63,6 +63,9 @@ impl Warp {
             let (span, group) = self.find(cta, at, access, addresses, rest)?;
             if span.writable {
                 self.watch(cta, at, access, addresses, group, |_, _| false);
+                if load.constant && span.declared != Declared::Read {
+                    self.watch_constant(cta, at, access, addresses, group);
+                }
             }
             for (part, to) in load.parts() {
                 let mut out = [0; LANES];
@@ -259,6 +262,7 @@ impl Warp {
         let all = [u64::from(bytes); LANES];
         let sizes = copy.size.map_or(all, |s| *frame.column(s, &cta.launch.constants));
         let reading = lanes_where(lanes & !frame.test(copy.ignore), |lane| sizes[lane] != 0);
+        let mut changing = 0;
         for word in 0..u64::from(bytes / 4) {
             let mut values = [0; LANES];
             let mut undefined = Carried::NOTHING;
@@ -269,6 +273,7 @@ impl Warp {
                 let (span, group) = self.find(cta, at, &wanted, &part, rest)?;
                 if span.writable {
                     self.watch(cta, at, &wanted, &part, group, |_, _| false);
+                    changing |= if span.declared == Declared::Read { 0 } else { group };
                 }
                 let offsets = part.map(|address| address.wrapping_sub(span.origin));
                 if cta.launch.options.checks.uninitialised && is_told(cta, &span) {
@@ -299,7 +304,12 @@ impl Warp {
         self.watch(cta, at, &write, &to, lanes, |_, _| false);
         let pc = self.lane_groups[at].pc;
         if let Some(races) = &mut cta.races {
-            each(lanes, |lane| races.copies.start(self.index, lane, pc, to[lane], bytes));
+            each(lanes, |lane| {
+                let read = sizes[lane].min(u64::from(bytes)) as u32;
+                let source = (changing >> lane & 1 != 0).then_some((from[lane], read));
+                let copy = Copy::new((self.index, lane), pc, to[lane], bytes);
+                races.copies.start(copy.reading_from(source));
+            });
         }
         Ok(Flow::Next)
     }

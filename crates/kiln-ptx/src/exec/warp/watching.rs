@@ -5,7 +5,7 @@ use std::sync::MutexGuard;
 use super::Warp;
 use super::memory::Access;
 use crate::exec::block::Cta;
-use crate::exec::check::{BlockRaces, Conflict, Locations, RaceRule, Touch, Touching};
+use crate::exec::check::{BlockRaces, Conflict, ConstantTouch, Locations, RaceRule, Touch, Touching};
 use crate::exec::code::{Fence, Source, Store, Strength};
 use crate::exec::column::{Column, LANES, each};
 use crate::exec::finding::AccessKind;
@@ -59,8 +59,18 @@ impl Warp {
             Place::Shared => races.touch_shared(&touch, addresses),
             _ => races.touch_global(&touch, addresses),
         };
-        if access.place == Place::Shared && !races.copies.is_empty() {
-            self.watch_copies(cta, &touch, access, addresses);
+        if access.place == Place::Shared {
+            if !races.copies.is_empty() {
+                self.watch_copies(cta, &touch, access, addresses);
+            }
+        } else if access.kind != AccessKind::Read {
+            let (has_sources, reads) = (races.copies.has_sources(), races.launch.constant_reads.is_some());
+            if has_sources {
+                self.watch_copy_sources(cta, &touch, access, addresses);
+            }
+            if reads {
+                self.watch_constant(cta, at, access, addresses, lanes);
+            }
         }
         if !found.is_empty() {
             self.report_conflicts(cta, &touch, access, addresses, &found, same);
@@ -102,6 +112,45 @@ impl Warp {
         if let Some((lane, copy)) = lanes.find_map(pending) {
             let bad = access.bad(addresses[lane], String::new());
             cta.report_pending(self.index, lane, touch.pc, bad, copy);
+        }
+    }
+
+    /// Reports lanes that write what a copy that is not done reads.
+    fn watch_copy_sources(&self, cta: &Cta<'_>, touch: &Touch, access: &Access, addresses: &Column) {
+        let Some(races) = cta.races.as_ref().filter(|races| races.launch.rules.has(RaceRule::CopySource))
+        else {
+            return;
+        };
+        let pending =
+            |lane: usize| races.copies.reading(addresses[lane], touch.bytes).map(|copy| (lane, copy));
+        let mut lanes = (0..LANES).filter(|lane| touch.mask >> lane & 1 != 0);
+        if let Some((lane, copy)) = lanes.find_map(pending) {
+            let bad = access.bad(addresses[lane], String::new());
+            cta.report_pending(self.index, lane, touch.pc, bad, copy);
+        }
+    }
+
+    /// Lets the check of constant reads see a write to global memory, or a read as a constant.
+    pub(super) fn watch_constant(
+        &self,
+        cta: &Cta<'_>,
+        at: usize,
+        access: &Access,
+        addresses: &Column,
+        lanes: u32,
+    ) {
+        let Some(races) = &cta.races else { return };
+        let Some(reads) = &races.launch.constant_reads else { return };
+        let touch = ConstantTouch {
+            warp: races.clocks.number(self.index),
+            mask: lanes,
+            pc: self.lane_groups[at].pc,
+            bytes: access.bytes,
+            writes: access.kind != AccessKind::Read,
+        };
+        if let Some(found) = reads.touch(&touch, addresses) {
+            let bad = access.bad(addresses[found.lane], String::new());
+            cta.report_non_coherent(self.index, touch.pc, bad, found);
         }
     }
 
@@ -220,6 +269,7 @@ impl Warp {
         let frame = &self.frames[self.lane_groups[at].frame];
         let open = open.map(|source| *frame.column(source, &cta.launch.constants));
         let Some(races) = &mut cta.races else { return };
+        let mut changed = Vec::new();
         each(lanes, |lane| {
             let done = races.copies.wait(self.index, lane, open.map(|open| open[lane] as u32));
             for copy in done {
@@ -234,8 +284,22 @@ impl Warp {
                 };
                 // What was read or written in between is told as use of a pending copy.
                 races.touch_shared(&touch, &[copy.address; LANES]);
+                // So is a write of this block to the source. Other blocks know nothing of the copy.
+                if let Some((from, bytes)) = copy.source {
+                    let read = Touch { bytes, kind: Touching::Read, ..touch };
+                    let found = races.touch_global(&read, &[from; LANES]);
+                    let foreign =
+                        |conflict: &Conflict| races.clocks.own_warp(conflict.earlier_warp as u32).is_none();
+                    changed.extend(found.into_iter().filter(foreign).map(|conflict| (copy, conflict)));
+                }
             }
         });
+        for (copy, conflict) in changed {
+            let (address, bytes) = copy.source.unwrap_or_default();
+            let (place, strength) = (Place::Global, Strength::default());
+            let read = Access { kind: AccessKind::Read, place, bytes, part_bytes: bytes, strength };
+            cta.report_race(self.index, copy.pc, read.bad(address, String::new()), conflict, false);
+        }
     }
 }
 

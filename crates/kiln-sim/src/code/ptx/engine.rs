@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kiln_driver::{Code, DeviceInfo};
 use kiln_ptx::PtxModule;
-use kiln_ptx::exec::{Checks, DeviceHeap, ExecProgram};
+use kiln_ptx::exec::{Checks, DeviceHeap, ExecProgram, LaunchProgress};
 
 use super::kernel::PtxKernel;
 use super::kernel_log::KernelLog;
@@ -27,6 +27,9 @@ pub struct PtxEngine {
     pub(super) sole_writer: bool,
     pub(super) run_unsupported: bool,
     pub(super) log: Option<KernelLog>,
+    pub(super) max_findings: Option<usize>,
+    pub(super) max_printed_bytes: Option<usize>,
+    pub(super) progress: Option<Arc<LaunchProgress>>,
 }
 
 impl Default for PtxEngine {
@@ -39,6 +42,9 @@ impl Default for PtxEngine {
             sole_writer: false,
             run_unsupported: false,
             log: None,
+            max_findings: None,
+            max_printed_bytes: None,
+            progress: None,
         }
     }
 }
@@ -76,6 +82,24 @@ impl PtxEngine {
         Self { run_unsupported: true, ..self }
     }
 
+    /// Keeps so many findings of a launch; the rest is counted.
+    #[must_use]
+    pub fn max_findings(self, findings: usize) -> Self {
+        Self { max_findings: Some(findings), ..self }
+    }
+
+    /// Keeps so many bytes of what a launch prints; the rest is counted.
+    #[must_use]
+    pub fn max_printed_bytes(self, bytes: usize) -> Self {
+        Self { max_printed_bytes: Some(bytes), ..self }
+    }
+
+    /// Keeps there how far the launch that runs is.
+    #[must_use]
+    pub fn progress(self, progress: Arc<LaunchProgress>) -> Self {
+        Self { progress: Some(progress), ..self }
+    }
+
     /// Keeps in this log which lines of its kernels are executed, and what is worth knowing and no finding.
     #[must_use]
     pub fn log(self, log: &KernelLog) -> Self {
@@ -91,7 +115,7 @@ impl CodeEngine for PtxEngine {
         let program = ExecProgram::new(module);
         let mut kernels: Vec<(String, Arc<dyn SimKernel>)> = Vec::new();
         for entry in program.entries() {
-            entry.check_memory().map_err(|error| refused(Code::INVALID_PTX, error.to_string()))?;
+            entry.check_code().map_err(|error| refused(Code::INVALID_PTX, error.to_string()))?;
             let facts = program.module().facts(entry.id());
             let facts = facts.ok_or_else(|| {
                 refused(Code::INVALID_PTX, format!("nothing can be said about entry {}", entry.name()))

@@ -11,7 +11,7 @@ use kiln_ptx::exec::{
 
 use super::engine::PtxEngine;
 use super::space::AddressSpace;
-use crate::code::kernel::{KernelFault, LaunchContext, SimKernel, SimParameter, SimSignature};
+use crate::code::kernel::{KernelFault, KernelShape, LaunchContext, SimKernel, SimParameter, SimSignature};
 use crate::memory::memory_view::{AccessCause, AccessFault};
 
 /// Registers every kernel is said to use; PTX has as many as it likes, and only a compiler for a real device knows.
@@ -72,6 +72,7 @@ impl PtxKernel {
     /// What came of the launch: text and findings are handed on, and a fault ends it.
     fn settle(&self, launch: &LaunchContext<'_>, outcome: ExecOutcome) -> Result<(), KernelFault> {
         launch.print(&outcome.printed);
+        launch.leave_out(outcome.findings_left_out, outcome.printed_left_out_bytes);
         launch.spend_instructions(outcome.counters.warp_instructions);
         if let Some(log) = &self.engine.log {
             log.note(&outcome.notes);
@@ -105,12 +106,18 @@ impl SimKernel for PtxKernel {
         self.unsupported.get_or_init(|| self.find_unsupported()).as_deref()
     }
 
+    fn check_shape(&self, shape: &KernelShape) -> Result<(), String> {
+        let KernelShape { grid, block, dynamic_shared_bytes, cooperative } = *shape;
+        let shape =
+            LaunchShape { grid: extents(grid), block: extents(block), dynamic_shared_bytes, cooperative };
+        self.entry.check_launch(&shape).map_err(|refused| refused.to_string())
+    }
+
     fn parameter_name(&self, index: usize) -> Option<&str> {
         self.names.get(index).map(String::as_str)
     }
 
     fn run(&self, launch: &LaunchContext<'_>) -> Result<(), KernelFault> {
-        let extents = |dim: Dim3| [dim.x, dim.y, dim.z];
         let shape = LaunchShape {
             grid: extents(launch.grid()),
             block: extents(launch.block()),
@@ -130,6 +137,9 @@ impl SimKernel for PtxKernel {
             other_writers: Some(OtherWriters(&|| launch.let_others_write())),
             heap: Some(&self.heap),
             coverage: self.coverage.as_deref(),
+            max_findings: self.engine.max_findings.unwrap_or(defaults.max_findings),
+            max_printed_bytes: self.engine.max_printed_bytes.unwrap_or(defaults.max_printed_bytes),
+            progress: self.engine.progress.as_deref(),
             ..defaults
         };
         let globals: Vec<u64> = launch.globals().iter().map(|address| address.0).collect();
@@ -145,6 +155,10 @@ impl SimKernel for PtxKernel {
             }
         }
     }
+}
+
+fn extents(dim: Dim3) -> [u32; 3] {
+    [dim.x, dim.y, dim.z]
 }
 
 /// An access where no memory is, as the machine describes it: it knows whose memory lay there before.
