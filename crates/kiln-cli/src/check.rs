@@ -14,6 +14,7 @@ use crate::device::Where;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::launch::{ArrayMap, Attempt, KernelFinding, LaunchFlags, Plan, count_out_of_range};
+use crate::progress_line::ProgressLine;
 use report::Report;
 use unchecked::Unchecked;
 
@@ -70,12 +71,16 @@ fn perform(arguments: &Arguments) -> Result<(Report, Exit), Failure> {
         return Err(Failure::refused(message).next("use --device sim, on which checks run"));
     }
     let code = CodeFile::read(&flags.source)?;
-    let plan = Plan::read(&flags.arguments)?;
+    let plan = Plan::read(&flags.arguments, &flags.source.file)?;
     let log = KernelLog::default();
     let mut report = Report::new(arguments.strict);
     for at in 0..arguments.seeds {
         let seed = flags.seed.wrapping_add(at);
-        let outcome = Attempt::checked(flags, seed, arguments.strict, &log)?.launch(&code, flags, &plan)?;
+        let attempt = Attempt::checked(flags, seed, arguments.strict, &log)?;
+        let prefix = format!("seed {} of {}: ", at + 1, arguments.seeds);
+        let progress = attempt.progress().and_then(|progress| ProgressLine::start(progress, prefix));
+        let outcome = attempt.launch(&code, flags, &plan)?;
+        drop(progress);
         let endless = outcome.findings.iter().any(KernelFinding::is_endless);
         report.add(outcome, seed);
         if endless && at + 1 < arguments.seeds {

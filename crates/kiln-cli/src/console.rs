@@ -10,6 +10,7 @@ use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
 
+use crate::closed_output::was_closed;
 use crate::failure::Failure;
 use crate::printable::printable;
 use crate::wrap::wrap;
@@ -41,7 +42,11 @@ impl Console {
         let is_terminal = out.is_terminal();
         let colours = is_terminal && allows_colours();
         let columns = columns(terminal_columns(&out));
-        Self { out: Box::new(out), state: State::Open, colours, columns }
+        let state = match was_closed() {
+            true => State::Failed(io::Error::other("the standard output is closed")),
+            false => State::Open,
+        };
+        Self { out: Box::new(out), state, colours, columns }
     }
 
     /// Whether output may have colours.

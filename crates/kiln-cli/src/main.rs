@@ -17,6 +17,7 @@
 mod bench;
 mod cache;
 mod check;
+mod closed_output;
 mod code_file;
 mod console;
 mod demo;
@@ -33,6 +34,7 @@ mod npy;
 mod plural;
 mod printable;
 mod program_file;
+mod progress_line;
 mod replay;
 mod run;
 mod source_file;

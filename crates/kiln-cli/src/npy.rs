@@ -10,6 +10,10 @@ mod cast;
 mod header;
 mod outputs;
 
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+
 use crate::element_type::ElementType;
 
 use header::Header;
@@ -61,6 +65,17 @@ pub(crate) enum NpyError {
     },
 }
 
+/// Why a file cannot be read as an array.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReadError {
+    /// The file itself.
+    #[error(transparent)]
+    File(#[from] std::io::Error),
+    /// What is in it.
+    #[error(transparent)]
+    Content(#[from] NpyError),
+}
+
 impl Array {
     /// `len` zeros.
     pub(crate) fn zeros(element: ElementType, len: u64) -> Option<Self> {
@@ -76,12 +91,25 @@ impl Array {
         self.bytes.len() as u64 / self.element.bytes()
     }
 
-    /// Reads a whole file.
-    pub(crate) fn decode(file: &[u8]) -> Result<Self, NpyError> {
-        let (header, data) = Header::decode(file)?;
-        let element = header.element()?;
-        let elements = header.shape.iter().try_fold(1_u64, |all, size| all.checked_mul(*size));
-        let wanted = elements.and_then(|all| all.checked_mul(element.bytes())).ok_or(NpyError::Shape)?;
+    /// Reads a file. Of a pipe or a device no more is read than its header says, because it may never end.
+    pub(crate) fn read(path: &Path) -> Result<Self, ReadError> {
+        let mut file = File::open(path)?;
+        if file.metadata()?.is_file() {
+            return Ok(Self::decode(std::fs::read(path)?)?);
+        }
+        let mut bytes = Vec::new();
+        Read::by_ref(&mut file).take(header::LONGEST_BYTES).read_to_end(&mut bytes)?;
+        let (header, data) = Header::decode(&bytes)?;
+        // One byte more tells that there is too much.
+        let wanted = header.data_bytes()?.saturating_add(1);
+        file.take(wanted.saturating_sub(data.len() as u64)).read_to_end(&mut bytes)?;
+        Ok(Self::decode(bytes)?)
+    }
+
+    /// Reads the bytes of a whole file.
+    pub(crate) fn decode(mut file: Vec<u8>) -> Result<Self, NpyError> {
+        let (header, data) = Header::decode(&file)?;
+        let (element, wanted) = (header.element()?, header.data_bytes()?);
         // With one long dimension both orders are the same.
         if header.fortran_order && header.shape.iter().filter(|size| **size > 1).count() > 1 {
             return Err(NpyError::FortranOrder);
@@ -89,13 +117,19 @@ impl Array {
         if wanted != data.len() as u64 {
             return Err(NpyError::Length { wanted, given: data.len() as u64 });
         }
-        Ok(Self { element, shape: header.shape, bytes: data.to_vec() })
+        let start = file.len() - data.len();
+        file.drain(..start);
+        Ok(Self { element, shape: header.shape, bytes: file })
     }
 
-    /// The bytes of a file.
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut file = header::encode(self.element.descr(), &self.shape);
-        file.extend_from_slice(&self.bytes);
-        file
+    /// Writes the bytes of a file.
+    pub(crate) fn write(&self, file: &mut impl Write) -> std::io::Result<()> {
+        file.write_all(&header::encode(self.element.descr(), &self.shape))?;
+        file.write_all(&self.bytes)
+    }
+
+    /// How many bytes [`write`](Self::write) writes.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        (header::encode(self.element.descr(), &self.shape).len() + self.bytes.len()) as u64
     }
 }

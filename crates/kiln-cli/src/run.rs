@@ -3,14 +3,16 @@
 mod text;
 
 use clap::Args;
+use kiln::checking::{FINDINGS_VARIABLE, Findings, UnknownFindings};
 use serde::Serialize;
 
 use crate::code_file::CodeFile;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::launch::{ArgumentSheet, Attempt, KernelFinding, LaunchFlags, Outcome, Plan};
+use crate::launch::{ArgumentSheet, Attempt, KernelFinding, LaunchFlags, LeftOut, Outcome, Plan};
 use crate::npy::Outputs;
+use crate::progress_line::ProgressLine;
 
 /// The flags of `kiln run`.
 #[derive(Args)]
@@ -35,7 +37,9 @@ says otherwise.
 
 Arrays are .npy files in C order and little-endian. A file whose element type
 is not the kernel's is refused; --cast converts it. Output files are written
-as a whole, and only if the kernel ran to its end without findings.
+as a whole, and only if the kernel ran to its end without findings. With
+KILN_FINDINGS=report findings are listed and the files written anyway, and
+the command ends with 0; with KILN_FINDINGS=ignore they are not listed either.
 
 Exit codes: 0 done, 2 wrong usage or input file, 3 refused (arguments that do
 not fit, an instruction that the simulated device does not execute, or a
@@ -58,6 +62,8 @@ struct Report {
     printed: Option<String>,
     fault: Option<String>,
     findings: Vec<KernelFinding>,
+    /// What was found or printed beyond the limits.
+    left_out: LeftOut,
     written: Vec<Written>,
     exit: u8,
 }
@@ -84,8 +90,9 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
 }
 
 fn perform(flags: &LaunchFlags, console: &mut Console) -> Result<(Report, Exit), Failure> {
+    let setting = findings_setting()?;
     let code = CodeFile::read(&flags.source)?;
-    let plan = Plan::read(&flags.arguments)?;
+    let plan = Plan::read(&flags.arguments, &flags.source.file)?;
     let choice = flags.device.choose()?;
     let attempt = match choice.gpu {
         Some(runtime) => {
@@ -96,8 +103,14 @@ fn perform(flags: &LaunchFlags, console: &mut Console) -> Result<(Report, Exit),
         }
         None => Attempt::simulated(flags, flags.seed)?,
     };
-    let outcome = attempt.launch(&code, flags, &plan)?;
-    let exit = exit(&outcome);
+    let progress = attempt.progress().and_then(|progress| ProgressLine::start(progress, String::new()));
+    let mut outcome = attempt.launch(&code, flags, &plan)?;
+    drop(progress);
+    if setting == Findings::Ignore {
+        outcome.findings.retain(KernelFinding::is_unsupported);
+        outcome.left_out.findings = 0;
+    }
+    let exit = exit(&outcome, setting);
     let written = if exit == Exit::Done { write(&outcome)? } else { Vec::new() };
     let simulated = choice.gpu.is_none();
     let findings = outcome.findings.into_iter();
@@ -113,6 +126,7 @@ fn perform(flags: &LaunchFlags, console: &mut Console) -> Result<(Report, Exit),
         warnings: outcome.warnings,
         printed: simulated.then_some(outcome.printed),
         fault: outcome.fault,
+        left_out: outcome.left_out,
         findings: findings.map(|finding| KernelFinding { seeds: vec![flags.seed], ..finding }).collect(),
         written,
         exit: exit.code(),
@@ -120,11 +134,19 @@ fn perform(flags: &LaunchFlags, console: &mut Console) -> Result<(Report, Exit),
     Ok((report, exit))
 }
 
+/// What the variable `KILN_FINDINGS` says about findings.
+fn findings_setting() -> Result<Findings, Failure> {
+    let value = std::env::var_os(FINDINGS_VARIABLE).filter(|value| !value.is_empty());
+    let word = value.map(|value| value.to_string_lossy().parse());
+    word.unwrap_or(Ok(Findings::Fail)).map_err(|error: UnknownFindings| Failure::usage(error.to_string()))
+}
+
 /// How a launch ended. A kernel that this device cannot run is refused; it may be right.
-fn exit(outcome: &Outcome) -> Exit {
+fn exit(outcome: &Outcome, setting: Findings) -> Exit {
     let Outcome { fault, findings, .. } = outcome;
     match (fault, &findings[..]) {
         (None, []) => Exit::Done,
+        (None, _) if setting != Findings::Fail => Exit::Done,
         (_, [only]) if only.is_unsupported() => Exit::Absent,
         _ => Exit::Fault,
     }

@@ -1,12 +1,22 @@
 //! A file with text.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use crate::failure::Failure;
 
+/// No text is longer; a device that never ends is not read further.
+const LIMIT_BYTES: u64 = 1 << 28;
+
 /// The text of a file.
 pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
-    let bytes = std::fs::read(path).map_err(|error| Failure::file(path, error))?;
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(LIMIT_BYTES + 1).read_to_end(&mut bytes));
+    read.map_err(|error| Failure::file(path, error))?;
+    if bytes.len() as u64 > LIMIT_BYTES {
+        return Err(Failure::file(path, format!("the file has more than {} MiB", LIMIT_BYTES >> 20)));
+    }
     String::from_utf8(bytes).map_err(|error| {
         let offset = error.utf8_error().valid_up_to();
         Failure::file(path, format!("the file is not UTF-8 text (byte {offset})"))

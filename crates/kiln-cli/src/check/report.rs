@@ -4,7 +4,7 @@ use kiln_ir::OutOfRange;
 use serde::Serialize;
 
 use super::unchecked::Unchecked;
-use crate::launch::{ArgumentSheet, KernelFinding, Outcome, ResultArray};
+use crate::launch::{ArgumentSheet, KernelFinding, LeftOut, Outcome, ResultArray};
 use crate::plural::{counted, was};
 
 /// The report of a check.
@@ -19,6 +19,8 @@ pub(super) struct Report {
     /// With the first seed.
     pub(super) printed: String,
     pub(super) findings: Vec<KernelFinding>,
+    /// What was found or printed beyond the limits, with the seed that had most of it.
+    pub(super) left_out: LeftOut,
     /// What is worth knowing and may be right.
     pub(super) notes: Vec<String>,
     pub(super) not_checked: Unchecked,
@@ -65,6 +67,7 @@ impl Report {
     pub(super) fn add(&mut self, outcome: Outcome, seed: u64) {
         let first = self.seeds.first().copied();
         self.seeds.push(seed);
+        self.left_out = self.left_out.max(outcome.left_out);
         for finding in stamped(&outcome, seed) {
             match self.findings.iter_mut().find(|known| known.is_like(&finding)) {
                 Some(known) => known.merge(&finding),

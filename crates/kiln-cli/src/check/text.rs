@@ -27,6 +27,7 @@ pub(super) fn render(report: &Report) -> String {
             let _ = write!(text, "\n     only with seed{plural} {}", seeds.join(", "));
         }
     }
+    let _ = write!(text, "{}", report.left_out);
     for finding in &refused {
         let _ = write!(text, "\nrefused: {finding}");
     }

@@ -63,6 +63,7 @@ impl Unchecked {
             count => (format!("{count} seeds"), "this input and these orders"),
         };
         text.push(format!("other inputs, and orders of threads besides those of {seeds}"));
+        text.push("an access that leaves one array of the launch and lands in another one".to_owned());
         if missed > 0 {
             let ranges: Vec<String> = self.lines_not_executed.iter().map(Lines::to_string).collect();
             let total = self.lines;

@@ -8,12 +8,13 @@ use kiln::{DeviceRuntime, GpuRef, RuntimeConfig};
 use kiln_driver::{Access, Dim3};
 use kiln_mem::Direct;
 use kiln_ptx::Feature;
-use kiln_ptx::exec::{Checks, ExecFindingKind};
+use kiln_ptx::exec::{Checks, ExecFindingKind, LaunchProgress};
 use kiln_sim::{KernelLog, Machine, MachineConfig, PtxEngine};
 
 use super::finding::{KernelFinding, collect};
 use super::fit::Fitted;
 use super::flags::LaunchFlags;
+use super::left_out::LeftOut;
 use super::map::ArrayMap;
 use super::plan::{Argument, ArgumentSheet, Plan};
 use super::program::{ProgramLaunch, Shape};
@@ -34,6 +35,7 @@ pub(crate) struct Attempt {
     /// What the engine notes, and how much it had noted before.
     log: KernelLog,
     notes_before: usize,
+    progress: Option<Arc<LaunchProgress>>,
 }
 
 /// The outcome of a launch.
@@ -50,6 +52,8 @@ pub(crate) struct Outcome {
     /// What ended the launch early.
     pub(crate) fault: Option<String>,
     pub(crate) findings: Vec<KernelFinding>,
+    /// What was found or printed beyond the limits.
+    pub(crate) left_out: LeftOut,
     /// The arrays that are to be written to files; none after a fault.
     pub(crate) results: Vec<ResultArray>,
     /// Instructions of the kernel that only a GPU executes.
@@ -101,7 +105,12 @@ impl Attempt {
     ) -> Result<Self, Failure> {
         // Nothing else uses the device, so a loop that waits for memory that no thread writes cannot end.
         let engine = engine.step_limit(flags.step_limit).stall_limit(flags.step_limit).sole_writer().log(log);
+        let (findings, printed) = (flags.max_findings as usize, flags.max_printed as usize);
+        let progress = Arc::new(LaunchProgress::default());
+        let engine = engine.max_findings(findings).max_printed_bytes(printed).progress(progress.clone());
         let mut config = MachineConfig::seeded(seed).engine(Arc::new(engine));
+        // The machine adds findings about the same accesses, which are not shown.
+        (config.limits.findings, config.limits.printed_bytes) = (findings.saturating_mul(2), printed);
         // Memory that a lost device did not give back is not the kernel's mistake.
         config.checks.leaks = false;
         let machine = Machine::new(config);
@@ -112,13 +121,20 @@ impl Attempt {
             Ok(Arc::new(Direct::new(driver.clone(), order)))
         })?;
         let (log, notes_before) = (log.clone(), log.notes().len());
-        Ok(Self { runtime, machine: Some(machine), checks_outputs, log, notes_before })
+        let progress = Some(progress);
+        Ok(Self { runtime, machine: Some(machine), checks_outputs, log, notes_before, progress })
+    }
+
+    /// How far the launch is; none on a GPU.
+    pub(crate) fn progress(&self) -> Option<Arc<LaunchProgress>> {
+        self.progress.clone()
     }
 
     /// A GPU.
     pub(crate) fn on(runtime: &DeviceRuntime) -> Self {
         let log = KernelLog::default();
-        Self { runtime: runtime.clone(), machine: None, checks_outputs: false, log, notes_before: 0 }
+        let (machine, progress) = (None, None);
+        Self { runtime: runtime.clone(), machine, checks_outputs: false, log, notes_before: 0, progress }
     }
 
     /// The name of the device.
@@ -270,6 +286,7 @@ impl Attempt {
             printed: self.printed(),
             fault: run.fault,
             findings,
+            left_out: self.machine.as_ref().map_or_else(LeftOut::default, LeftOut::of),
             results,
             unsupported: Vec::new(),
             other_kernels: Vec::new(),

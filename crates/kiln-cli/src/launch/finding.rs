@@ -85,7 +85,7 @@ impl KernelFinding {
         let text = text_of_code(&finding.kind, access, allocation.as_ref());
         let (earlier, earlier_access) = earlier_side(finding);
         Self {
-            kind: word(&finding.kind),
+            kind: finding.kind.word(),
             text,
             kernel: Some(finding.site.kernel.clone()),
             place: Some(PlaceSheet::of(&finding.site)),
@@ -178,7 +178,7 @@ impl KernelFinding {
     /// Says how a launch gives dynamic shared memory, if this is an access outside of a block's shared memory.
     pub(super) fn hint_dynamic_shared(&mut self, given_bytes: u32) {
         let shared = self.access.as_ref().is_some_and(|access| access.memory == "shared");
-        if self.kind == OUT_OF_BOUNDS && shared {
+        if self.kind == ExecFindingKind::OUT_OF_BOUNDS && shared {
             let given = match given_bytes {
                 0 => "none".to_owned(),
                 bytes => counted(u64::from(bytes), "byte"),
@@ -191,12 +191,12 @@ impl KernelFinding {
 
     /// Whether the kernel does not end: running it again would take as long.
     pub(crate) fn is_endless(&self) -> bool {
-        matches!(self.kind, ENDLESS | STEP_LIMIT)
+        [ExecFindingKind::ENDLESS, ExecFindingKind::STEP_LIMIT].contains(&self.kind)
     }
 
     /// Whether it only says that the simulated device cannot run the kernel.
     pub(crate) fn is_unsupported(&self) -> bool {
-        self.kind == UNSUPPORTED
+        self.kind == ExecFindingKind::UNSUPPORTED
     }
 }
 
@@ -230,6 +230,18 @@ fn text_of_code(kind: &ExecFindingKind, access: Option<&BadAccess>, near: Option
         (ExecFindingKind::SameValue { .. }, Some(access), near) => {
             format!("same value: nothing orders these writes to {}", bytes_text(access, near))
         }
+        (ExecFindingKind::PendingCopy { .. }, Some(access), near) if access.memory == "global" => {
+            let bytes = bytes_text(access, near);
+            format!(
+                "pending copy: write to {bytes}, from where an asynchronous copy still reads that no thread has waited for"
+            )
+        }
+        (ExecFindingKind::NonCoherent { .. }, Some(access), near) => {
+            let bytes = bytes_text(access, near);
+            format!(
+                "non-coherent read: {bytes} are read as a constant (ld.global.nc, __ldg) and written in the same launch; use a plain load"
+            )
+        }
         (ExecFindingKind::PendingCopy { .. }, Some(access), near) => {
             let bytes = bytes_text(access, near);
             format!("pending copy: no thread has waited for the asynchronous copy to {bytes}")
@@ -255,7 +267,8 @@ fn text_of_code(kind: &ExecFindingKind, access: Option<&BadAccess>, near: Option
 fn earlier_side(finding: &ExecFinding) -> (Option<PlaceSheet>, Option<&'static str>) {
     let read = |site: &CodeSite| (Some(PlaceSheet::of(site)), Some("read"));
     match &finding.kind {
-        ExecFindingKind::Race { earlier_site, earlier, .. } => {
+        ExecFindingKind::Race { earlier_site, earlier, .. }
+        | ExecFindingKind::NonCoherent { earlier_site, earlier, .. } => {
             (Some(PlaceSheet::of(earlier_site)), Some(earlier.noun()))
         }
         ExecFindingKind::SameValue { earlier_site, .. } => {
@@ -369,42 +382,9 @@ fn bad_access(kind: &ExecFindingKind) -> Option<&BadAccess> {
         | ExecFindingKind::Uninitialised { access, .. }
         | ExecFindingKind::Race { access, .. }
         | ExecFindingKind::SameValue { access, .. }
+        | ExecFindingKind::NonCoherent { access, .. }
         | ExecFindingKind::PendingCopy { access, .. } => Some(access),
         ExecFindingKind::UndefinedCopy(what) => bad_access(what),
         _ => None,
-    }
-}
-
-const OUT_OF_BOUNDS: &str = "out-of-bounds";
-const UNSUPPORTED: &str = "unsupported";
-const ENDLESS: &str = "endless";
-const STEP_LIMIT: &str = "step-limit";
-
-fn word(kind: &ExecFindingKind) -> &'static str {
-    match kind {
-        ExecFindingKind::OutOfBounds(_) => OUT_OF_BOUNDS,
-        ExecFindingKind::Undeclared(_) => "undeclared",
-        ExecFindingKind::UseAfterFree(_) => "use-after-free",
-        ExecFindingKind::ReadOnly(_) => "read-only",
-        ExecFindingKind::Misaligned(_) => "misaligned",
-        ExecFindingKind::Uninitialised { .. } => "uninitialised",
-        ExecFindingKind::Unassigned { .. } => "unassigned",
-        ExecFindingKind::UndefinedCopy(what) => word(what),
-        ExecFindingKind::Race { .. } => "race",
-        ExecFindingKind::SameValue { .. } => "same-value",
-        ExecFindingKind::PendingCopy { .. } => "pending-copy",
-        ExecFindingKind::InactiveLane(_) => "inactive-lane",
-        ExecFindingKind::Barrier(_) => "barrier",
-        ExecFindingKind::Deadlock(_) => "deadlock",
-        ExecFindingKind::Mask(_) => "mask",
-        ExecFindingKind::Endless | ExecFindingKind::EndlessWait => ENDLESS,
-        ExecFindingKind::StepLimit(_) | ExecFindingKind::Stalled(_) => STEP_LIMIT,
-        ExecFindingKind::Assertion { .. } => "assertion",
-        ExecFindingKind::Trap => "trap",
-        ExecFindingKind::Unsupported(_) => UNSUPPORTED,
-        ExecFindingKind::StackOverflow(_) => "stack-overflow",
-        ExecFindingKind::BadCall(_) => "bad-call",
-        ExecFindingKind::BadFree(_) => "bad-free",
-        _ => "other",
     }
 }

@@ -43,6 +43,12 @@ pub(crate) struct LaunchFlags {
     /// Instructions of warps after which the simulated device stops a kernel: of one warp, or of all warps since a thread last ended.
     #[arg(long, value_name = "N", default_value_t = DEFAULT_STEP_LIMIT, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) step_limit: u64,
+    /// The most findings the simulated device keeps of one run; the rest is counted.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_findings: u32,
+    /// The most bytes of `printf` the simulated device keeps of one run; the rest is counted.
+    #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
+    pub(crate) max_printed: u32,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,

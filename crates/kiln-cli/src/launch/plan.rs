@@ -57,13 +57,19 @@ pub(crate) struct ArgumentSheet {
 }
 
 impl Plan {
-    /// Reads the files of the arguments.
-    pub(crate) fn read(specs: &[Spec]) -> Result<Self, Failure> {
+    /// Reads the files of the arguments of a kernel in the file `source`, which no argument may replace.
+    pub(crate) fn read(specs: &[Spec], source: &Path) -> Result<Self, Failure> {
         let mut outputs: Vec<PathBuf> = Vec::new();
+        let source = resolved(source);
         for path in specs.iter().flat_map(Spec::outputs) {
             check_folder(path)?;
             check_file(path)?;
             let resolved = resolved(path);
+            if resolved == source {
+                let failure =
+                    Failure::file(path, "it is the file of the kernel, and an array would take its place");
+                return Err(failure.next("name another file for the array"));
+            }
             if outputs.contains(&resolved) {
                 return Err(Failure::file(path, "two arguments would be written to it"));
             }
@@ -125,8 +131,7 @@ fn lay_out(
 impl ArrayArgument {
     fn read(spec: &Spec) -> Result<Self, Failure> {
         let load = |path: &Path| -> Result<Array, Failure> {
-            let file = std::fs::read(path).map_err(|error| Failure::file(path, error))?;
-            Array::decode(&file).map_err(|error| Failure::file(path, error))
+            Array::read(path).map_err(|error| Failure::file(path, error))
         };
         let (array, access, to) = match spec {
             Spec::In { from } => (load(from)?, Access::Read, None),

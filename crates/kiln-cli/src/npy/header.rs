@@ -6,6 +6,8 @@ use crate::element_type::ElementType;
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// Numpy itself refuses longer headers unless it is told to trust the file.
 const HEADER_LIMIT_BYTES: usize = 1 << 20;
+/// The most bytes before the data.
+pub(super) const LONGEST_BYTES: u64 = HEADER_LIMIT_BYTES as u64 + 12;
 /// Data begins at a multiple of this.
 const ALIGNMENT_BYTES: usize = 64;
 
@@ -59,6 +61,15 @@ impl Header {
             Some(_) => Err(NpyError::BigEndian(self.descr.clone())),
             None => Err(NpyError::Dtype(self.descr.clone())),
         }
+    }
+}
+
+impl Header {
+    /// Bytes of the data.
+    pub(super) fn data_bytes(&self) -> Result<u64, NpyError> {
+        let elements = self.shape.iter().try_fold(1_u64, |all, size| all.checked_mul(*size));
+        let bytes = self.element()?.bytes();
+        elements.and_then(|all| all.checked_mul(bytes)).ok_or(NpyError::Shape)
     }
 }
 

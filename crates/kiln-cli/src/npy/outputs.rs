@@ -1,7 +1,6 @@
 //! Writes all output files or none.
 
 use std::fs::{self, File};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::Array;
@@ -19,12 +18,13 @@ impl Outputs {
         let destination = &destination.canonicalize().unwrap_or_else(|_| destination.to_owned());
         let name = destination.file_name().ok_or(std::io::ErrorKind::InvalidInput)?.to_string_lossy();
         let temporary = destination.with_file_name(format!(".{name}.{}.part", std::process::id()));
+        check_limit(array.file_bytes())?;
         self.files.push((temporary.clone(), destination.to_owned()));
         let mut file = File::create(&temporary)?;
         if let Ok(known) = destination.metadata() {
             file.set_permissions(known.permissions())?;
         }
-        file.write_all(&array.encode())?;
+        array.write(&mut file)?;
         file.sync_all()
     }
 
@@ -38,6 +38,25 @@ impl Outputs {
         }
         Ok(())
     }
+}
+
+/// Refuses a file that the limit of the process does not allow: the signal that a write would get ends the process, and would leave the
+/// temporary file behind.
+#[cfg(unix)]
+fn check_limit(bytes: u64) -> std::io::Result<()> {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
+    match limit.filter(|limit| bytes > *limit) {
+        None => Ok(()),
+        Some(limit) => Err(std::io::Error::new(
+            std::io::ErrorKind::FileTooLarge,
+            format!("it would have {bytes} bytes, and files of this process may have {limit} (ulimit -f)"),
+        )),
+    }
+}
+
+#[cfg(not(unix))]
+fn check_limit(_: u64) -> std::io::Result<()> {
+    Ok(())
 }
 
 impl Drop for Outputs {

@@ -34,6 +34,7 @@ pub(super) fn render(report: &Report, columns: usize) -> String {
     for (at, finding) in found.iter().enumerate() {
         let _ = write!(text, "\n{:3}. {finding}", at + 1);
     }
+    let _ = write!(text, "{}", report.left_out);
     for finding in refused {
         let _ = write!(text, "\nrefused: {finding}");
     }

@@ -31,6 +31,7 @@ mod inspect;
 mod json_errors;
 mod kernel_names;
 mod kernels;
+mod limits;
 mod outcome;
 mod output;
 mod program;

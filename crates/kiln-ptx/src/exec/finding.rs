@@ -205,6 +205,7 @@ impl ExecFindingKind {
             Self::Misaligned(_) => "misaligned",
             Self::Uninitialised { .. } => "uninitialised",
             Self::Unassigned { .. } => "unassigned",
+            Self::UndefinedCopy(what) => what.word(),
             Self::Race { .. } => "race",
             Self::SameValue { .. } => "same-value",
             Self::PendingCopy { .. } => "pending-copy",

@@ -8,11 +8,6 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Pair> {
     PAIRS.iter().chain(SPINS)
 }
 
-/// All pairs.
-pub(crate) fn all() -> impl Iterator<Item = &'static Pair> {
-    PAIRS.iter().chain(SPINS)
-}
-
 /// A producer in block 0 and a consumer in block 1, with a flag at `data + 4096`.
 macro_rules! hand_over {
     ($write:literal, $read:literal) => {

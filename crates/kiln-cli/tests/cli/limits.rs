@@ -1,0 +1,203 @@
+//! Limits: what is too much is counted or refused, with what to do, and never ends in an abort.
+
+use std::process::Command;
+
+use crate::folder::Folder;
+use crate::kernels::STORE_BYTE;
+use crate::outcome::{Outcome, command, run, without_driver};
+
+/// PTX of an entry `k(.param .u64 o)` with `%d` as the pointer.
+fn ptx(body: &str) -> String {
+    format!(
+        ".version 8.0\n.target sm_90\n.address_size 64\n
+        .extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 v);
+        .global .align 1 .b8 format[11] = {{48, 49, 50, 51, 52, 53, 54, 55, 56, 10, 0}};
+        .visible .entry k(.param .u64 o) {{
+            .reg .b64 %d<4>; .reg .b32 %r<4>; .reg .pred %p<2>;
+            ld.param.u64 %d0, [o];
+            {body}
+            ret;
+        }}"
+    )
+}
+
+fn launch(verb: &str, file: &str, words: &[&str]) -> Outcome {
+    let shape = [verb, file, "--kernel", "k", "--grid", "1", "--block", "1", "--device", "sim"];
+    run(without_driver(&[&shape[..], words].concat()))
+}
+
+/// The command under a limit of the shell.
+fn limited(limit: &str, words: &[&str]) -> Command {
+    let plain = command(words);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("ulimit {limit}; exec \"$0\" \"$@\"")]).arg(plain.get_program());
+    shell.args(plain.get_args()).env("KILN_LIBCUDA", "/nonexistent/libcuda.so.1").env("COLUMNS", "400");
+    shell
+}
+
+#[test]
+fn findings_beyond_the_limit_are_counted_with_the_option_that_shows_them() {
+    let folder = Folder::new();
+    let reads: String = (0..300).map(|at| format!("ld.global.u32 %r1, [%d0+{}];\n", 4 * at)).collect();
+    let file = folder.write("many.ptx", ptx(&reads));
+    let array = format!("uninit:u32:300:{}", folder.path("a.npy"));
+    for verb in ["check", "run"] {
+        let outcome = launch(verb, &file, &["--arg", &array]);
+        assert_eq!(outcome.code, Some(5), "{}", outcome.stderr);
+        assert!(
+            outcome.stdout.contains("\n     200 more findings were left out; --max-findings N keeps more\n"),
+            "{verb}: {}",
+            outcome.stdout
+        );
+        let json = launch(verb, &file, &["--arg", &array, "--json"]).json();
+        assert_eq!(json["left_out"]["findings"], 200, "{verb}");
+        let all = launch(verb, &file, &["--arg", &array, "--max-findings", "300"]);
+        assert!(all.stdout.contains("\n300. uninitialised") && !all.stdout.contains("left out"));
+    }
+}
+
+#[test]
+fn text_beyond_the_limit_is_counted_with_the_option_that_shows_it() {
+    let folder = Folder::new();
+    let print = "mov.u64 %d1, format; cvta.global.u64 %d1, %d1; mov.u64 %d2, 0; mov.u32 %r1, 0;
+        AGAIN: { .param .b64 p0; .param .b64 p1; .param .b32 r0;
+            st.param.b64 [p0], %d1; st.param.b64 [p1], %d2; call (r0), vprintf, (p0, p1); }
+        add.u32 %r1, %r1, 1; setp.lt.u32 %p0, %r1, 100; @%p0 bra AGAIN;";
+    let file = folder.write("print.ptx", ptx(print));
+    for verb in ["check", "run"] {
+        let outcome = launch(verb, &file, &["--arg", "null", "--max-printed", "995"]);
+        assert_eq!(outcome.code, Some(0), "{}{}", outcome.stdout, outcome.stderr);
+        let told = "\n     5 more bytes of printed text were left out; --max-printed BYTES keeps more";
+        assert!(outcome.stdout.contains(told), "{verb}: {}", outcome.stdout);
+        assert_eq!(outcome.stdout.matches("012345678\n").count(), 99);
+        assert!(!launch(verb, &file, &["--arg", "null"]).stdout.contains("left out"));
+    }
+}
+
+#[test]
+fn devices_that_never_end_are_not_read_to_their_end() {
+    let folder = Folder::new();
+    let file = folder.write("store.ptx", STORE_BYTE);
+    let outcome =
+        run(without_driver(&["run", &file, "--grid", "1", "--block", "1", "--arg", "in:/dev/zero"]));
+    assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("not a .npy file"), "{}", outcome.stderr);
+    for name in ["zero.ptx", "zero.kir"] {
+        let link = folder.path(name);
+        std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
+        let outcome = run(without_driver(&["inspect", &link]));
+        assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("more than 256 MiB"), "{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn memory_that_this_machine_does_not_have_is_refused() {
+    let folder = Folder::new();
+    let file = folder.write("local.ptx", ptx(".local .b8 l[524288]; st.local.u8 [l], 1;"));
+    let words = ["check", &file, "--grid", "1", "--block", "1024", "--arg", "null", "--device", "sim"];
+    let outcome = run(limited("-v 400000", &words));
+    assert_eq!(outcome.code, Some(3), "{}{}", outcome.stdout, outcome.stderr);
+    assert!(outcome.stderr.contains("bytes of this machine's memory"), "{}", outcome.stderr);
+    assert_eq!(run(without_driver(&words)).code, Some(0));
+    let demo = run(limited("-v 100000", &["demo", "--device", "sim"]));
+    assert!(matches!(demo.code, Some(0 | 3 | 5)), "{}", demo.stderr);
+}
+
+#[test]
+fn files_larger_than_the_process_may_write_leave_nothing_behind() {
+    let folder = Folder::new();
+    let file = folder.write("store.ptx", STORE_BYTE);
+    let array = format!("zeros:u8:100000:{}", folder.path("b.npy"));
+    let words = ["run", &file, "--grid", "1", "--block", "1", "--arg", &array, "--arg", "i32:0"];
+    let outcome = run(limited("-f 8", &words));
+    assert_eq!(outcome.code, Some(5), "{}{}", outcome.stdout, outcome.stderr);
+    assert!(outcome.stderr.contains("b.npy") && outcome.stderr.contains("ulimit -f"), "{}", outcome.stderr);
+    assert_eq!(folder.names(), ["store.ptx"]);
+}
+
+#[test]
+fn an_array_does_not_replace_the_file_of_the_kernel() {
+    let folder = Folder::new();
+    let file = folder.write("store.ptx", STORE_BYTE);
+    for verb in ["run", "check"] {
+        let array = format!("out:u8:8:{}", folder.path("./store.ptx"));
+        let words = [verb, &file, "--grid", "1", "--block", "1", "--arg", &array, "--arg", "i32:0"];
+        let outcome = run(without_driver(&words));
+        assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("it is the file of the kernel"), "{}", outcome.stderr);
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), STORE_BYTE);
+}
+
+#[test]
+fn the_variable_says_what_findings_do_to_a_run() {
+    let folder = Folder::new();
+    let file = folder.write("read.ptx", ptx("ld.global.u32 %r1, [%d0]; st.global.u32 [%d0+4], %r1;"));
+    let array = format!("uninit:u32:2:{}", folder.path("a.npy"));
+    let words = ["run", &file, "--grid", "1", "--block", "1", "--device", "sim", "--arg", &array];
+    for (setting, code, told) in [("fail", 5, true), ("report", 0, true), ("ignore", 0, false)] {
+        let mut command = without_driver(&words);
+        command.env("KILN_FINDINGS", setting);
+        let outcome = run(command);
+        assert_eq!(outcome.code, Some(code), "{setting}: {}{}", outcome.stdout, outcome.stderr);
+        assert_eq!(outcome.stdout.contains("uninitialised"), told, "{setting}: {}", outcome.stdout);
+        assert_eq!(folder.names().contains(&"a.npy".to_owned()), code == 0, "{setting}");
+    }
+    let mut check = without_driver(&[&["check"], &words[1..]].concat());
+    check.env("KILN_FINDINGS", "ignore");
+    assert_eq!(run(check).code, Some(5), "finding mistakes is what `kiln check` is for");
+}
+
+#[test]
+fn what_cannot_be_launched_is_refused_with_its_place() {
+    let folder = Folder::new();
+    for (body, code, told) in [
+        ("bar.sync 16;", 4, "`bar.sync` at PTX line 10 uses barrier 16, and a block has barriers 0 to 15"),
+        ("bar.sync 1, 48;", 4, "waits for 48 threads, which is no multiple of 32"),
+        ("mov.u32 %r1, 16; bar.sync %r1;", 5, "uses barrier 16, and a block has barriers 0 to 15"),
+        (
+            "mov.u32 %r1, 2; T: .branchtargets A, B; brx.idx %r1, T; A: mov.u32 %r2, 1; B:",
+            5,
+            "index 2 of the branch",
+        ),
+    ] {
+        let file = folder.write("k.ptx", ptx(body));
+        let outcome = launch("check", &file, &["--arg", "null"]);
+        assert_eq!(outcome.code, Some(code), "{body}: {}{}", outcome.stdout, outcome.stderr);
+        let text = format!("{}{}", outcome.stdout, outcome.stderr).replace('\n', " ");
+        assert!(text.contains(told), "{body}: {text}");
+    }
+    let sized = STORE_BYTE.replace(".param .u32 at) {", ".param .u32 at) .reqntid 64 {");
+    let file = folder.write("sized.ptx", sized);
+    let array = format!("out:u8:8:{}", folder.path("b.npy"));
+    let words = ["run", &file, "--grid", "1", "--block", "32", "--arg", &array, "--arg", "i32:0"];
+    let outcome = run(without_driver(&words));
+    assert_eq!(outcome.code, Some(3), "{}{}", outcome.stdout, outcome.stderr);
+    assert!(outcome.stderr.contains("64 x 1 x 1 threads"), "{}", outcome.stderr);
+}
+
+#[test]
+fn output_that_is_closed_is_a_fault() {
+    let folder = Folder::new();
+    let program =
+        folder.write("one.kir", "kernel one(out y: f32[]) block(32) over(y) { y[global.x] = 1.0; }");
+    let kiln = command(&[]);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "exec \"$0\" \"$@\" >&-"]).arg(kiln.get_program()).args(["emit", &program]);
+    let outcome = run(shell);
+    assert_eq!(outcome.code, Some(5), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("the standard output is closed"), "{}", outcome.stderr);
+    let mut null = command(&["emit", &program]);
+    null.stdout(std::process::Stdio::null());
+    assert_eq!(run(null).code, Some(0));
+}
+
+#[test]
+fn a_name_that_is_reserved_is_told_at_its_place() {
+    let folder = Folder::new();
+    let program = folder.write("a.kir", "kernel step(out y: f32[]) block(32) over(y) { y[global.x] = 1.0; }");
+    let outcome = run(without_driver(&["inspect", &program]));
+    assert_eq!(outcome.code, Some(4));
+    assert!(outcome.stderr.contains("a.kir:1:8: `step` is not a name"), "{}", outcome.stderr);
+}
