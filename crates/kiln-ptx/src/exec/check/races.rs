@@ -41,6 +41,8 @@ pub(crate) struct LaunchRaces {
     intervals: Intervals,
     shards: Vec<Mutex<HashMap<u64, SharedPage>>>,
     locations: Mutex<Locations>,
+    /// Held while an atomic update is made and remembered, where `locations` is not: updates are remembered in the order they were made in.
+    updates: Mutex<()>,
     /// What is read as a constant, if the code does that.
     pub(crate) constant_reads: Option<ConstantReads>,
 }
@@ -58,6 +60,7 @@ impl LaunchRaces {
             intervals: Intervals::new(),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             locations: Mutex::default(),
+            updates: Mutex::default(),
             constant_reads: (code.reads_constants() && rules.has(RaceRule::ConstantRead))
                 .then(ConstantReads::new),
         }
@@ -66,6 +69,11 @@ impl LaunchRaces {
     /// Keeps strong accesses of all threads apart.
     pub(crate) fn locations(&self) -> MutexGuard<'_, Locations> {
         lock(&self.locations)
+    }
+
+    /// Keeps atomic updates of all threads apart.
+    pub(crate) fn updates(&self) -> MutexGuard<'_, ()> {
+        lock(&self.updates)
     }
 
     /// Forgets accesses to memory that is allocated again.

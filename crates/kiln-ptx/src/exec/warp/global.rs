@@ -6,7 +6,7 @@ use super::memory::{Access, MAX_POLLS, check_aligned, check_bounds, extend, reso
 use super::watching::lock_locations;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
-use crate::exec::check::{Copy, ValueRule};
+use crate::exec::check::{Copy, LaunchRaces, ValueRule};
 use crate::exec::code::{Atomic, CopyAsync, Load, Store, Strength};
 use crate::exec::column::{Column, LANES, each, first_lane, lanes_where};
 use crate::exec::finding::{AccessKind, ExecFindingKind};
@@ -138,6 +138,8 @@ impl Warp {
         let mut update = Update { atomic, access, b, c, carried, old, before, changed: false };
         self.watch.read();
         let mut locations = lock_locations(cta, strength);
+        let races = cta.launch.races.as_ref().filter(|_| locations.is_none());
+        let _apart = races.map(LaunchRaces::updates);
         let mut rest = lanes;
         while rest != 0 {
             let mut group = resolve(&mut update.access, place, &mut addresses, rest);
