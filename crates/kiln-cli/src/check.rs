@@ -15,6 +15,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::launch::{ArrayMap, Attempt, KernelFinding, LaunchFlags, Plan, count_out_of_range};
 use crate::progress_line::ProgressLine;
+use crate::run::findings_setting;
 use report::Report;
 use unchecked::Unchecked;
 
@@ -70,6 +71,8 @@ fn perform(arguments: &Arguments) -> Result<(Report, Exit), Failure> {
         let message = "a GPU does not check the accesses of its kernels";
         return Err(Failure::refused(message).next("use --device sim, on which checks run"));
     }
+    // Findings are what this command is for; a value that means nothing is a mistake here, too.
+    findings_setting()?;
     let code = CodeFile::read(&flags.source)?;
     let plan = Plan::read(&flags.arguments, &flags.source.file)?;
     let log = KernelLog::default();

@@ -135,7 +135,7 @@ fn perform(flags: &LaunchFlags, console: &mut Console) -> Result<(Report, Exit),
 }
 
 /// What the variable `KILN_FINDINGS` says about findings.
-fn findings_setting() -> Result<Findings, Failure> {
+pub(crate) fn findings_setting() -> Result<Findings, Failure> {
     let value = std::env::var_os(FINDINGS_VARIABLE).filter(|value| !value.is_empty());
     let word = value.map(|value| value.to_string_lossy().parse());
     word.unwrap_or(Ok(Findings::Fail)).map_err(|error: UnknownFindings| Failure::usage(error.to_string()))

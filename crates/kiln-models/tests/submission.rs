@@ -14,7 +14,7 @@ use std::sync::Arc;
 use kiln_driver::call::Call;
 use kiln_driver::layer::{Layer, Layered};
 use kiln_driver::{
-    Access, Command, Driver, DriverExt, Memory, MemoryRequest, Pattern, Place, StreamRequest, Timeout,
+    Access, Command, DeviceMemory, Driver, DriverExt, MemoryRequest, Pattern, Place, StreamRequest, Timeout,
 };
 use kiln_order::{
     AccessHistory, DependencyTracker, MAX_STREAMS, Mutation, Recording, Rules, Stamp, StreamState, Use,
@@ -55,7 +55,7 @@ struct World {
     machine: Machine,
     driver: Arc<dyn Driver>,
     tracker: DependencyTracker,
-    blocks: Vec<(Memory, BiasedLock<AccessHistory>)>,
+    blocks: Vec<(DeviceMemory, BiasedLock<AccessHistory>)>,
 }
 
 impl World {
@@ -102,7 +102,7 @@ impl World {
         for stamp in self.tracker.latest_stamps() {
             let _ = self.tracker.wait(stamp, Timeout::Never).unwrap();
         }
-        let read = |(memory, _): &(Memory, _)| {
+        let read = |(memory, _): &(DeviceMemory, _)| {
             let host = self.driver.allocate_host(4).unwrap();
             self.driver.download(stream, memory.id.into(), &host, 4).unwrap();
             self.driver.synchronize(stream).unwrap();

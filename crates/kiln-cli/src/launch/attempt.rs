@@ -115,8 +115,9 @@ impl Attempt {
         config.checks.leaks = false;
         let machine = Machine::new(config);
         let driver = machine.device(0).map_err(kiln::Error::from)?;
-        // The command lists what the machine found itself.
-        let config = RuntimeConfig { findings: Findings::Ignore, ..RuntimeConfig::default() };
+        // The command lists what the machine found itself, whatever the variable says.
+        let (findings, findings_variable) = (Findings::Ignore, false);
+        let config = RuntimeConfig { findings, findings_variable, ..RuntimeConfig::default() };
         let runtime = DeviceRuntime::with_resource(driver, config, |driver, order| {
             Ok(Arc::new(Direct::new(driver.clone(), order)))
         })?;

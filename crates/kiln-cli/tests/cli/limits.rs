@@ -38,7 +38,8 @@ fn limited(limit: &str, words: &[&str]) -> Command {
 #[test]
 fn findings_beyond_the_limit_are_counted_with_the_option_that_shows_them() {
     let folder = Folder::new();
-    let reads: String = (0..300).map(|at| format!("ld.global.u32 %r1, [%d0+{}];\n", 4 * at)).collect();
+    let reads: String =
+        (0..300).map(|at| format!("ld.global.u32 %r1, [%d0+{}];\nadd.u32 %r1, %r1, 1;\n", 4 * at)).collect();
     let file = folder.write("many.ptx", ptx(&reads));
     let array = format!("uninit:u32:300:{}", folder.path("a.npy"));
     for verb in ["check", "run"] {

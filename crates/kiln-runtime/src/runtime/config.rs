@@ -33,8 +33,10 @@ pub struct RuntimeConfig {
     pub cache: CacheConfig,
     /// Where the device's context lives.
     pub isolation: Isolation,
-    /// What is done with the mistakes a simulated device finds. `KILN_FINDINGS` overrides it.
+    /// What is done with the mistakes a simulated device finds.
     pub findings: Findings,
+    /// Whether the variable `KILN_FINDINGS` overrides `findings`. A program that reads the variable itself turns this off.
+    pub findings_variable: bool,
     /// A rule of the order that is taken out, for this project's tests of its tests.
     #[cfg(feature = "mutations")]
     pub mutation: Option<Mutation>,
@@ -54,6 +56,7 @@ impl Default for RuntimeConfig {
             cache: CacheConfig::default(),
             isolation: Isolation::InProcess,
             findings: Findings::default(),
+            findings_variable: true,
             #[cfg(feature = "mutations")]
             mutation: None,
         }

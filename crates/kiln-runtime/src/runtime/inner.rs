@@ -80,7 +80,7 @@ impl Inner {
         make: MakeMemory<'_>,
     ) -> Result<Arc<Self>> {
         config.check()?;
-        let setting = config.findings.or_variable()?;
+        let setting = if config.findings_variable { config.findings.or_variable()? } else { config.findings };
         let is_checked = driver.info().features.access_checks && setting != Findings::Ignore;
         let findings = is_checked.then(|| Arc::new(FindingLog::new(setting)));
         let driver: Arc<dyn Driver> = match &findings {
