@@ -284,6 +284,16 @@ impl fmt::Display for BadAccess {
     }
 }
 
+impl fmt::Display for RaceCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unordered => "with nothing to order them",
+            Self::NarrowScope => "strong, but with a scope that does not include both threads",
+            Self::DifferentSizes => "strong, but of different sizes",
+        })
+    }
+}
+
 impl fmt::Display for ExecFindingKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -300,12 +310,7 @@ impl fmt::Display for ExecFindingKind {
             }
             Self::UndefinedCopy(what) => write!(f, "copied to global memory: {what}"),
             Self::Race { access, earlier, earlier_site, cause } => {
-                let why = match cause {
-                    RaceCause::Unordered => "with nothing to order them",
-                    RaceCause::NarrowScope => "strong, but with a scope that does not include both threads",
-                    RaceCause::DifferentSizes => "strong, but of different sizes",
-                };
-                write!(f, "race: {access} and the {earlier} by {}, {why}", Thread(earlier_site))
+                write!(f, "race: {access} and the {earlier} by {}, {cause}", Thread(earlier_site))
             }
             Self::SameValue { access, earlier_site } => write!(
                 f,

@@ -304,16 +304,30 @@ impl Warp {
             });
         }
         self.watch(cta, at, &write, &to, lanes, |_, _| false);
+        let source = |lane: usize| {
+            let read = sizes[lane].min(u64::from(bytes)) as u32;
+            (changing >> lane & 1 != 0).then_some((from[lane], read))
+        };
+        self.start_copies(cta, at, (&to, bytes), lanes, source);
+        Ok(Flow::Next)
+    }
+
+    /// Remembers copies that have not been waited for; `source` is what a lane's copy reads that the launch may change.
+    fn start_copies(
+        &self,
+        cta: &mut Cta<'_>,
+        at: usize,
+        (to, bytes): (&Column, u32),
+        lanes: u32,
+        source: impl Fn(usize) -> Option<(u64, u32)>,
+    ) {
         let pc = self.lane_groups[at].pc;
         if let Some(races) = &mut cta.races {
             each(lanes, |lane| {
-                let read = sizes[lane].min(u64::from(bytes)) as u32;
-                let source = (changing >> lane & 1 != 0).then_some((from[lane], read));
                 let copy = Copy::new((self.index, lane), pc, to[lane], bytes);
-                races.copies.start(copy.reading_from(source));
+                races.copies.start(copy.reading_from(source(lane)));
             });
         }
-        Ok(Flow::Next)
     }
 
     /// The block of global memory the first lane reaches, and the lanes that stay inside it.
