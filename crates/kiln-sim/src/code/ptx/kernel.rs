@@ -127,6 +127,7 @@ impl SimKernel for PtxKernel {
         let defaults = Options::default();
         // Only the executor can tell a copy of undefined bytes from a use of them.
         let uninitialised = self.engine.checks.uninitialised || launch.memory().checks_undefined().is_some();
+        #[allow(clippy::needless_update, reason = "with the feature `mutations` there are more fields")]
         let options = Options {
             checks: Checks { uninitialised, ..self.engine.checks },
             seed: launch.seed(),
