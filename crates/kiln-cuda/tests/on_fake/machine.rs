@@ -28,6 +28,7 @@ const SOURCES: [(&str, &str); 6] = [
 pub(crate) struct Machine {
     library: Libcuda,
     variables: Vec<(&'static str, OsString)>,
+    others: Vec<(&'static str, &'static str)>,
     quiet: bool,
 }
 
@@ -46,32 +47,53 @@ enum Libcuda {
 impl Machine {
     /// One without a driver.
     pub(crate) fn without_driver() -> Self {
-        Self { library: Libcuda::Missing, variables: Vec::new(), quiet: false }
+        Self { library: Libcuda::Missing, variables: Vec::new(), others: Vec::new(), quiet: false }
     }
 
     /// One whose libcuda is this file.
     pub(crate) fn with_file(bytes: &[u8]) -> Self {
-        Self { library: Libcuda::File(bytes.to_vec()), variables: Vec::new(), quiet: false }
+        Self {
+            library: Libcuda::File(bytes.to_vec()),
+            variables: Vec::new(),
+            others: Vec::new(),
+            quiet: false,
+        }
     }
 
     /// One whose libcuda is compiled from this text.
     pub(crate) fn with_source(text: &'static str) -> Self {
-        Self { library: Libcuda::Compiled(text), variables: Vec::new(), quiet: false }
+        Self { library: Libcuda::Compiled(text), variables: Vec::new(), others: Vec::new(), quiet: false }
     }
 
     /// One with a driver that works.
     pub(crate) fn fake() -> Self {
-        Self { library: Libcuda::Fake { without: &[] }, variables: Vec::new(), quiet: false }
+        Self {
+            library: Libcuda::Fake { without: &[] },
+            variables: Vec::new(),
+            others: Vec::new(),
+            quiet: false,
+        }
     }
 
     /// One whose driver lacks the entry points of some source files.
     pub(crate) fn fake_without(files: &'static [&'static str]) -> Self {
-        Self { library: Libcuda::Fake { without: files }, variables: Vec::new(), quiet: false }
+        Self {
+            library: Libcuda::Fake { without: files },
+            variables: Vec::new(),
+            others: Vec::new(),
+            quiet: false,
+        }
     }
 
     /// The same with a variable of the stand-in set.
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
         self.variables.push((name, value.into()));
+        self
+    }
+
+    /// The same with a variable that names a library compiled from this text, in the folder of this test alone.
+    pub(crate) fn with_library(mut self, variable: &'static str, text: &'static str) -> Self {
+        self.others.push((variable, text));
         self
     }
 
@@ -163,6 +185,12 @@ fn start(test: &str, machine: Machine, folder: &Path) -> Command {
         Libcuda::Fake { without: [] } => std::os::unix::fs::symlink(whole_fake(), &library).unwrap(),
         Libcuda::Fake { without } => compile_fake(folder, without),
     }
+    for (variable, text) in machine.others {
+        let (source, library) = (folder.join(format!("{variable}.c")), folder.join(format!("{variable}.so")));
+        std::fs::write(&source, text).unwrap();
+        compile(&library, &[source]);
+        child.env(variable, library);
+    }
     child.env("LD_LIBRARY_PATH", folder).envs(machine.variables);
     child
 }
@@ -202,7 +230,7 @@ fn compile_fake(folder: &Path, without: &[&str]) {
     compile(&folder.join(LIBRARY), &sources);
 }
 
-pub(crate) fn compile(library: &Path, sources: &[PathBuf]) {
+fn compile(library: &Path, sources: &[PathBuf]) {
     let output = Command::new("cc")
         .args(["-shared", "-fPIC", "-o"])
         .arg(library)

@@ -1,26 +1,16 @@
 //! Library operations: which library is opened, what is set before a call, and what is said of one that cannot be used.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use kiln_driver::{Command, DevicePlace, Driver, DriverExt, GraphNode, Image, Refusal};
 
-use crate::machine::{Machine, calls, compile, log};
+use crate::machine::{Machine, calls, log};
 use crate::opened::{Bench, device, launch};
 
 const AXPY: &str = "blas.axpy element=f32 n=4 x_step=1 y_step=2";
 
-/// A library compiled from this text.
-fn library(name: &str, text: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    std::fs::create_dir_all(folder).unwrap();
-    let (source, library) = (folder.join(format!("{name}.c")), folder.join(format!("lib{name}.so")));
-    std::fs::write(&source, text).unwrap();
-    compile(&library, &[source]);
-    library
-}
-
 fn with_cublas() -> Machine {
-    Machine::fake().with("KILN_CUBLAS", library("fake-cublas", include_str!("libcublas/cublas.c")))
+    Machine::fake().with_library("KILN_CUBLAS", include_str!("libcublas/cublas.c"))
 }
 
 /// What is said of cuBLAS when an operation is loaded.
@@ -46,7 +36,7 @@ on_machine! {
     }
 
     fn a_library_that_is_too_old_lacks_an_entry_point() on {
-        Machine::fake().with("KILN_CUBLAS", library("old-cublas", "int cublasCreate_v2(void **handle) { return 0; }"))
+        Machine::fake().with_library("KILN_CUBLAS", "int cublasCreate_v2(void **handle) { return 0; }")
     } => {
         let why = unusable();
         assert!(why.contains("it has no `cublasDestroy_v2`, which CUDA 12 and newer have"), "{why}");
