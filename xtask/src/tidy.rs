@@ -6,19 +6,19 @@
 mod boundaries;
 mod changelog;
 mod cycles;
+mod driver_size;
 mod finding;
 mod functions;
 mod layout;
 mod links;
 mod manifests;
-mod marks;
-mod masked;
 mod names;
 mod paths;
+mod source_text;
 mod test_features;
+mod todo_marks;
 mod tree;
 mod type_names;
-mod waist;
 mod whitespace;
 mod words;
 
@@ -37,7 +37,7 @@ const RULES: &[Rule] = &[
     layout::crate_root,
     functions::length,
     names::file_names,
-    marks::unfinished,
+    todo_marks::unfinished,
     manifests::lints,
     manifests::licenses,
     manifests::shared_versions,
@@ -52,7 +52,7 @@ const RULES: &[Rule] = &[
     type_names::unique,
     changelog::unreleased,
     cycles::modules,
-    waist::methods,
+    driver_size::methods,
 ];
 
 /// Applies every rule and prints what they find.

@@ -11,10 +11,10 @@ mod isolated;
 #[path = "demo/no_isolation.rs"]
 mod isolated;
 mod kernels;
+mod racy_pipeline;
 mod report;
 mod stopwatch;
 mod timeline;
-mod twin;
 mod workload;
 
 use clap::Args;
@@ -83,6 +83,6 @@ fn show(
 fn perform(arguments: &Arguments) -> kiln::Result<Report> {
     let stage = Stage::set(arguments.device, arguments.seed)?;
     let work = workload::run(&stage, arguments.seed)?;
-    let twin = twin::run(arguments.seed)?;
+    let twin = racy_pipeline::run(arguments.seed)?;
     Ok(Report::new(stage.close(), work, twin, arguments.seed))
 }

@@ -12,8 +12,8 @@ use crate::api::{self, Api, Status};
 use crate::convert;
 use crate::description::DeviceDescription;
 use crate::fork_count::Birth;
+use crate::libcuda_open;
 use crate::libraries::SearchEnvironment;
-use crate::loader;
 
 /// The oldest CUDA version a driver must speak.
 pub const OLDEST_DRIVER: Version = Version { major: 12, minor: 4 };
@@ -107,7 +107,7 @@ impl Libcuda {
 
     fn start() -> Result<Self, Unavailable> {
         let birth = Birth::here();
-        let opened = loader::open(&SearchEnvironment::of_process())?;
+        let opened = libcuda_open::open(&SearchEnvironment::of_process())?;
         let incomplete = |symbol| DriverAbsence::Incomplete { library: opened.name.clone(), symbol };
 
         let mut number: c_int = 0;

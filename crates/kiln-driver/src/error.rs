@@ -8,10 +8,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::code::Code;
 use crate::command::Submission;
 use crate::finding::DeviceFinding;
 use crate::handle::StreamId;
+use crate::result_code::Code;
 
 /// The answer of a driver call.
 pub type Result<T> = std::result::Result<T, Error>;

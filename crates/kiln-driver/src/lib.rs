@@ -53,7 +53,6 @@
 
 pub mod call;
 mod clock;
-mod code;
 mod command;
 mod device;
 mod driver;
@@ -68,6 +67,7 @@ mod image;
 pub mod layer;
 mod memory;
 mod memory_part;
+mod result_code;
 mod shared_bytes;
 mod slots;
 mod stream;
@@ -75,7 +75,6 @@ mod stream;
 pub mod trace;
 
 pub use clock::{Clock, Timeout, Waited, WallClock};
-pub use code::Code;
 pub use command::{
     Base, Command, DeclaredSpan, DevicePlace, Dim3, LaunchCommand, Pattern, Place, Submission, Vouched,
 };
@@ -98,6 +97,7 @@ pub use memory::{
     ReserveRequest,
 };
 pub use memory_part::{MemoryPart, PartKind, PartLabel};
+pub use result_code::Code;
 pub use shared_bytes::SharedBytes;
 pub use slots::{Pinned, Slots};
 pub use stream::{EventRequest, ForeignHandle, Health, Progress, StreamRequest, WaitTarget};

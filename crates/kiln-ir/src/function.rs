@@ -4,7 +4,7 @@
 //! emitted. So there is one definition, and every device computes the same bits.
 
 mod double;
-mod double_angle;
+mod double_trigonometric;
 mod exponential;
 mod logarithm;
 mod trigonometric;
@@ -68,8 +68,8 @@ fn compute64(function: MathFunction, x: Val<'_, f64>) -> Val<'_, f64> {
         MathFunction::Log => double::log(x),
         MathFunction::Log2 => double::log2(x),
         MathFunction::Rsqrt => 1.0 / x.sqrt(),
-        MathFunction::Sin => double_angle::sin(x),
-        MathFunction::Cos => double_angle::cos(x),
+        MathFunction::Sin => double_trigonometric::sin(x),
+        MathFunction::Cos => double_trigonometric::cos(x),
     }
 }
 

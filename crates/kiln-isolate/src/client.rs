@@ -5,9 +5,11 @@
 //! worker: that is [`supervise`](crate::supervise), which puts another link in the place of a lost one.
 
 #[cfg(target_os = "linux")]
-pub(crate) mod addresses;
+pub(crate) mod address_proposal;
 #[cfg(target_os = "linux")]
 pub(crate) mod code;
+#[cfg(target_os = "linux")]
+mod command_encoder;
 #[cfg(target_os = "linux")]
 pub(crate) mod link;
 pub(crate) mod loss_cause;
@@ -31,5 +33,3 @@ pub(crate) mod standby_hook;
 mod stream;
 #[cfg(target_os = "linux")]
 pub(crate) mod stream_table;
-#[cfg(target_os = "linux")]
-mod translate;

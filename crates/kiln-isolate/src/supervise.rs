@@ -21,9 +21,9 @@ pub(crate) mod isolation_support;
 #[cfg(target_os = "linux")]
 pub(crate) mod launcher;
 pub(crate) mod object_counts;
-pub(crate) mod restarts;
 #[cfg(target_os = "linux")]
-pub(crate) mod running_time;
+pub(crate) mod process_time;
+pub(crate) mod restarts;
 #[cfg(target_os = "linux")]
 pub(crate) mod standby;
 pub(crate) mod start_error;

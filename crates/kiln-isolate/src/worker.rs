@@ -10,14 +10,14 @@
 //! - [`submission_numbers`]: the client's numbers of submissions, and the driver's.
 //! - [`opened_device`]: the kinds of devices a worker can open.
 
-mod answered_requests;
 mod commands;
+mod completion_poller;
 mod object_table;
 pub(crate) mod opened_device;
 mod reporter;
+mod request_handlers;
 mod server;
 mod submission_numbers;
-mod watcher;
 
 use std::fmt;
 use std::sync::Arc;

@@ -5,7 +5,7 @@
 //! the one without the other. Settled bytes are counted once more by themselves: of them alone there is a peak, and of
 //! them alone something can be given back.
 
-use kiln_sync::seam::{AtomicU64, Ordering, yield_now};
+use kiln_sync::sync_shim::{AtomicU64, Ordering, yield_now};
 
 /// One unsettled charge; the bits below count bytes, up to 256 TiB.
 const UNSETTLED: u64 = 1 << 48;

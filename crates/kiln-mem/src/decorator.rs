@@ -7,7 +7,7 @@
 //! text: [`Statistics`], [`TraceRecorder`], [`GuardChecker`] and [`LeakTracker`]; see [`LayerView`](crate::LayerView).
 
 mod aligned;
-mod annotated;
+mod block_bounds;
 mod budgeted;
 mod failing;
 mod guarded;
@@ -18,8 +18,8 @@ mod statistics;
 mod traced;
 
 pub use aligned::Aligned;
-pub(crate) use annotated::NamedParts;
-pub use annotated::{Annotated, TaggedBlocks};
+pub(crate) use block_bounds::NamedParts;
+pub use block_bounds::{Annotated, TaggedBlocks};
 pub use budgeted::Budgeted;
 pub use failing::{FailPlan, Failing};
 pub use guarded::{Damage, GuardChecker, GuardConfig, GuardFinding, Guarded};

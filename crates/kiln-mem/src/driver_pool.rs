@@ -10,7 +10,7 @@ use kiln_driver::{Base, Driver, MemoryId, MemoryRequest, Object, Place, StreamId
 use crate::block::{BlockToken, DeviceBlock, ResourceKey};
 use crate::driver_memory::obtain;
 use crate::error::{ErrorKind, FreeError, MemoryRefusal, Result};
-use crate::host_memory::TryGrow;
+use crate::host_alloc::TryGrow;
 use crate::last_use::{Stamps, StreamRef};
 use crate::layer_view::LayerView;
 use crate::order::Order;

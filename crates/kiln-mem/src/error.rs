@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::block::{DeviceBlock, DeviceBlockId, ResourceKey};
-use crate::host_memory::HostOutOfMemory;
+use crate::host_alloc::HostOutOfMemory;
 use crate::out_of_memory::Exhausted;
 
 /// The answer of a resource.

@@ -17,10 +17,9 @@
 //! gets it when it is ordered after the last use or the last use is known to be done; only when there is nothing else
 //! is the stream made to wait for it.
 
-mod activity;
 mod arena;
 mod backing;
-mod block_units;
+mod block_token;
 mod chunk_backing;
 mod chunk_ranges;
 mod config;
@@ -29,6 +28,7 @@ mod frame_selection;
 mod frame_table;
 mod free_lists;
 mod free_runs;
+mod heap_counters;
 mod locked_arena;
 mod mapping_limit;
 mod memory_shortage;
@@ -67,15 +67,15 @@ use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
 use crate::resource_totals::Accounting;
 use crate::tag::AllocTag;
-use activity::ActivityCounters;
 use backing::Backing;
-use block_units::BlockUnits;
+use block_token::BlockUnits;
+use heap_counters::ActivityCounters;
 use locked_arena::LockedArena;
 use remap_budget::RemapBudget;
 use thread_cache::ThreadCache;
 
-pub use activity::HeapActivity;
 pub use config::HeapConfig;
+pub use heap_counters::HeapActivity;
 pub use spare_memory::{Spare, SpareError};
 
 pub(crate) use backing::GrowError;

@@ -12,11 +12,11 @@
 //!                           kiln_mem::Budget                         kiln_sync::BiasedLock
 //! ```
 //!
-//! The crates under test are the ordinary ones. They take their atomics and locks from [`kiln_sync::seam`], and that `cfg` decides whose
+//! The crates under test are the ordinary ones. They take their atomics and locks from [`kiln_sync::sync_shim`], and that `cfg` decides whose
 //! those are. A `cfg` is given to a whole build, so that these tests are built apart from all others, each in its own directory below
 //! `target`: `cargo xtask test` does that, and `cargo xtask test -p kiln-models` does nothing else. A feature would not do: cargo unites
 //! the features of a workspace, and one crate that asked for a checker would change the locks under every other test.
 //!
 //! Without either `cfg` there is nothing here.
 //!
-//! [`kiln_sync::seam`]: https://docs.rs/kiln-sync
+//! [`kiln_sync::sync_shim`]: https://docs.rs/kiln-sync

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use kiln_sync::seam::set_fences;
+use kiln_sync::sync_shim::set_fences;
 use kiln_sync::{Bias, BiasedLock, Gate};
 use loom::thread;
 

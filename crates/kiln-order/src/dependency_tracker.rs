@@ -6,9 +6,9 @@ use kiln_driver::{Command, Driver, Error, StreamId, Submission, Timeout, WaitTar
 
 use crate::clock::{HostClock, StreamClock};
 use crate::event_pool::{EventLease, EventPool};
+use crate::event_recording::Recording;
 use crate::held_streams::held_here;
 use crate::pending_submission::PendingSubmission;
-use crate::recording::Recording;
 use crate::rules::Rules;
 use crate::stamp::{Stamp, Stamps};
 use crate::step::{Step, Use, publish_late};

@@ -7,10 +7,10 @@ use kiln_driver::{Driver, Timeout};
 
 use crate::access_history::AccessHistory;
 use crate::dependency_tracker::DependencyTracker;
+use crate::event_recording::Recording;
 #[cfg(feature = "mutations")]
 use crate::mutation::Mutation;
 use crate::queue_driver::QueueDriver;
-use crate::recording::Recording;
 use crate::rules::Rules;
 use crate::stamp::{Stamp, Stamps};
 use crate::step::Use;

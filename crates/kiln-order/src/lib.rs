@@ -48,18 +48,19 @@ mod driver_order;
 mod event_pool;
 #[cfg(test)]
 mod event_pool_tests;
+mod event_recording;
+mod event_shortage;
 mod freeze;
 mod held_streams;
 mod history_guards;
-mod host_wait;
 mod launch_sites;
+mod memory_queries;
 #[cfg(feature = "mutations")]
 mod mutation;
 mod order;
 mod pending_submission;
 #[cfg(test)]
 mod queue_driver;
-mod recording;
 mod rules;
 mod stamp;
 mod step;
@@ -73,7 +74,6 @@ mod stream_state;
 mod stream_state_tests;
 mod submit_error;
 mod sync;
-mod tracker_order;
 mod uses;
 mod waits;
 
@@ -82,13 +82,13 @@ pub use clock::{HostClock, StreamClock};
 pub use dependency_tracker::DependencyTracker;
 pub use driver_order::DriverOrder;
 pub use event_pool::{EventLease, MAX_EVENTS};
+pub use event_recording::Recording;
 pub use held_streams::{Hold, held_here, holds_any, put_off};
 pub use launch_sites::LaunchSites;
 #[cfg(feature = "mutations")]
 pub use mutation::Mutation;
 pub use order::Order;
 pub use pending_submission::PendingSubmission;
-pub use recording::Recording;
 pub use rules::Rules;
 pub use stamp::{Stamp, Stamps};
 pub use step::{OverlappingWrites, StepRefusal, Use};

@@ -22,7 +22,6 @@ mod error;
 pub mod libraries;
 #[cfg(not(feature = "sim"))]
 mod no_simulator;
-mod partition;
 mod platform;
 mod policy;
 mod retry_cell;
@@ -32,6 +31,7 @@ mod shared_attempt;
 #[cfg(feature = "sim")]
 mod simulator;
 mod start_fault;
+mod work_split;
 
 pub use absence::{Absence, CudaAbsence};
 pub use availability::Availability;
@@ -39,7 +39,6 @@ pub use cuda::CudaPlatform;
 pub use default_policy::{DefaultPolicy, POLICY_VARIABLE};
 pub use devices::{DeviceEntry, DeviceSummary, Devices};
 pub use error::{ProbeError, Result};
-pub use partition::split_by_weight;
 pub use platform::{Listing, Platform};
 pub use policy::{Policy, UnknownPolicy};
 pub use retry_cell::RetryCell;
@@ -48,6 +47,7 @@ pub use selection::{Selection, best_by, no_working, ranked};
 pub use shared_attempt::SharedAttempt;
 #[cfg(feature = "sim")]
 pub use simulator::{ProcessMachine, SimulatorPlatform, simulated_device};
+pub use work_split::split_by_weight;
 
 #[cfg(feature = "sim")]
 pub use kiln_sim::Machine;

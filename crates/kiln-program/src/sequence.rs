@@ -2,13 +2,13 @@
 
 mod batch;
 mod collectives;
-mod part;
+mod loop_iteration;
 mod pending_dispatch;
-mod placed;
 mod queue;
+mod resident_program;
 mod run;
+mod section;
 mod step;
-mod turn;
 
 use std::time::Duration;
 
@@ -21,14 +21,14 @@ use crate::config::{Converge, DispatchConfig};
 use crate::dispatch::Dispatched;
 use crate::error::ProgramError;
 
+pub use loop_iteration::Turn;
 pub use pending_dispatch::PendingDispatch;
 pub use step::Step;
-pub use turn::Turn;
 
-use part::{Again, FirstTurn, Part, Until, find_flag};
 use pending_dispatch::no_timeout;
 use queue::Waiting;
 use run::Run;
+use section::{Again, FirstTurn, Part, Until, find_flag};
 
 /// Commands of a repetition that are recorded in place. More are submitted in batches, and cannot be part of a graph.
 const MAX_RECORDED_COMMANDS: u64 = 4096;

@@ -12,7 +12,7 @@ mod code;
 mod context;
 mod modules;
 mod options;
-mod process;
+mod process_backend;
 
 pub use arena::{Arena, ArenaBuffer, ArenaConfig, ArenaUsage};
 pub use backend_parts::BackendParts;
@@ -20,4 +20,4 @@ pub use cached::CachedBackend;
 pub use code::CodeImage;
 pub use context::BackendContext;
 pub use options::BackendOptions;
-pub use process::{probe_backend, probe_backend_on, probe_backend_with_compile};
+pub use process_backend::{probe_backend, probe_backend_on, probe_backend_with_compile};

@@ -11,12 +11,12 @@
 
 pub(crate) mod builder;
 mod cached_code;
+mod code_caches;
 mod compiler_file;
 mod counters;
 mod includes;
 mod modules;
 mod ptx_signature;
-mod runtime;
 mod source;
 
 pub use builder::ModuleBuilder;

@@ -13,7 +13,7 @@ mod kind;
 mod misuse;
 mod nearest;
 mod predicates;
-mod seal;
+mod read_only;
 mod stale;
 mod unknown_findings;
 
@@ -28,7 +28,7 @@ pub use graph::GraphError;
 pub use host_memory::OutOfHostMemory;
 pub use kind::ErrorKind;
 pub use misuse::Misuse;
-pub use seal::SealError;
+pub use read_only::SealError;
 pub use stale::Stale;
 pub use unknown_findings::{FINDINGS_VARIABLE, UnknownFindings};
 

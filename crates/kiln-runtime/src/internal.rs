@@ -1,6 +1,6 @@
 //! What the crates above need and users do not. It is no part of the public interface and changes without notice.
 
-pub use crate::buffer::host_memory::{copied, reserve};
+pub use crate::buffer::host_alloc::{copied, reserve};
 pub use crate::buffer::host_vec::zeroed_vec;
 pub use crate::buffer::pattern::pattern;
 pub use crate::code::builder::{count_found, ptx_key};

@@ -8,9 +8,9 @@ mod extra_buffers;
 mod global;
 mod kernel;
 mod module;
+mod owned_launch;
 mod retained_arguments;
 mod shape;
-mod template;
 mod variables;
 
 pub use argument_tuple::{Accept, ByValue, In, InOut, Out, Pass};
@@ -18,5 +18,5 @@ pub use builder::{Launch, OnStream};
 pub use kernel::Kernel;
 pub use module::Module;
 pub(crate) use module::WeakModule;
+pub(crate) use owned_launch::LaunchTemplate;
 pub(crate) use retained_arguments::Kept;
-pub(crate) use template::LaunchTemplate;

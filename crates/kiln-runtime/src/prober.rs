@@ -4,34 +4,34 @@
 //! ask the process's own prober; a test builds one over platforms of its choice.
 
 mod budget;
-mod process;
+mod device_threads;
+mod multi_device;
+mod process_prober;
 mod registry;
 mod runtime_cell;
-mod scatter;
 mod shared_config;
 mod test_gate;
-mod workers;
 
 use std::sync::{Arc, Once};
 
 use kiln_probe::{Absence, Availability, DefaultPolicy, Platform, Policy, Selection};
 
 pub use budget::MemoryBudget;
+pub use multi_device::{Decline, Part, PartOutcome, Share, gather};
 #[cfg(feature = "sim")]
-pub use process::simulated_machine;
-pub use process::{
+pub use process_prober::simulated_machine;
+pub use process_prober::{
     availability, balanced_partition, gpu_for_test, memory_budget_for, policy, prober, refresh, require,
     resolve, scatter, set_policy, set_runtime_config,
 };
 pub use registry::MAX_DEVICES;
-pub use scatter::{Decline, Part, PartOutcome, Share, gather};
 pub use test_gate::{SKIP_LOG_VARIABLE, TestGate, count_skip, skipped_tests};
 
 pub(crate) use runtime_cell::is_over;
 
+use device_threads::Workers;
 use registry::Registry;
 use shared_config::SharedConfig;
-use workers::Workers;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::runtime::{DeviceRuntime, RuntimeConfig};

@@ -16,6 +16,7 @@
 //! memory that was freed behind the work has not been given out again, and staging memory still holds its bytes.
 
 mod byte_ranges;
+mod hidden_inputs;
 mod kept_command;
 mod outcome;
 mod record;
@@ -24,7 +25,6 @@ mod replay_plan;
 mod replayer;
 mod stream_start_marks;
 mod submission_log;
-mod variables;
 
 pub use outcome::{Outcome, ReplayRefusal};
 

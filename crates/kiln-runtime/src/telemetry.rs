@@ -29,13 +29,13 @@
 
 mod device_name;
 mod metric;
-mod process;
+mod process_totals;
 mod prometheus;
 mod reader;
 mod snapshot;
 
 pub use device_name::DeviceName;
-pub use process::{ProcessSnapshot, process_snapshot};
+pub use process_totals::{ProcessSnapshot, process_snapshot};
 pub use prometheus::prometheus;
 pub use reader::Telemetry;
 pub use snapshot::{Gauge, Snapshot};

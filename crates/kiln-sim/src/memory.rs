@@ -11,7 +11,7 @@ pub(crate) mod host_backing;
 pub(crate) mod host_memory;
 #[cfg(unix)]
 #[allow(unsafe_code)]
-pub(crate) mod mapping;
+pub(crate) mod host_mmap;
 pub(crate) mod memory_port;
 pub(crate) mod memory_view;
 #[cfg(target_os = "linux")]

@@ -29,7 +29,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::AtomicU32 as PlainU32;
 use std::time::Duration;
 
-use crate::seam::{
+use crate::sync_shim::{
     AtomicBool, AtomicU32, Cell, Ordering, heavy, is_light_cheap, known_thread, light, sleep, spin_loop,
     this_thread, try_light, yield_now,
 };

@@ -3,7 +3,7 @@
 //! A stream of another library is given back while other threads may be about to record an event on it, without holding its lock. They
 //! pass its gate for that; the thread that gives it back closes the gate first.
 
-use crate::seam::{AtomicU32, Ordering, yield_now};
+use crate::sync_shim::{AtomicU32, Ordering, yield_now};
 
 /// Set for good when the gate closes; the other bits count current users.
 const CLOSED: u32 = 1 << 31;

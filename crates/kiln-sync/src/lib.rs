@@ -20,7 +20,7 @@
 //!   while the process runs, the fast paths become ordinary ones; nothing is lost and no thread waits for ever. See [`fence_mode`].
 //! - Only the fast paths are unfair: a thread that collides with another spins, yields and then sleeps for moments.
 //! - Nothing here calls a driver, logs or panics.
-//! - `--cfg kiln_loom` and `--cfg kiln_shuttle` put a model checker's atomics below everything ([`seam`]).
+//! - `--cfg kiln_loom` and `--cfg kiln_shuttle` put a model checker's atomics below everything ([`sync_shim`]).
 //!
 //! # In reading order
 //!
@@ -46,7 +46,7 @@ mod gate;
 mod hazard_pointer;
 mod owned_counter;
 mod per_thread;
-pub mod seam;
+pub mod sync_shim;
 mod thread_number;
 
 pub use biased_lock::{Bias, BiasedGuard, BiasedLock};

@@ -4,7 +4,7 @@
 //! may use, who may name cudarc, and where unsafe code is forbidden.
 
 use super::finding::Finding;
-use super::masked::Masked;
+use super::source_text::Masked;
 use super::tree::Tree;
 use crate::workspace::Package;
 

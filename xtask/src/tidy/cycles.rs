@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::finding::Finding;
-use super::masked::Masked;
+use super::source_text::Masked;
 use super::tree::{File, Tree};
 use crate::workspace::Package;
 

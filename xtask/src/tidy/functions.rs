@@ -1,7 +1,7 @@
 //! Functions short enough to be read at once.
 
 use super::finding::Finding;
-use super::masked::Masked;
+use super::source_text::Masked;
 use super::tree::Tree;
 use crate::workspace::Package;
 

@@ -1,7 +1,7 @@
 //! The shape of a source file: how long, how it begins, what a crate's root holds.
 
 use super::finding::Finding;
-use super::masked::Masked;
+use super::source_text::Masked;
 use super::tree::{File, Tree};
 use crate::workspace::Package;
 

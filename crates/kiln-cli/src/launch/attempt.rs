@@ -11,12 +11,12 @@ use kiln_ptx::Feature;
 use kiln_ptx::exec::{Checks, ExecFindingKind, LaunchProgress};
 use kiln_sim::{KernelLog, Machine, MachineConfig, PtxEngine};
 
+use super::argument_check::Fitted;
+use super::array_addresses::ArrayMap;
 use super::finding::{KernelFinding, collect};
-use super::fit::Fitted;
 use super::flags::LaunchFlags;
 use super::left_out::LeftOut;
-use super::map::ArrayMap;
-use super::plan::{Argument, ArgumentSheet, Plan};
+use super::loaded_arguments::{Argument, ArgumentSheet, Plan};
 use super::program::{ProgramLaunch, Shape};
 use crate::code_file::CodeFile;
 use crate::failure::Failure;

@@ -6,7 +6,7 @@ use std::path::Path;
 use kiln_ptx::exec::{BadAccess, CodeSite, ExecFinding, ExecFindingKind, RaceCause};
 use serde::Serialize;
 
-use super::map::{Allocation, ArrayMap};
+use super::array_addresses::{Allocation, ArrayMap};
 use crate::kernel_name::readable;
 use crate::plural::counted;
 

@@ -17,7 +17,7 @@ use kiln_ir::{
 };
 
 use super::flags::LaunchFlags;
-use super::plan::{Argument, ArgumentSheet, Plan};
+use super::loaded_arguments::{Argument, ArgumentSheet, Plan};
 use crate::element_type::ElementType;
 use crate::failure::Failure;
 use crate::plural::{counted, was};

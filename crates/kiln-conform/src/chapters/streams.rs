@@ -1,7 +1,7 @@
 //! Streams, events, waiting.
 
 mod events;
-mod second_names;
+mod native_handles;
 pub(super) mod waiting;
 
 use std::collections::HashSet;
@@ -93,12 +93,12 @@ pub(crate) const LAWS: &[Law] = &[
     Law {
         name: "streams.second_name",
         says: "a stream taken in by its native handle is the same stream, and giving that name back leaves it alone",
-        run: second_names::of_a_stream,
+        run: native_handles::of_a_stream,
     },
     Law {
         name: "streams.second_name_of_an_event",
         says: "an event taken in by its native handle is the same event, signalled or waited for under either name",
-        run: second_names::of_an_event,
+        run: native_handles::of_an_event,
     },
     Law {
         name: "streams.timeouts",

@@ -9,7 +9,7 @@ use kiln_driver::{
     Error, PageRequest, PagesId, Protection, Reservation, ReservationId, ReserveRequest, Result,
 };
 
-use super::addresses::TRIED;
+use super::address_proposal::TRIED;
 use super::memory::{busy, take_memory};
 use super::objects::{Mapping, Pages, Range};
 use super::proxy::DeviceProxy;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kiln_driver::{DeviceInfo, DeviceKind, Error, Health, Object, Result, WallClock};
 
-use super::addresses::Addresses;
+use super::address_proposal::Addresses;
 use super::object_tables::ObjectTables;
 use super::shared::Shared;
 

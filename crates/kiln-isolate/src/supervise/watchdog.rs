@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use kiln_driver::{StreamId, Submission};
 
-use super::running_time::RunningTime;
+use super::process_time::RunningTime;
 use crate::client::link::Link;
 use crate::client::loss_cause::LossCause;
 use crate::client::stream_table::StreamTable;

@@ -1,9 +1,9 @@
 //! The table of probes.
 
 mod atomic;
+mod convert;
 mod float;
 mod integer;
-mod number;
 
 use crate::probe::{Class, Meaning, Probe, probe_module};
 
@@ -14,7 +14,7 @@ use crate::probe::{Class, Meaning, Probe, probe_module};
 /// assert!(probes.len() > 300);
 /// ```
 pub fn probes() -> Vec<Probe> {
-    [integer::probes(), float::probes(), number::probes(), atomic::probes()].concat()
+    [integer::probes(), float::probes(), convert::probes(), atomic::probes()].concat()
 }
 
 /// What one H200 answered to every probe, in the order of the table: [`Probe::COUNT`] results each.

@@ -11,7 +11,7 @@ use std::fmt;
 use kiln_driver::{DeviceAddress, Place};
 
 use super::{BlockParts, BlockToken, ResourceKey};
-use crate::host_memory::HostOutOfMemory;
+use crate::host_alloc::HostOutOfMemory;
 use crate::last_use::StreamKey;
 use crate::tag::AllocTag;
 

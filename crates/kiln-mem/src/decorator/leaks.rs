@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::{free_below, unwrap};
 use crate::block::{DeviceBlock, DeviceBlockId, ResourceKey};
 use crate::error::{FreeError, Result};
-use crate::host_memory::{HostOutOfMemory, TryGrow};
+use crate::host_alloc::{HostOutOfMemory, TryGrow};
 use crate::last_use::{Stamps, StreamKey};
 use crate::layer_view::LayerView;
 use crate::reclaim::{ReclaimStep, Reclaimed};

@@ -8,7 +8,7 @@ use super::page_backing::{PAGE_BYTES, PageBacking};
 use super::size_class::UNIT_BYTES;
 use crate::budget::BudgetShortage;
 use crate::error::MemoryRefusal;
-use crate::host_memory::HostOutOfMemory;
+use crate::host_alloc::HostOutOfMemory;
 use crate::out_of_memory::Exhausted;
 
 /// A source of addresses with memory behind them.

@@ -6,7 +6,7 @@
 
 use kiln_driver::DeviceAddress;
 
-use super::block_units::BlockUnits;
+use super::block_token::BlockUnits;
 use super::locked_arena::Searched;
 use super::size_class::{CLASSED_UNITS, UNIT_BYTES, class_of, class_units, large_units};
 use super::{Heap, ThreadPart};

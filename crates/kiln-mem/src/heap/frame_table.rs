@@ -23,7 +23,7 @@ use super::free_runs::FreeRuns;
 use super::page_backing::PAGE_BYTES;
 use super::remap_table::{RemapRef, RemapTable};
 use crate::exported_pages::Located;
-use crate::host_memory::{HostOutOfMemory, TryGrow};
+use crate::host_alloc::{HostOutOfMemory, TryGrow};
 use crate::last_use::Stamp;
 
 /// No frame.

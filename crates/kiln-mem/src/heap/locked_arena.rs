@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use kiln_sync::{Bias, BiasedGuard, BiasedLock};
 
-use super::activity::ArenaActivity;
 use super::arena::{Arena, TakenPiece};
 use super::frame_selection::SelectedFrames;
+use super::heap_counters::ArenaActivity;
 use super::size_class::UNIT_BYTES;
 use super::stream_arenas::cache_limit;
 use super::thread_cache::Batch;
 use crate::block::RecordList;
-use crate::host_memory::{HostOutOfMemory, TryGrow};
+use crate::host_alloc::{HostOutOfMemory, TryGrow};
 use crate::last_use::{Stamp, Stamps, StreamKey};
 use crate::order::Order;
 

@@ -19,7 +19,7 @@ use super::slow_path::{UnitRequest, growth_of};
 use super::trim::RoomNeeded;
 use super::{BlockUnits, Heap, ThreadPart};
 use crate::error::Result;
-use crate::host_memory::HostOutOfMemory;
+use crate::host_alloc::HostOutOfMemory;
 use crate::last_use::Stamp;
 
 /// When the window is full, remaps on this part of it are unmapped at once.

@@ -3,8 +3,8 @@
 use kiln_ir::{STATUS_BYTES, TrapStatus};
 use kiln_runtime::{GraphBuilder, Output, Result, Ticket};
 
-use super::part::Again;
 use super::queue::Queue;
+use super::section::Again;
 use crate::error::ProgramError;
 
 /// Some turns of a loop, which may be submitted more than once.

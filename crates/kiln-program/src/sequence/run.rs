@@ -10,8 +10,8 @@ use kiln_runtime::internal::copied;
 use kiln_runtime::{Error, ErrorKind, Result, Ticket};
 
 use super::batch::{Batch, check_status, is_set};
-use super::part::{Again, Part};
 use super::queue::{Queue, Submitted, Waiting};
+use super::section::{Again, Part};
 use super::{Destination, Read, Sequence, Watched};
 use crate::binding::Outputs;
 use crate::dispatch::Dispatched;

@@ -4,7 +4,7 @@ use kiln_driver::Access;
 use kiln_ir::{EntryParameterKind, Literal};
 use kiln_runtime::{GpuRef, Graph, NodeId, Result};
 
-use super::placed::{Placed, access, aligned, check_overlap, check_residency, extents};
+use super::resident_program::{Placed, access, aligned, check_overlap, check_residency, extents};
 use crate::backend::Pipeline;
 use crate::binding::{Bindings, Bound, Fitting};
 use crate::config::DispatchConfig;

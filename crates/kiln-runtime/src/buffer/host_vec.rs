@@ -5,7 +5,7 @@
 //! request, which takes far fewer steps.
 
 use super::element::Element;
-use super::host_memory::zeros;
+use super::host_alloc::zeros;
 use crate::error::Result;
 
 /// Below this, large pages are not worth a call.

@@ -10,7 +10,7 @@ use kiln_sync::BiasedLock;
 
 use super::element::{Element, bytes_of};
 use super::gpu_ref::GpuRef;
-use super::host_memory::{copied, zeros};
+use super::host_alloc::{copied, zeros};
 use crate::error::{Error, Misuse, Result};
 use crate::runtime::{DeviceRuntime, Inner, Stream, Ticket};
 

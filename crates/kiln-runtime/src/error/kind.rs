@@ -11,7 +11,7 @@ use super::code::CodeError;
 use super::graph::GraphError;
 use super::host_memory::OutOfHostMemory;
 use super::misuse::Misuse;
-use super::seal::SealError;
+use super::read_only::SealError;
 use super::stale::Stale;
 use super::unknown_findings::UnknownFindings;
 use crate::signature::Mismatch;

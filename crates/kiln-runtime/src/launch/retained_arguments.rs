@@ -6,7 +6,7 @@
 use kiln_driver::{Access, DeclaredSpan};
 
 use super::kernel::Kernel;
-use super::template::TemplateArgument;
+use super::owned_launch::TemplateArgument;
 use crate::buffer::{BlockRange, Element, GpuRef};
 
 /// What a launch keeps beside its packed arguments.

@@ -9,7 +9,7 @@ use kiln_driver::SharedBytes;
 use rustix::mm::{MapFlags, ProtFlags};
 
 #[cfg(unix)]
-use crate::memory::mapping::Mapping;
+use crate::memory::host_mmap::Mapping;
 
 /// Smaller blocks come from the heap.
 #[cfg(unix)]

@@ -10,7 +10,7 @@ use kiln_driver::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{MemfdFlags, Mode, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 
-use crate::memory::mapping::Mapping;
+use crate::memory::host_mmap::Mapping;
 use crate::memory::page_file_error::RejectedPages;
 
 /// Room for the header; a multiple of every page size, so that the contents can be mapped from here.

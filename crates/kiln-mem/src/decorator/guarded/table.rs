@@ -6,7 +6,7 @@ use kiln_driver::{DeviceAddress, DevicePlace, MemoryId};
 
 use super::finding::{Damage, GuardFinding};
 use crate::block::{DeviceBlock, DeviceBlockId};
-use crate::host_memory::{HostOutOfMemory, TryGrow};
+use crate::host_alloc::{HostOutOfMemory, TryGrow};
 use crate::last_use::StreamRef;
 use crate::request::AllocationRequest;
 use crate::tag::AllocTag;

@@ -8,9 +8,9 @@ use std::sync::{Arc, OnceLock};
 
 use super::clock::{Clock, Time, joined, joined_options};
 use super::intervals::Intervals;
-use super::location::{Acquired, Party, Released};
 use super::rule::{RaceRule, Rules};
 use super::sync::{Fenced, Gathered, LaneSync, Snapshot};
+use super::sync_location::{Acquired, Party, Released};
 use crate::exec::column::{LANES, each};
 
 /// Times of a warp that a mark in shared memory can hold, as a shift.

@@ -6,24 +6,24 @@ mod clocks;
 mod constant_reads;
 mod copies;
 mod intervals;
-mod location;
 mod mark;
 mod order;
 mod page;
 mod races;
 mod rule;
 mod sync;
+mod sync_location;
 mod value_rule;
 
 pub(crate) use constant_reads::{ConstantConflict, ConstantTouch};
 pub(crate) use copies::Copy;
-pub(crate) use location::Locations;
 pub(crate) use mark::Touching;
 pub use order::RaceCause;
 pub(crate) use races::{BlockRaces, Conflict, LaunchRaces, Touch};
 #[cfg_attr(not(feature = "mutations"), allow(unreachable_pub, reason = "public with the feature only"))]
 pub use rule::RaceRule;
 pub(crate) use rule::Rules;
+pub(crate) use sync_location::Locations;
 #[cfg_attr(not(feature = "mutations"), allow(unreachable_pub, reason = "public with the feature only"))]
 pub use value_rule::ValueRule;
 pub(crate) use value_rule::ValueRules;

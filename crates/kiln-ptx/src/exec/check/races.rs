@@ -11,11 +11,11 @@ use super::clocks::{Clocks, TIME_BITS};
 use super::constant_reads::ConstantReads;
 use super::copies::Copies;
 use super::intervals::Intervals;
-use super::location::Locations;
 use super::mark::{Mark, Touching};
 use super::order::{Order, RaceCause};
 use super::page::{PAGE_BYTES, Page};
 use super::rule::{RaceRule, Rules};
+use super::sync_location::Locations;
 use crate::exec::code::Code;
 use crate::exec::column::{Column, LANES, uniform};
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::super::code::{FunctionCode, Op, Origin, Pred, PredSource, Reg, Slot, Step, Why};
 use super::super::memory::window::Place;
-use super::mentions::Mentions;
+use super::register_uses::Mentions;
 use super::unassigned::{Register, read_before_assigned};
 use super::{Builder, Context};
 use crate::{Body, Formal, Instruction, PtxFunction, PtxFunctionId, RegisterId, Space, VariableId};

@@ -14,11 +14,11 @@ mod function;
 mod integer;
 mod matrix;
 mod memory;
-mod mentions;
 mod movement;
 mod operand;
 mod reach;
 mod reconvergence;
+mod register_uses;
 mod unassigned;
 
 use std::collections::HashMap;

@@ -3,7 +3,7 @@
 //! Bytes that the launch did not declare are reported as undeclared, and not as never written too.
 
 use super::memory::{Access, MAX_POLLS, check_aligned, check_bounds, extend, resolve};
-use super::watching::lock_locations;
+use super::race_hooks::lock_locations;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
 use crate::exec::check::{Copy, LaunchRaces, ValueRule};

@@ -4,7 +4,7 @@
 //! of them, into one block, with one call.
 
 use super::lane_group::LaneGroup;
-use super::watching::lock_locations;
+use super::race_hooks::lock_locations;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
 use crate::exec::code::{Address, Base, Load, Store, Strength};

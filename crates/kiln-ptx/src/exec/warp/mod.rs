@@ -10,17 +10,17 @@ mod builtin;
 mod call;
 mod collective;
 mod control;
+mod endless_loop;
 mod execute;
 mod frame;
 mod global;
 mod lane_group;
 mod matrix;
 mod memory;
-mod repeat;
+mod race_hooks;
 mod special;
 mod undefined;
 mod undefined_memory;
-mod watching;
 
 use super::block::Cta;
 use super::check::ValueRule;
@@ -31,10 +31,10 @@ use super::finding::ExecFindingKind;
 use super::memory::Local;
 use super::preemption::Switch;
 use super::undefined::OriginNotes;
+use endless_loop::Watch;
 use frame::Frames;
 pub(crate) use lane_group::{LaneGroup, State};
 pub(crate) use memory::MAX_POLLS;
-use repeat::Watch;
 
 /// Steps after which a lane group that was passed over gets a turn.
 const PATIENCE: u64 = 8192;

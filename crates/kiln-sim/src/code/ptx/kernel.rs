@@ -10,7 +10,7 @@ use kiln_ptx::exec::{
 };
 
 use super::engine::PtxEngine;
-use super::space::AddressSpace;
+use super::executor_memory::AddressSpace;
 use crate::code::kernel::{KernelFault, KernelShape, LaunchContext, SimKernel, SimParameter, SimSignature};
 use crate::memory::memory_view::{AccessCause, AccessFault};
 

@@ -12,8 +12,8 @@ use std::sync::{Arc, mpsc};
 use kiln_probe::{Absence, split_by_weight};
 
 use super::Prober;
+use super::device_threads::Workers;
 use super::registry::Registry;
-use super::workers::Workers;
 use crate::error::{Error, ErrorKind, Result};
 use crate::runtime::DeviceRuntime;
 

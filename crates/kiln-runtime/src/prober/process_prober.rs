@@ -8,7 +8,7 @@ use kiln_probe::Machine;
 use kiln_probe::{Availability, CudaPlatform, POLICY_VARIABLE, Policy, ProcessMachine};
 
 use super::budget::MemoryBudget;
-use super::scatter::{Part, PartOutcome, Share};
+use super::multi_device::{Part, PartOutcome, Share};
 use super::test_gate::TestGate;
 use super::{Prober, ProberConfig};
 use crate::error::Result;

@@ -1,7 +1,7 @@
 //! Marks of unfinished work.
 
 use super::finding::Finding;
-use super::masked::Masked;
+use super::source_text::Masked;
 use super::tree::Tree;
 use crate::workspace::Package;
 

@@ -7,7 +7,7 @@ use kiln_ir::Type;
 use kiln_runtime::internal::RecordedWork;
 use kiln_runtime::{GpuRef, GraphBuilder, NodeId, Output, Result};
 
-use super::placed::Placed;
+use super::resident_program::Placed;
 use crate::config::Converge;
 use crate::error::ProgramError;
 

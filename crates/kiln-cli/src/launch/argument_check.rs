@@ -8,7 +8,7 @@ use std::sync::Arc;
 use kiln_ptx::{EntryFacts, PointerAccess, PointerField, PtxParameter, PtxParameterKind, ScalarKind};
 
 use super::elements::{Expected, Fit};
-use super::plan::{Argument, ArgumentSheet, ArrayArgument, Plan};
+use super::loaded_arguments::{Argument, ArgumentSheet, ArrayArgument, Plan};
 use crate::failure::Failure;
 use crate::kernel_name::{parameter_types, readable};
 use crate::plural::{counted, was};

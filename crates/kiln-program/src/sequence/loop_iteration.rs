@@ -4,7 +4,7 @@ use kiln_runtime::internal::pattern;
 use kiln_runtime::{Element, GpuRef, Result};
 
 use super::Sequence;
-use super::part::FirstTurn;
+use super::section::FirstTurn;
 use crate::backend::Pipeline;
 use crate::binding::Bindings;
 use crate::config::DispatchConfig;
