@@ -39,6 +39,13 @@ macro_rules! shipped {
     };
 }
 
+/// Elements of a thread, as the kernels of this operation were compiled for a type; 1 where the source has no such macro.
+pub(super) fn items_of(family: &str, of: &str) -> u64 {
+    let file = SHIPPED.iter().find(|file| (file.family, file.of) == (family, of));
+    let value = file.and_then(|file| file.macros.iter().find(|(name, _)| *name == "ITEMS"));
+    value.and_then(|(_, value)| value.parse().ok()).unwrap_or(1)
+}
+
 /// All files.
 pub const SHIPPED: &[ShippedKernels] = shipped! {
     "reduce" "u32" "reduce.cu" ["TYPE" = "u32"];
@@ -71,12 +78,12 @@ pub const SHIPPED: &[ShippedKernels] = shipped! {
     "segments" "i64" "segments.cu" ["TYPE" = "i64"];
     "segments" "f32" "segments.cu" ["TYPE" = "f32"];
     "segments" "f64" "segments.cu" ["TYPE" = "f64"];
-    "sort" "key_u32" "sort.cu" ["KEY" = "u32", "ITEMS" = "22"];
-    "sort" "key_u32_value_u32" "sort.cu" ["KEY" = "u32", "VALUE" = "u32", "ITEMS" = "22"];
-    "sort" "key_u32_value_u64" "sort.cu" ["KEY" = "u32", "VALUE" = "u64", "ITEMS" = "14"];
-    "sort" "key_u64" "sort.cu" ["KEY" = "u64", "ITEMS" = "14"];
-    "sort" "key_u64_value_u32" "sort.cu" ["KEY" = "u64", "VALUE" = "u32", "ITEMS" = "14"];
-    "sort" "key_u64_value_u64" "sort.cu" ["KEY" = "u64", "VALUE" = "u64", "ITEMS" = "14"];
+    "sort" "key_u32" "sort.cu" ["KEY" = "u32", "ITEMS" = "22", "BLOCKS" = "3"];
+    "sort" "key_u32_value_u32" "sort.cu" ["KEY" = "u32", "VALUE" = "u32", "ITEMS" = "22", "BLOCKS" = "2"];
+    "sort" "key_u32_value_u64" "sort.cu" ["KEY" = "u32", "VALUE" = "u64", "ITEMS" = "14", "BLOCKS" = "2"];
+    "sort" "key_u64" "sort.cu" ["KEY" = "u64", "ITEMS" = "14", "BLOCKS" = "3"];
+    "sort" "key_u64_value_u32" "sort.cu" ["KEY" = "u64", "VALUE" = "u32", "ITEMS" = "14", "BLOCKS" = "2"];
+    "sort" "key_u64_value_u64" "sort.cu" ["KEY" = "u64", "VALUE" = "u64", "ITEMS" = "14", "BLOCKS" = "2"];
     "select_flags" "u8" "compact.cu" ["TYPE" = "u8", "RULE" = "FLAGS"];
     "select_flags" "u16" "compact.cu" ["TYPE" = "u16", "RULE" = "FLAGS"];
     "select_flags" "u32" "compact.cu" ["TYPE" = "u32", "RULE" = "FLAGS"];

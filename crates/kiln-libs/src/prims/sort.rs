@@ -9,6 +9,7 @@ use super::call::{Operation, PrimitiveCall};
 use super::check::Check;
 use super::number::{NumberKind, Numeric};
 use super::plan::{Argument, Plan};
+use super::shipped::items_of;
 use crate::Result;
 
 /// Threads of a block in a pass.
@@ -176,14 +177,15 @@ struct Side<K, V> {
 impl<K: Numeric, V: Element> Passes<'_, K, V> {
     /// The type that the kernels are named by, and elements of a thread, as they are compiled.
     fn kernels(&self) -> (&'static str, u64) {
-        match (size_of::<K>(), self.values.map(|_| size_of::<V>())) {
-            (4, None) => ("key_u32", 22),
-            (4, Some(4)) => ("key_u32_value_u32", 22),
-            (4, Some(_)) => ("key_u32_value_u64", 14),
-            (_, None) => ("key_u64", 14),
-            (_, Some(4)) => ("key_u64_value_u32", 14),
-            (_, Some(_)) => ("key_u64_value_u64", 14),
-        }
+        let of = match (size_of::<K>(), self.values.map(|_| size_of::<V>())) {
+            (4, None) => "key_u32",
+            (4, Some(4)) => "key_u32_value_u32",
+            (4, Some(_)) => "key_u32_value_u64",
+            (_, None) => "key_u64",
+            (_, Some(4)) => "key_u64_value_u32",
+            (_, Some(_)) => "key_u64_value_u64",
+        };
+        (of, items_of("sort", of))
     }
 
     fn scratch(&self, plan: &mut Plan<'_>) -> Result<Side<K, V>> {
@@ -279,7 +281,12 @@ impl<K: Numeric, V: Element> Passes<'_, K, V> {
             Argument::value(shift),
             Argument::value((bits.end - shift).min(8)),
         ]);
-        arguments.extend(KeyOrder::new::<K>(self.keys.is_descending).arguments::<K>());
+        // The first pass folds the keys into the order of unsigned numbers, and the last one unfolds them.
+        let (order, unchanged) =
+            (KeyOrder::new::<K>(self.keys.is_descending), KeyOrder { sign: 0, magnitude: 0 });
+        let is_last = shift + 8 >= bits.end;
+        arguments.extend(if pass == 0 { order } else { unchanged }.arguments::<K>());
+        arguments.extend(if is_last { order } else { unchanged }.arguments::<K>());
         let digits = DIGITS as usize;
         arguments.push(Argument::read(&counts.view(pass * digits..(pass + 1) * digits)?)?);
         arguments.push(Argument::read_write(state)?);

@@ -1,9 +1,11 @@
 // A radix sort from the lowest digit up, eight bits a pass, stable. Each pass reads and writes its elements once: the place of a digit's
 // elements in the output comes from counts that tiles publish for the tiles behind them.
 //
-// KEY: u32 or u64, the bits of a key; VALUE: u32 or u64, the bits of a value, or not defined; ITEMS: elements of a thread.
+// KEY: u32 or u64, the bits of a key; VALUE: u32 or u64, the bits of a value, or not defined; ITEMS: elements of a thread; BLOCKS: blocks that a
+// multiprocessor is to hold at once, which limits their registers.
 //
-// The order of the bits is that of `fold(key)`: `sign` flips bits of all keys, and `magnitude` bits of keys whose highest bit is set.
+// The order of the bits is that of `fold(key)`: `sign` flips bits of all keys, and `magnitude` bits of keys whose highest bit is set. The first
+// pass folds, the last one unfolds, and those between see keys that are in order as unsigned numbers.
 // Unsigned: 0, 0. Signed: sign = highest bit. Floats: sign = highest bit, magnitude = all others. Descending: all bits of sign flipped.
 
 #include "tile.cuh"
@@ -23,9 +25,12 @@ __device__ __forceinline__ KEY fold(KEY key, KEY sign, KEY magnitude) {
     return key ^ sign ^ (key >> (KEY_BITS - 1) ? magnitude : (KEY)0);
 }
 
-__device__ __forceinline__ u32 digit_of(KEY key, KEY sign, KEY magnitude, u32 shift, u32 mask) {
-    return (u32)(fold(key, sign, magnitude) >> shift) & mask;
+__device__ __forceinline__ KEY unfold(KEY key, KEY sign, KEY magnitude) {
+    key ^= sign;
+    return key ^ (key >> (KEY_BITS - 1) ? magnitude : (KEY)0);
 }
+
+__device__ __forceinline__ u32 digit_of(KEY key, u32 shift, u32 mask) { return (u32)(key >> shift) & mask; }
 
 __device__ __forceinline__ u32 digit_mask(u32 bits) { return (1u << bits) - 1; }
 
@@ -91,7 +96,7 @@ __device__ __forceinline__ u32 same_digit(u32 digit) {
     u32 same = ALL_LANES;
 #pragma unroll
     for (u32 bit = 0; bit < 8; bit++) {
-        const bool is_set = digit >> bit & 1;
+        const bool is_set = digit & 1u << bit;
         const u32 set = __ballot_sync(ALL_LANES, is_set);
         same &= is_set ? set : ~set;
     }
@@ -104,6 +109,32 @@ __device__ __forceinline__ u32 lanes_below() {
     return mask;
 }
 
+// The places of a thread's elements in the sorted tile, two in a word.
+struct Ranks {
+    u32 words[(ITEMS + 1) / 2];
+    __device__ __forceinline__ void set(u32 item, u32 rank) { words[item / 2] = item % 2 == 0 ? rank : words[item / 2] | rank << 16; }
+    __device__ __forceinline__ u32 get(u32 item) const { return item % 2 == 0 ? words[item / 2] & 0xffff : words[item / 2] >> 16; }
+};
+
+// How many elements of a digit the tiles before this one have. Reads several tiles at once, since each read takes long.
+__device__ __forceinline__ u32 count_before(const u32* tile_counts, u32 tile, u32 digit) {
+    const u32 ahead = 4;
+    u32 before = 0;
+    for (u32 at = tile; at > 0;) {
+        u32 words[ahead];
+#pragma unroll
+        for (u32 k = 0; k < ahead; k++) words[k] = at > k ? peek(&tile_counts[(at - 1 - k) * DIGITS + digit]) : 0;
+#pragma unroll
+        for (u32 k = 0; k < ahead; k++) {
+            if (words[k] == 0) break;
+            before += words[k] & COUNT;
+            if (words[k] & UP_TO_TILE) return before;
+            at--;
+        }
+    }
+    return before;
+}
+
 union Room {
     u32 counts[WARPS][DIGITS];
     KEY keys[TILE];
@@ -113,12 +144,12 @@ union Room {
 };
 
 // One pass. `starts` has the place of each digit of this pass; `state` is zeros: a counter, and from word 256 on the counts of each tile.
-extern "C" __global__ void __launch_bounds__(THREADS) sort_pass(
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) sort_pass(
     const KEY* keys_in, KEY* keys_out,
 #ifdef VALUE
     const VALUE* values_in, VALUE* values_out,
 #endif
-    u32 n, u32 shift, u32 bits, KEY sign, KEY magnitude, const u32* starts, u32* state) {
+    u32 n, u32 shift, u32 bits, KEY sign_in, KEY magnitude_in, KEY sign_out, KEY magnitude_out, const u32* starts, u32* state) {
     __shared__ Room room;
     __shared__ u32 places[DIGITS];
     __shared__ u32 drawn;
@@ -134,19 +165,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_pass(
 
     // Elements behind the last one have the highest digit, so they come last in the tile.
     KEY keys[ITEMS];
-    const KEY none = fold((KEY)~(KEY)0, sign, 0);
-    const KEY padding = none >> (KEY_BITS - 1) ? none ^ magnitude : none;
     if (in_tile == TILE) {
 #pragma unroll
-        for (u32 i = 0; i < ITEMS; i++) keys[i] = keys_in[first + i * LANES];
+        for (u32 i = 0; i < ITEMS; i++) keys[i] = fold(keys_in[first + i * LANES], sign_in, magnitude_in);
     } else {
 #pragma unroll
-        for (u32 i = 0; i < ITEMS; i++) keys[i] = first + i * LANES < n ? keys_in[first + i * LANES] : padding;
+        for (u32 i = 0; i < ITEMS; i++)
+            keys[i] = first + i * LANES < n ? fold(keys_in[first + i * LANES], sign_in, magnitude_in) : (KEY)~(KEY)0;
     }
 
     // How often each warp has each digit.
 #pragma unroll
-    for (u32 i = 0; i < ITEMS; i++) atomicAdd(&room.counts[warp][digit_of(keys[i], sign, magnitude, shift, mask)], 1u);
+    for (u32 i = 0; i < ITEMS; i++) atomicAdd(&room.counts[warp][digit_of(keys[i], shift, mask)], 1u);
     __syncthreads();
     u32 count = 0;
     if (threadIdx.x < DIGITS) {
@@ -165,34 +195,24 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_pass(
     }
     __syncthreads();
 
-    // The place of each element in the sorted tile.
-    u32 ranks[ITEMS];
+    // The place of each element in the sorted tile. The lanes of one digit take their places together, item by item.
+    Ranks ranks;
 #pragma unroll
     for (u32 i = 0; i < ITEMS; i++) {
-        const u32 digit = digit_of(keys[i], sign, magnitude, shift, mask), same = same_digit(digit);
+        const u32 digit = digit_of(keys[i], shift, mask), same = same_digit(digit);
         const u32 below = __popc(same & lanes_below()), leader = 31 - __clz(same);
         u32 before = 0;
-        if (lane == leader) {
-            before = room.counts[warp][digit];
-            room.counts[warp][digit] = before + __popc(same);
-        }
-        ranks[i] = __shfl_sync(ALL_LANES, before, leader) + below;
+        if (lane == leader) before = atomicAdd(&room.counts[warp][digit], below + 1);
+        ranks.set(i, __shfl_sync(ALL_LANES, before, leader) + below);
         __syncwarp();
     }
     __syncthreads();
 #pragma unroll
-    for (u32 i = 0; i < ITEMS; i++) room.keys[ranks[i]] = keys[i];
+    for (u32 i = 0; i < ITEMS; i++) room.keys[ranks.get(i)] = keys[i];
 
     // What the tiles before have of each digit.
     if (threadIdx.x < DIGITS) {
-        u32 before = 0;
-        for (u32 at = tile; at > 0;) {
-            const u32 word = peek(&tile_counts[(at - 1) * DIGITS + threadIdx.x]);
-            if (word == 0) continue;
-            before += word & COUNT;
-            if (word & UP_TO_TILE) break;
-            at--;
-        }
+        const u32 before = count_before(tile_counts, tile, threadIdx.x);
         if (tile != 0) publish(&tile_counts[tile * DIGITS + threadIdx.x], UP_TO_TILE | (before + count));
         places[threadIdx.x] = starts[threadIdx.x] + before - start;
     }
@@ -205,8 +225,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_pass(
     for (u32 i = 0; i < ITEMS; i++) {
         const u32 at = i * THREADS + threadIdx.x;
         const KEY key = room.keys[at];
-        const u32 target = places[digit_of(key, sign, magnitude, shift, mask)] + at;
-        if (at < in_tile) keys_out[target] = key;
+        const u32 target = places[digit_of(key, shift, mask)] + at;
+        if (at < in_tile) keys_out[target] = unfold(key, sign_out, magnitude_out);
 #ifdef VALUE
         targets[i] = target;
 #endif
@@ -219,7 +239,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_pass(
     __syncthreads();
 #pragma unroll
     for (u32 i = 0; i < ITEMS; i++)
-        if (ranks[i] < in_tile) room.values[ranks[i]] = values[i];
+        if (ranks.get(i) < in_tile) room.values[ranks.get(i)] = values[i];
     __syncthreads();
 #pragma unroll
     for (u32 i = 0; i < ITEMS; i++) {
