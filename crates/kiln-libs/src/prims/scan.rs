@@ -12,8 +12,8 @@ use crate::Result;
 
 /// Threads of a block, as the kernels are written.
 const THREADS: u32 = 256;
-/// Bytes of a tile: eight accesses of 16 bytes for each thread.
-const TILE_BYTES: u64 = THREADS as u64 * 16 * 8;
+/// Bytes of a tile: twelve accesses of 16 bytes for each thread.
+const TILE_BYTES: u64 = THREADS as u64 * 16 * 12;
 
 /// How elements are combined with those before them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -1,11 +1,13 @@
 // Prefix sums, minima and maxima in one pass over memory.
 //
 // TYPE: the element; OPERATOR: Sum, Min or Max. A warp holds LOADS rows of 32 accesses of 16 bytes; the elements of a tile stay in registers.
+// Each element is read and written once, so caches are told not to keep it.
 
 #include "tile.cuh"
 
 #define THREADS 256
-#define LOADS 8
+#define LOADS 12
+#define BLOCKS 3  // that a multiprocessor is to hold at once, which limits their registers
 #define WARPS (THREADS / LANES)
 
 template <class Op>
@@ -22,7 +24,7 @@ __device__ __forceinline__ void scan_tile(const TYPE* in, TYPE* out, u64 n, TYPE
     TYPE values[LOADS][wide];
     if (is_whole) {
 #pragma unroll
-        for (u32 l = 0; l < LOADS; l++) load_wide(in + start + l * row, values[l]);
+        for (u32 l = 0; l < LOADS; l++) load_wide_once(in + start + l * row, values[l]);
     } else {
 #pragma unroll
         for (u32 l = 0; l < LOADS; l++)
@@ -71,7 +73,7 @@ __device__ __forceinline__ void scan_tile(const TYPE* in, TYPE* out, u64 n, TYPE
             results[e] = is_exclusive ? exclusive : Op::of(base, values[l][e]);
         }
         if (is_whole) {
-            store_wide(out + start + l * row, results);
+            store_wide_once(out + start + l * row, results);
         } else {
 #pragma unroll
             for (u32 e = 0; e < wide; e++)
@@ -80,7 +82,7 @@ __device__ __forceinline__ void scan_tile(const TYPE* in, TYPE* out, u64 n, TYPE
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     scan(const TYPE* in, TYPE* out, u64 n, TYPE first_value, u32 is_exclusive, u64* state, u32 tiles) {
     scan_tile<OPERATOR<TYPE>>(in, out, n, first_value, is_exclusive, state, tiles);
 }

@@ -64,19 +64,32 @@ template <class T> struct Wide { enum : u32 { count = 16 / sizeof(T) }; };
 
 template <class T> __device__ __forceinline__ bool is_wide(const T* at) { return ((u64)at & 15) == 0; }
 
-template <class T> __device__ __forceinline__ void load_wide(const T* at, T* values) {
-    union { uint4 whole; T parts[Wide<T>::count]; } both;
-    both.whole = *(const uint4*)at;
+// Sixteen bytes and the elements in them.
+template <class T> union WideBits {
+    uint4 whole;
+    T parts[Wide<T>::count];
+};
+
+template <class T> __device__ __forceinline__ void unpack_wide(uint4 whole, T* values) {
+    WideBits<T> both;
+    both.whole = whole;
 #pragma unroll
     for (u32 e = 0; e < Wide<T>::count; e++) values[e] = both.parts[e];
 }
 
-template <class T> __device__ __forceinline__ void store_wide(T* at, const T* values) {
-    union { uint4 whole; T parts[Wide<T>::count]; } both;
+template <class T> __device__ __forceinline__ uint4 pack_wide(const T* values) {
+    WideBits<T> both;
 #pragma unroll
     for (u32 e = 0; e < Wide<T>::count; e++) both.parts[e] = values[e];
-    *(uint4*)at = both.whole;
+    return both.whole;
 }
+
+template <class T> __device__ __forceinline__ void load_wide(const T* at, T* values) { unpack_wide(*(const uint4*)at, values); }
+template <class T> __device__ __forceinline__ void store_wide(T* at, const T* values) { *(uint4*)at = pack_wide(values); }
+
+// For what is used once: caches keep other data first.
+template <class T> __device__ __forceinline__ void load_wide_once(const T* at, T* values) { unpack_wide(__ldcs((const uint4*)at), values); }
+template <class T> __device__ __forceinline__ void store_wide_once(T* at, const T* values) { __stcs((uint4*)at, pack_wide(values)); }
 
 // A word that other blocks wait for. It holds its data, so nothing else needs an order.
 __device__ __forceinline__ u64 peek(const u64* at) {
@@ -110,8 +123,8 @@ template <class T> struct Slot {
 #pragma unroll
         for (u32 w = 0; w < words; w++) {
             u64 word;
-            do word = peek(at + w);
-            while (word >> 32 == 0);
+            // A pause leaves the memory system to the tiles that this one waits for.
+            while ((word = peek(at + w)) >> 32 == 0) __nanosleep(100);
             both.words[w] = (u32)word;
         }
         return both.value;
