@@ -210,7 +210,7 @@ impl DeviceRuntime {
     /// Gives the pinned memory that is kept for transfers, and that none of them uses, back to the host. Returns how many bytes
     /// that were.
     pub fn release_pinned(&self) -> u64 {
-        self.inner.staging().release_all(&**self.driver())
+        self.inner.staging().release_all(self.inner.tracker())
     }
 
     pub(crate) fn from_inner(inner: Arc<Inner>) -> Self {

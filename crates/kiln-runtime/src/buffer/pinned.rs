@@ -236,7 +236,7 @@ impl<T> Drop for PinnedBuffer<T> {
     fn drop(&mut self) {
         if let (Some(block), Some(runtime)) = (self.block.take(), self.runtime.upgrade()) {
             let uses = self.history.get_mut().all();
-            runtime.staging().put_back(block, uses, &**runtime.driver());
+            runtime.staging().put_back(block, uses, runtime.tracker());
         }
     }
 }

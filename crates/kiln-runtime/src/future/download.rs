@@ -103,7 +103,7 @@ impl<T: Element> Download<T> {
                 if let Some(block) = block {
                     // Whatever was queued before the failure is on this stream, so its latest number covers it.
                     let after = Stamp { stream: lane.key, number: lane.submitted() };
-                    runtime.staging().put_back(block, Stamps::from(after), &**runtime.driver());
+                    runtime.staging().put_back(block, Stamps::from(after), runtime.tracker());
                 }
                 Err(error)
             }
@@ -139,7 +139,7 @@ impl<T> Drop for Download<T> {
     fn drop(&mut self) {
         if let Some(block) = self.block.take() {
             let after = Stamps::from(self.done.ticket().stamp());
-            self.runtime.staging().put_back(block, after, &**self.runtime.driver());
+            self.runtime.staging().put_back(block, after, self.runtime.tracker());
         }
     }
 }

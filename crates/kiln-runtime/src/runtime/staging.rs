@@ -1,8 +1,8 @@
 //! Pinned host memory for transfers, pooled.
 //!
 //! Pinning a block costs more than a millisecond, so blocks are kept: one list per power of two. A block comes back with the stamp
-//! of the copy that uses it and is given out again once that is done. Idle blocks are kept up to a limit; past it a block that comes back
-//! is freed instead.
+//! of the copy that uses it and is given out again once that is done. Blocks are kept up to a limit; one that comes back past it is freed
+//! once its copy is done.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,6 +26,8 @@ pub(crate) struct Staging {
     classes: [Mutex<Class>; CLASSES],
     /// Idle bytes of each class, written by who holds its lock and read by all: a sum of them costs less than one number that all change.
     idle_bytes: [AtomicU64; CLASSES],
+    /// Blocks past the limit whose copies were not done when they came back.
+    leaving: Mutex<Vec<Idle>>,
     /// Every block there is, idle or not: who holds one may outlive the runtime. Changes only when the driver is called anyway.
     blocks: Mutex<HashSet<HostId>>,
     limit_bytes: u64,
@@ -45,11 +47,19 @@ struct Idle {
     after: Stamps,
 }
 
+impl Idle {
+    /// Whether a copy may still use it. A device that is lost uses nothing any more.
+    fn is_used(&self, tracker: &DependencyTracker) -> bool {
+        matches!(tracker.all_done(&self.after), Ok(false))
+    }
+}
+
 impl Staging {
     pub(crate) fn new(limit_bytes: u64) -> Self {
         Self {
             classes: [const { Mutex::new(Class { idle: Vec::new(), reused: 0 }) }; _],
             idle_bytes: [const { AtomicU64::new(0) }; _],
+            leaving: Mutex::default(),
             blocks: Mutex::default(),
             limit_bytes,
             made: AtomicU64::new(0),
@@ -79,6 +89,7 @@ impl Staging {
         {
             return Ok(block);
         }
+        self.free_leaving(tracker);
         let block = tracker.driver().allocate_host(if shift > MAX_SHIFT { bytes } else { 1 << shift })?;
         self.blocks().insert(block.id());
         self.made.fetch_add(1, Ordering::Relaxed);
@@ -86,15 +97,15 @@ impl Staging {
     }
 
     /// Takes a block back; it may be given out again after its last uses. Two threads that do so at once may pass the limit by a block.
-    pub(crate) fn put_back(&self, block: HostBlock, after: Stamps, driver: &dyn Driver) {
+    pub(crate) fn put_back(&self, block: HostBlock, after: Stamps, tracker: &DependencyTracker) {
         let bytes = block.len() as u64;
         let shift = bytes.trailing_zeros();
         let kept = bytes.is_power_of_two() && (MIN_SHIFT..=MAX_SHIFT).contains(&shift);
         if kept && self.idle_bytes() + bytes <= self.limit_bytes {
-            self.add(shift, Idle { block, after });
-        } else {
-            self.destroy(block.id(), driver);
+            return self.add(shift, Idle { block, after });
         }
+        self.leaving().push(Idle { block, after });
+        self.free_leaving(tracker);
     }
 
     /// Gives every block back to the driver, also those that are held; for the end of a runtime.
@@ -104,20 +115,40 @@ impl Staging {
         }
     }
 
-    /// Gives everything that is idle back to the driver, which keeps it until copies that use it are done. Says how many bytes.
-    pub(crate) fn release_all(&self, driver: &dyn Driver) -> u64 {
-        let mut released_bytes = 0;
+    /// Gives every block that no copy uses back to the driver. Says how many bytes.
+    pub(crate) fn release_all(&self, tracker: &DependencyTracker) -> u64 {
+        let mut released_bytes = self.free_leaving(tracker);
         for shift in MIN_SHIFT..=MAX_SHIFT {
             let mut class = self.class(shift);
             let released = std::mem::take(&mut class.idle);
             self.publish(shift, &class);
             drop(class);
             for idle in released {
-                released_bytes += idle.block.len() as u64;
-                self.destroy(idle.block.id(), driver);
+                match idle.is_used(tracker) {
+                    true => self.add(shift, idle),
+                    false => released_bytes += self.destroy(&idle, tracker),
+                }
             }
         }
         released_bytes
+    }
+
+    /// Frees the blocks past the limit whose copies are done. Says how many bytes.
+    fn free_leaving(&self, tracker: &DependencyTracker) -> u64 {
+        if self.leaving().is_empty() {
+            return 0;
+        }
+        // The driver is asked outside of the lock, and only a few times about blocks that are still used.
+        let leaving = std::mem::take(&mut *self.leaving());
+        let mut questions = LOOK_AT;
+        let (used, done): (Vec<_>, Vec<_>) = leaving.into_iter().partition(|idle| {
+            let is_known = idle.after.iter().all(|stamp| tracker.host().covers(stamp));
+            let is_used = !is_known && (questions == 0 || idle.is_used(tracker));
+            questions -= usize::from(is_used && questions > 0);
+            is_used
+        });
+        self.leaving().extend(used);
+        done.iter().map(|idle| self.destroy(idle, tracker)).sum()
     }
 
     /// An idle block whose copy is done. What is known to be done costs no driver call; else a few are asked about, outside of the
@@ -164,10 +195,16 @@ impl Staging {
         self.idle_bytes[index_of(shift)].store((class.idle.len() as u64) << shift, Ordering::Relaxed);
     }
 
-    /// The driver keeps the memory until copies that use it are done.
-    fn destroy(&self, block: HostId, driver: &dyn Driver) {
+    /// Gives a block back to the driver. Says how many bytes.
+    fn destroy(&self, idle: &Idle, tracker: &DependencyTracker) -> u64 {
+        let block = idle.block.id();
         self.blocks().remove(&block);
-        let _ = driver.destroy(block.into());
+        let _ = tracker.driver().destroy(block.into());
+        idle.block.len() as u64
+    }
+
+    fn leaving(&self) -> MutexGuard<'_, Vec<Idle>> {
+        self.leaving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn blocks(&self) -> MutexGuard<'_, HashSet<HostId>> {

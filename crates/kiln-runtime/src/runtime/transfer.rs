@@ -151,7 +151,7 @@ fn run(
         Err(_) => Stamp { stream: lane.key, number: lane.submitted() },
     };
     for slot in used.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        runtime.staging().put_back(slot.block, Stamps::from(after), &**runtime.driver());
+        runtime.staging().put_back(slot.block, Stamps::from(after), runtime.tracker());
     }
     Ok(Ticket::new(runtime, stamp?))
 }

@@ -292,6 +292,30 @@ fn pinned_blocks_are_kept_up_to_a_limit_and_counted_when_they_are_given_out_agai
     }
 }
 
+#[test]
+fn pinned_blocks_past_the_limit_live_until_their_copies_are_done() {
+    const LEN: usize = 8 << 10;
+    for seed in 1..9 {
+        let machine = Machine::new(MachineConfig::seeded(seed));
+        let config = RuntimeConfig { max_staging_bytes: LEN as u64, ..RuntimeConfig::default() };
+        let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), config).unwrap();
+        let data: Vec<_> = (0..12).map(|at| pattern(at, LEN)).collect();
+        // Nothing waits for the copies: more blocks come back than are kept.
+        let buffers: Vec<_> = data.iter().map(|data| gpu.upload(data).unwrap()).collect();
+        gpu.release_pinned();
+        for (buffer, data) in buffers.iter().zip(&data) {
+            assert!(buffer.download().unwrap() == *data, "seed {seed}");
+        }
+        // Now they are done: the next call frees what is past the limit, and one asks for the rest.
+        gpu.synchronize().unwrap();
+        gpu.release_pinned();
+        assert_eq!(gpu.telemetry().snapshot().gauge(Gauge::IdlePinnedBytes), 0);
+        drop((buffers, gpu));
+        let report = machine.finish();
+        assert!(report.is_clean(), "seed {seed}: {report:?}");
+    }
+}
+
 /// More than any host has; a simulated device takes host memory only for what is written.
 const TOO_LARGE_FOR_THE_HOST: usize = 8 << 40;
 
