@@ -131,7 +131,8 @@ impl Word {
     }
 }
 
-/// The 8-byte words of all parameters that have any.
+/// The 8-byte words of all parameters that have any. Parameters of one word get their origins before the words of structures: origins are few, and
+/// a pointer beside a large structure must not share one with it.
 fn parameter_words(module: &PtxModule, function: &PtxFunction) -> Vec<Word> {
     let mut words = Vec::new();
     for (parameter, formal) in function.parameters.iter().enumerate() {
@@ -141,10 +142,21 @@ fn parameter_words(module: &PtxModule, function: &PtxFunction) -> Vec<Word> {
             if variable.shape.size_bytes() < 8 {
                 continue;
             }
-            let origin = Origins::word(words.len());
             let marked = variable.pointer.is_some();
-            words.push(Word { parameter, variable: id, offset: word as u32 * 8, origin, marked });
+            words.push(Word {
+                parameter,
+                variable: id,
+                offset: word as u32 * 8,
+                origin: Origins::NONE,
+                marked,
+            });
         }
+    }
+    let is_single =
+        |word: &Word| module.variable(word.variable).is_some_and(|variable| variable.shape.size_bytes() == 8);
+    let (single, parts): (Vec<_>, Vec<_>) = words.iter_mut().partition(|word| is_single(word));
+    for (at, word) in single.into_iter().chain(parts).enumerate() {
+        word.origin = Origins::word(at);
     }
     words
 }

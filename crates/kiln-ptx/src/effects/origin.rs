@@ -5,7 +5,7 @@ use std::ops::{BitOr, BitOrAssign};
 /// A set of origins in one word.
 ///
 /// The low bits are kinds of memory; each 8-byte word of the kernel's parameters has its bit as far as they
-/// reach, and the words behind share the last one.
+/// reach, and the other words share the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub(super) struct Origins(u128);
 

@@ -181,3 +181,33 @@ fn a_register_may_hold_one_pointer_after_the_other() {
                  ld.param.u64 %p640, [c]; ld.global.u32 %r1, [%p640];";
     assert_eq!(effects_of(table), [W, W, R]);
 }
+
+#[test]
+fn a_pointer_beside_a_structure_of_thousands_of_words_is_told_apart_from_it() {
+    let text = "
+        .version 9.0
+        .target sm_90
+        .address_size 64
+        .visible .entry sum(.param .align 4 .b8 big[30000], .param .u64 out, .param .u64 unused) {
+            .reg .b32 %r<3>;
+            .reg .b64 %rd<3>;
+            ld.param.u32 %r1, [big+4];
+            ld.param.u32 %r2, [big+29996];
+            add.u32 %r1, %r1, %r2;
+            ld.param.u64 %rd1, [out];
+            cvta.to.global.u64 %rd2, %rd1;
+            st.global.u32 [%rd2], %r1;
+            ret;
+        }";
+    let module = PtxModule::parse(text).unwrap();
+    let effects = module.effects(find(&module, "sum")).unwrap();
+    let pointers: Vec<_> = effects
+        .pointers
+        .iter()
+        .filter(|word| word.is_pointer)
+        .map(|word| (word.parameter, word.offset))
+        .collect();
+    assert_eq!(pointers, [(1, 0)]);
+    let access = |parameter| effects.pointer(parameter, 0).unwrap().effect.access();
+    assert_eq!((access(1), access(2)), (W, NO));
+}
